@@ -1,0 +1,157 @@
+/* Packing: find an equal pack, else make one from the raw bytes, else from a pack in another layout. */
+#include "constants.h"
+
+void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program) {
+  memset(constants, 0, sizeof *constants);
+  constants->program = program;
+  clv__arena_init(&constants->arena, program->device->allocator);
+}
+
+void clv__cpu_constants_finish(clv__cpu_constants *constants) {
+  if (constants->program == NULL) return;
+  const clv_allocator *allocator = constants->arena.allocator;
+  for (size_t i = 0; i < constants->count; ++i) clv__release(allocator, constants->packs[i].data);
+  clv__release(allocator, constants->packs);
+  clv__arena_finish(&constants->arena);
+  memset(constants, 0, sizeof *constants);
+}
+
+/* Takes `data` over, also when it fails. */
+static clv_status add_pack(clv__cpu_constants *constants, clv__cpu_pack pack, clv_error *error) {
+  const clv_allocator *allocator = constants->arena.allocator;
+  void *packs = constants->packs;
+  bool room = clv__array_reserve(allocator, &packs, &constants->capacity, constants->count + 1, sizeof pack, constants->count);
+  constants->packs = packs;
+  if (room && pack.layout != NULL) {
+    pack.layout = clv__dnn_layout_copy(&constants->arena, pack.layout);
+    room = pack.layout != NULL;
+  }
+  if (!room) {
+    clv__release(allocator, pack.data);
+    return clv__error_memory(error, sizeof pack);
+  }
+  constants->packs[constants->count++] = pack;
+  constants->resident_bytes += pack.size_bytes;
+  return CLV_OK;
+}
+
+static clv_status gone(const clv__cpu_constants *constants, uint32_t value, clv_error *error) {
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "constant '%s' was packed for the compiled shapes; compile again for these",
+                        constants->program->values[value].name);
+}
+
+clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error) {
+  const clv__cpu_value *constant = &constants->program->values[value];
+  if (!constant->is_borrowed) {
+    *data = constant->type.data;
+    return CLV_OK;
+  }
+  for (size_t i = 0; i < constants->count; ++i) {
+    const clv__cpu_pack *pack = &constants->packs[i];
+    if (pack->value != value || pack->layout != NULL) continue;
+    *data = pack->data;
+    return CLV_OK;
+  }
+  if (constant->type.data == NULL) return gone(constants, value, error);
+  clv__cpu_pack pack = {.value = value};
+  if (!clv__tensor_size_bytes(&constant->type, &pack.size_bytes)) return gone(constants, value, error);
+  pack.data = clv__allocate(constants->arena.allocator, pack.size_bytes);
+  if (pack.data == NULL) return clv__error_memory(error, pack.size_bytes);
+  memcpy(pack.data, constant->type.data, pack.size_bytes);
+  *data = pack.data;
+  return add_pack(constants, pack, error);
+}
+
+clv_status clv__cpu_constants_keep_all(clv__cpu_constants *constants, clv_error *error) {
+  for (uint32_t i = 0; i < constants->program->value_count; ++i) {
+    void *data;
+    if (constants->program->values[i].is_borrowed) CLV__TRY(clv__cpu_constant_raw(constants, i, &data, error));
+  }
+  return CLV_OK;
+}
+
+static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) { /* FNV-1a, over words of four bytes */
+  const uint8_t *bytes = data;
+  for (size_t i = 0; i < size_bytes; i += 4) {
+    uint32_t word = 0;
+    memcpy(&word, bytes + i, size_bytes - i < 4 ? size_bytes - i : 4);
+    hash = (hash ^ word) * 0x100000001b3u;
+  }
+  return hash;
+}
+
+static uint64_t variant_of(const clv__cpu_packing *packing, const clv_tensor *type) {
+  if (packing->scale == NULL) return packing->variant;
+  uint64_t hash = 0xcbf29ce484222325u ^ packing->variant;
+  return mix(hash, packing->scale, (size_t)type->dims[packing->scale_axis] * sizeof(float)) | 1u;
+}
+
+static void scale_copy(float *to, const void *from, const clv_tensor *type, const float *scale, int32_t axis) {
+  const int64_t outer = clv__dims_product(type, 0, axis), extent = type->dims[axis];
+  const int64_t inner = clv__dims_product(type, axis + 1, type->rank);
+  memcpy(to, from, (size_t)(outer * extent * inner) * sizeof *to);
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t e = 0; e < extent; ++e) {
+      float *row = to + (o * extent + e) * inner;
+      for (int64_t i = 0; i < inner; ++i) row[i] *= scale[e];
+    }
+  }
+}
+
+/* Reorders raw (possibly unaligned, possibly to be scaled) bytes into `data`. */
+static clv_status pack_raw(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
+                           void *data, clv_error *error) {
+  const clv_allocator *allocator = constants->arena.allocator;
+  const clv__cpu_value *constant = &constants->program->values[packing->value];
+  void *raw = constant->type.data, *copy = NULL;
+  if (packing->scale != NULL || (uintptr_t)raw % sizeof(float) != 0) {
+    size_t size_bytes;
+    if (!clv__tensor_size_bytes(&constant->type, &size_bytes)) return gone(constants, packing->value, error);
+    copy = clv__allocate(allocator, size_bytes);
+    if (copy == NULL) return clv__error_memory(error, size_bytes);
+    if (packing->scale != NULL) {
+      scale_copy(copy, raw, &constant->type, packing->scale, packing->scale_axis);
+    } else {
+      memcpy(copy, raw, size_bytes);
+    }
+    raw = copy;
+  }
+  clv_status status = clv__dnn_reorder_now(constants->program->device->dnn, packing->from, raw, layout, data, error);
+  clv__release(allocator, copy);
+  return status;
+}
+
+clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
+                                    void **data, clv_error *error) {
+  const clv__cpu_value *constant = &constants->program->values[packing->value];
+  const uint64_t variant = variant_of(packing, &constant->type);
+  const clv__cpu_pack *other = NULL;
+  for (size_t i = 0; i < constants->count; ++i) {
+    const clv__cpu_pack *pack = &constants->packs[i];
+    if (pack->value != packing->value || pack->variant != variant || pack->layout == NULL) continue;
+    if (clv__dnn_layout_equal(pack->layout, layout)) {
+      *data = pack->data;
+      return CLV_OK;
+    }
+    if (!clv__dnn_layout_is_opaque(pack->layout)) other = pack;
+  }
+  const bool raw_here = constant->type.data != NULL;
+  if (!raw_here && other == NULL) {
+    void *raw;
+    CLV__TRY(clv__cpu_constant_raw(constants, packing->value, &raw, error));
+    constants->program->values[packing->value].type.data = raw; /* the kept copy stands in for the view's from now on */
+  }
+  clv__cpu_pack pack = {.value = packing->value, .variant = variant, .layout = layout};
+  pack.size_bytes = clv__dnn_layout_size_bytes(layout);
+  pack.data = clv__allocate(constants->arena.allocator, pack.size_bytes);
+  if (pack.data == NULL) return clv__error_memory(error, pack.size_bytes);
+  clv_status status = raw_here || other == NULL ? pack_raw(constants, packing, layout, pack.data, error)
+                                                : clv__dnn_reorder_now(constants->program->device->dnn, other->layout,
+                                                                       other->data, layout, pack.data, error);
+  if (status != CLV_OK) {
+    clv__release(constants->arena.allocator, pack.data);
+    return status;
+  }
+  *data = pack.data;
+  return add_pack(constants, pack, error);
+}

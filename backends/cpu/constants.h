@@ -1,0 +1,42 @@
+/* Constants as the steps want them: raw and aligned, or packed in a layout of oneDNN's. Made once an executable, shared by all its
+ * plans. The raw bytes of a large constant are the view's and gone after compile(): a later plan is packed from an earlier pack. */
+#ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_H
+#define CLEAVE_BACKENDS_CPU_CONSTANTS_H
+
+#include "program.h"
+
+typedef struct clv__cpu_pack {
+  uint32_t value;
+  uint64_t variant;              /* 0: the constant as it is; else which scaling or order went into it */
+  const clv__dnn_layout *layout; /* NULL: raw, row-major */
+  void *data;
+  size_t size_bytes;
+} clv__cpu_pack;
+
+typedef struct clv__cpu_constants {
+  clv__cpu_program *program;
+  clv__arena arena;
+  clv__cpu_pack *packs;
+  size_t count, capacity;
+  size_t resident_bytes;
+} clv__cpu_constants;
+
+/* How a constant's bytes are read before packing. */
+typedef struct clv__cpu_packing {
+  uint32_t value;
+  const clv__dnn_layout *from; /* the raw bytes as a tensor of the dims that the primitive knows */
+  const float *scale;          /* factors along raw axis `scale_axis`; NULL: none */
+  int32_t scale_axis;
+  uint64_t variant;            /* tells packs of one constant apart beside `scale` (a transposition) */
+} clv__cpu_packing;
+
+void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program);
+void clv__cpu_constants_finish(clv__cpu_constants *constants);
+/* Aligned row-major bytes, valid as long as the executable. */
+clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
+clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
+                                    void **data, clv_error *error);
+/* Copies every constant that has no copy yet: for programs whose plans are made after compile(). */
+clv_status clv__cpu_constants_keep_all(clv__cpu_constants *constants, clv_error *error);
+
+#endif

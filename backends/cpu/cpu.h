@@ -1,0 +1,10 @@
+/* The CPU backend: oneDNN where it pays, the portable kernels for the rest. This is all that the host sees of it. */
+#ifndef CLEAVE_BACKENDS_CPU_CPU_H
+#define CLEAVE_BACKENDS_CPU_CPU_H
+
+#include "cleave/plugin/backend.h"
+
+/* The backend's table (a clv_backend_query_fn). `user_data` is not used. Any thread. */
+clv_status clv__cpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
+
+#endif

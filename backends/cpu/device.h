@@ -1,0 +1,31 @@
+/* The device, and what every file of the backend shares. */
+#ifndef CLEAVE_BACKENDS_CPU_DEVICE_H
+#define CLEAVE_BACKENDS_CPU_DEVICE_H
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/tensor.h"
+#include "cleave/plugin/backend.h"
+#include "onednn.h"
+
+struct clv_device {
+  const clv_host *host;
+  const clv_allocator *allocator;
+  clv__dnn *dnn;
+  int thread_count; /* 0: whatever OpenMP has */
+  bool profile;     /* log what each step took when an instance dies */
+  bool fuse;        /* false: every node is a step of its own */
+  bool onednn;      /* false: portable kernels only */
+  char name[32];
+  char description[128];
+  char fingerprint[192];
+};
+
+/* Runs what lies between the two calls on the device's number of threads; restores the caller's. */
+int clv__cpu_threads_enter(const clv_device *device);
+void clv__cpu_threads_leave(int before);
+
+/* What the device can run (supports.c). */
+void clv__cpu_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
+
+#endif

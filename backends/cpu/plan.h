@@ -1,0 +1,149 @@
+/* A plan: a program made ready for given input shapes. Passes rewrite its nodes (fold, fuse), lowering turns them into steps over
+ * slots of memory, memory planning gives the slots their places. Immutable once made. */
+#ifndef CLEAVE_BACKENDS_CPU_PLAN_H
+#define CLEAVE_BACKENDS_CPU_PLAN_H
+
+#include "constants.h"
+
+/* What a node is to the passes. Everything that is CLV__CPU_KERNEL runs as a portable kernel on row-major tensors. */
+typedef enum clv__cpu_kind {
+  CLV__CPU_KERNEL,
+  CLV__CPU_VIEW,        /* output 0 has input 0's bytes */
+  CLV__CPU_CONVOLUTION, /* scale, bias and posts apply */
+  CLV__CPU_MATRIX,      /* Gemm and MatMul: the same */
+  CLV__CPU_AFFINE,      /* x * scale[c] + bias[c], c along axis 1; one post: relu */
+  CLV__CPU_POOL,
+  CLV__CPU_UNARY,       /* unary: alpha, beta in posts[0] */
+  CLV__CPU_BINARY,      /* posts[0].algorithm; a later post: a unary */
+  CLV__CPU_CONCAT,
+  CLV__CPU_LRN,
+  CLV__CPU_SOFTMAX,
+  CLV__CPU_TRANSPOSE,
+  CLV__CPU_SHUFFLE,     /* channels, in `groups` */
+  CLV__CPU_LAYER_NORM,
+  CLV__CPU_KIND_COUNT
+} clv__cpu_kind;
+
+typedef struct clv__cpu_post {
+  enum { CLV__CPU_POST_UNARY, CLV__CPU_POST_ADD } kind;
+  int algorithm; /* clv__dnn_unary or, for the first of a BINARY, clv__dnn_binary */
+  float alpha, beta;
+  uint32_t value; /* of ADD */
+} clv__cpu_post;
+
+#define CLV__CPU_MAX_POSTS 4
+
+typedef struct clv__cpu_plan_node {
+  const clv__cpu_node *source; /* whose attributes apply */
+  clv__cpu_kind kind;
+  bool dead;
+  uint32_t input_count, output_count;
+  uint32_t *inputs, *outputs;
+  float *scale, *bias; /* per channel; NULL: none */
+  int64_t groups;
+  uint32_t post_count;
+  clv__cpu_post posts[CLV__CPU_MAX_POSTS];
+} clv__cpu_plan_node;
+
+#define CLV__CPU_MAX_FORMS 4
+
+typedef struct clv__cpu_form {
+  const clv__dnn_layout *layout; /* NULL: row-major */
+  uint32_t slot;
+} clv__cpu_form;
+
+typedef struct clv__cpu_plan_value {
+  clv_tensor type;    /* static; `data`: known at plan time and at hand */
+  bool is_constant;   /* of the program or folded: always there */
+  uint32_t producer;  /* plan node, or NONE */
+  uint32_t readers;   /* live nodes that read it, each counted once an operand; an output of the plan counts one more */
+  uint32_t last_read; /* the last plan node that reads it or a view of it; NONE - 1 where it leaves the plan */
+  uint32_t output;    /* index among the plan's outputs, or NONE */
+  uint32_t form_count;
+  clv__cpu_form forms[CLV__CPU_MAX_FORMS]; /* where it is, the first being the one it was made in */
+} clv__cpu_plan_value;
+
+typedef enum clv__cpu_slot_kind {
+  CLV__CPU_SLOT_ARENA,
+  CLV__CPU_SLOT_INPUT,
+  CLV__CPU_SLOT_OUTPUT,
+  CLV__CPU_SLOT_CONSTANT
+} clv__cpu_slot_kind;
+
+typedef struct clv__cpu_slot {
+  clv__cpu_slot_kind kind;
+  uint32_t index;      /* of the binding */
+  uint32_t root;       /* the slot whose memory it is; itself where it has its own */
+  void *data;          /* CONSTANT */
+  size_t size_bytes;
+  size_t offset_bytes; /* ARENA: in the instance's memory */
+  uint32_t first, last; /* steps, of a root */
+} clv__cpu_slot;
+
+typedef struct clv__cpu_operand {
+  int id;                        /* of a primitive's argument */
+  uint32_t slot;                 /* NONE: absent (kernels only) */
+  const clv__dnn_layout *layout; /* primitives */
+  clv_tensor type;               /* kernels and copies; data NULL */
+} clv__cpu_operand;
+
+typedef enum clv__cpu_step_kind { CLV__CPU_STEP_KERNEL, CLV__CPU_STEP_PRIMITIVE, CLV__CPU_STEP_COPY } clv__cpu_step_kind;
+
+typedef struct clv__cpu_step {
+  clv__cpu_step_kind kind;
+  const clv__cpu_node *node; /* for messages, and the kernel's call */
+  const char *what;          /* "Conv", "reorder", … */
+  clv__dnn_primitive *primitive;
+  uint32_t input_count, operand_count, operand_room; /* inputs first, then outputs */
+  clv__cpu_operand *operands;
+  size_t scratch_bytes;
+  bool may_overlap; /* its first output may take the memory of its first input */
+} clv__cpu_step;
+
+typedef struct clv__cpu_plan {
+  clv_device *device;
+  clv__cpu_program *program;
+  clv__cpu_constants *constants;
+  clv__arena arena;
+  bool fuse, onednn;
+  uint32_t node_count, value_count;
+  clv__cpu_plan_node *nodes;
+  clv__cpu_plan_value *values;
+  clv_tensor *input_types;
+  clv__cpu_slot *slots;
+  size_t slot_count, slot_capacity;
+  clv__cpu_step *steps;
+  size_t step_count, step_capacity;
+  size_t memory_bytes, scratch_bytes;
+} clv__cpu_plan;
+
+/* CLV_OK with *plan NULL: some shape is only known at run time. `graph` is the view (or its copy) to ask for shapes. */
+clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
+                              const clv_tensor *inputs, clv__cpu_plan **plan, clv_error *error);
+void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
+
+/* ---- The passes, in their order. ---- */
+clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
+void clv__cpu_pass_recognise(clv__cpu_plan *plan);                                                                 /* recognise.c */
+clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error);                                              /* fold.c */
+void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                                                                   /* fuse.c */
+void clv__cpu_pass_fuse(clv__cpu_plan *plan);                                                                      /* fuse.c */
+void clv__cpu_pass_count(clv__cpu_plan *plan); /* drops dead nodes; readers, producers, last reads: uses.c */
+clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);                                             /* lower.c */
+clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error);                                            /* memory.c */
+
+/* ---- Shared by the passes (uses.c). ---- */
+static inline clv__cpu_plan_value *clv__cpu_input(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t index) {
+  return index < node->input_count && node->inputs[index] != CLV__CPU_NONE ? &plan->values[node->inputs[index]] : NULL;
+}
+static inline clv__cpu_plan_value *clv__cpu_output(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  return &plan->values[node->outputs[0]];
+}
+/* The bytes of a constant value, row-major and aligned; NULL (with status CLV_OK) when the value is no constant. */
+clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error);
+/* True when `type` is static f32 with at least one element. */
+bool clv__cpu_is_f32(const clv_tensor *type);
+/* The live node that alone reads `value`, when it is no output of the plan; NULL otherwise. */
+clv__cpu_plan_node *clv__cpu_only_reader(clv__cpu_plan *plan, uint32_t value);
+
+#endif

@@ -1,0 +1,49 @@
+/* The built-in descriptions. They are JSON, turned into text by the preprocessor: this is the only copy. */
+#include <string.h>
+
+#include "spec.h"
+
+#define JSON_TEXT(...) #__VA_ARGS__
+
+// clang-format off
+
+/* A small NPU for vision and transformers, with the usual gaps: no f64, no integers but indices, rank 4, no control flow. */
+static const char default_text[] = JSON_TEXT({
+  "description": "virtual NPU (default: 54 operators, 1 GiB)",
+  "memory": "1G",
+  "alignment": 64,
+  "dtypes": ["f32", "f16", "bf16"],
+  "max_rank": 4,
+  "static_shapes": true,
+  "control_flow": false,
+  "operators": {
+    "Conv": {}, "ConvTranspose": {}, "MatMul": {}, "Gemm": {},
+    "BatchNormalization": {"attributes": {"training_mode": {"max": 0}}},
+    "InstanceNormalization": {}, "LayerNormalization": {}, "LRN": {},
+    "MaxPool": {}, "AveragePool": {}, "GlobalAveragePool": {}, "GlobalMaxPool": {},
+    "Softmax": {}, "LogSoftmax": {},
+    "Relu": {}, "LeakyRelu": {}, "PRelu": {}, "Elu": {}, "Sigmoid": {}, "HardSigmoid": {}, "HardSwish": {}, "Tanh": {}, "Gelu": {},
+    "Erf": {}, "Clip": {}, "Add": {}, "Sub": {}, "Mul": {}, "Div": {}, "Pow": {}, "Sqrt": {}, "Exp": {}, "Log": {}, "Abs": {},
+    "Neg": {}, "Reciprocal": {}, "Min": {}, "Max": {}, "Sum": {},
+    "Identity": {}, "Dropout": {"outputs": {"1": ["bool"]}}, "Reshape": {}, "Flatten": {}, "Squeeze": {}, "Unsqueeze": {},
+    "Transpose": {}, "Concat": {}, "Split": {}, "Slice": {}, "Gather": {"inputs": {"1": ["i32", "i64"]}},
+    "Pad": {"attributes": {"mode": {"in": ["constant", "reflect", "edge"]}}},
+    "Resize": {"attributes": {"mode": {"in": ["nearest", "linear"]}}},
+    "ReduceMean": {}, "ReduceSum": {}, "ReduceMax": {}
+  }
+});
+
+static const char all_text[] = JSON_TEXT({
+  "description": "virtual NPU (all: every operator, no limits)",
+  "static_shapes": false,
+  "control_flow": true,
+  "operators": "all"
+});
+
+// clang-format on
+
+const char *clv__vnpu_builtin(const char *name) {
+  if (strcmp(name, "default") == 0) return default_text;
+  if (strcmp(name, "all") == 0) return all_text;
+  return NULL;
+}

@@ -1,0 +1,307 @@
+/* The device's own memory. It is made of banks, each one piece of host memory behind a range of device addresses; between banks lie
+ * addresses that are never valid. Each bank keeps its blocks, used and free, sorted by address: first fit, neighbours merge. */
+#include "memory.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+#define BANK_BYTES (UINT64_C(4) << 20)  /* the least a bank has */
+#define BANK_GAP (UINT64_C(1) << 20)    /* invalid addresses after each bank */
+#define FIRST_ADDRESS (UINT64_C(1) << 32)
+
+typedef struct block {
+  uint64_t offset; /* in its bank */
+  uint64_t size_bytes;
+  bool used;
+} block;
+
+typedef struct bank {
+  struct bank *next; /* by rising address */
+  uint64_t address;
+  uint64_t size_bytes;
+  uint8_t *memory;
+  block *blocks;
+  size_t count, capacity;
+} bank;
+
+struct clv__vnpu_space {
+  struct clv__vnpu_space *next; /* in the table of open spaces */
+  const clv_host *host;
+  uint32_t users; /* guarded by the table's lock, as is `next` */
+  char *name;
+  bool is_host;
+  uint64_t asked_limit_bytes;
+  uint64_t limit_bytes;
+  uint32_t alignment_bytes;
+  pthread_mutex_t lock; /* everything below */
+  uint64_t used_bytes;
+  uint64_t next_address;
+  bank *banks;
+};
+
+/* Spaces outlive no device; the table only lets devices of one host find each other's by name. */
+static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
+static clv__vnpu_space *table;
+
+const char *clv__vnpu_bytes_text(uint64_t size_bytes, char text[32]) {
+  static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  double size = (double)size_bytes;
+  int unit = 0;
+  while (size >= 1024 && unit < 6) {
+    size /= 1024;
+    ++unit;
+  }
+  snprintf(text, 32, unit == 0 || size == (double)(int)size ? "%.0f %s" : "%.1f %s", size, units[unit]);
+  return text;
+}
+
+static uint64_t physical_bytes(void) {
+  long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : UINT64_C(1) << 40;
+}
+
+static clv_status create(const clv_host *host, const char *name, uint64_t limit_bytes, uint32_t alignment_bytes,
+                         clv__vnpu_space **out, clv_error *error) {
+  size_t name_bytes = strlen(name) + 1;
+  clv__vnpu_space *space = clv__allocate_zero(host->allocator, sizeof *space + name_bytes);
+  if (space == NULL) return clv__error_memory(error, sizeof *space + name_bytes);
+  space->host = host;
+  space->users = 1;
+  space->name = (char *)(space + 1);
+  memcpy(space->name, name, name_bytes);
+  space->is_host = strcmp(name, "host") == 0;
+  space->asked_limit_bytes = limit_bytes;
+  space->limit_bytes = limit_bytes != 0 ? limit_bytes : physical_bytes();
+  space->alignment_bytes = alignment_bytes;
+  space->next_address = FIRST_ADDRESS;
+  pthread_mutex_init(&space->lock, NULL);
+  *out = space;
+  return CLV_OK;
+}
+
+clv_status clv__vnpu_space_open(const clv_host *host, const char *name, uint64_t limit_bytes, uint32_t alignment_bytes,
+                                clv__vnpu_space **out, clv_error *error) {
+  clv_status status = CLV_OK;
+  *out = NULL;
+  pthread_mutex_lock(&table_lock);
+  clv__vnpu_space *space = table;
+  while (space != NULL && (space->host != host || strcmp(space->name, name) != 0)) space = space->next;
+  if (space == NULL) {
+    status = create(host, name, limit_bytes, alignment_bytes, &space, error);
+    if (status == CLV_OK) {
+      space->next = table;
+      table = space;
+    }
+  } else if (space->asked_limit_bytes != limit_bytes || space->alignment_bytes != alignment_bytes) {
+    char here[32], there[32];
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "memory space '%s' is open with %s aligned to %u, not %s aligned to %u: devices that share one say the "
+                            "same memory and alignment",
+                            name, clv__vnpu_bytes_text(space->asked_limit_bytes, there), (unsigned)space->alignment_bytes,
+                            clv__vnpu_bytes_text(limit_bytes, here), (unsigned)alignment_bytes);
+  } else {
+    ++space->users;
+  }
+  pthread_mutex_unlock(&table_lock);
+  if (status == CLV_OK) *out = space;
+  return status;
+}
+
+static void bank_destroy(clv__vnpu_space *space, bank *b) {
+  clv__release(space->host->allocator, b->memory);
+  clv__release(space->host->allocator, b->blocks);
+  clv__release(space->host->allocator, b);
+}
+
+void clv__vnpu_space_close(clv__vnpu_space *space) {
+  if (space == NULL) return;
+  pthread_mutex_lock(&table_lock);
+  bool last = --space->users == 0;
+  if (last) {
+    clv__vnpu_space **link = &table;
+    while (*link != space) link = &(*link)->next;
+    *link = space->next;
+  }
+  pthread_mutex_unlock(&table_lock);
+  if (!last) return;
+  while (space->banks != NULL) {
+    bank *b = space->banks;
+    space->banks = b->next;
+    bank_destroy(space, b);
+  }
+  pthread_mutex_destroy(&space->lock);
+  clv__release(space->host->allocator, space);
+}
+
+bool clv__vnpu_space_is_host(const clv__vnpu_space *space) { return space->is_host; }
+
+uint64_t clv__vnpu_space_round(const clv__vnpu_space *space, uint64_t size_bytes) {
+  uint64_t mask = space->alignment_bytes - 1;
+  if (size_bytes == 0) size_bytes = 1;
+  return size_bytes > UINT64_MAX - mask ? UINT64_MAX & ~mask : (size_bytes + mask) & ~mask;
+}
+
+uint64_t clv__vnpu_space_used(clv__vnpu_space *space) {
+  pthread_mutex_lock(&space->lock);
+  uint64_t used = space->used_bytes;
+  pthread_mutex_unlock(&space->lock);
+  return used;
+}
+
+/* First fit in one bank. There is room in `blocks` for the split. */
+static bool take(bank *b, uint64_t size_bytes, uint64_t *address) {
+  for (size_t i = 0; i < b->count; ++i) {
+    block *found = &b->blocks[i];
+    if (found->used || found->size_bytes < size_bytes) continue;
+    if (found->size_bytes > size_bytes) {
+      memmove(found + 2, found + 1, (b->count - i - 1) * sizeof *found);
+      found[1] = (block){found->offset + size_bytes, found->size_bytes - size_bytes, false};
+      ++b->count;
+    }
+    found->size_bytes = size_bytes;
+    found->used = true;
+    *address = b->address + found->offset;
+    memset(b->memory + found->offset, CLV__VNPU_POISON, size_bytes);
+    return true;
+  }
+  return false;
+}
+
+/* Gives banks without a used block back, before the space grows by another. */
+static void trim(clv__vnpu_space *space) {
+  for (bank **link = &space->banks; *link != NULL;) {
+    bank *b = *link;
+    if (b->count == 1 && !b->blocks[0].used) {
+      *link = b->next;
+      bank_destroy(space, b);
+    } else {
+      link = &b->next;
+    }
+  }
+}
+
+static bank *grow(clv__vnpu_space *space, uint64_t size_bytes) {
+  const clv_allocator *allocator = space->host->allocator;
+  trim(space);
+  uint64_t bank_bytes = size_bytes > BANK_BYTES ? size_bytes : BANK_BYTES;
+  bank *b = clv__allocate_zero(allocator, sizeof *b);
+  if (b == NULL) return NULL;
+  void *blocks = NULL;
+  b->memory = allocator->allocate(allocator->user_data, bank_bytes, space->alignment_bytes);
+  if (b->memory == NULL || !clv__array_reserve(allocator, &blocks, &b->capacity, 2, sizeof(block), 0)) {
+    bank_destroy(space, b);
+    return NULL;
+  }
+  b->blocks = blocks;
+  b->blocks[b->count++] = (block){0, bank_bytes, false};
+  b->size_bytes = bank_bytes;
+  uint64_t step = space->alignment_bytes > BANK_GAP ? space->alignment_bytes : BANK_GAP;
+  b->address = space->next_address;
+  space->next_address += (bank_bytes + step - 1) / step * step + step;
+  bank **link = &space->banks;
+  while (*link != NULL) link = &(*link)->next;
+  *link = b;
+  return b;
+}
+
+/* With the lock held. `size_bytes` is rounded. */
+static bool allocate_locked(clv__vnpu_space *space, uint64_t size_bytes, uint64_t *address) {
+  const clv_allocator *allocator = space->host->allocator;
+  if (space->is_host) {
+    void *memory = allocator->allocate(allocator->user_data, size_bytes, space->alignment_bytes);
+    if (memory == NULL) return false;
+    memset(memory, CLV__VNPU_POISON, size_bytes);
+    *address = (uint64_t)(uintptr_t)memory;
+    return true;
+  }
+  for (bank *b = space->banks; b != NULL; b = b->next) {
+    void *blocks = b->blocks;
+    if (!clv__array_reserve(allocator, &blocks, &b->capacity, b->count + 1, sizeof(block), b->count)) return false;
+    b->blocks = blocks;
+    if (take(b, size_bytes, address)) return true;
+  }
+  bank *fresh = grow(space, size_bytes);
+  return fresh != NULL && take(fresh, size_bytes, address);
+}
+
+clv_status clv__vnpu_space_allocate(clv__vnpu_space *space, uint64_t size_bytes, uint64_t *address, clv_error *error) {
+  uint64_t rounded = clv__vnpu_space_round(space, size_bytes);
+  char asked[32], used[32], limit[32];
+  pthread_mutex_lock(&space->lock);
+  uint64_t in_use = space->used_bytes;
+  bool fits = rounded <= space->limit_bytes && in_use <= space->limit_bytes - rounded;
+  bool done = fits && allocate_locked(space, rounded, address);
+  if (done) space->used_bytes += rounded;
+  pthread_mutex_unlock(&space->lock);
+  if (done) return CLV_OK;
+  clv__vnpu_bytes_text(rounded, asked);
+  clv__vnpu_bytes_text(in_use, used);
+  clv__vnpu_bytes_text(space->limit_bytes, limit);
+  return clv__error_set(error, CLV_OUT_OF_MEMORY, "memory space '%s': %s asked for, %s of %s in use%s", space->name, asked, used,
+                        limit, fits ? ", and the host has no more" : "");
+}
+
+static bank *bank_of(clv__vnpu_space *space, uint64_t address) {
+  bank *b = space->banks;
+  while (b != NULL && (address < b->address || address - b->address >= b->size_bytes)) b = b->next;
+  return b;
+}
+
+/* Index of the block that holds `offset`. */
+static size_t block_at(const bank *b, uint64_t offset) {
+  size_t low = 0, high = b->count;
+  while (high - low > 1) {
+    size_t middle = low + (high - low) / 2;
+    if (b->blocks[middle].offset <= offset) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+static void merge_with_next(bank *b, size_t i) {
+  if (i + 1 >= b->count || b->blocks[i].used || b->blocks[i + 1].used) return;
+  b->blocks[i].size_bytes += b->blocks[i + 1].size_bytes;
+  memmove(&b->blocks[i + 1], &b->blocks[i + 2], (b->count - i - 2) * sizeof *b->blocks);
+  --b->count;
+}
+
+void clv__vnpu_space_free(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes) {
+  if (address == 0) return;
+  uint64_t rounded = clv__vnpu_space_round(space, size_bytes);
+  pthread_mutex_lock(&space->lock);
+  if (space->is_host) {
+    memset((void *)(uintptr_t)address, CLV__VNPU_POISON, rounded);
+    clv__release(space->host->allocator, (void *)(uintptr_t)address);
+    space->used_bytes -= rounded;
+  } else {
+    bank *b = bank_of(space, address);
+    size_t i = b != NULL ? block_at(b, address - b->address) : 0;
+    if (b != NULL && b->blocks[i].used && b->blocks[i].offset == address - b->address) {
+      space->used_bytes -= b->blocks[i].size_bytes;
+      memset(b->memory + b->blocks[i].offset, CLV__VNPU_POISON, b->blocks[i].size_bytes);
+      b->blocks[i].used = false;
+      merge_with_next(b, i);
+      if (i > 0) merge_with_next(b, i - 1);
+    }
+  }
+  pthread_mutex_unlock(&space->lock);
+}
+
+void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes) {
+  if (space->is_host) return (void *)(uintptr_t)address;
+  void *pointer = NULL;
+  pthread_mutex_lock(&space->lock);
+  bank *b = bank_of(space, address);
+  if (b != NULL) {
+    uint64_t offset = address - b->address;
+    const block *found = &b->blocks[block_at(b, offset)];
+    uint64_t inside = offset - found->offset;
+    if (found->used && inside <= found->size_bytes && size_bytes <= found->size_bytes - inside) pointer = b->memory + offset;
+  }
+  pthread_mutex_unlock(&space->lock);
+  return pointer;
+}

@@ -1,0 +1,86 @@
+/* The speed model: see speed.h. A roofline from the figures of the description. */
+#include "speed.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/attribute.h"
+#include "base/tensor.h"
+
+#define SPIN_NS UINT64_C(60000) /* a sleeping thread wakes about that late: the last stretch is spent awake */
+
+uint64_t clv__vnpu_now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+void clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
+  if (!(seconds > 0)) return;
+  if (seconds > 1e8) seconds = 1e8;
+  uint64_t end = start_ns + (uint64_t)(seconds * 1e9);
+  for (uint64_t now = clv__vnpu_now_ns(); now < end; now = clv__vnpu_now_ns()) {
+    if (end - now <= SPIN_NS) continue;
+    uint64_t wake = end - SPIN_NS;
+    struct timespec until = {(time_t)(wake / UINT64_C(1000000000)), (long)(wake % UINT64_C(1000000000))};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
+  }
+}
+
+/* Time for `amount` at `rate` a second; none where the rate is not given. */
+static double at_rate(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
+
+double clv__vnpu_copy_seconds(const clv__vnpu_speed *speed, uint64_t size_bytes) {
+  if (!speed->given) return 0;
+  return (speed->copy_latency_us * 1e-6 + at_rate((double)size_bytes, speed->copy_bytes_per_second)) * speed->time_scale;
+}
+
+double clv__vnpu_launch_seconds(const clv__vnpu_speed *speed) {
+  return speed->given ? speed->launch_overhead_us * 1e-6 * speed->time_scale : 0;
+}
+
+static double count_of(const clv_tensor *tensor) {
+  double count = tensor->dtype == CLV_DTYPE_NONE ? 0 : 1;
+  for (int32_t i = 0; i < tensor->rank; ++i) count *= (double)tensor->dims[i];
+  return count;
+}
+
+static double product_of_ints(const clv_node_info *node, const char *name) {
+  clv__attributes attributes = {node->attributes, node->attribute_count};
+  size_t count;
+  const int64_t *values = clv__attribute_ints(attributes, name, &count);
+  double product = 1;
+  for (size_t i = 0; i < count; ++i) product *= (double)values[i];
+  return product;
+}
+
+/* A multiply-add is two. Exact where products of matrices are, one an element elsewhere. */
+static double flops_of(const clv_node_info *node, const clv_tensor *inputs, const clv_tensor *outputs) {
+  double in = node->input_count > 0 ? count_of(&inputs[0]) : 0;
+  double out = node->output_count > 0 ? count_of(&outputs[0]) : 0;
+  bool two = node->input_count > 1 && inputs[1].dtype != CLV_DTYPE_NONE;
+  clv__attributes attributes = {node->attributes, node->attribute_count};
+  if (strcmp(node->op, "Conv") == 0 && two && inputs[1].rank > 0 && inputs[1].dims[0] > 0) {
+    return 2 * out * count_of(&inputs[1]) / (double)inputs[1].dims[0];
+  }
+  if (strcmp(node->op, "ConvTranspose") == 0 && two && inputs[1].rank > 0 && inputs[1].dims[0] > 0) {
+    return 2 * in * count_of(&inputs[1]) / (double)inputs[1].dims[0];
+  }
+  if (strcmp(node->op, "MatMul") == 0 && inputs[0].rank > 0) return 2 * out * (double)inputs[0].dims[inputs[0].rank - 1];
+  if (strcmp(node->op, "Gemm") == 0 && inputs[0].rank == 2) {
+    return 2 * out * (double)inputs[0].dims[clv__attribute_int(attributes, "transA", 0) != 0 ? 0 : 1];
+  }
+  if (strcmp(node->op, "MaxPool") == 0 || strcmp(node->op, "AveragePool") == 0) return out * product_of_ints(node, "kernel_shape");
+  return in > out ? in : out;
+}
+
+double clv__vnpu_node_seconds(const clv__vnpu_speed *speed, const clv_node_info *node, const clv_tensor *inputs,
+                              const clv_tensor *outputs) {
+  if (!speed->given) return 0;
+  double bytes = 0;
+  for (uint32_t i = 0; i < node->input_count; ++i) bytes += count_of(&inputs[i]) * (double)clv_dtype_size_bytes(inputs[i].dtype);
+  for (uint32_t i = 0; i < node->output_count; ++i) bytes += count_of(&outputs[i]) * (double)clv_dtype_size_bytes(outputs[i].dtype);
+  double arithmetic = at_rate(flops_of(node, inputs, outputs), speed->flops_per_second);
+  double traffic = at_rate(bytes, speed->bytes_per_second);
+  return (arithmetic > traffic ? arithmetic : traffic) / speed->frequency * speed->time_scale;
+}

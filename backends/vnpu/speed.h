@@ -1,0 +1,19 @@
+/* The speed model: what a launch and a copy would take on the hardware described, and waiting until then. */
+#ifndef CLEAVE_BACKENDS_VNPU_SPEED_H
+#define CLEAVE_BACKENDS_VNPU_SPEED_H
+
+#include "cleave/plugin/backend.h"
+#include "spec.h"
+
+uint64_t clv__vnpu_now_ns(void); /* a clock that only goes forward */
+/* Returns once `seconds` have passed since `start_ns`; at once when they have, or when it is 0. */
+void clv__vnpu_wait_until(uint64_t start_ns, double seconds);
+
+double clv__vnpu_copy_seconds(const clv__vnpu_speed *speed, uint64_t size_bytes);
+/* Starting a program. */
+double clv__vnpu_launch_seconds(const clv__vnpu_speed *speed);
+/* One instruction of it: the longer of its arithmetic and its memory traffic. Shapes are static; data is not read. */
+double clv__vnpu_node_seconds(const clv__vnpu_speed *speed, const clv_node_info *node, const clv_tensor *inputs,
+                              const clv_tensor *outputs);
+
+#endif

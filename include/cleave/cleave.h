@@ -1,0 +1,12 @@
+/* All of Cleave's public interface for applications. */
+#ifndef CLEAVE_CLEAVE_H
+#define CLEAVE_CLEAVE_H
+
+#include "context.h"
+#include "devices.h"
+#include "graph.h"
+#include "plan.h"
+#include "session.h"
+#include "types.h"
+
+#endif

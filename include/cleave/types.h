@@ -1,0 +1,111 @@
+/* The plain types that applications, backends and the library share: status, error, dtype, tensor, allocator.
+ *
+ * Everything here is a value with a fixed layout. It needs no library call to be filled in, and it never owns memory. */
+#ifndef CLEAVE_TYPES_H
+#define CLEAVE_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(_WIN32)
+#define CLV_API
+#else
+#define CLV_API __attribute__((visibility("default")))
+#endif
+#if defined(__GNUC__)
+#define CLV_MUST_USE __attribute__((warn_unused_result))
+#define CLV_PRINTF(format_index, first_argument) __attribute__((format(printf, format_index, first_argument)))
+#else
+#define CLV_MUST_USE
+#define CLV_PRINTF(format_index, first_argument)
+#endif
+
+/* What a call came to. Anything but CLV_OK leaves every output NULL or untouched. */
+typedef enum clv_status {
+  CLV_OK = 0,
+  CLV_INVALID_ARGUMENT = 1, /* the caller's mistake: a NULL, a wrong shape, an unknown option */
+  CLV_INVALID_MODEL = 2,    /* a file or memory block is damaged or against its specification */
+  CLV_NOT_SUPPORTED = 3,    /* well formed, but nobody here can do it; the message says who could */
+  CLV_NOT_FOUND = 4,        /* a file, device, value or name that is not there */
+  CLV_OUT_OF_MEMORY = 5,    /* host or device memory; the message says how much was asked for */
+  CLV_IO_ERROR = 6,         /* the operating system refused a read or a write */
+  CLV_DEVICE_ERROR = 7,     /* a driver call failed; the message carries the call and its code */
+  CLV_TOO_LARGE = 8,        /* a group does not fit its device: split it */
+  CLV_INTERNAL_ERROR = 9    /* a bug of ours */
+} clv_status;
+
+/* The text of a failure. The caller owns it, its size is fixed, and nothing is allocated to fill it.
+ * Any `clv_error *` argument may be NULL. */
+typedef struct clv_error {
+  clv_status status;
+  char message[1020];
+} clv_error;
+
+/* Element types. The numbers are ONNX's TensorProto.DataType. */
+typedef enum clv_dtype {
+  CLV_DTYPE_NONE = 0, /* unknown, or an absent optional tensor */
+  CLV_F32 = 1,
+  CLV_U8 = 2,
+  CLV_I8 = 3,
+  CLV_U16 = 4,
+  CLV_I16 = 5,
+  CLV_I32 = 6,
+  CLV_I64 = 7,
+  CLV_STRING = 8, /* host only; elements are clv_string */
+  CLV_BOOL = 9,   /* one byte, 0 or 1 */
+  CLV_F16 = 10,
+  CLV_F64 = 11,
+  CLV_U32 = 12,
+  CLV_U64 = 13,
+  CLV_BF16 = 16
+} clv_dtype;
+
+#define CLV_MAX_RANK 8
+
+/* A dimension that is not known: -1, or one of the graph's symbols: CLV_DIM_SYMBOL(k), k the symbol's index. */
+#define CLV_DIM_UNKNOWN ((int64_t)-1)
+#define CLV_DIM_SYMBOL(index) (-2 - (int64_t)(index))
+#define CLV_RANK_UNKNOWN (-1)
+
+/* A dense row-major tensor, or, with `data` NULL, only its type (dtype, rank, dims).
+ * It never owns `data`. dims[rank..CLV_MAX_RANK) are unspecified. Rank 0 is a scalar of one element.
+ * An absent optional input or output has dtype CLV_DTYPE_NONE. A tensor of zero elements may have any `data`
+ * (use a non-NULL one to say that its value is known). */
+typedef struct clv_tensor {
+  clv_dtype dtype;
+  int32_t rank;
+  int64_t dims[CLV_MAX_RANK];
+  void *data;
+} clv_tensor;
+
+typedef struct clv_string {
+  const char *data; /* not terminated */
+  size_t size_bytes;
+} clv_string;
+
+/* All memory of the library and its built-in backends comes through one of these, given at context creation.
+ * `allocate` returns memory aligned to `alignment` (a power of two) or NULL. Both may be called from any thread. */
+typedef struct clv_allocator {
+  void *user_data;
+  void *(*allocate)(void *user_data, size_t size_bytes, size_t alignment);
+  void (*release)(void *user_data, void *pointer); /* pointer may be NULL */
+} clv_allocator;
+
+/* Bytes an element takes (a clv_string for CLV_STRING); 0 for CLV_DTYPE_NONE and numbers that are no dtype. Any thread. */
+CLV_API size_t clv_dtype_size_bytes(clv_dtype dtype);
+
+/* "f32", "i64", "bool", …; "none" for what is no dtype. Static storage. Any thread. */
+CLV_API const char *clv_dtype_name(clv_dtype dtype);
+
+/* "ok", "invalid argument", …. Static storage. Any thread. */
+CLV_API const char *clv_status_name(clv_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,40 @@
+/* See error.h. */
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+clv_status clv__error_set(clv_error *error, clv_status status, const char *format, ...) {
+  if (error == NULL) return status;
+  error->status = status;
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  return status;
+}
+
+clv_status clv__error_prefix(clv_error *error, clv_status status, const char *format, ...) {
+  if (error == NULL) return status;
+  char prefix[sizeof error->message];
+  va_list arguments;
+  va_start(arguments, format);
+  int written = vsnprintf(prefix, sizeof prefix, format, arguments);
+  va_end(arguments);
+  if (written < 0) return error->status;
+  size_t length = (size_t)written < sizeof prefix ? (size_t)written : sizeof prefix - 1;
+  size_t room = sizeof error->message - 1;
+  if (length + 2 > room) return error->status;
+  size_t old = strlen(error->message);
+  if (old > room - length - 2) old = room - length - 2;
+  memmove(error->message + length + 2, error->message, old);
+  memcpy(error->message, prefix, length);
+  memcpy(error->message + length, ": ", 2);
+  error->message[length + 2 + old] = '\0';
+  return error->status;
+}
+
+clv_status clv__error_memory(clv_error *error, size_t size_bytes) {
+  return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory: %zu bytes were asked for", size_bytes);
+}

@@ -1,0 +1,116 @@
+/* See file.h. */
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error) {
+  *map = (clv__file_map){0};
+  int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) {
+    return clv__error_set(error, errno == ENOENT ? CLV_NOT_FOUND : CLV_IO_ERROR, "%s: cannot open: %s", path, strerror(errno));
+  }
+  clv_status status = CLV_OK;
+  struct stat info;
+  if (fstat(file, &info) != 0) {
+    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot read its size: %s", path, strerror(errno));
+  } else if (!S_ISREG(info.st_mode)) {
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: not a regular file", path);
+  } else if (info.st_size > 0) {
+    void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
+    if (data == MAP_FAILED) {
+      status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot map %lld bytes: %s", path, (long long)info.st_size, strerror(errno));
+    } else {
+      *map = (clv__file_map){data, (size_t)info.st_size};
+    }
+  }
+  close(file);
+  return status;
+}
+
+void clv__file_map_close(clv__file_map *map) {
+  if (map->data != NULL) munmap((void *)map->data, map->size_bytes);
+  *map = (clv__file_map){0};
+}
+
+void clv__file_map_drop(const clv__file_map *map, const void *data, size_t size_bytes) {
+  const uint8_t *from = data;
+  if (map->data == NULL || from < map->data || from >= map->data + map->size_bytes) return;
+  uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  uintptr_t start = ((uintptr_t)from + page - 1) / page * page;
+  uintptr_t end = ((uintptr_t)from + size_bytes) / page * page;
+  if (end > start) madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
+static clv_status write_all(int file, const uint8_t *data, size_t size_bytes, const char *path, clv_error *error) {
+  while (size_bytes > 0) {
+    ssize_t written = write(file, data, size_bytes < (1u << 30) ? size_bytes : (1u << 30));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot write: %s", path, strerror(errno));
+    data += written;
+    size_bytes -= (size_t)written;
+  }
+  return CLV_OK;
+}
+
+clv_status clv__file_write(const char *path, const void *data, size_t size_bytes, clv_error *error) {
+  char temporary[4096];
+  int length = snprintf(temporary, sizeof temporary, "%s.tmp-XXXXXX", path);
+  if (length < 0 || (size_t)length >= sizeof temporary) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "path of %zu bytes is too long", strlen(path));
+  }
+  struct stat info;
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) { /* a device or a pipe: nothing to replace, write into it */
+    int file = open(path, O_WRONLY | O_CLOEXEC);
+    if (file < 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot open for writing: %s", path, strerror(errno));
+    clv_status status = write_all(file, data, size_bytes, path, error);
+    close(file);
+    return status;
+  }
+  int file = mkstemp(temporary);
+  if (file < 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", path, strerror(errno));
+  mode_t mask = umask(0);
+  umask(mask);
+  clv_status status = write_all(file, data, size_bytes, path, error);
+  if (status == CLV_OK && (fchmod(file, 0666 & ~mask) != 0 || fsync(file) != 0)) {
+    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot flush: %s", path, strerror(errno));
+  }
+  if (close(file) != 0 && status == CLV_OK) {
+    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot close: %s", path, strerror(errno));
+  }
+  if (status == CLV_OK && rename(temporary, path) != 0) {
+    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot replace: %s", path, strerror(errno));
+  }
+  if (status != CLV_OK) unlink(temporary);
+  return status;
+}
+
+char *clv__path_join(const clv_allocator *allocator, const char *folder, const char *name) {
+  size_t folder_bytes = strlen(folder), name_bytes = strlen(name);
+  char *path = clv__allocate(allocator, folder_bytes + name_bytes + 2);
+  if (path == NULL) return NULL;
+  memcpy(path, folder, folder_bytes);
+  path[folder_bytes] = '/';
+  memcpy(path + folder_bytes + 1, name, name_bytes + 1);
+  return path;
+}
+
+char *clv__path_beside(const clv_allocator *allocator, const char *path, const char *name) {
+  const char *slash = strrchr(path, '/');
+  if (slash == NULL) return clv__path_join(allocator, ".", name);
+  size_t folder_bytes = (size_t)(slash - path), name_bytes = strlen(name);
+  char *joined = clv__allocate(allocator, folder_bytes + name_bytes + 2);
+  if (joined == NULL) return NULL;
+  memcpy(joined, path, folder_bytes + 1);
+  memcpy(joined + folder_bytes + 1, name, name_bytes + 1);
+  return joined;
+}

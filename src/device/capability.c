@@ -1,0 +1,76 @@
+/* Verdicts: what every device says about every node. */
+#include <string.h>
+
+#include "device/device.h"
+
+static void ask(const clv__device *device, const clv_graph_view *whole, uint32_t node,
+                      clv_support_fn support, void *user_data, clv_verdict *verdict) {
+  *verdict = (clv_verdict){0};
+  device->backend->supports(device->handle, whole, node, verdict);
+  verdict->reason[sizeof verdict->reason - 1] = '\0';
+  if (verdict->supported && support != NULL) {
+    const clv__node *source = clv__view_node(whole, node);
+    const uint32_t *operands = whole->operands + whole->operand_offsets[node];
+    clv_node_info node_info = {
+        .struct_size = sizeof node_info,
+        .opset = source->opset,
+        .name = source->name,
+        .op = source->op,
+        .domain = source->domain,
+        .input_count = source->input_count,
+        .output_count = source->output_count,
+        .attribute_count = source->attributes.count,
+        .capture_count = source->capture_count,
+        .inputs = operands,
+        .outputs = operands + source->input_count,
+        .attributes = source->attributes.items,
+    };
+    verdict->supported = support(user_data, device->name, &node_info, verdict->reason);
+    verdict->reason[sizeof verdict->reason - 1] = '\0';
+    if (!verdict->supported && verdict->reason[0] == '\0') strcpy(verdict->reason, "refused by the program");
+  }
+  if (!verdict->supported && verdict->reason[0] == '\0') strcpy(verdict->reason, "not supported");
+}
+
+clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded,
+                               clv_support_fn support, void *user_data, clv__capability *capability, clv_error *error) {
+  clv__arena_init(&capability->arena, clv__context_allocator(devices->context));
+  capability->device_count = devices->count;
+  size_t cells = (size_t)whole->node_count * devices->count;
+  capability->reasons = clv__arena_allocate_zero(&capability->arena, cells, sizeof *capability->reasons);
+  clv__map known; /* reasons repeat: each text is kept once */
+  clv__map_init(&known, clv__context_allocator(devices->context));
+  clv_status status = CLV_OK;
+  if (capability->reasons == NULL) status = clv__error_memory(error, cells * sizeof *capability->reasons);
+  const char **texts = NULL;
+  size_t text_capacity = 0;
+  for (uint32_t node = 0; status == CLV_OK && node < whole->node_count; ++node) {
+    if (folded != NULL && folded[node]) continue;
+    for (uint32_t d = 0; status == CLV_OK && d < devices->count; ++d) {
+      clv_verdict verdict;
+      ask(&devices->items[d], whole, node, support, user_data, &verdict);
+      if (verdict.supported) continue;
+      uint32_t index = clv__map_find(&known, verdict.reason);
+      if (index == CLV__MAP_NONE) {
+        index = known.count;
+        char *copy = clv__arena_string(&capability->arena, verdict.reason, strlen(verdict.reason));
+        if (copy == NULL || !clv__array_reserve(known.allocator, (void **)&texts, &text_capacity, index + 1, sizeof *texts, index) ||
+            !clv__map_set(&known, copy, index)) {
+          status = clv__error_memory(error, sizeof verdict);
+          break;
+        }
+        texts[index] = copy;
+      }
+      capability->reasons[(size_t)node * devices->count + d] = texts[index];
+    }
+  }
+  clv__release(known.allocator, (void *)texts);
+  clv__map_finish(&known);
+  if (status != CLV_OK) clv__capability_finish(capability);
+  return status;
+}
+
+void clv__capability_finish(clv__capability *capability) {
+  clv__arena_finish(&capability->arena);
+  capability->reasons = NULL;
+}

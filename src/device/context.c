@@ -1,0 +1,173 @@
+/* The context: allocator, log, backends, and the services that backends get. */
+#include "cleave/context.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../backends/cpu/cpu.h"
+#include "../backends/vnpu/vnpu.h"
+#include "device/device.h"
+#include "formats/onnx.h"
+#include "ops/evaluate.h"
+
+enum { MAX_BACKENDS = 16 };
+
+struct clv_context {
+  const clv_allocator *allocator;
+  void (*log)(void *user_data, int level, const char *text);
+  void *log_user_data;
+  clv_host host;
+  uint32_t backend_count;
+  const clv_backend *backends[MAX_BACKENDS];
+};
+
+const char *clv_version(void) { return CLEAVE_VERSION; }
+
+const clv_allocator *clv__context_allocator(const clv_context *context) { return context->allocator; }
+const clv_host *clv__context_host(const clv_context *context) { return &context->host; }
+uint32_t clv__context_backend_count(const clv_context *context) { return context->backend_count; }
+const clv_backend *clv__context_backend(const clv_context *context, uint32_t index) { return context->backends[index]; }
+
+void clv__context_log(const clv_context *context, int level, const char *format, ...) {
+  if (context->log == NULL) return;
+  char text[1024];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  context->log(context->log_user_data, level, text);
+}
+
+/* ---- Host services ---- */
+
+static void host_log(void *self, int level, const char *text) {
+  const clv_context *context = self;
+  if (context->log != NULL) context->log(context->log_user_data, level, text);
+}
+
+static clv_status host_infer_node(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
+                                  clv_error *error) {
+  return clv__node_infer(graph->graph, graph->nodes[node], inputs, outputs, error);
+}
+
+static clv_status host_evaluate_node(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
+                                     clv_error *error) {
+  return clv__node_evaluate(graph->graph, graph->nodes[node], inputs, outputs, graph->graph->allocator, error);
+}
+
+static clv_status host_graph_to_onnx(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,
+                                     clv_error *error) {
+  return clv__onnx_write(graph, inline_limit_bytes, graph->graph->allocator, data, size_bytes, error);
+}
+
+static clv_status host_graph_open(void *self, const void *data, size_t size_bytes, clv_graph_view **graph, clv_error *error) {
+  const clv_context *context = self;
+  *graph = NULL;
+  clv_graph *loaded = NULL;
+  CLV__TRY(clv__onnx_load_memory(context->allocator, data, size_bytes, true, &loaded, error));
+  *graph = (clv_graph_view *)loaded->whole;
+  return CLV_OK;
+}
+
+static void host_graph_close(void *self, clv_graph_view *graph) {
+  (void)self;
+  if (graph != NULL) clv__graph_destroy((clv_graph *)graph->graph);
+}
+
+static void fill_host(clv_context *context) {
+  context->host = (clv_host){
+      .abi_version = CLV_ABI_VERSION,
+      .struct_size = sizeof context->host,
+      .self = context,
+      .allocator = context->allocator,
+      .log = host_log,
+      .infer_node = host_infer_node,
+      .evaluate_node = host_evaluate_node,
+      .graph_to_onnx = host_graph_to_onnx,
+      .graph_open = host_graph_open,
+      .graph_close = host_graph_close,
+  };
+  clv__view_fill_host(&context->host);
+}
+
+/* ---- Backends ---- */
+
+/* A backend must have every slot that is not optional. */
+static const char *missing_slot(const clv_backend *b) {
+#define NEED(slot) \
+  if (b->slot == NULL) return #slot
+  NEED(name); NEED(version); NEED(open); NEED(close); NEED(info); NEED(supports); NEED(buffer_alloc); NEED(buffer_free);
+  NEED(buffer_host_pointer); NEED(stream_create); NEED(stream_destroy); NEED(stream_synchronize); NEED(event_create);
+  NEED(event_destroy); NEED(event_record); NEED(event_wait); NEED(event_synchronize); NEED(copy_in); NEED(copy_out);
+  NEED(weight_upload); NEED(weight_release); NEED(compile); NEED(executable_destroy); NEED(executable_info);
+  NEED(instance_create); NEED(instance_destroy); NEED(execute);
+#undef NEED
+  return NULL;
+}
+
+clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn query, void *user_data, clv_error *error) {
+  if (context == NULL || query == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "context and query must not be NULL");
+  if (context->backend_count == MAX_BACKENDS) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a context holds at most %d backends", MAX_BACKENDS);
+  }
+  const clv_backend *backend = NULL;
+  CLV__TRY(query(&context->host, user_data, &backend, error));
+  if (backend == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the backend's query gave no table");
+  if (backend->abi_version != CLV_ABI_VERSION) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "backend speaks plugin ABI %u, this library %u: build it against this version",
+                          backend->abi_version, CLV_ABI_VERSION);
+  }
+  if (backend->struct_size < sizeof *backend) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "backend's table has %u bytes, at least %zu are needed", backend->struct_size,
+                          sizeof *backend);
+  }
+  const char *missing = missing_slot(backend);
+  if (missing != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend's table lacks the slot '%s'", missing);
+  for (uint32_t i = 0; i < context->backend_count; ++i) {
+    if (strcmp(context->backends[i]->name, backend->name) == 0) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "there is a backend called '%s' already", backend->name);
+    }
+  }
+  context->backends[context->backend_count++] = backend;
+  return CLV_OK;
+}
+
+clv_status clv_context_create(const clv_context_options *options, clv_context **out, clv_error *error) {
+  if (out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the output for the context must not be NULL");
+  *out = NULL;
+  const clv_allocator *allocator = options != NULL && options->allocator != NULL ? options->allocator : clv__allocator_default();
+  clv_context *context = clv__allocate_zero(allocator, sizeof *context);
+  if (context == NULL) return clv__error_memory(error, sizeof *context);
+  context->allocator = allocator;
+  if (options != NULL) {
+    context->log = options->log;
+    context->log_user_data = options->log_user_data;
+  }
+  fill_host(context);
+  clv_status status = clv_context_add_backend(context, clv__cpu_backend_query, NULL, error);
+  if (status == CLV_OK) status = clv_context_add_backend(context, clv__vnpu_backend_query, NULL, error);
+  if (status != CLV_OK) {
+    clv_context_destroy(context);
+    return status;
+  }
+  *out = context;
+  return CLV_OK;
+}
+
+void clv_context_destroy(clv_context *context) {
+  if (context != NULL) clv__release(context->allocator, context);
+}
+
+const clv_backend *clv__context_find(const clv_context *context, const char *device_name) {
+  size_t length = strcspn(device_name, ":0123456789"); /* "npu1" and "opencl:0" are devices of "npu" and "opencl" */
+  const char *backend_name = length == 3 && strncmp(device_name, "npu", 3) == 0 ? "vnpu" : NULL;
+  for (uint32_t i = 0; i < context->backend_count; ++i) {
+    const char *name = context->backends[i]->name;
+    if (backend_name != NULL ? strcmp(name, backend_name) == 0
+                             : strlen(name) == length && strncmp(name, device_name, length) == 0) {
+      return context->backends[i];
+    }
+  }
+  return NULL;
+}

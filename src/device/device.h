@@ -1,0 +1,57 @@
+/* Open devices, the memory spaces they work in, and their verdicts about a graph's nodes. */
+#ifndef CLEAVE_DEVICE_DEVICE_H
+#define CLEAVE_DEVICE_DEVICE_H
+
+#include "cleave/devices.h"
+#include "cleave/plan.h"
+#include "graph/view.h"
+
+#define CLV__MAX_DEVICES 16
+#define CLV__SPACE_HOST 0u
+
+typedef struct clv__device {
+  const clv_backend *backend;
+  clv_device *handle;
+  const char *name;
+  clv_device_info info;
+  uint32_t space; /* index into clv_devices.spaces; CLV__SPACE_HOST for host memory */
+} clv__device;
+
+struct clv_devices {
+  clv_context *context;
+  clv__arena arena;
+  uint32_t count;
+  clv__device items[CLV__MAX_DEVICES];
+  uint32_t space_count;
+  const char *spaces[CLV__MAX_DEVICES + 1]; /* spaces[0] is "host" */
+};
+
+const clv_allocator *clv__context_allocator(const clv_context *context);
+void clv__context_log(const clv_context *context, int level, const char *format, ...) CLV_PRINTF(3, 4);
+/* The services given to backends. */
+const clv_host *clv__context_host(const clv_context *context);
+uint32_t clv__context_backend_count(const clv_context *context);
+const clv_backend *clv__context_backend(const clv_context *context, uint32_t index);
+/* Backends that the user's word for a device may mean: "cpu" -> cpu, "npu" -> vnpu. NULL when there is none. */
+const clv_backend *clv__context_find(const clv_context *context, const char *device_name);
+
+/* Index of the device called `name`, or CLV__NO_ID. */
+uint32_t clv__devices_find(const clv_devices *devices, const char *name);
+
+/* What every device says about every node. */
+typedef struct clv__capability {
+  clv__arena arena;
+  uint32_t device_count;
+  const char **reasons; /* [node * device_count + device]: NULL: supported; otherwise why not */
+} clv__capability;
+
+/* Asks. Nodes with folded[n] are not asked about (all NULL). `support` may be NULL. */
+clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded,
+                               clv_support_fn support, void *user_data, clv__capability *capability, clv_error *error);
+void clv__capability_finish(clv__capability *capability);
+
+static inline const char *clv__capability_reason(const clv__capability *capability, clv_node_id node, uint32_t device) {
+  return capability->reasons[(size_t)node * capability->device_count + device];
+}
+
+#endif

@@ -1,0 +1,181 @@
+/* Opening a list of devices, and closing them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+
+enum { MAX_OPTIONS = 64 };
+
+uint32_t clv_devices_count(const clv_devices *devices) { return devices->count; }
+const char *clv_devices_name(const clv_devices *devices, uint32_t index) { return devices->items[index].name; }
+
+void clv_devices_info(const clv_devices *devices, uint32_t index, clv_device_info *info) {
+  uint32_t struct_size = info->struct_size < sizeof *info ? info->struct_size : (uint32_t)sizeof *info;
+  memcpy(info, &devices->items[index].info, struct_size);
+  info->struct_size = struct_size;
+}
+
+uint32_t clv__devices_find(const clv_devices *devices, const char *name) {
+  for (uint32_t i = 0; i < devices->count; ++i) {
+    if (strcmp(devices->items[i].name, name) == 0) return i;
+  }
+  return CLV__NO_ID;
+}
+
+static clv_status unknown_device(const clv_context *context, const char *name, clv_error *error) {
+  char known[256] = "";
+  size_t used = 0;
+  for (uint32_t i = 0; i < clv__context_backend_count(context) && used < sizeof known; ++i) {
+    const char *backend = clv__context_backend(context, i)->name;
+    int written = snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
+                           strcmp(backend, "vnpu") == 0 ? "npu" : backend);
+    used += written < 0 ? 0 : (size_t)written;
+  }
+  return clv__error_set(error, CLV_NOT_FOUND, "device '%s': no backend has it; there are: %s", name, known);
+}
+
+/* The options "NAME:key=value" that are meant for `name`, split in place in the arena. */
+static clv_status take_options(clv_devices *devices, const clv_devices_options *options, const char *name, clv_option *taken,
+                               uint32_t *count, clv_error *error) {
+  *count = 0;
+  size_t length = strlen(name);
+  for (uint32_t i = 0; i < options->device_option_count; ++i) {
+    const char *text = options->device_options[i];
+    const char *equals = strchr(text, '=');
+    if (strncmp(text, name, length) != 0 || text[length] != ':' || equals == NULL || equals <= text + length + 1) continue;
+    if (*count == MAX_OPTIONS) return clv__error_set(error, CLV_INVALID_ARGUMENT, "more than %d options for '%s'", MAX_OPTIONS, name);
+    const char *key = text + length + 1;
+    char *key_copy = clv__arena_string(&devices->arena, key, (size_t)(equals - key));
+    char *value_copy = clv__arena_string(&devices->arena, equals + 1, strlen(equals + 1));
+    if (key_copy == NULL || value_copy == NULL) return clv__error_memory(error, strlen(text));
+    taken[(*count)++] = (clv_option){key_copy, value_copy};
+  }
+  return CLV_OK;
+}
+
+/* Every option must have been meant for some device of the list. */
+static clv_status check_options(const clv_devices *devices, const clv_devices_options *options, clv_error *error) {
+  for (uint32_t i = 0; i < options->device_option_count; ++i) {
+    const char *text = options->device_options[i];
+    const char *equals = strchr(text, '=');
+    bool meant = false;
+    for (uint32_t d = 0; d < devices->count && equals != NULL; ++d) {
+      size_t length = strlen(devices->items[d].name);
+      meant = meant || (strncmp(text, devices->items[d].name, length) == 0 && text[length] == ':' && equals > text + length + 1);
+    }
+    if (!meant) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option '%s': expected DEVICE:key=value with a device of the list",
+                            text);
+    }
+  }
+  return CLV_OK;
+}
+
+static uint32_t find_space(clv_devices *devices, const char *name) {
+  for (uint32_t i = 0; i < devices->space_count; ++i) {
+    if (strcmp(devices->spaces[i], name) == 0) return i;
+  }
+  devices->spaces[devices->space_count] = name;
+  return devices->space_count++;
+}
+
+static clv_status open_device(clv_devices *devices, const clv_devices_options *options, const char *name, clv_error *error) {
+  if (devices->count == CLV__MAX_DEVICES) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "more than %d devices", CLV__MAX_DEVICES);
+  }
+  if (clv__devices_find(devices, name) != CLV__NO_ID) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "device '%s' is listed twice", name);
+  }
+  const clv_backend *backend = clv__context_find(devices->context, name);
+  if (backend == NULL) return unknown_device(devices->context, name, error);
+  clv_option taken[MAX_OPTIONS];
+  uint32_t taken_count;
+  CLV__TRY(take_options(devices, options, name, taken, &taken_count, error));
+  const char *digits = name + strcspn(name, "0123456789");
+  uint32_t ordinal = (uint32_t)strtoul(digits, NULL, 10);
+  const char *spec = NULL;
+  if (strcmp(backend->name, "vnpu") == 0) {
+    spec = options->npu_spec_count == 0 && ordinal == 0 ? "default" : NULL;
+    if (ordinal < options->npu_spec_count) spec = options->npu_specs[ordinal];
+    if (spec == NULL) {
+      return clv__error_set(error, CLV_NOT_FOUND, "device '%s': there are %u descriptions; give one more with --npu-spec", name,
+                            options->npu_spec_count);
+    }
+  }
+  clv_device_config config = {
+      .struct_size = sizeof config,
+      .ordinal = ordinal,
+      .name = name,
+      .option_count = taken_count,
+      .options = taken,
+      .spec = spec,
+      .thread_count = options->thread_count,
+  };
+  clv__device *device = &devices->items[devices->count];
+  clv_status status = backend->open(backend->self, clv__context_host(devices->context), &config, &device->handle, error);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "device '%s'", name);
+  device->backend = backend;
+  device->name = name;
+  device->info.struct_size = sizeof device->info;
+  backend->info(device->handle, &device->info);
+  device->space = find_space(devices, device->info.memory_space);
+  ++devices->count;
+  return CLV_OK;
+}
+
+/* "auto": everything real that is found, the CPU last. Virtual devices only by name. */
+static clv_status open_auto(clv_devices *devices, const clv_devices_options *options, clv_error *error) {
+  for (uint32_t i = 0; i < clv__context_backend_count(devices->context); ++i) {
+    const char *name = clv__context_backend(devices->context, i)->name;
+    if (strcmp(name, "cpu") == 0 || strcmp(name, "vnpu") == 0) continue;
+    clv_error ignored;
+    if (open_device(devices, options, name, &ignored) != CLV_OK) {
+      clv__context_log(devices->context, 2, "%s is left out: %s", name, ignored.message);
+    }
+  }
+  return open_device(devices, options, "cpu", error);
+}
+
+static clv_status open_list(clv_devices *devices, const clv_devices_options *options, const char *list, clv_error *error) {
+  for (const char *at = list;; ) {
+    size_t length = strcspn(at, ",");
+    if (length == 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "device list '%s': a name is empty", list);
+    char *name = clv__arena_string(&devices->arena, at, length);
+    if (name == NULL) return clv__error_memory(error, length);
+    CLV__TRY(open_device(devices, options, name, error));
+    if (at[length] == '\0') return CLV_OK;
+    at += length + 1;
+  }
+}
+
+clv_status clv_devices_open(clv_context *context, const clv_devices_options *given, clv_devices **out, clv_error *error) {
+  if (context == NULL || out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "context and devices must not be NULL");
+  *out = NULL;
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  if (given != NULL) options = *given;
+  const clv_allocator *allocator = clv__context_allocator(context);
+  clv_devices *devices = clv__allocate_zero(allocator, sizeof *devices);
+  if (devices == NULL) return clv__error_memory(error, sizeof *devices);
+  devices->context = context;
+  clv__arena_init(&devices->arena, allocator);
+  devices->spaces[0] = "host";
+  devices->space_count = 1;
+  const char *list = options.list == NULL ? "cpu" : options.list;
+  clv_status status = strcmp(list, "auto") == 0 ? open_auto(devices, &options, error) : open_list(devices, &options, list, error);
+  if (status == CLV_OK) status = check_options(devices, &options, error);
+  if (status != CLV_OK) {
+    clv_devices_close(devices);
+    return status;
+  }
+  *out = devices;
+  return CLV_OK;
+}
+
+void clv_devices_close(clv_devices *devices) {
+  if (devices == NULL) return;
+  for (uint32_t i = devices->count; i-- > 0;) devices->items[i].backend->close(devices->items[i].handle);
+  const clv_allocator *allocator = devices->arena.allocator;
+  clv__arena_finish(&devices->arena);
+  clv__release(allocator, devices);
+}

@@ -1,0 +1,40 @@
+/* What the command and the tests see of a session beyond the public interface. */
+#ifndef CLEAVE_EXECUTE_SESSION_H
+#define CLEAVE_EXECUTE_SESSION_H
+
+#include "cleave/session.h"
+#include "split/plan.h"
+
+/* Per step of the last run; wall time around each step with a wait after it, only when asked for: it serialises devices. */
+void clv__session_time_steps(clv_session *session, bool on);
+/* Nanoseconds of step `index` in the last timed run. */
+uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index);
+
+typedef struct clv__session_stats {
+  double compile_ms;            /* all partitions, and uploads of weights */
+  uint64_t boundary_bytes;      /* planned memory of boundary values, all spaces */
+  uint64_t boundary_bound_bytes; /* the largest sum of those alive at one step: no plan can need less */
+  uint64_t weight_bytes;        /* uploaded to devices */
+  uint64_t resident_bytes;      /* executables, beside weights */
+  uint64_t scratch_bytes;
+} clv__session_stats;
+void clv__session_stats_get(const clv_session *session, clv__session_stats *stats);
+
+/* ---- verify.c ---- */
+
+typedef struct clv__mismatch {
+  uint32_t partition;      /* CLV__NO_ID: everything agreed */
+  clv_value_id value;
+  size_t element;          /* flat index of the worst one */
+  double expected, actual;
+  double largest;          /* largest magnitude among the expected */
+  double tolerance;        /* that was allowed, absolute */
+  uint32_t partitions_checked;
+} clv__mismatch;
+
+/* Runs every partition on the reference evaluator's inputs and compares what it writes with the reference. The tolerance is that
+ * of the dtype (one table in verify.c), times the largest magnitude of the value. */
+clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__mismatch *mismatch,
+                               clv_error *error);
+
+#endif

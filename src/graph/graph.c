@@ -1,0 +1,131 @@
+/* A graph's end, its look-ups, and its content hash. See graph.h. */
+#include "graph/graph.h"
+
+#include <string.h>
+
+#include "graph/own.h"
+#include "graph/view.h"
+
+struct clv__graph_owned {
+  clv__graph_owned *next;
+  clv__file_map map;
+};
+
+clv_status clv__graph_own_map(clv_graph *graph, const clv__file_map *map, clv_error *error) {
+  clv__graph_owned *owned = clv__arena_allocate(&graph->arena, sizeof *owned);
+  if (owned == NULL) return clv__error_memory(error, sizeof *owned);
+  *owned = (clv__graph_owned){graph->owned, *map};
+  graph->owned = owned;
+  return CLV_OK;
+}
+
+void clv__graph_drop_pages(const clv_graph *graph, const void *data, size_t size_bytes) {
+  for (const clv__graph_owned *owned = graph->owned; owned != NULL; owned = owned->next) {
+    clv__file_map_drop(&owned->map, data, size_bytes);
+  }
+}
+
+void clv__graph_destroy(clv_graph *graph) {
+  if (graph == NULL) return;
+  for (uint32_t n = 0; n < graph->node_count; ++n) {
+    const clv__attributes *attributes = &graph->nodes[n].attributes;
+    for (uint32_t i = 0; i < attributes->count; ++i) {
+      if (attributes->items[i].kind == CLV_ATTRIBUTE_GRAPH) clv__graph_destroy((clv_graph *)attributes->items[i].graph->graph);
+    }
+  }
+  for (clv__graph_owned *owned = graph->owned; owned != NULL; owned = owned->next) clv__file_map_close(&owned->map);
+  const clv_allocator *allocator = graph->allocator;
+  clv__arena_finish(&graph->arena);
+  clv__release(allocator, graph);
+}
+
+clv_value_id clv__graph_find_value(const clv_graph *graph, const char *name) {
+  for (uint32_t v = 0; v < graph->value_count; ++v) {
+    if (strcmp(graph->values[v].name, name) == 0) return v;
+  }
+  return CLV__NO_ID;
+}
+
+clv_node_id clv__graph_find_node(const clv_graph *graph, const char *name) {
+  for (uint32_t n = 0; n < graph->node_count; ++n) {
+    if (strcmp(graph->nodes[n].name, name) == 0) return n;
+  }
+  return CLV__NO_ID;
+}
+
+static void hash_tensor(clv__hasher *hasher, const clv_graph *graph, const clv_tensor *tensor) {
+  clv__hasher_u64(hasher, tensor->dtype);
+  clv__hasher_u64(hasher, (uint64_t)tensor->rank);
+  for (int32_t i = 0; i < tensor->rank; ++i) {
+    int64_t dim = tensor->dims[i];
+    clv__hasher_u64(hasher, (uint64_t)dim);
+    uint64_t symbol = (uint64_t)(-2 - dim);
+    if (dim < CLV_DIM_UNKNOWN && symbol < graph->symbol_count) clv__hasher_string(hasher, graph->symbols[symbol]);
+  }
+  size_t size_bytes;
+  if (tensor->data == NULL || !clv__tensor_size_bytes(tensor, &size_bytes)) return;
+  if (tensor->dtype == CLV_STRING) {
+    const clv_string *strings = tensor->data;
+    for (size_t i = 0; i < size_bytes / sizeof *strings; ++i) {
+      clv__hasher_u64(hasher, strings[i].size_bytes);
+      clv__hasher_update(hasher, strings[i].data, strings[i].size_bytes);
+    }
+    return;
+  }
+  clv__hash bulk;
+  clv__hash_bytes(tensor->data, size_bytes, &bulk);
+  clv__hasher_update(hasher, bulk.bytes, sizeof bulk.bytes);
+}
+
+static void hash_graph(clv__hasher *hasher, const clv_graph *graph);
+
+static void hash_attribute(clv__hasher *hasher, const clv_graph *graph, const clv_attribute *attribute) {
+  clv__hasher_string(hasher, attribute->name);
+  clv__hasher_u64(hasher, attribute->kind);
+  clv__hasher_u64(hasher, attribute->count);
+  switch (attribute->kind) {
+    case CLV_ATTRIBUTE_INTS: clv__hasher_update(hasher, attribute->ints, attribute->count * sizeof(int64_t)); break;
+    case CLV_ATTRIBUTE_FLOATS: clv__hasher_update(hasher, attribute->floats, attribute->count * sizeof(float)); break;
+    case CLV_ATTRIBUTE_STRINGS:
+      for (size_t i = 0; i < attribute->count; ++i) {
+        clv__hasher_u64(hasher, attribute->strings[i].size_bytes);
+        clv__hasher_update(hasher, attribute->strings[i].data, attribute->strings[i].size_bytes);
+      }
+      break;
+    case CLV_ATTRIBUTE_TENSOR: hash_tensor(hasher, graph, attribute->tensor); break;
+    case CLV_ATTRIBUTE_GRAPH: hash_graph(hasher, attribute->graph->graph); break;
+  }
+}
+
+static void hash_graph(clv__hasher *hasher, const clv_graph *graph) {
+  clv__hasher_u64(hasher, graph->node_count);
+  for (uint32_t n = 0; n < graph->node_count; ++n) {
+    const clv__node *node = &graph->nodes[n];
+    clv__hasher_string(hasher, node->name);
+    clv__hasher_string(hasher, node->domain);
+    clv__hasher_string(hasher, node->op);
+    clv__hasher_u64(hasher, (uint64_t)node->opset);
+    clv__hasher_u64(hasher, node->input_count);
+    clv__hasher_update(hasher, node->inputs, node->input_count * sizeof *node->inputs);
+    clv__hasher_u64(hasher, node->output_count);
+    clv__hasher_update(hasher, node->outputs, node->output_count * sizeof *node->outputs);
+    clv__hasher_u64(hasher, node->attributes.count);
+    for (uint32_t i = 0; i < node->attributes.count; ++i) hash_attribute(hasher, graph, &node->attributes.items[i]);
+  }
+  clv__hasher_u64(hasher, graph->value_count);
+  for (uint32_t v = 0; v < graph->value_count; ++v) {
+    clv__hasher_string(hasher, graph->values[v].name);
+    hash_tensor(hasher, graph, &graph->values[v].type);
+  }
+  clv__hasher_u64(hasher, graph->input_count);
+  clv__hasher_update(hasher, graph->inputs, graph->input_count * sizeof *graph->inputs);
+  clv__hasher_u64(hasher, graph->output_count);
+  clv__hasher_update(hasher, graph->outputs, graph->output_count * sizeof *graph->outputs);
+}
+
+void clv__graph_hash(const clv_graph *graph, clv__hash *hash) {
+  clv__hasher hasher;
+  clv__hasher_init(&hasher);
+  hash_graph(&hasher, graph);
+  clv__hasher_finish(&hasher, hash);
+}

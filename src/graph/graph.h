@@ -1,0 +1,124 @@
+/* The IR. A graph is immutable once built; nodes and values are dense ids into arrays; passes make new arrays beside it.
+ *
+ * If, Loop and Scan are one node each. Their bodies are graphs of their own, held by the node's attributes. What a body reads from
+ * around it are its `captures`; they follow the node's explicit inputs, so that for order, liveness and transfers they are inputs. */
+#ifndef CLEAVE_GRAPH_GRAPH_H
+#define CLEAVE_GRAPH_GRAPH_H
+
+#include "base/attribute.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/tensor.h"
+
+typedef uint32_t clv_node_id;
+typedef uint32_t clv_value_id;
+#define CLV__NO_ID UINT32_MAX
+
+typedef struct clv_graph clv_graph;
+
+typedef struct clv__node {
+  const char *name;         /* unique, never empty: `Op#index` where the model gives none or repeats one */
+  const char *source_name;  /* as the model has it; may be "" or repeated */
+  const char *op;
+  const char *domain;       /* "" is ONNX's ("ai.onnx" is read as "") */
+  int32_t opset;
+  uint32_t input_count;     /* captures included */
+  uint32_t capture_count;   /* the last ones of `inputs` */
+  uint32_t output_count;
+  const clv_value_id *inputs;  /* CLV__NO_ID: absent */
+  const clv_value_id *outputs; /* CLV__NO_ID: absent */
+  clv__attributes attributes;  /* CLV_ATTRIBUTE_GRAPH's `graph` is the whole view of a body */
+} clv__node;
+
+typedef struct clv__value {
+  const char *name;
+  clv_tensor type;       /* as declared; `data` is the initializer's bytes, possibly unaligned */
+  clv_node_id producer;  /* CLV__NO_ID: input, initializer or capture */
+  bool is_input;         /* a graph input (with `type.data` too: an initializer that may be overridden) */
+  bool is_output;
+  uint32_t capture;      /* index among the graph's captures, or CLV__NO_ID */
+} clv__value;
+
+typedef struct clv__opset_import {
+  const char *domain;
+  int32_t version;
+} clv__opset_import;
+
+typedef struct clv__graph_owned clv__graph_owned; /* file maps that die with the graph */
+
+struct clv_graph {
+  const clv_allocator *allocator;
+  clv__arena arena;
+  const char *name;
+  const char *path; /* of the model's file; "" from memory */
+  int64_t ir_version;
+  uint32_t import_count;
+  const clv__opset_import *imports;
+  uint32_t metadata_count; /* pairs of key and value */
+  const char *const *metadata;
+
+  uint32_t node_count;
+  const clv__node *nodes; /* in topological order; the model's own order where it is one */
+  uint32_t value_count;
+  const clv__value *values;
+  uint32_t input_count; /* those without an initializer first come first in no particular way: the model's order */
+  const clv_value_id *inputs;
+  uint32_t output_count;
+  const clv_value_id *outputs;
+  uint32_t capture_count;
+  const clv_value_id *captures;  /* values of this body that come from around it */
+  const uint32_t *capture_index; /* per capture: its index among the node's captures */
+  uint32_t symbol_count;
+  const char *const *symbols; /* names of the symbolic dimensions */
+
+  const uint32_t *use_offsets; /* CSR: uses of value v are use_nodes[use_offsets[v] .. use_offsets[v + 1]) */
+  const clv_node_id *use_nodes;
+
+  clv__graph_owned *owned;
+  const clv_graph_view *whole; /* all of it, as backends see it; types as declared */
+};
+
+void clv__graph_destroy(clv_graph *graph); /* accepts NULL; bodies included */
+/* CLV__NO_ID when there is none. Linear in the graph: for tools and tests. */
+clv_value_id clv__graph_find_value(const clv_graph *graph, const char *name);
+clv_node_id clv__graph_find_node(const clv_graph *graph, const char *name);
+/* Content hash: structure, attributes, types and all weights. */
+void clv__graph_hash(const clv_graph *graph, clv__hash *hash);
+
+/* ---- Building (builder.c). The only way to make a graph; used by the readers of model formats and by tests. ---- */
+
+typedef struct clv__builder clv__builder;
+
+clv_status clv__builder_create(const clv_allocator *allocator, clv__builder **builder, clv_error *error);
+void clv__builder_destroy(clv__builder *builder); /* accepts NULL; for the error path: finish() consumes the builder */
+clv__arena *clv__builder_arena(clv__builder *builder); /* the graph's own arena: names, attributes, data that live with it */
+
+/* The id of the value called `name` (copied), made when first seen. Names are scoped to this graph. */
+clv_status clv__builder_value(clv__builder *builder, const char *name, clv_value_id *value, clv_error *error);
+/* The index of a symbolic dimension called `name`, made when first seen. */
+clv_status clv__builder_symbol(clv__builder *builder, const char *name, uint32_t *symbol, clv_error *error);
+/* Declares the type of a value. `type->data` NULL leaves the initializer as it was; otherwise it becomes one (data must live as
+ * long as the graph: in its arena, or in a mapping given to clv__builder_own_map()). */
+void clv__builder_type(clv__builder *builder, clv_value_id value, const clv_tensor *type);
+clv_status clv__builder_input(clv__builder *builder, clv_value_id value, clv_error *error);
+clv_status clv__builder_output(clv__builder *builder, clv_value_id value, clv_error *error);
+clv_status clv__builder_import(clv__builder *builder, const char *domain, int32_t version, clv_error *error);
+clv_status clv__builder_metadata(clv__builder *builder, const char *key, const char *value, clv_error *error);
+void clv__builder_info(clv__builder *builder, const char *name, const char *path, int64_t ir_version);
+clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, clv_error *error);
+/* Adds a node. Strings and id arrays are copied; the attribute array is copied, what it points to must live in the graph's arena.
+ * Body graphs (whole views from clv__builder_finish_body()) pass into the ownership of the graph that is being built. */
+clv_status clv__builder_node(clv__builder *builder, const char *name, const char *domain, const char *op,
+                             const clv_value_id *inputs, uint32_t input_count, const clv_value_id *outputs,
+                             uint32_t output_count, const clv_attribute *attributes, uint32_t attribute_count, clv_error *error);
+
+/* Checks (every value read has one producer, no cycle), sorts, names, indexes. Consumes the builder in every case. */
+clv_status clv__builder_finish(clv__builder *builder, clv_graph **graph, clv_error *error);
+/* A body: values read but not produced become captures. Its opset imports are those of `parent`. */
+clv_status clv__builder_finish_body(clv__builder *builder, const clv__builder *parent, const clv_graph_view **body,
+                                    clv_error *error);
+
+#endif

@@ -1,0 +1,296 @@
+/* Conv and ConvTranspose. Both gather: an output position reads, for each tap of the kernel, one input position. A transposed
+ * convolution of stride s falls into s phases an axis, each of which sees a fixed subset of the taps with stride 1.
+ *
+ * Most shapes run as a blocked matrix product whose right side is gathered block by block (no im2col matrix is ever whole);
+ * with few output channels a group (depthwise), rows are accumulated directly. */
+#include <stdio.h>
+
+#include "kernels/gemm.h"
+#include "kernels/kernels.h"
+#include "kernels/multiversion.h"
+#include "kernels/rows.h"
+#include "kernels/threads.h"
+#include "kernels/window.h"
+
+#define AXES 3
+#define DIRECT_CHUNK 512   /* output elements that are accumulated at a time */
+#define DIRECT_CHANNELS 3  /* output channels a group, up to which rows are accumulated directly */
+
+/* Along one axis, output position output_first + q * output_step reads, for tap t, input position q * input_step + offset_first +
+ * t * offset_step with weight kernel_first + t * kernel_step. */
+typedef struct axis {
+  int64_t count, taps;
+  int64_t output_first, output_step;
+  int64_t input_step, offset_first, offset_step;
+  int64_t kernel_first, kernel_step;
+  int64_t input, output, kernel;
+} axis;
+
+typedef struct conv {
+  clv_dtype dtype;
+  const void *input, *weight, *bias;
+  void *output;
+  int64_t batch, groups;
+  int64_t in_channels, out_channels; /* of a group */
+  int64_t depth;                     /* in_channels * taps */
+  int64_t kernel_volume, input_plane, output_plane;
+  bool transposed; /* weights are [in, out, …] and not [out, in, …] */
+  bool scattered;  /* output positions are not consecutive */
+  axis axes[AXES];
+} conv;
+
+/* A place along the depth: an input channel and a tap. */
+typedef struct tap {
+  int64_t channel, t[AXES];
+} tap;
+
+static tap tap_decode(const conv *c, int64_t k) {
+  const axis *a = c->axes;
+  tap at;
+  at.t[2] = k % a[2].taps;
+  at.t[1] = k / a[2].taps % a[1].taps;
+  at.t[0] = k / a[2].taps / a[1].taps % a[0].taps;
+  at.channel = k / a[2].taps / a[1].taps / a[0].taps;
+  return at;
+}
+
+static inline void tap_next(const conv *c, tap *at) {
+  for (int i = AXES - 1; i >= 0; --i) {
+    if (++at->t[i] < c->axes[i].taps) return;
+    at->t[i] = 0;
+  }
+  ++at->channel;
+}
+
+static inline int64_t weight_index(const conv *c, int64_t group, int64_t out_channel, const tap *at) {
+  int64_t k = 0;
+  for (int i = 0; i < AXES; ++i) k = k * c->axes[i].kernel + c->axes[i].kernel_first + at->t[i] * c->axes[i].kernel_step;
+  int64_t matrix = c->transposed ? (group * c->in_channels + at->channel) * c->out_channels + out_channel
+                                 : (group * c->out_channels + out_channel) * c->in_channels + at->channel;
+  return matrix * c->kernel_volume + k;
+}
+
+static inline int64_t output_index(const conv *c, int64_t q0, int64_t q1, int64_t q2) {
+  const axis *a = c->axes;
+  int64_t o0 = a[0].output_first + q0 * a[0].output_step, o1 = a[1].output_first + q1 * a[1].output_step;
+  return (o0 * a[1].output + o1) * a[2].output + a[2].output_first + q2 * a[2].output_step;
+}
+
+#define NAME(x) x##_f32
+#define STORED float
+#define REAL float
+#define LOAD(e) (e)
+#define SAVE(r) (r)
+#define SPREAD clv__gemm_spread_f32
+#include "kernels/conv_body.h"
+#define NAME(x) x##_f64
+#define STORED double
+#define REAL double
+#define LOAD(e) (e)
+#define SAVE(r) (r)
+#define SPREAD clv__gemm_spread_f64
+#include "kernels/conv_body.h"
+#define NAME(x) x##_f16
+#define STORED uint16_t
+#define REAL float
+#define LOAD(e) clv__f16_widen(e)
+#define SAVE(r) clv__f32_to_f16(r)
+#define SPREAD clv__gemm_spread_f32
+#include "kernels/conv_body.h"
+#define NAME(x) x##_bf16
+#define STORED uint16_t
+#define REAL float
+#define LOAD(e) clv__bf16_to_f32(e)
+#define SAVE(r) clv__f32_to_bf16(r)
+#define SPREAD clv__gemm_spread_f32
+#include "kernels/conv_body.h"
+
+static void gemm_set_dtype(clv_dtype dtype, clv__gemm *gemm) {
+  gemm->is_double = dtype == CLV_F64;
+#define USE(suffix)                              \
+  {                                              \
+    gemm->pack_rows = pack_rows_##suffix;        \
+    gemm->pack_columns = pack_columns_##suffix;  \
+    gemm->store = store_##suffix;                \
+    break;                                       \
+  }
+  switch (dtype) {
+    case CLV_F64: USE(f64)
+    case CLV_F16: USE(f16)
+    case CLV_BF16: USE(bf16)
+    default: USE(f32)
+  }
+#undef USE
+}
+
+static int64_t greatest_divisor(int64_t a, int64_t b) {
+  while (b != 0) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return a;
+}
+
+static axis axis_forward(const clv__window *w, int32_t i) {
+  return (axis){.count = w->output[i], .taps = w->kernel[i], .output_step = 1, .input_step = w->stride[i],
+                .offset_first = -w->pad_begin[i], .offset_step = w->dilation[i], .kernel_step = 1, .input = w->input[i],
+                .output = w->output[i], .kernel = w->kernel[i]};
+}
+
+/* Output positions `phase`, `phase` + stride, …: tap k hits an input where phase + pad - k * dilation is a multiple of the stride. */
+static axis axis_transposed(const clv__window *w, int32_t i, int64_t phase) {
+  int64_t stride = w->stride[i], dilation = w->dilation[i], base = phase + w->pad_begin[i];
+  axis a = {.count = w->output[i] > phase ? (w->output[i] - phase + stride - 1) / stride : 0, .output_first = phase,
+            .output_step = stride, .input_step = 1, .input = w->input[i], .output = w->output[i], .kernel = w->kernel[i]};
+  a.kernel_step = stride / greatest_divisor(stride, dilation);
+  a.offset_step = -(a.kernel_step * dilation / stride);
+  while (a.kernel_first < w->kernel[i] && a.kernel_first < a.kernel_step && (base - a.kernel_first * dilation) % stride != 0) {
+    ++a.kernel_first;
+  }
+  if (a.kernel_first >= w->kernel[i] || a.kernel_first >= a.kernel_step) return a;
+  a.taps = (w->kernel[i] - 1 - a.kernel_first) / a.kernel_step + 1;
+  a.offset_first = (base - a.kernel_first * dilation) / stride;
+  return a;
+}
+
+static clv_status conv_read(const clv__kernel_call *call, conv *c, clv__window *w) {
+  const clv_tensor *x = &call->inputs[0], *weight = &call->inputs[1];
+  memset(c, 0, sizeof *c);
+  c->transposed = strcmp(call->op, "ConvTranspose") == 0;
+  CLV__TRY(clv__window_read(call->attributes, x->rank - 2, weight->dims + 2, w, call->error));
+  if (c->transposed) {
+    CLV__TRY(clv__window_resolve_transposed(call->attributes, w, x->dims + 2, call->error));
+  } else {
+    CLV__TRY(clv__window_resolve(w, x->dims + 2, call->error));
+  }
+  c->dtype = x->dtype;
+  c->input = x->data;
+  c->weight = weight->data;
+  c->bias = call->input_count > 2 && call->inputs[2].dtype != CLV_DTYPE_NONE ? call->inputs[2].data : NULL;
+  c->output = call->output_count > 0 ? call->outputs[0].data : NULL;
+  c->batch = x->dims[0];
+  c->groups = clv__attribute_int(call->attributes, "group", 1);
+  c->in_channels = x->dims[1] / c->groups;
+  c->out_channels = c->transposed ? weight->dims[1] : weight->dims[0] / c->groups;
+  c->kernel_volume = c->input_plane = c->output_plane = 1;
+  for (int32_t i = 0; i < w->spatial; ++i) {
+    c->kernel_volume *= w->kernel[i];
+    c->input_plane *= w->input[i];
+    c->output_plane *= w->output[i];
+  }
+  return CLV_OK;
+}
+
+/* Sets the axes from `phases` (NULL: not transposed); leading ones are of size 1. */
+static void conv_set_axes(conv *c, const clv__window *w, const int64_t *phases) {
+  int32_t lead = AXES - w->spatial;
+  for (int32_t i = 0; i < AXES; ++i) {
+    if (i < lead) {
+      c->axes[i] = (axis){.count = 1, .taps = 1, .output_step = 1, .input_step = 1, .kernel_step = 1, .input = 1, .output = 1,
+                          .kernel = 1};
+    } else if (phases == NULL) {
+      c->axes[i] = axis_forward(w, i - lead);
+    } else {
+      c->axes[i] = axis_transposed(w, i - lead, phases[i]);
+    }
+  }
+  /* A pointwise convolution sees its planes as single rows. */
+  if (phases == NULL && c->kernel_volume == 1) {
+    bool plain = true;
+    for (int i = 0; i < AXES; ++i) {
+      plain = plain && c->axes[i].input_step == 1 && c->axes[i].offset_first == 0 && c->axes[i].input == c->axes[i].output;
+    }
+    if (plain) {
+      for (int i = 0; i < AXES - 1; ++i) c->axes[i].count = c->axes[i].input = c->axes[i].output = 1;
+      c->axes[AXES - 1].count = c->axes[AXES - 1].input = c->axes[AXES - 1].output = c->input_plane;
+    }
+  }
+  c->depth = c->in_channels;
+  c->scattered = false;
+  for (int i = 0; i < AXES; ++i) {
+    c->depth *= c->axes[i].taps;
+    if (c->axes[i].output_step != 1) c->scattered = true;
+  }
+}
+
+static bool conv_is_direct(const conv *c) { return c->out_channels <= DIRECT_CHANNELS && c->in_channels * c->out_channels <= 64; }
+
+static void conv_run_phase(const conv *c, void *scratch) {
+  int64_t rows = c->axes[0].count * c->axes[1].count, columns = rows * c->axes[2].count;
+  if (!conv_is_direct(c)) {
+    clv__gemm gemm = {.batches = c->batch * c->groups, .rows = c->out_channels, .columns = columns, .depth = c->depth, .cookie = c};
+    gemm_set_dtype(c->dtype, &gemm);
+    clv__gemm_run(&gemm, scratch);
+    return;
+  }
+  rows *= c->batch * c->groups * c->out_channels;
+  int threads = clv__kernel_threads(rows, (double)rows * (double)c->axes[2].count * (double)(c->depth + 1) / 4);
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+  for (int64_t row = 0; row < rows; ++row) {
+    switch (c->dtype) {
+      case CLV_F64: direct_row_f64(c, row); break;
+      case CLV_F16: direct_row_f16(c, row); break;
+      case CLV_BF16: direct_row_bf16(c, row); break;
+      default: direct_row_f32(c, row); break;
+    }
+  }
+}
+
+static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static clv_status conv_run(const clv__kernel_call *call) {
+  conv c;
+  clv__window w;
+  CLV__TRY(conv_read(call, &c, &w));
+  if (c.batch * c.groups * c.out_channels * c.output_plane == 0) return CLV_OK;
+  if (!c.transposed) {
+    conv_set_axes(&c, &w, NULL);
+    conv_run_phase(&c, call->scratch);
+    return CLV_OK;
+  }
+  int64_t phases[AXES], limits[AXES];
+  for (int i = 0; i < AXES; ++i) {
+    int32_t j = i - (AXES - w.spatial);
+    limits[i] = j < 0 ? 1 : smaller(w.stride[j], w.output[j]);
+  }
+  for (phases[0] = 0; phases[0] < limits[0]; ++phases[0]) {
+    for (phases[1] = 0; phases[1] < limits[1]; ++phases[1]) {
+      for (phases[2] = 0; phases[2] < limits[2]; ++phases[2]) {
+        conv_set_axes(&c, &w, phases);
+        conv_run_phase(&c, call->scratch);
+      }
+    }
+  }
+  return CLV_OK;
+}
+
+static size_t conv_scratch_bytes(const clv__kernel_call *call) {
+  conv c;
+  clv__window w;
+  if (conv_read(call, &c, &w) != CLV_OK) return 0;
+  if (conv_is_direct(&c)) return 0;
+  clv__gemm gemm = {.is_double = c.dtype == CLV_F64, .batches = c.batch * c.groups, .rows = c.out_channels, .columns = 1,
+                    .depth = c.in_channels};
+  for (int32_t i = 0; i < w.spatial; ++i) {
+    int64_t stride = c.transposed ? w.stride[i] : 1; /* the largest phase is the first or as large */
+    gemm.columns *= (w.output[i] + stride - 1) / stride;
+    gemm.depth *= w.kernel[i];
+  }
+  return clv__gemm_scratch_bytes(&gemm);
+}
+
+static bool conv_accepts(const clv__kernel_call *call, char reason[160]) {
+  const clv_tensor *x = &call->inputs[0];
+  if (x->rank != CLV_RANK_UNKNOWN && (x->rank < 3 || x->rank > 2 + AXES)) {
+    snprintf(reason, 160, "rank %d (1 to %d spatial axes are supported)", (int)x->rank, AXES);
+    return false;
+  }
+  return true;
+}
+
+const clv__kernel clv__kernels_conv[] = {
+    {"", "Conv", CLV__DTYPES_FLOAT, conv_run, conv_scratch_bytes, conv_accepts},
+    {"", "ConvTranspose", CLV__DTYPES_FLOAT, conv_run, conv_scratch_bytes, conv_accepts},
+    {0},
+};

@@ -1,0 +1,32 @@
+/* The kernel families, one line a family: `X(name)` stands for src/kernels/<name>.c and its table clv__kernels_<name>, which ends
+ * with an entry whose op is NULL. A new family is a new file and a new line here. */
+#ifndef CLEAVE_KERNELS_FAMILIES_H
+#define CLEAVE_KERNELS_FAMILIES_H
+
+#include "kernels/kernels.h"
+
+#define CLV__KERNEL_FAMILIES(X) \
+  X(unary)                      \
+  X(binary)                     \
+  X(cast)                       \
+  X(reduce)                     \
+  X(softmax)                    \
+  X(quantize)                   \
+  X(conv)                       \
+  X(matmul)                     \
+  X(pool)                       \
+  X(normalize)                  \
+  X(resize)                     \
+  X(einsum)                     \
+  X(shape)                      \
+  X(layout)                     \
+  X(join)                       \
+  X(gather)                     \
+  X(generate)                   \
+  X(select)
+
+#define CLV__DECLARE_KERNELS(family) extern const clv__kernel clv__kernels_##family[];
+CLV__KERNEL_FAMILIES(CLV__DECLARE_KERNELS)
+#undef CLV__DECLARE_KERNELS
+
+#endif

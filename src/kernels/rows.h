@@ -1,0 +1,36 @@
+/* Runs of elements between a tensor's dtype and the type that kernels compute in: f32, or f64 for f64 tensors. */
+#ifndef CLEAVE_KERNELS_ROWS_H
+#define CLEAVE_KERNELS_ROWS_H
+
+#include "base/tensor.h"
+
+/* Elements [first, first + count) of `data`, converted. Floats, i8, u8 and the wider integers; nothing for other dtypes. */
+void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row);
+void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row);
+/* The reverse. Integers are truncated and saturate; a NaN becomes 0. */
+void clv__row_from_f32(clv_dtype dtype, void *data, int64_t first, int64_t count, const float *row);
+void clv__row_from_f64(clv_dtype dtype, void *data, int64_t first, int64_t count, const double *row);
+/* Integers and bool only. u64 keeps its bits; the reverse keeps the low bits. */
+void clv__row_to_i64(clv_dtype dtype, const void *data, int64_t first, int64_t count, int64_t *row);
+void clv__row_from_i64(clv_dtype dtype, void *data, int64_t first, int64_t count, const int64_t *row);
+
+/* The byte address of element `index`. */
+static inline const void *clv__element_at(const clv_tensor *tensor, int64_t index) {
+  return (const char *)tensor->data + (size_t)index * clv_dtype_size_bytes(tensor->dtype);
+}
+
+/* Exact for every f16. Branch-free, so that loops over it vectorise. */
+static inline float clv__f16_widen(uint16_t bits) {
+  uint32_t magnitude = (uint32_t)(bits & 0x7fffu) << 13;
+  float value;
+  memcpy(&value, &magnitude, sizeof value);
+  value *= 0x1p112f;
+  uint32_t wide;
+  memcpy(&wide, &value, sizeof wide);
+  wide |= magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
+  wide |= (uint32_t)(bits & 0x8000u) << 16;
+  memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+#endif

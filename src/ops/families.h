@@ -1,0 +1,33 @@
+/* The operator families, one line a family: `X(name)` stands for src/ops/<name>.c and its table clv__ops_<name>, which ends with an
+ * entry whose name is NULL. A new family is a new file and a new line here. */
+#ifndef CLEAVE_OPS_FAMILIES_H
+#define CLEAVE_OPS_FAMILIES_H
+
+#include "ops/ops.h"
+
+#define CLV__OP_FAMILIES(X) \
+  X(unary)                  \
+  X(binary)                 \
+  X(cast)                   \
+  X(reduce)                 \
+  X(softmax)                \
+  X(quantize)               \
+  X(conv)                   \
+  X(matmul)                 \
+  X(pool)                   \
+  X(normalize)              \
+  X(resize)                 \
+  X(einsum)                 \
+  X(shape)                  \
+  X(layout)                 \
+  X(join)                   \
+  X(gather)                 \
+  X(generate)               \
+  X(select)                 \
+  X(control)
+
+#define CLV__DECLARE_OPS(family) extern const clv__op clv__ops_##family[];
+CLV__OP_FAMILIES(CLV__DECLARE_OPS)
+#undef CLV__DECLARE_OPS
+
+#endif

@@ -1,0 +1,33 @@
+/* Shapes of a whole graph, and the values known at plan time. The graph is not touched: this is a table beside it. */
+#ifndef CLEAVE_OPS_SHAPES_H
+#define CLEAVE_OPS_SHAPES_H
+
+#include "graph/graph.h"
+#include "ops/ops.h"
+
+typedef struct clv__shapes {
+  clv__arena arena; /* holds folded data */
+  clv_tensor *types; /* by value id; `data` not NULL: an initializer or folded, known at plan time. Initializers may be unaligned */
+  bool *node_folded; /* by node id: every output that is used is known at plan time: cause `const`, nothing to run */
+  uint32_t symbol_count; /* the graph's, and one for each dimension that nobody could tell */
+} clv__shapes;
+
+/* A size given by the user: for a graph input (by name, whole shape), or for a symbolic dimension (by name). */
+typedef struct clv__shape_given {
+  const char *name;
+  bool is_symbol;
+  int32_t rank;
+  int64_t dims[CLV_MAX_RANK]; /* dims[0] for a symbol */
+} clv__shape_given;
+
+/* Infers every value's type. Given sizes replace symbols everywhere they occur; a contradiction with the declared type is an error.
+ * Values computable from constants are computed (up to `fold_limit_bytes` each; SIZE_MAX: all). */
+clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *given, uint32_t given_count,
+                             size_t fold_limit_bytes, clv__shapes **shapes, clv_error *error);
+void clv__shapes_destroy(clv__shapes *shapes); /* accepts NULL */
+
+/* One node, for devices at run time (see clv_host.infer_node): captures are the last inputs. */
+clv_status clv__node_infer(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
+                           clv_error *error);
+
+#endif

@@ -1,0 +1,162 @@
+/* See shapes_fold.h. */
+#include "ops/shapes_fold.h"
+
+#include "kernels/kernels.h"
+#include "ops/evaluate.h"
+#include "ops/node.h"
+
+/* An If may be computed where its branches hold nothing that could run long. */
+static bool body_folds(const clv__node *node, uint32_t depth) {
+  if (depth > CLV__MAX_BODY_DEPTH || strcmp(node->op, "If") != 0) return false;
+  for (uint32_t i = 0; i < node->attributes.count; ++i) {
+    if (node->attributes.items[i].kind != CLV_ATTRIBUTE_GRAPH) continue;
+    const clv_graph *body = clv__node_body(node, node->attributes.items[i].name);
+    for (clv_node_id n = 0; body != NULL && n < body->node_count; ++n) {
+      const clv__op *op = clv__op_find(body->nodes[n].domain, body->nodes[n].op);
+      if (op == NULL || (op->flags & CLV__OP_NO_FOLD) != 0) return false;
+      if ((op->flags & CLV__OP_HAS_BODY) != 0 && !body_folds(&body->nodes[n], depth + 1)) return false;
+    }
+  }
+  return true;
+}
+
+static bool foldable(const clv_graph *graph, const clv__node *node, const clv__op *op, const clv_tensor *inputs,
+                     size_t limit_bytes, const clv_tensor *types) {
+  if (op == NULL || (op->flags & CLV__OP_NO_FOLD) != 0) return false;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (node->inputs[i] != CLV__NO_ID && inputs[i].data == NULL) return false;
+  }
+  if ((op->flags & CLV__OP_HAS_BODY) != 0) return body_folds(node, 0);
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    size_t size_bytes;
+    if (node->outputs[i] == CLV__NO_ID) continue;
+    const clv_tensor *type = &types[node->outputs[i]];
+    if (!clv__tensor_is_static(type) || !clv__tensor_size_bytes(type, &size_bytes) || size_bytes > limit_bytes) return false;
+  }
+  return graph->node_count > 0;
+}
+
+/* Whether nobody wants an output but the first. */
+static bool first_output_alone(const clv_graph *graph, const clv__node *node) {
+  for (uint32_t i = 1; i < node->output_count; ++i) {
+    clv_value_id v = node->outputs[i];
+    if (v == CLV__NO_ID) continue;
+    if (graph->values[v].is_output || graph->use_offsets[v] != graph->use_offsets[v + 1]) return false;
+  }
+  return node->output_count > 0 && node->outputs[0] != CLV__NO_ID;
+}
+
+/* The bytes of output 0 where they exist already: those of a view's input, or of a Constant's attribute. NULL when there are none. */
+static void *existing_bytes(const clv_graph *graph, const clv__node *node, const clv__op *op, const clv_tensor *inputs,
+                            const clv_tensor *types) {
+  if (!first_output_alone(graph, node)) return NULL;
+  const clv_tensor *source = NULL;
+  if (strcmp(node->op, "Constant") == 0 && node->domain[0] == '\0') {
+    const clv_attribute *value = clv__attribute_find(node->attributes, "value");
+    if (value != NULL && value->kind == CLV_ATTRIBUTE_TENSOR) source = value->tensor;
+  } else if ((op->flags & CLV__OP_VIEW) != 0) {
+    clv__kernel_call call = {.op = node->op,
+                             .opset = node->opset,
+                             .attributes = node->attributes,
+                             .inputs = inputs,
+                             .input_count = node->input_count};
+    const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);
+    char reason[160];
+    if (kernel != NULL && clv__kernel_accepts(kernel, &call, reason)) source = &inputs[0];
+  }
+  size_t have, want;
+  const clv_tensor *output = &types[node->outputs[0]];
+  if (source == NULL || source->dtype != output->dtype) return NULL;
+  if (!clv__tensor_size_bytes(source, &have) || !clv__tensor_size_bytes(output, &want) || have != want) return NULL;
+  return source->data;
+}
+
+/* Runs the kernel into the arena. `*computed` is false where the kernel refuses. */
+static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *aligned,
+                          clv_tensor *outputs, clv__arena *arena, const clv_tensor *types, bool *computed, clv_error *error) {
+  const clv__node *node = &graph->nodes[id];
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    memset(&outputs[i], 0, sizeof outputs[i]);
+    if (node->outputs[i] == CLV__NO_ID) continue;
+    size_t size_bytes = 0;
+    outputs[i] = types[node->outputs[i]];
+    if (!clv__tensor_size_bytes(&outputs[i], &size_bytes)) return CLV_OK;
+    outputs[i].data = clv__arena_allocate_data(arena, size_bytes);
+    if (outputs[i].data == NULL) return clv__error_memory(error, size_bytes);
+  }
+  clv_error ignored = {0};
+  CLV__TRY(clv__operands_align(inputs, node->input_count, SIZE_MAX, aligned, graph->allocator, error));
+  clv_status status = clv__node_run(node, aligned, outputs, graph->allocator, &ignored);
+  clv__operands_release(inputs, node->input_count, aligned, graph->allocator);
+  *computed = status == CLV_OK;
+  if (status != CLV_OUT_OF_MEMORY) return CLV_OK;
+  return clv__error_set(error, status, "%s", ignored.message);
+}
+
+/* Runs an If; what its branch makes moves into the arena and gives the outputs their exact types. */
+static clv_status compute_body(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
+                               size_t limit_bytes, clv__arena *arena, clv_tensor *types, clv_error *error) {
+  const clv__node *node = &graph->nodes[id];
+  clv_error ignored = {0};
+  clv_status status = clv__node_evaluate(graph, id, inputs, outputs, graph->allocator, &ignored);
+  if (status == CLV_OUT_OF_MEMORY) return clv__error_set(error, status, "%s", ignored.message);
+  if (status != CLV_OK) return CLV_OK;
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    size_t size_bytes;
+    if (node->outputs[i] == CLV__NO_ID || !clv__tensor_size_bytes(&outputs[i], &size_bytes)) continue;
+    if (status == CLV_OK && size_bytes <= limit_bytes) {
+      void *data = clv__arena_allocate_data(arena, size_bytes);
+      if (data == NULL) {
+        status = clv__error_memory(error, size_bytes);
+      } else {
+        memcpy(data, outputs[i].data, size_bytes);
+        types[node->outputs[i]] = outputs[i];
+        types[node->outputs[i]].data = data;
+      }
+    }
+    clv__release(graph->allocator, outputs[i].data);
+  }
+  return status;
+}
+
+clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes,
+                          clv__arena *arena, clv_tensor *types, clv_error *error) {
+  const clv__node *node = &graph->nodes[id];
+  const clv__op *op = clv__op_find(node->domain, node->op);
+  if (!foldable(graph, node, op, inputs, limit_bytes, types)) return CLV_OK;
+  if ((op->flags & CLV__OP_HAS_BODY) == 0) {
+    void *existing = existing_bytes(graph, node, op, inputs, types);
+    if (existing != NULL) {
+      types[node->outputs[0]].data = existing;
+      return CLV_OK;
+    }
+  }
+  size_t room = ((size_t)node->input_count + node->output_count) * sizeof(clv_tensor);
+  clv_tensor *aligned = clv__allocate(graph->allocator, room);
+  if (aligned == NULL) return clv__error_memory(error, room);
+  clv_tensor *outputs = aligned + node->input_count;
+  clv_status status;
+  if ((op->flags & CLV__OP_HAS_BODY) != 0) {
+    status = compute_body(graph, id, inputs, outputs, limit_bytes, arena, types, error);
+  } else {
+    bool computed = false;
+    status = compute(graph, id, inputs, aligned, outputs, arena, types, &computed, error);
+    for (uint32_t i = 0; computed && i < node->output_count; ++i) {
+      if (node->outputs[i] != CLV__NO_ID) types[node->outputs[i]].data = outputs[i].data;
+    }
+  }
+  clv__release(graph->allocator, aligned);
+  return status;
+}
+
+clv_status clv__fold_content(const clv__content *content, clv__arena *arena, clv_tensor *type, clv_error *error) {
+  size_t size_bytes = content->count * clv_dtype_size_bytes(type->dtype);
+  void *data = clv__arena_allocate_data(arena, size_bytes);
+  if (data == NULL) return clv__error_memory(error, size_bytes);
+  for (uint32_t i = 0; i < content->count; ++i) {
+    if (type->dtype == CLV_I64) ((int64_t *)data)[i] = content->elements[i];
+    else ((int32_t *)data)[i] = (int32_t)content->elements[i];
+  }
+  type->data = data;
+  return CLV_OK;
+}

@@ -1,0 +1,254 @@
+"""What the Python tests share: the oracles, the table of tolerances, running the command, and counting.
+
+Two oracles: ONNX Runtime, with its optimisations and without, and the reference evaluator of the onnx package. Where they disagree
+the caller is told, and no test is made of that graph.
+"""
+import concurrent.futures
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+BUILD = os.environ.get("CLEAVE_BUILD", os.path.join(ROOT, "build"))
+COMMAND = os.environ.get("CLEAVE_COMMAND", os.path.join(BUILD, "cleave"))
+DATA = os.environ.get("CLEAVE_DATA", os.path.join(ROOT, "..", "shared", "data"))
+
+# Largest difference allowed, relative to the largest magnitude of the expected tensor. Dtypes not here must be equal.
+TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "float16": 5e-3, "bfloat16": 4e-2}
+SMALLEST_MAGNITUDE = 1e-3  # a tensor of nearly nothing is compared as if its largest element were this
+
+
+def compare(expected, actual):
+    """None where they agree within TOLERANCE, else what differs, with the worst element."""
+    expected, actual = np.asarray(expected), np.asarray(actual)
+    if actual.dtype.kind == "V" and actual.dtype.itemsize == 2 and expected.dtype == ml_dtypes.bfloat16:
+        actual = actual.view(ml_dtypes.bfloat16)  # npy has no name for bf16
+    if expected.dtype != actual.dtype:
+        return f"dtype {actual.dtype}, expected {expected.dtype}"
+    if expected.shape != actual.shape:
+        return f"shape {list(actual.shape)}, expected {list(expected.shape)}"
+    if expected.size == 0:
+        return None
+    tolerance = TOLERANCE.get(str(expected.dtype))
+    if tolerance is None:
+        wrong = np.argwhere(expected != actual)
+        if len(wrong) == 0:
+            return None
+        at = tuple(wrong[0])
+        return f"{len(wrong)} of {expected.size} elements differ, first at {list(map(int, at))}: {actual[at]}, expected {expected[at]}"
+    e, a = expected.astype(np.float64), actual.astype(np.float64)
+    finite = np.isfinite(e)
+    largest = max(np.abs(e[finite]).max(initial=0.0), SMALLEST_MAGNITUDE)
+    with np.errstate(invalid="ignore"):
+        difference = np.where(finite, np.abs(e - a), np.where((e == a) | (np.isnan(e) & np.isnan(a)), 0.0, np.inf))
+    difference = np.where(np.isnan(difference), np.inf, difference)
+    worst = np.unravel_index(np.argmax(difference), difference.shape)
+    if difference[worst] <= tolerance * largest:
+        return None
+    return (f"element {list(map(int, worst))} is {a[worst]:.7g}, expected {e[worst]:.7g}: "
+            f"{difference[worst] / largest:.3g} of the largest magnitude {largest:.4g}, {tolerance:g} allowed")
+
+
+# --- oracles
+
+def without_names(model):
+    """A copy whose nodes are nameless: ONNX Runtime refuses repeated names, and names mean nothing to a result."""
+    def strip(graph):
+        for node in graph.node:
+            node.name = ""
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    strip(attribute.g)
+    model = copy.deepcopy(model)
+    strip(model.graph)
+    return model
+
+
+def run_onnxruntime(model, inputs, optimize=True, threads=1):
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = options.inter_op_num_threads = threads
+    level = onnxruntime.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimize else level.ORT_DISABLE_ALL
+    data = without_names(model).SerializeToString()
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    return session.run(None, inputs)
+
+
+def run_reference(model, inputs):
+    from onnx.reference import ReferenceEvaluator
+    with np.errstate(all="ignore"):
+        return ReferenceEvaluator(without_names(model)).run(None, inputs)
+
+
+def first_difference(expected, actual):
+    for index, (e, a) in enumerate(zip(expected, actual)):
+        if reason := compare(e, a):
+            return f"output {index}: {reason}"
+    return None
+
+
+class NoOracle(Exception):
+    """The oracles cannot run a graph, or disagree about it."""
+
+
+def expected_outputs(model, inputs, second_opinion=True):
+    """(outputs, oracle's name). Two runs of different ways must agree, else NoOracle."""
+    runs, errors = [], []
+    oracles = [("onnxruntime", lambda: run_onnxruntime(model, inputs)),
+               ("onnxruntime, not optimised", lambda: run_onnxruntime(model, inputs, optimize=False)),
+               ("onnx reference", lambda: run_reference(model, inputs))]
+    for name, run in oracles:
+        try:
+            runs.append((name, [np.asarray(output) for output in run()]))
+        except Exception as error:  # whatever an oracle throws means that it is none for this graph
+            errors.append(f"{name}: {str(error).splitlines()[0][:300] if str(error) else type(error).__name__}")
+            continue
+        if not second_opinion:
+            return runs[0][1], name
+        for other, outputs in runs[:-1]:
+            if first_difference(outputs, runs[-1][1]) is None:
+                return outputs, other
+    if len(runs) == 1:
+        return runs[0][1], runs[0][0]  # the only one that can run it (bf16 is the reference evaluator's alone)
+    if runs:
+        reason = first_difference(runs[0][1], runs[1][1])
+        raise NoOracle(f"{runs[0][0]} and {runs[1][0]} disagree: {reason}")
+    raise NoOracle("; ".join(errors))
+
+
+# --- the command
+
+class CleaveError(Exception):
+    pass
+
+
+def cleave(*arguments, timeout=120, check=True, threads=1):
+    """Runs the command; its standard output. A failure or a crash is a CleaveError with its last line."""
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
+    command = [COMMAND, *map(str, arguments)]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment)
+    except subprocess.TimeoutExpired:
+        raise CleaveError(f"no end after {timeout} s: {' '.join(command)}") from None
+    if done.returncode < 0:
+        raise CleaveError(f"died of signal {-done.returncode}: {' '.join(command)}\n{done.stderr[-2000:]}")
+    if check and done.returncode != 0:
+        last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+        raise CleaveError(f"exit {done.returncode}: {last}")
+    return done.stdout
+
+
+def output_file_name(value_name):
+    return value_name.replace("/", "_") + ".npy"
+
+
+def save_inputs(folder, inputs):
+    """Writes F.npy files; gives the --input arguments."""
+    arguments = []
+    for index, (name, value) in enumerate(inputs.items()):
+        path = os.path.join(folder, f"input_{index}.npy")
+        np.save(path, value)
+        arguments += ["--input", f"{name}={path}"]
+    return arguments
+
+
+def cleave_run(model_path, input_arguments, output_names, *options, timeout=120, threads=1):
+    """Runs a model through the command; its outputs, in order."""
+    with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
+        cleave("run", model_path, *input_arguments, "--output-dir", folder, "-q", *options, timeout=timeout, threads=threads)
+        outputs = []
+        for name in output_names:
+            path = os.path.join(folder, output_file_name(name))
+            if not os.path.exists(path):
+                raise CleaveError(f"output '{name}' was not written")
+            outputs.append(np.load(path))
+        return outputs
+
+
+def cleave_test(directories, *options, timeout=600):
+    """[{name, status, reason}] of ONNX test directories, in order."""
+    text = cleave("test", *directories, "--json", *options, timeout=timeout, check=False)
+    try:
+        cases = json.loads(text)["cases"]
+    except (ValueError, KeyError) as error:
+        raise CleaveError(f"cleave test gave no readable JSON ({error}): {text[:200]!r}") from None
+    if len(cases) != len(directories):
+        raise CleaveError(f"cleave test reported {len(cases)} of {len(directories)} cases")
+    return cases
+
+
+def plan_nodes(model_path, *options):
+    """[{name, op, device, cause}] of a plan."""
+    return json.loads(cleave("plan", model_path, "--json", *options))["nodes"]
+
+
+def random_pins(nodes, rng, devices=("npu", "cpu")):
+    """Lines PATTERN=DEV that place every node at random: some placements choppy, some in long runs."""
+    stay = rng.choice([0.0, 0.5, 0.9])
+    device, lines = rng.choice(devices), []
+    for node in nodes:
+        if rng.random() >= stay:
+            device = rng.choice(devices)
+        # characters that patterns give a meaning to are matched by any
+        pattern = "".join("?" if c in "*?[]\\=\n\r" else c for c in node["name"])
+        lines.append(f"{pattern}={device}")
+    return lines
+
+
+# --- counting
+
+class Tally:
+    """Counts results and prints failures as they come; the last line is 'N passed, N failed, N skipped'."""
+
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+        self.started = time.monotonic()
+
+    def add(self, name, reason):
+        """reason is None for a pass."""
+        if reason is None:
+            self.passed += 1
+        else:
+            self.failed += 1
+            print(f"FAIL {name}: {reason}", flush=True)
+
+    def skip(self, name, reason):
+        self.skipped += 1
+        print(f"SKIP {name}: {reason}", flush=True)
+
+    def finish(self):
+        """Prints the last line; the process's exit status."""
+        print(f"in {time.monotonic() - self.started:.0f} s", flush=True)
+        print(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped", flush=True)
+        return 1 if self.failed or not self.passed + self.skipped else 0
+
+
+def each(function, items):
+    """Runs function(item) on all processors (it waits for processes); yields (item, result or the exception)."""
+    def guarded(item):
+        try:
+            return function(item)
+        except Exception as error:
+            return error
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        yield from zip(items, pool.map(guarded, items))
+
+
+def build_folder(name):
+    """A folder for what a test generates, kept for whoever looks into a failure."""
+    folder = os.path.join(BUILD, "generated", name)
+    os.makedirs(folder, exist_ok=True)
+    return folder
