@@ -57,6 +57,7 @@ typedef struct clv__cpu_plan_value {
   bool is_constant;   /* of the program or folded: always there */
   uint32_t producer;  /* plan node, or NONE */
   uint32_t readers;   /* live nodes that read it, each counted once an operand; an output of the plan counts one more */
+  uint32_t reader;    /* where it is one: the node, or NONE when it reads the value in a post */
   uint32_t last_read; /* the last plan node that reads it or a view of it; NONE - 1 where it leaves the plan */
   uint32_t output;    /* index among the plan's outputs, or NONE */
   uint32_t form_count;
@@ -109,7 +110,8 @@ typedef struct clv__cpu_plan {
   uint32_t node_count, value_count;
   clv__cpu_plan_node *nodes;
   clv__cpu_plan_value *values;
-  clv_tensor *input_types;
+  const clv_tensor *given; /* the input types that it is made for; valid while it is made */
+  clv_tensor *input_types; /* a copy that stays */
   clv__cpu_slot *slots;
   size_t slot_count, slot_capacity;
   clv__cpu_step *steps;

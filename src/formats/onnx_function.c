@@ -55,8 +55,9 @@ static clv_status import_domain(clv__onnx_loader *loader, clv__proto_span span, 
 clv_status clv__onnx_add_function(clv__onnx_loader *loader, clv__proto_span span, clv_error *error) {
   const char *name = "", *domain = "", *overload = "";
   clv__arena *arena = &loader->scratch;
+  size_t field_count = 0;
   clv__proto_reader reader = clv__proto_read(span, loader->origin);
-  for (clv__proto_field field;;) {
+  for (clv__proto_field field;; ++field_count) {
     CLV__TRY(clv__proto_next(&reader, &field, error));
     if (field.tag == 0) break;
     if (field.tag == BYTES_FIELD(FUNCTION_NAME)) {
@@ -79,7 +80,7 @@ clv_status clv__onnx_add_function(clv__onnx_loader *loader, clv__proto_span span
       !clv__map_set(&loader->function_index, key, (uint32_t)loader->function_count)) {
     return clv__error_memory(error, sizeof *loader->functions);
   }
-  loader->functions[loader->function_count++] = (clv__onnx_function){span, key};
+  loader->functions[loader->function_count++] = (clv__onnx_function){span, key, field_count};
   return CLV_OK;
 }
 
@@ -89,7 +90,7 @@ const char *clv__onnx_translate(clv__onnx_loader *loader, const clv__onnx_scope 
   if (scope == NULL || name[0] == '\0') return name;
   uint32_t formal = clv__map_find(&scope->formals, name);
   if (formal != CLV__MAP_NONE) return scope->actuals[formal];
-  clv__text_finish(&loader->name);
+  loader->name.size_bytes = 0;
   clv__text_append(&loader->name, "%s%s%u", name, loader->marker, scope->call);
   return loader->name.failed ? NULL : loader->name.data;
 }
@@ -133,7 +134,9 @@ static clv_status read_names(call *self, clv__proto_span span, uint32_t tag, con
   for (clv__proto_field field; at < *count;) {
     CLV__TRY(clv__proto_next(&reader, &field, error));
     if (field.tag == 0) break;
-    if (field.tag == tag) CLV__TRY(clv__onnx_string(&self->arena, field.bytes, self->loader->origin, &(*names)[at++], error));
+    if (field.tag != tag) continue;
+    CLV__TRY(clv__onnx_charge(self->loader, 0, sizeof **names + field.bytes.size_bytes, error));
+    CLV__TRY(clv__onnx_string(&self->arena, field.bytes, self->loader->origin, &(*names)[at++], error));
   }
   return CLV_OK;
 }
@@ -240,7 +243,7 @@ clv_status clv__onnx_inline_call(clv__onnx_loader *loader, clv__builder *builder
                                  const clv__onnx_function *function, clv__proto_span node, const char *node_name, uint32_t depth,
                                  clv_error *error) {
   CLV__TRY(clv__onnx_check_depth(depth, error));
-  CLV__TRY(clv__onnx_charge(loader, 1, 0, error));
+  CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *), error)); /* what reading it once more costs */
   call self = {.loader = loader, .builder = builder, .outer = scope, .function = function->message, .node = node};
   self.scope.call = ++loader->call_count;
   clv__arena_init(&self.arena, loader->allocator);

@@ -15,6 +15,7 @@
 typedef struct clv__onnx_function {
   clv__proto_span message;
   const char *key; /* see clv__onnx_function_key() */
+  size_t field_count;
 } clv__onnx_function;
 
 typedef struct clv__onnx_file {
@@ -60,7 +61,8 @@ typedef struct clv__onnx_loader {
   size_t inlined_nodes, inlined_bytes;
   clv__onnx_file *files;
   size_t file_count, file_capacity;
-  bool located;           /* the error names its node */
+  bool located;           /* the error names its node, which is this deep: */
+  uint32_t located_depth;
 } clv__onnx_loader;
 
 /* What a message holds of a tensor before it is decoded. */
@@ -85,7 +87,7 @@ clv_status clv__onnx_tensor_scan(clv__proto_span message, const uint8_t *origin,
 /* The data of a tensor: into its message where it lies there as it is in memory, else decoded into `arena`. */
 clv_status clv__onnx_tensor_decode(const clv__onnx_tensor_message *message, const uint8_t *origin, clv__arena *arena,
                                    clv_tensor *tensor, clv_error *error);
-/* Scans and decodes, external data included, and names the tensor in errors. `decoded_bytes` grows by what went into the arena. */
+/* Scans and decodes, external data included, and names the tensor in errors. */
 clv_status clv__onnx_load_tensor(clv__onnx_loader *loader, clv__builder *builder, clv__proto_span span, clv_tensor *tensor,
                                  const char **name, clv_error *error);
 /* Brings booleans other than 0 and 1 to 1; copies into `arena` where that is needed. */

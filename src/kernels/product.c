@@ -237,7 +237,7 @@ void clv__product_run(const clv__product *product) {
     return;
   }
   if (p->rows <= THIN_ROWS && p->a_dtype == p->b_dtype) {
-    bool columns_run = is_run(p->b_column, p->columns);
+    bool columns_run = p->depth == 0 || is_run(p->b_column, p->columns);
     if (columns_run || (is_run(p->b_depth, p->depth) && is_run(p->a_depth, p->depth))) {
       run_thin(p, columns_run);
       return;

@@ -14,10 +14,13 @@ void clv__row_from_f64(clv_dtype dtype, void *data, int64_t first, int64_t count
 void clv__row_to_i64(clv_dtype dtype, const void *data, int64_t first, int64_t count, int64_t *row);
 void clv__row_from_i64(clv_dtype dtype, void *data, int64_t first, int64_t count, const int64_t *row);
 
-/* The byte address of element `index`. */
-static inline const void *clv__element_at(const clv_tensor *tensor, int64_t index) {
-  return (const char *)tensor->data + (size_t)index * clv_dtype_size_bytes(tensor->dtype);
-}
+#define CLV__ROW_CHUNK 512 /* elements that are converted at a time */
+#define CLV__ROW_LANES 8   /* partial sums, so that sums vectorise; their order is a function of the count alone */
+
+/* The sum of (x - mean)^power over elements [first, first + count), power 1 or 2, in f64. */
+double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power);
+/* y = (x - mean) * factor + shift over the same elements of two tensors, in f64 and rounded once. */
+void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift);
 
 /* Exact for every f16. Branch-free, so that loops over it vectorise. */
 static inline float clv__f16_widen(uint16_t bits) {

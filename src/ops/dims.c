@@ -69,6 +69,13 @@ bool clv__infer_vector(const clv__infer *infer, uint32_t input, clv__content *co
   return infer->inputs[input].rank >= 0 && infer->inputs[input].rank <= 1 && clv__infer_elements(infer, input, content);
 }
 
+bool clv__content_is_numbers(const clv__content *content) {
+  for (uint32_t i = 0; content->known && i < content->count; ++i) {
+    if (!clv__element_is_number(content->elements[i])) return false;
+  }
+  return content->known;
+}
+
 void clv__infer_pass_content(clv__infer *infer) {
   clv__content content;
   if (infer->output_content != NULL && clv__infer_elements(infer, 0, &content)) *infer->output_content = content;

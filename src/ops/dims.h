@@ -19,6 +19,9 @@ int64_t clv__dim_add(int64_t a, int64_t b);
 /* Elements of input `input` when it is of rank 0 or 1; false when nothing is known. */
 bool clv__infer_vector(const clv__infer *infer, uint32_t input, clv__content *content);
 
+/* Known, and no symbol among the elements. */
+bool clv__content_is_numbers(const clv__content *content);
+
 /* Output 0 has the elements of input 0, in the same order. */
 void clv__infer_pass_content(clv__infer *infer);
 

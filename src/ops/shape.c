@@ -144,7 +144,7 @@ static clv_status infer_squeeze(clv__infer *infer) {
   CLV__TRY(clv__infer_list(infer, infer->opset < 13 ? "axes" : NULL, 1, &given, &axes));
   clv__infer_set(infer, 0, data->dtype, CLV_RANK_UNKNOWN, NULL);
   if (data->rank < 0) return CLV_OK;
-  if (given && !axes.known) {
+  if (given && !clv__content_is_numbers(&axes)) {
     int64_t length = axes_length(infer);
     if (length >= 0 && length <= data->rank) clv__infer_set_unknown(infer, 0, data->dtype, data->rank - (int32_t)length);
     return CLV_OK;
@@ -178,7 +178,7 @@ static clv_status infer_unsqueeze(clv__infer *infer) {
   }
   CLV__TRY(clv__infer_rank(infer, count > CLV_MAX_RANK ? count : data->rank + count));
   int32_t rank = data->rank + (int32_t)count;
-  if (!axes.known) {
+  if (!clv__content_is_numbers(&axes)) {
     clv__infer_set_unknown(infer, 0, data->dtype, rank);
     return CLV_OK;
   }

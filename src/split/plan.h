@@ -78,7 +78,7 @@ clv_status clv__partition_init(clv_plan *plan, clv__partition *partition, uint32
  * between, 64-byte aligned. 0 when shapes are unknown. */
 uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition);
 
-/* The plan as JSON (plan_file.c); `timings` adds what differs between runs. The text is allocated with the graph's allocator. */
+/* The plan as JSON (plan_write.c); `timings` adds what differs between runs. The text is allocated with the graph's allocator. */
 clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, clv_error *error);
 
 /* An empty plan over graph and devices, with shapes inferred for the sizes and kept values resolved. */

@@ -1,0 +1,97 @@
+/* Activations and sums go into the step that makes their input, when nobody else reads it; and the three nodes of a channel
+ * shuffle become one. */
+#include "plan.h"
+
+/* `maker` moves to where `reader` is and takes its output; `reader` and the value between them are no more. */
+static clv__cpu_plan_node *absorb(clv__cpu_plan *plan, clv__cpu_plan_node *maker, clv__cpu_plan_node *reader) {
+  const uint32_t from = (uint32_t)(maker - plan->nodes), to = (uint32_t)(reader - plan->nodes);
+  uint32_t *outputs = reader->outputs;
+  *reader = *maker;
+  reader->outputs = outputs;
+  reader->output_count = 1;
+  maker->dead = true;
+  plan->values[outputs[0]].producer = to;
+  for (uint32_t i = 0; i < reader->input_count; ++i) {
+    if (reader->inputs[i] != CLV__CPU_NONE && plan->values[reader->inputs[i]].reader == from) {
+      plan->values[reader->inputs[i]].reader = to;
+    }
+  }
+  return reader;
+}
+
+static bool can_take_unary(const clv__cpu_plan_node *maker, const clv__cpu_post *unary) {
+  if (maker->post_count == CLV__CPU_MAX_POSTS) return false;
+  switch (maker->kind) {
+    case CLV__CPU_CONVOLUTION:
+    case CLV__CPU_MATRIX: return true;
+    case CLV__CPU_AFFINE: return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
+    case CLV__CPU_BINARY: return maker->post_count == 1;
+    default: return false;
+  }
+}
+
+static bool can_take_sum(const clv__cpu_plan *plan, const clv__cpu_plan_node *maker, const clv__cpu_plan_node *add) {
+  if (maker->kind != CLV__CPU_CONVOLUTION && maker->kind != CLV__CPU_MATRIX) return false;
+  if (maker->post_count == CLV__CPU_MAX_POSTS || add->post_count != 1 || add->posts[0].algorithm != CLV__DNN_ADD) return false;
+  for (uint32_t i = 0; i < maker->post_count; ++i) {
+    if (maker->posts[i].kind == CLV__CPU_POST_ADD) return false;
+  }
+  const clv_tensor *a = &plan->values[add->inputs[0]].type, *b = &plan->values[add->inputs[1]].type;
+  return clv__tensor_same_type(a, b) && clv__tensor_same_type(a, &plan->values[add->outputs[0]].type);
+}
+
+static void fuse_into(clv__cpu_plan *plan, clv__cpu_plan_node *maker) {
+  for (;;) {
+    const uint32_t made = maker->outputs[0];
+    clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, made);
+    if (reader == NULL) return;
+    clv__cpu_post post;
+    if (reader->kind == CLV__CPU_UNARY && reader->inputs[0] == made && can_take_unary(maker, &reader->posts[0])) {
+      post = reader->posts[0];
+    } else if (reader->kind == CLV__CPU_BINARY && can_take_sum(plan, maker, reader)) {
+      post = (clv__cpu_post){.kind = CLV__CPU_POST_ADD, .value = reader->inputs[reader->inputs[0] == made ? 1 : 0]};
+    } else {
+      return;
+    }
+    maker = absorb(plan, maker, reader);
+    maker->posts[maker->post_count++] = post;
+  }
+}
+
+void clv__cpu_pass_fuse(clv__cpu_plan *plan) {
+  for (uint32_t i = 0; i < plan->node_count; ++i) {
+    clv__cpu_plan_node *node = &plan->nodes[i];
+    if (node->dead) continue;
+    if (node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_MATRIX || node->kind == CLV__CPU_AFFINE ||
+        node->kind == CLV__CPU_BINARY) {
+      fuse_into(plan, node);
+    }
+  }
+}
+
+/* Reshape [n, c, …] to [n, g, c/g, …], transpose axes 1 and 2, reshape back. */
+void clv__cpu_pass_shuffle(clv__cpu_plan *plan) {
+  for (uint32_t i = 0; i < plan->node_count; ++i) {
+    clv__cpu_plan_node *split = &plan->nodes[i];
+    if (split->dead || split->kind != CLV__CPU_VIEW) continue;
+    const clv_tensor *from = &plan->values[split->inputs[0]].type, *apart = &plan->values[split->outputs[0]].type;
+    if (!clv__cpu_is_f32(from) || from->rank < 3 || apart->rank != from->rank + 1 || apart->dims[0] != from->dims[0] ||
+        apart->dims[1] * apart->dims[2] != from->dims[1]) {
+      continue;
+    }
+    clv__cpu_plan_node *turn = clv__cpu_only_reader(plan, split->outputs[0]);
+    if (turn == NULL || turn->kind != CLV__CPU_TRANSPOSE) continue;
+    clv__cpu_plan_node *join = clv__cpu_only_reader(plan, turn->outputs[0]);
+    if (join == NULL || join->kind != CLV__CPU_VIEW || !clv__tensor_same_type(from, &plan->values[join->outputs[0]].type)) continue;
+    size_t count;
+    const int64_t *perm = clv__attribute_ints(turn->source->attributes, "perm", &count);
+    bool swaps = perm != NULL && count == (size_t)apart->rank && perm[0] == 0 && perm[1] == 2 && perm[2] == 1;
+    for (int32_t k = 3; swaps && k < apart->rank; ++k) swaps = perm[k] == k;
+    for (int32_t k = 2; swaps && k < from->rank; ++k) swaps = from->dims[k] == apart->dims[k + 1];
+    if (!swaps) continue;
+    split->kind = CLV__CPU_SHUFFLE;
+    split->groups = apart->dims[1];
+    turn->dead = true;
+    (void)absorb(plan, split, join);
+  }
+}

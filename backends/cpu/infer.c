@@ -1,0 +1,131 @@
+/* The first pass: every value's static type for the given input shapes, and the values that follow from shapes alone. */
+#include "plan.h"
+
+#define FOLD_LIMIT_BYTES 4096u
+
+static void start_values(clv__cpu_plan *plan, const clv_tensor *inputs, bool *as_compiled) {
+  const clv__cpu_program *program = plan->program;
+  *as_compiled = true;
+  for (uint32_t i = 0; i < program->value_count; ++i) {
+    clv__cpu_plan_value *value = &plan->values[i];
+    value->type = program->values[i].type;
+    value->is_constant = program->values[i].is_constant;
+    if (!value->is_constant) value->type.data = NULL;
+  }
+  for (uint32_t i = 0; i < program->input_count; ++i) {
+    clv__cpu_plan_value *value = &plan->values[program->inputs[i]];
+    if (!clv__tensor_same_type(&value->type, &inputs[i])) *as_compiled = false;
+    value->type = inputs[i];
+    value->type.data = NULL;
+    plan->input_types[i] = value->type;
+  }
+}
+
+static bool is_random(const clv__cpu_node *node) {
+  return strncmp(node->op, "Random", 6) == 0 || strcmp(node->op, "Bernoulli") == 0 || strcmp(node->op, "Multinomial") == 0 ||
+         strcmp(node->op, "Dropout") == 0;
+}
+
+/* Whether the node's outputs can be computed now, cheaply. */
+static bool can_fold(const clv__cpu_plan *plan, const clv__cpu_node *node, const clv_tensor *inputs, const clv_tensor *outputs) {
+  if (node->has_body || is_random(node)) return false;
+  const bool shape_only = node->domain[0] == 0 && (strcmp(node->op, "Shape") == 0 || strcmp(node->op, "Size") == 0);
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (node->inputs[i] == CLV__CPU_NONE || shape_only) continue;
+    if (inputs[i].data == NULL || inputs[i].dtype == CLV_STRING) return false;
+    if (node->inputs[i] < plan->program->value_count && plan->program->values[node->inputs[i]].is_borrowed) return false;
+  }
+  size_t total = 0;
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    size_t size_bytes;
+    if (node->outputs[i] == CLV__CPU_NONE) continue;
+    if (outputs[i].dtype == CLV_STRING || !clv__tensor_size_bytes(&outputs[i], &size_bytes)) return false;
+    total += size_bytes;
+    if (total > FOLD_LIMIT_BYTES) return false;
+  }
+  return true;
+}
+
+static clv_status fold(clv__cpu_plan *plan, const clv__cpu_node *node, clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
+  static uint64_t nothing; /* stands for the data of a tensor whose shape alone is read */
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (inputs[i].data == NULL && inputs[i].dtype != CLV_DTYPE_NONE) inputs[i].data = &nothing;
+  }
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    size_t size_bytes;
+    if (node->outputs[i] == CLV__CPU_NONE || !clv__tensor_size_bytes(&outputs[i], &size_bytes)) continue;
+    outputs[i].data = clv__arena_allocate_data(&plan->arena, size_bytes);
+    if (outputs[i].data == NULL) return clv__error_memory(error, size_bytes);
+  }
+  clv__kernel_call call = {.op = node->op,
+                           .opset = node->opset,
+                           .attributes = node->attributes,
+                           .inputs = inputs,
+                           .input_count = node->input_count,
+                           .outputs = outputs,
+                           .output_count = node->output_count,
+                           .error = error};
+  return clv__kernel_run(node->kernel, &call, plan->device->allocator);
+}
+
+static clv_status infer_node(clv__cpu_plan *plan, const clv_graph_view *graph, uint32_t index, bool as_compiled,
+                             clv_tensor *scratch, bool *complete, clv_error *error) {
+  const clv__cpu_node *node = &plan->program->nodes[index];
+  clv_tensor *inputs = scratch, *outputs = scratch + node->input_count;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    memset(&inputs[i], 0, sizeof inputs[i]);
+    if (node->inputs[i] != CLV__CPU_NONE) inputs[i] = plan->values[node->inputs[i]].type;
+  }
+  bool known = as_compiled;
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    memset(&outputs[i], 0, sizeof outputs[i]);
+    outputs[i].rank = CLV_RANK_UNKNOWN;
+    if (node->outputs[i] == CLV__CPU_NONE) continue;
+    const clv_tensor *type = &plan->values[node->outputs[i]].type;
+    if (!clv__tensor_is_static(type)) known = false;
+    if (known) outputs[i] = *type;
+  }
+  if (!known) {
+    if (graph == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "no view to infer shapes from");
+    CLV__TRY(plan->device->host->infer_node(graph, index, inputs, outputs, error));
+  }
+  *complete = true;
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (node->outputs[i] == CLV__CPU_NONE) continue;
+    outputs[i].data = NULL;
+    if (!clv__tensor_is_static(&outputs[i])) *complete = false;
+  }
+  if (!*complete) return CLV_OK;
+  const bool folds = can_fold(plan, node, inputs, outputs);
+  if (folds) CLV__TRY(fold(plan, node, inputs, outputs, error));
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (node->outputs[i] == CLV__CPU_NONE) continue;
+    plan->values[node->outputs[i]].type = outputs[i];
+    plan->values[node->outputs[i]].is_constant = folds;
+  }
+  plan->nodes[index].dead = folds;
+  return CLV_OK;
+}
+
+clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error) {
+  const clv__cpu_program *program = plan->program;
+  size_t most = 0;
+  for (uint32_t i = 0; i < program->node_count; ++i) {
+    const size_t needed = (size_t)program->nodes[i].input_count + program->nodes[i].output_count;
+    if (needed > most) most = needed;
+  }
+  clv_tensor *scratch = clv__arena_allocate_zero(&plan->arena, most, sizeof *scratch);
+  plan->input_types = clv__arena_allocate_zero(&plan->arena, program->input_count, sizeof *plan->input_types);
+  if (scratch == NULL || plan->input_types == NULL) return clv__error_memory(error, most * sizeof *scratch);
+  bool as_compiled;
+  *complete = true;
+  start_values(plan, plan->given, &as_compiled);
+  for (uint32_t i = 0; i < program->input_count; ++i) {
+    if (!clv__tensor_is_static(&plan->input_types[i])) *complete = false;
+  }
+  for (uint32_t i = 0; i < program->node_count && *complete; ++i) {
+    clv_status status = infer_node(plan, graph, i, as_compiled, scratch, complete, error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "node '%s' (%s)", program->nodes[i].name, program->nodes[i].op);
+  }
+  return CLV_OK;
+}

@@ -1,0 +1,225 @@
+/* What each node is to the later passes. A node that no rule takes stays a portable kernel. One rule an operator; each says yes
+ * only to what the lowering of its kind can do. */
+#include "plan.h"
+#include "recognise.h"
+
+typedef bool (*rule_fn)(clv__cpu_plan *plan, clv__cpu_plan_node *node);
+
+static bool read_beyond_first(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  for (uint32_t i = 1; i < node->output_count; ++i) {
+    if (node->outputs[i] != CLV__CPU_NONE && plan->values[node->outputs[i]].readers > 0) return true;
+  }
+  return false;
+}
+
+static bool input_is_f32(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t index) {
+  const clv__cpu_plan_value *value = clv__cpu_input(plan, node, index);
+  return value != NULL && clv__cpu_is_f32(&value->type);
+}
+
+static bool absent_or_constant(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t index) {
+  const clv__cpu_plan_value *value = clv__cpu_input(plan, node, index);
+  return value == NULL || value->is_constant;
+}
+
+static bool same_bytes(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &clv__cpu_output(plan, node)->type;
+  size_t a, b;
+  return from->dtype == to->dtype && clv__tensor_size_bytes(from, &a) && clv__tensor_size_bytes(to, &b) && a == b;
+}
+
+static bool is_view(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  node->kind = CLV__CPU_VIEW;
+  return same_bytes(plan, node);
+}
+
+static bool is_view_dropout(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const clv__cpu_plan_value *training = clv__cpu_input(plan, node, 2);
+  if (training != NULL && (training->type.data == NULL || *(const bool *)training->type.data)) return false;
+  return !read_beyond_first(plan, node) && is_view(plan, node);
+}
+
+static bool is_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const clv_tensor *from = &plan->values[node->inputs[0]].type;
+  size_t count;
+  const int64_t *perm = clv__attribute_ints(node->source->attributes, "perm", &count);
+  int64_t last = -1;
+  bool ordered = true; /* axes above 1 keep their order */
+  for (int32_t i = 0; i < from->rank; ++i) {
+    const int64_t axis = perm != NULL ? perm[i] : from->rank - 1 - i;
+    if (from->dims[axis] == 1) continue;
+    if (axis < last) ordered = false;
+    last = axis;
+  }
+  if (ordered) return is_view(plan, node);
+  node->kind = CLV__CPU_TRANSPOSE;
+  return plan->onednn && clv__cpu_is_f32(from);
+}
+
+static bool is_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const clv__cpu_plan_value *weights = clv__cpu_input(plan, node, 1);
+  node->kind = CLV__CPU_CONVOLUTION;
+  const int32_t rank = plan->values[node->inputs[0]].type.rank;
+  return input_is_f32(plan, node, 0) && rank >= 3 && rank <= 5 && weights != NULL && clv__cpu_is_f32(&weights->type) &&
+         weights->is_constant && node->inputs[1] < plan->program->value_count &&
+         plan->program->values[node->inputs[1]].is_constant && absent_or_constant(plan, node, 2) &&
+         clv__cpu_is_f32(&clv__cpu_output(plan, node)->type);
+}
+
+static bool is_matmul(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const clv_tensor *a = &plan->values[node->inputs[0]].type, *b = &plan->values[node->inputs[1]].type;
+  node->kind = CLV__CPU_MATRIX;
+  if (!clv__cpu_is_f32(a) || !clv__cpu_is_f32(b) || !clv__cpu_is_f32(&clv__cpu_output(plan, node)->type)) return false;
+  if (a->rank < 2 || b->rank < 2) return false;
+  if (b->rank == 2) return true;
+  return a->rank == b->rank; /* batches are equal or 1 */
+}
+
+static bool is_gemm(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  node->kind = CLV__CPU_MATRIX;
+  const clv__cpu_plan_value *shift = clv__cpu_input(plan, node, 2);
+  const clv_tensor *out = &clv__cpu_output(plan, node)->type;
+  if (!input_is_f32(plan, node, 0) || !input_is_f32(plan, node, 1) || !clv__cpu_is_f32(out)) return false;
+  if (shift == NULL) return true;
+  if (!shift->is_constant) return false;
+  const int64_t last = shift->type.rank > 0 ? shift->type.dims[shift->type.rank - 1] : 1;
+  const int64_t others = clv__dims_product(&shift->type, 0, shift->type.rank > 0 ? shift->type.rank - 1 : 0);
+  return others == 1 && (last == 1 || last == out->dims[1]);
+}
+
+static bool is_batch_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const clv__attributes attributes = node->source->attributes;
+  if (clv__attribute_int(attributes, "training_mode", 0) != 0 || clv__attribute_int(attributes, "spatial", 1) != 1) return false;
+  const int32_t rank = plan->values[node->inputs[0]].type.rank;
+  if (!input_is_f32(plan, node, 0) || rank < 2 || rank > 5 || node->input_count < 5) return false;
+  for (uint32_t i = 1; i < 5; ++i) {
+    if (!input_is_f32(plan, node, i) || !absent_or_constant(plan, node, i)) return false;
+  }
+  node->kind = CLV__CPU_AFFINE;
+  return !read_beyond_first(plan, node);
+}
+
+static bool is_pool(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const int32_t rank = plan->values[node->inputs[0]].type.rank;
+  node->kind = CLV__CPU_POOL;
+  return input_is_f32(plan, node, 0) && rank >= 3 && rank <= 5 && clv__cpu_is_f32(&clv__cpu_output(plan, node)->type) &&
+         !read_beyond_first(plan, node);
+}
+
+static bool is_unary(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  node->kind = CLV__CPU_UNARY;
+  node->post_count = 1;
+  return input_is_f32(plan, node, 0) && clv__cpu_unary_of(plan, node, &node->posts[0]);
+}
+
+static bool is_binary(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  static const struct {
+    const char *op;
+    clv__dnn_binary algorithm;
+  } table[] = {{"Add", CLV__DNN_ADD}, {"Sub", CLV__DNN_SUB}, {"Mul", CLV__DNN_MUL}, {"Div", CLV__DNN_DIV},
+               {"Sum", CLV__DNN_ADD}, {"Max", CLV__DNN_MAX}, {"Min", CLV__DNN_MIN}};
+  node->kind = CLV__CPU_BINARY;
+  if (node->input_count != 2 || !input_is_f32(plan, node, 0) || !input_is_f32(plan, node, 1)) return false;
+  for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i) {
+    if (strcmp(table[i].op, node->source->op) == 0) node->posts[0].algorithm = (int)table[i].algorithm;
+  }
+  node->post_count = 1;
+  return true;
+}
+
+static bool is_concat(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  node->kind = CLV__CPU_CONCAT;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (!input_is_f32(plan, node, i)) return false;
+  }
+  return node->input_count > 1;
+}
+
+static bool is_lrn(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  node->kind = CLV__CPU_LRN;
+  return input_is_f32(plan, node, 0) && plan->values[node->inputs[0]].type.rank == 4 &&
+         clv__attribute_int(node->source->attributes, "size", 0) % 2 == 1;
+}
+
+static bool is_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  node->kind = CLV__CPU_SOFTMAX;
+  return input_is_f32(plan, node, 0) && plan->values[node->inputs[0]].type.rank > 0;
+}
+
+static bool is_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const clv_tensor *x = &plan->values[node->inputs[0]].type;
+  const int64_t axis = clv__attribute_int(node->source->attributes, "axis", -1);
+  node->kind = CLV__CPU_LAYER_NORM;
+  return input_is_f32(plan, node, 0) && x->rank >= 2 && (axis == -1 || axis == x->rank - 1) && input_is_f32(plan, node, 1) &&
+         absent_or_constant(plan, node, 1) && absent_or_constant(plan, node, 2) && !read_beyond_first(plan, node) &&
+         clv__dims_product(&plan->values[node->inputs[1]].type, 0, plan->values[node->inputs[1]].type.rank) ==
+             x->dims[x->rank - 1];
+}
+
+static const struct {
+  const char *op;
+  bool always; /* also without oneDNN */
+  rule_fn rule;
+} rules[] = {
+    {"Reshape", true, is_view},
+    {"Flatten", true, is_view},
+    {"Squeeze", true, is_view},
+    {"Unsqueeze", true, is_view},
+    {"Identity", true, is_view},
+    {"Cast", true, is_view},
+    {"Expand", true, is_view},
+    {"Dropout", true, is_view_dropout},
+    {"Transpose", true, is_transpose},
+    {"Conv", false, is_convolution},
+    {"MatMul", false, is_matmul},
+    {"Gemm", false, is_gemm},
+    {"BatchNormalization", false, is_batch_norm},
+    {"MaxPool", false, is_pool},
+    {"AveragePool", false, is_pool},
+    {"GlobalAveragePool", false, is_pool},
+    {"GlobalMaxPool", false, is_pool},
+    {"Add", false, is_binary},
+    {"Sub", false, is_binary},
+    {"Mul", false, is_binary},
+    {"Div", false, is_binary},
+    {"Sum", false, is_binary},
+    {"Max", false, is_binary},
+    {"Min", false, is_binary},
+    {"Concat", false, is_concat},
+    {"LRN", false, is_lrn},
+    {"Softmax", false, is_softmax},
+    {"LogSoftmax", false, is_softmax},
+    {"LayerNormalization", false, is_layer_norm},
+    {"Relu", false, is_unary},
+    {"LeakyRelu", false, is_unary},
+    {"Elu", false, is_unary},
+    {"Sigmoid", false, is_unary},
+    {"Tanh", false, is_unary},
+    {"Gelu", false, is_unary},
+    {"Clip", false, is_unary},
+    {"HardSwish", false, is_unary},
+    {"Softplus", false, is_unary},
+    {"Mish", false, is_unary},
+    {"Abs", false, is_unary},
+    {"Sqrt", false, is_unary},
+    {"Exp", false, is_unary},
+    {"Log", false, is_unary},
+};
+
+void clv__cpu_pass_recognise(clv__cpu_plan *plan) {
+  for (uint32_t i = 0; i < plan->node_count; ++i) {
+    clv__cpu_plan_node *node = &plan->nodes[i];
+    if (node->dead || node->source->domain[0] != 0 || node->input_count == 0 || node->inputs[0] == CLV__CPU_NONE ||
+        node->output_count == 0 || node->outputs[0] == CLV__CPU_NONE) {
+      continue;
+    }
+    for (size_t r = 0; r < sizeof rules / sizeof rules[0]; ++r) {
+      if (strcmp(rules[r].op, node->source->op) != 0) continue;
+      if ((!rules[r].always && !plan->onednn) || !rules[r].rule(plan, node)) {
+        node->kind = CLV__CPU_KERNEL;
+        node->post_count = 0;
+      }
+      break;
+    }
+  }
+}

@@ -1,0 +1,17 @@
+/* What the device can run: its description's limits, and what the kernels that stand in for its circuits take. */
+#ifndef CLEAVE_BACKENDS_VNPU_SUPPORTS_H
+#define CLEAVE_BACKENDS_VNPU_SUPPORTS_H
+
+#include "device.h"
+#include "kernels/kernels.h"
+
+/* The verdict on one node. A yes means that a program of this node alone compiles. */
+void clv__vnpu_supports(const clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
+
+/* If, Loop, Scan: whatever holds a body. */
+bool clv__vnpu_has_body(const clv_node_info *node);
+
+/* A kernel call for the node, without scratch and error. */
+clv__kernel_call clv__vnpu_call(const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs);
+
+#endif

@@ -1,0 +1,33 @@
+/* The public face of loading: graphs in a context. */
+#include "cleave/graph.h"
+
+#include "device/device.h"
+#include "formats/onnx.h"
+
+clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **graph, clv_error *error) {
+  if (context == NULL || path == NULL || graph == NULL) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context, path and graph must not be NULL");
+  }
+  *graph = NULL;
+  return clv__onnx_load_file(clv__context_allocator(context), path, graph, error);
+}
+
+clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t size_bytes, clv_ownership ownership,
+                                 clv_graph **graph, clv_error *error) {
+  if (context == NULL || data == NULL || graph == NULL) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context, data and graph must not be NULL");
+  }
+  *graph = NULL;
+  return clv__onnx_load_memory(clv__context_allocator(context), data, size_bytes, ownership == CLV_COPY, graph, error);
+}
+
+void clv_graph_destroy(clv_graph *graph) { clv__graph_destroy(graph); }
+
+uint32_t clv_graph_input_count(const clv_graph *graph) { return graph->input_count; }
+uint32_t clv_graph_output_count(const clv_graph *graph) { return graph->output_count; }
+const char *clv_graph_input_name(const clv_graph *graph, uint32_t index) { return graph->values[graph->inputs[index]].name; }
+const char *clv_graph_output_name(const clv_graph *graph, uint32_t index) { return graph->values[graph->outputs[index]].name; }
+const clv_tensor *clv_graph_input_type(const clv_graph *graph, uint32_t index) { return &graph->values[graph->inputs[index]].type; }
+const clv_tensor *clv_graph_output_type(const clv_graph *graph, uint32_t index) {
+  return &graph->values[graph->outputs[index]].type;
+}

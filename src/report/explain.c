@@ -1,0 +1,100 @@
+/* Why a node is where it is: the second half of steps.h. */
+#include <string.h>
+
+#include "report/label.h"
+#include "report/steps.h"
+
+/* What the causes of the strategies mean. */
+static const struct {
+  const char *cause, *meaning;
+} meanings[] = {
+    {"const", "its outputs are known when planning"},
+    {"usr", "fixed by the user"},
+    {"view", "moves no data: it stays where its source is"},
+    {"first", "the first device of the list supports it"},
+    {"supported", "the first device of the list that supports it"},
+    {"memory", "an earlier device has too little memory"},
+};
+
+static const char *meaning_of(const char *cause) {
+  for (size_t i = 0; i < sizeof meanings / sizeof *meanings; ++i) {
+    if (strcmp(meanings[i].cause, cause) == 0) return meanings[i].meaning;
+  }
+  return NULL;
+}
+
+static void append_types(const clv_plan *plan, const char *word, const clv_value_id *values, uint32_t count, clv__text *text) {
+  clv__text_append(text, "    %s", word);
+  for (uint32_t i = 0; i < count; ++i) {
+    clv__text_append(text, i > 0 ? ", " : " ");
+    if (values[i] == CLV__NO_ID) {
+      clv__text_append(text, "(absent)");
+      continue;
+    }
+    clv__label_name(text, plan->graph->values[values[i]].name);
+    clv__text_append(text, " ");
+    clv__label_type(text, plan->graph, &plan->shapes->types[values[i]]);
+    if (plan->shapes->types[values[i]].data != NULL) clv__text_append(text, " constant");
+  }
+  clv__text_append(text, "\n");
+}
+
+static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv_node_id id, clv__text *text) {
+  const clv__node *node = &plan->graph->nodes[id];
+  uint32_t device = plan->placement.devices[id];
+  const char *cause = plan->placement.causes[id] != NULL ? plan->placement.causes[id] : "";
+  const char *meaning = meaning_of(cause), *note = plan->placement.notes[id];
+  clv__label_name(text, node->name);
+  clv__text_append(text, " (");
+  clv__label_name(text, node->op);
+  clv__text_append(text, ")");
+  if (device == CLV__NO_ID) {
+    clv__text_append(text, " runs nowhere: %s%s%s\n", cause, meaning != NULL ? ": " : "", meaning != NULL ? meaning : "");
+    return;
+  }
+  clv__text_append(text, " on %s", plan->devices->items[device].name);
+  if (partition_of[id] != CLV__NO_ID) clv__text_append(text, ", partition %u", partition_of[id]);
+  clv__text_append(text, ": %s%s%s", cause, meaning != NULL ? ": " : "", meaning != NULL ? meaning : "");
+  if (note != NULL) {
+    clv__text_append(text, ": ");
+    clv__label_name(text, note);
+  }
+  clv__text_append(text, "\n");
+  append_types(plan, "reads ", node->inputs, node->input_count, text);
+  append_types(plan, "writes", node->outputs, node->output_count, text);
+  for (uint32_t d = 0; d < plan->devices->count; ++d) {
+    if (d == device) continue;
+    const char *reason = clv__capability_reason(&plan->capability, id, d);
+    clv__text_append(text, "    %s: ", plan->devices->items[d].name);
+    if (reason != NULL) {
+      clv__text_append(text, "cannot run it: ");
+      clv__label_name(text, reason);
+    } else {
+      clv__text_append(text, "could run it, %s", d < device ? "and comes earlier in the list" : "but comes later in the list");
+    }
+    clv__text_append(text, "\n");
+  }
+}
+
+uint32_t clv__report_explain(const clv_plan *plan, const char *pattern, clv__text *text) {
+  uint32_t matched = 0;
+  uint32_t *partition_of = clv__allocate(text->allocator, (size_t)plan->graph->node_count * sizeof *partition_of);
+  if (partition_of == NULL) {
+    text->failed = true;
+    return 0;
+  }
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) partition_of[n] = CLV__NO_ID;
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    for (uint32_t i = 0; i < plan->partitions[p].node_count; ++i) partition_of[plan->partitions[p].nodes[i]] = p;
+  }
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
+    const clv__node *node = &plan->graph->nodes[n];
+    bool matches = pattern == NULL || strcmp(pattern, node->name) == 0 || clv__pattern_match(pattern, node->name) ||
+                   clv__pattern_match(pattern, node->source_name) || clv__pattern_match(pattern, node->op);
+    if (!matches) continue;
+    ++matched;
+    explain_node(plan, partition_of, n, text);
+  }
+  clv__release(text->allocator, partition_of);
+  return matched;
+}

@@ -1,0 +1,150 @@
+/* See steps.h. */
+#include "report/steps.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "report/label.h"
+
+enum { NAMED_NODES = 6, NAMED_COLUMNS = 72, SHOWN_OPERATORS = 4, LONG_PLAN = 60, HEAD_STEPS = 40, TAIL_STEPS = 8 };
+
+void clv__plan_totals_get(const clv_plan *plan, clv__plan_totals *totals) {
+  *totals = (clv__plan_totals){.steps = plan->partition_count, .bytes_known = true};
+  for (uint32_t i = 0; i < plan->transfer_count; ++i) {
+    const clv__transfer *transfer = &plan->transfers[i];
+    bool inner = transfer->boundary == CLV__BOUNDARY_INNER;
+    totals->bytes_known = totals->bytes_known && transfer->size_known;
+    totals->inner_transfers += inner;
+    totals->own_transfers += !inner;
+    *(inner ? &totals->inner_bytes : &totals->own_bytes) += transfer->size_bytes;
+  }
+  totals->steps += totals->inner_transfers;
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) totals->folded_nodes += plan->placement.devices[n] == CLV__NO_ID;
+}
+
+/* The nodes by name where they are few, else the operators. */
+static void append_content(const clv_plan *plan, const clv__partition *partition, clv__text *text) {
+  if (partition->node_count <= NAMED_NODES) {
+    clv__text names;
+    clv__text_init(&names, text->allocator);
+    for (uint32_t i = 0; i < partition->node_count; ++i) {
+      if (i > 0) clv__text_append(&names, ", ");
+      clv__label_name(&names, plan->graph->nodes[partition->nodes[i]].name);
+    }
+    bool fits = !names.failed && clv__label_columns(names.data) <= NAMED_COLUMNS;
+    if (fits) clv__text_append(text, "%s", names.data);
+    clv__text_finish(&names);
+    if (fits) return;
+  }
+  clv__label_operators(text, plan->graph, partition->nodes, partition->node_count, SHOWN_OPERATORS);
+}
+
+static void append_transfer(const clv_plan *plan, const clv__transfer *transfer, clv__text *text) {
+  char size[CLV__LABEL_BYTES];
+  clv__text_append(text, "transfer '");
+  clv__label_name(text, plan->graph->values[transfer->value].name);
+  clv__text_append(text, "' %s → %s, %s", clv__label_space(plan, transfer->from, transfer->boundary),
+                   clv__label_space(plan, transfer->to, transfer->boundary),
+                   transfer->size_known ? clv__label_size(transfer->size_bytes, size) : "size known when it runs");
+}
+
+static void append_step(const clv_plan *plan, const clv__step *step, size_t width, clv__text *text) {
+  if (step->is_transfer) {
+    append_transfer(plan, &plan->transfers[step->index], text);
+  } else {
+    const clv__partition *partition = &plan->partitions[step->index];
+    char head[128];
+    snprintf(head, sizeof head, "partition %u on %s [%u node%s]", step->index, plan->devices->items[partition->device].name,
+             partition->node_count, partition->node_count == 1 ? "" : "s");
+    clv__text_append(text, "%-*s  ", (int)width, head);
+    append_content(plan, partition, text);
+  }
+  clv__text_append(text, "\n");
+}
+
+/* Columns of the widest "partition …]". */
+static size_t partition_width(const clv_plan *plan) {
+  size_t width = 0;
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    const clv__partition *partition = &plan->partitions[p];
+    int length = snprintf(NULL, 0, "partition %u on %s [%u node%s]", p, plan->devices->items[partition->device].name,
+                          partition->node_count, partition->node_count == 1 ? "" : "s");
+    if (length > 0 && (size_t)length > width) width = (size_t)length;
+  }
+  return width < 60 ? width : 60;
+}
+
+static void append_own(const clv_plan *plan, clv__boundary boundary, const char *title, clv__text *text) {
+  bool first = true;
+  for (uint32_t i = 0; i < plan->transfer_count; ++i) {
+    if (plan->transfers[i].boundary != boundary) continue;
+    if (first) clv__text_append(text, "%s\n", title);
+    first = false;
+    clv__text_append(text, "  ");
+    append_transfer(plan, &plan->transfers[i], text);
+    clv__text_append(text, "\n");
+  }
+}
+
+void clv__report_steps(const clv_plan *plan, bool all, clv__text *text) {
+  clv__plan_totals totals;
+  clv__plan_totals_get(plan, &totals);
+  bool abbreviate = !all && totals.steps > LONG_PLAN;
+  int digits = snprintf(NULL, 0, "%u", totals.steps > 0 ? totals.steps - 1 : 0);
+  size_t width = partition_width(plan);
+  if (all) append_own(plan, CLV__BOUNDARY_INPUT, "Inputs of the graph", text);
+  uint32_t number = 0;
+  for (uint32_t i = 0; i < plan->step_count; ++i) {
+    if (clv__step_is_own(plan, &plan->steps[i])) continue;
+    uint32_t at = number++;
+    if (abbreviate && at >= HEAD_STEPS && at < totals.steps - TAIL_STEPS) {
+      if (at == HEAD_STEPS) clv__text_append(text, "… %u more steps (-v lists them) …\n", totals.steps - HEAD_STEPS - TAIL_STEPS);
+      continue;
+    }
+    clv__text_append(text, "Step %*u: ", digits, at);
+    append_step(plan, &plan->steps[i], width, text);
+  }
+  if (all) append_own(plan, CLV__BOUNDARY_OUTPUT, "Outputs of the graph", text);
+}
+
+static void append_bytes(const clv__plan_totals *totals, uint64_t size_bytes, clv__text *text) {
+  char size[CLV__LABEL_BYTES];
+  clv__text_append(text, "%s%s", totals->bytes_known ? "" : "at least ", clv__label_size(size_bytes, size));
+}
+
+void clv__report_totals(const clv_plan *plan, clv__text *text) {
+  clv__plan_totals totals;
+  clv__plan_totals_get(plan, &totals);
+  clv__label_plural(text, plan->partition_count, "partition");
+  clv__text_append(text, " (");
+  for (uint32_t d = 0; d < plan->devices->count; ++d) {
+    uint32_t partitions = 0, nodes = 0;
+    for (uint32_t p = 0; p < plan->partition_count; ++p) {
+      if (plan->partitions[p].device != d) continue;
+      ++partitions;
+      nodes += plan->partitions[p].node_count;
+    }
+    clv__text_append(text, "%s%s: %u with ", d > 0 ? ", " : "", plan->devices->items[d].name, partitions);
+    clv__label_plural(text, nodes, "node");
+  }
+  clv__text_append(text, ")");
+  if (totals.folded_nodes > 0) {
+    clv__text_append(text, "; ");
+    clv__label_plural(text, totals.folded_nodes, "node");
+    clv__text_append(text, " computed when planning");
+  }
+  clv__text_append(text, "\n");
+  clv__label_plural(text, totals.inner_transfers, "transfer");
+  if (totals.inner_transfers > 0) {
+    clv__text_append(text, ", ");
+    append_bytes(&totals, totals.inner_bytes, text);
+  }
+  clv__text_append(text, "; and ");
+  clv__label_plural(text, totals.own_transfers, "transfer");
+  clv__text_append(text, " of the graph's own inputs and outputs");
+  if (totals.own_transfers > 0) {
+    clv__text_append(text, ", ");
+    append_bytes(&totals, totals.own_bytes, text);
+  }
+  clv__text_append(text, "\n");
+}

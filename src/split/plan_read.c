@@ -1,0 +1,168 @@
+/* A plan file read back: a placement and partitions, whose transfers are worked out again. It may have been edited, or come from a
+ * stranger: what does not fit is refused with its reason. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "split/plan.h"
+
+static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *count, const clv_allocator *allocator, clv_error *error) {
+  json_t *list = json_object_get(root, "sizes");
+  *count = 0;
+  *sizes = clv__allocate_zero(allocator, (json_array_size(list) + 1) * sizeof **sizes);
+  if (*sizes == NULL) return clv__error_memory(error, json_array_size(list) * sizeof **sizes);
+  for (size_t i = 0; i < json_array_size(list); ++i) {
+    const json_t *item = json_array_get(list, i), *dims = json_object_get(item, "size");
+    const char *dim = json_string_value(json_object_get(item, "dim")), *input = json_string_value(json_object_get(item, "input"));
+    if ((dim == NULL) == (input == NULL) || !json_is_array(dims) || json_array_size(dims) > CLV_MAX_RANK ||
+        (dim != NULL && json_array_size(dims) != 1)) {
+      return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: expected {\"input\" or \"dim\": NAME, \"size\": [numbers]}", i);
+    }
+    clv_size *size = &(*sizes)[(*count)++];
+    *size = (clv_size){.name = dim != NULL ? dim : input, .is_symbol = dim != NULL, .rank = (int32_t)json_array_size(dims)};
+    for (int32_t k = 0; k < size->rank; ++k) {
+      size->dims[k] = json_integer_value(json_array_get(dims, (size_t)k));
+      if (size->dims[k] < 0) return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: %lld is no size", i, (long long)size->dims[k]);
+    }
+  }
+  return CLV_OK;
+}
+
+static clv_status check_hash(const json_t *root, const clv_graph *graph, clv_error *error) {
+  clv__hash hash;
+  char is[2 * CLV__HASH_BYTES + 1];
+  clv__graph_hash(graph, &hash);
+  clv__hash_text(&hash, is);
+  const char *should = json_string_value(json_object_get(root, "model_hash"));
+  if (should != NULL && strcmp(is, should) == 0) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_MODEL, "the plan was made for a model with hash %.16s…, this one has %.16s…: plan again",
+                        should == NULL ? "(none)" : should, is);
+}
+
+static int compare_nodes(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+static clv_status read_partition(clv_plan *plan, const json_t *item, uint32_t index, const clv__map *names, clv_error *error) {
+  const char *device_name = json_string_value(json_object_get(item, "device"));
+  uint32_t device = device_name == NULL ? CLV__NO_ID : clv__devices_find(plan->devices, device_name);
+  if (device == CLV__NO_ID) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "device '%s' is not among the open devices", device_name == NULL ? "" : device_name);
+  }
+  const json_t *nodes = json_object_get(item, "nodes");
+  size_t count = json_array_size(nodes);
+  if (count == 0) return clv__error_set(error, CLV_INVALID_MODEL, "it has no nodes");
+  clv_node_id *ids = clv__arena_allocate_zero(&plan->arena, count, sizeof *ids);
+  if (ids == NULL) return clv__error_memory(error, count * sizeof *ids);
+  for (size_t i = 0; i < count; ++i) {
+    const char *name = json_string_value(json_array_get(nodes, i));
+    ids[i] = name == NULL ? CLV__NO_ID : clv__map_find(names, name);
+    if (ids[i] == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name == NULL ? "" : name);
+    if (plan->shapes->node_folded[ids[i]]) {
+      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is a constant: no device runs it", name);
+    }
+    if (plan->placement.devices[ids[i]] != CLV__NO_ID) {
+      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in two partitions", name);
+    }
+    const char *reason = clv__capability_reason(&plan->capability, ids[i], device);
+    if (reason != NULL) {
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s': %s cannot run it: %s", name, device_name, reason);
+    }
+    plan->placement.devices[ids[i]] = device;
+  }
+  qsort(ids, count, sizeof *ids, compare_nodes);
+  return clv__partition_init(plan, &plan->partitions[index], device, ids, (uint32_t)count, error);
+}
+
+static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map *names, clv_error *error) {
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
+    plan->placement.causes[n] = plan->shapes->node_folded[n] ? "const" : "file";
+    if (!plan->shapes->node_folded[n] && plan->placement.devices[n] == CLV__NO_ID) {
+      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in no partition", plan->graph->nodes[n].name);
+    }
+  }
+  const json_t *nodes = json_object_get(root, "nodes");
+  for (size_t i = 0; i < json_array_size(nodes); ++i) {
+    const json_t *item = json_array_get(nodes, i);
+    const char *name = json_string_value(json_object_get(item, "name")), *cause = json_string_value(json_object_get(item, "cause"));
+    uint32_t id = name == NULL ? CLV__MAP_NONE : clv__map_find(names, name);
+    if (id == CLV__MAP_NONE || cause == NULL) continue;
+    const char *copy = clv__arena_string(&plan->arena, cause, strlen(cause));
+    if (copy == NULL) return clv__error_memory(error, strlen(cause));
+    plan->placement.causes[id] = copy;
+  }
+  return CLV_OK;
+}
+
+static clv_status read_partitions(clv_plan *plan, const json_t *root, clv_error *error) {
+  const clv_graph *graph = plan->graph;
+  const json_t *list = json_object_get(root, "partitions");
+  clv__map names;
+  clv__map_init(&names, graph->allocator);
+  clv_status status = CLV_OK;
+  for (clv_node_id n = 0; n < graph->node_count; ++n) {
+    plan->placement.devices[n] = CLV__NO_ID;
+    if (!clv__map_set(&names, graph->nodes[n].name, n)) CLV__TRY_GOTO(clv__error_memory(error, sizeof(clv__map_slot)));
+  }
+  plan->partitions = clv__arena_allocate_zero(&plan->arena, json_array_size(list), sizeof *plan->partitions);
+  if (plan->partitions == NULL) CLV__TRY_GOTO(clv__error_memory(error, json_array_size(list) * sizeof *plan->partitions));
+  plan->partition_count = (uint32_t)json_array_size(list);
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    status = read_partition(plan, json_array_get(list, p), p, &names, error);
+    if (status != CLV_OK) {
+      clv__error_prefix(error, status, "partition %u", p);
+      goto cleanup;
+    }
+  }
+  CLV__TRY_GOTO(read_causes(plan, root, &names, error));
+cleanup:
+  clv__map_finish(&names);
+  return status;
+}
+
+static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const json_t *root, clv_plan **out, clv_error *error) {
+  if (json_integer_value(json_object_get(root, "cleave_plan")) != 1) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "it is no plan file: \"cleave_plan\": 1 is missing");
+  }
+  CLV__TRY(check_hash(root, graph, error));
+  clv_size *sizes = NULL;
+  uint32_t size_count;
+  clv_plan *plan = NULL;
+  clv_graph_view *whole;
+  clv_status status;
+  CLV__TRY_GOTO(read_sizes(root, &sizes, &size_count, graph->allocator, error));
+  CLV__TRY_GOTO(clv__plan_create(graph, devices, sizes, size_count, NULL, 0, &plan, error));
+  const char *strategy = json_string_value(json_object_get(root, "strategy"));
+  plan->placement.strategy = clv__arena_string(&plan->arena, strategy == NULL ? "file" : strategy, strlen(strategy == NULL ? "file" : strategy));
+  if (plan->placement.strategy == NULL) CLV__TRY_GOTO(clv__error_memory(error, 1));
+  CLV__TRY_GOTO(clv__view_create_whole(graph, plan->shapes->types, &plan->arena, &whole, error));
+  CLV__TRY_GOTO(clv__capability_ask(devices, whole, plan->shapes->node_folded, NULL, NULL, &plan->capability, error));
+  CLV__TRY_GOTO(read_partitions(plan, root, error));
+  CLV__TRY_GOTO(clv__split_transfers(plan, error));
+  *out = plan;
+cleanup:
+  clv__release(graph->allocator, sizes);
+  if (status != CLV_OK) clv_plan_destroy(plan);
+  return status;
+}
+
+clv_status clv_plan_read(const clv_graph *graph, clv_devices *devices, const char *path, clv_plan **out, clv_error *error) {
+  if (graph == NULL || devices == NULL || path == NULL || out == NULL) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph, devices, path and plan must not be NULL");
+  }
+  *out = NULL;
+  clv__file_map map;
+  CLV__TRY(clv__file_map_open(path, &map, error));
+  json_error_t where;
+  json_t *root = json_loadb((const char *)map.data, map.size_bytes, 0, &where);
+  clv_status status;
+  if (root == NULL) {
+    status = clv__error_set(error, CLV_INVALID_MODEL, "line %d, column %d: %s", where.line, where.column, where.text);
+  } else {
+    status = read_plan(graph, devices, root, out, error);
+  }
+  json_decref(root);
+  clv__file_map_close(&map);
+  return status == CLV_OK ? status : clv__error_prefix(error, status, "%s", path);
+}

@@ -1,0 +1,197 @@
+/* The plan as JSON: readable, diffable, the same bytes for the same inputs. */
+#include <jansson.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "split/plan.h"
+
+static clv_status json_memory(clv_error *error) { return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory for JSON"); }
+
+/* Jansson's "_new" functions take ownership and pass NULL on, so one check at the end is enough. */
+
+static json_t *text_or_null(const char *text) { return text == NULL ? json_null() : json_string_nocheck(text); }
+
+static json_t *value_names(const clv_graph *graph, const clv_graph_view *view, const uint32_t *values, uint32_t count) {
+  json_t *names = json_array();
+  for (uint32_t i = 0; i < count; ++i) {
+    json_array_append_new(names, json_string_nocheck(graph->values[view->values[values[i]]].name));
+  }
+  return names;
+}
+
+static json_t *partition_json(const clv_plan *plan, uint32_t index) {
+  const clv__partition *partition = &plan->partitions[index];
+  json_t *object = json_object(), *nodes = json_array();
+  for (uint32_t i = 0; i < partition->node_count; ++i) {
+    json_array_append_new(nodes, json_string_nocheck(plan->graph->nodes[partition->nodes[i]].name));
+  }
+  json_object_set_new(object, "id", json_integer(index));
+  json_object_set_new(object, "device", json_string_nocheck(plan->devices->items[partition->device].name));
+  json_object_set_new(object, "nodes", nodes);
+  json_object_set_new(object, "inputs", value_names(plan->graph, partition->view, partition->view->inputs, partition->view->input_count));
+  json_object_set_new(object, "outputs",
+                      value_names(plan->graph, partition->view, partition->view->outputs, partition->view->output_count));
+  json_object_set_new(object, "weight_bytes", json_integer((json_int_t)partition->weight_bytes));
+  json_object_set_new(object, "predicted_ms", json_null());
+  return object;
+}
+
+static json_t *transfer_json(const clv_plan *plan, uint32_t index) {
+  static const char *const boundaries[] = {"inner", "input", "output"};
+  const clv__transfer *transfer = &plan->transfers[index];
+  json_t *object = json_object();
+  json_object_set_new(object, "id", json_integer(index));
+  json_object_set_new(object, "value", json_string_nocheck(plan->graph->values[transfer->value].name));
+  json_object_set_new(object, "from", json_string_nocheck(plan->devices->spaces[transfer->from]));
+  json_object_set_new(object, "to", json_string_nocheck(plan->devices->spaces[transfer->to]));
+  json_object_set_new(object, "boundary", json_string_nocheck(boundaries[transfer->boundary]));
+  json_object_set_new(object, "bytes", transfer->size_known ? json_integer((json_int_t)transfer->size_bytes) : json_null());
+  json_object_set_new(object, "predicted_ms", json_null());
+  return object;
+}
+
+static json_t *step_json(const clv_plan *plan, uint32_t index) {
+  const clv__step *step = &plan->steps[index];
+  json_t *object = json_object(), *after = json_array();
+  for (uint32_t i = 0; i < step->dependency_count; ++i) json_array_append_new(after, json_integer(step->dependencies[i]));
+  json_object_set_new(object, step->is_transfer ? "transfer" : "partition", json_integer(step->index));
+  json_object_set_new(object, "after", after);
+  return object;
+}
+
+static json_t *node_json(const clv_plan *plan, clv_node_id id) {
+  const clv__node *node = &plan->graph->nodes[id];
+  uint32_t device = plan->placement.devices[id];
+  json_t *object = json_object(), *others = json_object();
+  json_object_set_new(object, "name", json_string_nocheck(node->name));
+  json_object_set_new(object, "op", json_string_nocheck(node->op));
+  json_object_set_new(object, "device", device == CLV__NO_ID ? json_null() : json_string_nocheck(plan->devices->items[device].name));
+  json_object_set_new(object, "cause", json_string_nocheck(plan->placement.causes[id]));
+  if (plan->placement.notes[id] != NULL) json_object_set_new(object, "note", text_or_null(plan->placement.notes[id]));
+  for (uint32_t d = 0; d < plan->devices->count && plan->capability.reasons != NULL && device != CLV__NO_ID; ++d) {
+    const char *reason = clv__capability_reason(&plan->capability, id, d);
+    if (reason != NULL) json_object_set_new_nocheck(others, plan->devices->items[d].name, json_string_nocheck(reason));
+  }
+  if (json_object_size(others) > 0) json_object_set_new(object, "refused_by", others);
+  else json_decref(others);
+  return object;
+}
+
+static json_t *sizes_json(const clv_plan *plan) {
+  json_t *sizes = json_array();
+  for (uint32_t i = 0; i < plan->size_count; ++i) {
+    const clv__shape_given *given = &plan->sizes[i];
+    json_t *object = json_object(), *dims = json_array();
+    for (int32_t k = 0; k < (given->is_symbol ? 1 : given->rank); ++k) json_array_append_new(dims, json_integer(given->dims[k]));
+    json_object_set_new(object, given->is_symbol ? "dim" : "input", json_string_nocheck(given->name));
+    json_object_set_new(object, "size", dims);
+    json_array_append_new(sizes, object);
+  }
+  return sizes;
+}
+
+static json_t *devices_json(const clv_devices *devices) {
+  json_t *list = json_array();
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    json_t *object = json_object();
+    json_object_set_new(object, "name", json_string_nocheck(devices->items[d].name));
+    json_object_set_new(object, "backend", json_string_nocheck(devices->items[d].backend->name));
+    json_object_set_new(object, "fingerprint", text_or_null(devices->items[d].info.fingerprint));
+    json_array_append_new(list, object);
+  }
+  return list;
+}
+
+static json_t *timings_json(const clv_plan *plan) {
+  json_t *timings = json_object();
+  json_object_set_new(timings, "shapes", json_real(plan->time_load_ms));
+  json_object_set_new(timings, "capability", json_real(plan->time_capability_ms));
+  json_object_set_new(timings, "place", json_real(plan->time_place_ms));
+  json_object_set_new(timings, "split", json_real(plan->time_split_ms));
+  return timings;
+}
+
+#define APPEND_EACH(array, count, make)                                      \
+  for (uint32_t each = 0; each < (count); ++each) json_array_append_new(array, make(plan, each))
+
+static json_t *plan_json(const clv_plan *plan, bool timings) {
+  clv__hash hash;
+  char hash_text[2 * CLV__HASH_BYTES + 1];
+  clv__graph_hash(plan->graph, &hash);
+  clv__hash_text(&hash, hash_text);
+  json_t *root = json_object(), *partitions = json_array(), *transfers = json_array(), *steps = json_array(), *nodes = json_array();
+  json_object_set_new(root, "cleave_plan", json_integer(1));
+  json_object_set_new(root, "model", json_string_nocheck(plan->graph->path));
+  json_object_set_new(root, "model_hash", json_string_nocheck(hash_text));
+  json_object_set_new(root, "strategy", json_string_nocheck(plan->placement.strategy));
+  json_object_set_new(root, "devices", devices_json(plan->devices));
+  json_object_set_new(root, "sizes", sizes_json(plan));
+  APPEND_EACH(steps, plan->step_count, step_json);
+  APPEND_EACH(partitions, plan->partition_count, partition_json);
+  APPEND_EACH(transfers, plan->transfer_count, transfer_json);
+  APPEND_EACH(nodes, plan->graph->node_count, node_json);
+  json_object_set_new(root, "steps", steps);
+  json_object_set_new(root, "partitions", partitions);
+  json_object_set_new(root, "transfers", transfers);
+  json_object_set_new(root, "nodes", nodes);
+  json_object_set_new(root, "predicted_ms", json_null()); /* prices are null until costs are known */
+  json_object_set_new(root, "lower_bound_ms", json_null());
+  json_object_set_new(root, "gap", json_null());
+  if (timings) json_object_set_new(root, "timings_ms", timings_json(plan));
+  return root;
+}
+
+clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, clv_error *error) {
+  *text = NULL;
+  json_t *root = plan_json(plan, timings);
+  char *dumped = root == NULL ? NULL : json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(6));
+  json_decref(root);
+  if (dumped == NULL) return json_memory(error);
+  size_t length = strlen(dumped);
+  *text = clv__allocate(plan->graph->allocator, length + 2);
+  if (*text != NULL) {
+    memcpy(*text, dumped, length);
+    memcpy(*text + length, "\n", 2);
+  }
+  free(dumped);
+  return *text == NULL ? clv__error_memory(error, length + 2) : CLV_OK;
+}
+
+/* The model's path as seen from the plan's folder: both absolute, the common part dropped. */
+static void relative_model(const char *plan_path, const char *model_path, char out[PATH_MAX]) {
+  char folder[PATH_MAX], model[PATH_MAX], copy[PATH_MAX];
+  snprintf(out, PATH_MAX, "%s", model_path);
+  snprintf(copy, sizeof copy, "%s", plan_path);
+  char *slash = strrchr(copy, '/');
+  if (slash == copy) slash[1] = '\0';
+  else if (slash != NULL) *slash = '\0';
+  if (realpath(slash == NULL ? "." : copy, folder) == NULL || realpath(model_path, model) == NULL) return;
+  size_t common = 0;
+  for (size_t i = 0; folder[i] != '\0' && folder[i] == model[i]; ++i) {
+    if (folder[i] == '/') common = i + 1;
+    if (folder[i + 1] == '\0' && model[i + 1] == '/') common = i + 2;
+  }
+  size_t used = 0;
+  out[0] = '\0';
+  for (size_t i = common; i < strlen(folder) && used + 4 < PATH_MAX; ++i) {
+    if (i == common || folder[i] == '/') used += (size_t)snprintf(out + used, PATH_MAX - used, "../");
+  }
+  snprintf(out + used, PATH_MAX - used, "%s", model + common);
+}
+
+clv_status clv_plan_write(const clv_plan *plan, const char *path, clv_error *error) {
+  if (plan == NULL || path == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "plan and path must not be NULL");
+  json_t *root = plan_json(plan, false);
+  if (root != NULL && plan->graph->path[0] != '\0') {
+    char relative[PATH_MAX];
+    relative_model(path, plan->graph->path, relative);
+    json_object_set_new(root, "model", json_string_nocheck(relative));
+  }
+  char *text = root == NULL ? NULL : json_dumps(root, JSON_INDENT(1));
+  json_decref(root);
+  if (text == NULL) return json_memory(error);
+  clv_status status = clv__file_write(path, text, strlen(text), error);
+  free(text);
+  return status;
+}
