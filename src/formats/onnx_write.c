@@ -151,6 +151,7 @@ static clv_status write_node(const writer *self, const clv_graph *graph, const c
 
 typedef enum value_role {
   ROLE_INNER,    /* made by a node of the view, or only named in it */
+  ROLE_OUTPUT,   /* the same, and an output of the view */
   ROLE_INPUT,    /* the view's own */
   ROLE_CAPTURE,  /* of a body that is written alone */
   ROLE_CONSTANT, /* written with its data */
@@ -177,6 +178,9 @@ static void find_roles(const writer *self, const clv_graph_view *view, bool is_b
     }
   }
   for (uint32_t i = 0; i < view->input_count; ++i) roles[view->inputs[i]] = ROLE_INPUT;
+  for (uint32_t i = 0; i < view->output_count; ++i) {
+    if (roles[view->outputs[i]] == ROLE_INNER) roles[view->outputs[i]] = ROLE_OUTPUT;
+  }
 }
 
 static void write_values(const writer *self, const clv_graph_view *view, uint32_t field, const uint8_t *roles, value_role role) {
@@ -184,7 +188,7 @@ static void write_values(const writer *self, const clv_graph_view *view, uint32_
     const clv_tensor *type = clv__view_type(view, v);
     if (roles[v] != role || (role == ROLE_INNER && type->dtype == CLV_DTYPE_NONE)) continue;
     const clv__value *value = &view->graph->values[view->values[v]];
-    if (role == ROLE_INNER && (value->capture != CLV__NO_ID || value->is_output)) continue;
+    if (role == ROLE_INNER && value->capture != CLV__NO_ID) continue;
     write_value(self->out, field, view->graph, value->name, type);
   }
 }

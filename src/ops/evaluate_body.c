@@ -243,11 +243,12 @@ static clv_status evaluate_loop(const clv_graph *graph, clv_node_id id, loop *l,
   if (has_condition) CLV__TRY(read_bool(&inputs[1], "the condition", &go_on, l->error));
   for (uint32_t i = 0; i < l->carried_count; ++i) l->state[i] = inputs[2 + i];
 
+  const int64_t one = 1;
   int64_t iteration = 0;
   uint8_t truth = 1;
   for (; iteration < limit && go_on; ++iteration) {
-    l->arguments[0] = clv__tensor_make(CLV_I64, 0, NULL, &iteration);
-    l->arguments[1] = clv__tensor_make(CLV_BOOL, 0, NULL, &truth);
+    l->arguments[0] = clv__tensor_make(CLV_I64, clv__body_scalar_rank(l->body, 0), &one, &iteration);
+    l->arguments[1] = clv__tensor_make(CLV_BOOL, clv__body_scalar_rank(l->body, 1), &one, &truth);
     for (uint32_t i = 0; i < l->carried_count; ++i) l->arguments[2 + i] = l->state[i];
     clv_status status = loop_step(l, 1);
     if (status != CLV_OK) {

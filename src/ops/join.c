@@ -74,16 +74,33 @@ static clv_status equal_parts(clv__infer *infer, int64_t dim, int64_t parts, int
   return CLV_OK;
 }
 
-static clv_status given_parts(clv__infer *infer, int64_t dim, const clv__content *split, int64_t *sizes) {
-  int64_t total = 0;
-  if (split->count != infer->output_count) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u sizes for %u outputs", split->count, infer->output_count);
+/* Sizes as the attribute or the input lists them; there may be more parts than a clv__content holds. False: not known. */
+static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count) {
+  size_t listed;
+  clv__content content;
+  const int64_t *ints = infer->opset < 13 ? clv__attribute_ints(infer->attributes, "split", &listed) : NULL;
+  const clv_tensor *input = clv__infer_has(infer, 1) ? &infer->inputs[1] : NULL;
+  bool from_data = ints == NULL && input != NULL && input->data != NULL && clv__tensor_count(input, &listed);
+  if (ints == NULL && !from_data) {
+    if (!clv__infer_vector(infer, 1, &content)) return false;
+    listed = content.count;
   }
-  for (uint32_t i = 0; i < split->count; ++i) {
-    sizes[i] = clv__dim_from_element(split->elements[i]);
-    if (clv__element_is_number(split->elements[i]) && split->elements[i] < 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "the size of part %u is %lld", i, (long long)split->elements[i]);
-    }
+  for (size_t i = 0; i < listed && i < infer->output_count; ++i) {
+    int64_t element = ints != NULL ? ints[i] : from_data ? clv__tensor_get_int(input, i) : content.elements[i];
+    bool is_dim = ints == NULL && !from_data; /* or a number, where one below 0 must not pass for a symbol */
+    sizes[i] = is_dim ? clv__dim_from_element(element) : element < 0 ? INT64_MIN : element;
+  }
+  *count = listed;
+  return true;
+}
+
+static clv_status check_parts(clv__infer *infer, int64_t dim, const int64_t *sizes, size_t count) {
+  int64_t total = 0;
+  if (count != infer->output_count) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%zu sizes for %u outputs", count, infer->output_count);
+  }
+  for (size_t i = 0; i < count; ++i) {
+    if (sizes[i] == INT64_MIN) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the size of part %zu is negative", i);
     total = total == CLV_DIM_UNKNOWN ? total : clv__dim_add(total, sizes[i]);
   }
   if (dim < 0 || total < 0 || total == dim) return CLV_OK;
@@ -91,28 +108,30 @@ static clv_status given_parts(clv__infer *infer, int64_t dim, const clv__content
                         (long long)dim);
 }
 
-static clv_status infer_split(clv__infer *infer) {
-  const clv_tensor *data = &infer->inputs[0];
-  clv__content split;
-  bool given;
-  int32_t axis;
-  CLV__TRY(clv__infer_list(infer, infer->opset < 13 ? "split" : NULL, 1, &given, &split));
+static clv_status split_sizes(clv__infer *infer, int64_t dim, int64_t *sizes) {
+  size_t count;
+  bool given = clv__infer_has(infer, 1) || (infer->opset < 13 && clv__attribute_find(infer->attributes, "split") != NULL);
   int64_t parts = clv__attribute_int(infer->attributes, "num_outputs", infer->output_count);
-  if (infer->opset >= 18 && !given && parts != infer->output_count) {
+  if (!given && infer->opset >= 18 && parts != infer->output_count) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_outputs is %lld, there are %u", (long long)parts,
                           infer->output_count);
   }
-  if (infer->output_count == 0) return CLV_OK;
+  if (!given) return equal_parts(infer, dim, infer->output_count, sizes);
+  if (listed_parts(infer, sizes, &count)) return check_parts(infer, dim, sizes, count);
+  for (uint32_t i = 0; i < infer->output_count; ++i) sizes[i] = CLV_DIM_UNKNOWN;
+  return CLV_OK;
+}
+
+static clv_status infer_split(clv__infer *infer) {
+  const clv_tensor *data = &infer->inputs[0];
+  int32_t axis;
   for (uint32_t i = 0; i < infer->output_count; ++i) clv__infer_set(infer, i, data->dtype, CLV_RANK_UNKNOWN, NULL);
   if (data->rank < 0) return CLV_OK;
   CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", 0), data->rank, &axis));
   size_t size_bytes = infer->output_count * sizeof(int64_t);
-  int64_t *sizes = clv__allocate(infer->allocator, size_bytes);
+  int64_t *sizes = clv__allocate_zero(infer->allocator, size_bytes);
   if (sizes == NULL) return clv__error_memory(infer->error, size_bytes);
-  clv_status status = CLV_OK;
-  if (!given) status = equal_parts(infer, data->dims[axis], infer->output_count, sizes);
-  else if (split.known) status = given_parts(infer, data->dims[axis], &split, sizes);
-  else for (uint32_t i = 0; i < infer->output_count; ++i) sizes[i] = CLV_DIM_UNKNOWN;
+  clv_status status = split_sizes(infer, data->dims[axis], sizes);
   for (uint32_t i = 0; status == CLV_OK && i < infer->output_count; ++i) {
     clv__infer_set(infer, i, data->dtype, data->rank, data->dims);
     infer->outputs[i].dims[axis] = sizes[i];

@@ -7,6 +7,7 @@ of the features that are wanted. A seed on whose graph the oracles disagree, or 
 """
 import argparse
 import collections
+import concurrent.futures
 import os
 import random
 import sys
@@ -349,29 +350,37 @@ WANTED = ["output that is read inside", "a value read twice by one node", "views
           "graph input that is an output"]
 
 
+def generate_one(target, seed):
+    """Writes the test directory of one seed; gives its features, or the reason why there is none."""
+    graph = RandomGraph(seed)
+    model, fed = graph.make()
+    try:
+        outputs, _ = oracle.expected_outputs(model, fed)
+    except oracle.NoOracle as error:
+        return str(error)
+    if any(o.dtype.kind == "f" and not np.isfinite(o).all() for o in outputs):
+        return "outputs that are not finite"
+    # the inputs' files are numbered as the graph's inputs are: one that is not fed is the last
+    ordered = [fed[info.name] for info in model.graph.input if info.name in fed]
+    test_directories.write(os.path.join(target, f"graph_{seed}"), model, [(ordered, outputs)])
+    return graph.features
+
+
 def generate(target, count, first=0):
     """Writes `count` test directories; gives (directories, Counter of features, [(seed, reason)] passed over)."""
     directories, features, passed_over = [], collections.Counter(), []
-    seed = first
-    while len(directories) < count:
-        graph = RandomGraph(seed)
-        model, fed = graph.make()
-        try:
-            outputs, _ = oracle.expected_outputs(model, fed)
-            if any(o.dtype.kind == "f" and not np.isfinite(o).all() for o in outputs):
-                raise oracle.NoOracle("outputs that are not finite")
-        except oracle.NoOracle as error:
-            passed_over.append((seed, str(error)))
+    with concurrent.futures.ProcessPoolExecutor(os.cpu_count()) as pool:
+        while len(directories) < count:
+            seeds = range(first, first + count - len(directories))
+            first = seeds.stop
+            for seed, result in zip(seeds, pool.map(generate_one, [target] * len(seeds), seeds, chunksize=4)):
+                if isinstance(result, str):
+                    passed_over.append((seed, result))
+                else:
+                    directories.append(os.path.join(target, f"graph_{seed}"))
+                    features.update(result)
             if len(passed_over) > count:
-                raise SystemExit(f"more seeds passed over than graphs made; the last: {error}") from None
-        else:
-            # the inputs' files are numbered as the graph's inputs are: those that are not fed are its last
-            ordered = [fed[info.name] for info in model.graph.input if info.name in fed]
-            directory = os.path.join(target, f"graph_{seed}")
-            test_directories.write(directory, model, [(ordered, outputs)])
-            directories.append(directory)
-            features.update(graph.features)
-        seed += 1
+                raise SystemExit(f"more seeds passed over than graphs made; the last: {passed_over[-1][1]}")
     return directories, features, passed_over
 
 

@@ -1,0 +1,62 @@
+/* An executable's state in one session, and its launches. */
+#ifndef CLEAVE_BACKENDS_VNPU_INSTANCE_H
+#define CLEAVE_BACKENDS_VNPU_INSTANCE_H
+
+#include "program.h"
+#include "queue.h"
+
+enum { CLV__VNPU_LAUNCHES = 4 }; /* of one instance that may be enqueued at once; the next execute() waits for the first */
+
+/* Where an input or output of one launch is. */
+typedef struct clv__vnpu_operand_at {
+  clv_tensor type; /* without data */
+  uint64_t address;
+  uint64_t size_bytes;
+  bool waits; /* an output whose memory the host allocates once its size is known */
+} clv__vnpu_operand_at;
+
+typedef struct clv__vnpu_run {
+  clv__vnpu_launch launch; /* first: the queue knows a run by it */
+  struct clv__vnpu_run *next;
+  clv_instance *instance;
+  clv__vnpu_operand_at *operands; /* inputs, then outputs */
+  clv_binding *outputs;           /* the caller's, for outputs that wait */
+  void *cookie;
+  clv_status (*allocate_output)(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error);
+} clv__vnpu_run;
+
+struct clv_instance {
+  clv_device *device;
+  clv_executable *program;
+  clv__arena arena;
+  uint64_t *weights; /* device addresses */
+  uint64_t scratch;
+  uint32_t idle_count;
+  clv__vnpu_run *idle; /* guarded by the queue's lock, as is idle_count */
+  /* Of the device thread: */
+  clv_tensor *inputs, *outputs;      /* of the instruction that runs */
+  clv_tensor *values;                /* dynamic programs: what each value is, with its data */
+  uint64_t *blocks, *block_bytes;    /* dynamic programs: memory held for each value */
+};
+
+clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program, const clv_tensor *inputs, uint32_t input_count,
+                                     clv_weight *const *weights, uint32_t weight_count, clv_instance **instance, clv_error *error);
+void clv__vnpu_instance_destroy(clv_instance *instance); /* finishes its launches first; accepts NULL */
+clv_status clv__vnpu_instance_execute(clv_instance *instance, clv_stream *stream, clv_execute_args *args, clv_error *error);
+
+/* Where a binding's memory is; checks that it is this device's and has room for the type (instance.c). */
+clv_status clv__vnpu_binding_resolve(const clv_instance *instance, const clv_binding *binding, const char *name,
+                                     clv__vnpu_operand_at *at, clv_error *error);
+
+/* One launch, on the device thread (run.c, run_dynamic.c). */
+clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, clv_error *error);
+clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error *error);
+
+/* The device's own pointer to one of its addresses, or an error that says what is there (run.c). */
+clv_status clv__vnpu_run_translate(const clv_instance *instance, uint64_t address, uint64_t size_bytes, void **data,
+                                   clv_error *error);
+/* Runs a node's kernel on typed operands with data, and rounds its results to the compute dtype (run.c). */
+clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_instruction *instruction, void *scratch,
+                                clv_error *error);
+
+#endif

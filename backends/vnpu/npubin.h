@@ -1,0 +1,24 @@
+/* The layout of a `.npubin` file. All numbers are little-endian.
+ *
+ *   8  bytes  magic
+ *   u32       version
+ *   u32       0
+ *   u64       bytes of the payload
+ *   32 bytes  BLAKE2b-256 of the payload
+ *   payload:
+ *     text    fingerprint of the device                       (text: u32 bytes, then the bytes)
+ *     u32     inputs; each: u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown)
+ *     u64     bytes of the graph; the graph, an ONNX model whose weights are its last inputs
+ *     u32     1: static, with the instruction stream below; 0: dynamic, and the file ends here
+ *     u64     bytes of scratch
+ *     u32     instructions; each: u32 node, u64 offset of the kernel's scratch, u64 its bytes, u32 operands (inputs, then outputs);
+ *             each: u32 place, u32 index, u64 offset  (clv__vnpu_location; an absent operand is all zero) */
+#ifndef CLEAVE_BACKENDS_VNPU_NPUBIN_H
+#define CLEAVE_BACKENDS_VNPU_NPUBIN_H
+
+#define CLV__NPUBIN_MAGIC "NPUBIN\r\n"
+#define CLV__NPUBIN_VERSION 1u
+#define CLV__NPUBIN_HASH_AT 24u
+#define CLV__NPUBIN_HEADER_BYTES 56u
+
+#endif

@@ -1,0 +1,37 @@
+"""Runs one model on the CPU and under random placements, and compares every run with what the oracles expect."""
+import os
+import random
+
+import oracle
+
+
+def configurations(model_path, count, seed):
+    """(label, options) of the CPU alone, of an NPU that takes everything, and of `count` random placements."""
+    yield "cpu", ["--devices", "cpu"]
+    everything = ["--devices", "npu,cpu", "--npu-spec", "all"]
+    yield "npu,cpu", everything
+    nodes = [node for node in oracle.plan_nodes(model_path, "--devices", "cpu") if node["cause"] != "const"]
+    for number in range(count):
+        # the file stays beside the model for whoever looks into a failure
+        pins = os.path.join(os.path.dirname(model_path), f"placement_{number}.pins")
+        with open(pins, "w", encoding="utf-8") as file:
+            file.write("".join(line + "\n" for line in oracle.random_pins(nodes, random.Random(f"{seed}/{number}"))))
+        yield f"--pins {pins}", everything + ["--pins", pins]
+
+
+def results(model_path, input_arguments, output_names, expected, count, seed, timeout=120, threads=1):
+    """[(label, None or why it is wrong)] of every configuration."""
+    found = []
+    try:
+        for label, options in configurations(model_path, count, seed):
+            try:
+                outputs = oracle.cleave_run(model_path, input_arguments, output_names, *options, timeout=timeout, threads=threads)
+            except oracle.CleaveError as error:
+                found.append((label, str(error)))
+                continue
+            wrong = (f"output '{name}': {difference}" for name, e, a in zip(output_names, expected, outputs)
+                     if (difference := oracle.compare(e, a)))
+            found.append((label, next(wrong, None)))
+    except oracle.CleaveError as error:
+        found.append(("plan", str(error)))
+    return found

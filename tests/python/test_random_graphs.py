@@ -1,0 +1,52 @@
+"""Random graphs against the oracles, on the CPU and under random placements.
+
+    python tests/python/test_random_graphs.py [--count N] [--first SEED] [--placements N]
+"""
+import argparse
+import os
+import sys
+
+import onnx
+
+import oracle
+import placements
+import random_graphs
+import test_directories
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=500)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--placements", type=int, default=3)
+    arguments = parser.parse_args()
+    folder = oracle.build_folder("random")
+    directories, features, passed_over = random_graphs.generate(folder, arguments.count, arguments.first)
+    print(f"{len(directories)} graphs made, {len(passed_over)} seeds passed over for want of an oracle")
+    tally = oracle.Tally()
+
+    def check(directory):
+        path = os.path.join(directory, "model.onnx")
+        graph = onnx.load(path).graph
+        data = os.path.join(directory, "test_data_set_0")
+        files = test_directories.numbered_files(data, "input")
+        inputs = [text for value, file in zip(graph.input, files) for text in ("--input", f"{value.name}={file}")]
+        names = [value.name for value in graph.output]
+        expected = test_directories.read_tensors(data, "output")
+        return placements.results(path, inputs, names, expected, arguments.placements, os.path.basename(directory))
+
+    for directory, found in oracle.each(check, directories):
+        name = os.path.basename(directory)
+        if isinstance(found, Exception):
+            tally.add(name, f"{type(found).__name__}: {found}")
+            continue
+        for label, reason in found:
+            tally.add(f"{name} {label}", reason)
+    if arguments.count >= 500:
+        for feature in random_graphs.WANTED:
+            tally.add(f"feature: {feature}", None if features[feature] else "in no graph")
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+/* Small graphs for tests, made with the builder. */
+#ifndef CLEAVE_TESTS_MODELS_H
+#define CLEAVE_TESTS_MODELS_H
+
+#include "graph/graph.h"
+
+/* A short way to write graphs in tests: nodes by names, "a,b" lists of values, "" for absent. All functions fail the test on error. */
+typedef struct test_graph {
+  clv__builder *builder;
+  uint64_t seed;
+} test_graph;
+
+void test_graph_begin(test_graph *graph, const clv_allocator *allocator, uint64_t seed);
+void test_graph_input(test_graph *graph, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims);
+/* An initializer of seeded random numbers in [-1, 1) / sqrt(fan), fan the product of all dims but the first. */
+void test_graph_weight(test_graph *graph, const char *name, int32_t rank, const int64_t *dims);
+void test_graph_ints(test_graph *graph, const char *name, int32_t count, const int64_t *values); /* an i64 vector initializer */
+void test_graph_node(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs);
+/* The same with one attribute of ints (count 1: a scalar). */
+void test_graph_node_ints(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs,
+                          const char *attribute, bool is_list, size_t count, const int64_t *values);
+clv_graph *test_graph_end(test_graph *graph, const char *outputs);
+
+/* conv, relu, matmul, add, relu2, concat, softmax: the example of the documentation. */
+clv_graph *test_seven_nodes(const clv_allocator *allocator);
+
+/* A random graph of `node_count` f32 elementwise, matmul and view nodes over [4, 8] values, several components, outputs read
+ * inside, early values read late. */
+clv_graph *test_random_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count);
+
+#endif
