@@ -19,6 +19,10 @@ clv_status clv__cpu_slot_constant(clv__cpu_plan *plan, void *data, size_t size_b
   return CLV_OK;
 }
 
+clv_status clv__cpu_slot_scratch(clv__cpu_plan *plan, size_t size_bytes, uint32_t *slot, clv_error *error) {
+  return slot_new(plan, CLV__CPU_SLOT_ARENA, 0, size_bytes, slot, error);
+}
+
 static clv_status bytes_of(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, size_t *size_bytes,
                            clv_error *error) {
   if (layout != NULL) {

@@ -34,6 +34,9 @@ clv_status clv__cpu_form_make_in(clv__cpu_plan *plan, uint32_t value, const clv_
 /* A constant's slot. */
 clv_status clv__cpu_slot_constant(clv__cpu_plan *plan, void *data, size_t size_bytes, uint32_t *slot, clv_error *error);
 
+/* Memory of no value's. */
+clv_status clv__cpu_slot_scratch(clv__cpu_plan *plan, size_t size_bytes, uint32_t *slot, clv_error *error);
+
 /* A step with room for `operand_room` operands; add inputs first. NULL when memory is out. Valid until the next step is made. */
 clv__cpu_step *clv__cpu_step_new(clv__cpu_plan *plan, clv__cpu_step_kind kind, const clv__cpu_node *node, const char *what,
                                  uint32_t operand_room);

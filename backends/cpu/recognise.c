@@ -80,6 +80,8 @@ static bool is_gemm(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
   const clv__cpu_plan_value *shift = clv__cpu_input(plan, node, 2);
   const clv_tensor *out = &clv__cpu_output(plan, node)->type;
   if (!input_is_f32(plan, node, 0) || !input_is_f32(plan, node, 1) || !clv__cpu_is_f32(out)) return false;
+  const bool packed = node->inputs[1] < plan->program->value_count && plan->program->values[node->inputs[1]].is_constant;
+  if (!packed && clv__attribute_float(node->source->attributes, "alpha", 1.0f) != 1.0f) return false;
   if (shift == NULL) return true;
   if (!shift->is_constant) return false;
   const int64_t last = shift->type.rank > 0 ? shift->type.dims[shift->type.rank - 1] : 1;

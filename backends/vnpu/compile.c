@@ -39,8 +39,8 @@ clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *gra
   clv__arena arena;
   clv__arena_init(&arena, device->allocator);
   clv_executable *program = NULL;
-  clv_tensor *types;
-  uint32_t count;
+  clv_tensor *types = NULL;
+  uint32_t count = 0;
   void *onnx = NULL;
   size_t onnx_bytes = 0;
   clv_status status = check_nodes(device, graph, error);

@@ -33,7 +33,7 @@ struct clv_device {
   clv__vnpu_queue queue;
   clv_weight *weights;
   char *memory_space; /* its name */
-  char description[160];
+  char description[200];
   char fingerprint[2 * CLV__HASH_BYTES + 16];
 };
 

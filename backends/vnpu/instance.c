@@ -54,6 +54,7 @@ static clv_status make_runs(clv_instance *instance, clv_error *error) {
     runs[i].next = instance->idle;
     instance->idle = &runs[i];
     ++instance->idle_count;
+    ++instance->run_count;
   }
   return CLV_OK;
 }
@@ -100,7 +101,7 @@ void clv__vnpu_instance_destroy(clv_instance *instance) {
   clv__vnpu_queue *queue = &instance->device->queue;
   const clv_allocator *allocator = instance->device->allocator;
   pthread_mutex_lock(&queue->lock);
-  while (instance->idle_count > 0 && instance->idle_count < CLV__VNPU_LAUNCHES) pthread_cond_wait(&queue->changed, &queue->lock);
+  while (instance->idle_count < instance->run_count) pthread_cond_wait(&queue->changed, &queue->lock);
   pthread_mutex_unlock(&queue->lock);
   if (instance->scratch != 0) clv__vnpu_space_free(instance->device->space, instance->scratch, instance->program->scratch_bytes);
   clv__arena_finish(&instance->arena);

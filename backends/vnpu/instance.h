@@ -31,7 +31,7 @@ struct clv_instance {
   clv__arena arena;
   uint64_t *weights; /* device addresses */
   uint64_t scratch;
-  uint32_t idle_count;
+  uint32_t run_count, idle_count;
   clv__vnpu_run *idle; /* guarded by the queue's lock, as is idle_count */
   /* Of the device thread: */
   clv_tensor *inputs, *outputs;      /* of the instruction that runs */

@@ -214,8 +214,8 @@ static clv_status read_stream(reader *r, clv_executable *p) {
 }
 
 static clv_status read_program(reader *r, const clv_device *device, clv__arena *arena, clv_executable **program) {
-  clv_tensor *types;
-  uint32_t count;
+  clv_tensor *types = NULL;
+  uint32_t count = 0;
   CLV__TRY(read_fingerprint(r, device));
   CLV__TRY(read_types(r, arena, &types, &count));
   uint64_t onnx_bytes = take(r, 8);

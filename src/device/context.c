@@ -10,6 +10,7 @@
 #include "device/device.h"
 #include "formats/onnx.h"
 #include "ops/evaluate.h"
+#include "ops/shapes.h"
 
 enum { MAX_BACKENDS = 16 };
 

@@ -126,7 +126,8 @@ static clv_status read_descr(cursor *text, clv__npy_header *header, clv_error *e
     return clv__error_set(error, CLV_NOT_SUPPORTED, "npy header: elements of type '%.*s' are not supported%s",
                           (int)(length < 40 ? length : 40), descr, kind == 'O' ? " (Python objects)" : "");
   }
-  if (!clv__multiply((size_t)number, kind == 'U' ? 4 : 1, &header->element_bytes)) {
+  /* none at all would let an empty file ask for any number of them */
+  if (number == 0 || !clv__multiply((size_t)number, kind == 'U' ? 4 : 1, &header->element_bytes)) {
     return clv__error_set(error, CLV_INVALID_MODEL, "npy header: strings of %" PRId64 " characters", number);
   }
   return CLV_OK;

@@ -10,6 +10,7 @@
   X(binary)                     \
   X(cast)                       \
   X(reduce)                     \
+  X(axis)                       \
   X(softmax)                    \
   X(quantize)                   \
   X(conv)                       \

@@ -68,9 +68,8 @@ bool clv__infer_elements(const clv__infer *infer, uint32_t input, clv__content *
     return true;
   }
   size_t count;
-  if ((tensor->dtype != CLV_I64 && tensor->dtype != CLV_I32) || !clv__tensor_count(tensor, &count) || count > CLV__MAX_CONTENT) {
-    return false;
-  }
+  bool readable = tensor->dtype == CLV_I64 || tensor->dtype == CLV_I32 || tensor->dtype == CLV_BOOL;
+  if (!readable || !clv__tensor_count(tensor, &count) || count > CLV__MAX_CONTENT) return false;
   content->known = true;
   content->count = (uint32_t)count;
   for (size_t i = 0; i < count; ++i) {

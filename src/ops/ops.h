@@ -96,7 +96,7 @@ void clv__op_work(const clv__op *op, const clv__infer *infer, clv__work *work);
 clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uint32_t count, clv_tensor *out);
 /* Axis in [-rank, rank) to [0, rank); an error that names the attribute when it is outside. */
 clv_status clv__infer_axis(clv__infer *infer, int64_t axis, int32_t rank, int32_t *out);
-/* Elements of an integer input (1-D or scalar), from its data or its content. False: not known at all. i32 and i64. */
+/* Elements of an integer input (1-D or scalar), from its data or its content. False: not known at all. i32, i64 and bool. */
 bool clv__infer_elements(const clv__infer *infer, uint32_t input, clv__content *content);
 /* True, with `dim`, where two dims agree or one is unknown; false for a contradiction. */
 bool clv__dim_merge(int64_t a, int64_t b, int64_t *dim);

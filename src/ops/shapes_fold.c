@@ -2,6 +2,7 @@
 #include "ops/shapes_fold.h"
 
 #include "kernels/kernels.h"
+#include "kernels/rows.h"
 #include "ops/evaluate.h"
 #include "ops/node.h"
 
@@ -153,10 +154,7 @@ clv_status clv__fold_content(const clv__content *content, clv__arena *arena, clv
   size_t size_bytes = content->count * clv_dtype_size_bytes(type->dtype);
   void *data = clv__arena_allocate_data(arena, size_bytes);
   if (data == NULL) return clv__error_memory(error, size_bytes);
-  for (uint32_t i = 0; i < content->count; ++i) {
-    if (type->dtype == CLV_I64) ((int64_t *)data)[i] = content->elements[i];
-    else ((int32_t *)data)[i] = (int32_t)content->elements[i];
-  }
+  clv__row_from_i64(type->dtype, data, 0, content->count, content->elements);
   type->data = data;
   return CLV_OK;
 }

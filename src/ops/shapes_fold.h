@@ -10,7 +10,7 @@
 clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes,
                           clv__arena *arena, clv_tensor *types, clv_error *error);
 
-/* Makes the i32 or i64 tensor of `type` from a content of numbers alone. */
+/* Makes the integer or bool tensor of `type` from a content of numbers alone. */
 clv_status clv__fold_content(const clv__content *content, clv__arena *arena, clv_tensor *type, clv_error *error);
 
 #endif

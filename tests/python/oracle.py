@@ -234,8 +234,8 @@ def random_pins(nodes, rng, devices=("npu", "cpu")):
     for node in nodes:
         if rng.random() >= stay:
             device = rng.choice(devices)
-        # characters that patterns give a meaning to are matched by any
-        pattern = "".join("?" if c in "*?[]\\=\n\r" else c for c in node["name"])
+        # what patterns and the file's lines give a meaning to is matched by "any character"
+        pattern = "".join("?" if c in "*?#=" or c.isspace() else c for c in node["name"])
         lines.append(f"{pattern}={device}")
     return lines
 

@@ -8,8 +8,8 @@ import sys
 
 import onnx
 
-import light_to_tests
 import oracle
+import light_to_tests  # of tools/, which oracle makes visible
 
 TOLERANCE_OPTIONS = ["--rtol", "1e-3", "--atol", "1e-7"]
 

@@ -10,7 +10,7 @@ import onnx
 
 import oracle
 import placements
-import models
+import models  # of tools/, which oracle makes visible
 
 
 def main():

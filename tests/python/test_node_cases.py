@@ -11,10 +11,10 @@ import json
 import os
 import sys
 
-import coverage
-import node_tests
 import oracle
 import supported
+import coverage  # of tools/, which oracle makes visible
+import node_tests
 
 DEVICES = ["cpu"]
 CHUNK = 64

@@ -11,7 +11,7 @@ import onnx
 import oracle
 import placements
 import random_graphs
-import test_directories
+import test_directories  # of tools/, which oracle makes visible
 
 
 def main():

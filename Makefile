@@ -1,0 +1,51 @@
+# The front door. Each target installs what it needs (tools/setup) and works on a fresh clone.
+#   make build      the command at build/cleave, the library beside it
+#   make demo       a ResNet-50 split between a virtual NPU and the CPU: run, checked, drawn
+#   make test       everything that continuous integration runs (test-all: with what takes longer)
+#   make bench      against ONNX Runtime; BENCH='light_resnet50 --threads 2' for a part of it
+#   make lint, make format, make coverage (the README's table), make install PREFIX=/usr/local DESTDIR=
+.PHONY: build demo test test-all bench lint format coverage install clean
+
+PREFIX ?= /usr/local
+PYTHON := .venv/bin/python
+
+# Tests need packages that the build does not: the first configuration leaves them out, `make test` turns them on.
+build:
+	@tools/setup build
+	@cmake --preset release $(if $(wildcard build/CMakeCache.txt),,-DCLEAVE_TESTS=OFF) >build.log || { cat build.log; exit 1; }
+	@mv build.log build/configure.log
+	@cmake --build build --target cleave_command cleave_shared
+
+demo: build
+	@tools/setup demo
+	@$(PYTHON) tools/demo.py
+
+test:
+	@tools/setup test
+	@python3 tools/run_tests.py
+
+test-all:
+	@tools/setup test
+	@python3 tools/run_tests.py --all
+
+bench: build
+	@tools/setup demo
+	@$(PYTHON) bench/bench.py $(BENCH)
+
+lint: build
+	@tools/setup test
+	@tools/lint
+
+format:
+	@tools/setup test
+	@find src backends include tests examples fuzz bench -name '*.[ch]' -o -name '*.cpp' | xargs clang-format -i
+
+coverage: build
+	@tools/setup demo
+	@$(PYTHON) tests/python/test_node_cases.py --write-table
+
+install: build
+	@cmake --install build --prefix $(PREFIX)
+
+clean:
+	@rm -rf build build-dev build-asan build-tsan demo

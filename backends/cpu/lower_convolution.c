@@ -1,0 +1,126 @@
+/* Conv: the algorithm, the packed weights, the posts, and where the sum lies. */
+#include "residual.h"
+#include "window.h"
+
+/* Source, weights and destination as oneDNN's convolution wants them. */
+static void describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec) {
+  const clv_tensor *weights = &plan->values[node->inputs[1]].type;
+  memset(spec, 0, sizeof *spec);
+  spec->source = plan->values[node->inputs[0]].type;
+  spec->destination = plan->values[node->outputs[0]].type;
+  spec->weights = *weights;
+  spec->bias_count = node->bias != NULL ? spec->destination.dims[1] : 0;
+  const int64_t groups = clv__attribute_int(node->source->attributes, "group", 1);
+  if (groups > 1) {
+    spec->weights.rank = weights->rank + 1;
+    spec->weights.dims[0] = groups;
+    spec->weights.dims[1] = weights->dims[0] / groups;
+    for (int32_t i = 1; i < weights->rank; ++i) spec->weights.dims[i + 1] = weights->dims[i];
+  }
+  spec->window.count = weights->rank - 2;
+  for (int32_t i = 0; i < spec->window.count; ++i) spec->window.kernel[i] = weights->dims[i + 2];
+  clv__cpu_window_read(node->source, &spec->source, &spec->destination, &spec->window);
+}
+
+/* The primitive, and in which slot its sum lies: `sum_slot` to be made in place, or read as operand `binary_slot`. */
+typedef struct choice {
+  clv__dnn_primitive *primitive;
+  uint32_t sum_slot, binary_slot;
+  const clv__dnn_layout *binary_layout;
+} choice;
+
+static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec, choice *chosen,
+                         clv_error *error) {
+  clv__dnn_post posts[CLV__CPU_MAX_POSTS];
+  clv__dnn *dnn = plan->device->dnn;
+  *chosen = (choice){NULL, CLV__CPU_NONE, CLV__CPU_NONE, NULL};
+  spec->posts = posts;
+  spec->post_count = clv__cpu_posts(node, NULL, posts);
+  CLV__TRY(clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error));
+  const uint32_t post = clv__cpu_residual_post(node);
+  if (post == CLV__CPU_NONE) return CLV_OK;
+  const uint32_t value = node->posts[post].value;
+  const clv__dnn_layout *destination = chosen->primitive->destination, *layout = clv__cpu_form_layout(plan, value);
+  if (layout == NULL) return clv__error_memory(error, 0);
+  const bool fits = clv__dnn_layout_equal(layout, destination) ||
+                    (clv__dnn_layout_is_dense(layout) && clv__dnn_layout_is_dense(destination));
+  if (fits && plan->values[value].form_count > 0 &&
+      clv__cpu_may_overwrite(plan, node, value, plan->values[value].forms[0].slot)) {
+    chosen->sum_slot = plan->values[value].forms[0].slot;
+    return CLV_OK;
+  }
+  if (fits) {
+    clv__dnn_primitive *binary = NULL;
+    spec->destination_layout = destination;
+    spec->post_count = clv__cpu_posts(node, destination, posts);
+    const clv_status status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &binary, error);
+    if (status == CLV_OK) {
+      clv__dnn_primitive_release(chosen->primitive);
+      chosen->primitive = binary;
+      chosen->binary_layout = destination;
+      return clv__cpu_form_get(plan, value, destination, &chosen->binary_slot, error);
+    }
+    if (status != CLV_NOT_SUPPORTED) return status;
+  }
+  return clv__cpu_private_copy(plan, node, value, destination, &chosen->sum_slot, error);
+}
+
+static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
+                               const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
+  const clv__cpu_packing packing = {
+      .value = node->inputs[1],
+      .from = clv__dnn_layout_dense(&plan->arena, spec->weights.rank, spec->weights.dims),
+      .scale = node->scale,
+      .scale_axis = 0,
+  };
+  void *data;
+  if (packing.from == NULL) return clv__error_memory(error, 0);
+  CLV__TRY(clv__cpu_constant_packed(plan->constants, &packing, wanted, &data, error));
+  return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(wanted), slot, error);
+}
+
+static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
+                       const choice *chosen, clv_error *error) {
+  const clv__dnn_primitive *primitive = chosen->primitive;
+  uint32_t source, weights, bias = CLV__CPU_NONE, destination;
+  const clv__dnn_layout *bias_layout = NULL;
+  CLV__TRY(weights_slot(plan, node, spec, primitive->weights, &weights, error));
+  if (node->bias != NULL) {
+    bias_layout = clv__dnn_layout_dense(&plan->arena, 1, &spec->bias_count);
+    if (bias_layout == NULL) return clv__error_memory(error, 0);
+    CLV__TRY(clv__cpu_slot_constant(plan, node->bias, (size_t)spec->bias_count * sizeof(float), &bias, error));
+  }
+  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], primitive->source, &source, error));
+  if (chosen->sum_slot != CLV__CPU_NONE) {
+    CLV__TRY(clv__cpu_form_make_in(plan, node->outputs[0], primitive->destination, chosen->sum_slot, &destination, error));
+  } else {
+    CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], primitive->destination, &destination, error));
+  }
+  clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_PRIMITIVE, node->source, node->source->op, 6);
+  if (step == NULL) return clv__error_memory(error, sizeof *step);
+  step->primitive = chosen->primitive;
+  step->scratch_bytes = primitive->scratch_bytes;
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, source, primitive->source);
+  clv__cpu_step_input(step, CLV__DNN_WEIGHTS, weights, primitive->weights);
+  if (bias != CLV__CPU_NONE) clv__cpu_step_input(step, CLV__DNN_BIAS, bias, bias_layout);
+  if (chosen->binary_slot != CLV__CPU_NONE) {
+    clv__cpu_step_input(step, clv__dnn_post_argument(clv__cpu_residual_post(node)), chosen->binary_slot, chosen->binary_layout);
+  }
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, destination, primitive->destination);
+  return CLV_OK;
+}
+
+clv_status clv__cpu_lower_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  clv__dnn_convolution spec;
+  choice chosen;
+  describe(plan, node, &spec);
+  clv_status status = choose(plan, node, &spec, &chosen, error);
+  if (status == CLV_OK) {
+    status = emit(plan, node, &spec, &chosen, error);
+    if (status == CLV_OK) return CLV_OK;
+    clv__dnn_primitive_release(chosen.primitive);
+    return status;
+  }
+  clv__dnn_primitive_release(chosen.primitive);
+  return clv__cpu_refused(status, taken);
+}

@@ -1,0 +1,116 @@
+/* Steps that move elements: Concat, Transpose, channel shuffle. */
+#include "lower.h"
+
+/* A layout for the result of a Concat over `axis`, and, in `forms`, of each source. NULL forms are row-major. */
+static bool concat_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, int32_t axis, const clv__dnn_layout **sources,
+                         const clv__dnn_layout **destination, bool *blocked) {
+  const clv_tensor *out = &plan->values[node->outputs[0]].type;
+  const clv__dnn_layout *leader = NULL;
+  for (uint32_t i = 0; i < node->input_count && leader == NULL; ++i) {
+    if (clv__cpu_form_is_blocked(plan, node->inputs[i])) leader = clv__cpu_form_layout(plan, node->inputs[i]);
+  }
+  *blocked = false;
+  if (leader != NULL) {
+    *destination = clv__dnn_layout_rechannel(&plan->arena, leader, out->dims);
+    bool fits = *destination != NULL;
+    for (uint32_t i = 0; i < node->input_count && fits; ++i) {
+      const clv_tensor *type = &plan->values[node->inputs[i]].type;
+      sources[i] = clv__dnn_layout_rechannel(&plan->arena, leader, type->dims);
+      /* Channels that fill no block would leave gaps inside the result. */
+      fits = sources[i] != NULL && (axis != 1 || i + 1 == node->input_count || clv__dnn_layout_is_plain(leader) ||
+                                    type->dims[1] % 16 == 0);
+    }
+    *blocked = fits;
+    if (fits) return true;
+  }
+  *destination = clv__dnn_layout_dense(&plan->arena, out->rank, out->dims);
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    const clv_tensor *type = &plan->values[node->inputs[i]].type;
+    sources[i] = clv__dnn_layout_dense(&plan->arena, type->rank, type->dims);
+    if (sources[i] == NULL) return false;
+  }
+  return *destination != NULL;
+}
+
+clv_status clv__cpu_lower_concat(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *out = &plan->values[node->outputs[0]].type;
+  int64_t axis = clv__attribute_int(node->source->attributes, "axis", 1);
+  if (axis < 0) axis += out->rank;
+  const clv__dnn_layout **sources = clv__arena_allocate_zero(&plan->arena, node->input_count, sizeof *sources);
+  uint32_t *slots = clv__arena_allocate_zero(&plan->arena, node->input_count, sizeof *slots);
+  const clv__dnn_layout *destination;
+  bool blocked;
+  if (sources == NULL || slots == NULL) return clv__error_memory(error, node->input_count * sizeof *sources);
+  *taken = axis >= 0 && axis < out->rank && concat_forms(plan, node, (int32_t)axis, sources, &destination, &blocked);
+  if (!*taken) return CLV_OK;
+  clv__dnn_primitive *primitive;
+  clv_status status = clv__dnn_concat_create(plan->device->dnn, sources, node->input_count, (int32_t)axis, destination,
+                                             &plan->arena, &primitive, error);
+  if (status != CLV_OK) return clv__cpu_refused(status, taken);
+  uint32_t to;
+  for (uint32_t i = 0; i < node->input_count && status == CLV_OK; ++i) {
+    status = clv__cpu_form_get(plan, node->inputs[i], blocked ? sources[i] : NULL, &slots[i], error);
+  }
+  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], blocked ? destination : NULL, &to, error);
+  if (status != CLV_OK) {
+    clv__dnn_primitive_release(primitive);
+    return status;
+  }
+  clv__cpu_step *step;
+  CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, node->input_count + 1, &step, error));
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    clv__cpu_step_input(step, CLV__DNN_MANY_SOURCES + (int)i, slots[i], sources[i]);
+  }
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, destination);
+  return CLV_OK;
+}
+
+/* A reorder from the source's memory, seen with its axes permuted, to row-major. */
+clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
+  size_t count;
+  const int64_t *perm = clv__attribute_ints(node->source->attributes, "perm", &count);
+  int64_t strides[CLV_MAX_RANK], turned[CLV_MAX_RANK];
+  strides[from->rank - 1] = 1;
+  for (int32_t i = from->rank - 1; i > 0; --i) strides[i - 1] = strides[i] * from->dims[i];
+  for (int32_t i = 0; i < from->rank; ++i) turned[i] = strides[perm != NULL ? perm[i] : from->rank - 1 - i];
+  const clv__dnn_layout *source = clv__dnn_layout_strided(&plan->arena, to->rank, to->dims, turned);
+  const clv__dnn_layout *destination = clv__dnn_layout_dense(&plan->arena, to->rank, to->dims);
+  if (source == NULL || destination == NULL) return clv__error_memory(error, 0);
+  clv__dnn_primitive *primitive;
+  clv_status status = clv__dnn_reorder_create(plan->device->dnn, source, destination, &plan->arena, &primitive, error);
+  if (status != CLV_OK) return clv__cpu_refused(status, taken);
+  uint32_t from_slot, to_slot;
+  status = clv__cpu_form_get(plan, node->inputs[0], NULL, &from_slot, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], NULL, &to_slot, error);
+  if (status != CLV_OK) {
+    clv__dnn_primitive_release(primitive);
+    return status;
+  }
+  clv__cpu_step *step;
+  CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, 2, &step, error));
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, from_slot, source);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to_slot, destination);
+  return CLV_OK;
+}
+
+/* oneDNN's shuffle reads its axis as [group_size, extent / group_size] transposed. */
+clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]);
+  if (layout == NULL) return clv__error_memory(error, 0);
+  clv__dnn_primitive *primitive;
+  clv_status status = clv__dnn_shuffle_create(plan->device->dnn, layout, 1, node->groups, &plan->arena, &primitive, error);
+  if (status != CLV_OK) return clv__cpu_refused(status, taken);
+  uint32_t from, to;
+  status = clv__cpu_form_get(plan, node->inputs[0], layout, &from, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], layout, &to, error);
+  if (status != CLV_OK) {
+    clv__dnn_primitive_release(primitive);
+    return status;
+  }
+  clv__cpu_step *step;
+  CLV__TRY(clv__cpu_step_primitive(plan, node, "shuffle", primitive, 2, &step, error));
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, from, layout);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, layout);
+  return CLV_OK;
+}

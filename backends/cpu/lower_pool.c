@@ -1,0 +1,63 @@
+/* Pools, in whatever layout their input has. */
+#include "lower.h"
+#include "window.h"
+
+static bool describe(const clv__cpu_plan_node *node, const clv_tensor *from, const clv_tensor *to, clv__dnn_pool *kind,
+                     clv__dnn_window *window) {
+  const clv__attributes attributes = node->source->attributes;
+  const char *op = node->source->op;
+  const bool global = strncmp(op, "Global", 6) == 0;
+  const bool max = strcmp(op, "MaxPool") == 0 || strcmp(op, "GlobalMaxPool") == 0;
+  const bool padded = clv__attribute_int(attributes, "count_include_pad", 0) != 0;
+  *kind = max ? CLV__DNN_POOL_MAX : padded ? CLV__DNN_POOL_AVERAGE_PADDED : CLV__DNN_POOL_AVERAGE;
+  memset(window, 0, sizeof *window);
+  window->count = from->rank - 2;
+  if (global) {
+    for (int32_t i = 0; i < window->count; ++i) {
+      window->kernel[i] = from->dims[i + 2];
+      window->stride[i] = window->dilation[i] = 1;
+    }
+    return true;
+  }
+  size_t kernel_count;
+  const int64_t *kernel = clv__attribute_ints(attributes, "kernel_shape", &kernel_count);
+  if (kernel == NULL || kernel_count != (size_t)window->count) return false;
+  for (int32_t i = 0; i < window->count; ++i) window->kernel[i] = kernel[i];
+  clv__cpu_window_read(node->source, from, to, window);
+  for (int32_t i = 0; i < window->count; ++i) {
+    const int64_t extent = (window->kernel[i] - 1) * window->dilation[i] + 1;
+    /* With ceil_mode the last window may hang over: that is more padding at the end, which an average must not count. */
+    const int64_t needed = (to->dims[i + 2] - 1) * window->stride[i] + extent - from->dims[i + 2] - window->begin[i];
+    if (needed > window->end[i] && padded && !max) return false;
+    if (needed > window->end[i]) window->end[i] = needed;
+    if (window->dilation[i] != 1 && !max) return false;
+    if (window->begin[i] >= extent || window->end[i] >= extent) return false; /* a window of padding alone */
+  }
+  return true;
+}
+
+clv_status clv__cpu_lower_pool(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *to = &plan->values[node->outputs[0]].type;
+  clv__dnn_pool kind;
+  clv__dnn_window window;
+  *taken = describe(node, &plan->values[node->inputs[0]].type, to, &kind, &window);
+  if (!*taken) return CLV_OK;
+  const clv__dnn_layout *source = clv__cpu_form_layout(plan, node->inputs[0]);
+  if (source == NULL) return clv__error_memory(error, 0);
+  clv__dnn_primitive *primitive;
+  clv_status status =
+      clv__dnn_pool_create(plan->device->dnn, kind, source, to->rank, to->dims, &window, &plan->arena, &primitive, error);
+  if (status != CLV_OK) return clv__cpu_refused(status, taken);
+  clv__cpu_step *step;
+  uint32_t from_slot, to_slot;
+  status = clv__cpu_form_get(plan, node->inputs[0], source, &from_slot, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], primitive->destination, &to_slot, error);
+  if (status != CLV_OK) {
+    clv__dnn_primitive_release(primitive);
+    return status;
+  }
+  CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, 2, &step, error));
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, from_slot, source);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to_slot, primitive->destination);
+  return CLV_OK;
+}

@@ -1,0 +1,344 @@
+/* The virtual NPU's slots of the plugin ABI: devices, buffers, weights. What is behind each is in the files beside this one. */
+#include "vnpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/hash.h"
+#include "device.h"
+#include "instance.h"
+#include "supports.h"
+
+/* ---- Devices ---- */
+
+static void describe(clv_device *device, const char *name) {
+  clv__hasher hasher;
+  clv__hash hash;
+  char text[2 * CLV__HASH_BYTES + 1];
+  clv__hasher_init(&hasher);
+  clv__hasher_string(&hasher, CLV__VNPU_VERSION);
+  clv__hasher_string(&hasher, device->spec.canonical);
+  clv__hasher_finish(&hasher, &hash);
+  clv__hash_text(&hash, text);
+  snprintf(device->fingerprint, sizeof device->fingerprint, "vnpu-%s-%s", CLV__VNPU_VERSION, text);
+  char memory[32] = "no limit";
+  if (device->spec.memory_bytes > 0) clv__vnpu_bytes_text(device->spec.memory_bytes, memory);
+  snprintf(device->description, sizeof device->description, "%.100s (%.20s, memory: %s)", device->spec.description, name, memory);
+}
+
+static clv_status device_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **out,
+                              clv_error *error) {
+  (void)self;
+  *out = NULL;
+  const clv_allocator *allocator = host->allocator;
+  clv_device *device = clv__allocate_zero(allocator, sizeof *device);
+  if (device == NULL) return clv__error_memory(error, sizeof *device);
+  device->host = host;
+  device->allocator = allocator;
+  clv_status status = clv__vnpu_spec_open(allocator, config->spec, config->options, config->option_count, &device->spec, error);
+  if (status != CLV_OK) {
+    clv__release(allocator, device);
+    return status;
+  }
+  const char *name = config->name != NULL && config->name[0] != '\0' ? config->name : "npu";
+  const char *space = device->spec.memory_space[0] != '\0' ? device->spec.memory_space : name;
+  if (device->spec.memory_space[0] == '\0' && strcmp(name, "host") == 0) space = "npu";
+  device->memory_space = clv__arena_string(&device->spec.arena, space, strlen(space));
+  if (device->memory_space == NULL) status = clv__error_memory(error, strlen(space));
+  if (status == CLV_OK) {
+    status = clv__vnpu_space_open(host, space, device->spec.memory_bytes, device->spec.alignment_bytes, &device->space, error);
+  }
+  if (status == CLV_OK) {
+    status = clv__vnpu_queue_start(&device->queue, allocator, device->space, &device->spec.speed, config->thread_count, error);
+    if (status != CLV_OK) clv__vnpu_space_close(device->space);
+  }
+  if (status != CLV_OK) {
+    clv__vnpu_spec_finish(&device->spec);
+    clv__release(allocator, device);
+    return status;
+  }
+  describe(device, name);
+  *out = device;
+  return CLV_OK;
+}
+
+static void weight_free(clv_device *device, clv_weight *weight) {
+  clv__vnpu_space_free(device->space, weight->address, weight->size_bytes);
+  clv__release(device->allocator, weight);
+}
+
+static void device_close(clv_device *device) {
+  if (device == NULL) return;
+  clv__vnpu_queue_stop(&device->queue);
+  while (device->weights != NULL) {
+    clv_weight *weight = device->weights;
+    device->weights = weight->next;
+    weight_free(device, weight);
+  }
+  clv__vnpu_space_close(device->space);
+  clv__vnpu_spec_finish(&device->spec);
+  clv__release(device->allocator, device);
+}
+
+static void device_info(clv_device *device, clv_device_info *info) {
+  const clv__vnpu_spec *spec = &device->spec;
+  clv_device_info filled = {
+      .struct_size = info->struct_size,
+      .static_shapes_only = spec->static_shapes,
+      .kind = "npu",
+      .description = device->description,
+      .fingerprint = device->fingerprint,
+      .memory_space = device->memory_space,
+      .memory_limit_bytes = spec->memory_bytes,
+      .alignment_bytes = spec->alignment_bytes,
+      .max_partition_inputs = spec->max_partition_inputs,
+      .max_partition_nodes = spec->max_partition_nodes,
+  };
+  memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
+}
+
+static void supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
+  clv__vnpu_supports(device, graph, node, verdict);
+}
+
+/* ---- Buffers, order, copies ---- */
+
+static clv_status buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **out, clv_error *error) {
+  *out = NULL;
+  clv_buffer *buffer = clv__allocate_zero(device->allocator, sizeof *buffer);
+  if (buffer == NULL) return clv__error_memory(error, sizeof *buffer);
+  buffer->size_bytes = size_bytes;
+  clv_status status = clv__vnpu_space_allocate(device->space, size_bytes, &buffer->address, error);
+  if (status == CLV_OK) *out = buffer;
+  else clv__release(device->allocator, buffer);
+  return status;
+}
+
+static void buffer_free(clv_device *device, clv_buffer *buffer) {
+  if (buffer == NULL) return;
+  clv__vnpu_space_free(device->space, buffer->address, buffer->size_bytes);
+  clv__release(device->allocator, buffer);
+}
+
+static void *buffer_host_pointer(clv_device *device, clv_buffer *buffer) {
+  return clv__vnpu_space_is_host(device->space) ? (void *)(uintptr_t)buffer->address : NULL;
+}
+
+static clv_status stream_create(clv_device *device, clv_stream **stream, clv_error *error) {
+  return clv__vnpu_stream_create(&device->queue, stream, error);
+}
+static void stream_destroy(clv_device *device, clv_stream *stream) { clv__vnpu_stream_destroy(&device->queue, stream); }
+static clv_status stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
+  return clv__vnpu_stream_synchronize(&device->queue, stream, error);
+}
+static clv_status event_create(clv_device *device, clv_event **event, clv_error *error) {
+  return clv__vnpu_event_create(&device->queue, event, error);
+}
+static void event_destroy(clv_device *device, clv_event *event) { clv__vnpu_event_destroy(&device->queue, event); }
+static clv_status event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error) {
+  return clv__vnpu_event_record(&device->queue, event, stream, error);
+}
+static clv_status event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error) {
+  return clv__vnpu_event_wait(&device->queue, stream, event, error);
+}
+static clv_status event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
+  return clv__vnpu_event_synchronize(&device->queue, event, error);
+}
+
+static clv_status check_range(const clv_buffer *buffer, uint64_t offset, uint64_t size_bytes, clv_error *error) {
+  if (offset <= buffer->size_bytes && size_bytes <= buffer->size_bytes - offset) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "copy of %llu bytes at %llu does not fit the buffer of %llu",
+                        (unsigned long long)size_bytes, (unsigned long long)offset, (unsigned long long)buffer->size_bytes);
+}
+
+static clv_status copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
+                          uint64_t size_bytes, clv_error *error) {
+  CLV__TRY(check_range(to, to_offset, size_bytes, error));
+  return clv__vnpu_stream_copy_in(&device->queue, stream, to->address + to_offset, from, size_bytes, error);
+}
+
+static clv_status copy_out(clv_device *device, clv_stream *stream, void *to, clv_buffer *from, uint64_t from_offset,
+                           uint64_t size_bytes, clv_error *error) {
+  CLV__TRY(check_range(from, from_offset, size_bytes, error));
+  return clv__vnpu_stream_copy_out(&device->queue, stream, to, from->address + from_offset, size_bytes, error);
+}
+
+/* ---- Weights ---- */
+
+static uint64_t hash_id(const char *id) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (; *id != '\0'; ++id) hash = (hash ^ (uint8_t)*id) * UINT64_C(1099511628211);
+  return hash;
+}
+
+/* A weight with this id and these very bytes that is here already: several sessions of one model share it. */
+static clv_weight *find_weight(clv_device *device, const char *id, uint64_t hash, const clv_tensor *data) {
+  for (clv_weight *w = device->weights; w != NULL; w = w->next) {
+    if (w->id_hash != hash || strcmp(w->id, id) != 0 || !clv__tensor_same_type(&w->type, data)) continue;
+    const void *there = clv__vnpu_space_translate(device->space, w->address, w->size_bytes);
+    if (w->size_bytes == 0 || (there != NULL && memcmp(there, data->data, w->size_bytes) == 0)) return w;
+  }
+  return NULL;
+}
+
+static clv_status weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **out, clv_error *error) {
+  *out = NULL;
+  size_t size_bytes;
+  if (data->data == NULL || data->dtype == CLV_STRING || !clv__tensor_size_bytes(data, &size_bytes)) {
+    char text[100];
+    clv__tensor_text(data, text, sizeof text);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' of type %s cannot be uploaded", id, text);
+  }
+  uint64_t hash = hash_id(id);
+  clv_weight *weight = find_weight(device, id, hash, data);
+  if (weight != NULL) {
+    ++weight->users;
+    *out = weight;
+    return CLV_OK;
+  }
+  size_t id_bytes = strlen(id) + 1;
+  weight = clv__allocate_zero(device->allocator, sizeof *weight + id_bytes);
+  if (weight == NULL) return clv__error_memory(error, sizeof *weight + id_bytes);
+  weight->id_hash = hash;
+  weight->id = (char *)(weight + 1);
+  memcpy(weight->id, id, id_bytes);
+  weight->type = *data;
+  weight->type.data = NULL;
+  weight->size_bytes = size_bytes;
+  weight->users = 1;
+  clv_status status = clv__vnpu_space_allocate(device->space, size_bytes, &weight->address, error);
+  if (status != CLV_OK) {
+    clv__release(device->allocator, weight);
+    return clv__error_prefix(error, status, "weight '%s'", id);
+  }
+  if (size_bytes > 0) memcpy(clv__vnpu_space_translate(device->space, weight->address, size_bytes), data->data, size_bytes);
+  weight->next = device->weights;
+  device->weights = weight;
+  *out = weight;
+  return CLV_OK;
+}
+
+static void weight_release(clv_device *device, clv_weight *weight) {
+  if (weight == NULL || --weight->users > 0) return;
+  clv_weight **link = &device->weights;
+  while (*link != weight) link = &(*link)->next;
+  *link = weight->next;
+  weight_free(device, weight);
+}
+
+/* ---- Executables and instances ---- */
+
+static clv_status compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
+                          clv_executable **executable, clv_error *error) {
+  (void)options; /* nothing to choose: always deterministic */
+  return clv__vnpu_compile(device, graph, executable, error);
+}
+
+static void executable_destroy(clv_device *device, clv_executable *executable) {
+  (void)device;
+  clv__vnpu_program_destroy(executable);
+}
+
+static void executable_info(clv_device *device, clv_executable *executable, clv_executable_info *info) {
+  (void)device;
+  clv_executable_info filled = {
+      .struct_size = info->struct_size,
+      .weight_count = executable->weight_count,
+      .weights = executable->weight_names,
+      .resident_bytes = executable->constant_bytes,
+      .scratch_bytes = executable->scratch_bytes,
+  };
+  memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
+}
+
+static clv_status executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
+                                  clv_error *error) {
+  (void)device;
+  return clv__vnpu_npubin_save(executable, write, cookie, error);
+}
+
+static clv_status executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
+                                  clv_error *error) {
+  return clv__vnpu_npubin_load(device, data, size_bytes, executable, error);
+}
+
+static void instance_destroy(clv_device *device, clv_instance *instance) {
+  (void)device;
+  clv__vnpu_instance_destroy(instance);
+}
+
+static clv_status instance_resize(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
+                                  clv_error *error) {
+  (void)device;
+  (void)instance;
+  (void)inputs;
+  (void)input_count;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "a program's shapes are fixed: make another instance, or compile again");
+}
+
+static clv_status execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
+                          clv_error *error) {
+  (void)device;
+  return clv__vnpu_instance_execute(instance, stream, args, error);
+}
+
+static const clv_backend backend_table = {
+    .abi_version = CLV_ABI_VERSION,
+    .struct_size = sizeof backend_table,
+    .name = "vnpu",
+    .version = CLV__VNPU_VERSION,
+    .open = device_open,
+    .close = device_close,
+    .info = device_info,
+    .supports = supports,
+    .buffer_alloc = buffer_alloc,
+    .buffer_free = buffer_free,
+    .buffer_host_pointer = buffer_host_pointer,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_synchronize = stream_synchronize,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_wait = event_wait,
+    .event_synchronize = event_synchronize,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+    .weight_upload = weight_upload,
+    .weight_release = weight_release,
+    .compile = compile,
+    .executable_destroy = executable_destroy,
+    .executable_info = executable_info,
+    .executable_save = executable_save,
+    .executable_load = executable_load,
+    .instance_create = clv__vnpu_instance_create,
+    .instance_destroy = instance_destroy,
+    .instance_resize = instance_resize,
+    .execute = execute,
+};
+
+clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
+  (void)user_data;
+  *backend = NULL;
+  if (host->abi_version != CLV_ABI_VERSION) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the host speaks plugin ABI %u, the virtual NPU %u", host->abi_version,
+                          CLV_ABI_VERSION);
+  }
+  *backend = &backend_table;
+  return CLV_OK;
+}
+
+clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *text, char *name, size_t size_bytes, clv_error *error) {
+  clv__vnpu_spec spec;
+  CLV__TRY(clv__vnpu_spec_open(allocator, text, NULL, 0, &spec, error));
+  size_t length = strlen(spec.name);
+  clv_status status = CLV_OK;
+  if (length >= size_bytes) {
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "device name of %zu characters is longer than %zu", length, size_bytes - 1);
+  } else {
+    memcpy(name, spec.name, length + 1);
+  }
+  clv__vnpu_spec_finish(&spec);
+  return status;
+}

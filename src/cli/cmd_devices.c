@@ -1,0 +1,111 @@
+/* `cleave devices`: what is here, and what each can do. */
+#include "cli/console.h"
+#include "cli/job.h"
+#include "cli/json.h"
+#include "cli/probe.h"
+#include "report/label.h"
+#include "report/table.h"
+
+static json_t *operators_json(const cli_probe *probe, uint32_t device) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < probe->count; ++i) {
+    if (!probe->supported[(size_t)i * probe->device_count + device]) continue;
+    json_array_append_new(list, cli_json_text(probe->ops[i]->name));
+  }
+  return list;
+}
+
+static json_t *device_json(const clv__device *device, const cli_probe *probe, uint32_t index) {
+  const clv_device_info *info = &device->info;
+  json_t *object = json_object(), *operators = operators_json(probe, index);
+  json_object_set_new(object, "name", cli_json_text(device->name));
+  json_object_set_new(object, "backend", cli_json_text(device->backend->name));
+  json_object_set_new(object, "version", cli_json_text(device->backend->version));
+  json_object_set_new(object, "kind", cli_json_text(info->kind));
+  json_object_set_new(object, "description", cli_json_text(info->description));
+  json_object_set_new(object, "memory_space", cli_json_text(info->memory_space));
+  json_object_set_new(object, "memory_limit_bytes",
+                      info->memory_limit_bytes == 0 ? json_null() : json_integer((json_int_t)info->memory_limit_bytes));
+  json_object_set_new(object, "alignment_bytes", json_integer(info->alignment_bytes));
+  json_object_set_new(object, "static_shapes_only", json_boolean(info->static_shapes_only));
+  json_object_set_new(object, "fingerprint", cli_json_text(info->fingerprint));
+  json_object_set_new(object, "operator_count", json_integer((json_int_t)json_array_size(operators)));
+  json_object_set_new(object, "operators", operators);
+  return object;
+}
+
+static void list_operators(const clv_devices *devices, const cli_probe *probe, clv__text *text) {
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    clv__text_append(text, "\n%s can run, with operands that suit it:\n ", devices->items[d].name);
+    size_t column = 1;
+    for (uint32_t i = 0; i < probe->count; ++i) {
+      if (!probe->supported[(size_t)i * probe->device_count + d]) continue;
+      size_t width = clv__label_columns(probe->ops[i]->name);
+      if (column + 1 + width > 100) {
+        clv__text_append(text, "\n ");
+        column = 1;
+      }
+      clv__text_append(text, " %s", probe->ops[i]->name);
+      column += 1 + width;
+    }
+    clv__text_append(text, "\n");
+  }
+}
+
+static void write_table(const cli_invocation *cli, const clv_devices *devices, const cli_probe *probe, clv__text *text) {
+  clv__table table;
+  char size[CLV__LABEL_BYTES];
+  clv__table_init(&table, cli->allocator, "llllrll", true);
+  static const char *const titles[] = {"device", "backend", "kind", "memory", "operators", "shapes", "description"};
+  for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    const clv_device_info *info = &devices->items[d].info;
+    clv__table_cell(&table, "%s", devices->items[d].name);
+    clv__table_cell(&table, "%s", devices->items[d].backend->name);
+    clv__table_cell(&table, "%s", info->kind);
+    clv__table_cell(&table, "%s%s%s", info->memory_limit_bytes > 0 ? clv__label_size(info->memory_limit_bytes, size) : "",
+                    info->memory_limit_bytes > 0 ? ", " : "", info->memory_space);
+    clv__table_cell(&table, "%u of %u", cli_probe_count(probe, d), probe->count);
+    clv__table_cell(&table, "%s", info->static_shapes_only ? "static" : "any");
+    clv__table_cell(&table, "%s", info->description);
+  }
+  clv__table_write(&table, 0, cli->color_out, text);
+  clv__table_finish(&table);
+}
+
+static clv_status execute(cli_invocation *cli, clv_error *error) {
+  clv_devices *devices = NULL;
+  cli_probe probe = {0};
+  clv_status status;
+  CLV__TRY_GOTO(cli_devices_open(cli, NULL, &devices, error));
+  CLV__TRY_GOTO(cli_probe_run(cli, devices, &probe, error));
+  if (cli->json) {
+    json_t *root = json_object(), *list = json_array();
+    for (uint32_t d = 0; d < devices->count; ++d) json_array_append_new(list, device_json(&devices->items[d], &probe, d));
+    json_object_set_new(root, "devices", list);
+    json_object_set_new(root, "operators_known", json_integer(probe.count));
+    status = cli_json_print(cli, root, error);
+  } else {
+    clv__text text;
+    clv__text_init(&text, cli->allocator);
+    write_table(cli, devices, &probe, &text);
+    if (cli->verbose) list_operators(devices, &probe, &text);
+    status = cli_print(cli, &text, error);
+  }
+cleanup:
+  cli_probe_finish(cli, &probe);
+  clv_devices_close(devices);
+  return status;
+}
+
+const cli_command cli_command_devices = {
+    .name = "devices",
+    .operands = "",
+    .summary = "what is here, and what each device can do",
+    .description = "Opens the devices of --devices and describes them: memory, and how many of the operators that Cleave knows each\n"
+                   "of them can run. Whether it runs a node of a model depends on types, shapes and attributes too: see\n"
+                   "'cleave inspect MODEL'. -v lists the operators.",
+    .examples = "  cleave devices --devices npu,cpu\n"
+                "  cleave devices --devices npu --npu-spec my-npu.json --json\n",
+    .execute = execute,
+};

@@ -1,0 +1,61 @@
+/* What a command of `cleave` is, and what every command is given. A new command is a file cmd_<verb>.c and a line in CLI_COMMANDS. */
+#ifndef CLEAVE_CLI_COMMAND_H
+#define CLEAVE_CLI_COMMAND_H
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "cleave/context.h"
+#include "cli/environment.h"
+
+/* In the order of the help text. */
+#define CLI_COMMANDS(X) \
+  X(devices)            \
+  X(inspect)            \
+  X(plan)               \
+  X(run)                \
+  X(bench)              \
+  X(test)
+
+/* CLI_IN(plan): the command's bit, for the option table. */
+#define CLI_COMMAND_INDEX(verb) CLI_INDEX_##verb,
+enum { CLI_COMMANDS(CLI_COMMAND_INDEX) CLI_COMMAND_COUNT };
+#undef CLI_COMMAND_INDEX
+#define CLI_IN(verb) (1u << CLI_INDEX_##verb)
+#define CLI_IN_ALL ((1u << CLI_COMMAND_COUNT) - 1)
+
+enum { CLI_EXIT_DONE = 0, CLI_EXIT_FAILED = 1, CLI_EXIT_USAGE = 2 };
+
+typedef struct cli_options cli_options;
+
+/* One invocation of the command. */
+typedef struct cli_invocation {
+  const clv_allocator *allocator;
+  clv__arena arena; /* lives to the end */
+  cli_environment environment;
+  const cli_options *options;
+  clv_context *context;
+  bool json, verbose, quiet;
+  bool color_out, color_err; /* of standard output, of standard error */
+  bool progress_shown;       /* a line of progress stands on standard error */
+  int exit_status;           /* what main returns, when no error decides it */
+} cli_invocation;
+
+typedef struct cli_command {
+  const char *name;
+  const char *operands;    /* "MODEL|PLAN" */
+  uint32_t min_operands, max_operands;
+  const char *summary;     /* one line */
+  const char *description; /* paragraphs, wrapped */
+  const char *examples;    /* lines */
+  clv_status (*execute)(cli_invocation *cli, clv_error *error);
+} cli_command;
+
+extern const cli_command *const cli_commands[CLI_COMMAND_COUNT];
+
+/* Wrong usage: exit status 2. Returns CLV_INVALID_ARGUMENT, for `return cli_usage(…)`. */
+clv_status cli_usage(cli_invocation *cli, clv_error *error, const char *format, ...) CLV_PRINTF(3, 4);
+
+/* The nearest of `count` names to a misspelt one, or NULL where none is near. */
+const char *cli_nearest(const char *wrong, const char *const *names, size_t count);
+
+#endif

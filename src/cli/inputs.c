@@ -1,0 +1,285 @@
+/* See job.h: the inputs of a run, from files, or random. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/console.h"
+#include "cli/job.h"
+#include "formats/npy.h"
+#include "formats/onnx.h"
+#include "report/label.h"
+
+/* ---- Files ---- */
+
+static uint32_t find_input(const clv_graph *graph, const char *name, size_t length) {
+  for (uint32_t i = 0; i < graph->input_count; ++i) {
+    const char *input = graph->values[graph->inputs[i]].name;
+    if (strlen(input) == length && strncmp(input, name, length) == 0) return i;
+  }
+  return CLV__NO_ID;
+}
+
+/* How many inputs have no default, and one of them. */
+static uint32_t count_needed(const clv_graph *graph, uint32_t *one) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < graph->input_count; ++i) {
+    if (graph->values[graph->inputs[i]].type.data != NULL) continue;
+    *one = i;
+    ++count;
+  }
+  return count;
+}
+
+static clv_status no_such_input(const clv_graph *graph, const char *option, const char *text, clv_error *error) {
+  char list[500] = "";
+  size_t used = 0;
+  for (uint32_t i = 0; i < graph->input_count && used < sizeof list; ++i) {
+    int written = snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", graph->values[graph->inputs[i]].name);
+    used += written < 0 ? 0 : (size_t)written;
+  }
+  return clv__error_set(error, CLV_NOT_FOUND, "option '--%s': '%s' begins with the name of no input; the model's inputs: %s", option,
+                        text, graph->input_count > 0 ? list : "none");
+}
+
+static bool ends_with(const char *text, const char *end) {
+  size_t length = strlen(text), end_length = strlen(end);
+  return length >= end_length && strcmp(text + length - end_length, end) == 0;
+}
+
+/* The input that "NAME=REST" means: names may hold `=` themselves, so every one of them is tried. */
+static uint32_t split_name(const clv_graph *graph, const char *text, const char **rest) {
+  for (const char *equals = strchr(text, '='); equals != NULL; equals = strchr(equals + 1, '=')) {
+    uint32_t input = find_input(graph, text, (size_t)(equals - text));
+    *rest = equals + 1;
+    if (input != CLV__NO_ID) return input;
+  }
+  return CLV__NO_ID;
+}
+
+static clv_status read_one(cli_invocation *cli, const clv_graph *graph, const char *text, cli_inputs *inputs, clv_error *error) {
+  const char *path = text;
+  uint32_t only = 0, index = split_name(graph, text, &path);
+  if (index == CLV__NO_ID && count_needed(graph, &only) == 1) {
+    index = only;
+    path = text;
+  }
+  if (index == CLV__NO_ID) return no_such_input(graph, "input", text, error);
+  const clv__value *value = &graph->values[graph->inputs[index]];
+  clv_tensor tensor = {0};
+  clv_status status;
+  if (ends_with(path, ".npy")) status = clv__npy_read(cli->allocator, path, &tensor, error);
+  else if (ends_with(path, ".pb")) status = clv__onnx_tensor_read_file(cli->allocator, path, &tensor, NULL, error);
+  else return cli_usage(cli, error, "option '--input': '%s' is neither a .npy nor a .pb file", path);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "input '%s'", value->name);
+  if (value->type.dtype != CLV_DTYPE_NONE && value->type.dtype != tensor.dtype) {
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s holds %s, the model wants %s", value->name, path,
+                            clv_dtype_name(tensor.dtype), clv_dtype_name(value->type.dtype));
+    clv__release(cli->allocator, tensor.data);
+    return status;
+  }
+  clv__release(cli->allocator, inputs->tensors[index].data); /* given twice: the last one counts */
+  inputs->tensors[index] = tensor;
+  inputs->is_given[index] = true;
+  return CLV_OK;
+}
+
+clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inputs *inputs, clv_error *error) {
+  inputs->count = graph->input_count;
+  inputs->tensors = clv__arena_allocate_zero(&cli->arena, graph->input_count, sizeof *inputs->tensors);
+  inputs->is_given = clv__arena_allocate_zero(&cli->arena, graph->input_count, sizeof *inputs->is_given);
+  if (inputs->tensors == NULL || inputs->is_given == NULL) return clv__error_memory(error, graph->input_count * sizeof(clv_tensor));
+  const cli_given *given = &cli->options->given[OPTION_INPUT];
+  for (uint32_t i = 0; i < given->count; ++i) CLV__TRY(read_one(cli, graph, given->values[i], inputs, error));
+  return CLV_OK;
+}
+
+void cli_inputs_finish(cli_invocation *cli, cli_inputs *inputs) {
+  for (uint32_t i = 0; inputs->tensors != NULL && i < inputs->count; ++i) clv__release(cli->allocator, inputs->tensors[i].data);
+  *inputs = (cli_inputs){0};
+}
+
+/* ---- Sizes ---- */
+
+/* "1x3x224x224" (or with commas); "" is a scalar. */
+static bool parse_shape(const char *text, clv_size *size) {
+  size->rank = 0;
+  while (*text != '\0') {
+    char *end;
+    if (*text < '0' || *text > '9' || size->rank == CLV_MAX_RANK) return false;
+    unsigned long long dim = strtoull(text, &end, 10);
+    if (dim > (unsigned long long)INT64_MAX / 2) return false;
+    size->dims[size->rank++] = (int64_t)dim;
+    if (*end != '\0' && *end != 'x' && *end != ',') return false;
+    if (*end != '\0' && end[1] == '\0') return false;
+    text = *end == '\0' ? end : end + 1;
+  }
+  return true;
+}
+
+static clv_status shape_option(cli_invocation *cli, const clv_graph *graph, const char *text, clv_size *size, clv_error *error) {
+  const char *rest;
+  uint32_t index = split_name(graph, text, &rest);
+  if (index == CLV__NO_ID) return no_such_input(graph, "shape", text, error);
+  *size = (clv_size){.name = graph->values[graph->inputs[index]].name};
+  if (parse_shape(rest, size)) return CLV_OK;
+  return cli_usage(cli, error, "option '--shape': '%s' is no shape of at most %d sizes like 1x3x224x224", rest, CLV_MAX_RANK);
+}
+
+static clv_status dim_option(cli_invocation *cli, const char *text, clv_size *size, clv_error *error) {
+  const char *equals = strrchr(text, '=');
+  char *name = clv__arena_string(&cli->arena, text, (size_t)(equals - text));
+  if (name == NULL) return clv__error_memory(error, strlen(text));
+  *size = (clv_size){.name = name, .is_symbol = true};
+  if (parse_shape(equals + 1, size) && size->rank == 1) return CLV_OK;
+  return cli_usage(cli, error, "option '--dim': '%s' is no size", equals + 1);
+}
+
+/* The size that a symbol has by what was given, or -1. */
+static int64_t bound_size(const clv_graph *graph, const clv_size *sizes, uint32_t count, int64_t dim) {
+  uint64_t symbol = (uint64_t)(-2 - dim);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (sizes[i].is_symbol) {
+      if (symbol < graph->symbol_count && strcmp(sizes[i].name, graph->symbols[symbol]) == 0) return sizes[i].dims[0];
+      continue;
+    }
+    uint32_t input = find_input(graph, sizes[i].name, strlen(sizes[i].name));
+    if (input == CLV__NO_ID) continue;
+    const clv_tensor *type = &graph->values[graph->inputs[input]].type;
+    for (int32_t d = 0; d < type->rank && d < sizes[i].rank; ++d) {
+      if (type->dims[d] == dim && sizes[i].dims[d] >= 0) return sizes[i].dims[d];
+    }
+  }
+  return -1;
+}
+
+static bool has_shape(const clv_size *sizes, uint32_t count, const char *name) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!sizes[i].is_symbol && strcmp(sizes[i].name, name) == 0) return true;
+  }
+  return false;
+}
+
+/* Completes the shape of an input for which none is given. `noted` collects what was made up. */
+static clv_status complete(const clv_graph *graph, const clv__value *input, clv_size *sizes, uint32_t *count, clv__text *noted,
+                           clv_error *error) {
+  const clv_tensor *type = &input->type;
+  if (type->data != NULL || clv__tensor_is_static(type) || has_shape(sizes, *count, input->name)) return CLV_OK;
+  if (type->dtype == CLV_DTYPE_NONE) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' is no tensor of an element type that Cleave has", input->name);
+  }
+  if (type->rank < 0) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' has no declared rank: say --shape '%s=...' or --input", input->name,
+                          input->name);
+  }
+  clv_size size = {.name = input->name, .rank = type->rank};
+  bool invented = false;
+  for (int32_t d = 0; d < type->rank; ++d) {
+    size.dims[d] = type->dims[d];
+    if (size.dims[d] >= 0) continue;
+    if (size.dims[d] != CLV_DIM_UNKNOWN) size.dims[d] = bound_size(graph, sizes, *count, size.dims[d]);
+    if (size.dims[d] < 0) {
+      size.dims[d] = 1;
+      invented = true;
+    }
+  }
+  sizes[(*count)++] = size;
+  if (!invented) return CLV_OK;
+  clv_tensor made = clv__tensor_make(type->dtype, size.rank, size.dims, NULL);
+  clv__text_append(noted, "%s'", noted->size_bytes > 0 ? ", " : "");
+  clv__label_short(noted, input->name, 40);
+  clv__text_append(noted, "' ");
+  clv__label_type(noted, graph, &made);
+  return CLV_OK;
+}
+
+clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes, clv_size **sizes,
+                            uint32_t *count, clv_error *error) {
+  const cli_given *shapes = &cli->options->given[OPTION_SHAPE], *dims = &cli->options->given[OPTION_DIM];
+  size_t most = (size_t)shapes->count + dims->count + 2 * (size_t)graph->input_count;
+  *count = 0;
+  *sizes = clv__arena_allocate_zero(&cli->arena, most, sizeof **sizes);
+  if (*sizes == NULL) return clv__error_memory(error, most * sizeof **sizes);
+  for (uint32_t i = 0; i < dims->count; ++i) CLV__TRY(dim_option(cli, dims->values[i], &(*sizes)[(*count)++], error));
+  for (uint32_t i = 0; i < shapes->count; ++i) CLV__TRY(shape_option(cli, graph, shapes->values[i], &(*sizes)[(*count)++], error));
+  for (uint32_t i = 0; i < inputs->count; ++i) {
+    if (!inputs->is_given[i]) continue;
+    clv_size *size = &(*sizes)[(*count)++];
+    *size = (clv_size){.name = graph->values[graph->inputs[i]].name, .rank = inputs->tensors[i].rank};
+    memcpy(size->dims, inputs->tensors[i].dims, sizeof size->dims);
+  }
+  if (!static_sizes) return CLV_OK;
+  clv__text noted;
+  clv__text_init(&noted, cli->allocator);
+  clv_status status = CLV_OK;
+  for (uint32_t i = 0; status == CLV_OK && i < graph->input_count; ++i) {
+    status = complete(graph, &graph->values[graph->inputs[i]], *sizes, count, &noted, error);
+  }
+  if (status == CLV_OK && noted.size_bytes > 0) {
+    cli_note(cli, "sizes that are open become 1: %s (--shape, --dim and --input say otherwise)", noted.data);
+  }
+  clv__text_finish(&noted);
+  return status;
+}
+
+/* ---- Random numbers ---- */
+
+/* SplitMix64. */
+static uint64_t next_random(uint64_t *state) {
+  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
+static void fill_random(clv_tensor *tensor, size_t count, uint64_t state) {
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t bits = next_random(&state);
+    double real = (double)(bits >> 40) / 8388608.0 - 1.0; /* exact in f32 */
+    int64_t whole = (int64_t)(bits >> 33) % 10;
+    switch (tensor->dtype) {
+      case CLV_F32: ((float *)tensor->data)[i] = (float)real; break;
+      case CLV_F64: ((double *)tensor->data)[i] = real; break;
+      case CLV_F16: ((uint16_t *)tensor->data)[i] = clv__f32_to_f16((float)real); break;
+      case CLV_BF16: ((uint16_t *)tensor->data)[i] = clv__f32_to_bf16((float)real); break;
+      case CLV_BOOL: ((uint8_t *)tensor->data)[i] = (uint8_t)(bits >> 63); break;
+      case CLV_I8:
+      case CLV_U8: ((uint8_t *)tensor->data)[i] = (uint8_t)whole; break;
+      case CLV_I16:
+      case CLV_U16: ((uint16_t *)tensor->data)[i] = (uint16_t)whole; break;
+      case CLV_I32:
+      case CLV_U32: ((uint32_t *)tensor->data)[i] = (uint32_t)whole; break;
+      case CLV_I64:
+      case CLV_U64: ((uint64_t *)tensor->data)[i] = (uint64_t)whole; break;
+      default: break;
+    }
+  }
+}
+
+clv_status cli_inputs_fill(cli_invocation *cli, const clv_plan *plan, uint64_t seed, cli_inputs *inputs, clv_error *error) {
+  const clv_graph *graph = plan->graph;
+  for (uint32_t i = 0; i < inputs->count; ++i) {
+    const clv__value *value = &graph->values[graph->inputs[i]];
+    if (inputs->is_given[i] || value->type.data != NULL) continue;
+    clv_tensor type = plan->shapes->types[graph->inputs[i]];
+    type.data = NULL;
+    for (int32_t d = 0; d < type.rank; ++d) {
+      if (type.dims[d] < 0) type.dims[d] = 1; /* of a plan file that left it open */
+    }
+    size_t count, size_bytes;
+    if (type.dtype == CLV_STRING || type.dtype == CLV_DTYPE_NONE || type.rank < 0) {
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' (%s) cannot be filled with random numbers: give it with --input",
+                            value->name, clv_dtype_name(type.dtype));
+    }
+    if (!clv__tensor_count(&type, &count) || !clv__tensor_size_bytes(&type, &size_bytes)) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is too large for this machine", value->name);
+    }
+    type.data = clv__allocate(cli->allocator, size_bytes);
+    if (type.data == NULL) return clv__error_memory(error, size_bytes);
+    uint64_t state = seed ^ ((uint64_t)i + 1) * 0xd1342543de82ef95u; /* an input's numbers do not depend on the others */
+    fill_random(&type, count, state);
+    inputs->tensors[i] = type;
+  }
+  return CLV_OK;
+}

@@ -1,0 +1,128 @@
+/* See job.h. */
+#include "cli/job.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/console.h"
+
+clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error) {
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  options.list = cli_text(cli, OPTION_DEVICES, fallback);
+  options.npu_spec_count = cli->options->given[OPTION_NPU_SPEC].count;
+  options.npu_specs = cli->options->given[OPTION_NPU_SPEC].values;
+  options.device_option_count = cli->options->given[OPTION_DEVICE_OPTION].count;
+  options.device_options = cli->options->given[OPTION_DEVICE_OPTION].values;
+  options.thread_count = (uint32_t)cli_number(cli, OPTION_THREADS, 0);
+  clv_status status = clv_devices_open(cli->context, &options, devices, error);
+  if (status == CLV_INVALID_ARGUMENT || status == CLV_NOT_FOUND) cli->exit_status = CLI_EXIT_USAGE;
+  return status;
+}
+
+/* ---- Plan files ---- */
+
+/* A plan file is JSON: its first character that is no space is a brace. No ONNX model begins so: its first byte is a field's tag. */
+static clv_status is_plan_file(const char *path, bool *is_plan, clv_error *error) {
+  clv__file_map map;
+  *is_plan = false;
+  CLV__TRY(clv__file_map_open(path, &map, error));
+  size_t at = 0;
+  while (at < map.size_bytes && (map.data[at] == ' ' || (map.data[at] >= '\t' && map.data[at] <= '\r'))) ++at;
+  *is_plan = at < map.size_bytes && map.data[at] == '{';
+  clv__file_map_close(&map);
+  return CLV_OK;
+}
+
+/* What a plan file says of its model and its devices, as far as it says it; clv_plan_read() checks everything. */
+static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **device_list, clv_error *error) {
+  json_error_t where;
+  json_t *root = json_load_file(job->path, 0, &where);
+  if (root == NULL) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: line %d, column %d: %s", job->path, where.line, where.column, where.text);
+  }
+  clv_status status = CLV_OK;
+  const char *model = json_string_value(json_object_get(root, "model"));
+  job->model_path = cli_text(cli, OPTION_MODEL, NULL);
+  if (job->model_path == NULL && (model == NULL || model[0] == '\0')) {
+    status = clv__error_set(error, CLV_INVALID_MODEL, "%s: it names no model: say --model FILE", job->path);
+  } else if (job->model_path == NULL) {
+    char *joined = model[0] == '/' ? NULL : clv__path_beside(cli->allocator, job->path, model);
+    const char *found = model[0] == '/' ? model : joined;
+    job->model_path = found == NULL ? NULL : clv__arena_string(&cli->arena, found, strlen(found));
+    clv__release(cli->allocator, joined);
+    if (job->model_path == NULL) status = clv__error_memory(error, strlen(model));
+  }
+  clv__text list;
+  clv__text_init(&list, cli->allocator);
+  const json_t *devices = json_object_get(root, "devices");
+  for (size_t i = 0; i < json_array_size(devices); ++i) {
+    const char *name = json_string_value(json_object_get(json_array_get(devices, i), "name"));
+    if (name != NULL) clv__text_append(&list, "%s%s", list.size_bytes > 0 ? "," : "", name);
+  }
+  *device_list = list.size_bytes > 0 ? clv__arena_string(&cli->arena, list.data, list.size_bytes) : NULL;
+  clv__text_finish(&list);
+  json_decref(root);
+  return status;
+}
+
+/* What a plan file has decided already. */
+static clv_status refuse_planning_options(cli_invocation *cli, clv_error *error) {
+  static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_PIN, OPTION_PINS, OPTION_FORCE, OPTION_SHAPE, OPTION_DIM, OPTION_DUMP};
+  for (size_t i = 0; i < sizeof decided / sizeof *decided; ++i) {
+    if (!cli_is_given(cli, decided[i])) continue;
+    return cli_usage(cli, error, "option '--%s' has no effect on a plan file, which has decided it: give the model instead",
+                     cli_option_table[decided[i]].name);
+  }
+  return CLV_OK;
+}
+
+/* ---- The job ---- */
+
+clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error) {
+  *job = (cli_job){.path = path, .model_path = path};
+  const char *device_list = NULL;
+  CLV__TRY(is_plan_file(path, &job->from_plan_file, error));
+  if (job->from_plan_file) {
+    CLV__TRY(refuse_planning_options(cli, error));
+    CLV__TRY(peek_plan(cli, job, &device_list, error));
+  } else if (cli_is_given(cli, OPTION_MODEL)) {
+    return cli_usage(cli, error, "option '--model' belongs to a plan file, and %s is a model", path);
+  }
+  CLV__TRY(cli_devices_open(cli, device_list, &job->devices, error));
+  cli_progress(cli, "loading %s", job->model_path);
+  uint64_t start = cli_now_ns();
+  clv_status status = clv_graph_load(cli->context, job->model_path, &job->graph, error);
+  if (status != CLV_OK) return job->from_plan_file ? clv__error_prefix(error, status, "%s", path) : status;
+  job->load_ms = cli_ms(start, cli_now_ns());
+  return cli_inputs_read(cli, job->graph, &job->inputs, error);
+}
+
+clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool static_sizes, clv_error *error) {
+  uint64_t start = cli_now_ns();
+  clv_status status;
+  cli_progress(cli, "planning %s", job->model_path);
+  if (job->from_plan_file) {
+    status = clv_plan_read(job->graph, job->devices, job->path, &job->plan, error);
+  } else {
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    clv_size *sizes;
+    CLV__TRY(cli_plan_options(cli, &options, error));
+    CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, static_sizes, &sizes, &options.size_count, error));
+    options.sizes = sizes;
+    options.keep_count = cli->options->given[OPTION_DUMP].count;
+    options.keeps = cli->options->given[OPTION_DUMP].values;
+    status = clv_plan_make(job->graph, job->devices, &options, &job->plan, error);
+    if (status != CLV_OK) clv__error_prefix(error, status, "%s", job->path);
+  }
+  job->plan_ms = cli_ms(start, cli_now_ns());
+  return status;
+}
+
+void cli_job_finish(cli_invocation *cli, cli_job *job) {
+  clv_plan_destroy(job->plan);
+  cli_inputs_finish(cli, &job->inputs);
+  clv_graph_destroy(job->graph);
+  clv_devices_close(job->devices);
+  *job = (cli_job){0};
+}

@@ -1,0 +1,48 @@
+/* What most commands begin with: the devices opened, the model loaded, the plan made or read. */
+#ifndef CLEAVE_CLI_JOB_H
+#define CLEAVE_CLI_JOB_H
+
+#include "cli/options.h"
+#include "cleave/session.h"
+#include "split/plan.h"
+
+/* The inputs of a run, in the order of the graph's inputs. */
+typedef struct cli_inputs {
+  uint32_t count;
+  clv_tensor *tensors; /* dtype none: not given (yet), or left to its default */
+  bool *is_given;
+} cli_inputs;
+
+typedef struct cli_job {
+  const char *path;       /* as the user gave it */
+  const char *model_path; /* of the model; the same but for plan files */
+  bool from_plan_file;
+  clv_devices *devices;
+  clv_graph *graph;
+  cli_inputs inputs;
+  clv_plan *plan;
+  double load_ms, plan_ms;
+} cli_job;
+
+/* Opens the devices of --devices; of `fallback` (may be NULL) where it is not given. */
+clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error);
+
+/* Loads the model `path`, or the model that the plan file `path` names, and opens the devices; reads the --input files. */
+clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error);
+/* Plans (or reads the plan file). `static_sizes`: sizes that nobody gave become 1, and that is noted. `keeps`: --dump. */
+clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool static_sizes, clv_error *error);
+/* Accepts a zeroed job. */
+void cli_job_finish(cli_invocation *cli, cli_job *job);
+
+/* ---- inputs.c ---- */
+
+/* Reads the --input files into `inputs`. */
+clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inputs *inputs, clv_error *error);
+/* The sizes that --shape, --dim and the given inputs say, and, with `static_sizes`, 1 for what is then still open; in the arena. */
+clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes, clv_size **sizes,
+                            uint32_t *count, clv_error *error);
+/* Fills what is missing with seeded random numbers: floats in [-1, 1), integers 0 to 9, bools. Inputs with a default keep it. */
+clv_status cli_inputs_fill(cli_invocation *cli, const clv_plan *plan, uint64_t seed, cli_inputs *inputs, clv_error *error);
+void cli_inputs_finish(cli_invocation *cli, cli_inputs *inputs);
+
+#endif

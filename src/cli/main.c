@@ -1,0 +1,113 @@
+/* `cleave`: finds the command, reads its options, makes the context, and turns what it came to into an exit status. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/console.h"
+#include "cli/options.h"
+
+#define CLI_DECLARE(verb) extern const cli_command cli_command_##verb;
+CLI_COMMANDS(CLI_DECLARE)
+#undef CLI_DECLARE
+#define CLI_ENTRY(verb) &cli_command_##verb,
+const cli_command *const cli_commands[CLI_COMMAND_COUNT] = {CLI_COMMANDS(CLI_ENTRY)};
+#undef CLI_ENTRY
+
+clv_status cli_usage(cli_invocation *cli, clv_error *error, const char *format, ...) {
+  va_list arguments;
+  cli->exit_status = CLI_EXIT_USAGE;
+  error->status = CLV_INVALID_ARGUMENT;
+  va_start(arguments, format);
+  vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  return CLV_INVALID_ARGUMENT;
+}
+
+static clv_status find_command(cli_invocation *cli, const char *name, const cli_command **command, clv_error *error) {
+  const char *names[CLI_COMMAND_COUNT];
+  *command = NULL;
+  for (uint32_t i = 0; i < CLI_COMMAND_COUNT; ++i) {
+    names[i] = cli_commands[i]->name;
+    if (strcmp(names[i], name) == 0) *command = cli_commands[i];
+  }
+  if (*command != NULL) return CLV_OK;
+  const char *nearest = cli_nearest(name, names, CLI_COMMAND_COUNT);
+  if (nearest != NULL) return cli_usage(cli, error, "unknown command '%s'; did you mean '%s'?", name, nearest);
+  return cli_usage(cli, error, "unknown command '%s'; 'cleave --help' lists the commands", name);
+}
+
+static bool wants_color(const cli_invocation *cli, const char *choice, int file) {
+  if (strcmp(choice, "auto") != 0) return strcmp(choice, "always") == 0;
+  return isatty(file) != 0 && !cli->environment.no_color && !cli->environment.dumb_terminal;
+}
+
+static void take_general_options(cli_invocation *cli) {
+  const char *color = cli_text(cli, OPTION_COLOR, "auto");
+  cli->json = cli_is_given(cli, OPTION_JSON);
+  cli->verbose = cli_is_given(cli, OPTION_VERBOSE);
+  cli->quiet = cli_is_given(cli, OPTION_QUIET);
+  cli->color_out = wants_color(cli, color, STDOUT_FILENO) && !cli->json;
+  cli->color_err = wants_color(cli, color, STDERR_FILENO);
+}
+
+static clv_status run_command(cli_invocation *cli, const cli_command *command, int count, char **arguments, clv_error *error) {
+  cli_options options;
+  CLV__TRY(cli_options_parse(cli, command, count, arguments, &options, error));
+  cli->options = &options;
+  take_general_options(cli);
+  clv_status status = CLV_OK;
+  if (cli_is_given(cli, OPTION_HELP)) {
+    cli_help_command(cli, command);
+  } else {
+    clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
+    context_options.log = cli_log;
+    context_options.log_user_data = cli;
+    status = clv_context_create(&context_options, &cli->context, error);
+    if (status == CLV_OK) status = command->execute(cli, error);
+    clv_context_destroy(cli->context);
+  }
+  cli->options = NULL;
+  return status;
+}
+
+/* The words before any command: --help, --version, help VERB. */
+static clv_status dispatch(cli_invocation *cli, int count, char **arguments, clv_error *error) {
+  const cli_command *command;
+  if (count < 2) return cli_usage(cli, error, "a command is missing; 'cleave --help' lists them");
+  const char *first = arguments[1];
+  cli->color_out = wants_color(cli, "auto", STDOUT_FILENO);
+  if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0) {
+    printf("cleave %s\n", clv_version());
+    return CLV_OK;
+  }
+  if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || (strcmp(first, "help") == 0 && count == 2)) {
+    cli_help(cli);
+    return CLV_OK;
+  }
+  if (strcmp(first, "help") == 0) {
+    CLV__TRY(find_command(cli, arguments[2], &command, error));
+    cli_help_command(cli, command);
+    return CLV_OK;
+  }
+  if (first[0] == '-') return cli_usage(cli, error, "the command comes before its options: cleave COMMAND %s ...", first);
+  CLV__TRY(find_command(cli, first, &command, error));
+  return run_command(cli, command, count - 2, arguments + 2, error);
+}
+
+int main(int count, char **arguments) {
+  cli_invocation cli = {.allocator = clv__allocator_default()};
+  clv_error error = {0};
+  clv__arena_init(&cli.arena, cli.allocator);
+  cli_environment_read(&cli.environment);
+  cli.color_err = wants_color(&cli, "auto", STDERR_FILENO);
+  clv_status status = dispatch(&cli, count, arguments, &error);
+  cli_progress_end(&cli);
+  if (status == CLV_OK) status = cli_flush(&error);
+  if (status != CLV_OK) {
+    cli_print_error(&cli, &error);
+    if (cli.exit_status == CLI_EXIT_DONE) cli.exit_status = CLI_EXIT_FAILED;
+  }
+  clv__arena_finish(&cli.arena);
+  return cli.exit_status;
+}

@@ -1,0 +1,99 @@
+/* The options of all commands: one table says how each is written, which commands take it, and what it does; parsing and the help
+ * texts both come from it. */
+#ifndef CLEAVE_CLI_OPTIONS_H
+#define CLEAVE_CLI_OPTIONS_H
+
+#include "cli/command.h"
+#include "cleave/plan.h"
+
+typedef enum cli_option_id {
+  OPTION_DEVICES,
+  OPTION_NPU_SPEC,
+  OPTION_DEVICE_OPTION,
+  OPTION_THREADS,
+  OPTION_STRATEGY,
+  OPTION_PIN,
+  OPTION_PINS,
+  OPTION_FORCE,
+  OPTION_SHAPE,
+  OPTION_DIM,
+  OPTION_MODEL,
+  OPTION_NODES,
+  OPTION_OUTPUT,
+  OPTION_SVG,
+  OPTION_DOT,
+  OPTION_EXPLAIN,
+  OPTION_INPUT,
+  OPTION_OUTPUT_DIR,
+  OPTION_DUMP,
+  OPTION_VERIFY,
+  OPTION_SEED,
+  OPTION_RUNS,
+  OPTION_WARMUP,
+  OPTION_DETERMINISTIC,
+  OPTION_TUNE,
+  OPTION_RTOL,
+  OPTION_ATOL,
+  OPTION_PLACEMENTS,
+  OPTION_JSON,
+  OPTION_VERBOSE,
+  OPTION_QUIET,
+  OPTION_COLOR,
+  OPTION_HELP,
+  OPTION_COUNT
+} cli_option_id;
+
+typedef enum cli_option_kind {
+  CLI_FLAG,
+  CLI_TEXT,
+  CLI_MAYBE_TEXT, /* a value after `=`, or the next argument once the operands are complete */
+  CLI_PAIR,       /* TEXT=TEXT */
+  CLI_NUMBER,     /* a whole number of at least `least` */
+  CLI_REAL,       /* a number of at least 0 */
+  CLI_CHOICE      /* one of `choices`, separated by '|' */
+} cli_option_kind;
+
+typedef struct cli_option {
+  const char *name;   /* without the dashes */
+  char letter;        /* or 0 */
+  cli_option_kind kind;
+  bool repeats;       /* may be given several times; otherwise the last one counts */
+  uint32_t commands;  /* CLI_IN() bits */
+  uint64_t least;
+  const char *value;  /* its value in help texts; of CLI_CHOICE also what is allowed */
+  const char *fallback; /* what holds when it is not given; NULL: nothing worth saying */
+  const char *help;
+} cli_option;
+
+extern const cli_option cli_option_table[OPTION_COUNT];
+
+typedef struct cli_given {
+  uint32_t count;
+  const char **values; /* "" for a flag */
+} cli_given;
+
+struct cli_options {
+  const cli_command *command;
+  uint32_t operand_count;
+  const char **operands;
+  cli_given given[OPTION_COUNT];
+};
+
+/* Reads the arguments after the verb. Errors are usage errors. */
+clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, int count, char **arguments, cli_options *options,
+                             clv_error *error);
+
+static inline bool cli_is_given(const cli_invocation *cli, cli_option_id id) { return cli->options->given[id].count > 0; }
+/* The (last) value, or `fallback` where it is not given. */
+const char *cli_text(const cli_invocation *cli, cli_option_id id, const char *fallback);
+uint64_t cli_number(const cli_invocation *cli, cli_option_id id, uint64_t fallback);
+double cli_real(const cli_invocation *cli, cli_option_id id, double fallback);
+
+/* The plan options that the arguments say (pins, pin files, forces, strategy), in the arena. Sizes and keeps are the caller's. */
+clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_error *error);
+
+/* help.c: texts on standard output. */
+void cli_help(const cli_invocation *cli);
+void cli_help_command(const cli_invocation *cli, const cli_command *command);
+
+#endif

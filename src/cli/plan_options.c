@@ -1,0 +1,91 @@
+/* Pins, pin files, forces and the strategy, as the arguments say them. */
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/options.h"
+#include "place/place.h"
+
+typedef struct assignments {
+  cli_invocation *cli;
+  clv_assignment *items;
+  size_t count, capacity; /* on the heap until they are complete */
+} assignments;
+
+/* "PATTERN=DEV": the last `=` parts them, as names of nodes may hold one and names of devices do not. */
+static clv_status add(assignments *list, const char *text, size_t length, clv_error *error) {
+  const char *equals = text + length - 1;
+  while (equals > text && *equals != '=') --equals;
+  if (equals == text || equals + 1 == text + length) {
+    return cli_usage(list->cli, error, "'%.*s' is not of the form PATTERN=DEV", (int)length, text);
+  }
+  clv_assignment item = {clv__arena_string(&list->cli->arena, text, (size_t)(equals - text)),
+                         clv__arena_string(&list->cli->arena, equals + 1, (size_t)(text + length - equals - 1))};
+  if (item.pattern == NULL || item.device == NULL ||
+      !clv__array_reserve(list->cli->allocator, (void **)&list->items, &list->capacity, list->count + 1, sizeof item, list->count)) {
+    return clv__error_memory(error, length);
+  }
+  list->items[list->count++] = item;
+  return CLV_OK;
+}
+
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+static clv_status add_file(assignments *list, const char *path, clv_error *error) {
+  clv__file_map map;
+  clv_status status = clv__file_map_open(path, &map, error);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "option '--pins'");
+  const char *at = (const char *)map.data, *end = at + map.size_bytes;
+  for (uint32_t number = 1; status == CLV_OK && at < end; ++number) {
+    const char *line_end = memchr(at, '\n', (size_t)(end - at));
+    if (line_end == NULL) line_end = end;
+    const char *first = at, *last = line_end;
+    while (first < last && is_space(*first)) ++first;
+    while (last > first && is_space(last[-1])) --last;
+    if (first < last && *first != '#') {
+      status = add(list, first, (size_t)(last - first), error);
+      if (status != CLV_OK) clv__error_prefix(error, status, "%s, line %u", path, number);
+    }
+    at = line_end < end ? line_end + 1 : end;
+  }
+  clv__file_map_close(&map);
+  return status;
+}
+
+static clv_status keep(assignments *list, const clv_assignment **items, uint32_t *count, clv_error *error) {
+  clv_assignment *copy = clv__arena_copy(&list->cli->arena, list->items, list->count * sizeof *copy);
+  if (copy == NULL) return clv__error_memory(error, list->count * sizeof *copy);
+  *items = copy;
+  *count = (uint32_t)list->count;
+  return CLV_OK;
+}
+
+static clv_status check_strategy(cli_invocation *cli, const char *name, clv_error *error) {
+  const char *names[32];
+  size_t count = 0;
+  if (name == NULL || clv__strategy_find(name) != NULL) return CLV_OK;
+  for (const clv__strategy *s = clv__strategies; s->name != NULL && count < 32; ++s) names[count++] = s->name;
+  const char *nearest = cli_nearest(name, names, count);
+  if (nearest != NULL) return cli_usage(cli, error, "unknown strategy '%s'; did you mean '%s'?", name, nearest);
+  return cli_usage(cli, error, "unknown strategy '%s'; 'cleave help plan' lists them", name);
+}
+
+clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_error *error) {
+  const cli_given *given = cli->options->given;
+  options->strategy = cli_text(cli, OPTION_STRATEGY, NULL);
+  CLV__TRY(check_strategy(cli, options->strategy, error));
+  assignments pins = {.cli = cli}, forces = {.cli = cli};
+  clv_status status = CLV_OK;
+  for (uint32_t i = 0; i < given[OPTION_PINS].count; ++i) CLV__TRY_GOTO(add_file(&pins, given[OPTION_PINS].values[i], error));
+  for (uint32_t i = 0; i < given[OPTION_PIN].count; ++i) {
+    CLV__TRY_GOTO(add(&pins, given[OPTION_PIN].values[i], strlen(given[OPTION_PIN].values[i]), error));
+  }
+  for (uint32_t i = 0; i < given[OPTION_FORCE].count; ++i) {
+    CLV__TRY_GOTO(add(&forces, given[OPTION_FORCE].values[i], strlen(given[OPTION_FORCE].values[i]), error));
+  }
+  CLV__TRY_GOTO(keep(&pins, &options->pins, &options->pin_count, error));
+  CLV__TRY_GOTO(keep(&forces, &options->forces, &options->force_count, error));
+cleanup:
+  clv__release(cli->allocator, pins.items);
+  clv__release(cli->allocator, forces.items);
+  return status;
+}

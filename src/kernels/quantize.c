@@ -1,0 +1,202 @@
+/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) a tensor, a slice of an axis, or a block. */
+#include <math.h>
+#include <stdio.h>
+
+#include "kernels/kernels.h"
+#include "kernels/rows.h"
+#include "kernels/threads.h"
+
+enum { BLOCK = 256, RUN = 4096 };
+
+/* The tensor as `rows` runs of contiguous elements, each with one scale (scale_step 0) or with as many as it has elements. */
+typedef struct runs {
+  const clv_tensor *x, *scale, *zero, *y; /* zero may be NULL */
+  int64_t outer, length, inner;           /* `length`: the axis of the scales */
+  int64_t block, scale_length;            /* elements a scale along the axis; scales along the axis */
+  bool whole;                             /* one scale for all */
+  int64_t total, rows;
+  int64_t scale_step;
+  clv_dtype precision; /* of the quotient */
+} runs;
+
+static clv_status runs_make(const clv__kernel_call *call, runs *r) {
+  const clv_tensor *x = &call->inputs[0], *scale = &call->inputs[1];
+  const clv_tensor *zero = call->input_count > 2 && call->inputs[2].dtype != CLV_DTYPE_NONE ? &call->inputs[2] : NULL;
+  *r = (runs){.x = x, .scale = scale, .zero = zero, .y = &call->outputs[0], .inner = 1, .block = 1};
+  r->total = clv__dims_product(x, 0, x->rank);
+  int64_t scales = clv__dims_product(scale, 0, scale->rank);
+  if (zero != NULL && clv__dims_product(zero, 0, zero->rank) != scales) {
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "scale and zero point must have the same shape");
+  }
+  if (scales == 1) {
+    r->whole = true;
+    r->outer = 1;
+    r->length = r->total;
+    r->block = RUN;
+    r->rows = (r->total + RUN - 1) / RUN;
+    return CLV_OK;
+  }
+  int64_t axis = clv__attribute_int(call->attributes, "axis", 1);
+  if (axis < 0) axis += x->rank;
+  if (x->rank == 1) axis = 0;
+  if (axis < 0 || axis >= x->rank) {
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis: %lld out of range for rank %d", (long long)axis, (int)x->rank);
+  }
+  r->outer = clv__dims_product(x, 0, (int32_t)axis);
+  r->length = x->dims[axis];
+  r->inner = clv__dims_product(x, (int32_t)axis + 1, x->rank);
+  bool blocked = scale->rank == x->rank && x->rank > 1;
+  r->scale_length = scale->dims[blocked ? axis : 0];
+  if (blocked) {
+    int64_t given = clv__attribute_int(call->attributes, "block_size", 0);
+    r->block = given > 0 ? given : r->scale_length > 0 ? (r->length + r->scale_length - 1) / r->scale_length : 1;
+  }
+  bool fits = r->block > 0 && r->scale_length == (r->length + r->block - 1) / r->block &&
+              scales == (blocked ? r->outer * r->scale_length * r->inner : r->scale_length);
+  if (!fits && r->total > 0) {
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld scales do not fit axis %lld of %lld elements",
+                          (long long)r->scale_length, (long long)axis, (long long)r->length);
+  }
+  /* Runs along the axis where it is the innermost, across it elsewhere. */
+  r->scale_step = (r->inner == 1) != blocked;
+  r->rows = r->inner > 1 ? r->outer * r->length : blocked ? r->outer * r->scale_length : r->outer;
+  return CLV_OK;
+}
+
+/* Where run `row` begins, how long it is, and its first scale. */
+static void run_at(const runs *r, int64_t row, int64_t *first, int64_t *count, int64_t *scale) {
+  if (r->inner > 1) {
+    int64_t d = row % r->length;
+    *first = row * r->inner;
+    *count = r->inner;
+    *scale = r->scale_step == 0 ? d : (row / r->length * r->scale_length + d / r->block) * r->inner;
+  } else if (r->scale_step == 0) { /* blocks of the innermost axis; or of everything */
+    int64_t blocks = r->whole ? r->rows : r->scale_length, at = row % blocks * r->block;
+    *first = row / blocks * r->length + at;
+    *count = r->length - at < r->block ? r->length - at : r->block;
+    *scale = r->whole ? 0 : row;
+  } else {
+    *first = row * r->length;
+    *count = r->length;
+    *scale = 0;
+  }
+}
+
+static inline float round_to(clv_dtype dtype, float value) {
+  if (dtype == CLV_F16) return clv__f16_widen(clv__f32_to_f16(value));
+  return dtype == CLV_BF16 ? clv__bf16_to_f32(clv__f32_to_bf16(value)) : value;
+}
+
+/* `count` elements from `first` on, at most BLOCK. */
+typedef void (*run_fn)(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros);
+
+static void quantize(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros) {
+  float x[BLOCK];
+  double y[BLOCK];
+  clv__row_to_f32(r->x->dtype, r->x->data, first, count, x);
+  for (int64_t i = 0; i < count; ++i) x[i] /= scales[i * r->scale_step];
+  if (r->precision == CLV_F16 || r->precision == CLV_BF16) {
+    for (int64_t i = 0; i < count; ++i) x[i] = round_to(r->precision, x[i]);
+  }
+  for (int64_t i = 0; i < count; ++i) y[i] = (double)rintf(x[i]) + zeros[i * r->scale_step];
+  clv__row_from_f64(r->y->dtype, r->y->data, first, count, y); /* saturates */
+}
+
+static void dequantize(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros) {
+  double x[BLOCK];
+  float y[BLOCK];
+  clv__row_to_f64(r->x->dtype, r->x->data, first, count, x);
+  for (int64_t i = 0; i < count; ++i) y[i] = (float)(x[i] - zeros[i * r->scale_step]) * scales[i * r->scale_step];
+  clv__row_from_f32(r->y->dtype, r->y->data, first, count, y);
+}
+
+static void run_all(const runs *r, run_fn each) {
+#pragma omp parallel for num_threads(clv__kernel_threads(r->rows, 4.0 * (double)r->total)) schedule(static)
+  for (int64_t row = 0; row < r->rows; ++row) {
+    int64_t first, length, scale_first;
+    float scales[BLOCK];
+    double zeros[BLOCK] = {0};
+    run_at(r, row, &first, &length, &scale_first);
+    for (int64_t from = 0; from < length; from += BLOCK) {
+      int64_t count = length - from < BLOCK ? length - from : BLOCK;
+      if (from == 0 || r->scale_step != 0) {
+        int64_t wanted = r->scale_step != 0 ? count : 1, at = scale_first + (r->scale_step != 0 ? from : 0);
+        clv__row_to_f32(r->scale->dtype, r->scale->data, at, wanted, scales);
+        if (r->zero != NULL) clv__row_to_f64(r->zero->dtype, r->zero->data, at, wanted, zeros);
+      }
+      each(r, first + from, count, scales, zeros);
+    }
+  }
+}
+
+static clv_status run_quantize(const clv__kernel_call *call) {
+  runs r;
+  CLV__TRY(runs_make(call, &r));
+  int64_t precision = clv__attribute_int(call->attributes, "precision", 0);
+  r.precision = precision == 0 ? call->inputs[1].dtype : (clv_dtype)precision;
+  run_all(&r, quantize);
+  return CLV_OK;
+}
+
+static clv_status run_dequantize(const clv__kernel_call *call) {
+  runs r;
+  CLV__TRY(runs_make(call, &r));
+  run_all(&r, dequantize);
+  return CLV_OK;
+}
+
+static clv_status run_dynamic(const clv__kernel_call *call) {
+  const clv_tensor *x = &call->inputs[0];
+  const float *values = x->data;
+  int64_t total = clv__dims_product(x, 0, x->rank);
+  float low = 0, high = 0; /* the range must hold zero */
+  for (int64_t i = 0; i < total; ++i) {
+    low = values[i] < low ? values[i] : low;
+    high = values[i] > high ? values[i] : high;
+  }
+  float scale = high > low ? (high - low) / 255 : 1;
+  float zero = rintf(-low / scale);
+  uint8_t zero_byte = zero > 0 ? zero < 255 ? (uint8_t)zero : 255 : 0; /* a NaN: 0 */
+  clv_tensor scale_tensor = clv__tensor_make(CLV_F32, 0, NULL, &scale);
+  clv_tensor zero_tensor = clv__tensor_make(CLV_U8, 0, NULL, &zero_byte);
+  clv__kernel_call quantize_call = *call;
+  const clv_tensor inputs[3] = {*x, scale_tensor, zero_tensor};
+  quantize_call.inputs = inputs;
+  quantize_call.input_count = 3;
+  quantize_call.attributes = (clv__attributes){NULL, 0};
+  if (call->output_count > 1 && call->outputs[1].dtype != CLV_DTYPE_NONE) *(float *)call->outputs[1].data = scale;
+  if (call->output_count > 2 && call->outputs[2].dtype != CLV_DTYPE_NONE) *(uint8_t *)call->outputs[2].data = zero_byte;
+  return call->outputs[0].dtype != CLV_DTYPE_NONE ? run_quantize(&quantize_call) : CLV_OK;
+}
+
+/* The 8-bit floats and 4-bit integers are no dtypes of ours. */
+static bool accepts_target(const clv__kernel_call *call, uint32_t dtypes, char reason[160]) {
+  const int64_t wanted = clv__attribute_int(call->attributes, "output_dtype", 0);
+  if (wanted != 0 && (wanted < 0 || wanted > CLV_BF16 || (dtypes >> wanted & 1u) == 0)) {
+    snprintf(reason, 160, "output_dtype %lld not supported", (long long)wanted);
+    return false;
+  }
+  return true;
+}
+
+#define SMALL_INTEGERS (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_U16) | CLV__DTYPE_BIT(CLV_I16))
+#define SMALL_FLOATS (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
+
+static bool accepts_quantize(const clv__kernel_call *call, char reason[160]) {
+  const int64_t precision = clv__attribute_int(call->attributes, "precision", 0);
+  if (precision != 0 && precision != CLV_F32 && precision != CLV_F16 && precision != CLV_BF16) {
+    snprintf(reason, 160, "precision %lld not supported", (long long)precision);
+    return false;
+  }
+  return accepts_target(call, SMALL_INTEGERS | CLV__DTYPE_BIT(CLV_I32), reason);
+}
+static bool accepts_dequantize(const clv__kernel_call *call, char reason[160]) {
+  return accepts_target(call, SMALL_FLOATS, reason);
+}
+
+const clv__kernel clv__kernels_quantize[] = {
+    {"", "QuantizeLinear", SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32), run_quantize, NULL, accepts_quantize},
+    {"", "DequantizeLinear", SMALL_INTEGERS | CLV__DTYPE_BIT(CLV_I32), run_dequantize, NULL, accepts_dequantize},
+    {"", "DynamicQuantizeLinear", CLV__DTYPE_BIT(CLV_F32), run_dynamic, NULL, NULL},
+    {NULL, NULL, 0, NULL, NULL, NULL},
+};

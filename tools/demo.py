@@ -1,0 +1,53 @@
+"""`make demo`: a ResNet-50 with random weights, split between a virtual NPU and the CPU, run, checked against the CPU alone, and drawn."""
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import models
+from graph_builder import save
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+COMMAND = os.path.join("build", "cleave")
+MODEL = os.path.join("demo", "resnet50.onnx")
+PICTURE = os.path.join("demo", "resnet50.svg")
+# The virtual NPU could run it all; this one is told to leave pooling to the CPU, as many a real one does.
+SPLIT = ["--devices", "npu,cpu", "--force", "MaxPool=cpu", "--force", "GlobalAveragePool=cpu"]
+TOLERANCE = 1e-4  # of the largest magnitude, f32
+
+
+def cleave(*arguments):
+    command = [COMMAND, *arguments]
+    print("$ " + " ".join(command), flush=True)
+    status = subprocess.run(command).returncode
+    if status != 0:
+        sys.exit(f"demo: '{' '.join(command)}' ended with status {status}")
+
+
+def main():
+    os.chdir(ROOT)
+    os.makedirs("demo", exist_ok=True)
+    model, inputs = models.make("resnet50", seed=0, full=True)
+    save(model, MODEL)
+    print(f"{MODEL}: ResNet-50, random weights, {os.path.getsize(MODEL) / 1e6:.0f} MB", flush=True)
+    cleave("plan", MODEL, *SPLIT, "--svg", PICTURE)
+    with tempfile.TemporaryDirectory(prefix="cleave-demo-") as folder:
+        np.save(os.path.join(folder, "data.npy"), inputs["data"])
+        data = ["--input", "data=" + os.path.join(folder, "data.npy")]
+        split, alone = os.path.join(folder, "split"), os.path.join(folder, "alone")
+        cleave("run", MODEL, *SPLIT, *data, "--output-dir", split)
+        cleave("run", MODEL, "--devices", "cpu", *data, "--output-dir", alone)
+        got, expected = np.load(os.path.join(split, "prob.npy")), np.load(os.path.join(alone, "prob.npy"))
+    if got.shape != expected.shape:
+        sys.exit(f"demo: NPU and CPU give shape {got.shape}, the CPU alone {expected.shape}")
+    difference = float(np.abs(got - expected).max() / np.abs(expected).max())
+    print(f"NPU and CPU against the CPU alone: largest difference {difference:.1e} of the largest magnitude "
+          f"({'equal within' if difference <= TOLERANCE else 'NOT equal within'} {TOLERANCE:g})")
+    print(f"picture: {PICTURE}")
+    return 0 if difference <= TOLERANCE else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

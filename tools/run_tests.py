@@ -1,0 +1,113 @@
+"""`make test`: the stages of the tests, one after the other, each with a budget; the last line is 'N passed, N failed'.
+
+    python3 tools/run_tests.py [--all] [STAGE...]       --all: also what takes longer; STAGE: only those whose name contains it
+
+Needs nothing but Python. A stage that takes longer than its budget is said; at twice its budget it is stopped, and has failed.
+"""
+import argparse
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PYTHON = ".venv/bin/python"
+SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+# One OpenMP thread: libgomp is not instrumented, and its barriers look like races.
+ONE_THREAD = {"TSAN_OPTIONS": "halt_on_error=1", "OMP_NUM_THREADS": "1"}
+
+
+def cmake_build(preset, *targets):
+    folder = "build" if preset == "release" else f"build-{preset}"
+    build = f"cmake --build {folder}" + (" --target " + " ".join(targets) if targets else "")
+    return f"cmake --preset {preset} -DCLEAVE_TESTS=ON >/dev/null && {build}"
+
+
+def ctest(folder, *options):
+    return f"ctest --test-dir {folder} --output-on-failure -j {os.cpu_count()} {' '.join(options)}"
+
+
+# (name, budget in seconds, command, environment); a stage whose name begins with 'build' must succeed for the rest to make sense.
+STAGES = [
+    ("build", 240, cmake_build("release"), {}),
+    ("lint", 120, "tools/lint", {}),
+    ("unit tests", 90, ctest("build"), {}),
+    ("unit tests, address and undefined sanitizers", 420, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
+    ("execution, thread sanitizer", 180, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|device/|vnpu/')}", ONE_THREAD),
+    ("operator tests of onnx", 90, f"{PYTHON} tests/python/test_node_cases.py", {}),
+    ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
+    ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
+    ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),
+    ("demo", 30, "make --no-print-directory demo", {}),
+]
+LONGER = [
+    ("random graphs, more", 900, f"{PYTHON} tests/python/test_random_graphs.py --first 100000 --count 3000 --placements 6", {}),
+    ("random graphs, address and undefined sanitizers", 900,
+     f"{PYTHON} tests/python/test_random_graphs.py --count 300 --placements 2",
+     dict(SANITIZERS, CLEAVE_COMMAND="build-asan/cleave")),
+    ("operator tests, address and undefined sanitizers", 600, f"{PYTHON} tests/python/test_node_cases.py",
+     dict(SANITIZERS, CLEAVE_COMMAND="build-asan/cleave")),
+    ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
+    ("bench", 1200, f"{PYTHON} bench/bench.py --rounds 3 --check", {}),
+]
+
+COUNTS = re.compile(r"^(\d+) passed, (\d+) failed")
+CTEST = re.compile(r"tests passed, (\d+) tests failed out of (\d+)")
+
+
+def run_stage(name, budget, command, environment):
+    """(passed, failed, seconds) of a stage; its output is printed as it comes."""
+    print(f"== {name} (budget {budget} s)", flush=True)
+    start, passed, failed, counted = time.monotonic(), 0, 0, False
+    process = subprocess.Popen(["bash", "-euo", "pipefail", "-c", command], cwd=ROOT, env=dict(os.environ, **environment), text=True,
+                               errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
+    stop = threading.Timer(2 * budget, os.killpg, (process.pid, signal.SIGKILL))
+    stop.start()
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        if match := COUNTS.match(line):
+            passed, failed, counted = int(match.group(1)), int(match.group(2)), True
+        elif match := CTEST.search(line):
+            failed, counted = int(match.group(1)), True
+            passed = int(match.group(2)) - failed
+    process.wait()
+    stop.cancel()
+    seconds = time.monotonic() - start
+    if process.returncode == -signal.SIGKILL:
+        print(f"stopped after {seconds:.0f} s, twice the budget", flush=True)
+    if process.returncode != 0 and failed == 0:
+        failed = 1  # it ended badly without saying what failed
+    if process.returncode == 0 and not counted:
+        passed = 1
+    over = ", OVER BUDGET" if seconds > budget else ""
+    print(f"-- {name}: {passed} passed, {failed} failed, {seconds:.0f} s{over}", flush=True)
+    return passed, failed, seconds
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stages", nargs="*", metavar="STAGE")
+    parser.add_argument("--all", action="store_true")
+    arguments = parser.parse_args()
+    stages = STAGES + (LONGER if arguments.all else [])
+    if arguments.stages:
+        stages = [stage for stage in stages if any(name in stage[0] for name in arguments.stages)]
+    results = []
+    for stage in stages:
+        results.append((stage[0], stage[1], *run_stage(*stage)))
+        if stage[0] == "build" and results[-1][3]:
+            print("the build failed: the other stages are left out")
+            break
+    print("\nstage                                               passed  failed   seconds  budget")
+    for name, budget, passed, failed, seconds in results:
+        print(f"{name:50} {passed:7} {failed:7} {seconds:9.0f} {budget:7}")
+    failed = sum(result[3] for result in results)
+    print(f"{sum(result[2] for result in results)} passed, {failed} failed", flush=True)
+    return 1 if failed or not results else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
