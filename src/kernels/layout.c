@@ -47,7 +47,9 @@ static clv_status run_depth_to_space(const clv__kernel_call *call) {
 static clv_status run_space_to_depth(const clv__kernel_call *call) {
   const int64_t *in = call->inputs[0].dims, *out = call->outputs[0].dims;
   int64_t block = clv__attribute_int(call->attributes, "blocksize", 1);
-  permute(call, (const int64_t[6]){in[0], in[1], out[2], block, out[3], block}, (const int32_t[6]){0, 3, 5, 1, 2, 4});
+  const int64_t split[6] = {in[0], in[1], out[2], block, out[3], block};
+  bool channels_first = clv__attribute_is(call->attributes, "mode", "CRD", false);
+  permute(call, split, channels_first ? (const int32_t[6]){0, 1, 3, 5, 2, 4} : (const int32_t[6]){0, 3, 5, 1, 2, 4});
   return CLV_OK;
 }
 

@@ -3,16 +3,13 @@
 
 #define NUMBER(x) clv__element_is_number(x)
 
-static int64_t checked(bool overflow, int64_t value) {
-  return overflow || !NUMBER(value) ? CLV__ELEMENT_UNKNOWN : value;
-}
-
 static int64_t combine_numbers(clv__arithmetic what, int64_t a, int64_t b) {
   int64_t value = 0;
+  bool overflow = false;
   switch (what) {
-    case CLV__ADD: return checked(__builtin_add_overflow(a, b, &value), value);
-    case CLV__SUB: return checked(__builtin_sub_overflow(a, b, &value), value);
-    case CLV__MUL: return checked(__builtin_mul_overflow(a, b, &value), value);
+    case CLV__ADD: overflow = __builtin_add_overflow(a, b, &value); break;
+    case CLV__SUB: overflow = __builtin_sub_overflow(a, b, &value); break;
+    case CLV__MUL: overflow = __builtin_mul_overflow(a, b, &value); break;
     case CLV__DIV: return b == 0 ? CLV__ELEMENT_UNKNOWN : a / b; /* numbers exclude the lowest, so nothing overflows */
     case CLV__MOD:
       if (b == 0) return CLV__ELEMENT_UNKNOWN;
@@ -27,7 +24,7 @@ static int64_t combine_numbers(clv__arithmetic what, int64_t a, int64_t b) {
     case CLV__OR: return a != 0 || b != 0;
     case CLV__XOR: return (a != 0) != (b != 0);
   }
-  return CLV__ELEMENT_UNKNOWN;
+  return overflow || !NUMBER(value) ? CLV__ELEMENT_UNKNOWN : value;
 }
 
 int64_t clv__element_combine(clv__arithmetic what, int64_t a, int64_t b) {

@@ -188,7 +188,7 @@ static clv_status keep_content(pass *p, clv_value_id value, const clv__content *
   clv_tensor *type = &p->types[value];
   size_t count;
   if (!content->known || type->data != NULL) return CLV_OK;
-  bool numbers = type->dtype == CLV_I64 || type->dtype == CLV_I32;
+  bool numbers = type->dtype == CLV_I64 || type->dtype == CLV_I32 || type->dtype == CLV_BOOL;
   for (uint32_t i = 0; i < content->count; ++i) numbers = numbers && clv__element_is_number(content->elements[i]);
   if (numbers && clv__tensor_count(type, &count) && count == content->count) {
     return clv__fold_content(content, p->keep, type, p->error);

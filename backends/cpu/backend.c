@@ -1,0 +1,291 @@
+/* The table of the CPU backend: the device, host memory as buffers, and streams and events that need do nothing, because
+ * execute() runs in the caller's thread and returns when it is done. */
+#include <stdio.h>
+#include <stdlib.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "cpu.h"
+#include "executable.h"
+
+struct clv_buffer {
+  void *data;
+  uint64_t size_bytes;
+};
+
+struct clv_stream {
+  clv_device *device;
+};
+
+struct clv_event {
+  clv_device *device;
+};
+
+struct clv_weight {
+  clv_device *device;
+};
+
+/* ---- Threads. ---- */
+
+int clv__cpu_threads_enter(const clv_device *device) {
+#ifdef _OPENMP
+  const int before = omp_get_max_threads();
+  if (device->thread_count > 0 && device->thread_count != before) omp_set_num_threads(device->thread_count);
+  return before;
+#else
+  (void)device;
+  return 0;
+#endif
+}
+
+void clv__cpu_threads_leave(int before) {
+#ifdef _OPENMP
+  if (before != omp_get_max_threads()) omp_set_num_threads(before);
+#else
+  (void)before;
+#endif
+}
+
+/* ---- The device. ---- */
+
+static bool read_switch(const char *text, bool *on) {
+  static const char *const yes[] = {"1", "on", "true", "yes"}, *const no[] = {"0", "off", "false", "no"};
+  for (int i = 0; i < 4; ++i) {
+    if (strcmp(text, yes[i]) == 0) return *on = true, true;
+    if (strcmp(text, no[i]) == 0) return *on = false, true;
+  }
+  return false;
+}
+
+static clv_status read_options(clv_device *device, const clv_device_config *config, clv_error *error) {
+  const struct {
+    const char *key;
+    bool *on;
+  } switches[] = {{"profile", &device->profile}, {"fuse", &device->fuse}, {"onednn", &device->onednn}};
+  for (uint32_t i = 0; i < config->option_count; ++i) {
+    const clv_option *option = &config->options[i];
+    bool found = false;
+    for (size_t k = 0; k < sizeof switches / sizeof switches[0] && !found; ++k) {
+      found = strcmp(option->key, switches[k].key) == 0;
+      if (found && !read_switch(option->value, switches[k].on)) {
+        return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option %s=%s: the value is 0 or 1", option->key, option->value);
+      }
+    }
+    if (!found) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option '%s' is unknown; the CPU has profile, fuse and onednn",
+                            option->key);
+    }
+  }
+  return CLV_OK;
+}
+
+static void cpu_close(clv_device *device) {
+  if (device == NULL) return;
+  clv__dnn_close(device->dnn);
+  clv__release(device->allocator, device);
+}
+
+static clv_status cpu_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
+                           clv_error *error) {
+  (void)self;
+  *device = NULL;
+  if (config->ordinal != 0) {
+    return clv__error_set(error, CLV_NOT_FOUND, "there is one CPU device, no number %u", config->ordinal);
+  }
+  clv_device *made = clv__allocate_zero(host->allocator, sizeof *made);
+  if (made == NULL) return clv__error_memory(error, sizeof *made);
+  made->host = host;
+  made->allocator = host->allocator;
+  made->fuse = made->onednn = true;
+  made->thread_count = config->thread_count <= 4096 ? (int)config->thread_count : 4096;
+  snprintf(made->name, sizeof made->name, "%s", config->name != NULL ? config->name : "cpu");
+  clv_status status = read_options(made, config, error);
+  if (status == CLV_OK) status = clv__dnn_open(made->allocator, &made->dnn, error);
+  if (status != CLV_OK) {
+    cpu_close(made);
+    return status;
+  }
+  char library[64];
+  int threads = made->thread_count;
+#ifdef _OPENMP
+  if (threads == 0) threads = omp_get_max_threads();
+#endif
+  clv__dnn_describe(library, sizeof library);
+  snprintf(made->description, sizeof made->description, "%s, %d threads", library, threads);
+  snprintf(made->fingerprint, sizeof made->fingerprint, "cpu:%s:%d:%d%d", library, threads, made->fuse, made->onednn);
+  *device = made;
+  return CLV_OK;
+}
+
+static void cpu_info(clv_device *device, clv_device_info *info) {
+  const uint32_t size = info->struct_size;
+  memset(info, 0, sizeof *info);
+  info->struct_size = size;
+  info->kind = "cpu";
+  info->description = device->description;
+  info->fingerprint = device->fingerprint;
+  info->memory_space = "host";
+  info->alignment_bytes = CLV__ALIGNMENT;
+}
+
+/* ---- Memory. ---- */
+
+static clv_status buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error) {
+  *buffer = NULL;
+  if (size_bytes > SIZE_MAX / 2) return clv__error_memory(error, SIZE_MAX);
+  clv_buffer *made = clv__allocate_zero(device->allocator, sizeof *made);
+  if (made == NULL) return clv__error_memory(error, sizeof *made);
+  made->data = clv__allocate(device->allocator, (size_t)size_bytes);
+  made->size_bytes = size_bytes;
+  if (made->data == NULL) {
+    clv__release(device->allocator, made);
+    return clv__error_memory(error, (size_t)size_bytes);
+  }
+  *buffer = made;
+  return CLV_OK;
+}
+
+static void buffer_free(clv_device *device, clv_buffer *buffer) {
+  if (buffer == NULL) return;
+  clv__release(device->allocator, buffer->data);
+  clv__release(device->allocator, buffer);
+}
+
+static void *buffer_host_pointer(clv_device *device, clv_buffer *buffer) {
+  (void)device;
+  return buffer->data;
+}
+
+void *clv__cpu_address(const clv_binding *binding) {
+  if (binding->buffer == NULL) return binding->type.data;
+  return (uint8_t *)binding->buffer->data + binding->offset_bytes;
+}
+
+static bool within(const clv_buffer *buffer, uint64_t offset, uint64_t size_bytes) {
+  return offset <= buffer->size_bytes && size_bytes <= buffer->size_bytes - offset;
+}
+
+static clv_status copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
+                          uint64_t size_bytes, clv_error *error) {
+  (void)device;
+  (void)stream;
+  if (!within(to, to_offset, size_bytes)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at %llu leaves a buffer of %llu bytes",
+                          (unsigned long long)size_bytes, (unsigned long long)to_offset, (unsigned long long)to->size_bytes);
+  }
+  if (size_bytes > 0) memcpy((uint8_t *)to->data + to_offset, from, (size_t)size_bytes);
+  return CLV_OK;
+}
+
+static clv_status copy_out(clv_device *device, clv_stream *stream, void *to, clv_buffer *from, uint64_t from_offset,
+                           uint64_t size_bytes, clv_error *error) {
+  (void)device;
+  (void)stream;
+  if (!within(from, from_offset, size_bytes)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at %llu leaves a buffer of %llu bytes",
+                          (unsigned long long)size_bytes, (unsigned long long)from_offset, (unsigned long long)from->size_bytes);
+  }
+  if (size_bytes > 0) memcpy(to, (const uint8_t *)from->data + from_offset, (size_t)size_bytes);
+  return CLV_OK;
+}
+
+/* ---- Order: everything is done when its call returns. ---- */
+
+static clv_status stream_create(clv_device *device, clv_stream **stream, clv_error *error) {
+  *stream = clv__allocate_zero(device->allocator, sizeof **stream);
+  if (*stream == NULL) return clv__error_memory(error, sizeof **stream);
+  (*stream)->device = device;
+  return CLV_OK;
+}
+
+static void stream_destroy(clv_device *device, clv_stream *stream) { clv__release(device->allocator, stream); }
+
+static clv_status stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
+  (void)device;
+  (void)stream;
+  (void)error;
+  return CLV_OK;
+}
+
+static clv_status event_create(clv_device *device, clv_event **event, clv_error *error) {
+  *event = clv__allocate_zero(device->allocator, sizeof **event);
+  if (*event == NULL) return clv__error_memory(error, sizeof **event);
+  (*event)->device = device;
+  return CLV_OK;
+}
+
+static void event_destroy(clv_device *device, clv_event *event) { clv__release(device->allocator, event); }
+
+static clv_status event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error) {
+  (void)event;
+  return stream_synchronize(device, stream, error);
+}
+
+static clv_status event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error) {
+  (void)event;
+  return stream_synchronize(device, stream, error);
+}
+
+static clv_status event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
+  (void)event;
+  return stream_synchronize(device, NULL, error);
+}
+
+/* ---- Weights: executables carry theirs packed, so there is nothing to keep. ---- */
+
+static clv_status weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
+                                clv_error *error) {
+  (void)id;
+  (void)data;
+  *weight = clv__allocate_zero(device->allocator, sizeof **weight);
+  if (*weight == NULL) return clv__error_memory(error, sizeof **weight);
+  (*weight)->device = device;
+  return CLV_OK;
+}
+
+static void weight_release(clv_device *device, clv_weight *weight) { clv__release(device->allocator, weight); }
+
+static const clv_backend cpu_backend = {
+    .abi_version = CLV_ABI_VERSION,
+    .struct_size = sizeof(clv_backend),
+    .name = "cpu",
+    .version = "1",
+    .open = cpu_open,
+    .close = cpu_close,
+    .info = cpu_info,
+    .supports = clv__cpu_supports,
+    .buffer_alloc = buffer_alloc,
+    .buffer_free = buffer_free,
+    .buffer_host_pointer = buffer_host_pointer,
+    .stream_create = stream_create,
+    .stream_destroy = stream_destroy,
+    .stream_synchronize = stream_synchronize,
+    .event_create = event_create,
+    .event_destroy = event_destroy,
+    .event_record = event_record,
+    .event_wait = event_wait,
+    .event_synchronize = event_synchronize,
+    .copy_in = copy_in,
+    .copy_out = copy_out,
+    .weight_upload = weight_upload,
+    .weight_release = weight_release,
+    .compile = clv__cpu_compile,
+    .executable_destroy = clv__cpu_executable_destroy,
+    .executable_info = clv__cpu_executable_info,
+    .instance_create = clv__cpu_instance_create,
+    .instance_destroy = clv__cpu_instance_destroy,
+    .instance_resize = clv__cpu_instance_resize,
+    .execute = clv__cpu_execute,
+};
+
+clv_status clv__cpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
+  (void)user_data;
+  *backend = NULL;
+  if (host->abi_version != CLV_ABI_VERSION) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the CPU backend speaks ABI version %u, the host %u", CLV_ABI_VERSION,
+                          host->abi_version);
+  }
+  *backend = &cpu_backend;
+  return CLV_OK;
+}

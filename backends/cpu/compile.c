@@ -1,0 +1,153 @@
+/* compile() and instance_create(): a plan where shapes allow one, else what it takes to run node by node. */
+#include "executable.h"
+
+struct clv_instance {
+  clv_executable *executable;
+  clv__cpu_plan *own; /* a plan for other shapes than the executable's; NULL otherwise */
+  clv__cpu_run *run;  /* NULL: node by node */
+};
+
+static clv_status compile_into(clv_executable *made, const clv_graph_view *graph, clv_error *error) {
+  clv__cpu_program *program = &made->program;
+  CLV__TRY(clv__cpu_program_read(program, made->device, graph, error));
+  clv__cpu_constants_init(&made->constants, program);
+  clv_tensor *inputs = clv__arena_allocate_zero(&program->arena, program->input_count, sizeof *inputs);
+  if (inputs == NULL) return clv__error_memory(error, program->input_count * sizeof *inputs);
+  for (uint32_t i = 0; i < program->input_count; ++i) inputs[i] = program->values[program->inputs[i]].type;
+  CLV__TRY(clv__cpu_plan_make(program, &made->constants, graph, inputs, &made->plan, error));
+  if (made->plan == NULL) CLV__TRY(clv__cpu_constants_keep_all(&made->constants, error));
+  clv__cpu_program_detach(program);
+  return CLV_OK;
+}
+
+clv_status clv__cpu_compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
+                            clv_executable **executable, clv_error *error) {
+  (void)options; /* every algorithm in use is deterministic */
+  *executable = NULL;
+  clv_executable *made = clv__allocate_zero(device->allocator, sizeof *made);
+  if (made == NULL) return clv__error_memory(error, sizeof *made);
+  made->device = device;
+  const int threads = clv__cpu_threads_enter(device);
+  clv_status status = compile_into(made, graph, error);
+  clv__cpu_threads_leave(threads);
+  if (status != CLV_OK) {
+    clv__cpu_executable_destroy(device, made);
+    return status;
+  }
+  *executable = made;
+  return CLV_OK;
+}
+
+void clv__cpu_executable_destroy(clv_device *device, clv_executable *executable) {
+  if (executable == NULL) return;
+  clv__cpu_plan_destroy(executable->plan);
+  clv__cpu_constants_finish(&executable->constants);
+  clv__cpu_program_finish(&executable->program);
+  clv__release(device->allocator, executable);
+}
+
+void clv__cpu_executable_info(clv_device *device, clv_executable *executable, clv_executable_info *info) {
+  (void)device;
+  info->weight_count = 0;
+  info->weights = NULL;
+  info->resident_bytes = executable->constants.resident_bytes + executable->program.model_bytes;
+  info->scratch_bytes = executable->plan != NULL ? executable->plan->memory_bytes + executable->plan->scratch_bytes : 0;
+}
+
+static bool fits(const clv__cpu_plan *plan, const clv_tensor *inputs) {
+  for (uint32_t i = 0; i < plan->program->input_count; ++i) {
+    if (!clv__tensor_same_type(&plan->input_types[i], &inputs[i])) return false;
+  }
+  return true;
+}
+
+static clv_status prepare(clv_instance *instance, const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
+  clv_executable *executable = instance->executable;
+  clv__cpu_program *program = &executable->program;
+  if (input_count != program->input_count) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, the partition has %u", input_count, program->input_count);
+  }
+  const clv__cpu_plan *plan = executable->plan;
+  if (plan == NULL || !fits(plan, inputs)) {
+    CLV__TRY(clv__cpu_program_open(program, error));
+    CLV__TRY(clv__cpu_plan_make(program, &executable->constants, program->view, inputs, &instance->own, error));
+    plan = instance->own;
+  }
+  if (plan == NULL) return CLV_OK;
+  return clv__cpu_run_create(plan, &instance->run, error);
+}
+
+static void clear(clv_instance *instance) {
+  clv__cpu_run_destroy(instance->run);
+  clv__cpu_plan_destroy(instance->own);
+  instance->run = NULL;
+  instance->own = NULL;
+}
+
+clv_status clv__cpu_instance_create(clv_device *device, clv_executable *executable, const clv_tensor *inputs,
+                                    uint32_t input_count, clv_weight *const *weights, uint32_t weight_count,
+                                    clv_instance **instance, clv_error *error) {
+  (void)weights;
+  *instance = NULL;
+  if (weight_count != 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights given, none wanted", weight_count);
+  clv_instance *made = clv__allocate_zero(device->allocator, sizeof *made);
+  if (made == NULL) return clv__error_memory(error, sizeof *made);
+  made->executable = executable;
+  const int threads = clv__cpu_threads_enter(device);
+  clv_status status = prepare(made, inputs, input_count, error);
+  clv__cpu_threads_leave(threads);
+  if (status != CLV_OK) {
+    clv__cpu_instance_destroy(device, made);
+    return status;
+  }
+  *instance = made;
+  return CLV_OK;
+}
+
+void clv__cpu_instance_destroy(clv_device *device, clv_instance *instance) {
+  if (instance == NULL) return;
+  clear(instance);
+  clv__release(device->allocator, instance);
+}
+
+clv_status clv__cpu_instance_resize(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
+                                    clv_error *error) {
+  clv_instance other = {.executable = instance->executable};
+  const int threads = clv__cpu_threads_enter(device);
+  clv_status status = prepare(&other, inputs, input_count, error);
+  clv__cpu_threads_leave(threads);
+  if (status != CLV_OK) {
+    clear(&other);
+    return status;
+  }
+  clear(instance);
+  *instance = other;
+  return CLV_OK;
+}
+
+clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
+                            clv_error *error) {
+  (void)stream;
+  const int threads = clv__cpu_threads_enter(device);
+  clv_status status = instance->run != NULL ? clv__cpu_run_execute(instance->run, args, error)
+                                            : clv__cpu_dynamic_execute(instance->executable, args, error);
+  clv__cpu_threads_leave(threads);
+  return status;
+}
+
+clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error) {
+  clv_binding *binding = &args->outputs[index];
+  clv_tensor wanted = *type;
+  wanted.data = NULL;
+  if (binding->type.rank == CLV_RANK_UNKNOWN) {
+    if (args->allocate_output == NULL) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u has no memory and no callback to ask for it", index);
+    }
+    CLV__TRY(args->allocate_output(args->cookie, index, &wanted, binding, error));
+  }
+  if (clv__tensor_same_type(&binding->type, &wanted)) return CLV_OK;
+  char given[96], made[96];
+  clv__tensor_text(&binding->type, given, sizeof given);
+  clv__tensor_text(&wanted, made, sizeof made);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u is bound as %s, it is %s", index, given, made);
+}

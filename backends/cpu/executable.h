@@ -1,0 +1,42 @@
+/* Executables and instances, and the two ways an instance runs: planned, when every shape is known before, or node by node. */
+#ifndef CLEAVE_BACKENDS_CPU_EXECUTABLE_H
+#define CLEAVE_BACKENDS_CPU_EXECUTABLE_H
+
+#include "plan.h"
+
+struct clv_executable {
+  clv_device *device;
+  clv__cpu_program program;
+  clv__cpu_constants constants;
+  clv__cpu_plan *plan; /* for the shapes of compile(); NULL when they were not all known */
+};
+
+/* The state of a planned instance (run.c). */
+typedef struct clv__cpu_run clv__cpu_run;
+clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, clv_error *error);
+void clv__cpu_run_destroy(clv__cpu_run *run); /* accepts NULL; logs the profile when the device keeps one */
+clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, clv_error *error);
+
+/* Node by node, with shapes asked for as they become known (dynamic.c). */
+clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, clv_error *error);
+
+/* compile.c */
+clv_status clv__cpu_compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
+                            clv_executable **executable, clv_error *error);
+void clv__cpu_executable_destroy(clv_device *device, clv_executable *executable);
+void clv__cpu_executable_info(clv_device *device, clv_executable *executable, clv_executable_info *info);
+clv_status clv__cpu_instance_create(clv_device *device, clv_executable *executable, const clv_tensor *inputs,
+                                    uint32_t input_count, clv_weight *const *weights, uint32_t weight_count,
+                                    clv_instance **instance, clv_error *error);
+void clv__cpu_instance_destroy(clv_device *device, clv_instance *instance);
+clv_status clv__cpu_instance_resize(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
+                                    clv_error *error);
+clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
+                            clv_error *error);
+
+/* The host address of a binding. */
+void *clv__cpu_address(const clv_binding *binding);
+/* Gives output `index` its memory for a value of `type`: asks for it, or checks what came. */
+clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error);
+
+#endif

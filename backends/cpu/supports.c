@@ -1,0 +1,89 @@
+/* Capability: a node runs here when its kernel takes it; If, Loop and Scan when every node of their bodies does. */
+#include <stdio.h>
+
+#include "device.h"
+#include "kernels/kernels.h"
+
+#define MAX_DEPTH 64 /* of bodies within bodies */
+
+static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_t node, int depth, char reason[160]);
+
+static bool body_runs(const clv_host *host, const clv_graph_view *body, int depth, char reason[160]) {
+  if (depth > MAX_DEPTH) {
+    snprintf(reason, 160, "bodies nested deeper than %d", MAX_DEPTH);
+    return false;
+  }
+  const uint32_t count = host->graph_node_count(body);
+  for (uint32_t i = 0; i < count; ++i) {
+    char inner[160] = "";
+    if (node_runs(host, body, i, depth, inner)) continue;
+    snprintf(reason, 160, "body: %.150s", inner);
+    return false;
+  }
+  return true;
+}
+
+/* The types of a node's operands, as far as the view knows them. */
+static void operand_types(const clv_host *host, const clv_graph_view *graph, const uint32_t *ids, uint32_t count, clv_tensor *types) {
+  for (uint32_t i = 0; i < count; ++i) {
+    memset(&types[i], 0, sizeof types[i]);
+    if (ids[i] == CLV_NO_VALUE) continue;
+    clv_value_info info;
+    memset(&info, 0, sizeof info);
+    info.struct_size = sizeof info;
+    host->graph_value(graph, ids[i], &info);
+    types[i] = info.type;
+  }
+}
+
+static bool kernel_runs(const clv_host *host, const clv_graph_view *graph, const clv_node_info *info, char reason[160]) {
+  const clv__kernel *kernel = clv__kernel_find(info->domain, info->op);
+  if (kernel == NULL) {
+    snprintf(reason, 160, "no kernel for operator %.60s%s%.60s", info->domain, info->domain[0] != 0 ? "." : "", info->op);
+    return false;
+  }
+  clv_tensor few[16], *types = few;
+  const size_t count = (size_t)info->input_count + info->output_count;
+  if (count > sizeof few / sizeof few[0]) types = clv__allocate(host->allocator, count * sizeof *types);
+  if (types == NULL) {
+    snprintf(reason, 160, "out of memory");
+    return false;
+  }
+  operand_types(host, graph, info->inputs, info->input_count, types);
+  operand_types(host, graph, info->outputs, info->output_count, types + info->input_count);
+  const clv__kernel_call call = {.op = info->op,
+                                 .opset = info->opset,
+                                 .attributes = {info->attributes, info->attribute_count},
+                                 .inputs = types,
+                                 .input_count = info->input_count,
+                                 .outputs = types + info->input_count,
+                                 .output_count = info->output_count};
+  const bool accepted = clv__kernel_accepts(kernel, &call, reason);
+  if (types != few) clv__release(host->allocator, types);
+  return accepted;
+}
+
+static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_t node, int depth, char reason[160]) {
+  clv_node_info info;
+  memset(&info, 0, sizeof info);
+  info.struct_size = sizeof info;
+  host->graph_node(graph, node, &info);
+  bool has_body = false;
+  for (uint32_t i = 0; i < info.attribute_count; ++i) {
+    if (info.attributes[i].kind != CLV_ATTRIBUTE_GRAPH) continue;
+    has_body = true;
+    if (info.attributes[i].graph == NULL || !body_runs(host, info.attributes[i].graph, depth + 1, reason)) return false;
+  }
+  if (!has_body) return kernel_runs(host, graph, &info, reason);
+  if (info.domain[0] == 0 && (strcmp(info.op, "If") == 0 || strcmp(info.op, "Loop") == 0 || strcmp(info.op, "Scan") == 0)) {
+    return true;
+  }
+  snprintf(reason, 160, "operator %.60s with a body", info.op);
+  return false;
+}
+
+void clv__cpu_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
+  verdict->reason[0] = 0;
+  verdict->supported = node_runs(device->host, graph, node, 0, verdict->reason);
+  if (verdict->supported) verdict->reason[0] = 0;
+}

@@ -1,0 +1,109 @@
+/* `cleave plan`: the split of a model, printed, explained, written, drawn. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/console.h"
+#include "cli/job.h"
+#include "cli/json.h"
+#include "report/dot.h"
+#include "report/steps.h"
+#include "report/svg.h"
+
+static clv_status write_picture(cli_invocation *cli, const cli_job *job, cli_option_id option,
+                                void (*draw)(const clv_plan *, clv__text *), clv_error *error) {
+  const char *path = cli_text(cli, option, NULL);
+  if (path == NULL) return CLV_OK;
+  clv__text text;
+  clv__text_init(&text, cli->allocator);
+  draw(job->plan, &text);
+  clv_status status =
+      text.failed ? clv__error_memory(error, text.size_bytes) : clv__file_write(path, text.data, text.size_bytes, error);
+  clv__text_finish(&text);
+  return status;
+}
+
+static clv_status write_files(cli_invocation *cli, const cli_job *job, clv_error *error) {
+  const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
+  if (path != NULL) CLV__TRY(clv_plan_write(job->plan, path, error));
+  CLV__TRY(write_picture(cli, job, OPTION_SVG, clv__report_svg, error));
+  return write_picture(cli, job, OPTION_DOT, clv__report_dot, error);
+}
+
+/* The document of the plan file, and what differs from run to run. */
+static clv_status print_json(cli_invocation *cli, const cli_job *job, clv_error *error) {
+  char *text;
+  CLV__TRY(clv__plan_to_json(job->plan, true, &text, error));
+  json_t *root = json_loads(text, 0, NULL);
+  clv__release(job->graph->allocator, text);
+  if (root == NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "the plan's own JSON cannot be read");
+  clv__plan_totals totals;
+  clv__plan_totals_get(job->plan, &totals);
+  json_t *timings = json_object_get(root, "timings_ms"), *sums = json_object();
+  json_object_set_new(timings, "load", cli_json_real(job->load_ms));
+  json_object_set_new(timings, "plan", cli_json_real(job->plan_ms));
+  json_object_set_new(sums, "partitions", json_integer(job->plan->partition_count));
+  json_object_set_new(sums, "transfers", json_integer(totals.inner_transfers));
+  json_object_set_new(sums, "transfer_bytes", json_integer((json_int_t)totals.inner_bytes));
+  json_object_set_new(sums, "own_transfers", json_integer(totals.own_transfers));
+  json_object_set_new(sums, "own_transfer_bytes", json_integer((json_int_t)totals.own_bytes));
+  json_object_set_new(sums, "bytes_known", json_boolean(totals.bytes_known));
+  json_object_set_new(sums, "folded_nodes", json_integer(totals.folded_nodes));
+  json_object_set_new(root, "totals", sums);
+  return cli_json_print(cli, root, error);
+}
+
+static clv_status explain(cli_invocation *cli, const cli_job *job, clv__text *text, clv_error *error) {
+  const char *pattern = cli_text(cli, OPTION_EXPLAIN, "");
+  clv__text_append(text, "\n");
+  uint32_t matched = clv__report_explain(job->plan, pattern[0] == '\0' ? NULL : pattern, text);
+  if (matched > 0 || pattern[0] == '\0') return CLV_OK;
+  const clv_graph *graph = job->graph;
+  const char **names = clv__arena_allocate_zero(&cli->arena, graph->node_count, sizeof *names);
+  if (names == NULL) return clv__error_memory(error, graph->node_count * sizeof *names);
+  for (clv_node_id n = 0; n < graph->node_count; ++n) names[n] = graph->nodes[n].name;
+  const char *nearest = cli_nearest(pattern, names, graph->node_count);
+  if (nearest == NULL) return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is called '%s'", job->path, pattern);
+  return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is called '%s'; did you mean '%s'?", job->path, pattern, nearest);
+}
+
+static clv_status print_text(cli_invocation *cli, const cli_job *job, clv_error *error) {
+  clv__text text;
+  clv__text_init(&text, cli->allocator);
+  clv_status status = CLV_OK;
+  bool one = cli_text(cli, OPTION_EXPLAIN, "")[0] != '\0';
+  if (!cli->quiet && !one) {
+    clv__report_steps(job->plan, cli->verbose, &text);
+    if (job->plan->step_count > 0) clv__text_append(&text, "\n");
+  }
+  if (!one) clv__report_totals(job->plan, &text);
+  if (cli_is_given(cli, OPTION_EXPLAIN)) status = explain(cli, job, &text, error);
+  if (status == CLV_OK) return cli_print(cli, &text, error);
+  clv__text_finish(&text);
+  return status;
+}
+
+static clv_status execute(cli_invocation *cli, clv_error *error) {
+  cli_job job = {0};
+  clv_status status = cli_job_load(cli, cli->options->operands[0], &job, error);
+  if (status == CLV_OK) status = cli_job_plan(cli, &job, false, error);
+  if (status == CLV_OK) status = write_files(cli, &job, error);
+  if (status == CLV_OK) status = cli->json ? print_json(cli, &job, error) : print_text(cli, &job, error);
+  cli_job_finish(cli, &job);
+  return status;
+}
+
+const cli_command cli_command_plan = {
+    .name = "plan",
+    .operands = "MODEL|PLAN",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "the split of a model between devices, and why",
+    .description = "Decides which node runs where, groups nodes into partitions, and lists the partitions and the transfers between them\n"
+                   "in the order they run. Transfers of the graph's own inputs and outputs are counted apart; -v lists them too.\n"
+                   "A plan file that was written with -o is shown again, as it is.",
+    .examples = "  cleave plan resnet50.onnx --devices npu,cpu --force Concat=cpu\n"
+                "  cleave plan resnet50.onnx --devices npu,cpu --pin 'layer4.*=cpu' -o plan.json --svg plan.svg\n"
+                "  cleave plan resnet50.onnx --devices npu,cpu --explain 'Softmax'\n",
+    .execute = execute,
+};
