@@ -12,8 +12,9 @@ PYTHON := .venv/bin/python
 # Tests need packages that the build does not: the first configuration leaves them out, `make test` turns them on.
 build:
 	@tools/setup build
-	@cmake --preset release $(if $(wildcard build/CMakeCache.txt),,-DCLEAVE_TESTS=OFF) >build.log || { cat build.log; exit 1; }
-	@mv build.log build/configure.log
+	@mkdir -p build
+	@cmake --preset release $(if $(wildcard build/CMakeCache.txt),,-DCLEAVE_TESTS=OFF) >build/configure.log || \
+	  { cat build/configure.log; exit 1; }
 	@cmake --build build --target cleave_command cleave_shared
 
 demo: build

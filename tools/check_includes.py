@@ -74,7 +74,9 @@ def check_file(path):
 
 
 def check_exports(library):
-    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
+    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True)
+    if done.returncode != 0:
+        return [done.stderr.strip()]
     names = [line.split()[-1] for line in done.stdout.splitlines() if line.split()[1] not in "wWvV"]
     return [f"{library}: exports '{name}'" for name in names if not name.startswith("clv_") or name.startswith("clv__")]
 

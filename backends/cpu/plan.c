@@ -1,4 +1,6 @@
 /* Making a plan: the passes in their order, first with everything, then without fusion, then with portable kernels alone. */
+#include <stdio.h>
+
 #include "plan.h"
 
 static clv_status start(clv__cpu_plan *plan, clv_error *error) {
@@ -43,6 +45,14 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
   return clv__cpu_pass_memory(plan, error);
 }
 
+/* Says why a simpler plan is tried. */
+static void log_retreat(const clv_device *device, const clv_error *error) {
+  char line[256];
+  if (device->host->log == NULL || error == NULL) return;
+  snprintf(line, sizeof line, "%s: a simpler plan is tried: %.200s", device->name, error->message);
+  device->host->log(device->host->self, 3, line);
+}
+
 clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
                               const clv_tensor *inputs, clv__cpu_plan **plan, clv_error *error) {
   static const struct {
@@ -71,6 +81,7 @@ clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *con
     }
     clv__cpu_plan_destroy(made);
     if (status != CLV_NOT_SUPPORTED && status != CLV_DEVICE_ERROR) return status;
+    log_retreat(device, error);
   }
   return status;
 }

@@ -7,11 +7,11 @@ static clv_status check_nodes(const clv_device *device, const clv_graph_view *gr
   uint32_t count = device->host->graph_node_count(graph);
   for (uint32_t n = 0; n < count; ++n) {
     clv_verdict verdict;
-    clv__vnpu_supports(device, graph, n, &verdict);
+    clv_status asked = clv__vnpu_supports(device, graph, n, &verdict);
     if (verdict.supported) continue;
     clv_node_info node = {.struct_size = sizeof node};
     device->host->graph_node(graph, n, &node);
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s): %s", node.name, node.op, verdict.reason);
+    return clv__error_set(error, asked == CLV_OK ? CLV_NOT_SUPPORTED : asked, "node '%s' (%s): %s", node.name, node.op, verdict.reason);
   }
   return CLV_OK;
 }

@@ -18,6 +18,7 @@ typedef struct question {
   clv_value_info *values; /* inputs, then outputs; absent ones have dtype NONE and the name "" */
   clv_tensor *types;      /* the same, without data, outputs as inferred where the graph does not say */
   clv_verdict *verdict;
+  bool out_of_memory;
 } question;
 
 /* Says no; returns false, so that a check can end with it. */
@@ -31,7 +32,10 @@ static bool no(question *q, const char *format, ...) {
   return false;
 }
 
-static bool no_memory(question *q) { return no(q, "the host's memory is out"); }
+static bool no_memory(question *q) {
+  q->out_of_memory = true;
+  return no(q, "the host's memory is out");
+}
 
 bool clv__vnpu_has_body(const clv_node_info *node) {
   for (uint32_t i = 0; i < node->attribute_count; ++i) {
@@ -124,11 +128,11 @@ static uint32_t allowed_dtypes(const question *q, uint32_t operand) {
   return q->limits->dtypes;
 }
 
-/* Small integer constants (axes, shapes, pads) are parameters of an instruction, not data: their dtype is nobody's limit. */
+/* Small integer and bool constants (axes, shapes, pads) are parameters of an instruction, not data: their dtype is nobody's limit. */
 static bool is_parameter(const question *q, uint32_t operand) {
   const clv_tensor *type = &q->values[operand].type;
   size_t size_bytes;
-  return !is_output(q, operand) && type->data != NULL && (CLV__DTYPE_BIT(type->dtype) & CLV__DTYPES_INTEGER) != 0 &&
+  return !is_output(q, operand) && type->data != NULL && (CLV__DTYPE_BIT(type->dtype) & (CLV__DTYPES_INTEGER | CLV__DTYPE_BIT(CLV_BOOL))) != 0 &&
          clv__tensor_size_bytes(type, &size_bytes) && size_bytes <= CLV__VNPU_INLINE_BYTES;
 }
 
@@ -245,7 +249,9 @@ static bool infer(question *q) {
     if (!clv__tensor_size_bytes(&inputs[i], &size_bytes) || size_bytes > CLV__VNPU_INLINE_BYTES) inputs[i].data = NULL;
   }
   clv_error error = {0};
-  if (host->infer_node(q->graph, q->index, inputs, outputs, &error) != CLV_OK) return no(q, "%.150s", error.message);
+  clv_status status = host->infer_node(q->graph, q->index, inputs, outputs, &error);
+  if (status == CLV_OUT_OF_MEMORY) return no_memory(q);
+  if (status != CLV_OK) return no(q, "%.150s", error.message);
   for (uint32_t i = 0; i < q->node.output_count; ++i) {
     clv_tensor *type = &q->types[q->node.input_count + i];
     if (q->node.outputs[i] == CLV_NO_VALUE) continue;
@@ -294,7 +300,7 @@ static bool check_memory(question *q) {
             clv__vnpu_bytes_text(device->spec.memory_bytes, there));
 }
 
-static bool check_body_node(const clv_device *device, const clv_graph_view *graph, uint32_t index, clv_verdict *verdict);
+static bool check_body_node(question *outer, const clv_graph_view *graph, uint32_t index);
 
 static bool check_bodies(question *q) {
   for (uint32_t i = 0; i < q->node.attribute_count; ++i) {
@@ -302,7 +308,7 @@ static bool check_bodies(question *q) {
     if (q->node.attributes[i].kind != CLV_ATTRIBUTE_GRAPH) continue;
     uint32_t count = q->device->host->graph_node_count(body);
     for (uint32_t k = 0; k < count; ++k) {
-      if (!check_body_node(q->device, body, k, q->verdict)) return false;
+      if (!check_body_node(q, body, k)) return false;
     }
   }
   return true;
@@ -314,19 +320,21 @@ static bool begin(question *q, bool in_body) {
   return check_operator(q, in_body) && collect(q);
 }
 
-static bool check_body_node(const clv_device *device, const clv_graph_view *graph, uint32_t index, clv_verdict *verdict) {
-  question q = {.device = device, .graph = graph, .index = index, .verdict = verdict};
-  clv__arena_init(&q.arena, device->allocator);
+static bool check_body_node(question *outer, const clv_graph_view *graph, uint32_t index) {
+  clv_verdict *verdict = outer->verdict;
+  question q = {.device = outer->device, .graph = graph, .index = index, .verdict = verdict};
+  clv__arena_init(&q.arena, outer->device->allocator);
   bool good = begin(&q, true) && check_types(&q, true) && check_attributes(&q) && check_kernel_extent(&q) && check_bodies(&q);
   clv__arena_finish(&q.arena);
   if (good) return true;
+  outer->out_of_memory = q.out_of_memory;
   char reason[sizeof verdict->reason];
   snprintf(reason, sizeof reason, "%s", verdict->reason);
   snprintf(verdict->reason, sizeof verdict->reason, "its body: %.140s", reason);
   return false;
 }
 
-void clv__vnpu_supports(const clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
+clv_status clv__vnpu_supports(const clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
   *verdict = (clv_verdict){.supported = true};
   question q = {.device = device, .graph = graph, .index = node, .verdict = verdict};
   clv__arena_init(&q.arena, device->allocator);
@@ -338,4 +346,5 @@ void clv__vnpu_supports(const clv_device *device, const clv_graph_view *graph, u
   }
   if (good) check_memory(&q);
   clv__arena_finish(&q.arena);
+  return q.out_of_memory ? CLV_OUT_OF_MEMORY : CLV_OK;
 }

@@ -99,7 +99,7 @@ static void device_info(clv_device *device, clv_device_info *info) {
 }
 
 static void supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict) {
-  clv__vnpu_supports(device, graph, node, verdict);
+  (void)clv__vnpu_supports(device, graph, node, verdict); /* the verdict says it too */
 }
 
 /* ---- Buffers, order, copies ---- */

@@ -168,7 +168,7 @@ static void write_values(inspection *in, const char *title, const clv_value_id *
   clv__table_init(&table, in->cli->allocator, "lll", true);
   clv__table_cell(&table, "%s", title);
   clv__table_cell(&table, "type");
-  clv__table_cell(&table, " ");
+  clv__table_cell(&table, "%s", "");
   for (uint32_t i = 0; i < count; ++i) {
     clv__text type;
     clv__text_init(&type, in->cli->allocator);

@@ -20,7 +20,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_FORCE] = {"force", 0, CLI_PAIR, true, PLANS, 0, "OP=DEV", NULL, "all nodes of an operator run there; a pin wins over it"},
     [OPTION_SHAPE] = {"shape", 0, CLI_PAIR, true, SIZED, 0, "INPUT=1x3x224x224", NULL, "the shape of an input"},
     [OPTION_DIM] = {"dim", 0, CLI_PAIR, true, SIZED, 0, "NAME=N", NULL, "the size of a symbolic dimension"},
-    [OPTION_MODEL] = {"model", 0, CLI_TEXT, false, CLI_IN(run) | CLI_IN(bench), 0, "FILE", "as the plan file says",
+    [OPTION_MODEL] = {"model", 0, CLI_TEXT, false, CLI_IN(plan) | CLI_IN(run) | CLI_IN(bench), 0, "FILE", "as the plan file says",
                       "the model of a plan file"},
     [OPTION_NODES] = {"nodes", 0, CLI_FLAG, false, CLI_IN(inspect), 0, NULL, NULL, "list every node with its shapes"},
     [OPTION_OUTPUT] = {"output", 'o', CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "write the plan as JSON, for run and bench"},

@@ -123,13 +123,16 @@ json_t *cli_values_json(const clv_graph *graph, const cli_value *values, uint32_
 
 /* ---- Files ---- */
 
-/* Letters, digits and `-_.+` stay; a leading dot goes too, so that no file is hidden and none is "..". */
+/* The name as it is, but for what parts paths and what steers terminals, and a leading dot, so that no file is hidden and none is
+ * "..". Long names lose their end, at the end of a character. */
 static void file_name(const char *name, char out[FILE_NAME_BYTES]) {
   size_t used = 0;
-  for (const char *c = name; *c != '\0' && used + 1 < FILE_NAME_BYTES; ++c) {
-    bool plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9') || strchr("-_+", *c) != NULL ||
-                 (*c == '.' && used > 0);
-    out[used++] = plain ? *c : '_';
+  uint32_t character;
+  for (size_t length; (length = clv__label_decode(name, &character)) > 0 && used + length < FILE_NAME_BYTES; name += length) {
+    bool odd = character < 0x20 || (character >= 0x7f && character < 0xa0) || character == '/' || character == '\\' ||
+               (character == '.' && used == 0) || (length == 1 && character == 0xfffd);
+    memcpy(out + used, odd ? "_" : name, odd ? 1 : length);
+    used += odd ? 1 : length;
   }
   if (used == 0) out[used++] = '_';
   out[used] = '\0';

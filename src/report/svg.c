@@ -10,10 +10,10 @@
 
 enum {
   MARGIN = 28,
-  NUMBER_WIDTH = 44, /* of the step numbers, at the left */
+  NUMBER_WIDTH = 48, /* of the step numbers, at the left */
   LANE_WIDTH = 330,
   LANE_GAP = 24,
-  TITLE_HEIGHT = 84,
+  TITLE_HEIGHT = 100,
   LANE_HEADER = 58,
   BOX_INSET = 18,
   LINE = 17,
@@ -21,6 +21,7 @@ enum {
   MOST_ROWS = 320,    /* more than this lose their middle */
   KEPT_HEAD = 220,
   KEPT_TAIL = 60,
+  COMPACT_COLUMNS = 28, /* of the operators in a small box */
   MERGED_TRANSFERS = 3 /* longer runs of arrows between the same lanes become one */
 };
 
@@ -44,7 +45,7 @@ typedef struct picture {
   uint32_t lane_count; /* devices, and the host where none of them works in its memory */
   row *rows;
   uint32_t row_count;
-  bool compact;
+  bool compact, has_own;
   double width, height;
 } picture;
 
@@ -71,6 +72,7 @@ static void add_step_row(picture *p, const clv__step *step, uint32_t number) {
   if (step->is_transfer) {
     const clv__transfer *transfer = &plan->transfers[step->index];
     next.own = transfer->boundary != CLV__BOUNDARY_INNER;
+    p->has_own = p->has_own || next.own;
     next.from = lane_of_space(plan, transfer->from);
     next.to = lane_of_space(plan, transfer->to);
     next.size_bytes = transfer->size_bytes;
@@ -160,6 +162,7 @@ static void draw_head(picture *p) {
                    ".lane { font-size: 15px; font-weight: 600; }\n"
                    ".name { font-size: 13px; font-weight: 600; }\n"
                    ".small { font-size: 11.5px; fill: #444a54; }\n"
+                   ".device { font-size: 11px; fill: #5b616b; }\n"
                    ".number { font-size: 11px; fill: #8a909a; text-anchor: end; }\n"
                    ".arrow { font-size: 11.5px; text-anchor: middle; paint-order: stroke; stroke: #fff; stroke-width: 4px; "
                    "stroke-linejoin: round; }\n"
@@ -179,6 +182,7 @@ static void draw_head(picture *p) {
   draw_text(p, MARGIN, MARGIN + 18, "title", 70, totals.data);
   clv__text_finish(&totals);
   clv__report_totals(plan, &totals);
+  if (p->has_own) clv__text_append(&totals, "Dashed: the graph's own inputs and outputs. Numbers at the left are the steps.\n");
   double y = MARGIN + 40;
   for (char *line = totals.data, *end; line[0] != '\0' && (end = strchr(line, '\n')) != NULL; line = end + 1, y += LINE) {
     *end = '\0';
@@ -199,7 +203,7 @@ static void draw_lanes(picture *p) {
                      colors->stroke);
     clv__label_xml(p->text, lane < devices->count ? devices->items[lane].name : "host");
     clv__text_append(p->text, "</text>\n");
-    draw_text(p, lane_left(lane) + BOX_INSET, top + 43, "sub", 46,
+    draw_text(p, lane_left(lane) + BOX_INSET, top + 43, "device", 50,
               lane < devices->count ? devices->items[lane].info.description : "memory of the machine; nothing runs here");
   }
 }
@@ -251,10 +255,14 @@ static void draw_partition(picture *p, const row *r) {
                    left, r->y, LANE_WIDTH - 2 * BOX_INSET, r->height, p->compact ? 5 : 8, colors->fill, colors->stroke);
   clv__text line;
   clv__text_init(&line, p->text->allocator);
-  clv__label_operators(&line, p->plan->graph, partition->nodes, partition->node_count, p->compact ? 2 : 4);
+  clv__label_operators(&line, p->plan->graph, partition->nodes, partition->node_count, p->compact ? 3 : 4);
+  if (p->compact && clv__label_columns(line.data) > COMPACT_COLUMNS) {
+    clv__text_finish(&line);
+    clv__label_operators(&line, p->plan->graph, partition->nodes, partition->node_count, 2);
+  }
   if (p->compact) {
     clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"name\">%u</text>\n", x, r->y + LINE, r->index);
-    draw_text(p, x + 36, r->y + LINE, "small", 30, line.data);
+    draw_text(p, x + 36, r->y + LINE, "small", COMPACT_COLUMNS, line.data);
     clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"right\">%u node%s</text>\n", right, r->y + LINE,
                      partition->node_count, partition->node_count == 1 ? "" : "s");
   } else {
@@ -300,8 +308,10 @@ static void draw_rows(picture *p) {
       continue;
     }
     if (!r->own) {
-      clv__text_append(p->text, "<text x=\"%d\" y=\"%.1f\" class=\"number\">%u</text>\n", MARGIN + NUMBER_WIDTH - 10,
-                       r->is_transfer ? r->y + r->height - 5 : r->y + (p->compact ? LINE : 22), r->number);
+      char last[16] = "";
+      if (r->count > 1) snprintf(last, sizeof last, "–%u", r->number + r->count - 1);
+      clv__text_append(p->text, "<text x=\"%d\" y=\"%.1f\" class=\"number\">%u%s</text>\n", MARGIN + NUMBER_WIDTH - 8,
+                       r->is_transfer ? r->y + r->height - 5 : r->y + (p->compact ? LINE : 22), r->number, last);
     }
     if (r->is_transfer) draw_transfer(p, r);
     else draw_partition(p, r);

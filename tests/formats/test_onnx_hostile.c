@@ -1,6 +1,7 @@
 /* What a damaged or hostile ONNX file may do: get a status and a text, and nothing else. */
 #include "support.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -113,6 +114,12 @@ static void every_failed_allocation_gets_a_status(void **state) {
   clv__text model;
   begin(&model);
   model_everything(&model);
+  clv_graph *whole;
+  clv__hash whole_hash;
+  clv_error whole_error = {0};
+  assert_ok(clv__onnx_load_memory(clv__allocator_default(), model.data, model.size_bytes, true, &whole, &whole_error), whole_error);
+  clv__graph_hash(whole, &whole_hash);
+  clv__graph_destroy(whole);
   for (int copy = 0; copy < 2; ++copy) {
     for (size_t fail_at = 1;; ++fail_at) {
       test_allocator counting;
@@ -123,7 +130,14 @@ static void every_failed_allocation_gets_a_status(void **state) {
       clv_status status =
           clv__onnx_load_memory(&counting.allocator, model.data, model.size_bytes, copy != 0, &graph, &error);
       if (status == CLV_OK) {
-        assert_true(counting.calls < fail_at);
+        if (counting.calls >= fail_at) { /* the name of a graph may be lost: it is for people; nothing else may */
+          clv__hash hash;
+          clv__graph_hash(graph, &hash);
+          assert_memory_equal(&hash, &whole_hash, sizeof hash);
+          clv__graph_destroy(graph);
+          assert_int_equal(counting.live, 0);
+          continue;
+        }
         counting.fail_at = counting.calls + 1;
         size_t last = 0;
         for (;; ++counting.fail_at) { /* and writing it again */

@@ -16,7 +16,6 @@ import time
 import ml_dtypes
 import numpy as np
 import onnx
-from onnx import numpy_helper
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "tools"))
@@ -30,8 +29,29 @@ TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "float16": 5e-3, "bfloat16": 4e-
 SMALLEST_MAGNITUDE = 1e-3  # a tensor of nearly nothing is compared as if its largest element were this
 
 
-def compare(expected, actual):
-    """None where they agree within TOLERANCE, else what differs, with the worst element."""
+def float_dtypes(graph):
+    """Names of the float dtypes that a graph's inputs, weights and casts bring in."""
+    found = [info.type.tensor_type.elem_type for info in graph.input] + [tensor.data_type for tensor in graph.initializer]
+    names = set()
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.name == "to":
+                found.append(attribute.i)
+            if attribute.HasField("t"):
+                found.append(attribute.t.data_type)
+            if attribute.HasField("g"):
+                names |= float_dtypes(attribute.g)
+    names |= {str(onnx.helper.tensor_dtype_to_np_dtype(dtype)) for dtype in found}
+    return names & set(TOLERANCE)
+
+
+def tolerance_of(model):
+    """That of the coarsest dtype in the model: an f64 output that came by way of f16 is no better than f16."""
+    return max((TOLERANCE[name] for name in float_dtypes(model.graph)), default=TOLERANCE["float32"])
+
+
+def compare(expected, actual, tolerance=None):
+    """None where they agree, else what differs, with the worst element. The tolerance is that of the dtype when not said."""
     expected, actual = np.asarray(expected), np.asarray(actual)
     if actual.dtype.kind == "V" and actual.dtype.itemsize == 2 and expected.dtype == ml_dtypes.bfloat16:
         actual = actual.view(ml_dtypes.bfloat16)  # npy has no name for bf16
@@ -41,7 +61,8 @@ def compare(expected, actual):
         return f"shape {list(actual.shape)}, expected {list(expected.shape)}"
     if expected.size == 0:
         return None
-    tolerance = TOLERANCE.get(str(expected.dtype))
+    own = TOLERANCE.get(str(expected.dtype))
+    tolerance = own if tolerance is None or own is None else max(own, tolerance)
     if tolerance is None:
         wrong = np.argwhere(expected != actual)
         if len(wrong) == 0:
@@ -125,9 +146,9 @@ def run_reference(model, inputs):
         return ReferenceEvaluator(without_names(model)).run(None, inputs)
 
 
-def first_difference(expected, actual):
+def first_difference(expected, actual, tolerance=None):
     for index, (e, a) in enumerate(zip(expected, actual)):
-        if reason := compare(e, a):
+        if reason := compare(e, a, tolerance):
             return f"output {index}: {reason}"
     return None
 
@@ -138,7 +159,7 @@ class NoOracle(Exception):
 
 def expected_outputs(model, inputs, second_opinion=True):
     """(outputs, oracle's name). Two runs of different ways must agree, else NoOracle."""
-    runs, errors = [], []
+    runs, errors, tolerance = [], [], tolerance_of(model)
     oracles = [("onnxruntime", lambda: isolated(lambda: run_onnxruntime(model, inputs))),
                ("onnxruntime, not optimised", lambda: run_onnxruntime(model, inputs, optimize=False)),
                ("onnx reference", lambda: run_reference(model, inputs))]
@@ -151,12 +172,12 @@ def expected_outputs(model, inputs, second_opinion=True):
         if not second_opinion:
             return runs[0][1], name
         for other, outputs in runs[:-1]:
-            if first_difference(outputs, runs[-1][1]) is None:
+            if first_difference(outputs, runs[-1][1], tolerance) is None:
                 return outputs, other
     if len(runs) == 1:
         return runs[0][1], runs[0][0]  # the only one that can run it (bf16 is the reference evaluator's alone)
     if runs:
-        reason = first_difference(runs[0][1], runs[1][1])
+        reason = first_difference(runs[0][1], runs[1][1], tolerance)
         raise NoOracle(f"{runs[0][0]} and {runs[1][0]} disagree: {reason}")
     raise NoOracle("; ".join(errors))
 

@@ -19,18 +19,19 @@ def configurations(model_path, count, seed):
         yield f"--pins {pins}", everything + ["--pins", pins]
 
 
-def results(model_path, input_arguments, output_names, expected, count, seed, timeout=120, threads=1):
+def results(model_path, model, input_arguments, expected, count, seed, timeout=120):
     """[(label, None or why it is wrong)] of every configuration."""
-    found = []
+    found, tolerance = [], oracle.tolerance_of(model)
+    output_names = [value.name for value in model.graph.output]
     try:
         for label, options in configurations(model_path, count, seed):
             try:
-                outputs = oracle.cleave_run(model_path, input_arguments, output_names, *options, timeout=timeout, threads=threads)
+                outputs = oracle.cleave_run(model_path, input_arguments, output_names, *options, timeout=timeout)
             except oracle.CleaveError as error:
                 found.append((label, str(error)))
                 continue
             wrong = (f"output '{name}': {difference}" for name, e, a in zip(output_names, expected, outputs)
-                     if (difference := oracle.compare(e, a)))
+                     if (difference := oracle.compare(e, a, tolerance)))
             found.append((label, next(wrong, None)))
     except oracle.CleaveError as error:
         found.append(("plan", str(error)))

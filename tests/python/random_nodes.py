@@ -714,3 +714,4 @@ OTHERS = [unary_exact, unary_int, safe_root, exponential, modulo, power, compare
           fill_by_shape, range_by_shape, count, flatten, squeeze, unsqueeze, view_chain, expand, tile, gather_elements, scatter, pad,
           trilu, dropout, gemm, einsum, resize, depth_space, layer_normalization, arg_extreme, top_k, cumulative_sum, one_hot,
           selected_by_data]
+ONNX_REFERENCE_ERRS = [pool, convolution, one_hot, resize]  # indices of MaxPool, groups, depth [1]

@@ -33,9 +33,7 @@ def main():
         path = os.path.join(folder, "model.onnx")
         onnx.save(model, path)
         expected = oracle.run_onnxruntime(model, inputs)
-        outputs = [value.name for value in model.graph.output]
-        return placements.results(path, oracle.save_inputs(folder, inputs), outputs, expected, count, name,
-                                  timeout=300 if full else 60)
+        return placements.results(path, model, oracle.save_inputs(folder, inputs), expected, count, name, timeout=300 if full else 60)
 
     for (name, full, _), found in oracle.each(check, work):
         label = name + (" (full)" if full else "")

@@ -27,13 +27,12 @@ def main():
 
     def check(directory):
         path = os.path.join(directory, "model.onnx")
-        graph = onnx.load(path).graph
+        model = onnx.load(path)
         data = os.path.join(directory, "test_data_set_0")
         files = test_directories.numbered_files(data, "input")
-        inputs = [text for value, file in zip(graph.input, files) for text in ("--input", f"{value.name}={file}")]
-        names = [value.name for value in graph.output]
+        inputs = [text for value, file in zip(model.graph.input, files) for text in ("--input", f"{value.name}={file}")]
         expected = test_directories.read_tensors(data, "output")
-        return placements.results(path, inputs, names, expected, arguments.placements, os.path.basename(directory))
+        return placements.results(path, model, inputs, expected, arguments.placements, os.path.basename(directory))
 
     for directory, found in oracle.each(check, directories):
         name = os.path.basename(directory)

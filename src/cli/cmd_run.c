@@ -1,0 +1,195 @@
+/* `cleave run`: a model or a plan, once; its outputs shown, written, verified. */
+#include <string.h>
+
+#include "cli/console.h"
+#include "cli/job.h"
+#include "cli/json.h"
+#include "cli/values.h"
+#include "execute/session.h"
+#include "report/label.h"
+
+typedef struct run {
+  cli_invocation *cli;
+  cli_job job;
+  clv_session *session;
+  uint32_t value_count; /* the graph's outputs, then the kept values */
+  clv_tensor *outputs;
+  cli_value *values;
+  bool verified;
+  clv__mismatch mismatch;
+  double session_ms, run_ms;
+} run;
+
+static clv_status prepare(run *r, clv_error *error) {
+  cli_invocation *cli = r->cli;
+  CLV__TRY(cli_job_load(cli, cli->options->operands[0], &r->job, error));
+  CLV__TRY(cli_job_plan(cli, &r->job, true, error));
+  CLV__TRY(cli_inputs_fill(cli, r->job.plan, cli_number(cli, OPTION_SEED, 0), &r->job.inputs, error));
+  const clv_graph *graph = r->job.graph;
+  r->value_count = graph->output_count + r->job.plan->kept_count;
+  r->outputs = clv__arena_allocate_zero(&cli->arena, r->value_count, sizeof *r->outputs);
+  r->values = clv__arena_allocate_zero(&cli->arena, r->value_count, sizeof *r->values);
+  if (r->outputs == NULL || r->values == NULL) return clv__error_memory(error, r->value_count * sizeof *r->values);
+  for (uint32_t i = 0; i < r->value_count; ++i) {
+    clv_value_id id = i < graph->output_count ? graph->outputs[i] : r->job.plan->kept[i - graph->output_count];
+    r->values[i].name = graph->values[id].name;
+  }
+  return CLV_OK;
+}
+
+static clv_status run_once(run *r, clv_error *error) {
+  cli_invocation *cli = r->cli;
+  clv_session_options options = CLV_SESSION_OPTIONS_INIT;
+  options.deterministic = cli_is_given(cli, OPTION_DETERMINISTIC);
+  options.tune = cli_is_given(cli, OPTION_TUNE);
+  cli_progress(cli, "compiling %s", r->job.path);
+  uint64_t start = cli_now_ns();
+  CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));
+  r->session_ms = cli_ms(start, cli_now_ns());
+  cli_progress(cli, "running %s", r->job.path);
+  start = cli_now_ns();
+  CLV__TRY(clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error));
+  r->run_ms = cli_ms(start, cli_now_ns());
+  for (uint32_t i = 0; i < r->value_count; ++i) r->values[i].tensor = r->outputs[i];
+  return CLV_OK;
+}
+
+/* After the outputs were shown: the session's memory, which they lie in, serves the partitions again. */
+static clv_status verify(run *r, clv_error *error) {
+  cli_progress(r->cli, "verifying %s", r->job.path);
+  CLV__TRY(clv__session_verify(r->session, r->job.inputs.tensors, r->job.inputs.count, &r->mismatch, error));
+  r->verified = true;
+  if (r->mismatch.partition != CLV__NO_ID) r->cli->exit_status = CLI_EXIT_FAILED;
+  return CLV_OK;
+}
+
+/* "[0,3,2]" of a flat index, or "5" where the shape is not known. */
+static void append_position(const clv_plan *plan, clv_value_id value, size_t element, clv__text *text) {
+  const clv_tensor *type = &plan->shapes->types[value];
+  size_t count;
+  if (!clv__tensor_count(type, &count) || type->rank == 0) {
+    clv__text_append(text, "[%zu]", element);
+    return;
+  }
+  clv__text_append(text, "[");
+  for (int32_t d = 0; d < type->rank; ++d) {
+    size_t inner = (size_t)clv__dims_product(type, d + 1, type->rank);
+    clv__text_append(text, "%s%zu", d > 0 ? "," : "", inner == 0 ? 0 : element / inner % (size_t)type->dims[d]);
+  }
+  clv__text_append(text, "]");
+}
+
+static void write_verdict(const run *r, clv__text *text) {
+  const clv__mismatch *m = &r->mismatch;
+  if (m->partition == CLV__NO_ID) {
+    clv__text_append(text, "%sverified%s ", cli_begin(r->cli, CLI_GREEN), cli_reset(r->cli));
+    clv__label_plural(text, m->partitions_checked, "partition");
+    clv__text_append(text, ": all equal the reference within tolerance\n");
+    return;
+  }
+  const clv_plan *plan = r->job.plan;
+  clv__text_append(text, "%sdiffers%s: partition %u on %s: value '", cli_begin(r->cli, CLI_RED), cli_reset(r->cli), m->partition,
+                   plan->devices->items[plan->partitions[m->partition].device].name);
+  clv__label_name(text, r->job.graph->values[m->value].name);
+  clv__text_append(text, "' ");
+  append_position(plan, m->value, m->element, text);
+  clv__text_append(text, " is %.9g, expected %.9g (difference %.3g, tolerance %.3g, largest magnitude %.6g)\n", m->actual, m->expected,
+                   m->actual - m->expected, m->tolerance, m->largest);
+}
+
+static clv_status print_verdict(run *r, clv_error *error) {
+  clv__text text;
+  clv__text_init(&text, r->cli->allocator);
+  write_verdict(r, &text);
+  return cli_print(r->cli, &text, error);
+}
+
+static clv_status print_outputs(run *r, clv_error *error) {
+  cli_invocation *cli = r->cli;
+  clv__text text;
+  clv__text_init(&text, cli->allocator);
+  if (!(cli->quiet && cli_is_given(cli, OPTION_OUTPUT_DIR))) cli_values_table(cli, r->job.graph, r->values, r->value_count, &text);
+  if (cli->verbose) {
+    clv__text_append(&text, "\nload %.3f ms, plan %.3f ms, compile %.3f ms, first run %.3f ms\n", r->job.load_ms, r->job.plan_ms,
+                     r->session_ms, r->run_ms);
+  }
+  return cli_print(cli, &text, error);
+}
+
+static json_t *verdict_json(const run *r) {
+  const clv__mismatch *m = &r->mismatch;
+  const clv_plan *plan = r->job.plan;
+  json_t *object = json_object();
+  json_object_set_new(object, "equal", json_boolean(m->partition == CLV__NO_ID));
+  json_object_set_new(object, "partitions_checked", json_integer(m->partitions_checked));
+  if (m->partition == CLV__NO_ID) return object;
+  json_object_set_new(object, "partition", json_integer(m->partition));
+  json_object_set_new(object, "device", cli_json_text(plan->devices->items[plan->partitions[m->partition].device].name));
+  json_object_set_new(object, "value", cli_json_text(r->job.graph->values[m->value].name));
+  json_object_set_new(object, "element", json_integer((json_int_t)m->element));
+  json_object_set_new(object, "expected", cli_json_real(m->expected));
+  json_object_set_new(object, "actual", cli_json_real(m->actual));
+  json_object_set_new(object, "tolerance", cli_json_real(m->tolerance));
+  return object;
+}
+
+static clv_status print_json(run *r, json_t *outputs, clv_error *error) {
+  json_t *root = json_object(), *timings = json_object();
+  json_object_set_new(root, "model", cli_json_text(r->job.model_path));
+  json_object_set_new(root, "outputs", outputs);
+  if (r->verified) json_object_set_new(root, "verify", verdict_json(r));
+  json_object_set_new(timings, "load", cli_json_real(r->job.load_ms));
+  json_object_set_new(timings, "plan", cli_json_real(r->job.plan_ms));
+  json_object_set_new(timings, "compile", cli_json_real(r->session_ms));
+  json_object_set_new(timings, "first_run", cli_json_real(r->run_ms));
+  json_object_set_new(root, "timings_ms", timings);
+  return cli_json_print(r->cli, root, error);
+}
+
+static clv_status finish_run(run *r, clv_error *error) {
+  cli_invocation *cli = r->cli;
+  const char *folder = cli_text(cli, OPTION_OUTPUT_DIR, NULL);
+  bool wants_verdict = cli_is_given(cli, OPTION_VERIFY);
+  if (folder != NULL) CLV__TRY(cli_values_write(cli, folder, r->values, r->value_count, error));
+  if (!cli->json) {
+    CLV__TRY(print_outputs(r, error));
+    if (!wants_verdict) return CLV_OK;
+    CLV__TRY(verify(r, error));
+    return print_verdict(r, error);
+  }
+  json_t *outputs = cli_values_json(r->job.graph, r->values, r->value_count);
+  clv_status status = wants_verdict ? verify(r, error) : CLV_OK;
+  if (status == CLV_OK) return print_json(r, outputs, error);
+  json_decref(outputs);
+  return status;
+}
+
+static clv_status execute(cli_invocation *cli, clv_error *error) {
+  run r = {.cli = cli};
+  clv_status status = prepare(&r, error);
+  if (status == CLV_OK) {
+    status = run_once(&r, error);
+    if (status != CLV_OK) clv__error_prefix(error, status, "%s", r.job.path);
+  }
+  if (status == CLV_OK) status = finish_run(&r, error);
+  clv_session_destroy(r.session);
+  cli_job_finish(cli, &r.job);
+  return status;
+}
+
+const cli_command cli_command_run = {
+    .name = "run",
+    .operands = "MODEL|PLAN",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "runs a model, or a plan that was written before",
+    .description = "Runs once and shows the outputs. Inputs that are not given are filled with seeded random numbers: floats in [-1, 1),\n"
+                   "integers from 0 to 9. Sizes that nobody says become 1, which is noted on standard error. A plan file brings its\n"
+                   "devices, its sizes and its model along; the model's path in it is relative to the plan file.\n"
+                   "--verify runs every partition again on the inputs that the reference makes for it, and names the first one whose\n"
+                   "result is wrong; the exit status is then 1.",
+    .examples = "  cleave run resnet50.onnx --devices npu,cpu --input data=cat.npy --output-dir out\n"
+                "  cleave run bert.onnx --dim batch=1 --dim sequence=128 --verify\n"
+                "  cleave run plan.json --seed 7\n",
+    .execute = execute,
+};
