@@ -23,7 +23,8 @@ int main(int argc, char **argv) {
     for (int32_t k = 0; k < inputs[i].rank; ++k) bytes *= (size_t)inputs[i].dims[k];
     inputs[i].data = calloc(bytes, 1);
   }
-  failed = failed || clv_session_run(session, inputs, clv_graph_input_count(graph), outputs, clv_graph_output_count(graph), &error);
+  failed =
+      failed || clv_session_run(session, inputs, clv_graph_input_count(graph), outputs, clv_graph_output_count(graph), &error);
   for (uint32_t i = 0; !failed && i < clv_graph_output_count(graph); ++i) {
     printf("%s[0] = %g\n", clv_graph_output_name(graph, i), (double)*(float *)outputs[i].data);
   }

@@ -81,8 +81,9 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) { /* FNV
 }
 
 static uint64_t variant_of(const clv__cpu_packing *packing, const clv_tensor *type) {
-  if (packing->scale == NULL) return packing->variant;
-  uint64_t hash = 0xcbf29ce484222325u ^ packing->variant;
+  const uint64_t order = packing->variant ^ (packing->expand_groups > 1 ? 8u : 0u);
+  if (packing->scale == NULL) return order;
+  uint64_t hash = 0xcbf29ce484222325u ^ order;
   return mix(hash, packing->scale, (size_t)type->dims[packing->scale_axis] * sizeof(float)) | 1u;
 }
 
@@ -98,13 +99,29 @@ static void scale_copy(float *to, const void *from, const clv_tensor *type, cons
   }
 }
 
+/* [M, C/g, …] to [M, C, …]: each output channel keeps its group's inputs and gets zeros for the others. */
+static clv_status expand(const clv_allocator *allocator, const clv_tensor *type, int64_t groups, void **data, clv_error *error) {
+  const size_t rows = (size_t)type->dims[0], row = (size_t)clv__dims_product(type, 1, type->rank);
+  size_t size_bytes;
+  if (!clv__multiply(rows * row, (size_t)groups * sizeof(float), &size_bytes)) return clv__error_memory(error, SIZE_MAX);
+  float *wide = clv__allocate_zero(allocator, size_bytes);
+  if (wide == NULL) return clv__error_memory(error, size_bytes);
+  for (size_t r = 0; r < rows; ++r) {
+    const size_t group = r / (rows / (size_t)groups);
+    memcpy(wide + (r * (size_t)groups + group) * row, (const float *)*data + r * row, row * sizeof *wide);
+  }
+  clv__release(allocator, *data);
+  *data = wide;
+  return CLV_OK;
+}
+
 /* Reorders raw (possibly unaligned, possibly to be scaled) bytes into `data`. */
 static clv_status pack_raw(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                            void *data, clv_error *error) {
   const clv_allocator *allocator = constants->arena.allocator;
   const clv__cpu_value *constant = &constants->program->values[packing->value];
   void *raw = constant->type.data, *copy = NULL;
-  if (packing->scale != NULL || (uintptr_t)raw % sizeof(float) != 0) {
+  if (packing->scale != NULL || packing->expand_groups > 1 || (uintptr_t)raw % sizeof(float) != 0) {
     size_t size_bytes;
     if (!clv__tensor_size_bytes(&constant->type, &size_bytes)) return gone(constants, packing->value, error);
     copy = clv__allocate(allocator, size_bytes);
@@ -113,6 +130,14 @@ static clv_status pack_raw(clv__cpu_constants *constants, const clv__cpu_packing
       scale_copy(copy, raw, &constant->type, packing->scale, packing->scale_axis);
     } else {
       memcpy(copy, raw, size_bytes);
+    }
+    raw = copy;
+  }
+  if (packing->expand_groups > 1) {
+    const clv_status expanded = expand(allocator, &constant->type, packing->expand_groups, &copy, error);
+    if (expanded != CLV_OK) {
+      clv__release(allocator, copy);
+      return expanded;
     }
     raw = copy;
   }

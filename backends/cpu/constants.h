@@ -27,6 +27,7 @@ typedef struct clv__cpu_packing {
   const clv__dnn_layout *from; /* the raw bytes as a tensor of the dims that the primitive knows */
   const float *scale;          /* factors along raw axis `scale_axis`; NULL: none */
   int32_t scale_axis;
+  int64_t expand_groups;       /* above 1: weights of a grouped convolution, written out with zeros for the other groups */
   uint64_t variant;            /* tells packs of one constant apart beside `scale` (a transposition) */
 } clv__cpu_packing;
 

@@ -3,7 +3,7 @@
 #include "window.h"
 
 /* Source, weights and destination as oneDNN's convolution wants them. */
-static void describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec) {
+static void describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand, clv__dnn_convolution *spec) {
   const clv_tensor *weights = &plan->values[node->inputs[1]].type;
   memset(spec, 0, sizeof *spec);
   spec->source = plan->values[node->inputs[0]].type;
@@ -11,7 +11,9 @@ static void describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, 
   spec->weights = *weights;
   spec->bias_count = node->bias != NULL ? spec->destination.dims[1] : 0;
   const int64_t groups = clv__attribute_int(node->source->attributes, "group", 1);
-  if (groups > 1) {
+  if (groups > 1 && expand) {
+    spec->weights.dims[1] = weights->dims[1] * groups;
+  } else if (groups > 1) {
     spec->weights.rank = weights->rank + 1;
     spec->weights.dims[0] = groups;
     spec->weights.dims[1] = weights->dims[0] / groups;
@@ -72,6 +74,7 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
       .from = clv__dnn_layout_dense(&plan->arena, spec->weights.rank, spec->weights.dims),
       .scale = node->scale,
       .scale_axis = 0,
+      .expand_groups = spec->weights.rank == spec->source.rank ? clv__attribute_int(node->source->attributes, "group", 1) : 1,
   };
   void *data;
   if (packing.from == NULL) return clv__error_memory(error, 0);
@@ -110,10 +113,22 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
   return CLV_OK;
 }
 
+/* Few channels a group have no fast implementation: as one group, with zeros between, the arithmetic grows and the time falls. */
+static bool wants_expansion(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec) {
+  const int64_t groups = clv__attribute_int(node->source->attributes, "group", 1);
+  if (groups <= 1 || groups > 8 || spec->source.dims[1] > 256) return false;
+  clv__dnn_primitive *probe = NULL;
+  const clv_status status = clv__dnn_convolution_create(plan->device->dnn, spec, &plan->arena, &probe, NULL);
+  const bool slow = status == CLV_NOT_SUPPORTED || (status == CLV_OK && strstr(probe->implementation, "gemm") != NULL);
+  clv__dnn_primitive_release(probe);
+  return slow;
+}
+
 clv_status clv__cpu_lower_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   clv__dnn_convolution spec;
   choice chosen;
-  describe(plan, node, &spec);
+  describe(plan, node, false, &spec);
+  if (wants_expansion(plan, node, &spec)) describe(plan, node, true, &spec);
   clv_status status = choose(plan, node, &spec, &chosen, error);
   if (status == CLV_OK) {
     status = emit(plan, node, &spec, &chosen, error);

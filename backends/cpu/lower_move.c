@@ -94,12 +94,47 @@ clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   return CLV_OK;
 }
 
-/* oneDNN's shuffle reads its axis as [group_size, extent / group_size] transposed. */
+/* Channels as [groups, extent], transposed, where strides can say so: a reorder of tensors with one axis more. */
+static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *layout,
+                                clv__dnn_primitive **primitive, const clv__dnn_layout **from, const clv__dnn_layout **to,
+                                clv_error *error) {
+  const clv_tensor *type = &plan->values[node->outputs[0]].type;
+  const int64_t groups = node->groups, extent = type->dims[1] / groups;
+  int64_t strides[CLV_MAX_RANK], dims[CLV_MAX_RANK], before[CLV_MAX_RANK], after[CLV_MAX_RANK];
+  clv__dnn_layout_strides(layout, strides);
+  dims[0] = type->dims[0];
+  before[0] = after[0] = strides[0];
+  dims[1] = extent;
+  dims[2] = groups;
+  before[1] = strides[1];
+  before[2] = strides[1] * extent;
+  after[1] = strides[1] * groups;
+  after[2] = strides[1];
+  for (int32_t i = 2; i < type->rank; ++i) {
+    dims[i + 1] = type->dims[i];
+    before[i + 1] = after[i + 1] = strides[i];
+  }
+  *from = clv__dnn_layout_strided(&plan->arena, type->rank + 1, dims, before);
+  *to = clv__dnn_layout_strided(&plan->arena, type->rank + 1, dims, after);
+  if (*from == NULL || *to == NULL) return clv__error_memory(error, 0);
+  return clv__dnn_reorder_create(plan->device->dnn, *from, *to, &plan->arena, primitive, error);
+}
+
+/* Blocked channels have a primitive of oneDNN's, which reads its axis as [groups, extent]; the rest is a reorder. */
 clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
-  const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]);
+  const clv_tensor *type = &plan->values[node->outputs[0]].type;
+  const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]), *from_layout = layout, *to_layout = layout;
   if (layout == NULL) return clv__error_memory(error, 0);
-  clv__dnn_primitive *primitive;
-  clv_status status = clv__dnn_shuffle_create(plan->device->dnn, layout, 1, node->groups, &plan->arena, &primitive, error);
+  clv__dnn_primitive *primitive = NULL;
+  clv_status status = CLV_NOT_SUPPORTED;
+  if (!clv__dnn_layout_is_plain(layout)) {
+    status = clv__dnn_shuffle_create(plan->device->dnn, layout, 1, node->groups, &plan->arena, &primitive, error);
+    if (status == CLV_NOT_SUPPORTED) layout = clv__dnn_layout_dense(&plan->arena, type->rank, type->dims);
+    if (layout == NULL) return clv__error_memory(error, 0);
+  }
+  if (status == CLV_NOT_SUPPORTED && type->rank < CLV_MAX_RANK) {
+    status = shuffle_plain(plan, node, layout, &primitive, &from_layout, &to_layout, error);
+  }
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   uint32_t from, to;
   status = clv__cpu_form_get(plan, node->inputs[0], layout, &from, error);
@@ -110,7 +145,7 @@ clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node,
   }
   clv__cpu_step *step;
   CLV__TRY(clv__cpu_step_primitive(plan, node, "shuffle", primitive, 2, &step, error));
-  clv__cpu_step_input(step, CLV__DNN_SOURCE, from, layout);
-  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, layout);
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, from, from_layout);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, to_layout);
   return CLV_OK;
 }

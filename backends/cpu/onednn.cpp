@@ -316,6 +316,10 @@ bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout) {
   return layout->desc.format_kind == dnnl_blocked && layout->desc.format_desc.blocking.inner_nblks == 0;
 }
 
+void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_MAX_RANK]) {
+  for (int i = 0; i < layout->desc.ndims && i < CLV_MAX_RANK; ++i) strides[i] = layout->desc.format_desc.blocking.strides[i];
+}
+
 bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout) { return layout->desc.format_kind != dnnl_blocked; }
 
 size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout) { return dnnl_memory_desc_get_size(&layout->desc); }

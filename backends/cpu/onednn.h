@@ -119,6 +119,8 @@ const clv__dnn_layout *clv__dnn_layout_copy(clv__arena *arena, const clv__dnn_la
 bool clv__dnn_layout_equal(const clv__dnn_layout *a, const clv__dnn_layout *b);
 bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout); /* the same bytes in the same order as row-major */
 bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout); /* strides only: a permuted row-major */
+/* The strides of a plain layout, in elements. */
+void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_MAX_RANK]);
 bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout); /* cannot be reordered back (Winograd weights) */
 size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout);
 

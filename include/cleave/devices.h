@@ -12,14 +12,15 @@ typedef struct clv_devices clv_devices;
 
 typedef struct clv_devices_options {
   uint32_t struct_size;
-  const char *list;                  /* "npu,cpu", or "auto"; NULL: "cpu" */
-  uint32_t npu_spec_count;           /* virtual NPUs by description: "default", "all" or a file; none: "default" */
+  const char *list;        /* "npu,cpu", or "auto"; NULL: "cpu" */
+  uint32_t npu_spec_count; /* virtual NPUs by description: "default", "all" or a file; none: "default" */
   const char *const *npu_specs;
-  uint32_t device_option_count;      /* "npu:frequency=3" */
+  uint32_t device_option_count; /* "npu:frequency=3" */
   const char *const *device_options;
-  uint32_t thread_count;             /* of the cpu device; 0: as many as there are cores */
+  uint32_t thread_count; /* of the cpu device; 0: as many as there are cores */
 } clv_devices_options;
-#define CLV_DEVICES_OPTIONS_INIT {sizeof(clv_devices_options), NULL, 0, NULL, 0, NULL, 0}
+#define CLV_DEVICES_OPTIONS_INIT \
+  { sizeof(clv_devices_options), NULL, 0, NULL, 0, NULL, 0 }
 
 /* Opens the devices of options->list. Errors: CLV_NOT_FOUND for a name that no backend has (the message lists those there are),
  * CLV_NOT_SUPPORTED for a device whose driver is not usable, CLV_INVALID_ARGUMENT for an unknown option or key. */

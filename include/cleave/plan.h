@@ -42,7 +42,8 @@ typedef struct clv_plan_options {
   clv_support_fn support;
   void *support_user_data;
 } clv_plan_options;
-#define CLV_PLAN_OPTIONS_INIT {sizeof(clv_plan_options), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL}
+#define CLV_PLAN_OPTIONS_INIT \
+  { sizeof(clv_plan_options), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL }
 
 /* Plans `graph` for `devices`, which must both outlive the plan. Errors: CLV_NOT_SUPPORTED when some node runs on no device (with
  * every device's reason) or a pin cannot hold; CLV_INVALID_ARGUMENT for unknown names, strategies, sizes that contradict. */
@@ -52,8 +53,8 @@ CLV_API CLV_MUST_USE clv_status clv_plan_make(const clv_graph *graph, clv_device
 /* Writes the plan file: whole, or not at all. */
 CLV_API CLV_MUST_USE clv_status clv_plan_write(const clv_plan *plan, const char *path, clv_error *error);
 
-/* Reads a plan file (it may have been edited) for a model that is already loaded. CLV_INVALID_MODEL, with the place, for what does
- * not fit: another model's hash, unknown nodes or devices, nodes missing or twice, partitions out of order. */
+/* Reads a plan file (it may have been edited) for a model that is already loaded. CLV_INVALID_MODEL, with the place, for what
+ * does not fit: another model's hash, unknown nodes or devices, nodes missing or twice, partitions out of order. */
 CLV_API CLV_MUST_USE clv_status clv_plan_read(const clv_graph *graph, clv_devices *devices, const char *path, clv_plan **plan,
                                               clv_error *error);
 

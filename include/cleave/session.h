@@ -15,7 +15,8 @@ typedef struct clv_session_options {
   bool deterministic; /* exclude algorithms that change rounding */
   bool tune;          /* measure to choose algorithms */
 } clv_session_options;
-#define CLV_SESSION_OPTIONS_INIT {sizeof(clv_session_options), false, false}
+#define CLV_SESSION_OPTIONS_INIT \
+  { sizeof(clv_session_options), false, false }
 
 /* Compiles every partition and uploads weights. `options` may be NULL; `plan` must outlive the session.
  * Errors: CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR, CLV_TOO_LARGE, with the partition and device in front. */
@@ -29,7 +30,8 @@ CLV_API void clv_session_destroy(clv_session *session);
  * `outputs` in the order of the graph's outputs, then the plan's kept values. An output that comes with `data` NULL is given the
  * session's own memory, valid until the next run; otherwise its dtype and dims must be right, and it is written there.
  * One run at a time on a session. A run with the shapes of the one before takes nothing from the context's allocator (unless an
- * output's size depends on data). Errors: CLV_INVALID_ARGUMENT names the input, what it is and what it should be; CLV_DEVICE_ERROR. */
+ * output's size depends on data). Errors: CLV_INVALID_ARGUMENT names the input, what it is and what it should be;
+ * CLV_DEVICE_ERROR. */
 CLV_API CLV_MUST_USE clv_status clv_session_run(clv_session *session, const clv_tensor *inputs, uint32_t input_count,
                                                 clv_tensor *outputs, uint32_t output_count, clv_error *error);
 

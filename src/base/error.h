@@ -14,17 +14,17 @@ clv_status clv__error_prefix(clv_error *error, clv_status status, const char *fo
 clv_status clv__error_memory(clv_error *error, size_t size_bytes);
 
 /* Returns what `call` came to unless it is CLV_OK. For functions without anything to clean up. */
-#define CLV__TRY(call)                       \
-  do {                                       \
-    clv_status clv__try_status = (call);     \
+#define CLV__TRY(call)                                     \
+  do {                                                     \
+    clv_status clv__try_status = (call);                   \
     if (clv__try_status != CLV_OK) return clv__try_status; \
   } while (0)
 
 /* Goes to `cleanup:` with `status` set unless `call` came to CLV_OK. */
-#define CLV__TRY_GOTO(call)                  \
-  do {                                       \
-    status = (call);                         \
-    if (status != CLV_OK) goto cleanup;      \
+#define CLV__TRY_GOTO(call)             \
+  do {                                  \
+    status = (call);                    \
+    if (status != CLV_OK) goto cleanup; \
   } while (0)
 
 #endif

@@ -28,7 +28,8 @@ clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *e
   } else if (info.st_size > 0) {
     void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, file, 0);
     if (data == MAP_FAILED) {
-      status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot map %lld bytes: %s", path, (long long)info.st_size, strerror(errno));
+      status =
+          clv__error_set(error, CLV_IO_ERROR, "%s: cannot map %lld bytes: %s", path, (long long)info.st_size, strerror(errno));
     } else {
       *map = (clv__file_map){data, (size_t)info.st_size};
     }

@@ -13,13 +13,17 @@ static blake2b_state *state_of(clv__hasher *hasher) {
 }
 _Static_assert(sizeof(blake2b_state) + _Alignof(blake2b_state) <= sizeof(((clv__hasher *)0)->state), "room to align");
 
-void clv__hasher_init(clv__hasher *hasher) { blake2b_init(state_of(hasher), CLV__HASH_BYTES); }
+void clv__hasher_init(clv__hasher *hasher) {
+  blake2b_init(state_of(hasher), CLV__HASH_BYTES);
+}
 
 void clv__hasher_update(clv__hasher *hasher, const void *data, size_t size_bytes) {
   if (size_bytes > 0) blake2b_update(state_of(hasher), data, size_bytes);
 }
 
-void clv__hasher_u64(clv__hasher *hasher, uint64_t number) { clv__hasher_update(hasher, &number, sizeof number); }
+void clv__hasher_u64(clv__hasher *hasher, uint64_t number) {
+  clv__hasher_update(hasher, &number, sizeof number);
+}
 
 void clv__hasher_string(clv__hasher *hasher, const char *text) {
   size_t length = strlen(text);

@@ -13,7 +13,9 @@ static uint32_t hash_name(const char *key) { /* FNV-1a, then a mix: linear probi
   return hash ^ (hash >> 12);
 }
 
-void clv__map_init(clv__map *map, const clv_allocator *allocator) { *map = (clv__map){.allocator = allocator}; }
+void clv__map_init(clv__map *map, const clv_allocator *allocator) {
+  *map = (clv__map){.allocator = allocator};
+}
 
 void clv__map_finish(clv__map *map) {
   clv__release(map->allocator, map->slots);

@@ -87,7 +87,9 @@ static void *arena_allocate(clv__arena *arena, size_t size_bytes, size_t alignme
   return (char *)fresh + header;
 }
 
-void *clv__arena_allocate(clv__arena *arena, size_t size_bytes) { return arena_allocate(arena, size_bytes, 16); }
+void *clv__arena_allocate(clv__arena *arena, size_t size_bytes) {
+  return arena_allocate(arena, size_bytes, 16);
+}
 
 void *clv__arena_allocate_zero(clv__arena *arena, size_t count, size_t element_bytes) {
   size_t size_bytes;

@@ -15,9 +15,15 @@ void *clv__allocate_zero(const clv_allocator *allocator, size_t size_bytes);
 void clv__release(const clv_allocator *allocator, void *pointer);
 
 /* Checked arithmetic: false on overflow, and *result is then untouched. */
-static inline bool clv__multiply(size_t a, size_t b, size_t *result) { return !__builtin_mul_overflow(a, b, result); }
-static inline bool clv__add(size_t a, size_t b, size_t *result) { return !__builtin_add_overflow(a, b, result); }
-static inline size_t clv__align_up(size_t value, size_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+static inline bool clv__multiply(size_t a, size_t b, size_t *result) {
+  return !__builtin_mul_overflow(a, b, result);
+}
+static inline bool clv__add(size_t a, size_t b, size_t *result) {
+  return !__builtin_add_overflow(a, b, result);
+}
+static inline size_t clv__align_up(size_t value, size_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 /* An arena: allocations that die together. Blocks grow geometrically; nothing is freed by hand. */
 typedef struct clv__arena_block clv__arena_block;

@@ -8,23 +8,29 @@ static const struct {
   uint8_t size_bytes;
   const char *name;
 } dtypes[] = {
-    [CLV_DTYPE_NONE] = {0, "none"}, [CLV_F32] = {4, "f32"}, [CLV_U8] = {1, "u8"},   [CLV_I8] = {1, "i8"},
-    [CLV_U16] = {2, "u16"},         [CLV_I16] = {2, "i16"}, [CLV_I32] = {4, "i32"}, [CLV_I64] = {8, "i64"},
-    [CLV_STRING] = {sizeof(clv_string), "string"},          [CLV_BOOL] = {1, "bool"}, [CLV_F16] = {2, "f16"},
-    [CLV_F64] = {8, "f64"},         [CLV_U32] = {4, "u32"}, [CLV_U64] = {8, "u64"}, [CLV_BF16] = {2, "bf16"},
+    [CLV_DTYPE_NONE] = {0, "none"}, [CLV_F32] = {4, "f32"}, [CLV_U8] = {1, "u8"},
+    [CLV_I8] = {1, "i8"},           [CLV_U16] = {2, "u16"}, [CLV_I16] = {2, "i16"},
+    [CLV_I32] = {4, "i32"},         [CLV_I64] = {8, "i64"}, [CLV_STRING] = {sizeof(clv_string), "string"},
+    [CLV_BOOL] = {1, "bool"},       [CLV_F16] = {2, "f16"}, [CLV_F64] = {8, "f64"},
+    [CLV_U32] = {4, "u32"},         [CLV_U64] = {8, "u64"}, [CLV_BF16] = {2, "bf16"},
 };
 
 static bool is_dtype(clv_dtype dtype) {
   return (size_t)dtype < sizeof dtypes / sizeof *dtypes && dtypes[dtype].name != NULL;
 }
 
-size_t clv_dtype_size_bytes(clv_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].size_bytes : 0; }
+size_t clv_dtype_size_bytes(clv_dtype dtype) {
+  return is_dtype(dtype) ? dtypes[dtype].size_bytes : 0;
+}
 
-const char *clv_dtype_name(clv_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].name : "none"; }
+const char *clv_dtype_name(clv_dtype dtype) {
+  return is_dtype(dtype) ? dtypes[dtype].name : "none";
+}
 
 const char *clv_status_name(clv_status status) {
-  static const char *const names[] = {"ok",        "invalid argument", "invalid model", "not supported", "not found",
-                                      "out of memory", "input/output error", "device error", "too large", "internal error"};
+  static const char *const names[] = {"ok",        "invalid argument", "invalid model",      "not supported",
+                                      "not found", "out of memory",    "input/output error", "device error",
+                                      "too large", "internal error"};
   return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown status";
 }
 
@@ -42,8 +48,10 @@ bool clv__tensor_count(const clv_tensor *tensor, size_t *count) {
   bool overflow = false, zero = false;
   for (int32_t i = 0; i < tensor->rank; ++i) {
     if (tensor->dims[i] < 0) return false;
-    if (tensor->dims[i] == 0) zero = true;
-    else if (__builtin_mul_overflow(product, (size_t)tensor->dims[i], &product)) overflow = true;
+    if (tensor->dims[i] == 0)
+      zero = true;
+    else if (__builtin_mul_overflow(product, (size_t)tensor->dims[i], &product))
+      overflow = true;
   }
   if (!zero && (overflow || product > ((size_t)1 << 58))) return false;
   *count = zero ? 0 : product;
@@ -68,11 +76,11 @@ bool clv__tensor_same_type(const clv_tensor *a, const clv_tensor *b) {
 void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes) {
   if (size_bytes == 0) return;
   size_t used = 0;
-#define APPEND(...)                                                                \
-  do {                                                                             \
-    int written = snprintf(text + used, size_bytes - used, __VA_ARGS__);           \
-    used += written < 0 ? 0 : (size_t)written;                                     \
-    if (used >= size_bytes) return;                                                \
+#define APPEND(...)                                                      \
+  do {                                                                   \
+    int written = snprintf(text + used, size_bytes - used, __VA_ARGS__); \
+    used += written < 0 ? 0 : (size_t)written;                           \
+    if (used >= size_bytes) return;                                      \
   } while (0)
   APPEND("%s", clv_dtype_name(tensor->dtype));
   if (tensor->rank < 0) {
@@ -82,9 +90,12 @@ void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes) {
   APPEND("[");
   for (int32_t i = 0; i < tensor->rank; ++i) {
     const char *comma = i > 0 ? "," : "";
-    if (tensor->dims[i] >= 0) APPEND("%s%lld", comma, (long long)tensor->dims[i]);
-    else if (tensor->dims[i] == CLV_DIM_UNKNOWN) APPEND("%s?", comma);
-    else APPEND("%ss%lld", comma, (long long)(-2 - tensor->dims[i]));
+    if (tensor->dims[i] >= 0)
+      APPEND("%s%lld", comma, (long long)tensor->dims[i]);
+    else if (tensor->dims[i] == CLV_DIM_UNKNOWN)
+      APPEND("%s?", comma);
+    else
+      APPEND("%ss%lld", comma, (long long)(-2 - tensor->dims[i]));
   }
   APPEND("]");
 #undef APPEND
@@ -123,13 +134,15 @@ uint16_t clv__f64_to_f16(double value) {
   return (uint16_t)(sign | (uint16_t)((bits >> 42) - ((uint64_t)(1023 - 15) << 10)));
 }
 
-uint16_t clv__f32_to_f16(float value) { return clv__f64_to_f16((double)value); }
+uint16_t clv__f32_to_f16(float value) {
+  return clv__f64_to_f16((double)value);
+}
 
 uint16_t clv__f64_to_bf16(double value) {
   float narrow = (float)value;
   if (isnan(value) || isinf(narrow)) return clv__f32_to_bf16(narrow);
-  /* Rounding twice goes wrong only when the first rounding lands on a tie of the second: push the float off the tie to the side the
-   * double is on. */
+  /* Rounding twice goes wrong only when the first rounding lands on a tie of the second: push the float off the tie to the side
+   * the double is on. */
   uint32_t bits;
   memcpy(&bits, &narrow, sizeof bits);
   if ((bits & 0xffffu) == 0x8000u && (double)narrow != value) {
@@ -142,21 +155,30 @@ uint16_t clv__f64_to_bf16(double value) {
 
 int64_t clv__tensor_get_int(const clv_tensor *tensor, size_t index) {
   const char *at = (const char *)tensor->data + index * clv_dtype_size_bytes(tensor->dtype);
-#define LOAD(type)                   \
-  {                                  \
-    type value;                      \
+#define LOAD(type)                    \
+  {                                   \
+    type value;                       \
     memcpy(&value, at, sizeof value); \
-    return (int64_t)value;           \
+    return (int64_t)value;            \
   }
   switch (tensor->dtype) {
-    case CLV_U8: case CLV_BOOL: LOAD(uint8_t)
-    case CLV_I8: LOAD(int8_t)
-    case CLV_U16: LOAD(uint16_t)
-    case CLV_I16: LOAD(int16_t)
-    case CLV_I32: LOAD(int32_t)
-    case CLV_U32: LOAD(uint32_t)
-    case CLV_I64: LOAD(int64_t)
-    case CLV_U64: LOAD(uint64_t)
+    case CLV_U8:
+    case CLV_BOOL:
+      LOAD(uint8_t)
+    case CLV_I8:
+      LOAD(int8_t)
+    case CLV_U16:
+      LOAD(uint16_t)
+    case CLV_I16:
+      LOAD(int16_t)
+    case CLV_I32:
+      LOAD(int32_t)
+    case CLV_U32:
+      LOAD(uint32_t)
+    case CLV_I64:
+      LOAD(int64_t)
+    case CLV_U64:
+      LOAD(uint64_t)
     default: {
       double value = clv__tensor_get(tensor, index);
       if (isnan(value)) return 0;
@@ -181,14 +203,21 @@ double clv__tensor_get(const clv_tensor *tensor, size_t index) {
       memcpy(&value, at, sizeof value);
       return value;
     }
-    case CLV_F16: memcpy(&half, at, sizeof half); return (double)clv__f16_to_f32(half);
-    case CLV_BF16: memcpy(&half, at, sizeof half); return (double)clv__bf16_to_f32(half);
+    case CLV_F16:
+      memcpy(&half, at, sizeof half);
+      return (double)clv__f16_to_f32(half);
+    case CLV_BF16:
+      memcpy(&half, at, sizeof half);
+      return (double)clv__bf16_to_f32(half);
     case CLV_U64: {
       uint64_t value;
       memcpy(&value, at, sizeof value);
       return (double)value;
     }
-    case CLV_STRING: case CLV_DTYPE_NONE: return 0;
-    default: return (double)clv__tensor_get_int(tensor, index);
+    case CLV_STRING:
+    case CLV_DTYPE_NONE:
+      return 0;
+    default:
+      return (double)clv__tensor_get_int(tensor, index);
   }
 }

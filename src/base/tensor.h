@@ -8,10 +8,8 @@
 
 /* A bit for each dtype, for masks of dtypes. */
 #define CLV__DTYPE_BIT(dtype) (1u << (unsigned)(dtype))
-#define CLV__DTYPES_FLOAT \
-  (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F64) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
-#define CLV__DTYPES_SIGNED \
-  (CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_I16) | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64))
+#define CLV__DTYPES_FLOAT (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F64) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
+#define CLV__DTYPES_SIGNED (CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_I16) | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64))
 #define CLV__DTYPES_UNSIGNED \
   (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_U16) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64))
 #define CLV__DTYPES_INTEGER (CLV__DTYPES_SIGNED | CLV__DTYPES_UNSIGNED)
@@ -60,11 +58,12 @@ static inline uint16_t clv__f32_to_bf16(float value) {
 }
 
 float clv__f16_to_f32(uint16_t bits);
-uint16_t clv__f32_to_f16(float value); /* round to nearest even, overflow to infinity */
+uint16_t clv__f32_to_f16(float value);  /* round to nearest even, overflow to infinity */
 uint16_t clv__f64_to_f16(double value); /* one rounding, not two */
 uint16_t clv__f64_to_bf16(double value);
 
-/* Element `index` of a numeric or bool tensor, and the reverse (rounded or truncated as a C cast does; saturating for integers). */
+/* Element `index` of a numeric or bool tensor, and the reverse (rounded or truncated as a C cast does; saturating for integers).
+ */
 double clv__tensor_get(const clv_tensor *tensor, size_t index);
 int64_t clv__tensor_get_int(const clv_tensor *tensor, size_t index); /* exact for all integer dtypes but u64 above 2^63 */
 

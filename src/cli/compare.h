@@ -7,7 +7,7 @@
 
 typedef struct cli_tolerance {
   double relative, absolute;
-  bool is_default; /* then coarse dtypes get their own */
+  bool is_default; /* then f16 and bf16 get their own */
 } cli_tolerance;
 
 /* True when dtype and shape are the same and every element agrees: floats within absolute + relative * |expected| (NaN agrees with

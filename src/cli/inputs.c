@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/console.h"
@@ -61,7 +62,8 @@ static uint32_t split_name(const clv_graph *graph, const char *text, const char 
 static clv_status read_one(cli_invocation *cli, const clv_graph *graph, const char *text, cli_inputs *inputs, clv_error *error) {
   const char *path = text;
   uint32_t only = 0, index = split_name(graph, text, &path);
-  if (index == CLV__NO_ID && count_needed(graph, &only) == 1) {
+  bool is_path = strchr(text, '=') == NULL || access(text, F_OK) == 0;
+  if (index == CLV__NO_ID && is_path && count_needed(graph, &only) == 1) {
     index = only;
     path = text;
   }

@@ -40,7 +40,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5", "runs before that, beside the very first"},
     [OPTION_DETERMINISTIC] = {"deterministic", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "no algorithm that changes rounding"},
     [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "measure to choose algorithms"},
-    [OPTION_RTOL] = {"rtol", 0, CLI_REAL, false, CLI_IN(test), 0, "R", "1e-3; bf16 8e-3", "relative tolerance of floats"},
+    [OPTION_RTOL] = {"rtol", 0, CLI_REAL, false, CLI_IN(test), 0, "R", "1e-3; f16 2e-3, bf16 2e-2", "relative tolerance of floats"},
     [OPTION_ATOL] = {"atol", 0, CLI_REAL, false, CLI_IN(test), 0, "A", "1e-7", "absolute tolerance of floats"},
     [OPTION_PLACEMENTS] = {"placements", 0, CLI_NUMBER, false, CLI_IN(test), 0, "N", "0",
                            "try N random placements a directory as well; number k has seed --seed + k"},

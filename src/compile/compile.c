@@ -26,7 +26,8 @@ static clv_status get_weight(clv__program *program, uint32_t device_index, const
   }
   const clv_tensor *data = find_constant(view, name);
   if (data == NULL) {
-    return clv__error_set(error, CLV_INTERNAL_ERROR, "the executable asks for weight '%s', which the partition does not read", name);
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "the executable asks for weight '%s', which the partition does not read",
+                          name);
   }
   char *key = clv__arena_string(&program->arena, name, strlen(name)); /* the executable may go before the program */
   if (key == NULL || !clv__array_reserve(program->arena.allocator, (void **)&weights->items, &weights->capacity,
@@ -94,7 +95,8 @@ void clv__program_finish(clv__program *program) {
   }
   for (uint32_t d = 0; d < devices->count; ++d) {
     clv__device_weights *weights = &program->weights[d];
-    for (size_t i = weights->count; i-- > 0;) devices->items[d].backend->weight_release(devices->items[d].handle, weights->items[i]);
+    for (size_t i = weights->count; i-- > 0;)
+      devices->items[d].backend->weight_release(devices->items[d].handle, weights->items[i]);
     clv__release(program->arena.allocator, (void *)weights->items);
     clv__map_finish(&weights->by_name);
   }

@@ -3,8 +3,8 @@
 
 #include "device/device.h"
 
-static void ask(const clv__device *device, const clv_graph_view *whole, uint32_t node,
-                      clv_support_fn support, void *user_data, clv_verdict *verdict) {
+static void ask(const clv__device *device, const clv_graph_view *whole, uint32_t node, clv_support_fn support, void *user_data,
+                clv_verdict *verdict) {
   *verdict = (clv_verdict){0};
   device->backend->supports(device->handle, whole, node, verdict);
   verdict->reason[sizeof verdict->reason - 1] = '\0';
@@ -54,7 +54,8 @@ clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view 
       if (index == CLV__MAP_NONE) {
         index = known.count;
         char *copy = clv__arena_string(&capability->arena, verdict.reason, strlen(verdict.reason));
-        if (copy == NULL || !clv__array_reserve(known.allocator, (void **)&texts, &text_capacity, index + 1, sizeof *texts, index) ||
+        if (copy == NULL ||
+            !clv__array_reserve(known.allocator, (void **)&texts, &text_capacity, index + 1, sizeof *texts, index) ||
             !clv__map_set(&known, copy, index)) {
           status = clv__error_memory(error, sizeof verdict);
           break;

@@ -23,12 +23,22 @@ struct clv_context {
   const clv_backend *backends[MAX_BACKENDS];
 };
 
-const char *clv_version(void) { return CLEAVE_VERSION; }
+const char *clv_version(void) {
+  return CLEAVE_VERSION;
+}
 
-const clv_allocator *clv__context_allocator(const clv_context *context) { return context->allocator; }
-const clv_host *clv__context_host(const clv_context *context) { return &context->host; }
-uint32_t clv__context_backend_count(const clv_context *context) { return context->backend_count; }
-const clv_backend *clv__context_backend(const clv_context *context, uint32_t index) { return context->backends[index]; }
+const clv_allocator *clv__context_allocator(const clv_context *context) {
+  return context->allocator;
+}
+const clv_host *clv__context_host(const clv_context *context) {
+  return &context->host;
+}
+uint32_t clv__context_backend_count(const clv_context *context) {
+  return context->backend_count;
+}
+const clv_backend *clv__context_backend(const clv_context *context, uint32_t index) {
+  return context->backends[index];
+}
 
 void clv__context_log(const clv_context *context, int level, const char *format, ...) {
   if (context->log == NULL) return;
@@ -98,11 +108,33 @@ static void fill_host(clv_context *context) {
 static const char *missing_slot(const clv_backend *b) {
 #define NEED(slot) \
   if (b->slot == NULL) return #slot
-  NEED(name); NEED(version); NEED(open); NEED(close); NEED(info); NEED(supports); NEED(buffer_alloc); NEED(buffer_free);
-  NEED(buffer_host_pointer); NEED(stream_create); NEED(stream_destroy); NEED(stream_synchronize); NEED(event_create);
-  NEED(event_destroy); NEED(event_record); NEED(event_wait); NEED(event_synchronize); NEED(copy_in); NEED(copy_out);
-  NEED(weight_upload); NEED(weight_release); NEED(compile); NEED(executable_destroy); NEED(executable_info);
-  NEED(instance_create); NEED(instance_destroy); NEED(execute);
+  NEED(name);
+  NEED(version);
+  NEED(open);
+  NEED(close);
+  NEED(info);
+  NEED(supports);
+  NEED(buffer_alloc);
+  NEED(buffer_free);
+  NEED(buffer_host_pointer);
+  NEED(stream_create);
+  NEED(stream_destroy);
+  NEED(stream_synchronize);
+  NEED(event_create);
+  NEED(event_destroy);
+  NEED(event_record);
+  NEED(event_wait);
+  NEED(event_synchronize);
+  NEED(copy_in);
+  NEED(copy_out);
+  NEED(weight_upload);
+  NEED(weight_release);
+  NEED(compile);
+  NEED(executable_destroy);
+  NEED(executable_info);
+  NEED(instance_create);
+  NEED(instance_destroy);
+  NEED(execute);
 #undef NEED
   return NULL;
 }
@@ -116,8 +148,9 @@ clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn qu
   CLV__TRY(query(&context->host, user_data, &backend, error));
   if (backend == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the backend's query gave no table");
   if (backend->abi_version != CLV_ABI_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "backend speaks plugin ABI %u, this library %u: build it against this version",
-                          backend->abi_version, CLV_ABI_VERSION);
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "backend speaks plugin ABI %u, this library %u: build it against this version", backend->abi_version,
+                          CLV_ABI_VERSION);
   }
   if (backend->struct_size < sizeof *backend) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "backend's table has %u bytes, at least %zu are needed", backend->struct_size,

@@ -7,8 +7,12 @@
 
 enum { MAX_OPTIONS = 64 };
 
-uint32_t clv_devices_count(const clv_devices *devices) { return devices->count; }
-const char *clv_devices_name(const clv_devices *devices, uint32_t index) { return devices->items[index].name; }
+uint32_t clv_devices_count(const clv_devices *devices) {
+  return devices->count;
+}
+const char *clv_devices_name(const clv_devices *devices, uint32_t index) {
+  return devices->items[index].name;
+}
 
 void clv_devices_info(const clv_devices *devices, uint32_t index, clv_device_info *info) {
   uint32_t struct_size = info->struct_size < sizeof *info ? info->struct_size : (uint32_t)sizeof *info;
@@ -28,8 +32,8 @@ static clv_status unknown_device(const clv_context *context, const char *name, c
   size_t used = 0;
   for (uint32_t i = 0; i < clv__context_backend_count(context) && used < sizeof known; ++i) {
     const char *backend = clv__context_backend(context, i)->name;
-    int written = snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "",
-                           strcmp(backend, "vnpu") == 0 ? "npu" : backend);
+    int written =
+        snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", strcmp(backend, "vnpu") == 0 ? "npu" : backend);
     used += written < 0 ? 0 : (size_t)written;
   }
   return clv__error_set(error, CLV_NOT_FOUND, "device '%s': no backend has it; there are: %s", name, known);
@@ -44,7 +48,8 @@ static clv_status take_options(clv_devices *devices, const clv_devices_options *
     const char *text = options->device_options[i];
     const char *equals = strchr(text, '=');
     if (strncmp(text, name, length) != 0 || text[length] != ':' || equals == NULL || equals <= text + length + 1) continue;
-    if (*count == MAX_OPTIONS) return clv__error_set(error, CLV_INVALID_ARGUMENT, "more than %d options for '%s'", MAX_OPTIONS, name);
+    if (*count == MAX_OPTIONS)
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "more than %d options for '%s'", MAX_OPTIONS, name);
     const char *key = text + length + 1;
     char *key_copy = clv__arena_string(&devices->arena, key, (size_t)(equals - key));
     char *value_copy = clv__arena_string(&devices->arena, equals + 1, strlen(equals + 1));
@@ -65,8 +70,8 @@ static clv_status check_options(const clv_devices *devices, const clv_devices_op
       meant = meant || (strncmp(text, devices->items[d].name, length) == 0 && text[length] == ':' && equals > text + length + 1);
     }
     if (!meant) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option '%s': expected DEVICE:key=value with a device of the list",
-                            text);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "device option '%s': expected DEVICE:key=value with a device of the list", text);
     }
   }
   return CLV_OK;
@@ -138,7 +143,7 @@ static clv_status open_auto(clv_devices *devices, const clv_devices_options *opt
 }
 
 static clv_status open_list(clv_devices *devices, const clv_devices_options *options, const char *list, clv_error *error) {
-  for (const char *at = list;; ) {
+  for (const char *at = list;;) {
     size_t length = strcspn(at, ",");
     if (length == 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "device list '%s': a name is empty", list);
     char *name = clv__arena_string(&devices->arena, at, length);

@@ -21,13 +21,25 @@ clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t 
   return clv__onnx_load_memory(clv__context_allocator(context), data, size_bytes, ownership == CLV_COPY, graph, error);
 }
 
-void clv_graph_destroy(clv_graph *graph) { clv__graph_destroy(graph); }
+void clv_graph_destroy(clv_graph *graph) {
+  clv__graph_destroy(graph);
+}
 
-uint32_t clv_graph_input_count(const clv_graph *graph) { return graph->input_count; }
-uint32_t clv_graph_output_count(const clv_graph *graph) { return graph->output_count; }
-const char *clv_graph_input_name(const clv_graph *graph, uint32_t index) { return graph->values[graph->inputs[index]].name; }
-const char *clv_graph_output_name(const clv_graph *graph, uint32_t index) { return graph->values[graph->outputs[index]].name; }
-const clv_tensor *clv_graph_input_type(const clv_graph *graph, uint32_t index) { return &graph->values[graph->inputs[index]].type; }
+uint32_t clv_graph_input_count(const clv_graph *graph) {
+  return graph->input_count;
+}
+uint32_t clv_graph_output_count(const clv_graph *graph) {
+  return graph->output_count;
+}
+const char *clv_graph_input_name(const clv_graph *graph, uint32_t index) {
+  return graph->values[graph->inputs[index]].name;
+}
+const char *clv_graph_output_name(const clv_graph *graph, uint32_t index) {
+  return graph->values[graph->outputs[index]].name;
+}
+const clv_tensor *clv_graph_input_type(const clv_graph *graph, uint32_t index) {
+  return &graph->values[graph->inputs[index]].type;
+}
 const clv_tensor *clv_graph_output_type(const clv_graph *graph, uint32_t index) {
   return &graph->values[graph->outputs[index]].type;
 }

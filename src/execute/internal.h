@@ -13,9 +13,9 @@ typedef struct clv__slot {
   bool size_known;      /* when memory was planned */
   bool is_external;     /* a graph input in host memory: the caller's pointer, every run */
   size_t size_bytes;
-  size_t offset;        /* in the space's arena, when size_known and not external */
-  void *bound;          /* host memory of this run where it is the caller's */
-  clv_buffer *own;      /* for sizes known only at run time; kept from run to run, grown when needed */
+  size_t offset;   /* in the space's arena, when size_known and not external */
+  void *bound;     /* host memory of this run where it is the caller's */
+  clv_buffer *own; /* for sizes known only at run time; kept from run to run, grown when needed */
   void *own_host;
   size_t own_capacity;
 } clv__slot;
@@ -43,7 +43,7 @@ struct clv_session {
   clv__arena prepared; /* what depends on shapes; dies when they change */
   clv__shapes *shapes; /* for the actual input shapes where the plan left some open; else NULL */
   bool is_prepared;
-  clv_tensor *types;   /* by value: the actual type of this run; `data` as in the plan's shapes */
+  clv_tensor *types; /* by value: the actual type of this run; `data` as in the plan's shapes */
   clv_stream *streams[CLV__MAX_DEVICES];
   uint32_t slot_count;
   clv__slot *slots;

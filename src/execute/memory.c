@@ -1,6 +1,7 @@
-/* Memory of boundary values: what passes between partitions, in and out. (What lives inside a partition is its backend's business.)
- * Each value in each memory space is a slot with a life in steps; slots whose lives do not meet share bytes. Greedy by size, each at
- * the lowest offset free during its life: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020. */
+/* Memory of boundary values: what passes between partitions, in and out. (What lives inside a partition is its backend's
+ * business.) Each value in each memory space is a slot with a life in steps; slots whose lives do not meet share bytes. Greedy by
+ * size, each at the lowest offset free during its life: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
+ * Inference", 2020. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,9 @@ static int by_size(const void *a, const void *b) {
   return x->first != y->first ? (x->first > y->first ? 1 : -1) : (x->value > y->value) - (x->value < y->value);
 }
 
-static bool meet(const clv__slot *a, const clv__slot *b) { return a->first <= b->last && b->first <= a->last; }
+static bool meet(const clv__slot *a, const clv__slot *b) {
+  return a->first <= b->last && b->first <= a->last;
+}
 
 /* `placed` is kept in order of offset. */
 static size_t place(clv__slot *const *placed, size_t placed_count, clv__slot *slot) {
@@ -195,9 +198,12 @@ clv_binding clv__session_binding(clv_session *session, const clv__slot *slot) {
   clv_binding binding = {.type = session->types[slot->value]};
   binding.type.data = NULL;
   if (slot->space == CLV__SPACE_HOST) {
-    if (slot->bound != NULL) binding.type.data = slot->bound;
-    else if (slot->own_host != NULL) binding.type.data = slot->own_host;
-    else if (slot->size_known && !slot->is_external) binding.type.data = (char *)session->memory[CLV__SPACE_HOST].host + slot->offset;
+    if (slot->bound != NULL)
+      binding.type.data = slot->bound;
+    else if (slot->own_host != NULL)
+      binding.type.data = slot->own_host;
+    else if (slot->size_known && !slot->is_external)
+      binding.type.data = (char *)session->memory[CLV__SPACE_HOST].host + slot->offset;
     return binding;
   }
   if (slot->own != NULL) {

@@ -1,5 +1,5 @@
-/* One run: bind the caller's tensors, walk the steps in order, hand the outputs over. Devices take turns: before a step on another
- * device begins, the one before it has finished. */
+/* One run: bind the caller's tensors, walk the steps in order, hand the outputs over. Devices take turns: before a step on
+ * another device begins, the one before it has finished. */
 #include <string.h>
 #include <time.h>
 
@@ -80,7 +80,8 @@ clv_status clv__session_execute_partition(clv_session *session, uint32_t index, 
       .cookie = state,
       .allocate_output = allocate_output,
   };
-  clv_status status = device->backend->execute(device->handle, state->instance, session->streams[partition->device], &args, error);
+  clv_status status =
+      device->backend->execute(device->handle, state->instance, session->streams[partition->device], &args, error);
   if (status == CLV_OK && sized_by_data) status = clv__session_wait(session, partition->device, error);
   return status == CLV_OK ? status : clv__error_prefix(error, status, "partition %u on %s", index, device->name);
 }
@@ -102,9 +103,11 @@ static clv_status execute_transfer(clv_session *session, const clv__transfer *tr
   clv_stream *stream = session->streams[transfer->device];
   clv_status status;
   if (transfer->to == CLV__SPACE_HOST) {
-    status = device->backend->copy_out(device->handle, stream, target.type.data, source.buffer, source.offset_bytes, size_bytes, error);
+    status = device->backend->copy_out(device->handle, stream, target.type.data, source.buffer, source.offset_bytes, size_bytes,
+                                       error);
   } else {
-    status = device->backend->copy_in(device->handle, stream, target.buffer, target.offset_bytes, source.type.data, size_bytes, error);
+    status =
+        device->backend->copy_in(device->handle, stream, target.buffer, target.offset_bytes, source.type.data, size_bytes, error);
   }
   if (status == CLV_OK) return status;
   return clv__error_prefix(error, status, "transfer of '%s' %s %s", session->plan->graph->values[transfer->value].name,

@@ -42,8 +42,8 @@ static void drop_instance(clv_session *session, clv__partition_state *state) {
 static clv_status recompile(clv_session *session, clv__partition_state *state, clv_error *error) {
   const clv__partition *partition = &session->plan->partitions[state->index];
   clv_graph_view *view;
-  CLV__TRY(clv__view_create(session->plan->graph, session->types, partition->nodes, partition->node_count,
-                            session->plan->is_kept, &session->prepared, &view, error));
+  CLV__TRY(clv__view_create(session->plan->graph, session->types, partition->nodes, partition->node_count, session->plan->is_kept,
+                            &session->prepared, &view, error));
   return clv__program_compile(&session->program, state->index, view, &state->own, error);
 }
 
@@ -56,9 +56,9 @@ clv_status clv__session_make_instance(clv_session *session, uint32_t index, clv_
   for (uint32_t i = 0; i < view->input_count; ++i) state->instance_inputs[i] = session->types[view->values[view->inputs[i]]];
   const clv__compiled *compiled = &session->program.partitions[index];
   clv_error first = {0};
-  clv_status status = device->backend->instance_create(device->handle, compiled->executable, state->instance_inputs,
-                                                       view->input_count, compiled->weights, compiled->info.weight_count,
-                                                       &state->instance, &first);
+  clv_status status =
+      device->backend->instance_create(device->handle, compiled->executable, state->instance_inputs, view->input_count,
+                                       compiled->weights, compiled->info.weight_count, &state->instance, &first);
   if (status == CLV_NOT_SUPPORTED) { /* an executable of fixed shapes, and these are others */
     clv__context_log(session->plan->devices->context, 2, "partition %u on %s: compiled again for other shapes: %s", index,
                      device->name, first.message);
@@ -164,8 +164,10 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
   CLV__TRY_GOTO(clv__session_prepare(session, NULL, error));
   session->compile_ms = now_ms() - start;
 cleanup:
-  if (status != CLV_OK) clv_session_destroy(session);
-  else *out = session;
+  if (status != CLV_OK)
+    clv_session_destroy(session);
+  else
+    *out = session;
   return status;
 }
 
@@ -190,8 +192,12 @@ void clv_session_destroy(clv_session *session) {
   clv__release(session->allocator, session);
 }
 
-void clv__session_time_steps(clv_session *session, bool on) { session->time_steps = on; }
-uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index) { return session->step_times_ns[index]; }
+void clv__session_time_steps(clv_session *session, bool on) {
+  session->time_steps = on;
+}
+uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index) {
+  return session->step_times_ns[index];
+}
 
 void clv__session_stats_get(const clv_session *session, clv__session_stats *stats) {
   *stats = (clv__session_stats){

@@ -11,11 +11,11 @@ void clv__session_time_steps(clv_session *session, bool on);
 uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index);
 
 typedef struct clv__session_stats {
-  double compile_ms;            /* all partitions, and uploads of weights */
-  uint64_t boundary_bytes;      /* planned memory of boundary values, all spaces */
+  double compile_ms;             /* all partitions, and uploads of weights */
+  uint64_t boundary_bytes;       /* planned memory of boundary values, all spaces */
   uint64_t boundary_bound_bytes; /* the largest sum of those alive at one step: no plan can need less */
-  uint64_t weight_bytes;        /* uploaded to devices */
-  uint64_t resident_bytes;      /* executables, beside weights */
+  uint64_t weight_bytes;         /* uploaded to devices */
+  uint64_t resident_bytes;       /* executables, beside weights */
   uint64_t scratch_bytes;
 } clv__session_stats;
 void clv__session_stats_get(const clv_session *session, clv__session_stats *stats);
@@ -23,12 +23,12 @@ void clv__session_stats_get(const clv_session *session, clv__session_stats *stat
 /* ---- verify.c ---- */
 
 typedef struct clv__mismatch {
-  uint32_t partition;      /* CLV__NO_ID: everything agreed */
+  uint32_t partition; /* CLV__NO_ID: everything agreed */
   clv_value_id value;
-  size_t element;          /* flat index of the worst one */
+  size_t element; /* flat index of the worst one */
   double expected, actual;
-  double largest;          /* largest magnitude among the expected */
-  double tolerance;        /* that was allowed, absolute */
+  double largest;   /* largest magnitude among the expected */
+  double tolerance; /* that was allowed, absolute */
   uint32_t partitions_checked;
 } clv__mismatch;
 

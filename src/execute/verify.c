@@ -1,5 +1,5 @@
-/* Verification: every partition is run on the reference evaluator's inputs, so that the first wrong partition is the one named, and
- * not one that was fed with its errors. */
+/* Verification: every partition is run on the reference evaluator's inputs, so that the first wrong partition is the one named,
+ * and not one that was fed with its errors. */
 #include <math.h>
 #include <string.h>
 
@@ -9,11 +9,16 @@
 /* What may differ, as a share of a value's largest magnitude. Integers and bools must be equal. */
 static double tolerance_of(clv_dtype dtype) {
   switch (dtype) {
-    case CLV_F64: return 1e-9;
-    case CLV_F32: return 1e-4;
-    case CLV_F16: return 4e-3;
-    case CLV_BF16: return 3e-2;
-    default: return 0;
+    case CLV_F64:
+      return 1e-9;
+    case CLV_F32:
+      return 1e-4;
+    case CLV_F16:
+      return 4e-3;
+    case CLV_BF16:
+      return 3e-2;
+    default:
+      return 0;
   }
 }
 
@@ -86,8 +91,8 @@ static clv_status feed(clv_session *session, const clv__device *device, uint32_t
 }
 
 /* Reads what a partition wrote into `copy` (allocated here when it lies on a device). */
-static clv_status fetch(clv_session *session, const clv__device *device, uint32_t device_index, clv__slot *slot, clv_tensor *actual,
-                        void **copy, clv_error *error) {
+static clv_status fetch(clv_session *session, const clv__device *device, uint32_t device_index, clv__slot *slot,
+                        clv_tensor *actual, void **copy, clv_error *error) {
   *copy = NULL;
   clv_binding binding = clv__session_binding(session, slot);
   *actual = session->types[slot->value];
@@ -135,7 +140,8 @@ static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch
   const clv_graph_view *view = partition->view;
   for (uint32_t i = 0; i < view->input_count; ++i) {
     clv_value_id value = view->values[view->inputs[i]];
-    CLV__TRY(feed(session, device, partition->device, &ref->values[value], clv__session_slot(session, value, device->space), error));
+    CLV__TRY(
+        feed(session, device, partition->device, &ref->values[value], clv__session_slot(session, value, device->space), error));
   }
   for (uint32_t i = 0; i < view->output_count; ++i) {
     clv__slot *slot = clv__session_slot(session, view->values[view->outputs[i]], device->space);

@@ -34,9 +34,9 @@ struct clv__builder {
   size_t import_count, import_capacity;
 };
 
-#define PUSH(builder, list, item)                                                                                      \
-  (clv__array_reserve((builder)->graph->allocator, (void **)&(list)->items, &(list)->capacity, (list)->count + 1,       \
-                      sizeof *(list)->items, (list)->count) &&                                                         \
+#define PUSH(builder, list, item)                                                                                 \
+  (clv__array_reserve((builder)->graph->allocator, (void **)&(list)->items, &(list)->capacity, (list)->count + 1, \
+                      sizeof *(list)->items, (list)->count) &&                                                    \
    ((list)->items[(list)->count++] = (item), true))
 
 clv_status clv__builder_create(const clv_allocator *allocator, clv__builder **out, clv_error *error) {
@@ -81,7 +81,9 @@ void clv__builder_destroy(clv__builder *builder) {
   builder_free(builder);
 }
 
-clv__arena *clv__builder_arena(clv__builder *builder) { return &builder->graph->arena; }
+clv__arena *clv__builder_arena(clv__builder *builder) {
+  return &builder->graph->arena;
+}
 
 clv_status clv__builder_value(clv__builder *builder, const char *name, clv_value_id *value, clv_error *error) {
   uint32_t found = clv__map_find(&builder->names, name);
@@ -98,8 +100,8 @@ clv_status clv__builder_value(clv__builder *builder, const char *name, clv_value
       !clv__map_set(&builder->names, copy, (uint32_t)builder->value_count)) {
     return clv__error_memory(error, sizeof(clv__value));
   }
-  builder->values[builder->value_count] = (clv__value){
-      .name = copy, .type = {.rank = CLV_RANK_UNKNOWN}, .producer = CLV__NO_ID, .capture = CLV__NO_ID};
+  builder->values[builder->value_count] =
+      (clv__value){.name = copy, .type = {.rank = CLV_RANK_UNKNOWN}, .producer = CLV__NO_ID, .capture = CLV__NO_ID};
   *value = (clv_value_id)builder->value_count++;
   return CLV_OK;
 }
@@ -178,7 +180,8 @@ clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map,
 }
 
 /* The names a body reads from around it become inputs of its node, after the explicit ones, each once. */
-static clv_status bind_captures(clv__builder *builder, clv_graph *body, id_list *operands, size_t explicit_count, clv_error *error) {
+static clv_status bind_captures(clv__builder *builder, clv_graph *body, id_list *operands, size_t explicit_count,
+                                clv_error *error) {
   for (uint32_t i = 0; i < body->capture_count; ++i) {
     clv_value_id outer;
     CLV__TRY(clv__builder_value(builder, body->values[body->captures[i]].name, &outer, error));
@@ -191,17 +194,16 @@ static clv_status bind_captures(clv__builder *builder, clv_graph *body, id_list 
 }
 
 clv_status clv__builder_node(clv__builder *builder, const char *name, const char *domain, const char *op,
-                             const clv_value_id *inputs, uint32_t input_count, const clv_value_id *outputs,
-                             uint32_t output_count, const clv_attribute *attributes, uint32_t attribute_count,
-                             clv_error *error) {
+                             const clv_value_id *inputs, uint32_t input_count, const clv_value_id *outputs, uint32_t output_count,
+                             const clv_attribute *attributes, uint32_t attribute_count, clv_error *error) {
   clv__arena *arena = &builder->graph->arena;
   const char *where = name[0] != '\0' ? name : op;
   for (uint32_t i = 0; i < output_count; ++i) {
     if (outputs[i] == CLV__NO_ID) continue;
     const clv__value *value = &builder->values[outputs[i]];
     if (value->producer != CLV__NO_ID) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s): value '%s' is already an output of another node", where, op,
-                            value->name);
+      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s): value '%s' is already an output of another node", where,
+                            op, value->name);
     }
     for (uint32_t k = 0; k < i; ++k) {
       if (outputs[k] == outputs[i]) {
@@ -212,8 +214,8 @@ clv_status clv__builder_node(clv__builder *builder, const char *name, const char
   id_list operands = {0};
   clv_status status = CLV_OK;
   if (input_count > 0) {
-    if (!clv__array_reserve(builder->graph->allocator, (void **)&operands.items, &operands.capacity, input_count,
-                            sizeof *inputs, 0)) {
+    if (!clv__array_reserve(builder->graph->allocator, (void **)&operands.items, &operands.capacity, input_count, sizeof *inputs,
+                            0)) {
       return clv__error_memory(error, input_count * sizeof *inputs);
     }
     memcpy(operands.items, inputs, input_count * sizeof *inputs);
@@ -325,7 +327,8 @@ static clv_status take_nodes(clv__builder *builder, clv_error *error) {
     clv__release(graph->allocator, scratch);
     return clv__error_memory(error, (size_t)count * sizeof *nodes);
   }
-  uint32_t *order = scratch, *stack = scratch + count, *cursor = scratch + 2 * (size_t)count, *place = scratch + 3 * (size_t)count;
+  uint32_t *order = scratch, *stack = scratch + count, *cursor = scratch + 2 * (size_t)count,
+           *place = scratch + 3 * (size_t)count;
   clv_status status = sort_nodes(builder, order, stack, cursor, error);
   if (status == CLV_OK) {
     for (uint32_t i = 0; i < count; ++i) {
@@ -448,8 +451,10 @@ static void drop_old_inputs(clv__builder *builder) {
   size_t kept = 0;
   for (size_t i = 0; i < builder->inputs.count; ++i) {
     clv__value *value = &builder->values[builder->inputs.items[i]];
-    if (value->type.data != NULL) value->is_input = false;
-    else builder->inputs.items[kept++] = builder->inputs.items[i];
+    if (value->type.data != NULL)
+      value->is_input = false;
+    else
+      builder->inputs.items[kept++] = builder->inputs.items[i];
   }
   builder->inputs.count = kept;
 }
@@ -474,7 +479,8 @@ static clv_status finish(clv__builder *builder, const clv__builder *parent, bool
   graph->output_count = (uint32_t)builder->outputs.count;
   graph->outputs = clv__arena_copy(arena, builder->outputs.items, builder->outputs.count * sizeof *graph->outputs);
   graph->symbol_count = (uint32_t)builder->symbol_names.count;
-  graph->symbols = clv__arena_copy(arena, (const void *)builder->symbol_names.items, builder->symbol_names.count * sizeof(char *));
+  graph->symbols =
+      clv__arena_copy(arena, (const void *)builder->symbol_names.items, builder->symbol_names.count * sizeof(char *));
   graph->metadata_count = (uint32_t)(builder->metadata.count / 2);
   graph->metadata = clv__arena_copy(arena, (const void *)builder->metadata.items, builder->metadata.count * sizeof(char *));
   if (graph->values == NULL || graph->inputs == NULL || graph->outputs == NULL || graph->symbols == NULL ||

@@ -84,16 +84,24 @@ static void hash_attribute(clv__hasher *hasher, const clv_graph *graph, const cl
   clv__hasher_u64(hasher, attribute->kind);
   clv__hasher_u64(hasher, attribute->count);
   switch (attribute->kind) {
-    case CLV_ATTRIBUTE_INTS: clv__hasher_update(hasher, attribute->ints, attribute->count * sizeof(int64_t)); break;
-    case CLV_ATTRIBUTE_FLOATS: clv__hasher_update(hasher, attribute->floats, attribute->count * sizeof(float)); break;
+    case CLV_ATTRIBUTE_INTS:
+      clv__hasher_update(hasher, attribute->ints, attribute->count * sizeof(int64_t));
+      break;
+    case CLV_ATTRIBUTE_FLOATS:
+      clv__hasher_update(hasher, attribute->floats, attribute->count * sizeof(float));
+      break;
     case CLV_ATTRIBUTE_STRINGS:
       for (size_t i = 0; i < attribute->count; ++i) {
         clv__hasher_u64(hasher, attribute->strings[i].size_bytes);
         clv__hasher_update(hasher, attribute->strings[i].data, attribute->strings[i].size_bytes);
       }
       break;
-    case CLV_ATTRIBUTE_TENSOR: hash_tensor(hasher, graph, attribute->tensor); break;
-    case CLV_ATTRIBUTE_GRAPH: hash_graph(hasher, attribute->graph->graph); break;
+    case CLV_ATTRIBUTE_TENSOR:
+      hash_tensor(hasher, graph, attribute->tensor);
+      break;
+    case CLV_ATTRIBUTE_GRAPH:
+      hash_graph(hasher, attribute->graph->graph);
+      break;
   }
 }
 

@@ -1,7 +1,8 @@
 /* The IR. A graph is immutable once built; nodes and values are dense ids into arrays; passes make new arrays beside it.
  *
- * If, Loop and Scan are one node each. Their bodies are graphs of their own, held by the node's attributes. What a body reads from
- * around it are its `captures`; they follow the node's explicit inputs, so that for order, liveness and transfers they are inputs. */
+ * If, Loop and Scan are one node each. Their bodies are graphs of their own, held by the node's attributes. What a body reads
+ * from around it are its `captures`; they follow the node's explicit inputs, so that for order, liveness and transfers they are
+ * inputs. */
 #ifndef CLEAVE_GRAPH_GRAPH_H
 #define CLEAVE_GRAPH_GRAPH_H
 
@@ -20,13 +21,13 @@ typedef uint32_t clv_value_id;
 typedef struct clv_graph clv_graph;
 
 typedef struct clv__node {
-  const char *name;         /* unique, never empty: `Op#index` where the model gives none or repeats one */
-  const char *source_name;  /* as the model has it; may be "" or repeated */
+  const char *name;        /* unique, never empty: `Op#index` where the model gives none or repeats one */
+  const char *source_name; /* as the model has it; may be "" or repeated */
   const char *op;
-  const char *domain;       /* "" is ONNX's ("ai.onnx" is read as "") */
+  const char *domain; /* "" is ONNX's ("ai.onnx" is read as "") */
   int32_t opset;
-  uint32_t input_count;     /* captures included */
-  uint32_t capture_count;   /* the last ones of `inputs` */
+  uint32_t input_count;   /* captures included */
+  uint32_t capture_count; /* the last ones of `inputs` */
   uint32_t output_count;
   const clv_value_id *inputs;  /* CLV__NO_ID: absent */
   const clv_value_id *outputs; /* CLV__NO_ID: absent */
@@ -35,11 +36,11 @@ typedef struct clv__node {
 
 typedef struct clv__value {
   const char *name;
-  clv_tensor type;       /* as declared; `data` is the initializer's bytes, possibly unaligned */
-  clv_node_id producer;  /* CLV__NO_ID: input, initializer or capture */
-  bool is_input;         /* a graph input (with `type.data` too: an initializer that may be overridden) */
+  clv_tensor type;      /* as declared; `data` is the initializer's bytes, possibly unaligned */
+  clv_node_id producer; /* CLV__NO_ID: input, initializer or capture */
+  bool is_input;        /* a graph input (with `type.data` too: an initializer that may be overridden) */
   bool is_output;
-  uint32_t capture;      /* index among the graph's captures, or CLV__NO_ID */
+  uint32_t capture; /* index among the graph's captures, or CLV__NO_ID */
 } clv__value;
 
 typedef struct clv__opset_import {
@@ -93,7 +94,7 @@ void clv__graph_hash(const clv_graph *graph, clv__hash *hash);
 typedef struct clv__builder clv__builder;
 
 clv_status clv__builder_create(const clv_allocator *allocator, clv__builder **builder, clv_error *error);
-void clv__builder_destroy(clv__builder *builder); /* accepts NULL; for the error path: finish() consumes the builder */
+void clv__builder_destroy(clv__builder *builder);      /* accepts NULL; for the error path: finish() consumes the builder */
 clv__arena *clv__builder_arena(clv__builder *builder); /* the graph's own arena: names, attributes, data that live with it */
 
 /* The id of the value called `name` (copied), made when first seen. Names are scoped to this graph. */
@@ -112,8 +113,8 @@ clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map,
 /* Adds a node. Strings and id arrays are copied; the attribute array is copied, what it points to must live in the graph's arena.
  * Body graphs (whole views from clv__builder_finish_body()) pass into the ownership of the graph that is being built. */
 clv_status clv__builder_node(clv__builder *builder, const char *name, const char *domain, const char *op,
-                             const clv_value_id *inputs, uint32_t input_count, const clv_value_id *outputs,
-                             uint32_t output_count, const clv_attribute *attributes, uint32_t attribute_count, clv_error *error);
+                             const clv_value_id *inputs, uint32_t input_count, const clv_value_id *outputs, uint32_t output_count,
+                             const clv_attribute *attributes, uint32_t attribute_count, clv_error *error);
 
 /* Checks (every value read has one producer, no cycle), sorts, names, indexes. Consumes the builder in every case. */
 clv_status clv__builder_finish(clv__builder *builder, clv_graph **graph, clv_error *error);

@@ -6,7 +6,8 @@
 
 /* The graph closes `map` when it is destroyed. On failure the map stays the caller's. */
 clv_status clv__graph_own_map(clv_graph *graph, const clv__file_map *map, clv_error *error);
-/* Gives the pages behind `data` back to the system where they are a mapped file's: for weights that a device has its own copy of. */
+/* Gives the pages behind `data` back to the system where they are a mapped file's: for weights that a device has its own copy of.
+ */
 void clv__graph_drop_pages(const clv_graph *graph, const void *data, size_t size_bytes);
 
 #endif

@@ -13,8 +13,10 @@ static uint32_t find_id(const uint32_t *sorted, uint32_t count, uint32_t id) {
   uint32_t low = 0, high = count;
   while (low < high) {
     uint32_t middle = low + (high - low) / 2;
-    if (sorted[middle] < id) low = middle + 1;
-    else high = middle;
+    if (sorted[middle] < id)
+      low = middle + 1;
+    else
+      high = middle;
   }
   return low < count && sorted[low] == id ? low : CLV_NO_VALUE;
 }
@@ -44,7 +46,7 @@ static bool fill_operands(clv_graph_view *view, clv__arena *arena) {
     offsets[i] = at;
     for (uint32_t k = 0; k < node->input_count + node->output_count; ++k) {
       clv_value_id id = k < node->input_count ? node->inputs[k] : node->outputs[k - node->input_count];
-      operands[at++] = id == CLV__NO_ID ? CLV_NO_VALUE
+      operands[at++] = id == CLV__NO_ID                          ? CLV_NO_VALUE
                        : view->value_count == graph->value_count ? id
                                                                  : find_id(view->values, view->value_count, id);
     }
@@ -150,12 +152,24 @@ clv_status clv__view_create(const clv_graph *graph, const clv_tensor *types, con
 
 /* ---- The accessors of the plugin ABI ---- */
 
-static uint32_t graph_node_count(const clv_graph_view *graph) { return graph->node_count; }
-static uint32_t graph_value_count(const clv_graph_view *graph) { return graph->value_count; }
-static uint32_t graph_input_count(const clv_graph_view *graph) { return graph->input_count; }
-static uint32_t graph_output_count(const clv_graph_view *graph) { return graph->output_count; }
-static uint32_t graph_input(const clv_graph_view *graph, uint32_t index) { return graph->inputs[index]; }
-static uint32_t graph_output(const clv_graph_view *graph, uint32_t index) { return graph->outputs[index]; }
+static uint32_t graph_node_count(const clv_graph_view *graph) {
+  return graph->node_count;
+}
+static uint32_t graph_value_count(const clv_graph_view *graph) {
+  return graph->value_count;
+}
+static uint32_t graph_input_count(const clv_graph_view *graph) {
+  return graph->input_count;
+}
+static uint32_t graph_output_count(const clv_graph_view *graph) {
+  return graph->output_count;
+}
+static uint32_t graph_input(const clv_graph_view *graph, uint32_t index) {
+  return graph->inputs[index];
+}
+static uint32_t graph_output(const clv_graph_view *graph, uint32_t index) {
+  return graph->outputs[index];
+}
 
 static void graph_node(const clv_graph_view *graph, uint32_t index, clv_node_info *info) {
   const clv__node *node = clv__view_node(graph, index);

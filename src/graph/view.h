@@ -7,22 +7,22 @@
 
 struct clv_graph_view {
   const clv_graph *graph;
-  const clv_tensor *types;     /* by value id of the graph; NULL: as declared. `data` not NULL: a constant */
+  const clv_tensor *types; /* by value id of the graph; NULL: as declared. `data` not NULL: a constant */
   uint32_t node_count;
-  const clv_node_id *nodes;    /* view node -> graph node */
+  const clv_node_id *nodes; /* view node -> graph node */
   uint32_t value_count;
-  const clv_value_id *values;  /* view value -> graph value */
+  const clv_value_id *values; /* view value -> graph value */
   uint32_t input_count;
-  const uint32_t *inputs;      /* view values, ascending by graph value id */
+  const uint32_t *inputs; /* view values, ascending by graph value id */
   uint32_t output_count;
   const uint32_t *outputs;
   const uint32_t *operand_offsets; /* operands of view node i: operands[operand_offsets[i] ..): inputs, then outputs */
   const uint32_t *operands;        /* view values or CLV_NO_VALUE */
 };
 
-/* A view of `nodes` (ascending, so topologically ordered) made in `arena`. Inputs are the values read that are neither made inside
- * nor constant; outputs those made inside that are read outside, are outputs of the graph, or
- * are `kept` (by value id; may be NULL). `types` must outlive the view. */
+/* A view of `nodes` (ascending, so topologically ordered) made in `arena`. Inputs are the values read that are neither made
+ * inside nor constant; outputs those made inside that are read outside, are outputs of the graph, or are `kept` (by value id; may
+ * be NULL). `types` must outlive the view. */
 clv_status clv__view_create(const clv_graph *graph, const clv_tensor *types, const clv_node_id *nodes, uint32_t node_count,
                             const bool *kept, clv__arena *arena, clv_graph_view **view, clv_error *error);
 

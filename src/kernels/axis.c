@@ -35,7 +35,9 @@ typedef void (*walk_fn)(const clv__kernel_call *call, const lines *shape, int64_
 static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t out_length, walk_fn walk) {
   int64_t tasks = shape->outer * shape->groups;
   double work = 3.0 * (double)shape->outer * (double)shape->length * (double)shape->inner;
-#pragma omp parallel for num_threads(clv__kernel_threads(tasks, work)) schedule(static)
+  const int threads = clv__kernel_threads(tasks, work);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t outer = task / shape->groups, first = task % shape->groups * BLOCK;
     int64_t width = shape->inner - first < BLOCK ? shape->inner - first : BLOCK;

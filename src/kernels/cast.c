@@ -41,7 +41,9 @@ static clv_status run_cast(const clv__kernel_call *call) {
     return CLV_OK;
   }
   int64_t tasks = (total + TASK - 1) / TASK;
-#pragma omp parallel for num_threads(clv__kernel_threads(tasks, 2.0 * (double)total)) schedule(static)
+  const int threads = clv__kernel_threads(tasks, 2.0 * (double)total);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t first = task * TASK;
     cast_run(from, to, first, total - first < TASK ? total - first : TASK);

@@ -3,7 +3,11 @@
 
 #include "kernels/threads.h"
 
-enum { TILE = 32, CHUNK_BYTES = 1 << 18 };
+enum {
+  TILE = 32,
+  CHUNK_BYTES = 1 << 18,
+  BYTES_A_STEP = 64 /* of a plain copy or fill: memory, not instructions, is what they wait for */
+};
 
 void clv__dense_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]) {
   int64_t stride = 1;
@@ -15,7 +19,7 @@ void clv__dense_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK])
 
 void clv__copy_bytes(void *target, const void *source, size_t size_bytes) {
   int64_t chunks = (int64_t)((size_bytes + CHUNK_BYTES - 1) / CHUNK_BYTES);
-  int threads = clv__kernel_threads(chunks, (double)size_bytes / 8);
+  int threads = clv__kernel_threads(chunks, (double)size_bytes / BYTES_A_STEP);
   if (threads <= 1) {
     if (size_bytes > 0) memcpy(target, source, size_bytes);
     return;
@@ -53,7 +57,7 @@ static void fill_some(char *target, const void *element, size_t element_bytes, s
 void clv__fill(void *target, const void *element, size_t element_bytes, size_t count) {
   size_t chunk = CHUNK_BYTES / element_bytes;
   int64_t chunks = (int64_t)((count + chunk - 1) / chunk);
-  int threads = clv__kernel_threads(chunks, (double)count);
+  int threads = clv__kernel_threads(chunks, (double)(count * element_bytes) / BYTES_A_STEP);
   if (count == 0) return;
   if (threads <= 1) {
     fill_some(target, element, element_bytes, count);

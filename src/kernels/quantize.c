@@ -111,7 +111,9 @@ static void dequantize(const runs *r, int64_t first, int64_t count, const float 
 }
 
 static void run_all(const runs *r, run_fn each) {
-#pragma omp parallel for num_threads(clv__kernel_threads(r->rows, 4.0 * (double)r->total)) schedule(static)
+  const int threads = clv__kernel_threads(r->rows, 4.0 * (double)r->total);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t row = 0; row < r->rows; ++row) {
     int64_t first, length, scale_first;
     float scales[BLOCK];

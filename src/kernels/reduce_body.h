@@ -112,7 +112,9 @@ static void NAME(run_few)(const plan *p, const reduction *entry, const clv_tenso
     const fold what = phase == 0 ? FOLD_MAX : entry->what;
     const T first_total = phase == 0 ? lowest : start;
     int64_t tasks = p->kept_count * shares;
-#pragma omp parallel for num_threads(clv__kernel_threads(tasks, (double)p->reduced_total)) schedule(static)
+    const int threads = clv__kernel_threads(tasks, (double)p->reduced_total);
+    (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t task = 0; task < tasks; ++task) {
       int64_t index = task / shares, from = task % shares * share;
       int64_t to = from + share < p->reduced_total ? from + share : p->reduced_total;
@@ -139,7 +141,9 @@ static void NAME(run)(const plan *p, const reduction *entry, const clv_tensor *i
   int64_t across = p->inner_reduced ? p->kept_count : p->inner;
   int64_t blocks = (across + width - 1) / width, tasks = p->inner_reduced ? blocks : p->kept_count * blocks;
   double work = (double)p->reduced_total * (double)across * (p->inner_reduced ? 1.0 : (double)p->kept_count);
-#pragma omp parallel for num_threads(clv__kernel_threads(tasks, entry->what == FOLD_EXP ? 20 * work : work)) schedule(static)
+  const int threads = clv__kernel_threads(tasks, entry->what == FOLD_EXP ? 20 * work : work);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     T totals[BLOCK], shifts[BLOCK] = {0};
     int64_t first = task % blocks * width, count = across - first < width ? across - first : width;

@@ -76,7 +76,9 @@ DEFINE_GROUP(group_f64, double)
 static void run_lines(kind what, const lines *shape, bool wide, const void *x, void *y) {
   int64_t groups = (shape->inner + GROUP - 1) / GROUP, tasks = shape->outer * groups;
   double work = 15.0 * (double)shape->outer * (double)shape->length * (double)shape->inner;
-#pragma omp parallel for num_threads(clv__kernel_threads(tasks, work)) schedule(static)
+  const int threads = clv__kernel_threads(tasks, work);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t first = task % groups * GROUP, width = shape->inner - first < GROUP ? shape->inner - first : GROUP;
     int64_t offset = task / groups * shape->length * shape->inner + first;

@@ -1,5 +1,5 @@
-/* `contiguous`: each node goes to the first device, in order of priority, that supports it. Views go where their source is, so that
- * no boundary is made for them. */
+/* `contiguous`: each node goes to the first device, in order of priority, that supports it. Views go where their source is, so
+ * that no boundary is made for them. */
 #include "place/place.h"
 
 static uint32_t first_supporting(const clv_plan *plan, clv_node_id node) {

@@ -22,8 +22,8 @@ static clv_status check_supported(const clv_plan *plan, clv_error *error) {
       const char *reason = clv__capability_reason(&plan->capability, n, d);
       supported = reason == NULL;
       if (supported || used >= sizeof reasons) continue;
-      int written = snprintf(reasons + used, sizeof reasons - used, "%s%s: %s", used > 0 ? "; " : "",
-                             plan->devices->items[d].name, reason);
+      int written =
+          snprintf(reasons + used, sizeof reasons - used, "%s%s: %s", used > 0 ? "; " : "", plan->devices->items[d].name, reason);
       used += written < 0 ? 0 : (size_t)written;
     }
     if (supported) continue;
@@ -95,7 +95,9 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   CLV__TRY_GOTO(place_and_split(plan, strategy, pinned, error));
 cleanup:
   clv__release(graph->allocator, pinned);
-  if (status != CLV_OK) clv_plan_destroy(plan);
-  else *out = plan;
+  if (status != CLV_OK)
+    clv_plan_destroy(plan);
+  else
+    *out = plan;
   return status;
 }

@@ -1,5 +1,5 @@
-/* A device's memory: what does not fit goes to the next device that can run it. Weights of all partitions of a device live together;
- * of what partitions work in, one partition's is alive at a time. */
+/* A device's memory: what does not fit goes to the next device that can run it. Weights of all partitions of a device live
+ * together; of what partitions work in, one partition's is alive at a time. */
 #include <stdio.h>
 #include <string.h>
 
@@ -43,10 +43,9 @@ static clv_status move_partition(clv_plan *plan, const clv__partition *partition
   const char *name = plan->graph->nodes[partition->nodes[0]].name;
   for (uint32_t i = 0; i < partition->node_count; ++i) {
     if (pinned[partition->nodes[i]] == CLV__NO_ID) continue;
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "node '%s' is pinned to %s, where its partition needs %llu bytes and %llu are there",
-                          plan->graph->nodes[partition->nodes[i]].name, device->name, (unsigned long long)needed,
-                          (unsigned long long)limit);
+    return clv__error_set(
+        error, CLV_NOT_SUPPORTED, "node '%s' is pinned to %s, where its partition needs %llu bytes and %llu are there",
+        plan->graph->nodes[partition->nodes[i]].name, device->name, (unsigned long long)needed, (unsigned long long)limit);
   }
   uint32_t next = next_device(plan, partition);
   if (next == CLV__NO_ID) {

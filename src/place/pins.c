@@ -9,7 +9,9 @@ static bool matches(const clv_assignment *assignment, bool by_operator, const cl
   return clv__pattern_match(assignment->pattern, node->name) || clv__pattern_match(assignment->pattern, node->source_name);
 }
 
-static bool is_plain(const char *pattern) { return strpbrk(pattern, "*?") == NULL; }
+static bool is_plain(const char *pattern) {
+  return strpbrk(pattern, "*?") == NULL;
+}
 
 /* Plain node names are looked up in a map: random placements pin every node of a graph by name. */
 static clv_status fix_by_name(const clv_plan *plan, const clv__map *names, const clv_assignment *pin, uint32_t device,
@@ -70,7 +72,9 @@ clv_status clv__pins_resolve(const clv_plan *plan, const clv_plan_options *optio
   CLV__TRY_GOTO(fix_all(plan, &names, options->pins, options->pin_count, pinned, error)); /* a pin is narrower: it wins */
 cleanup:
   clv__map_finish(&names);
-  if (status != CLV_OK) clv__release(graph->allocator, pinned);
-  else *out = pinned;
+  if (status != CLV_OK)
+    clv__release(graph->allocator, pinned);
+  else
+    *out = pinned;
   return status;
 }

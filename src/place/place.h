@@ -24,8 +24,8 @@ const clv__strategy *clv__strategy_find(const char *name);
 
 clv_status clv__place_contiguous(const clv__place_input *input, clv_error *error);
 
-/* Resolves pins and forces to devices (pins.c): by node, CLV__NO_ID where nothing is said. A pin on a device that does not support
- * the node, or a pattern that matches nothing, is an error. Allocated with the graph's allocator. */
+/* Resolves pins and forces to devices (pins.c): by node, CLV__NO_ID where nothing is said. A pin on a device that does not
+ * support the node, or a pattern that matches nothing, is an error. Allocated with the graph's allocator. */
 clv_status clv__pins_resolve(const clv_plan *plan, const clv_plan_options *options, uint32_t **pinned, clv_error *error);
 
 /* Moves partitions that do not fit their device's memory to the next device that supports all of their nodes (memory.c); `moved`

@@ -1,4 +1,5 @@
-/* The linear cut: the node order is walked once, and a partition ends where the device changes or a limit of the device is met. */
+/* The linear cut: the node order is walked once, and a partition ends where the device changes or a limit of the device is met.
+ */
 #include <string.h>
 
 #include "split/plan.h"
@@ -59,8 +60,10 @@ clv_status clv__split_linear(clv_plan *plan, clv_error *error) {
     run[run_count++] = n;
   }
   plan->partitions = clv__arena_copy(&plan->arena, partitions, count * sizeof *partitions);
-  if (plan->partitions == NULL) status = clv__error_memory(error, count * sizeof *partitions);
-  else plan->partition_count = (uint32_t)count;
+  if (plan->partitions == NULL)
+    status = clv__error_memory(error, count * sizeof *partitions);
+  else
+    plan->partition_count = (uint32_t)count;
 cleanup:
   clv__release(allocator, partitions);
   clv__release(allocator, seen);

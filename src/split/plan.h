@@ -22,24 +22,24 @@ typedef struct clv__partition {
 } clv__partition;
 
 typedef enum clv__boundary {
-  CLV__BOUNDARY_INNER,  /* between partitions */
-  CLV__BOUNDARY_INPUT,  /* a graph input on its way to a device */
-  CLV__BOUNDARY_OUTPUT  /* a graph output (or kept value) on its way to the host */
+  CLV__BOUNDARY_INNER, /* between partitions */
+  CLV__BOUNDARY_INPUT, /* a graph input on its way to a device */
+  CLV__BOUNDARY_OUTPUT /* a graph output (or kept value) on its way to the host */
 } clv__boundary;
 
 typedef struct clv__transfer {
   clv_value_id value;
-  uint32_t from, to;     /* memory spaces; one of them is the host's */
-  uint32_t device;       /* that does the copy: one that works in the space that is not the host's */
-  uint64_t size_bytes;   /* 0 when unknown until run time */
+  uint32_t from, to;   /* memory spaces; one of them is the host's */
+  uint32_t device;     /* that does the copy: one that works in the space that is not the host's */
+  uint64_t size_bytes; /* 0 when unknown until run time */
   bool size_known;
   clv__boundary boundary;
 } clv__transfer;
 
 typedef struct clv__step {
   bool is_transfer;
-  uint32_t index;             /* of the partition or transfer */
-  uint32_t dependency_count;  /* earlier steps that must be done */
+  uint32_t index;            /* of the partition or transfer */
+  uint32_t dependency_count; /* earlier steps that must be done */
   const uint32_t *dependencies;
 } clv__step;
 
@@ -60,14 +60,15 @@ struct clv_plan {
   clv__step *steps;
   uint32_t kept_count;
   const clv_value_id *kept;
-  const bool *is_kept; /* by value, NULL when none is */
+  const bool *is_kept;                                                   /* by value, NULL when none is */
   double time_load_ms, time_capability_ms, time_place_ms, time_split_ms; /* of making it; not in the file */
 };
 
 /* Linear cut (linear.c): runs of the node order on one device become partitions. Fills plan->partitions from plan->placement. */
 clv_status clv__split_linear(clv_plan *plan, clv_error *error);
 
-/* Fills transfers and steps from the partitions in their order (transfers.c): a value is copied at most once to a memory space. */
+/* Fills transfers and steps from the partitions in their order (transfers.c): a value is copied at most once to a memory space.
+ */
 clv_status clv__split_transfers(clv_plan *plan, clv_error *error);
 
 /* Makes the view of a partition and its byte counts; `nodes` lives in plan->arena. */

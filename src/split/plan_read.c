@@ -1,12 +1,13 @@
-/* A plan file read back: a placement and partitions, whose transfers are worked out again. It may have been edited, or come from a
- * stranger: what does not fit is refused with its reason. */
+/* A plan file read back: a placement and partitions, whose transfers are worked out again. It may have been edited, or come from
+ * a stranger: what does not fit is refused with its reason. */
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "split/plan.h"
 
-static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *count, const clv_allocator *allocator, clv_error *error) {
+static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *count, const clv_allocator *allocator,
+                             clv_error *error) {
   json_t *list = json_object_get(root, "sizes");
   *count = 0;
   *sizes = clv__allocate_zero(allocator, (json_array_size(list) + 1) * sizeof **sizes);
@@ -16,13 +17,15 @@ static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *cou
     const char *dim = json_string_value(json_object_get(item, "dim")), *input = json_string_value(json_object_get(item, "input"));
     if ((dim == NULL) == (input == NULL) || !json_is_array(dims) || json_array_size(dims) > CLV_MAX_RANK ||
         (dim != NULL && json_array_size(dims) != 1)) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: expected {\"input\" or \"dim\": NAME, \"size\": [numbers]}", i);
+      return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: expected {\"input\" or \"dim\": NAME, \"size\": [numbers]}",
+                            i);
     }
     clv_size *size = &(*sizes)[(*count)++];
     *size = (clv_size){.name = dim != NULL ? dim : input, .is_symbol = dim != NULL, .rank = (int32_t)json_array_size(dims)};
     for (int32_t k = 0; k < size->rank; ++k) {
       size->dims[k] = json_integer_value(json_array_get(dims, (size_t)k));
-      if (size->dims[k] < 0) return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: %lld is no size", i, (long long)size->dims[k]);
+      if (size->dims[k] < 0)
+        return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: %lld is no size", i, (long long)size->dims[k]);
     }
   }
   return CLV_OK;
@@ -35,7 +38,8 @@ static clv_status check_hash(const json_t *root, const clv_graph *graph, clv_err
   clv__hash_text(&hash, is);
   const char *should = json_string_value(json_object_get(root, "model_hash"));
   if (should != NULL && strcmp(is, should) == 0) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_MODEL, "the plan was made for a model with hash %.16s…, this one has %.16s…: plan again",
+  return clv__error_set(error, CLV_INVALID_MODEL,
+                        "the plan was made for a model with hash %.16s…, this one has %.16s…: plan again",
                         should == NULL ? "(none)" : should, is);
 }
 
@@ -48,7 +52,8 @@ static clv_status read_partition(clv_plan *plan, const json_t *item, uint32_t in
   const char *device_name = json_string_value(json_object_get(item, "device"));
   uint32_t device = device_name == NULL ? CLV__NO_ID : clv__devices_find(plan->devices, device_name);
   if (device == CLV__NO_ID) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "device '%s' is not among the open devices", device_name == NULL ? "" : device_name);
+    return clv__error_set(error, CLV_INVALID_MODEL, "device '%s' is not among the open devices",
+                          device_name == NULL ? "" : device_name);
   }
   const json_t *nodes = json_object_get(item, "nodes");
   size_t count = json_array_size(nodes);
@@ -58,7 +63,8 @@ static clv_status read_partition(clv_plan *plan, const json_t *item, uint32_t in
   for (size_t i = 0; i < count; ++i) {
     const char *name = json_string_value(json_array_get(nodes, i));
     ids[i] = name == NULL ? CLV__NO_ID : clv__map_find(names, name);
-    if (ids[i] == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name == NULL ? "" : name);
+    if (ids[i] == CLV__NO_ID)
+      return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name == NULL ? "" : name);
     if (plan->shapes->node_folded[ids[i]]) {
       return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is a constant: no device runs it", name);
     }
@@ -85,7 +91,8 @@ static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map
   const json_t *nodes = json_object_get(root, "nodes");
   for (size_t i = 0; i < json_array_size(nodes); ++i) {
     const json_t *item = json_array_get(nodes, i);
-    const char *name = json_string_value(json_object_get(item, "name")), *cause = json_string_value(json_object_get(item, "cause"));
+    const char *name = json_string_value(json_object_get(item, "name")),
+               *cause = json_string_value(json_object_get(item, "cause"));
     uint32_t id = name == NULL ? CLV__MAP_NONE : clv__map_find(names, name);
     if (id == CLV__MAP_NONE || cause == NULL) continue;
     const char *copy = clv__arena_string(&plan->arena, cause, strlen(cause));
@@ -134,7 +141,8 @@ static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const 
   CLV__TRY_GOTO(read_sizes(root, &sizes, &size_count, graph->allocator, error));
   CLV__TRY_GOTO(clv__plan_create(graph, devices, sizes, size_count, NULL, 0, &plan, error));
   const char *strategy = json_string_value(json_object_get(root, "strategy"));
-  plan->placement.strategy = clv__arena_string(&plan->arena, strategy == NULL ? "file" : strategy, strlen(strategy == NULL ? "file" : strategy));
+  plan->placement.strategy =
+      clv__arena_string(&plan->arena, strategy == NULL ? "file" : strategy, strlen(strategy == NULL ? "file" : strategy));
   if (plan->placement.strategy == NULL) CLV__TRY_GOTO(clv__error_memory(error, 1));
   CLV__TRY_GOTO(clv__view_create_whole(graph, plan->shapes->types, &plan->arena, &whole, error));
   CLV__TRY_GOTO(clv__capability_ask(devices, whole, plan->shapes->node_folded, NULL, NULL, &plan->capability, error));

@@ -6,11 +6,15 @@
 
 #include "split/plan.h"
 
-static clv_status json_memory(clv_error *error) { return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory for JSON"); }
+static clv_status json_memory(clv_error *error) {
+  return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory for JSON");
+}
 
 /* Jansson's "_new" functions take ownership and pass NULL on, so one check at the end is enough. */
 
-static json_t *text_or_null(const char *text) { return text == NULL ? json_null() : json_string_nocheck(text); }
+static json_t *text_or_null(const char *text) {
+  return text == NULL ? json_null() : json_string_nocheck(text);
+}
 
 static json_t *value_names(const clv_graph *graph, const clv_graph_view *view, const uint32_t *values, uint32_t count) {
   json_t *names = json_array();
@@ -29,7 +33,8 @@ static json_t *partition_json(const clv_plan *plan, uint32_t index) {
   json_object_set_new(object, "id", json_integer(index));
   json_object_set_new(object, "device", json_string_nocheck(plan->devices->items[partition->device].name));
   json_object_set_new(object, "nodes", nodes);
-  json_object_set_new(object, "inputs", value_names(plan->graph, partition->view, partition->view->inputs, partition->view->input_count));
+  json_object_set_new(object, "inputs",
+                      value_names(plan->graph, partition->view, partition->view->inputs, partition->view->input_count));
   json_object_set_new(object, "outputs",
                       value_names(plan->graph, partition->view, partition->view->outputs, partition->view->output_count));
   json_object_set_new(object, "weight_bytes", json_integer((json_int_t)partition->weight_bytes));
@@ -66,15 +71,18 @@ static json_t *node_json(const clv_plan *plan, clv_node_id id) {
   json_t *object = json_object(), *others = json_object();
   json_object_set_new(object, "name", json_string_nocheck(node->name));
   json_object_set_new(object, "op", json_string_nocheck(node->op));
-  json_object_set_new(object, "device", device == CLV__NO_ID ? json_null() : json_string_nocheck(plan->devices->items[device].name));
+  json_object_set_new(object, "device",
+                      device == CLV__NO_ID ? json_null() : json_string_nocheck(plan->devices->items[device].name));
   json_object_set_new(object, "cause", json_string_nocheck(plan->placement.causes[id]));
   if (plan->placement.notes[id] != NULL) json_object_set_new(object, "note", text_or_null(plan->placement.notes[id]));
   for (uint32_t d = 0; d < plan->devices->count && plan->capability.reasons != NULL && device != CLV__NO_ID; ++d) {
     const char *reason = clv__capability_reason(&plan->capability, id, d);
     if (reason != NULL) json_object_set_new_nocheck(others, plan->devices->items[d].name, json_string_nocheck(reason));
   }
-  if (json_object_size(others) > 0) json_object_set_new(object, "refused_by", others);
-  else json_decref(others);
+  if (json_object_size(others) > 0)
+    json_object_set_new(object, "refused_by", others);
+  else
+    json_decref(others);
   return object;
 }
 
@@ -112,7 +120,7 @@ static json_t *timings_json(const clv_plan *plan) {
   return timings;
 }
 
-#define APPEND_EACH(array, count, make)                                      \
+#define APPEND_EACH(array, count, make) \
   for (uint32_t each = 0; each < (count); ++each) json_array_append_new(array, make(plan, each))
 
 static json_t *plan_json(const clv_plan *plan, bool timings) {
@@ -120,7 +128,8 @@ static json_t *plan_json(const clv_plan *plan, bool timings) {
   char hash_text[2 * CLV__HASH_BYTES + 1];
   clv__graph_hash(plan->graph, &hash);
   clv__hash_text(&hash, hash_text);
-  json_t *root = json_object(), *partitions = json_array(), *transfers = json_array(), *steps = json_array(), *nodes = json_array();
+  json_t *root = json_object(), *partitions = json_array(), *transfers = json_array(), *steps = json_array(),
+         *nodes = json_array();
   json_object_set_new(root, "cleave_plan", json_integer(1));
   json_object_set_new(root, "model", json_string_nocheck(plan->graph->path));
   json_object_set_new(root, "model_hash", json_string_nocheck(hash_text));
@@ -164,8 +173,10 @@ static void relative_model(const char *plan_path, const char *model_path, char o
   snprintf(out, PATH_MAX, "%s", model_path);
   snprintf(copy, sizeof copy, "%s", plan_path);
   char *slash = strrchr(copy, '/');
-  if (slash == copy) slash[1] = '\0';
-  else if (slash != NULL) *slash = '\0';
+  if (slash == copy)
+    slash[1] = '\0';
+  else if (slash != NULL)
+    *slash = '\0';
   if (realpath(slash == NULL ? "." : copy, folder) == NULL || realpath(model_path, model) == NULL) return;
   size_t common = 0;
   for (size_t i = 0; folder[i] != '\0' && folder[i] == model[i]; ++i) {

@@ -32,8 +32,8 @@ static clv_status depend(work *w, uint32_t step, clv_error *error) {
 static clv_status add_step(work *w, bool is_transfer, uint32_t index, clv_error *error) {
   const clv_allocator *allocator = w->plan->graph->allocator;
   uint32_t *dependencies = clv__arena_copy(&w->plan->arena, w->dependencies, w->dependency_count * sizeof *dependencies);
-  if (dependencies == NULL || !clv__array_reserve(allocator, (void **)&w->steps, &w->step_capacity, w->step_count + 1,
-                                                  sizeof *w->steps, w->step_count)) {
+  if (dependencies == NULL ||
+      !clv__array_reserve(allocator, (void **)&w->steps, &w->step_capacity, w->step_count + 1, sizeof *w->steps, w->step_count)) {
     return clv__error_memory(error, sizeof *w->steps);
   }
   w->steps[w->step_count++] = (clv__step){is_transfer, index, (uint32_t)w->dependency_count, dependencies};

@@ -1,5 +1,4 @@
-/* From graph to outputs: plans of two devices give what the CPU alone gives; runs allocate nothing; every failed allocation is a
- * status. */
+/* From graph to outputs: plans of two devices give what the CPU alone gives; every failed allocation is a status. */
 #include "support.h"
 
 #include <math.h>
@@ -132,7 +131,8 @@ static clv_plan *random_plan(const clv_graph *graph, clv_devices *devices, uint6
   clv_assignment pins[256];
   assert_true(graph->node_count <= 256);
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
-    pins[n] = (clv_assignment){graph->nodes[n].name, clv_devices_name(devices, (uint32_t)(test_random(&seed) % clv_devices_count(devices)))};
+    pins[n] = (clv_assignment){graph->nodes[n].name,
+                               clv_devices_name(devices, (uint32_t)(test_random(&seed) % clv_devices_count(devices)))};
   }
   options.pins = pins;
   options.pin_count = graph->node_count;
@@ -222,42 +222,7 @@ static void plans_repeat_byte_for_byte(void **state) {
   close_machine(&m);
 }
 
-/* ---- Allocations ---- */
-
-static void steady_runs_allocate_nothing(void **state) {
-  (void)state;
-  test_allocator counting;
-  test_allocator_init(&counting);
-  static const char *const lists[] = {"cpu", "npu,cpu"};
-  for (int i = 0; i < 2; ++i) {
-    machine m = open_machine(&counting.allocator, lists[i], NULL);
-    clv_graph *graph = test_seven_nodes(&counting.allocator);
-    clv_error error = {0};
-    clv_plan *plan;
-    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-    clv_assignment force = {"Concat", "cpu"};
-    options.force_count = 1;
-    options.forces = &force;
-    assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
-    clv_session *session;
-    assert_ok(clv_session_create(plan, NULL, &session, &error), error);
-    clv_tensor inputs[MAX_TENSORS], outputs[MAX_TENSORS] = {{0}};
-    uint32_t input_count = make_inputs(graph, inputs);
-    assert_ok(clv_session_run(session, inputs, input_count, outputs, 1, &error), error);
-    size_t before = counting.calls;
-    for (int run = 0; run < 5; ++run) {
-      outputs[0].data = NULL;
-      assert_ok(clv_session_run(session, inputs, input_count, outputs, 1, &error), error);
-    }
-    assert_int_equal(counting.calls, before);
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv__graph_destroy(graph);
-    close_machine(&m);
-    free_inputs(inputs, input_count);
-  }
-  assert_int_equal(counting.live, 0);
-}
+/* ---- Failed allocations ---- */
 
 /* Everything from bytes to outputs; any status is fine, as long as nothing is left. */
 static clv_status whole_path(const clv_allocator *allocator, const void *model, size_t size_bytes, const clv_tensor *inputs,
@@ -352,9 +317,9 @@ static void wrong_inputs_are_named(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(seven_nodes_in_five_steps),   cmocka_unit_test(random_graphs),
-      cmocka_unit_test(plans_repeat_byte_for_byte),  cmocka_unit_test(steady_runs_allocate_nothing),
-      cmocka_unit_test(every_allocation_fails_once), cmocka_unit_test(wrong_inputs_are_named),
+      cmocka_unit_test(seven_nodes_in_five_steps),  cmocka_unit_test(random_graphs),
+      cmocka_unit_test(plans_repeat_byte_for_byte), cmocka_unit_test(every_allocation_fails_once),
+      cmocka_unit_test(wrong_inputs_are_named),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,11 @@ static void pins_hold(void **state) {
   options.forces = forces;
   options.force_count = 2;
   clv_plan *plan = plan_with(&f, &options);
-  static const struct { const char *node; const char *device; const char *cause; } expected[] = {
-      {"conv", "npu", "first"}, {"relu", "cpu", "usr"}, {"matmul", "cpu", "usr"}, {"relu2", "npu", "usr"}};
+  static const struct {
+    const char *node;
+    const char *device;
+    const char *cause;
+  } expected[] = {{"conv", "npu", "first"}, {"relu", "cpu", "usr"}, {"matmul", "cpu", "usr"}, {"relu2", "npu", "usr"}};
   for (size_t i = 0; i < sizeof expected / sizeof *expected; ++i) {
     clv_node_id node = clv__graph_find_node(f.graph, expected[i].node);
     assert_string_equal(f.devices->items[plan->placement.devices[node]].name, expected[i].device);
@@ -191,7 +194,8 @@ static void plan_files_read_back(void **state) {
   char *text_again = read_text(path);
   assert_string_equal(text, text_again);
   expect_broken(&f, path, text, "\"model_hash\": \"", "\"model_hash\": \"0", "the plan was made for a model with hash 0");
-  expect_broken(&f, path, text, "\"device\": \"npu\"", "\"device\": \"dsp\"", "partition 0: device 'dsp' is not among the open devices");
+  expect_broken(&f, path, text, "\"device\": \"npu\"", "\"device\": \"dsp\"",
+                "partition 0: device 'dsp' is not among the open devices");
   expect_broken(&f, path, text, "    \"conv\",\n", "", "node 'conv' is in no partition");
   expect_broken(&f, path, text, "    \"conv\",\n", "    \"conv\",\n    \"softmax\",\n", "node 'softmax' is in two partitions");
   expect_broken(&f, path, text, "    \"conv\",\n", "    \"what\",\n", "the model has no node 'what'");

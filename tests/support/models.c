@@ -78,7 +78,8 @@ void test_graph_node_ints(test_graph *graph, const char *name, const char *op, c
                             .count = count,
                             .ints = clv__arena_copy(arena, values, count * sizeof *values)};
   }
-  assert_ok(clv__builder_node(graph->builder, name, "", op, in, in_count, out, out_count, &given, attribute != NULL, &error), error);
+  assert_ok(clv__builder_node(graph->builder, name, "", op, in, in_count, out, out_count, &given, attribute != NULL, &error),
+            error);
 }
 
 void test_graph_node(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs) {

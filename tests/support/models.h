@@ -4,7 +4,8 @@
 
 #include "graph/graph.h"
 
-/* A short way to write graphs in tests: nodes by names, "a,b" lists of values, "" for absent. All functions fail the test on error. */
+/* A short way to write graphs in tests: nodes by names, "a,b" lists of values, "" for absent. All functions fail the test on
+ * error. */
 typedef struct test_graph {
   clv__builder *builder;
   uint64_t seed;

@@ -27,9 +27,9 @@ uint64_t test_random(uint64_t *state);
 float test_random_float(uint64_t *state); /* in [-1, 1) */
 
 /* Fails the test with the error's message unless status is CLV_OK. */
-#define assert_ok(call, error)                                                                  \
-  do {                                                                                          \
-    clv_status assert_ok_status = (call);                                                       \
+#define assert_ok(call, error)                                                                              \
+  do {                                                                                                      \
+    clv_status assert_ok_status = (call);                                                                   \
     if (assert_ok_status != CLV_OK) fail_msg("%s: %s", clv_status_name(assert_ok_status), (error).message); \
   } while (0)
 

@@ -135,21 +135,21 @@ typedef struct clv_option {
 
 typedef struct clv_device_config {
   uint32_t struct_size;
-  uint32_t ordinal;       /* which of the backend's devices */
-  const char *name;       /* what the user calls it: "cpu", "npu" */
-  uint32_t option_count;  /* --device-option NAME:key=value */
+  uint32_t ordinal;      /* which of the backend's devices */
+  const char *name;      /* what the user calls it: "cpu", "npu" */
+  uint32_t option_count; /* --device-option NAME:key=value */
   const clv_option *options;
-  const char *spec;       /* vnpu: "default", "all" or a file; NULL elsewhere */
-  uint32_t thread_count;  /* 0: as many as there are cores */
+  const char *spec;      /* vnpu: "default", "all" or a file; NULL elsewhere */
+  uint32_t thread_count; /* 0: as many as there are cores */
 } clv_device_config;
 
 typedef struct clv_device_info {
   uint32_t struct_size;
-  bool static_shapes_only;   /* every shape must be known when a node is asked about */
-  const char *kind;          /* "cpu", "npu", "gpu" */
-  const char *description;   /* one line for people */
-  const char *fingerprint;   /* device, driver, options: whatever an executable depends on */
-  const char *memory_space;  /* "host", or a name of its own; devices that say the same name share memory */
+  bool static_shapes_only;     /* every shape must be known when a node is asked about */
+  const char *kind;            /* "cpu", "npu", "gpu" */
+  const char *description;     /* one line for people */
+  const char *fingerprint;     /* device, driver, options: whatever an executable depends on */
+  const char *memory_space;    /* "host", or a name of its own; devices that say the same name share memory */
   uint64_t memory_limit_bytes; /* 0: no limit of its own */
   uint32_t alignment_bytes;
   uint32_t max_partition_inputs; /* 0: no limit */
@@ -170,10 +170,10 @@ typedef struct clv_compile_options {
 
 typedef struct clv_executable_info {
   uint32_t struct_size;
-  uint32_t weight_count;           /* weights that instance_create() wants, by value name, in this order */
-  const char *const *weights;      /* owned by the executable */
-  uint64_t resident_bytes;         /* memory it keeps beside weights */
-  uint64_t scratch_bytes;          /* estimate of an instance's scratch at the compiled shapes */
+  uint32_t weight_count;      /* weights that instance_create() wants, by value name, in this order */
+  const char *const *weights; /* owned by the executable */
+  uint64_t resident_bytes;    /* memory it keeps beside weights */
+  uint64_t scratch_bytes;     /* estimate of an instance's scratch at the compiled shapes */
 } clv_executable_info;
 
 /* Where a value is at run time. `type` has the actual dims; its `data` is the host address when the buffer is host memory. */
@@ -207,7 +207,7 @@ typedef struct clv_backend {
 
   /* Devices. */
   clv_status (*open)(void *self, const clv_host *host, const clv_device_config *config, clv_device **device, clv_error *error);
-  void (*close)(clv_device *device); /* accepts NULL */
+  void (*close)(clv_device *device);                       /* accepts NULL */
   void (*info)(clv_device *device, clv_device_info *info); /* strings live as long as the device */
 
   /* Capability. */
@@ -216,7 +216,7 @@ typedef struct clv_backend {
 
   /* Memory. A buffer is aligned to alignment_bytes. */
   clv_status (*buffer_alloc)(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error);
-  void (*buffer_free)(clv_device *device, clv_buffer *buffer);  /* accepts NULL */
+  void (*buffer_free)(clv_device *device, clv_buffer *buffer);          /* accepts NULL */
   void *(*buffer_host_pointer)(clv_device *device, clv_buffer *buffer); /* NULL when the host cannot address it */
 
   /* Order. Copies are between host memory and this device; both ends stay valid until the stream passes them. */
@@ -251,8 +251,7 @@ typedef struct clv_backend {
   void (*instance_destroy)(clv_device *device, clv_instance *instance);
   clv_status (*instance_resize)(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
                                 clv_error *error); /* optional; CLV_NOT_SUPPORTED: make a new one, or compile again */
-  clv_status (*execute)(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
-                        clv_error *error);
+  clv_status (*execute)(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args, clv_error *error);
 } clv_backend;
 
 /* The one exported symbol of a plugin. Fills `backend` with a table that lives as long as the library is loaded. */

@@ -1,0 +1,101 @@
+/* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz}. The same every time. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "../tests/formats/models.h"
+#include "base/file.h"
+#include "formats/npy.h"
+#include "formats/npz.h"
+#include "formats/onnx.h"
+
+static const char *folder;
+
+/* A path in the folder; false when it is too long. */
+static bool in_folder(char *path, size_t room, const char *kind, const char *name) {
+  int length = snprintf(path, room, "%s/%s/%s", folder, kind, name);
+  return length > 0 && (size_t)length < room;
+}
+
+static bool save(const char *kind, const char *name, const void *data, size_t size_bytes) {
+  char path[1024];
+  clv_error error = {0};
+  if (in_folder(path, sizeof path, kind, name) && clv__file_write(path, data, size_bytes, &error) == CLV_OK) return true;
+  fprintf(stderr, "%s\n", error.message);
+  return false;
+}
+
+static bool save_text(const char *kind, const char *name, clv__text *text) {
+  bool saved = !text->failed && save(kind, name, text->data, text->size_bytes);
+  clv__text_finish(text);
+  return saved;
+}
+
+static bool make_models(void) {
+  clv__text text;
+  clv__text_init(&text, clv__allocator_default());
+  model_everything(&text);
+  if (!save_text("onnx", "everything", &text)) return false;
+  size_t marks[3 * 40];
+  model_nested(&text, 40, marks);
+  if (!save_text("onnx", "nested", &text)) return false;
+  static const int64_t dims[] = {-1, 3};
+  size_t graph = model_open(&text, 8);
+  model_plain_node(&text, "Add", "X,b", "a");
+  model_plain_node(&text, "Neg", "a", "b");
+  model_value(&text, GRAPH_INPUT, "X", CLV_F32, dims, 2);
+  model_value(&text, GRAPH_OUTPUT, "b", CLV_F32, dims, 2);
+  model_external(&text, "w", CLV_F32, dims + 1, 1, "w.bin", "0", "12");
+  model_close(&text, graph);
+  return save_text("onnx", "cycle", &text);
+}
+
+static bool make_tensors(void) {
+  static const clv_dtype dtypes[] = {CLV_F32, CLV_I64, CLV_BOOL, CLV_BF16, CLV_STRING};
+  static const int64_t dims[] = {2, 3};
+  static const clv_string strings[] = {{"one", 3}, {"", 0}, {"\xc3\xbc", 2}, {"x", 1}, {"y", 1}, {"z", 1}};
+  static uint8_t bytes[48];
+  static const char *const names[] = {"f32", "i64", "bool", "bf16", "string"};
+  clv_tensor tensors[5];
+  for (size_t i = 0; i < 5; ++i) {
+    tensors[i] = clv__tensor_make(dtypes[i], 2, dims, dtypes[i] == CLV_STRING ? (void *)strings : bytes);
+    clv__text text;
+    clv_error error = {0};
+    clv__text_init(&text, clv__allocator_default());
+    bool appended = clv__npy_append(&text, &tensors[i], &error) == CLV_OK;
+    if (!save_text("npy", names[i], &text) || !appended) return false;
+    void *data;
+    size_t size_bytes;
+    if (clv__onnx_tensor_write(&tensors[i], names[i], clv__allocator_default(), &data, &size_bytes, &error) != CLV_OK) return false;
+    bool saved = save("tensor", names[i], data, size_bytes);
+    clv__release(clv__allocator_default(), data);
+    if (!saved) return false;
+  }
+  for (int deflate = 0; deflate < 2; ++deflate) {
+    char path[1024];
+    clv_error error = {0};
+    if (!in_folder(path, sizeof path, "npz", deflate ? "deflated" : "stored") ||
+        clv__npz_write(clv__allocator_default(), path, names, tensors, 5, deflate != 0, &error) != CLV_OK) {
+      return false;
+    }
+  }
+  return true;
+}
+
+int main(int argument_count, char **arguments) {
+  if (argument_count != 2) {
+    fprintf(stderr, "usage: make_corpus FOLDER\n");
+    return 2;
+  }
+  folder = arguments[1];
+  static const char *const kinds[] = {"", "onnx", "tensor", "npy", "npz"};
+  for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
+    char path[1024];
+    if (!in_folder(path, sizeof path, kinds[i], "") || (mkdir(path, 0777) != 0 && errno != EEXIST)) {
+      fprintf(stderr, "%s: %s\n", arguments[1], strerror(errno));
+      return 1;
+    }
+  }
+  return make_models() && make_tensors() ? 0 : 1;
+}

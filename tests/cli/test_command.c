@@ -1,0 +1,460 @@
+/* The built command as a user meets it: exit statuses, error lines, the printed plan, JSON, files. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "formats/npy.h"
+#include "formats/onnx.h"
+#include "models.h"
+#include "support.h"
+
+static char work[64];      /* a folder of the test's own */
+static char command[4096]; /* the built `cleave` */
+
+typedef struct outcome {
+  int status;
+  char *out, *err; /* standard output and error, on the heap */
+} outcome;
+
+static char *read_text(const char *path) {
+  clv__file_map map;
+  clv_error error = {0};
+  assert_ok(clv__file_map_open(path, &map, &error), error);
+  char *text = malloc(map.size_bytes + 1);
+  assert_non_null(text);
+  if (map.size_bytes > 0) memcpy(text, map.data, map.size_bytes);
+  text[map.size_bytes] = '\0';
+  clv__file_map_close(&map);
+  return text;
+}
+
+/* Runs `cleave ARGUMENTS` in the folder, through the shell. */
+static outcome run(const char *arguments) {
+  char line[8192], path[128];
+  outcome result;
+  snprintf(line, sizeof line, "cd '%s' && '%s' %s >out.txt 2>err.txt </dev/null", work, command, arguments);
+  int status = system(line);
+  assert_true(WIFEXITED(status));
+  result.status = WEXITSTATUS(status);
+  snprintf(path, sizeof path, "%s/out.txt", work);
+  result.out = read_text(path);
+  snprintf(path, sizeof path, "%s/err.txt", work);
+  result.err = read_text(path);
+  return result;
+}
+
+static void release(outcome *result) {
+  free(result->out);
+  free(result->err);
+}
+
+static void expect(const char *arguments, int status, const char *out, const char *err) {
+  outcome result = run(arguments);
+  bool fine = result.status == status && (out == NULL || strcmp(result.out, out) == 0) && (err == NULL || strcmp(result.err, err) == 0);
+  if (!fine) fail_msg("cleave %s: status %d\n%s\n%s", arguments, result.status, result.out, result.err);
+  release(&result);
+}
+
+/* Status, and a line of standard error that contains `part` and is the only one. */
+static void expect_error(const char *arguments, int status, const char *part) {
+  outcome result = run(arguments);
+  size_t length = strlen(result.err);
+  bool one_line = length > 0 && strchr(result.err, '\n') == result.err + length - 1;
+  if (result.status != status || !one_line || strstr(result.err, part) == NULL || strncmp(result.err, "cleave: ", 8) != 0) {
+    fail_msg("cleave %s: status %d\n%s\n%s", arguments, result.status, result.out, result.err);
+  }
+  release(&result);
+}
+
+/* The document that a command prints with --json. */
+static json_t *document(const char *arguments, int status) {
+  outcome result = run(arguments);
+  json_error_t where;
+  json_t *root = json_loads(result.out, 0, &where);
+  if (result.status != status || root == NULL) fail_msg("cleave %s: status %d: %s\n%s", arguments, result.status, where.text, result.err);
+  release(&result);
+  return root;
+}
+
+static json_t *member(const json_t *object, const char *name) {
+  json_t *found = json_object_get(object, name);
+  if (found == NULL) fail_msg("the document has no '%s'", name);
+  return found;
+}
+
+static void write_bytes(const char *name, const void *data, size_t size_bytes) {
+  char path[256];
+  clv_error error = {0};
+  snprintf(path, sizeof path, "%s/%s", work, name);
+  assert_ok(clv__file_write(path, data, size_bytes, &error), error);
+}
+
+static void write_model(const char *name, clv_graph *graph) {
+  void *data;
+  size_t size_bytes;
+  clv_error error = {0};
+  assert_ok(clv__onnx_write(graph->whole, SIZE_MAX, clv__allocator_default(), &data, &size_bytes, &error), error);
+  write_bytes(name, data, size_bytes);
+  clv__release(clv__allocator_default(), data);
+  clv__graph_destroy(graph);
+}
+
+static void make_folder(const char *name) {
+  char path[256];
+  snprintf(path, sizeof path, "%s/%s", work, name);
+  assert_int_equal(mkdir(path, 0777), 0);
+}
+
+static clv_tensor read_npy(const char *name) {
+  char path[256];
+  clv_tensor tensor;
+  clv_error error = {0};
+  snprintf(path, sizeof path, "%s/%s", work, name);
+  assert_ok(clv__npy_read(clv__allocator_default(), path, &tensor, &error), error);
+  return tensor;
+}
+
+static void assert_same_values(const char *a_name, const char *b_name) {
+  clv_tensor a = read_npy(a_name), b = read_npy(b_name);
+  size_t count;
+  assert_true(clv__tensor_same_type(&a, &b));
+  assert_true(clv__tensor_count(&a, &count));
+  for (size_t i = 0; i < count; ++i) assert_float_equal(clv__tensor_get(&a, i), clv__tensor_get(&b, i), 1e-5);
+  clv__release(clv__allocator_default(), a.data);
+  clv__release(clv__allocator_default(), b.data);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  ssize_t length = readlink("/proc/self/exe", command, sizeof command - 16);
+  if (length <= 0) return -1;
+  command[length] = '\0'; /* <build>/tests/<this>: the command is <build>/cleave */
+  for (int i = 0; i < 2; ++i) *strrchr(command, '/') = '\0';
+  strcat(command, "/cleave");
+  strcpy(work, "/tmp/cleave-test-XXXXXX");
+  if (mkdtemp(work) == NULL) return -1;
+  write_model("seven.onnx", test_seven_nodes(clv__allocator_default()));
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  char line[128];
+  snprintf(line, sizeof line, "rm -rf '%s'", work);
+  return system(line);
+}
+
+/* ---- The tests ---- */
+
+static void test_usage(void **state) {
+  (void)state;
+  expect_error("", 2, "a command is missing");
+  expect_error("palan seven.onnx", 2, "unknown command 'palan'; did you mean 'plan'?");
+  expect_error("plan seven.onnx --foo", 2, "unknown option '--foo'; did you mean '--force'?");
+  expect_error("plan seven.onnx --zzzzzzzz", 2, "unknown option '--zzzzzzzz'; 'cleave help plan' lists the options");
+  expect_error("run seven.onnx --svg a.svg", 2, "'run' takes no option '--svg'; it belongs to: plan");
+  expect_error("plan", 2, "MODEL|PLAN is missing");
+  expect_error("plan seven.onnx again.onnx", 2, "'again.onnx' is one argument too many");
+  expect_error("plan seven.onnx --devices", 2, "option '--devices' needs a value");
+  expect_error("plan seven.onnx --json=1", 2, "option '--json' takes no value");
+  expect_error("bench seven.onnx --runs 0", 2, "'0' is not a whole number");
+  expect_error("bench seven.onnx --runs=-1", 2, "'-1' is not a whole number");
+  expect_error("test x --rtol nan", 2, "is not a number");
+  expect_error("plan seven.onnx --color sometimes", 2, "is not one of auto|always|never");
+  expect_error("plan seven.onnx --pin conv", 2, "is not of the form PATTERN=DEV");
+  expect_error("plan seven.onnx --strategy contigous", 2, "did you mean 'contiguous'?");
+  expect_error("plan seven.onnx --devices tpu", 2, "device 'tpu'");
+  expect_error("run seven.onnx --shape x=1xx3", 2, "is no shape");
+  expect_error("--json plan seven.onnx", 2, "the command comes before its options");
+}
+
+static void test_failures(void **state) {
+  (void)state;
+  write_bytes("broken.onnx", "\x12\xff\xff", 3);
+  write_bytes("broken.json", "{\"cleave_plan\": ", 16);
+  expect_error("plan nothing.onnx", 1, "nothing.onnx: cannot open");
+  expect_error("plan .", 1, "not a regular file");
+  expect_error("plan broken.onnx", 1, "broken.onnx");
+  expect_error("run broken.json", 1, "broken.json: line 1");
+  expect_error("plan seven.onnx --pin 'nothing*=cpu'", 1, "matches no node");
+  expect_error("plan seven.onnx --explain conct", 1, "did you mean 'concat'?");
+  expect_error("run seven.onnx --dump nope", 1, "no value called 'nope'");
+  expect_error("run seven.onnx --input z=z.npy", 1, "the model's inputs: x");
+  expect_error("run seven.onnx --dim batch=2", 1, "batch");
+  expect_error("plan seven.onnx -o no/such/folder/p.json", 1, "no/such/folder");
+  outcome result = run("plan seven.onnx -o /dev/full");
+  assert_int_equal(result.status, 1);
+  release(&result);
+}
+
+static void test_help(void **state) {
+  (void)state;
+  expect("--version", 0, "cleave " CLEAVE_VERSION "\n", "");
+  static const char *const verbs[] = {"devices", "inspect", "plan", "run", "bench", "test"};
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i) {
+    char arguments[64], head[64];
+    snprintf(head, sizeof head, "cleave %s: ", verbs[i]);
+    snprintf(arguments, sizeof arguments, "help %s", verbs[i]);
+    outcome by_word = run(arguments);
+    snprintf(arguments, sizeof arguments, "%s --help", verbs[i]);
+    outcome by_option = run(arguments);
+    assert_int_equal(by_word.status, 0);
+    assert_int_equal(by_option.status, 0);
+    assert_string_equal(by_word.out, by_option.out);
+    assert_int_equal(strncmp(by_word.out, head, strlen(head)), 0);
+    assert_non_null(strstr(by_word.out, "Examples"));
+    release(&by_word);
+    release(&by_option);
+  }
+  outcome all = run("--help");
+  for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i) assert_non_null(strstr(all.out, verbs[i]));
+  release(&all);
+}
+
+/* The example of the documentation: Concat on the CPU parts the NPU's work in two. */
+static void test_golden_plan(void **state) {
+  (void)state;
+  expect("plan seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu", 0,
+         "Step 0: partition 0 on npu [5 nodes]  conv, relu, matmul, add, relu2\n"
+         "Step 1: transfer 'r2' npu → cpu, 1.0 KiB\n"
+         "Step 2: partition 1 on cpu [1 node]   concat\n"
+         "Step 3: transfer 'cc' cpu → npu, 2.0 KiB\n"
+         "Step 4: partition 2 on npu [1 node]   softmax\n"
+         "\n"
+         "3 partitions (npu: 2 with 6 nodes, cpu: 1 with 1 node)\n"
+         "2 transfers, 3.0 KiB; and 2 transfers of the graph's own inputs and outputs, 2.8 KiB\n",
+         "");
+  write_bytes("pins.txt", "# a comment\n\n  conc*t = cpu\n", 28);
+  expect_error("plan seven.onnx --devices npu,cpu --pins pins.txt", 1, "conc*t ");
+  write_bytes("pins.txt", "# a comment\n\n  conc*t=cpu\t\r\n", 28);
+  outcome pinned = run("plan seven.onnx --devices npu,cpu --pins pins.txt"), forced = run("plan seven.onnx --devices=npu,cpu --force=Concat=cpu");
+  assert_int_equal(pinned.status, 0);
+  assert_string_equal(pinned.out, forced.out);
+  release(&pinned);
+  release(&forced);
+  write_bytes("pins.txt", "conv=cpu\nrelu\n", 14);
+  expect_error("plan seven.onnx --devices npu,cpu --pins pins.txt", 2, "pins.txt, line 2: 'relu'");
+}
+
+static void test_explain(void **state) {
+  (void)state;
+  outcome one = run("plan seven.onnx --devices npu,cpu --force Concat=cpu --explain concat");
+  assert_int_equal(one.status, 0);
+  assert_non_null(strstr(one.out, "concat (Concat) on cpu, partition 1: usr"));
+  assert_null(strstr(one.out, "softmax"));
+  release(&one);
+  outcome all = run("plan --explain seven.onnx --devices npu,cpu");
+  assert_int_equal(all.status, 0);
+  assert_non_null(strstr(all.out, "conv (Conv) on npu"));
+  assert_non_null(strstr(all.out, "softmax (Softmax) on npu"));
+  release(&all);
+}
+
+static void test_plan_json(void **state) {
+  (void)state;
+  json_t *plan = document("plan seven.onnx --devices npu,cpu --force Concat=cpu --json", 0);
+  assert_string_equal(json_string_value(member(plan, "strategy")), "contiguous");
+  assert_int_equal(json_array_size(member(plan, "partitions")), 3);
+  assert_int_equal(json_array_size(member(plan, "transfers")), 4);
+  assert_int_equal(json_array_size(member(plan, "nodes")), 7);
+  assert_true(json_is_null(member(plan, "predicted_ms")));
+  assert_true(json_is_null(member(plan, "gap")));
+  static const char *const timings[] = {"load", "place", "split"};
+  for (size_t i = 0; i < 3; ++i) assert_true(json_is_real(member(member(plan, "timings_ms"), timings[i])));
+  assert_int_equal(json_integer_value(member(member(plan, "totals"), "transfers")), 2);
+  json_decref(plan);
+}
+
+/* A plan that is written, read from another folder, and run, gives what the CPU alone gives. */
+static void test_run(void **state) {
+  (void)state;
+  make_folder("plans");
+  expect("plan seven.onnx --devices npu,cpu --force Concat=cpu -q -o plans/p.json --svg plans/p.svg --dot plans/p.dot", 0, NULL, "");
+  expect("run seven.onnx --seed 7 --output-dir alone -q", 0, "", "");
+  expect("run plans/p.json --seed 7 --output-dir 'split/of three' -q", 0, "", "");
+  assert_same_values("alone/y.npy", "split/of three/y.npy");
+  expect("run seven.onnx --seed 8 --output-dir other -q", 0, "", "");
+  clv_tensor a = read_npy("alone/y.npy"), b = read_npy("other/y.npy");
+  assert_true(clv__tensor_get(&a, 0) != clv__tensor_get(&b, 0));
+  clv__release(clv__allocator_default(), a.data);
+  clv__release(clv__allocator_default(), b.data);
+  json_t *verified = document("run plans/p.json --verify --json", 0);
+  assert_true(json_is_true(member(member(verified, "verify"), "equal")));
+  assert_int_equal(json_integer_value(member(member(verified, "verify"), "partitions_checked")), 3);
+  json_decref(verified);
+  expect_error("run plans/p.json --force Conv=cpu", 2, "'--force' has no effect on a plan file");
+  expect_error("run seven.onnx --model seven.onnx", 2, "'--model' belongs to a plan file");
+  char *svg = NULL, path[128];
+  snprintf(path, sizeof path, "%s/plans/p.svg", work);
+  svg = read_text(path);
+  assert_non_null(strstr(svg, "</svg>"));
+  free(svg);
+}
+
+/* Values of a run are inputs of the next; a device that computes in bf16 is found out. */
+static void test_dump_and_verify(void **state) {
+  (void)state;
+  expect("run seven.onnx --dump r2 --dump cc --output-dir inner -q", 0, "", "");
+  clv_tensor inner = read_npy("inner/cc.npy");
+  assert_int_equal(inner.rank, 4);
+  clv__release(clv__allocator_default(), inner.data);
+  expect_error("run seven.onnx --input inner/r2.npy", 1, "input 'x' is declared f32[1,3,8,8]");
+  write_bytes("coarse.json", "{\"compute_dtype\": \"bf16\", \"operators\": \"all\"}", 46);
+  outcome wrong = run("run seven.onnx --devices npu,cpu --npu-spec coarse.json --force Concat=cpu --verify");
+  assert_int_equal(wrong.status, 1);
+  assert_non_null(strstr(wrong.out, "differs: partition 0 on npu: value 'r2' ["));
+  release(&wrong);
+}
+
+static void test_inspect_devices_bench(void **state) {
+  (void)state;
+  json_t *devices = document("devices --devices npu,cpu --json", 0);
+  assert_int_equal(json_array_size(member(devices, "devices")), 2);
+  assert_true(json_integer_value(member(json_array_get(member(devices, "devices"), 1), "operator_count")) > 100);
+  json_decref(devices);
+  json_t *inspected = document("inspect seven.onnx --devices npu,cpu --nodes --json", 0);
+  assert_int_equal(json_integer_value(member(inspected, "node_count")), 7);
+  assert_int_equal(json_array_size(member(inspected, "nodes")), 7);
+  assert_true(json_number_value(member(inspected, "flops")) > 0);
+  json_decref(inspected);
+  json_t *bench = document("bench seven.onnx --runs 3 --warmup 0 --json", 0);
+  static const char *const latencies[] = {"median", "p90", "p99"};
+  for (size_t i = 0; i < 3; ++i) assert_true(json_real_value(member(member(bench, "latency_ms"), latencies[i])) > 0);
+  assert_true(json_real_value(member(bench, "first_run_ms")) > 0);
+  assert_true(json_real_value(member(bench, "load_ms")) > 0);
+  assert_true(json_integer_value(member(bench, "peak_rss_bytes")) > 1000000);
+  assert_int_equal(json_array_size(member(bench, "steps")), 1);
+  json_decref(bench);
+}
+
+/* Open sizes: 1 where nobody says otherwise, and said; an input with the name of an odd file. */
+static void test_sizes_and_names(void **state) {
+  (void)state;
+  test_graph graph;
+  test_graph_begin(&graph, clv__allocator_default(), 1);
+  uint32_t symbol;
+  clv_error error = {0};
+  assert_ok(clv__builder_symbol(graph.builder, "N", &symbol, &error), error);
+  int64_t dims[] = {CLV_DIM_SYMBOL(symbol), 4};
+  test_graph_input(&graph, "a=b/c", CLV_F32, 2, dims);
+  test_graph_node(&graph, "../\033[31m", "Relu", "a=b/c", "../y");
+  write_model("odd.onnx", test_graph_end(&graph, "../y"));
+  outcome noted = run("run odd.onnx --output-dir odd --json");
+  assert_int_equal(noted.status, 0);
+  assert_non_null(strstr(noted.err, "sizes that are open become 1: 'a=b/c' f32[1,4]"));
+  release(&noted);
+  clv_tensor y = read_npy("odd/_._y.npy");
+  assert_int_equal(y.dims[0], 1);
+  clv__release(clv__allocator_default(), y.data);
+  expect("run odd.onnx --dim N=3 --output-dir odd3 -q", 0, "", "");
+  expect("run odd.onnx --shape a=b/c=5x4 --output-dir odd5 -q", 0, "", "");
+  y = read_npy("odd5/_._y.npy");
+  assert_int_equal(y.dims[0], 5);
+  clv__release(clv__allocator_default(), y.data);
+  expect("run odd.onnx --input a=b/c=odd5/_._y.npy --output-dir again -q", 0, "", "");
+  assert_same_values("again/_._y.npy", "odd5/_._y.npy"); /* Relu of a Relu */
+  outcome plan = run("plan odd.onnx");
+  assert_int_equal(plan.status, 0);
+  assert_null(strchr(plan.out, '\033'));
+  release(&plan);
+}
+
+/* ---- cleave test ---- */
+
+static void write_tensor(const char *name, const clv_tensor *tensor) {
+  void *data;
+  size_t size_bytes;
+  clv_error error = {0};
+  assert_ok(clv__onnx_tensor_write(tensor, "t", clv__allocator_default(), &data, &size_bytes, &error), error);
+  write_bytes(name, data, size_bytes);
+  clv__release(clv__allocator_default(), data);
+}
+
+/* A directory of the seven-node model whose expected output is that of a run, with `wrong` added to one element. */
+static void make_case(const char *name, float wrong) {
+  char path[128];
+  make_folder(name);
+  snprintf(path, sizeof path, "%s/test_data_set_0", name);
+  make_folder(path);
+  snprintf(path, sizeof path, "%s/model.onnx", name);
+  write_model(path, test_seven_nodes(clv__allocator_default()));
+  float x[192];
+  uint64_t seed = 5;
+  for (size_t i = 0; i < 192; ++i) x[i] = test_random_float(&seed);
+  clv_tensor input = clv__tensor_make(CLV_F32, 4, (const int64_t[]){1, 3, 8, 8}, x);
+  clv_error error = {0};
+  char npy[256];
+  snprintf(npy, sizeof npy, "%s/x.npy", work);
+  assert_ok(clv__npy_write(clv__allocator_default(), npy, &input, &error), error);
+  expect("run seven.onnx --input x=x.npy --output-dir expected -q", 0, "", "");
+  clv_tensor output = read_npy("expected/y.npy");
+  ((float *)output.data)[17] += wrong;
+  snprintf(path, sizeof path, "%s/test_data_set_0/input_0.pb", name);
+  write_tensor(path, &input);
+  snprintf(path, sizeof path, "%s/test_data_set_0/output_0.pb", name);
+  write_tensor(path, &output);
+  clv__release(clv__allocator_default(), output.data);
+}
+
+static const char *status_of(const json_t *cases, size_t index) {
+  return json_string_value(member(json_array_get(cases, index), "status"));
+}
+
+static void test_directories(void **state) {
+  (void)state;
+  make_folder("cases");
+  make_case("cases/a", 0);
+  expect("test cases", 0, "PASS        cases/a\n1 PASS, 0 FAIL, 0 UNSUPPORTED, 0 ERROR\n", "");
+  json_t *placed = document("test cases --devices npu,cpu --npu-spec all --placements 8 --seed 3 --json", 0);
+  assert_int_equal(json_integer_value(member(placed, "placements")), 8);
+  json_decref(placed);
+  expect("test cases -q --force Conv=cpu --force Erf=cpu", 0, NULL, ""); /* the model has no Erf, others may have */
+  make_case("cases/b", 1);
+  make_folder("cases/c");
+  write_bytes("cases/c/model.onnx", "\x12\xff\xff", 3);
+  make_folder("cases/d");
+  make_folder("cases/d/test_data_set_0");
+  test_graph graph;
+  test_graph_begin(&graph, clv__allocator_default(), 1);
+  test_graph_input(&graph, "x", CLV_F32, 1, (const int64_t[]){4});
+  test_graph_node(&graph, "n", "NoSuchOperator", "x", "y");
+  write_model("cases/d/model.onnx", test_graph_end(&graph, "y"));
+  outcome text = run("test cases");
+  assert_int_equal(text.status, 1);
+  assert_non_null(strstr(text.out, "FAIL        cases/b: output 'y' at [0,0,2,1] is "));
+  assert_non_null(strstr(text.out, "; 1 of 512 elements differ\n"));
+  assert_non_null(strstr(text.out, "1 PASS, 1 FAIL, 1 UNSUPPORTED, 1 ERROR\n"));
+  release(&text);
+  json_t *root = document("test cases nowhere --json", 1), *cases = member(root, "cases");
+  assert_int_equal(json_array_size(cases), 5);
+  assert_string_equal(status_of(cases, 0), "PASS");
+  assert_string_equal(status_of(cases, 1), "FAIL");
+  assert_string_equal(status_of(cases, 2), "ERROR");
+  assert_string_equal(status_of(cases, 3), "UNSUPPORTED");
+  assert_string_equal(status_of(cases, 4), "ERROR");
+  assert_int_equal(json_integer_value(member(member(root, "totals"), "ERROR")), 2);
+  json_decref(root);
+  expect("test cases/b --atol 2", 0, NULL, "");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_usage),
+      cmocka_unit_test(test_failures),
+      cmocka_unit_test(test_help),
+      cmocka_unit_test(test_golden_plan),
+      cmocka_unit_test(test_explain),
+      cmocka_unit_test(test_plan_json),
+      cmocka_unit_test(test_run),
+      cmocka_unit_test(test_dump_and_verify),
+      cmocka_unit_test(test_inspect_devices_bench),
+      cmocka_unit_test(test_sizes_and_names),
+      cmocka_unit_test(test_directories),
+  };
+  return cmocka_run_group_tests_name("cli/command", tests, set_up, tear_down);
+}
