@@ -67,7 +67,8 @@ static bool make_tensors(void) {
     if (!save_text("npy", names[i], &text) || !appended) return false;
     void *data;
     size_t size_bytes;
-    if (clv__onnx_tensor_write(&tensors[i], names[i], clv__allocator_default(), &data, &size_bytes, &error) != CLV_OK) return false;
+    if (clv__onnx_tensor_write(&tensors[i], names[i], clv__allocator_default(), &data, &size_bytes, &error) != CLV_OK)
+      return false;
     bool saved = save("tensor", names[i], data, size_bytes);
     clv__release(clv__allocator_default(), data);
     if (!saved) return false;

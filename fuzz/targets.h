@@ -1,5 +1,5 @@
-/* What is fuzzed: each function reads hostile bytes as a whole program would, and returns whatever they are. Used by the libFuzzer
- * programs here and by the test that replays the corpus. */
+/* What is fuzzed: each function reads hostile bytes as a whole program would, and returns whatever they are. Used by the
+ * libFuzzer programs here and by the test that replays the corpus. */
 #ifndef CLEAVE_FUZZ_TARGETS_H
 #define CLEAVE_FUZZ_TARGETS_H
 
@@ -58,7 +58,8 @@ static inline void fuzz_tensor(const uint8_t *data, size_t size_bytes) {
   if (clv__onnx_tensor_read(allocator, data, size_bytes, &tensor, &name, &error) != CLV_OK) return;
   void *written;
   size_t written_bytes;
-  if (clv__onnx_tensor_write(&tensor, name, allocator, &written, &written_bytes, &error) == CLV_OK) clv__release(allocator, written);
+  if (clv__onnx_tensor_write(&tensor, name, allocator, &written, &written_bytes, &error) == CLV_OK)
+    clv__release(allocator, written);
   clv__release(allocator, name);
   clv__release(allocator, tensor.data);
 }

@@ -120,7 +120,7 @@ static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *n
   return clv__dnn_reorder_create(plan->device->dnn, *from, *to, &plan->arena, primitive, error);
 }
 
-/* Blocked channels have a primitive of oneDNN's, which reads its axis as [groups, extent]; the rest is a reorder. */
+/* Blocked channels have a primitive of oneDNN's, whose group_size is the extent of a group; the rest is a reorder. */
 clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const clv_tensor *type = &plan->values[node->outputs[0]].type;
   const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]), *from_layout = layout, *to_layout = layout;
@@ -128,7 +128,7 @@ clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node,
   clv__dnn_primitive *primitive = NULL;
   clv_status status = CLV_NOT_SUPPORTED;
   if (!clv__dnn_layout_is_plain(layout)) {
-    status = clv__dnn_shuffle_create(plan->device->dnn, layout, 1, node->groups, &plan->arena, &primitive, error);
+    status = clv__dnn_shuffle_create(plan->device->dnn, layout, 1, type->dims[1] / node->groups, &plan->arena, &primitive, error);
     if (status == CLV_NOT_SUPPORTED) layout = clv__dnn_layout_dense(&plan->arena, type->rank, type->dims);
     if (layout == NULL) return clv__error_memory(error, 0);
   }

@@ -126,6 +126,13 @@ static bool is_binary(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
     if (strcmp(table[i].op, node->source->op) == 0) node->posts[0].algorithm = (int)table[i].algorithm;
   }
   node->post_count = 1;
+  /* The broadcast operand goes second, where oneDNN takes it. */
+  const bool commutes = node->posts[0].algorithm != CLV__DNN_SUB && node->posts[0].algorithm != CLV__DNN_DIV;
+  if (commutes && !clv__tensor_same_type(&plan->values[node->inputs[0]].type, &clv__cpu_output(plan, node)->type)) {
+    const uint32_t first = node->inputs[0];
+    node->inputs[0] = node->inputs[1];
+    node->inputs[1] = first;
+  }
   return true;
 }
 

@@ -11,7 +11,8 @@ static clv_status check_nodes(const clv_device *device, const clv_graph_view *gr
     if (verdict.supported) continue;
     clv_node_info node = {.struct_size = sizeof node};
     device->host->graph_node(graph, n, &node);
-    return clv__error_set(error, asked == CLV_OK ? CLV_NOT_SUPPORTED : asked, "node '%s' (%s): %s", node.name, node.op, verdict.reason);
+    return clv__error_set(error, asked == CLV_OK ? CLV_NOT_SUPPORTED : asked, "node '%s' (%s): %s", node.name, node.op,
+                          verdict.reason);
   }
   return CLV_OK;
 }
@@ -50,7 +51,9 @@ clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *gra
   if (status == CLV_OK && program->is_static) status = clv__vnpu_layout_make(program, error);
   if (status == CLV_OK) status = clv__vnpu_program_finish(program, error);
   clv__arena_finish(&arena);
-  if (status == CLV_OK) *out = program;
-  else clv__vnpu_program_destroy(program);
+  if (status == CLV_OK)
+    *out = program;
+  else
+    clv__vnpu_program_destroy(program);
   return status;
 }

@@ -91,8 +91,10 @@ clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program
   instance->program = program;
   clv__arena_init(&instance->arena, device->allocator);
   clv_status status = fill(instance, inputs, input_count, weights, weight_count, error);
-  if (status == CLV_OK) *out = instance;
-  else clv__vnpu_instance_destroy(instance);
+  if (status == CLV_OK)
+    *out = instance;
+  else
+    clv__vnpu_instance_destroy(instance);
   return status;
 }
 
@@ -141,14 +143,14 @@ clv_status clv__vnpu_binding_resolve(const clv_instance *instance, const clv_bin
   if (binding->buffer != NULL) {
     uint64_t there = binding->buffer->size_bytes;
     if (binding->offset_bytes > there || size_bytes > there - binding->offset_bytes) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s': %zu bytes at %llu do not fit its buffer of %llu", name, size_bytes,
-                            (unsigned long long)binding->offset_bytes, (unsigned long long)there);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s': %zu bytes at %llu do not fit its buffer of %llu", name,
+                            size_bytes, (unsigned long long)binding->offset_bytes, (unsigned long long)there);
     }
     at->address = binding->buffer->address + binding->offset_bytes;
   } else if (size_bytes > 0) {
     if (!clv__vnpu_space_is_host(instance->device->space) || binding->type.data == NULL) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound to host memory, which the device cannot reach: copy it in",
-                            name);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "'%s' is bound to host memory, which the device cannot reach: copy it in", name);
     }
     at->address = (uint64_t)(uintptr_t)binding->type.data;
   }
@@ -182,7 +184,8 @@ static clv_status bind(clv_instance *instance, clv__vnpu_run *run, const clv_exe
     char given[100], compiled[100];
     clv__tensor_text(&binding->type, given, sizeof given);
     clv__tensor_text(&p->types[value], compiled, sizeof compiled);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound as %s, the program was compiled for %s", name, given, compiled);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound as %s, the program was compiled for %s", name, given,
+                          compiled);
   }
   if (!p->is_static) {
     for (uint32_t i = 0; i < p->input_count; ++i) {

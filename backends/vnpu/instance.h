@@ -34,13 +34,14 @@ struct clv_instance {
   uint32_t run_count, idle_count;
   clv__vnpu_run *idle; /* guarded by the queue's lock, as is idle_count */
   /* Of the device thread: */
-  clv_tensor *inputs, *outputs;      /* of the instruction that runs */
-  clv_tensor *values;                /* dynamic programs: what each value is, with its data */
-  uint64_t *blocks, *block_bytes;    /* dynamic programs: memory held for each value */
+  clv_tensor *inputs, *outputs;   /* of the instruction that runs */
+  clv_tensor *values;             /* dynamic programs: what each value is, with its data */
+  uint64_t *blocks, *block_bytes; /* dynamic programs: memory held for each value */
 };
 
 clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program, const clv_tensor *inputs, uint32_t input_count,
-                                     clv_weight *const *weights, uint32_t weight_count, clv_instance **instance, clv_error *error);
+                                     clv_weight *const *weights, uint32_t weight_count, clv_instance **instance,
+                                     clv_error *error);
 void clv__vnpu_instance_destroy(clv_instance *instance); /* finishes its launches first; accepts NULL */
 clv_status clv__vnpu_instance_execute(clv_instance *instance, clv_stream *stream, clv_execute_args *args, clv_error *error);
 

@@ -16,7 +16,9 @@ typedef struct alive {
   size_t count, capacity;
 } alive;
 
-static uint64_t rounded(uint64_t size_bytes) { return clv__align_up(size_bytes, CLV__ALIGNMENT); }
+static uint64_t rounded(uint64_t size_bytes) {
+  return clv__align_up(size_bytes, CLV__ALIGNMENT);
+}
 
 static bool insert(alive *set, range r) {
   void *items = set->items;

@@ -1,5 +1,6 @@
-/* The device's own memory. It is made of banks, each one piece of host memory behind a range of device addresses; between banks lie
- * addresses that are never valid. Each bank keeps its blocks, used and free, sorted by address: first fit, neighbours merge. */
+/* The device's own memory. It is made of banks, each one piece of host memory behind a range of device addresses; between banks
+ * lie addresses that are never valid. Each bank keeps its blocks, used and free, sorted by address: first fit, neighbours merge.
+ */
 #include "memory.h"
 
 #include <pthread.h>
@@ -9,8 +10,8 @@
 
 #include "base/error.h"
 
-#define BANK_BYTES (UINT64_C(4) << 20)  /* the least a bank has */
-#define BANK_GAP (UINT64_C(1) << 20)    /* invalid addresses after each bank */
+#define BANK_BYTES (UINT64_C(4) << 20) /* the least a bank has */
+#define BANK_GAP (UINT64_C(1) << 20)   /* invalid addresses after each bank */
 #define FIRST_ADDRESS (UINT64_C(1) << 32)
 
 typedef struct block {
@@ -34,6 +35,7 @@ struct clv__vnpu_space {
   uint32_t users; /* guarded by the table's lock, as is `next` */
   char *name;
   bool is_host;
+  bool shared;
   uint64_t asked_limit_bytes;
   uint64_t limit_bytes;
   uint32_t alignment_bytes;
@@ -83,28 +85,47 @@ static clv_status create(const clv_host *host, const char *name, uint64_t limit_
   return CLV_OK;
 }
 
-clv_status clv__vnpu_space_open(const clv_host *host, const char *name, uint64_t limit_bytes, uint32_t alignment_bytes,
-                                clv__vnpu_space **out, clv_error *error) {
-  clv_status status = CLV_OK;
+/* With the table's lock held. NULL in `found` means that a new one is to be made. */
+static clv_status find_open(const clv_host *host, const char *name, bool shared, uint64_t limit_bytes, uint32_t alignment_bytes,
+                            clv__vnpu_space **found, clv_error *error) {
+  *found = NULL;
+  for (clv__vnpu_space *space = table; space != NULL; space = space->next) {
+    if (space->host != host || strcmp(space->name, name) != 0 || (!space->shared && !shared)) continue;
+    if (space->shared != shared) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "memory space '%s' is the name of one that is shared and of a device's own: give one of them another "
+                            "'memory_space'",
+                            name);
+    }
+    if (space->asked_limit_bytes != limit_bytes || space->alignment_bytes != alignment_bytes) {
+      char here[32], there[32];
+      return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "memory space '%s' is open with %s aligned to %u, not %s aligned to %u: devices that share one say "
+                            "the same memory and alignment",
+                            name, clv__vnpu_bytes_text(space->asked_limit_bytes, there), (unsigned)space->alignment_bytes,
+                            clv__vnpu_bytes_text(limit_bytes, here), (unsigned)alignment_bytes);
+    }
+    *found = space;
+    return CLV_OK;
+  }
+  return CLV_OK;
+}
+
+clv_status clv__vnpu_space_open(const clv_host *host, const char *name, bool shared, uint64_t limit_bytes,
+                                uint32_t alignment_bytes, clv__vnpu_space **out, clv_error *error) {
+  clv__vnpu_space *space;
   *out = NULL;
   pthread_mutex_lock(&table_lock);
-  clv__vnpu_space *space = table;
-  while (space != NULL && (space->host != host || strcmp(space->name, name) != 0)) space = space->next;
-  if (space == NULL) {
+  clv_status status = find_open(host, name, shared, limit_bytes, alignment_bytes, &space, error);
+  if (status == CLV_OK && space != NULL) {
+    ++space->users;
+  } else if (status == CLV_OK) {
     status = create(host, name, limit_bytes, alignment_bytes, &space, error);
     if (status == CLV_OK) {
+      space->shared = shared;
       space->next = table;
       table = space;
     }
-  } else if (space->asked_limit_bytes != limit_bytes || space->alignment_bytes != alignment_bytes) {
-    char here[32], there[32];
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "memory space '%s' is open with %s aligned to %u, not %s aligned to %u: devices that share one say the "
-                            "same memory and alignment",
-                            name, clv__vnpu_bytes_text(space->asked_limit_bytes, there), (unsigned)space->alignment_bytes,
-                            clv__vnpu_bytes_text(limit_bytes, here), (unsigned)alignment_bytes);
-  } else {
-    ++space->users;
   }
   pthread_mutex_unlock(&table_lock);
   if (status == CLV_OK) *out = space;
@@ -137,7 +158,9 @@ void clv__vnpu_space_close(clv__vnpu_space *space) {
   clv__release(space->host->allocator, space);
 }
 
-bool clv__vnpu_space_is_host(const clv__vnpu_space *space) { return space->is_host; }
+bool clv__vnpu_space_is_host(const clv__vnpu_space *space) {
+  return space->is_host;
+}
 
 uint64_t clv__vnpu_space_round(const clv__vnpu_space *space, uint64_t size_bytes) {
   uint64_t mask = space->alignment_bytes - 1;
@@ -256,8 +279,10 @@ static size_t block_at(const bank *b, uint64_t offset) {
   size_t low = 0, high = b->count;
   while (high - low > 1) {
     size_t middle = low + (high - low) / 2;
-    if (b->blocks[middle].offset <= offset) low = middle;
-    else high = middle;
+    if (b->blocks[middle].offset <= offset)
+      low = middle;
+    else
+      high = middle;
   }
   return low;
 }

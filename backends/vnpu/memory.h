@@ -1,7 +1,7 @@
 /* The device's own memory: addresses that the host cannot follow, handed out first-fit, poisoned, and checked on every access.
  *
- * A space belongs to a name: devices of one host that say the same name share it. The space called "host" is plain host memory, whose
- * addresses are host addresses.
+ * A space belongs to a name: devices of one host that say the same name share it. The space called "host" is plain host memory,
+ * whose addresses are host addresses.
  *
  * Everything here may be called from any thread. */
 #ifndef CLEAVE_BACKENDS_VNPU_MEMORY_H
@@ -14,10 +14,12 @@
 
 typedef struct clv__vnpu_space clv__vnpu_space;
 
-/* Opens the space of this name, or joins it where another device of the same host has it open. `limit_bytes` 0: what the machine
- * has. Errors: CLV_INVALID_ARGUMENT when the space is open with another size or alignment; CLV_OUT_OF_MEMORY. */
-clv_status clv__vnpu_space_open(const clv_host *host, const char *name, uint64_t limit_bytes, uint32_t alignment_bytes,
-                                clv__vnpu_space **space, clv_error *error);
+/* Opens the space of this name. A `shared` one is joined where another device of the same host has it open, and must then be
+ * described alike; one that is not is the device's own, whatever others are called. `limit_bytes` 0: what the machine has.
+ * Errors: CLV_INVALID_ARGUMENT when the name is in use with another size or alignment, or both shared and not; CLV_OUT_OF_MEMORY.
+ */
+clv_status clv__vnpu_space_open(const clv_host *host, const char *name, bool shared, uint64_t limit_bytes,
+                                uint32_t alignment_bytes, clv__vnpu_space **space, clv_error *error);
 /* The last one to leave frees all of it, whatever is still allocated. Accepts NULL. */
 void clv__vnpu_space_close(clv__vnpu_space *space);
 
@@ -30,8 +32,8 @@ uint64_t clv__vnpu_space_round(const clv__vnpu_space *space, uint64_t size_bytes
 uint64_t clv__vnpu_space_used(clv__vnpu_space *space);
 bool clv__vnpu_space_is_host(const clv__vnpu_space *space);
 
-/* The device's own view of its memory: NULL unless [address, address + size) lies inside one allocation. Of the host's space every
- * address is taken as it is. Only the device thread and copies use it. */
+/* The device's own view of its memory: NULL unless [address, address + size) lies inside one allocation. Of the host's space
+ * every address is taken as it is. Only the device thread and copies use it. */
 void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes);
 
 /* "1.5 GiB" for people. */

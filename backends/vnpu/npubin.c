@@ -1,5 +1,5 @@
-/* Programs to `.npubin` files and back: see npubin.h. A file may come from a stranger: its numbers are only compared with what the
- * graph inside it implies, and its scratch layout is checked before it is used. */
+/* Programs to `.npubin` files and back: see npubin.h. A file may come from a stranger: its numbers are only compared with what
+ * the graph inside it implies, and its scratch layout is checked before it is used. */
 #include "npubin.h"
 
 #include <string.h>
@@ -185,7 +185,8 @@ static clv_status read_types(reader *r, clv__arena *arena, clv_tensor **types, u
 static clv_status read_operand(reader *r, clv_executable *p, uint32_t value, bool makes) {
   uint64_t place = take(r, 4), index = take(r, 4), offset = take(r, 8);
   if (r->failed) return damaged(r, "ends in an instruction");
-  if (value == CLV_NO_VALUE) return place == 0 && index == 0 && offset == 0 ? CLV_OK : damaged(r, "an absent operand has a place");
+  if (value == CLV_NO_VALUE)
+    return place == 0 && index == 0 && offset == 0 ? CLV_OK : damaged(r, "an absent operand has a place");
   clv__vnpu_location *at = &p->locations[value];
   if (makes && at->place == CLV__VNPU_SCRATCH) at->offset = offset;
   if (place != (uint64_t)at->place || index != at->index || offset != at->offset) {
@@ -244,7 +245,9 @@ clv_status clv__vnpu_npubin_load(const clv_device *device, const void *data, siz
   clv_executable *program = NULL;
   clv_status status = read_program(&r, device, &arena, &program);
   clv__arena_finish(&arena);
-  if (status == CLV_OK) *out = program;
-  else clv__vnpu_program_destroy(program);
+  if (status == CLV_OK)
+    *out = program;
+  else
+    clv__vnpu_program_destroy(program);
   return status;
 }

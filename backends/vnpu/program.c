@@ -82,8 +82,10 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
 
 static void fetch_types(const clv_executable *p, const uint32_t *values, uint32_t count, clv_tensor *types) {
   for (uint32_t i = 0; i < count; ++i) {
-    if (values[i] == CLV_NO_VALUE) types[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
-    else types[i] = p->types[values[i]];
+    if (values[i] == CLV_NO_VALUE)
+      types[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
+    else
+      types[i] = p->types[values[i]];
   }
 }
 
@@ -108,8 +110,10 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
     if (p->locations[v].place != CLV__VNPU_NOWHERE) return refuse_value(p, v, "is made twice", error);
     p->locations[v].place = CLV__VNPU_SCRATCH;
     p->types[v] = outputs[i];
-    if (clv__tensor_is_static(&outputs[i])) CLV__TRY(check_static(p, v, error));
-    else p->is_static = false;
+    if (clv__tensor_is_static(&outputs[i]))
+      CLV__TRY(check_static(p, v, error));
+    else
+      p->is_static = false;
   }
   if (clv__vnpu_has_body(node)) {
     p->is_static = false;
@@ -207,8 +211,10 @@ static clv_status fill(clv_executable *p, const clv_tensor *input_types, uint32_
   CLV__TRY(place_sources(p, input_types, error));
   p->is_static = true;
   for (uint32_t i = 0; i < input_count; ++i) {
-    if (!clv__tensor_is_static(&input_types[i])) p->is_static = false;
-    else CLV__TRY(check_static(p, p->inputs[i], error));
+    if (!clv__tensor_is_static(&input_types[i]))
+      p->is_static = false;
+    else
+      CLV__TRY(check_static(p, p->inputs[i], error));
   }
   CLV__TRY(infer_all(p, error));
   CLV__TRY(place_outputs(p, error));

@@ -1,11 +1,11 @@
 /* A compiled partition: the executable of this backend.
  *
- * A program carries its graph as ONNX, without its large weights. Compiling and loading take the same way: the graph is opened, every
- * shape is inferred again from the types of the inputs, and memory is laid out (compiling) or the layout of the file is checked against
- * what was inferred (loading). So nothing that a file says is believed.
+ * A program carries its graph as ONNX, without its large weights. Compiling and loading take the same way: the graph is opened,
+ * every shape is inferred again from the types of the inputs, and memory is laid out (compiling) or the layout of the file is
+ * checked against what was inferred (loading). So nothing that a file says is believed.
  *
- * A *static* program knows every shape: its instructions read and write fixed places. A *dynamic* one (an unknown shape, or a body: only
- * where the description allows them) infers and allocates as it goes. */
+ * A *static* program knows every shape: its instructions read and write fixed places. A *dynamic* one (an unknown shape, or a
+ * body: only where the description allows them) infers and allocates as it goes. */
 #ifndef CLEAVE_BACKENDS_VNPU_PROGRAM_H
 #define CLEAVE_BACKENDS_VNPU_PROGRAM_H
 
@@ -51,10 +51,10 @@ struct clv_executable {
   bool is_static;
   uint32_t node_count, value_count, input_count, output_count, weight_count, copy_count;
   clv__vnpu_instruction *instructions;
-  clv_tensor *types;               /* by value, as far as known, without data */
-  uint64_t *sizes;                 /* by value, bytes; static programs */
-  clv__vnpu_location *locations;   /* by value */
-  uint32_t *last_uses;             /* by value: the last instruction that reads or makes it */
+  clv_tensor *types;                    /* by value, as far as known, without data */
+  uint64_t *sizes;                      /* by value, bytes; static programs */
+  clv__vnpu_location *locations;        /* by value */
+  uint32_t *last_uses;                  /* by value: the last instruction that reads or makes it */
   uint32_t *inputs, *outputs, *weights; /* values */
   const char **weight_names;
   clv__vnpu_copy *copies;
@@ -62,9 +62,9 @@ struct clv_executable {
 
   uint64_t scratch_bytes;
   uint64_t constant_bytes;
-  uint64_t constants;  /* device address */
-  double seconds;      /* a launch, by the speed model (static programs) */
-  bool warned;         /* that a launch took longer than the model says; the device thread's own */
+  uint64_t constants; /* device address */
+  double seconds;     /* a launch, by the speed model (static programs) */
+  bool warned;        /* that a launch took longer than the model says; the device thread's own */
 };
 
 /* Opens the graph and infers; no layout yet. Takes `onnx` over, also when it fails. `input_types` are those of the graph's first

@@ -48,8 +48,10 @@ static clv_status execute(clv__vnpu_queue *queue, const command *c, clv_error *e
                           (unsigned long long)c->size_bytes, c->kind == COPY_IN ? "to" : "from", (unsigned long long)c->address);
   }
   if (c->size_bytes > 0) {
-    if (c->kind == COPY_IN) memcpy(device, c->host, c->size_bytes);
-    else memcpy(c->host, device, c->size_bytes);
+    if (c->kind == COPY_IN)
+      memcpy(device, c->host, c->size_bytes);
+    else
+      memcpy(c->host, device, c->size_bytes);
   }
   clv__vnpu_wait_until(start, clv__vnpu_copy_seconds(queue->speed, c->size_bytes));
   return CLV_OK;
@@ -261,8 +263,8 @@ static clv_status enqueue_work(clv__vnpu_queue *queue, clv_stream *stream, const
   return CLV_OK;
 }
 
-clv_status clv__vnpu_stream_copy_in(clv__vnpu_queue *queue, clv_stream *stream, uint64_t to, const void *from, uint64_t size_bytes,
-                                    clv_error *error) {
+clv_status clv__vnpu_stream_copy_in(clv__vnpu_queue *queue, clv_stream *stream, uint64_t to, const void *from,
+                                    uint64_t size_bytes, clv_error *error) {
   command c = {.kind = COPY_IN, .host = (void *)from, .address = to, .size_bytes = size_bytes};
   return enqueue_work(queue, stream, &c, error);
 }

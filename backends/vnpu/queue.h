@@ -1,8 +1,9 @@
-/* The device's thread and its streams. One thread executes the commands of all streams; within a stream they run in order. Streams are
- * rings of fixed length: a full one makes its caller wait, so that enqueueing allocates nothing.
+/* The device's thread and its streams. One thread executes the commands of all streams; within a stream they run in order.
+ * Streams are rings of fixed length: a full one makes its caller wait, so that enqueueing allocates nothing.
  *
- * What fails on a stream makes the rest of it skip until stream_synchronize() has reported it. Events carry the failure on to streams
- * and callers that wait for them. A wait is for the last record that was enqueued before it: there is no deadlock to be had. */
+ * What fails on a stream makes the rest of it skip until stream_synchronize() has reported it. Events carry the failure on to
+ * streams and callers that wait for them. A wait is for the last record that was enqueued before it: there is no deadlock to be
+ * had. */
 #ifndef CLEAVE_BACKENDS_VNPU_QUEUE_H
 #define CLEAVE_BACKENDS_VNPU_QUEUE_H
 
@@ -27,8 +28,8 @@ typedef struct clv__vnpu_queue {
   clv_stream *streams;
 } clv__vnpu_queue;
 
-/* Work for the device thread. `run` is left out on a stream that has failed; `done` is called in any case, and then the launch may be
- * used again. */
+/* Work for the device thread. `run` is left out on a stream that has failed; `done` is called in any case, and then the launch
+ * may be used again. */
 typedef struct clv__vnpu_launch {
   clv_status (*run)(struct clv__vnpu_launch *launch, clv_error *error);
   void (*done)(struct clv__vnpu_launch *launch); /* with the queue's lock held */
@@ -50,8 +51,8 @@ clv_status clv__vnpu_event_wait(clv__vnpu_queue *queue, clv_stream *stream, clv_
 clv_status clv__vnpu_event_synchronize(clv__vnpu_queue *queue, clv_event *event, clv_error *error);
 
 /* `to` or `from` is a device address; the range was checked. */
-clv_status clv__vnpu_stream_copy_in(clv__vnpu_queue *queue, clv_stream *stream, uint64_t to, const void *from, uint64_t size_bytes,
-                                    clv_error *error);
+clv_status clv__vnpu_stream_copy_in(clv__vnpu_queue *queue, clv_stream *stream, uint64_t to, const void *from,
+                                    uint64_t size_bytes, clv_error *error);
 clv_status clv__vnpu_stream_copy_out(clv__vnpu_queue *queue, clv_stream *stream, void *to, uint64_t from, uint64_t size_bytes,
                                      clv_error *error);
 clv_status clv__vnpu_stream_launch(clv__vnpu_queue *queue, clv_stream *stream, clv__vnpu_launch *launch, clv_error *error);

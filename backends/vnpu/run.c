@@ -1,5 +1,5 @@
-/* A launch on the device thread. Operands are device addresses until the moment a kernel reads them; each is translated, and checked,
- * on its own. */
+/* A launch on the device thread. Operands are device addresses until the moment a kernel reads them; each is translated, and
+ * checked, on its own. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +19,12 @@ clv_status clv__vnpu_run_translate(const clv_instance *instance, uint64_t addres
                         (unsigned long long)size_bytes, (unsigned long long)address);
 }
 
-static float f16_round(float value) { return clv__f16_to_f32(clv__f32_to_f16(value)); }
-static float bf16_round(float value) { return clv__bf16_to_f32(clv__f32_to_bf16(value)); }
+static float f16_round(float value) {
+  return clv__f16_to_f32(clv__f32_to_f16(value));
+}
+static float bf16_round(float value) {
+  return clv__bf16_to_f32(clv__f32_to_bf16(value));
+}
 
 /* A device that computes in 16 bits gives results that 16 bits can hold. */
 static void round_results(clv_dtype compute, const clv_tensor *outputs, uint32_t count) {
@@ -52,12 +56,18 @@ static uint64_t address_of(const clv__vnpu_run *run, uint32_t value) {
   const clv_executable *p = instance->program;
   const clv__vnpu_location *at = &p->locations[value];
   switch (at->place) {
-    case CLV__VNPU_INPUT: return run->operands[at->index].address;
-    case CLV__VNPU_OUTPUT: return run->operands[p->input_count + at->index].address;
-    case CLV__VNPU_WEIGHT: return instance->weights[at->index];
-    case CLV__VNPU_CONSTANT: return p->constants + at->offset;
-    case CLV__VNPU_SCRATCH: return instance->scratch + at->offset;
-    case CLV__VNPU_NOWHERE: break;
+    case CLV__VNPU_INPUT:
+      return run->operands[at->index].address;
+    case CLV__VNPU_OUTPUT:
+      return run->operands[p->input_count + at->index].address;
+    case CLV__VNPU_WEIGHT:
+      return instance->weights[at->index];
+    case CLV__VNPU_CONSTANT:
+      return p->constants + at->offset;
+    case CLV__VNPU_SCRATCH:
+      return instance->scratch + at->offset;
+    case CLV__VNPU_NOWHERE:
+      break;
   }
   return 0;
 }
@@ -126,10 +136,11 @@ static void warn_when_late(clv_executable *p, uint64_t computed_ns, double secon
   if (!p->device->spec.speed.given || p->warned || (double)computed_ns <= seconds * 1e9) return;
   p->warned = true;
   char text[240];
-  snprintf(text, sizeof text,
-           "virtual NPU: a launch of %u nodes computed for %.3f ms, its speed model says %.3f ms: times are those of this machine "
-           "(a larger time_scale restores the proportions)",
-           p->node_count, (double)computed_ns * 1e-6, seconds * 1e3);
+  snprintf(
+      text, sizeof text,
+      "virtual NPU: a launch of %u nodes computed for %.3f ms, its speed model says %.3f ms: times are those of this machine "
+      "(a larger time_scale restores the proportions)",
+      p->node_count, (double)computed_ns * 1e-6, seconds * 1e3);
   p->device->host->log(p->device->host->self, 1, text);
 }
 
@@ -138,8 +149,10 @@ clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, clv_error *error) {
   clv_executable *p = run->instance->program;
   uint64_t start = clv__vnpu_now_ns();
   double seconds = p->seconds;
-  if (p->is_static) CLV__TRY(run_static(run, error));
-  else CLV__TRY(clv__vnpu_run_dynamic(run, &seconds, error));
+  if (p->is_static)
+    CLV__TRY(run_static(run, error));
+  else
+    CLV__TRY(clv__vnpu_run_dynamic(run, &seconds, error));
   warn_when_late(p, clv__vnpu_now_ns() - start, seconds);
   clv__vnpu_wait_until(start, seconds);
   return CLV_OK;

@@ -1,4 +1,5 @@
-/* A launch of a dynamic program: shapes are inferred and memory is taken as values come into being. Bodies are run by the host. */
+/* A launch of a dynamic program: shapes are inferred and memory is taken as values come into being. Bodies are run by the host.
+ */
 #include <string.h>
 
 #include "base/error.h"
@@ -6,7 +7,9 @@
 #include "speed.h"
 #include "supports.h"
 
-static bool is_held(const clv_instance *instance, uint32_t value) { return instance->blocks[value] != 0; }
+static bool is_held(const clv_instance *instance, uint32_t value) {
+  return instance->blocks[value] != 0;
+}
 
 static void let_go(clv_instance *instance, uint32_t value) {
   if (!is_held(instance, value)) return;
@@ -149,8 +152,8 @@ static clv_status run_node(clv__vnpu_run *run, uint32_t index, double *seconds, 
     uint32_t v = node->inputs[i];
     instance->inputs[i] = v == CLV_NO_VALUE ? (clv_tensor){.rank = CLV_RANK_UNKNOWN} : instance->values[v];
   }
-  clv_status status = p->instructions[index].kernel == NULL ? run_body_node(run, index, error)
-                                                            : run_kernel_node(run, index, seconds, error);
+  clv_status status =
+      p->instructions[index].kernel == NULL ? run_body_node(run, index, error) : run_kernel_node(run, index, seconds, error);
   if (status != CLV_OK) return clv__error_prefix(error, status, "node '%s' (%s)", node->name, node->op);
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     uint32_t v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];

@@ -1,4 +1,5 @@
-/* Reads a device's description and the options given for it. Every mistake is reported with its place and what would be allowed. */
+/* Reads a device's description and the options given for it. Every mistake is reported with its place and what would be allowed.
+ */
 #include "spec.h"
 
 #include <errno.h>
@@ -46,11 +47,17 @@ static clv_status fail(reader *r, const char *format, ...) {
                         r->depth > 0 ? ": " : "", what);
 }
 
-static clv_status no_memory(reader *r) { return clv__error_memory(r->error, r->size_bytes); }
+static clv_status no_memory(reader *r) {
+  return clv__error_memory(r->error, r->size_bytes);
+}
 
 /* Goes down to `key`; every push has its pop on the way that succeeds (a failure needs no more places). */
-static void push(reader *r, const char *key) { r->path[r->depth++] = key; }
-static void pop(reader *r) { --r->depth; }
+static void push(reader *r, const char *key) {
+  r->path[r->depth++] = key;
+}
+static void pop(reader *r) {
+  --r->depth;
+}
 
 /* Every key of `object` must be one of `allowed` (ended by NULL). */
 static clv_status check_keys(reader *r, json_t *object, const char *const *allowed) {
@@ -219,8 +226,8 @@ static clv_status read_scalar(reader *r, json_t *value, clv__vnpu_scalar *scalar
     return CLV_OK;
   }
   if (!json_is_string(value)) return fail(r, "must be a number or a string");
-  *scalar = (clv__vnpu_scalar){.is_text = true, .text = clv__arena_string(&r->spec->arena, json_string_value(value),
-                                                                          json_string_length(value))};
+  *scalar = (clv__vnpu_scalar){.is_text = true,
+                               .text = clv__arena_string(&r->spec->arena, json_string_value(value), json_string_length(value))};
   return scalar->text != NULL ? CLV_OK : no_memory(r);
 }
 
@@ -341,8 +348,7 @@ static clv_status read_operators(reader *r, json_t *root) {
     ++spec->operator_count;
     pop(r);
   }
-  items[spec->operator_count] =
-      (clv__vnpu_operator){.name = "any", .dtypes = spec->dtypes, .max_rank = spec->max_rank};
+  items[spec->operator_count] = (clv__vnpu_operator){.name = "any", .dtypes = spec->dtypes, .max_rank = spec->max_rank};
   spec->any_operator = is_all;
   pop(r);
   return CLV_OK;
@@ -354,8 +360,13 @@ static clv_status read_speed(reader *r, json_t *root) {
   json_t *object = json_object_get(root, "speed");
   if (object == NULL) return CLV_OK;
   push(r, "speed");
-  static const char *const keys[] = {"launch_overhead_us", "flops_per_second",      "bytes_per_second",
-                                     "copy_latency_us",    "copy_bytes_per_second", "time_scale",       NULL};
+  static const char *const keys[] = {"launch_overhead_us",
+                                     "flops_per_second",
+                                     "bytes_per_second",
+                                     "copy_latency_us",
+                                     "copy_bytes_per_second",
+                                     "time_scale",
+                                     NULL};
   CLV__TRY(check_keys(r, object, keys));
   CLV__TRY(read_figure(r, object, "launch_overhead_us", &speed->launch_overhead_us));
   CLV__TRY(read_figure(r, object, "flops_per_second", &speed->flops_per_second));
@@ -369,10 +380,21 @@ static clv_status read_speed(reader *r, json_t *root) {
 }
 
 static clv_status read_root(reader *r, json_t *root) {
-  static const char *const keys[] = {"name",       "description",   "memory_space",  "memory",
-                                     "alignment",  "dtypes",        "compute_dtype", "max_rank",
-                                     "operators",  "static_shapes", "control_flow",  "max_partition_inputs",
-                                     "max_partition_nodes", "speed", NULL};
+  static const char *const keys[] = {"name",
+                                     "description",
+                                     "memory_space",
+                                     "memory",
+                                     "alignment",
+                                     "dtypes",
+                                     "compute_dtype",
+                                     "max_rank",
+                                     "operators",
+                                     "static_shapes",
+                                     "control_flow",
+                                     "max_partition_inputs",
+                                     "max_partition_nodes",
+                                     "speed",
+                                     NULL};
   clv__vnpu_spec *spec = r->spec;
   CLV__TRY(check_keys(r, root, keys));
   CLV__TRY(read_string(r, root, "name", &spec->name));

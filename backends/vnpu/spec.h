@@ -6,8 +6,8 @@
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"
 
-/* What an attribute's value (each element, for a list) may be. Where a node leaves the attribute out, `fallback` stands for it; with
- * no fallback either, the limit is met. */
+/* What an attribute's value (each element, for a list) may be. Where a node leaves the attribute out, `fallback` stands for it;
+ * with no fallback either, the limit is met. */
 typedef struct clv__vnpu_scalar {
   bool is_text;
   double number;

@@ -28,7 +28,9 @@ void clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
 }
 
 /* Time for `amount` at `rate` a second; none where the rate is not given. */
-static double at_rate(double amount, double rate) { return rate > 0 ? amount / rate : 0; }
+static double at_rate(double amount, double rate) {
+  return rate > 0 ? amount / rate : 0;
+}
 
 double clv__vnpu_copy_seconds(const clv__vnpu_speed *speed, uint64_t size_bytes) {
   if (!speed->given) return 0;
@@ -70,7 +72,8 @@ static double flops_of(const clv_node_info *node, const clv_tensor *inputs, cons
   if (strcmp(node->op, "Gemm") == 0 && inputs[0].rank == 2) {
     return 2 * out * (double)inputs[0].dims[clv__attribute_int(attributes, "transA", 0) != 0 ? 0 : 1];
   }
-  if (strcmp(node->op, "MaxPool") == 0 || strcmp(node->op, "AveragePool") == 0) return out * product_of_ints(node, "kernel_shape");
+  if (strcmp(node->op, "MaxPool") == 0 || strcmp(node->op, "AveragePool") == 0)
+    return out * product_of_ints(node, "kernel_shape");
   return in > out ? in : out;
 }
 
@@ -79,7 +82,8 @@ double clv__vnpu_node_seconds(const clv__vnpu_speed *speed, const clv_node_info 
   if (!speed->given) return 0;
   double bytes = 0;
   for (uint32_t i = 0; i < node->input_count; ++i) bytes += count_of(&inputs[i]) * (double)clv_dtype_size_bytes(inputs[i].dtype);
-  for (uint32_t i = 0; i < node->output_count; ++i) bytes += count_of(&outputs[i]) * (double)clv_dtype_size_bytes(outputs[i].dtype);
+  for (uint32_t i = 0; i < node->output_count; ++i)
+    bytes += count_of(&outputs[i]) * (double)clv_dtype_size_bytes(outputs[i].dtype);
   double arithmetic = at_rate(flops_of(node, inputs, outputs), speed->flops_per_second);
   double traffic = at_rate(bytes, speed->bytes_per_second);
   return (arithmetic > traffic ? arithmetic : traffic) / speed->frequency * speed->time_scale;

@@ -54,9 +54,13 @@ clv__kernel_call clv__vnpu_call(const clv_node_info *node, const clv_tensor *inp
                             .output_count = node->output_count};
 }
 
-static uint32_t operand_count(const question *q) { return q->node.input_count + q->node.output_count; }
+static uint32_t operand_count(const question *q) {
+  return q->node.input_count + q->node.output_count;
+}
 
-static bool is_output(const question *q, uint32_t operand) { return operand >= q->node.input_count; }
+static bool is_output(const question *q, uint32_t operand) {
+  return operand >= q->node.input_count;
+}
 
 /* "input 1 'w'" */
 static const char *operand_text(const question *q, uint32_t operand, char text[80]) {
@@ -128,11 +132,13 @@ static uint32_t allowed_dtypes(const question *q, uint32_t operand) {
   return q->limits->dtypes;
 }
 
-/* Small integer and bool constants (axes, shapes, pads) are parameters of an instruction, not data: their dtype is nobody's limit. */
+/* Small integer and bool constants (axes, shapes, pads) are parameters of an instruction, not data: their dtype is nobody's
+ * limit. */
 static bool is_parameter(const question *q, uint32_t operand) {
   const clv_tensor *type = &q->values[operand].type;
   size_t size_bytes;
-  return !is_output(q, operand) && type->data != NULL && (CLV__DTYPE_BIT(type->dtype) & (CLV__DTYPES_INTEGER | CLV__DTYPE_BIT(CLV_BOOL))) != 0 &&
+  return !is_output(q, operand) && type->data != NULL &&
+         (CLV__DTYPE_BIT(type->dtype) & (CLV__DTYPES_INTEGER | CLV__DTYPE_BIT(CLV_BOOL))) != 0 &&
          clv__tensor_size_bytes(type, &size_bytes) && size_bytes <= CLV__VNPU_INLINE_BYTES;
 }
 
@@ -148,7 +154,8 @@ static bool check_types(question *q, bool in_body) {
     }
     uint32_t allowed = allowed_dtypes(q, i);
     if ((allowed & CLV__DTYPE_BIT(type->dtype)) == 0 && !is_parameter(q, i)) {
-      return no(q, "dtype %s (%s; it takes %s)", clv_dtype_name(type->dtype), operand_text(q, i, where), dtypes_text(allowed, list));
+      return no(q, "dtype %s (%s; it takes %s)", clv_dtype_name(type->dtype), operand_text(q, i, where),
+                dtypes_text(allowed, list));
     }
     if (type->rank > q->limits->max_rank) {
       return no(q, "rank %d above %d (%s)", type->rank, q->limits->max_rank, operand_text(q, i, where));

@@ -5,8 +5,8 @@
 #include "device.h"
 #include "kernels/kernels.h"
 
-/* The verdict on one node. A yes means that a program of this node alone compiles. CLV_OUT_OF_MEMORY when the host had none to find
- * out: the verdict is then no. */
+/* The verdict on one node. A yes means that a program of this node alone compiles. CLV_OUT_OF_MEMORY when the host had none to
+ * find out: the verdict is then no. */
 clv_status clv__vnpu_supports(const clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
 
 /* If, Loop, Scan: whatever holds a body. */

@@ -42,12 +42,13 @@ static clv_status device_open(void *self, const clv_host *host, const clv_device
     return status;
   }
   const char *name = config->name != NULL && config->name[0] != '\0' ? config->name : "npu";
-  const char *space = device->spec.memory_space[0] != '\0' ? device->spec.memory_space : name;
-  if (device->spec.memory_space[0] == '\0' && strcmp(name, "host") == 0) space = "npu";
+  bool shared = device->spec.memory_space[0] != '\0';
+  const char *space = shared ? device->spec.memory_space : strcmp(name, "host") == 0 ? "npu" : name; /* "host" means the host's */
   device->memory_space = clv__arena_string(&device->spec.arena, space, strlen(space));
   if (device->memory_space == NULL) status = clv__error_memory(error, strlen(space));
   if (status == CLV_OK) {
-    status = clv__vnpu_space_open(host, space, device->spec.memory_bytes, device->spec.alignment_bytes, &device->space, error);
+    status =
+        clv__vnpu_space_open(host, space, shared, device->spec.memory_bytes, device->spec.alignment_bytes, &device->space, error);
   }
   if (status == CLV_OK) {
     status = clv__vnpu_queue_start(&device->queue, allocator, device->space, &device->spec.speed, config->thread_count, error);
@@ -110,8 +111,10 @@ static clv_status buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buff
   if (buffer == NULL) return clv__error_memory(error, sizeof *buffer);
   buffer->size_bytes = size_bytes;
   clv_status status = clv__vnpu_space_allocate(device->space, size_bytes, &buffer->address, error);
-  if (status == CLV_OK) *out = buffer;
-  else clv__release(device->allocator, buffer);
+  if (status == CLV_OK)
+    *out = buffer;
+  else
+    clv__release(device->allocator, buffer);
   return status;
 }
 
@@ -128,14 +131,18 @@ static void *buffer_host_pointer(clv_device *device, clv_buffer *buffer) {
 static clv_status stream_create(clv_device *device, clv_stream **stream, clv_error *error) {
   return clv__vnpu_stream_create(&device->queue, stream, error);
 }
-static void stream_destroy(clv_device *device, clv_stream *stream) { clv__vnpu_stream_destroy(&device->queue, stream); }
+static void stream_destroy(clv_device *device, clv_stream *stream) {
+  clv__vnpu_stream_destroy(&device->queue, stream);
+}
 static clv_status stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
   return clv__vnpu_stream_synchronize(&device->queue, stream, error);
 }
 static clv_status event_create(clv_device *device, clv_event **event, clv_error *error) {
   return clv__vnpu_event_create(&device->queue, event, error);
 }
-static void event_destroy(clv_device *device, clv_event *event) { clv__vnpu_event_destroy(&device->queue, event); }
+static void event_destroy(clv_device *device, clv_event *event) {
+  clv__vnpu_event_destroy(&device->queue, event);
+}
 static clv_status event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error) {
   return clv__vnpu_event_record(&device->queue, event, stream, error);
 }
@@ -329,13 +336,15 @@ clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const 
   return CLV_OK;
 }
 
-clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *text, char *name, size_t size_bytes, clv_error *error) {
+clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *text, char *name, size_t size_bytes,
+                               clv_error *error) {
   clv__vnpu_spec spec;
   CLV__TRY(clv__vnpu_spec_open(allocator, text, NULL, 0, &spec, error));
   size_t length = strlen(spec.name);
   clv_status status = CLV_OK;
   if (length >= size_bytes) {
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "device name of %zu characters is longer than %zu", length, size_bytes - 1);
+    status =
+        clv__error_set(error, CLV_INVALID_ARGUMENT, "device name of %zu characters is longer than %zu", length, size_bytes - 1);
   } else {
     memcpy(name, spec.name, length + 1);
   }

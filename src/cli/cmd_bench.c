@@ -78,7 +78,8 @@ static clv_status prepare(bench *b, clv_error *error) {
   b->outputs = clv__arena_allocate_zero(&cli->arena, b->output_count, sizeof *b->outputs);
   b->latencies_ms = clv__arena_allocate_zero(&cli->arena, b->runs, sizeof *b->latencies_ms);
   b->steps_ms = clv__arena_allocate_zero(&cli->arena, b->job.plan->step_count, sizeof *b->steps_ms);
-  if (b->outputs == NULL || b->latencies_ms == NULL || b->steps_ms == NULL) return clv__error_memory(error, b->runs * sizeof(double));
+  if (b->outputs == NULL || b->latencies_ms == NULL || b->steps_ms == NULL)
+    return clv__error_memory(error, b->runs * sizeof(double));
   return CLV_OK;
 }
 
@@ -270,10 +271,12 @@ const cli_command cli_command_bench = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "how long a model takes, as a whole and by step",
-    .description = "Loads, plans, compiles, runs once (the first run), warms up, and then measures --runs runs on inputs that were\n"
-                   "prepared once. load_ms is everything before the first run. Times of partitions and transfers come from runs of\n"
-                   "their own, because waiting after each step takes time itself.",
-    .examples = "  cleave bench resnet50.onnx --runs 100\n"
-                "  cleave bench plan.json --threads 2 --json\n",
+    .description =
+        "Loads, plans, compiles, runs once (the first run), warms up, and then measures --runs runs on inputs that were\n"
+        "prepared once. load_ms is everything before the first run. Times of partitions and transfers come from runs of\n"
+        "their own, because waiting after each step takes time itself.",
+    .examples =
+        "  cleave bench resnet50.onnx --runs 100\n"
+        "  cleave bench plan.json --threads 2 --json\n",
     .execute = execute,
 };

@@ -102,10 +102,12 @@ const cli_command cli_command_devices = {
     .name = "devices",
     .operands = "",
     .summary = "what is here, and what each device can do",
-    .description = "Opens the devices of --devices and describes them: memory, and how many of the operators that Cleave knows each\n"
-                   "of them can run. Whether it runs a node of a model depends on types, shapes and attributes too: see\n"
-                   "'cleave inspect MODEL'. -v lists the operators.",
-    .examples = "  cleave devices --devices npu,cpu\n"
-                "  cleave devices --devices npu --npu-spec my-npu.json --json\n",
+    .description =
+        "Opens the devices of --devices and describes them: memory, and how many of the operators that Cleave knows each\n"
+        "of them can run. Whether it runs a node of a model depends on types, shapes and attributes too: see\n"
+        "'cleave inspect MODEL'. -v lists the operators.",
+    .examples =
+        "  cleave devices --devices npu,cpu\n"
+        "  cleave devices --devices npu --npu-spec my-npu.json --json\n",
     .execute = execute,
 };

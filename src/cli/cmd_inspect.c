@@ -24,6 +24,7 @@ typedef struct inspection {
   clv__capability capability;
   bool has_capability;
   uint64_t parameter_count, parameter_bytes, folded_nodes;
+  uint64_t folded_count, folded_bytes; /* elements computed when planning that nodes read at run time */
   uint32_t parameter_values;
   double flops;
   bool flops_complete; /* false where shapes are open */
@@ -71,18 +72,38 @@ static int compare_rows(const op_row *a, const op_row *b) {
   return strcmp(a->op, b->op);
 }
 
+/* A value that some node reads when the model runs. */
+static bool is_read(const inspection *in, clv_value_id value) {
+  const clv_graph *graph = in->job.graph;
+  for (uint32_t u = graph->use_offsets[value]; u < graph->use_offsets[value + 1]; ++u) {
+    if (!in->shapes->node_folded[graph->use_nodes[u]]) return true;
+  }
+  return graph->values[value].is_output;
+}
+
+/* Initializers, and what folding makes of them or out of nothing. */
+static void count_parameters(inspection *in) {
+  const clv_graph *graph = in->job.graph;
+  for (clv_value_id v = 0; v < graph->value_count; ++v) {
+    const clv__value *value = &graph->values[v];
+    const clv_tensor *type = value->type.data != NULL ? &value->type : &in->shapes->types[v];
+    size_t count, size_bytes;
+    if (type->data == NULL || !clv__tensor_count(type, &count) || !clv__tensor_size_bytes(type, &size_bytes)) continue;
+    if (value->type.data != NULL) {
+      ++in->parameter_values;
+      in->parameter_count += count;
+      in->parameter_bytes += size_bytes;
+    } else if (is_read(in, v)) {
+      in->folded_count += count;
+      in->folded_bytes += size_bytes;
+    }
+  }
+}
+
 static void count_everything(inspection *in) {
   const clv_graph *graph = in->job.graph;
   in->flops_complete = true;
-  for (clv_value_id v = 0; v < graph->value_count; ++v) {
-    const clv__value *value = &graph->values[v];
-    size_t count, size_bytes;
-    if (value->type.data == NULL || !clv__tensor_count(&value->type, &count)) continue;
-    if (!clv__tensor_size_bytes(&value->type, &size_bytes)) continue;
-    ++in->parameter_values;
-    in->parameter_count += count;
-    in->parameter_bytes += size_bytes;
-  }
+  count_parameters(in);
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     op_row *row = row_of(in, &graph->nodes[n]);
     double flops = 0;
@@ -157,9 +178,15 @@ static void write_summary(inspection *in, clv__text *text) {
   }
   clv__text_append(text, "\n%s parameters in ", clv__label_grouped(in->parameter_count, number));
   clv__label_plural(text, in->parameter_values, "initializer");
-  clv__text_append(text, ", %s\n%s%sFLOP a run", clv__label_size(in->parameter_bytes, size),
-                   in->flops_complete ? "" : "at least ", clv__label_count(in->flops, number));
-  clv__text_append(text, "%s\n", in->flops_complete ? "" : " (shapes are open: --shape and --dim set them)");
+  clv__text_append(text, ", %s\n", clv__label_size(in->parameter_bytes, size));
+  if (in->folded_count > 0) {
+    clv__text_append(text, "%s numbers computed when planning, %s\n", clv__label_grouped(in->folded_count, number),
+                     clv__label_size(in->folded_bytes, size));
+  }
+  clv__label_count(in->flops, number);
+  clv__text_append(text, "%s%s%sFLOP a run%s\n", in->flops_complete ? "" : "at least ", number,
+                   strchr(number, ' ') != NULL ? "" : " ", /* GFLOP, but 7 FLOP */
+                   in->flops_complete ? "" : " (shapes are open: --shape and --dim set them)");
 }
 
 static void write_values(inspection *in, const char *title, const clv_value_id *values, uint32_t count, clv__text *text) {
@@ -202,10 +229,14 @@ static void write_operators(inspection *in, clv__text *text) {
     clv__table_cell(&table, "%s", clv__label_count(row->flops, label));
     for (uint32_t d = 0; d < shown; ++d) {
       uint32_t asked = row->count - row->folded;
-      if (asked == 0) clv__table_cell(&table, "const");
-      else if (row->supported[d] == asked) clv__table_cell(&table, "yes");
-      else if (row->supported[d] == 0) clv__table_cell(&table, "no");
-      else clv__table_cell(&table, "%u of %u", row->supported[d], asked);
+      if (asked == 0)
+        clv__table_cell(&table, "const");
+      else if (row->supported[d] == asked)
+        clv__table_cell(&table, "yes");
+      else if (row->supported[d] == 0)
+        clv__table_cell(&table, "no");
+      else
+        clv__table_cell(&table, "%u of %u", row->supported[d], asked);
     }
   }
   clv__text_append(text, "\n");
@@ -213,7 +244,8 @@ static void write_operators(inspection *in, clv__text *text) {
   clv__table_finish(&table);
 }
 
-/* The reasons of one device, each once with the number of its nodes and the first of them. Verdicts with the same text share it. */
+/* The reasons of one device, each once with the number of its nodes and the first of them. Verdicts with the same text share it.
+ */
 static void write_reasons(inspection *in, uint32_t device, clv__text *text) {
   const clv_graph *graph = in->job.graph;
   uint32_t distinct = 0;
@@ -232,7 +264,8 @@ static void write_reasons(inspection *in, uint32_t device, clv__text *text) {
     }
     uint32_t count = 0;
     for (clv_node_id k = n; k < graph->node_count; ++k) {
-      count += clv__capability_reason(&in->capability, k, device) == reason && strcmp(graph->nodes[k].op, graph->nodes[n].op) == 0;
+      count +=
+          clv__capability_reason(&in->capability, k, device) == reason && strcmp(graph->nodes[k].op, graph->nodes[n].op) == 0;
     }
     clv__text_append(text, "  ");
     clv__label_name(text, graph->nodes[n].op);
@@ -249,8 +282,10 @@ static void write_reasons(inspection *in, uint32_t device, clv__text *text) {
 static void append_types(inspection *in, const clv_value_id *values, uint32_t count, clv__text *text) {
   for (uint32_t i = 0; i < count; ++i) {
     clv__text_append(text, i > 0 ? ", " : "");
-    if (values[i] == CLV__NO_ID) clv__text_append(text, "-");
-    else clv__label_type(text, in->job.graph, &in->shapes->types[values[i]]);
+    if (values[i] == CLV__NO_ID)
+      clv__text_append(text, "-");
+    else
+      clv__label_type(text, in->job.graph, &in->shapes->types[values[i]]);
   }
 }
 
@@ -362,6 +397,8 @@ static clv_status print_json(inspection *in, clv_error *error) {
   json_object_set_new(root, "folded_nodes", json_integer((json_int_t)in->folded_nodes));
   json_object_set_new(root, "parameters", json_integer((json_int_t)in->parameter_count));
   json_object_set_new(root, "parameter_bytes", json_integer((json_int_t)in->parameter_bytes));
+  json_object_set_new(root, "folded_numbers", json_integer((json_int_t)in->folded_count));
+  json_object_set_new(root, "folded_bytes", json_integer((json_int_t)in->folded_bytes));
   json_object_set_new(root, "flops", cli_json_real(in->flops));
   json_object_set_new(root, "flops_complete", json_boolean(in->flops_complete));
   json_object_set_new(root, "inputs", values_json(in, graph->inputs, graph->input_count));
@@ -394,9 +431,11 @@ const cli_command cli_command_inspect = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "what a model is made of, and which device can run what",
-    .description = "Shows nodes, parameters, FLOPs (a multiply-add is two), inputs and outputs, and for every operator how many of its\n"
-                   "nodes each device of --devices can run, with the reasons where it cannot.",
-    .examples = "  cleave inspect resnet50.onnx --devices npu,cpu\n"
-                "  cleave inspect bert.onnx --dim batch=1 --dim sequence=128 --nodes\n",
+    .description =
+        "Shows nodes, parameters, FLOPs (a multiply-add is two), inputs and outputs, and for every operator how many of its\n"
+        "nodes each device of --devices can run, with the reasons where it cannot.",
+    .examples =
+        "  cleave inspect resnet50.onnx --devices npu,cpu\n"
+        "  cleave inspect bert.onnx --dim batch=1 --dim sequence=128 --nodes\n",
     .execute = execute,
 };

@@ -64,7 +64,8 @@ static clv_status explain(cli_invocation *cli, const cli_job *job, clv__text *te
   for (clv_node_id n = 0; n < graph->node_count; ++n) names[n] = graph->nodes[n].name;
   const char *nearest = cli_nearest(pattern, names, graph->node_count);
   if (nearest == NULL) return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is called '%s'", job->path, pattern);
-  return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is called '%s'; did you mean '%s'?", job->path, pattern, nearest);
+  return clv__error_set(error, CLV_NOT_FOUND, "%s: no node or operator is called '%s'; did you mean '%s'?", job->path, pattern,
+                        nearest);
 }
 
 static clv_status print_text(cli_invocation *cli, const cli_job *job, clv_error *error) {
@@ -99,11 +100,13 @@ const cli_command cli_command_plan = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "the split of a model between devices, and why",
-    .description = "Decides which node runs where, groups nodes into partitions, and lists the partitions and the transfers between them\n"
-                   "in the order they run. Transfers of the graph's own inputs and outputs are counted apart; -v lists them too.\n"
-                   "A plan file that was written with -o is shown again, as it is.",
-    .examples = "  cleave plan resnet50.onnx --devices npu,cpu --force Concat=cpu\n"
-                "  cleave plan resnet50.onnx --devices npu,cpu --pin 'layer4.*=cpu' -o plan.json --svg plan.svg\n"
-                "  cleave plan resnet50.onnx --devices npu,cpu --explain 'Softmax'\n",
+    .description =
+        "Decides which node runs where, groups nodes into partitions, and lists the partitions and the transfers between them\n"
+        "in the order they run. Transfers of the graph's own inputs and outputs are counted apart; -v lists them too.\n"
+        "A plan file that was written with -o is shown again, as it is.",
+    .examples =
+        "  cleave plan resnet50.onnx --devices npu,cpu --force Concat=cpu\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --pin 'layer4.*=cpu' -o plan.json --svg plan.svg\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --explain 'Softmax'\n",
     .execute = execute,
 };

@@ -93,8 +93,8 @@ static void write_verdict(const run *r, clv__text *text) {
   clv__label_name(text, r->job.graph->values[m->value].name);
   clv__text_append(text, "' ");
   append_position(plan, m->value, m->element, text);
-  clv__text_append(text, " is %.9g, expected %.9g (difference %.3g, tolerance %.3g, largest magnitude %.6g)\n", m->actual, m->expected,
-                   m->actual - m->expected, m->tolerance, m->largest);
+  clv__text_append(text, " is %.9g, expected %.9g (difference %.3g, tolerance %.3g, largest magnitude %.6g)\n", m->actual,
+                   m->expected, m->actual - m->expected, m->tolerance, m->largest);
 }
 
 static clv_status print_verdict(run *r, clv_error *error) {
@@ -108,7 +108,8 @@ static clv_status print_outputs(run *r, clv_error *error) {
   cli_invocation *cli = r->cli;
   clv__text text;
   clv__text_init(&text, cli->allocator);
-  if (!(cli->quiet && cli_is_given(cli, OPTION_OUTPUT_DIR))) cli_values_table(cli, r->job.graph, r->values, r->value_count, &text);
+  if (!(cli->quiet && cli_is_given(cli, OPTION_OUTPUT_DIR)))
+    cli_values_table(cli, r->job.graph, r->values, r->value_count, &text);
   if (cli->verbose) {
     clv__text_append(&text, "\nload %.3f ms, plan %.3f ms, compile %.3f ms, first run %.3f ms\n", r->job.load_ms, r->job.plan_ms,
                      r->session_ms, r->run_ms);
@@ -183,13 +184,15 @@ const cli_command cli_command_run = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "runs a model, or a plan that was written before",
-    .description = "Runs once and shows the outputs. Inputs that are not given are filled with seeded random numbers: floats in [-1, 1),\n"
-                   "integers from 0 to 9. Sizes that nobody says become 1, which is noted on standard error. A plan file brings its\n"
-                   "devices, its sizes and its model along; the model's path in it is relative to the plan file.\n"
-                   "--verify runs every partition again on the inputs that the reference makes for it, and names the first one whose\n"
-                   "result is wrong; the exit status is then 1.",
-    .examples = "  cleave run resnet50.onnx --devices npu,cpu --input data=cat.npy --output-dir out\n"
-                "  cleave run bert.onnx --dim batch=1 --dim sequence=128 --verify\n"
-                "  cleave run plan.json --seed 7\n",
+    .description =
+        "Runs once and shows the outputs. Inputs that are not given are filled with seeded random numbers: floats in [-1, 1),\n"
+        "integers from 0 to 9. Sizes that nobody says become 1, which is noted on standard error. A plan file brings its\n"
+        "devices, its sizes and its model along; the model's path in it is relative to the plan file.\n"
+        "--verify runs every partition again on the inputs that the reference makes for it, and names the first one whose\n"
+        "result is wrong; the exit status is then 1.",
+    .examples =
+        "  cleave run resnet50.onnx --devices npu,cpu --input data=cat.npy --output-dir out\n"
+        "  cleave run bert.onnx --dim batch=1 --dim sequence=128 --verify\n"
+        "  cleave run plan.json --seed 7\n",
     .execute = execute,
 };

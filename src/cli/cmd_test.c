@@ -14,7 +14,8 @@ static clv_status print_case(cli_invocation *cli, const char *path, const cli_te
   if (cli->json || (cli->quiet && !is_bad)) return CLV_OK;
   clv__text text;
   clv__text_init(&text, cli->allocator);
-  clv__text_append(&text, "%s%-11s%s ", cli_begin(cli, styles[result->status]), cli_test_status_names[result->status], cli_reset(cli));
+  clv__text_append(&text, "%s%-11s%s ", cli_begin(cli, styles[result->status]), cli_test_status_names[result->status],
+                   cli_reset(cli));
   clv__label_name(&text, path);
   if (result->reason[0] != '\0') {
     clv__text_append(&text, ": ");
@@ -36,8 +37,8 @@ static json_t *case_json(const char *path, const cli_test_result *result, double
   return object;
 }
 
-static clv_status print_totals(cli_invocation *cli, const uint32_t totals[CLI_TEST_STATUS_COUNT], uint64_t placements, json_t *cases,
-                               clv_error *error) {
+static clv_status print_totals(cli_invocation *cli, const uint32_t totals[CLI_TEST_STATUS_COUNT], uint64_t placements,
+                               json_t *cases, clv_error *error) {
   if (cli->json) {
     json_t *root = json_object(), *sums = json_object();
     for (int s = 0; s < CLI_TEST_STATUS_COUNT; ++s) {
@@ -85,7 +86,8 @@ static clv_status test_all(const cli_tester *tester, const cli_test_paths *paths
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   cli_tester tester = {.cli = cli, .plan = CLV_PLAN_OPTIONS_INIT};
-  tester.tolerance = (cli_tolerance){cli_real(cli, OPTION_RTOL, 1e-3), cli_real(cli, OPTION_ATOL, 1e-7), !cli_is_given(cli, OPTION_RTOL)};
+  tester.tolerance =
+      (cli_tolerance){cli_real(cli, OPTION_RTOL, 1e-3), cli_real(cli, OPTION_ATOL, 1e-7), !cli_is_given(cli, OPTION_RTOL)};
   tester.placements = (uint32_t)cli_number(cli, OPTION_PLACEMENTS, 0);
   tester.seed = cli_number(cli, OPTION_SEED, 0);
   cli_test_paths paths = {0};
@@ -108,14 +110,16 @@ const cli_command cli_command_test = {
     .min_operands = 1,
     .max_operands = UINT32_MAX,
     .summary = "runs ONNX test directories and compares",
-    .description = "A test directory holds model.onnx and folders test_data_set_N with input_K.pb and output_K.pb. A directory without\n"
-                   "a model.onnx is searched for test directories. One line each: PASS, FAIL (a result differs), UNSUPPORTED (the\n"
-                   "model cannot be loaded or planned here, with the reason) or ERROR; then the totals. Floats agree within\n"
-                   "atol + rtol * |expected|, NaN with NaN; everything else exactly. The exit status is 0 if there is no FAIL and\n"
-                   "no ERROR.\n"
-                   "--placements N tries N random placements of every directory too: each node on one of the devices that support\n"
-                   "it; a line that fails names the seed, and '--placements 1 --seed SEED' repeats it.",
-    .examples = "  cleave test tests/data/node --devices npu,cpu\n"
-                "  cleave test models/* --devices npu,cpu --placements 20 --seed 1 --json\n",
+    .description =
+        "A test directory holds model.onnx and folders test_data_set_N with input_K.pb and output_K.pb. A directory without\n"
+        "a model.onnx is searched for test directories. One line each: PASS, FAIL (a result differs), UNSUPPORTED (the\n"
+        "model cannot be loaded or planned here, with the reason) or ERROR; then the totals. Floats agree within\n"
+        "atol + rtol * |expected|, NaN with NaN; everything else exactly. The exit status is 0 if there is no FAIL and\n"
+        "no ERROR.\n"
+        "--placements N tries N random placements of every directory too: each node on one of the devices that support\n"
+        "it; a line that fails names the seed, and '--placements 1 --seed SEED' repeats it.",
+    .examples =
+        "  cleave test tests/data/node --devices npu,cpu\n"
+        "  cleave test models/* --devices npu,cpu --placements 20 --seed 1 --json\n",
     .execute = execute,
 };

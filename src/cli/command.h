@@ -1,4 +1,5 @@
-/* What a command of `cleave` is, and what every command is given. A new command is a file cmd_<verb>.c and a line in CLI_COMMANDS. */
+/* What a command of `cleave` is, and what every command is given. A new command is a file cmd_<verb>.c and a line in
+ * CLI_COMMANDS. */
 #ifndef CLEAVE_CLI_COMMAND_H
 #define CLEAVE_CLI_COMMAND_H
 
@@ -42,7 +43,7 @@ typedef struct cli_invocation {
 
 typedef struct cli_command {
   const char *name;
-  const char *operands;    /* "MODEL|PLAN" */
+  const char *operands; /* "MODEL|PLAN" */
   uint32_t min_operands, max_operands;
   const char *summary;     /* one line */
   const char *description; /* paragraphs, wrapped */

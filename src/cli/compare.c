@@ -17,7 +17,8 @@ static bool same_string(const clv_string *a, const clv_string *b) {
 }
 
 /* By how much an element is beyond what is allowed; 0 or less where it is not. */
-static double excess(const clv_tensor *expected, const clv_tensor *actual, size_t i, bool is_float, double relative, double absolute) {
+static double excess(const clv_tensor *expected, const clv_tensor *actual, size_t i, bool is_float, double relative,
+                     double absolute) {
   if (expected->dtype == CLV_STRING) {
     return same_string((const clv_string *)expected->data + i, (const clv_string *)actual->data + i) ? 0 : 1;
   }

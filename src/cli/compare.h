@@ -10,8 +10,8 @@ typedef struct cli_tolerance {
   bool is_default; /* then f16 and bf16 get their own */
 } cli_tolerance;
 
-/* True when dtype and shape are the same and every element agrees: floats within absolute + relative * |expected| (NaN agrees with
- * NaN, infinities with themselves), everything else exactly. Otherwise says in `why` what differs, by the worst element. */
+/* True when dtype and shape are the same and every element agrees: floats within absolute + relative * |expected| (NaN agrees
+ * with NaN, infinities with themselves), everything else exactly. Otherwise says in `why` what differs, by the worst element. */
 bool cli_compare(const clv_tensor *expected, const clv_tensor *actual, const cli_tolerance *tolerance, clv__text *why);
 
 #endif

@@ -12,18 +12,28 @@
 
 static const char *escape(cli_style style) {
   switch (style) {
-    case CLI_BOLD: return "\033[1m";
-    case CLI_RED: return "\033[31m";
-    case CLI_GREEN: return "\033[32m";
-    case CLI_YELLOW: return "\033[33m";
-    case CLI_DIM: return "\033[2m";
-    case CLI_PLAIN: break;
+    case CLI_BOLD:
+      return "\033[1m";
+    case CLI_RED:
+      return "\033[31m";
+    case CLI_GREEN:
+      return "\033[32m";
+    case CLI_YELLOW:
+      return "\033[33m";
+    case CLI_DIM:
+      return "\033[2m";
+    case CLI_PLAIN:
+      break;
   }
   return "";
 }
 
-const char *cli_begin(const cli_invocation *cli, cli_style style) { return cli->color_out ? escape(style) : ""; }
-const char *cli_reset(const cli_invocation *cli) { return cli->color_out ? "\033[0m" : ""; }
+const char *cli_begin(const cli_invocation *cli, cli_style style) {
+  return cli->color_out ? escape(style) : "";
+}
+const char *cli_reset(const cli_invocation *cli) {
+  return cli->color_out ? "\033[0m" : "";
+}
 
 uint64_t cli_now_ns(void) {
   struct timespec now;
@@ -88,8 +98,10 @@ void cli_print_error(cli_invocation *cli, const clv_error *error) {
 clv_status cli_print(cli_invocation *cli, clv__text *text, clv_error *error) {
   cli_progress_end(cli);
   clv_status status = CLV_OK;
-  if (text->failed) status = clv__error_memory(error, text->size_bytes);
-  else if (fwrite(text->data, 1, text->size_bytes, stdout) != text->size_bytes) status = cli_flush(error);
+  if (text->failed)
+    status = clv__error_memory(error, text->size_bytes);
+  else if (fwrite(text->data, 1, text->size_bytes, stdout) != text->size_bytes)
+    status = cli_flush(error);
   clv__text_finish(text);
   return status;
 }

@@ -27,6 +27,8 @@ clv_status cli_flush(clv_error *error);
 void cli_log(void *user_data, int level, const char *text);
 
 uint64_t cli_now_ns(void);
-static inline double cli_ms(uint64_t from_ns, uint64_t to_ns) { return (double)(to_ns - from_ns) / 1e6; }
+static inline double cli_ms(uint64_t from_ns, uint64_t to_ns) {
+  return (double)(to_ns - from_ns) / 1e6;
+}
 
 #endif

@@ -9,18 +9,20 @@
 enum { HELP_COLUMN = 34, LINE_END = 100 };
 
 void cli_help(const cli_invocation *cli) {
-  printf("cleave %s: runs one neural network on all the devices of a machine\n\n%sUsage%s\n  cleave COMMAND [OPTIONS] ...\n\n"
-         "%sCommands%s\n",
-         clv_version(), cli_begin(cli, CLI_BOLD), cli_reset(cli), cli_begin(cli, CLI_BOLD), cli_reset(cli));
+  printf(
+      "cleave %s: runs one neural network on all the devices of a machine\n\n%sUsage%s\n  cleave COMMAND [OPTIONS] ...\n\n"
+      "%sCommands%s\n",
+      clv_version(), cli_begin(cli, CLI_BOLD), cli_reset(cli), cli_begin(cli, CLI_BOLD), cli_reset(cli));
   for (uint32_t i = 0; i < CLI_COMMAND_COUNT; ++i) {
     printf("  %-8s %-10s %s\n", cli_commands[i]->name, cli_commands[i]->operands, cli_commands[i]->summary);
   }
-  printf("\n%sBegin with%s\n"
-         "  cleave devices --devices npu,cpu             what is here, and what each can do\n"
-         "  cleave plan model.onnx --devices npu,cpu     how a model would be split between them\n"
-         "  cleave run model.onnx --devices npu,cpu --verify\n\n"
-         "'cleave help COMMAND' tells the options. Exit status: 0 done, 1 failed, 2 wrong usage.\n",
-         cli_begin(cli, CLI_BOLD), cli_reset(cli));
+  printf(
+      "\n%sBegin with%s\n"
+      "  cleave devices --devices npu,cpu             what is here, and what each can do\n"
+      "  cleave plan model.onnx --devices npu,cpu     how a model would be split between them\n"
+      "  cleave run model.onnx --devices npu,cpu --verify\n\n"
+      "'cleave help COMMAND' tells the options. Exit status: 0 done, 1 failed, 2 wrong usage.\n",
+      cli_begin(cli, CLI_BOLD), cli_reset(cli));
 }
 
 /* Words from `text` in lines that begin at HELP_COLUMN; the first continues a line of `used` columns. */

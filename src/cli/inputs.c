@@ -40,8 +40,8 @@ static clv_status no_such_input(const clv_graph *graph, const char *option, cons
     int written = snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", graph->values[graph->inputs[i]].name);
     used += written < 0 ? 0 : (size_t)written;
   }
-  return clv__error_set(error, CLV_NOT_FOUND, "option '--%s': '%s' begins with the name of no input; the model's inputs: %s", option,
-                        text, graph->input_count > 0 ? list : "none");
+  return clv__error_set(error, CLV_NOT_FOUND, "option '--%s': '%s' begins with the name of no input; the model's inputs: %s",
+                        option, text, graph->input_count > 0 ? list : "none");
 }
 
 static bool ends_with(const char *text, const char *end) {
@@ -71,9 +71,12 @@ static clv_status read_one(cli_invocation *cli, const clv_graph *graph, const ch
   const clv__value *value = &graph->values[graph->inputs[index]];
   clv_tensor tensor = {0};
   clv_status status;
-  if (ends_with(path, ".npy")) status = clv__npy_read(cli->allocator, path, &tensor, error);
-  else if (ends_with(path, ".pb")) status = clv__onnx_tensor_read_file(cli->allocator, path, &tensor, NULL, error);
-  else return cli_usage(cli, error, "option '--input': '%s' is neither a .npy nor a .pb file", path);
+  if (ends_with(path, ".npy"))
+    status = clv__npy_read(cli->allocator, path, &tensor, error);
+  else if (ends_with(path, ".pb"))
+    status = clv__onnx_tensor_read_file(cli->allocator, path, &tensor, NULL, error);
+  else
+    return cli_usage(cli, error, "option '--input': '%s' is neither a .npy nor a .pb file", path);
   if (status != CLV_OK) return clv__error_prefix(error, status, "input '%s'", value->name);
   if (value->type.dtype != CLV_DTYPE_NONE && value->type.dtype != tensor.dtype) {
     status = clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s holds %s, the model wants %s", value->name, path,
@@ -91,7 +94,8 @@ clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inpu
   inputs->count = graph->input_count;
   inputs->tensors = clv__arena_allocate_zero(&cli->arena, graph->input_count, sizeof *inputs->tensors);
   inputs->is_given = clv__arena_allocate_zero(&cli->arena, graph->input_count, sizeof *inputs->is_given);
-  if (inputs->tensors == NULL || inputs->is_given == NULL) return clv__error_memory(error, graph->input_count * sizeof(clv_tensor));
+  if (inputs->tensors == NULL || inputs->is_given == NULL)
+    return clv__error_memory(error, graph->input_count * sizeof(clv_tensor));
   const cli_given *given = &cli->options->given[OPTION_INPUT];
   for (uint32_t i = 0; i < given->count; ++i) CLV__TRY(read_one(cli, graph, given->values[i], inputs, error));
   return CLV_OK;
@@ -172,8 +176,8 @@ static clv_status complete(const clv_graph *graph, const clv__value *input, clv_
     return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' is no tensor of an element type that Cleave has", input->name);
   }
   if (type->rank < 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' has no declared rank: say --shape '%s=...' or --input", input->name,
-                          input->name);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' has no declared rank: say --shape '%s=...' or --input",
+                          input->name, input->name);
   }
   clv_size size = {.name = input->name, .rank = type->rank};
   bool invented = false;
@@ -196,15 +200,16 @@ static clv_status complete(const clv_graph *graph, const clv__value *input, clv_
   return CLV_OK;
 }
 
-clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes, clv_size **sizes,
-                            uint32_t *count, clv_error *error) {
+clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes,
+                            clv_size **sizes, uint32_t *count, clv_error *error) {
   const cli_given *shapes = &cli->options->given[OPTION_SHAPE], *dims = &cli->options->given[OPTION_DIM];
   size_t most = (size_t)shapes->count + dims->count + 2 * (size_t)graph->input_count;
   *count = 0;
   *sizes = clv__arena_allocate_zero(&cli->arena, most, sizeof **sizes);
   if (*sizes == NULL) return clv__error_memory(error, most * sizeof **sizes);
   for (uint32_t i = 0; i < dims->count; ++i) CLV__TRY(dim_option(cli, dims->values[i], &(*sizes)[(*count)++], error));
-  for (uint32_t i = 0; i < shapes->count; ++i) CLV__TRY(shape_option(cli, graph, shapes->values[i], &(*sizes)[(*count)++], error));
+  for (uint32_t i = 0; i < shapes->count; ++i)
+    CLV__TRY(shape_option(cli, graph, shapes->values[i], &(*sizes)[(*count)++], error));
   for (uint32_t i = 0; i < inputs->count; ++i) {
     if (!inputs->is_given[i]) continue;
     clv_size *size = &(*sizes)[(*count)++];
@@ -241,20 +246,39 @@ static void fill_random(clv_tensor *tensor, size_t count, uint64_t state) {
     double real = (double)(bits >> 40) / 8388608.0 - 1.0; /* exact in f32 */
     int64_t whole = (int64_t)(bits >> 33) % 10;
     switch (tensor->dtype) {
-      case CLV_F32: ((float *)tensor->data)[i] = (float)real; break;
-      case CLV_F64: ((double *)tensor->data)[i] = real; break;
-      case CLV_F16: ((uint16_t *)tensor->data)[i] = clv__f32_to_f16((float)real); break;
-      case CLV_BF16: ((uint16_t *)tensor->data)[i] = clv__f32_to_bf16((float)real); break;
-      case CLV_BOOL: ((uint8_t *)tensor->data)[i] = (uint8_t)(bits >> 63); break;
+      case CLV_F32:
+        ((float *)tensor->data)[i] = (float)real;
+        break;
+      case CLV_F64:
+        ((double *)tensor->data)[i] = real;
+        break;
+      case CLV_F16:
+        ((uint16_t *)tensor->data)[i] = clv__f32_to_f16((float)real);
+        break;
+      case CLV_BF16:
+        ((uint16_t *)tensor->data)[i] = clv__f32_to_bf16((float)real);
+        break;
+      case CLV_BOOL:
+        ((uint8_t *)tensor->data)[i] = (uint8_t)(bits >> 63);
+        break;
       case CLV_I8:
-      case CLV_U8: ((uint8_t *)tensor->data)[i] = (uint8_t)whole; break;
+      case CLV_U8:
+        ((uint8_t *)tensor->data)[i] = (uint8_t)whole;
+        break;
       case CLV_I16:
-      case CLV_U16: ((uint16_t *)tensor->data)[i] = (uint16_t)whole; break;
+      case CLV_U16:
+        ((uint16_t *)tensor->data)[i] = (uint16_t)whole;
+        break;
       case CLV_I32:
-      case CLV_U32: ((uint32_t *)tensor->data)[i] = (uint32_t)whole; break;
+      case CLV_U32:
+        ((uint32_t *)tensor->data)[i] = (uint32_t)whole;
+        break;
       case CLV_I64:
-      case CLV_U64: ((uint64_t *)tensor->data)[i] = (uint64_t)whole; break;
-      default: break;
+      case CLV_U64:
+        ((uint64_t *)tensor->data)[i] = (uint64_t)whole;
+        break;
+      default:
+        break;
     }
   }
 }
@@ -271,8 +295,9 @@ clv_status cli_inputs_fill(cli_invocation *cli, const clv_plan *plan, uint64_t s
     }
     size_t count, size_bytes;
     if (type.dtype == CLV_STRING || type.dtype == CLV_DTYPE_NONE || type.rank < 0) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' (%s) cannot be filled with random numbers: give it with --input",
-                            value->name, clv_dtype_name(type.dtype));
+      return clv__error_set(error, CLV_NOT_SUPPORTED,
+                            "input '%s' (%s) cannot be filled with random numbers: give it with --input", value->name,
+                            clv_dtype_name(type.dtype));
     }
     if (!clv__tensor_count(&type, &count) || !clv__tensor_size_bytes(&type, &size_bytes)) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is too large for this machine", value->name);

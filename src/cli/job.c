@@ -22,7 +22,8 @@ clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devic
 
 /* ---- Plan files ---- */
 
-/* A plan file is JSON: its first character that is no space is a brace. No ONNX model begins so: its first byte is a field's tag. */
+/* A plan file is JSON: its first character that is no space is a brace. No ONNX model begins so: its first byte is a field's tag.
+ */
 static clv_status is_plan_file(const char *path, bool *is_plan, clv_error *error) {
   clv__file_map map;
   *is_plan = false;
@@ -39,7 +40,8 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
   json_error_t where;
   json_t *root = json_load_file(job->path, 0, &where);
   if (root == NULL) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "%s: line %d, column %d: %s", job->path, where.line, where.column, where.text);
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: line %d, column %d: %s", job->path, where.line, where.column,
+                          where.text);
   }
   clv_status status = CLV_OK;
   const char *model = json_string_value(json_object_get(root, "model"));
@@ -68,7 +70,8 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
 
 /* What a plan file has decided already. */
 static clv_status refuse_planning_options(cli_invocation *cli, clv_error *error) {
-  static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_PIN, OPTION_PINS, OPTION_FORCE, OPTION_SHAPE, OPTION_DIM, OPTION_DUMP};
+  static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_PIN, OPTION_PINS, OPTION_FORCE,
+                                          OPTION_SHAPE,    OPTION_DIM, OPTION_DUMP};
   for (size_t i = 0; i < sizeof decided / sizeof *decided; ++i) {
     if (!cli_is_given(cli, decided[i])) continue;
     return cli_usage(cli, error, "option '--%s' has no effect on a plan file, which has decided it: give the model instead",

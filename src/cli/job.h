@@ -2,8 +2,8 @@
 #ifndef CLEAVE_CLI_JOB_H
 #define CLEAVE_CLI_JOB_H
 
-#include "cli/options.h"
 #include "cleave/session.h"
+#include "cli/options.h"
 #include "split/plan.h"
 
 /* The inputs of a run, in the order of the graph's inputs. */
@@ -38,9 +38,10 @@ void cli_job_finish(cli_invocation *cli, cli_job *job);
 
 /* Reads the --input files into `inputs`. */
 clv_status cli_inputs_read(cli_invocation *cli, const clv_graph *graph, cli_inputs *inputs, clv_error *error);
-/* The sizes that --shape, --dim and the given inputs say, and, with `static_sizes`, 1 for what is then still open; in the arena. */
-clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes, clv_size **sizes,
-                            uint32_t *count, clv_error *error);
+/* The sizes that --shape, --dim and the given inputs say, and, with `static_sizes`, 1 for what is then still open; in the arena.
+ */
+clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const cli_inputs *inputs, bool static_sizes,
+                            clv_size **sizes, uint32_t *count, clv_error *error);
 /* Fills what is missing with seeded random numbers: floats in [-1, 1), integers 0 to 9, bools. Inputs with a default keep it. */
 clv_status cli_inputs_fill(cli_invocation *cli, const clv_plan *plan, uint64_t seed, cli_inputs *inputs, clv_error *error);
 void cli_inputs_finish(cli_invocation *cli, cli_inputs *inputs);

@@ -16,21 +16,26 @@ json_t *cli_json_text(const char *text) {
   clv__text_init(&fixed, clv__allocator_default());
   uint32_t character;
   for (size_t length; (length = clv__label_decode(text, &character)) > 0; text += length) {
-    if (length == 1 && character == 0xfffd) clv__text_append(&fixed, "\xef\xbf\xbd");
-    else clv__text_append_bytes(&fixed, text, length);
+    if (length == 1 && character == 0xfffd)
+      clv__text_append(&fixed, "\xef\xbf\xbd");
+    else
+      clv__text_append_bytes(&fixed, text, length);
   }
   string = json_string(fixed.data);
   clv__text_finish(&fixed);
   return string;
 }
 
-json_t *cli_json_real(double number) { return isfinite(number) ? json_real(number) : json_null(); }
+json_t *cli_json_real(double number) {
+  return isfinite(number) ? json_real(number) : json_null();
+}
 
 json_t *cli_json_type(const clv_graph *graph, const clv_tensor *type) {
   json_t *object = json_object(), *shape = type->rank < 0 ? json_null() : json_array();
   for (int32_t i = 0; i < type->rank; ++i) {
     int64_t dim = type->dims[i];
-    if (dim >= 0) json_array_append_new(shape, json_integer(dim));
+    if (dim >= 0)
+      json_array_append_new(shape, json_integer(dim));
     else if (dim != CLV_DIM_UNKNOWN && (uint64_t)(-2 - dim) < graph->symbol_count) {
       json_array_append_new(shape, cli_json_text(graph->symbols[-2 - dim]));
     } else {

@@ -37,7 +37,7 @@ const char *cli_nearest(const char *wrong, const char *const *names, size_t coun
     size_t edits = distance(wrong, names[i]), longer = strlen(wrong) > strlen(names[i]) ? strlen(wrong) : strlen(names[i]);
     size_t prefix = common_prefix(wrong, names[i]);
     if (edits > 1 + longer / 2 || (edits > 2 && prefix == 0)) continue; /* nothing a person would have meant */
-    long score = (long)edits - (long)prefix; /* beginnings are seldom misspelt */
+    long score = (long)edits - (long)prefix;                            /* beginnings are seldom misspelt */
     if (nearest != NULL && score >= best) continue;
     nearest = names[i];
     best = score;

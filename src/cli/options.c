@@ -24,7 +24,8 @@ static void list_takers(const cli_option *option, char *list, size_t size_bytes)
   }
 }
 
-static clv_status unknown_option(cli_invocation *cli, const cli_command *command, const char *argument, size_t length, clv_error *error) {
+static clv_status unknown_option(cli_invocation *cli, const cli_command *command, const char *argument, size_t length,
+                                 clv_error *error) {
   const char *names[OPTION_COUNT];
   char wrong[64], takers[128];
   size_t count = 0;
@@ -34,7 +35,8 @@ static clv_status unknown_option(cli_invocation *cli, const cli_command *command
       names[count++] = option->name;
     } else if (length > 2 && strlen(option->name) == length - 2 && strncmp(option->name, argument + 2, length - 2) == 0) {
       list_takers(option, takers, sizeof takers);
-      return cli_usage(cli, error, "'%s' takes no option '%.*s'; it belongs to: %s", command->name, (int)length, argument, takers);
+      return cli_usage(cli, error, "'%s' takes no option '%.*s'; it belongs to: %s", command->name, (int)length, argument,
+                       takers);
     }
   }
   size_t start = argument[1] == '-' ? 2 : 1, size = length - start < sizeof wrong ? length - start : sizeof wrong - 1;
@@ -77,7 +79,8 @@ static clv_status check_value(cli_invocation *cli, const cli_option *option, con
   double real;
   switch (option->kind) {
     case CLI_FLAG:
-    case CLI_MAYBE_TEXT: return CLV_OK;
+    case CLI_MAYBE_TEXT:
+      return CLV_OK;
     case CLI_TEXT:
       if (value[0] != '\0') return CLV_OK;
       return cli_usage(cli, error, "option '--%s': %s must not be empty", option->name, option->value);

@@ -3,8 +3,8 @@
 #ifndef CLEAVE_CLI_OPTIONS_H
 #define CLEAVE_CLI_OPTIONS_H
 
-#include "cli/command.h"
 #include "cleave/plan.h"
+#include "cli/command.h"
 
 typedef enum cli_option_id {
   OPTION_DEVICES,
@@ -54,13 +54,13 @@ typedef enum cli_option_kind {
 } cli_option_kind;
 
 typedef struct cli_option {
-  const char *name;   /* without the dashes */
-  char letter;        /* or 0 */
+  const char *name; /* without the dashes */
+  char letter;      /* or 0 */
   cli_option_kind kind;
-  bool repeats;       /* may be given several times; otherwise the last one counts */
-  uint32_t commands;  /* CLI_IN() bits */
+  bool repeats;      /* may be given several times; otherwise the last one counts */
+  uint32_t commands; /* CLI_IN() bits */
   uint64_t least;
-  const char *value;  /* its value in help texts; of CLI_CHOICE also what is allowed */
+  const char *value;    /* its value in help texts; of CLI_CHOICE also what is allowed */
   const char *fallback; /* what holds when it is not given; NULL: nothing worth saying */
   const char *help;
 } cli_option;
@@ -83,7 +83,9 @@ struct cli_options {
 clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, int count, char **arguments, cli_options *options,
                              clv_error *error);
 
-static inline bool cli_is_given(const cli_invocation *cli, cli_option_id id) { return cli->options->given[id].count > 0; }
+static inline bool cli_is_given(const cli_invocation *cli, cli_option_id id) {
+  return cli->options->given[id].count > 0;
+}
 /* The (last) value, or `fallback` where it is not given. */
 const char *cli_text(const cli_invocation *cli, cli_option_id id, const char *fallback);
 uint64_t cli_number(const cli_invocation *cli, cli_option_id id, uint64_t fallback);

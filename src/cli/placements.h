@@ -5,8 +5,8 @@
 #include "cli/command.h"
 #include "split/plan.h"
 
-/* Pins by node name for all nodes that `base` runs: nodes that the user fixed stay where they are, the others go to one of the devices
- * that support them. The array is from `arena`; the names are the graph's. */
+/* Pins by node name for all nodes that `base` runs: nodes that the user fixed stay where they are, the others go to one of the
+ * devices that support them. The array is from `arena`; the names are the graph's. */
 clv_status cli_placement_pins(const clv_plan *base, uint64_t seed, clv__arena *arena, clv_assignment **pins, uint32_t *count,
                               clv_error *error);
 

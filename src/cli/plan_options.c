@@ -11,24 +11,31 @@ typedef struct assignments {
   size_t count, capacity; /* on the heap until they are complete */
 } assignments;
 
-/* "PATTERN=DEV": the last `=` parts them, as names of nodes may hold one and names of devices do not. */
+static bool is_space(char c) {
+  return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* "PATTERN=DEV": the last `=` parts them, as names of nodes may hold one and names of devices do not. Blanks around it do not
+ * count. */
 static clv_status add(assignments *list, const char *text, size_t length, clv_error *error) {
   const char *equals = text + length - 1;
   while (equals > text && *equals != '=') --equals;
   if (equals == text || equals + 1 == text + length) {
     return cli_usage(list->cli, error, "'%.*s' is not of the form PATTERN=DEV", (int)length, text);
   }
-  clv_assignment item = {clv__arena_string(&list->cli->arena, text, (size_t)(equals - text)),
-                         clv__arena_string(&list->cli->arena, equals + 1, (size_t)(text + length - equals - 1))};
+  const char *pattern_end = equals, *device = equals + 1;
+  while (pattern_end > text + 1 && is_space(pattern_end[-1])) --pattern_end;
+  while (device + 1 < text + length && is_space(*device)) ++device;
+  clv_assignment item = {clv__arena_string(&list->cli->arena, text, (size_t)(pattern_end - text)),
+                         clv__arena_string(&list->cli->arena, device, (size_t)(text + length - device))};
   if (item.pattern == NULL || item.device == NULL ||
-      !clv__array_reserve(list->cli->allocator, (void **)&list->items, &list->capacity, list->count + 1, sizeof item, list->count)) {
+      !clv__array_reserve(list->cli->allocator, (void **)&list->items, &list->capacity, list->count + 1, sizeof item,
+                          list->count)) {
     return clv__error_memory(error, length);
   }
   list->items[list->count++] = item;
   return CLV_OK;
 }
-
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 static clv_status add_file(assignments *list, const char *path, clv_error *error) {
   clv__file_map map;

@@ -9,15 +9,15 @@
 
 enum { OPSET = 21, MAX_OPERANDS = 8 };
 
-/* Operands to try, a letter each; the last one is repeated until there are enough. An operator counts as supported when one of these
- * lines suits both it and the device.
- *   f h b u i  runtime f32, f16, bool, u8, i64 of the rank that follows      w  constant f32 [4,4,1,1]     c  constant f32 [4]
- *   s m r p    constant i64: [1], [-1], four ones, eight zeros               z  constant i64 scalar 4       g  constant f32 [2]
- *   t          constant f32 scalar        q  constant f32 [4] of ones        j  runtime i64 [4,1]          n  absent */
+/* Operands to try, a letter each; the last one is repeated until there are enough. An operator counts as supported when one of
+ * these lines suits both it and the device. f h b u i  runtime f32, f16, bool, u8, i64 of the rank that follows      w  constant
+ * f32 [4,4,1,1]     c  constant f32 [4] s m r p    constant i64: [1], [-1], four ones, eight zeros               z  constant i64
+ * scalar 4       g  constant f32 [2] t          constant f32 scalar        q  constant f32 [4] of ones        j  runtime i64
+ * [4,1]          n  absent */
 static const char *const trials[] = {
-    "f4",   "f2",   "f1",   "f0",     "f3",       "i2",     "i1",    "i0",   "b2",     "u2",   "f4 w",   "f4 c",
-    "f4 s", "f4 m", "f4 r", "f4 p",   "f4 i4 f4", "f4 i2",  "b2 f2", "i1 z g", "f2 t", "u2 t", "f4 n q", "f1 j f1",
-    "f1 s", "f2 s", "f2 m", "f2 f2 ", "s",        "f3 c",   "f2 c",  "f2 z",   "f1 z", "f4 f0",  "f4 t",  "h4",     "f1 b1",
+    "f4",   "f2",     "f1",   "f0",       "f3",    "i2",    "i1",     "i0",    "b2",   "u2",     "f4 w",    "f4 c",  "f4 s",
+    "f4 m", "f4 r",   "f4 p", "f4 i4 f4", "f4 i2", "b2 f2", "i1 z g", "f2 t",  "u2 t", "f4 n q", "f1 j f1", "f1 s",  "f2 s",
+    "f2 m", "f2 f2 ", "s",    "f3 c",     "f2 c",  "f2 z",  "f1 z",   "f4 f0", "f4 t", "h4",     "f4 o s",  "f1 b1",
 };
 
 typedef struct builder {
@@ -34,22 +34,54 @@ static void add_operand(builder *b, char kind, int32_t rank) {
   static float reals[64] = {1, 1, 1, 1};
   clv_tensor type = clv__tensor_make(CLV_F32, rank, dims + 4 - rank, NULL);
   switch (kind) {
-    case 'h': type.dtype = CLV_F16; break;
-    case 'b': type.dtype = CLV_BOOL; break;
-    case 'u': type.dtype = CLV_U8; break;
-    case 'i': type.dtype = CLV_I64; break;
-    case 'w': type = clv__tensor_make(CLV_F32, 4, weight, reals); break;
+    case 'h':
+      type.dtype = CLV_F16;
+      break;
+    case 'b':
+      type.dtype = CLV_BOOL;
+      break;
+    case 'u':
+      type.dtype = CLV_U8;
+      break;
+    case 'i':
+      type.dtype = CLV_I64;
+      break;
+    case 'w':
+      type = clv__tensor_make(CLV_F32, 4, weight, reals);
+      break;
     case 'c':
-    case 'q': type = clv__tensor_make(CLV_F32, 1, four, reals); break;
-    case 's': type = clv__tensor_make(CLV_I64, 1, one, one); break;
-    case 'm': type = clv__tensor_make(CLV_I64, 1, one, minus); break;
-    case 'r': type = clv__tensor_make(CLV_I64, 1, four, ones); break;
-    case 'p': type = clv__tensor_make(CLV_I64, 1, (const int64_t[]){8}, zeros); break;
-    case 'z': type = clv__tensor_make(CLV_I64, 0, one, four); break;
-    case 'g': type = clv__tensor_make(CLV_F32, 1, (const int64_t[]){2}, reals); break;
-    case 't': type = clv__tensor_make(CLV_F32, 0, one, reals); break;
-    case 'j': type = clv__tensor_make(CLV_I64, 2, column, NULL); break;
-    default: break;
+    case 'q':
+      type = clv__tensor_make(CLV_F32, 1, four, reals);
+      break;
+    case 'o':
+      type = clv__tensor_make(CLV_I64, 1, one, zeros);
+      break;
+    case 's':
+      type = clv__tensor_make(CLV_I64, 1, one, one);
+      break;
+    case 'm':
+      type = clv__tensor_make(CLV_I64, 1, one, minus);
+      break;
+    case 'r':
+      type = clv__tensor_make(CLV_I64, 1, four, ones);
+      break;
+    case 'p':
+      type = clv__tensor_make(CLV_I64, 1, (const int64_t[]){8}, zeros);
+      break;
+    case 'z':
+      type = clv__tensor_make(CLV_I64, 0, one, four);
+      break;
+    case 'g':
+      type = clv__tensor_make(CLV_F32, 1, (const int64_t[]){2}, reals);
+      break;
+    case 't':
+      type = clv__tensor_make(CLV_F32, 0, one, reals);
+      break;
+    case 'j':
+      type = clv__tensor_make(CLV_I64, 2, column, NULL);
+      break;
+    default:
+      break;
   }
   char name[8] = {'x', (char)('0' + b->count)};
   b->ids[b->count] = CLV__NO_ID;
@@ -104,8 +136,9 @@ static clv_graph *make_graph(const clv_allocator *allocator, const clv__op *op, 
                clv__builder_output(b.graph, outputs[i], &b.error) != CLV_OK;
   }
   if (!b.failed && fits && output_count <= MAX_OPERANDS &&
-      clv__builder_node(b.graph, "node", op->domain, op->name, b.ids, b.count, outputs, output_count, is_constant ? &constant : attributes,
-                        is_constant ? 1 : sizeof attributes / sizeof *attributes, &b.error) == CLV_OK) {
+      clv__builder_node(b.graph, "node", op->domain, op->name, b.ids, b.count, outputs, output_count,
+                        is_constant ? &constant : attributes, is_constant ? 1 : sizeof attributes / sizeof *attributes,
+                        &b.error) == CLV_OK) {
     if (clv__builder_finish(b.graph, &graph, &b.error) != CLV_OK) graph = NULL;
   } else {
     clv__builder_destroy(b.graph);

@@ -1,4 +1,5 @@
-/* Which operators a device can run at all: every operator of the table is tried as a node of its own, with several kinds of operands. */
+/* Which operators a device can run at all: every operator of the table is tried as a node of its own, with several kinds of
+ * operands. */
 #ifndef CLEAVE_CLI_PROBE_H
 #define CLEAVE_CLI_PROBE_H
 

@@ -29,15 +29,18 @@ typedef struct test {
 /* Ends the case: what an error means depends on how far it had come. The reason does not repeat the path, which the line has. */
 static bool end(test *t, cli_test_status status, const char *before, const char *reason) {
   size_t length = strlen(t->path);
-  if (strncmp(reason, t->path, length) == 0 && reason[length] == ':') reason += length + 1;
-  else if (strncmp(reason, t->path, length) == 0 && strncmp(reason + length, "/model.onnx: ", 13) == 0) reason += length + 12;
+  if (strncmp(reason, t->path, length) == 0 && reason[length] == ':')
+    reason += length + 1;
+  else if (strncmp(reason, t->path, length) == 0 && strncmp(reason + length, "/model.onnx: ", 13) == 0)
+    reason += length + 12;
   while (*reason == ' ') ++reason;
   t->result->status = status;
   snprintf(t->result->reason, sizeof t->result->reason, "%s%s", before, reason);
   return false;
 }
 
-/* Of pins and forces those that mean a node of this graph: the plan refuses the others as slips, here they are for other directories. */
+/* Of pins and forces those that mean a node of this graph: the plan refuses the others as slips, here they are for other
+ * directories. */
 static clv_status keep_matching(test *t, const clv_assignment **items, uint32_t *count, bool by_operator, clv_error *error) {
   clv_assignment *kept = clv__arena_allocate_zero(&t->arena, *count, sizeof *kept);
   uint32_t kept_count = 0;
@@ -174,10 +177,14 @@ static bool run_placement(test *t, uint32_t number) {
     options.force_count = 0; /* what they fix, the pins fix too */
     clv_status status = clv_plan_make(t->graph, t->tester->devices, &options, &plan, &error);
     ++t->result->placements;
-    if (status == CLV_NOT_SUPPORTED) ++t->result->refused; /* every node is where it is supported: it is the memory */
-    else if (status != CLV_OK) fine = end(t, CLI_TEST_ERROR, before, error.message);
-    else if (make_session(t, plan, &session, &error) != CLV_OK) fine = end(t, CLI_TEST_ERROR, before, error.message);
-    else fine = check(t, session, &t->sets[set], before);
+    if (status == CLV_NOT_SUPPORTED)
+      ++t->result->refused; /* every node is where it is supported: it is the memory */
+    else if (status != CLV_OK)
+      fine = end(t, CLI_TEST_ERROR, before, error.message);
+    else if (make_session(t, plan, &session, &error) != CLV_OK)
+      fine = end(t, CLI_TEST_ERROR, before, error.message);
+    else
+      fine = check(t, session, &t->sets[set], before);
   } else if (fine) {
     fine = end(t, CLI_TEST_ERROR, before, error.message);
   }

@@ -34,7 +34,8 @@ static char *join(clv__arena *arena, const char *folder, const char *name) {
 }
 
 static clv_status add_path(const clv_allocator *allocator, cli_test_paths *paths, const char *path, clv_error *error) {
-  if (!clv__array_reserve(allocator, (void **)&paths->items, &paths->capacity, paths->count + 1, sizeof *paths->items, paths->count)) {
+  if (!clv__array_reserve(allocator, (void **)&paths->items, &paths->capacity, paths->count + 1, sizeof *paths->items,
+                          paths->count)) {
     return clv__error_memory(error, sizeof *paths->items);
   }
   paths->items[paths->count++] = path;
@@ -54,8 +55,10 @@ static clv_status find(const clv_allocator *allocator, clv__arena *arena, const 
   for (int i = 0; i < count; ++i) {
     if (status == CLV_OK && entries[i]->d_name[0] != '.') {
       const char *below = join(arena, path, entries[i]->d_name);
-      if (below == NULL) status = clv__error_memory(error, strlen(path));
-      else if (is_folder(below)) status = find(allocator, arena, below, depth + 1, paths, error);
+      if (below == NULL)
+        status = clv__error_memory(error, strlen(path));
+      else if (is_folder(below))
+        status = find(allocator, arena, below, depth + 1, paths, error);
     }
     free(entries[i]);
   }
@@ -63,7 +66,8 @@ static clv_status find(const clv_allocator *allocator, clv__arena *arena, const 
   return status;
 }
 
-clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, const char *path, cli_test_paths *paths, clv_error *error) {
+clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, const char *path, cli_test_paths *paths,
+                         clv_error *error) {
   size_t before = paths->count;
   CLV__TRY(find(allocator, arena, path, 0, paths, error));
   return paths->count > before ? CLV_OK : add_path(allocator, paths, path, error);
@@ -180,6 +184,7 @@ clv_status cli_test_read(const clv_allocator *allocator, clv__arena *arena, cons
 void cli_test_release(const clv_allocator *allocator, cli_data_set *sets, uint32_t count) {
   for (uint32_t s = 0; s < count; ++s) {
     for (uint32_t i = 0; sets[s].inputs != NULL && i < sets[s].input_count; ++i) clv__release(allocator, sets[s].inputs[i].data);
-    for (uint32_t i = 0; sets[s].outputs != NULL && i < sets[s].output_count; ++i) clv__release(allocator, sets[s].outputs[i].data);
+    for (uint32_t i = 0; sets[s].outputs != NULL && i < sets[s].output_count; ++i)
+      clv__release(allocator, sets[s].outputs[i].data);
   }
 }

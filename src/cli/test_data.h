@@ -18,9 +18,10 @@ typedef struct cli_test_paths {
   size_t count, capacity;
 } cli_test_paths;
 
-/* Appends `path` where it holds a model.onnx, else the test directories below it, by name; `path` itself where there is none. Paths
- * are in `arena`. */
-clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, const char *path, cli_test_paths *paths, clv_error *error);
+/* Appends `path` where it holds a model.onnx, else the test directories below it, by name; `path` itself where there is none.
+ * Paths are in `arena`. */
+clv_status cli_test_find(const clv_allocator *allocator, clv__arena *arena, const char *path, cli_test_paths *paths,
+                         clv_error *error);
 
 /* Reads every data set of a directory, in the order of their numbers. */
 clv_status cli_test_read(const clv_allocator *allocator, clv__arena *arena, const char *path, const clv_graph *graph,

@@ -21,8 +21,12 @@ typedef struct summary {
   size_t not_finite; /* NaN and infinities */
 } summary;
 
-static bool is_number(const clv_tensor *tensor) { return (CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_NUMBER) != 0; }
-static bool is_float(const clv_tensor *tensor) { return (CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_FLOAT) != 0; }
+static bool is_number(const clv_tensor *tensor) {
+  return (CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_NUMBER) != 0;
+}
+static bool is_float(const clv_tensor *tensor) {
+  return (CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_FLOAT) != 0;
+}
 
 static summary summarize(const clv_tensor *tensor) {
   summary s = {.least = INFINITY, .largest = -INFINITY};
@@ -93,7 +97,8 @@ static void add_row(clv__table *table, const clv_graph *graph, const cli_value *
   clv__text_finish(&name);
 }
 
-void cli_values_table(const cli_invocation *cli, const clv_graph *graph, const cli_value *values, uint32_t count, clv__text *text) {
+void cli_values_table(const cli_invocation *cli, const clv_graph *graph, const cli_value *values, uint32_t count,
+                      clv__text *text) {
   bool with_files = false;
   for (uint32_t i = 0; i < count; ++i) with_files = with_files || values[i].file != NULL;
   clv__table table;

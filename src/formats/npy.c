@@ -118,8 +118,10 @@ static clv_status read_descr(cursor *text, clv__npy_header *header, clv_error *e
   header->swap = order == '>';
   char kind = inside.at < inside.end ? *inside.at++ : '?';
   int64_t number = 0;
-  if (kind == '?') number = 1, kind = 'b';
-  else if (!take_number(&inside, &number)) number = 0;
+  if (kind == '?')
+    number = 1, kind = 'b';
+  else if (!take_number(&inside, &number))
+    number = 0;
   header->kind = kind == 'U' || kind == 'S' ? kind : 0;
   header->type.dtype = dtype_of(kind, (size_t)number);
   if (header->type.dtype == CLV_DTYPE_NONE || inside.at != inside.end) {
@@ -163,7 +165,9 @@ static clv_status read_dictionary(cursor *text, clv__npy_header *header, clv_err
   }
   if (!has_descr || !has_order || !has_shape) {
     return clv__error_set(error, CLV_INVALID_MODEL, "npy header: '%s' is missing",
-                          !has_descr ? "descr" : !has_order ? "fortran_order" : "shape");
+                          !has_descr   ? "descr"
+                          : !has_order ? "fortran_order"
+                                       : "shape");
   }
   return CLV_OK;
 }
@@ -275,8 +279,8 @@ clv_status clv__npy_read_memory(const clv_allocator *allocator, const void *data
   if (available != header.data_bytes) {
     char shape[160];
     clv__tensor_text(&header.type, shape, sizeof shape);
-    return clv__error_set(error, CLV_INVALID_MODEL, "npy: %s takes %zu bytes, but the file has %zu of data", shape, header.data_bytes,
-                          available);
+    return clv__error_set(error, CLV_INVALID_MODEL, "npy: %s takes %zu bytes, but the file has %zu of data", shape,
+                          header.data_bytes, available);
   }
   return clv__npy_convert(allocator, &header, (const uint8_t *)data + header.header_bytes, tensor, error);
 }
@@ -333,7 +337,8 @@ static void append_header(clv__text *out, const clv_tensor *tensor, const char *
   clv__text_append_bytes(out, "\1\0\0\0", 4);
   clv__text_append(out, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
   for (int32_t i = 0; i < tensor->rank; ++i) {
-    clv__text_append(out, "%s%" PRId64 "%s", i > 0 ? " " : "", tensor->dims[i], i + 1 < tensor->rank || tensor->rank == 1 ? "," : "");
+    clv__text_append(out, "%s%" PRId64 "%s", i > 0 ? " " : "", tensor->dims[i],
+                     i + 1 < tensor->rank || tensor->rank == 1 ? "," : "");
   }
   clv__text_append(out, "), }");
   while (!out->failed && (out->size_bytes - start + 1) % 64 != 0) clv__text_append(out, " ");
@@ -367,8 +372,10 @@ clv_status clv__npy_write(const clv_allocator *allocator, const char *path, cons
   clv__text out;
   clv__text_init(&out, allocator);
   clv_status status = clv__npy_append(&out, tensor, error);
-  if (status == CLV_OK) status = clv__file_write(path, out.data, out.size_bytes, error);
-  else clv__error_prefix(error, status, "%s", path);
+  if (status == CLV_OK)
+    status = clv__file_write(path, out.data, out.size_bytes, error);
+  else
+    clv__error_prefix(error, status, "%s", path);
   clv__text_finish(&out);
   return status;
 }

@@ -64,8 +64,8 @@ static clv_status element_bytes(const clv__npy_header *header, const uint8_t *fr
   return CLV_OK;
 }
 
-clv_status clv__npy_strings_decode(const clv_allocator *allocator, const clv__npy_header *header, const uint8_t *from, void **block,
-                                   clv_error *error) {
+clv_status clv__npy_strings_decode(const clv_allocator *allocator, const clv__npy_header *header, const uint8_t *from,
+                                   void **block, clv_error *error) {
   size_t total;
   if (!clv__multiply(header->count, sizeof(clv_string), &total)) return clv__error_memory(error, SIZE_MAX);
   size_t text_start = total, length;

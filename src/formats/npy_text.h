@@ -5,8 +5,8 @@
 #include "formats/npy.h"
 
 /* One block: the clv_string array, and behind it the text as UTF-8. */
-clv_status clv__npy_strings_decode(const clv_allocator *allocator, const clv__npy_header *header, const uint8_t *from, void **block,
-                                   clv_error *error);
+clv_status clv__npy_strings_decode(const clv_allocator *allocator, const clv__npy_header *header, const uint8_t *from,
+                                   void **block, clv_error *error);
 /* Characters of the longest string, at least 1. */
 clv_status clv__npy_strings_measure(const clv_tensor *tensor, size_t *characters, clv_error *error);
 void clv__npy_strings_append(clv__text *out, const clv_tensor *tensor, size_t characters);

@@ -1,4 +1,4 @@
-/* Reading and writing .npz files: as much of the zip format (APPNOTE 6.3, with its 64-bit extension) as arrays need. */
+/* Reading .npz files: as much of the zip format as arrays need. */
 #include "formats/npz.h"
 
 #include <string.h>
@@ -9,31 +9,7 @@
 #include "base/memory.h"
 #include "base/tensor.h"
 #include "formats/npy.h"
-
-enum {
-  LOCAL_SIGNATURE = 0x04034b50,
-  CENTRAL_SIGNATURE = 0x02014b50,
-  END_SIGNATURE = 0x06054b50,
-  END64_SIGNATURE = 0x06064b50,
-  LOCATOR64_SIGNATURE = 0x07064b50,
-  LOCAL_BYTES = 30,
-  CENTRAL_BYTES = 46,
-  END_BYTES = 22,
-  END64_BYTES = 56,
-  LOCATOR64_BYTES = 20,
-  EXTRA64 = 1,
-  STORED = 0,
-  DEFLATED = 8,
-  FLAG_ENCRYPTED = 1,
-  VERSION_64 = 45,
-  FIRST_DATE = 0x21 /* 1 January 1980: files do not depend on when they were written */
-};
-
-typedef struct entry {
-  const char *name;
-  uint32_t method, crc;
-  uint64_t packed_bytes, size_bytes, offset;
-} entry;
+#include "formats/zip.h"
 
 struct clv__npz {
   const clv_allocator *allocator;
@@ -42,13 +18,19 @@ struct clv__npz {
   const char *path;
   const uint8_t *data;
   size_t size_bytes;
-  entry *entries;
+  clv__zip_entry *entries;
   size_t count;
 };
 
-static uint32_t get16(const uint8_t *at) { return (uint32_t)at[0] | (uint32_t)at[1] << 8; }
-static uint32_t get32(const uint8_t *at) { return get16(at) | get16(at + 2) << 16; }
-static uint64_t get64(const uint8_t *at) { return (uint64_t)get32(at) | (uint64_t)get32(at + 4) << 32; }
+static uint32_t get16(const uint8_t *at) {
+  return (uint32_t)at[0] | (uint32_t)at[1] << 8;
+}
+static uint32_t get32(const uint8_t *at) {
+  return get16(at) | get16(at + 2) << 16;
+}
+static uint64_t get64(const uint8_t *at) {
+  return (uint64_t)get32(at) | (uint64_t)get32(at + 4) << 32;
+}
 
 /* ---- The directory ---- */
 
@@ -75,7 +57,7 @@ static clv_status find_directory(const clv__npz *npz, directory *found, clv_erro
 }
 
 /* The 64-bit numbers of an extra field stand in for those that read all ones, in this order. */
-static void read_extra64(const uint8_t *extra, size_t size_bytes, entry *item) {
+static void read_extra64(const uint8_t *extra, size_t size_bytes, clv__zip_entry *item) {
   while (size_bytes >= 4) {
     size_t id = get16(extra), length = get16(extra + 2);
     extra += 4;
@@ -96,7 +78,7 @@ static void read_extra64(const uint8_t *extra, size_t size_bytes, entry *item) {
   }
 }
 
-static clv_status read_entry(clv__npz *npz, const uint8_t **at, const uint8_t *end, entry *item, clv_error *error) {
+static clv_status read_entry(clv__npz *npz, const uint8_t **at, const uint8_t *end, clv__zip_entry *item, clv_error *error) {
   const uint8_t *record = *at;
   if (end - record < CENTRAL_BYTES || get32(record) != CENTRAL_SIGNATURE) {
     return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of its directory is damaged", npz->count);
@@ -106,7 +88,8 @@ static clv_status read_entry(clv__npz *npz, const uint8_t **at, const uint8_t *e
     return clv__error_set(error, CLV_INVALID_MODEL, "npz: entry %zu of its directory is cut off", npz->count);
   }
   const char *name = (const char *)record + CENTRAL_BYTES;
-  *item = (entry){NULL, get16(record + 10), get32(record + 16), get32(record + 20), get32(record + 24), get32(record + 42)};
+  *item =
+      (clv__zip_entry){NULL, get16(record + 10), get32(record + 16), get32(record + 20), get32(record + 24), get32(record + 42)};
   read_extra64(record + CENTRAL_BYTES + name_bytes, extra_bytes, item);
   *at = record + CENTRAL_BYTES + name_bytes + extra_bytes + comment_bytes;
   if (memchr(name, '\0', name_bytes) != NULL) {
@@ -130,9 +113,9 @@ static clv_status read_directory(clv__npz *npz, clv_error *error) {
   CLV__TRY(find_directory(npz, &found, error));
   if (found.offset > npz->size_bytes || found.size_bytes > npz->size_bytes - found.offset ||
       found.count > found.size_bytes / CENTRAL_BYTES) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "npz: a directory of %llu entries in %llu bytes at byte %llu, in a file of %zu",
-                          (unsigned long long)found.count, (unsigned long long)found.size_bytes, (unsigned long long)found.offset,
-                          npz->size_bytes);
+    return clv__error_set(
+        error, CLV_INVALID_MODEL, "npz: a directory of %llu entries in %llu bytes at byte %llu, in a file of %zu",
+        (unsigned long long)found.count, (unsigned long long)found.size_bytes, (unsigned long long)found.offset, npz->size_bytes);
   }
   npz->entries = clv__arena_allocate_zero(&npz->arena, (size_t)found.count, sizeof *npz->entries);
   if (npz->entries == NULL) return clv__error_memory(error, (size_t)found.count * sizeof *npz->entries);
@@ -186,22 +169,19 @@ void clv__npz_close(clv__npz *npz) {
   clv__release(npz->allocator, npz);
 }
 
-size_t clv__npz_count(const clv__npz *npz) { return npz->count; }
-const char *clv__npz_name(const clv__npz *npz, size_t index) { return npz->entries[index].name; }
-
-/* ---- Reading an array ---- */
-
-static void *zlib_allocate(void *user_data, unsigned count, unsigned size_bytes) {
-  size_t total;
-  return clv__multiply(count, size_bytes, &total) ? clv__allocate(user_data, total) : NULL;
+size_t clv__npz_count(const clv__npz *npz) {
+  return npz->count;
+}
+const char *clv__npz_name(const clv__npz *npz, size_t index) {
+  return npz->entries[index].name;
 }
 
-static void zlib_release(void *user_data, void *pointer) { clv__release(user_data, pointer); }
+/* ---- Reading an array ---- */
 
 /* A source of unpacked bytes. */
 typedef struct source {
   z_stream stream;
-  const entry *item;
+  const clv__zip_entry *item;
   const uint8_t *packed;
   uint64_t packed_left, done;
   uLong crc;
@@ -231,8 +211,9 @@ static clv_status pull(source *self, uint8_t *to, size_t size_bytes, clv_error *
     to += made;
     left -= made;
     if (left > 0 && (code != Z_OK || (made == 0 && self->stream.avail_in == in))) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "npz: array '%s' unpacks to %llu bytes, not to %llu: damaged", self->item->name,
-                            (unsigned long long)(self->done + (size_bytes - left)), (unsigned long long)self->item->size_bytes);
+      return clv__error_set(error, CLV_INVALID_MODEL, "npz: array '%s' unpacks to %llu bytes, not to %llu: damaged",
+                            self->item->name, (unsigned long long)(self->done + (size_bytes - left)),
+                            (unsigned long long)self->item->size_bytes);
     }
   }
   self->done += size_bytes;
@@ -242,14 +223,14 @@ static clv_status pull(source *self, uint8_t *to, size_t size_bytes, clv_error *
   return CLV_OK;
 }
 
-static clv_status locate(const clv__npz *npz, const entry *item, const uint8_t **packed, clv_error *error) {
+static clv_status locate(const clv__npz *npz, const clv__zip_entry *item, const uint8_t **packed, clv_error *error) {
   const uint8_t *data = npz->data;
   bool fits = npz->size_bytes >= LOCAL_BYTES && item->offset <= npz->size_bytes - LOCAL_BYTES;
   if (fits && get32(data + item->offset) == LOCAL_SIGNATURE) {
     uint64_t start = item->offset + LOCAL_BYTES + get16(data + item->offset + 26) + get16(data + item->offset + 28);
     /* deflate packs at most about 1,032 bytes into one: what claims more would only cost memory */
-    bool plausible = item->method == STORED ? item->size_bytes == item->packed_bytes
-                                            : item->size_bytes / 1100 <= item->packed_bytes;
+    bool plausible =
+        item->method == STORED ? item->size_bytes == item->packed_bytes : item->size_bytes / 1100 <= item->packed_bytes;
     if (start <= npz->size_bytes && item->packed_bytes <= npz->size_bytes - start && plausible) {
       *packed = data + start;
       return CLV_OK;
@@ -291,14 +272,14 @@ static clv_status read_array(const clv__npz *npz, source *self, uint8_t *head, c
   return status;
 }
 
-static clv_status read_entry_data(const clv__npz *npz, const entry *item, clv_tensor *tensor, clv_error *error) {
+static clv_status read_entry_data(const clv__npz *npz, const clv__zip_entry *item, clv_tensor *tensor, clv_error *error) {
   source self = {.item = item, .packed_left = item->packed_bytes, .crc = crc32(0, NULL, 0)};
   CLV__TRY(locate(npz, item, &self.packed, error));
   uint8_t *head = clv__allocate(npz->allocator, CLV__NPY_HEADER_LIMIT);
   if (head == NULL) return clv__error_memory(error, CLV__NPY_HEADER_LIMIT);
   clv_status status = CLV_OK;
-  self.stream.zalloc = zlib_allocate;
-  self.stream.zfree = zlib_release;
+  self.stream.zalloc = clv__zlib_allocate;
+  self.stream.zfree = clv__zlib_release;
   self.stream.opaque = (void *)npz->allocator;
   if (item->method == DEFLATED && inflateInit2(&self.stream, -MAX_WBITS) != Z_OK) {
     status = clv__error_memory(error, 1 << 15);
@@ -328,171 +309,4 @@ clv_status clv__npz_read(const clv__npz *npz, const char *name, clv_tensor *tens
     used += length;
   }
   return CLV_NOT_FOUND;
-}
-
-/* ---- Writing ---- */
-
-static void put16(clv__text *out, uint32_t number) {
-  uint8_t bytes[2] = {(uint8_t)number, (uint8_t)(number >> 8)};
-  clv__text_append_bytes(out, bytes, sizeof bytes);
-}
-static void put32(clv__text *out, uint32_t number) {
-  put16(out, number);
-  put16(out, number >> 16);
-}
-static void put64(clv__text *out, uint64_t number) {
-  put32(out, (uint32_t)number);
-  put32(out, (uint32_t)(number >> 32));
-}
-
-/* What the local and the central record have in common. Sizes are always in the 64-bit extra field: one way for all. */
-static void put_common(clv__text *out, const entry *item, size_t extra_bytes) {
-  put16(out, VERSION_64);
-  put16(out, 0x800); /* the name is UTF-8 */
-  put16(out, item->method);
-  put16(out, 0);
-  put16(out, FIRST_DATE);
-  put32(out, item->crc);
-  put32(out, UINT32_MAX);
-  put32(out, UINT32_MAX);
-  put16(out, (uint32_t)strlen(item->name) + 4);
-  put16(out, (uint32_t)extra_bytes);
-}
-
-static void put_name_and_sizes(clv__text *out, const entry *item, bool with_offset) {
-  clv__text_append_bytes(out, item->name, strlen(item->name));
-  clv__text_append_bytes(out, ".npy", 4);
-  put16(out, EXTRA64);
-  put16(out, with_offset ? 24 : 16);
-  put64(out, item->size_bytes);
-  put64(out, item->packed_bytes);
-  if (with_offset) put64(out, item->offset);
-}
-
-static void put_local(clv__text *out, const entry *item) {
-  put32(out, LOCAL_SIGNATURE);
-  put_common(out, item, 20);
-  put_name_and_sizes(out, item, false);
-}
-
-static void put_central(clv__text *out, const entry *item) {
-  put32(out, CENTRAL_SIGNATURE);
-  put16(out, VERSION_64);
-  put_common(out, item, 28);
-  put16(out, 0);
-  put16(out, 0);
-  put16(out, 0);
-  put32(out, 0);
-  put32(out, UINT32_MAX);
-  put_name_and_sizes(out, item, true);
-}
-
-static void put_ends(clv__text *out, uint64_t count, uint64_t offset) {
-  uint64_t end = out->size_bytes;
-  put32(out, END64_SIGNATURE);
-  put64(out, END64_BYTES - 12);
-  put16(out, VERSION_64);
-  put16(out, VERSION_64);
-  put32(out, 0);
-  put32(out, 0);
-  put64(out, count);
-  put64(out, count);
-  put64(out, end - offset);
-  put64(out, offset);
-  put32(out, LOCATOR64_SIGNATURE);
-  put32(out, 0);
-  put64(out, end);
-  put32(out, 1);
-  put32(out, END_SIGNATURE);
-  put16(out, 0);
-  put16(out, 0);
-  put16(out, UINT16_MAX);
-  put16(out, UINT16_MAX);
-  put32(out, UINT32_MAX);
-  put32(out, UINT32_MAX);
-  put16(out, 0);
-}
-
-static clv_status pack(clv__text *out, const clv__text *array, entry *item, clv_error *error) {
-  z_stream stream = {.zalloc = zlib_allocate, .zfree = zlib_release, .opaque = (void *)out->allocator};
-  if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, -MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK) {
-    return clv__error_memory(error, 1 << 18);
-  }
-  const size_t step_limit = 1u << 30;
-  uint8_t chunk[16384];
-  size_t read = 0, start = out->size_bytes;
-  int code = Z_OK;
-  while (code != Z_STREAM_END && code != Z_STREAM_ERROR && !out->failed) {
-    size_t left = array->size_bytes - read;
-    size_t in = left < step_limit ? left : step_limit;
-    stream.next_in = (const uint8_t *)array->data + read;
-    stream.avail_in = (uInt)in;
-    stream.next_out = chunk;
-    stream.avail_out = sizeof chunk;
-    code = deflate(&stream, in == left ? Z_FINISH : Z_NO_FLUSH);
-    read += in - stream.avail_in;
-    clv__text_append_bytes(out, chunk, sizeof chunk - stream.avail_out);
-  }
-  deflateEnd(&stream);
-  item->packed_bytes = out->size_bytes - start;
-  return code == Z_STREAM_ERROR ? clv__error_set(error, CLV_INTERNAL_ERROR, "deflate failed") : CLV_OK;
-}
-
-static clv_status write_array(clv__text *out, const clv_tensor *tensor, entry *item, clv_error *error) {
-  clv__text array, packed;
-  clv__text_init(&array, out->allocator);
-  clv__text_init(&packed, out->allocator);
-  clv_status status = clv__npy_append(&array, tensor, error);
-  if (status == CLV_OK && item->method == DEFLATED) status = pack(&packed, &array, item, error);
-  if (status == CLV_OK) {
-    item->size_bytes = array.size_bytes;
-    if (item->method == STORED) item->packed_bytes = array.size_bytes;
-    uLong crc = crc32(0, NULL, 0);
-    for (size_t at = 0; at < array.size_bytes; at += 1u << 30) {
-      size_t left = array.size_bytes - at;
-      crc = crc32(crc, (const uint8_t *)array.data + at, (uInt)(left < 1u << 30 ? left : 1u << 30));
-    }
-    item->crc = (uint32_t)crc;
-    item->offset = out->size_bytes;
-    put_local(out, item);
-    const clv__text *body = item->method == STORED ? &array : &packed;
-    clv__text_append_bytes(out, body->data, body->size_bytes);
-    if (packed.failed || out->failed) status = clv__error_memory(error, body->size_bytes);
-  }
-  clv__text_finish(&packed);
-  clv__text_finish(&array);
-  return status;
-}
-
-clv_status clv__npz_write(const clv_allocator *allocator, const char *path, const char *const *names, const clv_tensor *tensors,
-                          size_t count, bool deflate, clv_error *error) {
-  size_t entries_bytes;
-  if (!clv__multiply(count, sizeof(entry), &entries_bytes)) return clv__error_memory(error, SIZE_MAX);
-  entry *entries = clv__allocate_zero(allocator, entries_bytes);
-  if (entries == NULL) return clv__error_memory(error, entries_bytes);
-  clv__text out;
-  clv__text_init(&out, allocator);
-  clv_status status = CLV_OK;
-  for (size_t i = 0; i < count; ++i) {
-    entries[i] = (entry){.name = names[i], .method = deflate ? DEFLATED : STORED};
-    status = strlen(names[i]) > 60000
-                 ? clv__error_set(error, CLV_INVALID_ARGUMENT, "npz: a name of %zu bytes is too long", strlen(names[i]))
-                 : write_array(&out, &tensors[i], &entries[i], error);
-    if (status != CLV_OK) {
-      clv__error_prefix(error, status, "%s: array '%.200s'", path, names[i]);
-      goto cleanup;
-    }
-  }
-  uint64_t offset = out.size_bytes;
-  for (size_t i = 0; i < count; ++i) put_central(&out, &entries[i]);
-  put_ends(&out, count, offset);
-  if (out.failed) {
-    status = clv__error_memory(error, out.size_bytes);
-    goto cleanup;
-  }
-  status = clv__file_write(path, out.data, out.size_bytes, error);
-cleanup:
-  clv__text_finish(&out);
-  clv__release(allocator, entries);
-  return status;
 }

@@ -21,8 +21,9 @@ typedef struct decoder {
   uint32_t depth;
 } decoder;
 
-static const char *const type_names[] = {"undefined", "float", "int",     "string", "tensor", "graph",         "floats",     "ints",
-                                         "strings",   "tensors", "graphs", "sparse_tensor", "sparse_tensors", "type_proto", "type_protos"};
+static const char *const type_names[] = {"undefined",      "float",      "int",        "string",  "tensor", "graph",
+                                         "floats",         "ints",       "strings",    "tensors", "graphs", "sparse_tensor",
+                                         "sparse_tensors", "type_proto", "type_protos"};
 
 static float float_of(uint64_t bits) {
   uint32_t narrow = (uint32_t)bits;
@@ -208,13 +209,15 @@ static clv_status decode_scalar_or_list(const decoder *self, const clv__onnx_arg
       attribute->kind = CLV_ATTRIBUTE_GRAPH;
       return decode_graph(self, argument->scope, message->g, attribute, error);
     case ATTRIBUTE_TYPE_FLOATS:
-      *attribute = (clv_attribute){attribute->name, CLV_ATTRIBUTE_FLOATS, true, message->float_count, NULL, NULL, NULL, NULL, NULL};
+      *attribute =
+          (clv_attribute){attribute->name, CLV_ATTRIBUTE_FLOATS, true, message->float_count, NULL, NULL, NULL, NULL, NULL};
       return decode_floats(self, argument->message, attribute, error);
     case ATTRIBUTE_TYPE_INTS:
       *attribute = (clv_attribute){attribute->name, CLV_ATTRIBUTE_INTS, true, message->int_count, NULL, NULL, NULL, NULL, NULL};
       return decode_ints(self, argument->message, attribute, error);
     case ATTRIBUTE_TYPE_STRINGS:
-      *attribute = (clv_attribute){attribute->name, CLV_ATTRIBUTE_STRINGS, true, message->string_count, NULL, NULL, NULL, NULL, NULL};
+      *attribute =
+          (clv_attribute){attribute->name, CLV_ATTRIBUTE_STRINGS, true, message->string_count, NULL, NULL, NULL, NULL, NULL};
       return decode_strings(self, argument->message, attribute, error);
     default: {
       bool known = type >= 0 && (size_t)type < sizeof type_names / sizeof *type_names;
@@ -264,7 +267,8 @@ clv_status clv__onnx_resolve_attribute(clv__onnx_loader *loader, const clv__onnx
     return CLV_OK;
   }
   if (scope == NULL) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "attribute '%s' refers to '%s' of a function, and is in none", name, reference);
+    return clv__error_set(error, CLV_INVALID_MODEL, "attribute '%s' refers to '%s' of a function, and is in none", name,
+                          reference);
   }
   for (uint32_t i = 0; i < scope->argument_count && !*present; ++i) {
     if (strcmp(scope->arguments[i].name, reference) != 0) continue;

@@ -1,5 +1,5 @@
-/* External data: initializers that lie in other files of the model's folder. A model may come from a stranger: no path of it leads
- * out of the folder, by name or by symbolic link. */
+/* External data: initializers that lie in other files of the model's folder. A model may come from a stranger: no path of it
+ * leads out of the folder, by name or by symbolic link. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -26,8 +26,8 @@ static bool is_beside(const char *path, const char *file) {
  * download cache links both a model and its data to one store). */
 static clv_status resolve(const clv__onnx_loader *loader, const char *location, char resolved[PATH_MAX], clv_error *error) {
   if (loader->path == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "its data is in the file '%s': load the model from its file, not from memory",
-                          location);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "its data is in the file '%s': load the model from its file, not from memory", location);
   }
   if (location[0] == '\0' || location[0] == '/' || climbs(location)) {
     return clv__error_set(error, CLV_INVALID_MODEL, "external data '%s' is not in the model's folder", location);
@@ -113,8 +113,8 @@ clv_status clv__onnx_external_data(clv__onnx_loader *loader, const clv__onnx_ten
   const clv__file_map *map;
   CLV__TRY(open_file(loader, location, &map, error));
   if (offset > map->size_bytes || length > map->size_bytes - offset) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "external data '%s' has %zu bytes, but %zu from byte %llu on are needed", location,
-                          map->size_bytes, size_bytes, (unsigned long long)offset);
+    return clv__error_set(error, CLV_INVALID_MODEL, "external data '%s' has %zu bytes, but %zu from byte %llu on are needed",
+                          location, map->size_bytes, size_bytes, (unsigned long long)offset);
   }
   tensor->data = size_bytes > 0 ? (void *)(map->data + offset) : NULL;
   return CLV_OK;

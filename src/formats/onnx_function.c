@@ -125,7 +125,8 @@ static uint32_t count_fields(clv__proto_span span, const uint8_t *origin, uint32
 }
 
 /* The strings of a repeated field, copied into the call's arena. */
-static clv_status read_names(call *self, clv__proto_span span, uint32_t tag, const char ***names, uint32_t *count, clv_error *error) {
+static clv_status read_names(call *self, clv__proto_span span, uint32_t tag, const char ***names, uint32_t *count,
+                             clv_error *error) {
   *count = count_fields(span, self->loader->origin, tag);
   *names = clv__arena_allocate_zero(&self->arena, *count, sizeof **names);
   if (*names == NULL) return clv__error_memory(error, *count * sizeof **names);

@@ -1,5 +1,5 @@
-/* GraphProto and NodeProto: values get their types, nodes their operands. Order: inputs, nodes, declared types, initializers (whose
- * dims win over declared ones), outputs. */
+/* GraphProto and NodeProto: values get their types, nodes their operands. Order: inputs, nodes, declared types, initializers
+ * (whose dims win over declared ones), outputs. */
 #include <string.h>
 
 #include "formats/onnx_loader.h"
@@ -66,9 +66,10 @@ static clv_status full_name(clv__onnx_loader *loader, const clv__onnx_scope *sco
 }
 
 /* Inputs to the front of loader->ids, outputs behind them. */
-static clv_status load_operands(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope, clv__proto_span span,
-                                uint32_t operand_count, uint32_t *input_count, clv_error *error) {
-  if (!clv__array_reserve(loader->allocator, (void **)&loader->ids, &loader->id_capacity, operand_count, sizeof *loader->ids, 0)) {
+static clv_status load_operands(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
+                                clv__proto_span span, uint32_t operand_count, uint32_t *input_count, clv_error *error) {
+  size_t room = (size_t)operand_count + 1; /* never none: `ids` is pointed into */
+  if (!clv__array_reserve(loader->allocator, (void **)&loader->ids, &loader->id_capacity, room, sizeof *loader->ids, 0)) {
     return clv__error_memory(error, operand_count * sizeof *loader->ids);
   }
   uint32_t at = 0;
@@ -106,8 +107,8 @@ static clv_status load_plain_node(clv__onnx_loader *loader, clv__builder *builde
   return status;
 }
 
-clv_status clv__onnx_load_node(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope, clv__proto_span span,
-                               uint32_t depth, clv_error *error) {
+clv_status clv__onnx_load_node(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
+                               clv__proto_span span, uint32_t depth, clv_error *error) {
   node_names node;
   CLV__TRY(scan_node(loader, span, &node, error));
   const char *name;
@@ -201,8 +202,8 @@ static clv_status load_fields(clv__onnx_loader *loader, clv__builder *builder, c
   return CLV_OK;
 }
 
-clv_status clv__onnx_load_graph(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope, clv__proto_span span,
-                                uint32_t depth, clv_error *error) {
+clv_status clv__onnx_load_graph(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
+                                clv__proto_span span, uint32_t depth, clv_error *error) {
   const char *name = "";
   clv__proto_reader reader = clv__proto_read(span, loader->origin);
   for (clv__proto_field field;;) {

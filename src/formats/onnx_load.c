@@ -21,7 +21,8 @@ static size_t sequence_bytes(const uint8_t *at, size_t available) {
   return overlong || outside ? 0 : size_bytes;
 }
 
-clv_status clv__onnx_string(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **string, clv_error *error) {
+clv_status clv__onnx_string(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **string,
+                            clv_error *error) {
   *string = "";
   for (size_t i = 0; i < bytes.size_bytes;) {
     size_t step = sequence_bytes(bytes.data + i, bytes.size_bytes - i);
@@ -38,7 +39,8 @@ clv_status clv__onnx_string(clv__arena *arena, clv__proto_span bytes, const uint
   return CLV_OK;
 }
 
-clv_status clv__onnx_domain(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **domain, clv_error *error) {
+clv_status clv__onnx_domain(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **domain,
+                            clv_error *error) {
   CLV__TRY(clv__onnx_string(arena, bytes, origin, domain, error));
   if (strcmp(*domain, "ai.onnx") == 0) *domain = "";
   return CLV_OK;
@@ -46,7 +48,8 @@ clv_status clv__onnx_domain(clv__arena *arena, clv__proto_span bytes, const uint
 
 /* ---- The model ---- */
 
-static clv_status read_pair(clv__onnx_loader *loader, clv__proto_span span, const char **key, const char **value, clv_error *error) {
+static clv_status read_pair(clv__onnx_loader *loader, clv__proto_span span, const char **key, const char **value,
+                            clv_error *error) {
   *key = *value = "";
   clv__proto_reader reader = clv__proto_read(span, loader->origin);
   for (clv__proto_field field;;) {
@@ -112,7 +115,8 @@ static clv_status scan_model(clv__onnx_loader *loader, model_message *model, clv
     return clv__error_set(error, CLV_INVALID_MODEL, "not an ONNX model: it has no IR version");
   }
   if (loader->ir_version > CLV__ONNX_IR_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "IR version %lld is above %d, the newest that is known here: save it with an older one",
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "IR version %lld is above %d, the newest that is known here: save it with an older one",
                           (long long)loader->ir_version, CLV__ONNX_IR_VERSION);
   }
   if (!model->has_graph) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no graph");
@@ -163,8 +167,10 @@ static clv_status load(const clv_allocator *allocator, const char *path, clv__bu
   clv__text_init(&loader.name, allocator);
   clv__map_init(&loader.function_index, allocator);
   clv_status status = load_model(&loader, error);
-  if (status == CLV_OK) status = clv__builder_finish(root, graph, error);
-  else clv__builder_destroy(root);
+  if (status == CLV_OK)
+    status = clv__builder_finish(root, graph, error);
+  else
+    clv__builder_destroy(root);
   clv__release(allocator, loader.files);
   clv__release(allocator, loader.functions);
   clv__release(allocator, loader.ids);
@@ -190,8 +196,8 @@ clv_status clv__onnx_load_file(const clv_allocator *allocator, const char *path,
   return load(allocator, path, root, (clv__proto_span){map.data, map.size_bytes}, graph, error);
 }
 
-clv_status clv__onnx_load_memory(const clv_allocator *allocator, const void *data, size_t size_bytes, bool copy, clv_graph **graph,
-                                 clv_error *error) {
+clv_status clv__onnx_load_memory(const clv_allocator *allocator, const void *data, size_t size_bytes, bool copy,
+                                 clv_graph **graph, clv_error *error) {
   *graph = NULL;
   clv__builder *root;
   CLV__TRY(clv__builder_create(allocator, &root, error));

@@ -31,8 +31,8 @@ typedef struct clv__onnx_argument {
   const clv__onnx_scope *scope;
 } clv__onnx_argument;
 
-/* The inside of one call of a model function; NULL stands for the model itself. Names of the function's inputs and outputs mean the
- * caller's values, all others get the number of the call. */
+/* The inside of one call of a model function; NULL stands for the model itself. Names of the function's inputs and outputs mean
+ * the caller's values, all others get the number of the call. */
 struct clv__onnx_scope {
   uint32_t call;
   const char *prefix;      /* of node names: the call's own name and a slash */
@@ -44,24 +44,24 @@ struct clv__onnx_scope {
 
 typedef struct clv__onnx_loader {
   const clv_allocator *allocator;
-  const char *path;       /* NULL: from memory */
-  const uint8_t *origin;  /* byte offsets in errors count from here */
+  const char *path;      /* NULL: from memory */
+  const uint8_t *origin; /* byte offsets in errors count from here */
   clv__proto_span model;
   int64_t ir_version;
-  clv__builder *root;     /* owns what all graphs of the model point to */
-  clv__arena scratch;     /* dies with the load */
-  clv__text name;         /* the name being made */
-  clv_value_id *ids;      /* operands of the node being made */
+  clv__builder *root; /* owns what all graphs of the model point to */
+  clv__arena scratch; /* dies with the load */
+  clv__text name;     /* the name being made */
+  clv_value_id *ids;  /* operands of the node being made */
   size_t id_capacity;
   clv__onnx_function *functions;
   size_t function_count, function_capacity;
   clv__map function_index;
-  char marker[16];        /* stands before the number of a call in names, and nowhere in the model */
+  char marker[16]; /* stands before the number of a call in names, and nowhere in the model */
   uint32_t call_count;
   size_t inlined_nodes, inlined_bytes;
   clv__onnx_file *files;
   size_t file_count, file_capacity;
-  bool located;           /* the error names its node, which is this deep: */
+  bool located; /* the error names its node, which is this deep: */
   uint32_t located_depth;
 } clv__onnx_loader;
 
@@ -78,12 +78,15 @@ typedef struct clv__onnx_tensor_message {
 } clv__onnx_tensor_message;
 
 /* A string field as a terminated string in `arena`. Refuses zero bytes and what is not UTF-8. */
-clv_status clv__onnx_string(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **string, clv_error *error);
+clv_status clv__onnx_string(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **string,
+                            clv_error *error);
 /* The same for a domain, where "ai.onnx" reads "". */
-clv_status clv__onnx_domain(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **domain, clv_error *error);
+clv_status clv__onnx_domain(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **domain,
+                            clv_error *error);
 
 /* onnx_tensor.c */
-clv_status clv__onnx_tensor_scan(clv__proto_span message, const uint8_t *origin, clv__onnx_tensor_message *tensor, clv_error *error);
+clv_status clv__onnx_tensor_scan(clv__proto_span message, const uint8_t *origin, clv__onnx_tensor_message *tensor,
+                                 clv_error *error);
 /* The data of a tensor: into its message where it lies there as it is in memory, else decoded into `arena`. */
 clv_status clv__onnx_tensor_decode(const clv__onnx_tensor_message *message, const uint8_t *origin, clv__arena *arena,
                                    clv_tensor *tensor, clv_error *error);

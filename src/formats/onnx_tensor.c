@@ -1,5 +1,5 @@
-/* TensorProto: its dims, dtype and data. Raw data stays where it lies; typed fields are decoded unless they lie there as they are in
- * memory. Bytes are little-endian, as in the file, so is the machine. */
+/* TensorProto: its dims, dtype and data. Raw data stays where it lies; typed fields are decoded unless they lie there as they are
+ * in memory. Bytes are little-endian, as in the file, so is the machine. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -11,10 +11,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used as t
 static const _Alignas(CLV__ALIGNMENT) uint8_t no_elements[CLV__ALIGNMENT];
 
 static const char *const dtype_names[] = {
-    "undefined",  "float",          "uint8",     "int8",        "uint16",     "int16",          "int32",      "int64",
-    "string",     "bool",           "float16",   "double",      "uint32",     "uint64",         "complex64",  "complex128",
-    "bfloat16",   "float8e4m3fn",   "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",  "int4",       "float4e2m1",
-    "float8e8m0", "uint2",          "int2",      "float6e2m3",  "float6e3m2"};
+    "undefined",  "float",        "uint8",          "int8",       "uint16",         "int16",  "int32",     "int64",
+    "string",     "bool",         "float16",        "double",     "uint32",         "uint64", "complex64", "complex128",
+    "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",  "int4",      "float4e2m1",
+    "float8e8m0", "uint2",        "int2",           "float6e2m3", "float6e3m2"};
 
 static void add_dim(clv__onnx_tensor_message *tensor, uint64_t dim) {
   if (tensor->rank < CLV_MAX_RANK) tensor->dims[tensor->rank] = (int64_t)dim;
@@ -130,7 +130,9 @@ static typed_field field_of(clv_dtype dtype) {
   }
 }
 
-static size_t fixed_bytes(clv__proto_wire wire) { return wire == CLV__PROTO_FIXED32 ? 4 : 8; }
+static size_t fixed_bytes(clv__proto_wire wire) {
+  return wire == CLV__PROTO_FIXED32 ? 4 : 8;
+}
 
 /* Elements of the typed field, and its one packed run where all of them are in it. */
 static clv_status count_typed(const clv__onnx_tensor_message *message, const uint8_t *origin, typed_field typed, size_t *count,
@@ -149,8 +151,8 @@ static clv_status count_typed(const clv__onnx_tensor_message *message, const uin
       if (typed.wire == CLV__PROTO_VARINT) {
         total += clv__proto_count_varints(field.bytes);
       } else if (field.bytes.size_bytes % fixed_bytes(typed.wire) != 0) {
-        return clv__error_set(error, CLV_INVALID_MODEL, "packed numbers of %zu bytes each fill %zu bytes", fixed_bytes(typed.wire),
-                              field.bytes.size_bytes);
+        return clv__error_set(error, CLV_INVALID_MODEL, "packed numbers of %zu bytes each fill %zu bytes",
+                              fixed_bytes(typed.wire), field.bytes.size_bytes);
       } else {
         total += field.bytes.size_bytes / fixed_bytes(typed.wire);
       }
@@ -163,12 +165,14 @@ static clv_status count_typed(const clv__onnx_tensor_message *message, const uin
 
 /* Narrow types hold the low bytes of the number: floats of 16 bits their bits, negative numbers their two's complement. */
 static void store(clv_dtype dtype, size_t width, uint64_t number, uint8_t *to) {
-  if (dtype == CLV_BOOL) *to = number != 0;
-  else memcpy(to, &number, width);
+  if (dtype == CLV_BOOL)
+    *to = number != 0;
+  else
+    memcpy(to, &number, width);
 }
 
-static clv_status store_typed(const clv__onnx_tensor_message *message, const uint8_t *origin, typed_field typed, clv_tensor *tensor,
-                              clv_error *error) {
+static clv_status store_typed(const clv__onnx_tensor_message *message, const uint8_t *origin, typed_field typed,
+                              clv_tensor *tensor, clv_error *error) {
   size_t width = clv_dtype_size_bytes(tensor->dtype);
   uint8_t *to = tensor->data;
   clv__proto_reader reader = clv__proto_read(message->message, origin);
@@ -239,8 +243,8 @@ clv_status clv__onnx_tensor_decode(const clv__onnx_tensor_message *message, cons
     if (message->raw.size_bytes != size_bytes) {
       char text[128];
       clv__tensor_text(&made, text, sizeof text);
-      return clv__error_set(error, CLV_INVALID_MODEL, "has %zu bytes of raw_data, but %s takes %zu", message->raw.size_bytes, text,
-                            size_bytes);
+      return clv__error_set(error, CLV_INVALID_MODEL, "has %zu bytes of raw_data, but %s takes %zu", message->raw.size_bytes,
+                            text, size_bytes);
     }
     made.data = (void *)message->raw.data;
   } else {

@@ -1,4 +1,5 @@
-/* ValueInfoProto: the declared type of a value. Sequences, maps, optionals and element types that Cleave has not are dtype none. */
+/* ValueInfoProto: the declared type of a value. Sequences, maps, optionals and element types that Cleave has not are dtype none.
+ */
 #include <string.h>
 
 #include "formats/onnx_loader.h"
@@ -56,8 +57,8 @@ static clv_status load_tensor_type(clv__onnx_loader *loader, clv__builder *build
   }
 }
 
-clv_status clv__onnx_load_value(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope, clv__proto_span span,
-                                bool is_input, clv_value_id *value, clv_error *error) {
+clv_status clv__onnx_load_value(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
+                                clv__proto_span span, bool is_input, clv_value_id *value, clv_error *error) {
   *value = CLV__NO_ID;
   clv__proto_span name_bytes = {0}, type_bytes = {0};
   clv__proto_reader reader = clv__proto_read(span, loader->origin);

@@ -266,7 +266,8 @@ static clv_status write_model(const writer *self, const clv_graph_view *view) {
   CLV__TRY(write_graph(self, MODEL_GRAPH, view, false));
   for (uint32_t i = 0; i < graph->import_count; ++i) {
     const clv__opset_import *import = &graph->imports[i];
-    if (import->domain[0] != '\0' && !uses_domain(view, import->domain)) continue; /* some readers refuse domains unknown to them */
+    if (import->domain[0] != '\0' && !uses_domain(view, import->domain))
+      continue; /* some readers refuse domains unknown to them */
     size_t mark = clv__proto_begin(out, MODEL_OPSET_IMPORT, 0);
     clv__proto_write_string(out, OPSET_DOMAIN, import->domain);
     clv__proto_write_varint(out, OPSET_VERSION, (uint64_t)import->version);

@@ -27,7 +27,8 @@ clv_status clv__proto_varint(clv__proto_reader *reader, uint64_t *number, clv_er
 static clv_status take(clv__proto_reader *reader, uint64_t size_bytes, clv__proto_span *span, clv_error *error) {
   size_t available = (size_t)(reader->end - reader->at);
   if (size_bytes > available) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: a field of %llu bytes, of which %zu are there: is the file complete?",
+    return clv__error_set(error, CLV_INVALID_MODEL,
+                          "byte %zu: a field of %llu bytes, of which %zu are there: is the file complete?",
                           (size_t)(reader->at - reader->origin), (unsigned long long)size_bytes, available);
   }
   *span = (clv__proto_span){reader->at, (size_t)size_bytes};
@@ -43,7 +44,8 @@ clv_status clv__proto_next(clv__proto_reader *reader, clv__proto_field *field, c
   CLV__TRY(clv__proto_varint(reader, &tag, error));
   uint64_t number = tag >> 3;
   if (number == 0 || number > LARGEST_FIELD) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: field number %llu: not protobuf", start, (unsigned long long)number);
+    return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: field number %llu: not protobuf", start,
+                          (unsigned long long)number);
   }
   clv__proto_span fixed;
   switch (tag & 7) {
@@ -66,7 +68,8 @@ clv_status clv__proto_next(clv__proto_reader *reader, clv__proto_field *field, c
       break;
     default:
       return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: wire type %u (%s) of field %llu", start, (unsigned)(tag & 7),
-                            (tag & 7) < 5 ? "a group, which ONNX does not use" : "there is none such", (unsigned long long)number);
+                            (tag & 7) < 5 ? "a group, which ONNX does not use" : "there is none such",
+                            (unsigned long long)number);
   }
   field->tag = (uint32_t)tag;
   return CLV_OK;

@@ -52,7 +52,8 @@ size_t clv__proto_count_varints(clv__proto_span span);
 uint32_t clv__proto_fixed32(const uint8_t *bytes);
 uint64_t clv__proto_fixed64(const uint8_t *bytes);
 
-/* ---- Writing: into a clv__text, whose `failed` says at the end whether memory was out. Fields of value 0 are written too. ---- */
+/* ---- Writing: into a clv__text, whose `failed` says at the end whether memory was out. Fields of value 0 are written too. ----
+ */
 
 void clv__proto_write_varint(clv__text *out, uint32_t field, uint64_t number);
 void clv__proto_write_float(clv__text *out, uint32_t field, float number);

@@ -1,7 +1,7 @@
 /* Operators that walk along one axis: ArgMax, ArgMin, CumSum, CumProd.
  *
- * A tensor is [outer, length, inner]. Lines along `length` are walked in groups of neighbours, a row of the group at a time; where
- * inner is 1, a line is contiguous and is loaded in blocks. Floats are walked in double, integers in 64 bits. */
+ * A tensor is [outer, length, inner]. Lines along `length` are walked in groups of neighbours, a row of the group at a time;
+ * where inner is 1, a line is contiguous and is loaded in blocks. Floats are walked in double, integers in 64 bits. */
 #include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
@@ -47,37 +47,37 @@ static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t 
 
 /* ---- ArgMax, ArgMin. A NaN beats everything, as numpy has it; the first NaN wins. ---- */
 
-#define DEFINE_BEATS(suffix, T)                                                                                  \
-  static inline bool beats_##suffix(T value, T best, bool smallest, bool last) {                                 \
-    if (best != best) return false;                                                                              \
-    return (smallest ? value < best : value > best) || (last && value == best) || value != value;                \
+#define DEFINE_BEATS(suffix, T)                                                                   \
+  static inline bool beats_##suffix(T value, T best, bool smallest, bool last) {                  \
+    if (best != best) return false;                                                               \
+    return (smallest ? value < best : value > best) || (last && value == best) || value != value; \
   }
-#define DEFINE_ARG(suffix, T, load)                                                                              \
-  DEFINE_BEATS(suffix, T)                                                                                        \
+#define DEFINE_ARG(suffix, T, load)                                                                                             \
+  DEFINE_BEATS(suffix, T)                                                                                                       \
   static void arg_##suffix(const clv__kernel_call *call, const lines *shape, int64_t first, int64_t out_first, int64_t width) { \
-    const clv_tensor *input = &call->inputs[0];                                                                  \
-    const bool smallest = strcmp(call->op, "ArgMin") == 0;                                                       \
-    const bool last = clv__attribute_int(call->attributes, "select_last_index", 0) != 0;                         \
-    T best[BLOCK], row[BLOCK];                                                                                   \
-    int64_t at[BLOCK] = {0};                                                                                     \
-    load(input->dtype, input->data, first, width, (void *)best);                                                 \
-    if (shape->inner == 1) {                                                                                     \
-      for (int64_t from = 0; from < shape->length; from += BLOCK) {                                              \
-        int64_t count = shape->length - from < BLOCK ? shape->length - from : BLOCK;                             \
-        load(input->dtype, input->data, first + from, count, (void *)row);                                       \
-        for (int64_t i = 0; i < count; ++i) {                                                                    \
-          if (beats_##suffix(row[i], best[0], smallest, last)) best[0] = row[i], at[0] = from + i;               \
-        }                                                                                                        \
-      }                                                                                                          \
-    } else {                                                                                                     \
-      for (int64_t i = 1; i < shape->length; ++i) {                                                              \
-        load(input->dtype, input->data, first + i * shape->inner, width, (void *)row);                           \
-        for (int64_t g = 0; g < width; ++g) {                                                                    \
-          if (beats_##suffix(row[g], best[g], smallest, last)) best[g] = row[g], at[g] = i;                      \
-        }                                                                                                        \
-      }                                                                                                          \
-    }                                                                                                            \
-    memcpy((int64_t *)call->outputs[0].data + out_first, at, (size_t)width * sizeof *at);                        \
+    const clv_tensor *input = &call->inputs[0];                                                                                 \
+    const bool smallest = strcmp(call->op, "ArgMin") == 0;                                                                      \
+    const bool last = clv__attribute_int(call->attributes, "select_last_index", 0) != 0;                                        \
+    T best[BLOCK], row[BLOCK];                                                                                                  \
+    int64_t at[BLOCK] = {0};                                                                                                    \
+    load(input->dtype, input->data, first, width, (void *)best);                                                                \
+    if (shape->inner == 1) {                                                                                                    \
+      for (int64_t from = 0; from < shape->length; from += BLOCK) {                                                             \
+        int64_t count = shape->length - from < BLOCK ? shape->length - from : BLOCK;                                            \
+        load(input->dtype, input->data, first + from, count, (void *)row);                                                      \
+        for (int64_t i = 0; i < count; ++i) {                                                                                   \
+          if (beats_##suffix(row[i], best[0], smallest, last)) best[0] = row[i], at[0] = i;                              \
+        }                                                                                                                       \
+      }                                                                                                                         \
+    } else {                                                                                                                    \
+      for (int64_t i = 1; i < shape->length; ++i) {                                                                             \
+        load(input->dtype, input->data, first + i * shape->inner, width, (void *)row);                                          \
+        for (int64_t g = 0; g < width; ++g) {                                                                                   \
+          if (beats_##suffix(row[g], best[g], smallest, last)) best[g] = row[g], at[g] = i;                                     \
+        }                                                                                                                       \
+      }                                                                                                                         \
+    }                                                                                                                           \
+    memcpy((int64_t *)call->outputs[0].data + out_first, at, (size_t)width * sizeof *at);                                       \
   }
 DEFINE_ARG(f64, double, clv__row_to_f64)
 DEFINE_ARG(i64, int64_t, clv__row_to_i64)
@@ -99,28 +99,28 @@ static clv_status run_arg(const clv__kernel_call *call) {
 
 /* ---- CumSum, CumProd ---- */
 
-#define DEFINE_CUMULATE(name, T, COMBINE, start, load, store)                                                    \
+#define DEFINE_CUMULATE(name, T, COMBINE, start, load, store)                                                           \
   static void name(const clv__kernel_call *call, const lines *shape, int64_t first, int64_t out_first, int64_t width) { \
-    const clv_tensor *input = &call->inputs[0];                                                                  \
-    const bool exclusive = clv__attribute_int(call->attributes, "exclusive", 0) != 0;                            \
-    const bool reverse = clv__attribute_int(call->attributes, "reverse", 0) != 0;                                \
-    const bool contiguous = shape->inner == 1;                                                                   \
-    /* A step is one row of the group, or one block of a contiguous line. */                                     \
-    const int64_t stride = contiguous ? BLOCK : 1, steps = (shape->length + stride - 1) / stride;                \
-    T total[BLOCK], row[BLOCK];                                                                                  \
-    for (int64_t g = 0; g < width; ++g) total[g] = start;                                                        \
-    for (int64_t step = 0; step < steps; ++step) {                                                               \
-      int64_t from = (reverse ? steps - 1 - step : step) * stride;                                               \
-      int64_t count = !contiguous ? width : shape->length - from < BLOCK ? shape->length - from : BLOCK;         \
-      load(input->dtype, input->data, first + from * shape->inner, count, (void *)row);                          \
-      for (int64_t k = 0; k < count; ++k) {                                                                      \
-        int64_t i = contiguous && reverse ? count - 1 - k : k, g = contiguous ? 0 : k;                           \
-        const T before = total[g];                                                                               \
-        total[g] = COMBINE(before, row[i]);                                                                      \
-        row[i] = exclusive ? before : total[g];                                                                  \
-      }                                                                                                          \
-      store(call->outputs[0].dtype, call->outputs[0].data, out_first + from * shape->inner, count, (void *)row); \
-    }                                                                                                            \
+    const clv_tensor *input = &call->inputs[0];                                                                         \
+    const bool exclusive = clv__attribute_int(call->attributes, "exclusive", 0) != 0;                                   \
+    const bool reverse = clv__attribute_int(call->attributes, "reverse", 0) != 0;                                       \
+    const bool contiguous = shape->inner == 1;                                                                          \
+    /* A step is one row of the group, or one block of a contiguous line. */                                            \
+    const int64_t stride = contiguous ? BLOCK : 1, steps = (shape->length + stride - 1) / stride;                       \
+    T total[BLOCK], row[BLOCK];                                                                                         \
+    for (int64_t g = 0; g < width; ++g) total[g] = start;                                                               \
+    for (int64_t step = 0; step < steps; ++step) {                                                                      \
+      int64_t from = (reverse ? steps - 1 - step : step) * stride;                                                      \
+      int64_t count = !contiguous ? width : shape->length - from < BLOCK ? shape->length - from : BLOCK;                \
+      load(input->dtype, input->data, first + from * shape->inner, count, (void *)row);                                 \
+      for (int64_t k = 0; k < count; ++k) {                                                                             \
+        int64_t i = contiguous && reverse ? count - 1 - k : k, g = contiguous ? 0 : k;                                  \
+        const T before = total[g];                                                                                      \
+        total[g] = COMBINE(before, row[i]);                                                                             \
+        row[i] = exclusive ? before : total[g];                                                                         \
+      }                                                                                                                 \
+      store(call->outputs[0].dtype, call->outputs[0].data, out_first + from * shape->inner, count, (void *)row);        \
+    }                                                                                                                   \
   }
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))

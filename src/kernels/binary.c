@@ -1,7 +1,7 @@
 /* Elementwise operators of several inputs, which broadcast: arithmetic, comparison, logic, bits, Where, and the variadic ones.
  *
- * An operator is one expression of `a` and `b`, compiled for each type it has. Where only the low bits matter (Add, Equal, …), the
- * unsigned row serves the signed type too, so that nothing overflows. f16 and bf16 go through f32 rows. */
+ * An operator is one expression of `a` and `b`, compiled for each type it has. Where only the low bits matter (Add, Equal, …),
+ * the unsigned row serves the signed type too, so that nothing overflows. f16 and bf16 go through f32 rows. */
 #include <math.h>
 #include <stdio.h>
 #include <tgmath.h>
@@ -10,56 +10,56 @@
 #include "kernels/kernels.h"
 #include "kernels/rows.h"
 
-#define BINARY_LOOP(T, first, second, expression)                            \
-  CLV__ROW_LOOP(row->count) {                                                \
-    const T a = first, b = second;                                           \
-    target[i] = (expression);                                                \
+#define BINARY_LOOP(T, first, second, expression) \
+  CLV__ROW_LOOP(row->count) {                     \
+    const T a = first, b = second;                \
+    target[i] = (expression);                     \
   }
 /* Three loops, so that each vectorises: both inputs advance, or one of them stands still. */
-#define ROW(row_name, T, R, expression)                                      \
-  static void row_name(const clv__row *row) {                                \
-    typedef T element;                                                       \
-    typedef R result;                                                        \
-    const element *p = row->in[0], *q = row->in[1];                          \
-    result *target = row->out;                                               \
-    if (row->step[0] == 0) {                                                 \
-      const element still = *p;                                              \
-      if (row->step[1] == 0) {                                               \
-        const element other = *q;                                            \
-        BINARY_LOOP(T, still, other, (result)(expression))                   \
-      } else {                                                               \
-        BINARY_LOOP(T, still, q[i], (result)(expression))                    \
-      }                                                                      \
-    } else if (row->step[1] == 0) {                                          \
-      const element still = *q;                                              \
-      BINARY_LOOP(T, p[i], still, (result)(expression))                      \
-    } else {                                                                 \
-      BINARY_LOOP(T, p[i], q[i], (result)(expression))                       \
-    }                                                                        \
+#define ROW(row_name, T, R, expression)                    \
+  static void row_name(const clv__row *row) {              \
+    typedef T element;                                     \
+    typedef R result;                                      \
+    const element *p = row->in[0], *q = row->in[1];        \
+    result *target = row->out;                             \
+    if (row->step[0] == 0) {                               \
+      const element still = *p;                            \
+      if (row->step[1] == 0) {                             \
+        const element other = *q;                          \
+        BINARY_LOOP(T, still, other, (result)(expression)) \
+      } else {                                             \
+        BINARY_LOOP(T, still, q[i], (result)(expression))  \
+      }                                                    \
+    } else if (row->step[1] == 0) {                        \
+      const element still = *q;                            \
+      BINARY_LOOP(T, p[i], still, (result)(expression))    \
+    } else {                                               \
+      BINARY_LOOP(T, p[i], q[i], (result)(expression))     \
+    }                                                      \
   }
 
-#define FLOAT_OP(name, expression)            \
-  ROW(name##_f32, float, float, expression)   \
+#define FLOAT_OP(name, expression)          \
+  ROW(name##_f32, float, float, expression) \
   ROW(name##_f64, double, double, expression)
-#define SIGNED_OP(name, expression)           \
-  ROW(name##_i8, int8_t, int8_t, expression)  \
+#define SIGNED_OP(name, expression)             \
+  ROW(name##_i8, int8_t, int8_t, expression)    \
   ROW(name##_i16, int16_t, int16_t, expression) \
   ROW(name##_i32, int32_t, int32_t, expression) \
   ROW(name##_i64, int64_t, int64_t, expression)
-#define UNSIGNED_OP(name, expression)         \
-  ROW(name##_u8, uint8_t, uint8_t, expression) \
+#define UNSIGNED_OP(name, expression)             \
+  ROW(name##_u8, uint8_t, uint8_t, expression)    \
   ROW(name##_u16, uint16_t, uint16_t, expression) \
   ROW(name##_u32, uint32_t, uint32_t, expression) \
   ROW(name##_u64, uint64_t, uint64_t, expression)
-#define COMPARE_OP(name, expression)          \
-  ROW(name##_f32, float, uint8_t, expression) \
-  ROW(name##_f64, double, uint8_t, expression) \
-  ROW(name##_u8, uint8_t, uint8_t, expression) \
+#define COMPARE_OP(name, expression)             \
+  ROW(name##_f32, float, uint8_t, expression)    \
+  ROW(name##_f64, double, uint8_t, expression)   \
+  ROW(name##_u8, uint8_t, uint8_t, expression)   \
   ROW(name##_u16, uint16_t, uint8_t, expression) \
   ROW(name##_u32, uint32_t, uint8_t, expression) \
   ROW(name##_u64, uint64_t, uint8_t, expression)
-#define COMPARE_SIGNED_OP(name, expression)   \
-  ROW(name##_i8, int8_t, uint8_t, expression) \
+#define COMPARE_SIGNED_OP(name, expression)     \
+  ROW(name##_i8, int8_t, uint8_t, expression)   \
   ROW(name##_i16, int16_t, uint8_t, expression) \
   ROW(name##_i32, int32_t, uint8_t, expression) \
   ROW(name##_i64, int64_t, uint8_t, expression)
@@ -75,7 +75,8 @@ FLOAT_OP(div, a / b)
 SIGNED_OP(div, b == 0 ? 0 : b == -1 ? (element)(0 - (uint64_t)a) : a / b)
 UNSIGNED_OP(div, b == 0 ? 0 : a / b)
 
-#define FLOOR_MOD(a, b) (fmod(a, b) == 0 ? copysign((element)0, b) : (fmod(a, b) < 0) != ((b) < 0) ? fmod(a, b) + (b) : fmod(a, b))
+#define FLOOR_MOD(a, b) \
+  (fmod(a, b) == 0 ? copysign((element)0, b) : (fmod(a, b) < 0) != ((b) < 0) ? fmod(a, b) + (b) : fmod(a, b))
 FLOAT_OP(mod, FLOOR_MOD(a, b))
 SIGNED_OP(mod, b == 0 || b == -1 ? 0 : a % b != 0 && (a % b < 0) != (b < 0) ? a % b + b : a % b)
 UNSIGNED_OP(mod, b == 0 ? 0 : a % b)
@@ -119,8 +120,8 @@ SIGNED_OP(shift_right, TOO_FAR(b) ? (a < 0 ? -1 : 0) : a >> b)
 
 ROW(power_f32, float, float, pow(a, b))
 ROW(power_f64, double, double, pow(a, b))
-ROW(square_f32, float, float, ((void)b, a * a))
-ROW(square_f64, double, double, ((void)b, a * a))
+ROW(square_f32, float, float, ((void)b, a *a))
+ROW(square_f64, double, double, ((void)b, a *a))
 
 static void pow_f32(const clv__row *row) {
   (row->step[1] == 0 && *(const float *)row->in[1] == 2 ? square_f32 : power_f32)(row);
@@ -141,26 +142,27 @@ enum { DTYPE_COUNT = CLV_BF16 + 1 };
 #define WIDE_INTEGERS (CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64))
 
 /* X(operator, run function, dtypes, cost, rows by dtype) */
-#define BINARY_OPERATORS(X)                                                                                    \
-  X("Add", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(add), SAME_BITS(add))                                                 \
-  X("Sub", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(sub), SAME_BITS(sub))                                                 \
-  X("Mul", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(mul), SAME_BITS(mul))                                                 \
-  X("Div", run_binary, CLV__DTYPES_NUMBER, 2, FLOATS(div), SIGNED(div), UNSIGNED(div))                                     \
-  X("PRelu", run_binary, CLV__DTYPES_FLOAT | WIDE_INTEGERS, 1, FLOATS(prelu), SIGNED(prelu), [CLV_U32] = copy_first_u32, [CLV_U64] = copy_first_u64) \
-  X("Equal", run_binary, NUMBER_AND_BOOL, 1, FLOATS(equal), SAME_BITS(equal), [CLV_BOOL] = equal_u8)                       \
-  X("Greater", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(greater), SIGNED(greater), UNSIGNED(greater))                     \
+#define BINARY_OPERATORS(X)                                                                                                     \
+  X("Add", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(add), SAME_BITS(add))                                                      \
+  X("Sub", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(sub), SAME_BITS(sub))                                                      \
+  X("Mul", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(mul), SAME_BITS(mul))                                                      \
+  X("Div", run_binary, CLV__DTYPES_NUMBER, 2, FLOATS(div), SIGNED(div), UNSIGNED(div))                                          \
+  X("PRelu", run_binary, CLV__DTYPES_FLOAT | WIDE_INTEGERS, 1, FLOATS(prelu),                                                   \
+    SIGNED(prelu), [CLV_U32] = copy_first_u32, [CLV_U64] = copy_first_u64)                                                      \
+  X("Equal", run_binary, NUMBER_AND_BOOL, 1, FLOATS(equal), SAME_BITS(equal), [CLV_BOOL] = equal_u8)                            \
+  X("Greater", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(greater), SIGNED(greater), UNSIGNED(greater))                          \
   X("GreaterOrEqual", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(greater_equal), SIGNED(greater_equal), UNSIGNED(greater_equal)) \
-  X("Less", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(less), SIGNED(less), UNSIGNED(less))                                 \
-  X("LessOrEqual", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(less_equal), SIGNED(less_equal), UNSIGNED(less_equal))        \
-  X("And", run_binary, CLV__DTYPE_BIT(CLV_BOOL), 1, [CLV_BOOL] = logical_and)                                              \
-  X("Or", run_binary, CLV__DTYPE_BIT(CLV_BOOL), 1, [CLV_BOOL] = logical_or)                                                \
-  X("Xor", run_binary, CLV__DTYPE_BIT(CLV_BOOL), 1, [CLV_BOOL] = logical_xor)                                              \
-  X("BitwiseAnd", run_binary, CLV__DTYPES_INTEGER, 1, SAME_BITS(bit_and))                                                  \
-  X("BitwiseOr", run_binary, CLV__DTYPES_INTEGER, 1, SAME_BITS(bit_or))                                                    \
-  X("BitwiseXor", run_binary, CLV__DTYPES_INTEGER, 1, SAME_BITS(bit_xor))                                                  \
-  X("Min", run_variadic, CLV__DTYPES_NUMBER, 1, FLOATS(min), SIGNED(min), UNSIGNED(min))                                     \
-  X("Max", run_variadic, CLV__DTYPES_NUMBER, 1, FLOATS(max), SIGNED(max), UNSIGNED(max))                                     \
-  X("Sum", run_variadic, CLV__DTYPES_FLOAT, 1, FLOATS(add))                                                                  \
+  X("Less", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(less), SIGNED(less), UNSIGNED(less))                                      \
+  X("LessOrEqual", run_binary, CLV__DTYPES_NUMBER, 1, FLOATS(less_equal), SIGNED(less_equal), UNSIGNED(less_equal))             \
+  X("And", run_binary, CLV__DTYPE_BIT(CLV_BOOL), 1, [CLV_BOOL] = logical_and)                                                   \
+  X("Or", run_binary, CLV__DTYPE_BIT(CLV_BOOL), 1, [CLV_BOOL] = logical_or)                                                     \
+  X("Xor", run_binary, CLV__DTYPE_BIT(CLV_BOOL), 1, [CLV_BOOL] = logical_xor)                                                   \
+  X("BitwiseAnd", run_binary, CLV__DTYPES_INTEGER, 1, SAME_BITS(bit_and))                                                       \
+  X("BitwiseOr", run_binary, CLV__DTYPES_INTEGER, 1, SAME_BITS(bit_or))                                                         \
+  X("BitwiseXor", run_binary, CLV__DTYPES_INTEGER, 1, SAME_BITS(bit_xor))                                                       \
+  X("Min", run_variadic, CLV__DTYPES_NUMBER, 1, FLOATS(min), SIGNED(min), UNSIGNED(min))                                        \
+  X("Max", run_variadic, CLV__DTYPES_NUMBER, 1, FLOATS(max), SIGNED(max), UNSIGNED(max))                                        \
+  X("Sum", run_variadic, CLV__DTYPES_FLOAT, 1, FLOATS(add))                                                                     \
   X("Mean", run_variadic, CLV__DTYPES_FLOAT, 1, FLOATS(add))
 
 /* PRelu of what is never negative. */
@@ -192,11 +194,11 @@ static const binary *find_entry(const char *op) {
   return NULL;
 }
 
-#define SCALE_ROW(name, T)                                    \
-  static void name(const clv__row *row) {                     \
-    const T divisor = (T) * (const double *)row->params;      \
-    const T *source = row->in[0];                             \
-    T *target = row->out;                                     \
+#define SCALE_ROW(name, T)                                     \
+  static void name(const clv__row *row) {                      \
+    const T divisor = (T) * (const double *)row->params;       \
+    const T *source = row->in[0];                              \
+    T *target = row->out;                                      \
     CLV__ROW_LOOP(row->count) target[i] = source[i] / divisor; \
   }
 SCALE_ROW(divide_f32, float)
@@ -301,31 +303,35 @@ static bool accepts_pow(const clv__kernel_call *call, char reason[160]) {
   return false;
 }
 
-/* Where: bytes are chosen, whatever they mean. */
-#define WHERE_LOOP(first, second) CLV__ROW_LOOP(row->count) target[i] = condition[i] != 0 ? first : second;
-#define WHERE_ROW(name, T)                                                                   \
-  static void name(const clv__row *row) {                                                    \
-    const uint8_t *condition = row->in[0];                                                   \
-    const T *p = row->in[1], *q = row->in[2];                                                \
-    T *target = row->out;                                                                    \
-    if (row->step[0] == 0) {                                                                 \
-      const T *chosen = *condition != 0 ? p : q;                                             \
-      int64_t step = row->step[*condition != 0 ? 1 : 2];                                     \
-      for (int64_t i = 0; i < row->count; ++i) target[i] = chosen[i * step];                 \
-    } else if (row->step[1] == 0) {                                                          \
-      const T still = *p;                                                                    \
-      if (row->step[2] == 0) {                                                               \
-        const T other = *q;                                                                  \
-        WHERE_LOOP(still, other)                                                             \
-      } else {                                                                               \
-        WHERE_LOOP(still, q[i])                                                              \
-      }                                                                                      \
-    } else if (row->step[2] == 0) {                                                          \
-      const T other = *q;                                                                    \
-      WHERE_LOOP(p[i], other)                                                                \
-    } else {                                                                                 \
-      WHERE_LOOP(p[i], q[i])                                                                 \
-    }                                                                                        \
+/* Where: bits are chosen, whatever they mean, and without a branch. */
+#define WHERE_LOOP(T, first, second)                         \
+  CLV__ROW_LOOP(row->count) {                                \
+    const T mask = (T)(0 - (T)(condition[i] != 0));          \
+    target[i] = (T)(((first)&mask) | ((second) & (T)~mask)); \
+  }
+#define WHERE_ROW(name, T)                                                   \
+  static void name(const clv__row *row) {                                    \
+    const uint8_t *condition = row->in[0];                                   \
+    const T *p = row->in[1], *q = row->in[2];                                \
+    T *target = row->out;                                                    \
+    if (row->step[0] == 0) {                                                 \
+      const T *chosen = *condition != 0 ? p : q;                             \
+      int64_t step = row->step[*condition != 0 ? 1 : 2];                     \
+      for (int64_t i = 0; i < row->count; ++i) target[i] = chosen[i * step]; \
+    } else if (row->step[1] == 0) {                                          \
+      const T still = *p;                                                    \
+      if (row->step[2] == 0) {                                               \
+        const T other = *q;                                                  \
+        WHERE_LOOP(T, still, other)                                          \
+      } else {                                                               \
+        WHERE_LOOP(T, still, q[i])                                           \
+      }                                                                      \
+    } else if (row->step[2] == 0) {                                          \
+      const T other = *q;                                                    \
+      WHERE_LOOP(T, p[i], other)                                             \
+    } else {                                                                 \
+      WHERE_LOOP(T, p[i], q[i])                                              \
+    }                                                                        \
   }
 WHERE_ROW(where_1, uint8_t)
 WHERE_ROW(where_2, uint16_t)
@@ -349,8 +355,7 @@ static bool accepts_where(const clv__kernel_call *call, char reason[160]) {
 #define KERNEL(op, run, dtypes, cost, ...) {"", op, dtypes, run, NULL, NULL},
 
 const clv__kernel clv__kernels_binary[] = {
-    BINARY_OPERATORS(KERNEL)
-    {"", "Mod", CLV__DTYPES_NUMBER, run_mod, NULL, NULL},
+    BINARY_OPERATORS(KERNEL){"", "Mod", CLV__DTYPES_NUMBER, run_mod, NULL, NULL},
     {"", "BitShift", CLV__DTYPES_INTEGER, run_shift, NULL, NULL},
     {"", "Pow", CLV__DTYPES_NUMBER, run_pow, NULL, accepts_pow},
     {"", "Where", CLV__DTYPE_BIT(CLV_BOOL), run_where, NULL, accepts_where},

@@ -58,7 +58,9 @@ static void walk_plan(walk *plan, const clv_tensor *out, const clv_tensor *const
   }
 }
 
-static bool is_half(clv_dtype dtype) { return dtype == CLV_F16 || dtype == CLV_BF16; }
+static bool is_half(clv_dtype dtype) {
+  return dtype == CLV_F16 || dtype == CLV_BF16;
+}
 
 /* Runs a row whose f16 and bf16 tensors are converted block by block. */
 static void run_half(const clv__elementwise *what, const clv__row *row, clv_dtype out_dtype, const clv_dtype *dtypes,
@@ -74,8 +76,10 @@ static void run_half(const clv__elementwise *what, const clv__row *row, clv_dtyp
     block.count = row->count - from < HALF_BLOCK ? row->count - from : HALF_BLOCK;
     for (uint32_t k = 0; k < input_count; ++k) {
       if (row->step[k] == 0) continue;
-      if (is_half(dtypes[k])) clv__row_to_f32(dtypes[k], row->in[k], from, block.count, in[k]);
-      else block.in[k] = (const char *)row->in[k] + (size_t)from * clv_dtype_size_bytes(dtypes[k]);
+      if (is_half(dtypes[k]))
+        clv__row_to_f32(dtypes[k], row->in[k], from, block.count, in[k]);
+      else
+        block.in[k] = (const char *)row->in[k] + (size_t)from * clv_dtype_size_bytes(dtypes[k]);
     }
     block.out = is_half(out_dtype) ? (void *)out : (char *)row->out + (size_t)from * clv_dtype_size_bytes(out_dtype);
     what->run(&block);
@@ -109,8 +113,10 @@ static void run_range(const clv__elementwise *what, const walk *plan, const clv_
     for (uint32_t k = 0; k < plan->input_count; ++k) {
       row.in[k] = (const char *)inputs[k]->data + (size_t)(offset[k] + column * plan->step[k]) * size_bytes[k];
     }
-    if (half) run_half(what, &row, out->dtype, dtypes, plan->input_count);
-    else what->run(&row);
+    if (half)
+      run_half(what, &row, out->dtype, dtypes, plan->input_count);
+    else
+      what->run(&row);
     from += row.count;
     column = 0;
     for (int32_t axis = plan->rank - 1; axis >= 0; --axis) {
@@ -122,7 +128,8 @@ static void run_range(const clv__elementwise *what, const walk *plan, const clv_
   }
 }
 
-void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, const clv_tensor *const *inputs, uint32_t input_count) {
+void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, const clv_tensor *const *inputs,
+                        uint32_t input_count) {
   int64_t total = clv__dims_product(out, 0, out->rank);
   if (total == 0) return;
   walk plan;
@@ -141,16 +148,16 @@ void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, con
   }
 }
 
-#define COPY_ROW(name, type)                                      \
-  static void name(const clv__row *row) {                         \
-    type *to = row->out;                                          \
-    const type *from = row->in[0];                                \
-    if (row->step[0] != 0) {                                      \
-      memcpy(to, from, (size_t)row->count * sizeof *to);          \
-    } else {                                                      \
-      const type value = *from;                                   \
-      CLV__ROW_LOOP(row->count) to[i] = value;                    \
-    }                                                             \
+#define COPY_ROW(name, type)                             \
+  static void name(const clv__row *row) {                \
+    type *to = row->out;                                 \
+    const type *from = row->in[0];                       \
+    if (row->step[0] != 0) {                             \
+      memcpy(to, from, (size_t)row->count * sizeof *to); \
+    } else {                                             \
+      const type value = *from;                          \
+      CLV__ROW_LOOP(row->count) to[i] = value;           \
+    }                                                    \
   }
 COPY_ROW(copy_1, uint8_t)
 COPY_ROW(copy_2, uint16_t)
@@ -159,6 +166,10 @@ COPY_ROW(copy_8, uint64_t)
 
 void clv__broadcast_copy(const clv_tensor *out, const clv_tensor *input) {
   size_t size_bytes = clv_dtype_size_bytes(out->dtype);
-  clv__elementwise what = {size_bytes == 1 ? copy_1 : size_bytes == 2 ? copy_2 : size_bytes == 4 ? copy_4 : copy_8, NULL, 1, false};
+  clv__elementwise what = {size_bytes == 1   ? copy_1
+                           : size_bytes == 2 ? copy_2
+                           : size_bytes == 4 ? copy_4
+                                             : copy_8,
+                           NULL, 1, false};
   clv__broadcast_run(&what, out, &input, 1);
 }

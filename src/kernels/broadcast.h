@@ -1,5 +1,6 @@
-/* Elementwise walks: an output and up to three inputs that broadcast to it, cut into rows of contiguous elements in which each input
- * either advances with the output or stands still. Nobody divides indices by element; a row function is a plain loop that vectorises.
+/* Elementwise walks: an output and up to three inputs that broadcast to it, cut into rows of contiguous elements in which each
+ * input either advances with the output or stands still. Nobody divides indices by element; a row function is a plain loop that
+ * vectorises.
  *
  * A row function may get out == in[i] (in place), so its loops carry CLV__ROW_LOOP instead of `restrict`. */
 #ifndef CLEAVE_KERNELS_BROADCAST_H
@@ -30,7 +31,8 @@ typedef struct clv__elementwise {
 } clv__elementwise;
 
 /* Every input must broadcast to the shape of `out`. */
-void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, const clv_tensor *const *inputs, uint32_t input_count);
+void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, const clv_tensor *const *inputs,
+                        uint32_t input_count);
 
 /* Repeats `input` to the shape of `out`, which has the same dtype. */
 void clv__broadcast_copy(const clv_tensor *out, const clv_tensor *input);

@@ -1,7 +1,7 @@
 /* Cast and CastLike between all numeric dtypes and bool.
  *
- * Integers keep their low bits. Floats are truncated towards zero; what does not fit, which the specification leaves open, saturates,
- * and a NaN becomes 0. To bool: everything but zero is true. */
+ * Integers keep their low bits. Floats are truncated towards zero; what does not fit, which the specification leaves open,
+ * saturates, and a NaN becomes 0. To bool: everything but zero is true. */
 #include <stdio.h>
 
 #include "kernels/kernels.h"

@@ -13,8 +13,8 @@
 #include "kernels/window.h"
 
 #define AXES 3
-#define DIRECT_CHUNK 512   /* output elements that are accumulated at a time */
-#define DIRECT_CHANNELS 3  /* output channels a group, up to which rows are accumulated directly */
+#define DIRECT_CHUNK 512  /* output elements that are accumulated at a time */
+#define DIRECT_CHANNELS 3 /* output channels a group, up to which rows are accumulated directly */
 
 /* Along one axis, output position output_first + q * output_step reads, for tap t, input position q * input_step + offset_first +
  * t * offset_step with weight kernel_first + t * kernel_step. */
@@ -107,18 +107,22 @@ static inline int64_t output_index(const conv *c, int64_t q0, int64_t q1, int64_
 
 static void gemm_set_dtype(clv_dtype dtype, clv__gemm *gemm) {
   gemm->is_double = dtype == CLV_F64;
-#define USE(suffix)                              \
-  {                                              \
-    gemm->pack_rows = pack_rows_##suffix;        \
-    gemm->pack_columns = pack_columns_##suffix;  \
-    gemm->store = store_##suffix;                \
-    break;                                       \
+#define USE(suffix)                             \
+  {                                             \
+    gemm->pack_rows = pack_rows_##suffix;       \
+    gemm->pack_columns = pack_columns_##suffix; \
+    gemm->store = store_##suffix;               \
+    break;                                      \
   }
   switch (dtype) {
-    case CLV_F64: USE(f64)
-    case CLV_F16: USE(f16)
-    case CLV_BF16: USE(bf16)
-    default: USE(f32)
+    case CLV_F64:
+      USE(f64)
+    case CLV_F16:
+      USE(f16)
+    case CLV_BF16:
+      USE(bf16)
+    default:
+      USE(f32)
   }
 #undef USE
 }
@@ -133,16 +137,29 @@ static int64_t greatest_divisor(int64_t a, int64_t b) {
 }
 
 static axis axis_forward(const clv__window *w, int32_t i) {
-  return (axis){.count = w->output[i], .taps = w->kernel[i], .output_step = 1, .input_step = w->stride[i],
-                .offset_first = -w->pad_begin[i], .offset_step = w->dilation[i], .kernel_step = 1, .input = w->input[i],
-                .output = w->output[i], .kernel = w->kernel[i]};
+  return (axis){.count = w->output[i],
+                .taps = w->kernel[i],
+                .output_step = 1,
+                .input_step = w->stride[i],
+                .offset_first = -w->pad_begin[i],
+                .offset_step = w->dilation[i],
+                .kernel_step = 1,
+                .input = w->input[i],
+                .output = w->output[i],
+                .kernel = w->kernel[i]};
 }
 
-/* Output positions `phase`, `phase` + stride, …: tap k hits an input where phase + pad - k * dilation is a multiple of the stride. */
+/* Output positions `phase`, `phase` + stride, …: tap k hits an input where phase + pad - k * dilation is a multiple of the
+ * stride. */
 static axis axis_transposed(const clv__window *w, int32_t i, int64_t phase) {
   int64_t stride = w->stride[i], dilation = w->dilation[i], base = phase + w->pad_begin[i];
-  axis a = {.count = w->output[i] > phase ? (w->output[i] - phase + stride - 1) / stride : 0, .output_first = phase,
-            .output_step = stride, .input_step = 1, .input = w->input[i], .output = w->output[i], .kernel = w->kernel[i]};
+  axis a = {.count = w->output[i] > phase ? (w->output[i] - phase + stride - 1) / stride : 0,
+            .output_first = phase,
+            .output_step = stride,
+            .input_step = 1,
+            .input = w->input[i],
+            .output = w->output[i],
+            .kernel = w->kernel[i]};
   a.kernel_step = stride / greatest_divisor(stride, dilation);
   a.offset_step = -(a.kernel_step * dilation / stride);
   while (a.kernel_first < w->kernel[i] && a.kernel_first < a.kernel_step && (base - a.kernel_first * dilation) % stride != 0) {
@@ -168,17 +185,14 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c, clv__window *
   c->input = x->data;
   c->weight = weight->data;
   c->bias = call->input_count > 2 && call->inputs[2].dtype != CLV_DTYPE_NONE ? call->inputs[2].data : NULL;
-  c->output = call->output_count > 0 ? call->outputs[0].data : NULL;
+  c->output = call->outputs[0].data;
   c->batch = x->dims[0];
   c->groups = clv__attribute_int(call->attributes, "group", 1);
   c->in_channels = x->dims[1] / c->groups;
   c->out_channels = c->transposed ? weight->dims[1] : weight->dims[0] / c->groups;
-  c->kernel_volume = c->input_plane = c->output_plane = 1;
-  for (int32_t i = 0; i < w->spatial; ++i) {
-    c->kernel_volume *= w->kernel[i];
-    c->input_plane *= w->input[i];
-    c->output_plane *= w->output[i];
-  }
+  c->kernel_volume = clv__dims_count(weight, 2, weight->rank);
+  c->input_plane = clv__dims_count(x, 2, x->rank);
+  c->output_plane = clv__dims_count(&call->outputs[0], 2, x->rank);
   return CLV_OK;
 }
 
@@ -187,8 +201,8 @@ static void conv_set_axes(conv *c, const clv__window *w, const int64_t *phases) 
   int32_t lead = AXES - w->spatial;
   for (int32_t i = 0; i < AXES; ++i) {
     if (i < lead) {
-      c->axes[i] = (axis){.count = 1, .taps = 1, .output_step = 1, .input_step = 1, .kernel_step = 1, .input = 1, .output = 1,
-                          .kernel = 1};
+      c->axes[i] = (axis){
+          .count = 1, .taps = 1, .output_step = 1, .input_step = 1, .kernel_step = 1, .input = 1, .output = 1, .kernel = 1};
     } else if (phases == NULL) {
       c->axes[i] = axis_forward(w, i - lead);
     } else {
@@ -214,12 +228,15 @@ static void conv_set_axes(conv *c, const clv__window *w, const int64_t *phases) 
   }
 }
 
-static bool conv_is_direct(const conv *c) { return c->out_channels <= DIRECT_CHANNELS && c->in_channels * c->out_channels <= 64; }
+static bool conv_is_direct(const conv *c) {
+  return c->out_channels <= DIRECT_CHANNELS && c->in_channels * c->out_channels <= 64;
+}
 
 static void conv_run_phase(const conv *c, void *scratch) {
   int64_t rows = c->axes[0].count * c->axes[1].count, columns = rows * c->axes[2].count;
   if (!conv_is_direct(c)) {
-    clv__gemm gemm = {.batches = c->batch * c->groups, .rows = c->out_channels, .columns = columns, .depth = c->depth, .cookie = c};
+    clv__gemm gemm = {
+        .batches = c->batch * c->groups, .rows = c->out_channels, .columns = columns, .depth = c->depth, .cookie = c};
     gemm_set_dtype(c->dtype, &gemm);
     clv__gemm_run(&gemm, scratch);
     return;
@@ -229,21 +246,31 @@ static void conv_run_phase(const conv *c, void *scratch) {
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     switch (c->dtype) {
-      case CLV_F64: direct_row_f64(c, row); break;
-      case CLV_F16: direct_row_f16(c, row); break;
-      case CLV_BF16: direct_row_bf16(c, row); break;
-      default: direct_row_f32(c, row); break;
+      case CLV_F64:
+        direct_row_f64(c, row);
+        break;
+      case CLV_F16:
+        direct_row_f16(c, row);
+        break;
+      case CLV_BF16:
+        direct_row_bf16(c, row);
+        break;
+      default:
+        direct_row_f32(c, row);
+        break;
     }
   }
 }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
 static clv_status conv_run(const clv__kernel_call *call) {
   conv c;
   clv__window w;
+  if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
   CLV__TRY(conv_read(call, &c, &w));
-  if (c.batch * c.groups * c.out_channels * c.output_plane == 0) return CLV_OK;
   if (!c.transposed) {
     conv_set_axes(&c, &w, NULL);
     conv_run_phase(&c, call->scratch);
@@ -268,9 +295,11 @@ static clv_status conv_run(const clv__kernel_call *call) {
 static size_t conv_scratch_bytes(const clv__kernel_call *call) {
   conv c;
   clv__window w;
-  if (conv_read(call, &c, &w) != CLV_OK) return 0;
-  if (conv_is_direct(&c)) return 0;
-  clv__gemm gemm = {.is_double = c.dtype == CLV_F64, .batches = c.batch * c.groups, .rows = c.out_channels, .columns = 1,
+  if (clv__tensor_is_empty(&call->outputs[0]) || conv_read(call, &c, &w) != CLV_OK || conv_is_direct(&c)) return 0;
+  clv__gemm gemm = {.is_double = c.dtype == CLV_F64,
+                    .batches = c.batch * c.groups,
+                    .rows = c.out_channels,
+                    .columns = 1,
                     .depth = c.in_channels};
   for (int32_t i = 0; i < w.spatial; ++i) {
     int64_t stride = c.transposed ? w.stride[i] : 1; /* the largest phase is the first or as large */

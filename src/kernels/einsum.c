@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "kernels/kernels.h"
 #include "kernels/product.h"
+#include "kernels/rows.h"
 
 #define LABELS CLV__EINSUM_LABELS
 
@@ -54,7 +55,7 @@ static clv_status input_read(einsum *e, uint32_t index, operand *o) {
     o->has[label] = true;
     if (t->dims[i] != 1) o->steps[label] += step; /* a repeated label runs along the diagonal */
     if (e->dims[label] == 1) e->dims[label] = t->dims[i];
-    step *= t->dims[i];
+    step *= t->dims[i] == 0 ? 1 : t->dims[i]; /* where there are no elements, no step is taken */
   }
   return CLV_OK;
 }
@@ -119,8 +120,8 @@ static void group_offsets(const einsum *e, const group *g, const operand *o, int
 }
 
 /* Sorts the labels of two factors: kept in both, in the left or right one alone, or summed. */
-static void groups_make(const einsum *e, uint32_t step, const operand *a, const operand *b, group *batch, group *row, group *column,
-                        group *depth) {
+static void groups_make(const einsum *e, uint32_t step, const operand *a, const operand *b, group *batch, group *row,
+                        group *column, group *depth) {
   batch->count = row->count = column->count = depth->count = 0;
   for (int label = 0; label < LABELS; ++label) {
     if (!a->has[label] && !b->has[label]) continue;
@@ -160,7 +161,8 @@ static clv_status intermediate_make(einsum *e, const group *batch, const group *
   return clv__add(e->used_bytes, bytes, &e->used_bytes) ? CLV_OK : CLV_OUT_OF_MEMORY;
 }
 
-/* One step: `out` = the product of a and b, summed over what nobody needs after input `step`. `out` is the result when `is_last`. */
+/* One step: `out` = the product of a and b, summed over what nobody needs after input `step`. `out` is the result when `is_last`.
+ */
 static clv_status step_run(einsum *e, uint32_t step, bool is_last, const operand *a, const operand *b, size_t product_at,
                            operand *out) {
   group batch, row, column, depth;
@@ -185,9 +187,18 @@ static clv_status step_run(einsum *e, uint32_t step, bool is_last, const operand
     if (status != CLV_OK) return clv__error_set(e->call->error, status, "an intermediate result is beyond any memory");
   }
   group_sort(&depth, b);
-  clv__product p = {.a_dtype = a->dtype, .b_dtype = b->dtype, .c_dtype = out->dtype, .a = a->data, .b = b->data, .c = out->data,
-                    .alpha = 1, .beta = 1, .batches = group_size(e, &batch), .rows = group_size(e, &row),
-                    .columns = group_size(e, &column), .depth = group_size(e, &depth)};
+  clv__product p = {.a_dtype = a->dtype,
+                    .b_dtype = b->dtype,
+                    .c_dtype = out->dtype,
+                    .a = a->data,
+                    .b = b->data,
+                    .c = out->data,
+                    .alpha = 1,
+                    .beta = 1,
+                    .batches = group_size(e, &batch),
+                    .rows = group_size(e, &row),
+                    .columns = group_size(e, &column),
+                    .depth = group_size(e, &depth)};
   if (e->scratch == NULL) {
     size_t bytes = clv__product_scratch_bytes(&p);
     if (bytes > e->product_bytes) e->product_bytes = bytes;
@@ -236,6 +247,7 @@ static clv_status steps_run(einsum *e, size_t product_at) {
 static size_t einsum_scratch_bytes(const clv__kernel_call *call) {
   einsum e;
   size_t total;
+  if (clv__tensor_is_empty(&call->outputs[0])) return 0;
   if (einsum_read(call, &e) != CLV_OK) return 0;
   if (steps_run(&e, 0) != CLV_OK || e.product_bytes == SIZE_MAX) return SIZE_MAX;
   return clv__add(e.used_bytes, e.product_bytes, &total) ? total : SIZE_MAX;
@@ -243,8 +255,8 @@ static size_t einsum_scratch_bytes(const clv__kernel_call *call) {
 
 static clv_status einsum_run(const clv__kernel_call *call) {
   einsum e;
+  if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
   CLV__TRY(einsum_read(call, &e));
-  if (clv__dims_product(&call->outputs[0], 0, call->outputs[0].rank) == 0) return CLV_OK;
   CLV__TRY(steps_run(&e, 0));
   size_t product_at = e.used_bytes;
   e.used_bytes = 0;

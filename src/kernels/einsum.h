@@ -1,4 +1,5 @@
-/* Reading Einsum's equation, for inference and the kernel alike. Nothing is allocated: terms are read from the text when needed. */
+/* Reading Einsum's equation, for inference and the kernel alike. Nothing is allocated: terms are read from the text when needed.
+ */
 #ifndef CLEAVE_KERNELS_EINSUM_H
 #define CLEAVE_KERNELS_EINSUM_H
 

@@ -82,7 +82,8 @@ clv_status clv__einsum_read_output(clv__attributes attributes, uint32_t input_co
     ++c.at;
   }
   if (terms != input_count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u terms for %u inputs", (unsigned)terms, (unsigned)input_count);
+    return clv__error_set(error, CLV_INVALID_MODEL, "equation has %u terms for %u inputs", (unsigned)terms,
+                          (unsigned)input_count);
   }
   memset(term, 0, sizeof *term);
   if (peek(&c) == '\0') {

@@ -1,4 +1,5 @@
-/* See gemm.h. Tiles are compiled for three instruction sets and chosen once at run time; a block of C stays in a thread's cache. */
+/* See gemm.h. Tiles are compiled for three instruction sets and chosen once at run time; a block of C stays in a thread's cache.
+ */
 #include "kernels/gemm.h"
 
 #include <string.h>
@@ -73,7 +74,9 @@ static tile tile_choose(bool is_double) {
   return is_double ? (tile){tile_f64_base, 4, 4} : (tile){tile_f32_base, 4, 8};
 }
 
-static int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
 
 /* How one run is cut: block sizes rounded up to whole tiles, and where a thread's buffers lie in its slice of the scratch. */
 typedef struct cut {

@@ -12,8 +12,8 @@
 #define CLV__GEMM_COLUMNS 256 /* of a block of C; a multiple of every tile's columns */
 #define CLV__GEMM_DEPTH 256
 
-/* A block of A (`first`, `count`: rows) or of B (columns) to be packed: panels of `width` rows or columns, each holding `depth_count`
- * runs of `width` elements. The last panel is filled up with zeros. */
+/* A block of A (`first`, `count`: rows) or of B (columns) to be packed: panels of `width` rows or columns, each holding
+ * `depth_count` runs of `width` elements. The last panel is filled up with zeros. */
 typedef struct clv__gemm_block {
   int64_t batch;
   int64_t first, count;

@@ -16,6 +16,30 @@ static void copy_rows(char *to, size_t to_step, const char *from, size_t from_st
   for (int64_t r = 0; r < count; ++r) memcpy(to + (size_t)r * to_step, from + (size_t)r * from_step, row_bytes);
 }
 
+/* A list that was an attribute before opset `since` and is an input from then on. As inference does, an attribute that is there
+ * wins before `since`. */
+typedef struct list {
+  const clv_attribute *attribute;
+  const clv_tensor *input;
+  size_t count;
+} list;
+
+static list read_list(const clv__kernel_call *call, int32_t since, const char *name, uint32_t input) {
+  list l = {.attribute = call->opset < since ? clv__attribute_find(call->attributes, name) : NULL};
+  if (l.attribute != NULL) {
+    l.count = l.attribute->kind == CLV_ATTRIBUTE_INTS ? l.attribute->count : 0;
+  } else if (input < call->input_count && call->inputs[input].dtype != CLV_DTYPE_NONE) {
+    l.input = &call->inputs[input];
+    (void)clv__tensor_count(l.input, &l.count);
+  }
+  return l;
+}
+
+static int64_t list_entry(const list *l, size_t i, int64_t fallback) {
+  if (i >= l->count) return fallback;
+  return l->attribute != NULL ? l->attribute->ints[i] : clv__tensor_get_int(l->input, i);
+}
+
 static int32_t read_axis(const clv__kernel_call *call, int64_t fallback, int32_t rank) {
   int64_t axis = clv__attribute_int(call->attributes, "axis", fallback);
   return (int32_t)(axis < 0 ? axis + rank : axis);
@@ -39,14 +63,13 @@ static clv_status run_concat(const clv__kernel_call *call) {
 static clv_status run_split(const clv__kernel_call *call) {
   const clv_tensor *in = &call->inputs[0];
   int32_t axis = read_axis(call, 0, in->rank);
-  size_t bytes = clv_dtype_size_bytes(in->dtype), at = 0, count;
+  size_t bytes = clv_dtype_size_bytes(in->dtype), at = 0;
   int64_t outer = clv__dims_product(in, 0, axis), dim = in->dims[axis];
   size_t slice = (size_t)clv__dims_product(in, axis + 1, in->rank) * bytes;
-  const int64_t *sizes = call->opset < 13 ? clv__attribute_ints(call->attributes, "split", &count) : NULL;
-  const clv_tensor *listed = call->input_count > 1 && call->inputs[1].dtype != CLV_DTYPE_NONE ? &call->inputs[1] : NULL;
+  list sizes = read_list(call, 13, "split", 1);
   int64_t parts = (int64_t)call->output_count, equal = (dim + parts - 1) / parts, left = dim;
   for (uint32_t i = 0; i < call->output_count; ++i) {
-    int64_t size = sizes != NULL ? sizes[i] : listed != NULL ? clv__tensor_get_int(listed, i) : equal < left ? equal : left;
+    int64_t size = list_entry(&sizes, i, equal < left ? equal : left);
     clv_tensor *out = &call->outputs[i];
     size_t row = (size_t)size * slice;
     if (out->dtype != CLV_DTYPE_NONE) {
@@ -60,15 +83,6 @@ static clv_status run_split(const clv__kernel_call *call) {
 
 /* ---- Slice --------------------------------------------------------------------------------------------------------------- */
 
-/* Element i of an attribute (where it is there) or of input `input`; `fallback` where neither is. */
-static int64_t list_entry(const clv__kernel_call *call, const char *name, uint32_t input, size_t i, int64_t fallback) {
-  size_t count;
-  const int64_t *ints = call->opset < 10 ? clv__attribute_ints(call->attributes, name, &count) : NULL;
-  if (ints != NULL) return i < count ? ints[i] : fallback;
-  if (input >= call->input_count || call->inputs[input].dtype == CLV_DTYPE_NONE) return fallback;
-  return clv__tensor_get_int(&call->inputs[input], i);
-}
-
 static clv_status run_slice(const clv__kernel_call *call) {
   const clv_tensor *in = &call->inputs[0], *out = &call->outputs[0];
   int64_t strides[CLV_MAX_RANK], offset = 0;
@@ -78,12 +92,9 @@ static clv_status run_slice(const clv__kernel_call *call) {
     shape.dims[d] = out->dims[d];
     shape.strides[d] = strides[d];
   }
-  size_t count = 0;
-  if (call->opset < 10) clv__attribute_ints(call->attributes, "starts", &count);
-  else (void)clv__tensor_count(&call->inputs[1], &count);
-  for (size_t i = 0; i < count; ++i) {
-    int64_t axis = list_entry(call, "axes", 3, i, (int64_t)i), start = list_entry(call, "starts", 1, i, 0);
-    int64_t step = list_entry(call, "steps", 4, i, 1);
+  list starts = read_list(call, 10, "starts", 1), axes = read_list(call, 10, "axes", 3), steps = read_list(call, 0, "", 4);
+  for (size_t i = 0; i < starts.count; ++i) {
+    int64_t axis = list_entry(&axes, i, (int64_t)i), start = list_entry(&starts, i, 0), step = list_entry(&steps, i, 1);
     if (axis < 0) axis += in->rank;
     int64_t dim = in->dims[axis];
     if (out->dims[axis] == 0) return CLV_OK;
@@ -104,17 +115,14 @@ static clv_status run_slice(const clv__kernel_call *call) {
 /* Pads before each axis. */
 static void read_pads(const clv__kernel_call *call, int64_t before[CLV_MAX_RANK], int64_t after[CLV_MAX_RANK]) {
   int32_t rank = call->inputs[0].rank;
-  size_t listed = (size_t)rank, attribute_count;
-  const clv_tensor *axes = call->opset >= 18 && call->input_count > 3 && call->inputs[3].dtype != CLV_DTYPE_NONE
-                               ? &call->inputs[3] : NULL;
-  const int64_t *ints = call->opset < 11 ? clv__attribute_ints(call->attributes, "pads", &attribute_count) : NULL;
-  if (axes != NULL) (void)clv__tensor_count(axes, &listed);
+  list axes = call->opset >= 18 ? read_list(call, 0, "", 3) : (list){0}, pads = read_list(call, 11, "pads", 1);
+  size_t half = pads.count / 2;
   for (int32_t d = 0; d < rank; ++d) before[d] = after[d] = 0;
-  for (size_t i = 0; i < listed; ++i) {
-    int64_t axis = axes != NULL ? clv__tensor_get_int(axes, i) : (int64_t)i;
+  for (size_t i = 0; i < half; ++i) {
+    int64_t axis = list_entry(&axes, i, (int64_t)i);
     if (axis < 0) axis += rank;
-    before[axis] = ints != NULL ? ints[i] : clv__tensor_get_int(&call->inputs[1], i);
-    after[axis] = ints != NULL ? ints[listed + i] : clv__tensor_get_int(&call->inputs[1], listed + i);
+    before[axis] = list_entry(&pads, i, 0);
+    after[axis] = list_entry(&pads, half + i, 0);
   }
 }
 

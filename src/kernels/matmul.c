@@ -1,8 +1,10 @@
 /* MatMul (numpy's rules) and Gemm. */
 #include "kernels/kernels.h"
 #include "kernels/product.h"
+#include "kernels/rows.h"
 
-#define DTYPES (CLV__DTYPES_FLOAT | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64))
+#define DTYPES \
+  (CLV__DTYPES_FLOAT | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64))
 
 static void table_fill(int64_t *table, int64_t count, int64_t step) {
   for (int64_t i = 0; i < count; ++i) table[i] = i * step;
@@ -30,7 +32,13 @@ static void table_fill_batches(int64_t *table, int64_t count, const clv_tensor *
 
 static clv__product matmul_product(const clv__kernel_call *call, int64_t *batch, int32_t *batch_rank) {
   const clv_tensor *a = &call->inputs[0], *b = &call->inputs[1];
-  clv__product p = {.a_dtype = a->dtype, .b_dtype = b->dtype, .c_dtype = a->dtype, .a = a->data, .b = b->data, .alpha = 1, .beta = 1,
+  clv__product p = {.a_dtype = a->dtype,
+                    .b_dtype = b->dtype,
+                    .c_dtype = a->dtype,
+                    .a = a->data,
+                    .b = b->data,
+                    .alpha = 1,
+                    .beta = 1,
                     .batches = 1};
   p.rows = a->rank > 1 ? a->dims[a->rank - 2] : 1;
   p.depth = a->dims[a->rank - 1];
@@ -56,8 +64,8 @@ static clv_status matmul_run(const clv__kernel_call *call) {
   const clv_tensor *a = &call->inputs[0], *b = &call->inputs[1];
   int64_t batch[CLV_MAX_RANK];
   int32_t rank;
+  if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
   clv__product p = matmul_product(call, batch, &rank);
-  if (p.batches == 0 || p.rows == 0 || p.columns == 0) return CLV_OK;
   p.c = call->outputs[0].data;
   clv__product_bind(&p, call->scratch);
   if (rank == 0) {
@@ -80,6 +88,7 @@ static clv_status matmul_run(const clv__kernel_call *call) {
 static size_t matmul_scratch_bytes(const clv__kernel_call *call) {
   int64_t batch[CLV_MAX_RANK];
   int32_t rank;
+  if (clv__tensor_is_empty(&call->outputs[0])) return 0;
   clv__product p = matmul_product(call, batch, &rank);
   return clv__product_scratch_bytes(&p);
 }
@@ -88,14 +97,20 @@ static clv__product gemm_product(const clv__kernel_call *call) {
   const clv_tensor *a = &call->inputs[0], *b = &call->inputs[1];
   bool transpose_a = clv__attribute_int(call->attributes, "transA", 0) != 0;
   bool transpose_b = clv__attribute_int(call->attributes, "transB", 0) != 0;
-  return (clv__product){.a_dtype = a->dtype, .b_dtype = b->dtype, .c_dtype = a->dtype, .a = a->data, .b = b->data, .batches = 1,
-                        .rows = a->dims[transpose_a ? 1 : 0], .depth = a->dims[transpose_a ? 0 : 1],
+  return (clv__product){.a_dtype = a->dtype,
+                        .b_dtype = b->dtype,
+                        .c_dtype = a->dtype,
+                        .a = a->data,
+                        .b = b->data,
+                        .batches = 1,
+                        .rows = a->dims[transpose_a ? 1 : 0],
+                        .depth = a->dims[transpose_a ? 0 : 1],
                         .columns = b->dims[transpose_b ? 0 : 1]};
 }
 
 static clv_status gemm_run(const clv__kernel_call *call) {
+  if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
   clv__product p = gemm_product(call);
-  if (p.rows == 0 || p.columns == 0) return CLV_OK;
   bool transpose_a = clv__attribute_int(call->attributes, "transA", 0) != 0;
   bool transpose_b = clv__attribute_int(call->attributes, "transB", 0) != 0;
   p.alpha = clv__attribute_float(call->attributes, "alpha", 1.0f);
@@ -121,6 +136,7 @@ static clv_status gemm_run(const clv__kernel_call *call) {
 }
 
 static size_t gemm_scratch_bytes(const clv__kernel_call *call) {
+  if (clv__tensor_is_empty(&call->outputs[0])) return 0;
   clv__product p = gemm_product(call);
   return clv__product_scratch_bytes(&p);
 }

@@ -24,7 +24,7 @@ void clv__copy_bytes(void *target, const void *source, size_t size_bytes) {
     if (size_bytes > 0) memcpy(target, source, size_bytes);
     return;
   }
-#pragma omp parallel for num_threads(threads) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
   for (int64_t c = 0; c < chunks; ++c) {
     size_t from = (size_t)c * CHUNK_BYTES, left = size_bytes - from;
     memcpy((char *)target + from, (const char *)source + from, left < CHUNK_BYTES ? left : CHUNK_BYTES);
@@ -63,7 +63,7 @@ void clv__fill(void *target, const void *element, size_t element_bytes, size_t c
     fill_some(target, element, element_bytes, count);
     return;
   }
-#pragma omp parallel for num_threads(threads) schedule(static)
+#pragma omp parallel for num_threads(threads) schedule(dynamic)
   for (int64_t c = 0; c < chunks; ++c) {
     size_t from = (size_t)c * chunk, left = count - from;
     fill_some((char *)target + from * element_bytes, element, element_bytes, left < chunk ? left : chunk);

@@ -1,5 +1,5 @@
-/* CLV__MULTIVERSION: compiles a function for several instruction sets, chosen when the library is loaded. Only gcc on x86 has it in
- * the form used here, and sanitizers do not follow the dispatch: elsewhere it is nothing. */
+/* CLV__MULTIVERSION: compiles a function for several instruction sets, chosen when the library is loaded. Only gcc on x86 has it
+ * in the form used here, and sanitizers do not follow the dispatch: elsewhere it is nothing. */
 #ifndef CLEAVE_KERNELS_MULTIVERSION_H
 #define CLEAVE_KERNELS_MULTIVERSION_H
 

@@ -1,5 +1,5 @@
-/* Normalizations with a scale a channel: BatchNormalization (inference), InstanceNormalization, GroupNormalization; and the table of
- * the whole family. All compute in f64 and round once. */
+/* Normalizations with a scale a channel: BatchNormalization (inference), InstanceNormalization, GroupNormalization; and the table
+ * of the whole family. All compute in f64 and round once. */
 #include "kernels/normalize.h"
 
 #include <math.h>
@@ -10,6 +10,7 @@
 
 static clv_status batch_run(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
+  if (clv__tensor_is_empty(x)) return CLV_OK;
   int64_t channels = x->rank > 1 ? x->dims[1] : 1, images = x->rank > 0 ? x->dims[0] : 1;
   int64_t plane = clv__dims_product(x, 2, x->rank), planes = images * channels;
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f);
@@ -44,8 +45,8 @@ static bool batch_accepts(const clv__kernel_call *call, char reason[160]) {
 /* Statistics over `groups` equal parts of the channels of each image; scale and bias have an element a channel, or a group. */
 static clv_status groups_run(const clv__kernel_call *call, int64_t groups, bool scale_by_group) {
   const clv_tensor *x = &call->inputs[0];
+  if (clv__tensor_is_empty(x)) return CLV_OK;
   int64_t channels = x->dims[1], plane = clv__dims_product(x, 2, x->rank);
-  if (x->dims[0] * channels * plane == 0) return CLV_OK;
   int64_t members = channels / groups, parts = x->dims[0] * groups;
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f), count = (double)(members * plane);
   int threads = clv__kernel_threads(parts, 3.0 * (double)parts * count);
@@ -64,7 +65,9 @@ static clv_status groups_run(const clv__kernel_call *call, int64_t groups, bool 
   return CLV_OK;
 }
 
-static clv_status instance_run(const clv__kernel_call *call) { return groups_run(call, call->inputs[0].dims[1], false); }
+static clv_status instance_run(const clv__kernel_call *call) {
+  return groups_run(call, call->inputs[0].dims[1], false);
+}
 
 static clv_status group_run(const clv__kernel_call *call) {
   return groups_run(call, clv__attribute_int(call->attributes, "num_groups", 1), call->opset < 21);

@@ -30,7 +30,7 @@ static int64_t kept_count(const clv_tensor *x, const bool *averaged) {
 size_t clv__kernel_mean_variance_scratch_bytes(const clv__kernel_call *call) {
   bool averaged[CLV_MAX_RANK];
   averaged_axes(call, averaged);
-  return (size_t)kept_count(&call->inputs[0], averaged) * 2 * sizeof(double);
+  return clv__tensor_is_empty(&call->inputs[0]) ? 0 : (size_t)kept_count(&call->inputs[0], averaged) * 2 * sizeof(double);
 }
 
 /* Calls for every element in order; `group` counts the kept axes. */
@@ -60,9 +60,9 @@ static void walk_next(walk *w, const clv_tensor *x) {
 clv_status clv__kernel_mean_variance_normalization(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   bool averaged[CLV_MAX_RANK];
+  if (clv__tensor_is_empty(x)) return CLV_OK;
   averaged_axes(call, averaged);
   int64_t total = clv__dims_product(x, 0, x->rank), groups = kept_count(x, averaged);
-  if (total == 0) return CLV_OK;
   double *means = call->scratch, *deviations = means + groups, count = (double)(total / groups);
   memset(means, 0, (size_t)groups * 2 * sizeof *means);
   walk w = walk_begin(x, averaged);
@@ -105,6 +105,7 @@ clv_status clv__kernel_lp_normalization(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   int64_t axis = clv__attribute_int(call->attributes, "axis", -1);
   bool absolute = clv__attribute_int(call->attributes, "p", 2) == 1;
+  if (clv__tensor_is_empty(x)) return CLV_OK;
   if (axis < 0) axis += x->rank;
   int64_t size = x->dims[axis], inner = clv__dims_product(x, (int32_t)axis + 1, x->rank);
   int64_t chunks = (inner + CLV__ROW_CHUNK - 1) / CLV__ROW_CHUNK, tasks = clv__dims_product(x, 0, (int32_t)axis) * chunks;
@@ -148,6 +149,7 @@ static void lrn_chunk(const clv__kernel_call *call, int64_t first, int64_t chann
 
 clv_status clv__kernel_lrn(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
+  if (clv__tensor_is_empty(x)) return CLV_OK;
   int64_t channels = x->dims[1], plane = clv__dims_product(x, 2, x->rank);
   int64_t chunks = (plane + CLV__ROW_CHUNK - 1) / CLV__ROW_CHUNK, tasks = x->dims[0] * chunks;
   int threads = clv__kernel_threads(tasks, 8.0 * (double)clv__dims_product(x, 0, x->rank));

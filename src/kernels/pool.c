@@ -1,5 +1,5 @@
-/* MaxPool, AveragePool, LpPool and their global forms. f32 and f64 planes are read where they are; others are converted a plane at
- * a time. */
+/* MaxPool, AveragePool, LpPool and their global forms. f32 and f64 planes are read where they are; others are converted a plane
+ * at a time. */
 #include <math.h>
 #include <stdio.h>
 
@@ -35,7 +35,9 @@ typedef struct span {
   int64_t first, end, counted;
 } span;
 
-static int64_t ceil_divide(int64_t a, int64_t b) { return a <= 0 ? -(-a / b) : (a + b - 1) / b; }
+static int64_t ceil_divide(int64_t a, int64_t b) {
+  return a <= 0 ? -(-a / b) : (a + b - 1) / b;
+}
 
 static inline span span_of(const axis *a, int64_t output) {
   int64_t start = output * a->stride - a->pad;
@@ -59,10 +61,18 @@ static inline void positions_of(const axis *a, int64_t offset, int64_t *low, int
   if (*high > a->output) *high = a->output;
 }
 
-static inline double power_f64(double x, double p) { return p == 2 ? x * x : p == 1 ? fabs(x) : pow(fabs(x), p); }
-static inline double root_f64(double x, double p) { return p == 2 ? sqrt(x) : p == 1 ? x : pow(x, 1 / p); }
-static inline float power_f32(float x, double p) { return p == 2 ? x * x : p == 1 ? fabsf(x) : powf(fabsf(x), (float)p); }
-static inline float root_f32(float x, double p) { return p == 2 ? sqrtf(x) : p == 1 ? x : powf(x, (float)(1 / p)); }
+static inline double power_f64(double x, double p) {
+  return p == 2 ? x * x : p == 1 ? fabs(x) : pow(fabs(x), p);
+}
+static inline double root_f64(double x, double p) {
+  return p == 2 ? sqrt(x) : p == 1 ? x : pow(x, 1 / p);
+}
+static inline float power_f32(float x, double p) {
+  return p == 2 ? x * x : p == 1 ? fabsf(x) : powf(fabsf(x), (float)p);
+}
+static inline float root_f32(float x, double p) {
+  return p == 2 ? sqrtf(x) : p == 1 ? x : powf(x, (float)(1 / p));
+}
 
 #define NAME(x) x##_f32
 #define REAL float
@@ -77,11 +87,14 @@ static void pool_set_kind(const clv__kernel_call *call, pool *c) {
   c->p = (double)clv__attribute_int(call->attributes, "p", 2);
   c->lowest = x->dtype == CLV_I8 ? INT8_MIN : x->dtype == CLV_U8 ? 0 : (double)-INFINITY;
   c->dtype = x->dtype;
-  c->planes = x->dims[0] * x->dims[1];
-  c->input_plane = clv__dims_product(x, 2, x->rank);
+  c->planes = clv__dims_count(x, 0, 2);
+  c->input_plane = clv__dims_count(x, 2, x->rank);
+  c->output_plane = clv__dims_count(&call->outputs[0], 2, x->rank);
 }
 
-static bool needs_conversion(clv_dtype dtype) { return dtype != CLV_F32 && dtype != CLV_F64; }
+static bool needs_conversion(clv_dtype dtype) {
+  return dtype != CLV_F32 && dtype != CLV_F64;
+}
 
 static clv_status pool_read(const clv__kernel_call *call, pool *c) {
   const clv_tensor *x = &call->inputs[0];
@@ -92,13 +105,10 @@ static clv_status pool_read(const clv__kernel_call *call, pool *c) {
   CLV__TRY(clv__window_resolve(&w, x->dims + 2, call->error));
   c->column_major = clv__attribute_int(call->attributes, "storage_order", 0) == 1;
   bool count_padding = clv__attribute_int(call->attributes, "count_include_pad", 0) != 0;
-  c->output_plane = 1;
   for (int32_t i = 0; i < AXES; ++i) {
     int32_t j = i - (AXES - w.spatial);
-    c->axes[i] = j < 0 ? (axis){1, 1, 1, 1, 1, 0, 0, false}
-                       : (axis){w.input[j], w.output[j], w.kernel[j], w.stride[j], w.dilation[j], w.pad_begin[j], w.pad_end[j],
-                                count_padding};
-    c->output_plane *= c->axes[i].output;
+    c->axes[i] = j < 0 ? (axis){1, 1, 1, 1, 1, 0, 0, false} : (axis){w.input[j],    w.output[j],    w.kernel[j],  w.stride[j],
+                                                                     w.dilation[j], w.pad_begin[j], w.pad_end[j], count_padding};
   }
   return CLV_OK;
 }
@@ -125,10 +135,12 @@ static void pool_plane(const pool *c, const clv__kernel_call *call, int64_t plan
     }
     return;
   }
-  const float *from = (const float *)slice;
-  float *to = (float *)(slice + clv__align_up((size_t)c->input_plane * sizeof(float), 64));
+  const float *from;
+  float *to;
   if (needs_conversion(c->dtype)) {
     clv__row_to_f32(c->dtype, x->data, base, c->input_plane, (float *)slice);
+    from = (const float *)slice;
+    to = (float *)(slice + clv__align_up((size_t)c->input_plane * sizeof(float), 64));
   } else {
     from = (const float *)x->data + base;
     to = (float *)call->outputs[0].data + out;
@@ -143,30 +155,31 @@ static void pool_plane(const pool *c, const clv__kernel_call *call, int64_t plan
 
 static clv_status pool_run(const clv__kernel_call *call) {
   pool c;
+  if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
   CLV__TRY(pool_read(call, &c));
-  if (c.planes * c.output_plane == 0) return CLV_OK;
   size_t slice = slice_bytes(&c);
   double taps = (double)c.axes[0].kernel * (double)c.axes[1].kernel * (double)c.axes[2].kernel;
   int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)c.output_plane * taps);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t plane = 0; plane < c.planes; ++plane) {
-    pool_plane(&c, call, plane, (char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
+    size_t at = (size_t)clv__kernel_thread_index() * slice;
+    pool_plane(&c, call, plane, slice != 0 ? (char *)call->scratch + at : NULL);
   }
   return CLV_OK;
 }
 
 static size_t pool_scratch_bytes(const clv__kernel_call *call) {
   pool c;
-  if (pool_read(call, &c) != CLV_OK) return 0;
+  if (clv__tensor_is_empty(&call->outputs[0]) || pool_read(call, &c) != CLV_OK) return 0;
   return slice_bytes(&c) * (size_t)clv__kernel_thread_limit(c.planes);
 }
 
 static clv_status global_run(const clv__kernel_call *call) {
   pool c;
+  if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
   memset(&c, 0, sizeof c);
   pool_set_kind(call, &c);
   const clv_tensor *x = &call->inputs[0];
-  if (c.planes == 0) return CLV_OK;
   size_t slice = slice_bytes(&c);
   int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)(c.input_plane + 1));
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
@@ -189,6 +202,7 @@ static clv_status global_run(const clv__kernel_call *call) {
 
 static size_t global_scratch_bytes(const clv__kernel_call *call) {
   pool c;
+  if (clv__tensor_is_empty(&call->outputs[0])) return 0;
   memset(&c, 0, sizeof c);
   pool_set_kind(call, &c);
   return slice_bytes(&c) * (size_t)clv__kernel_thread_limit(c.planes);

@@ -48,10 +48,18 @@ static void pack(clv_dtype dtype, const void *data, int64_t offset, const int64_
                  const clv__gemm_block *block) {
   const char *start = (const char *)data + (size_t)offset * clv_dtype_size_bytes(dtype);
   switch (dtype) {
-    case CLV_F64: pack_f64(start, across, along, block); break;
-    case CLV_F16: pack_f16(start, across, along, block); break;
-    case CLV_BF16: pack_bf16(start, across, along, block); break;
-    default: pack_f32(start, across, along, block); break;
+    case CLV_F64:
+      pack_f64(start, across, along, block);
+      break;
+    case CLV_F16:
+      pack_f16(start, across, along, block);
+      break;
+    case CLV_BF16:
+      pack_bf16(start, across, along, block);
+      break;
+    default:
+      pack_f32(start, across, along, block);
+      break;
   }
 }
 
@@ -120,10 +128,18 @@ static void run_thin(const clv__product *p, bool columns_run) {
       double f64[THIN_ROWS * THIN_COLUMNS];
     } sums;
     switch (p->b_dtype) {
-      case CLV_F64: thin_f64(p, batch, column, count, columns_run, sums.f64); break;
-      case CLV_F16: thin_f16(p, batch, column, count, columns_run, sums.f32); break;
-      case CLV_BF16: thin_bf16(p, batch, column, count, columns_run, sums.f32); break;
-      default: thin_f32(p, batch, column, count, columns_run, sums.f32); break;
+      case CLV_F64:
+        thin_f64(p, batch, column, count, columns_run, sums.f64);
+        break;
+      case CLV_F16:
+        thin_f16(p, batch, column, count, columns_run, sums.f32);
+        break;
+      case CLV_BF16:
+        thin_bf16(p, batch, column, count, columns_run, sums.f32);
+        break;
+      default:
+        thin_f32(p, batch, column, count, columns_run, sums.f32);
+        break;
     }
     store(p, batch, 0, p->rows, column, count, &sums, THIN_COLUMNS);
   }
@@ -131,28 +147,42 @@ static void run_thin(const clv__product *p, bool columns_run) {
 
 static uint64_t integer_load(clv_dtype dtype, const void *data, int64_t index) {
   switch (dtype) {
-    case CLV_I8: return (uint64_t)((const int8_t *)data)[index];
-    case CLV_U8: return ((const uint8_t *)data)[index];
-    case CLV_I16: return (uint64_t)((const int16_t *)data)[index];
-    case CLV_U16: return ((const uint16_t *)data)[index];
-    case CLV_I32: return (uint64_t)((const int32_t *)data)[index];
-    case CLV_U32: return ((const uint32_t *)data)[index];
-    default: return ((const uint64_t *)data)[index];
+    case CLV_I8:
+      return (uint64_t)((const int8_t *)data)[index];
+    case CLV_U8:
+      return ((const uint8_t *)data)[index];
+    case CLV_I16:
+      return (uint64_t)((const int16_t *)data)[index];
+    case CLV_U16:
+      return ((const uint16_t *)data)[index];
+    case CLV_I32:
+      return (uint64_t)((const int32_t *)data)[index];
+    case CLV_U32:
+      return ((const uint32_t *)data)[index];
+    default:
+      return ((const uint64_t *)data)[index];
   }
 }
 
 static void integer_store(clv_dtype dtype, void *data, int64_t index, uint64_t value) {
   switch (clv_dtype_size_bytes(dtype)) {
-    case 1: ((uint8_t *)data)[index] = (uint8_t)value; break;
-    case 2: ((uint16_t *)data)[index] = (uint16_t)value; break;
-    case 4: ((uint32_t *)data)[index] = (uint32_t)value; break;
-    default: ((uint64_t *)data)[index] = value; break;
+    case 1:
+      ((uint8_t *)data)[index] = (uint8_t)value;
+      break;
+    case 2:
+      ((uint16_t *)data)[index] = (uint16_t)value;
+      break;
+    case 4:
+      ((uint32_t *)data)[index] = (uint32_t)value;
+      break;
+    default:
+      ((uint64_t *)data)[index] = value;
+      break;
   }
 }
 
 static uint64_t integer_scale(const clv__product *p, uint64_t sum, int64_t row, int64_t column) {
-  uint64_t addend =
-      p->addend != NULL ? integer_load(p->c_dtype, p->addend, row * p->addend_row + column * p->addend_column) : 0;
+  uint64_t addend = p->addend != NULL ? integer_load(p->c_dtype, p->addend, row * p->addend_row + column * p->addend_column) : 0;
   if (p->alpha == 1.0f && p->beta == 1.0f) return sum + addend;
   bool is_signed = (CLV__DTYPE_BIT(p->c_dtype) & CLV__DTYPES_SIGNED) != 0;
   double value = (double)p->alpha * (is_signed ? (double)(int64_t)sum : (double)sum) +
@@ -186,14 +216,25 @@ static void run_integers(const clv__product *p) {
   }
 }
 
-static bool is_empty(const clv__product *p) { return p->batches <= 0 || p->rows <= 0 || p->columns <= 0; }
-
-static clv__gemm gemm_of(const clv__product *p) {
-  return (clv__gemm){.is_double = p->c_dtype == CLV_F64, .batches = p->batches, .rows = p->rows, .columns = p->columns,
-                     .depth = p->depth, .cookie = p, .pack_rows = pack_rows, .pack_columns = pack_columns, .store = store};
+static bool is_empty(const clv__product *p) {
+  return p->batches <= 0 || p->rows <= 0 || p->columns <= 0;
 }
 
-static bool is_integer(const clv__product *p) { return (CLV__DTYPE_BIT(p->c_dtype) & CLV__DTYPES_FLOAT) == 0; }
+static clv__gemm gemm_of(const clv__product *p) {
+  return (clv__gemm){.is_double = p->c_dtype == CLV_F64,
+                     .batches = p->batches,
+                     .rows = p->rows,
+                     .columns = p->columns,
+                     .depth = p->depth,
+                     .cookie = p,
+                     .pack_rows = pack_rows,
+                     .pack_columns = pack_columns,
+                     .store = store};
+}
+
+static bool is_integer(const clv__product *p) {
+  return (CLV__DTYPE_BIT(p->c_dtype) & CLV__DTYPES_FLOAT) == 0;
+}
 
 static bool tables_bytes(const clv__product *p, size_t *bytes) {
   size_t entries, part;

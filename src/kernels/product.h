@@ -1,6 +1,6 @@
-/* A batch of matrix products over strided operands: what MatMul, Gemm and Einsum are once their axes are sorted. Element (i, k) of A
- * in batch n is a[a_batch[n] + a_row[i] + a_depth[k]], and so on: tables of offsets instead of strides, so that one matrix axis may
- * stand for several axes of the tensor. */
+/* A batch of matrix products over strided operands: what MatMul, Gemm and Einsum are once their axes are sorted. Element (i, k)
+ * of A in batch n is a[a_batch[n] + a_row[i] + a_depth[k]], and so on: tables of offsets instead of strides, so that one matrix
+ * axis may stand for several axes of the tensor. */
 #ifndef CLEAVE_KERNELS_PRODUCT_H
 #define CLEAVE_KERNELS_PRODUCT_H
 

@@ -1,4 +1,5 @@
-/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) a tensor, a slice of an axis, or a block. */
+/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) a tensor, a slice of an axis, or a block.
+ */
 #include <math.h>
 #include <stdio.h>
 
@@ -40,7 +41,8 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
   if (axis < 0) axis += x->rank;
   if (x->rank == 1) axis = 0;
   if (axis < 0 || axis >= x->rank) {
-    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis: %lld out of range for rank %d", (long long)axis, (int)x->rank);
+    return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "axis: %lld out of range for rank %d", (long long)axis,
+                          (int)x->rank);
   }
   r->outer = clv__dims_product(x, 0, (int32_t)axis);
   r->length = x->dims[axis];
@@ -90,16 +92,42 @@ static inline float round_to(clv_dtype dtype, float value) {
 /* `count` elements from `first` on, at most BLOCK. */
 typedef void (*run_fn)(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros);
 
+/* The largest numbers of a dtype that is quantised to. */
+static void target_range(clv_dtype dtype, float *low, float *high) {
+  switch (dtype) {
+    case CLV_U8:
+      *low = 0, *high = UINT8_MAX;
+      break;
+    case CLV_I8:
+      *low = INT8_MIN, *high = INT8_MAX;
+      break;
+    case CLV_U16:
+      *low = 0, *high = UINT16_MAX;
+      break;
+    default:
+      *low = INT16_MIN, *high = INT16_MAX;
+      break;
+  }
+}
+
 static void quantize(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros) {
-  float x[BLOCK];
-  double y[BLOCK];
+  const float round = 0x1.8p23f; /* added and taken off again, it rounds numbers below 2^22 to nearest, ties to even */
+  float x[BLOCK], low, high;
+  int64_t y[BLOCK];
+  target_range(r->y->dtype, &low, &high);
   clv__row_to_f32(r->x->dtype, r->x->data, first, count, x);
   for (int64_t i = 0; i < count; ++i) x[i] /= scales[i * r->scale_step];
   if (r->precision == CLV_F16 || r->precision == CLV_BF16) {
     for (int64_t i = 0; i < count; ++i) x[i] = round_to(r->precision, x[i]);
   }
-  for (int64_t i = 0; i < count; ++i) y[i] = (double)rintf(x[i]) + zeros[i * r->scale_step];
-  clv__row_from_f64(r->y->dtype, r->y->data, first, count, y); /* saturates */
+  for (int64_t i = 0; i < count; ++i) { /* clamped first: bounds and zero point are whole, so rounding changes nothing */
+    const float zero = (float)zeros[i * r->scale_step], least = low - zero, most = high - zero;
+    float value = x[i] != x[i] ? 0 : x[i];
+    value = value < least ? least : value;
+    value = value > most ? most : value;
+    y[i] = (int32_t)(value + round - round + zero);
+  }
+  clv__row_from_i64(r->y->dtype, r->y->data, first, count, y);
 }
 
 static void dequantize(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros) {
@@ -190,7 +218,7 @@ static bool accepts_quantize(const clv__kernel_call *call, char reason[160]) {
     snprintf(reason, 160, "precision %lld not supported", (long long)precision);
     return false;
   }
-  return accepts_target(call, SMALL_INTEGERS | CLV__DTYPE_BIT(CLV_I32), reason);
+  return accepts_target(call, SMALL_INTEGERS, reason);
 }
 static bool accepts_dequantize(const clv__kernel_call *call, char reason[160]) {
   return accepts_target(call, SMALL_FLOATS, reason);

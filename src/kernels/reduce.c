@@ -1,15 +1,15 @@
 /* Reduce*: sums, products, extremes and their kin over any set of axes.
  *
- * Neighbouring axes of one kind are merged first; then the innermost axis is either reduced (each output folds runs) or kept (blocks
- * of outputs fold rows). Floats accumulate in double, integers in 64 bits. How work is cut depends on shapes alone, so that results do
- * not depend on the number of threads. */
+ * Neighbouring axes of one kind are merged first; then the innermost axis is either reduced (each output folds runs) or kept
+ * (blocks of outputs fold rows). Floats accumulate in double, integers in 64 bits. How work is cut depends on shapes alone, so
+ * that results do not depend on the number of threads. */
 #include <math.h>
 
 #include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
 
-enum { BLOCK = 256, MAX_SHARES = 64, SHARE = 32768, FEW_OUTPUTS = 8, OUTPUT_GROUP = 16 };
+enum { BLOCK = 256, MAX_SHARES = 64, SHARE = 32768, FEW_OUTPUTS = 8, OUTPUT_GROUP = 16, LANES = 8 };
 
 typedef enum fold { FOLD_SUM, FOLD_ABSOLUTE, FOLD_SQUARE, FOLD_EXP, FOLD_PRODUCT, FOLD_MAX, FOLD_MIN } fold;
 typedef enum finish { FINISH_NONE, FINISH_MEAN, FINISH_ROOT, FINISH_LOG } finish;
@@ -22,11 +22,11 @@ typedef struct reduction {
 } reduction;
 
 static const reduction table[] = {
-    {"ReduceSum", FOLD_SUM, FINISH_NONE, false},          {"ReduceMean", FOLD_SUM, FINISH_MEAN, false},
-    {"ReduceMax", FOLD_MAX, FINISH_NONE, false},          {"ReduceMin", FOLD_MIN, FINISH_NONE, false},
-    {"ReduceProd", FOLD_PRODUCT, FINISH_NONE, false},     {"ReduceL1", FOLD_ABSOLUTE, FINISH_NONE, false},
-    {"ReduceL2", FOLD_SQUARE, FINISH_ROOT, true},         {"ReduceLogSum", FOLD_SUM, FINISH_LOG, true},
-    {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG, true},      {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE, false},
+    {"ReduceSum", FOLD_SUM, FINISH_NONE, false},      {"ReduceMean", FOLD_SUM, FINISH_MEAN, false},
+    {"ReduceMax", FOLD_MAX, FINISH_NONE, false},      {"ReduceMin", FOLD_MIN, FINISH_NONE, false},
+    {"ReduceProd", FOLD_PRODUCT, FINISH_NONE, false}, {"ReduceL1", FOLD_ABSOLUTE, FINISH_NONE, false},
+    {"ReduceL2", FOLD_SQUARE, FINISH_ROOT, true},     {"ReduceLogSum", FOLD_SUM, FINISH_LOG, true},
+    {"ReduceLogSumExp", FOLD_EXP, FINISH_LOG, true},  {"ReduceSumSquare", FOLD_SQUARE, FINISH_NONE, false},
 };
 
 /* Strides are in elements. */
@@ -138,15 +138,24 @@ static int64_t integer_identity(fold what, clv_dtype dtype) {
   if (what != FOLD_MAX && what != FOLD_MIN) return what == FOLD_PRODUCT;
   bool lowest = what == FOLD_MAX;
   switch (dtype) {
-    case CLV_I8: return lowest ? INT8_MIN : INT8_MAX;
-    case CLV_I16: return lowest ? INT16_MIN : INT16_MAX;
-    case CLV_I32: return lowest ? INT32_MIN : INT32_MAX;
-    case CLV_I64: return lowest ? INT64_MIN : INT64_MAX;
-    case CLV_U8: return lowest ? 0 : UINT8_MAX;
-    case CLV_U16: return lowest ? 0 : UINT16_MAX;
-    case CLV_U32: return lowest ? 0 : UINT32_MAX;
-    case CLV_U64: return lowest ? 0 : -1; /* all bits */
-    default: return lowest ? 0 : 1;       /* bool */
+    case CLV_I8:
+      return lowest ? INT8_MIN : INT8_MAX;
+    case CLV_I16:
+      return lowest ? INT16_MIN : INT16_MAX;
+    case CLV_I32:
+      return lowest ? INT32_MIN : INT32_MAX;
+    case CLV_I64:
+      return lowest ? INT64_MIN : INT64_MAX;
+    case CLV_U8:
+      return lowest ? 0 : UINT8_MAX;
+    case CLV_U16:
+      return lowest ? 0 : UINT16_MAX;
+    case CLV_U32:
+      return lowest ? 0 : UINT32_MAX;
+    case CLV_U64:
+      return lowest ? 0 : -1; /* all bits */
+    default:
+      return lowest ? 0 : 1; /* bool */
   }
 }
 
@@ -193,7 +202,8 @@ static clv_status run_reduce(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-#define KERNEL(op, dtypes) {"", op, dtypes, run_reduce, NULL, NULL}
+#define KERNEL(op, dtypes) \
+  { "", op, dtypes, run_reduce, NULL, NULL }
 
 const clv__kernel clv__kernels_reduce[] = {
     KERNEL("ReduceSum", CLV__DTYPES_NUMBER),

@@ -9,6 +9,19 @@
 /* Elements `row` of one output. */
 static T NAME(fold_row)(fold what, T total, T shift, const T *row, int64_t count) {
   (void)shift;
+#define EXTREME(beats) /* in lanes, which do not wait for each other */                                      \
+  {                                                                                                          \
+    T lanes[LANES];                                                                                          \
+    int64_t i = 0;                                                                                           \
+    for (int k = 0; k < LANES; ++k) lanes[k] = total;                                                        \
+    for (; i + LANES <= count; i += LANES) {                                                                 \
+      for (int k = 0; k < LANES; ++k)                                                                        \
+        lanes[k] = ((row[i + k] beats lanes[k]) | (row[i + k] != row[i + k])) ? row[i + k] : lanes[k];       \
+    }                                                                                                        \
+    for (int k = 0; k < LANES; ++k) total = lanes[k] beats total || lanes[k] != lanes[k] ? lanes[k] : total; \
+    for (; i < count; ++i) total = row[i] beats total || row[i] != row[i] ? row[i] : total;                  \
+    return total;                                                                                            \
+  }
   switch (what) {
     case FOLD_SUM: {
       T sum = 0;
@@ -32,35 +45,43 @@ static T NAME(fold_row)(fold what, T total, T shift, const T *row, int64_t count
       for (int64_t i = 0; i < count; ++i) total = MUL(total, row[i]);
       return total;
     case FOLD_MAX: /* a NaN stays */
-      for (int64_t i = 0; i < count; ++i) total = row[i] > total || row[i] != row[i] ? row[i] : total;
-      return total;
+      EXTREME(>)
     case FOLD_MIN:
-      for (int64_t i = 0; i < count; ++i) total = row[i] < total || row[i] != row[i] ? row[i] : total;
-      return total;
+      EXTREME(<)
   }
   return total;
+#undef EXTREME
 }
 
 /* One element for each of `count` neighbouring outputs. */
 static void NAME(fold_columns)(fold what, T *totals, const T *shifts, const T *row, int64_t count) {
   (void)shifts;
-#define COLUMNS(expression) \
+#define COLUMNS(expression)                                   \
   for (int64_t i = 0; i < count; ++i) totals[i] = expression; \
   break
   switch (what) {
-    case FOLD_SUM: COLUMNS(ADD(totals[i], row[i]));
-    case FOLD_ABSOLUTE: COLUMNS(ADD(totals[i], ABSOLUTE(row[i])));
-    case FOLD_SQUARE: COLUMNS(ADD(totals[i], MUL(row[i], row[i])));
-    case FOLD_EXP: COLUMNS(ADD(totals[i], EXP(row[i] - shifts[i])));
-    case FOLD_PRODUCT: COLUMNS(MUL(totals[i], row[i]));
-    case FOLD_MAX: COLUMNS(row[i] > totals[i] || row[i] != row[i] ? row[i] : totals[i]);
-    case FOLD_MIN: COLUMNS(row[i] < totals[i] || row[i] != row[i] ? row[i] : totals[i]);
+    case FOLD_SUM:
+      COLUMNS(ADD(totals[i], row[i]));
+    case FOLD_ABSOLUTE:
+      COLUMNS(ADD(totals[i], ABSOLUTE(row[i])));
+    case FOLD_SQUARE:
+      COLUMNS(ADD(totals[i], MUL(row[i], row[i])));
+    case FOLD_EXP:
+      COLUMNS(ADD(totals[i], EXP(row[i] - shifts[i])));
+    case FOLD_PRODUCT:
+      COLUMNS(MUL(totals[i], row[i]));
+    case FOLD_MAX:
+      COLUMNS(row[i] > totals[i] || row[i] != row[i] ? row[i] : totals[i]);
+    case FOLD_MIN:
+      COLUMNS(row[i] < totals[i] || row[i] != row[i] ? row[i] : totals[i]);
   }
 #undef COLUMNS
 }
 
 /* Two totals of one output. */
-static T NAME(merge)(fold what, T a, T b) { return NAME(fold_row)(what == FOLD_PRODUCT || what >= FOLD_MAX ? what : FOLD_SUM, a, 0, &b, 1); }
+static T NAME(merge)(fold what, T a, T b) {
+  return NAME(fold_row)(what == FOLD_PRODUCT || what >= FOLD_MAX ? what : FOLD_SUM, a, 0, &b, 1);
+}
 
 /* Where the innermost elements are reduced: positions [from, to) of what output `index` reduces. */
 static T NAME(fold_range)(const plan *p, const clv_tensor *input, fold what, T start, T shift, int64_t index, int64_t from,
@@ -95,10 +116,18 @@ static void NAME(fold_block)(const plan *p, const clv_tensor *input, fold what, 
 static void NAME(finish)(const plan *p, const reduction *entry, const T *totals, const T *shifts, int64_t count, T *results) {
   for (int64_t i = 0; i < count; ++i) {
     switch (entry->last) {
-      case FINISH_NONE: results[i] = totals[i]; break;
-      case FINISH_MEAN: results[i] = MEAN(totals[i], p->reduced_total); break;
-      case FINISH_ROOT: results[i] = ROOT(totals[i]); break;
-      case FINISH_LOG: results[i] = LOGARITHM(totals[i]) + shifts[i]; break;
+      case FINISH_NONE:
+        results[i] = totals[i];
+        break;
+      case FINISH_MEAN:
+        results[i] = MEAN(totals[i], p->reduced_total);
+        break;
+      case FINISH_ROOT:
+        results[i] = ROOT(totals[i]);
+        break;
+      case FINISH_LOG:
+        results[i] = LOGARITHM(totals[i]) + shifts[i];
+        break;
     }
   }
 }

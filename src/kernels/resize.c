@@ -1,5 +1,5 @@
-/* Resize and Upsample. Every axis gets a table: for each output position the input positions it reads and their weights. Linear and
- * cubic interpolation are separable, so the axes are applied one after another, in f64, to one slice at a time. */
+/* Resize and Upsample. Every axis gets a table: for each output position the input positions it reads and their weights. Linear
+ * and cubic interpolation are separable, so the axes are applied one after another, in f64, to one slice at a time. */
 #include "kernels/resize.h"
 
 #include <math.h>
@@ -25,7 +25,7 @@ typedef enum transform {
 typedef struct axis {
   int64_t input, output;
   double scale;
-  double width; /* of the output, a fraction where it comes from a scale */
+  double width;      /* of the output, a fraction where it comes from a scale */
   double start, end; /* of the region of interest */
   int64_t taps;
   bool identity;
@@ -56,9 +56,9 @@ static bool has_elements(const clv__kernel_call *call, uint32_t i) {
 
 static void modes_read(const clv__kernel_call *call, resize *r) {
   clv__attributes a = call->attributes;
-  r->mode = clv__attribute_is(a, "mode", "cubic", false)                                                          ? RESIZE_CUBIC
-            : clv__attribute_is(a, "mode", "linear", false) || clv__attribute_is(a, "mode", "bilinear", false)    ? RESIZE_LINEAR
-                                                                                                                  : RESIZE_NEAREST;
+  r->mode = clv__attribute_is(a, "mode", "cubic", false)                                                       ? RESIZE_CUBIC
+            : clv__attribute_is(a, "mode", "linear", false) || clv__attribute_is(a, "mode", "bilinear", false) ? RESIZE_LINEAR
+                                                                                                               : RESIZE_NEAREST;
   bool early = strcmp(call->op, "Upsample") == 0 || call->opset < 11;
   static const struct {
     const char *name;
@@ -94,7 +94,8 @@ static int64_t taps_of(const resize *r, double scale, int64_t input) {
   return 2 - 2 * ((int64_t)floor(wide < most ? -wide : -most) + 1);
 }
 
-/* Sizes, scales and regions of all axes. Where the scales' data is not there (scratch for types alone), the ratio of the sizes. */
+/* Sizes, scales and regions of all axes. Where the scales' data is not there (scratch for types alone), the ratio of the sizes.
+ */
 static clv_status resize_read(const clv__kernel_call *call, resize *r) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   memset(r, 0, sizeof *r);
@@ -118,11 +119,16 @@ static clv_status resize_read(const clv__kernel_call *call, resize *r) {
   for (int32_t i = 0; by_sizes && i < axes.count; ++i) wanted[i] = clv__tensor_get_int(&call->inputs[sizes], (size_t)i);
   bool is_shared = by_sizes && clv__resize_shared_scale(call->attributes, &axes, wanted, x->dims, &shared);
   const clv_tensor *roi = call->opset >= 11 && has_elements(call, 1) && r->transform == CROP_AND_RESIZE ? &call->inputs[1] : NULL;
+  if (roi != NULL && clv__dims_product(roi, 0, roi->rank) != 2 * axes.count) {
+    return clv__error_set(call->error, CLV_INVALID_MODEL, "roi has %lld elements, %d expected",
+                          (long long)clv__dims_product(roi, 0, roi->rank), 2 * (int)axes.count);
+  }
   for (int32_t i = 0; i < axes.count; ++i) {
     axis *a = &r->axes[axes.axes[i]];
     if (by_scales) {
-      a->scale = scales != UINT32_MAX ? clv__tensor_get(&call->inputs[scales], (size_t)i)
-                                      : (size_t)i < float_count ? (double)floats[i] : 1;
+      a->scale = scales != UINT32_MAX      ? clv__tensor_get(&call->inputs[scales], (size_t)i)
+                 : (size_t)i < float_count ? (double)floats[i]
+                                           : 1;
     } else if (is_shared) {
       a->scale = shared;
     }
@@ -159,26 +165,36 @@ static void resize_measure(resize *r) {
 static double coordinate(const resize *r, const axis *a, double x) {
   double last = (double)a->input - 1;
   switch (r->transform) {
-    case ALIGN_CORNERS: return a->width == 1 ? 0 : x * last / (a->width - 1);
-    case ASYMMETRIC: return x / a->scale;
-    case HALF_PIXEL_FOR_NEAREST: return (x + 0.5) / a->scale;
-    case PYTORCH_HALF_PIXEL: return a->output > 1 ? (x + 0.5) / a->scale - 0.5 : 0;
+    case ALIGN_CORNERS:
+      return a->width == 1 ? 0 : x * last / (a->width - 1);
+    case ASYMMETRIC:
+      return x / a->scale;
+    case HALF_PIXEL_FOR_NEAREST:
+      return (x + 0.5) / a->scale;
+    case PYTORCH_HALF_PIXEL:
+      return a->output > 1 ? (x + 0.5) / a->scale - 0.5 : 0;
     case HALF_PIXEL_SYMMETRIC:
       return (double)a->input / 2 * (1 - (double)a->output / a->width) + (x + 0.5) / a->scale - 0.5;
     case CROP_AND_RESIZE:
       if (a->output <= 1) return 0.5 * (a->start + a->end) * last;
       return a->start * last + x * (a->end - a->start) * last / (a->width - 1);
-    default: return (x + 0.5) / a->scale - 0.5;
+    default:
+      return (x + 0.5) / a->scale - 0.5;
   }
 }
 
-static int64_t clamp(double x, int64_t count) { return !(x > 0) ? 0 : x >= (double)(count - 1) ? count - 1 : (int64_t)x; }
+static int64_t clamp(double x, int64_t count) {
+  return !(x > 0) ? 0 : x >= (double)(count - 1) ? count - 1 : (int64_t)x;
+}
 
 static double nearest(const resize *r, double x) {
   switch (r->nearest[0]) {
-    case 'f': return floor(x);
-    case 'c': return ceil(x);
-    default: return strcmp(r->nearest, "round_prefer_ceil") == 0 ? floor(x + 0.5) : ceil(x - 0.5);
+    case 'f':
+      return floor(x);
+    case 'c':
+      return ceil(x);
+    default:
+      return strcmp(r->nearest, "round_prefer_ceil") == 0 ? floor(x + 0.5) : ceil(x - 0.5);
   }
 }
 
@@ -235,21 +251,19 @@ static size_t slice_bytes(const resize *r) {
   size_t bytes;
   if (r->mode == RESIZE_NEAREST) return 0;
   return clv__multiply((size_t)r->slice_largest, 2 * sizeof(double), &bytes) && bytes < SIZE_MAX - 64 ? clv__align_up(bytes, 64)
-                                                                                                     : SIZE_MAX;
+                                                                                                      : SIZE_MAX;
 }
 
 static size_t resize_scratch_bytes(const clv__kernel_call *call) {
   resize r;
   size_t total;
+  if (clv__tensor_is_empty(&call->inputs[0]) || clv__tensor_is_empty(&call->outputs[0])) return 0;
   if (resize_read(call, &r) != CLV_OK) return 0;
-  for (int32_t i = 0; i < r.rank; ++i) {
-    if (r.axes[i].input == 0 || r.axes[i].output == 0) return 0;
-  }
   resize_measure(&r);
   size_t tables = tables_bytes(&r), slice = slice_bytes(&r);
   if (tables == SIZE_MAX || slice == SIZE_MAX) return SIZE_MAX;
   return clv__multiply(slice, (size_t)clv__kernel_thread_limit(r.outer), &total) && clv__add(total, tables, &total) ? total
-                                                                                                                  : SIZE_MAX;
+                                                                                                                    : SIZE_MAX;
 }
 
 /* One axis of a slice seen as [before, input, after]. */
@@ -310,10 +324,18 @@ static void slice_copy(const resize *r, const clv__kernel_call *call, int64_t sl
     for (int64_t o = 0; o < last->output; ++o, out += size) {
       const char *source = missing || last->index[o] < 0 ? outside : in + (size_t)(at + last->index[o]) * size;
       switch (size) {
-        case 1: *out = *source; break;
-        case 2: memcpy(out, source, 2); break;
-        case 4: memcpy(out, source, 4); break;
-        default: memcpy(out, source, 8); break;
+        case 1:
+          *out = *source;
+          break;
+        case 2:
+          memcpy(out, source, 2);
+          break;
+        case 4:
+          memcpy(out, source, 4);
+          break;
+        default:
+          memcpy(out, source, 8);
+          break;
       }
     }
     for (int32_t i = r->rank - 2; i >= r->first; --i) {
@@ -326,9 +348,9 @@ static void slice_copy(const resize *r, const clv__kernel_call *call, int64_t sl
 static clv_status resize_run(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   resize r;
+  if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
   CLV__TRY(resize_read(call, &r));
   for (int32_t i = 0; i < r.rank; ++i) {
-    if (r.axes[i].output == 0) return CLV_OK;
     if (r.axes[i].input == 0) {
       return clv__error_set(call->error, CLV_INVALID_MODEL, "axis %d cannot be resized from 0 to %lld", (int)i,
                             (long long)r.axes[i].output);

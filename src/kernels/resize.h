@@ -17,7 +17,8 @@ clv_status clv__resize_axes_read(clv__attributes attributes, int32_t rank, clv__
 /* The input that holds scales, and the one that holds sizes (UINT32_MAX: none at this version): they moved over the versions. */
 void clv__resize_inputs(const char *op, int32_t opset, uint32_t *scales, uint32_t *sizes);
 
-/* The scale that all axes share under keep_aspect_ratio_policy; false for `stretch`. `dims` is the input's shape, of known dims. */
+/* The scale that all axes share under keep_aspect_ratio_policy; false for `stretch`. `dims` is the input's shape, of known dims.
+ */
 bool clv__resize_shared_scale(clv__attributes attributes, const clv__resize_axes *axes, const int64_t *sizes, const int64_t *dims,
                               double *scale);
 

@@ -14,6 +14,18 @@ void clv__row_from_f64(clv_dtype dtype, void *data, int64_t first, int64_t count
 void clv__row_to_i64(clv_dtype dtype, const void *data, int64_t first, int64_t count, int64_t *row);
 void clv__row_from_i64(clv_dtype dtype, void *data, int64_t first, int64_t count, const int64_t *row);
 
+/* The product of dims [from, to); 0 where one of them is, however large the others are. */
+static inline int64_t clv__dims_count(const clv_tensor *tensor, int32_t from, int32_t to) {
+  for (int32_t i = from; i < to; ++i) {
+    if (tensor->dims[i] == 0) return 0;
+  }
+  return clv__dims_product(tensor, from, to);
+}
+
+static inline bool clv__tensor_is_empty(const clv_tensor *tensor) {
+  return clv__dims_count(tensor, 0, tensor->rank) == 0;
+}
+
 #define CLV__ROW_CHUNK 512 /* elements that are converted at a time */
 #define CLV__ROW_LANES 8   /* partial sums, so that sums vectorise; their order is a function of the count alone */
 
@@ -34,6 +46,25 @@ static inline float clv__f16_widen(uint16_t bits) {
   wide |= (uint32_t)(bits & 0x8000u) << 16;
   memcpy(&value, &wide, sizeof value);
   return value;
+}
+
+/* The reverse, rounded to nearest even; the same bits as clv__f32_to_f16(), without branches. */
+static inline uint16_t clv__f16_narrow(float value) {
+  uint32_t wide, bits;
+  memcpy(&wide, &value, sizeof wide);
+  uint32_t sign = wide >> 16 & 0x8000u;
+  wide &= 0x7fffffffu;
+  /* Normal: the exponent moves, 13 bits are rounded away; too large a number carries into the exponent of infinity, or beyond. */
+  uint32_t normal = wide - 0x38000000u + 0xfffu + (wide >> 13 & 1u);
+  normal = (int32_t)wide >= 0x47800000 ? 0x7c00u : normal >> 13;
+  /* Subnormal: adding a half makes the float unit round to a multiple of 2^-24. */
+  float magnitude;
+  memcpy(&magnitude, &wide, sizeof magnitude);
+  magnitude += 0.5f;
+  memcpy(&bits, &magnitude, sizeof bits);
+  uint32_t half = (int32_t)wide < 0x38800000 ? bits - 0x3f000000u : normal;
+  uint32_t quiet = 0x7e00u | (wide >> 13 & 0x1ffu);
+  return (uint16_t)(sign | ((int32_t)wide > 0x7f800000 ? quiet : half));
 }
 
 #endif

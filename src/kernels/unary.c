@@ -13,19 +13,19 @@ typedef struct parameters {
   double a, b;
 } parameters;
 
-#define FLOAT_ROW(row_name, T, R, expression)                \
-  static void row_name(const clv__row *row) {                \
-    typedef T real;                                          \
-    const parameters *values = row->params;                  \
-    const real a = (real)values->a, b = (real)values->b;     \
-    const real *source = row->in[0];                         \
-    R *target = row->out;                                    \
-    (void)a;                                                 \
-    (void)b;                                                 \
-    CLV__ROW_LOOP(row->count) {                              \
-      const real x = source[i];                              \
-      target[i] = (R)(expression);                           \
-    }                                                        \
+#define FLOAT_ROW(row_name, T, R, expression)            \
+  static void row_name(const clv__row *row) {            \
+    typedef T real;                                      \
+    const parameters *values = row->params;              \
+    const real a = (real)values->a, b = (real)values->b; \
+    const real *source = row->in[0];                     \
+    R *target = row->out;                                \
+    (void)a;                                             \
+    (void)b;                                             \
+    CLV__ROW_LOOP(row->count) {                          \
+      const real x = source[i];                          \
+      target[i] = (R)(expression);                       \
+    }                                                    \
   }
 #define FLOAT_OP(name, expression)                \
   FLOAT_ROW(name##_f32, float, float, expression) \
@@ -35,22 +35,28 @@ typedef struct parameters {
   FLOAT_ROW(name##_f64, double, uint8_t, expression)
 
 /* A NaN falls through every `x < …`, so that it comes out again. */
-static inline float unit_f32(float x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
-static inline double unit_f64(double x) { return x < 0 ? 0 : x > 1 ? 1 : x; }
-#define UNIT(x) _Generic((x), float: unit_f32, double: unit_f64)(x)
+static inline float unit_f32(float x) {
+  return x < 0 ? 0 : x > 1 ? 1 : x;
+}
+static inline double unit_f64(double x) {
+  return x < 0 ? 0 : x > 1 ? 1 : x;
+}
+#define UNIT(x) _Generic((x), float : unit_f32, double : unit_f64)(x)
 #define SOFTPLUS(x) ((x) > 0 ? (x) + log1p(exp(-(x))) : log1p(exp(x)))
 
 FLOAT_OP(relu, x < 0 ? (real)0 : x)
 FLOAT_OP(leaky_relu, x < 0 ? a * x : x)
 FLOAT_OP(thresholded_relu, x > a ? x : (real)0)
-FLOAT_OP(elu, x < 0 ? a *expm1(x) : x)
+FLOAT_OP(elu, x < 0 ? a * expm1(x) : x)
 FLOAT_OP(selu, b *(x > 0 ? x : a * expm1(x)))
 FLOAT_OP(celu, (x < 0 ? (real)0 : x) + (a * expm1(x / a) < 0 ? a * expm1(x / a) : (real)0))
 FLOAT_OP(sigmoid, 1 / (1 + exp(-x)))
 FLOAT_OP(hard_sigmoid, UNIT(a *x + b))
-FLOAT_OP(hard_swish, x *UNIT(x * (real)(1.0 / 6.0) + (real)0.5))
+FLOAT_OP(hard_swish, x *UNIT(x *(real)(1.0 / 6.0) + (real)0.5))
 FLOAT_OP(swish, x / (1 + exp(-a * x)))
-FLOAT_OP(mish, x *tanh(SOFTPLUS(x)))
+/* tanh(log(1 + e^x)) without the logarithm; above 20 it is 1. */
+#define MISH_RATIO(e) ((e) * ((e) + 2) / ((e) * ((e) + 2) + 2))
+FLOAT_OP(mish, x > 20 ? x : x * MISH_RATIO(exp(x)))
 FLOAT_OP(softplus, SOFTPLUS(x))
 FLOAT_OP(softsign, x / (1 + fabs(x)))
 FLOAT_OP(tanh, tanh(x))
@@ -78,29 +84,29 @@ FLOAT_OP(cosh, cosh(x))
 FLOAT_OP(asinh, asinh(x))
 FLOAT_OP(acosh, acosh(x))
 FLOAT_OP(atanh, atanh(x))
-FLOAT_OP(shrink, x < -a ? x + b : x > a ? x - b : (real)0)
+FLOAT_OP(shrink, x<-a ? x + b : x> a ? x - b : (real)0)
 FLOAT_TEST(is_nan, x != x)
 FLOAT_TEST(is_inf, (a != 0 && x == (real)INFINITY) || (b != 0 && x == (real)-INFINITY))
 
 /* Integers: wrapping, as two's complement does. */
-#define INTEGER_ROW(row_name, T, expression)                      \
-  static void row_name(const clv__row *row) {                     \
-    const T *source = row->in[0];                                 \
-    T *target = row->out;                                         \
-    CLV__ROW_LOOP(row->count) {                                   \
-      const T x = source[i];                                      \
-      target[i] = (T)(expression);                                \
-    }                                                             \
+#define INTEGER_ROW(row_name, T, expression)  \
+  static void row_name(const clv__row *row) { \
+    const T *source = row->in[0];             \
+    T *target = row->out;                     \
+    CLV__ROW_LOOP(row->count) {               \
+      const T x = source[i];                  \
+      target[i] = (T)(expression);            \
+    }                                         \
   }
-#define SIGNED_OP(name, expression)              \
-  INTEGER_ROW(name##_i8, int8_t, expression)     \
-  INTEGER_ROW(name##_i16, int16_t, expression)   \
-  INTEGER_ROW(name##_i32, int32_t, expression)   \
+#define SIGNED_OP(name, expression)            \
+  INTEGER_ROW(name##_i8, int8_t, expression)   \
+  INTEGER_ROW(name##_i16, int16_t, expression) \
+  INTEGER_ROW(name##_i32, int32_t, expression) \
   INTEGER_ROW(name##_i64, int64_t, expression)
-#define UNSIGNED_OP(name, expression)            \
-  INTEGER_ROW(name##_u8, uint8_t, expression)    \
-  INTEGER_ROW(name##_u16, uint16_t, expression)  \
-  INTEGER_ROW(name##_u32, uint32_t, expression)  \
+#define UNSIGNED_OP(name, expression)           \
+  INTEGER_ROW(name##_u8, uint8_t, expression)   \
+  INTEGER_ROW(name##_u16, uint16_t, expression) \
+  INTEGER_ROW(name##_u32, uint32_t, expression) \
   INTEGER_ROW(name##_u64, uint64_t, expression)
 #define SIGNED_ROWS(name) [CLV_I8] = name##_i8, [CLV_I16] = name##_i16, [CLV_I32] = name##_i32, [CLV_I64] = name##_i64
 #define UNSIGNED_ROWS(name) [CLV_U8] = name##_u8, [CLV_U16] = name##_u16, [CLV_U32] = name##_u32, [CLV_U64] = name##_u64
@@ -129,49 +135,49 @@ typedef struct unary {
 #define FLOATS_AND(name, ...) \
   { [CLV_F32] = name##_f32, [CLV_F64] = name##_f64, [CLV_F16] = name##_f32, [CLV_BF16] = name##_f32, __VA_ARGS__ }
 /* u8 rows serve i8 and so on: the bits are the same. */
-#define INTEGER_BITS(name)                                                                                       \
+#define INTEGER_BITS(name) \
   UNSIGNED_ROWS(name), [CLV_I8] = name##_u8, [CLV_I16] = name##_u16, [CLV_I32] = name##_u32, [CLV_I64] = name##_u64
 
 /* X(operator, dtypes, cost, name and name of the attributes, their defaults, rows by dtype) */
-#define UNARY_OPERATORS(X) \
-  X("Relu", CLV__DTYPES_FLOAT | CLV__DTYPES_SIGNED, 1, NULL, NULL, 0, 0, FLOATS_AND(relu, SIGNED_ROWS(relu))) \
-  X("LeakyRelu", CLV__DTYPES_FLOAT, 1, "alpha", NULL, 0.01f, 0, FLOATS(leaky_relu)) \
-  X("ThresholdedRelu", CLV__DTYPES_FLOAT, 1, "alpha", NULL, 1, 0, FLOATS(thresholded_relu)) \
-  X("Elu", CLV__DTYPES_FLOAT, 20, "alpha", NULL, 1, 0, FLOATS(elu)) \
+#define UNARY_OPERATORS(X)                                                                                               \
+  X("Relu", CLV__DTYPES_FLOAT | CLV__DTYPES_SIGNED, 1, NULL, NULL, 0, 0, FLOATS_AND(relu, SIGNED_ROWS(relu)))            \
+  X("LeakyRelu", CLV__DTYPES_FLOAT, 1, "alpha", NULL, 0.01f, 0, FLOATS(leaky_relu))                                      \
+  X("ThresholdedRelu", CLV__DTYPES_FLOAT, 1, "alpha", NULL, 1, 0, FLOATS(thresholded_relu))                              \
+  X("Elu", CLV__DTYPES_FLOAT, 20, "alpha", NULL, 1, 0, FLOATS(elu))                                                      \
   X("Selu", CLV__DTYPES_FLOAT, 20, "alpha", "gamma", 1.67326319217681884765625, 1.05070102214813232421875, FLOATS(selu)) \
-  X("Celu", CLV__DTYPES_FLOAT, 40, "alpha", NULL, 1, 0, FLOATS(celu)) \
-  X("Sigmoid", CLV__DTYPES_FLOAT, 15, NULL, NULL, 0, 0, FLOATS(sigmoid)) \
-  X("HardSigmoid", CLV__DTYPES_FLOAT, 2, "alpha", "beta", 0.2f, 0.5f, FLOATS(hard_sigmoid)) \
-  X("HardSwish", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(hard_swish)) \
-  X("Swish", CLV__DTYPES_FLOAT, 15, "alpha", NULL, 1, 0, FLOATS(swish)) \
-  X("Mish", CLV__DTYPES_FLOAT, 50, NULL, NULL, 0, 0, FLOATS(mish)) \
-  X("Softplus", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(softplus)) \
-  X("Softsign", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(softsign)) \
-  X("Tanh", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(tanh)) \
-  X("Erf", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(erf)) \
-  X("Sqrt", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(sqrt)) \
-  X("Exp", CLV__DTYPES_FLOAT, 10, NULL, NULL, 0, 0, FLOATS(exp)) \
-  X("Log", CLV__DTYPES_FLOAT, 10, NULL, NULL, 0, 0, FLOATS(log)) \
-  X("Abs", CLV__DTYPES_NUMBER, 1, NULL, NULL, 0, 0, FLOATS_AND(abs, SIGNED_ROWS(abs), UNSIGNED_ROWS(abs))) \
-  X("Neg", CLV__DTYPES_FLOAT | CLV__DTYPES_SIGNED, 1, NULL, NULL, 0, 0, FLOATS_AND(neg, SIGNED_ROWS(neg))) \
-  X("Reciprocal", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(reciprocal)) \
-  X("Floor", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(floor)) \
-  X("Ceil", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(ceil)) \
-  X("Round", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(round)) \
-  X("Sign", CLV__DTYPES_NUMBER, 1, NULL, NULL, 0, 0, FLOATS_AND(sign, SIGNED_ROWS(sign), UNSIGNED_ROWS(sign))) \
-  X("Sin", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(sin)) \
-  X("Cos", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(cos)) \
-  X("Tan", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(tan)) \
-  X("Asin", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(asin)) \
-  X("Acos", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(acos)) \
-  X("Atan", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(atan)) \
-  X("Sinh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(sinh)) \
-  X("Cosh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(cosh)) \
-  X("Asinh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(asinh)) \
-  X("Acosh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(acosh)) \
-  X("Atanh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(atanh)) \
-  X("IsNaN", CLV__DTYPES_FLOAT, 1, NULL, NULL, 0, 0, FLOATS(is_nan)) \
-  X("Not", CLV__DTYPE_BIT(CLV_BOOL), 1, NULL, NULL, 0, 0, {[CLV_BOOL] = not_bool}) \
+  X("Celu", CLV__DTYPES_FLOAT, 40, "alpha", NULL, 1, 0, FLOATS(celu))                                                    \
+  X("Sigmoid", CLV__DTYPES_FLOAT, 15, NULL, NULL, 0, 0, FLOATS(sigmoid))                                                 \
+  X("HardSigmoid", CLV__DTYPES_FLOAT, 2, "alpha", "beta", 0.2f, 0.5f, FLOATS(hard_sigmoid))                              \
+  X("HardSwish", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(hard_swish))                                             \
+  X("Swish", CLV__DTYPES_FLOAT, 15, "alpha", NULL, 1, 0, FLOATS(swish))                                                  \
+  X("Mish", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(mish))                                                       \
+  X("Softplus", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(softplus))                                               \
+  X("Softsign", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(softsign))                                                \
+  X("Tanh", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(tanh))                                                       \
+  X("Erf", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(erf))                                                         \
+  X("Sqrt", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(sqrt))                                                        \
+  X("Exp", CLV__DTYPES_FLOAT, 10, NULL, NULL, 0, 0, FLOATS(exp))                                                         \
+  X("Log", CLV__DTYPES_FLOAT, 10, NULL, NULL, 0, 0, FLOATS(log))                                                         \
+  X("Abs", CLV__DTYPES_NUMBER, 1, NULL, NULL, 0, 0, FLOATS_AND(abs, SIGNED_ROWS(abs), UNSIGNED_ROWS(abs)))               \
+  X("Neg", CLV__DTYPES_FLOAT | CLV__DTYPES_SIGNED, 1, NULL, NULL, 0, 0, FLOATS_AND(neg, SIGNED_ROWS(neg)))               \
+  X("Reciprocal", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(reciprocal))                                            \
+  X("Floor", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(floor))                                                      \
+  X("Ceil", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(ceil))                                                        \
+  X("Round", CLV__DTYPES_FLOAT, 2, NULL, NULL, 0, 0, FLOATS(round))                                                      \
+  X("Sign", CLV__DTYPES_NUMBER, 1, NULL, NULL, 0, 0, FLOATS_AND(sign, SIGNED_ROWS(sign), UNSIGNED_ROWS(sign)))           \
+  X("Sin", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(sin))                                                         \
+  X("Cos", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(cos))                                                         \
+  X("Tan", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(tan))                                                         \
+  X("Asin", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(asin))                                                       \
+  X("Acos", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(acos))                                                       \
+  X("Atan", CLV__DTYPES_FLOAT, 20, NULL, NULL, 0, 0, FLOATS(atan))                                                       \
+  X("Sinh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(sinh))                                                       \
+  X("Cosh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(cosh))                                                       \
+  X("Asinh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(asinh))                                                     \
+  X("Acosh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(acosh))                                                     \
+  X("Atanh", CLV__DTYPES_FLOAT, 30, NULL, NULL, 0, 0, FLOATS(atanh))                                                     \
+  X("IsNaN", CLV__DTYPES_FLOAT, 1, NULL, NULL, 0, 0, FLOATS(is_nan))                                                     \
+  X("Not", CLV__DTYPE_BIT(CLV_BOOL), 1, NULL, NULL, 0, 0, {[CLV_BOOL] = not_bool})                                       \
   X("BitwiseNot", CLV__DTYPES_INTEGER, 1, NULL, NULL, 0, 0, {INTEGER_BITS(bitwise_not)})
 
 #define ENTRY(op, dtypes, cost, a_name, b_name, a, b, ...) {op, cost, a_name, b_name, a, b, __VA_ARGS__},
@@ -225,8 +231,10 @@ static void shrink_integer(const clv__row *row, clv_dtype dtype) {
     clv__row_from_f64(dtype, row->out, from, part.count, block);
   }
 }
-#define SHRINK_ROW(name, dtype) \
-  static void shrink_##name(const clv__row *row) { shrink_integer(row, dtype); }
+#define SHRINK_ROW(name, dtype)                    \
+  static void shrink_##name(const clv__row *row) { \
+    shrink_integer(row, dtype);                    \
+  }
 SHRINK_ROW(i8, CLV_I8)
 SHRINK_ROW(i16, CLV_I16)
 SHRINK_ROW(i32, CLV_I32)
@@ -254,17 +262,17 @@ typedef struct clip_bounds {
   bound low, high;
 } clip_bounds;
 
-#define CLIP_ROW(name, T, member)                                     \
-  static void clip_##name(const clv__row *row) {                      \
-    const clip_bounds *bounds = row->params;                          \
+#define CLIP_ROW(name, T, member)                                       \
+  static void clip_##name(const clv__row *row) {                        \
+    const clip_bounds *bounds = row->params;                            \
     const T low = (T)bounds->low.member, high = (T)bounds->high.member; \
-    const T *source = row->in[0];                                     \
-    T *target = row->out;                                             \
-    CLV__ROW_LOOP(row->count) {                                       \
-      T x = source[i];                                                \
-      x = x < low ? low : x;                                          \
-      target[i] = x > high ? high : x;                                \
-    }                                                                 \
+    const T *source = row->in[0];                                       \
+    T *target = row->out;                                               \
+    CLV__ROW_LOOP(row->count) {                                         \
+      T x = source[i];                                                  \
+      x = x < low ? low : x;                                            \
+      target[i] = x > high ? high : x;                                  \
+    }                                                                   \
   }
 CLIP_ROW(f32, float, f32)
 CLIP_ROW(f64, double, f64)
@@ -280,24 +288,47 @@ CLIP_ROW(u64, uint64_t, u64)
 /* The widest bounds of a dtype, which the specification gives as defaults. */
 static void clip_defaults(clv_dtype dtype, clip_bounds *bounds) {
   switch (dtype) {
-    case CLV_F32: bounds->high.f32 = 0x1.fffffep127f; break;
-    case CLV_F16: bounds->high.f32 = 65504.0f; break;
-    case CLV_BF16: bounds->high.f32 = 0x1.fep127f; break;
-    case CLV_F64: bounds->high.f64 = 0x1.fffffffffffffp1023; break;
-    case CLV_I8: *bounds = (clip_bounds){{.i64 = INT8_MIN}, {.i64 = INT8_MAX}}; return;
-    case CLV_I16: *bounds = (clip_bounds){{.i64 = INT16_MIN}, {.i64 = INT16_MAX}}; return;
-    case CLV_I32: *bounds = (clip_bounds){{.i64 = INT32_MIN}, {.i64 = INT32_MAX}}; return;
-    case CLV_I64: *bounds = (clip_bounds){{.i64 = INT64_MIN}, {.i64 = INT64_MAX}}; return;
-    default: *bounds = (clip_bounds){{.u64 = 0}, {.u64 = UINT64_MAX}}; return;
+    case CLV_F32:
+      bounds->high.f32 = 0x1.fffffep127f;
+      break;
+    case CLV_F16:
+      bounds->high.f32 = 65504.0f;
+      break;
+    case CLV_BF16:
+      bounds->high.f32 = 0x1.fep127f;
+      break;
+    case CLV_F64:
+      bounds->high.f64 = 0x1.fffffffffffffp1023;
+      break;
+    case CLV_I8:
+      *bounds = (clip_bounds){{.i64 = INT8_MIN}, {.i64 = INT8_MAX}};
+      return;
+    case CLV_I16:
+      *bounds = (clip_bounds){{.i64 = INT16_MIN}, {.i64 = INT16_MAX}};
+      return;
+    case CLV_I32:
+      *bounds = (clip_bounds){{.i64 = INT32_MIN}, {.i64 = INT32_MAX}};
+      return;
+    case CLV_I64:
+      *bounds = (clip_bounds){{.i64 = INT64_MIN}, {.i64 = INT64_MAX}};
+      return;
+    default:
+      *bounds = (clip_bounds){{.u64 = 0}, {.u64 = UINT64_MAX}};
+      return;
   }
-  if (dtype == CLV_F64) bounds->low.f64 = -bounds->high.f64;
-  else bounds->low.f32 = -bounds->high.f32;
+  if (dtype == CLV_F64)
+    bounds->low.f64 = -bounds->high.f64;
+  else
+    bounds->low.f32 = -bounds->high.f32;
 }
 
 static void clip_read(const clv_tensor *from, bound *to) {
-  if (from->dtype == CLV_F64) to->f64 = clv__tensor_get(from, 0);
-  else if ((CLV__DTYPES_FLOAT & CLV__DTYPE_BIT(from->dtype)) != 0) to->f32 = (float)clv__tensor_get(from, 0);
-  else to->i64 = clv__tensor_get_int(from, 0); /* a u64 has the same bits */
+  if (from->dtype == CLV_F64)
+    to->f64 = clv__tensor_get(from, 0);
+  else if ((CLV__DTYPES_FLOAT & CLV__DTYPE_BIT(from->dtype)) != 0)
+    to->f32 = (float)clv__tensor_get(from, 0);
+  else
+    to->i64 = clv__tensor_get_int(from, 0); /* a u64 has the same bits */
 }
 
 static clv_status run_clip(const clv__kernel_call *call) {
@@ -308,8 +339,10 @@ static clv_status run_clip(const clv__kernel_call *call) {
   if (call->opset < 11) {
     const float low = clv__attribute_float(call->attributes, "min", -0x1.fffffep127f);
     const float high = clv__attribute_float(call->attributes, "max", 0x1.fffffep127f);
-    if (dtype == CLV_F64) bounds = (clip_bounds){{.f64 = (double)low}, {.f64 = (double)high}};
-    else bounds = (clip_bounds){{.f32 = low}, {.f32 = high}};
+    if (dtype == CLV_F64)
+      bounds = (clip_bounds){{.f64 = (double)low}, {.f64 = (double)high}};
+    else
+      bounds = (clip_bounds){{.f32 = low}, {.f32 = high}};
   } else {
     if (call->input_count > 1 && call->inputs[1].dtype != CLV_DTYPE_NONE) clip_read(&call->inputs[1], &bounds.low);
     if (call->input_count > 2 && call->inputs[2].dtype != CLV_DTYPE_NONE) clip_read(&call->inputs[2], &bounds.high);
@@ -320,8 +353,7 @@ static clv_status run_clip(const clv__kernel_call *call) {
 #define KERNEL(op, dtypes, cost, a_name, b_name, a, b, ...) {"", op, dtypes, run_unary, NULL, NULL},
 
 const clv__kernel clv__kernels_unary[] = {
-    UNARY_OPERATORS(KERNEL)
-    {"", "IsInf", CLV__DTYPES_FLOAT, run_is_inf, NULL, NULL},
+    UNARY_OPERATORS(KERNEL){"", "IsInf", CLV__DTYPES_FLOAT, run_is_inf, NULL, NULL},
     {"", "Gelu", CLV__DTYPES_FLOAT, run_gelu, NULL, NULL},
     {"", "Shrink", CLV__DTYPES_NUMBER, run_shrink, NULL, NULL},
     {"", "Clip", CLV__DTYPES_NUMBER, run_clip, NULL, NULL},

@@ -4,8 +4,12 @@
 #define LARGEST_ATTRIBUTE (INT64_C(1) << 31)
 #define LARGEST_DIM (INT64_C(1) << 60)
 
-static int64_t floor_divide(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
-static int64_t ceil_divide(int64_t a, int64_t b) { return -floor_divide(-a, b); }
+static int64_t floor_divide(int64_t a, int64_t b) {
+  return a / b - (a % b != 0 && (a < 0) != (b < 0));
+}
+static int64_t ceil_divide(int64_t a, int64_t b) {
+  return -floor_divide(-a, b);
+}
 
 /* Copies a list attribute of `count` elements within [low, LARGEST_ATTRIBUTE], or fills in the default. */
 static clv_status list_read(clv__attributes attributes, const char *name, int32_t count, int64_t low, int64_t fallback,
@@ -168,8 +172,9 @@ static clv_status transposed_axis_resolve(clv__window *w, int32_t i, int64_t out
   w->output[i] = natural - w->pad_begin[i] - w->pad_end[i];
   if (in == 0 && w->output[i] < 0) w->output[i] = 0;
   if (w->output[i] < 0) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "axis %d: padding %lld + %lld takes away more than the %lld elements there are",
-                          (int)i, (long long)w->pad_begin[i], (long long)w->pad_end[i], (long long)natural);
+    return clv__error_set(error, CLV_INVALID_MODEL,
+                          "axis %d: padding %lld + %lld takes away more than the %lld elements there are", (int)i,
+                          (long long)w->pad_begin[i], (long long)w->pad_end[i], (long long)natural);
   }
   return CLV_OK;
 }

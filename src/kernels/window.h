@@ -9,12 +9,7 @@
 
 #define CLV__MAX_SPATIAL (CLV_MAX_RANK - 2)
 
-typedef enum clv__auto_pad {
-  CLV__PAD_EXPLICIT = 0,
-  CLV__PAD_VALID,
-  CLV__PAD_SAME_UPPER,
-  CLV__PAD_SAME_LOWER
-} clv__auto_pad;
+typedef enum clv__auto_pad { CLV__PAD_EXPLICIT = 0, CLV__PAD_VALID, CLV__PAD_SAME_UPPER, CLV__PAD_SAME_LOWER } clv__auto_pad;
 
 typedef struct clv__window {
   int32_t spatial; /* axes */
@@ -29,8 +24,8 @@ typedef struct clv__window {
   int64_t output[CLV__MAX_SPATIAL];
 } clv__window;
 
-/* Reads and checks the attributes. `kernel` is the weight's spatial dims (unknown ones negative), or NULL where only the attribute
- * kernel_shape says it. */
+/* Reads and checks the attributes. `kernel` is the weight's spatial dims (unknown ones negative), or NULL where only the
+ * attribute kernel_shape says it. */
 clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const int64_t *kernel, clv__window *window,
                             clv_error *error);
 

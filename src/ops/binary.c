@@ -1,5 +1,5 @@
-/* Elementwise operators of several inputs, which broadcast. Small integer vectors are computed element by element as far as they are
- * known, because shapes are made of them. */
+/* Elementwise operators of several inputs, which broadcast. Small integer vectors are computed element by element as far as they
+ * are known, because shapes are made of them. */
 #include "ops/content.h"
 #include "ops/families.h"
 
@@ -28,8 +28,12 @@ static clv_status infer_broadcast(clv__infer *infer, clv_dtype dtype) {
   return CLV_OK;
 }
 
-static clv_status infer_plain(clv__infer *infer) { return infer_broadcast(infer, CLV_DTYPE_NONE); }
-static clv_status infer_compare(clv__infer *infer) { return infer_broadcast(infer, CLV_BOOL); }
+static clv_status infer_plain(clv__infer *infer) {
+  return infer_broadcast(infer, CLV_DTYPE_NONE);
+}
+static clv_status infer_compare(clv__infer *infer) {
+  return infer_broadcast(infer, CLV_BOOL);
+}
 
 #define INFER(name, base, what, first, second)        \
   static clv_status infer_##name(clv__infer *infer) { \
@@ -62,8 +66,12 @@ static clv_status infer_extreme(clv__infer *infer, clv__arithmetic what) {
   if (infer->input_count == 2) clv__content_combine(infer, what, 0, 1);
   return CLV_OK;
 }
-static clv_status infer_min(clv__infer *infer) { return infer_extreme(infer, CLV__MIN); }
-static clv_status infer_max(clv__infer *infer) { return infer_extreme(infer, CLV__MAX); }
+static clv_status infer_min(clv__infer *infer) {
+  return infer_extreme(infer, CLV__MIN);
+}
+static clv_status infer_max(clv__infer *infer) {
+  return infer_extreme(infer, CLV__MAX);
+}
 
 static clv_status infer_pow(clv__infer *infer) {
   clv_tensor out = {.rank = CLV_RANK_UNKNOWN};
@@ -102,8 +110,10 @@ static void where_content(clv__infer *infer) {
   for (uint32_t i = 0; i < count; ++i) {
     int64_t elements[3];
     for (uint32_t k = 0; k < 3; ++k) elements[k] = parts[k].elements[parts[k].count == 1 ? 0 : i];
-    if (clv__element_is_number(elements[0])) out->elements[i] = elements[elements[0] != 0 ? 1 : 2];
-    else out->elements[i] = elements[1] == elements[2] ? elements[1] : CLV__ELEMENT_UNKNOWN;
+    if (clv__element_is_number(elements[0]))
+      out->elements[i] = elements[elements[0] != 0 ? 1 : 2];
+    else
+      out->elements[i] = elements[1] == elements[2] ? elements[1] : CLV__ELEMENT_UNKNOWN;
   }
 }
 
@@ -129,11 +139,14 @@ static void work_pow(const clv__infer *infer, clv__work *work) {
 /* One operation for every input but the first. */
 static void work_variadic(const clv__infer *infer, clv__work *work) {
   size_t count;
-  if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = (double)count * (double)(infer->input_count > 1 ? infer->input_count - 1 : 1);
+  if (clv__tensor_count(&infer->outputs[0], &count))
+    work->flops = (double)count * (double)(infer->input_count > 1 ? infer->input_count - 1 : 1);
 }
 
-#define BINARY(name, infer) {"", name, 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer, NULL}
-#define VARIADIC(name, infer) {"", name, 1, CLV__ANY_COUNT, 1, 1, CLV__OP_ELEMENTWISE, infer, work_variadic}
+#define BINARY(name, infer) \
+  { "", name, 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer, NULL }
+#define VARIADIC(name, infer) \
+  { "", name, 1, CLV__ANY_COUNT, 1, 1, CLV__OP_ELEMENTWISE, infer, work_variadic }
 
 const clv__op clv__ops_binary[] = {
     BINARY("Add", infer_add),

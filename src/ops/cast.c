@@ -10,8 +10,10 @@ static clv_status infer_to(clv__infer *infer, clv_dtype dtype) {
   for (uint32_t i = 0; i < content.count; ++i) {
     int64_t *element = &content.elements[i];
     bool number = clv__element_is_number(*element);
-    if (dtype == CLV_BOOL) *element = number ? *element != 0 : CLV__ELEMENT_UNKNOWN;
-    else if (dtype == CLV_I32 && number && (*element < INT32_MIN || *element > INT32_MAX)) *element = CLV__ELEMENT_UNKNOWN;
+    if (dtype == CLV_BOOL)
+      *element = number ? *element != 0 : CLV__ELEMENT_UNKNOWN;
+    else if (dtype == CLV_I32 && number && (*element < INT32_MIN || *element > INT32_MAX))
+      *element = CLV__ELEMENT_UNKNOWN;
   }
   *infer->output_content = content;
   return CLV_OK;
@@ -25,7 +27,9 @@ static clv_status infer_cast(clv__infer *infer) {
   return infer_to(infer, known ? (clv_dtype)to : CLV_DTYPE_NONE);
 }
 
-static clv_status infer_cast_like(clv__infer *infer) { return infer_to(infer, infer->inputs[1].dtype); }
+static clv_status infer_cast_like(clv__infer *infer) {
+  return infer_to(infer, infer->inputs[1].dtype);
+}
 
 const clv__op clv__ops_cast[] = {
     {"", "Cast", 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer_cast, NULL},

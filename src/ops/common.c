@@ -4,19 +4,26 @@
 bool clv__dim_merge(int64_t a, int64_t b, int64_t *dim) {
   if (a >= 0 && b >= 0 && a != b) return false;
   /* A number says more than a symbol, a symbol more than nothing. Two different symbols may be equal: the first stands. */
-  if (a >= 0) *dim = a;
-  else if (b >= 0) *dim = b;
-  else *dim = a == CLV_DIM_UNKNOWN ? b : a;
+  if (a >= 0)
+    *dim = a;
+  else if (b >= 0)
+    *dim = b;
+  else
+    *dim = a == CLV_DIM_UNKNOWN ? b : a;
   return true;
 }
 
 /* Broadcasts one more dim into `*dim`; false for a contradiction. */
 static bool broadcast_dim(int64_t *dim, int64_t other) {
   if (*dim == other || other == 1) return true;
-  if (*dim == 1) *dim = other;
-  else if (*dim >= 0 && other >= 0) return false;
-  else if (*dim < 0 && other < 0) *dim = CLV_DIM_UNKNOWN;
-  else if (*dim < 0) *dim = other; /* unknown meets a number above 1 (or 0): the unknown one is that or 1 */
+  if (*dim == 1)
+    *dim = other;
+  else if (*dim >= 0 && other >= 0)
+    return false;
+  else if (*dim < 0 && other < 0)
+    *dim = CLV_DIM_UNKNOWN;
+  else if (*dim < 0)
+    *dim = other; /* unknown meets a number above 1 (or 0): the unknown one is that or 1 */
   return true;
 }
 
@@ -38,8 +45,9 @@ clv_status clv__infer_broadcast(clv__infer *infer, const clv_tensor *inputs, uin
       char text[128], first[128];
       clv__tensor_text(&inputs[i], text, sizeof text);
       clv__tensor_text(&inputs[0], first, sizeof first);
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u, %s, does not broadcast with input 0, %s: dims %lld and %lld",
-                            (unsigned)i, text, first, (long long)inputs[i].dims[axis], (long long)dims[offset + axis]);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                            "input %u, %s, does not broadcast with input 0, %s: dims %lld and %lld", (unsigned)i, text, first,
+                            (long long)inputs[i].dims[axis], (long long)dims[offset + axis]);
     }
   }
   out->rank = rank;

@@ -7,22 +7,37 @@ static int64_t combine_numbers(clv__arithmetic what, int64_t a, int64_t b) {
   int64_t value = 0;
   bool overflow = false;
   switch (what) {
-    case CLV__ADD: overflow = __builtin_add_overflow(a, b, &value); break;
-    case CLV__SUB: overflow = __builtin_sub_overflow(a, b, &value); break;
-    case CLV__MUL: overflow = __builtin_mul_overflow(a, b, &value); break;
-    case CLV__DIV: return b == 0 ? CLV__ELEMENT_UNKNOWN : a / b; /* numbers exclude the lowest, so nothing overflows */
+    case CLV__ADD:
+      overflow = __builtin_add_overflow(a, b, &value);
+      break;
+    case CLV__SUB:
+      overflow = __builtin_sub_overflow(a, b, &value);
+      break;
+    case CLV__MUL:
+      overflow = __builtin_mul_overflow(a, b, &value);
+      break;
+    case CLV__DIV:
+      return b == 0 ? CLV__ELEMENT_UNKNOWN : a / b; /* numbers exclude the lowest, so nothing overflows */
     case CLV__MOD:
       if (b == 0) return CLV__ELEMENT_UNKNOWN;
       value = a % b;
       return value != 0 && (value < 0) != (b < 0) ? value + b : value;
-    case CLV__MIN: return a < b ? a : b;
-    case CLV__MAX: return a > b ? a : b;
-    case CLV__EQUAL: return a == b;
-    case CLV__LESS: return a < b;
-    case CLV__LESS_EQUAL: return a <= b;
-    case CLV__AND: return a != 0 && b != 0;
-    case CLV__OR: return a != 0 || b != 0;
-    case CLV__XOR: return (a != 0) != (b != 0);
+    case CLV__MIN:
+      return a < b ? a : b;
+    case CLV__MAX:
+      return a > b ? a : b;
+    case CLV__EQUAL:
+      return a == b;
+    case CLV__LESS:
+      return a < b;
+    case CLV__LESS_EQUAL:
+      return a <= b;
+    case CLV__AND:
+      return a != 0 && b != 0;
+    case CLV__OR:
+      return a != 0 || b != 0;
+    case CLV__XOR:
+      return (a != 0) != (b != 0);
   }
   return overflow || !NUMBER(value) ? CLV__ELEMENT_UNKNOWN : value;
 }
@@ -32,11 +47,16 @@ int64_t clv__element_combine(clv__arithmetic what, int64_t a, int64_t b) {
   bool same = a == b && a != CLV__ELEMENT_UNKNOWN;
   bool symbol_a = !NUMBER(a) && a != CLV__ELEMENT_UNKNOWN, symbol_b = !NUMBER(b) && b != CLV__ELEMENT_UNKNOWN;
   switch (what) {
-    case CLV__ADD: return a == 0 ? b : b == 0 ? a : CLV__ELEMENT_UNKNOWN;
-    case CLV__SUB: return b == 0 ? a : same ? 0 : CLV__ELEMENT_UNKNOWN;
-    case CLV__MUL: return a == 0 || b == 0 ? 0 : a == 1 ? b : b == 1 ? a : CLV__ELEMENT_UNKNOWN;
-    case CLV__DIV: return b == 1 ? a : CLV__ELEMENT_UNKNOWN;
-    case CLV__MOD: return b == 1 ? 0 : CLV__ELEMENT_UNKNOWN;
+    case CLV__ADD:
+      return a == 0 ? b : b == 0 ? a : CLV__ELEMENT_UNKNOWN;
+    case CLV__SUB:
+      return b == 0 ? a : same ? 0 : CLV__ELEMENT_UNKNOWN;
+    case CLV__MUL:
+      return a == 0 || b == 0 ? 0 : a == 1 ? b : b == 1 ? a : CLV__ELEMENT_UNKNOWN;
+    case CLV__DIV:
+      return b == 1 ? a : CLV__ELEMENT_UNKNOWN;
+    case CLV__MOD:
+      return b == 1 ? 0 : CLV__ELEMENT_UNKNOWN;
     case CLV__MIN: /* a number that no dimension is below, or above */
       if (same) return a;
       return (symbol_a && NUMBER(b) && b <= 0) ? b : (symbol_b && NUMBER(a) && a <= 0) ? a : CLV__ELEMENT_UNKNOWN;
@@ -52,9 +72,12 @@ int64_t clv__element_combine(clv__arithmetic what, int64_t a, int64_t b) {
     case CLV__LESS_EQUAL:
       if (same || (symbol_b && NUMBER(a) && a <= 0)) return 1;
       return symbol_a && NUMBER(b) && b < 0 ? 0 : CLV__ELEMENT_UNKNOWN;
-    case CLV__AND: return a == 0 || b == 0 ? 0 : CLV__ELEMENT_UNKNOWN;
-    case CLV__OR: return (NUMBER(a) && a != 0) || (NUMBER(b) && b != 0) ? 1 : CLV__ELEMENT_UNKNOWN;
-    case CLV__XOR: return CLV__ELEMENT_UNKNOWN;
+    case CLV__AND:
+      return a == 0 || b == 0 ? 0 : CLV__ELEMENT_UNKNOWN;
+    case CLV__OR:
+      return (NUMBER(a) && a != 0) || (NUMBER(b) && b != 0) ? 1 : CLV__ELEMENT_UNKNOWN;
+    case CLV__XOR:
+      return CLV__ELEMENT_UNKNOWN;
   }
   return CLV__ELEMENT_UNKNOWN;
 }

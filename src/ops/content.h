@@ -23,8 +23,8 @@ typedef enum clv__arithmetic {
 /* One element from two: exact, or CLV__ELEMENT_UNKNOWN. A symbol stands for a dimension, so for a number that is not negative. */
 int64_t clv__element_combine(clv__arithmetic what, int64_t a, int64_t b);
 
-/* Fills the content of output 0, which is typed already, from inputs `first` and `second`, of which one may repeat. Does nothing where
- * either is not known or the output is no small vector. */
+/* Fills the content of output 0, which is typed already, from inputs `first` and `second`, of which one may repeat. Does nothing
+ * where either is not known or the output is no small vector. */
 void clv__content_combine(clv__infer *infer, clv__arithmetic what, uint32_t first, uint32_t second);
 
 /* Elements of output 0 where contents may be kept for it: rank 0 or 1, small. False elsewhere. */

@@ -47,7 +47,8 @@ static clv_status conv_infer(clv__infer *infer, bool transposed) {
   for (int32_t i = 0; i < CLV_MAX_RANK; ++i) unknown[i] = CLV_DIM_UNKNOWN;
   const int64_t *x_dims = x->rank != CLV_RANK_UNKNOWN ? x->dims : unknown;
   clv__window window;
-  CLV__TRY(clv__window_read(infer->attributes, rank - 2, w->rank != CLV_RANK_UNKNOWN ? w->dims + 2 : unknown, &window, infer->error));
+  CLV__TRY(
+      clv__window_read(infer->attributes, rank - 2, w->rank != CLV_RANK_UNKNOWN ? w->dims + 2 : unknown, &window, infer->error));
   if (transposed) {
     CLV__TRY(clv__window_resolve_transposed(infer->attributes, &window, x_dims + 2, infer->error));
   } else {
@@ -60,8 +61,12 @@ static clv_status conv_infer(clv__infer *infer, bool transposed) {
   return CLV_OK;
 }
 
-static clv_status forward_infer(clv__infer *infer) { return conv_infer(infer, false); }
-static clv_status transposed_infer(clv__infer *infer) { return conv_infer(infer, true); }
+static clv_status forward_infer(clv__infer *infer) {
+  return conv_infer(infer, false);
+}
+static clv_status transposed_infer(clv__infer *infer) {
+  return conv_infer(infer, true);
+}
 
 /* Each output (for ConvTranspose: each input) element meets the weights of one channel. */
 static void conv_work(const clv__infer *infer, clv__work *work) {

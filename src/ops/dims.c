@@ -76,6 +76,27 @@ bool clv__content_is_numbers(const clv__content *content) {
   return content->known;
 }
 
+clv_status clv__infer_check_list(clv__infer *infer, uint32_t input) {
+  if (!clv__infer_has(infer, input)) return CLV_OK;
+  const clv_tensor *list = &infer->inputs[input];
+  if ((list->dtype == CLV_I64 || list->dtype == CLV_I32) && list->rank <= 1) return CLV_OK;
+  char text[96];
+  clv__tensor_text(list, text, sizeof text);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s where a vector of i64 is needed", input, text);
+}
+
+clv_status clv__infer_check_count(clv__infer *infer, uint32_t input, int64_t count) {
+  if (!clv__infer_has(infer, input)) return CLV_OK;
+  const clv_tensor *tensor = &infer->inputs[input];
+  size_t have;
+  if (!clv__tensor_is_static(tensor) && tensor->rank <= 1) return CLV_OK;
+  if (clv__tensor_count(tensor, &have) && have == (size_t)count) return CLV_OK;
+  char text[96];
+  clv__tensor_text(tensor, text, sizeof text);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is %s where %lld element%s needed", input, text,
+                        (long long)count, count == 1 ? " is" : "s are");
+}
+
 void clv__infer_pass_content(clv__infer *infer) {
   clv__content content;
   if (infer->output_content != NULL && clv__infer_elements(infer, 0, &content)) *infer->output_content = content;
@@ -84,9 +105,13 @@ void clv__infer_pass_content(clv__infer *infer) {
 clv_status clv__infer_list(clv__infer *infer, const char *name, uint32_t input, bool *given, clv__content *content) {
   content->known = false;
   content->count = 0;
-  if (name != NULL && clv__attribute_find(infer->attributes, name) != NULL) {
-    size_t count;
-    const int64_t *ints = clv__attribute_ints(infer->attributes, name, &count);
+  const clv_attribute *attribute = name != NULL ? clv__attribute_find(infer->attributes, name) : NULL;
+  if (attribute != NULL) {
+    size_t count = attribute->count;
+    const int64_t *ints = attribute->ints;
+    if (attribute->kind != CLV_ATTRIBUTE_INTS && count > 0) { /* an empty list has lost its kind */
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is no list of integers", name);
+    }
     if (count > CLV__MAX_CONTENT) {
       return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute %s has %zu entries, more than %d", name, count,
                             CLV__MAX_CONTENT);
@@ -99,6 +124,7 @@ clv_status clv__infer_list(clv__infer *infer, const char *name, uint32_t input, 
     *given = true;
     return CLV_OK;
   }
+  CLV__TRY(clv__infer_check_list(infer, input));
   *given = clv__infer_has(infer, input);
   if (*given) clv__infer_elements(infer, input, content);
   return CLV_OK;

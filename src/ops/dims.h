@@ -22,6 +22,12 @@ bool clv__infer_vector(const clv__infer *infer, uint32_t input, clv__content *co
 /* Known, and no symbol among the elements. */
 bool clv__content_is_numbers(const clv__content *content);
 
+/* An error unless input `input` is absent or can be a list of sizes or axes: i32 or i64, of rank 0 or 1. */
+clv_status clv__infer_check_list(clv__infer *infer, uint32_t input);
+
+/* An error unless input `input` is absent or can be `count` elements (of rank 0 or 1). */
+clv_status clv__infer_check_count(clv__infer *infer, uint32_t input, int64_t count);
+
 /* Output 0 has the elements of input 0, in the same order. */
 void clv__infer_pass_content(clv__infer *infer);
 

@@ -1,5 +1,5 @@
-/* The operator families, one line a family: `X(name)` stands for src/ops/<name>.c and its table clv__ops_<name>, which ends with an
- * entry whose name is NULL. A new family is a new file and a new line here. */
+/* The operator families, one line a family: `X(name)` stands for src/ops/<name>.c and its table clv__ops_<name>, which ends with
+ * an entry whose name is NULL. A new family is a new file and a new line here. */
 #ifndef CLEAVE_OPS_FAMILIES_H
 #define CLEAVE_OPS_FAMILIES_H
 

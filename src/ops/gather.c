@@ -73,7 +73,7 @@ static clv_status index_depth(clv__infer *infer, int64_t batch, int64_t *depth) 
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute batch_dims: %lld out of range for ranks %d and %d",
                           (long long)batch, data->rank, indices->rank);
   }
-  if (data->rank >= 0 && *depth > data->rank - batch) {
+  if (*depth > (data->rank >= 0 ? data->rank : CLV_MAX_RANK) - batch) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "rows of %lld indices for data of rank %d (batch_dims %lld)",
                           (long long)*depth, data->rank, (long long)batch);
   }

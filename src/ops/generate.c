@@ -60,6 +60,7 @@ static clv_status infer_constant_of_shape(clv__infer *infer) {
   }
   clv_dtype dtype = value != NULL ? value->dtype : CLV_F32;
   clv__content want;
+  CLV__TRY(clv__infer_check_list(infer, 0));
   if (!clv__infer_elements(infer, 0, &want)) {
     int64_t rank = shape->rank == 1 && shape->dims[0] >= 0 ? shape->dims[0] : CLV_RANK_UNKNOWN;
     CLV__TRY(clv__infer_rank(infer, rank));
@@ -122,6 +123,7 @@ static clv_status infer_range(clv__infer *infer) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "start, limit and delta are %s, %s and %s",
                           clv_dtype_name(in[0].dtype), clv_dtype_name(in[1].dtype), clv_dtype_name(in[2].dtype));
   }
+  for (uint32_t i = 0; i < 3; ++i) CLV__TRY(clv__infer_check_count(infer, i, 1));
   if (one_element(&in[0]) && one_element(&in[1]) && one_element(&in[2])) {
     CLV__TRY(range_length(infer, &length));
   } else if (clv__infer_elements(infer, 0, &start) && clv__infer_elements(infer, 1, &limit) &&
@@ -150,6 +152,8 @@ static clv_status infer_eye_like(clv__infer *infer) {
 }
 
 static clv_status infer_trilu(clv__infer *infer) {
+  CLV__TRY(clv__infer_check_list(infer, 1));
+  CLV__TRY(clv__infer_check_count(infer, 1, 1));
   if (infer->inputs[0].rank >= 0 && infer->inputs[0].rank < 2) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "input of rank %d where 2 or more is needed", infer->inputs[0].rank);
   }
@@ -158,6 +162,8 @@ static clv_status infer_trilu(clv__infer *infer) {
 
 static clv_status infer_one_hot(clv__infer *infer) {
   const clv_tensor *indices = &infer->inputs[0], *depth = &infer->inputs[1], *values = &infer->inputs[2];
+  CLV__TRY(clv__infer_check_count(infer, 1, 1));
+  CLV__TRY(clv__infer_check_count(infer, 2, 2));
   clv__infer_set(infer, 0, values->dtype, CLV_RANK_UNKNOWN, NULL);
   if (indices->rank < 0) return CLV_OK;
   CLV__TRY(clv__infer_rank(infer, indices->rank + 1));

@@ -100,6 +100,9 @@ static clv_status check_parts(clv__infer *infer, int64_t dim, const int64_t *siz
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "%zu sizes for %u outputs", count, infer->output_count);
   }
   for (size_t i = 0; i < count; ++i) {
+    if (dim >= 0 && sizes[i] > dim) {
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "part %zu has %lld of %lld", i, (long long)sizes[i], (long long)dim);
+    }
     if (sizes[i] == INT64_MIN) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the size of part %zu is negative", i);
     total = total == CLV_DIM_UNKNOWN ? total : clv__dim_add(total, sizes[i]);
   }
@@ -110,7 +113,12 @@ static clv_status check_parts(clv__infer *infer, int64_t dim, const int64_t *siz
 
 static clv_status split_sizes(clv__infer *infer, int64_t dim, int64_t *sizes) {
   size_t count;
-  bool given = clv__infer_has(infer, 1) || (infer->opset < 13 && clv__attribute_find(infer->attributes, "split") != NULL);
+  CLV__TRY(clv__infer_check_list(infer, 1));
+  const clv_attribute *split = infer->opset < 13 ? clv__attribute_find(infer->attributes, "split") : NULL;
+  if (split != NULL && split->kind != CLV_ATTRIBUTE_INTS) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute split is no list of integers");
+  }
+  bool given = split != NULL || clv__infer_has(infer, 1);
   int64_t parts = clv__attribute_int(infer->attributes, "num_outputs", infer->output_count);
   if (!given && infer->opset >= 18 && parts != infer->output_count) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "num_outputs is %lld, there are %u", (long long)parts,
@@ -193,13 +201,15 @@ static void slice_content(clv__infer *infer, const range *r) {
 
 static clv_status infer_slice(clv__infer *infer) {
   const clv_tensor *data = &infer->inputs[0];
-  bool old = infer->opset < 10, given, axes_given, steps_given;
+  bool old = infer->opset < 10, starts_given, ends_given, axes_given, steps_given;
   clv__content starts, ends, axes, steps;
-  CLV__TRY(clv__infer_list(infer, old ? "starts" : NULL, 1, &given, &starts));
-  CLV__TRY(clv__infer_list(infer, old ? "ends" : NULL, 2, &given, &ends));
+  CLV__TRY(clv__infer_list(infer, old ? "starts" : NULL, 1, &starts_given, &starts));
+  CLV__TRY(clv__infer_list(infer, old ? "ends" : NULL, 2, &ends_given, &ends));
   CLV__TRY(clv__infer_list(infer, old ? "axes" : NULL, 3, &axes_given, &axes));
   CLV__TRY(clv__infer_list(infer, NULL, 4, &steps_given, &steps));
-  if (!given) return clv__error_set(infer->error, CLV_INVALID_MODEL, "starts and ends are not given");
+  if (!starts_given || !ends_given) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "starts and ends are not both given");
+  }
   clv__infer_set_unknown(infer, 0, data->dtype, data->rank);
   if (data->rank < 0 || (axes_given && !clv__content_is_numbers(&axes))) return CLV_OK;
   uint32_t count = axes_given ? axes.count : starts.known ? starts.count : ends.known ? ends.count : (uint32_t)data->rank;
@@ -289,6 +299,7 @@ static clv_status infer_pad(clv__infer *infer) {
 static clv_status infer_expand(clv__infer *infer) {
   const clv_tensor *data = &infer->inputs[0], *shape = &infer->inputs[1];
   clv__content want;
+  CLV__TRY(clv__infer_check_list(infer, 1));
   if (!clv__infer_elements(infer, 1, &want)) {
     int64_t length = shape->rank == 1 ? shape->dims[0] : -1;
     CLV__TRY(clv__infer_rank(infer, length));
@@ -319,6 +330,7 @@ static clv_status infer_expand(clv__infer *infer) {
 static clv_status infer_tile(clv__infer *infer) {
   const clv_tensor *data = &infer->inputs[0];
   clv__content repeats;
+  CLV__TRY(clv__infer_check_list(infer, 1));
   bool known = clv__infer_elements(infer, 1, &repeats);
   int64_t dims[CLV_MAX_RANK];
   if (known && data->rank >= 0 && repeats.count != (uint32_t)data->rank) {

@@ -34,8 +34,8 @@ static clv_status group_infer(clv__infer *infer) {
   CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
   int64_t channels = channels_of(&infer->inputs[0]), groups = clv__attribute_int(infer->attributes, "num_groups", 0);
   if (groups < 1 || (channels >= 0 && channels % groups != 0)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels do not divide into num_groups %lld", (long long)channels,
-                          (long long)groups);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels do not divide into num_groups %lld",
+                          (long long)channels, (long long)groups);
   }
   for (uint32_t i = 1; i < 3; ++i) CLV__TRY(clv__check_vector(infer, i, infer->opset < 21 ? groups : channels));
   return clv__infer_same(infer);
@@ -93,9 +93,15 @@ static clv_status lrn_infer(clv__infer *infer) {
 }
 
 /* FLOPs an element, as the textbook counts them. */
-static void batch_work(const clv__infer *infer, clv__work *work) { work->flops = 2 * clv__known_count(&infer->outputs[0]); }
-static void moments_work(const clv__infer *infer, clv__work *work) { work->flops = 8 * clv__known_count(&infer->outputs[0]); }
-static void square_work(const clv__infer *infer, clv__work *work) { work->flops = 4 * clv__known_count(&infer->outputs[0]); }
+static void batch_work(const clv__infer *infer, clv__work *work) {
+  work->flops = 2 * clv__known_count(&infer->outputs[0]);
+}
+static void moments_work(const clv__infer *infer, clv__work *work) {
+  work->flops = 8 * clv__known_count(&infer->outputs[0]);
+}
+static void square_work(const clv__infer *infer, clv__work *work) {
+  work->flops = 4 * clv__known_count(&infer->outputs[0]);
+}
 static void lrn_work(const clv__infer *infer, clv__work *work) {
   work->flops = (2 * (double)clv__attribute_int(infer->attributes, "size", 1) + 8) * clv__known_count(&infer->outputs[0]);
 }

@@ -37,7 +37,9 @@ static clv_status global_infer(clv__infer *infer) {
   return CLV_OK;
 }
 
-static void global_work(const clv__infer *infer, clv__work *work) { work->flops = clv__known_count(&infer->inputs[0]); }
+static void global_work(const clv__infer *infer, clv__work *work) {
+  work->flops = clv__known_count(&infer->inputs[0]);
+}
 
 const clv__op clv__ops_pool[] = {
     {"", "MaxPool", 1, 1, 1, 2, 0, pool_infer, pool_work},

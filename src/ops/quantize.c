@@ -1,4 +1,5 @@
-/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: the shape of the input; the dtype from an attribute or another input. */
+/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: the shape of the input; the dtype from an attribute or another input.
+ */
 #include "ops/families.h"
 
 /* A number of ONNX's as one of our dtypes; NONE for the small floats and integers that we have not. */
@@ -7,8 +8,8 @@ static clv_dtype dtype_from(int64_t number) {
   return known ? (clv_dtype)number : CLV_DTYPE_NONE;
 }
 
-/* Scale and zero point have one shape, and fit x: one for all, one an index of the axis, or one a block. What only all dims together
- * show, the kernel checks. */
+/* Scale and zero point have one shape, and fit x: one for all, one an index of the axis, or one a block. What only all dims
+ * together show, the kernel checks. */
 static clv_status check_scales(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *scale = &infer->inputs[1];
   if (x->rank < 0 || scale->rank < 0) return CLV_OK;

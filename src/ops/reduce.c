@@ -28,8 +28,10 @@ static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32
 static clv_status infer_unknown_axes(clv__infer *infer, bool keeps_dims) {
   const clv_tensor *input = &infer->inputs[0], *axes = &infer->inputs[1];
   int32_t rank = CLV_RANK_UNKNOWN;
-  if (keeps_dims) rank = input->rank;
-  else if (axes->rank == 1 && axes->dims[0] > 0 && axes->dims[0] <= input->rank) rank = input->rank - (int32_t)axes->dims[0];
+  if (keeps_dims)
+    rank = input->rank;
+  else if (axes->rank == 1 && axes->dims[0] > 0 && axes->dims[0] <= input->rank)
+    rank = input->rank - (int32_t)axes->dims[0];
   clv__infer_set_unknown(infer, 0, input->dtype, rank);
   return CLV_OK;
 }
@@ -67,20 +69,35 @@ static clv_status infer_fold(clv__infer *infer, clv__arithmetic what, int64_t st
   return CLV_OK;
 }
 
-static clv_status infer_sum(clv__infer *infer) { return infer_fold(infer, CLV__ADD, 0); }
-static clv_status infer_product(clv__infer *infer) { return infer_fold(infer, CLV__MUL, 1); }
-static clv_status infer_max(clv__infer *infer) { return infer_fold(infer, CLV__MAX, 0); }
-static clv_status infer_min(clv__infer *infer) { return infer_fold(infer, CLV__MIN, 0); }
+static clv_status infer_sum(clv__infer *infer) {
+  return infer_fold(infer, CLV__ADD, 0);
+}
+static clv_status infer_product(clv__infer *infer) {
+  return infer_fold(infer, CLV__MUL, 1);
+}
+static clv_status infer_max(clv__infer *infer) {
+  return infer_fold(infer, CLV__MAX, 0);
+}
+static clv_status infer_min(clv__infer *infer) {
+  return infer_fold(infer, CLV__MIN, 0);
+}
 
 static void work_times(const clv__infer *infer, clv__work *work, double factor) {
   size_t count;
   if (clv__tensor_count(&infer->inputs[0], &count)) work->flops = factor * (double)count;
 }
-static void work_fold(const clv__infer *infer, clv__work *work) { work_times(infer, work, 1); }
-static void work_square(const clv__infer *infer, clv__work *work) { work_times(infer, work, 2); }
-static void work_exponential(const clv__infer *infer, clv__work *work) { work_times(infer, work, 14); }
+static void work_fold(const clv__infer *infer, clv__work *work) {
+  work_times(infer, work, 1);
+}
+static void work_square(const clv__infer *infer, clv__work *work) {
+  work_times(infer, work, 2);
+}
+static void work_exponential(const clv__infer *infer, clv__work *work) {
+  work_times(infer, work, 14);
+}
 
-#define REDUCE(name, infer, work) {"", name, 1, 2, 1, 1, 0, infer, work}
+#define REDUCE(name, infer, work) \
+  { "", name, 1, 2, 1, 1, 0, infer, work }
 
 const clv__op clv__ops_reduce[] = {
     REDUCE("ReduceSum", infer_sum, work_fold),

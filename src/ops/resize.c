@@ -67,12 +67,22 @@ static bool is_empty(const clv_tensor *t) {
   return t->rank == 1 && clv__tensor_count(t, &count) && count == 0;
 }
 
+/* The region of interest has a start and an end an axis, where the mode looks at it. */
+static clv_status roi_check(clv__infer *infer, const clv__resize_axes *axes) {
+  if (infer->opset < 11 || !clv__attribute_is(infer->attributes, "coordinate_transformation_mode", "tf_crop_and_resize", false)) {
+    return CLV_OK;
+  }
+  if (!clv__infer_has(infer, 1)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "tf_crop_and_resize without a roi");
+  return clv__check_vector(infer, 1, 2 * (int64_t)axes->count);
+}
+
 static clv_status resize_infer(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0];
   if (x->rank == CLV_RANK_UNKNOWN) return clv__infer_same(infer);
   CLV__TRY(clv__check_rank(infer, 0, 1, CLV_MAX_RANK));
   clv__resize_axes axes;
   CLV__TRY(clv__resize_axes_read(infer->attributes, x->rank, &axes, infer->error));
+  CLV__TRY(roi_check(infer, &axes));
   int64_t dims[CLV_MAX_RANK];
   memcpy(dims, x->dims, sizeof dims);
   for (int32_t i = 0; i < axes.count; ++i) dims[axes.axes[i]] = CLV_DIM_UNKNOWN;
@@ -106,7 +116,8 @@ static clv_status resize_infer(clv__infer *infer) {
   }
   for (int32_t i = 0; i < x->rank; ++i) {
     if (x->dims[i] == 0 && dims[i] > 0) {
-      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d cannot be resized from 0 to %lld", (int)i, (long long)dims[i]);
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d cannot be resized from 0 to %lld", (int)i,
+                            (long long)dims[i]);
     }
   }
   clv__infer_set(infer, 0, x->dtype, x->rank, dims);

@@ -25,6 +25,8 @@ static clv_status infer_topk(clv__infer *infer) {
     k = clv__attribute_int(infer->attributes, "k", -1);
   } else if (!clv__infer_has(infer, 1)) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "k is not given");
+  } else if (clv__infer_check_list(infer, 1) != CLV_OK || clv__infer_check_count(infer, 1, 1) != CLV_OK) {
+    return CLV_INVALID_MODEL;
   } else if (clv__infer_vector(infer, 1, &content) && content.count == 1) {
     k = content.elements[0];
   }

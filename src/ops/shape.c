@@ -9,6 +9,8 @@ static clv_status infer_identity(clv__infer *infer) {
 
 static clv_status infer_dropout(clv__infer *infer) {
   const clv_tensor *data = &infer->inputs[0];
+  CLV__TRY(clv__infer_check_count(infer, 1, 1));
+  CLV__TRY(clv__infer_check_count(infer, 2, 1));
   clv_dtype mask = infer->opset < 10 ? data->dtype : CLV_BOOL;
   clv__infer_set(infer, 1, mask, data->rank, data->dims);
   return infer_identity(infer);
@@ -71,8 +73,10 @@ static clv_status reshape_mismatch(clv__infer *infer, const reshape *r, uint32_t
 static clv_status infer_reshape(clv__infer *infer) {
   const clv_tensor *data = &infer->inputs[0], *shape = &infer->inputs[1];
   clv__content target;
+  CLV__TRY(clv__infer_check_list(infer, 1));
   clv__infer_pass_content(infer);
-  if (!clv__infer_elements(infer, 1, &target)) {
+  bool scalar = shape->rank == 1 && shape->dims[0] == 0; /* known without its data: it has none */
+  if (!clv__infer_elements(infer, 1, &target) && !scalar) {
     int64_t rank = shape->rank == 1 ? shape->dims[0] : CLV_RANK_UNKNOWN;
     CLV__TRY(clv__infer_rank(infer, rank));
     clv__infer_set_unknown(infer, 0, data->dtype, rank < 0 ? CLV_RANK_UNKNOWN : (int32_t)rank);

@@ -49,7 +49,8 @@ void clv__op_work(const clv__op *op, const clv__infer *infer, clv__work *work) {
   } else {
     for (uint32_t i = 0; i < infer->output_count; ++i) {
       size_t count;
-      if (infer->outputs[i].dtype != CLV_DTYPE_NONE && clv__tensor_count(&infer->outputs[i], &count)) work->flops += (double)count;
+      if (infer->outputs[i].dtype != CLV_DTYPE_NONE && clv__tensor_count(&infer->outputs[i], &count))
+        work->flops += (double)count;
     }
   }
   work->bytes = bytes;

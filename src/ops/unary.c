@@ -21,9 +21,15 @@ static clv_status infer_content(clv__infer *infer, keeps what) {
   return CLV_OK;
 }
 
-static clv_status infer_relu(clv__infer *infer) { return infer_content(infer, KEEPS_POSITIVE); }
-static clv_status infer_abs(clv__infer *infer) { return infer_content(infer, KEEPS_MAGNITUDE); }
-static clv_status infer_neg(clv__infer *infer) { return infer_content(infer, NEGATES); }
+static clv_status infer_relu(clv__infer *infer) {
+  return infer_content(infer, KEEPS_POSITIVE);
+}
+static clv_status infer_abs(clv__infer *infer) {
+  return infer_content(infer, KEEPS_MAGNITUDE);
+}
+static clv_status infer_neg(clv__infer *infer) {
+  return infer_content(infer, NEGATES);
+}
 
 static clv_status infer_test(clv__infer *infer) {
   clv__infer_set(infer, 0, CLV_BOOL, infer->inputs[0].rank, infer->inputs[0].dims);
@@ -63,7 +69,8 @@ static void work_function(const clv__infer *infer, clv__work *work) {
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 12.0 * (double)count;
 }
 
-#define UNARY(name, infer, work) {"", name, 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer, work}
+#define UNARY(name, infer, work) \
+  { "", name, 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer, work }
 #define SIMPLE(name) UNARY(name, clv__infer_same, NULL)
 #define FUNCTION(name) UNARY(name, clv__infer_same, work_function)
 

@@ -42,7 +42,8 @@ static void append_edge_end(const clv_plan *plan, clv_value_id value, bool cross
   clv__text_append(text, " [label=\"");
   append_quoted(text, plan->graph->values[value].name);
   if (crosses) {
-    clv__text_append(text, "\\n%s", clv__tensor_size_bytes(type, &size_bytes) ? clv__label_size(size_bytes, label) : "size unknown");
+    clv__text_append(text, "\\n%s",
+                     clv__tensor_size_bytes(type, &size_bytes) ? clv__label_size(size_bytes, label) : "size unknown");
     clv__text_append(text, "\", penwidth=2, color=\"#c0392b\", fontcolor=\"#c0392b\"];\n");
   } else {
     clv__text_append(text, "\"];\n");
@@ -58,18 +59,21 @@ static void append_edges(const clv_plan *plan, clv_node_id id, clv__text *text) 
     if (value == CLV__NO_ID || plan->shapes->types[value].data != NULL) continue; /* constants are not drawn */
     clv_node_id producer = plan->graph->values[value].producer;
     uint32_t from = producer == CLV__NO_ID ? CLV__SPACE_HOST : plan->devices->items[plan->placement.devices[producer]].space;
-    if (producer == CLV__NO_ID) clv__text_append(text, "  v%u -> n%u", value, id);
-    else clv__text_append(text, "  n%u -> n%u", producer, id);
+    if (producer == CLV__NO_ID)
+      clv__text_append(text, "  v%u -> n%u", value, id);
+    else
+      clv__text_append(text, "  n%u -> n%u", producer, id);
     append_edge_end(plan, value, from != space, text);
   }
 }
 
 void clv__report_dot(const clv_plan *plan, clv__text *text) {
   const clv_graph *graph = plan->graph;
-  clv__text_append(text, "digraph plan {\n"
-                         "  graph [fontname=\"Helvetica\", fontsize=12, ranksep=0.4, nodesep=0.3];\n"
-                         "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", fontname=\"Helvetica\", fontsize=11];\n"
-                         "  edge [fontname=\"Helvetica\", fontsize=9, color=\"#5b616b\", fontcolor=\"#5b616b\"];\n");
+  clv__text_append(text,
+                   "digraph plan {\n"
+                   "  graph [fontname=\"Helvetica\", fontsize=12, ranksep=0.4, nodesep=0.3];\n"
+                   "  node [shape=box, style=\"rounded,filled\", fillcolor=\"#ffffff\", fontname=\"Helvetica\", fontsize=11];\n"
+                   "  edge [fontname=\"Helvetica\", fontsize=9, color=\"#5b616b\", fontcolor=\"#5b616b\"];\n");
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     clv__text_append(text, "  v%u [shape=ellipse, label=\"", graph->inputs[i]);
     append_quoted(text, graph->values[graph->inputs[i]].name);

@@ -14,6 +14,7 @@ static const struct {
     {"first", "the first device of the list supports it"},
     {"supported", "the first device of the list that supports it"},
     {"memory", "an earlier device has too little memory"},
+    {"file", "as the plan file says"},
 };
 
 static const char *meaning_of(const char *cause) {

@@ -76,10 +76,10 @@ static const struct block {
   uint32_t first, last;
   size_t columns;
 } blocks[] = {
-    {0x0300, 0x036f, 0},   {0x0483, 0x0489, 0},   {0x0591, 0x05bd, 0},   {0x064b, 0x065f, 0},   {0x1100, 0x115f, 2},
-    {0x1ab0, 0x1aff, 0},   {0x1dc0, 0x1dff, 0},   {0x200b, 0x200f, 0},   {0x202a, 0x202e, 0},   {0x20d0, 0x20ff, 0},
-    {0x2e80, 0x303e, 2},   {0x3041, 0xa4cf, 2},   {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2},   {0xfe00, 0xfe0f, 0},
-    {0xfe20, 0xfe2f, 0},   {0xfe30, 0xfe6f, 2},   {0xff01, 0xff60, 2},   {0xffe0, 0xffe6, 2},   {0x1f300, 0x1f64f, 2},
+    {0x0300, 0x036f, 0},   {0x0483, 0x0489, 0},   {0x0591, 0x05bd, 0},   {0x064b, 0x065f, 0}, {0x1100, 0x115f, 2},
+    {0x1ab0, 0x1aff, 0},   {0x1dc0, 0x1dff, 0},   {0x200b, 0x200f, 0},   {0x202a, 0x202e, 0}, {0x20d0, 0x20ff, 0},
+    {0x2e80, 0x303e, 2},   {0x3041, 0xa4cf, 2},   {0xac00, 0xd7a3, 2},   {0xf900, 0xfaff, 2}, {0xfe00, 0xfe0f, 0},
+    {0xfe20, 0xfe2f, 0},   {0xfe30, 0xfe6f, 2},   {0xff01, 0xff60, 2},   {0xffe0, 0xffe6, 2}, {0x1f300, 0x1f64f, 2},
     {0x1f680, 0x1f6ff, 2}, {0x1f900, 0x1faff, 2}, {0x20000, 0x3fffd, 2},
 };
 
@@ -106,12 +106,18 @@ static bool is_unsafe(uint32_t c) {
 void clv__label_name(clv__text *text, const char *name) {
   uint32_t character;
   for (size_t length; (length = clv__label_decode(name, &character)) > 0; name += length) {
-    if (length == 1 && character == 0xfffd) clv__text_append(text, "\\x%02x", (unsigned char)*name);
-    else if (character == '\n') clv__text_append(text, "\\n");
-    else if (character == '\t') clv__text_append(text, "\\t");
-    else if (character == '\r') clv__text_append(text, "\\r");
-    else if (is_unsafe(character)) clv__text_append(text, character < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)character);
-    else clv__text_append_bytes(text, name, length);
+    if (length == 1 && character == 0xfffd)
+      clv__text_append(text, "\\x%02x", (unsigned char)*name);
+    else if (character == '\n')
+      clv__text_append(text, "\\n");
+    else if (character == '\t')
+      clv__text_append(text, "\\t");
+    else if (character == '\r')
+      clv__text_append(text, "\\r");
+    else if (is_unsafe(character))
+      clv__text_append(text, character < 0x100 ? "\\x%02x" : "\\u%04x", (unsigned)character);
+    else
+      clv__text_append_bytes(text, name, length);
   }
 }
 
@@ -157,9 +163,12 @@ void clv__label_type(clv__text *text, const clv_graph *graph, const clv_tensor *
   for (int32_t i = 0; i < type->rank; ++i) {
     int64_t dim = type->dims[i];
     if (i > 0) clv__text_append(text, ",");
-    if (dim >= 0) clv__text_append(text, "%" PRId64, dim);
-    else if (dim != CLV_DIM_UNKNOWN && (uint64_t)(-2 - dim) < graph->symbol_count) clv__label_name(text, graph->symbols[-2 - dim]);
-    else clv__text_append(text, "?");
+    if (dim >= 0)
+      clv__text_append(text, "%" PRId64, dim);
+    else if (dim != CLV_DIM_UNKNOWN && (uint64_t)(-2 - dim) < graph->symbol_count)
+      clv__label_name(text, graph->symbols[-2 - dim]);
+    else
+      clv__text_append(text, "?");
   }
   clv__text_append(text, "]");
 }
@@ -217,12 +226,19 @@ void clv__label_xml(clv__text *text, const char *name) {
   uint32_t character;
   for (size_t length; (length = clv__label_decode(name, &character)) > 0; name += length) {
     bool allowed = character >= 0x20 ? character != 0xfffe && character != 0xffff : character == '\n' || character == '\t';
-    if (!allowed || (length == 1 && character == 0xfffd)) clv__text_append(text, "\xef\xbf\xbd");
-    else if (character == '&') clv__text_append(text, "&amp;");
-    else if (character == '<') clv__text_append(text, "&lt;");
-    else if (character == '>') clv__text_append(text, "&gt;");
-    else if (character == '"') clv__text_append(text, "&quot;");
-    else if (character == '\'') clv__text_append(text, "&#39;");
-    else clv__text_append_bytes(text, name, length);
+    if (!allowed || (length == 1 && character == 0xfffd))
+      clv__text_append(text, "\xef\xbf\xbd");
+    else if (character == '&')
+      clv__text_append(text, "&amp;");
+    else if (character == '<')
+      clv__text_append(text, "&lt;");
+    else if (character == '>')
+      clv__text_append(text, "&gt;");
+    else if (character == '"')
+      clv__text_append(text, "&quot;");
+    else if (character == '\'')
+      clv__text_append(text, "&#39;");
+    else
+      clv__text_append_bytes(text, name, length);
   }
 }

@@ -16,8 +16,8 @@ void clv__label_plural(clv__text *text, uint64_t count, const char *singular);
 /* "1,234,567". */
 const char *clv__label_grouped(uint64_t number, char label[CLV__LABEL_BYTES]);
 
-/* Appends a name as it is, but for control characters and bytes that are no UTF-8, which are written as escapes: a name from a file
- * must not steer a terminal or break a line. */
+/* Appends a name as it is, but for control characters and bytes that are no UTF-8, which are written as escapes: a name from a
+ * file must not steer a terminal or break a line. */
 void clv__label_name(clv__text *text, const char *name);
 /* The same, of at most `columns` columns: the middle of a longer name becomes "…". */
 void clv__label_short(clv__text *text, const char *name, size_t columns);

@@ -33,6 +33,7 @@ static void append_content(const clv_plan *plan, const clv__partition *partition
     }
     bool fits = !names.failed && clv__label_columns(names.data) <= NAMED_COLUMNS;
     if (fits) clv__text_append(text, "%s", names.data);
+    text->failed = text->failed || names.failed;
     clv__text_finish(&names);
     if (fits) return;
   }

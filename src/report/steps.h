@@ -6,12 +6,12 @@
 #include "split/plan.h"
 
 typedef struct clv__plan_totals {
-  uint32_t steps;               /* partitions and inner transfers: what is numbered */
+  uint32_t steps; /* partitions and inner transfers: what is numbered */
   uint32_t inner_transfers;
   uint64_t inner_bytes;
-  uint32_t own_transfers;       /* of the graph's inputs and outputs */
+  uint32_t own_transfers; /* of the graph's inputs and outputs */
   uint64_t own_bytes;
-  bool bytes_known;             /* false where a transfer's size shows only at run time */
+  bool bytes_known; /* false where a transfer's size shows only at run time */
   uint32_t folded_nodes;
 } clv__plan_totals;
 
@@ -26,8 +26,8 @@ void clv__report_steps(const clv_plan *plan, bool all, clv__text *text);
 /* One line a total. */
 void clv__report_totals(const clv_plan *plan, clv__text *text);
 
-/* Why nodes are where they are: for every node whose name or operator matches `pattern` (NULL: all) its device, the cause, and what
- * every other device says. Returns the number of nodes that matched. */
+/* Why nodes are where they are: for every node whose name or operator matches `pattern` (NULL: all) its device, the cause, and
+ * what every other device says. Returns the number of nodes that matched. */
 uint32_t clv__report_explain(const clv_plan *plan, const char *pattern, clv__text *text);
 
 #endif

@@ -17,25 +17,25 @@ enum {
   LANE_HEADER = 58,
   BOX_INSET = 18,
   LINE = 17,
-  COMPACT_ROWS = 40,  /* more rows than this are drawn small */
-  MOST_ROWS = 320,    /* more than this lose their middle */
+  COMPACT_ROWS = 40, /* more rows than this are drawn small */
+  MOST_ROWS = 320,   /* more than this lose their middle */
   KEPT_HEAD = 220,
   KEPT_TAIL = 60,
   COMPACT_COLUMNS = 28, /* of the operators in a small box */
-  MERGED_TRANSFERS = 3 /* longer runs of arrows between the same lanes become one */
+  MERGED_TRANSFERS = 3  /* longer runs of arrows between the same lanes become one */
 };
 
 /* A row is a partition, or transfers that follow each other between the same two lanes. */
 typedef struct row {
   bool is_transfer;
-  bool own;            /* of the graph's inputs or outputs */
-  bool gap;            /* stands for `count` rows that are left out */
-  uint32_t index;      /* of the partition, or of the first transfer in plan->transfers */
-  uint32_t count;      /* transfers */
-  uint32_t number;     /* of the step; not of own transfers */
+  bool own;        /* of the graph's inputs or outputs */
+  bool gap;        /* stands for `count` rows that are left out */
+  uint32_t index;  /* of the partition, or of the first transfer in plan->transfers */
+  uint32_t count;  /* transfers */
+  uint32_t number; /* of the step; not of own transfers */
   uint64_t size_bytes;
   bool size_known;
-  uint32_t from, to;   /* lanes */
+  uint32_t from, to; /* lanes */
   double y, height;
 } row;
 
@@ -49,8 +49,12 @@ typedef struct picture {
   double width, height;
 } picture;
 
-static double lane_left(uint32_t lane) { return MARGIN + NUMBER_WIDTH + lane * (double)(LANE_WIDTH + LANE_GAP); }
-static double lane_middle(uint32_t lane) { return lane_left(lane) + LANE_WIDTH / 2.0; }
+static double lane_left(uint32_t lane) {
+  return MARGIN + NUMBER_WIDTH + lane * (double)(LANE_WIDTH + LANE_GAP);
+}
+static double lane_middle(uint32_t lane) {
+  return lane_left(lane) + LANE_WIDTH / 2.0;
+}
 
 static const clv__colors *lane_colors(const picture *p, uint32_t lane) {
   return lane < p->plan->devices->count ? clv__palette(lane) : clv__palette_host();
@@ -121,9 +125,12 @@ static void place_rows(picture *p) {
   for (uint32_t i = 0; i < p->row_count; ++i) {
     row *r = &p->rows[i];
     r->y = y;
-    if (r->gap) r->height = 44;
-    else if (r->is_transfer) r->height = p->compact ? 24 : 38;
-    else r->height = p->compact ? 26 : 22 + 4 * LINE;
+    if (r->gap)
+      r->height = 44;
+    else if (r->is_transfer)
+      r->height = p->compact ? 24 : 38;
+    else
+      r->height = p->compact ? 26 : 22 + 4 * LINE;
     y += r->height + (p->compact ? 4 : 10);
   }
   p->height = y + 14;
@@ -180,6 +187,7 @@ static void draw_head(picture *p) {
     clv__text_append(&totals, "%s%s", d == 0 ? "" : d + 1 < plan->devices->count ? ", " : " and ", plan->devices->items[d].name);
   }
   draw_text(p, MARGIN, MARGIN + 18, "title", 70, totals.data);
+  p->text->failed = p->text->failed || totals.failed;
   clv__text_finish(&totals);
   clv__report_totals(plan, &totals);
   if (p->has_own) clv__text_append(&totals, "Dashed: the graph's own inputs and outputs. Numbers at the left are the steps.\n");
@@ -197,10 +205,10 @@ static void draw_lanes(picture *p) {
   double top = MARGIN + TITLE_HEIGHT;
   for (uint32_t lane = 0; lane < p->lane_count; ++lane) {
     const clv__colors *colors = lane_colors(p, lane);
-    clv__text_append(p->text, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" rx=\"10\" fill=\"%s\"/>\n", lane_left(lane),
-                     top, LANE_WIDTH, p->height - top - 10, colors->lane);
-    clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"lane\" style=\"fill:%s\">", lane_left(lane) + BOX_INSET, top + 25,
-                     colors->stroke);
+    clv__text_append(p->text, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" rx=\"10\" fill=\"%s\"/>\n",
+                     lane_left(lane), top, LANE_WIDTH, p->height - top - 10, colors->lane);
+    clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"lane\" style=\"fill:%s\">", lane_left(lane) + BOX_INSET,
+                     top + 25, colors->stroke);
     clv__label_xml(p->text, lane < devices->count ? devices->items[lane].name : "host");
     clv__text_append(p->text, "</text>\n");
     draw_text(p, lane_left(lane) + BOX_INSET, top + 43, "device", 50,
@@ -257,6 +265,7 @@ static void draw_partition(picture *p, const row *r) {
   clv__text_init(&line, p->text->allocator);
   clv__label_operators(&line, p->plan->graph, partition->nodes, partition->node_count, p->compact ? 3 : 4);
   if (p->compact && clv__label_columns(line.data) > COMPACT_COLUMNS) {
+    p->text->failed = p->text->failed || line.failed;
     clv__text_finish(&line);
     clv__label_operators(&line, p->plan->graph, partition->nodes, partition->node_count, 2);
   }
@@ -313,8 +322,10 @@ static void draw_rows(picture *p) {
       clv__text_append(p->text, "<text x=\"%d\" y=\"%.1f\" class=\"number\">%u%s</text>\n", MARGIN + NUMBER_WIDTH - 8,
                        r->is_transfer ? r->y + r->height - 5 : r->y + (p->compact ? LINE : 22), r->number, last);
     }
-    if (r->is_transfer) draw_transfer(p, r);
-    else draw_partition(p, r);
+    if (r->is_transfer)
+      draw_transfer(p, r);
+    else
+      draw_partition(p, r);
   }
 }
 
@@ -327,7 +338,8 @@ void clv__report_svg(const clv_plan *plan, clv__text *text) {
   }
   for (uint32_t i = 0; i < plan->transfer_count; ++i) {
     const clv__transfer *transfer = &plan->transfers[i];
-    if (lane_of_space(plan, transfer->from) == plan->devices->count || lane_of_space(plan, transfer->to) == plan->devices->count) {
+    if (lane_of_space(plan, transfer->from) == plan->devices->count ||
+        lane_of_space(plan, transfer->to) == plan->devices->count) {
       p.lane_count = plan->devices->count + 1;
     }
   }

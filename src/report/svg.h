@@ -5,7 +5,8 @@
 #include "base/text.h"
 #include "split/plan.h"
 
-/* Appends a whole SVG document. Plans of many steps are drawn with smaller boxes; of very many, the middle is left out and counted. */
+/* Appends a whole SVG document. Plans of many steps are drawn with smaller boxes; of very many, the middle is left out and
+ * counted. */
 void clv__report_svg(const clv_plan *plan, clv__text *text);
 
 #endif

@@ -13,7 +13,9 @@ void clv__table_init(clv__table *table, const clv_allocator *allocator, const ch
   clv__text_init(&table->cells, allocator);
 }
 
-void clv__table_finish(clv__table *table) { clv__text_finish(&table->cells); }
+void clv__table_finish(clv__table *table) {
+  clv__text_finish(&table->cells);
+}
 
 void clv__table_cell(clv__table *table, const char *format, ...) {
   char small[512], *content = small;
@@ -39,7 +41,9 @@ void clv__table_cell(clv__table *table, const char *format, ...) {
   if (content != small) clv__release(table->cells.allocator, content);
 }
 
-static void append_spaces(clv__text *text, size_t count) { clv__text_append(text, "%*s", (int)count, ""); }
+static void append_spaces(clv__text *text, size_t count) {
+  clv__text_append(text, "%*s", (int)count, "");
+}
 
 static void append_cell(const clv__table *table, uint32_t column, const char *cell, size_t width, bool last, clv__text *text) {
   size_t columns = clv__label_columns(cell);

@@ -11,7 +11,7 @@ typedef struct clv__table {
   const char *alignments; /* a letter a column: 'l' or 'r' */
   uint32_t columns;
   size_t cell_count;
-  bool header;            /* the first row is one */
+  bool header; /* the first row is one */
 } clv__table;
 
 /* `alignments` ("llr") must outlive the table and have at most CLV__TABLE_MAX_COLUMNS letters. */

@@ -1,5 +1,5 @@
-/* What the tests of the virtual NPU share: the services of a host over the library's graphs, and a way to run a view on a device as
- * the library does: upload weights, copy in, launch, copy out. */
+/* What the tests of the virtual NPU share: the services of a host over the library's graphs, and a way to run a view on a device
+ * as the library does: upload weights, copy in, launch, copy out. */
 #ifndef CLEAVE_TESTS_BACKENDS_VNPU_FAKE_HOST_H
 #define CLEAVE_TESTS_BACKENDS_VNPU_FAKE_HOST_H
 
@@ -153,8 +153,8 @@ static inline clv_status fake_allocate_output(void *cookie, uint32_t index, cons
 
 enum { FAKE_MAX_IO = 64 };
 
-/* Runs once. `outputs` come typed (rank unknown: sized by data) and get data from the host's allocator, also what failed may leave
- * some: release them all. */
+/* Runs once. `outputs` come typed (rank unknown: sized by data) and get data from the host's allocator, also what failed may
+ * leave some: release them all. */
 static inline clv_status fake_session_run(fake_session *s, const clv_allocator *allocator, const clv_tensor *inputs,
                                           uint32_t input_count, clv_tensor *outputs, uint32_t output_count, clv_error *error) {
   const clv_backend *b = s->backend;

@@ -1,5 +1,5 @@
-/* The virtual NPU's memory and queues: nothing is readable that was not put there, limits hold, commands run in order, events carry
- * order and failures across streams. */
+/* The virtual NPU's memory and queues: nothing is readable that was not put there, limits hold, commands run in order, events
+ * carry order and failures across streams. */
 #include <pthread.h>
 #include <time.h>
 
@@ -13,7 +13,7 @@
 static clv__vnpu_space *open_space(fake_host *fake, const char *name, uint64_t limit_bytes) {
   clv__vnpu_space *space = NULL;
   clv_error error = {0};
-  assert_ok(clv__vnpu_space_open(&fake->host, name, limit_bytes, 64, &space, &error), error);
+  assert_ok(clv__vnpu_space_open(&fake->host, name, true, limit_bytes, 64, &space, &error), error);
   return space;
 }
 
@@ -60,12 +60,19 @@ static void limits_and_sharing(void **state) {
   clv__vnpu_space *space = open_space(&fake, "a", 1 << 20), *same = open_space(&fake, "a", 1 << 20), *other = NULL;
   assert_ptr_equal(space, same);
   clv_error error = {0};
-  assert_int_equal(clv__vnpu_space_open(&fake.host, "a", 2 << 20, 64, &other, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv__vnpu_space_open(&fake.host, "a", true, 2 << 20, 64, &other, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "1 MiB"));
   fake_host second;
   fake_host_init(&second, clv__allocator_default());
   other = open_space(&second, "a", 2 << 20); /* another host's machine */
   assert_ptr_not_equal(other, space);
+  clv__vnpu_space *own = NULL, *another = NULL;
+  assert_int_equal(clv__vnpu_space_open(&fake.host, "a", false, 1 << 20, 64, &own, &error), CLV_INVALID_ARGUMENT);
+  assert_ok(clv__vnpu_space_open(&fake.host, "b", false, 1 << 20, 64, &own, &error), error);
+  assert_ok(clv__vnpu_space_open(&fake.host, "b", false, 2 << 20, 64, &another, &error), error);
+  assert_ptr_not_equal(own, another);
+  clv__vnpu_space_close(own);
+  clv__vnpu_space_close(another);
   uint64_t first, next;
   assert_ok(clv__vnpu_space_allocate(space, 900000, &first, &error), error);
   assert_int_equal(clv__vnpu_space_allocate(same, 200000, &next, &error), CLV_OUT_OF_MEMORY);
@@ -128,7 +135,9 @@ static clv_status run_step(clv__vnpu_launch *launch, clv_error *error) {
   return CLV_OK;
 }
 
-static void step_done(clv__vnpu_launch *launch) { ++((step *)launch)->done; }
+static void step_done(clv__vnpu_launch *launch) {
+  ++((step *)launch)->done;
+}
 
 typedef struct bench {
   fake_host fake;
@@ -307,8 +316,13 @@ static void threads_share_a_device(void **state) {
 
 static void the_model_takes_its_time(void **state) {
   (void)state;
-  clv__vnpu_speed speed = {.given = true, .copy_latency_us = 1000, .copy_bytes_per_second = 1e9, .time_scale = 2, .frequency = 4,
-                           .flops_per_second = 1e9, .bytes_per_second = 1e12};
+  clv__vnpu_speed speed = {.given = true,
+                           .copy_latency_us = 1000,
+                           .copy_bytes_per_second = 1e9,
+                           .time_scale = 2,
+                           .frequency = 4,
+                           .flops_per_second = 1e9,
+                           .bytes_per_second = 1e12};
   assert_true(clv__vnpu_copy_seconds(&speed, 1000000) > 0.00399 && clv__vnpu_copy_seconds(&speed, 1000000) < 0.00401);
   int64_t a[] = {10, 20}, b[] = {20, 30}, c[] = {10, 30};
   clv_tensor in[] = {clv__tensor_make(CLV_F32, 2, a, NULL), clv__tensor_make(CLV_F32, 2, b, NULL)};

@@ -54,7 +54,8 @@ static void limits_are_read(void **state) {
       "{\"name\": \"chip\", \"memory\": \"64M\", \"alignment\": 256, \"memory_space\": \"host\", \"dtypes\": [\"f16\"],"
       " \"compute_dtype\": \"bf16\", \"max_rank\": 3, \"static_shapes\": true, \"max_partition_inputs\": 7,"
       " \"speed\": {\"launch_overhead_us\": 20, \"flops_per_second\": 1e12, \"time_scale\": 2.5},"
-      " \"operators\": {\"Conv\": {\"dtypes\": [\"f32\", \"i8\"], \"max_rank\": 5, \"max_kernel\": 7, \"inputs\": {\"2\": [\"i32\"]},"
+      " \"operators\": {\"Conv\": {\"dtypes\": [\"f32\", \"i8\"], \"max_rank\": 5, \"max_kernel\": 7, \"inputs\": {\"2\": "
+      "[\"i32\"]},"
       "   \"constant_inputs\": [1], \"max_inputs\": 3,"
       "   \"attributes\": {\"group\": {\"max\": 1}, \"auto_pad\": {\"in\": [\"NOTSET\"], \"default\": \"NOTSET\"}}},"
       "  \"ai.cleave:Sum\": {}}}");
@@ -84,7 +85,8 @@ static void mistakes_are_named(void **state) {
     const char *text, *says[3];
   } cases[] = {
       {"{\n \"operatorz\": {}}", {"line 2", "operatorz", "known: name"}},
-      {"{\"operators\":\n {\"Conv\":\n {\"attributes\":\n {\"group\": {\"mox\": 1}}}}}", {"line 4", "operators.Conv.attributes.group.mox", "min, max"}},
+      {"{\"operators\":\n {\"Conv\":\n {\"attributes\":\n {\"group\": {\"mox\": 1}}}}}",
+       {"line 4", "operators.Conv.attributes.group.mox", "min, max"}},
       {"{\"operators\": {},\n\n \"max_rank\": 9}", {"line 3", "max_rank", "0 to 8"}},
       {"{\"operators\": {},\n \"dtypes\": [\"f32\", \"q7\"]}", {"line 2", "'q7'", "bf16"}},
       {"{\"operators\": {},\n \"dtypes\": [\"string\"]}", {"line 2", "'string'", "bool"}},
@@ -131,7 +133,8 @@ static void options_apply(void **state) {
   spec = open_spec("default");
   assert_string_not_equal(spec.canonical, canonical);
   clv__vnpu_spec_finish(&spec);
-  clv_option bad[][1] = {{{"freq", "3"}}, {{"frequency", "fast"}}, {{"frequency", "0"}}, {{"memory", "-1"}}, {{"time_scale", "nan"}}};
+  clv_option bad[][1] = {
+      {{"freq", "3"}}, {{"frequency", "fast"}}, {{"frequency", "0"}}, {{"memory", "-1"}}, {{"time_scale", "nan"}}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     assert_int_equal(clv__vnpu_spec_open(clv__allocator_default(), "default", bad[i], 1, &spec, &error), CLV_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, i == 0 ? "frequency, memory, time_scale" : bad[i][0].key));
@@ -177,8 +180,10 @@ static void memory_failures_leave_nothing(void **state) {
     clv__vnpu_spec spec;
     clv_error error = {0};
     clv_status status = clv__vnpu_spec_open(&counting.allocator, text, NULL, 0, &spec, &error);
-    if (status == CLV_OK) clv__vnpu_spec_finish(&spec);
-    else assert_int_equal(status, CLV_OUT_OF_MEMORY);
+    if (status == CLV_OK)
+      clv__vnpu_spec_finish(&spec);
+    else
+      assert_int_equal(status, CLV_OUT_OF_MEMORY);
     assert_int_equal(counting.live, 0);
     if (status == CLV_OK) break;
   }
@@ -186,9 +191,12 @@ static void memory_failures_leave_nothing(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(default_is_as_promised), cmocka_unit_test(all_has_no_limits),
-      cmocka_unit_test(limits_are_read),        cmocka_unit_test(mistakes_are_named),
-      cmocka_unit_test(options_apply),          cmocka_unit_test(files_are_read),
+      cmocka_unit_test(default_is_as_promised),
+      cmocka_unit_test(all_has_no_limits),
+      cmocka_unit_test(limits_are_read),
+      cmocka_unit_test(mistakes_are_named),
+      cmocka_unit_test(options_apply),
+      cmocka_unit_test(files_are_read),
       cmocka_unit_test(memory_failures_leave_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-/* Small ONNX models made with the project's own protobuf writer, for the tests of the reader and as seeds for fuzzing. Each function
- * appends the bytes of a model (or of a part of one) to a text. */
+/* Small ONNX models made with the project's own protobuf writer, for the tests of the reader and as seeds for fuzzing. Each
+ * function appends the bytes of a model (or of a part of one) to a text. */
 #ifndef CLEAVE_TESTS_FORMATS_MODELS_H
 #define CLEAVE_TESTS_FORMATS_MODELS_H
 
@@ -14,8 +14,8 @@
 #define MODEL_UNUSED __attribute__((unused))
 
 /* A tensor message into `field`; `raw` NULL leaves the data out. */
-MODEL_UNUSED static void model_tensor(clv__text *out, uint32_t field, const char *name, int dtype, const int64_t *dims, size_t rank,
-                                      const void *raw, size_t raw_bytes) {
+MODEL_UNUSED static void model_tensor(clv__text *out, uint32_t field, const char *name, int dtype, const int64_t *dims,
+                                      size_t rank, const void *raw, size_t raw_bytes) {
   size_t mark = clv__proto_begin(out, field, 0);
   clv__proto_write_ints(out, TENSOR_DIMS, dims, rank);
   clv__proto_write_varint(out, TENSOR_DATA_TYPE, (uint64_t)dtype);
@@ -46,7 +46,8 @@ MODEL_UNUSED static void model_external(clv__text *out, const char *name, int dt
 }
 
 /* A value with a type; a dim of -1 is the symbol "N". */
-MODEL_UNUSED static void model_value(clv__text *out, uint32_t field, const char *name, int dtype, const int64_t *dims, size_t rank) {
+MODEL_UNUSED static void model_value(clv__text *out, uint32_t field, const char *name, int dtype, const int64_t *dims,
+                                     size_t rank) {
   size_t mark = clv__proto_begin(out, field, 0);
   clv__proto_write_string(out, VALUE_NAME, name);
   size_t type = clv__proto_begin(out, VALUE_TYPE, 0), tensor = clv__proto_begin(out, TYPE_TENSOR, 0);
@@ -54,8 +55,10 @@ MODEL_UNUSED static void model_value(clv__text *out, uint32_t field, const char 
   size_t shape = clv__proto_begin(out, TENSOR_TYPE_SHAPE, 0);
   for (size_t i = 0; i < rank; ++i) {
     size_t dim = clv__proto_begin(out, SHAPE_DIM, 0);
-    if (dims[i] == -1) clv__proto_write_string(out, DIM_PARAM, "N");
-    else clv__proto_write_varint(out, DIM_VALUE, (uint64_t)dims[i]);
+    if (dims[i] == -1)
+      clv__proto_write_string(out, DIM_PARAM, "N");
+    else
+      clv__proto_write_varint(out, DIM_VALUE, (uint64_t)dims[i]);
     clv__proto_end(out, dim, 0);
   }
   clv__proto_end(out, shape, 0);
@@ -117,10 +120,13 @@ MODEL_UNUSED static size_t model_open(clv__text *out, int ir_version) {
   return clv__proto_begin(out, MODEL_GRAPH, 0);
 }
 
-MODEL_UNUSED static void model_close(clv__text *out, size_t mark) { clv__proto_end(out, mark, 0); }
+MODEL_UNUSED static void model_close(clv__text *out, size_t mark) {
+  clv__proto_end(out, mark, 0);
+}
 
 /* A body "then_branch"/"else_branch" of one node that reads outer values. */
-MODEL_UNUSED static void model_branch(clv__text *out, const char *attribute, const char *op, const char *inputs, const char *output) {
+MODEL_UNUSED static void model_branch(clv__text *out, const char *attribute, const char *op, const char *inputs,
+                                      const char *output) {
   static const int64_t dims[] = {-1, 3};
   size_t mark = clv__proto_begin(out, NODE_ATTRIBUTE, 0);
   clv__proto_write_string(out, ATTRIBUTE_NAME, attribute);
@@ -180,7 +186,8 @@ MODEL_UNUSED static void model_everything(clv__text *out) {
   clv__proto_end(out, node, 0);
   clv__proto_write_string(out, GRAPH_NAME, "everything");
   model_tensor(out, GRAPH_INITIALIZER, "w", CLV_F32, three, 1, floats, sizeof floats);
-  static const int dtypes[] = {CLV_U8, CLV_I8, CLV_U16, CLV_I16, CLV_I32, CLV_I64, CLV_BOOL, CLV_F16, CLV_F64, CLV_U32, CLV_U64, CLV_BF16};
+  static const int dtypes[] = {CLV_U8,   CLV_I8,  CLV_U16, CLV_I16, CLV_I32, CLV_I64,
+                               CLV_BOOL, CLV_F16, CLV_F64, CLV_U32, CLV_U64, CLV_BF16};
   for (size_t i = 0; i < sizeof dtypes / sizeof *dtypes; ++i) {
     char name[8] = {'r', (char)('a' + i), '\0'};
     model_tensor(out, GRAPH_INITIALIZER, name, dtypes[i], three, 1, raw, 3 * clv_dtype_size_bytes((clv_dtype)dtypes[i]));

@@ -10,7 +10,7 @@
 #include "formats/npy.h"
 #include "formats/npz.h"
 
-static const clv_dtype dtypes[] = {CLV_F32, CLV_U8,  CLV_I8,  CLV_U16, CLV_I16, CLV_I32, CLV_I64,
+static const clv_dtype dtypes[] = {CLV_F32,  CLV_U8,  CLV_I8,  CLV_U16, CLV_I16, CLV_I32, CLV_I64,
                                    CLV_BOOL, CLV_F16, CLV_F64, CLV_U32, CLV_U64, CLV_BF16};
 enum { DTYPES = sizeof dtypes / sizeof *dtypes };
 
@@ -128,9 +128,11 @@ typedef struct bad_header {
 static void damaged_headers_are_refused(void **state) {
   (void)state;
   static const bad_header headers[] = {
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 1099511627776)}", "more than memory", CLV_INVALID_MODEL},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1099511627776, 1099511627776)}", "more than memory",
+       CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}", "dim 0", CLV_INVALID_MODEL},
-      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000,)}", "takes 4000000 bytes, but the file has 4", CLV_INVALID_MODEL},
+      {"{'descr': '<f4', 'fortran_order': False, 'shape': (1000000,)}", "takes 4000000 bytes, but the file has 4",
+       CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (-1,)}", "dim 0", CLV_INVALID_MODEL},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1)}", "rank", CLV_NOT_SUPPORTED},
       {"{'descr': '<f4', 'fortran_order': False, 'shape': (1", "cut off", CLV_INVALID_MODEL},
@@ -162,7 +164,8 @@ static void damaged_headers_are_refused(void **state) {
 static void mutated_files_get_a_status(void **state) {
   (void)state;
   uint8_t original[256], *file = malloc(256);
-  size_t size_bytes = make_file(original, 1, "{'descr': '<U3', 'fortran_order': True, 'shape': (2, 2), }", "a\0\0\0b\0\0\0\0\0\0\0", 12);
+  size_t size_bytes =
+      make_file(original, 1, "{'descr': '<U3', 'fortran_order': True, 'shape': (2, 2), }", "a\0\0\0b\0\0\0\0\0\0\0", 12);
   memset(original + size_bytes, 0, 36);
   size_bytes += 36;
   uint64_t seed = 5;
@@ -188,7 +191,8 @@ static void mutated_files_get_a_status(void **state) {
 
 static clv_status write_all(bool deflate, uint8_t (*bytes)[256], clv_tensor *tensors, const clv_allocator *allocator,
                             clv_error *error) {
-  static const char *const names[DTYPES] = {"f32", "u8", "i8", "u16", "i16", "i32", "i64", "bool", "f16", "f64", "u32", "u64", "b/f.16"};
+  static const char *const names[DTYPES] = {"f32",  "u8",  "i8",  "u16", "i16", "i32",   "i64",
+                                            "bool", "f16", "f64", "u32", "u64", "b/f.16"};
   static const int64_t dims[] = {2, 3, 5};
   uint64_t seed = 3;
   for (size_t d = 0; d < DTYPES; ++d) tensors[d] = random_tensor(dtypes[d], 3, dims, bytes[d], 256, &seed);

@@ -31,7 +31,9 @@ static clv_status try_load(const void *data, size_t size_bytes, clv_error *error
   return status;
 }
 
-static void begin(clv__text *model) { clv__text_init(model, clv__allocator_default()); }
+static void begin(clv__text *model) {
+  clv__text_init(model, clv__allocator_default());
+}
 
 static void expect(clv__text *model, clv_status wanted, const char *text) {
   clv_error error;
@@ -135,7 +137,8 @@ static void every_failed_allocation_gets_a_status(void **state) {
   clv_graph *whole;
   clv__hash whole_hash;
   clv_error whole_error = {0};
-  assert_ok(clv__onnx_load_memory(clv__allocator_default(), model.data, model.size_bytes, true, &whole, &whole_error), whole_error);
+  assert_ok(clv__onnx_load_memory(clv__allocator_default(), model.data, model.size_bytes, true, &whole, &whole_error),
+            whole_error);
   clv__graph_hash(whole, &whole_hash);
   clv__graph_destroy(whole);
   for (int copy = 0; copy < 2; ++copy) {
@@ -145,8 +148,7 @@ static void every_failed_allocation_gets_a_status(void **state) {
       counting.fail_at = fail_at;
       clv_graph *graph;
       clv_error error = {0};
-      clv_status status =
-          clv__onnx_load_memory(&counting.allocator, model.data, model.size_bytes, copy != 0, &graph, &error);
+      clv_status status = clv__onnx_load_memory(&counting.allocator, model.data, model.size_bytes, copy != 0, &graph, &error);
       if (status == CLV_OK) {
         if (counting.calls >= fail_at) { /* the name of a graph may be lost: it is for people; nothing else may */
           clv__hash hash;
@@ -267,7 +269,8 @@ static void expect_tensor(int dtype, const int64_t *dims, size_t rank, size_t ra
 
 static void absurd_tensors_are_refused(void **state) {
   (void)state;
-  static const int64_t huge[] = {1LL << 40, 1LL << 40}, large[] = {1LL << 40}, negative[] = {-1}, ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+  static const int64_t huge[] = {1LL << 40, 1LL << 40}, large[] = {1LL << 40}, negative[] = {-1},
+                       ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
   static const int64_t two[] = {2};
   expect_tensor(CLV_F32, huge, 2, 16, CLV_INVALID_MODEL, "tensor 'w': f32[1099511627776,1099511627776] is more than memory");
   expect_tensor(CLV_F32, large, 1, 16, CLV_INVALID_MODEL, "has 16 bytes of raw_data");
@@ -357,7 +360,8 @@ static clv_status load_external(const char *location, const char *offset, const 
   model_close(&model, graph);
   write_in_folder("model/m.onnx", model.data, model.size_bytes);
   clv_graph *memory_graph;
-  assert_int_not_equal(clv__onnx_load_memory(clv__allocator_default(), model.data, model.size_bytes, true, &memory_graph, error), CLV_OK);
+  assert_int_not_equal(clv__onnx_load_memory(clv__allocator_default(), model.data, model.size_bytes, true, &memory_graph, error),
+                       CLV_OK);
   clv__text_finish(&model);
   char path[256];
   in_folder(path, "model/m.onnx");
@@ -395,7 +399,8 @@ static int make_folder(void **state) {
 
 static int remove_folder(void **state) {
   (void)state;
-  static const char *const names[] = {"model/w.bin", "model/link.bin", "model/up", "model/good.bin", "model/m.onnx", "outside.bin"};
+  static const char *const names[] = {"model/w.bin",    "model/link.bin", "model/up",
+                                      "model/good.bin", "model/m.onnx",   "outside.bin"};
   char path[256];
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     in_folder(path, names[i]);

@@ -243,8 +243,10 @@ static void assert_same_graph(const clv_graph *a, const clv_graph *b) {
     assert_int_equal(x->capture_count, y->capture_count);
     assert_int_equal(x->output_count, y->output_count);
     for (uint32_t i = 0; i < x->input_count; ++i) {
-      if (x->inputs[i] == CLV__NO_ID) assert_int_equal(y->inputs[i], CLV__NO_ID);
-      else assert_string_equal(a->values[x->inputs[i]].name, b->values[y->inputs[i]].name);
+      if (x->inputs[i] == CLV__NO_ID)
+        assert_int_equal(y->inputs[i], CLV__NO_ID);
+      else
+        assert_string_equal(a->values[x->inputs[i]].name, b->values[y->inputs[i]].name);
     }
     assert_int_equal(x->attributes.count, y->attributes.count);
     for (uint32_t i = 0; i < x->attributes.count; ++i) {
@@ -337,7 +339,7 @@ static void bodies_can_be_written_alone(void **state) {
 
 static void tensors_of_every_dtype_go_round(void **state) {
   (void)state;
-  static const clv_dtype dtypes[] = {CLV_F32, CLV_U8,  CLV_I8,  CLV_U16, CLV_I16, CLV_I32, CLV_I64,
+  static const clv_dtype dtypes[] = {CLV_F32,  CLV_U8,  CLV_I8,  CLV_U16, CLV_I16, CLV_I32, CLV_I64,
                                      CLV_BOOL, CLV_F16, CLV_F64, CLV_U32, CLV_U64, CLV_BF16};
   static const int64_t dims[] = {2, 3};
   uint64_t seed = 7;
@@ -393,8 +395,10 @@ static void typed_fields_are_decoded(void **state) {
     clv__text_init(&message, clv__allocator_default());
     clv__proto_write_varint(&message, TENSOR_DIMS, 3);
     clv__proto_write_varint(&message, TENSOR_DATA_TYPE, item->dtype);
-    if (i % 2 == 0) clv__proto_write_ints(&message, item->field, item->numbers, 3);
-    else for (size_t k = 0; k < 3; ++k) clv__proto_write_varint(&message, item->field, (uint64_t)item->numbers[k]);
+    if (i % 2 == 0)
+      clv__proto_write_ints(&message, item->field, item->numbers, 3);
+    else
+      for (size_t k = 0; k < 3; ++k) clv__proto_write_varint(&message, item->field, (uint64_t)item->numbers[k]);
     clv_tensor tensor;
     clv_error error = {0};
     assert_ok(clv__onnx_tensor_read(clv__allocator_default(), message.data, message.size_bytes, &tensor, NULL, &error), error);

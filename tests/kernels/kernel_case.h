@@ -1,5 +1,5 @@
-/* What the tests of portable kernels share: tensors of exact size on the heap (so that a sanitizer sees every step outside), random
- * contents, and one call of a kernel. */
+/* What the tests of portable kernels share: tensors of exact size on the heap (so that a sanitizer sees every step outside),
+ * random contents, and one call of a kernel. */
 #ifndef CLEAVE_TESTS_KERNEL_CASE_H
 #define CLEAVE_TESTS_KERNEL_CASE_H
 
@@ -10,7 +10,9 @@
 #include "kernels/kernels.h"
 #include "support.h"
 
-static inline size_t case_count(const clv_tensor *tensor) { return (size_t)clv__dims_product(tensor, 0, tensor->rank); }
+static inline size_t case_count(const clv_tensor *tensor) {
+  return (size_t)clv__dims_product(tensor, 0, tensor->rank);
+}
 
 static inline clv_tensor case_tensor(clv_dtype dtype, int32_t rank, const int64_t *dims) {
   clv_tensor tensor = clv__tensor_make(dtype, rank, dims, NULL);
@@ -28,12 +30,24 @@ static inline void case_set(const clv_tensor *tensor, size_t index, double value
   uint16_t half;
   int64_t whole = (CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_FLOAT) != 0 ? 0 : (int64_t)value;
   switch (tensor->dtype) {
-    case CLV_F32: memcpy(at, &narrow, sizeof narrow); break;
-    case CLV_F64: memcpy(at, &value, sizeof value); break;
-    case CLV_F16: half = clv__f64_to_f16(value), memcpy(at, &half, sizeof half); break;
-    case CLV_BF16: half = clv__f64_to_bf16(value), memcpy(at, &half, sizeof half); break;
-    case CLV_BOOL: *at = whole != 0; break;
-    default: memcpy(at, &whole, clv_dtype_size_bytes(tensor->dtype)); break; /* little-endian: the low bytes */
+    case CLV_F32:
+      memcpy(at, &narrow, sizeof narrow);
+      break;
+    case CLV_F64:
+      memcpy(at, &value, sizeof value);
+      break;
+    case CLV_F16:
+      half = clv__f64_to_f16(value), memcpy(at, &half, sizeof half);
+      break;
+    case CLV_BF16:
+      half = clv__f64_to_bf16(value), memcpy(at, &half, sizeof half);
+      break;
+    case CLV_BOOL:
+      *at = whole != 0;
+      break;
+    default:
+      memcpy(at, &whole, clv_dtype_size_bytes(tensor->dtype));
+      break; /* little-endian: the low bytes */
   }
 }
 
@@ -47,7 +61,8 @@ static inline void case_fill(const clv_tensor *tensor, double low, double high, 
     } else if (is_float || test_random(seed) % 8 != 0) {
       case_set(tensor, i, is_float ? low + (high - low) * unit : floor(low + (high - low) * unit));
     } else {
-      uint64_t bits = test_random(seed) % 4 == 0 ? (uint64_t)1 << (8 * clv_dtype_size_bytes(tensor->dtype) - 1) : test_random(seed);
+      uint64_t bits =
+          test_random(seed) % 4 == 0 ? (uint64_t)1 << (8 * clv_dtype_size_bytes(tensor->dtype) - 1) : test_random(seed);
       memcpy((char *)tensor->data + i * clv_dtype_size_bytes(tensor->dtype), &bits, clv_dtype_size_bytes(tensor->dtype));
     }
   }
@@ -90,10 +105,14 @@ static inline void case_run(const char *op, int32_t opset, const clv_attribute *
 /* What rounding of a dtype may do to a result, as a part of it. */
 static inline double case_tolerance(clv_dtype dtype) {
   switch (dtype) {
-    case CLV_F64: return 1e-13;
-    case CLV_F16: return 0x1p-10;
-    case CLV_BF16: return 0x1p-7;
-    default: return 2e-6;
+    case CLV_F64:
+      return 1e-13;
+    case CLV_F16:
+      return 0x1p-10;
+    case CLV_BF16:
+      return 0x1p-7;
+    default:
+      return 2e-6;
   }
 }
 

@@ -89,17 +89,38 @@ static inline void case_string(node_case *c, const char *name, const char *value
 
 static inline void element_set(clv_tensor *t, size_t i, double value) {
   switch (t->dtype) {
-    case CLV_F32: ((float *)t->data)[i] = (float)value; break;
-    case CLV_F64: ((double *)t->data)[i] = value; break;
-    case CLV_F16: ((uint16_t *)t->data)[i] = clv__f64_to_f16(value); break;
-    case CLV_BF16: ((uint16_t *)t->data)[i] = clv__f64_to_bf16(value); break;
-    case CLV_I8: ((int8_t *)t->data)[i] = (int8_t)value; break;
-    case CLV_U8: ((uint8_t *)t->data)[i] = (uint8_t)value; break;
-    case CLV_I32: ((int32_t *)t->data)[i] = (int32_t)value; break;
-    case CLV_U32: ((uint32_t *)t->data)[i] = (uint32_t)value; break;
-    case CLV_I64: ((int64_t *)t->data)[i] = (int64_t)value; break;
-    case CLV_U64: ((uint64_t *)t->data)[i] = (uint64_t)value; break;
-    default: fail();
+    case CLV_F32:
+      ((float *)t->data)[i] = (float)value;
+      break;
+    case CLV_F64:
+      ((double *)t->data)[i] = value;
+      break;
+    case CLV_F16:
+      ((uint16_t *)t->data)[i] = clv__f64_to_f16(value);
+      break;
+    case CLV_BF16:
+      ((uint16_t *)t->data)[i] = clv__f64_to_bf16(value);
+      break;
+    case CLV_I8:
+      ((int8_t *)t->data)[i] = (int8_t)value;
+      break;
+    case CLV_U8:
+      ((uint8_t *)t->data)[i] = (uint8_t)value;
+      break;
+    case CLV_I32:
+      ((int32_t *)t->data)[i] = (int32_t)value;
+      break;
+    case CLV_U32:
+      ((uint32_t *)t->data)[i] = (uint32_t)value;
+      break;
+    case CLV_I64:
+      ((int64_t *)t->data)[i] = (int64_t)value;
+      break;
+    case CLV_U64:
+      ((uint64_t *)t->data)[i] = (uint64_t)value;
+      break;
+    default:
+      fail();
   }
 }
 
@@ -129,9 +150,16 @@ static inline clv_status case_infer(node_case *c) {
   clv__content content = {0};
   assert_non_null(op);
   for (uint32_t i = 0; i < 4; ++i) c->outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
-  clv__infer infer = {.op = c->op, .opset = c->opset, .attributes = {c->attributes, (uint32_t)c->attribute_count},
-                      .inputs = c->inputs, .input_count = c->input_count, .outputs = c->outputs, .output_content = &content,
-                      .output_count = c->output_count, .allocator = clv__allocator_default(), .error = &c->error};
+  clv__infer infer = {.op = c->op,
+                      .opset = c->opset,
+                      .attributes = {c->attributes, (uint32_t)c->attribute_count},
+                      .inputs = c->inputs,
+                      .input_count = c->input_count,
+                      .outputs = c->outputs,
+                      .output_content = &content,
+                      .output_count = c->output_count,
+                      .allocator = clv__allocator_default(),
+                      .error = &c->error};
   return op->infer(&infer);
 }
 
@@ -152,9 +180,14 @@ static inline void case_run(node_case *c) {
   test_allocator counting;
   test_allocator_init(&counting);
   char reason[160] = "";
-  clv__kernel_call call = {.op = c->op, .opset = c->opset, .attributes = {c->attributes, (uint32_t)c->attribute_count},
-                           .inputs = c->inputs, .input_count = c->input_count, .outputs = c->outputs,
-                           .output_count = c->output_count, .error = &c->error};
+  clv__kernel_call call = {.op = c->op,
+                           .opset = c->opset,
+                           .attributes = {c->attributes, (uint32_t)c->attribute_count},
+                           .inputs = c->inputs,
+                           .input_count = c->input_count,
+                           .outputs = c->outputs,
+                           .output_count = c->output_count,
+                           .error = &c->error};
   if (!clv__kernel_accepts(kernel, &call, reason)) fail_msg("%s: %s", c->op, reason);
   assert_ok(clv__kernel_run(kernel, &call, &counting.allocator), c->error);
   assert_int_equal(counting.live, 0);

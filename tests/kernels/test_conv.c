@@ -102,7 +102,8 @@ static int64_t volume(int32_t rank, const int64_t *dims) {
   return size;
 }
 
-/* Adds what one pair of channels contributes: forward reads input[o * s + k * d - pad], transposed writes output[i * s + k * d - pad]. */
+/* Adds what one pair of channels contributes: forward reads input[o * s + k * d - pad], transposed writes output[i * s + k * d -
+ * pad]. */
 static void pair_add(const geometry *g, bool transposed, const clv_tensor *x, int64_t x_base, const clv_tensor *w, int64_t w_base,
                      double *y) {
   const int64_t *walked = transposed ? g->input : g->output, *hit = transposed ? g->output : g->input;
@@ -124,7 +125,8 @@ static void pair_add(const geometry *g, bool transposed, const clv_tensor *x, in
   } while (advance(g->spatial, walked, at));
 }
 
-static void one_case(uint64_t *seed, bool transposed, int64_t in_channels, int64_t out_channels, int64_t groups, clv_dtype dtype) {
+static void one_case(uint64_t *seed, bool transposed, int64_t in_channels, int64_t out_channels, int64_t groups,
+                     clv_dtype dtype) {
   geometry g;
   node_case *c = case_begin(transposed ? "ConvTranspose" : "Conv", 22);
   if (transposed) {
@@ -178,7 +180,8 @@ static void test_large_depth(void **state) {
 static void test_depthwise(void **state) {
   (void)state;
   uint64_t seed = 13;
-  for (int i = 0; i < 40; ++i) one_case(&seed, i % 4 == 3, 1, random_in(&seed, 1, 2), random_in(&seed, 2, 9), random_float_dtype(&seed));
+  for (int i = 0; i < 40; ++i)
+    one_case(&seed, i % 4 == 3, 1, random_in(&seed, 1, 2), random_in(&seed, 2, 9), random_float_dtype(&seed));
 }
 
 /* Output channels with the same weights give the same bits wherever they lie in a block, on any number of threads. */
@@ -213,7 +216,8 @@ static void test_output_shape(void **state) {
   node_case *c = case_begin("ConvTranspose", 11);
   case_ints(c, "strides", 1, (int64_t[]){3});
   case_ints(c, "output_shape", 1, (int64_t[]){10});
-  clv_tensor *x = case_input(c, &seed, CLV_F32, 3, (int64_t[]){1, 1, 3}), *w = case_input(c, &seed, CLV_F32, 3, (int64_t[]){1, 1, 3});
+  clv_tensor *x = case_input(c, &seed, CLV_F32, 3, (int64_t[]){1, 1, 3}),
+             *w = case_input(c, &seed, CLV_F32, 3, (int64_t[]){1, 1, 3});
   case_run(c);
   double y[10] = {0};
   for (size_t i = 0; i < 9; ++i) y[i] = clv__tensor_get(x, i / 3) * clv__tensor_get(w, i % 3);
@@ -223,7 +227,7 @@ static void test_output_shape(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_random_shapes),           cmocka_unit_test(test_large_depth), cmocka_unit_test(test_depthwise),
+      cmocka_unit_test(test_random_shapes),           cmocka_unit_test(test_large_depth),  cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_same_channels_same_bits), cmocka_unit_test(test_output_shape),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

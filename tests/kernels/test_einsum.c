@@ -84,8 +84,8 @@ static void test_equations(void **state) {
 
 static void test_bad_equations(void **state) {
   (void)state;
-  static const char *const bad[] = {"ij,jk->iz", "ij->ij", "ij,jk,kl->il", "i.j,jk->ik", "ij,jk-ik", "ij,jk->ii", "ij,j1->i",
-                                    "ijk,jk->i", "ij,jk->...ik", "ij,kk->ik", ""};
+  static const char *const bad[] = {"ij,jk->iz", "ij->ij",    "ij,jk,kl->il", "i.j,jk->ik", "ij,jk-ik", "ij,jk->ii",
+                                    "ij,j1->i",  "ijk,jk->i", "ij,jk->...ik", "ij,kk->ik",  ""};
   uint64_t seed = 62;
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     node_case *c = case_begin("Einsum", 12);

@@ -1,12 +1,14 @@
-/* Elementwise kernels against plain double (or 64-bit) arithmetic, element by element with indices divided out, over random shapes,
- * broadcasts and dtypes. */
+/* Elementwise kernels against plain double (or 64-bit) arithmetic, element by element with indices divided out, over random
+ * shapes, broadcasts and dtypes. */
 #include "kernel_case.h"
 
 static const clv_dtype float_dtypes[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16};
 static const clv_dtype integer_dtypes[] = {CLV_I8, CLV_I16, CLV_I32, CLV_I64, CLV_U8, CLV_U16, CLV_U32, CLV_U64};
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static bool is_unsigned(clv_dtype dtype) { return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_UNSIGNED) != 0; }
+static bool is_unsigned(clv_dtype dtype) {
+  return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_UNSIGNED) != 0;
+}
 
 /* A random output shape, and inputs of it in which axes are 1 or missing. One case in eight is large enough for threads. */
 static int32_t random_dims(uint64_t *seed, int64_t *dims) {
@@ -121,10 +123,11 @@ static void check_pair(const char *op, clv_dtype dtype, uint64_t *seed) {
 }
 
 static void test_pairs(void **state) {
-  static const char *const floats[] = {"Add", "Sub", "Mul", "Div", "Min", "Max", "Sum", "Mean", "PRelu", "Pow", "Equal", "Less",
-                                       "LessOrEqual", "Greater", "GreaterOrEqual"};
-  static const char *const integers[] = {"Add", "Sub", "Mul", "Div", "Mod", "Min", "Max", "BitwiseAnd", "BitwiseOr", "BitwiseXor",
-                                         "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
+  static const char *const floats[] = {"Add",   "Sub", "Mul",   "Div",  "Min",         "Max",     "Sum",           "Mean",
+                                       "PRelu", "Pow", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"};
+  static const char *const integers[] = {"Add",   "Sub",  "Mul",         "Div",       "Mod",
+                                         "Min",   "Max",  "BitwiseAnd",  "BitwiseOr", "BitwiseXor",
+                                         "Equal", "Less", "LessOrEqual", "Greater",   "GreaterOrEqual"};
   uint64_t seed = 1;
   (void)state;
   for (int repeat = 0; repeat < 6; ++repeat) {
@@ -186,51 +189,115 @@ static void test_where(void **state) {
     size_t size_bytes = clv_dtype_size_bytes(dtype);
     for (size_t i = 0; i < case_count(&out); ++i) {
       const clv_tensor *from = &inputs[clv__tensor_get(&inputs[0], source_index(&out, &inputs[0], i)) != 0 ? 1 : 2];
-      assert_memory_equal((char *)out.data + i * size_bytes, (char *)from->data + source_index(&out, from, i) * size_bytes, size_bytes);
+      assert_memory_equal((char *)out.data + i * size_bytes, (char *)from->data + source_index(&out, from, i) * size_bytes,
+                          size_bytes);
     }
     for (uint32_t k = 0; k < 3; ++k) free(inputs[k].data);
     free(out.data);
   }
 }
 
-static double sigmoid(double x) { return 1 / (1 + exp(-x)); }
-static double relu(double x) { return x > 0 ? x : 0; }
-static double leaky(double x) { return x < 0 ? (double)0.01f * x : x; }
-static double elu(double x) { return x < 0 ? exp(x) - 1 : x; }
-static double selu(double x) { return 1.05070102214813232421875 * (x > 0 ? x : 1.67326319217681884765625 * (exp(x) - 1)); }
-static double hard_sigmoid(double x) { return fmax(0, fmin(1, (double)0.2f * x + 0.5)); }
-static double hard_swish(double x) { return x * fmax(0, fmin(1, x / 6 + 0.5)); }
-static double swish(double x) { return x * sigmoid(x); }
-static double softplus(double x) { return log(1 + exp(x)); }
-static double mish(double x) { return x * tanh(softplus(x)); }
-static double softsign(double x) { return x / (1 + fabs(x)); }
-static double gelu(double x) { return 0.5 * x * (1 + erf(x / sqrt(2))); }
-static double reciprocal(double x) { return 1 / x; }
-static double sign(double x) { return (x > 0) - (x < 0); }
-static double negative(double x) { return -x; }
-static double thresholded(double x) { return x > 1 ? x : 0; }
-static double shrink(double x) { return x < -0.5 ? x : x > 0.5 ? x : 0; }
-static double is_nan(double x) { return isnan(x) ? 1 : 0; }
-static double is_infinite(double x) { return isinf(x) ? 1 : 0; }
+static double sigmoid(double x) {
+  return 1 / (1 + exp(-x));
+}
+static double relu(double x) {
+  return x > 0 ? x : 0;
+}
+static double leaky(double x) {
+  return x < 0 ? (double)0.01f * x : x;
+}
+static double elu(double x) {
+  return x < 0 ? exp(x) - 1 : x;
+}
+static double selu(double x) {
+  return 1.05070102214813232421875 * (x > 0 ? x : 1.67326319217681884765625 * (exp(x) - 1));
+}
+static double hard_sigmoid(double x) {
+  return fmax(0, fmin(1, (double)0.2f * x + 0.5));
+}
+static double hard_swish(double x) {
+  return x * fmax(0, fmin(1, x / 6 + 0.5));
+}
+static double swish(double x) {
+  return x * sigmoid(x);
+}
+static double softplus(double x) {
+  return log(1 + exp(x));
+}
+static double mish(double x) {
+  return x * tanh(softplus(x));
+}
+static double softsign(double x) {
+  return x / (1 + fabs(x));
+}
+static double gelu(double x) {
+  return 0.5 * x * (1 + erf(x / sqrt(2)));
+}
+static double reciprocal(double x) {
+  return 1 / x;
+}
+static double sign(double x) {
+  return (x > 0) - (x < 0);
+}
+static double negative(double x) {
+  return -x;
+}
+static double thresholded(double x) {
+  return x > 1 ? x : 0;
+}
+static double shrink(double x) {
+  return x < -0.5 ? x : x > 0.5 ? x : 0;
+}
+static double is_nan(double x) {
+  return isnan(x) ? 1 : 0;
+}
+static double is_infinite(double x) {
+  return isinf(x) ? 1 : 0;
+}
 
 static const struct {
   const char *op;
   double (*wanted)(double x);
   double low, high;
 } functions[] = {
-    {"Relu", relu, -5, 5},           {"LeakyRelu", leaky, -5, 5},       {"ThresholdedRelu", thresholded, -5, 5},
-    {"Elu", elu, -5, 5},             {"Celu", elu, -5, 5},              {"Selu", selu, -5, 5},
-    {"Sigmoid", sigmoid, -20, 20},   {"HardSigmoid", hard_sigmoid, -5, 5}, {"HardSwish", hard_swish, -5, 5},
-    {"Swish", swish, -20, 20},       {"Mish", mish, -8, 8},             {"Softplus", softplus, -8, 20},
-    {"Softsign", softsign, -9, 9},   {"Tanh", tanh, -5, 5},             {"Gelu", gelu, -4, 5},
-    {"Erf", erf, -4, 4},             {"Sqrt", sqrt, 0, 100},            {"Exp", exp, -9, 9},
-    {"Log", log, 0.1, 100},          {"Abs", fabs, -9, 9},              {"Neg", negative, -9, 9},
-    {"Reciprocal", reciprocal, 0.1, 9}, {"Floor", floor, -9, 9},        {"Ceil", ceil, -9, 9},
-    {"Round", rint, -9, 9},          {"Sign", sign, -9, 9},             {"Sin", sin, -9, 9},
-    {"Cos", cos, -9, 9},             {"Tan", tan, -1.5, 1.5},           {"Asin", asin, -1, 1},
-    {"Acos", acos, -1, 1},           {"Atan", atan, -9, 9},             {"Sinh", sinh, -5, 5},
-    {"Cosh", cosh, -5, 5},           {"Asinh", asinh, -9, 9},           {"Acosh", acosh, 1, 20},
-    {"Atanh", atanh, -0.99, 0.99},   {"Shrink", shrink, -2, 2},
+    {"Relu", relu, -5, 5},
+    {"LeakyRelu", leaky, -5, 5},
+    {"ThresholdedRelu", thresholded, -5, 5},
+    {"Elu", elu, -5, 5},
+    {"Celu", elu, -5, 5},
+    {"Selu", selu, -5, 5},
+    {"Sigmoid", sigmoid, -20, 20},
+    {"HardSigmoid", hard_sigmoid, -5, 5},
+    {"HardSwish", hard_swish, -5, 5},
+    {"Swish", swish, -20, 20},
+    {"Mish", mish, -8, 8},
+    {"Softplus", softplus, -8, 20},
+    {"Softsign", softsign, -9, 9},
+    {"Tanh", tanh, -5, 5},
+    {"Gelu", gelu, -4, 5},
+    {"Erf", erf, -4, 4},
+    {"Sqrt", sqrt, 0, 100},
+    {"Exp", exp, -9, 9},
+    {"Log", log, 0.1, 100},
+    {"Abs", fabs, -9, 9},
+    {"Neg", negative, -9, 9},
+    {"Reciprocal", reciprocal, 0.1, 9},
+    {"Floor", floor, -9, 9},
+    {"Ceil", ceil, -9, 9},
+    {"Round", rint, -9, 9},
+    {"Sign", sign, -9, 9},
+    {"Sin", sin, -9, 9},
+    {"Cos", cos, -9, 9},
+    {"Tan", tan, -1.5, 1.5},
+    {"Asin", asin, -1, 1},
+    {"Acos", acos, -1, 1},
+    {"Atan", atan, -9, 9},
+    {"Sinh", sinh, -5, 5},
+    {"Cosh", cosh, -5, 5},
+    {"Asinh", asinh, -9, 9},
+    {"Acosh", acosh, 1, 20},
+    {"Atanh", atanh, -0.99, 0.99},
+    {"Shrink", shrink, -2, 2},
 };
 
 static void test_functions(void **state) {
@@ -238,7 +305,8 @@ static void test_functions(void **state) {
   (void)state;
   for (size_t f = 0; f < COUNT(functions); ++f) {
     for (size_t d = 0; d < COUNT(float_dtypes); ++d) {
-      clv_tensor x = case_tensor(float_dtypes[d], 2, (int64_t[]){7, 601}), y = case_tensor(float_dtypes[d], 2, (int64_t[]){7, 601});
+      clv_tensor x = case_tensor(float_dtypes[d], 2, (int64_t[]){7, 601}),
+                 y = case_tensor(float_dtypes[d], 2, (int64_t[]){7, 601});
       case_fill(&x, functions[f].low, functions[f].high, &seed);
       case_run(functions[f].op, 24, NULL, 0, &x, 1, &y);
       for (size_t i = 0; i < case_count(&x); ++i) {
@@ -257,8 +325,8 @@ static void test_special_values(void **state) {
   static const struct {
     const char *op;
     double (*wanted)(double x);
-  } cases[] = {{"IsNaN", is_nan}, {"IsInf", is_infinite}, {"Exp", exp},   {"Sigmoid", sigmoid}, {"Tanh", tanh}, {"Round", rint},
-               {"Abs", fabs},     {"Neg", negative},      {"Floor", floor}, {"Sqrt", sqrt},     {"Erf", erf}};
+  } cases[] = {{"IsNaN", is_nan}, {"IsInf", is_infinite}, {"Exp", exp},     {"Sigmoid", sigmoid}, {"Tanh", tanh}, {"Round", rint},
+               {"Abs", fabs},     {"Neg", negative},      {"Floor", floor}, {"Sqrt", sqrt},       {"Erf", erf}};
   (void)state;
   for (size_t c = 0; c < COUNT(cases); ++c) {
     for (size_t d = 0; d < COUNT(float_dtypes); ++d) {
@@ -309,8 +377,14 @@ static void test_clip(void **state) {
 static double wanted_cast(double value, clv_dtype to) {
   static const struct {
     double low, high;
-  } ranges[] = {[CLV_I8] = {-128, 127}, [CLV_U8] = {0, 255}, [CLV_I16] = {-32768, 32767}, [CLV_U16] = {0, 65535},
-                [CLV_I32] = {-0x1p31, 0x1p31 - 1}, [CLV_U32] = {0, 0x1p32 - 1}, [CLV_I64] = {-0x1p63, 0x1p63}, [CLV_U64] = {0, 0x1p64}};
+  } ranges[] = {[CLV_I8] = {-128, 127},
+                [CLV_U8] = {0, 255},
+                [CLV_I16] = {-32768, 32767},
+                [CLV_U16] = {0, 65535},
+                [CLV_I32] = {-0x1p31, 0x1p31 - 1},
+                [CLV_U32] = {0, 0x1p32 - 1},
+                [CLV_I64] = {-0x1p63, 0x1p63},
+                [CLV_U64] = {0, 0x1p64}};
   if (to == CLV_BOOL) return value != 0 ? 1 : 0;
   if ((CLV__DTYPE_BIT(to) & CLV__DTYPES_FLOAT) != 0) return value;
   if (isnan(value)) return 0;
@@ -318,10 +392,37 @@ static double wanted_cast(double value, clv_dtype to) {
 }
 
 static void test_cast_from_floats(void **state) {
-  static const clv_dtype targets[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16, CLV_I8, CLV_I16, CLV_I32,
+  static const clv_dtype targets[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16, CLV_I8,  CLV_I16, CLV_I32,
                                       CLV_I64, CLV_U8,  CLV_U16, CLV_U32,  CLV_U64, CLV_BOOL};
-  static const double values[] = {0, -0.0, 1, -1, 0.4, -0.6, 2.5, 127.9, 128, -128.9, -129, 255.5, 256, 65535, 65536, 7e4, -7e4, 1e10, -1e10,
-                                  1e19, -1e19, 1e30, -1e30, (double)NAN, (double)INFINITY, -(double)INFINITY, 1e-8, 6e-8, 3e-39};
+  static const double values[] = {0,
+                                  -0.0,
+                                  1,
+                                  -1,
+                                  0.4,
+                                  -0.6,
+                                  2.5,
+                                  127.9,
+                                  128,
+                                  -128.9,
+                                  -129,
+                                  255.5,
+                                  256,
+                                  65535,
+                                  65536,
+                                  7e4,
+                                  -7e4,
+                                  1e10,
+                                  -1e10,
+                                  1e19,
+                                  -1e19,
+                                  1e30,
+                                  -1e30,
+                                  (double)NAN,
+                                  (double)INFINITY,
+                                  -(double)INFINITY,
+                                  1e-8,
+                                  6e-8,
+                                  3e-39};
   (void)state;
   for (size_t f = 0; f < COUNT(float_dtypes); ++f) {
     for (size_t t = 0; t < COUNT(targets); ++t) {
@@ -340,7 +441,8 @@ static void test_cast_from_floats(void **state) {
         double got = clv__tensor_get(&y, i);
         if (targets[t] == CLV_I64 || targets[t] == CLV_U64) got = got < 0x1p63 || wanted > 0x1p63 ? got : wanted;
         if (!(got == wanted || (isnan(got) && isnan(wanted)))) {
-          fail_msg("%s to %s: %g gives %g, not %g", clv_dtype_name(x.dtype), clv_dtype_name(y.dtype), clv__tensor_get(&x, i), got, wanted);
+          fail_msg("%s to %s: %g gives %g, not %g", clv_dtype_name(x.dtype), clv_dtype_name(y.dtype), clv__tensor_get(&x, i), got,
+                   wanted);
         }
         free(rounded.data);
       }
@@ -404,9 +506,15 @@ static void test_integer_corners(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_pairs),          cmocka_unit_test(test_variadic),       cmocka_unit_test(test_where),
-      cmocka_unit_test(test_functions),      cmocka_unit_test(test_special_values), cmocka_unit_test(test_clip),
-      cmocka_unit_test(test_cast_from_floats), cmocka_unit_test(test_cast_from_integers), cmocka_unit_test(test_integer_corners),
+      cmocka_unit_test(test_pairs),
+      cmocka_unit_test(test_variadic),
+      cmocka_unit_test(test_where),
+      cmocka_unit_test(test_functions),
+      cmocka_unit_test(test_special_values),
+      cmocka_unit_test(test_clip),
+      cmocka_unit_test(test_cast_from_floats),
+      cmocka_unit_test(test_cast_from_integers),
+      cmocka_unit_test(test_integer_corners),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

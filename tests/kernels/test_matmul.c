@@ -1,4 +1,5 @@
-/* MatMul and Gemm against loops in f64 (64-bit integers for integers), with broadcasting, vectors, transposition and all dtypes. */
+/* MatMul and Gemm against loops in f64 (64-bit integers for integers), with broadcasting, vectors, transposition and all dtypes.
+ */
 #include "node_case.h"
 
 #ifdef _OPENMP
@@ -27,7 +28,8 @@ static void one_matmul(uint64_t *seed) {
   int32_t rank = (int32_t)random_in(seed, 0, m * k * n > 1000000 ? 0 : 3), a_lead = (int32_t)random_in(seed, 0, rank), a_rank = 0;
   int32_t b_lead = a_lead == rank ? (int32_t)random_in(seed, 0, rank) : rank, b_rank = 0;
   for (int32_t i = 0; i < rank; ++i) batch[i] = random_in(seed, 1, 3);
-  for (int32_t i = rank - a_lead; i < rank; ++i) a_dims[a_rank++] = i >= rank - b_lead && random_in(seed, 0, 3) == 0 ? 1 : batch[i];
+  for (int32_t i = rank - a_lead; i < rank; ++i)
+    a_dims[a_rank++] = i >= rank - b_lead && random_in(seed, 0, 3) == 0 ? 1 : batch[i];
   for (int32_t i = rank - b_lead; i < rank; ++i) {
     bool must = i < rank - a_lead || a_dims[i - (rank - a_lead)] != batch[i];
     b_dims[b_rank++] = !must && random_in(seed, 0, 3) == 0 ? 1 : batch[i];
@@ -95,7 +97,8 @@ static void one_gemm(uint64_t *seed) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
       for (int64_t d = 0; d < k; ++d) {
-        sum += clv__tensor_get(a, (size_t)(ta ? d * m + i : i * k + d)) * clv__tensor_get(b, (size_t)(tb ? j * k + d : d * n + j));
+        sum +=
+            clv__tensor_get(a, (size_t)(ta ? d * m + i : i * k + d)) * clv__tensor_get(b, (size_t)(tb ? j * k + d : d * n + j));
       }
       y[i * n + j] = (double)alpha * sum;
       if (add == NULL) continue;

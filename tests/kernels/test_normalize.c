@@ -30,7 +30,8 @@ static void test_batch(void **state) {
     node_case *c = case_begin("BatchNormalization", i % 2 == 0 ? 9 : 15);
     clv_tensor *x = case_input(c, &seed, dtype, rank, dims);
     for (int k = 0; k < 4; ++k) case_input(c, &seed, i % 2 == 1 && k >= 2 ? CLV_F32 : dtype, 1, &channels);
-    for (int64_t k = 0; k < channels; ++k) element_set(&c->inputs[4], (size_t)k, 0.25 + fabs(clv__tensor_get(&c->inputs[4], (size_t)k)));
+    for (int64_t k = 0; k < channels; ++k)
+      element_set(&c->inputs[4], (size_t)k, 0.25 + fabs(clv__tensor_get(&c->inputs[4], (size_t)k)));
     case_run(c);
     size_t count = count_of(x), plane = count / (size_t)(dims[0] * channels);
     double *y = calloc(count, sizeof *y);
@@ -56,8 +57,14 @@ static void test_batch_training(void **state) {
   case_input(c, &seed, CLV_F32, 2, (int64_t[]){3, 2});
   for (int k = 0; k < 4; ++k) case_input(c, &seed, CLV_F32, 1, &channels);
   assert_ok(case_infer(c), c->error);
-  clv__kernel_call call = {.op = c->op, .opset = 15, .attributes = {c->attributes, 1}, .inputs = c->inputs, .input_count = 5,
-                           .outputs = c->outputs, .output_count = 1, .error = &c->error};
+  clv__kernel_call call = {.op = c->op,
+                           .opset = 15,
+                           .attributes = {c->attributes, 1},
+                           .inputs = c->inputs,
+                           .input_count = 5,
+                           .outputs = c->outputs,
+                           .output_count = 1,
+                           .error = &c->error};
   assert_false(clv__kernel_accepts(clv__kernel_find("", c->op), &call, reason));
   assert_non_null(strstr(reason, "training"));
   case_end(c);
@@ -148,7 +155,8 @@ static void test_lrn(void **state) {
   (void)state;
   uint64_t seed = 45;
   for (int i = 0; i < 60; ++i) {
-    int64_t dims[4] = {2, random_in(&seed, 1, 9), random_in(&seed, 1, 30), random_in(&seed, 1, 30)}, size = random_in(&seed, 1, 7);
+    int64_t dims[4] = {2, random_in(&seed, 1, 9), random_in(&seed, 1, 30), random_in(&seed, 1, 30)},
+            size = random_in(&seed, 1, 7);
     float beta = i % 2 == 0 ? 0.75f : 0.6f;
     node_case *c = case_begin("LRN", 13);
     case_int(c, "size", size);
@@ -188,7 +196,8 @@ static void test_axes(void **state) {
     if (lp) case_int(c, "axis", -2), case_int(c, "p", p);
     if (!lp) case_ints(c, "axes", 2, (int64_t[]){0, -1});
     clv_tensor *x = case_input(c, &seed, random_float_dtype(&seed), 3, (int64_t[]){(int64_t)a, (int64_t)b, (int64_t)n});
-    if (lp) for (size_t j = 0; j < b; ++j) element_set(x, j * n, 0); /* a norm of 0 */
+    if (lp)
+      for (size_t j = 0; j < b; ++j) element_set(x, j * n, 0); /* a norm of 0 */
     case_run(c);
     double *y = calloc(a * b * n, sizeof *y);
     for (size_t e = 0; e < a * b * n; ++e) {
@@ -215,8 +224,9 @@ static void test_axes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_batch), cmocka_unit_test(test_batch_training), cmocka_unit_test(test_groups),
-      cmocka_unit_test(test_layer), cmocka_unit_test(test_lrn),            cmocka_unit_test(test_axes),
+      cmocka_unit_test(test_batch),  cmocka_unit_test(test_batch_training),
+      cmocka_unit_test(test_groups), cmocka_unit_test(test_layer),
+      cmocka_unit_test(test_lrn),    cmocka_unit_test(test_axes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Reductions, ArgMax/ArgMin, CumSum/CumProd and Softmax against brute force over random shapes and axes; results must not depend on
- * the number of threads. */
+/* Reductions, ArgMax/ArgMin, CumSum/CumProd and Softmax against brute force over random shapes and axes; results must not depend
+ * on the number of threads. */
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -198,7 +198,9 @@ static line_case random_lines(clv_dtype dtype, uint64_t *seed) {
   c.inner = (size_t)clv__dims_product(&c.x, c.axis + 1, rank);
   return c;
 }
-static size_t line_start(const line_case *c, size_t line) { return line / c->inner * c->length * c->inner + line % c->inner; }
+static size_t line_start(const line_case *c, size_t line) {
+  return line / c->inner * c->length * c->inner + line % c->inner;
+}
 
 static void test_arg(void **state) {
   static const clv_dtype dtypes[] = {CLV_F32, CLV_F16, CLV_I32, CLV_U8, CLV_I64, CLV_U64};

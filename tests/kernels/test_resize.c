@@ -34,10 +34,10 @@ static void weights_of(const resize_case *r, int i, int64_t o, double *weights) 
   double x = coordinate(r, i, o), sum = 0;
   for (int64_t k = 0; k < r->in[i]; ++k) weights[k] = 0;
   if (strcmp(r->mode, "nearest") == 0) {
-    double p = strcmp(r->nearest, "floor") == 0                ? floor(x)
-               : strcmp(r->nearest, "ceil") == 0               ? ceil(x)
+    double p = strcmp(r->nearest, "floor") == 0               ? floor(x)
+               : strcmp(r->nearest, "ceil") == 0              ? ceil(x)
                : strcmp(r->nearest, "round_prefer_ceil") == 0 ? floor(x + 0.5)
-                                                               : ceil(x - 0.5);
+                                                              : ceil(x - 0.5);
     weights[(int64_t)fmin(fmax(p, 0), (double)r->in[i] - 1)] = 1;
     return;
   }
@@ -80,12 +80,14 @@ static void expect(const resize_case *r, node_case *c) {
 
 static void one_case(uint64_t *seed) {
   static const char *const modes[] = {"nearest", "linear", "cubic"};
-  static const char *const transforms[] = {"half_pixel",         "asymmetric",           "pytorch_half_pixel",
-                                           "align_corners",      "half_pixel_symmetric", "tf_crop_and_resize"};
+  static const char *const transforms[] = {"half_pixel",    "asymmetric",           "pytorch_half_pixel",
+                                           "align_corners", "half_pixel_symmetric", "tf_crop_and_resize"};
   static const char *const rounds[] = {"floor", "ceil", "round_prefer_floor", "round_prefer_ceil"};
   static const double scales[] = {0.5, 0.75, 1, 1.5, 2, 2.25, 3};
-  resize_case r = {.mode = modes[random_in(seed, 0, 2)], .transform = transforms[random_in(seed, 0, 5)],
-                   .nearest = rounds[random_in(seed, 0, 3)], .roi = {0, 0, 1, 1}};
+  resize_case r = {.mode = modes[random_in(seed, 0, 2)],
+                   .transform = transforms[random_in(seed, 0, 5)],
+                   .nearest = rounds[random_in(seed, 0, 3)],
+                   .roi = {0, 0, 1, 1}};
   bool is_nearest = strcmp(r.mode, "nearest") == 0, by_sizes = random_in(seed, 0, 1) != 0, some_axes = random_in(seed, 0, 1) != 0;
   r.antialias = !is_nearest && random_in(seed, 0, 2) == 0;
   r.exclude = !is_nearest && random_in(seed, 0, 2) == 0;
@@ -169,8 +171,13 @@ static void test_older_versions(void **state) {
   } forms[] = {{"Upsample", 7}, {"Upsample", 9}, {"Resize", 10}};
   for (int i = 0; i < 6; ++i) {
     node_case *c = case_begin(forms[i % 3].op, forms[i % 3].opset);
-    resize_case r = {.mode = i < 3 ? "nearest" : "linear", .transform = "asymmetric", .nearest = "floor", .scale = {2, 1.5},
-                     .in = {3, 5}, .out = {6, 7}, .width = {6, 7.5}};
+    resize_case r = {.mode = i < 3 ? "nearest" : "linear",
+                     .transform = "asymmetric",
+                     .nearest = "floor",
+                     .scale = {2, 1.5},
+                     .in = {3, 5},
+                     .out = {6, 7},
+                     .width = {6, 7.5}};
     float scales[4] = {1, 1, 2, 1.5f};
     case_string(c, "mode", r.mode);
     case_input(c, &seed, CLV_F32, 4, (int64_t[]){2, 1, 3, 5});

@@ -11,7 +11,9 @@
 
 static clv_error error;
 
-static clv_tensor type(clv_dtype dtype, int32_t rank, const int64_t *dims) { return clv__tensor_make(dtype, rank, dims, NULL); }
+static clv_tensor type(clv_dtype dtype, int32_t rank, const int64_t *dims) {
+  return clv__tensor_make(dtype, rank, dims, NULL);
+}
 #define F32(...) type(CLV_F32, (int32_t)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
 static clv_attribute ints(const char *name, size_t count, const int64_t *values) {
@@ -27,9 +29,16 @@ static clv_status infer(const char *op, int32_t opset, const clv_attribute *attr
   clv__content content = {0};
   *output = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
   error.message[0] = '\0';
-  clv__infer call = {.op = op, .opset = opset, .attributes = {attributes, attribute_count}, .inputs = inputs,
-                     .input_count = input_count, .outputs = output, .output_count = 1, .output_content = &content,
-                     .allocator = clv__allocator_default(), .error = &error};
+  clv__infer call = {.op = op,
+                     .opset = opset,
+                     .attributes = {attributes, attribute_count},
+                     .inputs = inputs,
+                     .input_count = input_count,
+                     .outputs = output,
+                     .output_count = 1,
+                     .output_content = &content,
+                     .allocator = clv__allocator_default(),
+                     .error = &error};
   return clv__op_find("", op)->infer(&call);
 }
 
@@ -98,7 +107,8 @@ static void test_contradictions(void **state) {
       {"GroupNormalization", NULL, 0, {F32(2, 3, 4), F32(3), F32(3)}, 3, {"3 channels", "num_groups 0"}},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
-    clv_status status = infer(cases[i].op, 21, cases[i].attributes, cases[i].attribute_count, cases[i].inputs, cases[i].input_count, &y);
+    clv_status status =
+        infer(cases[i].op, 21, cases[i].attributes, cases[i].attribute_count, cases[i].inputs, cases[i].input_count, &y);
     if (status != CLV_INVALID_MODEL) fail_msg("case %zu (%s) came to %s", i, cases[i].op, clv_status_name(status));
     for (int w = 0; w < 2; ++w) {
       if (strstr(error.message, cases[i].words[w]) == NULL) {
@@ -114,8 +124,8 @@ static void test_work(void **state) {
   const int64_t one[] = {1, 1, 1, 1};
   clv_attribute padded[] = {ints("pads", 4, one)};
   assert_ok(infer("Conv", 11, padded, 1, inputs, 2, &y), error);
-  clv__infer call = {.op = "Conv", .opset = 11, .attributes = {padded, 1}, .inputs = inputs, .input_count = 2, .outputs = &y,
-                     .output_count = 1};
+  clv__infer call = {
+      .op = "Conv", .opset = 11, .attributes = {padded, 1}, .inputs = inputs, .input_count = 2, .outputs = &y, .output_count = 1};
   clv__work work;
   clv__op_work(clv__op_find("", "Conv"), &call, &work);
   assert_true(work.flops == 2.0 * 64 * 56 * 56 * 64 * 9);

@@ -1,4 +1,5 @@
-/* Inference of the elementwise and reducing families: broadcasting with symbols, contents of shape tensors, axes, and what is refused. */
+/* Inference of the elementwise and reducing families: broadcasting with symbols, contents of shape tensors, axes, and what is
+ * refused. */
 #include <string.h>
 
 #include "ops/content.h"
@@ -233,8 +234,9 @@ static void test_work(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_broadcast),      cmocka_unit_test(test_contents), cmocka_unit_test(test_where_contents),
-      cmocka_unit_test(test_cast_and_fold_contents), cmocka_unit_test(test_reduce),   cmocka_unit_test(test_clip_and_scales),
+      cmocka_unit_test(test_broadcast),      cmocka_unit_test(test_contents),
+      cmocka_unit_test(test_where_contents), cmocka_unit_test(test_cast_and_fold_contents),
+      cmocka_unit_test(test_reduce),         cmocka_unit_test(test_clip_and_scales),
       cmocka_unit_test(test_work),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

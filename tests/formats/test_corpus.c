@@ -1,0 +1,62 @@
+/* Replays the fuzz corpus: inputs that once went wrong, and some that reach far. What is to be seen is what the sanitizers see.
+ */
+#include "support.h"
+
+#include <dirent.h>
+#include <stdio.h>
+
+#include "../../fuzz/targets.h"
+#include "base/file.h"
+
+typedef void (*target)(const uint8_t *data, size_t size_bytes);
+
+static void replay(const char *kind, target run) {
+  char folder[512], path[1024];
+  snprintf(folder, sizeof folder, "%s/fuzz/corpus/%s", CLEAVE_SOURCE_DIR, kind);
+  DIR *listing = opendir(folder);
+  if (listing == NULL) fail_msg("%s is not there", folder);
+  unsigned count = 0;
+  for (const struct dirent *item = readdir(listing); item != NULL; item = readdir(listing)) {
+    if (item->d_name[0] == '.') continue;
+    int length = snprintf(path, sizeof path, "%s/%s", folder, item->d_name);
+    assert_true(length > 0 && (size_t)length < sizeof path);
+    clv__file_map map;
+    clv_error error = {0};
+    assert_ok(clv__file_map_open(path, &map, &error), error);
+    run(map.data, map.size_bytes);
+    clv__file_map_close(&map);
+    ++count;
+  }
+  closedir(listing);
+  assert_true(count > 0);
+}
+
+static void onnx(void **state) {
+  (void)state;
+  replay("onnx", fuzz_onnx);
+}
+
+static void tensor(void **state) {
+  (void)state;
+  replay("tensor", fuzz_tensor);
+}
+
+static void npy(void **state) {
+  (void)state;
+  replay("npy", fuzz_npy);
+}
+
+static void npz(void **state) {
+  (void)state;
+  replay("npz", fuzz_npz);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(onnx),
+      cmocka_unit_test(tensor),
+      cmocka_unit_test(npy),
+      cmocka_unit_test(npz),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,241 @@
+/* How things are written for people: labels, tables, and the pictures of plans. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/cleave.h"
+#include "models.h"
+#include "report/dot.h"
+#include "report/label.h"
+#include "report/steps.h"
+#include "report/svg.h"
+#include "report/table.h"
+#include "support.h"
+
+static void assert_label(void (*append)(clv__text *, const char *), const char *name, const char *expected) {
+  clv__text text;
+  clv__text_init(&text, clv__allocator_default());
+  append(&text, name);
+  assert_string_equal(text.data, expected);
+  clv__text_finish(&text);
+}
+
+static void test_sizes(void **state) {
+  (void)state;
+  char label[CLV__LABEL_BYTES];
+  assert_string_equal(clv__label_size(0, label), "0 B");
+  assert_string_equal(clv__label_size(1023, label), "1023 B");
+  assert_string_equal(clv__label_size(1024, label), "1.0 KiB");
+  assert_string_equal(clv__label_size(1048575, label), "1.0 MiB");
+  assert_string_equal(clv__label_size(UINT64_MAX, label), "16384.0 PiB");
+  assert_string_equal(clv__label_count(832, label), "832");
+  assert_string_equal(clv__label_count(999999, label), "1.0 M");
+  assert_string_equal(clv__label_count(4.1e9, label), "4.1 G");
+  assert_string_equal(clv__label_grouped(0, label), "0");
+  assert_string_equal(clv__label_grouped(1234567, label), "1,234,567");
+  assert_string_equal(clv__label_grouped(UINT64_MAX, label), "18,446,744,073,709,551,615");
+}
+
+static void append_short(clv__text *text, const char *name) {
+  clv__label_short(text, name, 9);
+}
+
+/* Names from files neither steer a terminal nor break a line, a table or a document. */
+static void test_names(void **state) {
+  (void)state;
+  assert_label(clv__label_name, "layer4/conv.1", "layer4/conv.1");
+  assert_label(clv__label_name, "a\nb\t\033[31m\x7f", "a\\nb\\t\\x1b[31m\\x7f");
+  assert_label(clv__label_name, "\xff ok \xc3\xa9 \xe2\x80\xae", "\\xff ok \xc3\xa9 \\u202e");
+  assert_label(clv__label_name, "\xc3", "\\xc3");
+  assert_label(clv__label_name, "\xed\xa0\x80", "\\xed\\xa0\\x80"); /* half of a surrogate pair */
+  assert_label(clv__label_xml, "<a href=\"x\">&'\x01", "&lt;a href=&quot;x&quot;&gt;&amp;&#39;\xef\xbf\xbd");
+  assert_label(append_short, "123456789", "123456789");
+  assert_label(append_short, "1234567890", "1234…7890");
+  assert_label(append_short, "数数数数数数", "数数…数数");
+  assert_int_equal(clv__label_columns("数é…"), 4);
+  assert_int_equal(clv__label_columns("e\xcc\x81"), 1); /* a letter and a combining accent */
+}
+
+static void test_table(void **state) {
+  (void)state;
+  clv__table table;
+  clv__text text;
+  clv__text_init(&text, clv__allocator_default());
+  clv__table_init(&table, clv__allocator_default(), "lrl", true);
+  static const char *const cells[] = {"name", "n", "x", "数", "10", "", "long name", "7", "y\n"};
+  for (size_t i = 0; i < sizeof cells / sizeof *cells; ++i) clv__table_cell(&table, "%s", cells[i]);
+  clv__table_write(&table, 1, false, &text);
+  assert_string_equal(text.data,
+                      " name        n  x\n"
+                      " 数         10\n"
+                      " long name   7  y\\n\n");
+  clv__table_finish(&table);
+  clv__text_finish(&text);
+}
+
+/* ---- Pictures ---- */
+
+typedef struct planned {
+  clv_context *context;
+  clv_devices *devices;
+  clv_graph *graph;
+  clv_plan *plan;
+} planned;
+
+/* A plan with every other node on another device where `alternate` is set. */
+static planned make_plan(clv_graph *graph, bool alternate) {
+  planned p = {.graph = graph};
+  clv_error error = {0};
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  const char *spec = "all";
+  devices.list = "npu,cpu";
+  devices.npu_spec_count = 1;
+  devices.npu_specs = &spec;
+  assert_ok(clv_context_create(NULL, &p.context, &error), error);
+  assert_ok(clv_devices_open(p.context, &devices, &p.devices, &error), error);
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  clv_assignment *pins = clv__allocate(clv__allocator_default(), (graph->node_count + 1) * sizeof *pins);
+  for (uint32_t n = 0; alternate && n < graph->node_count; ++n) {
+    pins[options.pin_count++] = (clv_assignment){graph->nodes[n].name, n % 2 == 0 ? "cpu" : "npu"};
+  }
+  options.pins = pins;
+  assert_ok(clv_plan_make(graph, p.devices, &options, &p.plan, &error), error);
+  clv__release(clv__allocator_default(), pins);
+  return p;
+}
+
+static void finish(planned *p) {
+  clv_plan_destroy(p->plan);
+  clv_graph_destroy(p->graph);
+  clv_devices_close(p->devices);
+  clv_context_destroy(p->context);
+}
+
+/* Every element that is opened is closed in order; the document is one element. A small check, no parser of all of XML. */
+static void assert_well_formed(const char *document) {
+  char open[32][32];
+  int depth = 0, roots = 0;
+  for (const char *at = document; (at = strchr(at, '<')) != NULL;) {
+    const char *end = strchr(at, '>');
+    assert_non_null(end);
+    assert_true(memchr(at + 1, '<', (size_t)(end - at - 1)) == NULL);
+    char name[32] = "";
+    bool closes = at[1] == '/';
+    sscanf(at + 1 + closes, "%31[a-z]", name);
+    if (closes) {
+      assert_true(depth > 0);
+      assert_string_equal(open[--depth], name);
+    } else if (end[-1] != '/') {
+      assert_true(depth < 32);
+      roots += depth == 0;
+      strcpy(open[depth++], name);
+    }
+    at = end;
+  }
+  assert_int_equal(depth, 0);
+  assert_int_equal(roots, 1);
+}
+
+static size_t count_of(const char *text, const char *part) {
+  size_t count = 0;
+  while ((text = strstr(text, part)) != NULL) {
+    ++count;
+    text += strlen(part);
+  }
+  return count;
+}
+
+static clv_graph *odd_graph(void) {
+  test_graph graph;
+  test_graph_begin(&graph, clv__allocator_default(), 1);
+  test_graph_input(&graph, "<x> & \"y\"", CLV_F32, 2, (const int64_t[]){2, 3});
+  test_graph_node(&graph, "</text><script>\n", "Relu", "<x> & \"y\"", "a\\\"b");
+  test_graph_node(&graph, "&amp;", "Neg", "a\\\"b", "out]]>");
+  return test_graph_end(&graph, "out]]>");
+}
+
+static void test_svg(void **state) {
+  (void)state;
+  for (int kind = 0; kind < 4; ++kind) {
+    clv_graph *graph = kind == 0   ? test_seven_nodes(clv__allocator_default())
+                       : kind == 1 ? odd_graph()
+                                   : test_random_graph(clv__allocator_default(), 3, kind == 2 ? 60 : 900);
+    planned p = make_plan(graph, true);
+    clv__text text;
+    clv__text_init(&text, clv__allocator_default());
+    clv__report_svg(p.plan, &text);
+    assert_false(text.failed);
+    assert_well_formed(text.data);
+    assert_null(strstr(text.data, "<script"));
+    if (kind < 2) assert_int_equal(count_of(text.data, ">Partition "), p.plan->partition_count);
+    if (kind == 3) assert_int_equal(count_of(text.data, " more rows "), 1);
+    assert_true(text.size_bytes < 400000);
+    clv__text_finish(&text);
+    finish(&p);
+  }
+}
+
+static void test_dot(void **state) {
+  (void)state;
+  planned p = make_plan(odd_graph(), true);
+  clv__text text;
+  clv__text_init(&text, clv__allocator_default());
+  clv__report_dot(p.plan, &text);
+  assert_int_equal(count_of(text.data, "subgraph cluster_"), 2);
+  assert_non_null(strstr(text.data, "a\\\\\\\"b")); /* a\"b, quoted */
+  assert_non_null(
+      strstr(text.data, "</text><script>\\\\n\\nRelu")); /* the name's newline is an escape, the other one parts lines */
+  clv__text_finish(&text);
+  finish(&p);
+}
+
+static void test_steps(void **state) {
+  (void)state;
+  planned p = make_plan(test_random_graph(clv__allocator_default(), 3, 900), true);
+  clv__text text;
+  clv__plan_totals totals;
+  clv__text_init(&text, clv__allocator_default());
+  clv__plan_totals_get(p.plan, &totals);
+  assert_int_equal(totals.inner_transfers + totals.own_transfers, p.plan->transfer_count);
+  clv__report_steps(p.plan, false, &text);
+  assert_true(count_of(text.data, "\n") < 60);
+  assert_int_equal(count_of(text.data, "more steps"), 1);
+  clv__text_finish(&text);
+  clv__report_steps(p.plan, true, &text);
+  assert_int_equal(count_of(text.data, "Step "), totals.steps);
+  clv__text_finish(&text);
+  assert_int_equal(clv__report_explain(p.plan, NULL, &text), p.graph->node_count);
+  clv__text_finish(&text);
+  finish(&p);
+}
+
+/* A text that cannot grow says so, and nothing is lost. */
+static void test_out_of_memory(void **state) {
+  (void)state;
+  planned p = make_plan(test_seven_nodes(clv__allocator_default()), true);
+  void (*const reports[])(const clv_plan *, clv__text *) = {clv__report_svg, clv__report_dot, clv__report_totals};
+  for (size_t r = 0; r < sizeof reports / sizeof *reports; ++r) {
+    bool failed = true;
+    for (size_t at = 1; failed; ++at) {
+      test_allocator counting;
+      test_allocator_init(&counting);
+      counting.fail_at = at;
+      clv__text text;
+      clv__text_init(&text, &counting.allocator);
+      reports[r](p.plan, &text);
+      failed = text.failed;
+      assert_true(failed || counting.calls < at);
+      clv__text_finish(&text);
+      assert_int_equal(counting.live, 0);
+    }
+  }
+  finish(&p);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_sizes),         cmocka_unit_test(test_names), cmocka_unit_test(test_table),
+      cmocka_unit_test(test_svg),           cmocka_unit_test(test_dot),   cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_out_of_memory),
+  };
+  return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+}
