@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "../tests/formats/models.h"
+#include "../tests/formats/onnx_models.h"
 #include "base/file.h"
 #include "formats/npy.h"
 #include "formats/npz.h"

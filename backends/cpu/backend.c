@@ -62,7 +62,7 @@ static clv_status read_options(clv_device *device, const clv_device_config *conf
   const struct {
     const char *key;
     bool *on;
-  } switches[] = {{"profile", &device->profile}, {"fuse", &device->fuse}, {"onednn", &device->onednn}};
+  } switches[] = {{"profile", &device->profile}, {"fuse", &device->fuse}, {"onednn", &device->onednn}, {"winograd", &device->winograd}};
   for (uint32_t i = 0; i < config->option_count; ++i) {
     const clv_option *option = &config->options[i];
     bool found = false;
@@ -73,7 +73,7 @@ static clv_status read_options(clv_device *device, const clv_device_config *conf
       }
     }
     if (!found) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option '%s' is unknown; the CPU has profile, fuse and onednn",
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option '%s' is unknown; the CPU has profile, fuse, onednn and winograd",
                             option->key);
     }
   }
@@ -113,7 +113,8 @@ static clv_status cpu_open(void *self, const clv_host *host, const clv_device_co
 #endif
   clv__dnn_describe(library, sizeof library);
   snprintf(made->description, sizeof made->description, "%s, %d threads", library, threads);
-  snprintf(made->fingerprint, sizeof made->fingerprint, "cpu:%s:%d:%d%d", library, threads, made->fuse, made->onednn);
+  snprintf(made->fingerprint, sizeof made->fingerprint, "cpu:%s:%d:%d%d%d", library, threads, made->fuse, made->onednn,
+           made->winograd);
   *device = made;
   return CLV_OK;
 }

@@ -16,6 +16,7 @@ struct clv_device {
   bool profile;     /* log what each step took when an instance dies */
   bool fuse;        /* false: every node is a step of its own */
   bool onednn;      /* false: portable kernels only */
+  bool winograd;    /* allow Winograd's algorithm, which rounds otherwise than the direct one */
   char name[32];
   char description[128];
   char fingerprint[192];

@@ -19,13 +19,15 @@ static clv__cpu_plan_node *absorb(clv__cpu_plan *plan, clv__cpu_plan_node *maker
   return reader;
 }
 
-static bool can_take_unary(const clv__cpu_plan_node *maker, const clv__cpu_post *unary) {
+static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *maker, const clv__cpu_post *unary) {
   if (maker->post_count == CLV__CPU_MAX_POSTS) return false;
   switch (maker->kind) {
     case CLV__CPU_CONVOLUTION:
     case CLV__CPU_MATRIX: return true;
     case CLV__CPU_AFFINE: return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
-    case CLV__CPU_BINARY: return maker->post_count == 1;
+    case CLV__CPU_BINARY: /* broadcasting may have no primitive */
+      return maker->post_count == 1 &&
+             clv__tensor_same_type(&plan->values[maker->inputs[0]].type, &plan->values[maker->inputs[1]].type);
     default: return false;
   }
 }
@@ -46,7 +48,7 @@ static void fuse_into(clv__cpu_plan *plan, clv__cpu_plan_node *maker) {
     clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, made);
     if (reader == NULL) return;
     clv__cpu_post post;
-    if (reader->kind == CLV__CPU_UNARY && reader->inputs[0] == made && can_take_unary(maker, &reader->posts[0])) {
+    if (reader->kind == CLV__CPU_UNARY && reader->inputs[0] == made && can_take_unary(plan, maker, &reader->posts[0])) {
       post = reader->posts[0];
     } else if (reader->kind == CLV__CPU_BINARY && can_take_sum(plan, maker, reader)) {
       post = (clv__cpu_post){.kind = CLV__CPU_POST_ADD, .value = reader->inputs[reader->inputs[0] == made ? 1 : 0]};

@@ -24,6 +24,15 @@ static void describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, 
   clv__cpu_window_read(node->source, &spec->source, &spec->destination, &spec->window);
 }
 
+/* Whether Winograd's algorithm may pay: 3x3 windows that move by one over many channels. */
+static bool wants_winograd(const clv__cpu_plan *plan, const clv__dnn_convolution *spec) {
+  if (!plan->device->winograd || spec->window.count != 2 || spec->weights.rank != 4) return false;
+  for (int i = 0; i < 2; ++i) {
+    if (spec->window.kernel[i] != 3 || spec->window.stride[i] != 1 || spec->window.dilation[i] != 1) return false;
+  }
+  return spec->weights.dims[0] >= 64 && spec->weights.dims[1] >= 64 && spec->destination.dims[2] >= 7;
+}
+
 /* The primitive, and in which slot its sum lies: `sum_slot` to be made in place, or read as operand `binary_slot`. */
 typedef struct choice {
   clv__dnn_primitive *primitive;
@@ -38,7 +47,13 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   *chosen = (choice){NULL, CLV__CPU_NONE, CLV__CPU_NONE, NULL};
   spec->posts = posts;
   spec->post_count = clv__cpu_posts(node, NULL, posts);
-  CLV__TRY(clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error));
+  spec->winograd = wants_winograd(plan, spec);
+  clv_status status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
+  if (status == CLV_NOT_SUPPORTED && spec->winograd) {
+    spec->winograd = false;
+    status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
+  }
+  if (status != CLV_OK) return status;
   const uint32_t post = clv__cpu_residual_post(node);
   if (post == CLV__CPU_NONE) return CLV_OK;
   const uint32_t value = node->posts[post].value;
@@ -55,7 +70,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
     clv__dnn_primitive *binary = NULL;
     spec->destination_layout = destination;
     spec->post_count = clv__cpu_posts(node, destination, posts);
-    const clv_status status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &binary, error);
+    status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &binary, error);
     if (status == CLV_OK) {
       clv__dnn_primitive_release(chosen->primitive);
       chosen->primitive = binary;

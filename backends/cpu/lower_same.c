@@ -147,7 +147,7 @@ static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, co
     }
     const int64_t count = count_of(plan, node->outputs[0]);
     for (int i = 0; i < 3; ++i) layouts[i] = clv__dnn_layout_dense(&plan->arena, 1, &count);
-    return count >= SMALL_COUNT && layouts[0] != NULL;
+    return (count >= SMALL_COUNT || node->post_count > 1) && layouts[0] != NULL; /* a fused one has no kernel */
   }
   /* Broadcasting of the second into the first alone, which oneDNN has: blocked against per-channel or scalar, or row-major. */
   if (!clv__tensor_same_type(types[0], types[2]) || types[1]->rank > types[0]->rank) return false;

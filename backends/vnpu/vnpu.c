@@ -42,8 +42,9 @@ static clv_status device_open(void *self, const clv_host *host, const clv_device
     return status;
   }
   const char *name = config->name != NULL && config->name[0] != '\0' ? config->name : "npu";
-  bool shared = device->spec.memory_space[0] != '\0';
-  const char *space = shared ? device->spec.memory_space : strcmp(name, "host") == 0 ? "npu" : name; /* "host" means the host's */
+  bool named = device->spec.memory_space[0] != '\0';
+  bool shared = named && strcmp(device->spec.memory_space, "host") != 0; /* the host's memory is everybody's already */
+  const char *space = named ? device->spec.memory_space : strcmp(name, "host") == 0 ? "npu" : name; /* "host" means the host's */
   device->memory_space = clv__arena_string(&device->spec.arena, space, strlen(space));
   if (device->memory_space == NULL) status = clv__error_memory(error, strlen(space));
   if (status == CLV_OK) {
@@ -59,7 +60,7 @@ static clv_status device_open(void *self, const clv_host *host, const clv_device
     clv__release(allocator, device);
     return status;
   }
-  describe(device, name);
+  describe(device, device->spec.name[0] != '\0' ? device->spec.name : name);
   *out = device;
   return CLV_OK;
 }

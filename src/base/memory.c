@@ -3,11 +3,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+/* Large blocks are weights and arenas of values: with huge pages their first touch costs a quarter, and lookups less. */
+enum { HUGE_PAGE = 2 << 20 };
 
 static void *default_allocate(void *user_data, size_t size_bytes, size_t alignment) {
   (void)user_data;
   void *pointer = NULL;
-  return posix_memalign(&pointer, alignment < sizeof(void *) ? sizeof(void *) : alignment, size_bytes) == 0 ? pointer : NULL;
+  bool large = size_bytes >= 2 * (size_t)HUGE_PAGE;
+  if (large && alignment < HUGE_PAGE) alignment = HUGE_PAGE;
+  if (posix_memalign(&pointer, alignment < sizeof(void *) ? sizeof(void *) : alignment, size_bytes) != 0) return NULL;
+  if (large) (void)madvise(pointer, size_bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+  return pointer;
 }
 
 static void default_release(void *user_data, void *pointer) {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../backends/vnpu/vnpu.h"
 #include "device/device.h"
 
 enum { MAX_OPTIONS = 64 };
@@ -85,6 +86,34 @@ static uint32_t find_space(clv_devices *devices, const char *name) {
   return devices->space_count++;
 }
 
+/* The backend that a device's name means, and for a virtual NPU its description. The first description is "npu", the next "npu1",
+ * …, unless they name their devices themselves. */
+static clv_status resolve(const clv_devices *devices, const clv_devices_options *options, const char *name,
+                          const clv_backend **backend, const char **spec, uint32_t *ordinal, clv_error *error) {
+  const clv_allocator *allocator = clv__context_allocator(devices->context);
+  static const char *const builtin[] = {"default"};
+  const char *const *specs = options->npu_spec_count > 0 ? options->npu_specs : builtin;
+  uint32_t spec_count = options->npu_spec_count > 0 ? options->npu_spec_count : 1;
+  *spec = NULL;
+  for (*ordinal = 0; *ordinal < spec_count; ++*ordinal) {
+    char own[64], numbered[16];
+    CLV__TRY(clv__vnpu_spec_name(allocator, specs[*ordinal], own, sizeof own, error));
+    snprintf(numbered, sizeof numbered, *ordinal == 0 ? "npu" : "npu%u", *ordinal);
+    if (strcmp(name, own) != 0 && strcmp(name, numbered) != 0) continue;
+    *spec = specs[*ordinal];
+    *backend = clv__context_find(devices->context, "npu");
+    return CLV_OK;
+  }
+  *backend = clv__context_find(devices->context, name);
+  if (*backend == NULL) return unknown_device(devices->context, name, error);
+  if (strcmp((*backend)->name, "vnpu") == 0) {
+    return clv__error_set(error, CLV_NOT_FOUND, "device '%s': there are %u descriptions; give one more with --npu-spec", name,
+                          spec_count);
+  }
+  *ordinal = (uint32_t)strtoul(name + strcspn(name, "0123456789"), NULL, 10);
+  return CLV_OK;
+}
+
 static clv_status open_device(clv_devices *devices, const clv_devices_options *options, const char *name, clv_error *error) {
   if (devices->count == CLV__MAX_DEVICES) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "more than %d devices", CLV__MAX_DEVICES);
@@ -92,22 +121,13 @@ static clv_status open_device(clv_devices *devices, const clv_devices_options *o
   if (clv__devices_find(devices, name) != CLV__NO_ID) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "device '%s' is listed twice", name);
   }
-  const clv_backend *backend = clv__context_find(devices->context, name);
-  if (backend == NULL) return unknown_device(devices->context, name, error);
+  const clv_backend *backend;
+  const char *spec;
+  uint32_t ordinal;
+  CLV__TRY(resolve(devices, options, name, &backend, &spec, &ordinal, error));
   clv_option taken[MAX_OPTIONS];
   uint32_t taken_count;
   CLV__TRY(take_options(devices, options, name, taken, &taken_count, error));
-  const char *digits = name + strcspn(name, "0123456789");
-  uint32_t ordinal = (uint32_t)strtoul(digits, NULL, 10);
-  const char *spec = NULL;
-  if (strcmp(backend->name, "vnpu") == 0) {
-    spec = options->npu_spec_count == 0 && ordinal == 0 ? "default" : NULL;
-    if (ordinal < options->npu_spec_count) spec = options->npu_specs[ordinal];
-    if (spec == NULL) {
-      return clv__error_set(error, CLV_NOT_FOUND, "device '%s': there are %u descriptions; give one more with --npu-spec", name,
-                            options->npu_spec_count);
-    }
-  }
   clv_device_config config = {
       .struct_size = sizeof config,
       .ordinal = ordinal,

@@ -47,7 +47,7 @@ clv_status clv__proto_next(clv__proto_reader *reader, clv__proto_field *field, c
     return clv__error_set(error, CLV_INVALID_MODEL, "byte %zu: field number %llu: not protobuf", start,
                           (unsigned long long)number);
   }
-  clv__proto_span fixed;
+  clv__proto_span fixed = {0};
   switch (tag & 7) {
     case CLV__PROTO_VARINT:
       CLV__TRY(clv__proto_varint(reader, &field->number, error));

@@ -66,7 +66,7 @@ static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t 
         int64_t count = shape->length - from < BLOCK ? shape->length - from : BLOCK;                                            \
         load(input->dtype, input->data, first + from, count, (void *)row);                                                      \
         for (int64_t i = 0; i < count; ++i) {                                                                                   \
-          if (beats_##suffix(row[i], best[0], smallest, last)) best[0] = row[i], at[0] = i;                              \
+          if (beats_##suffix(row[i], best[0], smallest, last)) best[0] = row[i], at[0] = from + i;                              \
         }                                                                                                                       \
       }                                                                                                                         \
     } else {                                                                                                                    \

@@ -37,10 +37,18 @@ static clv_status check_indices(const clv__kernel_call *call, const clv_tensor *
 /* One element of 1, 2, 4 or 8 bytes. */
 static inline void copy_element(char *to, const char *from, size_t bytes) {
   switch (bytes) {
-    case 1: *to = *from; break;
-    case 2: memcpy(to, from, 2); break;
-    case 4: memcpy(to, from, 4); break;
-    default: memcpy(to, from, 8); break;
+    case 1:
+      *to = *from;
+      break;
+    case 2:
+      memcpy(to, from, 2);
+      break;
+    case 4:
+      memcpy(to, from, 4);
+      break;
+    default:
+      memcpy(to, from, 8);
+      break;
   }
 }
 
@@ -65,8 +73,10 @@ static clv_status run_gather(const clv__kernel_call *call) {
       if (index < 0) index += size;
       const char *source = from + (size_t)(o * size + index) * inner;
       char *target = to + (size_t)(o * count + i) * inner;
-      if (inner == bytes) copy_element(target, source, bytes);
-      else memcpy(target, source, inner);
+      if (inner == bytes)
+        copy_element(target, source, bytes);
+      else
+        memcpy(target, source, inner);
     }
   }
   return CLV_OK;
@@ -108,7 +118,8 @@ static clv_status run_gather_elements(const clv__kernel_call *call) {
 }
 
 /* Rows of indices: `depth` numbers that address axes [first, first + depth) of data. */
-static clv_status check_rows(const clv__kernel_call *call, const clv_tensor *indices, int64_t rows, int64_t depth, int32_t first) {
+static clv_status check_rows(const clv__kernel_call *call, const clv_tensor *indices, int64_t rows, int64_t depth,
+                             int32_t first) {
   const clv_tensor *data = &call->inputs[0];
   for (int64_t k = 0; k < depth; ++k) {
     int64_t size = data->dims[first + k], bad = find_bad(indices, k, depth, rows, size);
@@ -161,38 +172,58 @@ static reduction read_reduction(const clv__kernel_call *call) {
 }
 
 /* target[i] = target[i] (op) update[i]. A NaN of either wins a minimum or maximum, as in numpy. */
-#define DEFINE_REDUCE(name, type, is_nan)                                                         \
-  static void reduce_##name(void *target, const void *update, size_t count, reduction how) {     \
-    type *to = target;                                                                            \
-    const type *from = update;                                                                    \
-    for (size_t i = 0; i < count; ++i) {                                                          \
-      type a = to[i], b = from[i];                                                                \
-      switch (how) {                                                                              \
-        case REPLACE: to[i] = b; break;                                                           \
-        case ADD: to[i] = (type)(a + b); break;                                                   \
-        case MUL: to[i] = (type)(a * b); break;                                                   \
-        case MIN: to[i] = is_nan(b) || b < a ? b : a; break;                                      \
-        case MAX: to[i] = is_nan(b) || b > a ? b : a; break;                                      \
-      }                                                                                           \
-    }                                                                                             \
+#define DEFINE_REDUCE(name, type, is_nan)                                                    \
+  static void reduce_##name(void *target, const void *update, size_t count, reduction how) { \
+    type *to = target;                                                                       \
+    const type *from = update;                                                               \
+    for (size_t i = 0; i < count; ++i) {                                                     \
+      type a = to[i], b = from[i];                                                           \
+      switch (how) {                                                                         \
+        case REPLACE:                                                                        \
+          to[i] = b;                                                                         \
+          break;                                                                             \
+        case ADD:                                                                            \
+          to[i] = (type)(a + b);                                                             \
+          break;                                                                             \
+        case MUL:                                                                            \
+          to[i] = (type)(a * b);                                                             \
+          break;                                                                             \
+        case MIN:                                                                            \
+          to[i] = is_nan(b) || b < a ? b : a;                                                \
+          break;                                                                             \
+        case MAX:                                                                            \
+          to[i] = is_nan(b) || b > a ? b : a;                                                \
+          break;                                                                             \
+      }                                                                                      \
+    }                                                                                        \
   }
 DEFINE_REDUCE(f32, float, isnan)
 DEFINE_REDUCE(f64, double, isnan)
 /* Sums and products of integers wrap: they are computed unsigned, and 16 bits are widened first. */
-#define DEFINE_WRAPPING(name, type, wide)                                                         \
-  static void reduce_##name(void *target, const void *update, size_t count, reduction how) {     \
-    type *to = target;                                                                            \
-    const type *from = update;                                                                    \
-    for (size_t i = 0; i < count; ++i) {                                                          \
-      type a = to[i], b = from[i];                                                                \
-      switch (how) {                                                                              \
-        case REPLACE: to[i] = b; break;                                                           \
-        case ADD: to[i] = (type)((wide)a + (wide)b); break;                                       \
-        case MUL: to[i] = (type)((wide)a * (wide)b); break;                                       \
-        case MIN: to[i] = b < a ? b : a; break;                                                   \
-        case MAX: to[i] = b > a ? b : a; break;                                                   \
-      }                                                                                           \
-    }                                                                                             \
+#define DEFINE_WRAPPING(name, type, wide)                                                    \
+  static void reduce_##name(void *target, const void *update, size_t count, reduction how) { \
+    type *to = target;                                                                       \
+    const type *from = update;                                                               \
+    for (size_t i = 0; i < count; ++i) {                                                     \
+      type a = to[i], b = from[i];                                                           \
+      switch (how) {                                                                         \
+        case REPLACE:                                                                        \
+          to[i] = b;                                                                         \
+          break;                                                                             \
+        case ADD:                                                                            \
+          to[i] = (type)((wide)a + (wide)b);                                                 \
+          break;                                                                             \
+        case MUL:                                                                            \
+          to[i] = (type)((wide)a * (wide)b);                                                 \
+          break;                                                                             \
+        case MIN:                                                                            \
+          to[i] = b < a ? b : a;                                                             \
+          break;                                                                             \
+        case MAX:                                                                            \
+          to[i] = b > a ? b : a;                                                             \
+          break;                                                                             \
+      }                                                                                      \
+    }                                                                                        \
   }
 DEFINE_WRAPPING(i8, int8_t, uint32_t)
 DEFINE_WRAPPING(i16, int16_t, uint32_t)
@@ -225,18 +256,30 @@ typedef void (*reduce_fn)(void *target, const void *update, size_t count, reduct
 
 static reduce_fn find_reduce(clv_dtype dtype) {
   switch (dtype) {
-    case CLV_F32: return reduce_f32;
-    case CLV_F64: return reduce_f64;
-    case CLV_F16: return reduce_f16;
-    case CLV_BF16: return reduce_bf16;
-    case CLV_I8: return reduce_i8;
-    case CLV_I16: return reduce_i16;
-    case CLV_I32: return reduce_i32;
-    case CLV_I64: return reduce_i64;
-    case CLV_U16: return reduce_u16;
-    case CLV_U32: return reduce_u32;
-    case CLV_U64: return reduce_u64;
-    default: return reduce_u8;
+    case CLV_F32:
+      return reduce_f32;
+    case CLV_F64:
+      return reduce_f64;
+    case CLV_F16:
+      return reduce_f16;
+    case CLV_BF16:
+      return reduce_bf16;
+    case CLV_I8:
+      return reduce_i8;
+    case CLV_I16:
+      return reduce_i16;
+    case CLV_I32:
+      return reduce_i32;
+    case CLV_I64:
+      return reduce_i64;
+    case CLV_U16:
+      return reduce_u16;
+    case CLV_U32:
+      return reduce_u32;
+    case CLV_U64:
+      return reduce_u64;
+    default:
+      return reduce_u8;
   }
 }
 
@@ -267,8 +310,10 @@ static clv_status run_scatter_elements(const clv__kernel_call *call) {
       if (index < 0) index += size;
       char *target = out + (size_t)(base + index * strides[axis] + i * walk) * bytes;
       const char *update = (const char *)updates->data + (size_t)(r * width + i) * bytes;
-      if (how == REPLACE) copy_element(target, update, bytes);
-      else reduce(target, update, 1, how);
+      if (how == REPLACE)
+        copy_element(target, update, bytes);
+      else
+        reduce(target, update, 1, how);
     }
   }
   return CLV_OK;
@@ -289,8 +334,10 @@ static clv_status run_scatter_nd(const clv__kernel_call *call) {
   for (int64_t r = 0; r < rows; ++r) {
     char *target = out + (size_t)row_offset(data, indices, r, depth, 0, strides) * bytes;
     const char *update = (const char *)updates->data + (size_t)(r * inner) * bytes;
-    if (how == REPLACE) memcpy(target, update, (size_t)inner * bytes);
-    else reduce(target, update, (size_t)inner, how);
+    if (how == REPLACE)
+      memcpy(target, update, (size_t)inner * bytes);
+    else
+      reduce(target, update, (size_t)inner, how);
   }
   return CLV_OK;
 }

@@ -11,8 +11,10 @@ static clv_status run_constant(const clv__kernel_call *call) {
   const clv_attribute *value = clv__attribute_find(call->attributes, "value");
   const void *source = NULL;
   if (!clv__tensor_size_bytes(out, &size_bytes) || size_bytes == 0) return CLV_OK;
-  if (value != NULL && value->kind == CLV_ATTRIBUTE_TENSOR) source = value->tensor->data;
-  else if (out->dtype == CLV_I64) source = clv__attribute_ints(call->attributes, out->rank == 0 ? "value_int" : "value_ints", &count);
+  if (value != NULL && value->kind == CLV_ATTRIBUTE_TENSOR)
+    source = value->tensor->data;
+  else if (out->dtype == CLV_I64)
+    source = clv__attribute_ints(call->attributes, out->rank == 0 ? "value_int" : "value_ints", &count);
   else if (out->dtype == CLV_F32) {
     source = clv__attribute_floats(call->attributes, out->rank == 0 ? "value_float" : "value_floats", &count);
   }
@@ -43,20 +45,29 @@ static clv_status run_range(const clv__kernel_call *call) {
   clv_tensor *out = &call->outputs[0];
   int64_t count = out->dims[0];
   const clv_tensor *start = &call->inputs[0], *delta = &call->inputs[2];
-#define RANGE(type, wide, get)                                                             \
-  {                                                                                        \
-    wide first = (wide)get(start, 0), step = (wide)get(delta, 0);                          \
-    type *to = out->data;                                                                  \
-    for (int64_t i = 0; i < count; ++i) to[i] = (type)(first + (wide)i * step);            \
-    return CLV_OK;                                                                         \
+#define RANGE(type, wide, get)                                                  \
+  {                                                                             \
+    wide first = (wide)get(start, 0), step = (wide)get(delta, 0);               \
+    type *to = out->data;                                                       \
+    for (int64_t i = 0; i < count; ++i) to[i] = (type)(first + (wide)i * step); \
+    return CLV_OK;                                                              \
   }
   switch (out->dtype) {
-    case CLV_F32: RANGE(float, float, clv__tensor_get)
-    case CLV_F64: RANGE(double, double, clv__tensor_get)
-    case CLV_U8: case CLV_I8: RANGE(uint8_t, uint64_t, clv__tensor_get_int)
-    case CLV_U16: case CLV_I16: RANGE(uint16_t, uint64_t, clv__tensor_get_int)
-    case CLV_U32: case CLV_I32: RANGE(uint32_t, uint64_t, clv__tensor_get_int)
-    case CLV_F16: case CLV_BF16: {
+    case CLV_F32:
+      RANGE(float, float, clv__tensor_get)
+    case CLV_F64:
+      RANGE(double, double, clv__tensor_get)
+    case CLV_U8:
+    case CLV_I8:
+      RANGE(uint8_t, uint64_t, clv__tensor_get_int)
+    case CLV_U16:
+    case CLV_I16:
+      RANGE(uint16_t, uint64_t, clv__tensor_get_int)
+    case CLV_U32:
+    case CLV_I32:
+      RANGE(uint32_t, uint64_t, clv__tensor_get_int)
+    case CLV_F16:
+    case CLV_BF16: {
       float first = (float)clv__tensor_get(start, 0), step = (float)clv__tensor_get(delta, 0);
       uint16_t *to = out->data;
       for (int64_t i = 0; i < count; ++i) {
@@ -65,7 +76,8 @@ static clv_status run_range(const clv__kernel_call *call) {
       }
       return CLV_OK;
     }
-    default: RANGE(uint64_t, uint64_t, clv__tensor_get_int)
+    default:
+      RANGE(uint64_t, uint64_t, clv__tensor_get_int)
   }
 #undef RANGE
 }
@@ -75,10 +87,14 @@ static uint64_t one_of(clv_dtype dtype) {
   const float one = 1;
   const double one_f64 = 1;
   uint64_t element = 1;
-  if (dtype == CLV_F32) memcpy(&element, &one, sizeof one);
-  else if (dtype == CLV_F64) memcpy(&element, &one_f64, sizeof one_f64);
-  else if (dtype == CLV_F16) element = clv__f32_to_f16(one);
-  else if (dtype == CLV_BF16) element = clv__f32_to_bf16(one);
+  if (dtype == CLV_F32)
+    memcpy(&element, &one, sizeof one);
+  else if (dtype == CLV_F64)
+    memcpy(&element, &one_f64, sizeof one_f64);
+  else if (dtype == CLV_F16)
+    element = clv__f32_to_f16(one);
+  else if (dtype == CLV_BF16)
+    element = clv__f32_to_bf16(one);
   return element;
 }
 
@@ -138,7 +154,7 @@ static clv_status run_one_hot(const clv__kernel_call *call) {
   int64_t depth = out->dims[axis], outer = clv__dims_product(out, 0, (int32_t)axis);
   int64_t inner = clv__dims_product(out, (int32_t)axis + 1, out->rank);
   const char *off = values->data, *on = off + bytes;
-  if (!clv__tensor_count(out, &count)) return CLV_OK;
+  if (!clv__tensor_count(out, &count) || count == 0) return CLV_OK;
   clv__fill(out->data, off, bytes, count);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {

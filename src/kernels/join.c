@@ -153,6 +153,7 @@ static void map_axis(int64_t dim, int64_t before, int64_t after, char mode, int6
 static size_t scratch_pad(const clv__kernel_call *call) {
   const clv_tensor *out = &call->outputs[0];
   size_t total = 0, size_bytes;
+  if (!clv__tensor_size_bytes(out, &size_bytes) || size_bytes == 0) return 0;
   for (int32_t d = 0; d < out->rank; ++d) {
     if (!clv__add(total, (size_t)out->dims[d], &total)) return SIZE_MAX;
   }
@@ -173,10 +174,14 @@ static void constant_element(const clv__kernel_call *call, uint64_t *element) {
   double wide = value;
   uint16_t half = dtype == CLV_F16 ? clv__f32_to_f16(value) : clv__f32_to_bf16(value);
   int64_t whole = (int64_t)value; /* before opset 11 only floats may be padded; others take it truncated */
-  if (dtype == CLV_F32) memcpy(element, &value, sizeof value);
-  else if (dtype == CLV_F64) memcpy(element, &wide, sizeof wide);
-  else if (dtype == CLV_F16 || dtype == CLV_BF16) memcpy(element, &half, sizeof half);
-  else memcpy(element, &whole, sizeof whole);
+  if (dtype == CLV_F32)
+    memcpy(element, &value, sizeof value);
+  else if (dtype == CLV_F64)
+    memcpy(element, &wide, sizeof wide);
+  else if (dtype == CLV_F16 || dtype == CLV_BF16)
+    memcpy(element, &half, sizeof half);
+  else
+    memcpy(element, &whole, sizeof whole);
 }
 
 /* One row along the last axis. */
@@ -231,8 +236,10 @@ static clv_status run_pad(const clv__kernel_call *call) {
       offset += at * strides[d];
     }
     char *to = (char *)out->data + (size_t)(r * width) * bytes;
-    if (outside) clv__fill(to, &element, bytes, (size_t)width);
-    else pad_row(to, (const char *)in->data + offset * (int64_t)bytes, maps[last], width, &element, bytes);
+    if (outside)
+      clv__fill(to, &element, bytes, (size_t)width);
+    else
+      pad_row(to, (const char *)in->data + offset * (int64_t)bytes, maps[last], width, &element, bytes);
   }
   return CLV_OK;
 }

@@ -39,17 +39,20 @@ static void fill_some(char *target, const void *element, size_t element_bytes, s
     memset(target, bytes[0], count * element_bytes);
     return;
   }
-#define FILL(type)                                                  \
-  {                                                                 \
-    type value;                                                     \
-    memcpy(&value, element, sizeof value);                          \
+#define FILL(type)                                                          \
+  {                                                                         \
+    type value;                                                             \
+    memcpy(&value, element, sizeof value);                                  \
     for (size_t i = 0; i < count; ++i) ((type *)(void *)target)[i] = value; \
-    return;                                                         \
+    return;                                                                 \
   }
   switch (element_bytes) {
-    case 2: FILL(uint16_t)
-    case 4: FILL(uint32_t)
-    default: FILL(uint64_t)
+    case 2:
+      FILL(uint16_t)
+    case 4:
+      FILL(uint32_t)
+    default:
+      FILL(uint64_t)
   }
 #undef FILL
 }
@@ -116,22 +119,22 @@ static void walk_next(walk *w) {
   }
 }
 
-#define DEFINE_LOOPS(type)                                                                                                   \
-  static void line_##type(void *target, const void *source, int64_t count, int64_t stride) {                                \
-    type *to = target;                                                                                                       \
-    const type *from = source;                                                                                               \
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];                                                            \
-  }                                                                                                                          \
-  static void tile_##type(void *target, const void *source, int64_t rows, int64_t columns, int64_t target_stride,           \
-                          int64_t source_stride) {                                                                           \
-    type *to = target;                                                                                                       \
-    const type *from = source;                                                                                               \
-    for (int64_t c = 0; c < columns; c += TILE) {                                                                            \
-      int64_t end = c + TILE < columns ? c + TILE : columns;                                                                 \
-      for (int64_t r = 0; r < rows; ++r) {                                                                                   \
-        for (int64_t i = c; i < end; ++i) to[r * target_stride + i] = from[r + i * source_stride];                           \
-      }                                                                                                                      \
-    }                                                                                                                        \
+#define DEFINE_LOOPS(type)                                                                                        \
+  static void line_##type(void *target, const void *source, int64_t count, int64_t stride) {                      \
+    type *to = target;                                                                                            \
+    const type *from = source;                                                                                    \
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];                                                 \
+  }                                                                                                               \
+  static void tile_##type(void *target, const void *source, int64_t rows, int64_t columns, int64_t target_stride, \
+                          int64_t source_stride) {                                                                \
+    type *to = target;                                                                                            \
+    const type *from = source;                                                                                    \
+    for (int64_t c = 0; c < columns; c += TILE) {                                                                 \
+      int64_t end = c + TILE < columns ? c + TILE : columns;                                                      \
+      for (int64_t r = 0; r < rows; ++r) {                                                                        \
+        for (int64_t i = c; i < end; ++i) to[r * target_stride + i] = from[r + i * source_stride];                \
+      }                                                                                                           \
+    }                                                                                                             \
   }
 DEFINE_LOOPS(uint8_t)
 DEFINE_LOOPS(uint16_t)
@@ -167,9 +170,12 @@ static void read_lines(const char *source, char *target, const clv__strided *sha
     for (int64_t r = begin; r < end; ++r, walk_next(&w)) {
       const char *from = source + w.offset * (int64_t)bytes;
       char *to = target + (size_t)r * row_bytes;
-      if (stride == 1) memcpy(to, from, row_bytes);
-      else if (stride == 0) fill_some(to, from, bytes, (size_t)length);
-      else line(to, from, length, stride);
+      if (stride == 1)
+        memcpy(to, from, row_bytes);
+      else if (stride == 0)
+        fill_some(to, from, bytes, (size_t)length);
+      else
+        line(to, from, length, stride);
     }
   }
 }
@@ -199,8 +205,8 @@ static void read_tiles(const char *source, char *target, const clv__strided *sha
     int64_t begin = task % strips * TILE, rows = shape->dims[along] - begin;
     int64_t to = begin * target_strides[along];
     for (int32_t d = 0; d < outer.rank; ++d) to += w.at[d] * outer_target[d];
-    tile(target + to * (int64_t)bytes, source + (w.offset + begin) * (int64_t)bytes, rows < TILE ? rows : TILE,
-         shape->dims[last], target_strides[along], shape->strides[last]);
+    tile(target + to * (int64_t)bytes, source + (w.offset + begin) * (int64_t)bytes, rows < TILE ? rows : TILE, shape->dims[last],
+         target_strides[along], shape->strides[last]);
   }
 }
 
@@ -226,6 +232,8 @@ void clv__strided_read(const void *source, void *target, const clv__strided *sha
     if (merged.strides[d] == 1) along = d;
   }
   bool runs = merged.strides[last] == 1 || merged.strides[last] == 0;
-  if (!runs && along >= 0) read_tiles(source, target, &merged, along, element_bytes);
-  else read_lines(source, target, &merged, element_bytes);
+  if (!runs && along >= 0)
+    read_tiles(source, target, &merged, along, element_bytes);
+  else
+    read_lines(source, target, &merged, element_bytes);
 }

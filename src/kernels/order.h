@@ -35,8 +35,11 @@ static inline uint64_t clv__order_key(const clv_tensor *tensor, size_t index) {
       uint64_t infinity = tensor->dtype == CLV_F16 ? 0x7c00u : 0x7f80u;
       return (bits & 0x7fffu) > infinity ? UINT64_MAX : clv__order_float(bits, 16);
     }
-    case CLV_U64: memcpy(&bits, at, sizeof bits); return bits;
-    default: return (uint64_t)clv__tensor_get_int(tensor, index) ^ (uint64_t)1 << 63;
+    case CLV_U64:
+      memcpy(&bits, at, sizeof bits);
+      return bits;
+    default:
+      return (uint64_t)clv__tensor_get_int(tensor, index) ^ (uint64_t)1 << 63;
   }
 }
 

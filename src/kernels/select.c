@@ -12,14 +12,17 @@
 
 static bool is_zero(const clv_tensor *tensor, size_t index) {
   switch (clv_dtype_size_bytes(tensor->dtype)) {
-    case 1: return ((const uint8_t *)tensor->data)[index] == 0;
+    case 1:
+      return ((const uint8_t *)tensor->data)[index] == 0;
     case 2: {
       uint16_t bits = ((const uint16_t *)tensor->data)[index];
       bool half = tensor->dtype == CLV_F16 || tensor->dtype == CLV_BF16;
       return (half ? bits & 0x7fffu : bits) == 0; /* -0 is 0 */
     }
-    case 4: return tensor->dtype == CLV_F32 ? ((const float *)tensor->data)[index] == 0 : ((const int32_t *)tensor->data)[index] == 0;
-    default: return tensor->dtype == CLV_F64 ? ((const double *)tensor->data)[index] == 0 : ((const int64_t *)tensor->data)[index] == 0;
+    case 4:
+      return tensor->dtype == CLV_F32 ? ((const float *)tensor->data)[index] == 0 : ((const int32_t *)tensor->data)[index] == 0;
+    default:
+      return tensor->dtype == CLV_F64 ? ((const double *)tensor->data)[index] == 0 : ((const int64_t *)tensor->data)[index] == 0;
   }
 }
 
@@ -48,7 +51,9 @@ typedef struct candidate {
   int64_t index;
 } candidate;
 
-static inline bool better(candidate a, candidate b) { return a.key != b.key ? a.key > b.key : a.index < b.index; }
+static inline bool better(candidate a, candidate b) {
+  return a.key != b.key ? a.key > b.key : a.index < b.index;
+}
 
 /* Restores a heap whose root is its worst candidate. */
 static void sift_down(candidate *heap, int64_t count, int64_t at) {
@@ -70,7 +75,8 @@ static int64_t topk_axis(const clv__kernel_call *call) {
 }
 
 static size_t scratch_topk(const clv__kernel_call *call) {
-  const clv_tensor *out = call->outputs[0].dtype != CLV_DTYPE_NONE || call->output_count < 2 ? &call->outputs[0] : &call->outputs[1];
+  const clv_tensor *out =
+      call->outputs[0].dtype != CLV_DTYPE_NONE || call->output_count < 2 ? &call->outputs[0] : &call->outputs[1];
   size_t size_bytes;
   if (out->rank < 1) return 0;
   bool fits = clv__multiply((size_t)out->dims[topk_axis(call)], sizeof(candidate) * CLV__KERNEL_MAX_THREADS, &size_bytes);
@@ -78,11 +84,14 @@ static size_t scratch_topk(const clv__kernel_call *call) {
 }
 
 /* The k best of one lane of `length` elements, `inner` apart from `base`, best first. */
-static void select_lane(const clv_tensor *in, int64_t base, int64_t length, int64_t inner, bool largest, int64_t k, candidate *heap) {
+static void select_lane(const clv_tensor *in, int64_t base, int64_t length, int64_t inner, bool largest, int64_t k,
+                        candidate *heap) {
   for (int64_t i = 0; i < length; ++i) {
     uint64_t key = clv__order_key(in, (size_t)(base + i * inner));
-    if (!largest) key = key == UINT64_MAX ? 0 : ~key; /* a NaN is the last choice either way */
-    else if (key == UINT64_MAX && (CLV__DTYPE_BIT(in->dtype) & CLV__DTYPES_FLOAT)) key = 0;
+    if (!largest)
+      key = key == UINT64_MAX ? 0 : ~key; /* a NaN is the last choice either way */
+    else if (key == UINT64_MAX && (CLV__DTYPE_BIT(in->dtype) & CLV__DTYPES_FLOAT))
+      key = 0;
     candidate c = {key, i};
     if (i < k) {
       heap[i] = c;
@@ -134,7 +143,7 @@ static clv_status run_topk(const clv__kernel_call *call) {
 static void copy_item(const clv_tensor *in, clv_tensor *out, int32_t axis, int64_t from, int64_t to) {
   size_t inner = (size_t)clv__dims_product(in, axis + 1, in->rank) * clv_dtype_size_bytes(in->dtype);
   int64_t outer = clv__dims_product(in, 0, axis);
-  for (int64_t o = 0; o < outer; ++o) {
+  for (int64_t o = 0; inner > 0 && o < outer; ++o) {
     memcpy((char *)out->data + (size_t)(o * out->dims[axis] + to) * inner,
            (const char *)in->data + (size_t)(o * in->dims[axis] + from) * inner, inner);
   }
@@ -222,7 +231,7 @@ static clv_status run_reverse_sequence(const clv__kernel_call *call) {
   int64_t rows = in->dims[0], columns = in->dims[1];
   int64_t batches = batch_first ? rows : columns, steps = batch_first ? columns : rows;
   size_t inner = (size_t)clv__dims_product(in, 2, in->rank) * clv_dtype_size_bytes(in->dtype);
-  for (int64_t b = 0; b < batches; ++b) {
+  for (int64_t b = 0; inner > 0 && b < batches; ++b) {
     int64_t length = clv__tensor_get_int(lengths, (size_t)b);
     if (length < 0 || length > steps) {
       return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "sequence length %lld is out of range for %lld steps",
@@ -230,7 +239,8 @@ static clv_status run_reverse_sequence(const clv__kernel_call *call) {
     }
     for (int64_t s = 0; s < steps; ++s) {
       int64_t source = s < length ? length - 1 - s : s;
-      int64_t to = batch_first ? b * columns + s : s * columns + b, from = batch_first ? b * columns + source : source * columns + b;
+      int64_t to = batch_first ? b * columns + s : s * columns + b,
+              from = batch_first ? b * columns + source : source * columns + b;
       memcpy((char *)call->outputs[0].data + (size_t)to * inner, (const char *)in->data + (size_t)from * inner, inner);
     }
   }

@@ -6,7 +6,7 @@
 static int compare(const clv_tensor *data, int32_t axis, int64_t a, int64_t b) {
   int64_t outer = axis < 0 ? 1 : clv__dims_product(data, 0, axis);
   int64_t inner = axis < 0 ? 1 : clv__dims_product(data, axis + 1, data->rank), dim = axis < 0 ? 0 : data->dims[axis];
-  for (int64_t o = 0; o < outer; ++o) {
+  for (int64_t o = 0; inner > 0 && o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
       uint64_t x = clv__order_key(data, (size_t)((o * dim + a) * inner + i));
       uint64_t y = clv__order_key(data, (size_t)((o * dim + b) * inner + i));
@@ -16,7 +16,9 @@ static int compare(const clv_tensor *data, int32_t axis, int64_t a, int64_t b) {
   return 0;
 }
 
-bool clv__unique_same(const clv_tensor *data, int32_t axis, int64_t a, int64_t b) { return compare(data, axis, a, b) == 0; }
+bool clv__unique_same(const clv_tensor *data, int32_t axis, int64_t a, int64_t b) {
+  return compare(data, axis, a, b) == 0;
+}
 
 int64_t clv__unique_sort(const clv_tensor *data, int32_t axis, int64_t *order, int64_t *room) {
   int64_t count = axis < 0 ? clv__dims_product(data, 0, data->rank) : data->dims[axis];

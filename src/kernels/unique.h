@@ -4,8 +4,8 @@
 
 #include "base/tensor.h"
 
-/* Sorts the elements of `data` (axis -1) or its slices along `axis`, stably: `order` becomes their indices, ascending. Both arrays have
- * an entry an item; `room` is scratch. Returns how many are distinct. */
+/* Sorts the elements of `data` (axis -1) or its slices along `axis`, stably: `order` becomes their indices, ascending. Both
+ * arrays have an entry an item; `room` is scratch. Returns how many are distinct. */
 int64_t clv__unique_sort(const clv_tensor *data, int32_t axis, int64_t *order, int64_t *room);
 
 /* Whether items a and b are equal. */

@@ -125,7 +125,7 @@ static clv_status axis_resolve(clv__window *w, int32_t i, clv_error *error) {
   int64_t out = (w->ceil_mode ? ceil_divide(room, stride) : floor_divide(room, stride)) + 1;
   /* A window that would start in the padding at the end is left out. */
   if (w->ceil_mode && out > 0 && (out - 1) * stride >= in + w->pad_begin[i]) --out;
-  if (out < 0) {
+  if (out < 0 || (out == 0 && in > 0)) {
     return clv__error_set(error, CLV_INVALID_MODEL,
                           "axis %d: kernel %lld with dilation %lld does not fit into input %lld with padding %lld + %lld", (int)i,
                           (long long)w->kernel[i], (long long)w->dilation[i], (long long)in, (long long)w->pad_begin[i],

@@ -1,5 +1,5 @@
-/* If, Loop and Scan: what their bodies say of their outputs. The driver infers a body (infer_body); here its inputs are made, and what
- * it says is brought together. */
+/* If, Loop and Scan: what their bodies say of their outputs. The driver infers a body (infer_body); here its inputs are made, and
+ * what it says is brought together. */
 #include "graph/view.h"
 #include "ops/dims.h"
 #include "ops/families.h"
@@ -48,8 +48,10 @@ static clv_status both_branches(clv__infer *infer, const clv_graph_view *then_bo
     if (infer->error != NULL) *infer->error = kept;
   } else {
     for (uint32_t i = 0; i < count; ++i) {
-      if (first != CLV_OK) infer->outputs[i] = other[i];
-      else if (second == CLV_OK) meet(&infer->outputs[i], &other[i]);
+      if (first != CLV_OK)
+        infer->outputs[i] = other[i];
+      else if (second == CLV_OK)
+        meet(&infer->outputs[i], &other[i]);
     }
   }
   clv__release(infer->allocator, other);

@@ -13,13 +13,19 @@ clv_status clv__infer_product(clv__infer *infer, const int64_t *dims, int32_t co
     if (dims[i] == 0) zero = true;
     if (dims[i] > 0 && __builtin_mul_overflow(number, dims[i], &number)) overflow = true;
     if (dims[i] >= 0) continue;
-    if (dims[i] == CLV_DIM_UNKNOWN || symbol != 0) unknown = true;
-    else symbol = dims[i];
+    if (dims[i] == CLV_DIM_UNKNOWN || symbol != 0)
+      unknown = true;
+    else
+      symbol = dims[i];
   }
-  if (zero) *product = 0;
-  else if (overflow) return clv__error_set(infer->error, CLV_INVALID_MODEL, "a product of dimensions overflows");
-  else if (unknown || (symbol != 0 && number != 1)) *product = CLV_DIM_UNKNOWN;
-  else *product = symbol != 0 ? symbol : number;
+  if (zero)
+    *product = 0;
+  else if (overflow)
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "a product of dimensions overflows");
+  else if (unknown || (symbol != 0 && number != 1))
+    *product = CLV_DIM_UNKNOWN;
+  else
+    *product = symbol != 0 ? symbol : number;
   return CLV_OK;
 }
 

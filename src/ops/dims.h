@@ -10,7 +10,8 @@ clv_status clv__infer_rank(clv__infer *infer, int64_t rank);
 /* The product of `count` dims: a number, a symbol (times ones), or CLV_DIM_UNKNOWN. An error when it overflows. */
 clv_status clv__infer_product(clv__infer *infer, const int64_t *dims, int32_t count, int64_t *product);
 
-/* The product of `above` divided by that of `below`, symbols found on both sides cancelled. False where the numbers do not divide. */
+/* The product of `above` divided by that of `below`, symbols found on both sides cancelled. False where the numbers do not
+ * divide. */
 bool clv__dims_quotient(const int64_t *above, int32_t above_count, const int64_t *below, int32_t below_count, int64_t *quotient);
 
 /* a + b, where either may be a symbol or unknown (a symbol plus zero is itself). */

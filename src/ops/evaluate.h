@@ -13,8 +13,8 @@ clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const cl
 /* Called with every value as soon as it exists; the tensor is only valid in the call. */
 typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_tensor *tensor, clv_error *error);
 
-/* Runs a graph. `inputs` in the order of graph->inputs (an absent one takes its initializer), `captures` in the order of the node's
- * captures (NULL for a model). `outputs` as above. `watch` may be NULL. */
+/* Runs a graph. `inputs` in the order of graph->inputs (an absent one takes its initializer), `captures` in the order of the
+ * node's captures (NULL for a model). `outputs` as above. `watch` may be NULL. */
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error);
 

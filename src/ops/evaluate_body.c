@@ -281,7 +281,9 @@ static void take_slice(const clv_tensor *tensor, int32_t axis, int64_t index, cl
   slice->data = room;
 }
 
-static int64_t listed(const int64_t *list, size_t count, uint32_t index) { return list != NULL && index < count ? list[index] : 0; }
+static int64_t listed(const int64_t *list, size_t count, uint32_t index) {
+  return list != NULL && index < count ? list[index] : 0;
+}
 
 typedef struct scan {
   uint32_t input_count; /* scanned inputs */

@@ -1,5 +1,5 @@
-/* Between evaluate.c (a graph runs its nodes) and evaluate_body.c (If, Loop and Scan run a graph): the two call each other, one level
- * deeper each time. */
+/* Between evaluate.c (a graph runs its nodes) and evaluate_body.c (If, Loop and Scan run a graph): the two call each other, one
+ * level deeper each time. */
 #ifndef CLEAVE_OPS_EVALUATE_BODY_H
 #define CLEAVE_OPS_EVALUATE_BODY_H
 
@@ -12,8 +12,8 @@ clv_status clv__graph_evaluate_at(const clv_graph *graph, const clv_tensor *inpu
 clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                                  uint32_t depth, const clv_allocator *allocator, clv_error *error);
 
-/* Runs an If, Loop or Scan node, whose bodies are `depth` deep. `outputs` come in zeroed; on failure those that have a dtype hold data
- * for the caller to free. */
+/* Runs an If, Loop or Scan node, whose bodies are `depth` deep. `outputs` come in zeroed; on failure those that have a dtype hold
+ * data for the caller to free. */
 clv_status clv__body_evaluate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                               uint32_t depth, const clv_allocator *allocator, clv_error *error);
 

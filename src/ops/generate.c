@@ -8,7 +8,8 @@ static clv_status set_list(clv__infer *infer, clv_dtype dtype, const clv_attribu
   int64_t count = (int64_t)attribute->count;
   clv__infer_set(infer, 0, dtype, is_list ? 1 : 0, &count);
   if (is_list || count == 1) return CLV_OK;
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s has %lld values, not 1", attribute->name, (long long)count);
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s has %lld values, not 1", attribute->name,
+                        (long long)count);
 }
 
 static clv_status infer_constant(clv__infer *infer) {
@@ -17,12 +18,10 @@ static clv_status infer_constant(clv__infer *infer) {
     clv_attribute_kind kind;
     clv_dtype dtype;
     bool is_list;
-  } forms[] = {{"value_int", CLV_ATTRIBUTE_INTS, CLV_I64, false},
-               {"value_ints", CLV_ATTRIBUTE_INTS, CLV_I64, true},
-               {"value_float", CLV_ATTRIBUTE_FLOATS, CLV_F32, false},
-               {"value_floats", CLV_ATTRIBUTE_FLOATS, CLV_F32, true},
-               {"value_string", CLV_ATTRIBUTE_STRINGS, CLV_STRING, false},
-               {"value_strings", CLV_ATTRIBUTE_STRINGS, CLV_STRING, true}};
+  } forms[] = {
+      {"value_int", CLV_ATTRIBUTE_INTS, CLV_I64, false},          {"value_ints", CLV_ATTRIBUTE_INTS, CLV_I64, true},
+      {"value_float", CLV_ATTRIBUTE_FLOATS, CLV_F32, false},      {"value_floats", CLV_ATTRIBUTE_FLOATS, CLV_F32, true},
+      {"value_string", CLV_ATTRIBUTE_STRINGS, CLV_STRING, false}, {"value_strings", CLV_ATTRIBUTE_STRINGS, CLV_STRING, true}};
   const clv_attribute *value = clv__attribute_find(infer->attributes, "value");
   if (value != NULL && value->kind == CLV_ATTRIBUTE_TENSOR && value->tensor != NULL) {
     clv__infer_set(infer, 0, value->tensor->dtype, value->tensor->rank, value->tensor->dims);
@@ -34,7 +33,8 @@ static clv_status infer_constant(clv__infer *infer) {
     if (attribute == NULL || (attribute->kind != forms[i].kind && attribute->count > 0)) continue;
     return set_list(infer, forms[i].dtype, attribute, forms[i].is_list);
   }
-  return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "none of the attributes value, value_int(s), value_float(s), value_string(s)");
+  return clv__error_set(infer->error, CLV_NOT_SUPPORTED,
+                        "none of the attributes value, value_int(s), value_float(s), value_string(s)");
 }
 
 /* A tensor of integers and few of them has contents worth passing on. */
@@ -146,8 +146,10 @@ static clv_status infer_eye_like(clv__infer *infer) {
   if (clv_dtype_size_bytes(dtype) == 0) {
     return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "attribute dtype is %d", (int)dtype);
   }
-  if (like->rank < 0) clv__infer_set_unknown(infer, 0, dtype, 2);
-  else clv__infer_set(infer, 0, dtype, like->rank, like->dims);
+  if (like->rank < 0)
+    clv__infer_set_unknown(infer, 0, dtype, 2);
+  else
+    clv__infer_set(infer, 0, dtype, like->rank, like->dims);
   return CLV_OK;
 }
 

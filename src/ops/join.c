@@ -213,8 +213,7 @@ static clv_status infer_slice(clv__infer *infer) {
   clv__infer_set_unknown(infer, 0, data->dtype, data->rank);
   if (data->rank < 0 || (axes_given && !clv__content_is_numbers(&axes))) return CLV_OK;
   uint32_t count = axes_given ? axes.count : starts.known ? starts.count : ends.known ? ends.count : (uint32_t)data->rank;
-  if ((starts.known && starts.count != count) || (ends.known && ends.count != count) ||
-      (steps.known && steps.count != count)) {
+  if ((starts.known && starts.count != count) || (ends.known && ends.count != count) || (steps.known && steps.count != count)) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u starts, %u ends, %u axes and %u steps", starts.count, ends.count,
                           axes_given ? axes.count : count, steps_given ? steps.count : count);
   }

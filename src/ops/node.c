@@ -10,7 +10,9 @@ static bool is_aligned(const clv_tensor *tensor) {
   return element == 0 || (uintptr_t)tensor->data % element == 0;
 }
 
-static bool is_float(clv_dtype dtype) { return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_FLOAT) != 0; }
+static bool is_float(clv_dtype dtype) {
+  return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_FLOAT) != 0;
+}
 
 clv_status clv__operands_align(const clv_tensor *inputs, uint32_t count, size_t float_limit_bytes, clv_tensor *aligned,
                                const clv_allocator *allocator, clv_error *error) {

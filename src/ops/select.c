@@ -123,15 +123,15 @@ static clv_status infer_reverse_sequence(clv__infer *infer) {
   int64_t batch = clv__attribute_int(infer->attributes, "batch_axis", 1);
   int64_t time = clv__attribute_int(infer->attributes, "time_axis", 0);
   if (batch < 0 || batch > 1 || time < 0 || time > 1 || batch == time) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "batch_axis %lld and time_axis %lld are not 0 and 1",
-                          (long long)batch, (long long)time);
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "batch_axis %lld and time_axis %lld are not 0 and 1", (long long)batch,
+                          (long long)time);
   }
   if (data->rank >= 0 && data->rank < 2) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "input of rank %d where 2 or more is needed", data->rank);
   }
   int64_t merged;
-  if ((lengths->rank >= 0 && lengths->rank != 1) || (lengths->rank == 1 && data->rank >= 0 &&
-                                                     !clv__dim_merge(lengths->dims[0], data->dims[batch], &merged))) {
+  if ((lengths->rank >= 0 && lengths->rank != 1) ||
+      (lengths->rank == 1 && data->rank >= 0 && !clv__dim_merge(lengths->dims[0], data->dims[batch], &merged))) {
     char text[96];
     clv__tensor_text(lengths, text, sizeof text);
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "sequence_lens is %s, not a vector of the batch's size", text);

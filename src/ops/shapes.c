@@ -1,5 +1,5 @@
-/* Shapes of a whole graph in one pass over its nodes in topological order, symbols and known values travelling along. Bodies of If, Loop
- * and Scan are passes of their own, started by their node's infer function. */
+/* Shapes of a whole graph in one pass over its nodes in topological order, symbols and known values travelling along. Bodies of
+ * If, Loop and Scan are passes of their own, started by their node's infer function. */
 #include "ops/shapes.h"
 
 #include "graph/view.h"
@@ -23,9 +23,9 @@ typedef struct inference {
 typedef struct pass {
   inference *shared;
   const clv_graph *graph;
-  clv_tensor *types;      /* by value id */
-  clv__content **content; /* by value id; NULL: nothing known in part */
-  bool *node_folded;      /* by node id; NULL in bodies */
+  clv_tensor *types;       /* by value id */
+  clv__content **content;  /* by value id; NULL: nothing known in part */
+  bool *node_folded;       /* by node id; NULL in bodies */
   const int64_t *bindings; /* by symbol of the graph: the dim it stands for here */
   clv__arena *keep;        /* folded data */
   clv__arena scratch;      /* everything else of the pass */
@@ -48,7 +48,9 @@ typedef struct body_context {
 static clv_status infer_body(clv__infer *infer, const clv_graph_view *body, const clv_tensor *inputs, uint32_t input_count,
                              clv_tensor *outputs, uint32_t output_count);
 
-static void set_unknown(clv_tensor *type) { *type = (clv_tensor){.rank = CLV_RANK_UNKNOWN}; }
+static void set_unknown(clv_tensor *type) {
+  *type = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
+}
 
 /* ---- One node ------------------------------------------------------------------------------------------------------------ */
 
@@ -59,8 +61,8 @@ static clv_status check_arity(const clv__op *op, const clv__node *node, clv_erro
                           op->max_inputs == op->min_inputs ? "" : " or more");
   }
   if (node->output_count < op->min_outputs || (op->max_outputs != CLV__ANY_COUNT && node->output_count > op->max_outputs)) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u outputs where %u%s are made", node->output_count,
-                          op->min_outputs, op->max_outputs == op->min_outputs ? "" : " or more");
+    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u outputs where %u%s are made", node->output_count, op->min_outputs,
+                          op->max_outputs == op->min_outputs ? "" : " or more");
   }
   for (uint32_t i = 0; (op->flags & CLV__OP_HAS_BODY) == 0 && i < op->min_inputs; ++i) {
     if (node->inputs[i] == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "input %u is left out", i);
@@ -204,8 +206,10 @@ static bool outputs_known(const pass *p, const clv__node *node) {
   for (uint32_t i = 0; i < node->output_count; ++i) {
     clv_value_id v = node->outputs[i];
     if (v == CLV__NO_ID) continue;
-    if (p->types[v].data != NULL) any = true;
-    else if (graph->values[v].is_output || graph->use_offsets[v] != graph->use_offsets[v + 1]) return false;
+    if (p->types[v].data != NULL)
+      any = true;
+    else if (graph->values[v].is_output || graph->use_offsets[v] != graph->use_offsets[v + 1])
+      return false;
   }
   return any;
 }
@@ -222,8 +226,7 @@ static clv_status pass_node(pass *p, clv_node_id id) {
   }
   CLV__TRY(clv__operands_align(inputs, node->input_count, FLOAT_LIMIT, aligned, allocator, p->error));
   clv__content content;
-  clv_status status =
-      infer_node(p->shared, node, aligned, p->operand_content, outputs, &content, p->depth, p->error);
+  clv_status status = infer_node(p->shared, node, aligned, p->operand_content, outputs, &content, p->depth, p->error);
   clv__operands_release(inputs, node->input_count, aligned, allocator);
   CLV__TRY(status);
   for (uint32_t i = 0; i < node->output_count; ++i) {
@@ -264,8 +267,10 @@ static clv_status body_pass(pass *p, const body_context *context, const clv_tens
     uint32_t operand = first + graph->capture_index[i];
     clv_tensor type = context->inputs[operand];
     merge_declared(p, graph->captures[i], &type);
-    if (type.data == NULL) name_unknown_dims(p, &type);
-    else type.data = context->inputs[operand].data;
+    if (type.data == NULL)
+      name_unknown_dims(p, &type);
+    else
+      type.data = context->inputs[operand].data;
     p->types[graph->captures[i]] = type;
     if (context->contents != NULL) p->content[graph->captures[i]] = (clv__content *)context->contents[operand];
   }
@@ -325,8 +330,8 @@ static clv_status whole_pass(pass *p, const clv__shape_given *given, uint32_t gi
   return CLV_OK;
 }
 
-clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *given, uint32_t given_count,
-                             size_t fold_limit_bytes, clv__shapes **out, clv_error *error) {
+clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *given, uint32_t given_count, size_t fold_limit_bytes,
+                             clv__shapes **out, clv_error *error) {
   *out = NULL;
   clv__shapes *shapes = clv__allocate_zero(graph->allocator, sizeof *shapes);
   if (shapes == NULL) return clv__error_memory(error, sizeof *shapes);

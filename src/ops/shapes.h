@@ -6,9 +6,9 @@
 #include "ops/ops.h"
 
 typedef struct clv__shapes {
-  clv__arena arena; /* holds folded data */
-  clv_tensor *types; /* by value id; `data` not NULL: an initializer or folded, known at plan time. Initializers may be unaligned */
-  bool *node_folded; /* by node id: every output that is used is known at plan time: cause `const`, nothing to run */
+  clv__arena arena;      /* holds folded data */
+  clv_tensor *types;     /* by value id; `data` not NULL: known at plan time, an initializer (perhaps unaligned) or folded */
+  bool *node_folded;     /* by node id: every output that is used is known at plan time: cause `const`, nothing to run */
   uint32_t symbol_count; /* the graph's, and one for each dimension that nobody could tell */
 } clv__shapes;
 
@@ -20,10 +20,17 @@ typedef struct clv__shape_given {
   int64_t dims[CLV_MAX_RANK]; /* dims[0] for a symbol */
 } clv__shape_given;
 
-/* Infers every value's type. Given sizes replace symbols everywhere they occur; a contradiction with the declared type is an error.
- * Values computable from constants are computed (up to `fold_limit_bytes` each; SIZE_MAX: all). */
-clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *given, uint32_t given_count,
-                             size_t fold_limit_bytes, clv__shapes **shapes, clv_error *error);
+/* Folded data is aligned to CLV__ALIGNMENT in `arena`, but where the bytes exist already (a Constant's tensor, a view of a known
+ * value) `data` points at those, which may be unaligned and shared by several values. Shape tensors that inference itself found
+ * out (Shape of a static value, and what is computed from it) are known whatever the limit.
+ *
+ * Where inference cannot tell, the model's own declaration is believed; where the two contradict each other, inference. A value
+ * of an unknown operator may have dtype none and unknown rank.
+ *
+ * Infers every value's type. Given sizes replace symbols everywhere they occur; a contradiction with the declared type is an
+ * error. Values computable from constants are computed (up to `fold_limit_bytes` each; SIZE_MAX: all). */
+clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *given, uint32_t given_count, size_t fold_limit_bytes,
+                             clv__shapes **shapes, clv_error *error);
 void clv__shapes_destroy(clv__shapes *shapes); /* accepts NULL */
 
 /* One node, for devices at run time (see clv_host.infer_node): captures are the last inputs. */

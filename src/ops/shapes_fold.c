@@ -47,7 +47,8 @@ static bool first_output_alone(const clv_graph *graph, const clv__node *node) {
   return node->output_count > 0 && node->outputs[0] != CLV__NO_ID;
 }
 
-/* The bytes of output 0 where they exist already: those of a view's input, or of a Constant's attribute. NULL when there are none. */
+/* The bytes of output 0 where they exist already: those of a view's input, or of a Constant's attribute. NULL when there are
+ * none. */
 static void *existing_bytes(const clv_graph *graph, const clv__node *node, const clv__op *op, const clv_tensor *inputs,
                             const clv_tensor *types) {
   if (!first_output_alone(graph, node)) return NULL;
@@ -56,11 +57,8 @@ static void *existing_bytes(const clv_graph *graph, const clv__node *node, const
     const clv_attribute *value = clv__attribute_find(node->attributes, "value");
     if (value != NULL && value->kind == CLV_ATTRIBUTE_TENSOR) source = value->tensor;
   } else if ((op->flags & CLV__OP_VIEW) != 0) {
-    clv__kernel_call call = {.op = node->op,
-                             .opset = node->opset,
-                             .attributes = node->attributes,
-                             .inputs = inputs,
-                             .input_count = node->input_count};
+    clv__kernel_call call = {
+        .op = node->op, .opset = node->opset, .attributes = node->attributes, .inputs = inputs, .input_count = node->input_count};
     const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);
     char reason[160];
     if (kernel != NULL && clv__kernel_accepts(kernel, &call, reason)) source = &inputs[0];
@@ -120,8 +118,8 @@ static clv_status compute_body(const clv_graph *graph, clv_node_id id, const clv
   return status;
 }
 
-clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes,
-                          clv__arena *arena, clv_tensor *types, clv_error *error) {
+clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes, clv__arena *arena,
+                          clv_tensor *types, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
   const clv__op *op = clv__op_find(node->domain, node->op);
   if (!foldable(graph, node, op, inputs, limit_bytes, types)) return CLV_OK;

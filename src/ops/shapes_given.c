@@ -57,8 +57,8 @@ static clv_status bind_input(const clv_graph *graph, const clv__shape_given *giv
   }
   if (!fits) {
     char want[96], have[96];
-    clv_tensor type = clv__tensor_make(declared->dtype, given->rank < 0 || given->rank > CLV_MAX_RANK ? 0 : given->rank,
-                                       given->dims, NULL);
+    clv_tensor type =
+        clv__tensor_make(declared->dtype, given->rank < 0 || given->rank > CLV_MAX_RANK ? 0 : given->rank, given->dims, NULL);
     clv__tensor_text(declared, want, sizeof want);
     clv__tensor_text(&type, have, sizeof have);
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is declared %s and cannot be %s", given->name, want, have);

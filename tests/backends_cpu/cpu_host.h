@@ -15,6 +15,8 @@
 #include "ops/shapes.h"
 #include "support.h"
 
+static uint32_t cpu_host_threads = 2; /* of devices opened from now on */
+
 typedef struct cpu_host {
   clv_host host;
   const clv_allocator *allocator;
@@ -72,7 +74,7 @@ static inline clv_status cpu_host_open(cpu_host *cpu, const clv_allocator *alloc
   CLV__TRY(clv__cpu_backend_query(&cpu->host, NULL, &cpu->backend, error));
   const clv_option options[1] = {{option, value}};
   const clv_device_config config = {
-      .struct_size = sizeof config, .name = "cpu", .option_count = option != NULL, .options = options, .thread_count = 2};
+      .struct_size = sizeof config, .name = "cpu", .option_count = option != NULL, .options = options, .thread_count = cpu_host_threads};
   return cpu->backend->open(cpu->backend->self, &cpu->host, &config, &cpu->device, error);
 }
 

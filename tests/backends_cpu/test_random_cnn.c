@@ -176,10 +176,11 @@ static clv_graph *make_graph(uint64_t seed) {
 static void test_random_graphs(void **state) {
   (void)state;
   int retreats = 0;
-  for (uint64_t seed = 1; seed <= 150; ++seed) {
+  for (uint64_t seed = 1; seed <= 80; ++seed) {
     clv_graph *graph = make_graph(seed);
     uint64_t data_seed = seed * 31;
     clv_tensor x = random_tensor(graph->allocator, &data_seed, 4, graph->values[graph->inputs[0]].type.dims);
+    cpu_host_threads = seed % 8 == 0 ? 2 : 1; /* threads that wait actively are slow on a busy machine */
     char what[32];
     snprintf(what, sizeof what, "seed %d", (int)seed);
     retreats += compare_with_reference(graph, &x, NULL, NULL, what);

@@ -9,7 +9,7 @@
 
 #include "base/file.h"
 #include "formats/onnx.h"
-#include "models.h"
+#include "onnx_models.h"
 
 /* Loads, destroys, and insists that nothing is left behind and that an error says something. */
 static clv_status try_load(const void *data, size_t size_bytes, clv_error *error) {

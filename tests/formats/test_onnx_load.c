@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "formats/onnx.h"
-#include "models.h"
+#include "onnx_models.h"
 
 typedef void (*maker)(clv__text *out);
 

@@ -145,6 +145,14 @@ static inline clv_tensor *case_input(node_case *c, uint64_t *seed, clv_dtype dty
   return t;
 }
 
+/* All elements in f64, for the caller to free. */
+static inline double *values_of(const clv_tensor *t) {
+  size_t count = count_of(t);
+  double *values = malloc((count + 1) * sizeof *values);
+  for (size_t i = 0; i < count; ++i) values[i] = clv__tensor_get(t, i);
+  return values;
+}
+
 static inline clv_status case_infer(node_case *c) {
   const clv__op *op = clv__op_find("", c->op);
   clv__content content = {0};

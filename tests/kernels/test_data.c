@@ -1,5 +1,5 @@
-/* Operators that move data, on random shapes, dtypes and attributes: every output element is looked up by the operator's definition,
- * one index at a time. */
+/* Operators that move data, on random shapes, dtypes and attributes: every output element is looked up by the operator's
+ * definition, one index at a time. */
 #include "node_case.h"
 
 #include "kernels/move.h"
@@ -62,8 +62,10 @@ static void strided_reads(void **state) {
       if (total > 100000) shape.dims[d] = 2;
       total *= shape.dims[d];
       int64_t reach = shape.strides[d] * (shape.dims[d] - 1);
-      if (reach < 0) low += reach;
-      else high += reach;
+      if (reach < 0)
+        low += reach;
+      else
+        high += reach;
     }
     size_t elements = (size_t)(high - low + 1);
     uint8_t *source = malloc(elements * bytes), *target = malloc((size_t)total * bytes + 1);
@@ -155,8 +157,10 @@ static void concat_and_split(void **state) {
     node_case *s = case_begin("Split", opset);
     s->output_count = count;
     clv_tensor *whole = case_input(s, &seed, dtype, rank, c->outputs[0].dims);
-    if (opset == 11) case_ints(s, "split", count, sizes);
-    else vector_input(s, &seed, count, sizes);
+    if (opset == 11)
+      case_ints(s, "split", count, sizes);
+    else
+      vector_input(s, &seed, count, sizes);
     memcpy(whole->data, c->outputs[0].data, count_of(whole) * clv_dtype_size_bytes(dtype));
     case_int(s, "axis", axis);
     case_run(s);
@@ -268,8 +272,10 @@ static void pads(void **state) {
     case_string(c, "mode", mode);
     vector_input(c, &seed, 2 * count, listed);
     bool with_value = test_random(&seed) % 2;
-    if (with_value) element_set(case_input(c, &seed, x->dtype, 0, NULL), 0, 3);
-    else case_input(c, &seed, CLV_DTYPE_NONE, 0, NULL);
+    if (with_value)
+      element_set(case_input(c, &seed, x->dtype, 0, NULL), 0, 3);
+    else
+      case_input(c, &seed, CLV_DTYPE_NONE, 0, NULL);
     if (some) vector_input(c, &seed, count, axes);
     case_run(c);
     for (size_t i = 0; i < count_of(&c->outputs[0]); ++i) {
@@ -294,9 +300,12 @@ static void expand_and_tile(void **state) {
     random_dims(&seed, rank, 1, 4, dims);
     random_dims(&seed, wide, 1, 4, want);
     for (int32_t d = 1; d <= rank && d <= wide; ++d) { /* from the right: equal, or one of them 1 */
-      if (test_random(&seed) % 2) dims[rank - d] = 1;
-      else if (test_random(&seed) % 2) want[wide - d] = 1;
-      else want[wide - d] = dims[rank - d];
+      if (test_random(&seed) % 2)
+        dims[rank - d] = 1;
+      else if (test_random(&seed) % 2)
+        want[wide - d] = 1;
+      else
+        want[wide - d] = dims[rank - d];
     }
     node_case *c = case_begin("Expand", 13);
     clv_tensor *x = case_input(c, &seed, any_dtype(&seed), rank, dims);
@@ -421,7 +430,8 @@ static void gathers_nd(void **state) {
   (void)state;
   uint64_t seed = 28;
   for (int round = 0; round < ROUNDS; ++round) {
-    int32_t rank = (int32_t)random_in(&seed, 1, 4), batch = (int32_t)random_in(&seed, 0, rank - 1), more = (int32_t)random_in(&seed, 0, 2);
+    int32_t rank = (int32_t)random_in(&seed, 1, 4), batch = (int32_t)random_in(&seed, 0, rank - 1),
+            more = (int32_t)random_in(&seed, 0, 2);
     int64_t dims[8], depth = random_in(&seed, 1, rank - batch), at[16], from[8];
     random_dims(&seed, rank, 1, 4, dims);
     node_case *c = case_begin("GatherND", 13);
@@ -531,8 +541,13 @@ static void bad_indices(void **state) {
       assert_ok(case_infer(c), c->error);
       float room[4] = {0};
       c->outputs[0].data = room;
-      clv__kernel_call call = {.op = c->op, .opset = 18, .inputs = c->inputs, .input_count = c->input_count,
-                               .outputs = c->outputs, .output_count = 1, .error = &c->error};
+      clv__kernel_call call = {.op = c->op,
+                               .opset = 18,
+                               .inputs = c->inputs,
+                               .input_count = c->input_count,
+                               .outputs = c->outputs,
+                               .output_count = 1,
+                               .error = &c->error};
       assert_int_equal(clv__kernel_run(clv__kernel_find("", c->op), &call, clv__allocator_default()), CLV_INVALID_ARGUMENT);
       assert_non_null(strstr(c->error.message, side == 0 ? "index 3 " : "index -4 "));
       assert_non_null(strstr(c->error.message, "size 3"));
@@ -653,8 +668,10 @@ static void uniques(void **state) {
       expect_element(c, 1, (size_t)i, (double)first);
       expect_element(c, 3, (size_t)i, (double)times);
       if (i == 0) continue;
-      if (sorted) assert_true(clv__tensor_get(y, (size_t)i - 1) < clv__tensor_get(y, (size_t)i));
-      else assert_true(clv__tensor_get(&c->outputs[1], (size_t)i - 1) < first);
+      if (sorted)
+        assert_true(clv__tensor_get(y, (size_t)i - 1) < clv__tensor_get(y, (size_t)i));
+      else
+        assert_true(clv__tensor_get(&c->outputs[1], (size_t)i - 1) < first);
     }
     assert_true(count == 0 || y->dims[0] > 0);
     case_end(c);
@@ -663,11 +680,21 @@ static void uniques(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(strided_reads),   cmocka_unit_test(large_copies), cmocka_unit_test(transposes),
-      cmocka_unit_test(concat_and_split), cmocka_unit_test(slices),      cmocka_unit_test(pads),
-      cmocka_unit_test(expand_and_tile), cmocka_unit_test(depth_and_space), cmocka_unit_test(gathers),
-      cmocka_unit_test(gathers_nd),      cmocka_unit_test(scatters),     cmocka_unit_test(bad_indices),
-      cmocka_unit_test(topk),            cmocka_unit_test(nonzero_and_compress), cmocka_unit_test(uniques),
+      cmocka_unit_test(strided_reads),
+      cmocka_unit_test(large_copies),
+      cmocka_unit_test(transposes),
+      cmocka_unit_test(concat_and_split),
+      cmocka_unit_test(slices),
+      cmocka_unit_test(pads),
+      cmocka_unit_test(expand_and_tile),
+      cmocka_unit_test(depth_and_space),
+      cmocka_unit_test(gathers),
+      cmocka_unit_test(gathers_nd),
+      cmocka_unit_test(scatters),
+      cmocka_unit_test(bad_indices),
+      cmocka_unit_test(topk),
+      cmocka_unit_test(nonzero_and_compress),
+      cmocka_unit_test(uniques),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

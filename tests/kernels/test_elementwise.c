@@ -140,6 +140,23 @@ static void test_pairs(void **state) {
   }
 }
 
+/* Rows long enough to be cut between threads, with an input that stands still in them. */
+static void test_long_rows(void **state) {
+  enum { ROWS = 3, LENGTH = 90001 };
+  clv_tensor inputs[2] = {case_tensor(CLV_F32, 2, (int64_t[]){ROWS, LENGTH}), case_tensor(CLV_F32, 2, (int64_t[]){ROWS, 1})};
+  clv_tensor out = case_tensor(CLV_F32, 2, (int64_t[]){ROWS, LENGTH});
+  uint64_t seed = 7;
+  (void)state;
+  case_fill(&inputs[0], -4, 4, &seed);
+  case_fill(&inputs[1], -4, 4, &seed);
+  case_run("Add", 14, NULL, 0, inputs, 2, &out);
+  const float *a = inputs[0].data, *b = inputs[1].data, *y = out.data;
+  for (size_t i = 0; i < ROWS * LENGTH; ++i) assert_true(y[i] == a[i] + b[i / LENGTH]);
+  free(inputs[0].data);
+  free(inputs[1].data);
+  free(out.data);
+}
+
 static void test_variadic(void **state) {
   static const char *const ops[] = {"Sum", "Mean", "Min", "Max"};
   uint64_t seed = 2;
@@ -508,6 +525,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_pairs),
       cmocka_unit_test(test_variadic),
+      cmocka_unit_test(test_long_rows),
       cmocka_unit_test(test_where),
       cmocka_unit_test(test_functions),
       cmocka_unit_test(test_special_values),

@@ -229,10 +229,10 @@ typedef struct sum_case {
 static void loops(void **state) {
   (void)state;
   static const sum_case cases[] = {
-      {"trips,-,start", 4, 0, 0, 4},     /* no condition input: the body's is ignored */
-      {"trips,-,start", 0, 0, 0, 0},     {"trips,-,start", -3, 0, 0, 0},
-      {"-,go,start", 0, 1, 30, 3},       /* 11, 21, 31: stops after the body says no */
-      {"-,go,start", 0, 0, 30, 0},       {"trips,go,start", 2, 1, 30, 2},
+      {"trips,-,start", 4, 0, 0, 4}, /* no condition input: the body's is ignored */
+      {"trips,-,start", 0, 0, 0, 0},   {"trips,-,start", -3, 0, 0, 0},
+      {"-,go,start", 0, 1, 30, 3}, /* 11, 21, 31: stops after the body says no */
+      {"-,go,start", 0, 0, 30, 0},     {"trips,go,start", 2, 1, 30, 2},
       {"trips,go,start", 9, 1, 30, 3},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
@@ -316,7 +316,8 @@ static void errors_in_bodies(void **state) {
   expect_floats(&output, "f32[2]", 2, x);
   free_outputs(&output, 1);
   trips = 3;
-  expect_error(graph, inputs, CLV_INVALID_ARGUMENT, "node 'Loop' (Loop): iteration 2: node 'pick' (Gather): index 2 is out of range");
+  expect_error(graph, inputs, CLV_INVALID_ARGUMENT,
+               "node 'Loop' (Loop): iteration 2: node 'pick' (Gather): index 2 is out of range");
   clv__graph_destroy(graph);
 }
 
@@ -359,9 +360,15 @@ static void allocation_failures(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(odd_outputs),      cmocka_unit_test(empty_and_scalar),       cmocka_unit_test(errors_name_the_node),
-      cmocka_unit_test(defaults_and_alignment), cmocka_unit_test(ifs),              cmocka_unit_test(loops),
-      cmocka_unit_test(scans),            cmocka_unit_test(errors_in_bodies),       cmocka_unit_test(allocation_failures),
+      cmocka_unit_test(odd_outputs),
+      cmocka_unit_test(empty_and_scalar),
+      cmocka_unit_test(errors_name_the_node),
+      cmocka_unit_test(defaults_and_alignment),
+      cmocka_unit_test(ifs),
+      cmocka_unit_test(loops),
+      cmocka_unit_test(scans),
+      cmocka_unit_test(errors_in_bodies),
+      cmocka_unit_test(allocation_failures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

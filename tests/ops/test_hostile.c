@@ -1,6 +1,6 @@
-/* Inference and kernels of the operators that move data, called with whatever a stranger's model may hold: random counts, dtypes, ranks,
- * dims, attributes and data, most of it nonsense. Nothing is expected but an answer: a status with a text, or outputs whose every byte
- * lies inside. (Run under the sanitizers this finds what nobody thought of.) */
+/* Inference and kernels of the operators that move data, called with whatever a stranger's model may hold: random counts, dtypes,
+ * ranks, dims, attributes and data, most of it nonsense. Nothing is expected but an answer: a status with a text, or outputs
+ * whose every byte lies inside. (Run under the sanitizers this finds what nobody thought of.) */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,12 +10,11 @@
 
 enum { ROUNDS = 60000, MAX_INPUTS = 5, MAX_OUTPUTS = 4, GUARD = 64, LIMIT = 1 << 16 };
 
-static const char *const int_names[] = {"axis",       "axes",       "perm",      "starts",      "ends",        "pads",
-                                        "blocksize",  "split",      "num_outputs", "batch_dims", "k",          "largest",
-                                        "start",      "end",        "allowzero", "dtype",       "upper",       "batch_axis",
-                                        "time_axis",  "sorted",     "value_ints"};
+static const char *const int_names[] = {
+    "axis",    "axes",  "perm", "starts",    "ends",  "pads",  "blocksize",  "split",     "num_outputs", "batch_dims", "k",
+    "largest", "start", "end",  "allowzero", "dtype", "upper", "batch_axis", "time_axis", "sorted",      "value_ints"};
 static const char *const texts[] = {"constant", "reflect", "edge", "wrap", "add", "mul", "min", "max", "CRD", "DCR", "none", "?"};
-static const clv_dtype dtypes[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16, CLV_I8,   CLV_U8,  CLV_I16,
+static const clv_dtype dtypes[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16, CLV_I8,  CLV_U8,  CLV_I16,
                                    CLV_U16, CLV_I32, CLV_I64, CLV_U32,  CLV_U64, CLV_BOOL};
 
 typedef struct hostile {
@@ -31,7 +30,9 @@ typedef struct hostile {
   const clv__content *content_list[MAX_INPUTS];
 } hostile;
 
-static uint64_t below(hostile *h, uint64_t limit) { return test_random(&h->seed) % limit; }
+static uint64_t below(hostile *h, uint64_t limit) {
+  return test_random(&h->seed) % limit;
+}
 
 /* Mostly small, sometimes enormous. */
 static int64_t any_number(hostile *h) {
@@ -44,14 +45,16 @@ static void make_attributes(hostile *h) {
   for (uint32_t i = 0; i < h->attribute_count; ++i) {
     clv_attribute *a = &h->attributes[i];
     uint64_t kind = below(h, 8);
-    *a = (clv_attribute){.name = int_names[below(h, sizeof int_names / sizeof *int_names)], .kind = CLV_ATTRIBUTE_INTS, .is_list = true};
+    *a = (clv_attribute){
+        .name = int_names[below(h, sizeof int_names / sizeof *int_names)], .kind = CLV_ATTRIBUTE_INTS, .is_list = true};
     a->count = below(h, 3) == 0 ? below(h, 7) : 1;
     for (int k = 0; k < 6; ++k) h->ints[i][k] = any_number(h);
     a->ints = h->ints[i];
     if (kind == 0) {
       h->string.data = texts[below(h, sizeof texts / sizeof *texts)];
       h->string.size_bytes = strlen(h->string.data);
-      *a = (clv_attribute){.name = below(h, 2) ? "mode" : "reduction", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &h->string};
+      *a = (clv_attribute){
+          .name = below(h, 2) ? "mode" : "reduction", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &h->string};
     } else if (kind == 1) {
       h->value_bits = test_random(&h->seed);
       h->value = clv__tensor_make(dtypes[below(h, 13)], (int32_t)below(h, 2), (const int64_t[]){1}, &h->value_bits);
@@ -90,7 +93,9 @@ static void make_input(hostile *h, uint32_t index, const clv_tensor *likely, boo
     for (uint32_t i = 0; i < c->count; ++i) {
       uint64_t what = below(h, 4);
       int64_t number = any_number(h);
-      c->elements[i] = what == 0 ? CLV__ELEMENT_UNKNOWN : what == 1 || !clv__element_is_number(number) ? CLV__ELEMENT_SYMBOL(below(h, 3)) : number;
+      c->elements[i] = what == 0                                      ? CLV__ELEMENT_UNKNOWN
+                       : what == 1 || !clv__element_is_number(number) ? CLV__ELEMENT_SYMBOL(below(h, 3))
+                                                                      : number;
     }
     if ((t->dtype == CLV_I64 || t->dtype == CLV_I32) && t->rank >= 0 && t->rank < 2 && below(h, 2)) h->content_list[index] = c;
     return;
@@ -105,9 +110,12 @@ static void make_input(hostile *h, uint32_t index, const clv_tensor *likely, boo
   for (size_t i = 0; i < count; ++i) {
     int64_t number = any_number(h);
     if (t->dtype == CLV_BOOL) number &= 1;
-    if (t->dtype == CLV_F32) ((float *)t->data)[i] = (float)number;
-    else if (t->dtype == CLV_F64) ((double *)t->data)[i] = (double)number;
-    else memcpy((char *)t->data + i * bytes, &number, bytes);
+    if (t->dtype == CLV_F32)
+      ((float *)t->data)[i] = (float)number;
+    else if (t->dtype == CLV_F64)
+      ((double *)t->data)[i] = (double)number;
+    else
+      memcpy((char *)t->data + i * bytes, &number, bytes);
   }
 }
 
@@ -124,8 +132,14 @@ static int run_kernel(hostile *h, const clv__op *op, int32_t opset) {
   clv_error error = {0};
   char reason[160] = "", *memory[MAX_OUTPUTS] = {NULL};
   size_t bytes[MAX_OUTPUTS];
-  clv__kernel_call call = {.op = op->name, .opset = opset, .attributes = {h->attributes, h->attribute_count}, .inputs = h->inputs,
-                           .input_count = h->input_count, .outputs = h->outputs, .output_count = h->output_count, .error = &error};
+  clv__kernel_call call = {.op = op->name,
+                           .opset = opset,
+                           .attributes = {h->attributes, h->attribute_count},
+                           .inputs = h->inputs,
+                           .input_count = h->input_count,
+                           .outputs = h->outputs,
+                           .output_count = h->output_count,
+                           .error = &error};
   for (uint32_t i = 0; i < h->output_count; ++i) {
     if (!clv__tensor_is_static(&h->outputs[i])) return 0; /* a shape that is no vector of integers: the evaluator refuses it */
     if (!clv__tensor_size_bytes(&h->outputs[i], &bytes[i]) || bytes[i] > LIMIT) return 0;
@@ -168,13 +182,22 @@ static int attack(hostile *h, const clv__op *op) {
     if (i < op->min_inputs && h->inputs[i].dtype == CLV_DTYPE_NONE) h->inputs[i] = h->inputs[0], h->inputs[i].data = NULL;
   }
   bool known = true;
-  for (uint32_t i = 0; i < h->input_count; ++i) known = known && (h->inputs[i].dtype == CLV_DTYPE_NONE || h->inputs[i].data != NULL);
+  for (uint32_t i = 0; i < h->input_count; ++i)
+    known = known && (h->inputs[i].dtype == CLV_DTYPE_NONE || h->inputs[i].data != NULL);
   for (uint32_t i = 0; i < h->output_count; ++i) h->outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
   clv_error error = {0};
   clv__content content = {.known = false};
-  clv__infer infer = {.op = op->name, .opset = opset, .attributes = {h->attributes, h->attribute_count}, .inputs = h->inputs,
-                      .contents = h->content_list, .input_count = h->input_count, .outputs = h->outputs, .output_content = &content,
-                      .output_count = h->output_count, .allocator = clv__allocator_default(), .error = &error};
+  clv__infer infer = {.op = op->name,
+                      .opset = opset,
+                      .attributes = {h->attributes, h->attribute_count},
+                      .inputs = h->inputs,
+                      .contents = h->content_list,
+                      .input_count = h->input_count,
+                      .outputs = h->outputs,
+                      .output_content = &content,
+                      .output_count = h->output_count,
+                      .allocator = clv__allocator_default(),
+                      .error = &error};
   clv_status status = op->infer(&infer);
   int ran = 0;
   if (status != CLV_OK) {
@@ -192,7 +215,8 @@ static int attack(hostile *h, const clv__op *op) {
 
 static void nonsense(void **state) {
   (void)state;
-  static const clv__op *const families[] = {clv__ops_shape, clv__ops_layout, clv__ops_join, clv__ops_gather, clv__ops_generate, clv__ops_select};
+  static const clv__op *const families[] = {clv__ops_shape,  clv__ops_layout,   clv__ops_join,
+                                            clv__ops_gather, clv__ops_generate, clv__ops_select};
   hostile *h = calloc(1, sizeof *h);
   h->seed = 2024;
   int per_op = ROUNDS / 32;

@@ -332,8 +332,10 @@ static clv_graph *growing_loop(const clv_allocator *allocator, bool trips_known,
   symbol(g, "M");
   test_graph_input(g, "x", CLV_F32, 2, DIMS(N, 5));
   test_graph_input(g, "w", CLV_F32, 1, DIMS(M));
-  if (trips_known) test_graph_ints(g, "trips", 1, DIMS(3));
-  else test_graph_input(g, "trips", CLV_I64, 0, NULL);
+  if (trips_known)
+    test_graph_ints(g, "trips", 1, DIMS(3));
+  else
+    test_graph_input(g, "trips", CLV_I64, 0, NULL);
   test_graph_begin(&body, allocator, 1);
   body_input(&body, "i");
   body_input(&body, "go");
@@ -405,7 +407,8 @@ static void allocation_failures(void **state) {
   test_graph g;
   samples[0] = growing_loop(&counting.allocator, true, &g);
   clv_graph *plain = flatten_by_hand(), *branch = squeeze_if_one(5);
-  plain->allocator = branch->allocator = &counting.allocator; /* what inference takes; the graphs' own arenas stay where they are */
+  plain->allocator = branch->allocator =
+      &counting.allocator; /* what inference takes; the graphs' own arenas stay where they are */
   samples[1] = plain;
   samples[2] = branch;
   for (int s = 0; s < 3; ++s) {
@@ -433,10 +436,17 @@ static void allocation_failures(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(symbols_travel), cmocka_unit_test(content_passes), cmocka_unit_test(given_refused),
-      cmocka_unit_test(folding),        cmocka_unit_test(overridable),    cmocka_unit_test(unaligned_and_declared),
-      cmocka_unit_test(contradictions), cmocka_unit_test(branches),       cmocka_unit_test(loops),
-      cmocka_unit_test(deep_bodies),    cmocka_unit_test(allocation_failures),
+      cmocka_unit_test(symbols_travel),
+      cmocka_unit_test(content_passes),
+      cmocka_unit_test(given_refused),
+      cmocka_unit_test(folding),
+      cmocka_unit_test(overridable),
+      cmocka_unit_test(unaligned_and_declared),
+      cmocka_unit_test(contradictions),
+      cmocka_unit_test(branches),
+      cmocka_unit_test(loops),
+      cmocka_unit_test(deep_bodies),
+      cmocka_unit_test(allocation_failures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* Small ONNX models made with the project's own protobuf writer, for the tests of the reader and as seeds for fuzzing. Each
  * function appends the bytes of a model (or of a part of one) to a text. */
-#ifndef CLEAVE_TESTS_FORMATS_MODELS_H
-#define CLEAVE_TESTS_FORMATS_MODELS_H
+#ifndef CLEAVE_TESTS_FORMATS_ONNX_MODELS_H
+#define CLEAVE_TESTS_FORMATS_ONNX_MODELS_H
 
 #include <stdarg.h>
 #include <string.h>
