@@ -338,7 +338,7 @@ static clv_status take_nodes(clv__builder *builder, clv_error *error) {
     for (size_t v = 0; v < builder->value_count; ++v) {
       if (builder->values[v].producer != CLV__NO_ID) builder->values[v].producer = place[builder->values[v].producer];
     }
-    memcpy(builder->nodes.items, nodes, (size_t)count * sizeof *nodes);
+    if (count > 0) memcpy(builder->nodes.items, nodes, (size_t)count * sizeof *nodes);
     status = name_nodes(builder, nodes, count, error);
   }
   if (status == CLV_OK) {

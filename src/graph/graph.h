@@ -118,7 +118,8 @@ clv_status clv__builder_node(clv__builder *builder, const char *name, const char
 
 /* Checks (every value read has one producer, no cycle), sorts, names, indexes. Consumes the builder in every case. */
 clv_status clv__builder_finish(clv__builder *builder, clv_graph **graph, clv_error *error);
-/* A body: values read but not produced become captures. Its opset imports are those of `parent`. */
+/* A body: values read but not produced become captures. Its opset imports are those of `parent`: give the model's own builder, at
+ * any depth, since a body's builder holds none. */
 clv_status clv__builder_finish_body(clv__builder *builder, const clv__builder *parent, const clv_graph_view **body,
                                     clv_error *error);
 

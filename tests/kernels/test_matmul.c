@@ -93,13 +93,12 @@ static void one_gemm(uint64_t *seed) {
   int64_t form = random_in(seed, 0, 6);
   clv_tensor *add = form < 6 ? case_input(c, seed, dtype, ranks[form], shapes[form] + 2 - ranks[form]) : NULL;
   case_run(c);
-  double *y = calloc((size_t)(m * n), sizeof *y);
+  double *y = calloc((size_t)(m * n), sizeof *y), *left = values_of(a), *right = values_of(b);
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < n; ++j) {
       double sum = 0;
       for (int64_t d = 0; d < k; ++d) {
-        sum +=
-            clv__tensor_get(a, (size_t)(ta ? d * m + i : i * k + d)) * clv__tensor_get(b, (size_t)(tb ? j * k + d : d * n + j));
+        sum += left[ta ? d * m + i : i * k + d] * right[tb ? j * k + d : d * n + j];
       }
       y[i * n + j] = (double)alpha * sum;
       if (add == NULL) continue;
@@ -109,6 +108,8 @@ static void one_gemm(uint64_t *seed) {
   }
   case_expect(c, 0, y);
   free(y);
+  free(left);
+  free(right);
   case_end(c);
 }
 
