@@ -62,19 +62,21 @@ static clv_status read_options(clv_device *device, const clv_device_config *conf
   const struct {
     const char *key;
     bool *on;
-  } switches[] = {{"profile", &device->profile}, {"fuse", &device->fuse}, {"onednn", &device->onednn}, {"winograd", &device->winograd}};
+  } switches[] = {
+      {"profile", &device->profile}, {"fuse", &device->fuse}, {"onednn", &device->onednn}, {"winograd", &device->winograd}};
   for (uint32_t i = 0; i < config->option_count; ++i) {
     const clv_option *option = &config->options[i];
     bool found = false;
     for (size_t k = 0; k < sizeof switches / sizeof switches[0] && !found; ++k) {
       found = strcmp(option->key, switches[k].key) == 0;
       if (found && !read_switch(option->value, switches[k].on)) {
-        return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option %s=%s: the value is 0 or 1", option->key, option->value);
+        return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option %s=%s: the value is 0 or 1", option->key,
+                              option->value);
       }
     }
     if (!found) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option '%s' is unknown; the CPU has profile, fuse, onednn and winograd",
-                            option->key);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "device option '%s' is unknown; the CPU has profile, fuse, onednn and winograd", option->key);
     }
   }
   return CLV_OK;
@@ -97,7 +99,7 @@ static clv_status cpu_open(void *self, const clv_host *host, const clv_device_co
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->host = host;
   made->allocator = host->allocator;
-  made->fuse = made->onednn = true;
+  made->fuse = made->onednn = made->winograd = true;
   made->thread_count = config->thread_count <= 4096 ? (int)config->thread_count : 4096;
   snprintf(made->name, sizeof made->name, "%s", config->name != NULL ? config->name : "cpu");
   clv_status status = read_options(made, config, error);
@@ -200,7 +202,9 @@ static clv_status stream_create(clv_device *device, clv_stream **stream, clv_err
   return CLV_OK;
 }
 
-static void stream_destroy(clv_device *device, clv_stream *stream) { clv__release(device->allocator, stream); }
+static void stream_destroy(clv_device *device, clv_stream *stream) {
+  clv__release(device->allocator, stream);
+}
 
 static clv_status stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
   (void)device;
@@ -216,7 +220,9 @@ static clv_status event_create(clv_device *device, clv_event **event, clv_error 
   return CLV_OK;
 }
 
-static void event_destroy(clv_device *device, clv_event *event) { clv__release(device->allocator, event); }
+static void event_destroy(clv_device *device, clv_event *event) {
+  clv__release(device->allocator, event);
+}
 
 static clv_status event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error) {
   (void)event;
@@ -245,7 +251,9 @@ static clv_status weight_upload(clv_device *device, const char *id, const clv_te
   return CLV_OK;
 }
 
-static void weight_release(clv_device *device, clv_weight *weight) { clv__release(device->allocator, weight); }
+static void weight_release(clv_device *device, clv_weight *weight) {
+  clv__release(device->allocator, weight);
+}
 
 static const clv_backend cpu_backend = {
     .abi_version = CLV_ABI_VERSION,

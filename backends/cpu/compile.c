@@ -7,9 +7,10 @@ struct clv_instance {
   clv__cpu_run *run;  /* NULL: node by node */
 };
 
-static clv_status compile_into(clv_executable *made, const clv_graph_view *graph, clv_error *error) {
+static clv_status compile_into(clv_executable *made, const clv_graph_view *graph, bool deterministic, clv_error *error) {
   clv__cpu_program *program = &made->program;
   CLV__TRY(clv__cpu_program_read(program, made->device, graph, error));
+  program->deterministic = deterministic;
   clv__cpu_constants_init(&made->constants, program);
   clv_tensor *inputs = clv__arena_allocate_zero(&program->arena, program->input_count, sizeof *inputs);
   if (inputs == NULL) return clv__error_memory(error, program->input_count * sizeof *inputs);
@@ -22,13 +23,12 @@ static clv_status compile_into(clv_executable *made, const clv_graph_view *graph
 
 clv_status clv__cpu_compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
                             clv_executable **executable, clv_error *error) {
-  (void)options; /* every algorithm in use is deterministic */
   *executable = NULL;
   clv_executable *made = clv__allocate_zero(device->allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->device = device;
   const int threads = clv__cpu_threads_enter(device);
-  clv_status status = compile_into(made, graph, error);
+  clv_status status = compile_into(made, graph, options != NULL && options->deterministic, error);
   clv__cpu_threads_leave(threads);
   if (status != CLV_OK) {
     clv__cpu_executable_destroy(device, made);
@@ -65,7 +65,8 @@ static clv_status prepare(clv_instance *instance, const clv_tensor *inputs, uint
   clv_executable *executable = instance->executable;
   clv__cpu_program *program = &executable->program;
   if (input_count != program->input_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, the partition has %u", input_count, program->input_count);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs given, the partition has %u", input_count,
+                          program->input_count);
   }
   const clv__cpu_plan *plan = executable->plan;
   if (plan == NULL || !fits(plan, inputs)) {

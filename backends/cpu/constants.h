@@ -1,5 +1,6 @@
-/* Constants as the steps want them: raw and aligned, or packed in a layout of oneDNN's. Made once an executable, shared by all its
- * plans. The raw bytes of a large constant are the view's and gone after compile(): a later plan is packed from an earlier pack. */
+/* Constants as the steps want them: raw and aligned, or packed in a layout of oneDNN's. Made once an executable, shared by all
+ * its plans. The raw bytes of a large constant are the view's and gone after compile(): a later plan is packed from an earlier
+ * pack. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_H
 
@@ -27,8 +28,8 @@ typedef struct clv__cpu_packing {
   const clv__dnn_layout *from; /* the raw bytes as a tensor of the dims that the primitive knows */
   const float *scale;          /* factors along raw axis `scale_axis`; NULL: none */
   int32_t scale_axis;
-  int64_t expand_groups;       /* above 1: weights of a grouped convolution, written out with zeros for the other groups */
-  uint64_t variant;            /* tells packs of one constant apart beside `scale` (a transposition) */
+  int64_t expand_groups; /* above 1: weights of a grouped convolution, written out with zeros for the other groups */
+  uint64_t variant;      /* tells packs of one constant apart beside `scale` (a transposition) */
 } clv__cpu_packing;
 
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program);

@@ -6,9 +6,9 @@ typedef struct dynamic {
   const clv__cpu_program *program;
   clv_executable *executable;
   clv__arena arena;
-  clv_tensor *values;  /* by value; dtype NONE: not made */
-  bool *owned;         /* `data` is ours to free */
-  uint32_t *readers;   /* still to come */
+  clv_tensor *values; /* by value; dtype NONE: not made */
+  bool *owned;        /* `data` is ours to free */
+  uint32_t *readers;  /* still to come */
 } dynamic;
 
 static void drop(dynamic *state, uint32_t value) {

@@ -130,8 +130,8 @@ static clv_status fold_into(clv__cpu_plan *plan, clv__cpu_plan_node *maker, clv_
     clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, maker->outputs[0]);
     bool done = false;
     if (reader == NULL) return CLV_OK;
-    if (reader->kind == CLV__CPU_AFFINE && reader->inputs[0] == maker->outputs[0] && reader->scale != NULL && may_scale(plan, maker) &&
-        (maker->kind != CLV__CPU_MATRIX || plan->values[maker->outputs[0]].type.rank == 2)) {
+    if (reader->kind == CLV__CPU_AFFINE && reader->inputs[0] == maker->outputs[0] && reader->scale != NULL &&
+        may_scale(plan, maker) && (maker->kind != CLV__CPU_MATRIX || plan->values[maker->outputs[0]].type.rank == 2)) {
       CLV__TRY(compose(plan, maker, reader->scale, reader->bias, 1, error));
       done = true;
     } else if (reader->kind == CLV__CPU_BINARY) {

@@ -43,7 +43,8 @@ static const clv__dnn_layout *canonical(const clv__dnn_layout *layout) {
   return layout != NULL && clv__dnn_layout_is_dense(layout) ? NULL : layout;
 }
 
-clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot, clv_error *error) {
+clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
+                              clv_error *error) {
   clv__cpu_plan_value *made = &plan->values[value];
   size_t size_bytes;
   layout = canonical(layout);
@@ -105,7 +106,8 @@ static clv_status reorder(clv__cpu_plan *plan, uint32_t value, const clv__dnn_la
   return CLV_OK;
 }
 
-clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot, clv_error *error) {
+clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
+                             clv_error *error) {
   clv__cpu_plan_value *read = &plan->values[value];
   layout = canonical(layout);
   if (read->form_count == 0) {

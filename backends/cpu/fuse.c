@@ -23,12 +23,15 @@ static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *
   if (maker->post_count == CLV__CPU_MAX_POSTS) return false;
   switch (maker->kind) {
     case CLV__CPU_CONVOLUTION:
-    case CLV__CPU_MATRIX: return true;
-    case CLV__CPU_AFFINE: return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
+    case CLV__CPU_MATRIX:
+      return true;
+    case CLV__CPU_AFFINE:
+      return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
     case CLV__CPU_BINARY: /* broadcasting may have no primitive */
       return maker->post_count == 1 &&
              clv__tensor_same_type(&plan->values[maker->inputs[0]].type, &plan->values[maker->inputs[1]].type);
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -84,7 +87,8 @@ void clv__cpu_pass_shuffle(clv__cpu_plan *plan) {
     clv__cpu_plan_node *turn = clv__cpu_only_reader(plan, split->outputs[0]);
     if (turn == NULL || turn->kind != CLV__CPU_TRANSPOSE) continue;
     clv__cpu_plan_node *join = clv__cpu_only_reader(plan, turn->outputs[0]);
-    if (join == NULL || join->kind != CLV__CPU_VIEW || !clv__tensor_same_type(from, &plan->values[join->outputs[0]].type)) continue;
+    if (join == NULL || join->kind != CLV__CPU_VIEW || !clv__tensor_same_type(from, &plan->values[join->outputs[0]].type))
+      continue;
     size_t count;
     const int64_t *perm = clv__attribute_ints(turn->source->attributes, "perm", &count);
     bool swaps = perm != NULL && count == (size_t)apart->rank && perm[0] == 0 && perm[1] == 2 && perm[2] == 1;

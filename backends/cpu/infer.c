@@ -46,7 +46,8 @@ static bool can_fold(const clv__cpu_plan *plan, const clv__cpu_node *node, const
   return true;
 }
 
-static clv_status fold(clv__cpu_plan *plan, const clv__cpu_node *node, clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
+static clv_status fold(clv__cpu_plan *plan, const clv__cpu_node *node, clv_tensor *inputs, clv_tensor *outputs,
+                       clv_error *error) {
   static uint64_t nothing; /* stands for the data of a tensor whose shape alone is read */
   for (uint32_t i = 0; i < node->input_count; ++i) {
     if (inputs[i].data == NULL && inputs[i].dtype != CLV_DTYPE_NONE) inputs[i].data = &nothing;

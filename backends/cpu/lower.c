@@ -2,12 +2,18 @@
 #include "lower.h"
 
 static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
-    [CLV__CPU_CONVOLUTION] = clv__cpu_lower_convolution, [CLV__CPU_MATRIX] = clv__cpu_lower_matrix,
-    [CLV__CPU_AFFINE] = clv__cpu_lower_affine,           [CLV__CPU_POOL] = clv__cpu_lower_pool,
-    [CLV__CPU_UNARY] = clv__cpu_lower_unary,             [CLV__CPU_BINARY] = clv__cpu_lower_binary,
-    [CLV__CPU_CONCAT] = clv__cpu_lower_concat,           [CLV__CPU_LRN] = clv__cpu_lower_lrn,
-    [CLV__CPU_SOFTMAX] = clv__cpu_lower_softmax,         [CLV__CPU_TRANSPOSE] = clv__cpu_lower_transpose,
-    [CLV__CPU_SHUFFLE] = clv__cpu_lower_shuffle,         [CLV__CPU_LAYER_NORM] = clv__cpu_lower_layer_norm,
+    [CLV__CPU_CONVOLUTION] = clv__cpu_lower_convolution,
+    [CLV__CPU_MATRIX] = clv__cpu_lower_matrix,
+    [CLV__CPU_AFFINE] = clv__cpu_lower_affine,
+    [CLV__CPU_POOL] = clv__cpu_lower_pool,
+    [CLV__CPU_UNARY] = clv__cpu_lower_unary,
+    [CLV__CPU_BINARY] = clv__cpu_lower_binary,
+    [CLV__CPU_CONCAT] = clv__cpu_lower_concat,
+    [CLV__CPU_LRN] = clv__cpu_lower_lrn,
+    [CLV__CPU_SOFTMAX] = clv__cpu_lower_softmax,
+    [CLV__CPU_TRANSPOSE] = clv__cpu_lower_transpose,
+    [CLV__CPU_SHUFFLE] = clv__cpu_lower_shuffle,
+    [CLV__CPU_LAYER_NORM] = clv__cpu_lower_layer_norm,
 };
 
 static clv_tensor type_only(const clv__cpu_plan *plan, uint32_t value) {

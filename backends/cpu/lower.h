@@ -21,13 +21,15 @@ clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node,
 clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
 /* The slot where `value` lies in `layout` (NULL: row-major); a reorder is emitted when it lies in none such. */
-clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot, clv_error *error);
+clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
+                             clv_error *error);
 /* The layout `value` was made in: never NULL for an f32 value unless memory is out. */
 const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_plan *plan, uint32_t value);
 /* Whether it was made in a layout that is not row-major. */
 bool clv__cpu_form_is_blocked(const clv__cpu_plan *plan, uint32_t value);
 /* A slot for `value`, which the next step makes in `layout` (NULL: row-major). */
-clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot, clv_error *error);
+clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
+                              clv_error *error);
 /* The same in the memory of `slot`, which nobody needs any more. */
 clv_status clv__cpu_form_make_in(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t in, uint32_t *slot,
                                  clv_error *error);

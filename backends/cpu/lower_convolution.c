@@ -26,7 +26,7 @@ static void describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, 
 
 /* Whether Winograd's algorithm may pay: 3x3 windows that move by one over many channels. */
 static bool wants_winograd(const clv__cpu_plan *plan, const clv__dnn_convolution *spec) {
-  if (!plan->device->winograd || spec->window.count != 2 || spec->weights.rank != 4) return false;
+  if (!plan->device->winograd || plan->program->deterministic || spec->window.count != 2 || spec->weights.rank != 4) return false;
   for (int i = 0; i < 2; ++i) {
     if (spec->window.kernel[i] != 3 || spec->window.stride[i] != 1 || spec->window.dilation[i] != 1) return false;
   }
@@ -59,8 +59,8 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   const uint32_t value = node->posts[post].value;
   const clv__dnn_layout *destination = chosen->primitive->destination, *layout = clv__cpu_form_layout(plan, value);
   if (layout == NULL) return clv__error_memory(error, 0);
-  const bool fits = clv__dnn_layout_equal(layout, destination) ||
-                    (clv__dnn_layout_is_dense(layout) && clv__dnn_layout_is_dense(destination));
+  const bool fits =
+      clv__dnn_layout_equal(layout, destination) || (clv__dnn_layout_is_dense(layout) && clv__dnn_layout_is_dense(destination));
   if (fits && plan->values[value].form_count > 0 &&
       clv__cpu_may_overwrite(plan, node, value, plan->values[value].forms[0].slot)) {
     chosen->sum_slot = plan->values[value].forms[0].slot;

@@ -3,7 +3,7 @@
 
 typedef struct product {
   const clv__dnn_layout *a, *b, *bias, *destination;
-  bool packed;        /* b is a constant matrix */
+  bool packed; /* b is a constant matrix */
   bool b_transposed;
 } product;
 

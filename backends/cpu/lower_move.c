@@ -17,8 +17,8 @@ static bool concat_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, in
       const clv_tensor *type = &plan->values[node->inputs[i]].type;
       sources[i] = clv__dnn_layout_rechannel(&plan->arena, leader, type->dims);
       /* Channels that fill no block would leave gaps inside the result. */
-      fits = sources[i] != NULL && (axis != 1 || i + 1 == node->input_count || clv__dnn_layout_is_plain(leader) ||
-                                    type->dims[1] % 16 == 0);
+      fits = sources[i] != NULL &&
+             (axis != 1 || i + 1 == node->input_count || clv__dnn_layout_is_plain(leader) || type->dims[1] % 16 == 0);
     }
     *blocked = fits;
     if (fits) return true;

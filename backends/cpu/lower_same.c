@@ -98,10 +98,10 @@ clv_status clv__cpu_lower_lrn(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
   const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]);
   if (layout == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
-  const clv_status status = clv__dnn_lrn_create(
-      plan->device->dnn, layout, clv__attribute_int(attributes, "size", 1), clv__attribute_float(attributes, "alpha", 1e-4f),
-      clv__attribute_float(attributes, "beta", 0.75f), clv__attribute_float(attributes, "bias", 1.0f), &plan->arena, &primitive,
-      error);
+  const clv_status status =
+      clv__dnn_lrn_create(plan->device->dnn, layout, clv__attribute_int(attributes, "size", 1),
+                          clv__attribute_float(attributes, "alpha", 1e-4f), clv__attribute_float(attributes, "beta", 0.75f),
+                          clv__attribute_float(attributes, "bias", 1.0f), &plan->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   return emit(plan, node, layout, layout, primitive, NULL, 0, false, error);
 }

@@ -170,7 +170,9 @@ clv_status create(clv__dnn *dnn, const_dnnl_op_desc_t op, const clv__dnn_post *p
 
 }  // namespace
 
-int clv__dnn_post_argument(uint32_t post) { return DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)post) | DNNL_ARG_SRC_1; }
+int clv__dnn_post_argument(uint32_t post) {
+  return DNNL_ARG_ATTR_MULTIPLE_POST_OP((int)post) | DNNL_ARG_SRC_1;
+}
 
 clv_status clv__dnn_open(const clv_allocator *allocator, clv__dnn **dnn, clv_error *error) {
   *dnn = nullptr;
@@ -200,15 +202,32 @@ void clv__dnn_describe(char *text, size_t size_bytes) {
   const dnnl_version_t *version = dnnl_version();
   const char *isa = "baseline";
   switch (dnnl_get_effective_cpu_isa()) {
-    case dnnl_cpu_isa_sse41: isa = "sse41"; break;
-    case dnnl_cpu_isa_avx: isa = "avx"; break;
-    case dnnl_cpu_isa_avx2: isa = "avx2"; break;
-    case dnnl_cpu_isa_avx2_vnni: isa = "avx2_vnni"; break;
-    case dnnl_cpu_isa_avx512_core: isa = "avx512_core"; break;
-    case dnnl_cpu_isa_avx512_core_vnni: isa = "avx512_core_vnni"; break;
-    case dnnl_cpu_isa_avx512_core_bf16: isa = "avx512_core_bf16"; break;
-    case dnnl_cpu_isa_avx512_core_amx: isa = "avx512_core_amx"; break;
-    default: break;
+    case dnnl_cpu_isa_sse41:
+      isa = "sse41";
+      break;
+    case dnnl_cpu_isa_avx:
+      isa = "avx";
+      break;
+    case dnnl_cpu_isa_avx2:
+      isa = "avx2";
+      break;
+    case dnnl_cpu_isa_avx2_vnni:
+      isa = "avx2_vnni";
+      break;
+    case dnnl_cpu_isa_avx512_core:
+      isa = "avx512_core";
+      break;
+    case dnnl_cpu_isa_avx512_core_vnni:
+      isa = "avx512_core_vnni";
+      break;
+    case dnnl_cpu_isa_avx512_core_bf16:
+      isa = "avx512_core_bf16";
+      break;
+    case dnnl_cpu_isa_avx512_core_amx:
+      isa = "avx512_core_amx";
+      break;
+    default:
+      break;
   }
   std::snprintf(text, size_bytes, "oneDNN %d.%d.%d %s", version->major, version->minor, version->patch, isa);
 }
@@ -320,9 +339,13 @@ void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_
   for (int i = 0; i < layout->desc.ndims && i < CLV_MAX_RANK; ++i) strides[i] = layout->desc.format_desc.blocking.strides[i];
 }
 
-bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout) { return layout->desc.format_kind != dnnl_blocked; }
+bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout) {
+  return layout->desc.format_kind != dnnl_blocked;
+}
 
-size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout) { return dnnl_memory_desc_get_size(&layout->desc); }
+size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout) {
+  return dnnl_memory_desc_get_size(&layout->desc);
+}
 
 clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution *spec, clv__arena *arena,
                                        clv__dnn_primitive **primitive, clv_error *error) {
@@ -354,9 +377,8 @@ clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution
     const dnnl_prop_kind_t inference = dnnl_forward_inference;
     if (spec->transposed) {
       dnnl_deconvolution_desc_t desc;
-      dnnl_status_t status =
-          dnnl_dilated_deconvolution_forward_desc_init(&desc, inference, dnnl_deconvolution_direct, &source, &weights, bias_desc,
-                                                       &destination, strides, dilates, begin, end);
+      dnnl_status_t status = dnnl_dilated_deconvolution_forward_desc_init(
+          &desc, inference, dnnl_deconvolution_direct, &source, &weights, bias_desc, &destination, strides, dilates, begin, end);
       if (status != dnnl_success) return failed(error, status, "deconvolution");
       return create(dnn, &desc, spec->posts, spec->post_count, "deconvolution", arena, primitive, error);
     }
@@ -469,8 +491,7 @@ clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, 
   return guarded(error, "scale and shift", [&]() -> clv_status {
     dnnl_batch_normalization_desc_t desc;
     const unsigned flags = dnnl_use_global_stats | dnnl_use_scaleshift | (relu ? (unsigned)dnnl_fuse_norm_relu : 0u);
-    dnnl_status_t status =
-        dnnl_batch_normalization_forward_desc_init(&desc, dnnl_forward_inference, &layout->desc, 0.0f, flags);
+    dnnl_status_t status = dnnl_batch_normalization_forward_desc_init(&desc, dnnl_forward_inference, &layout->desc, 0.0f, flags);
     if (status != dnnl_success) return failed(error, status, "batch normalization");
     return create(dnn, &desc, nullptr, 0, "batch normalization", arena, primitive, error);
   });
@@ -493,8 +514,8 @@ clv_status clv__dnn_lrn_create(clv__dnn *dnn, const clv__dnn_layout *layout, int
   *primitive = nullptr;
   return guarded(error, "lrn", [&]() -> clv_status {
     dnnl_lrn_desc_t desc;
-    dnnl_status_t status = dnnl_lrn_forward_desc_init(&desc, dnnl_forward_inference, dnnl_lrn_across_channels, &layout->desc,
-                                                      size, alpha, beta, k);
+    dnnl_status_t status =
+        dnnl_lrn_forward_desc_init(&desc, dnnl_forward_inference, dnnl_lrn_across_channels, &layout->desc, size, alpha, beta, k);
     if (status != dnnl_success) return failed(error, status, "lrn");
     return create(dnn, &desc, nullptr, 0, "lrn", arena, primitive, error);
   });
@@ -505,9 +526,8 @@ clv_status clv__dnn_softmax_create(clv__dnn *dnn, const clv__dnn_layout *layout,
   *primitive = nullptr;
   return guarded(error, "softmax", [&]() -> clv_status {
     dnnl_softmax_v2_desc_t desc;
-    dnnl_status_t status =
-        dnnl_softmax_v2_forward_desc_init(&desc, dnnl_forward_inference, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate,
-                                          &layout->desc, &layout->desc, axis);
+    dnnl_status_t status = dnnl_softmax_v2_forward_desc_init(
+        &desc, dnnl_forward_inference, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, &layout->desc, &layout->desc, axis);
     if (status != dnnl_success) return failed(error, status, "softmax");
     return create(dnn, &desc, nullptr, 0, "softmax", arena, primitive, error);
   });
@@ -622,8 +642,9 @@ clv_status clv__dnn_reorder_now(clv__dnn *dnn, const clv__dnn_layout *from, void
   uint32_t count = 2;
   if (status == CLV_OK && primitive->scratch_bytes > 0) {
     scratch = clv__allocate(dnn->allocator, primitive->scratch_bytes);
-    status = scratch == nullptr ? clv__error_memory(error, primitive->scratch_bytes)
-                                : clv__dnn_memory_create_bytes(dnn, primitive->scratch_bytes, scratch, &arguments[2].memory, error);
+    status = scratch == nullptr
+                 ? clv__error_memory(error, primitive->scratch_bytes)
+                 : clv__dnn_memory_create_bytes(dnn, primitive->scratch_bytes, scratch, &arguments[2].memory, error);
     count = 3;
   }
   if (status == CLV_OK) status = clv__dnn_execute(dnn, primitive, arguments, count, error);

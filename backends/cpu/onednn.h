@@ -85,8 +85,9 @@ typedef struct clv__dnn_post {
 
 typedef struct clv__dnn_window { /* a convolution's or pool's window, spatial axes only */
   int32_t count;
-  int64_t kernel[CLV__DNN_MAX_SPATIAL], stride[CLV__DNN_MAX_SPATIAL], dilation[CLV__DNN_MAX_SPATIAL]; /* dilation as in ONNX: 1 is none */
-  int64_t begin[CLV__DNN_MAX_SPATIAL], end[CLV__DNN_MAX_SPATIAL];                                     /* padding */
+  int64_t kernel[CLV__DNN_MAX_SPATIAL], stride[CLV__DNN_MAX_SPATIAL],
+      dilation[CLV__DNN_MAX_SPATIAL];                             /* dilation as in ONNX: 1 is none */
+  int64_t begin[CLV__DNN_MAX_SPATIAL], end[CLV__DNN_MAX_SPATIAL]; /* padding */
 } clv__dnn_window;
 
 typedef struct clv__dnn_convolution {

@@ -55,9 +55,7 @@ static void log_retreat(const clv_device *device, const clv_error *error) {
 
 clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
                               const clv_tensor *inputs, clv__cpu_plan **plan, clv_error *error) {
-  static const struct {
-    bool onednn, fuse;
-  } levels[] = {{true, true}, {true, false}, {false, false}};
+  static const struct { bool onednn, fuse; } levels[] = {{true, true}, {true, false}, {false, false}};
   clv_device *device = program->device;
   *plan = NULL;
   if (program->has_body) return CLV_OK;

@@ -13,13 +13,13 @@ typedef enum clv__cpu_kind {
   CLV__CPU_MATRIX,      /* Gemm and MatMul: the same */
   CLV__CPU_AFFINE,      /* x * scale[c] + bias[c], c along axis 1; one post: relu */
   CLV__CPU_POOL,
-  CLV__CPU_UNARY,       /* unary: alpha, beta in posts[0] */
-  CLV__CPU_BINARY,      /* posts[0].algorithm; a later post: a unary */
+  CLV__CPU_UNARY,  /* unary: alpha, beta in posts[0] */
+  CLV__CPU_BINARY, /* posts[0].algorithm; a later post: a unary */
   CLV__CPU_CONCAT,
   CLV__CPU_LRN,
   CLV__CPU_SOFTMAX,
   CLV__CPU_TRANSPOSE,
-  CLV__CPU_SHUFFLE,     /* channels, in `groups` */
+  CLV__CPU_SHUFFLE, /* channels, in `groups` */
   CLV__CPU_LAYER_NORM,
   CLV__CPU_KIND_COUNT
 } clv__cpu_kind;
@@ -73,11 +73,11 @@ typedef enum clv__cpu_slot_kind {
 
 typedef struct clv__cpu_slot {
   clv__cpu_slot_kind kind;
-  uint32_t index;      /* of the binding */
-  uint32_t root;       /* the slot whose memory it is; itself where it has its own */
-  void *data;          /* CONSTANT */
+  uint32_t index; /* of the binding */
+  uint32_t root;  /* the slot whose memory it is; itself where it has its own */
+  void *data;     /* CONSTANT */
   size_t size_bytes;
-  size_t offset_bytes; /* ARENA: in the instance's memory */
+  size_t offset_bytes;  /* ARENA: in the instance's memory */
   uint32_t first, last; /* steps, of a root */
 } clv__cpu_slot;
 
@@ -126,13 +126,13 @@ void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
 
 /* ---- The passes, in their order. ---- */
 clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
-void clv__cpu_pass_recognise(clv__cpu_plan *plan);                                                                 /* recognise.c */
-clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error);                                              /* fold.c */
-void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                                                                   /* fuse.c */
-void clv__cpu_pass_fuse(clv__cpu_plan *plan);                                                                      /* fuse.c */
+void clv__cpu_pass_recognise(clv__cpu_plan *plan);                    /* recognise.c */
+clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error); /* fold.c */
+void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                      /* fuse.c */
+void clv__cpu_pass_fuse(clv__cpu_plan *plan);                         /* fuse.c */
 void clv__cpu_pass_count(clv__cpu_plan *plan); /* drops dead nodes; readers, producers, last reads: uses.c */
-clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);                                             /* lower.c */
-clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error);                                            /* memory.c */
+clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);  /* lower.c */
+clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* memory.c */
 
 /* ---- Shared by the passes (uses.c). ---- */
 static inline clv__cpu_plan_value *clv__cpu_input(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t index) {

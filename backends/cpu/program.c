@@ -1,7 +1,9 @@
 /* Reading a view into a program: one pass over values, one over nodes. */
 #include "program.h"
 
-static char *copy_text(clv__arena *arena, const char *text) { return clv__arena_string(arena, text, strlen(text)); }
+static char *copy_text(clv__arena *arena, const char *text) {
+  return clv__arena_string(arena, text, strlen(text));
+}
 
 /* A dense aligned copy of a tensor; strings with their bytes. */
 static clv_status copy_tensor(clv__arena *arena, const clv_tensor *from, clv_tensor *to, clv_error *error) {

@@ -12,9 +12,9 @@
 
 typedef struct clv__cpu_value {
   const char *name;
-  clv_tensor type;   /* as the view has it; `data`: a constant that is at hand, aligned when it is small */
+  clv_tensor type; /* as the view has it; `data`: a constant that is at hand, aligned when it is small */
   bool is_constant;
-  bool is_borrowed;  /* `data` is the view's: gone after compile() */
+  bool is_borrowed; /* `data` is the view's: gone after compile() */
 } clv__cpu_value;
 
 typedef struct clv__cpu_node {
@@ -24,7 +24,7 @@ typedef struct clv__cpu_node {
   const uint32_t *inputs, *outputs;   /* values, CLV__CPU_NONE where absent */
   clv__attributes attributes;         /* bodies left out */
   bool has_body;
-  const clv__kernel *kernel;          /* NULL for nodes with bodies */
+  const clv__kernel *kernel; /* NULL for nodes with bodies */
 } clv__cpu_node;
 
 typedef struct clv__cpu_program {
@@ -35,9 +35,10 @@ typedef struct clv__cpu_program {
   clv__cpu_value *values;
   uint32_t *inputs, *outputs;
   bool has_body;
-  void *model;            /* the partition as ONNX, for shapes and bodies met at run time; NULL when the host gave none */
+  bool deterministic; /* no algorithm that changes rounding */
+  void *model;        /* the partition as ONNX, for shapes and bodies met at run time; NULL when the host gave none */
   size_t model_bytes;
-  clv_graph_view *view;   /* that model, opened when first needed */
+  clv_graph_view *view; /* that model, opened when first needed */
 } clv__cpu_program;
 
 clv_status clv__cpu_program_read(clv__cpu_program *program, clv_device *device, const clv_graph_view *graph, clv_error *error);

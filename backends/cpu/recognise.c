@@ -1,7 +1,7 @@
 /* What each node is to the later passes. A node that no rule takes stays a portable kernel. One rule an operator; each says yes
  * only to what the lowering of its kind can do. */
-#include "plan.h"
 #include "recognise.h"
+#include "plan.h"
 
 typedef bool (*rule_fn)(clv__cpu_plan *plan, clv__cpu_plan_node *node);
 

@@ -40,7 +40,8 @@ struct clv__cpu_run {
   uint64_t executions;
 };
 
-static clv_status add_patch(clv__cpu_run *run, const clv__cpu_slot *root, clv__dnn_memory *memory, void **address, clv_error *error) {
+static clv_status add_patch(clv__cpu_run *run, const clv__cpu_slot *root, clv__dnn_memory *memory, void **address,
+                            clv_error *error) {
   if (root->kind != CLV__CPU_SLOT_INPUT && root->kind != CLV__CPU_SLOT_OUTPUT) return CLV_OK;
   binding *bound = root->kind == CLV__CPU_SLOT_INPUT ? &run->inputs[root->index] : &run->outputs[root->index];
   patch *made = clv__arena_allocate_zero(&run->arena, 1, sizeof *made);
@@ -120,7 +121,8 @@ static clv_status prepare(clv__cpu_run *run, clv_error *error) {
   for (size_t s = 0; s < plan->step_count; ++s) {
     run_step *made = &run->steps[s];
     made->step = &plan->steps[s];
-    CLV__TRY(made->step->kind == CLV__CPU_STEP_PRIMITIVE ? prepare_primitive(run, made, error) : prepare_tensors(run, made, error));
+    CLV__TRY(made->step->kind == CLV__CPU_STEP_PRIMITIVE ? prepare_primitive(run, made, error)
+                                                         : prepare_tensors(run, made, error));
   }
   return CLV_OK;
 }
@@ -167,7 +169,8 @@ void clv__cpu_run_destroy(clv__cpu_run *run) {
   for (size_t s = 0; run->steps != NULL && s < plan->step_count; ++s) {
     for (uint32_t i = 0; i < run->steps[s].argument_count; ++i) clv__dnn_memory_release(run->steps[s].arguments[i].memory);
   }
-  for (uint32_t i = 0; run->inputs != NULL && i < plan->program->input_count; ++i) clv__release(allocator, run->inputs[i].staging);
+  for (uint32_t i = 0; run->inputs != NULL && i < plan->program->input_count; ++i)
+    clv__release(allocator, run->inputs[i].staging);
   for (uint32_t i = 0; run->outputs != NULL && i < plan->program->output_count; ++i) {
     clv__release(allocator, run->outputs[i].staging);
   }

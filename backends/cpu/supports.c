@@ -24,7 +24,8 @@ static bool body_runs(const clv_host *host, const clv_graph_view *body, int dept
 }
 
 /* The types of a node's operands, as far as the view knows them. */
-static void operand_types(const clv_host *host, const clv_graph_view *graph, const uint32_t *ids, uint32_t count, clv_tensor *types) {
+static void operand_types(const clv_host *host, const clv_graph_view *graph, const uint32_t *ids, uint32_t count,
+                          clv_tensor *types) {
   for (uint32_t i = 0; i < count; ++i) {
     memset(&types[i], 0, sizeof types[i]);
     if (ids[i] == CLV_NO_VALUE) continue;

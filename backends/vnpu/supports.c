@@ -44,6 +44,12 @@ bool clv__vnpu_has_body(const clv_node_info *node) {
   return false;
 }
 
+/* What the host's evaluator runs. */
+static bool is_control_flow(const clv_node_info *node) {
+  if (node->domain[0] != '\0') return false;
+  return strcmp(node->op, "If") == 0 || strcmp(node->op, "Loop") == 0 || strcmp(node->op, "Scan") == 0;
+}
+
 clv__kernel_call clv__vnpu_call(const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
   return (clv__kernel_call){.op = node->op,
                             .opset = node->opset,
@@ -99,6 +105,7 @@ static bool check_operator(question *q, bool in_body) {
     return no(q, "operator %s%s%s not in its list", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
   }
   if (clv__vnpu_has_body(node) && !spec->control_flow) return no(q, "control flow (%s)", node->op);
+  if (clv__vnpu_has_body(node) && !is_control_flow(node)) return no(q, "operator %s has bodies of another kind", node->op);
   if (!clv__vnpu_has_body(node) && clv__kernel_find(node->domain, node->op) == NULL) {
     return no(q, "operator %s%s%s has no kernel", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
   }

@@ -32,8 +32,8 @@ static void NAME(gather)(const conv *c, const STORED *plane, const tap *at, int6
   const axis *a = c->axes;
   int64_t q2 = first % a[2].count, q1 = first / a[2].count % a[1].count, q0 = first / a[2].count / a[1].count;
   int64_t offset = a[2].offset_first + at->t[2] * a[2].offset_step, step = a[2].input_step;
-  int64_t low = offset >= 0 ? 0 : (-offset + step - 1) / step;
-  int64_t high = a[2].input > offset ? (a[2].input - offset + step - 1) / step : 0;
+  int64_t low, high;
+  positions_of(offset, step, a[2].input, &low, &high);
   while (count > 0) {
     int64_t run = a[2].count - q2 < count ? a[2].count - q2 : count;
     int64_t i0 = q0 * a[0].input_step + a[0].offset_first + at->t[0] * a[0].offset_step;
@@ -114,8 +114,8 @@ CLV__MULTIVERSION static void NAME(direct_row)(const conv *c, int64_t row) {
       int64_t i1 = q1 * a[1].input_step + a[1].offset_first + at.t[1] * a[1].offset_step;
       if (i0 < 0 || i0 >= a[0].input || i1 < 0 || i1 >= a[1].input) continue;
       int64_t offset = start * step + a[2].offset_first + at.t[2] * a[2].offset_step;
-      int64_t low = offset >= 0 ? 0 : (-offset + step - 1) / step;
-      int64_t high = a[2].input > offset ? (a[2].input - offset + step - 1) / step : 0;
+      int64_t low, high;
+      positions_of(offset, step, a[2].input, &low, &high);
       if (high > count) high = count;
       const STORED *x = planes + at.channel * c->input_plane + (i0 * a[1].input + i1) * a[2].input + offset;
       REAL w = LOAD(weights[weight_index(c, group, out_channel % c->out_channels, &at)]);

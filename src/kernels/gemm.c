@@ -141,6 +141,7 @@ void clv__gemm_run(const clv__gemm *gemm, void *scratch) {
   tile t = tile_choose(gemm->is_double);
   double work = 2.0 * (double)gemm->batches * (double)gemm->rows * (double)gemm->columns * (double)(gemm->depth + 1);
   int threads = clv__kernel_threads(c.tasks, work / 16);
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     char *slice = (char *)scratch + (size_t)clv__kernel_thread_index() * c.slice_bytes;

@@ -15,6 +15,7 @@ static clv_status batch_run(const clv__kernel_call *call) {
   int64_t plane = clv__dims_product(x, 2, x->rank), planes = images * channels;
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f);
   int threads = clv__kernel_threads(planes, (double)planes * (double)(plane + 8));
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t p = 0; p < planes; ++p) {
     size_t c = (size_t)(p % channels);
@@ -50,6 +51,7 @@ static clv_status groups_run(const clv__kernel_call *call, int64_t groups, bool 
   int64_t members = channels / groups, parts = x->dims[0] * groups;
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f), count = (double)(members * plane);
   int threads = clv__kernel_threads(parts, 3.0 * (double)parts * count);
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t part = 0; part < parts; ++part) {
     int64_t first = part * members * plane;

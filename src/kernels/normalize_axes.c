@@ -110,6 +110,7 @@ clv_status clv__kernel_lp_normalization(const clv__kernel_call *call) {
   int64_t size = x->dims[axis], inner = clv__dims_product(x, (int32_t)axis + 1, x->rank);
   int64_t chunks = (inner + CLV__ROW_CHUNK - 1) / CLV__ROW_CHUNK, tasks = clv__dims_product(x, 0, (int32_t)axis) * chunks;
   int threads = clv__kernel_threads(tasks, 2.0 * (double)clv__dims_product(x, 0, x->rank));
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t start = task % chunks * CLV__ROW_CHUNK, n = inner - start < CLV__ROW_CHUNK ? inner - start : CLV__ROW_CHUNK;
@@ -153,6 +154,7 @@ clv_status clv__kernel_lrn(const clv__kernel_call *call) {
   int64_t channels = x->dims[1], plane = clv__dims_product(x, 2, x->rank);
   int64_t chunks = (plane + CLV__ROW_CHUNK - 1) / CLV__ROW_CHUNK, tasks = x->dims[0] * chunks;
   int threads = clv__kernel_threads(tasks, 8.0 * (double)clv__dims_product(x, 0, x->rank));
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t start = task % chunks * CLV__ROW_CHUNK, n = plane - start < CLV__ROW_CHUNK ? plane - start : CLV__ROW_CHUNK;

@@ -77,6 +77,7 @@ clv_status clv__kernel_layer_normalization(const clv__kernel_call *call) {
   if (clv__tensor_is_empty(x) && !has_statistics) return CLV_OK; /* the rows may be more than anyone could walk */
   int64_t rows = clv__dims_count(x, 0, (int32_t)axis), count = clv__dims_count(x, (int32_t)axis, x->rank);
   int threads = clv__kernel_threads(rows, 4.0 * (double)rows * (double)count);
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     double mean = centred ? clv__row_deviation(x, row * count, count, 0, 1) / (double)count : 0;

@@ -160,6 +160,7 @@ static clv_status pool_run(const clv__kernel_call *call) {
   size_t slice = slice_bytes(&c);
   double taps = (double)c.axes[0].kernel * (double)c.axes[1].kernel * (double)c.axes[2].kernel;
   int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)c.output_plane * taps);
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t plane = 0; plane < c.planes; ++plane) {
     size_t at = (size_t)clv__kernel_thread_index() * slice;
@@ -182,6 +183,7 @@ static clv_status global_run(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   size_t slice = slice_bytes(&c);
   int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)(c.input_plane + 1));
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t plane = 0; plane < c.planes; ++plane) {
     if (c.dtype == CLV_F64) {

@@ -119,6 +119,7 @@ static void store(const void *cookie, int64_t batch, int64_t row, int64_t row_co
 static void run_thin(const clv__product *p, bool columns_run) {
   int64_t chunks = (p->columns + THIN_COLUMNS - 1) / THIN_COLUMNS, tasks = p->batches * chunks;
   int threads = clv__kernel_threads(tasks, (double)p->batches * (double)p->columns * (double)(p->depth + 1));
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t batch = task / chunks, column = task % chunks * THIN_COLUMNS;
@@ -196,6 +197,7 @@ static uint64_t integer_scale(const clv__product *p, uint64_t sum, int64_t row, 
 static void run_integers(const clv__product *p) {
   int64_t tasks = p->batches * p->rows;
   int threads = clv__kernel_threads(tasks, (double)tasks * (double)p->columns * (double)(p->depth + 1));
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t batch = task / p->rows, row = task % p->rows;

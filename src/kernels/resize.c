@@ -374,6 +374,7 @@ static clv_status resize_run(const clv__kernel_call *call) {
   clv__row_from_f64(x->dtype, &outside, 0, 1, &r.extrapolation);
   size_t slice = slice_bytes(&r);
   int threads = clv__kernel_threads(r.outer, (double)r.outer * (double)r.slice_largest * 4);
+  (void)threads; /* read by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t s = 0; s < r.outer; ++s) {
     double *from = (double *)(scratch + (size_t)clv__kernel_thread_index() * slice);

@@ -208,7 +208,9 @@ static clv_status infer_scan(clv__infer *infer) {
   const clv_graph_view *body = body_of(infer, "body");
   int64_t scanned = clv__attribute_int(infer->attributes, "num_scan_inputs", 0);
   if (body == NULL) return missing_body(infer, "body");
-  if (infer->opset < 9) return CLV_OK; /* batched, with lengths: another operator in all but name */
+  if (infer->opset < 9) { /* batched, with lengths: another operator in all but name */
+    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "Scan of opset %d is not supported (from 9 on it is)", infer->opset);
+  }
   if (scanned < 1 || scanned > infer->input_count || infer->output_count < infer->input_count - (uint32_t)scanned) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld scan inputs of %u inputs, %u outputs", (long long)scanned,
                           infer->input_count, infer->output_count);

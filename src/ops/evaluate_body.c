@@ -353,7 +353,6 @@ static clv_status evaluate_scan(const clv_graph *graph, clv_node_id id, loop *l,
   const clv__node *node = l->node;
   uint32_t given = clv__node_explicit_inputs(node);
   int64_t scanned = clv__attribute_int(node->attributes, "num_scan_inputs", 0);
-  if (node->opset < 9) return clv__error_set(l->error, CLV_NOT_SUPPORTED, "Scan of opset %d (from 9 on it is)", node->opset);
   if (scanned < 1 || scanned > 64 || scanned > given || l->body->input_count != given ||
       l->body->output_count != node->output_count || node->output_count < given - (uint32_t)scanned) {
     return clv__error_set(l->error, CLV_INVALID_MODEL, "it has %u inputs (%lld scanned) and %u outputs, its body %u and %u",

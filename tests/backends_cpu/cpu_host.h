@@ -73,8 +73,11 @@ static inline clv_status cpu_host_open(cpu_host *cpu, const clv_allocator *alloc
   clv__view_fill_host(&cpu->host);
   CLV__TRY(clv__cpu_backend_query(&cpu->host, NULL, &cpu->backend, error));
   const clv_option options[1] = {{option, value}};
-  const clv_device_config config = {
-      .struct_size = sizeof config, .name = "cpu", .option_count = option != NULL, .options = options, .thread_count = cpu_host_threads};
+  const clv_device_config config = {.struct_size = sizeof config,
+                                    .name = "cpu",
+                                    .option_count = option != NULL,
+                                    .options = options,
+                                    .thread_count = cpu_host_threads};
   return cpu->backend->open(cpu->backend->self, &cpu->host, &config, &cpu->device, error);
 }
 
@@ -125,7 +128,8 @@ static inline clv_status cpu_program_open(cpu_program *program, cpu_host *cpu, c
   return cpu->backend->instance_create(cpu->device, program->executable, types, input_count, NULL, 0, &program->instance, error);
 }
 
-static inline clv_status give_output(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
+static inline clv_status give_output(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding,
+                                     clv_error *error) {
   size_t size_bytes;
   (void)index;
   binding->type = *type;

@@ -1,5 +1,5 @@
-/* The CPU backend through its table: results against the reference evaluator, planned and node by node, in and out of place, under
- * failing memory. */
+/* The CPU backend through its table: results against the reference evaluator, planned and node by node, in and out of place,
+ * under failing memory. */
 #include "../ops/bodies.h"
 #include "cpu_host.h"
 
@@ -42,13 +42,14 @@ static clv_graph *block(const clv_allocator *allocator, int64_t channels) {
 static void test_block(void **state) {
   (void)state;
   uint64_t seed = 3;
-  static const int64_t channels[] = {16, 32, 7};
+  static const int64_t channels[] = {16, 64, 7};
   for (int i = 0; i < 3; ++i) {
     clv_graph *graph = block(clv__allocator_default(), channels[i]);
     const int64_t dims[4] = {1, channels[i], 13, 11};
     clv_tensor x = random_tensor(graph->allocator, &seed, 4, dims);
     assert_int_equal(compare_with_reference(graph, &x, NULL, NULL, "fused"), 0);
     compare_with_reference(graph, &x, "fuse", "0", "not fused");
+    compare_with_reference(graph, &x, "winograd", "0", "direct");
     compare_with_reference(graph, &x, "onednn", "0", "portable");
     clv__release(graph->allocator, x.data);
     clv__graph_destroy(graph);
@@ -289,10 +290,14 @@ static void test_failing_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_block),           cmocka_unit_test(test_other_shapes_and_resize),
-      cmocka_unit_test(test_static_then_other), cmocka_unit_test(test_unaligned_and_no_allocation),
-      cmocka_unit_test(test_dynamic),         cmocka_unit_test(test_if),
-      cmocka_unit_test(test_verdicts),        cmocka_unit_test(test_failing_memory),
+      cmocka_unit_test(test_block),
+      cmocka_unit_test(test_other_shapes_and_resize),
+      cmocka_unit_test(test_static_then_other),
+      cmocka_unit_test(test_unaligned_and_no_allocation),
+      cmocka_unit_test(test_dynamic),
+      cmocka_unit_test(test_if),
+      cmocka_unit_test(test_verdicts),
+      cmocka_unit_test(test_failing_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

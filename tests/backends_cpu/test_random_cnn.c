@@ -1,5 +1,6 @@
-/* Random convolutional graphs, seeded: everything that fusion, layouts and in-place sums can get wrong (values read twice, outputs
- * read inside, sums of a value with itself, views of views, channels that fill no block), against the reference evaluator. */
+/* Random convolutional graphs, seeded: everything that fusion, layouts and in-place sums can get wrong (values read twice,
+ * outputs read inside, sums of a value with itself, views of views, channels that fill no block), against the reference
+ * evaluator. */
 #include "cpu_host.h"
 
 #define MAX_VALUES 64
@@ -17,7 +18,9 @@ typedef struct generator {
   int count, weights;
 } generator;
 
-static int64_t pick(generator *g, int64_t limit) { return (int64_t)(test_random(&g->seed) % (uint64_t)limit); }
+static int64_t pick(generator *g, int64_t limit) {
+  return (int64_t)(test_random(&g->seed) % (uint64_t)limit);
+}
 
 static made_value *add(generator *g, const int64_t *dims) {
   made_value *made = &g->values[g->count];
@@ -59,7 +62,8 @@ static void make_conv(generator *g, made_value *x) {
     groups = pick(g, 2) != 0 ? x->dims[1] : x->dims[1] % 4 == 0 ? 4 : 1;
     channels = groups == x->dims[1] ? groups : channels / 4 * 4 == channels ? channels : 8;
   }
-  const int64_t dims[4] = {channels, x->dims[1] / groups, kernel, kernel}, pads[4] = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+  const int64_t dims[4] = {channels, x->dims[1] / groups, kernel, kernel},
+                pads[4] = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
   const int64_t strides[2] = {stride, stride};
   const int64_t out[4] = {x->dims[0], channels, (x->dims[2] - 1) / stride + 1, (x->dims[3] - 1) / stride + 1};
   char w[16], b[16], list[64];
@@ -117,6 +121,25 @@ static void make_concat(generator *g, made_value *x) {
   node(g, "Concat", list, add(g, out)->name, &attribute, 1);
 }
 
+/* A convolution that keeps the shape, added to an earlier value that others may read later. */
+static void make_residual(generator *g, made_value *x) {
+  const int64_t dims[4] = {x->dims[1], x->dims[1], 3, 3}, pads[4] = {1, 1, 1, 1};
+  char w[16], list[64];
+  weight(g, w, 4, dims);
+  snprintf(list, sizeof list, "%s,%s", x->name, w);
+  const clv_attribute attribute = ints(g, "pads", true, 4, pads);
+  made_value *made = add(g, x->dims), *other = partner(g, x), *sum = add(g, x->dims);
+  if (other == made) other = x;
+  other->read = made->read = true;
+  node(g, "Conv", list, made->name, &attribute, 1);
+  snprintf(list, sizeof list, pick(g, 2) != 0 ? "%s,%s" : "%2$s,%1$s", made->name, other->name);
+  node(g, "Add", list, sum->name, NULL, 0);
+  if (pick(g, 2) != 0) return;
+  sum->read = true; /* and something reads the other value afterwards */
+  snprintf(list, sizeof list, "%s,%s", sum->name, other->name);
+  node(g, "Sub", list, add(g, x->dims)->name, NULL, 0);
+}
+
 /* [n, g, c/g, h, w], axes 1 and 2 swapped, back. */
 static void make_shuffle(generator *g, made_value *x) {
   const int64_t perm[5] = {0, 2, 1, 3, 4}, groups = x->dims[1] % 4 == 0 ? 4 : x->dims[1] % 2 == 0 ? 2 : 1;
@@ -155,13 +178,36 @@ static clv_graph *make_graph(uint64_t seed) {
   for (int64_t i = 0; i < steps; ++i) {
     made_value *x = &g.values[pick(&g, 3) != 0 ? g.count - 1 : pick(&g, g.count)];
     x->read = true;
-    switch (pick(&g, 10)) {
-      case 0: case 1: case 2: make_conv(&g, x); break;
-      case 3: if (x->dims[2] > 3) { make_pool(&g, x); break; } /* fall through */
-      case 4: case 5: make_binary(&g, x); break;
-      case 6: if (x->dims[1] < 100 && x->dims[2] < 40) { make_concat(&g, x); break; } /* fall through */
-      case 7: make_shuffle(&g, x); break;
-      default: make_unary(&g, x); break;
+    switch (pick(&g, 12)) {
+      case 0:
+      case 1:
+      case 2:
+        make_conv(&g, x);
+        break;
+      case 10:
+      case 11:
+        make_residual(&g, x);
+        break;
+      case 3:
+        if (x->dims[2] > 3) {
+          make_pool(&g, x);
+          break;
+        } /* fall through */
+      case 4:
+      case 5:
+        make_binary(&g, x);
+        break;
+      case 6:
+        if (x->dims[1] < 100 && x->dims[2] < 40) {
+          make_concat(&g, x);
+          break;
+        } /* fall through */
+      case 7:
+        make_shuffle(&g, x);
+        break;
+      default:
+        make_unary(&g, x);
+        break;
     }
   }
   char outputs[256] = "";
