@@ -55,7 +55,6 @@ typedef enum clv__dnn_unary {
   CLV__DNN_CLIP, /* alpha: lower, beta: upper */
   CLV__DNN_HARDSWISH,
   CLV__DNN_SWISH, /* x * sigmoid(alpha * x) */
-  CLV__DNN_SOFTPLUS,
   CLV__DNN_MISH,
   CLV__DNN_ABS,
   CLV__DNN_SQRT,

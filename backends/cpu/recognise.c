@@ -207,7 +207,6 @@ static const struct {
     {"Gelu", false, is_unary},
     {"Clip", false, is_unary},
     {"HardSwish", false, is_unary},
-    {"Softplus", false, is_unary},
     {"Mish", false, is_unary},
     {"Abs", false, is_unary},
     {"Sqrt", false, is_unary},

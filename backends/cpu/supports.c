@@ -37,7 +37,16 @@ static void operand_types(const clv_host *host, const clv_graph_view *graph, con
   }
 }
 
-static bool kernel_runs(const clv_host *host, const clv_graph_view *graph, const clv_node_info *info, char reason[160]) {
+/* Whether an operand that is there has no type: so it is in bodies, whose inputs are known when they run. */
+static bool any_untyped(const uint32_t *ids, const clv_tensor *types, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (ids[i] != CLV_NO_VALUE && types[i].dtype == CLV_DTYPE_NONE) return true;
+  }
+  return false;
+}
+
+static bool kernel_runs(const clv_host *host, const clv_graph_view *graph, const clv_node_info *info, bool in_body,
+                        char reason[160]) {
   const clv__kernel *kernel = clv__kernel_find(info->domain, info->op);
   if (kernel == NULL) {
     snprintf(reason, 160, "no kernel for operator %.60s%s%.60s", info->domain, info->domain[0] != 0 ? "." : "", info->op);
@@ -59,7 +68,9 @@ static bool kernel_runs(const clv_host *host, const clv_graph_view *graph, const
                                  .input_count = info->input_count,
                                  .outputs = types + info->input_count,
                                  .output_count = info->output_count};
-  const bool accepted = clv__kernel_accepts(kernel, &call, reason);
+  const bool untyped = any_untyped(info->inputs, types, info->input_count) ||
+                       any_untyped(info->outputs, types + info->input_count, info->output_count);
+  const bool accepted = (in_body && untyped) || clv__kernel_accepts(kernel, &call, reason);
   if (types != few) clv__release(host->allocator, types);
   return accepted;
 }
@@ -75,7 +86,7 @@ static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_
     has_body = true;
     if (info.attributes[i].graph == NULL || !body_runs(host, info.attributes[i].graph, depth + 1, reason)) return false;
   }
-  if (!has_body) return kernel_runs(host, graph, &info, reason);
+  if (!has_body) return kernel_runs(host, graph, &info, depth > 0, reason);
   if (info.domain[0] == 0 && (strcmp(info.op, "If") == 0 || strcmp(info.op, "Loop") == 0 || strcmp(info.op, "Scan") == 0)) {
     return true;
   }
