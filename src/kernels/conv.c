@@ -13,11 +13,7 @@
 #include "kernels/window.h"
 
 #define AXES 3
-#define DIRECT_CHUNK 512 /* output elements that are accumulated at a time */
-#define DIRECT_LANES 16  /* of them that are accumulated together */
-#define SPLIT_STEP 4     /* steps, and distances between taps, up to which rows are split into lines first */
-#define SPLIT_RANGE 64
-#define SPLIT_ELEMENTS (SPLIT_STEP * (DIRECT_CHUNK + SPLIT_RANGE))
+#define DIRECT_CHUNK 512  /* output elements that are accumulated at a time */
 #define DIRECT_CHANNELS 3 /* output channels a group, up to which rows are accumulated directly */
 
 /* Along one axis, output position output_first + q * output_step reads, for tap t, input position q * input_step + offset_first +
@@ -41,15 +37,7 @@ typedef struct conv {
   bool transposed; /* weights are [in, out, …] and not [out, in, …] */
   bool scattered;  /* output positions are not consecutive */
   axis axes[AXES];
-  bool can_split; /* rows may be split by position modulo the step; then tap t reads element split_at[t] and on of line
-                     split_line[t] */
-  int64_t split_line[SPLIT_RANGE + 1], split_at[SPLIT_RANGE + 1];
 } conv;
-
-/* The lowest offset of all taps. */
-static inline int64_t offset_lowest(const axis *a) {
-  return a->offset_step < 0 ? a->offset_first + (a->taps - 1) * a->offset_step : a->offset_first;
-}
 
 /* A place along the depth: an input channel and a tap. */
 typedef struct tap {
@@ -240,24 +228,11 @@ static void conv_set_axes(conv *c, const clv__window *w, const int64_t *phases) 
       c->axes[AXES - 1].count = c->axes[AXES - 1].input = c->axes[AXES - 1].output = c->input_plane;
     }
   }
-  conv_set_split(c);
   c->depth = c->in_channels;
   c->scattered = false;
   for (int i = 0; i < AXES; ++i) {
     c->depth *= c->axes[i].taps;
     if (c->axes[i].output_step != 1) c->scattered = true;
-  }
-}
-
-static void conv_set_split(conv *c) {
-  const axis *a = &c->axes[AXES - 1];
-  int64_t step = a->offset_step < 0 ? -a->offset_step : a->offset_step;
-  c->can_split =
-      a->input_step <= SPLIT_STEP && step <= SPLIT_RANGE && (a->taps - 1) * step <= SPLIT_RANGE && a->taps <= SPLIT_RANGE;
-  for (int64_t t = 0; t < a->taps && c->can_split; ++t) {
-    int64_t offset = a->offset_first + t * a->offset_step - offset_lowest(a);
-    c->split_line[t] = offset % a->input_step;
-    c->split_at[t] = offset / a->input_step;
   }
 }
 

@@ -94,75 +94,37 @@ static void NAME(store)(const void *cookie, int64_t batch, int64_t row, int64_t 
   }
 }
 
-/* An input row for `count` output positions from `start` on, split by position modulo the step, zeros outside: every tap then
- * reads `count` consecutive elements, whole vectors of them. */
-static inline void NAME(split_row)(const axis *a, const STORED *row, int64_t start, int64_t length, REAL *line) {
-  int64_t step = a->input_step, lowest = start * step + offset_lowest(a);
-  for (int64_t r = 0; r < step; ++r, line += length) {
-    int64_t offset = lowest + r, low, high;
-    positions_of(offset, step, a->input, &low, &high);
-    if (high > length) high = length;
-    if (low > high) low = high;
-    const STORED *x = row + offset;
-    for (int64_t i = 0; i < low; ++i) line[i] = 0;
-    if (step == 1) {
-      for (int64_t i = low; i < high; ++i) line[i] = LOAD(x[i]);
-    } else {
-      for (int64_t i = low; i < high; ++i) line[i] = LOAD(x[i * step]);
-    }
-    for (int64_t i = high; i < length; ++i) line[i] = 0;
-  }
-}
-
-/* sums += w * x over the positions where the tap is inside. */
-static inline void NAME(add_tap)(const axis *a, const STORED *row, int64_t start, int64_t count, int64_t t, REAL w, REAL *sums) {
-  int64_t step = a->input_step, offset = start * step + a->offset_first + t * a->offset_step, low, high;
-  positions_of(offset, step, a->input, &low, &high);
-  if (high > count) high = count;
-  const STORED *x = row + offset;
-  if (step == 1) {
-    for (int64_t q = low; q < high; ++q) sums[q] += w * LOAD(x[q]);
-  } else {
-    for (int64_t q = low; q < high; ++q) sums[q] += w * LOAD(x[q * step]);
-  }
-}
-
 /* One row of one output channel, tap after tap over contiguous input: the path of depthwise convolutions. */
 CLV__MULTIVERSION static void NAME(direct_row)(const conv *c, int64_t row) {
   const axis *a = c->axes;
   int64_t q1 = row % a[1].count, q0 = row / a[1].count % a[0].count, plane = row / a[1].count / a[0].count;
   int64_t out_channel = plane % (c->groups * c->out_channels), image = plane / (c->groups * c->out_channels);
-  int64_t group = out_channel / c->out_channels;
+  int64_t group = out_channel / c->out_channels, step = a[2].input_step;
   const STORED *planes = (const STORED *)c->input + (image * c->groups + group) * c->in_channels * c->input_plane;
   const STORED *weights = c->weight;
   STORED *out = (STORED *)c->output + plane * c->output_plane;
   REAL bias = c->bias != NULL ? LOAD(((const STORED *)c->bias)[out_channel]) : 0;
-  REAL sums[DIRECT_CHUNK], line[SPLIT_ELEMENTS];
-  /* Long f32 rows of step 1 gain nothing from being copied. */
-  bool split = c->can_split && (a[2].input_step > 1 || a[2].count < 64 || sizeof(STORED) != sizeof(REAL));
+  REAL sums[DIRECT_CHUNK];
   for (int64_t start = 0; start < a[2].count; start += DIRECT_CHUNK) {
     int64_t count = a[2].count - start < DIRECT_CHUNK ? a[2].count - start : DIRECT_CHUNK;
-    int64_t whole = (count + DIRECT_LANES - 1) / DIRECT_LANES * DIRECT_LANES;
-    int64_t length = whole + SPLIT_RANGE;
-    for (int64_t q = 0; q < whole; ++q) sums[q] = 0;
+    for (int64_t q = 0; q < count; ++q) sums[q] = 0;
     tap at = {0};
-    for (int64_t k = 0; k < c->depth; k += a[2].taps, at.t[2] = a[2].taps - 1, tap_next(c, &at)) {
+    for (int64_t k = 0; k < c->depth; ++k, tap_next(c, &at)) {
       int64_t i0 = q0 * a[0].input_step + a[0].offset_first + at.t[0] * a[0].offset_step;
       int64_t i1 = q1 * a[1].input_step + a[1].offset_first + at.t[1] * a[1].offset_step;
       if (i0 < 0 || i0 >= a[0].input || i1 < 0 || i1 >= a[1].input) continue;
-      const STORED *in = planes + at.channel * c->input_plane + (i0 * a[1].input + i1) * a[2].input;
-      const STORED *w = weights + weight_index(c, group, out_channel % c->out_channels, &at);
-      if (split) NAME(split_row)(&a[2], in, start, length, line);
-      for (int64_t t = 0; t < a[2].taps; ++t, w += a[2].kernel_step) {
-        REAL factor = LOAD(*w);
-        if (!split) {
-          NAME(add_tap)(&a[2], in, start, count, t, factor, sums);
-          continue;
-        }
-        const REAL *x = line + c->split_line[t] * length + c->split_at[t];
-        for (int64_t q = 0; q < whole; q += DIRECT_LANES) {
-          for (int l = 0; l < DIRECT_LANES; ++l) sums[q + l] += factor * x[q + l];
-        }
+      int64_t offset = start * step + a[2].offset_first + at.t[2] * a[2].offset_step;
+      int64_t low, high;
+      positions_of(offset, step, a[2].input, &low, &high);
+      if (high > count) high = count;
+      const STORED *x = planes + at.channel * c->input_plane + (i0 * a[1].input + i1) * a[2].input + offset;
+      REAL w = LOAD(weights[weight_index(c, group, out_channel % c->out_channels, &at)]);
+      if (step == 1) {
+        for (int64_t q = low; q < high; ++q) sums[q] += w * LOAD(x[q]);
+      } else if (step == 2) {
+        for (int64_t q = low; q < high; ++q) sums[q] += w * LOAD(x[2 * q]);
+      } else {
+        for (int64_t q = low; q < high; ++q) sums[q] += w * LOAD(x[q * step]);
       }
     }
     if (!c->scattered) {
