@@ -36,17 +36,34 @@ static bool describe(const clv__cpu_plan_node *node, const clv_tensor *from, con
   return true;
 }
 
+/* The pool over `source`, or, where oneDNN has only its plain implementation for that (twenty times slower), over channels last:
+ * `source` then changes, and a reorder pays for itself many times over. */
+static clv_status create(clv__cpu_plan *plan, clv__dnn_pool kind, const clv_tensor *from, const clv_tensor *to,
+                         const clv__dnn_window *window, const clv__dnn_layout **source, clv__dnn_primitive **primitive,
+                         clv_error *error) {
+  clv__dnn *dnn = plan->device->dnn;
+  clv_status status = clv__dnn_pool_create(dnn, kind, *source, to->rank, to->dims, window, &plan->arena, primitive, error);
+  if (status != CLV_OK || strncmp((*primitive)->implementation, "simple", 6) != 0) return status;
+  const clv__dnn_layout *last = clv__dnn_layout_channels_last(&plan->arena, from->rank, from->dims);
+  clv__dnn_primitive *better;
+  if (last == NULL) return CLV_OK;
+  if (clv__dnn_pool_create(dnn, kind, last, to->rank, to->dims, window, &plan->arena, &better, NULL) != CLV_OK) return CLV_OK;
+  clv__dnn_primitive_release(*primitive);
+  *primitive = better;
+  *source = last;
+  return CLV_OK;
+}
+
 clv_status clv__cpu_lower_pool(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
-  const clv_tensor *to = &plan->values[node->outputs[0]].type;
+  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
   clv__dnn_pool kind;
   clv__dnn_window window;
-  *taken = describe(node, &plan->values[node->inputs[0]].type, to, &kind, &window);
+  *taken = describe(node, from, to, &kind, &window);
   if (!*taken) return CLV_OK;
   const clv__dnn_layout *source = clv__cpu_form_layout(plan, node->inputs[0]);
   if (source == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
-  clv_status status =
-      clv__dnn_pool_create(plan->device->dnn, kind, source, to->rank, to->dims, &window, &plan->arena, &primitive, error);
+  clv_status status = create(plan, kind, from, to, &window, &source, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   clv__cpu_step *step;
   uint32_t from_slot, to_slot;
