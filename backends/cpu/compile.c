@@ -12,11 +12,13 @@ static clv_status compile_into(clv_executable *made, const clv_graph_view *graph
   CLV__TRY(clv__cpu_program_read(program, made->device, graph, error));
   program->deterministic = deterministic;
   clv__cpu_constants_init(&made->constants, program);
+  made->constants.graph = graph;
   clv_tensor *inputs = clv__arena_allocate_zero(&program->arena, program->input_count, sizeof *inputs);
   if (inputs == NULL) return clv__error_memory(error, program->input_count * sizeof *inputs);
   for (uint32_t i = 0; i < program->input_count; ++i) inputs[i] = program->values[program->inputs[i]].type;
   CLV__TRY(clv__cpu_plan_make(program, &made->constants, graph, inputs, &made->plan, error));
   if (made->plan == NULL) CLV__TRY(clv__cpu_constants_keep_all(&made->constants, error));
+  made->constants.graph = NULL;
   clv__cpu_program_detach(program);
   return CLV_OK;
 }

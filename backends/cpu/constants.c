@@ -32,6 +32,8 @@ static clv_status add_pack(clv__cpu_constants *constants, clv__cpu_pack pack, cl
   }
   constants->packs[constants->count++] = pack;
   constants->resident_bytes += pack.size_bytes;
+  const clv_host *host = constants->program->device->host;
+  if (constants->graph != NULL && host->constant_copied != NULL) host->constant_copied(constants->graph, pack.value);
   return CLV_OK;
 }
 

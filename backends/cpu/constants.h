@@ -16,6 +16,7 @@ typedef struct clv__cpu_pack {
 
 typedef struct clv__cpu_constants {
   clv__cpu_program *program;
+  const clv_graph_view *graph; /* while compiling, else NULL: who has packed a constant says so */
   clv__arena arena;
   clv__cpu_pack *packs;
   size_t count, capacity;

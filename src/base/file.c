@@ -1,4 +1,5 @@
 /* See file.h. */
+#define _GNU_SOURCE /* memfd_create */
 #include "base/file.h"
 
 #include <errno.h>
@@ -50,6 +51,49 @@ void clv__file_map_drop(const clv__file_map *map, const void *data, size_t size_
   uintptr_t start = ((uintptr_t)from + page - 1) / page * page;
   uintptr_t end = ((uintptr_t)from + size_bytes) / page * page;
   if (end > start) madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
+/* A file in memory of `size_bytes` (whole pages) filled with the element; -1 when the system refuses. */
+static int make_pattern(const void *element, size_t element_bytes, size_t size_bytes) {
+  int file = memfd_create("cleave-fill", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  uint8_t *pattern =
+      ftruncate(file, (off_t)size_bytes) != 0 ? MAP_FAILED : mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  if (pattern == MAP_FAILED) {
+    close(file);
+    return -1;
+  }
+  memcpy(pattern, element, element_bytes);
+  for (size_t done = element_bytes; done < size_bytes;) { /* by doubling */
+    size_t more = done < size_bytes - done ? done : size_bytes - done;
+    memcpy(pattern + done, pattern, more);
+    done += more;
+  }
+  munmap(pattern, size_bytes);
+  return file;
+}
+
+clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__file_map *map,
+                              clv_error *error) {
+  enum { MOST_PIECES = 1024 }; /* of the process's mappings, which the system bounds */
+  size_t piece = 2u << 20;
+  while (size_bytes / piece > MOST_PIECES) piece *= 2;
+  *map = (clv__file_map){0};
+  int file = make_pattern(element, element_bytes, piece);
+  if (file < 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "no file in memory: %s", strerror(errno));
+  uint8_t *data = mmap(NULL, size_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  bool mapped = data != MAP_FAILED;
+  for (size_t done = 0; mapped && done < size_bytes; done += piece) {
+    size_t length = size_bytes - done < piece ? size_bytes - done : piece;
+    mapped = mmap(data + done, length, PROT_READ, MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+  }
+  close(file);
+  if (!mapped) {
+    if (data != MAP_FAILED) munmap(data, size_bytes);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "cannot map %zu bytes: %s", size_bytes, strerror(errno));
+  }
+  *map = (clv__file_map){data, size_bytes};
+  return CLV_OK;
 }
 
 static clv_status write_all(int file, const uint8_t *data, size_t size_bytes, const char *path, clv_error *error) {

@@ -15,6 +15,16 @@ void clv__file_map_close(clv__file_map *map);
 /* Gives pages back to the system; they are read again when touched. For weights that a device has taken a copy of. */
 void clv__file_map_drop(const clv__file_map *map, const void *data, size_t size_bytes);
 
+/* A read-only mapping of `size_bytes` in which one element repeats: the same few pages again and again, so that a large constant
+ * of one value costs address space and hardly any memory. CLV_NOT_SUPPORTED where the system cannot: fill memory instead. */
+clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__file_map *map, clv_error *error);
+
+/* Mappings that die with whoever holds the list. */
+typedef struct clv__file_map_list {
+  struct clv__file_map_list *next;
+  clv__file_map map;
+} clv__file_map_list;
+
 /* Writes `path` whole or not at all: to a temporary file beside it, flushed, then renamed over it. */
 clv_status clv__file_write(const char *path, const void *data, size_t size_bytes, clv_error *error);
 

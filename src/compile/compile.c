@@ -3,15 +3,12 @@
 
 #include <string.h>
 
-#include "graph/own.h"
-
-/* The tensor of a constant of the view by name; NULL when there is none. */
-static const clv_tensor *find_constant(const clv_graph_view *view, const char *name) {
+/* The view's value of a constant by name; CLV_NO_VALUE when there is none. */
+static uint32_t find_constant(const clv_graph_view *view, const char *name) {
   for (uint32_t v = 0; v < view->value_count; ++v) {
-    const clv_tensor *type = clv__view_type(view, v);
-    if (type->data != NULL && strcmp(view->graph->values[view->values[v]].name, name) == 0) return type;
+    if (clv__view_type(view, v)->data != NULL && strcmp(view->graph->values[view->values[v]].name, name) == 0) return v;
   }
-  return NULL;
+  return CLV_NO_VALUE;
 }
 
 /* The weight called `name` on the device: found, or uploaded now. */
@@ -24,11 +21,12 @@ static clv_status get_weight(clv__program *program, uint32_t device_index, const
     *weight = weights->items[found];
     return CLV_OK;
   }
-  const clv_tensor *data = find_constant(view, name);
-  if (data == NULL) {
+  uint32_t value = find_constant(view, name);
+  if (value == CLV_NO_VALUE) {
     return clv__error_set(error, CLV_INTERNAL_ERROR, "the executable asks for weight '%s', which the partition does not read",
                           name);
   }
+  const clv_tensor *data = clv__view_type(view, value);
   char *key = clv__arena_string(&program->arena, name, strlen(name)); /* the executable may go before the program */
   if (key == NULL || !clv__array_reserve(program->arena.allocator, (void **)&weights->items, &weights->capacity,
                                          weights->count + 1, sizeof(clv_weight *), weights->count)) {
@@ -44,7 +42,7 @@ static clv_status get_weight(clv__program *program, uint32_t device_index, const
   ++weights->count;
   size_t size_bytes;
   if (clv__tensor_size_bytes(data, &size_bytes)) program->uploaded_bytes += size_bytes;
-  clv__graph_drop_pages(program->plan->graph, data->data, size_bytes);
+  clv__context_host(program->plan->devices->context)->constant_copied(view, value);
   return CLV_OK;
 }
 

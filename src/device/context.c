@@ -9,6 +9,7 @@
 #include "../backends/vnpu/vnpu.h"
 #include "device/device.h"
 #include "formats/onnx.h"
+#include "graph/own.h"
 #include "ops/evaluate.h"
 #include "ops/shapes.h"
 
@@ -86,6 +87,16 @@ static void host_graph_close(void *self, clv_graph_view *graph) {
   if (graph != NULL) clv__graph_destroy((clv_graph *)graph->graph);
 }
 
+static void host_constant_copied(const clv_graph_view *graph, uint32_t value) {
+  const clv_tensor *type = clv__view_type(graph, value);
+  size_t size_bytes;
+  if (type->data == NULL || !clv__tensor_size_bytes(type, &size_bytes)) return;
+  clv__graph_drop_pages(graph->graph, type->data, size_bytes);
+  for (const clv__file_map_list *fill = graph->fills; fill != NULL; fill = fill->next) {
+    clv__file_map_drop(&fill->map, type->data, size_bytes);
+  }
+}
+
 static void fill_host(clv_context *context) {
   context->host = (clv_host){
       .abi_version = CLV_ABI_VERSION,
@@ -98,6 +109,7 @@ static void fill_host(clv_context *context) {
       .graph_to_onnx = host_graph_to_onnx,
       .graph_open = host_graph_open,
       .graph_close = host_graph_close,
+      .constant_copied = host_constant_copied,
   };
   clv__view_fill_host(&context->host);
 }

@@ -23,12 +23,13 @@ typedef struct inference {
 typedef struct pass {
   inference *shared;
   const clv_graph *graph;
-  clv_tensor *types;       /* by value id */
-  clv__content **content;  /* by value id; NULL: nothing known in part */
-  bool *node_folded;       /* by node id; NULL in bodies */
-  const int64_t *bindings; /* by symbol of the graph: the dim it stands for here */
-  clv__arena *keep;        /* folded data */
-  clv__arena scratch;      /* everything else of the pass */
+  clv_tensor *types;          /* by value id */
+  clv__content **content;     /* by value id; NULL: nothing known in part */
+  bool *node_folded;          /* by node id; NULL in bodies */
+  const int64_t *bindings;    /* by symbol of the graph: the dim it stands for here */
+  clv__arena *keep;           /* folded data */
+  clv__file_map_list **fills; /* folded data that is mapped; NULL in bodies */
+  clv__arena scratch;         /* everything else of the pass */
   size_t fold_limit_bytes;
   uint32_t depth;
   clv_tensor *operands; /* room for the widest node: inputs, aligned inputs, outputs */
@@ -235,7 +236,7 @@ static clv_status pass_node(pass *p, clv_node_id id) {
     name_unknown_dims(p, &outputs[i]);
     p->types[node->outputs[i]] = outputs[i];
   }
-  status = clv__fold_node(p->graph, id, inputs, p->fold_limit_bytes, p->keep, p->types, p->error);
+  status = clv__fold_node(p->graph, id, inputs, p->fold_limit_bytes, p->keep, p->fills, p->types, p->error);
   if (status == CLV_OK && node->output_count > 0 && node->outputs[0] != CLV__NO_ID) {
     status = keep_content(p, node->outputs[0], &content);
   }
@@ -348,6 +349,7 @@ clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *giv
             .types = shapes->types,
             .node_folded = shapes->node_folded,
             .keep = &shapes->arena,
+            .fills = &shapes->fills,
             .fold_limit_bytes = fold_limit_bytes,
             .error = error};
   clv__arena_init(&p.scratch, graph->allocator);
@@ -365,6 +367,7 @@ clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *giv
 void clv__shapes_destroy(clv__shapes *shapes) {
   if (shapes == NULL) return;
   const clv_allocator *allocator = shapes->arena.allocator;
+  for (clv__file_map_list *fill = shapes->fills; fill != NULL; fill = fill->next) clv__file_map_close(&fill->map);
   clv__arena_finish(&shapes->arena);
   clv__release(allocator, shapes);
 }

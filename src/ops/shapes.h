@@ -6,10 +6,11 @@
 #include "ops/ops.h"
 
 typedef struct clv__shapes {
-  clv__arena arena;      /* holds folded data */
-  clv_tensor *types;     /* by value id; `data` not NULL: known at plan time, an initializer (perhaps unaligned) or folded */
-  bool *node_folded;     /* by node id: every output that is used is known at plan time: cause `const`, nothing to run */
-  uint32_t symbol_count; /* the graph's, and one for each dimension that nobody could tell */
+  clv__arena arena;          /* holds folded data */
+  clv_tensor *types;         /* by value id; `data` not NULL: known at plan time, an initializer (perhaps unaligned) or folded */
+  bool *node_folded;         /* by node id: every output that is used is known at plan time: cause `const`, nothing to run */
+  clv__file_map_list *fills; /* large constants of one value, mapped */
+  uint32_t symbol_count;     /* the graph's, and one for each dimension that nobody could tell */
 } clv__shapes;
 
 /* A size given by the user: for a graph input (by name, whole shape), or for a symbolic dimension (by name). */

@@ -70,6 +70,24 @@ static void *existing_bytes(const clv_graph *graph, const clv__node *node, const
   return source->data;
 }
 
+/* A ConstantOfShape of many bytes as a mapping. NULL where it is none, is small, or the system cannot. */
+static void *map_constant(const clv__node *node, const clv_tensor *output, clv__arena *arena, clv__file_map_list **fills) {
+  enum { LEAST_BYTES = 1 << 20 };
+  static const uint8_t zeros[8];
+  size_t size_bytes;
+  if (fills == NULL || strcmp(node->op, "ConstantOfShape") != 0 || node->domain[0] != '\0') return NULL;
+  if (output->dtype == CLV_STRING || !clv__tensor_size_bytes(output, &size_bytes) || size_bytes < LEAST_BYTES) return NULL;
+  const clv_attribute *value = clv__attribute_find(node->attributes, "value");
+  if (value != NULL && (value->kind != CLV_ATTRIBUTE_TENSOR || value->tensor->dtype != output->dtype)) return NULL;
+  clv__file_map_list *fill = clv__arena_allocate(arena, sizeof *fill);
+  const void *element = value == NULL ? zeros : value->tensor->data;
+  if (fill == NULL || element == NULL) return NULL;
+  if (clv__file_map_fill(element, clv_dtype_size_bytes(output->dtype), size_bytes, &fill->map, NULL) != CLV_OK) return NULL;
+  fill->next = *fills;
+  *fills = fill;
+  return (void *)fill->map.data;
+}
+
 /* Runs the kernel into the arena. `*computed` is false where the kernel refuses. */
 static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *aligned,
                           clv_tensor *outputs, clv__arena *arena, const clv_tensor *types, bool *computed, clv_error *error) {
@@ -119,12 +137,13 @@ static clv_status compute_body(const clv_graph *graph, clv_node_id id, const clv
 }
 
 clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes, clv__arena *arena,
-                          clv_tensor *types, clv_error *error) {
+                          clv__file_map_list **fills, clv_tensor *types, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
   const clv__op *op = clv__op_find(node->domain, node->op);
   if (!foldable(graph, node, op, inputs, limit_bytes, types)) return CLV_OK;
   if ((op->flags & CLV__OP_HAS_BODY) == 0) {
     void *existing = existing_bytes(graph, node, op, inputs, types);
+    if (existing == NULL && node->output_count == 1) existing = map_constant(node, &types[node->outputs[0]], arena, fills);
     if (existing != NULL) {
       types[node->outputs[0]].data = existing;
       return CLV_OK;

@@ -82,6 +82,7 @@ clv_status clv__partition_init(clv_plan *plan, clv__partition *partition, uint32
                                uint32_t node_count, clv_error *error) {
   clv_graph_view *view;
   CLV__TRY(clv__view_create(plan->graph, plan->shapes->types, nodes, node_count, plan->is_kept, &plan->arena, &view, error));
+  view->fills = plan->shapes->fills;
   *partition = (clv__partition){.device = device, .node_count = node_count, .nodes = view->nodes, .view = view};
   for (uint32_t v = 0; v < view->value_count; ++v) {
     const clv_tensor *type = clv__view_type(view, v);

@@ -116,6 +116,10 @@ typedef struct clv_host {
   /* The reverse, for programs that carry bodies; close() accepts NULL. The bytes are copied. */
   clv_status (*graph_open)(void *self, const void *data, size_t size_bytes, clv_graph_view **graph, clv_error *error);
   void (*graph_close)(void *self, clv_graph_view *graph);
+
+  /* Says that the backend has its own copy of a constant and will hardly read it again: the host may give its pages back to the
+   * system. The bytes stay valid. For compile(), after each weight, so that a model is never in memory twice. */
+  void (*constant_copied)(const clv_graph_view *graph, uint32_t value);
 } clv_host;
 
 /* ---- The backend's side -------------------------------------------------------------------------------------------------- */
