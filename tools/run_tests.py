@@ -36,7 +36,7 @@ STAGES = [
     ("lint", 120, "tools/lint", {}),
     ("unit tests", 90, ctest("build"), {}),
     ("unit tests, address and undefined sanitizers", 420, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
-    ("execution, thread sanitizer", 180, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|backends_vnpu/')}", ONE_THREAD),
+    ("execution, thread sanitizer", 180, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', "'execute/|backends_vnpu/'")}", ONE_THREAD),
     ("operator tests of onnx", 90, f"{PYTHON} tests/python/test_node_cases.py", {}),
     ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),

@@ -10,9 +10,9 @@
 #include "base/error.h"
 #include "base/tensor.h"
 
-/* One call. Shapes and dtypes were inferred and checked (src/ops) before: a kernel need not check what inference refuses, but must
- * check what only the data shows (indices in range, …) and never read or write outside its tensors.
- * Inputs and outputs do not overlap. All data is aligned to its element. */
+/* One call. Shapes and dtypes were inferred and checked (src/ops) before: a kernel need not check what inference refuses, but
+ * must check what only the data shows (indices in range, …) and never read or write outside its tensors. Inputs and outputs do
+ * not overlap. All data is aligned to its element. */
 typedef struct clv__kernel_call {
   const char *op;
   int32_t opset; /* imported version of the node's domain */
@@ -32,8 +32,8 @@ typedef struct clv__kernel {
   clv_status (*run)(const clv__kernel_call *call);
   /* Optional. Bytes of scratch for these shapes; tensors may come without data. SIZE_MAX: beyond any memory. */
   size_t (*scratch_bytes)(const clv__kernel_call *call);
-  /* Optional. False, with the reason, for what `dtypes` cannot say (another input's dtype, an attribute). Tensors may come without
-   * data, and with unknown dims or rank. */
+  /* Optional. False, with the reason, for what `dtypes` cannot say (another input's dtype, an attribute). Tensors may come
+   * without data, and with unknown dims or rank. */
   bool (*accepts)(const clv__kernel_call *call, char reason[160]);
 } clv__kernel;
 

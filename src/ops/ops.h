@@ -15,7 +15,9 @@
 #define CLV__ELEMENT_UNKNOWN INT64_MIN
 #define CLV__ELEMENT_SYMBOL(index) (INT64_MIN + 1 + (int64_t)(index))
 #define CLV__ELEMENT_LAST_SYMBOL (INT64_MIN + 1 + (int64_t)UINT32_MAX)
-static inline bool clv__element_is_number(int64_t element) { return element > CLV__ELEMENT_LAST_SYMBOL; }
+static inline bool clv__element_is_number(int64_t element) {
+  return element > CLV__ELEMENT_LAST_SYMBOL;
+}
 static inline int64_t clv__element_from_dim(int64_t dim) {
   return dim >= 0 ? dim : dim == CLV_DIM_UNKNOWN ? CLV__ELEMENT_UNKNOWN : CLV__ELEMENT_SYMBOL(-2 - dim);
 }
