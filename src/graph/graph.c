@@ -72,6 +72,11 @@ static void hash_tensor(clv__hasher *hasher, const clv_graph *graph, const clv_t
     }
     return;
   }
+  enum { PARALLEL_BYTES = 1 << 20 }; /* below, waking threads costs more than it saves */
+  if (size_bytes < PARALLEL_BYTES) {
+    clv__hasher_update(hasher, tensor->data, size_bytes);
+    return;
+  }
   clv__hash bulk;
   clv__hash_bytes(tensor->data, size_bytes, &bulk);
   clv__hasher_update(hasher, bulk.bytes, sizeof bulk.bytes);
