@@ -1,6 +1,8 @@
 /* Packing: find an equal pack, else make one from the raw bytes, else from a pack in another layout. */
 #include "constants.h"
 
+enum { SLICE_BYTES = 16 << 20, SLICE_ROWS = 64 /* a multiple of every block of oneDNN's */ };
+
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program) {
   memset(constants, 0, sizeof *constants);
   constants->program = program;
@@ -117,6 +119,40 @@ static clv_status expand(const clv_allocator *allocator, const clv_tensor *type,
   return CLV_OK;
 }
 
+/* Packs a large constant slice by slice along the axis that is outermost in the raw bytes, so that hardly more than a slice of
+ * them is ever in memory beside the pack. False: nothing is lost, but it has to be packed at once. */
+static bool reorder_slices(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
+                           void *data) {
+  const clv_host *host = constants->program->device->host;
+  const clv__cpu_value *constant = &constants->program->values[packing->value];
+  const size_t size_bytes = clv__dnn_layout_size_bytes(packing->from);
+  if (size_bytes < 2 * SLICE_BYTES || !constant->is_borrowed || constants->graph == NULL || host->constant_copied == NULL) {
+    return false;
+  }
+  int64_t dims[CLV_MAX_RANK], strides[CLV_MAX_RANK], offsets[CLV_MAX_RANK] = {0};
+  if (!clv__dnn_layout_is_plain(packing->from)) return false;
+  const int32_t rank = clv__dnn_layout_dims(packing->from, dims);
+  clv__dnn_layout_strides(packing->from, strides);
+  int32_t axis = 0;
+  for (int32_t i = 1; i < rank; ++i) axis = strides[i] > strides[axis] ? i : axis;
+  const int64_t extent = dims[axis], row_bytes = (int64_t)size_bytes / extent;
+  const int64_t rows = (int64_t)SLICE_BYTES / row_bytes / SLICE_ROWS * SLICE_ROWS;
+  clv__arena arena;
+  clv__arena_init(&arena, constants->arena.allocator);
+  bool done = rows > 0;
+  for (int64_t at = 0; done && at < extent; at += rows) {
+    offsets[axis] = at;
+    dims[axis] = extent - at < rows ? extent - at : rows;
+    const clv__dnn_layout *from = clv__dnn_layout_part(&arena, packing->from, dims, offsets);
+    const clv__dnn_layout *to = clv__dnn_layout_part(&arena, layout, dims, offsets);
+    done = from != NULL && to != NULL &&
+           clv__dnn_reorder_now(constants->program->device->dnn, from, constant->type.data, to, data, NULL) == CLV_OK;
+    if (done) host->constant_copied(constants->graph, packing->value);
+  }
+  clv__arena_finish(&arena);
+  return done;
+}
+
 /* Reorders raw (possibly unaligned, possibly to be scaled) bytes into `data`. */
 static clv_status pack_raw(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                            void *data, clv_error *error) {
@@ -143,6 +179,7 @@ static clv_status pack_raw(clv__cpu_constants *constants, const clv__cpu_packing
     }
     raw = copy;
   }
+  if (copy == NULL && reorder_slices(constants, packing, layout, data)) return CLV_OK;
   clv_status status = clv__dnn_reorder_now(constants->program->device->dnn, packing->from, raw, layout, data, error);
   clv__release(allocator, copy);
   return status;

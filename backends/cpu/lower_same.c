@@ -3,6 +3,7 @@
 
 /* Row-major tensors below this many elements are left to the portable kernels: a primitive's call costs more than the work. */
 #define SMALL_COUNT 2048
+#define SMALL_COUNT_COSTLY 128 /* of exponentials and their kin */
 
 /* Emits `primitive` from input 0 to output 0, both in `layout`; `weights` and friends are added by the caller. */
 static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *form,
@@ -28,10 +29,24 @@ static int64_t count_of(const clv__cpu_plan *plan, uint32_t value) {
   return clv__dims_product(&plan->values[value].type, 0, plan->values[value].type.rank);
 }
 
+static bool is_costly(int algorithm) {
+  switch (algorithm) {
+    case CLV__DNN_RELU:
+    case CLV__DNN_CLIP:
+    case CLV__DNN_ABS:
+    case CLV__DNN_SQRT:
+    case CLV__DNN_LINEAR:
+    case CLV__DNN_HARDSWISH:
+      return false;
+    default:
+      return true;
+  }
+}
+
 clv_status clv__cpu_lower_unary(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const bool blocked = clv__cpu_form_is_blocked(plan, node->inputs[0]);
   const int64_t count = count_of(plan, node->inputs[0]);
-  *taken = blocked || count >= SMALL_COUNT;
+  *taken = blocked || count >= (is_costly(node->posts[0].algorithm) ? SMALL_COUNT_COSTLY : SMALL_COUNT);
   if (!*taken) return CLV_OK;
   const clv__dnn_layout *form = blocked ? clv__cpu_form_layout(plan, node->inputs[0]) : NULL;
   const clv__dnn_layout *layout = blocked ? form : clv__dnn_layout_dense(&plan->arena, 1, &count);

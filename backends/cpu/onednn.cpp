@@ -264,6 +264,12 @@ const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, int32_t 
   return clv__dnn_layout_strided(arena, rank, dims, strides);
 }
 
+const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, const int64_t dims[2]) {
+  dnnl_memory_desc_t desc;
+  const dnnl_dims_t copy = {dims[0], dims[1]};
+  return dnnl_memory_desc_init_by_tag(&desc, 2, copy, dnnl_f32, dnnl_BA16a64b) == dnnl_success ? keep(arena, desc) : nullptr;
+}
+
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims) {
   const dnnl_memory_desc_t &from = layout->desc;
   if (from.format_kind != dnnl_blocked || from.ndims < 3 || from.ndims > 5) return nullptr;
@@ -333,6 +339,11 @@ bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout) {
 
 bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout) {
   return layout->desc.format_kind == dnnl_blocked && layout->desc.format_desc.blocking.inner_nblks == 0;
+}
+
+int32_t clv__dnn_layout_dims(const clv__dnn_layout *layout, int64_t dims[CLV_MAX_RANK]) {
+  for (int i = 0; i < layout->desc.ndims && i < CLV_MAX_RANK; ++i) dims[i] = layout->desc.dims[i];
+  return layout->desc.ndims;
 }
 
 void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_MAX_RANK]) {

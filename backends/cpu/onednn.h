@@ -110,6 +110,8 @@ void clv__dnn_describe(char *text, size_t size_bytes); /* "oneDNN 2.6.3 avx512_c
 const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, int32_t rank, const int64_t *dims);
 const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, int32_t rank, const int64_t *dims, const int64_t *strides);
 const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, int32_t rank, const int64_t *dims);
+/* A matrix in panels of 64 columns, row after row of 64 elements, rows padded to a multiple of 16. */
+const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, const int64_t dims[2]);
 /* `layout` blocked over axis 1 as it is, for another extent of that axis; NULL when it is not blocked that way. */
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims);
 /* The part of `layout` that begins at `offsets`; NULL when blocks are cut. */
@@ -119,6 +121,8 @@ const clv__dnn_layout *clv__dnn_layout_copy(clv__arena *arena, const clv__dnn_la
 bool clv__dnn_layout_equal(const clv__dnn_layout *a, const clv__dnn_layout *b);
 bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout); /* the same bytes in the same order as row-major */
 bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout); /* strides only: a permuted row-major */
+/* The rank. */
+int32_t clv__dnn_layout_dims(const clv__dnn_layout *layout, int64_t dims[CLV_MAX_RANK]);
 /* The strides of a plain layout, in elements. */
 void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_MAX_RANK]);
 bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout); /* cannot be reordered back (Winograd weights) */

@@ -88,13 +88,21 @@ typedef struct clv__cpu_operand {
   clv_tensor type;               /* kernels and copies; data NULL */
 } clv__cpu_operand;
 
-typedef enum clv__cpu_step_kind { CLV__CPU_STEP_KERNEL, CLV__CPU_STEP_PRIMITIVE, CLV__CPU_STEP_COPY } clv__cpu_step_kind;
+typedef enum clv__cpu_step_kind {
+  CLV__CPU_STEP_KERNEL,
+  CLV__CPU_STEP_PRIMITIVE,
+  CLV__CPU_STEP_COPY,
+  CLV__CPU_STEP_ROW
+} clv__cpu_step_kind;
+
+typedef struct clv__cpu_row clv__cpu_row; /* row.h */
 
 typedef struct clv__cpu_step {
   clv__cpu_step_kind kind;
   const clv__cpu_node *node; /* for messages, and the kernel's call */
   const char *what;          /* "Conv", "reorder", … */
   clv__dnn_primitive *primitive;
+  const clv__cpu_row *row;
   uint32_t input_count, operand_count, operand_room; /* inputs first, then outputs */
   clv__cpu_operand *operands;
   size_t scratch_bytes;

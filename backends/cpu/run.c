@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "executable.h"
+#include "row.h"
 
 /* A place that holds a binding's address. */
 typedef struct patch {
@@ -252,6 +253,8 @@ static clv_status run_step_once(clv__cpu_run *run, run_step *made, clv_error *er
     status = clv__dnn_execute(run->plan->device->dnn, step->primitive, made->arguments, made->argument_count, error);
   } else if (step->kind == CLV__CPU_STEP_KERNEL) {
     status = run_kernel(run, made, error);
+  } else if (step->kind == CLV__CPU_STEP_ROW) {
+    clv__cpu_row_run(step->row, made->tensors);
   } else {
     size_t size_bytes;
     if (clv__tensor_size_bytes(&made->tensors[0], &size_bytes) && size_bytes > 0) {

@@ -30,7 +30,7 @@ CLV_API CLV_MUST_USE clv_status clv_devices_open(clv_context *context, const clv
 CLV_API void clv_devices_close(clv_devices *devices);
 
 CLV_API uint32_t clv_devices_count(const clv_devices *devices);
-/* The name it was opened by. Lives as long as the set. */
+/* The name it was opened by. Lives as long as the set. NULL for an index beyond the count. */
 CLV_API const char *clv_devices_name(const clv_devices *devices, uint32_t index);
 /* Fills `info`; strings live as long as the set. */
 CLV_API void clv_devices_info(const clv_devices *devices, uint32_t index, clv_device_info *info);

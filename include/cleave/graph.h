@@ -28,7 +28,8 @@ CLV_API void clv_graph_destroy(clv_graph *graph);
 
 CLV_API uint32_t clv_graph_input_count(const clv_graph *graph);
 CLV_API uint32_t clv_graph_output_count(const clv_graph *graph);
-/* Name and declared type (unknown dims are negative, `data` is NULL, or a default value). Live as long as the graph. */
+/* Name and declared type (unknown dims are negative, `data` is NULL, or a default value). Live as long as the graph.
+ * NULL for an index beyond the count. */
 CLV_API const char *clv_graph_input_name(const clv_graph *graph, uint32_t index);
 CLV_API const char *clv_graph_output_name(const clv_graph *graph, uint32_t index);
 CLV_API const clv_tensor *clv_graph_input_type(const clv_graph *graph, uint32_t index);

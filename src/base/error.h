@@ -7,8 +7,12 @@
 /* Writes `format` into `error` (may be NULL) and returns `status`, so that `return clv__error_set(…)` is the usual use. */
 clv_status clv__error_set(clv_error *error, clv_status status, const char *format, ...) CLV_PRINTF(3, 4);
 
-/* Puts context in front of what `error` already says: "prefix: old". Returns error's status (or `status` where error is NULL). */
+/* Puts context in front of what `error` already says: "prefix: old", or the status' name where a plugin failed without a text.
+ * Returns `status`, and makes it error's. */
 clv_status clv__error_prefix(clv_error *error, clv_status status, const char *format, ...) CLV_PRINTF(3, 4);
+
+/* Before calls into plugins, which may fail and say nothing: what an earlier call left in `error` is not theirs. */
+void clv__error_clear(clv_error *error);
 
 /* The message for an allocation of ours that failed. */
 clv_status clv__error_memory(clv_error *error, size_t size_bytes);

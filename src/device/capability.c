@@ -3,28 +3,14 @@
 
 #include "device/device.h"
 
-static void ask(const clv__device *device, const clv_graph_view *whole, uint32_t node, clv_support_fn support, void *user_data,
-                clv_verdict *verdict) {
+static void ask(const clv_host *host, const clv__device *device, const clv_graph_view *whole, uint32_t node,
+                clv_support_fn support, void *user_data, clv_verdict *verdict) {
   *verdict = (clv_verdict){0};
   device->backend->supports(device->handle, whole, node, verdict);
   verdict->reason[sizeof verdict->reason - 1] = '\0';
   if (verdict->supported && support != NULL) {
-    const clv__node *source = clv__view_node(whole, node);
-    const uint32_t *operands = whole->operands + whole->operand_offsets[node];
-    clv_node_info node_info = {
-        .struct_size = sizeof node_info,
-        .opset = source->opset,
-        .name = source->name,
-        .op = source->op,
-        .domain = source->domain,
-        .input_count = source->input_count,
-        .output_count = source->output_count,
-        .attribute_count = source->attributes.count,
-        .capture_count = source->capture_count,
-        .inputs = operands,
-        .outputs = operands + source->input_count,
-        .attributes = source->attributes.items,
-    };
+    clv_node_info node_info = {.struct_size = sizeof node_info};
+    host->graph_node(whole, node, &node_info);
     verdict->supported = support(user_data, device->name, &node_info, verdict->reason);
     verdict->reason[sizeof verdict->reason - 1] = '\0';
     if (!verdict->supported && verdict->reason[0] == '\0') strcpy(verdict->reason, "refused by the program");
@@ -38,6 +24,7 @@ clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view 
   capability->device_count = devices->count;
   size_t cells = (size_t)whole->node_count * devices->count;
   capability->reasons = clv__arena_allocate_zero(&capability->arena, cells, sizeof *capability->reasons);
+  const clv_host *host = clv__context_host(devices->context);
   clv__map known; /* reasons repeat: each text is kept once */
   clv__map_init(&known, clv__context_allocator(devices->context));
   clv_status status = CLV_OK;
@@ -48,7 +35,7 @@ clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view 
     if (folded != NULL && folded[node]) continue;
     for (uint32_t d = 0; status == CLV_OK && d < devices->count; ++d) {
       clv_verdict verdict;
-      ask(&devices->items[d], whole, node, support, user_data, &verdict);
+      ask(host, &devices->items[d], whole, node, support, user_data, &verdict);
       if (verdict.supported) continue;
       uint32_t index = clv__map_find(&known, verdict.reason);
       if (index == CLV__MAP_NONE) {

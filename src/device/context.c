@@ -7,6 +7,7 @@
 
 #include "../backends/cpu/cpu.h"
 #include "../backends/vnpu/vnpu.h"
+#include "base/options.h"
 #include "device/device.h"
 #include "formats/onnx.h"
 #include "graph/own.h"
@@ -157,7 +158,9 @@ clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn qu
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a context holds at most %d backends", MAX_BACKENDS);
   }
   const clv_backend *backend = NULL;
-  CLV__TRY(query(&context->host, user_data, &backend, error));
+  clv__error_clear(error);
+  clv_status status = query(&context->host, user_data, &backend, error);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "the backend's query");
   if (backend == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the backend's query gave no table");
   if (backend->abi_version != CLV_ABI_VERSION) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
@@ -179,17 +182,20 @@ clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn qu
   return CLV_OK;
 }
 
-clv_status clv_context_create(const clv_context_options *options, clv_context **out, clv_error *error) {
+clv_status clv_context_create(const clv_context_options *given, clv_context **out, clv_error *error) {
   if (out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the output for the context must not be NULL");
   *out = NULL;
-  const clv_allocator *allocator = options != NULL && options->allocator != NULL ? options->allocator : clv__allocator_default();
+  clv_context_options options = CLV_CONTEXT_OPTIONS_INIT;
+  CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_CONTEXT_OPTIONS_INIT", error));
+  const clv_allocator *allocator = options.allocator != NULL ? options.allocator : clv__allocator_default();
+  if (allocator->allocate == NULL || allocator->release == NULL) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the allocator lacks allocate() or release()");
+  }
   clv_context *context = clv__allocate_zero(allocator, sizeof *context);
   if (context == NULL) return clv__error_memory(error, sizeof *context);
   context->allocator = allocator;
-  if (options != NULL) {
-    context->log = options->log;
-    context->log_user_data = options->log_user_data;
-  }
+  context->log = options.log;
+  context->log_user_data = options.log_user_data;
   fill_host(context);
   clv_status status = clv_context_add_backend(context, clv__cpu_backend_query, NULL, error);
   if (status == CLV_OK) status = clv_context_add_backend(context, clv__vnpu_backend_query, NULL, error);
@@ -206,6 +212,9 @@ void clv_context_destroy(clv_context *context) {
 }
 
 const clv_backend *clv__context_find(const clv_context *context, const char *device_name) {
+  for (uint32_t i = 0; i < context->backend_count; ++i) {
+    if (strcmp(context->backends[i]->name, device_name) == 0) return context->backends[i];
+  }
   size_t length = strcspn(device_name, ":0123456789"); /* "npu1" and "opencl:0" are devices of "npu" and "opencl" */
   const char *backend_name = length == 3 && strncmp(device_name, "npu", 3) == 0 ? "vnpu" : NULL;
   for (uint32_t i = 0; i < context->backend_count; ++i) {

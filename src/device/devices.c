@@ -4,20 +4,22 @@
 #include <string.h>
 
 #include "../backends/vnpu/vnpu.h"
+#include "base/options.h"
 #include "device/device.h"
 
 enum { MAX_OPTIONS = 64 };
 
 uint32_t clv_devices_count(const clv_devices *devices) {
-  return devices->count;
+  return devices == NULL ? 0 : devices->count;
 }
 const char *clv_devices_name(const clv_devices *devices, uint32_t index) {
-  return devices->items[index].name;
+  return index < clv_devices_count(devices) ? devices->items[index].name : NULL;
 }
 
 void clv_devices_info(const clv_devices *devices, uint32_t index, clv_device_info *info) {
+  const clv_device_info none = {0};
   uint32_t struct_size = info->struct_size < sizeof *info ? info->struct_size : (uint32_t)sizeof *info;
-  memcpy(info, &devices->items[index].info, struct_size);
+  memcpy(info, index < clv_devices_count(devices) ? &devices->items[index].info : &none, struct_size);
   info->struct_size = struct_size;
 }
 
@@ -114,6 +116,15 @@ static clv_status resolve(const clv_devices *devices, const clv_devices_options 
   return CLV_OK;
 }
 
+/* What a backend left out: texts are empty, and memory that has no name is the device's own. */
+static void complete_info(clv__device *device) {
+  clv_device_info *info = &device->info;
+  if (info->kind == NULL) info->kind = "";
+  if (info->description == NULL) info->description = "";
+  if (info->fingerprint == NULL) info->fingerprint = "";
+  if (info->memory_space == NULL) info->memory_space = device->name;
+}
+
 static clv_status open_device(clv_devices *devices, const clv_devices_options *options, const char *name, clv_error *error) {
   if (devices->count == CLV__MAX_DEVICES) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "more than %d devices", CLV__MAX_DEVICES);
@@ -138,12 +149,14 @@ static clv_status open_device(clv_devices *devices, const clv_devices_options *o
       .thread_count = options->thread_count,
   };
   clv__device *device = &devices->items[devices->count];
+  clv__error_clear(error);
   clv_status status = backend->open(backend->self, clv__context_host(devices->context), &config, &device->handle, error);
   if (status != CLV_OK) return clv__error_prefix(error, status, "device '%s'", name);
   device->backend = backend;
   device->name = name;
-  device->info.struct_size = sizeof device->info;
+  device->info = (clv_device_info){.struct_size = sizeof device->info};
   backend->info(device->handle, &device->info);
+  complete_info(device);
   device->space = find_space(devices, device->info.memory_space);
   ++devices->count;
   return CLV_OK;
@@ -154,7 +167,7 @@ static clv_status open_auto(clv_devices *devices, const clv_devices_options *opt
   for (uint32_t i = 0; i < clv__context_backend_count(devices->context); ++i) {
     const char *name = clv__context_backend(devices->context, i)->name;
     if (strcmp(name, "cpu") == 0 || strcmp(name, "vnpu") == 0) continue;
-    clv_error ignored;
+    clv_error ignored = {0};
     if (open_device(devices, options, name, &ignored) != CLV_OK) {
       clv__context_log(devices->context, 2, "%s is left out: %s", name, ignored.message);
     }
@@ -178,7 +191,9 @@ clv_status clv_devices_open(clv_context *context, const clv_devices_options *giv
   if (context == NULL || out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "context and devices must not be NULL");
   *out = NULL;
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
-  if (given != NULL) options = *given;
+  CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_DEVICES_OPTIONS_INIT", error));
+  CLV__TRY(clv__options_texts(options.npu_specs, options.npu_spec_count, "descriptions of virtual NPUs", error));
+  CLV__TRY(clv__options_texts(options.device_options, options.device_option_count, "device options", error));
   const clv_allocator *allocator = clv__context_allocator(context);
   clv_devices *devices = clv__allocate_zero(allocator, sizeof *devices);
   if (devices == NULL) return clv__error_memory(error, sizeof *devices);

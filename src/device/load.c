@@ -26,20 +26,20 @@ void clv_graph_destroy(clv_graph *graph) {
 }
 
 uint32_t clv_graph_input_count(const clv_graph *graph) {
-  return graph->input_count;
+  return graph == NULL ? 0 : graph->input_count;
 }
 uint32_t clv_graph_output_count(const clv_graph *graph) {
-  return graph->output_count;
+  return graph == NULL ? 0 : graph->output_count;
 }
 const char *clv_graph_input_name(const clv_graph *graph, uint32_t index) {
-  return graph->values[graph->inputs[index]].name;
+  return index < clv_graph_input_count(graph) ? graph->values[graph->inputs[index]].name : NULL;
 }
 const char *clv_graph_output_name(const clv_graph *graph, uint32_t index) {
-  return graph->values[graph->outputs[index]].name;
+  return index < clv_graph_output_count(graph) ? graph->values[graph->outputs[index]].name : NULL;
 }
 const clv_tensor *clv_graph_input_type(const clv_graph *graph, uint32_t index) {
-  return &graph->values[graph->inputs[index]].type;
+  return index < clv_graph_input_count(graph) ? &graph->values[graph->inputs[index]].type : NULL;
 }
 const clv_tensor *clv_graph_output_type(const clv_graph *graph, uint32_t index) {
-  return &graph->values[graph->outputs[index]].type;
+  return index < clv_graph_output_count(graph) ? &graph->values[graph->outputs[index]].type : NULL;
 }

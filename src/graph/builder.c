@@ -193,24 +193,28 @@ static clv_status bind_captures(clv__builder *builder, clv_graph *body, id_list 
   return CLV_OK;
 }
 
+/* Makes the node that is about to be added the producer of its outputs. */
+static clv_status take_outputs(clv__builder *builder, const char *where, const char *op, const clv_value_id *outputs,
+                               uint32_t output_count, clv_error *error) {
+  const clv_node_id self = (clv_node_id)builder->nodes.count;
+  for (uint32_t i = 0; i < output_count; ++i) {
+    if (outputs[i] == CLV__NO_ID) continue;
+    clv__value *value = &builder->values[outputs[i]];
+    if (value->producer == CLV__NO_ID) {
+      value->producer = self;
+      continue;
+    }
+    return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s): output '%s' is %s", where, op, value->name,
+                          value->producer == self ? "listed twice" : "already an output of another node");
+  }
+  return CLV_OK;
+}
+
 clv_status clv__builder_node(clv__builder *builder, const char *name, const char *domain, const char *op,
                              const clv_value_id *inputs, uint32_t input_count, const clv_value_id *outputs, uint32_t output_count,
                              const clv_attribute *attributes, uint32_t attribute_count, clv_error *error) {
   clv__arena *arena = &builder->graph->arena;
-  const char *where = name[0] != '\0' ? name : op;
-  for (uint32_t i = 0; i < output_count; ++i) {
-    if (outputs[i] == CLV__NO_ID) continue;
-    const clv__value *value = &builder->values[outputs[i]];
-    if (value->producer != CLV__NO_ID) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s): value '%s' is already an output of another node", where,
-                            op, value->name);
-    }
-    for (uint32_t k = 0; k < i; ++k) {
-      if (outputs[k] == outputs[i]) {
-        return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s): output '%s' is listed twice", where, op, value->name);
-      }
-    }
-  }
+  CLV__TRY(take_outputs(builder, name[0] != '\0' ? name : op, op, outputs, output_count, error));
   id_list operands = {0};
   clv_status status = CLV_OK;
   if (input_count > 0) {
@@ -240,9 +244,6 @@ clv_status clv__builder_node(clv__builder *builder, const char *name, const char
       node.attributes.items == NULL || !PUSH(builder, &builder->nodes, node)) {
     status = clv__error_memory(error, sizeof node);
     goto cleanup;
-  }
-  for (uint32_t i = 0; i < output_count; ++i) {
-    if (outputs[i] != CLV__NO_ID) builder->values[outputs[i]].producer = (clv_node_id)(builder->nodes.count - 1);
   }
 cleanup:
   clv__release(builder->graph->allocator, operands.items);

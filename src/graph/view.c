@@ -2,6 +2,7 @@
 #include "graph/view.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static int compare_ids(const void *a, const void *b) {
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -140,8 +141,9 @@ clv_status clv__view_create(const clv_graph *graph, const clv_tensor *types, con
     clv_value_id id = view->values[v];
     clv_node_id producer = graph->values[id].producer;
     bool inside = producer != CLV__NO_ID && find_id(view->nodes, node_count, producer) != CLV_NO_VALUE;
+    if (is_constant(graph, types, id)) continue; /* known to whoever reads it: neither enters nor leaves */
+    if (!inside) inputs[view->input_count++] = v;
     if (inside && leaves(view, kept, id)) outputs[view->output_count++] = v;
-    if (!inside && !is_constant(graph, types, id)) inputs[view->input_count++] = v;
   }
   view->inputs = inputs;
   view->outputs = outputs;
@@ -175,7 +177,7 @@ static void graph_node(const clv_graph_view *graph, uint32_t index, clv_node_inf
   const clv__node *node = clv__view_node(graph, index);
   const uint32_t *operands = graph->operands + graph->operand_offsets[index];
   uint32_t struct_size = info->struct_size;
-  *info = (clv_node_info){
+  const clv_node_info filled = {
       .struct_size = struct_size,
       .opset = node->opset,
       .name = node->name,
@@ -189,6 +191,7 @@ static void graph_node(const clv_graph_view *graph, uint32_t index, clv_node_inf
       .outputs = operands + node->input_count,
       .attributes = node->attributes.items,
   };
+  memcpy(info, &filled, struct_size < sizeof filled ? struct_size : sizeof filled);
 }
 
 static void graph_value(const clv_graph_view *graph, uint32_t value, clv_value_info *info) {
@@ -197,14 +200,15 @@ static void graph_value(const clv_graph_view *graph, uint32_t value, clv_value_i
   bool constant = is_constant(graph->graph, graph->types, id);
   uint32_t struct_size = info->struct_size;
   bool whole = graph->inputs == graph->graph->inputs; /* its outputs need not ascend */
-  *info = (clv_value_info){
+  clv_value_info filled = {
       .struct_size = struct_size,
       .is_input = !constant && (whole ? source->is_input : find_id(graph->inputs, graph->input_count, value) != CLV_NO_VALUE),
       .is_output = whole ? source->is_output : find_id(graph->outputs, graph->output_count, value) != CLV_NO_VALUE,
       .name = source->name,
       .type = *type_of(graph->graph, graph->types, id),
   };
-  if (!constant) info->type.data = NULL;
+  if (!constant) filled.type.data = NULL;
+  memcpy(info, &filled, struct_size < sizeof filled ? struct_size : sizeof filled);
 }
 
 void clv__view_fill_host(clv_host *host) {

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/options.h"
 #include "place/place.h"
 
 static double now_ms(void) {
@@ -33,9 +34,25 @@ static clv_status check_supported(const clv_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
+static clv_status check_assignments(const clv_assignment *items, uint32_t count, const char *what, clv_error *error) {
+  CLV__TRY(clv__options_list(items, count, what, error));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (items[i].pattern != NULL && items[i].device != NULL) continue;
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options: number %u of the %s lacks its pattern or device", i, what);
+  }
+  return CLV_OK;
+}
+
 static clv_status check_options(const clv_graph *graph, const clv_devices *devices, const clv_plan_options *options,
                                 const clv__strategy **strategy, clv_error *error) {
   if (graph == NULL || devices == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph and devices must not be NULL");
+  CLV__TRY(clv__options_texts(options->keeps, options->keep_count, "values to keep", error));
+  CLV__TRY(check_assignments(options->pins, options->pin_count, "pins", error));
+  CLV__TRY(check_assignments(options->forces, options->force_count, "forces", error));
+  CLV__TRY(clv__options_list(options->sizes, options->size_count, "sizes", error));
+  for (uint32_t i = 0; i < options->size_count; ++i) {
+    if (options->sizes[i].name == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "size %u has no name", i);
+  }
   const char *name = options->strategy == NULL ? "contiguous" : options->strategy;
   *strategy = clv__strategy_find(name);
   if (*strategy != NULL) return CLV_OK;
@@ -75,7 +92,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   if (out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the output for the plan must not be NULL");
   *out = NULL;
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-  if (given != NULL) options = *given;
+  CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_PLAN_OPTIONS_INIT", error));
   const clv__strategy *strategy;
   CLV__TRY(check_options(graph, devices, &options, &strategy, error));
   clv_plan *plan = NULL;

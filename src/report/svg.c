@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/fit.h"
 #include "report/label.h"
 #include "report/palette.h"
 #include "report/steps.h"
@@ -13,6 +14,7 @@ enum {
   NUMBER_WIDTH = 48, /* of the step numbers, at the left */
   LANE_WIDTH = 330,
   LANE_GAP = 24,
+  NARROWEST = 560,   /* picture: its title wants room */
   TITLE_HEIGHT = 100,
   LANE_HEADER = 58,
   BOX_INSET = 18,
@@ -21,7 +23,8 @@ enum {
   MOST_ROWS = 320,   /* more than this lose their middle */
   KEPT_HEAD = 220,
   KEPT_TAIL = 60,
-  COMPACT_COLUMNS = 28, /* of the operators in a small box */
+  BOX_PADDING = 14,
+  COMPACT_INDENT = 36,  /* of the operators in a small box: room for the partition's number */
   MERGED_TRANSFERS = 3  /* longer runs of arrows between the same lanes become one */
 };
 
@@ -139,16 +142,16 @@ static void place_rows(picture *p) {
 
 /* ---- Drawing ---- */
 
-/* Text of at most `columns` columns. */
-static void draw_text(picture *p, double x, double y, const char *style, size_t columns, const char *content) {
-  clv__text shortened;
-  clv__text_init(&shortened, p->text->allocator);
-  clv__label_short(&shortened, content, columns);
+/* Text of at most `width` pixels in a style whose font has `size`. */
+static void draw_text(picture *p, double x, double y, const char *style, double size, double width, const char *content) {
+  clv__text fitted;
+  clv__text_init(&fitted, p->text->allocator);
+  clv__fit_append(&fitted, content, size, width);
   clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"%s\">", x, y, style);
-  clv__label_xml(p->text, shortened.data);
+  clv__label_xml(p->text, fitted.data);
   clv__text_append(p->text, "</text>\n");
-  p->text->failed = p->text->failed || shortened.failed;
-  clv__text_finish(&shortened);
+  p->text->failed = p->text->failed || fitted.failed;
+  clv__text_finish(&fitted);
 }
 
 static const char *file_name(const clv_graph *graph) {
@@ -159,7 +162,7 @@ static const char *file_name(const clv_graph *graph) {
 
 static void draw_head(picture *p) {
   const clv_plan *plan = p->plan;
-  double width = p->width < 560 ? 560 : p->width;
+  double width = p->width < NARROWEST ? NARROWEST : p->width, room = width - 2 * MARGIN;
   clv__text_append(p->text,
                    "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" viewBox=\"0 0 %.0f %.0f\">\n"
                    "<style>\n"
@@ -186,7 +189,7 @@ static void draw_head(picture *p) {
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     clv__text_append(&totals, "%s%s", d == 0 ? "" : d + 1 < plan->devices->count ? ", " : " and ", plan->devices->items[d].name);
   }
-  draw_text(p, MARGIN, MARGIN + 18, "title", 70, totals.data);
+  draw_text(p, MARGIN, MARGIN + 18, "title", 1.1 * 20, room, totals.data); /* bold is a tenth wider */
   p->text->failed = p->text->failed || totals.failed;
   clv__text_finish(&totals);
   clv__report_totals(plan, &totals);
@@ -194,7 +197,7 @@ static void draw_head(picture *p) {
   double y = MARGIN + 40;
   for (char *line = totals.data, *end; line[0] != '\0' && (end = strchr(line, '\n')) != NULL; line = end + 1, y += LINE) {
     *end = '\0';
-    draw_text(p, MARGIN, y, "sub", 140, line);
+    draw_text(p, MARGIN, y, "sub", 12.5, room, line);
   }
   p->text->failed = p->text->failed || totals.failed;
   clv__text_finish(&totals);
@@ -211,7 +214,7 @@ static void draw_lanes(picture *p) {
                      top + 25, colors->stroke);
     clv__label_xml(p->text, lane < devices->count ? devices->items[lane].name : "host");
     clv__text_append(p->text, "</text>\n");
-    draw_text(p, lane_left(lane) + BOX_INSET, top + 43, "device", 50,
+    draw_text(p, lane_left(lane) + BOX_INSET, top + 43, "device", 11, LANE_WIDTH - 2 * BOX_INSET,
               lane < devices->count ? devices->items[lane].info.description : "memory of the machine; nothing runs here");
   }
 }
@@ -232,7 +235,7 @@ static void draw_values(picture *p, double x, double y, const char *word, const 
   }
   if (count > 3) clv__text_append(&line, " and %u more", count - 3);
   if (count == 0) clv__text_append(&line, "nothing");
-  draw_text(p, x, y, "small", 48, line.data);
+  draw_text(p, x, y, "small", 11.5, LANE_WIDTH - 2 * (BOX_INSET + BOX_PADDING), line.data);
   p->text->failed = p->text->failed || line.failed;
   clv__text_finish(&line);
 }
@@ -253,37 +256,46 @@ static void draw_tooltip(picture *p, const clv__partition *partition) {
   clv__text_append(p->text, "</title>\n");
 }
 
+/* As many operators, `most` at most, as fit without being cut. */
+static void append_operators(picture *p, const clv__partition *partition, uint32_t most, double room, clv__text *line) {
+  for (uint32_t limit = most; limit > 0; --limit) {
+    p->text->failed = p->text->failed || line->failed;
+    clv__text_finish(line);
+    clv__label_operators(line, p->plan->graph, partition->nodes, partition->node_count, limit);
+    if (clv__fit_width(line->data, 11.5) <= room) return;
+  }
+}
+
 static void draw_partition(picture *p, const row *r) {
   const clv__partition *partition = &p->plan->partitions[r->index];
   const clv__colors *colors = lane_colors(p, partition->device);
-  double left = lane_left(partition->device) + BOX_INSET, x = left + 14, right = left + LANE_WIDTH - 2 * BOX_INSET - 14;
+  double left = lane_left(partition->device) + BOX_INSET, x = left + BOX_PADDING;
+  double right = left + LANE_WIDTH - 2 * BOX_INSET - BOX_PADDING;
   clv__text_append(p->text,
                    "<g><rect x=\"%.1f\" y=\"%.1f\" width=\"%d\" height=\"%.1f\" rx=\"%d\" fill=\"%s\" stroke=\"%s\" "
                    "stroke-width=\"1.2\"/>\n",
                    left, r->y, LANE_WIDTH - 2 * BOX_INSET, r->height, p->compact ? 5 : 8, colors->fill, colors->stroke);
-  clv__text line;
+  clv__text line, nodes;
   clv__text_init(&line, p->text->allocator);
-  clv__label_operators(&line, p->plan->graph, partition->nodes, partition->node_count, p->compact ? 3 : 4);
-  if (p->compact && clv__label_columns(line.data) > COMPACT_COLUMNS) {
-    p->text->failed = p->text->failed || line.failed;
-    clv__text_finish(&line);
-    clv__label_operators(&line, p->plan->graph, partition->nodes, partition->node_count, 2);
-  }
+  clv__text_init(&nodes, p->text->allocator);
+  clv__label_plural(&nodes, partition->node_count, "node");
+  double room = right - x;
+  if (p->compact) room -= COMPACT_INDENT + clv__fit_width(nodes.data, 11.5) + 8;
+  append_operators(p, partition, p->compact ? 3 : 4, room, &line);
   if (p->compact) {
     clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"name\">%u</text>\n", x, r->y + LINE, r->index);
-    draw_text(p, x + 36, r->y + LINE, "small", COMPACT_COLUMNS, line.data);
-    clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"right\">%u node%s</text>\n", right, r->y + LINE,
-                     partition->node_count, partition->node_count == 1 ? "" : "s");
+    draw_text(p, x + COMPACT_INDENT, r->y + LINE, "small", 11.5, room, line.data);
+    clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"right\">%s</text>\n", right, r->y + LINE, nodes.data);
   } else {
     clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"name\">Partition %u</text>\n", x, r->y + 22, r->index);
-    clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"right\">%u node%s</text>\n", right, r->y + 22,
-                     partition->node_count, partition->node_count == 1 ? "" : "s");
-    draw_text(p, x, r->y + 22 + LINE, "small", 46, line.data);
+    clv__text_append(p->text, "<text x=\"%.1f\" y=\"%.1f\" class=\"right\">%s</text>\n", right, r->y + 22, nodes.data);
+    draw_text(p, x, r->y + 22 + LINE, "small", 11.5, room, line.data);
     draw_values(p, x, r->y + 22 + 2 * LINE, "in", partition->view, false);
     draw_values(p, x, r->y + 22 + 3 * LINE, "out", partition->view, true);
   }
-  p->text->failed = p->text->failed || line.failed;
+  p->text->failed = p->text->failed || line.failed || nodes.failed;
   clv__text_finish(&line);
+  clv__text_finish(&nodes);
   draw_tooltip(p, partition);
   clv__text_append(p->text, "</g>\n");
 }
@@ -303,7 +315,8 @@ static void draw_transfer(picture *p, const row *r) {
   }
   char size[CLV__LABEL_BYTES];
   clv__text_append(&line, "  ·  %s", r->size_known ? clv__label_size(r->size_bytes, size) : "size known when it runs");
-  draw_text(p, (from + to) / 2, y - 6, "arrow", 64, line.data);
+  double between = to > from ? to - from : from - to;
+  draw_text(p, (from + to) / 2, y - 6, "arrow", 11.5, between, line.data);
   p->text->failed = p->text->failed || line.failed;
   clv__text_finish(&line);
 }

@@ -10,14 +10,40 @@ static clv_status resolve_kept(clv_plan *plan, const char *const *keeps, uint32_
   clv_value_id *kept = clv__arena_allocate_zero(&plan->arena, keep_count, sizeof *kept);
   bool *is_kept = clv__arena_allocate_zero(&plan->arena, graph->value_count, sizeof *is_kept);
   if (kept == NULL || is_kept == NULL) return clv__error_memory(error, graph->value_count);
+  clv__map names;
+  clv__map_init(&names, graph->allocator);
+  clv_status status = CLV_OK;
+  for (clv_value_id v = 0; v < graph->value_count; ++v) {
+    if (!clv__map_set(&names, graph->values[v].name, v)) {
+      status = clv__error_memory(error, sizeof(clv__map_slot));
+      goto cleanup;
+    }
+  }
   for (uint32_t i = 0; i < keep_count; ++i) {
-    kept[i] = clv__graph_find_value(graph, keeps[i]);
-    if (kept[i] == CLV__NO_ID) return clv__error_set(error, CLV_NOT_FOUND, "the model has no value called '%s'", keeps[i]);
+    kept[i] = clv__map_find(&names, keeps[i]);
+    const clv__value *value = kept[i] == CLV__MAP_NONE ? NULL : &graph->values[kept[i]];
+    if (value == NULL || (value->producer == CLV__NO_ID && !value->is_input && value->type.data == NULL)) {
+      status = clv__error_set(error, CLV_NOT_FOUND, "the model has no value called '%s'", keeps[i]);
+      goto cleanup;
+    }
     is_kept[kept[i]] = true;
   }
   plan->kept_count = keep_count;
   plan->kept = kept;
   plan->is_kept = is_kept;
+cleanup:
+  clv__map_finish(&names);
+  return status;
+}
+
+/* A node whose outputs that are read are known is not run; one that nobody read until now is then not made. */
+static clv_status check_kept(const clv_plan *plan, clv_error *error) {
+  for (uint32_t i = 0; i < plan->kept_count; ++i) {
+    const clv__value *value = &plan->graph->values[plan->kept[i]];
+    if (value->producer == CLV__NO_ID || !plan->shapes->node_folded[value->producer]) continue;
+    if (plan->shapes->types[plan->kept[i]].data != NULL) continue;
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' cannot be kept: nothing reads it, and its node is not run", value->name);
+  }
   return CLV_OK;
 }
 
@@ -48,6 +74,7 @@ clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const 
   clv_status status = take_sizes(plan, sizes, size_count, error);
   if (status == CLV_OK) status = resolve_kept(plan, keeps, keep_count, error);
   if (status == CLV_OK) status = clv__shapes_infer(graph, plan->sizes, size_count, SIZE_MAX, &plan->shapes, error);
+  if (status == CLV_OK) status = check_kept(plan, error);
   if (status == CLV_OK) {
     plan->placement.devices = clv__arena_allocate_zero(&plan->arena, graph->node_count, sizeof *plan->placement.devices);
     plan->placement.causes = clv__arena_allocate_zero(&plan->arena, graph->node_count, sizeof *plan->placement.causes);

@@ -23,7 +23,8 @@ static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *cou
     clv_size *size = &(*sizes)[(*count)++];
     *size = (clv_size){.name = dim != NULL ? dim : input, .is_symbol = dim != NULL, .rank = (int32_t)json_array_size(dims)};
     for (int32_t k = 0; k < size->rank; ++k) {
-      size->dims[k] = json_integer_value(json_array_get(dims, (size_t)k));
+      const json_t *number = json_array_get(dims, (size_t)k);
+      size->dims[k] = json_is_integer(number) ? json_integer_value(number) : -1;
       if (size->dims[k] < 0)
         return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: %lld is no size", i, (long long)size->dims[k]);
     }

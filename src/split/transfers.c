@@ -1,5 +1,6 @@
 /* Transfers and steps. The partitions' order is given; a value is copied to a memory space at most once, just before the first
  * partition there that reads it, and stays resident in both. Between two devices' memories it passes through the host's. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "split/plan.h"
@@ -18,9 +19,6 @@ typedef struct work {
 
 static clv_status depend(work *w, uint32_t step, clv_error *error) {
   if (step == CLV__NO_ID) return CLV_OK;
-  for (size_t i = 0; i < w->dependency_count; ++i) {
-    if (w->dependencies[i] == step) return CLV_OK;
-  }
   if (!clv__array_reserve(w->plan->graph->allocator, (void **)&w->dependencies, &w->dependency_capacity, w->dependency_count + 1,
                           sizeof *w->dependencies, w->dependency_count)) {
     return clv__error_memory(error, sizeof *w->dependencies);
@@ -29,8 +27,24 @@ static clv_status depend(work *w, uint32_t step, clv_error *error) {
   return CLV_OK;
 }
 
+static int compare_steps(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Each step once, ascending. */
+static void settle_dependencies(work *w) {
+  size_t unique = 0;
+  if (w->dependency_count > 1) qsort(w->dependencies, w->dependency_count, sizeof *w->dependencies, compare_steps);
+  for (size_t i = 0; i < w->dependency_count; ++i) {
+    if (i == 0 || w->dependencies[i] != w->dependencies[i - 1]) w->dependencies[unique++] = w->dependencies[i];
+  }
+  w->dependency_count = unique;
+}
+
 static clv_status add_step(work *w, bool is_transfer, uint32_t index, clv_error *error) {
   const clv_allocator *allocator = w->plan->graph->allocator;
+  settle_dependencies(w);
   uint32_t *dependencies = clv__arena_copy(&w->plan->arena, w->dependencies, w->dependency_count * sizeof *dependencies);
   if (dependencies == NULL ||
       !clv__array_reserve(allocator, (void **)&w->steps, &w->step_capacity, w->step_count + 1, sizeof *w->steps, w->step_count)) {

@@ -135,14 +135,14 @@ static void memory_moves_partitions(void **state) {
   for (clv_node_id n = 0; n < f.graph->node_count; ++n) {
     assert_string_equal(f.devices->items[plan->placement.devices[n]].name, "cpu");
     assert_string_equal(plan->placement.causes[n], "memory");
-    assert_non_null(strstr(plan->placement.notes[n], "npu has 106496"));
+    assert_non_null(strstr(plan->placement.notes[n], "would need"));
   }
   clv_plan_destroy(plan);
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   clv_assignment pin = {"v1", "npu"};
   options.pins = &pin;
   options.pin_count = 1;
-  expect_refusal(&f, &options, "node 'v1' is pinned to npu, where its partition needs");
+  expect_refusal(&f, &options, "node 'v1' is pinned to npu, which with its partition would need");
   close_all(&f);
 }
 

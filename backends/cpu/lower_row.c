@@ -1,0 +1,128 @@
+/* One row times a constant matrix: the time is that of reading the matrix, which a loop over panels of columns does faster than
+ * oneDNN's product. The panels are oneDNN's own BA16a64b, so that plans for more rows share the pack. */
+#include "kernels/multiversion.h"
+#include "kernels/threads.h"
+#include "residual.h"
+#include "row.h"
+
+#define PANEL 64 /* columns */
+#define LANES 16
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float))));
+
+static lanes load(const float *at) {
+  lanes value;
+  memcpy(&value, at, sizeof value);
+  return value;
+}
+
+/* sums[j] = the product of the row with column j of a panel. */
+CLV__MULTIVERSION static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
+  lanes a = {0}, b = {0}, c = {0}, d = {0};
+  for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
+    const float x = row[k];
+    a += x * load(panel);
+    b += x * load(panel + LANES);
+    c += x * load(panel + 2 * LANES);
+    d += x * load(panel + 3 * LANES);
+  }
+  memcpy(sums, &a, sizeof a);
+  memcpy(sums + LANES, &b, sizeof b);
+  memcpy(sums + 2 * LANES, &c, sizeof c);
+  memcpy(sums + 3 * LANES, &d, sizeof d);
+}
+
+void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
+  const float *source = operands[0].data, *weights = operands[1].data;
+  const float *bias = row->bias_operand > 0 ? operands[row->bias_operand].data : NULL;
+  const float *addend = row->addend_operand > 0 ? operands[row->addend_operand].data : NULL;
+  float *target = operands[row->target_operand].data;
+  const int64_t panels = (row->columns + PANEL - 1) / PANEL;
+  const int threads = clv__kernel_threads(panels, (double)row->depth * (double)row->columns);
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+  for (int64_t p = 0; p < panels; ++p) {
+    float sums[PANEL];
+    const int64_t first = p * PANEL, left = row->columns - first, count = left < PANEL ? left : PANEL;
+    panel_sums(source, row->depth, weights + p * row->panel_floats, sums);
+    for (int64_t j = 0; j < count && bias != NULL; ++j) sums[j] += bias[first + j];
+    for (int64_t j = 0; j < count && addend != NULL; ++j) sums[j] += addend[first + j];
+    for (int64_t j = 0; j < count && row->relu; ++j) sums[j] = sums[j] < 0.0f ? 0.0f : sums[j];
+    memcpy(target + first, sums, (size_t)count * sizeof *sums);
+  }
+}
+
+/* Functions after the product and the sum, in place. */
+static clv_status emit_unary(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post, int64_t columns,
+                             uint32_t slot, clv_error *error) {
+  const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, 1, &columns);
+  clv__dnn_primitive *primitive;
+  clv__cpu_step *step;
+  if (layout == NULL) return clv__error_memory(error, 0);
+  CLV__TRY(clv__dnn_unary_create(plan->device->dnn, (clv__dnn_unary)post->algorithm, post->alpha, post->beta, layout, &plan->arena,
+                                 &primitive, error));
+  CLV__TRY(clv__cpu_step_primitive(plan, node, "activation", primitive, 2, &step, error));
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, slot, layout);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, slot, layout);
+  return CLV_OK;
+}
+
+static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *panels, int64_t depth,
+                               int64_t columns, bool transposed, uint32_t *slot, clv_error *error) {
+  const int64_t dims[2] = {depth, columns}, strides[2] = {transposed ? 1 : columns, transposed ? depth : 1};
+  const clv__cpu_packing packing = {.value = node->inputs[1],
+                                    .from = clv__dnn_layout_strided(&plan->arena, 2, dims, strides),
+                                    .scale = node->scale,
+                                    .scale_axis = transposed ? 0 : 1,
+                                    .variant = transposed ? 4 : 2};
+  void *data;
+  if (packing.from == NULL) return clv__error_memory(error, 0);
+  CLV__TRY(clv__cpu_constant_packed(plan->constants, &packing, panels, &data, error));
+  return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(panels), slot, error);
+}
+
+clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *b = &plan->values[node->inputs[1]].type, *out = &plan->values[node->outputs[0]].type;
+  const int64_t columns = out->dims[out->rank - 1], depth = clv__dims_product(b, 0, b->rank) / columns;
+  const bool transposed =
+      strcmp(node->source->op, "Gemm") == 0 && clv__attribute_int(node->source->attributes, "transB", 0) != 0;
+  const uint32_t sum = clv__cpu_residual_post(node);
+  const bool constant = node->inputs[1] < plan->program->value_count && plan->program->values[node->inputs[1]].is_constant;
+  *taken = constant && b->rank == 2 && clv__dims_product(out, 0, out->rank - 1) == 1 && columns >= PANEL &&
+           (sum == CLV__CPU_NONE || sum == 0);
+  const int64_t dims[2] = {depth, columns};
+  const clv__dnn_layout *panels = *taken ? clv__dnn_layout_panels(&plan->arena, dims) : NULL;
+  clv__cpu_row *row = clv__arena_allocate_zero(&plan->arena, 1, sizeof *row);
+  if (row == NULL) return clv__error_memory(error, sizeof *row);
+  *taken = panels != NULL;
+  if (!*taken) return CLV_OK;
+  *row = (clv__cpu_row){.depth = depth, .columns = columns, .panel_floats = (int64_t)clv__align_up((size_t)depth, 16) * PANEL};
+  uint32_t post = sum == 0;
+  row->relu = post < node->post_count && node->posts[post].algorithm == CLV__DNN_RELU && node->posts[post].alpha == 0.0f;
+  uint32_t source, weights, other = CLV__CPU_NONE, bias = CLV__CPU_NONE, target;
+  CLV__TRY(weights_slot(plan, node, panels, depth, columns, transposed, &weights, error));
+  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], NULL, &source, error));
+  if (node->bias != NULL) {
+    CLV__TRY(clv__cpu_slot_constant(plan, node->bias, (size_t)columns * sizeof(float), &bias, error));
+  }
+  if (sum == 0) CLV__TRY(clv__cpu_form_get(plan, node->posts[0].value, NULL, &other, error));
+  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], NULL, &target, error));
+  clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_ROW, node->source, node->source->op, 5);
+  if (step == NULL) return clv__error_memory(error, sizeof *step);
+  step->row = row;
+  clv__cpu_step_input(step, 0, source, NULL);
+  clv__cpu_step_input(step, 0, weights, NULL);
+  if (bias != CLV__CPU_NONE) {
+    row->bias_operand = step->operand_count;
+    clv__cpu_step_input(step, 0, bias, NULL);
+  }
+  if (other != CLV__CPU_NONE) {
+    row->addend_operand = step->operand_count;
+    clv__cpu_step_input(step, 0, other, NULL);
+  }
+  row->target_operand = step->operand_count;
+  clv__cpu_step_output(step, 0, target, NULL);
+  for (post += row->relu; post < node->post_count; ++post) {
+    CLV__TRY(emit_unary(plan, node, &node->posts[post], columns, target, error));
+  }
+  return CLV_OK;
+}
