@@ -76,6 +76,11 @@ def run_json(command, threads):
     return json.loads(done.stdout)
 
 
+def light_path(name):
+    import oracle
+    return os.path.join(oracle.DATA, "onnx-light", name + ".onnx")
+
+
 class Subject:
     """A model on disk with its inputs, in the forms that both sides read, and what it should give."""
 
@@ -85,7 +90,7 @@ class Subject:
         import models  # of tools/, which oracle makes visible
         self.name, self.path = name, os.path.join(folder, name + ".onnx")
         if name.startswith("light_"):
-            self.path = os.path.join(oracle.DATA, "onnx-light", name + ".onnx")
+            self.path = light_path(name)
             graph = onnx.load(self.path).graph
             weights = {tensor.name for tensor in graph.initializer}
             info = next(value for value in graph.input if value.name not in weights)
@@ -192,6 +197,13 @@ def main():
         else:
             print(f"light models left out: no folder {light} (set CLEAVE_DATA)", file=sys.stderr)
         names += list(models.MODELS)
+
+    for name in names:
+        if name.startswith("light_"):
+            if not os.path.isfile(light_path(name)):
+                parser.error(f"{name}: no file {light_path(name)} (set CLEAVE_DATA)")
+        elif name not in models.MODELS:
+            parser.error(f"{name}: no such model; there are: {', '.join(models.MODELS)}")
 
     lines = [machine(), "", f"devices {arguments.devices}; {arguments.rounds} rounds; times in ms, memory in MB; ratio: Cleave's time "
              "over ONNX Runtime's, median of the rounds (least–greatest)", "",

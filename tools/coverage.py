@@ -62,7 +62,7 @@ def write(text):
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
+    if len(sys.argv) != 2 or sys.argv[1].startswith("-"):
         sys.exit(__doc__)
     with open(sys.argv[1], encoding="utf-8") as results:
         found = json.load(results)

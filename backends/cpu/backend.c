@@ -39,6 +39,16 @@ int clv__cpu_threads_enter(const clv_device *device) {
 #endif
 }
 
+int clv__cpu_threads_enter_one(void) {
+#ifdef _OPENMP
+  const int before = omp_get_max_threads();
+  if (before != 1) omp_set_num_threads(1);
+  return before;
+#else
+  return 0;
+#endif
+}
+
 void clv__cpu_threads_leave(int before) {
 #ifdef _OPENMP
   if (before != omp_get_max_threads()) omp_set_num_threads(before);

@@ -24,6 +24,7 @@ struct clv_device {
 
 /* Runs what lies between the two calls on the device's number of threads; restores the caller's. */
 int clv__cpu_threads_enter(const clv_device *device);
+int clv__cpu_threads_enter_one(void);
 void clv__cpu_threads_leave(int before);
 
 /* What the device can run (supports.c). */

@@ -26,6 +26,7 @@ static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *
     case CLV__CPU_MATRIX:
       return true;
     case CLV__CPU_AFFINE:
+    case CLV__CPU_INSTANCE_NORM:
       return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
     case CLV__CPU_BINARY: /* broadcasting may have no primitive */
       return maker->post_count == 1 &&
@@ -68,7 +69,7 @@ void clv__cpu_pass_fuse(clv__cpu_plan *plan) {
     clv__cpu_plan_node *node = &plan->nodes[i];
     if (node->dead) continue;
     if (node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_MATRIX || node->kind == CLV__CPU_AFFINE ||
-        node->kind == CLV__CPU_BINARY) {
+        node->kind == CLV__CPU_INSTANCE_NORM || node->kind == CLV__CPU_BINARY) {
       fuse_into(plan, node);
     }
   }

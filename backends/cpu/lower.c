@@ -14,6 +14,9 @@ static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_TRANSPOSE] = clv__cpu_lower_transpose,
     [CLV__CPU_SHUFFLE] = clv__cpu_lower_shuffle,
     [CLV__CPU_LAYER_NORM] = clv__cpu_lower_layer_norm,
+    [CLV__CPU_INSTANCE_NORM] = clv__cpu_lower_instance,
+    [CLV__CPU_DECONVOLUTION] = clv__cpu_lower_deconvolution,
+    [CLV__CPU_RESIZE] = clv__cpu_lower_resize,
 };
 
 static clv_tensor type_only(const clv__cpu_plan *plan, uint32_t value) {
@@ -53,7 +56,7 @@ static clv_status kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_e
 
 static clv_status lower_kernel(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
   if (node->source->kernel == NULL || node->post_count > 0 || node->scale != NULL || node->bias != NULL ||
-      node->kind == CLV__CPU_SHUFFLE) {
+      node->kind == CLV__CPU_SHUFFLE || node->composed) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "a fused step has no kernel"); /* planned again without fusion */
   }
   const uint32_t room = node->input_count + node->output_count;

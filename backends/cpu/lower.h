@@ -18,6 +18,9 @@ clv_status clv__cpu_lower_lrn(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
 clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_deconvolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+clv_status clv__cpu_lower_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
 /* The slot where `value` lies in `layout` (NULL: row-major); a reorder is emitted when it lies in none such. */
@@ -47,6 +50,13 @@ void clv__cpu_step_output(clv__cpu_step *step, int id, uint32_t slot, const clv_
 /* A step around `primitive`, which the plan owns from then on, also when this fails. */
 clv_status clv__cpu_step_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const char *what,
                                    clv__dnn_primitive *primitive, uint32_t operand_room, clv__cpu_step **step, clv_error *error);
+
+/* Up to this many elements, elementwise steps and normalisations run on one thread. */
+#define CLV__CPU_SERIAL_COUNT 1024
+
+/* A function that its step could not take, in place: over `slot`, which has the node's output in `layout`. */
+clv_status clv__cpu_lower_post(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
+                               const clv__dnn_layout *layout, uint32_t slot, clv_error *error);
 
 /* CLV_NOT_SUPPORTED from oneDNN means "not taken"; anything else passes. */
 static inline clv_status clv__cpu_refused(clv_status status, bool *taken) {

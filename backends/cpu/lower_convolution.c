@@ -38,17 +38,24 @@ typedef struct choice {
   clv__dnn_primitive *primitive;
   uint32_t sum_slot, binary_slot;
   const clv__dnn_layout *binary_layout;
+  bool posts_apart; /* as steps of their own, after it */
 } choice;
 
 static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec, choice *chosen,
                          clv_error *error) {
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
   clv__dnn *dnn = plan->device->dnn;
-  *chosen = (choice){NULL, CLV__CPU_NONE, CLV__CPU_NONE, NULL};
+  *chosen = (choice){NULL, CLV__CPU_NONE, CLV__CPU_NONE, NULL, false};
   spec->posts = posts;
   spec->post_count = clv__cpu_posts(node, NULL, posts);
   spec->winograd = wants_winograd(plan, spec);
   clv_status status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
+  if (status == CLV_NOT_SUPPORTED && spec->winograd && spec->post_count > 0 && clv__cpu_residual_post(node) == CLV__CPU_NONE) {
+    spec->post_count = 0; /* Winograd's algorithm takes no function but relu, and still saves more than one costs apart */
+    status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
+    chosen->posts_apart = status == CLV_OK;
+    spec->post_count = node->post_count;
+  }
   if (status == CLV_NOT_SUPPORTED && spec->winograd) {
     spec->winograd = false;
     status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
@@ -125,6 +132,9 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
     clv__cpu_step_input(step, clv__dnn_post_argument(clv__cpu_residual_post(node)), chosen->binary_slot, chosen->binary_layout);
   }
   clv__cpu_step_output(step, CLV__DNN_DESTINATION, destination, primitive->destination);
+  for (uint32_t i = 0; i < node->post_count && chosen->posts_apart; ++i) {
+    CLV__TRY(clv__cpu_lower_post(plan, node, &node->posts[i], primitive->destination, destination, error));
+  }
   return CLV_OK;
 }
 

@@ -8,28 +8,22 @@
 #define PANEL 64 /* columns */
 #define LANES 16
 
-typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float))));
-
-static lanes load(const float *at) {
-  lanes value;
-  memcpy(&value, at, sizeof value);
-  return value;
-}
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
 /* sums[j] = the product of the row with column j of a panel. */
 CLV__MULTIVERSION static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
   lanes a = {0}, b = {0}, c = {0}, d = {0};
   for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
     const float x = row[k];
-    a += x * load(panel);
-    b += x * load(panel + LANES);
-    c += x * load(panel + 2 * LANES);
-    d += x * load(panel + 3 * LANES);
+    a += x * *(const lanes *)panel;
+    b += x * *(const lanes *)(panel + LANES);
+    c += x * *(const lanes *)(panel + 2 * LANES);
+    d += x * *(const lanes *)(panel + 3 * LANES);
   }
-  memcpy(sums, &a, sizeof a);
-  memcpy(sums + LANES, &b, sizeof b);
-  memcpy(sums + 2 * LANES, &c, sizeof c);
-  memcpy(sums + 3 * LANES, &d, sizeof d);
+  *(lanes *)sums = a;
+  *(lanes *)(sums + LANES) = b;
+  *(lanes *)(sums + 2 * LANES) = c;
+  *(lanes *)(sums + 3 * LANES) = d;
 }
 
 void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
@@ -51,21 +45,6 @@ void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
   }
 }
 
-/* Functions after the product and the sum, in place. */
-static clv_status emit_unary(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post, int64_t columns,
-                             uint32_t slot, clv_error *error) {
-  const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, 1, &columns);
-  clv__dnn_primitive *primitive;
-  clv__cpu_step *step;
-  if (layout == NULL) return clv__error_memory(error, 0);
-  CLV__TRY(clv__dnn_unary_create(plan->device->dnn, (clv__dnn_unary)post->algorithm, post->alpha, post->beta, layout, &plan->arena,
-                                 &primitive, error));
-  CLV__TRY(clv__cpu_step_primitive(plan, node, "activation", primitive, 2, &step, error));
-  clv__cpu_step_input(step, CLV__DNN_SOURCE, slot, layout);
-  clv__cpu_step_output(step, CLV__DNN_DESTINATION, slot, layout);
-  return CLV_OK;
-}
-
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *panels, int64_t depth,
                                int64_t columns, bool transposed, uint32_t *slot, clv_error *error) {
   const int64_t dims[2] = {depth, columns}, strides[2] = {transposed ? 1 : columns, transposed ? depth : 1};
@@ -83,8 +62,7 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
 clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const clv_tensor *b = &plan->values[node->inputs[1]].type, *out = &plan->values[node->outputs[0]].type;
   const int64_t columns = out->dims[out->rank - 1], depth = clv__dims_product(b, 0, b->rank) / columns;
-  const bool transposed =
-      strcmp(node->source->op, "Gemm") == 0 && clv__attribute_int(node->source->attributes, "transB", 0) != 0;
+  const bool transposed = strcmp(node->source->op, "Gemm") == 0 && clv__attribute_int(node->source->attributes, "transB", 0) != 0;
   const uint32_t sum = clv__cpu_residual_post(node);
   const bool constant = node->inputs[1] < plan->program->value_count && plan->program->values[node->inputs[1]].is_constant;
   *taken = constant && b->rank == 2 && clv__dims_product(out, 0, out->rank - 1) == 1 && columns >= PANEL &&
@@ -121,8 +99,10 @@ clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
   }
   row->target_operand = step->operand_count;
   clv__cpu_step_output(step, 0, target, NULL);
+  const clv__dnn_layout *line = clv__dnn_layout_dense(&plan->arena, 1, &columns);
+  if (line == NULL) return clv__error_memory(error, 0);
   for (post += row->relu; post < node->post_count; ++post) {
-    CLV__TRY(emit_unary(plan, node, &node->posts[post], columns, target, error));
+    CLV__TRY(clv__cpu_lower_post(plan, node, &node->posts[post], line, target, error));
   }
   return CLV_OK;
 }

@@ -5,6 +5,10 @@
 #define SMALL_COUNT 2048
 #define SMALL_COUNT_COSTLY 128 /* of exponentials and their kin */
 
+static int64_t count_of(const clv__cpu_plan *plan, uint32_t value) {
+  return clv__dims_product(&plan->values[value].type, 0, plan->values[value].type.rank);
+}
+
 /* Emits `primitive` from input 0 to output 0, both in `layout`; `weights` and friends are added by the caller. */
 static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *form,
                        const clv__dnn_layout *layout, clv__dnn_primitive *primitive, const clv__cpu_operand *extra,
@@ -22,11 +26,8 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
   for (uint32_t i = 0; i < extra_count; ++i) clv__cpu_step_input(step, extra[i].id, extra[i].slot, extra[i].layout);
   clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, layout);
   step->may_overlap = may_overlap;
+  step->serial = count_of(plan, node->outputs[0]) <= CLV__CPU_SERIAL_COUNT;
   return CLV_OK;
-}
-
-static int64_t count_of(const clv__cpu_plan *plan, uint32_t value) {
-  return clv__dims_product(&plan->values[value].type, 0, plan->values[value].type.rank);
 }
 
 static bool is_costly(int algorithm) {
@@ -46,7 +47,7 @@ static bool is_costly(int algorithm) {
 clv_status clv__cpu_lower_unary(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const bool blocked = clv__cpu_form_is_blocked(plan, node->inputs[0]);
   const int64_t count = count_of(plan, node->inputs[0]);
-  *taken = blocked || count >= (is_costly(node->posts[0].algorithm) ? SMALL_COUNT_COSTLY : SMALL_COUNT);
+  *taken = blocked || node->composed || count >= (is_costly(node->posts[0].algorithm) ? SMALL_COUNT_COSTLY : SMALL_COUNT);
   if (!*taken) return CLV_OK;
   const clv__dnn_layout *form = blocked ? clv__cpu_form_layout(plan, node->inputs[0]) : NULL;
   const clv__dnn_layout *layout = blocked ? form : clv__dnn_layout_dense(&plan->arena, 1, &count);
@@ -57,6 +58,19 @@ clv_status clv__cpu_lower_unary(clv__cpu_plan *plan, clv__cpu_plan_node *node, b
                                                   layout, &plan->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   return emit(plan, node, form, layout, primitive, NULL, 0, true, error);
+}
+
+clv_status clv__cpu_lower_post(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
+                               const clv__dnn_layout *layout, uint32_t slot, clv_error *error) {
+  clv__dnn_primitive *primitive;
+  clv__cpu_step *step;
+  CLV__TRY(clv__dnn_unary_create(plan->device->dnn, (clv__dnn_unary)post->algorithm, post->alpha, post->beta, layout,
+                                 &plan->arena, &primitive, error));
+  CLV__TRY(clv__cpu_step_primitive(plan, node, "activation", primitive, 2, &step, error));
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, slot, layout);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, slot, layout);
+  step->serial = count_of(plan, node->outputs[0]) <= CLV__CPU_SERIAL_COUNT;
+  return CLV_OK;
 }
 
 clv_status clv__cpu_lower_affine(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {

@@ -508,6 +508,34 @@ clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, 
   });
 }
 
+clv_status clv__dnn_instance_norm_create(clv__dnn *dnn, const clv__dnn_layout *layout, float epsilon, bool relu,
+                                         clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
+  *primitive = nullptr;
+  return guarded(error, "instance normalization", [&]() -> clv_status {
+    dnnl_batch_normalization_desc_t desc;
+    const unsigned flags = dnnl_use_scaleshift | (relu ? (unsigned)dnnl_fuse_norm_relu : 0u);
+    dnnl_status_t status =
+        dnnl_batch_normalization_forward_desc_init(&desc, dnnl_forward_inference, &layout->desc, epsilon, flags);
+    if (status != dnnl_success) return failed(error, status, "instance normalization");
+    return create(dnn, &desc, nullptr, 0, "instance normalization", arena, primitive, error);
+  });
+}
+
+clv_status clv__dnn_resize_create(clv__dnn *dnn, const clv__dnn_layout *source, bool linear, int32_t rank, const int64_t *dims,
+                                  clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
+  *primitive = nullptr;
+  return guarded(error, "resampling", [&]() -> clv_status {
+    dnnl_memory_desc_t destination;
+    if (!any_desc(&destination, rank, dims)) return failed(error, dnnl_invalid_arguments, "resampling");
+    dnnl_resampling_desc_t desc;
+    dnnl_status_t status = dnnl_resampling_forward_desc_init(&desc, dnnl_forward_inference,
+                                                             linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr,
+                                                             &source->desc, &destination);
+    if (status != dnnl_success) return failed(error, status, "resampling");
+    return create(dnn, &desc, nullptr, 0, "resampling", arena, primitive, error);
+  });
+}
+
 clv_status clv__dnn_layer_norm_create(clv__dnn *dnn, const clv__dnn_layout *layout, float epsilon, clv__arena *arena,
                                       clv__dnn_primitive **primitive, clv_error *error) {
   *primitive = nullptr;

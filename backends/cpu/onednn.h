@@ -152,6 +152,12 @@ clv_status clv__dnn_binary_create(clv__dnn *dnn, clv__dnn_binary algorithm, cons
 /* Per-channel scale and shift (argument WEIGHTS: [2, channels]), with zero MEAN and unit VARIANCE. */
 clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, bool relu, clv__arena *arena,
                                   clv__dnn_primitive **primitive, clv_error *error);
+/* The same from zero mean and unit variance of each channel's own: of one image. */
+clv_status clv__dnn_instance_norm_create(clv__dnn *dnn, const clv__dnn_layout *layout, float epsilon, bool relu,
+                                         clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
+/* Linear at pixel centres, or nearest; `dims` are the result's. */
+clv_status clv__dnn_resize_create(clv__dnn *dnn, const clv__dnn_layout *source, bool linear, int32_t rank, const int64_t *dims,
+                                  clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
 /* Over the last axis; WEIGHTS: [2, extent]. */
 clv_status clv__dnn_layer_norm_create(clv__dnn *dnn, const clv__dnn_layout *layout, float epsilon, clv__arena *arena,
                                       clv__dnn_primitive **primitive, clv_error *error);

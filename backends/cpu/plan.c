@@ -33,6 +33,10 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
   if (!*complete) return CLV_OK;
   clv__cpu_pass_count(plan);
   clv__cpu_pass_recognise(plan);
+  if (plan->fuse) {
+    clv__cpu_pass_gelu(plan);
+    clv__cpu_pass_count(plan);
+  }
   CLV__TRY(clv__cpu_pass_fold(plan, error));
   clv__cpu_pass_count(plan);
   if (plan->fuse) {

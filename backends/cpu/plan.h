@@ -21,6 +21,9 @@ typedef enum clv__cpu_kind {
   CLV__CPU_TRANSPOSE,
   CLV__CPU_SHUFFLE, /* channels, in `groups` */
   CLV__CPU_LAYER_NORM,
+  CLV__CPU_INSTANCE_NORM, /* of one image; one post: relu */
+  CLV__CPU_DECONVOLUTION,
+  CLV__CPU_RESIZE, /* groups: 1 linear, 0 nearest */
   CLV__CPU_KIND_COUNT
 } clv__cpu_kind;
 
@@ -37,6 +40,7 @@ typedef struct clv__cpu_plan_node {
   const clv__cpu_node *source; /* whose attributes apply */
   clv__cpu_kind kind;
   bool dead;
+  bool composed; /* of several operators: no kernel computes it */
   uint32_t input_count, output_count;
   uint32_t *inputs, *outputs;
   float *scale, *bias; /* per channel; NULL: none */
@@ -106,6 +110,7 @@ typedef struct clv__cpu_step {
   uint32_t input_count, operand_count, operand_room; /* inputs first, then outputs */
   clv__cpu_operand *operands;
   size_t scratch_bytes;
+  bool serial;      /* so small that waking other threads takes longer */
   bool may_overlap; /* its first output may take the memory of its first input */
 } clv__cpu_step;
 
@@ -136,6 +141,7 @@ void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
 clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
 void clv__cpu_pass_recognise(clv__cpu_plan *plan);                    /* recognise.c */
 clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error); /* fold.c */
+void clv__cpu_pass_gelu(clv__cpu_plan *plan);                         /* gelu.c */
 void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                      /* fuse.c */
 void clv__cpu_pass_fuse(clv__cpu_plan *plan);                         /* fuse.c */
 void clv__cpu_pass_count(clv__cpu_plan *plan); /* drops dead nodes; readers, producers, last reads: uses.c */

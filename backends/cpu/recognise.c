@@ -66,6 +66,12 @@ static bool is_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
          clv__cpu_is_f32(&clv__cpu_output(plan, node)->type);
 }
 
+static bool is_deconvolution(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  if (!is_convolution(plan, node)) return false;
+  node->kind = CLV__CPU_DECONVOLUTION;
+  return true;
+}
+
 static bool is_matmul(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
   const clv_tensor *a = &plan->values[node->inputs[0]].type, *b = &plan->values[node->inputs[1]].type;
   node->kind = CLV__CPU_MATRIX;
@@ -165,6 +171,15 @@ static bool is_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
              x->dims[x->rank - 1];
 }
 
+static bool is_instance_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const clv_tensor *x = &plan->values[node->inputs[0]].type;
+  node->kind = CLV__CPU_INSTANCE_NORM;
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (!input_is_f32(plan, node, i) || (i > 0 && !absent_or_constant(plan, node, i))) return false;
+  }
+  return x->rank >= 3 && x->rank <= 5 && x->dims[0] == 1;
+}
+
 static const struct {
   const char *op;
   bool always; /* also without oneDNN */
@@ -180,6 +195,7 @@ static const struct {
     {"Dropout", true, is_view_dropout},
     {"Transpose", true, is_transpose},
     {"Conv", false, is_convolution},
+    {"ConvTranspose", false, is_deconvolution},
     {"MatMul", false, is_matmul},
     {"Gemm", false, is_gemm},
     {"BatchNormalization", false, is_batch_norm},
@@ -199,6 +215,8 @@ static const struct {
     {"Softmax", false, is_softmax},
     {"LogSoftmax", false, is_softmax},
     {"LayerNormalization", false, is_layer_norm},
+    {"InstanceNormalization", false, is_instance_norm},
+    {"Resize", false, clv__cpu_is_resize},
     {"Relu", false, is_unary},
     {"LeakyRelu", false, is_unary},
     {"Elu", false, is_unary},

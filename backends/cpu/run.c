@@ -250,7 +250,9 @@ static clv_status run_step_once(clv__cpu_run *run, run_step *made, clv_error *er
   const clv__cpu_step *step = made->step;
   clv_status status = CLV_OK;
   if (step->kind == CLV__CPU_STEP_PRIMITIVE) {
+    const int before = step->serial ? clv__cpu_threads_enter_one() : 0;
     status = clv__dnn_execute(run->plan->device->dnn, step->primitive, made->arguments, made->argument_count, error);
+    if (step->serial) clv__cpu_threads_leave(before);
   } else if (step->kind == CLV__CPU_STEP_KERNEL) {
     status = run_kernel(run, made, error);
   } else if (step->kind == CLV__CPU_STEP_ROW) {

@@ -9,7 +9,7 @@
 
 /* A small NPU for vision and transformers, with the usual gaps: no f64, no integers but indices, rank 4, no control flow. */
 static const char default_text[] = JSON_TEXT({
-  "description": "virtual NPU (default: 55 operators, 1 GiB)",
+  "description": "virtual NPU, 55 operators",
   "memory": "1G",
   "alignment": 64,
   "dtypes": ["f32", "f16", "bf16"],
@@ -34,7 +34,7 @@ static const char default_text[] = JSON_TEXT({
 });
 
 static const char all_text[] = JSON_TEXT({
-  "description": "virtual NPU (all: every operator, no limits)",
+  "description": "virtual NPU, every operator",
   "static_shapes": false,
   "control_flow": true,
   "operators": "all"

@@ -12,7 +12,7 @@
 
 /* ---- Devices ---- */
 
-static void describe(clv_device *device, const char *name) {
+static void describe(clv_device *device) {
   clv__hasher hasher;
   clv__hash hash;
   char text[2 * CLV__HASH_BYTES + 1];
@@ -22,9 +22,9 @@ static void describe(clv_device *device, const char *name) {
   clv__hasher_finish(&hasher, &hash);
   clv__hash_text(&hash, text);
   snprintf(device->fingerprint, sizeof device->fingerprint, "vnpu-%s-%s", CLV__VNPU_VERSION, text);
-  char memory[32] = "no limit";
+  char memory[32] = "any";
   if (device->spec.memory_bytes > 0) clv__vnpu_bytes_text(device->spec.memory_bytes, memory);
-  snprintf(device->description, sizeof device->description, "%.100s (%.20s, memory: %s)", device->spec.description, name, memory);
+  snprintf(device->description, sizeof device->description, "%.100s, %s memory", device->spec.description, memory);
 }
 
 static clv_status device_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **out,
@@ -60,7 +60,7 @@ static clv_status device_open(void *self, const clv_host *host, const clv_device
     clv__release(allocator, device);
     return status;
   }
-  describe(device, device->spec.name[0] != '\0' ? device->spec.name : name);
+  describe(device);
   *out = device;
   return CLV_OK;
 }

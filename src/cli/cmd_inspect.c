@@ -7,12 +7,13 @@
 #include "report/label.h"
 #include "report/table.h"
 
-enum { MOST_REASONS = 6 }; /* of a device, without -v */
+enum { MOST_REASONS = 6, NAME_COLUMNS = 80 }; /* of a device, without -v; of a name in a table */
 
 typedef struct op_row {
   const char *op, *domain;
   uint32_t count, folded;
   double flops;
+  bool flops_complete;
   uint32_t supported[CLV__MAX_DEVICES]; /* nodes, by device */
 } op_row;
 
@@ -27,7 +28,7 @@ typedef struct inspection {
   uint64_t folded_count, folded_bytes; /* elements computed when planning that nodes read at run time */
   uint32_t parameter_values;
   double flops;
-  bool flops_complete; /* false where shapes are open */
+  bool flops_complete; /* false where shapes are open, or an operator is unknown */
   op_row *rows;
   uint32_t row_count;
   clv_tensor *operands;
@@ -63,7 +64,7 @@ static op_row *row_of(inspection *in, const clv__node *node) {
   for (uint32_t i = 0; i < in->row_count; ++i) {
     if (strcmp(in->rows[i].op, node->op) == 0 && strcmp(in->rows[i].domain, node->domain) == 0) return &in->rows[i];
   }
-  in->rows[in->row_count] = (op_row){.op = node->op, .domain = node->domain};
+  in->rows[in->row_count] = (op_row){.op = node->op, .domain = node->domain, .flops_complete = true};
   return &in->rows[in->row_count++];
 }
 
@@ -115,6 +116,7 @@ static void count_everything(inspection *in) {
     ++row->count;
     row->folded += folded;
     row->flops += flops;
+    row->flops_complete = row->flops_complete && known;
     for (uint32_t d = 0; d < in->job.devices->count; ++d) {
       row->supported[d] += !folded && clv__capability_reason(&in->capability, n, d) == NULL;
     }
@@ -160,6 +162,15 @@ static clv_status analyse(inspection *in, clv_error *error) {
 
 /* ---- Text ---- */
 
+static bool inputs_are_open(const inspection *in) {
+  const clv_graph *graph = in->job.graph;
+  bool open = false;
+  for (uint32_t i = 0; i < graph->input_count; ++i) {
+    open = open || !clv__tensor_is_static(&in->shapes->types[graph->inputs[i]]);
+  }
+  return open;
+}
+
 static void write_summary(inspection *in, clv__text *text) {
   const clv_graph *graph = in->job.graph;
   char number[CLV__LABEL_BYTES], size[CLV__LABEL_BYTES];
@@ -176,17 +187,21 @@ static void write_summary(inspection *in, clv__text *text) {
     clv__text_append(text, ", of which %llu %s computed when planning", (unsigned long long)in->folded_nodes,
                      in->folded_nodes == 1 ? "is" : "are");
   }
-  clv__text_append(text, "\n%s parameters in ", clv__label_grouped(in->parameter_count, number));
+  clv__text_append(text, "\n");
+  clv__label_plural(text, in->parameter_count, "parameter");
+  clv__text_append(text, " in ");
   clv__label_plural(text, in->parameter_values, "initializer");
   clv__text_append(text, ", %s\n", clv__label_size(in->parameter_bytes, size));
   if (in->folded_count > 0) {
-    clv__text_append(text, "%s numbers computed when planning, %s\n", clv__label_grouped(in->folded_count, number),
-                     clv__label_size(in->folded_bytes, size));
+    clv__label_plural(text, in->folded_count, "number");
+    clv__text_append(text, " computed when planning, %s\n", clv__label_size(in->folded_bytes, size));
   }
   clv__label_count(in->flops, number);
   clv__text_append(text, "%s%s%sFLOP a run%s\n", in->flops_complete ? "" : "at least ", number,
                    strchr(number, ' ') != NULL ? "" : " ", /* GFLOP, but 7 FLOP */
-                   in->flops_complete ? "" : " (shapes are open: --shape and --dim set them)");
+                   in->flops_complete    ? ""
+                   : inputs_are_open(in) ? " (shapes are open: --shape and --dim set them)"
+                                         : " (of some nodes it shows only when they run)");
 }
 
 static void write_values(inspection *in, const char *title, const clv_value_id *values, uint32_t count, clv__text *text) {
@@ -197,13 +212,16 @@ static void write_values(inspection *in, const char *title, const clv_value_id *
   clv__table_cell(&table, "type");
   clv__table_cell(&table, "%s", "");
   for (uint32_t i = 0; i < count; ++i) {
-    clv__text type;
+    clv__text name, type;
+    clv__text_init(&name, in->cli->allocator);
     clv__text_init(&type, in->cli->allocator);
+    clv__label_short(&name, graph->values[values[i]].name, NAME_COLUMNS);
     clv__label_type(&type, graph, &in->shapes->types[values[i]]);
-    clv__table_cell(&table, "%s", graph->values[values[i]].name);
+    clv__table_cell(&table, "%s", name.data);
     clv__table_cell(&table, "%s", type.data);
     clv__table_cell(&table, "%s", graph->values[values[i]].type.data != NULL ? "has a default" : "");
     clv__text_finish(&type);
+    clv__text_finish(&name);
   }
   clv__text_append(text, "\n");
   clv__table_write(&table, 0, in->cli->color_out, text);
@@ -226,7 +244,7 @@ static void write_operators(inspection *in, clv__text *text) {
     const op_row *row = &in->rows[i];
     clv__table_cell(&table, "%s%s%s", row->domain, row->domain[0] != '\0' ? "." : "", row->op);
     clv__table_cell(&table, "%u", row->count);
-    clv__table_cell(&table, "%s", clv__label_count(row->flops, label));
+    clv__table_cell(&table, "%s", row->flops_complete ? clv__label_count(row->flops, label) : "?");
     for (uint32_t d = 0; d < shown; ++d) {
       uint32_t asked = row->count - row->folded;
       if (asked == 0)
@@ -298,7 +316,9 @@ static void write_nodes(inspection *in, clv__text *text) {
   for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     const clv__node *node = &graph->nodes[n];
-    clv__text reads, writes;
+    clv__text name, reads, writes;
+    clv__text_init(&name, in->cli->allocator);
+    clv__label_short(&name, node->name, NAME_COLUMNS);
     clv__text_init(&reads, in->cli->allocator);
     clv__text_init(&writes, in->cli->allocator);
     append_types(in, node->inputs, node->input_count, &reads);
@@ -306,13 +326,14 @@ static void write_nodes(inspection *in, clv__text *text) {
     double flops;
     bool known = node_flops(in, n, &flops);
     clv__table_cell(&table, "%u", n);
-    clv__table_cell(&table, "%s", node->name);
+    clv__table_cell(&table, "%s", name.data);
     clv__table_cell(&table, "%s", node->op);
     clv__table_cell(&table, "%s", reads.data);
     clv__table_cell(&table, "%s", writes.data);
     clv__table_cell(&table, "%s", in->shapes->node_folded[n] ? "const" : known ? clv__label_count(flops, label) : "?");
     clv__text_finish(&writes);
     clv__text_finish(&reads);
+    clv__text_finish(&name);
   }
   clv__text_append(text, "\n");
   clv__table_write(&table, 0, in->cli->color_out, text);
@@ -375,6 +396,7 @@ static json_t *operator_json(inspection *in, const op_row *row) {
   json_object_set_new(object, "nodes", json_integer(row->count));
   json_object_set_new(object, "folded", json_integer(row->folded));
   json_object_set_new(object, "flops", cli_json_real(row->flops));
+  json_object_set_new(object, "flops_complete", json_boolean(row->flops_complete));
   for (uint32_t d = 0; d < in->job.devices->count; ++d) {
     json_object_set_new(supported, in->job.devices->items[d].name, json_integer(row->supported[d]));
   }
@@ -427,13 +449,13 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
 
 const cli_command cli_command_inspect = {
     .name = "inspect",
-    .operands = "MODEL",
+    .operands = "MODEL|PLAN",
     .min_operands = 1,
     .max_operands = 1,
     .summary = "what a model is made of, and which device can run what",
     .description =
         "Shows nodes, parameters, FLOPs (a multiply-add is two), inputs and outputs, and for every operator how many of its\n"
-        "nodes each device of --devices can run, with the reasons where it cannot.",
+        "nodes each device of --devices can run, with the reasons where it cannot. Of a plan file, its model.",
     .examples =
         "  cleave inspect resnet50.onnx --devices npu,cpu\n"
         "  cleave inspect bert.onnx --dim batch=1 --dim sequence=128 --nodes\n",

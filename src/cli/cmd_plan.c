@@ -1,6 +1,7 @@
 /* `cleave plan`: the split of a model, printed, explained, written, drawn. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "cli/console.h"
@@ -21,6 +22,27 @@ static clv_status write_picture(cli_invocation *cli, const cli_job *job, cli_opt
       text.failed ? clv__error_memory(error, text.size_bytes) : clv__file_write(path, text.data, text.size_bytes, error);
   clv__text_finish(&text);
   return status;
+}
+
+/* The model is never written over, whatever the options say; a plan file only by a plan. */
+static clv_status check_target(cli_invocation *cli, const cli_job *job, cli_option_id option, clv_error *error) {
+  const char *path = cli_text(cli, option, NULL), *name = cli_option_table[option].name;
+  if (path == NULL) return CLV_OK;
+  if (strcmp(path, "-") == 0) return cli_usage(cli, error, "option '--%s' wants a file; standard output is /dev/stdout", name);
+  struct stat target, model, plan;
+  if (stat(path, &target) != 0) return CLV_OK;
+  bool is_model = stat(job->model_path, &model) == 0 && target.st_dev == model.st_dev && target.st_ino == model.st_ino;
+  bool is_plan = job->from_plan_file && option != OPTION_OUTPUT && stat(job->path, &plan) == 0 && target.st_dev == plan.st_dev &&
+                 target.st_ino == plan.st_ino;
+  if (!is_model && !is_plan) return CLV_OK;
+  return cli_usage(cli, error, "option '--%s': '%s' is the %s itself; name another file", name, path,
+                   is_model ? "model" : "plan");
+}
+
+static clv_status check_targets(cli_invocation *cli, const cli_job *job, clv_error *error) {
+  CLV__TRY(check_target(cli, job, OPTION_OUTPUT, error));
+  CLV__TRY(check_target(cli, job, OPTION_SVG, error));
+  return check_target(cli, job, OPTION_DOT, error);
 }
 
 static clv_status write_files(cli_invocation *cli, const cli_job *job, clv_error *error) {
@@ -84,10 +106,26 @@ static clv_status print_text(cli_invocation *cli, const cli_job *job, clv_error 
   return status;
 }
 
+/* With open sizes a device of static shapes gets nothing, which looks as if it could do nothing. */
+static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
+  const clv_graph *graph = job->graph;
+  const char *open = NULL, *device = NULL;
+  for (uint32_t i = 0; i < graph->input_count && open == NULL; ++i) {
+    if (!clv__tensor_is_static(&job->plan->shapes->types[graph->inputs[i]])) open = graph->values[graph->inputs[i]].name;
+  }
+  for (uint32_t d = 0; d < job->devices->count && device == NULL; ++d) {
+    if (job->devices->items[d].info.static_shapes_only) device = job->devices->items[d].name;
+  }
+  if (open == NULL || device == NULL || job->from_plan_file) return;
+  cli_note(cli, "input '%s' has open sizes, and '%s' takes only shapes that are known: --dim and --shape say them", open, device);
+}
+
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   cli_job job = {0};
   clv_status status = cli_job_load(cli, cli->options->operands[0], &job, error);
+  if (status == CLV_OK) status = check_targets(cli, &job, error);
   if (status == CLV_OK) status = cli_job_plan(cli, &job, false, error);
+  if (status == CLV_OK) note_open_sizes(cli, &job);
   if (status == CLV_OK) status = write_files(cli, &job, error);
   if (status == CLV_OK) status = cli->json ? print_json(cli, &job, error) : print_text(cli, &job, error);
   cli_job_finish(cli, &job);

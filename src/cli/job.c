@@ -17,7 +17,15 @@ clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devic
   options.thread_count = (uint32_t)cli_number(cli, OPTION_THREADS, 0);
   clv_status status = clv_devices_open(cli->context, &options, devices, error);
   if (status == CLV_INVALID_ARGUMENT || status == CLV_NOT_FOUND) cli->exit_status = CLI_EXIT_USAGE;
-  return status;
+  if (status != CLV_OK) return status;
+  uint32_t virtual_count = 0;
+  for (uint32_t d = 0; d < (*devices)->count; ++d) virtual_count += strcmp((*devices)->items[d].backend->name, "vnpu") == 0;
+  if (options.npu_spec_count <= virtual_count) return CLV_OK;
+  clv_devices_close(*devices);
+  *devices = NULL;
+  return cli_usage(cli, error, "option '--npu-spec' is given %u time%s, and the devices are %s: with %u virtual NPU%s",
+                   options.npu_spec_count, options.npu_spec_count == 1 ? "" : "s", options.list != NULL ? options.list : "cpu",
+                   virtual_count, virtual_count == 1 ? "" : "s");
 }
 
 /* ---- Plan files ---- */
@@ -33,6 +41,11 @@ static clv_status is_plan_file(const char *path, bool *is_plan, clv_error *error
   *is_plan = at < map.size_bytes && map.data[at] == '{';
   clv__file_map_close(&map);
   return CLV_OK;
+}
+
+static const char *text_of(cli_invocation *cli, const json_t *object, const char *key) {
+  const char *text = json_string_value(json_object_get(object, key));
+  return text == NULL ? NULL : clv__arena_string(&cli->arena, text, strlen(text));
 }
 
 /* What a plan file says of its model and its devices, as far as it says it; clv_plan_read() checks everything. */
@@ -58,14 +71,30 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
   clv__text list;
   clv__text_init(&list, cli->allocator);
   const json_t *devices = json_object_get(root, "devices");
-  for (size_t i = 0; i < json_array_size(devices); ++i) {
-    const char *name = json_string_value(json_object_get(json_array_get(devices, i), "name"));
+  job->planned = clv__arena_allocate_zero(&cli->arena, json_array_size(devices), sizeof *job->planned);
+  for (size_t i = 0; job->planned != NULL && i < json_array_size(devices); ++i) {
+    const json_t *device = json_array_get(devices, i);
+    const char *name = text_of(cli, device, "name");
+    job->planned[job->planned_count++] = (cli_planned_device){name, text_of(cli, device, "fingerprint")};
     if (name != NULL) clv__text_append(&list, "%s%s", list.size_bytes > 0 ? "," : "", name);
   }
   *device_list = list.size_bytes > 0 ? clv__arena_string(&cli->arena, list.data, list.size_bytes) : NULL;
   clv__text_finish(&list);
   json_decref(root);
   return status;
+}
+
+/* A plan file does not hold the descriptions of its devices. A CPU with more cores is no news; another NPU is. */
+static void note_other_devices(cli_invocation *cli, const cli_job *job) {
+  for (size_t i = 0; i < job->planned_count; ++i) {
+    const cli_planned_device *planned = &job->planned[i];
+    uint32_t d = planned->name == NULL ? CLV__NO_ID : clv__devices_find(job->devices, planned->name);
+    if (d == CLV__NO_ID || planned->fingerprint == NULL) continue;
+    const clv_device_info *info = &job->devices->items[d].info;
+    if (strcmp(info->kind, "cpu") == 0 || strcmp(info->fingerprint, planned->fingerprint) == 0) continue;
+    cli_note(cli, "%s: device '%s' is another one than it was planned for (--npu-spec and --device-option say which)", job->path,
+             planned->name);
+  }
 }
 
 /* What a plan file has decided already. */
@@ -93,6 +122,7 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
     return cli_usage(cli, error, "option '--model' belongs to a plan file, and %s is a model", path);
   }
   CLV__TRY(cli_devices_open(cli, device_list, &job->devices, error));
+  note_other_devices(cli, job);
   cli_progress(cli, "loading %s", job->model_path);
   uint64_t start = cli_now_ns();
   clv_status status = clv_graph_load(cli->context, job->model_path, &job->graph, error);

@@ -13,10 +13,17 @@ typedef struct cli_inputs {
   bool *is_given;
 } cli_inputs;
 
+/* A device as a plan file names it. */
+typedef struct cli_planned_device {
+  const char *name, *fingerprint; /* NULL where the file does not say it */
+} cli_planned_device;
+
 typedef struct cli_job {
   const char *path;       /* as the user gave it */
   const char *model_path; /* of the model; the same but for plan files */
   bool from_plan_file;
+  cli_planned_device *planned; /* the devices of a plan file */
+  size_t planned_count;
   clv_devices *devices;
   clv_graph *graph;
   cli_inputs inputs;

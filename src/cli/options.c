@@ -176,8 +176,8 @@ clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, in
     return cli_usage(cli, error, "%s is missing: cleave %s %s", command->operands, command->name, command->operands);
   }
   if (options->operand_count > command->max_operands) {
-    return cli_usage(cli, error, "'%s' is one argument too many: cleave %s %s", options->operands[command->max_operands],
-                     command->name, command->operands);
+    return cli_usage(cli, error, "'%s' is one argument too many: cleave %s%s%s", options->operands[command->max_operands],
+                     command->name, command->operands[0] != '\0' ? " " : "", command->operands);
   }
   return CLV_OK;
 }

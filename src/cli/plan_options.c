@@ -47,8 +47,11 @@ static clv_status add_file(assignments *list, const char *path, clv_error *error
     if (line_end == NULL) line_end = end;
     const char *first = at, *last = line_end;
     while (first < last && is_space(*first)) ++first;
+    for (const char *hash = first; hash < last; ++hash) { /* a name may hold # as well: a comment comes after a blank */
+      if (*hash == '#' && (hash == first || is_space(hash[-1]))) last = hash;
+    }
     while (last > first && is_space(last[-1])) --last;
-    if (first < last && *first != '#') {
+    if (first < last) {
       status = add(list, first, (size_t)(last - first), error);
       if (status != CLV_OK) clv__error_prefix(error, status, "%s, line %u", path, number);
     }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cleave/session.h"
 #include "cli/console.h"
@@ -65,6 +66,10 @@ static bool load(test *t) {
   char path[4096];
   int length = snprintf(path, sizeof path, "%s/model.onnx", t->path);
   if (length < 0 || (size_t)length >= sizeof path) return end(t, CLI_TEST_ERROR, "", "the path is too long");
+  if (access(path, F_OK) != 0) {
+    bool is_there = access(t->path, F_OK) == 0;
+    return end(t, CLI_TEST_ERROR, "", is_there ? "there is no model.onnx in it, nor in a folder below" : "is not there");
+  }
   clv_status status = clv_graph_load(t->tester->cli->context, path, &t->graph, &error);
   if (status != CLV_OK) return end(t, status == CLV_NOT_SUPPORTED ? CLI_TEST_UNSUPPORTED : CLI_TEST_ERROR, "", error.message);
   for (uint32_t i = 0; i < t->graph->input_count; ++i) {

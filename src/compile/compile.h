@@ -27,9 +27,10 @@ typedef struct clv__program {
 
 /* Compiles every partition of the plan and uploads what their executables ask for. `program` is the caller's storage. */
 clv_status clv__program_init(const clv_plan *plan, const clv_compile_options *options, clv__program *program, clv_error *error);
-/* One partition again, as `view` sees it (other shapes); `compiled` is the caller's, its weights stay the program's. */
-clv_status clv__program_compile(clv__program *program, uint32_t partition, const clv_graph_view *view, clv__compiled *compiled,
-                                clv_error *error);
+/* One partition again, as `view` sees it (other shapes); `compiled` is the caller's, its weights stay the program's and are
+ * listed in `arena`. */
+clv_status clv__program_compile(clv__program *program, uint32_t partition, const clv_graph_view *view, clv__arena *arena,
+                                clv__compiled *compiled, clv_error *error);
 void clv__program_finish(clv__program *program);
 
 #endif

@@ -2,6 +2,8 @@
 #ifndef CLEAVE_DEVICE_DEVICE_H
 #define CLEAVE_DEVICE_DEVICE_H
 
+#include <pthread.h>
+
 #include "cleave/devices.h"
 #include "cleave/plan.h"
 #include "graph/view.h"
@@ -19,6 +21,7 @@ typedef struct clv__device {
 
 struct clv_devices {
   clv_context *context;
+  pthread_mutex_t lock; /* recursive */
   clv__arena arena;
   uint32_t count;
   clv__device items[CLV__MAX_DEVICES];
@@ -34,6 +37,11 @@ uint32_t clv__context_backend_count(const clv_context *context);
 const clv_backend *clv__context_backend(const clv_context *context, uint32_t index);
 /* Backends that the user's word for a device may mean: "cpu" -> cpu, "npu" -> vnpu. NULL when there is none. */
 const clv_backend *clv__context_find(const clv_context *context, const char *device_name);
+
+/* Backends are promised one thread at a time for all but execution, copies, events and buffers: plans and sessions of several
+ * threads take turns here. Never taken while a device runs something of the same session; backends call nothing that takes it. */
+void clv__devices_lock(clv_devices *devices);
+void clv__devices_unlock(clv_devices *devices);
 
 /* Index of the device called `name`, or CLV__NO_ID. */
 uint32_t clv__devices_find(const clv_devices *devices, const char *name);

@@ -23,6 +23,13 @@ void clv_devices_info(const clv_devices *devices, uint32_t index, clv_device_inf
   info->struct_size = struct_size;
 }
 
+void clv__devices_lock(clv_devices *devices) {
+  pthread_mutex_lock(&devices->lock);
+}
+void clv__devices_unlock(clv_devices *devices) {
+  pthread_mutex_unlock(&devices->lock);
+}
+
 uint32_t clv__devices_find(const clv_devices *devices, const char *name) {
   for (uint32_t i = 0; i < devices->count; ++i) {
     if (strcmp(devices->items[i].name, name) == 0) return i;
@@ -187,6 +194,14 @@ static clv_status open_list(clv_devices *devices, const clv_devices_options *opt
   }
 }
 
+static void init_lock(clv_devices *devices) {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init(&devices->lock, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
 clv_status clv_devices_open(clv_context *context, const clv_devices_options *given, clv_devices **out, clv_error *error) {
   if (context == NULL || out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "context and devices must not be NULL");
   *out = NULL;
@@ -198,6 +213,7 @@ clv_status clv_devices_open(clv_context *context, const clv_devices_options *giv
   clv_devices *devices = clv__allocate_zero(allocator, sizeof *devices);
   if (devices == NULL) return clv__error_memory(error, sizeof *devices);
   devices->context = context;
+  init_lock(devices);
   clv__arena_init(&devices->arena, allocator);
   devices->spaces[0] = "host";
   devices->space_count = 1;
@@ -216,6 +232,7 @@ void clv_devices_close(clv_devices *devices) {
   if (devices == NULL) return;
   for (uint32_t i = devices->count; i-- > 0;) devices->items[i].backend->close(devices->items[i].handle);
   const clv_allocator *allocator = devices->arena.allocator;
+  pthread_mutex_destroy(&devices->lock);
   clv__arena_finish(&devices->arena);
   clv__release(allocator, devices);
 }

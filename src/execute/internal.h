@@ -30,6 +30,7 @@ typedef struct clv__partition_state {
   clv_session *session;
   uint32_t index;
   clv__compiled own; /* an executable of its own where other shapes than the plan's needed one */
+  clv__arena own_arena;
   clv_instance *instance;
   clv_tensor *instance_inputs; /* types the instance was made for */
   clv_binding *inputs, *outputs;
@@ -43,8 +44,11 @@ struct clv_session {
   clv__arena prepared; /* what depends on shapes; dies when they change */
   clv__shapes *shapes; /* for the actual input shapes where the plan left some open; else NULL */
   bool is_prepared;
-  clv_tensor *types; /* by value: the actual type of this run; `data` as in the plan's shapes */
+  clv_tensor *types;      /* by value: the actual type of this run; `data` as in the plan's shapes */
+  const void **defaults;  /* by input: its initializer's bytes, aligned to their element; NULL where there is none */
+  const void **constants; /* by output, kept ones after the others: the same of those known when planning */
   clv_stream *streams[CLV__MAX_DEVICES];
+  uint32_t pending_first, pending_last; /* partitions that a device was given since the last wait; none: first is CLV__NO_ID */
   uint32_t slot_count;
   clv__slot *slots;
   uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID */
@@ -59,6 +63,8 @@ struct clv_session {
 /* memory.c: slots for every boundary value, their life, and one arena a memory space with reuse. */
 clv_status clv__session_plan_memory(clv_session *session, clv_error *error);
 void clv__session_release_memory(clv_session *session);
+/* arrange.c: sets the offsets of `slots` (reordering them); `total` is where the last one ends. */
+clv_status clv__slots_arrange(clv__slot **slots, size_t count, const clv_allocator *allocator, size_t *total, clv_error *error);
 
 static inline clv__slot *clv__session_slot(clv_session *session, clv_value_id value, uint32_t space) {
   uint32_t index = session->slot_of[(size_t)value * session->plan->devices->space_count + space];
@@ -68,6 +74,17 @@ static inline clv__slot *clv__session_slot(clv_session *session, clv_value_id va
 clv_binding clv__session_binding(clv_session *session, const clv__slot *slot);
 /* Makes room for a value whose size is only known now. */
 clv_status clv__session_grow_slot(clv_session *session, clv__slot *slot, size_t size_bytes, clv_error *error);
+
+/* bind.c: checks the caller's inputs, prepares the session for their shapes and binds them; outputs where they can be written in
+ * place; and what is handed over after a run. */
+clv_status clv__session_bind_inputs(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_error *error);
+clv_status clv__session_bind_outputs(clv_session *session, const clv_tensor *inputs, const clv_tensor *outputs,
+                                     uint32_t output_count, clv_error *error);
+clv_status clv__session_hand_over(clv_session *session, const clv_tensor *inputs, clv_tensor *outputs, uint32_t output_count,
+                                  clv_error *error);
+/* Fills session->defaults and session->constants. */
+clv_status clv__session_align_constants(clv_session *session, clv_error *error);
+bool clv__session_same_dims(const clv_tensor *a, const clv_tensor *b);
 
 /* run.c: one partition, with its boundary values in their slots; does not wait. */
 clv_status clv__session_execute_partition(clv_session *session, uint32_t partition, clv_error *error);

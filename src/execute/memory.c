@@ -1,8 +1,5 @@
 /* Memory of boundary values: what passes between partitions, in and out. (What lives inside a partition is its backend's
- * business.) Each value in each memory space is a slot with a life in steps; slots whose lives do not meet share bytes. Greedy by
- * size, each at the lowest offset free during its life: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net
- * Inference", 2020. */
-#include <stdlib.h>
+ * business.) Each value in each memory space is a slot with a life in steps; arrange.c says where it lies. */
 #include <string.h>
 
 #include "execute/internal.h"
@@ -44,47 +41,17 @@ static void collect(clv_session *session) {
   }
 }
 
-static int by_size(const void *a, const void *b) {
-  const clv__slot *x = *(clv__slot *const *)a, *y = *(clv__slot *const *)b;
-  if (x->size_bytes != y->size_bytes) return x->size_bytes < y->size_bytes ? 1 : -1;
-  return x->first != y->first ? (x->first > y->first ? 1 : -1) : (x->value > y->value) - (x->value < y->value);
-}
-
-static bool meet(const clv__slot *a, const clv__slot *b) {
-  return a->first <= b->last && b->first <= a->last;
-}
-
-/* `placed` is kept in order of offset. */
-static size_t place(clv__slot *const *placed, size_t placed_count, clv__slot *slot) {
-  size_t offset = 0;
-  for (size_t i = 0; i < placed_count; ++i) {
-    if (!meet(placed[i], slot)) continue;
-    if (offset + slot->size_bytes <= placed[i]->offset) break;
-    size_t end = placed[i]->offset + placed[i]->size_bytes;
-    if (end > offset) offset = end;
-  }
-  slot->offset = offset;
-  return offset + slot->size_bytes;
-}
-
 static clv_status plan_space(clv_session *session, uint32_t space, clv_error *error) {
-  clv__slot **order = clv__allocate(session->allocator, (size_t)session->slot_count * 2 * sizeof *order);
-  if (order == NULL) return clv__error_memory(error, session->slot_count * sizeof *order);
-  clv__slot **placed = order + session->slot_count;
+  clv__slot **slots = clv__allocate(session->allocator, (size_t)session->slot_count * sizeof *slots);
+  if (slots == NULL) return clv__error_memory(error, session->slot_count * sizeof *slots);
   size_t count = 0, total = 0;
   for (uint32_t i = 0; i < session->slot_count; ++i) {
     clv__slot *slot = &session->slots[i];
-    if (slot->space == space && slot->size_known && !slot->is_external) order[count++] = slot;
+    if (slot->space == space && slot->size_known && !slot->is_external) slots[count++] = slot;
   }
-  qsort(order, count, sizeof *order, by_size);
-  for (size_t i = 0; i < count; ++i) {
-    size_t end = place(placed, i, order[i]);
-    if (end > total) total = end;
-    size_t at = i;
-    for (; at > 0 && placed[at - 1]->offset > order[i]->offset; --at) placed[at] = placed[at - 1];
-    placed[at] = order[i];
-  }
-  clv__release(session->allocator, order);
+  clv_status arranged = clv__slots_arrange(slots, count, session->allocator, &total, error);
+  clv__release(session->allocator, slots);
+  if (arranged != CLV_OK) return arranged;
   clv__space_memory *memory = &session->memory[space];
   memory->size_bytes = total;
   session->boundary_bytes += total;
@@ -96,6 +63,7 @@ static clv_status plan_space(clv_session *session, uint32_t space, clv_error *er
   for (uint32_t d = 0; d < session->plan->devices->count; ++d) {
     const clv__device *device = &session->plan->devices->items[d];
     if (device->space != space) continue;
+    clv__error_clear(error);
     clv_status status = device->backend->buffer_alloc(device->handle, total, &memory->buffer, error);
     return status == CLV_OK ? status : clv__error_prefix(error, status, "%s: memory of boundary values", device->name);
   }
@@ -188,7 +156,9 @@ clv_status clv__session_grow_slot(clv_session *session, clv__slot *slot, size_t 
     if (slot->own_host == NULL) return clv__error_memory(error, capacity);
   } else {
     const clv__device *device = device_of(session, slot->space);
-    CLV__TRY(device->backend->buffer_alloc(device->handle, capacity, &slot->own, error));
+    clv__error_clear(error);
+    clv_status status = device->backend->buffer_alloc(device->handle, capacity, &slot->own, error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: memory of a boundary value", device->name);
   }
   slot->own_capacity = capacity;
   return CLV_OK;

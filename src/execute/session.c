@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/options.h"
 #include "execute/internal.h"
 
 static double now_ms(void) {
@@ -20,6 +21,7 @@ static clv_status allocate_bindings(clv_session *session, clv_error *error) {
     clv__partition_state *state = &session->partitions[p];
     const clv_graph_view *view = plan->partitions[p].view;
     *state = (clv__partition_state){.session = session, .index = p};
+    clv__arena_init(&state->own_arena, session->allocator);
     state->inputs = clv__arena_allocate_zero(&session->arena, view->input_count, sizeof *state->inputs);
     state->outputs = clv__arena_allocate_zero(&session->arena, view->output_count, sizeof *state->outputs);
     state->instance_inputs = clv__arena_allocate_zero(&session->arena, view->input_count, sizeof *state->instance_inputs);
@@ -34,6 +36,7 @@ static void drop_instance(clv_session *session, clv__partition_state *state) {
   const clv__device *device = &session->plan->devices->items[session->plan->partitions[state->index].device];
   if (state->instance != NULL) device->backend->instance_destroy(device->handle, state->instance);
   if (state->own.executable != NULL) device->backend->executable_destroy(device->handle, state->own.executable);
+  clv__arena_finish(&state->own_arena);
   state->instance = NULL;
   state->own = (clv__compiled){0};
 }
@@ -43,11 +46,11 @@ static clv_status recompile(clv_session *session, clv__partition_state *state, c
   const clv__partition *partition = &session->plan->partitions[state->index];
   clv_graph_view *view;
   CLV__TRY(clv__view_create(session->plan->graph, session->types, partition->nodes, partition->node_count, session->plan->is_kept,
-                            &session->prepared, &view, error));
-  return clv__program_compile(&session->program, state->index, view, &state->own, error);
+                            &state->own_arena, &view, error));
+  return clv__program_compile(&session->program, state->index, view, &state->own_arena, &state->own, error);
 }
 
-clv_status clv__session_make_instance(clv_session *session, uint32_t index, clv_error *error) {
+static clv_status make_instance(clv_session *session, uint32_t index, clv_error *error) {
   clv__partition_state *state = &session->partitions[index];
   const clv__partition *partition = &session->plan->partitions[index];
   const clv__device *device = &session->plan->devices->items[partition->device];
@@ -63,12 +66,20 @@ clv_status clv__session_make_instance(clv_session *session, uint32_t index, clv_
     clv__context_log(session->plan->devices->context, 2, "partition %u on %s: compiled again for other shapes: %s", index,
                      device->name, first.message);
     CLV__TRY(recompile(session, state, error));
+    clv__error_clear(error);
     status = device->backend->instance_create(device->handle, state->own.executable, state->instance_inputs, view->input_count,
                                               state->own.weights, state->own.info.weight_count, &state->instance, error);
   } else if (status != CLV_OK && error != NULL) {
     *error = first;
   }
   return status == CLV_OK ? status : clv__error_prefix(error, status, "partition %u on %s", index, device->name);
+}
+
+clv_status clv__session_make_instance(clv_session *session, uint32_t index, clv_error *error) {
+  clv__devices_lock(session->plan->devices);
+  clv_status status = make_instance(session, index, error);
+  clv__devices_unlock(session->plan->devices);
+  return status;
 }
 
 static bool inputs_are_static(const clv_session *session, uint32_t partition) {
@@ -82,9 +93,11 @@ static bool inputs_are_static(const clv_session *session, uint32_t partition) {
 /* Types for actual inputs, where the plan left sizes open. Constants stay those of the plan. */
 static clv_status infer_actual(clv_session *session, const clv_tensor *inputs, clv_error *error) {
   const clv_graph *graph = session->plan->graph;
-  clv__shape_given *given = clv__allocate_zero(session->allocator, graph->input_count * sizeof *given);
-  if (given == NULL) return clv__error_memory(error, graph->input_count * sizeof *given);
-  uint32_t count = 0;
+  size_t most = (size_t)session->plan->size_count + graph->input_count;
+  clv__shape_given *given = clv__allocate_zero(session->allocator, most * sizeof *given);
+  if (given == NULL) return clv__error_memory(error, most * sizeof *given);
+  uint32_t count = 0; /* the plan's first: a symbol may be in no input */
+  for (uint32_t i = 0; i < session->plan->size_count; ++i) given[count++] = session->plan->sizes[i];
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     if (inputs[i].dtype == CLV_DTYPE_NONE) continue;
     given[count] = (clv__shape_given){.name = graph->values[graph->inputs[i]].name, .rank = inputs[i].rank};
@@ -102,7 +115,7 @@ static clv_status infer_actual(clv_session *session, const clv_tensor *inputs, c
   return CLV_OK;
 }
 
-clv_status clv__session_prepare(clv_session *session, const clv_tensor *inputs, clv_error *error) {
+static clv_status prepare(clv_session *session, const clv_tensor *inputs, clv_error *error) {
   const clv_graph *graph = session->plan->graph;
   session->is_prepared = false;
   clv__session_release_memory(session);
@@ -120,11 +133,19 @@ clv_status clv__session_prepare(clv_session *session, const clv_tensor *inputs, 
   return CLV_OK;
 }
 
+clv_status clv__session_prepare(clv_session *session, const clv_tensor *inputs, clv_error *error) {
+  clv__devices_lock(session->plan->devices);
+  clv_status status = prepare(session, inputs, error);
+  clv__devices_unlock(session->plan->devices);
+  return status;
+}
+
 /* ---- Life ---- */
 
 static clv_status create_streams(clv_session *session, clv_error *error) {
   for (uint32_t d = 0; d < session->plan->devices->count; ++d) {
     const clv__device *device = &session->plan->devices->items[d];
+    clv__error_clear(error);
     clv_status status = device->backend->stream_create(device->handle, &session->streams[d], error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "%s: stream", device->name);
   }
@@ -135,17 +156,19 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
   if (plan == NULL || out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "plan and session must not be NULL");
   *out = NULL;
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;
-  if (given != NULL) options = *given;
+  CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_SESSION_OPTIONS_INIT", error));
   const clv_allocator *allocator = plan->graph->allocator;
   clv_session *session = clv__allocate_zero(allocator, sizeof *session);
   if (session == NULL) return clv__error_memory(error, sizeof *session);
   session->plan = plan;
   session->allocator = allocator;
+  session->pending_first = CLV__NO_ID;
   clv__arena_init(&session->arena, allocator);
   clv__arena_init(&session->prepared, allocator);
   double start = now_ms();
   clv_compile_options compile = {.struct_size = sizeof compile, .deterministic = options.deterministic, .tune = options.tune};
   clv_status status;
+  clv__devices_lock(plan->devices);
   CLV__TRY_GOTO(clv__program_init(plan, &compile, &session->program, error));
   session->partitions = clv__arena_allocate_zero(&session->arena, plan->partition_count, sizeof *session->partitions);
   session->types = clv__arena_allocate_zero(&session->arena, plan->graph->value_count, sizeof *session->types);
@@ -160,10 +183,12 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
     session->partitions = NULL;
     goto cleanup;
   }
+  CLV__TRY_GOTO(clv__session_align_constants(session, error));
   CLV__TRY_GOTO(create_streams(session, error));
   CLV__TRY_GOTO(clv__session_prepare(session, NULL, error));
   session->compile_ms = now_ms() - start;
 cleanup:
+  clv__devices_unlock(plan->devices);
   if (status != CLV_OK)
     clv_session_destroy(session);
   else
@@ -173,7 +198,8 @@ cleanup:
 
 void clv_session_destroy(clv_session *session) {
   if (session == NULL) return;
-  const clv_devices *devices = session->plan->devices;
+  clv_devices *devices = session->plan->devices;
+  clv__devices_lock(devices);
   for (uint32_t d = 0; d < devices->count; ++d) {
     if (session->streams[d] == NULL) continue;
     (void)devices->items[d].backend->stream_synchronize(devices->items[d].handle, session->streams[d], NULL);
@@ -186,6 +212,7 @@ void clv_session_destroy(clv_session *session) {
     if (session->streams[d] != NULL) devices->items[d].backend->stream_destroy(devices->items[d].handle, session->streams[d]);
   }
   clv__program_finish(&session->program);
+  clv__devices_unlock(devices);
   clv__shapes_destroy(session->shapes);
   clv__arena_finish(&session->prepared);
   clv__arena_finish(&session->arena);

@@ -76,6 +76,11 @@ static clv_status read_import(clv__onnx_loader *loader, clv__proto_span span, cl
     return clv__error_set(error, CLV_INVALID_MODEL, "imports version %lld of domain '%s'", (long long)version,
                           domain[0] != '\0' ? domain : "ai.onnx");
   }
+  if (domain[0] == '\0' && (version < CLV__ONNX_OLDEST_OPSET || version > CLV__ONNX_NEWEST_OPSET)) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "opset %lld of ai.onnx: %d to %d are supported; convert the model to one of those", (long long)version,
+                          CLV__ONNX_OLDEST_OPSET, CLV__ONNX_NEWEST_OPSET);
+  }
   return clv__builder_import(loader->root, domain, (int32_t)version, error);
 }
 
@@ -112,7 +117,7 @@ static clv_status scan_model(clv__onnx_loader *loader, model_message *model, clv
     }
   }
   if (!has_version || loader->ir_version < 1) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "not an ONNX model: it has no IR version");
+    return clv__error_set(error, CLV_INVALID_MODEL, "it has no IR version");
   }
   if (loader->ir_version > CLV__ONNX_IR_VERSION) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
@@ -137,8 +142,10 @@ static clv_status read_properties(clv__onnx_loader *loader, const model_message 
       CLV__TRY(clv__builder_metadata(loader->root, key, value, error));
     }
   }
-  /* Before IR version 3 there were no imports: all is opset 1. */
-  return model->import_count == 0 && loader->ir_version < 3 ? clv__builder_import(loader->root, "", 1, error) : CLV_OK;
+  if (model->import_count > 0 || loader->ir_version >= 3) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "IR version %lld has no imports and means opset 1: convert the model to opset %d or newer",
+                        (long long)loader->ir_version, CLV__ONNX_OLDEST_OPSET);
 }
 
 /* A text that no name of the model can hold, since its bytes do not. */
@@ -154,7 +161,9 @@ static clv_status choose_marker(clv__onnx_loader *loader, clv_error *error) {
 static clv_status load_model(clv__onnx_loader *loader, clv_error *error) {
   if (loader->model.size_bytes == 0) return clv__error_set(error, CLV_INVALID_MODEL, "the model is empty: 0 bytes");
   model_message model = {0};
-  CLV__TRY(scan_model(loader, &model, error));
+  clv_status status = scan_model(loader, &model, error);
+  if (status == CLV_INVALID_MODEL && loader->ir_version < 1) return clv__error_prefix(error, status, "not an ONNX model");
+  CLV__TRY(status);
   CLV__TRY(read_properties(loader, &model, error));
   if (loader->function_count > 0) CLV__TRY(choose_marker(loader, error));
   return clv__onnx_load_graph(loader, loader->root, NULL, model.graph, 0, error);

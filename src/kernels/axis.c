@@ -2,11 +2,12 @@
  *
  * A tensor is [outer, length, inner]. Lines along `length` are walked in groups of neighbours, a row of the group at a time;
  * where inner is 1, a line is contiguous and is loaded in blocks. Floats are walked in double, integers in 64 bits. */
+#include "kernels/extreme.h"
 #include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
 
-enum { BLOCK = 256 };
+enum { BLOCK = 256, SHARE = 32768 /* elements of contiguous lines for a task */ };
 
 typedef struct lines {
   int64_t outer, length, inner;
@@ -83,6 +84,20 @@ DEFINE_ARG(f64, double, clv__row_to_f64)
 DEFINE_ARG(i64, int64_t, clv__row_to_i64)
 DEFINE_ARG(u64, uint64_t, clv__row_to_i64)
 
+/* Contiguous f32 lines; of equal elements the first. */
+static void arg_rows(const clv__kernel_call *call, const lines *shape) {
+  const bool smallest = strcmp(call->op, "ArgMin") == 0;
+  const int64_t group = shape->length < SHARE ? SHARE / shape->length : 1, tasks = (shape->outer + group - 1) / group;
+  const int threads = clv__kernel_threads(tasks, 2.0 * (double)shape->outer * (double)shape->length);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t task = 0; task < tasks; ++task) {
+    const int64_t first = task * group, rows = shape->outer - first < group ? shape->outer - first : group;
+    clv__rows_extreme_at((const float *)call->inputs[0].data + first * shape->length, rows, shape->length, smallest,
+                         (int64_t *)call->outputs[0].data + first);
+  }
+}
+
 static clv_status run_arg(const clv__kernel_call *call) {
   lines shape;
   CLV__TRY(lines_make(call, clv__attribute_int(call->attributes, "axis", 0), &shape));
@@ -93,6 +108,10 @@ static clv_status run_arg(const clv__kernel_call *call) {
   }
   clv_dtype dtype = call->inputs[0].dtype;
   bool is_float = (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_FLOAT) != 0;
+  if (dtype == CLV_F32 && shape.inner == 1 && clv__attribute_int(call->attributes, "select_last_index", 0) == 0) {
+    arg_rows(call, &shape);
+    return CLV_OK;
+  }
   run_lines(call, &shape, 1, is_float ? arg_f64 : dtype == CLV_U64 ? arg_u64 : arg_i64);
   return CLV_OK;
 }

@@ -7,7 +7,7 @@
 /* `count` rows of `row_bytes`, `from_step` and `to_step` bytes apart. */
 static void copy_rows(char *to, size_t to_step, const char *from, size_t from_step, size_t row_bytes, int64_t count) {
   if (row_bytes == 0 || count == 0) return;
-  if (to_step == row_bytes && from_step == row_bytes) {
+  if (count == 1 || (to_step == row_bytes && from_step == row_bytes)) {
     clv__copy_bytes(to, from, row_bytes * (size_t)count);
     return;
   }

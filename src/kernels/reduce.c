@@ -5,6 +5,7 @@
  * that results do not depend on the number of threads. */
 #include <math.h>
 
+#include "kernels/extreme.h"
 #include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
@@ -182,6 +183,19 @@ static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   return CLV_OK;
 }
 
+/* Extremes of contiguous f32 rows, without a detour through double. */
+static void run_extreme(const plan *p, const reduction *entry, const clv_tensor *input, const clv_tensor *output) {
+  const int64_t group = p->inner < SHARE ? SHARE / p->inner : 1, tasks = (p->kept_count + group - 1) / group;
+  const int threads = clv__kernel_threads(tasks, (double)p->kept_count * (double)p->inner);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t task = 0; task < tasks; ++task) {
+    const int64_t first = task * group, rows = p->kept_count - first < group ? p->kept_count - first : group;
+    clv__rows_extreme((const float *)input->data + first * p->inner, rows, p->inner, entry->what == FOLD_MIN,
+                      (float *)output->data + first);
+  }
+}
+
 static clv_status run_reduce(const clv__kernel_call *call) {
   const reduction *entry = table;
   while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table names no other */
@@ -192,7 +206,10 @@ static clv_status run_reduce(const clv__kernel_call *call) {
   plan p;
   plan_make(input, axes, &p);
   bool is_float = (CLV__DTYPE_BIT(input->dtype) & CLV__DTYPES_FLOAT) != 0;
-  if (is_float || entry->in_double) {
+  const bool rows = p.inner_reduced && p.reduced_rank == 0 && p.kept_rank <= 1 && p.inner > 0 && p.kept_count >= FEW_OUTPUTS;
+  if (rows && input->dtype == CLV_F32 && (entry->what == FOLD_MAX || entry->what == FOLD_MIN)) {
+    run_extreme(&p, entry, input, output);
+  } else if (is_float || entry->in_double) {
     run_f64(&p, entry, input, output, float_identity(entry->what), float_identity(FOLD_MAX));
   } else if (input->dtype == CLV_U64) {
     run_u64(&p, entry, input, output, (uint64_t)integer_identity(entry->what, CLV_U64), 0);

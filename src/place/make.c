@@ -103,6 +103,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   clv_status status;
   clv_graph_view *whole;
   start = now_ms();
+  clv__devices_lock(devices);
   CLV__TRY_GOTO(clv__view_create_whole(graph, plan->shapes->types, &plan->arena, &whole, error));
   CLV__TRY_GOTO(clv__capability_ask(devices, whole, plan->shapes->node_folded, options.support, options.support_user_data,
                                     &plan->capability, error));
@@ -111,6 +112,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   CLV__TRY_GOTO(clv__pins_resolve(plan, &options, &pinned, error));
   CLV__TRY_GOTO(place_and_split(plan, strategy, pinned, error));
 cleanup:
+  clv__devices_unlock(devices);
   clv__release(graph->allocator, pinned);
   if (status != CLV_OK)
     clv_plan_destroy(plan);

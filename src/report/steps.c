@@ -43,7 +43,7 @@ static void append_content(const clv_plan *plan, const clv__partition *partition
 static void append_transfer(const clv_plan *plan, const clv__transfer *transfer, clv__text *text) {
   char size[CLV__LABEL_BYTES];
   clv__text_append(text, "transfer '");
-  clv__label_name(text, plan->graph->values[transfer->value].name);
+  clv__label_short(text, plan->graph->values[transfer->value].name, NAMED_COLUMNS);
   clv__text_append(text, "' %s → %s, %s", clv__label_space(plan, transfer->from, transfer->boundary),
                    clv__label_space(plan, transfer->to, transfer->boundary),
                    transfer->size_known ? clv__label_size(transfer->size_bytes, size) : "size known when it runs");

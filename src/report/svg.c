@@ -14,7 +14,7 @@ enum {
   NUMBER_WIDTH = 48, /* of the step numbers, at the left */
   LANE_WIDTH = 330,
   LANE_GAP = 24,
-  NARROWEST = 560,   /* picture: its title wants room */
+  NARROWEST = 560, /* picture: its title wants room */
   TITLE_HEIGHT = 100,
   LANE_HEADER = 58,
   BOX_INSET = 18,
@@ -24,8 +24,8 @@ enum {
   KEPT_HEAD = 220,
   KEPT_TAIL = 60,
   BOX_PADDING = 14,
-  COMPACT_INDENT = 36,  /* of the operators in a small box: room for the partition's number */
-  MERGED_TRANSFERS = 3  /* longer runs of arrows between the same lanes become one */
+  COMPACT_INDENT = 36, /* of the operators in a small box: room for the partition's number */
+  MERGED_TRANSFERS = 3 /* longer runs of arrows between the same lanes become one */
 };
 
 /* A row is a partition, or transfers that follow each other between the same two lanes. */
@@ -221,23 +221,31 @@ static void draw_lanes(picture *p) {
 
 /* Content of a box beyond its first line. */
 static void draw_values(picture *p, double x, double y, const char *word, const clv_graph_view *view, bool outputs) {
-  clv__text line;
+  const double room = LANE_WIDTH - 2 * (BOX_INSET + BOX_PADDING);
+  clv__text line, type;
   clv__text_init(&line, p->text->allocator);
+  clv__text_init(&type, p->text->allocator);
   uint32_t count = outputs ? view->output_count : view->input_count;
   clv__text_append(&line, "%s ", word);
   for (uint32_t i = 0; i < count && i < 3; ++i) {
     clv_value_id value = view->values[outputs ? view->outputs[i] : view->inputs[i]];
+    const char *name = view->graph->values[value].name;
     clv__text_append(&line, "%s", i > 0 ? ", " : "");
-    clv__label_short(&line, view->graph->values[value].name, count == 1 ? 28 : 14);
-    if (count > 1) continue;
-    clv__text_append(&line, " ");
-    clv__label_type(&line, view->graph, &p->plan->shapes->types[value]);
+    if (count > 1) {
+      clv__label_short(&line, name, 14);
+      continue;
+    }
+    clv__text_append(&type, " ");
+    clv__label_type(&type, view->graph, &p->plan->shapes->types[value]);
+    clv__fit_append(&line, name, 11.5, room - clv__fit_width(line.data, 11.5) - clv__fit_width(type.data, 11.5));
+    clv__text_append(&line, "%s", type.data);
   }
   if (count > 3) clv__text_append(&line, " and %u more", count - 3);
   if (count == 0) clv__text_append(&line, "nothing");
-  draw_text(p, x, y, "small", 11.5, LANE_WIDTH - 2 * (BOX_INSET + BOX_PADDING), line.data);
-  p->text->failed = p->text->failed || line.failed;
+  draw_text(p, x, y, "small", 11.5, room, line.data);
+  p->text->failed = p->text->failed || line.failed || type.failed;
   clv__text_finish(&line);
+  clv__text_finish(&type);
 }
 
 /* What a browser shows when the pointer rests on the box. */

@@ -146,7 +146,10 @@ static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const 
       clv__arena_string(&plan->arena, strategy == NULL ? "file" : strategy, strlen(strategy == NULL ? "file" : strategy));
   if (plan->placement.strategy == NULL) CLV__TRY_GOTO(clv__error_memory(error, 1));
   CLV__TRY_GOTO(clv__view_create_whole(graph, plan->shapes->types, &plan->arena, &whole, error));
-  CLV__TRY_GOTO(clv__capability_ask(devices, whole, plan->shapes->node_folded, NULL, NULL, &plan->capability, error));
+  clv__devices_lock(devices);
+  status = clv__capability_ask(devices, whole, plan->shapes->node_folded, NULL, NULL, &plan->capability, error);
+  clv__devices_unlock(devices);
+  if (status != CLV_OK) goto cleanup;
   CLV__TRY_GOTO(read_partitions(plan, root, error));
   CLV__TRY_GOTO(clv__split_transfers(plan, error));
   *out = plan;

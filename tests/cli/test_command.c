@@ -177,6 +177,33 @@ static void test_usage(void **state) {
   expect_error("plan seven.onnx --devices tpu", 2, "device 'tpu'");
   expect_error("run seven.onnx --shape x=1xx3", 2, "is no shape");
   expect_error("--json plan seven.onnx", 2, "the command comes before its options");
+  expect("devices x", 2, NULL, "cleave: 'x' is one argument too many: cleave devices\n");
+  expect_error("plan seven.onnx --npu-spec all", 2, "'--npu-spec' is given 1 time, and the devices are cpu");
+}
+
+/* Neither a model nor a plan is lost to a slip. */
+static void test_targets(void **state) {
+  (void)state;
+  expect_error("plan seven.onnx -o seven.onnx", 2, "is the model itself");
+  expect_error("plan seven.onnx --svg ./seven.onnx", 2, "is the model itself");
+  expect_error("plan seven.onnx -o -", 2, "wants a file");
+  expect("plan seven.onnx -q -o own.json", 0, NULL, "");
+  expect_error("plan own.json --dot own.json", 2, "is the plan itself");
+  expect_error("plan own.json -o seven.onnx", 2, "is the model itself");
+  expect("plan own.json -q -o own.json", 0, NULL, "");
+  expect("run own.json", 0, NULL, "");
+}
+
+/* A plan does not bring its NPU's description along: another NPU is noted, another number of threads is not. */
+static void test_planned_devices(void **state) {
+  (void)state;
+  write_text("few.json", "{\"operators\": {\"Conv\": {}, \"Relu\": {}}}");
+  expect("plan seven.onnx -q --devices npu,cpu --npu-spec few.json -o few-plan.json", 0, NULL, "");
+  expect("run few-plan.json --npu-spec few.json --threads 1", 0, NULL, "");
+  outcome other = run("run few-plan.json");
+  assert_int_equal(other.status, 0);
+  assert_non_null(strstr(other.err, "device 'npu' is another one than it was planned for"));
+  release(&other);
 }
 
 static void test_failures(void **state) {
@@ -235,7 +262,7 @@ static void test_golden_plan(void **state) {
          "3 partitions (npu: 2 with 6 nodes, cpu: 1 with 1 node)\n"
          "2 transfers, 3.0 KiB; and 2 transfers of the graph's own inputs and outputs, 2.8 KiB\n",
          "");
-  write_text("pins.txt", "# a comment\n\n  conc*t =\tcpu \r\n");
+  write_text("pins.txt", "# a comment\n\n  conc*t =\tcpu  # another \r\n");
   outcome pinned = run("plan seven.onnx --devices npu,cpu --pins pins.txt"),
           forced = run("plan seven.onnx --devices=npu,cpu --force=Concat=cpu");
   assert_int_equal(pinned.status, 0);
@@ -368,6 +395,11 @@ static void test_sizes_and_names(void **state) {
   assert_int_equal(plan.status, 0);
   assert_null(strchr(plan.out, '\033'));
   release(&plan);
+  expect("plan odd.onnx", 0, NULL, "");
+  expect("plan odd.onnx --devices npu,cpu -q", 0, NULL, "");
+  expect("plan odd.onnx --devices npu,cpu --dim N=2", 0, NULL, "");
+  expect("plan odd.onnx --devices npu,cpu", 0, NULL,
+         "input 'a=b/c' has open sizes, and 'npu' takes only shapes that are known: --dim and --shape say them\n");
 }
 
 /* ---- cleave test ---- */
@@ -446,11 +478,18 @@ static void test_directories(void **state) {
   assert_int_equal(json_integer_value(member(member(root, "totals"), "ERROR")), 2);
   json_decref(root);
   expect("test cases/b --atol 2", 0, NULL, "");
+  make_folder("cases/empty");
+  expect("test cases/empty", 1,
+         "ERROR       cases/empty: there is no model.onnx in it, nor in a folder below\n"
+         "0 PASS, 0 FAIL, 0 UNSUPPORTED, 1 ERROR\n",
+         "");
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_usage),
+      cmocka_unit_test(test_targets),
+      cmocka_unit_test(test_planned_devices),
       cmocka_unit_test(test_failures),
       cmocka_unit_test(test_help),
       cmocka_unit_test(test_golden_plan),

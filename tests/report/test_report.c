@@ -5,6 +5,7 @@
 #include "cleave/cleave.h"
 #include "models.h"
 #include "report/dot.h"
+#include "report/fit.h"
 #include "report/label.h"
 #include "report/steps.h"
 #include "report/svg.h"
@@ -174,6 +175,27 @@ static void test_svg(void **state) {
   }
 }
 
+static void test_fit(void **state) {
+  (void)state;
+  static const char *const names[] = {"Conv",
+                                      "WWWWWWWWWWWWWWWWWWWWWWWW",
+                                      "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii",
+                                      "Conv ×52, BatchNormalization ×52, Relu ×48, Add ×16",
+                                      "日本語日本語日本語日本語日本語",
+                                      ""};
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    for (double width = -5; width < 300; width += 37) {
+      clv__text text;
+      clv__text_init(&text, clv__allocator_default());
+      clv__fit_append(&text, names[i], 11.5, width);
+      assert_false(text.failed);
+      assert_true(text.size_bytes == 0 || clv__fit_width(text.data, 11.5) <= width);
+      if (clv__fit_width(names[i], 11.5) <= width) assert_string_equal(text.data, names[i]);
+      clv__text_finish(&text);
+    }
+  }
+}
+
 static void test_dot(void **state) {
   (void)state;
   planned p = make_plan(odd_graph(), true);
@@ -233,9 +255,9 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sizes),         cmocka_unit_test(test_names), cmocka_unit_test(test_table),
-      cmocka_unit_test(test_svg),           cmocka_unit_test(test_dot),   cmocka_unit_test(test_steps),
-      cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_sizes), cmocka_unit_test(test_names),         cmocka_unit_test(test_table),
+      cmocka_unit_test(test_svg),   cmocka_unit_test(test_fit),           cmocka_unit_test(test_dot),
+      cmocka_unit_test(test_steps), cmocka_unit_test(test_out_of_memory),
   };
   return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }

@@ -19,8 +19,9 @@
  * Versions: structs only grow at their end. Each carries `struct_size`, the size its maker knew; whoever reads a field beyond it
  * treats the field as zero. `abi_version` changes only when an old field changes its meaning; the host refuses other versions.
  *
- * Threads: the host calls device functions of one device from one thread at a time, except execute(), copies and events, which
- * may come from several threads on different streams. */
+ * Threads: the host calls device functions of one device from one thread at a time, except execute(), copies, events and
+ * stream_synchronize(), which may come from several threads on different streams, and buffers, which are taken and given back at
+ * any time (allocate_output() does, on whatever thread it is called from). Those may come while another function is running. */
 #ifndef CLEAVE_PLUGIN_BACKEND_H
 #define CLEAVE_PLUGIN_BACKEND_H
 

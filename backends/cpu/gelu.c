@@ -1,0 +1,82 @@
+/* GELU as exporters write it before it is an operator, x * 0.5 * (1 + erf(x / sqrt 2)) in any order of the factors, becomes one
+ * node. What only led to it dies by itself: nobody reads it any more. */
+#include <math.h>
+
+#include "plan.h"
+
+#define MAX_FACTORS 3
+
+static clv__cpu_plan_node *maker_of(clv__cpu_plan *plan, uint32_t value) {
+  const uint32_t producer = plan->values[value].producer;
+  return producer != CLV__CPU_NONE && !plan->nodes[producer].dead ? &plan->nodes[producer] : NULL;
+}
+
+static bool is_binary(const clv__cpu_plan_node *node, clv__dnn_binary algorithm) {
+  return node != NULL && node->kind == CLV__CPU_BINARY && node->post_count == 1 && node->posts[0].algorithm == (int)algorithm;
+}
+
+/* Whether `value` is known to be one number close to `wanted`. */
+static bool is_number(const clv__cpu_plan *plan, uint32_t value, float wanted) {
+  const clv__cpu_plan_value *known = &plan->values[value];
+  size_t count;
+  float number;
+  if (!known->is_constant || known->type.data == NULL || !clv__cpu_is_f32(&known->type)) return false;
+  if (!clv__tensor_count(&known->type, &count) || count != 1) return false;
+  memcpy(&number, known->type.data, sizeof number);
+  return fabsf(number - wanted) <= 1e-6f;
+}
+
+/* The x of 1 + erf(x / sqrt 2); CLV__CPU_NONE where `value` is something else. */
+static uint32_t erf_source(clv__cpu_plan *plan, uint32_t value) {
+  const clv__cpu_plan_node *add = maker_of(plan, value);
+  if (!is_binary(add, CLV__DNN_ADD)) return CLV__CPU_NONE;
+  for (uint32_t k = 0; k < 2; ++k) {
+    if (!is_number(plan, add->inputs[k], 1.0f)) continue;
+    const clv__cpu_plan_node *erf = maker_of(plan, add->inputs[1 - k]);
+    if (erf == NULL || erf->source->domain[0] != 0 || strcmp(erf->source->op, "Erf") != 0) return CLV__CPU_NONE;
+    const clv__cpu_plan_node *scale = maker_of(plan, erf->inputs[0]);
+    if (is_binary(scale, CLV__DNN_DIV)) {
+      return is_number(plan, scale->inputs[1], 1.41421356f) ? scale->inputs[0] : CLV__CPU_NONE;
+    }
+    for (uint32_t i = 0; i < 2 && is_binary(scale, CLV__DNN_MUL); ++i) {
+      if (is_number(plan, scale->inputs[i], 0.70710678f)) return scale->inputs[1 - i];
+    }
+  }
+  return CLV__CPU_NONE;
+}
+
+/* The factors of a product of products; 0 when they are not three. */
+static uint32_t factors_of(clv__cpu_plan *plan, const clv__cpu_plan_node *product, uint32_t factors[MAX_FACTORS]) {
+  uint32_t count = 0;
+  for (uint32_t k = 0; k < 2; ++k) {
+    const clv__cpu_plan_node *inner = maker_of(plan, product->inputs[k]);
+    const uint32_t *found = &product->inputs[k];
+    uint32_t taken = 1;
+    if (is_binary(inner, CLV__DNN_MUL) && clv__cpu_only_reader(plan, product->inputs[k]) == product) {
+      found = inner->inputs;
+      taken = 2;
+    }
+    if (count + taken > MAX_FACTORS) return 0;
+    for (uint32_t i = 0; i < taken; ++i) factors[count++] = found[i];
+  }
+  return count == MAX_FACTORS ? count : 0;
+}
+
+void clv__cpu_pass_gelu(clv__cpu_plan *plan) {
+  for (uint32_t i = 0; i < plan->node_count; ++i) {
+    clv__cpu_plan_node *node = &plan->nodes[i];
+    uint32_t factors[MAX_FACTORS];
+    if (node->dead || !is_binary(node, CLV__DNN_MUL) || factors_of(plan, node, factors) == 0) continue;
+    for (uint32_t e = 0; e < MAX_FACTORS; ++e) {
+      const uint32_t x = erf_source(plan, factors[e]), a = factors[(e + 1) % 3], b = factors[(e + 2) % 3];
+      if (x == CLV__CPU_NONE || !((a == x && is_number(plan, b, 0.5f)) || (b == x && is_number(plan, a, 0.5f)))) continue;
+      if (!clv__tensor_same_type(&plan->values[x].type, &plan->values[node->outputs[0]].type)) continue;
+      node->kind = CLV__CPU_UNARY;
+      node->composed = true;
+      node->inputs[0] = x;
+      node->input_count = 1;
+      node->posts[0] = (clv__cpu_post){.kind = CLV__CPU_POST_UNARY, .algorithm = CLV__DNN_GELU_ERF};
+      break;
+    }
+  }
+}

@@ -1,0 +1,274 @@
+/* Verification finds a wrong partition and names it, and a backend's failures come out with partition and device in front and
+ * leave nothing. The culprit is the virtual NPU with some of its slots replaced. */
+#include "machine.h"
+
+#include "../backends/vnpu/vnpu.h"
+#include "execute/session.h"
+
+enum { CORRUPT_NOTHING, CORRUPT_ELEMENT, FAIL_EXECUTE, FAIL_COMPILE, FAIL_INSTANCE, FAIL_SILENTLY, FAIL_UPLOAD, FAIL_BUFFER };
+
+static const clv_backend *sound; /* the virtual NPU's table */
+static clv_backend broken;
+static int fault;
+static const char *victim;        /* the partition whose first node has this name goes wrong */
+static clv_executable *marked[8]; /* executables of victims */
+static uint32_t marked_count;
+static clv_instance *marked_instance;
+static const clv_host *services;
+
+static clv_status broken_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
+                              clv_error *error) {
+  (void)self;
+  clv_device_config all = *config;
+  all.spec = "all";
+  services = host;
+  return sound->open(sound->self, host, &all, device, error);
+}
+
+static clv_status broken_compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
+                                 clv_executable **executable, clv_error *error) {
+  clv_node_info node = {.struct_size = sizeof node};
+  services->graph_node(graph, 0, &node);
+  bool is_victim = strcmp(node.name, victim) == 0;
+  if (is_victim && fault == FAIL_COMPILE) return clv__error_set(error, CLV_DEVICE_ERROR, "compiler(): code 7");
+  clv_status status = sound->compile(device, graph, options, executable, error);
+  if (status == CLV_OK && is_victim) marked[marked_count++ % 8] = *executable;
+  return status;
+}
+
+static bool is_marked(const clv_executable *executable) {
+  for (uint32_t i = 0; i < 8; ++i) {
+    if (marked[i] == executable) return true;
+  }
+  return false;
+}
+
+static clv_status broken_instance(clv_device *device, clv_executable *executable, const clv_tensor *inputs, uint32_t input_count,
+                                  clv_weight *const *weights, uint32_t weight_count, clv_instance **instance, clv_error *error) {
+  if (is_marked(executable) && fault == FAIL_INSTANCE) return clv__error_set(error, CLV_DEVICE_ERROR, "instance(): code 8");
+  if (is_marked(executable) && fault == FAIL_SILENTLY) return CLV_DEVICE_ERROR;
+  clv_status status = sound->instance_create(device, executable, inputs, input_count, weights, weight_count, instance, error);
+  if (status == CLV_OK && is_marked(executable)) marked_instance = *instance;
+  return status;
+}
+
+static clv_status broken_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
+                                 clv_error *error) {
+  if (instance == marked_instance && fault == FAIL_EXECUTE) return clv__error_set(error, CLV_DEVICE_ERROR, "launch(): code 9");
+  CLV__TRY(sound->execute(device, instance, stream, args, error));
+  if (instance != marked_instance || fault != CORRUPT_ELEMENT) return CLV_OK;
+  static const float wrong = 1234.5f;
+  CLV__TRY(sound->stream_synchronize(device, stream, error));
+  return sound->copy_in(device, stream, args->outputs[0].buffer, args->outputs[0].offset_bytes + 5 * sizeof wrong, &wrong,
+                        sizeof wrong, error);
+}
+
+static clv_status broken_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
+                                clv_error *error) {
+  if (fault == FAIL_UPLOAD) return clv__error_set(error, CLV_DEVICE_ERROR, "upload(): code 10");
+  return sound->weight_upload(device, id, data, weight, error);
+}
+
+static clv_status broken_buffer(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error) {
+  if (fault == FAIL_BUFFER) return clv__error_set(error, CLV_OUT_OF_MEMORY, "alloc(): code 11");
+  return sound->buffer_alloc(device, size_bytes, buffer, error);
+}
+
+static clv_status broken_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
+  (void)user_data;
+  CLV__TRY(clv__vnpu_backend_query(host, NULL, &sound, error));
+  broken = *sound;
+  broken.name = "broken";
+  broken.open = broken_open;
+  broken.compile = broken_compile;
+  broken.instance_create = broken_instance;
+  broken.execute = broken_execute;
+  broken.weight_upload = broken_upload;
+  broken.buffer_alloc = broken_buffer;
+  *backend = &broken;
+  return CLV_OK;
+}
+
+typedef struct fixture {
+  machine m;
+  clv_graph *graph;
+  clv_plan *plan;
+} fixture;
+
+/* conv … relu2 on the broken device, concat on the CPU, softmax on the broken one: partitions 0, 1 and 2. */
+static void begin(fixture *f, int what) {
+  clv_error error = {0};
+  test_allocator_init(&f->m.counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &f->m.counting.allocator;
+  assert_ok(clv_context_create(&context, &f->m.context, &error), error);
+  assert_ok(clv_context_add_backend(f->m.context, broken_query, NULL, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  devices.list = "broken,cpu";
+  assert_ok(clv_devices_open(f->m.context, &devices, &f->m.devices, &error), error);
+  fault = what;
+  victim = "softmax";
+  memset(marked, 0, sizeof marked);
+  marked_instance = NULL;
+  f->graph = test_seven_nodes(&f->m.counting.allocator);
+  f->plan = machine_plan(&f->m, f->graph, "concat=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  assert_int_equal(f->plan->partition_count, 3);
+}
+
+static void end(fixture *f) {
+  clv_plan_destroy(f->plan);
+  clv_graph_destroy(f->graph);
+  machine_close(&f->m);
+}
+
+static clv_tensor input_of(const fixture *f) {
+  static float data[3 * 8 * 8];
+  uint64_t seed = 3;
+  for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed);
+  clv_tensor input = *clv_graph_input_type(f->graph, 0);
+  input.data = data;
+  return input;
+}
+
+static void a_wrong_element_is_named(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, CORRUPT_ELEMENT);
+  clv_session *session = machine_session(f.plan);
+  clv_error error = {0};
+  clv_tensor input = input_of(&f), expected = {0};
+  assert_ok(clv__graph_evaluate(f.graph, &input, NULL, &expected, NULL, NULL, f.graph->allocator, &error), error);
+  clv__mismatch mismatch;
+  for (int i = 0; i < 2; ++i) { /* runs before and after change nothing */
+    assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+    assert_int_equal(mismatch.partition, 2);
+    assert_int_equal(mismatch.value, clv__graph_find_value(f.graph, "y"));
+    assert_int_equal(mismatch.element, 5);
+    assert_float_equal(mismatch.expected, clv__tensor_get(&expected, 5), 0);
+    assert_float_equal(mismatch.actual, 1234.5, 0);
+    assert_int_equal(mismatch.partitions_checked, 3);
+    clv_tensor output = {0};
+    assert_ok(clv_session_run(session, &input, 1, &output, 1, &error), error);
+    assert_float_equal(clv__tensor_get(&output, 5), 1234.5, 0);
+  }
+  fault = CORRUPT_NOTHING;
+  assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+  assert_int_equal(mismatch.partition, CLV__NO_ID);
+  assert_int_equal(mismatch.partitions_checked, 3);
+  clv__release(f.graph->allocator, expected.data);
+  clv_session_destroy(session);
+  end(&f);
+}
+
+/* The first partition is wrong, and feeds the others: it alone is named. */
+static void the_first_wrong_partition_is_named(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, CORRUPT_ELEMENT);
+  victim = "conv";
+  clv_session *session = machine_session(f.plan);
+  clv_error error = {0};
+  clv_tensor input = input_of(&f);
+  clv__mismatch mismatch;
+  assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+  assert_int_equal(mismatch.partition, 0);
+  assert_int_equal(mismatch.value, clv__graph_find_value(f.graph, "r2"));
+  assert_int_equal(mismatch.element, 5);
+  clv_session_destroy(session);
+  end(&f);
+}
+
+static void verify_refuses_wrong_inputs(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, CORRUPT_NOTHING);
+  clv_session *session = machine_session(f.plan);
+  clv_error error = {0};
+  clv_tensor input = input_of(&f), wrong = input;
+  clv__mismatch mismatch;
+  wrong.data = NULL;
+  assert_int_equal(clv__session_verify(session, &wrong, 1, &mismatch, &error), CLV_INVALID_ARGUMENT);
+  wrong = input;
+  wrong.dims[3] = 7;
+  assert_int_equal(clv__session_verify(session, &wrong, 1, &mismatch, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv__session_verify(session, &input, 0, &mismatch, &error), CLV_INVALID_ARGUMENT);
+  clv_session_destroy(session);
+  end(&f);
+}
+
+static void failures_at_creation(void **state) {
+  (void)state;
+  static const struct {
+    int fault;
+    clv_status status;
+    const char *text;
+  } cases[] = {
+      {FAIL_COMPILE, CLV_DEVICE_ERROR, "partition 2 on broken: compile: compiler(): code 7"},
+      {FAIL_INSTANCE, CLV_DEVICE_ERROR, "partition 2 on broken: instance(): code 8"},
+      {FAIL_SILENTLY, CLV_DEVICE_ERROR, "partition 2 on broken: device error"},
+      {FAIL_BUFFER, CLV_OUT_OF_MEMORY, "broken: memory of boundary values: alloc(): code 11"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    fixture f;
+    begin(&f, cases[i].fault);
+    clv_error error = {CLV_OK, "of an earlier call"};
+    clv_session *session = (clv_session *)&f;
+    clv_status status = clv_session_create(f.plan, NULL, &session, &error);
+    if (status != cases[i].status) fail_msg("case %zu: %s: %s", i, clv_status_name(status), error.message);
+    assert_null(session);
+    assert_int_equal(error.status, cases[i].status);
+    assert_string_equal(error.message, cases[i].text);
+    end(&f);
+  }
+}
+
+static void a_failed_upload_names_the_weight(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, FAIL_UPLOAD);
+  clv_plan_destroy(f.plan);
+  clv_graph_destroy(f.graph);
+  test_graph g;
+  test_graph_begin(&g, &f.m.counting.allocator, 1);
+  test_graph_input(&g, "x", CLV_F32, 2, DIMS(64, 64));
+  test_graph_weight(&g, "w", 2, DIMS(64, 64));
+  test_graph_node(&g, "y", "Add", "x,w", "y");
+  f.graph = test_graph_end(&g, "y");
+  f.plan = machine_plan(&f.m, f.graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  clv_error error = {0};
+  clv_session *session;
+  assert_int_equal(clv_session_create(f.plan, NULL, &session, &error), CLV_DEVICE_ERROR);
+  assert_string_equal(error.message, "partition 0 on broken: compile: weight 'w': upload(): code 10");
+  end(&f);
+}
+
+static void failures_in_a_run(void **state) {
+  (void)state;
+  fixture f;
+  begin(&f, CORRUPT_NOTHING);
+  clv_session *session = machine_session(f.plan);
+  clv_error error = {0};
+  clv_tensor input = input_of(&f), output = {0};
+  clv__mismatch mismatch;
+  fault = FAIL_EXECUTE;
+  for (int i = 0; i < 2; ++i) {
+    assert_int_equal(clv_session_run(session, &input, 1, &output, 1, &error), CLV_DEVICE_ERROR);
+    assert_string_equal(error.message, "partition 2 on broken: launch(): code 9");
+    assert_null(output.data);
+    assert_int_equal(clv__session_verify(session, &input, 1, &mismatch, &error), CLV_DEVICE_ERROR);
+    assert_string_equal(error.message, "verify: partition 2 on broken: launch(): code 9");
+  }
+  fault = CORRUPT_NOTHING; /* and the session lives on */
+  machine_check_run(session, f.plan, &input, "after failures");
+  clv_session_destroy(session);
+  end(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_wrong_element_is_named),    cmocka_unit_test(the_first_wrong_partition_is_named),
+      cmocka_unit_test(verify_refuses_wrong_inputs), cmocka_unit_test(failures_at_creation),
+      cmocka_unit_test(failures_in_a_run),           cmocka_unit_test(a_failed_upload_names_the_weight),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,104 @@
+/* A context with open devices, and runs of a plan: for tests that go from a graph to its outputs. Everything fails the test. */
+#ifndef CLEAVE_TESTS_MACHINE_H
+#define CLEAVE_TESTS_MACHINE_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleave/cleave.h"
+#include "models.h"
+#include "ops/evaluate.h"
+#include "split/plan.h"
+#include "support.h"
+
+#define DIMS(...) ((const int64_t[]){__VA_ARGS__})
+
+typedef struct machine {
+  test_allocator counting;
+  clv_context *context;
+  clv_devices *devices;
+} machine;
+
+static inline void machine_open(machine *m, const char *list, uint32_t spec_count, const char *const *specs) {
+  clv_error error = {0};
+  test_allocator_init(&m->counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &m->counting.allocator;
+  assert_ok(clv_context_create(&context, &m->context, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  devices.list = list;
+  devices.npu_spec_count = spec_count;
+  devices.npu_specs = specs;
+  assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
+}
+
+static inline void machine_close(machine *m) {
+  clv_devices_close(m->devices);
+  clv_context_destroy(m->context);
+  assert_int_equal(m->counting.live, 0);
+}
+
+/* `pins` as "node=device,node=device"; patterns are welcome. */
+static inline clv_plan *machine_plan(machine *m, const clv_graph *graph, const char *pins, clv_plan_options options) {
+  char text[512];
+  clv_assignment items[32];
+  uint32_t count = 0;
+  snprintf(text, sizeof text, "%s", pins == NULL ? "" : pins);
+  for (char *at = strtok(text, ","); at != NULL; at = strtok(NULL, ",")) {
+    char *equals = strchr(at, '=');
+    assert_true(equals != NULL && count < 32);
+    *equals = '\0';
+    items[count++] = (clv_assignment){at, equals + 1};
+  }
+  options.pins = items;
+  options.pin_count = count;
+  clv_error error = {0};
+  clv_plan *plan;
+  assert_ok(clv_plan_make(graph, m->devices, &options, &plan, &error), error);
+  return plan;
+}
+
+static inline clv_session *machine_session(const clv_plan *plan) {
+  clv_error error = {0};
+  clv_session *session;
+  assert_ok(clv_session_create(plan, NULL, &session, &error), error);
+  return session;
+}
+
+static inline void assert_same_values(const clv_tensor *actual, const clv_tensor *expected, const char *what) {
+  size_t count;
+  if (!clv__tensor_same_type(actual, expected)) {
+    char is[160], should[160];
+    clv__tensor_text(actual, is, sizeof is);
+    clv__tensor_text(expected, should, sizeof should);
+    fail_msg("%s: it is %s, not %s", what, is, should);
+  }
+  assert_true(clv__tensor_count(expected, &count));
+  for (size_t i = 0; i < count; ++i) {
+    double e = clv__tensor_get(expected, i), a = clv__tensor_get(actual, i);
+    if (!(fabs(e - a) <= 1e-5 * fmax(1, fabs(e)))) fail_msg("%s: element %zu is %g, expected %g", what, i, a, e);
+  }
+}
+
+/* One run in the session's own memory, every output compared with the reference evaluator's. */
+static inline void machine_check_run(clv_session *session, const clv_plan *plan, const clv_tensor *inputs, const char *what) {
+  clv_error error = {0};
+  const clv_graph *graph = plan->graph;
+  clv_tensor outputs[16] = {{0}}, expected[16] = {{0}};
+  assert_true(graph->output_count + plan->kept_count <= 16);
+  assert_ok(clv__graph_evaluate(graph, inputs, NULL, expected, NULL, NULL, graph->allocator, &error), error);
+  assert_ok(clv_session_run(session, inputs, graph->input_count, outputs, graph->output_count + plan->kept_count, &error), error);
+  for (uint32_t i = 0; i < graph->output_count; ++i) {
+    assert_same_values(&outputs[i], &expected[i], what);
+    clv__release(graph->allocator, expected[i].data);
+  }
+}
+
+static inline clv_tensor f32(int32_t rank, const int64_t *dims, void *data) {
+  return clv__tensor_make(CLV_F32, rank, dims, data);
+}
+
+#endif
