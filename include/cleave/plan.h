@@ -46,7 +46,8 @@ typedef struct clv_plan_options {
   { sizeof(clv_plan_options), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL }
 
 /* Plans `graph` for `devices`, which must both outlive the plan. Errors: CLV_NOT_SUPPORTED when some node runs on no device (with
- * every device's reason) or a pin cannot hold; CLV_INVALID_ARGUMENT for unknown names, strategies, sizes that contradict. */
+ * every device's reason) or a pin cannot hold; CLV_INVALID_ARGUMENT for unknown names, strategies, sizes that contradict, and
+ * for a graph and devices whose contexts have different allocators. */
 CLV_API CLV_MUST_USE clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv_plan_options *options,
                                               clv_plan **plan, clv_error *error);
 

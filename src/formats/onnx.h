@@ -5,8 +5,8 @@
 #include "graph/graph.h"
 #include "graph/view.h"
 
-/* The newest versions read. A newer IR version is CLV_NOT_SUPPORTED. */
-enum { CLV__ONNX_IR_VERSION = 14, CLV__ONNX_OLDEST_OPSET = 7, CLV__ONNX_NEWEST_OPSET = 28, CLV__ONNX_MAX_DEPTH = 64 };
+/* The newest versions read. A newer IR version or opset is CLV_NOT_SUPPORTED. */
+enum { CLV__ONNX_IR_VERSION = 14, CLV__ONNX_NEWEST_OPSET = 28, CLV__ONNX_MAX_DEPTH = 64 };
 
 /* Loads the model at `path`. The file is mapped: initializers point into it, or into the files of its external data, which must
  * lie in the model's folder. The graph owns the mappings. Model functions are inlined: the values they make get unique names,

@@ -76,10 +76,10 @@ static clv_status read_import(clv__onnx_loader *loader, clv__proto_span span, cl
     return clv__error_set(error, CLV_INVALID_MODEL, "imports version %lld of domain '%s'", (long long)version,
                           domain[0] != '\0' ? domain : "ai.onnx");
   }
-  if (domain[0] == '\0' && (version < CLV__ONNX_OLDEST_OPSET || version > CLV__ONNX_NEWEST_OPSET)) {
+  if (domain[0] == '\0' && version > CLV__ONNX_NEWEST_OPSET) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "opset %lld of ai.onnx: %d to %d are supported; convert the model to one of those", (long long)version,
-                          CLV__ONNX_OLDEST_OPSET, CLV__ONNX_NEWEST_OPSET);
+                          "opset %lld of ai.onnx is above %d, the newest that is known here: convert the model",
+                          (long long)version, CLV__ONNX_NEWEST_OPSET);
   }
   return clv__builder_import(loader->root, domain, (int32_t)version, error);
 }
@@ -142,10 +142,8 @@ static clv_status read_properties(clv__onnx_loader *loader, const model_message 
       CLV__TRY(clv__builder_metadata(loader->root, key, value, error));
     }
   }
-  if (model->import_count > 0 || loader->ir_version >= 3) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "IR version %lld has no imports and means opset 1: convert the model to opset %d or newer",
-                        (long long)loader->ir_version, CLV__ONNX_OLDEST_OPSET);
+  /* Before IR version 3 there were no imports: all is opset 1. */
+  return model->import_count == 0 && loader->ir_version < 3 ? clv__builder_import(loader->root, "", 1, error) : CLV_OK;
 }
 
 /* A text that no name of the model can hold, since its bytes do not. */

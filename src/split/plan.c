@@ -66,6 +66,9 @@ static clv_status take_sizes(clv_plan *plan, const clv_size *sizes, uint32_t siz
 clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const clv_size *sizes, uint32_t size_count,
                             const char *const *keeps, uint32_t keep_count, clv_plan **out, clv_error *error) {
   *out = NULL;
+  if (graph->allocator != clv__context_allocator(devices->context)) { /* what one allocates here the other releases there */
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph and devices are of contexts with different allocators");
+  }
   clv_plan *plan = clv__allocate_zero(graph->allocator, sizeof *plan);
   if (plan == NULL) return clv__error_memory(error, sizeof *plan);
   clv__arena_init(&plan->arena, graph->allocator);

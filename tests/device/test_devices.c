@@ -127,7 +127,8 @@ static void options_of_an_older_program(void **state) {
   session_options.struct_size = plan_options.struct_size = devices_options.struct_size = context_options.struct_size = 0;
   assert_int_equal(clv_plan_make(graph, devices, &plan_options, &plan, &error), CLV_INVALID_ARGUMENT);
   assert_string_equal(error.message, "options with struct_size 0: begin with CLV_PLAN_OPTIONS_INIT");
-  assert_int_equal(clv_devices_open(context, &devices_options, &devices, &error), CLV_INVALID_ARGUMENT);
+  clv_devices *others;
+  assert_int_equal(clv_devices_open(context, &devices_options, &others, &error), CLV_INVALID_ARGUMENT);
   clv_context *other;
   assert_int_equal(clv_context_create(&context_options, &other, &error), CLV_INVALID_ARGUMENT);
   struct { /* a later program's options are longer */

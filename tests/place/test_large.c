@@ -13,10 +13,10 @@ static double now_s(void) {
 }
 
 /* v[i + 1] = op(v[i], another): a chain with branches back to near and far values, and a weight of its own for every fourth. */
-static clv_graph *large_graph(bool far) {
+static clv_graph *large_graph(const clv_allocator *allocator, bool far) {
   test_graph g;
   uint64_t state = 11;
-  test_graph_begin(&g, clv__allocator_default(), 1);
+  test_graph_begin(&g, allocator, 1);
   test_graph_input(&g, "v0", CLV_F32, 1, DIMS(2));
   for (uint32_t n = 0; n < NODES; ++n) {
     char name[16], inputs[40], output[16], weight[16];
@@ -51,7 +51,7 @@ static void alternate(bool far, bool by_name, bool run) {
   machine m;
   double start = now_s();
   machine_open(&m, "npu,cpu", 1, all);
-  clv_graph *graph = large_graph(far);
+  clv_graph *graph = large_graph(&m.counting.allocator, far);
   passed(&start, "the graph");
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   clv_assignment patterns[] = {{"a*", "npu"}, {"b*", "cpu"}};
@@ -95,8 +95,7 @@ static void alternate(bool far, bool by_name, bool run) {
   clv_plan_destroy(plan);
   if (by_name) free(pins);
   clv_graph_destroy(graph);
-  clv_devices_close(m.devices);
-  clv_context_destroy(m.context);
+  machine_close(&m);
 }
 
 static void near_branches(void **state) {
@@ -119,7 +118,7 @@ static void wide(void **state) {
   machine_open(&m, "npu,cpu", 1, all);
   double start = now_s();
   test_graph g;
-  test_graph_begin(&g, clv__allocator_default(), 1);
+  test_graph_begin(&g, &m.counting.allocator, 1);
   test_graph_input(&g, "x", CLV_F32, 1, DIMS(2));
   clv__builder *builder = g.builder;
   clv_value_id *parts = malloc(WIDTH * sizeof *parts), sum;
