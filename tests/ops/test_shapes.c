@@ -399,6 +399,32 @@ static void deep_bodies(void **state) {
 }
 
 /* Every allocation fails once: a status, nothing leaked. */
+/* Add of opset 6 broadcasts by an attribute, Not of opset 1 is what it always was. */
+static void old_opsets(void **state) {
+  (void)state;
+  static const struct {
+    const char *op, *inputs;
+    clv_dtype dtype;
+    int32_t opset;
+    clv_status status;
+  } cases[] = {
+      {"Add", "x,x", CLV_F32, 6, CLV_NOT_SUPPORTED}, {"Add", "x,x", CLV_F32, 7, CLV_OK}, {"Not", "x", CLV_BOOL, 1, CLV_OK}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    test_graph g;
+    clv_error error = {0};
+    clv__shapes *shapes = NULL;
+    test_graph_begin(&g, clv__allocator_default(), 1);
+    assert_ok(clv__builder_import(g.builder, "", cases[i].opset, &error), error);
+    test_graph_input(&g, "x", cases[i].dtype, 1, DIMS(4));
+    test_graph_node(&g, "node", cases[i].op, cases[i].inputs, "y");
+    clv_graph *graph = test_graph_end(&g, "y");
+    assert_int_equal(clv__shapes_infer(graph, NULL, 0, SIZE_MAX, &shapes, &error), cases[i].status);
+    if (cases[i].status != CLV_OK) assert_non_null(strstr(error.message, "Add of opset 6"));
+    clv__shapes_destroy(shapes);
+    clv__graph_destroy(graph);
+  }
+}
+
 static void allocation_failures(void **state) {
   (void)state;
   clv_graph *samples[3] = {NULL};
@@ -436,17 +462,10 @@ static void allocation_failures(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(symbols_travel),
-      cmocka_unit_test(content_passes),
-      cmocka_unit_test(given_refused),
-      cmocka_unit_test(folding),
-      cmocka_unit_test(overridable),
-      cmocka_unit_test(unaligned_and_declared),
-      cmocka_unit_test(contradictions),
-      cmocka_unit_test(branches),
-      cmocka_unit_test(loops),
-      cmocka_unit_test(deep_bodies),
-      cmocka_unit_test(allocation_failures),
+      cmocka_unit_test(symbols_travel), cmocka_unit_test(content_passes), cmocka_unit_test(given_refused),
+      cmocka_unit_test(folding),        cmocka_unit_test(overridable),    cmocka_unit_test(unaligned_and_declared),
+      cmocka_unit_test(contradictions), cmocka_unit_test(branches),       cmocka_unit_test(loops),
+      cmocka_unit_test(deep_bodies),    cmocka_unit_test(old_opsets),     cmocka_unit_test(allocation_failures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
