@@ -30,7 +30,7 @@ static bool wants_winograd(const clv__cpu_plan *plan, const clv__dnn_convolution
   for (int i = 0; i < 2; ++i) {
     if (spec->window.kernel[i] != 3 || spec->window.stride[i] != 1 || spec->window.dilation[i] != 1) return false;
   }
-  return spec->weights.dims[0] >= 64 && spec->weights.dims[1] >= 64 && spec->destination.dims[2] >= 7;
+  return spec->weights.dims[0] >= 32 && spec->weights.dims[1] >= 32 && spec->destination.dims[2] >= 7;
 }
 
 /* The primitive, and in which slot its sum lies: `sum_slot` to be made in place, or read as operand `binary_slot`. */

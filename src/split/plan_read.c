@@ -9,6 +9,7 @@
 static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *count, const clv_allocator *allocator,
                              clv_error *error) {
   json_t *list = json_object_get(root, "sizes");
+  if (list != NULL && !json_is_array(list)) return clv__error_set(error, CLV_INVALID_MODEL, "\"sizes\" must be a list");
   *count = 0;
   *sizes = clv__allocate_zero(allocator, (json_array_size(list) + 1) * sizeof **sizes);
   if (*sizes == NULL) return clv__error_memory(error, json_array_size(list) * sizeof **sizes);
@@ -82,6 +83,14 @@ static clv_status read_partition(clv_plan *plan, const json_t *item, uint32_t in
   return clv__partition_init(plan, &plan->partitions[index], device, ids, (uint32_t)count, error);
 }
 
+/* A text of an object, kept in the plan; NULL when there is none. */
+static clv_status keep_text(clv_plan *plan, const json_t *object, const char *key, const char **kept, clv_error *error) {
+  const char *text = json_string_value(json_object_get(object, key));
+  *kept = text == NULL ? NULL : clv__arena_string(&plan->arena, text, strlen(text));
+  return text == NULL || *kept != NULL ? CLV_OK : clv__error_memory(error, strlen(text));
+}
+
+/* Causes and notes, of the nodes that still are where the file says it put them; the others were moved by hand: `file`. */
 static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map *names, clv_error *error) {
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     plan->placement.causes[n] = plan->shapes->node_folded[n] ? "const" : "file";
@@ -92,13 +101,15 @@ static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map
   const json_t *nodes = json_object_get(root, "nodes");
   for (size_t i = 0; i < json_array_size(nodes); ++i) {
     const json_t *item = json_array_get(nodes, i);
-    const char *name = json_string_value(json_object_get(item, "name")),
-               *cause = json_string_value(json_object_get(item, "cause"));
+    const char *name = json_string_value(json_object_get(item, "name"));
+    const char *device = json_string_value(json_object_get(item, "device"));
     uint32_t id = name == NULL ? CLV__MAP_NONE : clv__map_find(names, name);
-    if (id == CLV__MAP_NONE || cause == NULL) continue;
-    const char *copy = clv__arena_string(&plan->arena, cause, strlen(cause));
-    if (copy == NULL) return clv__error_memory(error, strlen(cause));
-    plan->placement.causes[id] = copy;
+    if (id == CLV__MAP_NONE || plan->placement.devices[id] == CLV__NO_ID || device == NULL) continue;
+    if (strcmp(plan->devices->items[plan->placement.devices[id]].name, device) != 0) continue;
+    const char *cause;
+    CLV__TRY(keep_text(plan, item, "cause", &cause, error));
+    CLV__TRY(keep_text(plan, item, "note", &plan->placement.notes[id], error));
+    if (cause != NULL) plan->placement.causes[id] = cause;
   }
   return CLV_OK;
 }
@@ -130,8 +141,12 @@ cleanup:
 }
 
 static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const json_t *root, clv_plan **out, clv_error *error) {
-  if (json_integer_value(json_object_get(root, "cleave_plan")) != 1) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "it is no plan file: \"cleave_plan\": 1 is missing");
+  const json_t *version = json_object_get(root, "cleave_plan");
+  if (!json_is_integer(version))
+    return clv__error_set(error, CLV_INVALID_MODEL, "it is no plan file: \"cleave_plan\" is missing");
+  if (json_integer_value(version) != 1) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "plan files of version %lld are not known here, only version 1: plan again",
+                          (long long)json_integer_value(version));
   }
   CLV__TRY(check_hash(root, graph, error));
   clv_size *sizes = NULL;
