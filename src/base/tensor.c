@@ -87,6 +87,10 @@ void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes) {
     APPEND("[...]");
     return;
   }
+  if (tensor->rank > CLV_MAX_RANK) { /* a caller's mistake, which is being reported */
+    APPEND("[rank %d]", (int)tensor->rank);
+    return;
+  }
   APPEND("[");
   for (int32_t i = 0; i < tensor->rank; ++i) {
     const char *comma = i > 0 ? "," : "";

@@ -196,7 +196,10 @@ clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, u
   bool differs = false;
   for (uint32_t p = 0; status == CLV_OK && !differs && p < session->plan->partition_count; ++p) {
     status = verify_partition(&ref, p, mismatch, &differs, error);
-    if (status != CLV_OK) clv__error_prefix(error, status, "verify");
+    if (status != CLV_OK) {
+      clv__error_prefix(error, status, "verify");
+      (void)clv__session_wait(session, session->plan->partitions[p].device, NULL); /* it may still read the reference's memory */
+    }
     ++mismatch->partitions_checked;
   }
   for (uint32_t i = 0; i < session->slot_count; ++i) session->slots[i].bound = NULL; /* the reference's memory goes now */

@@ -96,9 +96,9 @@ static clv_status move_partition(clv_plan *plan, const clv__partition *partition
         name, device->name, (unsigned long long)needed, (unsigned long long)limit);
   }
   char note[256];
-  int length = snprintf(note, sizeof note, "with its partition %s would need %llu bytes and has %llu", device->name,
-                        (unsigned long long)needed, (unsigned long long)limit);
-  const char *kept = clv__arena_string(&plan->arena, note, (size_t)length);
+  snprintf(note, sizeof note, "with its partition %s would need %llu bytes and has %llu", device->name,
+           (unsigned long long)needed, (unsigned long long)limit);
+  const char *kept = clv__arena_string(&plan->arena, note, strlen(note));
   if (kept == NULL) return clv__error_memory(error, sizeof note);
   for (uint32_t i = 0; i < partition->node_count; ++i) {
     plan->placement.devices[partition->nodes[i]] = next;

@@ -12,8 +12,10 @@ static clv_status json_memory(clv_error *error) {
 
 /* Jansson's "_new" functions take ownership and pass NULL on, so one check at the end is enough. */
 
+/* For texts from outside the model, whose names are UTF-8: paths, and what backends say. */
 static json_t *text_or_null(const char *text) {
-  return text == NULL ? json_null() : json_string_nocheck(text);
+  json_t *string = text == NULL ? NULL : json_string(text);
+  return string != NULL ? string : json_null();
 }
 
 static json_t *value_names(const clv_graph *graph, const clv_graph_view *view, const uint32_t *values, uint32_t count) {
@@ -77,7 +79,7 @@ static json_t *node_json(const clv_plan *plan, clv_node_id id) {
   if (plan->placement.notes[id] != NULL) json_object_set_new(object, "note", text_or_null(plan->placement.notes[id]));
   for (uint32_t d = 0; d < plan->devices->count && plan->capability.reasons != NULL && device != CLV__NO_ID; ++d) {
     const char *reason = clv__capability_reason(&plan->capability, id, d);
-    if (reason != NULL) json_object_set_new_nocheck(others, plan->devices->items[d].name, json_string_nocheck(reason));
+    if (reason != NULL) json_object_set_new_nocheck(others, plan->devices->items[d].name, text_or_null(reason));
   }
   if (json_object_size(others) > 0)
     json_object_set_new(object, "refused_by", others);
@@ -131,7 +133,7 @@ static json_t *plan_json(const clv_plan *plan, bool timings) {
   json_t *root = json_object(), *partitions = json_array(), *transfers = json_array(), *steps = json_array(),
          *nodes = json_array();
   json_object_set_new(root, "cleave_plan", json_integer(1));
-  json_object_set_new(root, "model", json_string_nocheck(plan->graph->path));
+  json_object_set_new(root, "model", text_or_null(plan->graph->path));
   json_object_set_new(root, "model_hash", json_string_nocheck(hash_text));
   json_object_set_new(root, "strategy", json_string_nocheck(plan->placement.strategy));
   json_object_set_new(root, "devices", devices_json(plan->devices));
@@ -197,7 +199,7 @@ clv_status clv_plan_write(const clv_plan *plan, const char *path, clv_error *err
   if (root != NULL && plan->graph->path[0] != '\0') {
     char relative[PATH_MAX];
     relative_model(path, plan->graph->path, relative);
-    json_object_set_new(root, "model", json_string_nocheck(relative));
+    json_object_set_new(root, "model", text_or_null(relative));
   }
   char *text = root == NULL ? NULL : json_dumps(root, JSON_INDENT(1));
   json_decref(root);

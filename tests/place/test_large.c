@@ -45,12 +45,11 @@ static double passed(double *start, const char *what) {
   return seconds;
 }
 
-static void alternate(bool far, bool by_name, bool run) {
+static void alternate(bool far, bool by_name, bool run, const char *spec) {
   clv_error error = {0};
-  static const char *const all[] = {"all"};
   machine m;
   double start = now_s();
-  machine_open(&m, "npu,cpu", 1, all);
+  machine_open(&m, "npu,cpu", 1, &spec);
   clv_graph *graph = large_graph(&m.counting.allocator, far);
   passed(&start, "the graph");
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
@@ -100,18 +99,24 @@ static void alternate(bool far, bool by_name, bool run) {
 
 static void near_branches(void **state) {
   (void)state;
-  alternate(false, false, true);
+  alternate(false, false, true, "all");
 }
 
 static void far_branches_pinned_one_by_one(void **state) {
   (void)state;
-  alternate(true, true, false);
+  alternate(true, true, false, "all");
 }
 
-/* One partition that reads what 50,000 others made, and one that reads 50,000 weights. */
+/* Memory that is limited has to be counted. */
+static void limited_memory(void **state) {
+  (void)state;
+  alternate(false, false, false, "default");
+}
+
+/* One partition that reads what 20,000 others made, and one that reads 20,000 constants. */
 static void wide(void **state) {
   (void)state;
-  enum { WIDTH = NODES / 2 };
+  enum { WIDTH = 20000 };
   clv_error error = {0};
   static const char *const all[] = {"all"};
   machine m;
@@ -155,6 +160,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(near_branches),
       cmocka_unit_test(far_branches_pinned_one_by_one),
+      cmocka_unit_test(limited_memory),
       cmocka_unit_test(wide),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
