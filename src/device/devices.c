@@ -107,6 +107,11 @@ static clv_status resolve(const clv_devices *devices, const clv_devices_options 
   for (*ordinal = 0; *ordinal < spec_count; ++*ordinal) {
     char own[64], numbered[16];
     CLV__TRY(clv__vnpu_spec_name(allocator, specs[*ordinal], own, sizeof own, error));
+    const clv_backend *other = clv__context_find(devices->context, own);
+    if (other != NULL && strcmp(other->name, "vnpu") != 0) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "description '%s' calls its device '%s', which is the name of a backend",
+                            specs[*ordinal], own);
+    }
     snprintf(numbered, sizeof numbered, *ordinal == 0 ? "npu" : "npu%u", *ordinal);
     if (strcmp(name, own) != 0 && strcmp(name, numbered) != 0) continue;
     *spec = specs[*ordinal];
