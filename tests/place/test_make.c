@@ -173,6 +173,25 @@ static void expect_broken(fixture *f, const char *path, const char *text, const 
   free(edited);
 }
 
+/* A node whose entry names another device than its partition was moved by hand: its old cause no longer holds. */
+static void expect_moved(fixture *f, const char *path, const char *text) {
+  const char *entry = strstr(text, "\"op\": \"Conv\"");
+  assert_non_null(entry);
+  char *edited = strdup(text), *device = strstr(edited + (entry - text), "\"npu\"");
+  assert_non_null(device);
+  memcpy(device, "\"cpu\"", 5);
+  clv_error error = {0};
+  clv_plan *plan;
+  assert_ok(clv__file_write(path, edited, strlen(edited), &error), error);
+  assert_ok(clv_plan_read(f->graph, f->devices, path, &plan, &error), error);
+  clv_node_id conv = clv__graph_find_node(f->graph, "conv"), relu = clv__graph_find_node(f->graph, "relu");
+  assert_string_equal(f->devices->items[plan->placement.devices[conv]].name, "npu");
+  assert_string_equal(plan->placement.causes[conv], "file");
+  assert_string_equal(plan->placement.causes[relu], "first");
+  clv_plan_destroy(plan);
+  free(edited);
+}
+
 static void plan_files_read_back(void **state) {
   (void)state;
   fixture f;
@@ -193,6 +212,7 @@ static void plan_files_read_back(void **state) {
   assert_ok(clv_plan_write(again, path, &error), error);
   char *text_again = read_text(path);
   assert_string_equal(text, text_again);
+  expect_moved(&f, path, text);
   expect_broken(&f, path, text, "\"model_hash\": \"", "\"model_hash\": \"0", "the plan was made for a model with hash 0");
   expect_broken(&f, path, text, "\"device\": \"npu\"", "\"device\": \"dsp\"",
                 "partition 0: device 'dsp' is not among the open devices");
