@@ -1,4 +1,5 @@
-/* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz}. The same every time. */
+/* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz}. The same every
+ * time. The seeds of the other targets are text, and in corpus/; their folders here are for what is found. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -90,7 +91,7 @@ int main(int argument_count, char **arguments) {
     return 2;
   }
   folder = arguments[1];
-  static const char *const kinds[] = {"", "onnx", "tensor", "npy", "npz"};
+  static const char *const kinds[] = {"", "onnx", "tensor", "npy", "npz", "plan", "npu_spec", "irjson"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
     char path[1024];
     if (!in_folder(path, sizeof path, kinds[i], "") || (mkdir(path, 0777) != 0 && errno != EEXIST)) {

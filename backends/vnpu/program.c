@@ -80,6 +80,16 @@ static clv_status place_sources(clv_executable *p, const clv_tensor *input_types
   return CLV_OK;
 }
 
+/* An operator that nobody knows makes what its graph says it makes. */
+static void declared_type(const clv_executable *p, uint32_t value, clv_tensor *type) {
+  clv_value_info info = {.struct_size = sizeof info};
+  p->device->host->graph_value(p->view, value, &info);
+  *type = info.type;
+  for (int32_t d = 0; d < type->rank; ++d) {
+    if (type->dims[d] < 0) type->dims[d] = CLV_DIM_UNKNOWN;
+  }
+}
+
 static void fetch_types(const clv_executable *p, const uint32_t *values, uint32_t count, clv_tensor *types) {
   for (uint32_t i = 0; i < count; ++i) {
     if (values[i] == CLV_NO_VALUE)
@@ -100,8 +110,14 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
   }
   fetch_types(p, node->inputs, node->input_count, inputs);
   CLV__TRY(host->infer_node(p->view, index, inputs, outputs, error));
+  instruction->kernel = clv__kernel_find(node->domain, node->op);
+  bool unknown = instruction->kernel == NULL && !clv__vnpu_has_body(node);
+  if (unknown && !p->device->spec.any_operator) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "operator %s has no kernel", node->op);
+  }
   for (uint32_t i = 0; i < node->output_count; ++i) {
     uint32_t v = node->outputs[i];
+    if (unknown && v != CLV_NO_VALUE) declared_type(p, v, &outputs[i]);
     outputs[i].data = NULL;
     if (v == CLV_NO_VALUE) {
       outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
@@ -119,8 +135,7 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
     p->is_static = false;
     return CLV_OK;
   }
-  instruction->kernel = clv__kernel_find(node->domain, node->op);
-  if (instruction->kernel == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "operator %s has no kernel", node->op);
+  if (unknown) return CLV_OK;
   clv__kernel_call call = clv__vnpu_call(node, inputs, outputs);
   char reason[160] = "";
   if (!clv__kernel_accepts(instruction->kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
@@ -189,7 +204,7 @@ static clv_status measure(clv_executable *p, clv_error *error) {
     fetch_types(p, node->inputs, node->input_count, inputs);
     fetch_types(p, node->outputs, node->output_count, outputs);
     clv__kernel_call call = clv__vnpu_call(node, inputs, outputs);
-    if (instruction->kernel->scratch_bytes != NULL) instruction->scratch_bytes = instruction->kernel->scratch_bytes(&call);
+    if (instruction->kernel != NULL && instruction->kernel->scratch_bytes != NULL) instruction->scratch_bytes = instruction->kernel->scratch_bytes(&call);
     p->seconds += clv__vnpu_node_seconds(speed, node, inputs, outputs);
   }
   return CLV_OK;

@@ -77,9 +77,18 @@ static double flops_of(const clv_node_info *node, const clv_tensor *inputs, cons
   return in > out ? in : out;
 }
 
+/* The bytes of input 0 under another shape: hardware gives them another name. */
+static bool is_view(const clv_node_info *node) {
+  static const char *const views[] = {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"};
+  for (size_t i = 0; i < sizeof views / sizeof *views; ++i) {
+    if (node->domain[0] == '\0' && strcmp(node->op, views[i]) == 0) return true;
+  }
+  return false;
+}
+
 double clv__vnpu_node_seconds(const clv__vnpu_speed *speed, const clv_node_info *node, const clv_tensor *inputs,
                               const clv_tensor *outputs) {
-  if (!speed->given) return 0;
+  if (!speed->given || is_view(node)) return 0;
   double bytes = 0;
   for (uint32_t i = 0; i < node->input_count; ++i) bytes += count_of(&inputs[i]) * (double)clv_dtype_size_bytes(inputs[i].dtype);
   for (uint32_t i = 0; i < node->output_count; ++i)

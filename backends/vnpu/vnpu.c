@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "device.h"
 #include "instance.h"
+#include "speed.h"
 #include "supports.h"
 
 /* ---- Devices ---- */
@@ -291,6 +292,39 @@ static clv_status execute(clv_device *device, clv_instance *instance, clv_stream
   return clv__vnpu_instance_execute(instance, stream, args, error);
 }
 
+/* ---- What the speed model says, for planning ---- */
+
+static double node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node) {
+  clv_node_info info = {.struct_size = sizeof info};
+  device->host->graph_node(graph, node, &info);
+  clv_tensor few[16], *types = few;
+  size_t count = (size_t)info.input_count + info.output_count;
+  if (!device->spec.speed.given) return -1;
+  if (count > sizeof few / sizeof *few) types = clv__allocate(device->allocator, count * sizeof *types);
+  if (types == NULL) return -1;
+  bool known = true;
+  for (size_t i = 0; i < count; ++i) {
+    uint32_t value = i < info.input_count ? info.inputs[i] : info.outputs[i - info.input_count];
+    clv_value_info value_info = {.struct_size = sizeof value_info};
+    types[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
+    if (value == CLV_NO_VALUE) continue;
+    device->host->graph_value(graph, value, &value_info);
+    types[i] = value_info.type;
+    known = known && clv__tensor_is_static(&types[i]);
+  }
+  double seconds = known ? clv__vnpu_node_seconds(&device->spec.speed, &info, types, types + info.input_count) : -1;
+  if (types != few) clv__release(device->allocator, types);
+  return seconds;
+}
+
+static double copy_seconds(clv_device *device, uint64_t size_bytes) {
+  return device->spec.speed.given ? clv__vnpu_copy_seconds(&device->spec.speed, size_bytes) : -1;
+}
+
+static double launch_seconds(clv_device *device) {
+  return device->spec.speed.given ? clv__vnpu_launch_seconds(&device->spec.speed) : -1;
+}
+
 static const clv_backend backend_table = {
     .abi_version = CLV_ABI_VERSION,
     .struct_size = sizeof backend_table,
@@ -324,6 +358,9 @@ static const clv_backend backend_table = {
     .instance_destroy = instance_destroy,
     .instance_resize = instance_resize,
     .execute = execute,
+    .node_seconds = node_seconds,
+    .copy_seconds = copy_seconds,
+    .launch_seconds = launch_seconds,
 };
 
 clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

@@ -15,7 +15,9 @@ typedef enum clv_ownership {
   CLV_BORROW = 1 /* the bytes must outlive the graph */
 } clv_ownership;
 
-/* Loads an ONNX file. Weights stay in the mapped file and its external data: neither may change while the graph lives.
+/* Loads an ONNX file, or an IR JSON file (the first character that is no space tells them apart). Weights stay in the mapped file
+ * and its external data: neither may change while the graph lives. IR JSON holds no weights: such a graph can be planned, and a
+ * session of it is refused.
  * Errors: CLV_NOT_FOUND, CLV_IO_ERROR, CLV_INVALID_MODEL, CLV_NOT_SUPPORTED, CLV_OUT_OF_MEMORY. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **graph, clv_error *error);
 

@@ -30,7 +30,7 @@ typedef bool (*clv_support_fn)(void *user_data, const char *device, const clv_no
 
 typedef struct clv_plan_options {
   uint32_t struct_size;
-  const char *strategy; /* NULL: "contiguous" */
+  const char *strategy; /* NULL: "optimal" */
   uint32_t pin_count;   /* node name patterns: these nodes run there, or the plan is refused */
   const clv_assignment *pins;
   uint32_t force_count; /* operator name patterns */
@@ -41,9 +41,23 @@ typedef struct clv_plan_options {
   const char *const *keeps;
   clv_support_fn support;
   void *support_user_data;
+  const char *split;     /* "linear", "convex", "fewest"; NULL: the strategy's own */
+  const char *objective; /* what is minimised: "latency" (NULL): steps one after the other; "overlap": devices at the same time;
+                            "throughput": the busiest device */
+  const char *profile;   /* a file of measured costs; NULL: none, and prices are nominal */
+  uint32_t weight_count; /* where weights live: initializer name patterns */
+  const clv_assignment *weights;
+  uint32_t value_count; /* where the user has put inputs, outputs and state: value name patterns */
+  const clv_assignment *values;
+  uint32_t suppose_count; /* operators that a device is supposed to run too: what if? Such a plan cannot be run */
+  const clv_assignment *supposes;
+  bool record_passes; /* keep what every pass of `propagate` left */
 } clv_plan_options;
-#define CLV_PLAN_OPTIONS_INIT \
-  { sizeof(clv_plan_options), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL }
+#define CLV_PLAN_OPTIONS_INIT                                                                                                    \
+  {                                                                                                                              \
+    sizeof(clv_plan_options), NULL, 0, NULL, 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, 0, NULL, 0, NULL, \
+        false                                                                                                                    \
+  }
 
 /* Plans `graph` for `devices`, which must both outlive the plan. Errors: CLV_NOT_SUPPORTED when some node runs on no device (with
  * every device's reason) or a pin cannot hold; CLV_INVALID_ARGUMENT for unknown names, strategies, sizes that contradict, and
@@ -54,10 +68,11 @@ CLV_API CLV_MUST_USE clv_status clv_plan_make(const clv_graph *graph, clv_device
 /* Writes the plan file: whole, or not at all. */
 CLV_API CLV_MUST_USE clv_status clv_plan_write(const clv_plan *plan, const char *path, clv_error *error);
 
-/* Reads a plan file (it may have been edited) for a model that is already loaded. CLV_INVALID_MODEL, with the place, for what
- * does not fit: another model's hash, unknown nodes or devices, nodes missing or twice, partitions out of order. */
-CLV_API CLV_MUST_USE clv_status clv_plan_read(const clv_graph *graph, clv_devices *devices, const char *path, clv_plan **plan,
-                                              clv_error *error);
+/* Reads a plan file (it may have been edited) for a model that is already loaded. Transfers, steps and prices are worked out again:
+ * with the file of measured costs `profile`, NULL for none. CLV_INVALID_MODEL, with the place, for what does not fit: another model's
+ * hash, unknown nodes or devices, nodes missing or twice, partitions that wait for a later one. */
+CLV_API CLV_MUST_USE clv_status clv_plan_read(const clv_graph *graph, clv_devices *devices, const char *path, const char *profile,
+                                              clv_plan **plan, clv_error *error);
 
 /* Accepts NULL. Sessions made from it must have been destroyed before. */
 CLV_API void clv_plan_destroy(clv_plan *plan);

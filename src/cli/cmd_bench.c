@@ -132,6 +132,10 @@ static clv_status measure_steps(bench *b, clv_error *error) {
 
 /* ---- What is printed ---- */
 
+static double predicted_ms(const clv_plan *plan, const clv__step *step) {
+  return (double)(step->is_transfer ? plan->price.move_ns[step->index] : plan->price.partition_ns[step->index]) / 1e6;
+}
+
 static json_t *steps_json(const bench *b) {
   const clv_plan *plan = b->job.plan;
   json_t *list = json_array();
@@ -151,7 +155,7 @@ static json_t *steps_json(const bench *b) {
       json_object_set_new(object, "device", cli_json_text(plan->devices->items[partition->device].name));
       json_object_set_new(object, "nodes", json_integer(partition->node_count));
     }
-    json_object_set_new(object, "predicted_ms", json_null());
+    json_object_set_new(object, "predicted_ms", cli_json_real(predicted_ms(plan, step)));
     json_object_set_new(object, "median_ms", cli_json_real(b->steps_ms[s]));
     json_array_append_new(list, object);
   }
@@ -189,7 +193,7 @@ static clv_status print_json(const bench *b, clv_error *error) {
   json_object_set_new(root, "runs", json_integer(b->runs));
   json_object_set_new(root, "warmup", json_integer(b->warmup));
   json_object_set_new(root, "latency_ms", latency);
-  json_object_set_new(root, "predicted_ms", json_null());
+  json_object_set_new(root, "predicted_ms", cli_json_real((double)b->job.plan->price.serial_ns / 1e6));
   json_object_set_new(root, "first_run_ms", cli_json_real(b->first_run_ms));
   json_object_set_new(root, "load_ms", cli_json_real(b->load_ms));
   json_object_set_new(root, "timings_ms", load);
@@ -230,6 +234,7 @@ static void write_step_rows(const bench *b, clv__table *table, clv__text *note) 
       clv__table_cell(table, "partition %u", step->index);
       clv__table_cell(table, "%s", plan->devices->items[partition->device].name);
     }
+    clv__table_cell(table, "%.3f", predicted_ms(plan, step));
     clv__table_cell(table, "%.3f", b->steps_ms[s]);
     clv__table_cell(table, "%.1f %%", total > 0 ? 100 * b->steps_ms[s] / total : 0);
     clv__table_cell(table, "%s", what.data);
@@ -247,13 +252,16 @@ static clv_status print_text(const bench *b, clv_error *error) {
   clv__text_append(&text, "%smedian %.3f ms%s, p90 %.3f, p99 %.3f, fastest %.3f of %u runs\n", cli_begin(cli, CLI_BOLD),
                    median(b->latencies_ms, b->runs), cli_reset(cli), percentile(b->latencies_ms, b->runs, 0.90),
                    percentile(b->latencies_ms, b->runs, 0.99), b->latencies_ms[0], b->runs);
+  const clv_plan *plan = b->job.plan;
+  double predicted = (double)plan->price.serial_ns / 1e6, measured = median(b->latencies_ms, b->runs);
+  clv__text_append(&text, "predicted %.3f ms (%+.0f %%)\n", predicted, measured > 0 ? 100 * (predicted / measured - 1) : 0);
   clv__text_append(&text, "first run %.3f ms; load %.3f ms (read %.3f, plan %.3f, compile %.3f)\n", b->first_run_ms, b->load_ms,
                    b->job.load_ms, b->job.plan_ms, b->compile_ms);
   clv__text_append(&text, "peak memory of the process %s\n\n", clv__label_size(b->peak_rss_bytes, number));
   if (!cli->quiet) {
     clv__table table;
-    clv__table_init(&table, cli->allocator, "llrrl", true);
-    static const char *const titles[] = {"step", "device", "ms", "share", "what"};
+    clv__table_init(&table, cli->allocator, "llrrrl", true);
+    static const char *const titles[] = {"step", "device", "predicted", "ms", "share", "what"};
     for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
     write_step_rows(b, &table, &note);
     clv__table_write(&table, 0, cli->color_out, &text);

@@ -25,6 +25,7 @@ typedef struct inspection {
   clv__capability capability;
   bool has_capability;
   uint64_t parameter_count, parameter_bytes, folded_nodes;
+  uint64_t unbound_bytes; /* of parameters that the file does not hold */
   uint64_t folded_count, folded_bytes; /* elements computed when planning that nodes read at run time */
   uint32_t parameter_values;
   double flops;
@@ -82,15 +83,17 @@ static bool is_read(const inspection *in, clv_value_id value) {
   return graph->values[value].is_output;
 }
 
-/* Initializers, and what folding makes of them or out of nothing. */
+/* Initializers, weights whose bytes are elsewhere, and what folding makes of them or out of nothing. */
 static void count_parameters(inspection *in) {
   const clv_graph *graph = in->job.graph;
   for (clv_value_id v = 0; v < graph->value_count; ++v) {
     const clv__value *value = &graph->values[v];
     const clv_tensor *type = value->type.data != NULL ? &value->type : &in->shapes->types[v];
     size_t count, size_bytes;
-    if (type->data == NULL || !clv__tensor_count(type, &count) || !clv__tensor_size_bytes(type, &size_bytes)) continue;
-    if (value->type.data != NULL) {
+    if ((type->data == NULL && !value->is_unbound) || !clv__tensor_count(type, &count)) continue;
+    if (!clv__tensor_size_bytes(type, &size_bytes)) continue;
+    in->unbound_bytes += value->is_unbound ? size_bytes : 0;
+    if (value->type.data != NULL || value->is_unbound) {
       ++in->parameter_values;
       in->parameter_count += count;
       in->parameter_bytes += size_bytes;
@@ -191,7 +194,9 @@ static void write_summary(inspection *in, clv__text *text) {
   clv__label_plural(text, in->parameter_count, "parameter");
   clv__text_append(text, " in ");
   clv__label_plural(text, in->parameter_values, "initializer");
-  clv__text_append(text, ", %s\n", clv__label_size(in->parameter_bytes, size));
+  clv__text_append(text, ", %s", clv__label_size(in->parameter_bytes, size));
+  if (in->unbound_bytes > 0) clv__text_append(text, ", of which the file holds no bytes for %s", clv__label_size(in->unbound_bytes, size));
+  clv__text_append(text, "\n");
   if (in->folded_count > 0) {
     clv__label_plural(text, in->folded_count, "number");
     clv__text_append(text, " computed when planning, %s\n", clv__label_size(in->folded_bytes, size));
@@ -311,9 +316,13 @@ static void write_nodes(inspection *in, clv__text *text) {
   const clv_graph *graph = in->job.graph;
   clv__table table;
   char label[CLV__LABEL_BYTES];
-  clv__table_init(&table, in->cli->allocator, "rllllr", true);
-  static const char *const titles[] = {"#", "node", "operator", "reads", "writes", "FLOP"};
-  for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
+  bool from_source = false; /* another format than ONNX */
+  for (clv_node_id n = 0; n < graph->node_count; ++n) from_source = from_source || graph->nodes[n].source_op[0] != '\0';
+  clv__table_init(&table, in->cli->allocator, from_source ? "rlllllr" : "rllllr", true);
+  static const char *const titles[] = {"#", "node", "from", "operator", "reads", "writes", "FLOP"};
+  for (uint32_t i = 0; i < sizeof titles / sizeof *titles; ++i) {
+    if (i != 2 || from_source) clv__table_cell(&table, "%s", titles[i]);
+  }
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     const clv__node *node = &graph->nodes[n];
     clv__text name, reads, writes;
@@ -327,7 +336,8 @@ static void write_nodes(inspection *in, clv__text *text) {
     bool known = node_flops(in, n, &flops);
     clv__table_cell(&table, "%u", n);
     clv__table_cell(&table, "%s", name.data);
-    clv__table_cell(&table, "%s", node->op);
+    if (from_source) clv__table_cell(&table, "%s", node->source_op);
+    clv__table_cell(&table, "%s%s%s", node->domain, node->domain[0] != '\0' ? "." : "", node->op);
     clv__table_cell(&table, "%s", reads.data);
     clv__table_cell(&table, "%s", writes.data);
     clv__table_cell(&table, "%s", in->shapes->node_folded[n] ? "const" : known ? clv__label_count(flops, label) : "?");
@@ -376,6 +386,10 @@ static json_t *node_json(inspection *in, clv_node_id id) {
   json_object_set_new(object, "name", cli_json_text(node->name));
   json_object_set_new(object, "op", cli_json_text(node->op));
   json_object_set_new(object, "domain", cli_json_text(node->domain));
+  if (node->source_op[0] != '\0') {
+    json_object_set_new(object, "source_name", cli_json_text(node->source_name));
+    json_object_set_new(object, "source_op", cli_json_text(node->source_op));
+  }
   json_object_set_new(object, "opset", json_integer(node->opset));
   json_object_set_new(object, "folded", json_boolean(in->shapes->node_folded[id]));
   json_object_set_new(object, "inputs", values_json(in, node->inputs, node->input_count));
@@ -419,6 +433,7 @@ static clv_status print_json(inspection *in, clv_error *error) {
   json_object_set_new(root, "folded_nodes", json_integer((json_int_t)in->folded_nodes));
   json_object_set_new(root, "parameters", json_integer((json_int_t)in->parameter_count));
   json_object_set_new(root, "parameter_bytes", json_integer((json_int_t)in->parameter_bytes));
+  json_object_set_new(root, "unbound_bytes", json_integer((json_int_t)in->unbound_bytes));
   json_object_set_new(root, "folded_numbers", json_integer((json_int_t)in->folded_count));
   json_object_set_new(root, "folded_bytes", json_integer((json_int_t)in->folded_bytes));
   json_object_set_new(root, "flops", cli_json_real(in->flops));

@@ -4,12 +4,31 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "cli/alternatives.h"
 #include "cli/console.h"
 #include "cli/job.h"
 #include "cli/json.h"
 #include "report/dot.h"
+#include "report/html.h"
+#include "report/passes.h"
 #include "report/steps.h"
 #include "report/svg.h"
+
+static clv_status write_text(const char *path, clv__text *text, clv_error *error) {
+  clv_status status =
+      text->failed ? clv__error_memory(error, text->size_bytes) : clv__file_write(path, text->data, text->size_bytes, error);
+  clv__text_finish(text);
+  return status;
+}
+
+static clv_status write_page(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
+  const char *path = cli_text(cli, OPTION_HTML, NULL);
+  if (path == NULL) return CLV_OK;
+  clv__text text;
+  clv__text_init(&text, cli->allocator);
+  clv__report_html(job->plan, alternatives->comparison, alternatives->comparison_count, &text);
+  return write_text(path, &text, error);
+}
 
 static clv_status write_picture(cli_invocation *cli, const cli_job *job, cli_option_id option,
                                 void (*draw)(const clv_plan *, clv__text *), clv_error *error) {
@@ -18,10 +37,7 @@ static clv_status write_picture(cli_invocation *cli, const cli_job *job, cli_opt
   clv__text text;
   clv__text_init(&text, cli->allocator);
   draw(job->plan, &text);
-  clv_status status =
-      text.failed ? clv__error_memory(error, text.size_bytes) : clv__file_write(path, text.data, text.size_bytes, error);
-  clv__text_finish(&text);
-  return status;
+  return write_text(path, &text, error);
 }
 
 /* The model is never written over, whatever the options say; a plan file only by a plan. */
@@ -42,18 +58,20 @@ static clv_status check_target(cli_invocation *cli, const cli_job *job, cli_opti
 static clv_status check_targets(cli_invocation *cli, const cli_job *job, clv_error *error) {
   CLV__TRY(check_target(cli, job, OPTION_OUTPUT, error));
   CLV__TRY(check_target(cli, job, OPTION_SVG, error));
+  CLV__TRY(check_target(cli, job, OPTION_HTML, error));
   return check_target(cli, job, OPTION_DOT, error);
 }
 
-static clv_status write_files(cli_invocation *cli, const cli_job *job, clv_error *error) {
+static clv_status write_files(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
   if (path != NULL) CLV__TRY(clv_plan_write(job->plan, path, error));
   CLV__TRY(write_picture(cli, job, OPTION_SVG, clv__report_svg, error));
+  CLV__TRY(write_page(cli, job, alternatives, error));
   return write_picture(cli, job, OPTION_DOT, clv__report_dot, error);
 }
 
 /* The document of the plan file, and what differs from run to run. */
-static clv_status print_json(cli_invocation *cli, const cli_job *job, clv_error *error) {
+static clv_status print_json(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
   char *text;
   CLV__TRY(clv__plan_to_json(job->plan, true, &text, error));
   json_t *root = json_loads(text, 0, NULL);
@@ -72,6 +90,8 @@ static clv_status print_json(cli_invocation *cli, const cli_job *job, clv_error 
   json_object_set_new(sums, "bytes_known", json_boolean(totals.bytes_known));
   json_object_set_new(sums, "folded_nodes", json_integer(totals.folded_nodes));
   json_object_set_new(root, "totals", sums);
+  cli_alternatives_json(job, alternatives, root);
+  if (cli_is_given(cli, OPTION_EXPLAIN_PASSES)) json_object_set_new(root, "passes", clv__report_passes_json(job->plan));
   return cli_json_print(cli, root, error);
 }
 
@@ -90,7 +110,7 @@ static clv_status explain(cli_invocation *cli, const cli_job *job, clv__text *te
                         nearest);
 }
 
-static clv_status print_text(cli_invocation *cli, const cli_job *job, clv_error *error) {
+static clv_status print_text(cli_invocation *cli, const cli_job *job, const cli_alternatives *alternatives, clv_error *error) {
   clv__text text;
   clv__text_init(&text, cli->allocator);
   clv_status status = CLV_OK;
@@ -100,6 +120,8 @@ static clv_status print_text(cli_invocation *cli, const cli_job *job, clv_error 
     if (job->plan->step_count > 0) clv__text_append(&text, "\n");
   }
   if (!one) clv__report_totals(job->plan, &text);
+  cli_alternatives_text(job, alternatives, &text);
+  if (cli_is_given(cli, OPTION_EXPLAIN_PASSES)) clv__report_passes(job->plan, &text);
   if (cli_is_given(cli, OPTION_EXPLAIN)) status = explain(cli, job, &text, error);
   if (status == CLV_OK) return cli_print(cli, &text, error);
   clv__text_finish(&text);
@@ -120,14 +142,25 @@ static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
   cli_note(cli, "input '%s' has open sizes, and '%s' takes only shapes that are known: --dim and --shape say them", open, device);
 }
 
+static clv_status check_passes(cli_invocation *cli, const cli_job *job, clv_error *error) {
+  if (!cli_is_given(cli, OPTION_EXPLAIN_PASSES) || job->plan->pass_count > 0) return CLV_OK;
+  return cli_usage(cli, error, "option '--explain-passes' is for --strategy propagate and propagate-graph, and this is %s",
+                   job->plan->placement.strategy);
+}
+
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   cli_job job = {0};
+  cli_alternatives alternatives = {0};
   clv_status status = cli_job_load(cli, cli->options->operands[0], &job, error);
   if (status == CLV_OK) status = check_targets(cli, &job, error);
   if (status == CLV_OK) status = cli_job_plan(cli, &job, false, error);
+  if (status == CLV_OK) status = check_passes(cli, &job, error);
   if (status == CLV_OK) note_open_sizes(cli, &job);
-  if (status == CLV_OK) status = write_files(cli, &job, error);
-  if (status == CLV_OK) status = cli->json ? print_json(cli, &job, error) : print_text(cli, &job, error);
+  if (status == CLV_OK) status = cli_alternatives_find(cli, &job, cli_is_given(cli, OPTION_HTML), &alternatives, error);
+  if (status == CLV_OK) status = write_files(cli, &job, &alternatives, error);
+  if (status == CLV_OK)
+    status = cli->json ? print_json(cli, &job, &alternatives, error) : print_text(cli, &job, &alternatives, error);
+  cli_alternatives_finish(&alternatives);
   cli_job_finish(cli, &job);
   return status;
 }
@@ -141,10 +174,15 @@ const cli_command cli_command_plan = {
     .description =
         "Decides which node runs where, groups nodes into partitions, and lists the partitions and the transfers between them\n"
         "in the order they run. Transfers of the graph's own inputs and outputs are counted apart; -v lists them too.\n"
+        "Times are predicted: from measured costs (--profile, made by 'cleave profile'), from what a device states of itself, "
+        "or\n"
+        "from nominal figures; the last line says which. No plan without recomputation is below the bound.\n"
         "A plan file that was written with -o is shown again, as it is.",
     .examples =
         "  cleave plan resnet50.onnx --devices npu,cpu --force Concat=cpu\n"
         "  cleave plan resnet50.onnx --devices npu,cpu --pin 'layer4.*=cpu' -o plan.json --svg plan.svg\n"
-        "  cleave plan resnet50.onnx --devices npu,cpu --explain 'Softmax'\n",
+        "  cleave plan resnet50.onnx --devices npu,cpu --explain 'Softmax'\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --profile costs.json --compare\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --what-if all\n",
     .execute = execute,
 };

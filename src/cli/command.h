@@ -15,7 +15,8 @@
   X(plan)               \
   X(run)                \
   X(bench)              \
-  X(test)
+  X(test)               \
+  X(profile)
 
 /* CLI_IN(plan): the command's bit, for the option table. */
 #define CLI_COMMAND_INDEX(verb) CLI_INDEX_##verb,

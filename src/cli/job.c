@@ -1,11 +1,14 @@
 /* See job.h. */
+#define _GNU_SOURCE /* memmem */
 #include "cli/job.h"
 
 #include <jansson.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/console.h"
+#include "formats/irjson.h"
 
 clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error) {
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
@@ -30,15 +33,18 @@ clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devic
 
 /* ---- Plan files ---- */
 
-/* A plan file is JSON: its first character that is no space is a brace. No ONNX model begins so: its first byte is a field's tag.
- */
+static bool has_key(const clv__file_map *map, const char *quoted) {
+  return memmem(map->data, map->size_bytes, quoted, strlen(quoted)) != NULL;
+}
+
+/* A plan file is JSON, and so is a model that is no ONNX: that one has inputs, and no plan. (A quote within a text is escaped: a
+ * key in quotes is no part of one.) */
 static clv_status is_plan_file(const char *path, bool *is_plan, clv_error *error) {
   clv__file_map map;
   *is_plan = false;
   CLV__TRY(clv__file_map_open(path, &map, error));
-  size_t at = 0;
-  while (at < map.size_bytes && (map.data[at] == ' ' || (map.data[at] >= '\t' && map.data[at] <= '\r'))) ++at;
-  *is_plan = at < map.size_bytes && map.data[at] == '{';
+  *is_plan = clv__irjson_recognise(map.data, map.size_bytes) &&
+             (has_key(&map, "\"cleave_plan\"") || !has_key(&map, "\"graph_inputs\""));
   clv__file_map_close(&map);
   return CLV_OK;
 }
@@ -46,6 +52,22 @@ static clv_status is_plan_file(const char *path, bool *is_plan, clv_error *error
 static const char *text_of(cli_invocation *cli, const json_t *object, const char *key) {
   const char *text = json_string_value(json_object_get(object, key));
   return text == NULL ? NULL : clv__arena_string(&cli->arena, text, strlen(text));
+}
+
+/* The profile that the plan was priced with, seen from the plan's folder; without it prices are nominal, which is said. */
+static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *name, clv_error *error) {
+  if (name == NULL || name[0] == '\0' || cli_is_given(cli, OPTION_PROFILE)) return CLV_OK;
+  char *joined = name[0] == '/' ? NULL : clv__path_beside(cli->allocator, job->path, name);
+  const char *found = name[0] == '/' ? name : joined;
+  clv_status status = found == NULL ? clv__error_memory(error, strlen(name)) : CLV_OK;
+  if (status == CLV_OK && access(found, R_OK) == 0) {
+    job->profile = clv__arena_string(&cli->arena, found, strlen(found));
+    if (job->profile == NULL) status = clv__error_memory(error, strlen(found));
+  } else if (status == CLV_OK) {
+    cli_note(cli, "%s: its profile '%s' is not there: prices are nominal (--profile FILE says where it is)", job->path, name);
+  }
+  clv__release(cli->allocator, joined);
+  return status;
 }
 
 /* What a plan file says of its model and its devices, as far as it says it; clv_plan_read() checks everything. */
@@ -68,6 +90,7 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
     clv__release(cli->allocator, joined);
     if (job->model_path == NULL) status = clv__error_memory(error, strlen(model));
   }
+  if (status == CLV_OK) status = find_profile(cli, job, json_string_value(json_object_get(root, "profile_file")), error);
   clv__text list;
   clv__text_init(&list, cli->allocator);
   const json_t *devices = json_object_get(root, "devices");
@@ -99,8 +122,9 @@ static void note_other_devices(cli_invocation *cli, const cli_job *job) {
 
 /* What a plan file has decided already. */
 static clv_status refuse_planning_options(cli_invocation *cli, clv_error *error) {
-  static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_PIN, OPTION_PINS, OPTION_FORCE,
-                                          OPTION_SHAPE,    OPTION_DIM, OPTION_DUMP};
+  static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_SPLIT, OPTION_OBJECTIVE, OPTION_PIN,
+                                          OPTION_PINS,     OPTION_FORCE, OPTION_WEIGHTS,   OPTION_VALUE,
+                                          OPTION_SHAPE,    OPTION_DIM,   OPTION_DUMP,      OPTION_EXPLAIN_PASSES};
   for (size_t i = 0; i < sizeof decided / sizeof *decided; ++i) {
     if (!cli_is_given(cli, decided[i])) continue;
     return cli_usage(cli, error, "option '--%s' has no effect on a plan file, which has decided it: give the model instead",
@@ -136,16 +160,18 @@ clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool static_sizes, cl
   clv_status status;
   cli_progress(cli, "planning %s", job->model_path);
   if (job->from_plan_file) {
-    status = clv_plan_read(job->graph, job->devices, job->path, &job->plan, error);
+    status = clv_plan_read(job->graph, job->devices, job->path, cli_text(cli, OPTION_PROFILE, job->profile), &job->plan, error);
   } else {
-    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    clv_plan_options *options = &job->options;
     clv_size *sizes;
-    CLV__TRY(cli_plan_options(cli, &options, error));
-    CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, static_sizes, &sizes, &options.size_count, error));
-    options.sizes = sizes;
-    options.keep_count = cli->options->given[OPTION_DUMP].count;
-    options.keeps = cli->options->given[OPTION_DUMP].values;
-    status = clv_plan_make(job->graph, job->devices, &options, &job->plan, error);
+    *options = (clv_plan_options)CLV_PLAN_OPTIONS_INIT;
+    CLV__TRY(cli_plan_options(cli, options, error));
+    CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, static_sizes, &sizes, &options->size_count, error));
+    options->sizes = sizes;
+    options->keep_count = cli->options->given[OPTION_DUMP].count;
+    options->keeps = cli->options->given[OPTION_DUMP].values;
+    options->record_passes = cli_is_given(cli, OPTION_EXPLAIN_PASSES);
+    status = clv_plan_make(job->graph, job->devices, options, &job->plan, error);
     if (status != CLV_OK) clv__error_prefix(error, status, "%s", job->path);
   }
   job->plan_ms = cli_ms(start, cli_now_ns());

@@ -24,9 +24,11 @@ typedef struct cli_job {
   bool from_plan_file;
   cli_planned_device *planned; /* the devices of a plan file */
   size_t planned_count;
+  const char *profile; /* the file of measured costs that a plan file names; NULL where it names none or it is not there */
   clv_devices *devices;
   clv_graph *graph;
   cli_inputs inputs;
+  clv_plan_options options; /* that the plan was made with; not of a plan file */
   clv_plan *plan;
   double load_ms, plan_ms;
 } cli_job;

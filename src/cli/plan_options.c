@@ -61,6 +61,11 @@ static clv_status add_file(assignments *list, const char *path, clv_error *error
   return status;
 }
 
+static clv_status add_given(assignments *list, const cli_given *given, clv_error *error) {
+  for (uint32_t i = 0; i < given->count; ++i) CLV__TRY(add(list, given->values[i], strlen(given->values[i]), error));
+  return CLV_OK;
+}
+
 static clv_status keep(assignments *list, const clv_assignment **items, uint32_t *count, clv_error *error) {
   clv_assignment *copy = clv__arena_copy(&list->cli->arena, list->items, list->count * sizeof *copy);
   if (copy == NULL) return clv__error_memory(error, list->count * sizeof *copy);
@@ -83,19 +88,24 @@ clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_
   const cli_given *given = cli->options->given;
   options->strategy = cli_text(cli, OPTION_STRATEGY, NULL);
   CLV__TRY(check_strategy(cli, options->strategy, error));
-  assignments pins = {.cli = cli}, forces = {.cli = cli};
+  options->split = cli_text(cli, OPTION_SPLIT, NULL);
+  options->objective = cli_text(cli, OPTION_OBJECTIVE, NULL);
+  options->profile = cli_text(cli, OPTION_PROFILE, NULL);
+  assignments pins = {.cli = cli}, forces = {.cli = cli}, weights = {.cli = cli}, values = {.cli = cli};
   clv_status status = CLV_OK;
   for (uint32_t i = 0; i < given[OPTION_PINS].count; ++i) CLV__TRY_GOTO(add_file(&pins, given[OPTION_PINS].values[i], error));
-  for (uint32_t i = 0; i < given[OPTION_PIN].count; ++i) {
-    CLV__TRY_GOTO(add(&pins, given[OPTION_PIN].values[i], strlen(given[OPTION_PIN].values[i]), error));
-  }
-  for (uint32_t i = 0; i < given[OPTION_FORCE].count; ++i) {
-    CLV__TRY_GOTO(add(&forces, given[OPTION_FORCE].values[i], strlen(given[OPTION_FORCE].values[i]), error));
-  }
+  CLV__TRY_GOTO(add_given(&pins, &given[OPTION_PIN], error));
+  CLV__TRY_GOTO(add_given(&forces, &given[OPTION_FORCE], error));
+  CLV__TRY_GOTO(add_given(&weights, &given[OPTION_WEIGHTS], error));
+  CLV__TRY_GOTO(add_given(&values, &given[OPTION_VALUE], error));
   CLV__TRY_GOTO(keep(&pins, &options->pins, &options->pin_count, error));
   CLV__TRY_GOTO(keep(&forces, &options->forces, &options->force_count, error));
+  CLV__TRY_GOTO(keep(&weights, &options->weights, &options->weight_count, error));
+  CLV__TRY_GOTO(keep(&values, &options->values, &options->value_count, error));
 cleanup:
   clv__release(cli->allocator, pins.items);
   clv__release(cli->allocator, forces.items);
+  clv__release(cli->allocator, weights.items);
+  clv__release(cli->allocator, values.items);
   return status;
 }

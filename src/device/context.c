@@ -2,6 +2,7 @@
 #include "cleave/context.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +23,8 @@ struct clv_context {
   void *log_user_data;
   clv_host host;
   uint32_t backend_count;
-  const clv_backend *backends[MAX_BACKENDS];
+  const clv_backend *backends[MAX_BACKENDS]; /* into `tables` */
+  clv_backend tables[MAX_BACKENDS];
 };
 
 const char *clv_version(void) {
@@ -152,6 +154,9 @@ static const char *missing_slot(const clv_backend *b) {
   return NULL;
 }
 
+/* What every table has had from the beginning. */
+#define LEAST_TABLE_BYTES (offsetof(clv_backend, execute) + sizeof(((clv_backend *)0)->execute))
+
 clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn query, void *user_data, clv_error *error) {
   if (context == NULL || query == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "context and query must not be NULL");
   if (context->backend_count == MAX_BACKENDS) {
@@ -167,10 +172,15 @@ clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn qu
                           "backend speaks plugin ABI %u, this library %u: build it against this version", backend->abi_version,
                           CLV_ABI_VERSION);
   }
-  if (backend->struct_size < sizeof *backend) {
+  if (backend->struct_size < LEAST_TABLE_BYTES) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "backend's table has %u bytes, at least %zu are needed", backend->struct_size,
-                          sizeof *backend);
+                          LEAST_TABLE_BYTES);
   }
+  /* Slots that a smaller table does not have are NULL. */
+  clv_backend *table = &context->tables[context->backend_count];
+  memset(table, 0, sizeof *table);
+  memcpy(table, backend, backend->struct_size < sizeof *table ? backend->struct_size : sizeof *table);
+  backend = table;
   const char *missing = missing_slot(backend);
   if (missing != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend's table lacks the slot '%s'", missing);
   for (uint32_t i = 0; i < context->backend_count; ++i) {

@@ -2,6 +2,7 @@
 #include "cleave/graph.h"
 
 #include "device/device.h"
+#include "formats/irjson.h"
 #include "formats/onnx.h"
 
 clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **graph, clv_error *error) {
@@ -9,7 +10,13 @@ clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **gr
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "context, path and graph must not be NULL");
   }
   *graph = NULL;
-  return clv__onnx_load_file(clv__context_allocator(context), path, graph, error);
+  clv__file_map map;
+  CLV__TRY(clv__file_map_open(path, &map, error));
+  const clv_allocator *allocator = clv__context_allocator(context);
+  bool is_json = clv__irjson_recognise(map.data, map.size_bytes);
+  clv_status status = is_json ? clv__irjson_load(allocator, path, map.data, map.size_bytes, graph, error) : CLV_OK;
+  clv__file_map_close(&map);
+  return is_json ? status : clv__onnx_load_file(allocator, path, graph, error);
 }
 
 clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t size_bytes, clv_ownership ownership,
@@ -18,6 +25,9 @@ clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t 
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "context, data and graph must not be NULL");
   }
   *graph = NULL;
+  if (clv__irjson_recognise(data, size_bytes)) {
+    return clv__irjson_load(clv__context_allocator(context), NULL, data, size_bytes, graph, error);
+  }
   return clv__onnx_load_memory(clv__context_allocator(context), data, size_bytes, ownership == CLV_COPY, graph, error);
 }
 

@@ -20,7 +20,7 @@ static void collect(clv_session *session) {
     const clv__step *step = &plan->steps[s];
     if (step->is_transfer) {
       const clv__transfer *transfer = &plan->transfers[step->index];
-      touch(session, transfer->value, transfer->from, s);
+      if (transfer->boundary != CLV__BOUNDARY_WEIGHT) touch(session, transfer->value, transfer->from, s);
       touch(session, transfer->value, transfer->to, s);
       continue;
     }

@@ -106,7 +106,9 @@ static clv_status execute_transfer(clv_session *session, const clv__transfer *tr
   }
   if (!to->size_known && to->bound == NULL) CLV__TRY(clv__session_grow_slot(session, to, size_bytes, error));
   if (size_bytes == 0) return CLV_OK;
-  clv_binding source = clv__session_binding(session, from), target = clv__session_binding(session, to);
+  clv_binding target = clv__session_binding(session, to);
+  clv_binding source = from != NULL ? clv__session_binding(session, from) : (clv_binding){0};
+  if (transfer->boundary == CLV__BOUNDARY_WEIGHT) source.type = session->plan->shapes->types[transfer->value];
   clv_stream *stream = session->streams[transfer->device];
   clv_status status;
   clv__error_clear(error);

@@ -45,7 +45,16 @@ static void drop_instance(clv_session *session, clv__partition_state *state) {
 static clv_status recompile(clv_session *session, clv__partition_state *state, clv_error *error) {
   const clv__partition *partition = &session->plan->partitions[state->index];
   clv_graph_view *view;
-  CLV__TRY(clv__view_create(session->plan->graph, session->types, partition->nodes, partition->node_count, session->plan->is_kept,
+  const clv_tensor *types = session->types;
+  if (session->plan->streamed != NULL) { /* streamed weights stay inputs */
+    clv_tensor *open = clv__arena_copy(&state->own_arena, types, session->plan->graph->value_count * sizeof *types);
+    if (open == NULL) return clv__error_memory(error, session->plan->graph->value_count * sizeof *types);
+    for (uint32_t i = 0; i < partition->view->input_count; ++i) {
+      open[partition->view->values[partition->view->inputs[i]]].data = NULL;
+    }
+    types = open;
+  }
+  CLV__TRY(clv__view_create(session->plan->graph, types, partition->nodes, partition->node_count, session->plan->is_kept,
                             &state->own_arena, &view, error));
   return clv__program_compile(&session->program, state->index, view, &state->own_arena, &state->own, error);
 }
@@ -56,7 +65,10 @@ static clv_status make_instance(clv_session *session, uint32_t index, clv_error 
   const clv__device *device = &session->plan->devices->items[partition->device];
   const clv_graph_view *view = partition->view;
   drop_instance(session, state);
-  for (uint32_t i = 0; i < view->input_count; ++i) state->instance_inputs[i] = session->types[view->values[view->inputs[i]]];
+  for (uint32_t i = 0; i < view->input_count; ++i) {
+    state->instance_inputs[i] = session->types[view->values[view->inputs[i]]];
+    state->instance_inputs[i].data = NULL; /* a streamed weight is an input like any other */
+  }
   const clv__compiled *compiled = &session->program.partitions[index];
   clv_error first = {0};
   clv_status status =
@@ -155,8 +167,12 @@ static clv_status create_streams(clv_session *session, clv_error *error) {
 clv_status clv_session_create(const clv_plan *plan, const clv_session_options *given, clv_session **out, clv_error *error) {
   if (plan == NULL || out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "plan and session must not be NULL");
   *out = NULL;
+  if (plan->is_supposed) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the plan supposes that devices run operators that they do not: it cannot be run");
+  }
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;
   CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_SESSION_OPTIONS_INIT", error));
+  CLV__TRY(clv__graph_check_bound(plan->graph, error));
   const clv_allocator *allocator = plan->graph->allocator;
   clv_session *session = clv__allocate_zero(allocator, sizeof *session);
   if (session == NULL) return clv__error_memory(error, sizeof *session);

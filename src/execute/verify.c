@@ -150,8 +150,9 @@ static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch
   const clv_graph_view *view = partition->view;
   for (uint32_t i = 0; i < view->input_count; ++i) {
     clv_value_id value = view->values[view->inputs[i]];
-    CLV__TRY(
-        feed(session, device, partition->device, &ref->values[value], clv__session_slot(session, value, device->space), error));
+    const clv_tensor *streamed = &session->plan->shapes->types[value]; /* a weight: the reference makes none */
+    CLV__TRY(feed(session, device, partition->device, streamed->data != NULL ? streamed : &ref->values[value],
+                  clv__session_slot(session, value, device->space), error));
   }
   for (uint32_t i = 0; i < view->output_count; ++i) {
     clv__slot *slot = clv__session_slot(session, view->values[view->outputs[i]], device->space);

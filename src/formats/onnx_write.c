@@ -165,6 +165,7 @@ static void find_roles(const writer *self, const clv_graph_view *view, bool is_b
     size_t size_bytes;
     roles[v] = ROLE_INNER;
     if (graph->values[view->values[v]].capture != CLV__NO_ID && !is_body) roles[v] = ROLE_CAPTURE;
+    if (graph->values[view->values[v]].is_unbound) roles[v] = ROLE_LEFT_OUT;
     if (type->data == NULL) continue;
     bool large = !is_body && type->dtype != CLV_STRING && clv__tensor_size_bytes(type, &size_bytes) &&
                  size_bytes > self->inline_limit_bytes;

@@ -32,6 +32,7 @@ struct clv__builder {
   size_t value_count, value_capacity;
   clv__opset_import *imports;
   size_t import_count, import_capacity;
+  const char *source_name, *source_op; /* of the nodes to come; "" */
 };
 
 #define PUSH(builder, list, item)                                                                                 \
@@ -51,6 +52,7 @@ clv_status clv__builder_create(const clv_allocator *allocator, clv__builder **ou
   builder->graph = graph;
   graph->allocator = allocator;
   graph->name = graph->path = "";
+  builder->source_name = builder->source_op = "";
   clv__arena_init(&graph->arena, allocator);
   clv__map_init(&builder->names, allocator);
   clv__map_init(&builder->symbols, allocator);
@@ -120,7 +122,18 @@ clv_status clv__builder_symbol(clv__builder *builder, const char *name, uint32_t
 void clv__builder_type(clv__builder *builder, clv_value_id value, const clv_tensor *type) {
   void *data = builder->values[value].type.data;
   builder->values[value].type = *type;
-  if (type->data == NULL) builder->values[value].type.data = data;
+  if (type->data == NULL)
+    builder->values[value].type.data = data;
+  else
+    builder->values[value].is_unbound = false;
+}
+
+void clv__builder_unbound(clv__builder *builder, clv_value_id value) {
+  builder->values[value].is_unbound = builder->values[value].type.data == NULL;
+}
+
+const clv_tensor *clv__builder_type_of(const clv__builder *builder, clv_value_id value) {
+  return &builder->values[value].type;
 }
 
 clv_status clv__builder_input(clv__builder *builder, clv_value_id value, clv_error *error) {
@@ -210,6 +223,16 @@ static clv_status take_outputs(clv__builder *builder, const char *where, const c
   return CLV_OK;
 }
 
+clv_status clv__builder_source(clv__builder *builder, const char *name, const char *op, clv_error *error) {
+  clv__arena *arena = &builder->graph->arena;
+  const char *name_copy = name == NULL ? "" : clv__arena_string(arena, name, strlen(name));
+  const char *op_copy = op == NULL ? "" : clv__arena_string(arena, op, strlen(op));
+  if (name_copy == NULL || op_copy == NULL) return clv__error_memory(error, strlen(name) + strlen(op));
+  builder->source_name = name_copy;
+  builder->source_op = op_copy;
+  return CLV_OK;
+}
+
 clv_status clv__builder_node(clv__builder *builder, const char *name, const char *domain, const char *op,
                              const clv_value_id *inputs, uint32_t input_count, const clv_value_id *outputs, uint32_t output_count,
                              const clv_attribute *attributes, uint32_t attribute_count, clv_error *error) {
@@ -230,7 +253,8 @@ clv_status clv__builder_node(clv__builder *builder, const char *name, const char
     CLV__TRY_GOTO(bind_captures(builder, (clv_graph *)attributes[i].graph->graph, &operands, input_count, error));
   }
   clv__node node = {
-      .source_name = clv__arena_string(arena, name, strlen(name)),
+      .name = clv__arena_string(arena, name, strlen(name)), /* as given: clv__builder_finish() makes it unique */
+      .source_op = builder->source_op,
       .op = clv__arena_string(arena, op, strlen(op)),
       .domain = clv__arena_string(arena, domain, strlen(domain)),
       .input_count = (uint32_t)operands.count,
@@ -240,7 +264,8 @@ clv_status clv__builder_node(clv__builder *builder, const char *name, const char
       .outputs = clv__arena_copy(arena, outputs, output_count * sizeof *outputs),
       .attributes = {clv__arena_copy(arena, attributes, attribute_count * sizeof *attributes), attribute_count},
   };
-  if (node.source_name == NULL || node.op == NULL || node.domain == NULL || node.inputs == NULL || node.outputs == NULL ||
+  node.source_name = node.source_op[0] != '\0' ? builder->source_name : node.name;
+  if (node.name == NULL || node.op == NULL || node.domain == NULL || node.inputs == NULL || node.outputs == NULL ||
       node.attributes.items == NULL || !PUSH(builder, &builder->nodes, node)) {
     status = clv__error_memory(error, sizeof node);
     goto cleanup;
@@ -296,17 +321,14 @@ static clv_status name_nodes(clv__builder *builder, clv__node *nodes, uint32_t c
   clv__map_init(&seen, builder->graph->allocator);
   clv_status status = CLV_OK;
   for (uint32_t i = 0; i < count && status == CLV_OK; ++i) {
-    const char *name = nodes[i].source_name;
+    const char *name = nodes[i].name;
     if (name[0] == '\0') continue;
     uint32_t times = clv__map_find(&seen, name);
     if (!clv__map_set(&seen, name, times == CLV__MAP_NONE ? 1 : 2)) status = clv__error_memory(error, sizeof(clv__map_slot));
   }
   for (uint32_t i = 0; i < count && status == CLV_OK; ++i) {
-    const char *name = nodes[i].source_name;
-    if (name[0] != '\0' && clv__map_find(&seen, name) == 1) {
-      nodes[i].name = name;
-      continue;
-    }
+    const char *name = nodes[i].name;
+    if (name[0] != '\0' && clv__map_find(&seen, name) == 1) continue;
     clv__text made;
     clv__text_init(&made, builder->graph->allocator);
     clv__text_append(&made, "%s#%u", nodes[i].op, i);
@@ -376,7 +398,7 @@ static clv_status make_uses(clv_graph *graph, clv_error *error) {
 }
 
 static bool is_orphan(const clv__value *value) {
-  return value->producer == CLV__NO_ID && !value->is_input && value->type.data == NULL;
+  return value->producer == CLV__NO_ID && !value->is_input && !value->is_unbound && value->type.data == NULL;
 }
 
 static clv_status check_orphans(const clv_graph *graph, clv_error *error) {
@@ -465,9 +487,14 @@ static clv_status finish(clv__builder *builder, const clv__builder *parent, bool
   drop_old_inputs(builder);
   for (size_t v = 0; v < builder->value_count; ++v) {
     const clv__value *value = &builder->values[v];
-    if (value->producer != CLV__NO_ID && (value->is_input || value->type.data != NULL)) {
+    if (value->is_unbound && value->is_input) {
+      return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is an input and a weight too", value->name);
+    }
+    if (value->producer != CLV__NO_ID && (value->is_input || value->is_unbound || value->type.data != NULL)) {
       return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is %s and the output of node '%s' too", value->name,
-                            value->is_input ? "an input" : "an initializer", builder->nodes.items[value->producer].source_name);
+                            value->is_input     ? "an input"
+                            : value->is_unbound ? "a weight"
+                                                : "an initializer", builder->nodes.items[value->producer].source_name);
     }
   }
   CLV__TRY(take_nodes(builder, error));

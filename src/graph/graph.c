@@ -1,8 +1,10 @@
 /* A graph's end, its look-ups, and its content hash. See graph.h. */
 #include "graph/graph.h"
 
+#include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "graph/own.h"
 #include "graph/view.h"
 
@@ -51,6 +53,40 @@ clv_node_id clv__graph_find_node(const clv_graph *graph, const char *name) {
     if (strcmp(graph->nodes[n].name, name) == 0) return n;
   }
   return CLV__NO_ID;
+}
+
+clv_status clv__graph_check_bound(const clv_graph *graph, clv_error *error) {
+  clv_value_id first = CLV__NO_ID;
+  uint32_t count = 0;
+  for (uint32_t v = graph->value_count; v-- > 0;) {
+    bool read = graph->values[v].is_output || graph->use_offsets[v] != graph->use_offsets[v + 1];
+    if (!graph->values[v].is_unbound || !read) continue;
+    first = v;
+    ++count;
+  }
+  if (count == 0) return CLV_OK;
+  char others[40] = "";
+  if (count > 1) snprintf(others, sizeof others, " (and %u others)", count - 1);
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "weight '%.200s'%s has no numbers: the model's file has no weights. It can be inspected and planned; to run "
+                        "it, give a model file with weights (ONNX)",
+                        graph->values[first].name, others);
+}
+
+bool clv__node_matches_op(const clv__node *node, const char *pattern) {
+  if (clv__pattern_match(pattern, node->op)) return true;
+  if (node->source_op[0] == '\0') return false;
+  if (clv__pattern_match(pattern, node->source_op)) return true;
+  const char *dot = strrchr(node->source_op, '.'); /* namespace.operator.overload */
+  char stem[128];
+  if (dot == NULL || dot == strchr(node->source_op, '.') || (size_t)(dot - node->source_op) >= sizeof stem) return false;
+  memcpy(stem, node->source_op, (size_t)(dot - node->source_op));
+  stem[dot - node->source_op] = '\0';
+  return clv__pattern_match(pattern, stem);
+}
+
+bool clv__node_matches_name(const clv__node *node, const char *pattern) {
+  return clv__pattern_match(pattern, node->name) || clv__pattern_match(pattern, node->source_name);
 }
 
 static void hash_tensor(clv__hasher *hasher, const clv_graph *graph, const clv_tensor *tensor) {
@@ -124,11 +160,15 @@ static void hash_graph(clv__hasher *hasher, const clv_graph *graph) {
     clv__hasher_update(hasher, node->outputs, node->output_count * sizeof *node->outputs);
     clv__hasher_u64(hasher, node->attributes.count);
     for (uint32_t i = 0; i < node->attributes.count; ++i) hash_attribute(hasher, graph, &node->attributes.items[i]);
+    if (node->source_op[0] == '\0') continue; /* ONNX models hash as if there were nothing else */
+    clv__hasher_string(hasher, node->source_name);
+    clv__hasher_string(hasher, node->source_op);
   }
   clv__hasher_u64(hasher, graph->value_count);
   for (uint32_t v = 0; v < graph->value_count; ++v) {
     clv__hasher_string(hasher, graph->values[v].name);
     hash_tensor(hasher, graph, &graph->values[v].type);
+    if (graph->values[v].is_unbound) clv__hasher_string(hasher, "unbound");
   }
   clv__hasher_u64(hasher, graph->input_count);
   clv__hasher_update(hasher, graph->inputs, graph->input_count * sizeof *graph->inputs);

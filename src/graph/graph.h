@@ -22,7 +22,8 @@ typedef struct clv_graph clv_graph;
 
 typedef struct clv__node {
   const char *name;        /* unique, never empty: `Op#index` where the model gives none or repeats one */
-  const char *source_name; /* as the model has it; may be "" or repeated */
+  const char *source_name; /* as the model has it; may be "" or repeated: one node of another format may become several */
+  const char *source_op;   /* the operator of the format the model came in ("aten.cat.default"); "" where that is ONNX */
   const char *op;
   const char *domain; /* "" is ONNX's ("ai.onnx" is read as "") */
   int32_t opset;
@@ -40,6 +41,7 @@ typedef struct clv__value {
   clv_node_id producer; /* CLV__NO_ID: input, initializer or capture */
   bool is_input;        /* a graph input (with `type.data` too: an initializer that may be overridden) */
   bool is_output;
+  bool is_unbound;  /* a weight whose bytes the model's file does not hold: a constant, though `type.data` is NULL */
   uint32_t capture; /* index among the graph's captures, or CLV__NO_ID */
 } clv__value;
 
@@ -82,6 +84,23 @@ struct clv_graph {
   const clv_graph_view *whole; /* all of it, as backends see it; types as declared */
 };
 
+/* Whether a value is known before the graph runs: it is neither moved between devices nor an input of a partition. Its bytes may
+ * still be missing (is_unbound): whoever reads them tests `data`. `types` is the table beside the graph (clv__shapes.types), or
+ * NULL: as declared. */
+static inline bool clv__value_is_constant(const clv_graph *graph, const clv_tensor *types, clv_value_id value) {
+  const clv__value *v = &graph->values[value];
+  if (v->is_unbound) return true;
+  return types != NULL ? types[value].data != NULL : v->type.data != NULL && !v->is_input;
+}
+/* CLV_NOT_SUPPORTED, with the first of them, when bytes of weights are missing that nodes read: such a graph can be planned, not run.
+ */
+clv_status clv__graph_check_bound(const clv_graph *graph, clv_error *error);
+/* Whether `pattern` (see clv__pattern_match) names the node's operator: as ONNX has it (Concat), or as its source does, with or
+ * without what follows the operator's own name there (aten.cat.default, aten.cat). */
+bool clv__node_matches_op(const clv__node *node, const char *pattern);
+/* The same for its name: unique (Concat#7), or of the source. */
+bool clv__node_matches_name(const clv__node *node, const char *pattern);
+
 void clv__graph_destroy(clv_graph *graph); /* accepts NULL; bodies included */
 /* CLV__NO_ID when there is none. Linear in the graph: for tools and tests. */
 clv_value_id clv__graph_find_value(const clv_graph *graph, const char *name);
@@ -104,12 +123,18 @@ clv_status clv__builder_symbol(clv__builder *builder, const char *name, uint32_t
 /* Declares the type of a value. `type->data` NULL leaves the initializer as it was; otherwise it becomes one (data must live as
  * long as the graph: in its arena, or in a mapping given to clv__builder_own_map()). */
 void clv__builder_type(clv__builder *builder, clv_value_id value, const clv_tensor *type);
+/* Makes a value a weight of the declared type whose bytes come from elsewhere. Data given to clv__builder_type() binds it. */
+void clv__builder_unbound(clv__builder *builder, clv_value_id value);
+/* The type a value has been given so far; valid until the next value is made. */
+const clv_tensor *clv__builder_type_of(const clv__builder *builder, clv_value_id value);
 clv_status clv__builder_input(clv__builder *builder, clv_value_id value, clv_error *error);
 clv_status clv__builder_output(clv__builder *builder, clv_value_id value, clv_error *error);
 clv_status clv__builder_import(clv__builder *builder, const char *domain, int32_t version, clv_error *error);
 clv_status clv__builder_metadata(clv__builder *builder, const char *key, const char *value, clv_error *error);
 void clv__builder_info(clv__builder *builder, const char *name, const char *path, int64_t ir_version);
 clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, clv_error *error);
+/* Nodes added from now on come from this node of the source format (copied); NULL for both: they are the model's own. */
+clv_status clv__builder_source(clv__builder *builder, const char *name, const char *op, clv_error *error);
 /* Adds a node. Strings and id arrays are copied; the attribute array is copied, what it points to must live in the graph's arena.
  * Body graphs (whole views from clv__builder_finish_body()) pass into the ownership of the graph that is being built. */
 clv_status clv__builder_node(clv__builder *builder, const char *name, const char *domain, const char *op,

@@ -26,12 +26,6 @@ static const clv_tensor *type_of(const clv_graph *graph, const clv_tensor *types
   return types != NULL ? &types[value] : &graph->values[value].type;
 }
 
-/* Whether the value is known when compiling: then it is neither made nor read at run time. */
-static bool is_constant(const clv_graph *graph, const clv_tensor *types, clv_value_id value) {
-  if (types != NULL) return types[value].data != NULL;
-  return graph->values[value].type.data != NULL && !graph->values[value].is_input;
-}
-
 static bool fill_operands(clv_graph_view *view, clv__arena *arena) {
   const clv_graph *graph = view->graph;
   uint64_t total = 0;
@@ -141,7 +135,7 @@ clv_status clv__view_create(const clv_graph *graph, const clv_tensor *types, con
     clv_value_id id = view->values[v];
     clv_node_id producer = graph->values[id].producer;
     bool inside = producer != CLV__NO_ID && find_id(view->nodes, node_count, producer) != CLV_NO_VALUE;
-    if (is_constant(graph, types, id)) continue; /* known to whoever reads it: neither enters nor leaves */
+    if (clv__value_is_constant(graph, types, id)) continue; /* known to whoever reads it: neither enters nor leaves */
     if (!inside) inputs[view->input_count++] = v;
     if (inside && leaves(view, kept, id)) outputs[view->output_count++] = v;
   }
@@ -197,7 +191,7 @@ static void graph_node(const clv_graph_view *graph, uint32_t index, clv_node_inf
 static void graph_value(const clv_graph_view *graph, uint32_t value, clv_value_info *info) {
   clv_value_id id = graph->values[value];
   const clv__value *source = &graph->graph->values[id];
-  bool constant = is_constant(graph->graph, graph->types, id);
+  bool constant = clv__value_is_constant(graph->graph, graph->types, id);
   uint32_t struct_size = info->struct_size;
   bool whole = graph->inputs == graph->graph->inputs; /* its outputs need not ascend */
   clv_value_info filled = {
@@ -206,6 +200,7 @@ static void graph_value(const clv_graph_view *graph, uint32_t value, clv_value_i
       .is_output = whole ? source->is_output : find_id(graph->outputs, graph->output_count, value) != CLV_NO_VALUE,
       .name = source->name,
       .type = *type_of(graph->graph, graph->types, id),
+      .is_constant = constant,
   };
   if (!constant) filled.type.data = NULL;
   memcpy(info, &filled, struct_size < sizeof filled ? struct_size : sizeof filled);

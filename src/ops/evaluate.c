@@ -265,5 +265,7 @@ cleanup:
 
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error) {
+  for (uint32_t i = 0; i < graph->output_count; ++i) memset(&outputs[i], 0, sizeof outputs[i]);
+  CLV__TRY(clv__graph_check_bound(graph, error));
   return clv__graph_evaluate_at(graph, inputs, captures, outputs, watch, cookie, 0, allocator, error);
 }

@@ -222,7 +222,7 @@ static clv_status pass_prepare(pass *p) {
   for (clv_value_id v = 0; v < graph->value_count; ++v) {
     const clv__value *value = &graph->values[v];
     set_unknown(&p->types[v]);
-    if (value->producer == CLV__NO_ID && value->type.data != NULL) p->types[v] = value->type;
+    if (value->producer == CLV__NO_ID && (value->type.data != NULL || value->is_unbound)) p->types[v] = value->type;
   }
   return CLV_OK;
 }

@@ -7,7 +7,8 @@
 
 typedef struct clv__shapes {
   clv__arena arena;          /* holds folded data */
-  clv_tensor *types;         /* by value id; `data` not NULL: known at plan time, an initializer (perhaps unaligned) or folded */
+  clv_tensor *types;         /* by value id; `data` not NULL: known at plan time, an initializer (perhaps unaligned) or folded.
+                              * What is a constant clv__value_is_constant() tells: a weight's bytes may be missing. */
   bool *node_folded;         /* by node id: every output that is used is known at plan time: cause `const`, nothing to run */
   clv__file_map_list *fills; /* large constants of one value, mapped */
   uint32_t symbol_count;     /* the graph's, and one for each dimension that nobody could tell */

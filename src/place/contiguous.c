@@ -2,41 +2,29 @@
  * that no boundary is made for them. */
 #include "place/place.h"
 
-static uint32_t first_supporting(const clv_plan *plan, clv_node_id node) {
-  for (uint32_t d = 0; d < plan->devices->count; ++d) {
-    if (clv__capability_reason(&plan->capability, node, d) == NULL) return d;
-  }
-  return CLV__NO_ID;
+/* The device of a view's source; CLV__NONE where the node is no view, or nothing on a device made the source. */
+static uint32_t source_device(const clv__problem *problem, uint32_t node, const uint32_t *devices) {
+  if ((problem->flags[node] & CLV__NODE_VIEW) == 0) return CLV__NONE;
+  uint32_t producer = problem->producers[problem->reads[problem->read_offsets[node]]];
+  if (producer == CLV__NONE || !clv__can_run(problem, node, devices[producer])) return CLV__NONE;
+  return devices[producer];
 }
 
-/* The device of a view's source; CLV__NO_ID where the node is no view, or nothing on a device made the source. */
-static uint32_t source_device(const clv_plan *plan, clv_node_id node) {
-  const clv__node *at = &plan->graph->nodes[node];
-  const clv__op *op = clv__op_find(at->domain, at->op);
-  if (op == NULL || (op->flags & CLV__OP_VIEW) == 0 || at->input_count == 0 || at->inputs[0] == CLV__NO_ID) return CLV__NO_ID;
-  clv_node_id producer = plan->graph->values[at->inputs[0]].producer;
-  if (producer == CLV__NO_ID) return CLV__NO_ID;
-  uint32_t device = plan->placement.devices[producer];
-  if (device == CLV__NO_ID || clv__capability_reason(&plan->capability, node, device) != NULL) return CLV__NO_ID;
-  return device;
-}
-
-clv_status clv__place_contiguous(const clv__place_input *input, clv_error *error) {
-  (void)error;
-  clv_plan *plan = input->plan;
-  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
-    if (plan->shapes->node_folded[n]) continue;
-    uint32_t *device = &plan->placement.devices[n];
-    if (input->pinned[n] != CLV__NO_ID) {
-      *device = input->pinned[n];
-      plan->placement.causes[n] = "usr";
+clv_status clv__place_contiguous(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error) {
+  const clv__problem *problem = input->problem;
+  CLV__TRY(clv__placing_init(problem, arena, placing, error));
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    uint32_t *device = &placing->devices[n];
+    if (problem->pins[n] != CLV__NONE) {
+      *device = problem->pins[n];
+      placing->causes[n] = "usr";
       continue;
     }
-    *device = source_device(plan, n);
-    plan->placement.causes[n] = "view";
-    if (*device != CLV__NO_ID) continue;
-    *device = first_supporting(plan, n);
-    plan->placement.causes[n] = *device == 0 ? "first" : "supported";
+    *device = source_device(problem, n, placing->devices);
+    placing->causes[n] = "view";
+    if (*device != CLV__NONE) continue;
+    *device = (uint32_t)__builtin_ctz(problem->supports[n]);
+    placing->causes[n] = *device == 0 ? "first" : "supported";
   }
   return CLV_OK;
 }

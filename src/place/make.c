@@ -1,10 +1,10 @@
-/* clv_plan_make(): verdicts, placement, split, transfers. */
+/* clv_plan_make(): verdicts, prices, placement, split, steps. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/options.h"
-#include "place/place.h"
+#include "place/make.h"
 
 static double now_ms(void) {
   struct timespec now;
@@ -43,48 +43,167 @@ static clv_status check_assignments(const clv_assignment *items, uint32_t count,
   return CLV_OK;
 }
 
-static clv_status check_options(const clv_graph *graph, const clv_devices *devices, const clv_plan_options *options,
-                                const clv__strategy **strategy, clv_error *error) {
+/* What the texts of the options mean. */
+typedef struct chosen {
+  const clv__strategy *strategy;
+  clv__split_mode split;
+  clv__objective objective;
+} chosen;
+
+/* The index of `word` in a list ended by NULL; an error that lists what there is. */
+static clv_status choose(const char *what, const char *word, const char *const *words, uint32_t *index, clv_error *error) {
+  char known[256] = "";
+  size_t used = 0;
+  for (*index = 0; words[*index] != NULL; ++*index) {
+    if (strcmp(words[*index], word) == 0) return CLV_OK;
+    if (used >= sizeof known) continue;
+    int written = snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", words[*index]);
+    used += written < 0 ? 0 : (size_t)written;
+  }
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s '%s' is unknown; there are: %s", what, word, known);
+}
+
+static clv_status choose_all(const clv_plan_options *options, chosen *is, clv_error *error) {
+  static const char *const splits[] = {"linear", "convex", "fewest", NULL};
+  static const char *const objectives[] = {"latency", "overlap", "throughput", NULL};
+  const char *names[32] = {NULL};
+  uint32_t index = 0;
+  for (const clv__strategy *s = clv__strategies; s->name != NULL && index < 31; ++s) names[index++] = s->name;
+  CLV__TRY(choose("strategy", options->strategy == NULL ? "optimal" : options->strategy, names, &index, error));
+  is->strategy = &clv__strategies[index];
+  is->split = is->strategy->split;
+  if (options->split != NULL) {
+    CLV__TRY(choose("split", options->split, splits, &index, error));
+    is->split = (clv__split_mode)index;
+  }
+  CLV__TRY(choose("objective", options->objective == NULL ? "latency" : options->objective, objectives, &index, error));
+  is->objective = (clv__objective)index;
+  return CLV_OK;
+}
+
+static clv_status check_options(const clv_graph *graph, const clv_devices *devices, const clv_plan_options *options, chosen *is,
+                                clv_error *error) {
   if (graph == NULL || devices == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph and devices must not be NULL");
   CLV__TRY(clv__options_texts(options->keeps, options->keep_count, "values to keep", error));
   CLV__TRY(check_assignments(options->pins, options->pin_count, "pins", error));
   CLV__TRY(check_assignments(options->forces, options->force_count, "forces", error));
+  CLV__TRY(check_assignments(options->weights, options->weight_count, "weights", error));
+  CLV__TRY(check_assignments(options->values, options->value_count, "values", error));
+  CLV__TRY(check_assignments(options->supposes, options->suppose_count, "supposed operators", error));
   CLV__TRY(clv__options_list(options->sizes, options->size_count, "sizes", error));
   for (uint32_t i = 0; i < options->size_count; ++i) {
     if (options->sizes[i].name == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "size %u has no name", i);
   }
-  const char *name = options->strategy == NULL ? "contiguous" : options->strategy;
-  *strategy = clv__strategy_find(name);
-  if (*strategy != NULL) return CLV_OK;
-  char known[256] = "";
-  size_t used = 0;
-  for (const clv__strategy *s = clv__strategies; s->name != NULL && used < sizeof known; ++s) {
-    int written = snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", s->name);
-    used += written < 0 ? 0 : (size_t)written;
-  }
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "strategy '%s' is unknown; there are: %s", name, known);
+  return choose_all(options, is, error);
 }
 
-static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy, const uint32_t *pinned, clv_error *error) {
-  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
-    plan->placement.devices[n] = CLV__NO_ID;
-    plan->placement.causes[n] = plan->shapes->node_folded[n] ? "const" : "";
+/* ---- Delegates that choose their own groups ---- */
+
+typedef struct claiming {
+  const clv_plan *plan;
+  const char *device_name;
+  uint32_t device, group;
+  uint32_t *groups; /* by problem node */
+} claiming;
+
+static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count) {
+  claiming *c = cookie;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (nodes[i] >= c->plan->graph->node_count || (i > 0 && nodes[i] <= nodes[i - 1])) return CLV_INVALID_ARGUMENT;
+    uint32_t at = c->plan->problem_nodes[nodes[i]];
+    if (at == CLV__NONE || !clv__can_run(c->plan->problem, at, c->device) || c->groups[at] != CLV__NONE)
+      return CLV_INVALID_ARGUMENT;
+    c->groups[at] = c->group;
   }
-  plan->placement.strategy = strategy->name;
+  ++c->group;
+  return CLV_OK;
+}
+
+/* `claims`: by device, NULL where a device answers node by node; all NULL where every one does. */
+static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const uint32_t *const **claims, clv_error *error) {
+  *claims = NULL;
+  const clv_graph *graph = plan->graph;
+  claiming c = {.plan = plan};
+  uint32_t **all = clv__arena_allocate_zero(&plan->arena, plan->devices->count, sizeof *all);
+  bool *is_free = clv__arena_allocate_zero(&plan->arena, graph->node_count, sizeof *is_free);
+  if (all == NULL || is_free == NULL) return clv__error_memory(error, graph->node_count);
+  for (c.device = 0; c.device < plan->devices->count; ++c.device) {
+    const clv__device *device = &plan->devices->items[c.device];
+    if (device->backend->claim == NULL) continue;
+    for (clv_node_id n = 0; n < graph->node_count; ++n) {
+      uint32_t at = plan->problem_nodes[n];
+      is_free[n] = at != CLV__NONE && clv__can_run(plan->problem, at, c.device);
+    }
+    c.groups = clv__arena_allocate(&plan->arena, plan->problem->node_count * sizeof *c.groups);
+    if (c.groups == NULL) return clv__error_memory(error, plan->problem->node_count * sizeof *c.groups);
+    memset(c.groups, 0xff, plan->problem->node_count * sizeof *c.groups); /* CLV__NONE */
+    clv_status status = device->backend->claim(device->handle, whole, is_free, add_claim, &c, error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: choosing its groups", device->name);
+    all[c.device] = c.groups;
+    *claims = (const uint32_t *const *)all;
+  }
+  return CLV_OK;
+}
+
+/* ---- The plan ---- */
+
+static clv_status cut_again(clv_plan *plan, const clv__placing *placing, clv_error *error) {
+  clv__cut cut;
+  CLV__TRY(clv__split(plan->problem, plan->problem_devices, placing->groups, plan->split, &plan->arena, &cut, error));
+  return clv__plan_set_cut(plan, &cut, placing->streamed, error);
+}
+
+/* What a strategy said of the problem's nodes, as the graph's. */
+static void keep_causes(clv_plan *plan, const clv__placing *placing) {
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
+    uint32_t at = plan->problem_nodes[n];
+    plan->placement.devices[n] = at == CLV__NONE ? CLV__NO_ID : placing->devices[at];
+    plan->placement.causes[n] = at == CLV__NONE ? "const" : placing->causes[at];
+  }
+  plan->note = placing->note;
+  plan->pass_count = placing->pass_count;
+  plan->passes = placing->passes;
+}
+
+static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *input,
+                                  clv_error *error) {
   double start = now_ms();
-  clv__place_input input = {plan, pinned};
-  CLV__TRY(strategy->place(&input, error));
+  clv__placing placing = {0};
+  clv__cut cut;
+  CLV__TRY(strategy->place(input, &plan->arena, &placing, error));
+  plan->placement.strategy = strategy->name;
   plan->time_place_ms = now_ms() - start;
   start = now_ms();
-  CLV__TRY(clv__split_linear(plan, error));
-  bool moved = true;
-  for (uint32_t d = 0; moved && d < plan->devices->count; ++d) { /* each round moves partitions to later devices only */
-    CLV__TRY(clv__place_within_memory(plan, pinned, &moved, error));
-    if (moved) CLV__TRY(clv__split_linear(plan, error));
+  keep_causes(plan, &placing);
+  if (placing.has_cut)
+    cut = placing.cut;
+  else
+    CLV__TRY(clv__split(plan->problem, placing.devices, placing.groups, plan->split, &plan->arena, &cut, error));
+  CLV__TRY(clv__plan_set_cut(plan, &cut, placing.streamed, error));
+  bool changed = true;
+  while (changed) { /* ends: a node moves to later devices only, and each weight is streamed to a device once */
+    CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
+    if (changed) CLV__TRY(cut_again(plan, &placing, error));
   }
-  CLV__TRY(clv__split_transfers(plan, error));
+  CLV__TRY(clv__plan_set_steps(plan, error));
   plan->time_split_ms = now_ms() - start;
   return CLV_OK;
+}
+
+static clv_status set_problem(clv_plan *plan, const clv_plan_options *options, clv_error *error) {
+  double start = now_ms();
+  clv__fixed fixed;
+  clv__profile *profile = NULL;
+  CLV__TRY(clv__fixed_resolve(plan, options, &fixed, error));
+  if (options->profile != NULL) CLV__TRY(clv__profile_read(options->profile, plan->graph->allocator, &profile, error));
+  clv_status status = clv__plan_set_problem(plan, &fixed, profile, error);
+  clv__profile_destroy(profile);
+  if (status == CLV_OK && options->profile != NULL) {
+    plan->profile_path = clv__arena_string(&plan->arena, options->profile, strlen(options->profile));
+    if (plan->profile_path == NULL) status = clv__error_memory(error, strlen(options->profile));
+  }
+  plan->time_cost_ms = now_ms() - start;
+  return status;
 }
 
 clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv_plan_options *given, clv_plan **out,
@@ -93,13 +212,14 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   *out = NULL;
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
   CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_PLAN_OPTIONS_INIT", error));
-  const clv__strategy *strategy;
-  CLV__TRY(check_options(graph, devices, &options, &strategy, error));
+  chosen is;
+  CLV__TRY(check_options(graph, devices, &options, &is, error));
   clv_plan *plan = NULL;
-  uint32_t *pinned = NULL;
   double start = now_ms();
   CLV__TRY(clv__plan_create(graph, devices, options.sizes, options.size_count, options.keeps, options.keep_count, &plan, error));
   plan->time_load_ms = now_ms() - start;
+  plan->objective = is.objective;
+  plan->split = is.split;
   clv_status status;
   clv_graph_view *whole;
   start = now_ms();
@@ -108,12 +228,19 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   CLV__TRY_GOTO(clv__capability_ask(devices, whole, plan->shapes->node_folded, options.support, options.support_user_data,
                                     &plan->capability, error));
   plan->time_capability_ms = now_ms() - start;
+  CLV__TRY_GOTO(clv__suppose(plan, options.supposes, options.suppose_count, error));
   CLV__TRY_GOTO(check_supported(plan, error));
-  CLV__TRY_GOTO(clv__pins_resolve(plan, &options, &pinned, error));
-  CLV__TRY_GOTO(place_and_split(plan, strategy, pinned, error));
+  CLV__TRY_GOTO(set_problem(plan, &options, error));
+  clv__place_input input = {.problem = plan->problem,
+                            .objective = is.objective,
+                            .split = is.split,
+                            .split_is_given = options.split != NULL,
+                            .record_passes = options.record_passes};
+  CLV__TRY_GOTO(ask_claims(plan, whole, &input.claims, error));
+  plan->claims = input.claims;
+  CLV__TRY_GOTO(place_and_split(plan, is.strategy, &input, error));
 cleanup:
   clv__devices_unlock(devices);
-  clv__release(graph->allocator, pinned);
   if (status != CLV_OK)
     clv_plan_destroy(plan);
   else

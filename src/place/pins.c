@@ -1,12 +1,11 @@
-/* What the user fixed: --pin by node name, --force by operator. */
+/* What the user fixed: --pin by node name, --force by operator, --weights and --value by value name. */
 #include <string.h>
 
 #include "base/text.h"
-#include "place/place.h"
+#include "place/make.h"
 
 static bool matches(const clv_assignment *assignment, bool by_operator, const clv__node *node) {
-  if (by_operator) return clv__pattern_match(assignment->pattern, node->op);
-  return clv__pattern_match(assignment->pattern, node->name) || clv__pattern_match(assignment->pattern, node->source_name);
+  return by_operator ? clv__node_matches_op(node, assignment->pattern) : clv__node_matches_name(node, assignment->pattern);
 }
 
 static bool is_plain(const char *pattern) {
@@ -53,28 +52,56 @@ static clv_status fix_all(const clv_plan *plan, const clv__map *names, const clv
   return CLV_OK;
 }
 
-clv_status clv__pins_resolve(const clv_plan *plan, const clv_plan_options *options, uint32_t **out, clv_error *error) {
-  *out = NULL;
+static clv_status fix_nodes(const clv_plan *plan, const clv_plan_options *options, uint32_t *pinned, clv_error *error) {
   const clv_graph *graph = plan->graph;
-  uint32_t *pinned = clv__allocate(graph->allocator, (size_t)graph->node_count * sizeof *pinned);
-  if (pinned == NULL) return clv__error_memory(error, graph->node_count * sizeof *pinned);
-  memset(pinned, 0xff, (size_t)graph->node_count * sizeof *pinned); /* CLV__NO_ID */
   clv__map names;
   clv__map_init(&names, graph->allocator);
   clv_status status = CLV_OK;
   for (clv_node_id n = 0; options->pin_count > 0 && n < graph->node_count; ++n) {
-    if (!clv__map_set(&names, graph->nodes[n].name, n)) {
-      status = clv__error_memory(error, sizeof(clv__map_slot));
-      goto cleanup;
-    }
+    if (clv__map_set(&names, graph->nodes[n].name, n)) continue;
+    status = clv__error_memory(error, sizeof(clv__map_slot));
+    goto cleanup;
   }
   CLV__TRY_GOTO(fix_all(plan, NULL, options->forces, options->force_count, pinned, error));
   CLV__TRY_GOTO(fix_all(plan, &names, options->pins, options->pin_count, pinned, error)); /* a pin is narrower: it wins */
 cleanup:
   clv__map_finish(&names);
-  if (status != CLV_OK)
-    clv__release(graph->allocator, pinned);
-  else
-    *out = pinned;
   return status;
+}
+
+/* `weights`: initializers; otherwise inputs, outputs and what flows between. */
+static clv_status fix_values(const clv_plan *plan, const clv_assignment *items, uint32_t count, bool weights, uint32_t *homes,
+                             clv_error *error) {
+  const clv_graph *graph = plan->graph;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t hits = 0, device = clv__devices_find(plan->devices, items[i].device);
+    if (device == CLV__NO_ID) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s=%s': device '%s' is not in the list of devices", items[i].pattern,
+                            items[i].device, items[i].device);
+    }
+    for (clv_value_id v = 0; v < graph->value_count; ++v) {
+      if (clv__value_is_constant(graph, plan->shapes->types, v) != weights) continue;
+      if (!clv__pattern_match(items[i].pattern, graph->values[v].name)) continue;
+      homes[v] = device;
+      ++hits;
+    }
+    if (hits > 0) continue;
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s=%s' matches no %s of the model", items[i].pattern, items[i].device,
+                          weights ? "weight" : "value");
+  }
+  return CLV_OK;
+}
+
+clv_status clv__fixed_resolve(clv_plan *plan, const clv_plan_options *options, clv__fixed *fixed, clv_error *error) {
+  const clv_graph *graph = plan->graph;
+  uint32_t *nodes = clv__arena_allocate(&plan->arena, (size_t)graph->node_count * sizeof *nodes);
+  uint32_t *values = clv__arena_allocate(&plan->arena, (size_t)graph->value_count * sizeof *values);
+  if (nodes == NULL || values == NULL) return clv__error_memory(error, graph->value_count * sizeof *values);
+  memset(nodes, 0xff, (size_t)graph->node_count * sizeof *nodes); /* CLV__NO_ID */
+  memset(values, 0xff, (size_t)graph->value_count * sizeof *values);
+  CLV__TRY(fix_nodes(plan, options, nodes, error));
+  CLV__TRY(fix_values(plan, options->weights, options->weight_count, true, values, error));
+  CLV__TRY(fix_values(plan, options->values, options->value_count, false, values, error));
+  *fixed = (clv__fixed){nodes, values};
+  return CLV_OK;
 }

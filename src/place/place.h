@@ -2,34 +2,85 @@
 #ifndef CLEAVE_PLACE_PLACE_H
 #define CLEAVE_PLACE_PLACE_H
 
-#include "split/plan.h"
+#include "split/split.h"
 
-/* What a strategy starts from. It fills plan->placement.{devices,causes,notes} for all nodes that are not folded. */
+/* What one pass of `propagate` left: for --explain-passes. Nodes first, then values. */
+typedef struct clv__pass {
+  const char *name;          /* "1", "2a", "2b", "2c", "2d", "3", "4", "5" */
+  const uint32_t *devices;   /* by node: CLV__NONE is printed as -1 */
+  const char *const *causes; /* by node: "" while it has no device */
+  const uint32_t *value_devices;
+  const char *const *value_causes;
+  const uint32_t *weight_devices;
+  const char *const *weight_causes;
+  const uint32_t *partition_of; /* after the pass that cuts; NULL before */
+  const clv__cut *cut;          /* the same pass; NULL before */
+  const clv__moves *moves;      /* what goes into its partitions; NULL before */
+} clv__pass;
+
 typedef struct clv__place_input {
-  clv_plan *plan;
-  const uint32_t *pinned; /* by node: a device that must be kept, or CLV__NO_ID */
+  const clv__problem *problem;
+  clv__objective objective;
+  clv__split_mode split; /* how the placement will be cut */
+  bool split_is_given;   /* by the user: not the strategy's own */
+  bool record_passes;
+  /* Groups that delegates claimed for themselves (by device, then by node a group number of at most node_count, or CLV__NONE); NULL for a device that
+   * answers node by node. NULL: none does. */
+  const uint32_t *const *claims;
 } clv__place_input;
 
-typedef clv_status (*clv__place_fn)(const clv__place_input *input, clv_error *error);
+/* What a strategy says. Arrays by node, in the arena given. */
+typedef struct clv__placing {
+  uint32_t *devices;
+  const char **causes; /* static texts */
+  uint32_t *groups;    /* NULL, or what must not share a partition */
+  bool has_cut;        /* the strategy has cut it as well: then `cut` holds */
+  clv__cut cut;
+  uint16_t *streamed; /* by weight: bits of devices it is streamed on; NULL: none */
+  uint32_t pass_count;
+  const clv__pass *passes;
+  const char *note; /* NULL, or a sentence for the plan; in the arena */
+} clv__placing;
+
+typedef clv_status (*clv__place_fn)(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
 
 typedef struct clv__strategy {
   const char *name;
   const char *summary; /* one line, for help texts */
   clv__place_fn place;
+  clv__split_mode split; /* its own */
 } clv__strategy;
 
 /* Ended by an entry with name NULL. */
 extern const clv__strategy clv__strategies[];
 const clv__strategy *clv__strategy_find(const char *name);
 
-clv_status clv__place_contiguous(const clv__place_input *input, clv_error *error);
+/* One file each. */
+clv_status clv__place_optimal(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
+clv_status clv__place_contiguous(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
+clv_status clv__place_propagate(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
+clv_status clv__place_propagate_graph(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
+clv_status clv__place_delegate(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
+clv_status clv__place_ready(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error);
+/* Everything on `device`, where it supports everything (CLV_NOT_SUPPORTED otherwise): what --compare and `optimal` hold the
+ * others against. */
+clv_status clv__place_single(const clv__place_input *input, uint32_t device, clv__arena *arena, clv__placing *placing,
+                             clv_error *error);
 
-/* Resolves pins and forces to devices (pins.c): by node, CLV__NO_ID where nothing is said. A pin on a device that does not
- * support the node, or a pattern that matches nothing, is an error. Allocated with the graph's allocator. */
-clv_status clv__pins_resolve(const clv_plan *plan, const clv_plan_options *options, uint32_t **pinned, clv_error *error);
+/* Places with `strategy` and cuts, moves and prices what it says. */
+typedef struct clv__candidate {
+  clv__placing placing;
+  clv__cut cut;
+  clv__moves moves;
+  clv__price price;
+} clv__candidate;
+clv_status clv__place_candidate(const clv__place_input *input, clv__place_fn place, clv__arena *arena, clv__candidate *candidate,
+                                clv_error *error);
 
-/* Moves partitions that do not fit their device's memory to the next device that supports all of their nodes (memory.c); `moved`
- * says whether any was. Pinned nodes do not move: then it is an error. */
-clv_status clv__place_within_memory(clv_plan *plan, const uint32_t *pinned, bool *moved, clv_error *error);
+/* The same for a placing that is there already (candidate->placing). */
+clv_status clv__place_price(const clv__place_input *input, clv__arena *arena, clv__candidate *candidate, clv_error *error);
+
+/* The allocations of a placing's arrays, causes "" and devices CLV__NONE. */
+clv_status clv__placing_init(const clv__problem *problem, clv__arena *arena, clv__placing *placing, clv_error *error);
 
 #endif

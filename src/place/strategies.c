@@ -1,12 +1,19 @@
-/* The table of strategies. */
+/* The table of strategies, and what they begin with. */
 #include <string.h>
 
 #include "place/place.h"
 
 const clv__strategy clv__strategies[] = {
+    {"optimal", "least predicted time, with a bound: exact minimum cut, then local search", clv__place_optimal,
+     CLV__SPLIT_CONVEX},
     {"contiguous", "each node on the first device of the list that supports it; runs of one device are partitions",
-     clv__place_contiguous},
-    {NULL, NULL, NULL},
+     clv__place_contiguous, CLV__SPLIT_LINEAR},
+    {"propagate", "from where weights and inputs live, spread down and up the list, then the best supported",
+     clv__place_propagate, CLV__SPLIT_LINEAR},
+    {"propagate-graph", "the same, spread along the edges of the graph", clv__place_propagate_graph, CLV__SPLIT_LINEAR},
+    {"delegate", "each device but the last takes the runs of the list that it can", clv__place_delegate, CLV__SPLIT_LINEAR},
+    {"ready", "everything that is ready here, then everything that is ready there", clv__place_ready, CLV__SPLIT_CONVEX},
+    {NULL, NULL, NULL, CLV__SPLIT_LINEAR},
 };
 
 const clv__strategy *clv__strategy_find(const char *name) {
@@ -14,4 +21,14 @@ const clv__strategy *clv__strategy_find(const char *name) {
     if (strcmp(strategy->name, name) == 0) return strategy;
   }
   return NULL;
+}
+
+clv_status clv__placing_init(const clv__problem *problem, clv__arena *arena, clv__placing *placing, clv_error *error) {
+  size_t count = problem->node_count;
+  *placing = (clv__placing){.devices = clv__arena_allocate(arena, count * sizeof *placing->devices),
+                            .causes = clv__arena_allocate(arena, count * sizeof *placing->causes)};
+  if (placing->devices == NULL || placing->causes == NULL) return clv__error_memory(error, count * sizeof *placing->causes);
+  memset(placing->devices, 0xff, count * sizeof *placing->devices); /* CLV__NONE */
+  for (size_t n = 0; n < count; ++n) placing->causes[n] = "";
+  return CLV_OK;
 }

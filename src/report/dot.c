@@ -19,7 +19,7 @@ static void append_quoted(clv__text *text, const char *name) {
 
 static void append_partition(const clv_plan *plan, uint32_t index, clv__text *text) {
   const clv__partition *partition = &plan->partitions[index];
-  const clv__colors *colors = clv__palette(partition->device);
+  const clv__colors *colors = clv__palette(clv__palette_index(partition->device), false);
   clv__text_append(text, "  subgraph cluster_%u {\n    label=\"partition %u on ", index, index);
   append_quoted(text, plan->devices->items[partition->device].name);
   clv__text_append(text, "\"; style=\"rounded,filled\"; fillcolor=\"%s\"; color=\"%s\"; fontcolor=\"%s\";\n", colors->lane,

@@ -1,28 +1,10 @@
 /* Why a node is where it is: the second half of steps.h. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "report/causes.h"
 #include "report/label.h"
 #include "report/steps.h"
-
-/* What the causes of the strategies mean. */
-static const struct {
-  const char *cause, *meaning;
-} meanings[] = {
-    {"const", "its outputs are known when planning"},
-    {"usr", "fixed by the user"},
-    {"view", "moves no data: it stays where its source is"},
-    {"first", "the first device of the list supports it"},
-    {"supported", "the first device of the list that supports it"},
-    {"memory", "an earlier device has too little memory"},
-    {"file", "as the plan file says"},
-};
-
-static const char *meaning_of(const char *cause) {
-  for (size_t i = 0; i < sizeof meanings / sizeof *meanings; ++i) {
-    if (strcmp(meanings[i].cause, cause) == 0) return meanings[i].meaning;
-  }
-  return NULL;
-}
 
 static void append_types(const clv_plan *plan, const char *word, const clv_value_id *values, uint32_t count, clv__text *text) {
   clv__text_append(text, "    %s", word);
@@ -44,10 +26,10 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
   const clv__node *node = &plan->graph->nodes[id];
   uint32_t device = plan->placement.devices[id];
   const char *cause = plan->placement.causes[id] != NULL ? plan->placement.causes[id] : "";
-  const char *meaning = meaning_of(cause), *note = plan->placement.notes[id];
+  const char *meaning = clv__cause_meaning(cause), *note = plan->placement.notes[id];
   clv__label_name(text, node->name);
   clv__text_append(text, " (");
-  clv__label_name(text, node->op);
+  clv__label_name(text, clv__label_op(node));
   clv__text_append(text, ")");
   if (device == CLV__NO_ID) {
     clv__text_append(text, " runs nowhere: %s%s%s\n", cause, meaning != NULL ? ": " : "", meaning != NULL ? meaning : "");
@@ -66,12 +48,15 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     if (d == device) continue;
     const char *reason = clv__capability_reason(&plan->capability, id, d);
+    int64_t delta_ns;
     clv__text_append(text, "    %s: ", plan->devices->items[d].name);
     if (reason != NULL) {
       clv__text_append(text, "cannot run it: ");
       clv__label_name(text, reason);
-    } else {
-      clv__text_append(text, "could run it, %s", d < device ? "and comes earlier in the list" : "but comes later in the list");
+    } else if (clv__plan_move_price(plan, id, d, &delta_ns)) {
+      char price[CLV__LABEL_BYTES];
+      clv__text_append(text, "could run it: %s %s there, launches apart", clv__label_time((uint64_t)llabs(delta_ns), price),
+                       delta_ns < 0 ? "less" : "more");
     }
     clv__text_append(text, "\n");
   }
@@ -90,8 +75,8 @@ uint32_t clv__report_explain(const clv_plan *plan, const char *pattern, clv__tex
   }
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     const clv__node *node = &plan->graph->nodes[n];
-    bool matches = pattern == NULL || strcmp(pattern, node->name) == 0 || clv__pattern_match(pattern, node->name) ||
-                   clv__pattern_match(pattern, node->source_name) || clv__pattern_match(pattern, node->op);
+    bool matches = pattern == NULL || strcmp(pattern, node->name) == 0 || clv__node_matches_name(node, pattern) ||
+                   clv__node_matches_op(node, pattern);
     if (!matches) continue;
     ++matched;
     explain_node(plan, partition_of, n, text);

@@ -33,6 +33,23 @@ const char *clv__label_count(double count, char label[CLV__LABEL_BYTES]) {
   return label;
 }
 
+const char *clv__label_time(uint64_t time_ns, char label[CLV__LABEL_BYTES]) {
+  static const char *const units[] = {"µs", "ms", "s"};
+  if (time_ns < 1000) {
+    snprintf(label, CLV__LABEL_BYTES, "%" PRIu64 " ns", time_ns);
+    return label;
+  }
+  double amount = (double)time_ns / 1000;
+  size_t unit = 0;
+  while (amount >= 999.5 && unit + 1 < sizeof units / sizeof *units) {
+    amount /= 1000;
+    ++unit;
+  }
+  int digits = amount < 9.995 ? 2 : amount < 99.95 ? 1 : 0;
+  snprintf(label, CLV__LABEL_BYTES, "%.*f %s", digits, amount, units[unit]);
+  return label;
+}
+
 const char *clv__label_grouped(uint64_t number, char label[CLV__LABEL_BYTES]) {
   char digits[24];
   int count = snprintf(digits, sizeof digits, "%" PRIu64, number);
@@ -197,7 +214,7 @@ void clv__label_operators(clv__text *text, const clv_graph *graph, const clv_nod
   tally tallies[MOST];
   uint32_t kinds = 0;
   for (uint32_t i = 0; i < count; ++i) {
-    const char *op = graph->nodes[nodes[i]].op;
+    const char *op = clv__label_op(&graph->nodes[nodes[i]]);
     uint32_t k = 0;
     while (k < kinds && strcmp(tallies[k].op, op) != 0) ++k;
     if (k == kinds && kinds == MOST) continue;

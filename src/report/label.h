@@ -11,6 +11,12 @@ enum { CLV__LABEL_BYTES = 32 };
 const char *clv__label_size(uint64_t size_bytes, char label[CLV__LABEL_BYTES]);
 /* "4.1 G", "832", "12.0 k": decimal, for FLOPs and counts. */
 const char *clv__label_count(double count, char label[CLV__LABEL_BYTES]);
+/* "812 ns", "4.13 µs", "3.42 ms", "1.20 s"; always three digits or so. */
+const char *clv__label_time(uint64_t time_ns, char label[CLV__LABEL_BYTES]);
+/* The operator in the words of the format the model came in: Concat, aten.cat.default. */
+static inline const char *clv__label_op(const clv__node *node) {
+  return node->source_op[0] != '\0' ? node->source_op : node->op;
+}
 /* "1 node", "5 nodes", "1,234 nodes". */
 void clv__label_plural(clv__text *text, uint64_t count, const char *singular);
 /* "1,234,567". */

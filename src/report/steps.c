@@ -12,13 +12,12 @@ void clv__plan_totals_get(const clv_plan *plan, clv__plan_totals *totals) {
   *totals = (clv__plan_totals){.steps = plan->partition_count, .bytes_known = true};
   for (uint32_t i = 0; i < plan->transfer_count; ++i) {
     const clv__transfer *transfer = &plan->transfers[i];
-    bool inner = transfer->boundary == CLV__BOUNDARY_INNER;
+    bool inner = transfer->boundary == CLV__BOUNDARY_INNER, streamed = transfer->boundary == CLV__BOUNDARY_WEIGHT;
     totals->bytes_known = totals->bytes_known && transfer->size_known;
-    totals->inner_transfers += inner;
-    totals->own_transfers += !inner;
-    *(inner ? &totals->inner_bytes : &totals->own_bytes) += transfer->size_bytes;
+    ++*(inner ? &totals->inner_transfers : streamed ? &totals->streamed_transfers : &totals->own_transfers);
+    *(inner ? &totals->inner_bytes : streamed ? &totals->streamed_bytes : &totals->own_bytes) += transfer->size_bytes;
   }
-  totals->steps += totals->inner_transfers;
+  totals->steps += totals->inner_transfers + totals->streamed_transfers;
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) totals->folded_nodes += plan->placement.devices[n] == CLV__NO_ID;
 }
 
@@ -50,6 +49,9 @@ static void append_transfer(const clv_plan *plan, const clv__transfer *transfer,
 }
 
 static void append_step(const clv_plan *plan, const clv__step *step, size_t width, clv__text *text) {
+  char time[CLV__LABEL_BYTES];
+  uint64_t time_ns = step->is_transfer ? plan->price.move_ns[step->index] : plan->price.partition_ns[step->index];
+  clv__text_append(text, "%9s  ", clv__label_time(time_ns, time));
   if (step->is_transfer) {
     append_transfer(plan, &plan->transfers[step->index], text);
   } else {
@@ -113,6 +115,33 @@ static void append_bytes(const clv__plan_totals *totals, uint64_t size_bytes, cl
   clv__text_append(text, "%s%s", totals->bytes_known ? "" : "at least ", clv__label_size(size_bytes, size));
 }
 
+/* "12.3 ms serial (bound 12.1 ms, gap 1.7 %)"; the gap is left out where there is no bound to hold it against. */
+static void append_time(const char *what, uint64_t time_ns, uint64_t bound_ns, clv__text *text) {
+  char time[CLV__LABEL_BYTES], bound[CLV__LABEL_BYTES];
+  clv__text_append(text, "%s %s (bound %s", clv__label_time(time_ns, time), what, clv__label_time(bound_ns, bound));
+  if (bound_ns > 0) clv__text_append(text, ", gap %.1f %%", ((double)time_ns / (double)bound_ns - 1) * 100);
+  clv__text_append(text, ")");
+}
+
+static void append_times(const clv_plan *plan, clv__text *text) {
+  clv__text_append(text, "predicted ");
+  append_time("one step after the other", plan->price.serial_ns, plan->bounds.serial_ns, text);
+  if (plan->devices->count > 1) {
+    clv__text_append(text, "; ");
+    append_time("with devices at the same time", plan->price.overlapped_ns, plan->bounds.overlapped_ns, text);
+  }
+  clv__text_append(text, "\nprices: ");
+  for (uint32_t d = 0; d < plan->devices->count; ++d) {
+    clv__text_append(text, "%s%s: ", d > 0 ? "; " : "", plan->devices->items[d].name);
+    clv__label_name(text, clv__cost_origin(plan->costs, d));
+  }
+  clv__text_append(text, "\n");
+  if (plan->note == NULL) return;
+  clv__text_append(text, "note: ");
+  clv__label_name(text, plan->note);
+  clv__text_append(text, "\n");
+}
+
 void clv__report_totals(const clv_plan *plan, clv__text *text) {
   clv__plan_totals totals;
   clv__plan_totals_get(plan, &totals);
@@ -148,4 +177,11 @@ void clv__report_totals(const clv_plan *plan, clv__text *text) {
     append_bytes(&totals, totals.own_bytes, text);
   }
   clv__text_append(text, "\n");
+  if (totals.streamed_transfers > 0) {
+    clv__label_plural(text, totals.streamed_transfers, "weight");
+    clv__text_append(text, " streamed in every run, ");
+    append_bytes(&totals, totals.streamed_bytes, text);
+    clv__text_append(text, "\n");
+  }
+  append_times(plan, text);
 }

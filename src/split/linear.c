@@ -1,72 +1,74 @@
-/* The linear cut: the node order is walked once, and a partition ends where the device changes or a limit of the device is met.
- */
+/* The linear cut: the node order is walked once, and a partition ends where the device or the group changes or a limit of the
+ * device is met. */
 #include <string.h>
 
-#include "split/plan.h"
+#include "split/split.h"
 
-/* How many values from outside `nodes` would read (constants apart). Exact: each value once. `seen` marks values by `stamp`. */
-static uint32_t count_new_inputs(const clv_plan *plan, clv_node_id node, clv_node_id first, uint32_t *seen, uint32_t stamp) {
-  const clv__node *at = &plan->graph->nodes[node];
-  uint32_t fresh = 0;
-  for (uint32_t i = 0; i < at->input_count; ++i) {
-    clv_value_id value = at->inputs[i];
-    if (value == CLV__NO_ID || seen[value] == stamp || plan->shapes->types[value].data != NULL) continue;
-    clv_node_id producer = plan->graph->values[value].producer;
-    /* A producer at or after `first` is in this partition: the walk is linear, and other devices' nodes ended the run. */
-    if (producer != CLV__NO_ID && producer >= first) continue;
-    seen[value] = stamp;
+typedef struct walk {
+  const clv__problem *problem;
+  const uint32_t *devices, *groups;
+  clv__cut *cut;
+  uint32_t *seen; /* by value: the last partition (+ 1) that reads it from outside */
+  uint32_t first, inputs;
+} walk;
+
+/* How many values `node` would add to those that the partition reads from outside. Exact: each value once, marked as seen. A
+ * producer at or after the partition's first node is inside: the walk is linear. */
+static uint32_t count_new_inputs(walk *w, uint32_t node) {
+  const clv__problem *problem = w->problem;
+  uint32_t fresh = 0, stamp = w->cut->count;
+  for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+    uint32_t value = problem->reads[r], producer = problem->producers[value];
+    if ((producer != CLV__NONE && producer >= w->first) || w->seen[value] == stamp) continue;
+    w->seen[value] = stamp;
     ++fresh;
   }
   return fresh;
 }
 
-clv_status clv__split_linear(clv_plan *plan, clv_error *error) {
-  const clv_graph *graph = plan->graph;
-  const clv_allocator *allocator = graph->allocator;
-  clv_status status = CLV_OK;
-  clv__partition *partitions = NULL;
-  size_t count = 0, capacity = 0;
-  clv_node_id *run = clv__allocate(allocator, (size_t)graph->node_count * sizeof *run);
-  uint32_t *seen = clv__allocate_zero(allocator, (size_t)graph->value_count * sizeof *seen);
-  uint32_t run_count = 0, run_inputs = 0;
-  if (run == NULL || seen == NULL) {
-    status = clv__error_memory(error, graph->value_count * sizeof *seen);
-    goto cleanup;
+static clv_status begin(walk *w, uint32_t node, clv_error *error) {
+  uint32_t limit = w->problem->limits[w->devices[node]].max_inputs;
+  w->cut->devices[w->cut->count] = w->devices[node];
+  w->cut->offsets[w->cut->count] = node;
+  ++w->cut->count;
+  w->first = node;
+  w->inputs = limit > 0 ? count_new_inputs(w, node) : 0;
+  if (limit == 0 || w->inputs <= limit) return CLV_OK;
+  char text[16];
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "node '%s' reads %u values from elsewhere; its device takes at most %u in a partition",
+                        clv__problem_node_name(w->problem, node, text), w->inputs, limit);
+}
+
+static bool must_end(walk *w, uint32_t node) {
+  uint32_t device = w->devices[node];
+  if (device != w->devices[w->first]) return true;
+  if (w->groups != NULL && w->groups[node] != w->groups[w->first]) return true;
+  const clv__limits *limits = &w->problem->limits[device];
+  if (limits->max_nodes > 0 && node - w->first >= limits->max_nodes) return true;
+  if (limits->max_inputs == 0) return false;
+  uint32_t inputs = w->inputs + count_new_inputs(w, node);
+  if (inputs > limits->max_inputs) return true;
+  w->inputs = inputs;
+  return false;
+}
+
+clv_status clv__split_linear(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__arena *arena,
+                             clv__cut *cut, clv_error *error) {
+  uint32_t n = problem->node_count;
+  *cut = (clv__cut){.devices = clv__arena_allocate(arena, ((size_t)n + 1) * sizeof *cut->devices),
+                    .offsets = clv__arena_allocate(arena, ((size_t)n + 1) * sizeof *cut->offsets),
+                    .nodes = clv__arena_allocate(arena, (size_t)n * sizeof *cut->nodes),
+                    .partition_of = clv__arena_allocate(arena, (size_t)n * sizeof *cut->partition_of)};
+  walk w = {problem, devices, groups, cut, clv__arena_allocate_zero(arena, problem->value_count, sizeof *w.seen), 0, 0};
+  if (cut->devices == NULL || cut->offsets == NULL || cut->nodes == NULL || cut->partition_of == NULL || w.seen == NULL) {
+    return clv__error_memory(error, (size_t)n * sizeof *cut->nodes);
   }
-  for (clv_node_id n = 0; n <= graph->node_count; ++n) {
-    bool end = n == graph->node_count;
-    if (!end && plan->placement.devices[n] == CLV__NO_ID) continue; /* folded */
-    uint32_t device = run_count > 0 ? plan->placement.devices[run[0]] : CLV__NO_ID;
-    bool cut = run_count > 0 && (end || plan->placement.devices[n] != device);
-    if (run_count > 0 && !cut) {
-      const clv_device_info *info = &plan->devices->items[device].info;
-      uint32_t stamp = (uint32_t)count + 1;
-      uint32_t inputs = run_inputs + count_new_inputs(plan, n, run[0], seen, stamp);
-      cut = (info->max_partition_nodes > 0 && run_count >= info->max_partition_nodes) ||
-            (info->max_partition_inputs > 0 && inputs > info->max_partition_inputs);
-      if (!cut) run_inputs = inputs;
-    }
-    if (cut) {
-      if (!clv__array_reserve(allocator, (void **)&partitions, &capacity, count + 1, sizeof *partitions, count)) {
-        status = clv__error_memory(error, sizeof *partitions);
-        goto cleanup;
-      }
-      CLV__TRY_GOTO(clv__partition_init(plan, &partitions[count], device, run, run_count, error));
-      ++count;
-      run_count = 0;
-    }
-    if (end) break;
-    if (run_count == 0) run_inputs = count_new_inputs(plan, n, n, seen, (uint32_t)count + 1);
-    run[run_count++] = n;
+  for (uint32_t node = 0; node < n; ++node) {
+    if (node == 0 || must_end(&w, node)) CLV__TRY(begin(&w, node, error));
+    cut->nodes[node] = node;
+    cut->partition_of[node] = cut->count - 1;
   }
-  plan->partitions = clv__arena_copy(&plan->arena, partitions, count * sizeof *partitions);
-  if (plan->partitions == NULL)
-    status = clv__error_memory(error, count * sizeof *partitions);
-  else
-    plan->partition_count = (uint32_t)count;
-cleanup:
-  clv__release(allocator, partitions);
-  clv__release(allocator, seen);
-  clv__release(allocator, run);
-  return status;
+  cut->offsets[cut->count] = n;
+  return CLV_OK;
 }

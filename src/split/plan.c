@@ -4,6 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+const char *clv__objective_name(clv__objective objective) {
+  static const char *const names[] = {"latency", "overlap", "throughput"};
+  return names[objective];
+}
+
 static clv_status resolve_kept(clv_plan *plan, const char *const *keeps, uint32_t keep_count, clv_error *error) {
   if (keep_count == 0) return CLV_OK;
   const clv_graph *graph = plan->graph;
@@ -98,6 +103,7 @@ clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const 
 void clv_plan_destroy(clv_plan *plan) {
   if (plan == NULL) return;
   const clv_allocator *allocator = plan->arena.allocator;
+  clv__cost_model_destroy(plan->costs);
   clv__capability_finish(&plan->capability);
   clv__shapes_destroy(plan->shapes);
   clv__arena_finish(&plan->arena);
@@ -109,17 +115,67 @@ static uint64_t padded_bytes(const clv_tensor *type) {
   return clv__tensor_size_bytes(type, &size_bytes) ? clv__align_up(size_bytes, CLV__ALIGNMENT) : 0;
 }
 
-clv_status clv__partition_init(clv_plan *plan, clv__partition *partition, uint32_t device, const clv_node_id *nodes,
-                               uint32_t node_count, clv_error *error) {
+/* A weight that is streamed to the device is an input of the partition: its type has no data there. */
+static const clv_tensor *types_of(clv_plan *plan, uint32_t device, const uint16_t *streamed, const clv_tensor **by_device) {
+  const clv__problem *problem = plan->problem;
+  if (streamed == NULL || problem->spaces[device] == 0) return plan->shapes->types;
+  if (by_device[device] != NULL) return by_device[device];
+  size_t count = plan->graph->value_count;
+  clv_tensor *types = clv__arena_copy(&plan->arena, plan->shapes->types, count * sizeof *types);
+  for (uint32_t w = 0; types != NULL && w < problem->weight_count; ++w) {
+    if ((streamed[w] >> device & 1u) != 0) types[problem->weight_ids[w]].data = NULL;
+  }
+  return by_device[device] = types;
+}
+
+static clv_status set_partition(clv_plan *plan, uint32_t index, const clv_tensor *types, clv_error *error) {
+  const clv__problem *problem = plan->problem;
+  uint32_t first = plan->cut.offsets[index], count = plan->cut.offsets[index + 1] - first, device = plan->cut.devices[index];
+  clv_node_id *ids = clv__arena_allocate(&plan->arena, (size_t)count * sizeof *ids);
   clv_graph_view *view;
-  CLV__TRY(clv__view_create(plan->graph, plan->shapes->types, nodes, node_count, plan->is_kept, &plan->arena, &view, error));
+  if (ids == NULL || types == NULL) return clv__error_memory(error, (size_t)count * sizeof *ids);
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t node = plan->cut.nodes[first + i];
+    ids[i] = problem->node_ids[node];
+    plan->problem_devices[node] = device;
+    plan->placement.devices[ids[i]] = device;
+  }
+  CLV__TRY(clv__view_create(plan->graph, types, ids, count, plan->is_kept, &plan->arena, &view, error));
   view->fills = plan->shapes->fills;
-  *partition = (clv__partition){.device = device, .node_count = node_count, .nodes = view->nodes, .view = view};
+  plan->partitions[index] = (clv__partition){.device = device, .node_count = count, .nodes = view->nodes, .view = view};
   for (uint32_t v = 0; v < view->value_count; ++v) {
     const clv_tensor *type = clv__view_type(view, v);
-    if (type->data != NULL) partition->weight_bytes += padded_bytes(type);
+    if (clv__value_is_constant(plan->graph, types, view->values[v])) plan->partitions[index].weight_bytes += padded_bytes(type);
   }
   return CLV_OK;
+}
+
+clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t *streamed, clv_error *error) {
+  const clv_tensor *by_device[CLV__MAX_DEVICES] = {NULL};
+  plan->cut = *cut;
+  plan->streamed = streamed;
+  plan->partition_count = cut->count;
+  plan->partitions = clv__arena_allocate_zero(&plan->arena, cut->count, sizeof *plan->partitions);
+  plan->problem_devices = clv__arena_allocate(&plan->arena, (size_t)plan->problem->node_count * sizeof *plan->problem_devices);
+  if (plan->partitions == NULL || plan->problem_devices == NULL) {
+    return clv__error_memory(error, (size_t)cut->count * sizeof *plan->partitions);
+  }
+  for (uint32_t p = 0; p < cut->count; ++p) {
+    CLV__TRY(set_partition(plan, p, types_of(plan, cut->devices[p], streamed, by_device), error));
+  }
+  return CLV_OK;
+}
+
+bool clv__plan_move_price(const clv_plan *plan, clv_node_id node, uint32_t device, int64_t *delta_ns) {
+  uint32_t at = plan->problem_nodes[node];
+  if (at == CLV__NONE || !clv__can_run(plan->problem, at, device)) return false;
+  *delta_ns = clv__price_move(plan->problem, plan->problem_devices, at, device);
+  return true;
+}
+
+double clv__plan_gap(const clv_plan *plan) {
+  if (plan->lower_bound_ns == 0) return plan->predicted_ns == 0 ? 0 : -1;
+  return ((double)plan->predicted_ns - (double)plan->lower_bound_ns) / (double)plan->lower_bound_ns;
 }
 
 /* Values are made in node order and die after their last reader inside; what enters or leaves lives throughout. */

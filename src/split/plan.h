@@ -2,14 +2,16 @@
 #ifndef CLEAVE_SPLIT_PLAN_H
 #define CLEAVE_SPLIT_PLAN_H
 
+#include "cost/cost.h"
 #include "device/device.h"
 #include "ops/shapes.h"
+#include "split/split.h"
 
 /* Which node runs where, and why. Folded nodes have device CLV__NO_ID and cause "const". */
 typedef struct clv__placement {
   const char *strategy;
   uint32_t *devices;   /* by node */
-  const char **causes; /* by node: a short word ("supported", "pin", "memory", "const") */
+  const char **causes; /* by node: a short word ("supported", "usr", "memory", "const") */
   const char **notes;  /* by node: NULL, or a sentence for --explain */
 } clv__placement;
 
@@ -22,9 +24,10 @@ typedef struct clv__partition {
 } clv__partition;
 
 typedef enum clv__boundary {
-  CLV__BOUNDARY_INNER, /* between partitions */
-  CLV__BOUNDARY_INPUT, /* a graph input on its way to a device */
-  CLV__BOUNDARY_OUTPUT /* a graph output (or kept value) on its way to the host */
+  CLV__BOUNDARY_INNER,  /* between partitions */
+  CLV__BOUNDARY_INPUT,  /* a graph input on its way to a device */
+  CLV__BOUNDARY_OUTPUT, /* a graph output (or kept value) on its way to the host */
+  CLV__BOUNDARY_WEIGHT  /* a streamed weight: copied again before every partition that reads it */
 } clv__boundary;
 
 typedef struct clv__transfer {
@@ -49,31 +52,63 @@ struct clv_plan {
   clv_devices *devices;
   clv__shapes *shapes;
   clv__capability capability;
+  bool is_supposed; /* some verdict was turned into a yes to see what it would bring: no session can be made */
   clv__placement placement;
   uint32_t size_count; /* sizes given by the user */
   const clv__shape_given *sizes;
-  uint32_t partition_count;
-  clv__partition *partitions; /* in execution order */
-  uint32_t transfer_count;
-  clv__transfer *transfers; /* in execution order */
-  uint32_t step_count;
-  clv__step *steps;
   uint32_t kept_count;
   const clv_value_id *kept;
-  const bool *is_kept;                                                   /* by value, NULL when none is */
-  double time_load_ms, time_capability_ms, time_place_ms, time_split_ms; /* of making it; not in the file */
+  const bool *is_kept; /* by value, NULL when none is */
+
+  /* What placing and splitting worked on (problem.c), and what they came to. */
+  clv__cost_model *costs;
+  const char *profile;      /* hash of the profile's content, NULL: none */
+  const char *profile_path; /* NULL: none, or not from a file */
+  const clv__problem *problem;
+  const uint32_t *problem_nodes; /* by graph node: its number there, CLV__NONE for folded ones */
+  uint32_t *problem_devices;     /* by problem node */
+  clv__cut cut;
+  const uint16_t *streamed; /* by weight: bits of devices that it is streamed to; NULL: none */
+  clv__moves moves;
+  const uint32_t *const *claims; /* as for clv__place_input */
+  const char *note;              /* of the strategy: NULL, or a sentence */
+  uint32_t pass_count;           /* of `propagate`, where they were asked for */
+  const struct clv__pass *passes;
+
+  uint32_t partition_count;
+  clv__partition *partitions; /* in execution order: those of `cut` */
+  uint32_t transfer_count;
+  clv__transfer *transfers; /* in execution order: those of `moves` */
+  uint32_t step_count;
+  clv__step *steps;
+
+  clv__split_mode split;
+  clv__objective objective;
+  clv__price price;
+  clv__bounds bounds;
+  uint64_t predicted_ns, lower_bound_ns;                                               /* of the objective */
+  double time_load_ms, time_capability_ms, time_cost_ms, time_place_ms, time_split_ms; /* of making it; not in the file */
 };
 
-/* Linear cut (linear.c): runs of the node order on one device become partitions. Fills plan->partitions from plan->placement. */
-clv_status clv__split_linear(clv_plan *plan, clv_error *error);
+/* What the user fixed, by graph node or value: a device, or CLV__NO_ID. Values are inputs, outputs, state and weights. */
+typedef struct clv__fixed {
+  const uint32_t *nodes, *values;
+} clv__fixed;
 
-/* Fills transfers and steps from the partitions in their order (transfers.c): a value is copied at most once to a memory space.
- */
-clv_status clv__split_transfers(clv_plan *plan, clv_error *error);
+/* Works out prices and fills plan->problem (problem.c). `fixed` may be NULL, and so may its arrays. */
+clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const clv__profile *profile, clv_error *error);
 
-/* Makes the view of a partition and its byte counts; `nodes` lives in plan->arena. */
-clv_status clv__partition_init(clv_plan *plan, clv__partition *partition, uint32_t device, const clv_node_id *nodes,
-                               uint32_t node_count, clv_error *error);
+/* Takes a cut of plan->problem as the plan's partitions (plan.c): their views, and plan->placement by the cut. `streamed` as for
+ * clv__split_moves(); it and the cut live in the plan's arena. */
+clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t *streamed, clv_error *error);
+/* Then the transfers, the steps, the price and the bounds (steps.c). */
+clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error);
+
+/* By how much node + transfer + fusion cost changes where a node alone moves to `device`. False where the device cannot run it,
+ * or the node runs nowhere. */
+bool clv__plan_move_price(const clv_plan *plan, clv_node_id node, uint32_t device, int64_t *delta_ns);
+/* (predicted - bound) / bound; negative where it cannot be said. */
+double clv__plan_gap(const clv_plan *plan);
 
 /* Bytes that a device needs for a partition: its weights are counted apart; here inputs, outputs and the peak of what lives
  * between, 64-byte aligned. 0 when shapes are unknown. */
@@ -81,6 +116,10 @@ uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *p
 
 /* The plan as JSON (plan_write.c); `timings` adds what differs between runs. The text is allocated with the graph's allocator. */
 clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, clv_error *error);
+
+/* clv_plan_read() of a text in memory; `profile` may be NULL (plan_read.c). */
+clv_status clv__plan_parse(const clv_graph *graph, clv_devices *devices, const char *text, size_t size_bytes,
+                           const clv__profile *profile, clv_plan **plan, clv_error *error);
 
 /* An empty plan over graph and devices, with shapes inferred for the sizes and kept values resolved. */
 clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const clv_size *sizes, uint32_t size_count,

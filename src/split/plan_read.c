@@ -45,12 +45,36 @@ static clv_status check_hash(const json_t *root, const clv_graph *graph, clv_err
                         should == NULL ? "(none)" : should, is);
 }
 
+/* The cut as the file has it: filled partition by partition. */
+typedef struct reading {
+  clv_plan *plan;
+  clv__map names; /* of nodes */
+  clv__map weights;
+  clv__cut cut;
+  uint16_t *streamed;
+} reading;
+
 static int compare_nodes(const void *a, const void *b) {
   uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
   return (x > y) - (x < y);
 }
 
-static clv_status read_partition(clv_plan *plan, const json_t *item, uint32_t index, const clv__map *names, clv_error *error) {
+/* Weights that are streamed to the partition's device. */
+static clv_status read_streamed(reading *r, const json_t *item, uint32_t device, clv_error *error) {
+  const json_t *list = json_object_get(item, "streamed");
+  for (size_t i = 0; i < json_array_size(list); ++i) {
+    const char *name = json_string_value(json_array_get(list, i));
+    uint32_t weight = name == NULL ? CLV__MAP_NONE : clv__map_find(&r->weights, name);
+    if (weight == CLV__MAP_NONE)
+      return clv__error_set(error, CLV_INVALID_MODEL, "the model has no weight '%s'", name == NULL ? "" : name);
+    r->streamed[weight] |= (uint16_t)(1u << device);
+  }
+  return CLV_OK;
+}
+
+static clv_status read_partition(reading *r, const json_t *item, uint32_t index, clv_error *error) {
+  clv_plan *plan = r->plan;
+  const clv__map *names = &r->names;
   const char *device_name = json_string_value(json_object_get(item, "device"));
   uint32_t device = device_name == NULL ? CLV__NO_ID : clv__devices_find(plan->devices, device_name);
   if (device == CLV__NO_ID) {
@@ -60,27 +84,49 @@ static clv_status read_partition(clv_plan *plan, const json_t *item, uint32_t in
   const json_t *nodes = json_object_get(item, "nodes");
   size_t count = json_array_size(nodes);
   if (count == 0) return clv__error_set(error, CLV_INVALID_MODEL, "it has no nodes");
-  clv_node_id *ids = clv__arena_allocate_zero(&plan->arena, count, sizeof *ids);
-  if (ids == NULL) return clv__error_memory(error, count * sizeof *ids);
+  if (count > plan->problem->node_count - r->cut.offsets[index])
+    return clv__error_set(error, CLV_INVALID_MODEL, "with its %zu nodes there are more than the %u that run", count,
+                          plan->problem->node_count);
+  uint32_t *ids = r->cut.nodes + r->cut.offsets[index];
   for (size_t i = 0; i < count; ++i) {
     const char *name = json_string_value(json_array_get(nodes, i));
-    ids[i] = name == NULL ? CLV__NO_ID : clv__map_find(names, name);
-    if (ids[i] == CLV__NO_ID)
-      return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name == NULL ? "" : name);
-    if (plan->shapes->node_folded[ids[i]]) {
+    clv_node_id id = name == NULL ? CLV__NO_ID : clv__map_find(names, name);
+    if (id == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name == NULL ? "" : name);
+    if (plan->shapes->node_folded[id]) {
       return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is a constant: no device runs it", name);
     }
-    if (plan->placement.devices[ids[i]] != CLV__NO_ID) {
+    if (plan->placement.devices[id] != CLV__NO_ID) {
       return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in two partitions", name);
     }
-    const char *reason = clv__capability_reason(&plan->capability, ids[i], device);
+    const char *reason = clv__capability_reason(&plan->capability, id, device);
     if (reason != NULL) {
       return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s': %s cannot run it: %s", name, device_name, reason);
     }
-    plan->placement.devices[ids[i]] = device;
+    plan->placement.devices[id] = device;
+    ids[i] = plan->problem_nodes[id];
+    r->cut.partition_of[ids[i]] = index;
   }
   qsort(ids, count, sizeof *ids, compare_nodes);
-  return clv__partition_init(plan, &plan->partitions[index], device, ids, (uint32_t)count, error);
+  r->cut.devices[index] = device;
+  r->cut.offsets[index + 1] = r->cut.offsets[index] + (uint32_t)count;
+  return read_streamed(r, item, device, error);
+}
+
+/* Partitions are listed in the order they run: what one reads was made before, or in it. */
+static clv_status check_order(const reading *r, clv_error *error) {
+  const clv__problem *problem = r->plan->problem;
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    for (uint32_t i = problem->read_offsets[n]; i < problem->read_offsets[n + 1]; ++i) {
+      uint32_t producer = problem->producers[problem->reads[i]], reads = r->cut.partition_of[n];
+      if (producer == CLV__NONE || r->cut.partition_of[producer] <= reads) continue;
+      return clv__error_set(
+          error, CLV_INVALID_MODEL,
+          "partition %u reads '%s' (for node '%s'), which partition %u makes after it: partitions are listed in "
+          "the order they run, and none may wait for a later one",
+          reads, problem->value_names[problem->reads[i]], problem->node_names[n], r->cut.partition_of[producer]);
+    }
+  }
+  return CLV_OK;
 }
 
 /* A text of an object, kept in the plan; NULL when there is none. */
@@ -114,33 +160,62 @@ static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map
   return CLV_OK;
 }
 
-static clv_status read_partitions(clv_plan *plan, const json_t *root, clv_error *error) {
-  const clv_graph *graph = plan->graph;
-  const json_t *list = json_object_get(root, "partitions");
-  clv__map names;
-  clv__map_init(&names, graph->allocator);
-  clv_status status = CLV_OK;
+static clv_status name_all(reading *r, clv_error *error) {
+  const clv_graph *graph = r->plan->graph;
+  const clv__problem *problem = r->plan->problem;
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
-    plan->placement.devices[n] = CLV__NO_ID;
-    if (!clv__map_set(&names, graph->nodes[n].name, n)) CLV__TRY_GOTO(clv__error_memory(error, sizeof(clv__map_slot)));
+    r->plan->placement.devices[n] = CLV__NO_ID;
+    if (!clv__map_set(&r->names, graph->nodes[n].name, n)) return clv__error_memory(error, sizeof(clv__map_slot));
   }
-  plan->partitions = clv__arena_allocate_zero(&plan->arena, json_array_size(list), sizeof *plan->partitions);
-  if (plan->partitions == NULL) CLV__TRY_GOTO(clv__error_memory(error, json_array_size(list) * sizeof *plan->partitions));
-  plan->partition_count = (uint32_t)json_array_size(list);
-  for (uint32_t p = 0; p < plan->partition_count; ++p) {
-    status = read_partition(plan, json_array_get(list, p), p, &names, error);
-    if (status != CLV_OK) {
-      clv__error_prefix(error, status, "partition %u", p);
-      goto cleanup;
-    }
+  for (uint32_t w = 0; w < problem->weight_count; ++w) {
+    if (!clv__map_set(&r->weights, problem->weight_names[w], w)) return clv__error_memory(error, sizeof(clv__map_slot));
   }
-  CLV__TRY_GOTO(read_causes(plan, root, &names, error));
-cleanup:
-  clv__map_finish(&names);
+  return CLV_OK;
+}
+
+static clv_status read_partitions(clv_plan *plan, const json_t *root, clv_error *error) {
+  const json_t *list = json_object_get(root, "partitions");
+  size_t count = json_array_size(list), nodes = plan->problem->node_count;
+  if (count > nodes)
+    return clv__error_set(error, CLV_INVALID_MODEL, "%zu partitions of %zu nodes: some must be empty", count, nodes);
+  clv__arena *arena = &plan->arena;
+  reading r = {.plan = plan, .streamed = clv__arena_allocate_zero(arena, plan->problem->weight_count, sizeof *r.streamed)};
+  r.cut = (clv__cut){.count = (uint32_t)count,
+                     .devices = clv__arena_allocate_zero(arena, count, sizeof *r.cut.devices),
+                     .offsets = clv__arena_allocate_zero(arena, count + 1, sizeof *r.cut.offsets),
+                     .nodes = clv__arena_allocate_zero(arena, nodes, sizeof *r.cut.nodes),
+                     .partition_of = clv__arena_allocate_zero(arena, nodes, sizeof *r.cut.partition_of)};
+  if (r.streamed == NULL || r.cut.devices == NULL || r.cut.offsets == NULL || r.cut.nodes == NULL || r.cut.partition_of == NULL) {
+    return clv__error_memory(error, nodes * sizeof *r.cut.nodes);
+  }
+  clv__map_init(&r.names, plan->graph->allocator);
+  clv__map_init(&r.weights, plan->graph->allocator);
+  clv_status status = name_all(&r, error);
+  for (uint32_t p = 0; p < count && status == CLV_OK; ++p) {
+    status = read_partition(&r, json_array_get(list, p), p, error);
+    if (status != CLV_OK) clv__error_prefix(error, status, "partition %u", p);
+  }
+  if (status == CLV_OK) status = read_causes(plan, root, &r.names, error);
+  if (status == CLV_OK) status = check_order(&r, error);
+  if (status == CLV_OK) status = clv__plan_set_cut(plan, &r.cut, r.streamed, error);
+  clv__map_finish(&r.weights);
+  clv__map_finish(&r.names);
   return status;
 }
 
-static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const json_t *root, clv_plan **out, clv_error *error) {
+/* "latency", "overlap", "throughput", or nothing said. */
+static clv_status read_objective(const json_t *root, clv__objective *objective, clv_error *error) {
+  const char *text = json_string_value(json_object_get(root, "objective"));
+  *objective = CLV__LATENCY;
+  if (text == NULL || strcmp(text, clv__objective_name(CLV__LATENCY)) == 0) return CLV_OK;
+  for (*objective = CLV__OVERLAP; *objective <= CLV__THROUGHPUT; ++*objective) {
+    if (strcmp(text, clv__objective_name(*objective)) == 0) return CLV_OK;
+  }
+  return clv__error_set(error, CLV_INVALID_MODEL, "objective '%s' is unknown", text);
+}
+
+static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const json_t *root, const clv__profile *profile,
+                            clv_plan **out, clv_error *error) {
   const json_t *version = json_object_get(root, "cleave_plan");
   if (!json_is_integer(version))
     return clv__error_set(error, CLV_INVALID_MODEL, "it is no plan file: \"cleave_plan\" is missing");
@@ -165,8 +240,10 @@ static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const 
   status = clv__capability_ask(devices, whole, plan->shapes->node_folded, NULL, NULL, &plan->capability, error);
   clv__devices_unlock(devices);
   if (status != CLV_OK) goto cleanup;
+  CLV__TRY_GOTO(read_objective(root, &plan->objective, error));
+  CLV__TRY_GOTO(clv__plan_set_problem(plan, NULL, profile, error));
   CLV__TRY_GOTO(read_partitions(plan, root, error));
-  CLV__TRY_GOTO(clv__split_transfers(plan, error));
+  CLV__TRY_GOTO(clv__plan_set_steps(plan, error));
   *out = plan;
 cleanup:
   clv__release(graph->allocator, sizes);
@@ -174,22 +251,33 @@ cleanup:
   return status;
 }
 
-clv_status clv_plan_read(const clv_graph *graph, clv_devices *devices, const char *path, clv_plan **out, clv_error *error) {
+clv_status clv__plan_parse(const clv_graph *graph, clv_devices *devices, const char *text, size_t size_bytes,
+                           const clv__profile *profile, clv_plan **out, clv_error *error) {
+  *out = NULL;
+  json_error_t where;
+  json_t *root = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &where);
+  if (root == NULL)
+    return clv__error_set(error, CLV_INVALID_MODEL, "line %d, column %d: %s", where.line, where.column, where.text);
+  clv_status status = read_plan(graph, devices, root, profile, out, error);
+  json_decref(root);
+  return status;
+}
+
+clv_status clv_plan_read(const clv_graph *graph, clv_devices *devices, const char *path, const char *profile_path, clv_plan **out,
+                         clv_error *error) {
   if (graph == NULL || devices == NULL || path == NULL || out == NULL) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph, devices, path and plan must not be NULL");
   }
   *out = NULL;
+  clv__profile *profile = NULL;
+  if (profile_path != NULL) CLV__TRY(clv__profile_read(profile_path, graph->allocator, &profile, error));
   clv__file_map map;
-  CLV__TRY(clv__file_map_open(path, &map, error));
-  json_error_t where;
-  json_t *root = json_loadb((const char *)map.data, map.size_bytes, 0, &where);
-  clv_status status;
-  if (root == NULL) {
-    status = clv__error_set(error, CLV_INVALID_MODEL, "line %d, column %d: %s", where.line, where.column, where.text);
-  } else {
-    status = read_plan(graph, devices, root, out, error);
+  clv_status status = clv__file_map_open(path, &map, error);
+  if (status == CLV_OK) {
+    status = clv__plan_parse(graph, devices, (const char *)map.data, map.size_bytes, profile, out, error);
+    clv__file_map_close(&map);
+    if (status != CLV_OK) clv__error_prefix(error, status, "%s", path);
   }
-  json_decref(root);
-  clv__file_map_close(&map);
-  return status == CLV_OK ? status : clv__error_prefix(error, status, "%s", path);
+  clv__profile_destroy(profile);
+  return status;
 }

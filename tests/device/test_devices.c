@@ -197,7 +197,7 @@ static void misuse(void **state) {
   assert_int_equal(clv_plan_make(graph, NULL, NULL, &plan, &error), CLV_INVALID_ARGUMENT);
   assert_int_equal(clv_plan_make(graph, devices, NULL, NULL, NULL), CLV_INVALID_ARGUMENT);
   assert_int_equal(clv_plan_write(NULL, "x", &error), CLV_INVALID_ARGUMENT);
-  assert_int_equal(clv_plan_read(graph, devices, "/nowhere/plan.json", &plan, &error), CLV_NOT_FOUND);
+  assert_int_equal(clv_plan_read(graph, devices, "/nowhere/plan.json", NULL, &plan, &error), CLV_NOT_FOUND);
   assert_int_equal(clv_session_create(NULL, NULL, &session, &error), CLV_INVALID_ARGUMENT);
   assert_int_equal(clv_session_run(NULL, NULL, 0, NULL, 0, &error), CLV_INVALID_ARGUMENT);
   assert_null(clv_graph_input_name(graph, 1));

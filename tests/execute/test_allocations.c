@@ -63,6 +63,7 @@ static void runs(const char *devices, const char *pinned_to_cpu) {
   clv_devices_options devices_options = CLV_DEVICES_OPTIONS_INIT;
   devices_options.list = devices;
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment pin = {pinned_to_cpu, "cpu"};
   options.pins = &pin;
   options.pin_count = 1;

@@ -94,6 +94,7 @@ static void seven_nodes_in_five_steps(void **state) {
   clv_graph *graph = test_seven_nodes(clv__allocator_default());
   clv_error error = {0};
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment force = {"Concat", "cpu"};
   options.force_count = 1;
   options.forces = &force;
@@ -128,6 +129,7 @@ static void seven_nodes_in_five_steps(void **state) {
 static clv_plan *random_plan(const clv_graph *graph, clv_devices *devices, uint64_t seed) {
   clv_error error = {0};
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment pins[256];
   assert_true(graph->node_count <= 256);
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
@@ -238,6 +240,7 @@ static clv_status whole_path(const clv_allocator *allocator, const void *model, 
   clv_devices_options devices_options = CLV_DEVICES_OPTIONS_INIT;
   devices_options.list = "npu,cpu";
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment force = {"Concat", "cpu"};
   options.force_count = 1;
   options.forces = &force;

@@ -28,13 +28,14 @@ static uint32_t run_random(machine *m) {
       pins[n] = (clv_assignment){graph->nodes[n].name, clv_devices_name(m->devices, device)};
     }
     clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
     options.pins = pins;
     options.pin_count = graph->node_count;
     clv_error error = {0};
     clv_plan *plans[2];
     assert_ok(clv_plan_make(graph, m->devices, &options, &plans[0], &error), error);
     assert_ok(clv_plan_write(plans[0], path, &error), error);
-    assert_ok(clv_plan_read(graph, m->devices, path, &plans[1], &error), error);
+    assert_ok(clv_plan_read(graph, m->devices, path, NULL, &plans[1], &error), error);
     float a[32], b[32];
     fill(a, 32, seed), fill(b, 32, seed + 40);
     clv_tensor inputs[2] = {f32(2, DIMS(4, 8), a), f32(2, DIMS(4, 8), b)};

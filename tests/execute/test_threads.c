@@ -17,6 +17,7 @@ typedef struct job {
 
 static clv_status one_round(job *j) {
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment pin = {j->pin, "cpu"};
   options.pins = &pin;
   options.pin_count = 1;

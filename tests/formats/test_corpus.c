@@ -5,6 +5,10 @@
 #include <dirent.h>
 #include <stdio.h>
 
+#include "../../fuzz/target_irjson.h"
+#include "../../fuzz/target_npu_spec.h"
+#include "../../fuzz/target_plan.h"
+#include "../../fuzz/target_profile.h"
 #include "../../fuzz/targets.h"
 #include "base/file.h"
 
@@ -51,12 +55,36 @@ static void npz(void **state) {
   replay("npz", fuzz_npz);
 }
 
+static void plan(void **state) {
+  (void)state;
+  replay("plan", fuzz_plan);
+}
+
+static void profile(void **state) {
+  (void)state;
+  replay("profile", fuzz_profile);
+}
+
+static void npu_spec(void **state) {
+  (void)state;
+  replay("npu_spec", fuzz_npu_spec);
+}
+
+static void irjson(void **state) {
+  (void)state;
+  replay("irjson", fuzz_irjson);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(onnx),
       cmocka_unit_test(tensor),
       cmocka_unit_test(npy),
       cmocka_unit_test(npz),
+      cmocka_unit_test(plan),
+      cmocka_unit_test(profile),
+      cmocka_unit_test(npu_spec),
+      cmocka_unit_test(irjson),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,6 +53,7 @@ static void alternate(bool far, bool by_name, bool run, const char *spec) {
   clv_graph *graph = large_graph(&m.counting.allocator, far);
   passed(&start, "the graph");
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment patterns[] = {{"a*", "npu"}, {"b*", "cpu"}};
   clv_assignment *pins = patterns;
   uint32_t pin_count = 2;
@@ -75,7 +76,7 @@ static void alternate(bool far, bool by_name, bool run, const char *spec) {
   close(file);
   assert_ok(clv_plan_write(plan, path, &error), error);
   passed(&start, "its file, written");
-  assert_ok(clv_plan_read(graph, m.devices, path, &again, &error), error);
+  assert_ok(clv_plan_read(graph, m.devices, path, NULL, &again, &error), error);
   unlink(path);
   assert_int_equal(again->step_count, plan->step_count);
   clv_plan_destroy(again);

@@ -46,6 +46,7 @@ static void pins_hold(void **state) {
   fixture f;
   open_with(&f, NULL);
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment pins[] = {{"relu*", "cpu"}, {"relu2", "npu"}};
   clv_assignment forces[] = {{"Relu", "npu"}, {"MatMul", "cpu"}};
   options.pins = pins;
@@ -94,6 +95,7 @@ static void refusals_say_why(void **state) {
   fixture f;
   open_with(&f, NULL);
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment pin = {"matmul", "npu"};
   options.pins = &pin;
   options.pin_count = 1;
@@ -139,6 +141,7 @@ static void memory_moves_partitions(void **state) {
   }
   clv_plan_destroy(plan);
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment pin = {"v1", "npu"};
   options.pins = &pin;
   options.pin_count = 1;
@@ -167,7 +170,7 @@ static void expect_broken(fixture *f, const char *path, const char *text, const 
   clv_error error = {0};
   assert_ok(clv__file_write(path, edited, strlen(edited), &error), error);
   clv_plan *plan = NULL;
-  assert_int_not_equal(clv_plan_read(f->graph, f->devices, path, &plan, &error), CLV_OK);
+  assert_int_not_equal(clv_plan_read(f->graph, f->devices, path, NULL, &plan, &error), CLV_OK);
   assert_null(plan);
   if (strstr(error.message, message) == NULL) fail_msg("'%s' does not say '%s'", error.message, message);
   free(edited);
@@ -183,7 +186,7 @@ static void expect_moved(fixture *f, const char *path, const char *text) {
   clv_error error = {0};
   clv_plan *plan;
   assert_ok(clv__file_write(path, edited, strlen(edited), &error), error);
-  assert_ok(clv_plan_read(f->graph, f->devices, path, &plan, &error), error);
+  assert_ok(clv_plan_read(f->graph, f->devices, path, NULL, &plan, &error), error);
   clv_node_id conv = clv__graph_find_node(f->graph, "conv"), relu = clv__graph_find_node(f->graph, "relu");
   assert_string_equal(f->devices->items[plan->placement.devices[conv]].name, "npu");
   assert_string_equal(plan->placement.causes[conv], "file");
@@ -197,6 +200,7 @@ static void plan_files_read_back(void **state) {
   fixture f;
   open_with(&f, NULL);
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment force = {"Concat", "cpu"};
   options.forces = &force;
   options.force_count = 1;
@@ -208,7 +212,7 @@ static void plan_files_read_back(void **state) {
   clv_error error = {0};
   assert_ok(clv_plan_write(plan, path, &error), error);
   char *text = read_text(path);
-  assert_ok(clv_plan_read(f.graph, f.devices, path, &again, &error), error);
+  assert_ok(clv_plan_read(f.graph, f.devices, path, NULL, &again, &error), error);
   assert_ok(clv_plan_write(again, path, &error), error);
   char *text_again = read_text(path);
   assert_string_equal(text, text_again);

@@ -25,6 +25,7 @@ static uint32_t run_with(const char *list, const char *option, float result[ELEM
   assert_ok(clv_devices_open(context, &devices_options, &devices, &error), error);
   clv_graph *graph = test_seven_nodes(clv__allocator_default());
   clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
   clv_assignment force = {"Concat", "cpu"};
   options.forces = &force;
   options.force_count = 1;

@@ -1,14 +1,13 @@
-/* How things are written for people: labels, tables, and the pictures of plans. */
+/* How things are written for people: labels, tables, texts of plans; pictures: test_pictures.c. */
 #include <stdio.h>
 #include <string.h>
 
 #include "cleave/cleave.h"
-#include "models.h"
+#include "planned.h"
 #include "report/dot.h"
 #include "report/fit.h"
 #include "report/label.h"
 #include "report/steps.h"
-#include "report/svg.h"
 #include "report/table.h"
 #include "support.h"
 
@@ -73,108 +72,6 @@ static void test_table(void **state) {
   clv__text_finish(&text);
 }
 
-/* ---- Pictures ---- */
-
-typedef struct planned {
-  clv_context *context;
-  clv_devices *devices;
-  clv_graph *graph;
-  clv_plan *plan;
-} planned;
-
-/* A plan with every other node on another device where `alternate` is set. */
-static planned make_plan(clv_graph *graph, bool alternate) {
-  planned p = {.graph = graph};
-  clv_error error = {0};
-  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
-  const char *spec = "all";
-  devices.list = "npu,cpu";
-  devices.npu_spec_count = 1;
-  devices.npu_specs = &spec;
-  assert_ok(clv_context_create(NULL, &p.context, &error), error);
-  assert_ok(clv_devices_open(p.context, &devices, &p.devices, &error), error);
-  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-  clv_assignment *pins = clv__allocate(clv__allocator_default(), (graph->node_count + 1) * sizeof *pins);
-  for (uint32_t n = 0; alternate && n < graph->node_count; ++n) {
-    pins[options.pin_count++] = (clv_assignment){graph->nodes[n].name, n % 2 == 0 ? "cpu" : "npu"};
-  }
-  options.pins = pins;
-  assert_ok(clv_plan_make(graph, p.devices, &options, &p.plan, &error), error);
-  clv__release(clv__allocator_default(), pins);
-  return p;
-}
-
-static void finish(planned *p) {
-  clv_plan_destroy(p->plan);
-  clv_graph_destroy(p->graph);
-  clv_devices_close(p->devices);
-  clv_context_destroy(p->context);
-}
-
-/* Every element that is opened is closed in order; the document is one element. A small check, no parser of all of XML. */
-static void assert_well_formed(const char *document) {
-  char open[32][32];
-  int depth = 0, roots = 0;
-  for (const char *at = document; (at = strchr(at, '<')) != NULL;) {
-    const char *end = strchr(at, '>');
-    assert_non_null(end);
-    assert_true(memchr(at + 1, '<', (size_t)(end - at - 1)) == NULL);
-    char name[32] = "";
-    bool closes = at[1] == '/';
-    sscanf(at + 1 + closes, "%31[a-z]", name);
-    if (closes) {
-      assert_true(depth > 0);
-      assert_string_equal(open[--depth], name);
-    } else if (end[-1] != '/') {
-      assert_true(depth < 32);
-      roots += depth == 0;
-      strcpy(open[depth++], name);
-    }
-    at = end;
-  }
-  assert_int_equal(depth, 0);
-  assert_int_equal(roots, 1);
-}
-
-static size_t count_of(const char *text, const char *part) {
-  size_t count = 0;
-  while ((text = strstr(text, part)) != NULL) {
-    ++count;
-    text += strlen(part);
-  }
-  return count;
-}
-
-static clv_graph *odd_graph(void) {
-  test_graph graph;
-  test_graph_begin(&graph, clv__allocator_default(), 1);
-  test_graph_input(&graph, "<x> & \"y\"", CLV_F32, 2, (const int64_t[]){2, 3});
-  test_graph_node(&graph, "</text><script>\n", "Relu", "<x> & \"y\"", "a\\\"b");
-  test_graph_node(&graph, "&amp;", "Neg", "a\\\"b", "out]]>");
-  return test_graph_end(&graph, "out]]>");
-}
-
-static void test_svg(void **state) {
-  (void)state;
-  for (int kind = 0; kind < 4; ++kind) {
-    clv_graph *graph = kind == 0   ? test_seven_nodes(clv__allocator_default())
-                       : kind == 1 ? odd_graph()
-                                   : test_random_graph(clv__allocator_default(), 3, kind == 2 ? 60 : 900);
-    planned p = make_plan(graph, true);
-    clv__text text;
-    clv__text_init(&text, clv__allocator_default());
-    clv__report_svg(p.plan, &text);
-    assert_false(text.failed);
-    assert_well_formed(text.data);
-    assert_null(strstr(text.data, "<script"));
-    if (kind < 2) assert_int_equal(count_of(text.data, ">Partition "), p.plan->partition_count);
-    if (kind == 3) assert_int_equal(count_of(text.data, " more rows "), 1);
-    assert_true(text.size_bytes < 400000);
-    clv__text_finish(&text);
-    finish(&p);
-  }
-}
-
 static void test_fit(void **state) {
   (void)state;
   static const char *const names[] = {"Conv",
@@ -234,7 +131,7 @@ static void test_steps(void **state) {
 static void test_out_of_memory(void **state) {
   (void)state;
   planned p = make_plan(test_seven_nodes(clv__allocator_default()), true);
-  void (*const reports[])(const clv_plan *, clv__text *) = {clv__report_svg, clv__report_dot, clv__report_totals};
+  void (*const reports[])(const clv_plan *, clv__text *) = {clv__report_dot, clv__report_totals};
   for (size_t r = 0; r < sizeof reports / sizeof *reports; ++r) {
     bool failed = true;
     for (size_t at = 1; failed; ++at) {
@@ -255,9 +152,9 @@ static void test_out_of_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sizes), cmocka_unit_test(test_names),         cmocka_unit_test(test_table),
-      cmocka_unit_test(test_svg),   cmocka_unit_test(test_fit),           cmocka_unit_test(test_dot),
-      cmocka_unit_test(test_steps), cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_sizes),         cmocka_unit_test(test_names), cmocka_unit_test(test_table),
+      cmocka_unit_test(test_fit),           cmocka_unit_test(test_dot),   cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_out_of_memory),
   };
   return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }

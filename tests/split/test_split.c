@@ -144,7 +144,7 @@ static void poor_files(void **state) {
     clv_error error = {0};
     clv_plan *plan;
     assert_ok(clv__file_write(path, texts[i], strlen(texts[i]), &error), error);
-    assert_int_equal(clv_plan_read(graph, m.devices, path, &plan, &error), CLV_INVALID_MODEL);
+    assert_int_equal(clv_plan_read(graph, m.devices, path, NULL, &plan, &error), CLV_INVALID_MODEL);
     assert_null(plan);
     assert_non_null(strstr(error.message, path));
   }

@@ -80,7 +80,10 @@ typedef struct clv_value_info {
   bool is_input;        /* enters the view from outside (never a constant) */
   bool is_output;       /* read outside the view, or an output of the model: must be written */
   const char *name;     /* unique in its graph; "" only for absent */
-  clv_tensor type;      /* `data` is not NULL for a constant: an initializer or folded. It may be unaligned. */
+  clv_tensor type;      /* `data` is not NULL for a constant whose bytes are known: an initializer or folded. It may be unaligned. */
+  /* Known before the graph runs, though perhaps not yet: while a model is planned whose weights come from elsewhere, `data` is
+   * NULL. compile() is only called once all are there. */
+  bool is_constant;
 } clv_value_info;
 
 /* What the host offers. Valid as long as the backend is loaded. */
@@ -110,8 +113,8 @@ typedef struct clv_host {
   clv_status (*evaluate_node)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
                               clv_error *error);
 
-  /* The view as an ONNX model in memory, allocated with `allocator`. Constants above `inline_limit_bytes` are left out and
-   * become inputs of the model, in the order of their value ids, after its own. */
+  /* The view as an ONNX model in memory, allocated with `allocator`. Constants above `inline_limit_bytes`, and those without data,
+   * are left out and become inputs of the model, in the order of their value ids, after its own. */
   clv_status (*graph_to_onnx)(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,
                               clv_error *error);
   /* The reverse, for programs that carry bodies; close() accepts NULL. The bytes are copied. */
@@ -202,6 +205,7 @@ typedef struct clv_execute_args {
 } clv_execute_args;
 
 typedef clv_status (*clv_write_fn)(void *cookie, const void *data, size_t size_bytes);
+typedef clv_status (*clv_claim_fn)(void *cookie, const uint32_t *nodes, uint32_t count);
 
 typedef struct clv_backend {
   uint32_t abi_version;
@@ -257,6 +261,18 @@ typedef struct clv_backend {
   clv_status (*instance_resize)(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
                                 clv_error *error); /* optional; CLV_NOT_SUPPORTED: make a new one, or compile again */
   clv_status (*execute)(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args, clv_error *error);
+
+  /* What the device says of its own time, for planning where nothing was measured: optional, in seconds, negative where unknown.
+   * Shapes in `graph` may be unknown. Also asked for nodes that the device does not support: what if it did? A node's launch and
+   * its copies are apart. */
+  double (*node_seconds)(clv_device *device, const clv_graph_view *graph, uint32_t node);
+  double (*copy_seconds)(clv_device *device, uint64_t size_bytes);
+  double (*launch_seconds)(clv_device *device);
+
+  /* Optional: a delegate that chooses its own groups of nodes. Calls `add` for each, with ascending nodes that `is_free`; a node
+   * in no group is not for this device. A group becomes one partition, or is cut where it is not convex. */
+  clv_status (*claim)(clv_device *device, const clv_graph_view *graph, const bool *is_free, clv_claim_fn add, void *cookie,
+                      clv_error *error);
 } clv_backend;
 
 /* The one exported symbol of a plugin. Fills `backend` with a table that lives as long as the library is loaded. */

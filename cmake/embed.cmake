@@ -1,0 +1,12 @@
+# Files as arrays of C: cmake -DOUTPUT=page.c -DHEADER=report/page.h -DFILES=clv__page_style=page.css,… -P embed.cmake
+set(content "/* Made by cmake/embed.cmake. */\n#include \"${HEADER}\"\n")
+string(REPLACE "," ";" files "${FILES}")
+foreach(pair IN LISTS files)
+  string(REGEX REPLACE "=.*" "" name "${pair}")
+  string(REGEX REPLACE "^[^=]*=" "" input "${pair}")
+  file(READ "${input}" bytes HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
+  string(REGEX REPLACE "((0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,)(0x..,))" "\\1\n" bytes "${bytes}")
+  string(APPEND content "\nconst char ${name}[] = {\n${bytes}0};\n")
+endforeach()
+file(WRITE "${OUTPUT}" "${content}")

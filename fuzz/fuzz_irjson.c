@@ -1,0 +1,9 @@
+/* libFuzzer's way into fuzz_irjson(). */
+#include "target_irjson.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size_bytes) {
+  fuzz_irjson(data, size_bytes);
+  return 0;
+}

@@ -1,0 +1,26 @@
+/* --compare and --what-if: a plan beside what it might have been. */
+#ifndef CLEAVE_CLI_ALTERNATIVES_H
+#define CLEAVE_CLI_ALTERNATIVES_H
+
+#include <jansson.h>
+
+#include "cli/job.h"
+#include "place/compare.h"
+
+typedef struct cli_alternatives {
+  clv__arena arena;
+  bool has_comparison, has_what_if;
+  clv__comparison *comparison;
+  uint32_t comparison_count;
+  clv__what_if *what_if;
+  uint32_t what_if_count;
+} cli_alternatives;
+
+/* Works out what the options ask for; the comparison also where `always_compare`. `alternatives` is the caller's storage. */
+clv_status cli_alternatives_find(cli_invocation *cli, const cli_job *job, bool always_compare, cli_alternatives *alternatives,
+                                 clv_error *error);
+void cli_alternatives_text(const cli_job *job, const cli_alternatives *alternatives, clv__text *text);
+void cli_alternatives_json(const cli_job *job, const cli_alternatives *alternatives, json_t *root);
+void cli_alternatives_finish(cli_alternatives *alternatives); /* accepts a zeroed one */
+
+#endif

@@ -1,0 +1,249 @@
+/* `cleave profile`: measures devices, alone or by the nodes of models, into a file of costs. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/console.h"
+#include "cli/job.h"
+#include "cli/json.h"
+#include "cost/measure.h"
+#include "report/label.h"
+#include "report/table.h"
+
+enum { DEFAULT_RUNS = 15, MOST_MODELS = 64 };
+
+typedef struct profiling {
+  cli_invocation *cli;
+  clv_devices *devices;
+  clv__profile *profile;
+  clv__measure_options options;
+  char day[16];
+  const char *subject; /* the model at work, or "" */
+  uint32_t measured[CLV__MAX_DEVICES];
+} profiling;
+
+static void progress(void *user_data, const char *device, const char *what, uint32_t done, uint32_t total) {
+  const profiling *p = user_data;
+  const char *space = p->subject[0] != '\0' ? ": " : "";
+  if (total > 0)
+    cli_progress(p->cli, "%s%s%s: %s %u of %u", p->subject, space, device, what, done, total);
+  else if (done > 0)
+    cli_progress(p->cli, "%s%s%s: %s %u", p->subject, space, device, what, done);
+  else
+    cli_progress(p->cli, "%s%s%s: %s", p->subject, space, device, what);
+}
+
+/* ---- Measuring ---- */
+
+static clv_status begin(profiling *p, clv_error *error) {
+  const char *path = cli_text(p->cli, OPTION_OUTPUT, NULL);
+  time_t now = time(NULL);
+  struct tm day;
+  p->options = (clv__measure_options){.runs = (uint32_t)cli_number(p->cli, OPTION_RUNS, DEFAULT_RUNS),
+                                      .day = p->day,
+                                      .progress = progress,
+                                      .user_data = p};
+  if (gmtime_r(&now, &day) == NULL || strftime(p->day, sizeof p->day, "%Y-%m-%d", &day) == 0) p->day[0] = '\0';
+  if (path != NULL && strcmp(path, "-") == 0)
+    return cli_usage(p->cli, error, "option '--output' wants a file; standard output is /dev/stdout");
+  if (path != NULL && access(path, F_OK) == 0) {
+    clv_status status = clv__profile_read(path, p->cli->allocator, &p->profile, error);
+    if (status != CLV_OK)
+      return clv__error_prefix(error, status, "'%s' is there and cannot be extended: name another file", path);
+  } else {
+    CLV__TRY(clv__profile_create(p->cli->allocator, &p->profile, error));
+  }
+  CLV__TRY(cli_devices_open(p->cli, NULL, &p->devices, error));
+  return clv__measure_host(p->profile, error);
+}
+
+static clv_status measure_graph(profiling *p, const clv_graph *graph, const clv__shapes *shapes, clv_error *error) {
+  for (uint32_t d = 0; d < p->devices->count; ++d) {
+    uint32_t measured;
+    CLV__TRY(clv__measure_graph(p->devices, d, graph, shapes, &p->options, p->profile, &measured, error));
+    p->measured[d] += measured;
+  }
+  return CLV_OK;
+}
+
+static clv_status measure_model(profiling *p, const char *path, clv_error *error) {
+  cli_invocation *cli = p->cli;
+  cli_inputs inputs = {0};
+  clv_graph *graph = NULL;
+  clv__shapes *shapes = NULL;
+  clv__shape_given *given = NULL;
+  clv_size *sizes;
+  uint32_t count;
+  clv_status status;
+  p->subject = path;
+  cli_progress(cli, "loading %s", path);
+  CLV__TRY_GOTO(clv_graph_load(cli->context, path, &graph, error));
+  CLV__TRY_GOTO(cli_inputs_read(cli, graph, &inputs, error));
+  CLV__TRY_GOTO(cli_inputs_sizes(cli, graph, &inputs, true, &sizes, &count, error));
+  given = clv__allocate_zero(cli->allocator, (count + 1) * sizeof *given);
+  if (given == NULL) {
+    status = clv__error_memory(error, count * sizeof *given);
+    goto cleanup;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    given[i] = (clv__shape_given){.name = sizes[i].name, .is_symbol = sizes[i].is_symbol, .rank = sizes[i].rank};
+    memcpy(given[i].dims, sizes[i].dims, sizeof given[i].dims);
+  }
+  status = clv__shapes_infer(graph, given, count, SIZE_MAX, &shapes, error);
+  if (status != CLV_OK) clv__error_prefix(error, status, "%s", path);
+  if (status == CLV_OK) status = measure_graph(p, graph, shapes, error);
+cleanup:
+  clv__shapes_destroy(shapes);
+  clv__release(cli->allocator, given);
+  cli_inputs_finish(cli, &inputs);
+  clv_graph_destroy(graph);
+  return status;
+}
+
+static clv_status measure_common(profiling *p, clv_error *error) {
+  p->subject = "common operators";
+  for (uint32_t i = 0;; ++i) {
+    clv_graph *graph;
+    clv__shapes *shapes;
+    CLV__TRY(clv__measure_common(clv__context_allocator(p->cli->context), i, &graph, error));
+    if (graph == NULL) return CLV_OK;
+    clv_status status = clv__shapes_infer(graph, NULL, 0, SIZE_MAX, &shapes, error);
+    if (status == CLV_OK) {
+      status = measure_graph(p, graph, shapes, error);
+      clv__shapes_destroy(shapes);
+    }
+    clv_graph_destroy(graph);
+    CLV__TRY(status);
+  }
+}
+
+static clv_status measure_all(profiling *p, clv_error *error) {
+  const cli_options *options = p->cli->options;
+  p->subject = "";
+  for (uint32_t d = 0; d < p->devices->count; ++d)
+    CLV__TRY(clv__measure_device(p->devices, d, &p->options, p->profile, error));
+  for (uint32_t i = 0; i < options->operand_count; ++i) CLV__TRY(measure_model(p, options->operands[i], error));
+  return options->operand_count > 0 ? CLV_OK : measure_common(p, error);
+}
+
+/* ---- What is printed ---- */
+
+static int compare_reals(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* How far the prices are from the blocks they were worked out of: the median, as a part. Negative without blocks. */
+static double median_error(const profiling *p, const clv__profile_device *tables) {
+  double *errors = clv__arena_allocate_zero(&p->cli->arena, (size_t)tables->block_count + 1, sizeof *errors);
+  if (errors == NULL || tables->block_count == 0) return -1;
+  for (uint32_t b = 0; b < tables->block_count; ++b) {
+    double measured = (double)tables->blocks[b].total.time_ns;
+    errors[b] = fabs(clv__profile_block_ns(tables, &tables->blocks[b]) - measured) / (measured > 0 ? measured : 1);
+  }
+  qsort(errors, tables->block_count, sizeof *errors, compare_reals);
+  return errors[tables->block_count / 2];
+}
+
+/* The measured time of the largest copy of a kind, as bytes a second; 0 where there is none. */
+static double copy_rate(const clv__profile_device *tables, clv__copy_kind kind) {
+  if (tables->copy_counts[kind] == 0) return 0;
+  const clv__profile_copy *last = &tables->copies[kind][tables->copy_counts[kind] - 1];
+  return last->time.time_ns > 0 ? (double)last->size_bytes / (double)last->time.time_ns * 1e9 : 0;
+}
+
+static const clv__profile_device *tables_of(const profiling *p, uint32_t device) {
+  return p->profile->devices[clv__profile_find_device(p->profile, p->devices->items[device].info.fingerprint)];
+}
+
+static clv_status print_json(profiling *p, clv_error *error) {
+  json_t *root = json_object(), *list = json_array();
+  for (uint32_t d = 0; d < p->devices->count; ++d) {
+    const clv__profile_device *tables = tables_of(p, d);
+    json_t *object = json_object();
+    json_object_set_new(object, "name", cli_json_text(p->devices->items[d].name));
+    json_object_set_new(object, "fingerprint", cli_json_text(tables->fingerprint));
+    json_object_set_new(object, "launch_us", cli_json_real((double)tables->launch.time_ns / 1e3));
+    json_object_set_new(object, "flops_per_second", cli_json_real(tables->flops_per_second));
+    json_object_set_new(object, "bytes_per_second", cli_json_real(tables->bytes_per_second));
+    json_object_set_new(object, "copy_in_bytes_per_second", cli_json_real(copy_rate(tables, CLV__COPY_IN)));
+    json_object_set_new(object, "copy_out_bytes_per_second", cli_json_real(copy_rate(tables, CLV__COPY_OUT)));
+    json_object_set_new(object, "nodes_measured", json_integer(p->measured[d]));
+    json_object_set_new(object, "signatures", json_integer(tables->operator_count));
+    json_object_set_new(object, "edges", json_integer(tables->saving_count));
+    json_object_set_new(object, "blocks", json_integer(tables->block_count));
+    json_object_set_new(object, "median_error", tables->block_count > 0 ? cli_json_real(median_error(p, tables)) : json_null());
+    json_array_append_new(list, object);
+  }
+  json_object_set_new(root, "file", cli_json_text(cli_text(p->cli, OPTION_OUTPUT, NULL)));
+  json_object_set_new(root, "runs", json_integer(p->options.runs));
+  json_object_set_new(root, "devices", list);
+  return cli_json_print(p->cli, root, error);
+}
+
+static clv_status print_text(profiling *p, clv_error *error) {
+  static const char *const titles[] = {"device", "launch", "FLOP/s", "B/s", "copies B/s", "nodes", "signatures", "blocks", "missed by"};
+  cli_invocation *cli = p->cli;
+  char number[CLV__LABEL_BYTES];
+  clv__text text;
+  clv__table table;
+  clv__text_init(&text, cli->allocator);
+  clv__table_init(&table, cli->allocator, "lrrrrrrrr", true);
+  for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
+  for (uint32_t d = 0; d < p->devices->count; ++d) {
+    const clv__profile_device *tables = tables_of(p, d);
+    clv__table_cell(&table, "%s", p->devices->items[d].name);
+    clv__table_cell(&table, "%s", clv__label_time(tables->launch.time_ns, number));
+    clv__table_cell(&table, "%s", clv__label_count(tables->flops_per_second, number));
+    clv__table_cell(&table, "%s", clv__label_count(tables->bytes_per_second, number));
+    clv__table_cell(&table, "%s", copy_rate(tables, CLV__COPY_IN) > 0
+                                      ? clv__label_count(copy_rate(tables, CLV__COPY_IN), number)
+                                      : "-");
+    clv__table_cell(&table, "%u", p->measured[d]);
+    clv__table_cell(&table, "%u", tables->operator_count);
+    clv__table_cell(&table, "%u", tables->block_count);
+    clv__table_cell(&table, tables->block_count > 0 ? "%.1f %%" : "-", 100 * median_error(p, tables));
+  }
+  clv__table_write(&table, 0, cli->color_out, &text);
+  clv__table_finish(&table);
+  if (!cli->quiet) {
+    clv__text_append(&text, "\"missed by\" is how far prices are from the measured blocks, at the median.\n");
+    const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
+    if (path != NULL) clv__text_append(&text, "Written to %s: 'cleave plan MODEL --profile %s' plans with it.\n", path, path);
+  }
+  return cli_print(cli, &text, error);
+}
+
+static clv_status execute(cli_invocation *cli, clv_error *error) {
+  profiling p = {.cli = cli, .subject = ""};
+  const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
+  clv_status status = begin(&p, error);
+  if (status == CLV_OK && path == NULL) cli_note(cli, "nothing is kept: -o FILE says where to write the profile");
+  if (status == CLV_OK) status = measure_all(&p, error);
+  if (status == CLV_OK && path != NULL) status = clv__profile_write(p.profile, path, error);
+  if (status == CLV_OK) status = cli->json ? print_json(&p, error) : print_text(&p, error);
+  clv__profile_destroy(p.profile);
+  clv_devices_close(p.devices);
+  return status;
+}
+
+const cli_command cli_command_profile = {
+    .name = "profile",
+    .operands = "[MODEL...]",
+    .min_operands = 0,
+    .max_operands = MOST_MODELS,
+    .summary = "measured costs of the devices, for planning",
+    .description =
+        "Measures, with warm-up and medians, what each device of --devices takes: to launch a partition, to copy, for every\n"
+        "distinct node of the models, and for blocks of them, which tell what is saved where nodes run together. Without a\n"
+        "model, common operators in several sizes. The file knows devices by their fingerprint; one that is there already is\n"
+        "extended, so that several models and devices share it. Measure on a quiet machine, with the --threads and\n"
+        "--npu-spec that will be used: another number of threads is another device.",
+    .examples =
+        "  cleave profile resnet50.onnx --devices npu,cpu -o costs.json\n"
+        "  cleave profile bert.onnx --dim sequence=128 -o costs.json\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --profile costs.json --compare\n",
+    .execute = execute,
+};

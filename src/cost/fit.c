@@ -1,0 +1,294 @@
+/* See fit.h. Three unknowns: the best non-negative solution is the best among those of all subsets that are not negative. */
+#include "cost/fit.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost/signature.h"
+
+enum { LEAST_POINTS = 4, LEAST_EDGES = 2, FAMILY_BYTES = 96 };
+#define WORST_ERROR 0.35   /* a fit that misses by more at the median is none */
+#define SMALLEST_NS 1000.0 /* differences below are noise */
+
+/* ---- One fit ---- */
+
+/* Solves the normal equations of the unknowns in `mask`; false where they do not tell them apart. */
+static bool solve_subset(double square[3][3], const double right[3], unsigned mask, double solution[3]) {
+  double a[3][4];
+  int unknowns[3], count = 0;
+  for (int i = 0; i < 3; ++i) {
+    solution[i] = 0;
+    if ((mask >> i & 1u) != 0) unknowns[count++] = i;
+  }
+  for (int i = 0; i < count; ++i) {
+    for (int k = 0; k < count; ++k) a[i][k] = square[unknowns[i]][unknowns[k]];
+    a[i][count] = right[unknowns[i]];
+  }
+  for (int i = 0; i < count; ++i) {
+    int pivot = i;
+    for (int k = i + 1; k < count; ++k) pivot = fabs(a[k][i]) > fabs(a[pivot][i]) ? k : pivot;
+    if (!(fabs(a[pivot][i]) > 1e-9)) return false; /* columns are scaled to about 1 */
+    for (int c = 0; c <= count; ++c) {
+      double swap = a[i][c];
+      a[i][c] = a[pivot][c], a[pivot][c] = swap;
+    }
+    for (int k = 0; k < count; ++k) {
+      if (k == i) continue;
+      double factor = a[k][i] / a[i][i];
+      for (int c = i; c <= count; ++c) a[k][c] -= factor * a[i][c];
+    }
+  }
+  for (int i = 0; i < count; ++i) {
+    solution[unknowns[i]] = a[i][count] / a[i][i];
+    if (!(solution[unknowns[i]] >= 0)) return false;
+  }
+  return true;
+}
+
+static int compare_reals(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double predict(const clv__fit *fit, double flops, double bytes) {
+  return fit->base_ns + fit->per_flop_ns * flops + fit->per_byte_ns * bytes;
+}
+
+static double median_error(const clv__fit_point *points, uint32_t count, const clv__fit *fit) {
+  double few[256];
+  uint32_t used = count < 256 ? count : 256; /* spread over all points where there are more */
+  for (uint32_t i = 0; i < used; ++i) {
+    const clv__fit_point *point = &points[(size_t)i * count / used];
+    few[i] = fabs(predict(fit, point->flops, point->bytes) - point->time_ns) / (point->time_ns + SMALLEST_NS);
+  }
+  qsort(few, used, sizeof *few, compare_reals);
+  return few[used / 2];
+}
+
+static void set_domain(const clv__fit_point *points, uint32_t count, clv__fit *fit) {
+  fit->least_flops = fit->most_flops = points[0].flops;
+  fit->least_bytes = fit->most_bytes = points[0].bytes;
+  for (uint32_t i = 1; i < count; ++i) {
+    fit->least_flops = fmin(fit->least_flops, points[i].flops), fit->most_flops = fmax(fit->most_flops, points[i].flops);
+    fit->least_bytes = fmin(fit->least_bytes, points[i].bytes), fit->most_bytes = fmax(fit->most_bytes, points[i].bytes);
+  }
+}
+
+bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit) {
+  *fit = (clv__fit){.points = count};
+  if (count < LEAST_POINTS) return false;
+  set_domain(points, count, fit);
+  double scales[3] = {SMALLEST_NS, 0, 0}, square[3][3] = {{0}}, right[3] = {0}, best = INFINITY;
+  scales[1] = fit->most_flops > 0 ? 1e3 * SMALLEST_NS / fit->most_flops : 0;
+  scales[2] = fit->most_bytes > 0 ? 1e3 * SMALLEST_NS / fit->most_bytes : 0;
+  for (uint32_t p = 0; p < count; ++p) {
+    double weight = 1 / (points[p].time_ns + SMALLEST_NS);
+    double row[3] = {scales[0] * weight, points[p].flops * scales[1] * weight, points[p].bytes * scales[2] * weight};
+    for (int i = 0; i < 3; ++i) {
+      for (int k = 0; k < 3; ++k) square[i][k] += row[i] * row[k];
+      right[i] += row[i] * points[p].time_ns * weight;
+    }
+  }
+  for (unsigned mask = 0; mask < 8; ++mask) {
+    double solution[3], value = 0; /* the sum of squares, but for a constant */
+    if (!solve_subset(square, right, mask, solution)) continue;
+    for (int i = 0; i < 3; ++i) {
+      value -= 2 * solution[i] * right[i];
+      for (int k = 0; k < 3; ++k) value += solution[i] * solution[k] * square[i][k];
+    }
+    if (!(value < best)) continue;
+    best = value;
+    fit->base_ns = solution[0] * scales[0];
+    fit->per_flop_ns = solution[1] * scales[1];
+    fit->per_byte_ns = solution[2] * scales[2];
+  }
+  fit->error = median_error(points, count, fit);
+  return fit->error <= WORST_ERROR;
+}
+
+bool clv__fit_time(const clv__fit *fit, double flops, double bytes, double *time_ns) {
+  if (flops < fit->least_flops || flops > fit->most_flops || bytes < fit->least_bytes || bytes > fit->most_bytes) return false;
+  *time_ns = predict(fit, flops, bytes);
+  return true;
+}
+
+/* ---- All of a device ---- */
+
+/* What is gathered under one name: points of a family, rates of a pair of families. */
+typedef struct group {
+  const char *name;
+  uint32_t count, offset;
+  clv__fit fit;
+  bool is_good;
+  double rate;
+} group;
+
+struct clv__fits {
+  clv__arena arena;
+  clv__map families, pairs;
+  group *family_groups, *pair_groups;
+};
+
+/* The number of the group called `name`, made when first seen. */
+static uint32_t group_of(clv__fits *fits, clv__map *map, group *groups, const char *name) {
+  uint32_t found = clv__map_find(map, name);
+  if (found != CLV__MAP_NONE) return found;
+  found = map->count;
+  char *copy = clv__arena_string(&fits->arena, name, strlen(name));
+  if (copy == NULL || !clv__map_set(map, copy, found)) return CLV__MAP_NONE;
+  groups[found].name = copy;
+  return found;
+}
+
+static uint32_t place_groups(group *groups, uint32_t count) {
+  uint32_t at = 0;
+  for (uint32_t g = 0; g < count; ++g) {
+    groups[g].offset = at;
+    at += groups[g].count;
+    groups[g].count = 0;
+  }
+  return at;
+}
+
+/* Bounded by the device's launch, a node alone takes what it takes. */
+static bool known_time(const clv__profile_device *tables, const clv__profile_operator *entry, double *time_ns) {
+  uint64_t launch = tables->launch.time_ns;
+  if (entry->infeasible || (!entry->is_settled && entry->alone.runs == 0)) return false;
+  *time_ns = (double)(entry->is_settled ? entry->within_ns : entry->alone.time_ns > launch ? entry->alone.time_ns - launch : 0);
+  return true;
+}
+
+static bool fit_families(clv__fits *fits, const clv__profile_device *tables, uint32_t *groups) {
+  double time;
+  for (uint32_t i = 0; i < tables->operator_count; ++i) {
+    if (known_time(tables, &tables->operators[i], &time)) ++fits->family_groups[groups[i]].count;
+  }
+  uint32_t total = place_groups(fits->family_groups, fits->families.count);
+  clv__fit_point *points = clv__allocate(fits->arena.allocator, total * sizeof *points);
+  if (points == NULL) return false;
+  for (uint32_t i = 0; i < tables->operator_count; ++i) {
+    const clv__profile_operator *entry = &tables->operators[i];
+    group *g = &fits->family_groups[groups[i]];
+    if (known_time(tables, entry, &time)) points[g->offset + g->count++] = (clv__fit_point){entry->flops, entry->bytes, time};
+  }
+  for (uint32_t k = 0; k < fits->families.count; ++k) {
+    group *g = &fits->family_groups[k];
+    g->is_good = clv__fit_points(points + g->offset, g->count, &g->fit);
+  }
+  clv__release(fits->arena.allocator, points);
+  return true;
+}
+
+static void pair_name(char *name, size_t room, const char *producer, const char *consumer) {
+  snprintf(name, room, "%s>%s", producer, consumer);
+}
+
+/* A group's rate is the median of its edges'. */
+static bool rate_pairs(clv__fits *fits, const clv__profile_device *tables, const uint32_t *groups) {
+  char name[2 * FAMILY_BYTES + 2];
+  uint32_t *of = clv__allocate(fits->arena.allocator, (size_t)tables->saving_count * sizeof *of);
+  double *rates = clv__allocate(fits->arena.allocator, (size_t)tables->saving_count * sizeof *rates);
+  bool good = of != NULL && rates != NULL;
+  for (uint32_t i = 0; i < tables->saving_count && good; ++i) {
+    const clv__profile_saving *saving = &tables->savings[i];
+    pair_name(name, sizeof name, fits->family_groups[groups[saving->producer]].name,
+              fits->family_groups[groups[saving->consumer]].name);
+    of[i] = group_of(fits, &fits->pairs, fits->pair_groups, name);
+    good = of[i] != CLV__MAP_NONE;
+    if (good) ++fits->pair_groups[of[i]].count;
+  }
+  if (good) place_groups(fits->pair_groups, fits->pairs.count);
+  for (uint32_t i = 0; i < tables->saving_count && good; ++i) {
+    group *g = &fits->pair_groups[of[i]];
+    double bytes = tables->savings[i].bytes;
+    rates[g->offset + g->count++] = bytes > 0 ? (double)tables->savings[i].saving_ns / bytes : 0;
+  }
+  for (uint32_t k = 0; k < fits->pairs.count && good; ++k) {
+    group *g = &fits->pair_groups[k];
+    qsort(rates + g->offset, g->count, sizeof *rates, compare_reals);
+    if (g->count >= LEAST_EDGES) g->rate = rates[g->offset + g->count / 2];
+  }
+  clv__release(fits->arena.allocator, of);
+  clv__release(fits->arena.allocator, rates);
+  return good;
+}
+
+clv_status clv__fits_create(const clv__profile_device *tables, const clv_allocator *allocator, clv__fits **out, clv_error *error) {
+  *out = NULL;
+  clv__fits *fits = clv__allocate_zero(allocator, sizeof *fits);
+  if (fits == NULL) return clv__error_memory(error, sizeof *fits);
+  clv__arena_init(&fits->arena, allocator);
+  clv__map_init(&fits->families, allocator);
+  clv__map_init(&fits->pairs, allocator);
+  fits->family_groups = clv__arena_allocate_zero(&fits->arena, tables->operator_count, sizeof *fits->family_groups);
+  fits->pair_groups = clv__arena_allocate_zero(&fits->arena, tables->saving_count, sizeof *fits->pair_groups);
+  uint32_t *groups = clv__arena_allocate_zero(&fits->arena, tables->operator_count, sizeof *groups);
+  bool good = fits->family_groups != NULL && fits->pair_groups != NULL && groups != NULL;
+  for (uint32_t i = 0; i < tables->operator_count && good; ++i) {
+    char family[FAMILY_BYTES];
+    clv__signature_family(tables->operators[i].signature, family, sizeof family);
+    groups[i] = group_of(fits, &fits->families, fits->family_groups, family);
+    good = groups[i] != CLV__MAP_NONE;
+  }
+  if (good && fit_families(fits, tables, groups) && rate_pairs(fits, tables, groups)) {
+    *out = fits;
+    return CLV_OK;
+  }
+  clv__fits_destroy(fits);
+  return clv__error_memory(error, (size_t)tables->operator_count * sizeof(group));
+}
+
+void clv__fits_destroy(clv__fits *fits) {
+  if (fits == NULL) return;
+  const clv_allocator *allocator = fits->arena.allocator;
+  clv__map_finish(&fits->families);
+  clv__map_finish(&fits->pairs);
+  clv__arena_finish(&fits->arena);
+  clv__release(allocator, fits);
+}
+
+const clv__fit *clv__fits_find(const clv__fits *fits, const char *family) {
+  uint32_t found = clv__map_find(&fits->families, family);
+  return found == CLV__MAP_NONE || !fits->family_groups[found].is_good ? NULL : &fits->family_groups[found].fit;
+}
+
+double clv__fits_saving_rate(const clv__fits *fits, const char *producer, const char *consumer) {
+  char name[2 * FAMILY_BYTES + 2];
+  pair_name(name, sizeof name, producer, consumer);
+  uint32_t found = clv__map_find(&fits->pairs, name);
+  return found == CLV__MAP_NONE ? 0 : fits->pair_groups[found].rate;
+}
+
+/* ---- Copies ---- */
+
+/* The isotonic value of point `at`: the largest, over beginnings up to it, of the least mean from there to an end behind it. A
+ * list has a handful of points. */
+static double isotonic(const clv__profile_copy *copies, uint32_t count, uint32_t at) {
+  double most = 0;
+  for (uint32_t from = 0; from <= at; ++from) {
+    double sum = 0, least = INFINITY;
+    for (uint32_t to = from; to < count; ++to) {
+      sum += (double)copies[to].time.time_ns;
+      if (to >= at) least = fmin(least, sum / (to - from + 1));
+    }
+    most = fmax(most, least);
+  }
+  return most;
+}
+
+double clv__copy_time(const clv__profile_copy *copies, uint32_t count, uint64_t size_bytes) {
+  uint32_t above = 0;
+  if (count == 0) return 0;
+  while (above < count && copies[above].size_bytes < size_bytes) ++above;
+  if (above == 0) return isotonic(copies, count, 0);
+  if (count == 1) { /* all of it bandwidth: rather too much than too little */
+    double per_byte = copies[0].size_bytes > 0 ? (double)copies[0].time.time_ns / (double)copies[0].size_bytes : 0;
+    return fmax((double)copies[0].time.time_ns, per_byte * (double)size_bytes);
+  }
+  uint32_t right = above < count ? above : count - 1, left = right - 1;
+  double low = isotonic(copies, count, left), high = isotonic(copies, count, right);
+  double slope = (high - low) / (double)(copies[right].size_bytes - copies[left].size_bytes);
+  return low + slope * (double)(size_bytes - copies[left].size_bytes);
+}

@@ -1,0 +1,247 @@
+/* The test stand: one view, compiled on one device, its weights uploaded, its inputs made up, run until its time is known. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cost/measure.h"
+
+#define LONGEST_NS UINT64_C(250000000)    /* spent on the runs of one thing, if that leaves LEAST_RUNS */
+#define SHORTEST_NS UINT64_C(1500000)     /* spent on them at least: what takes microseconds gets more runs */
+#define WARM_NS UINT64_C(2000000)         /* spent on runs before that, at least one */
+enum { LEAST_RUNS = 3, MOST_WARM_RUNS = 20, MOST_ATTEMPTS = 3, DISTURBED = 12 /* a spread of a twelfth */ };
+
+typedef struct stand {
+  const clv__device *device;
+  const clv_graph_view *view;
+  clv__arena arena;
+  clv_executable *executable;
+  clv_executable_info info;
+  uint32_t weight_count;
+  clv_weight **weights;
+  clv_instance *instance;
+  clv_stream *stream;
+  clv_binding *inputs, *outputs;
+  clv_buffer **buffers; /* inputs, then outputs; where memory is not the host's */
+  int64_t integer;      /* what integer inputs hold */
+} stand;
+
+uint64_t clv__measure_now(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+static int compare_times(const void *a, const void *b) {
+  uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+  return (x > y) - (x < y);
+}
+
+clv__measure clv__measure_of(uint64_t *samples, uint32_t count) {
+  if (count == 0) return (clv__measure){0};
+  qsort(samples, count, sizeof *samples, compare_times);
+  uint64_t median = count % 2 == 1 ? samples[count / 2] : (samples[count / 2 - 1] + samples[count / 2]) / 2;
+  return (clv__measure){median, (samples[count - 1 - count / 4] - samples[count / 4]) / 2, count};
+}
+
+uint32_t clv__measure_runs(uint32_t runs, uint64_t once_ns) {
+  if (once_ns == 0) once_ns = 1;
+  uint64_t most = LONGEST_NS / once_ns, least = SHORTEST_NS / once_ns;
+  uint64_t count = runs > least ? runs : least;
+  if (count > most) count = most;
+  if (count > CLV__MEASURE_MOST_RUNS) count = CLV__MEASURE_MOST_RUNS;
+  return count < LEAST_RUNS ? (runs < LEAST_RUNS ? runs : LEAST_RUNS) : (uint32_t)count;
+}
+
+/* ---- Making ---- */
+
+static clv_status find_weight(const stand *s, const char *name, const clv_tensor **data, clv_error *error) {
+  for (uint32_t v = 0; v < s->view->value_count; ++v) {
+    *data = clv__view_type(s->view, v);
+    if ((*data)->data != NULL && strcmp(s->view->graph->values[s->view->values[v]].name, name) == 0) return CLV_OK;
+  }
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "the executable asks for weight '%s', which nobody reads", name);
+}
+
+static clv_status compile(stand *s, clv_error *error) {
+  const clv_backend *backend = s->device->backend;
+  const clv_compile_options options = {.struct_size = sizeof options};
+  clv__error_clear(error);
+  CLV__TRY(backend->compile(s->device->handle, s->view, &options, &s->executable, error));
+  s->info.struct_size = sizeof s->info;
+  backend->executable_info(s->device->handle, s->executable, &s->info);
+  s->weights = clv__arena_allocate_zero(&s->arena, s->info.weight_count, sizeof *s->weights);
+  if (s->weights == NULL) return clv__error_memory(error, s->info.weight_count * sizeof *s->weights);
+  for (uint32_t i = 0; i < s->info.weight_count; ++i) {
+    const clv_tensor *data = NULL;
+    CLV__TRY(find_weight(s, s->info.weights[i], &data, error));
+    CLV__TRY(backend->weight_upload(s->device->handle, s->info.weights[i], data, &s->weights[i], error));
+    ++s->weight_count;
+  }
+  return CLV_OK;
+}
+
+/* Seeded floats in [-1, 1) without denormals; integers all the same; bools alternate. */
+static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
+  uint64_t state = 0x9e3779b97f4a7c15u;
+  for (size_t i = 0; i < count; ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    double real = (double)((int64_t)(state >> 40) - (1 << 23)) / (1 << 23);
+    switch (tensor->dtype) {
+      case CLV_F32: ((float *)tensor->data)[i] = (float)real; break;
+      case CLV_F64: ((double *)tensor->data)[i] = real; break;
+      case CLV_F16: ((uint16_t *)tensor->data)[i] = clv__f32_to_f16((float)real); break;
+      case CLV_BF16: ((uint16_t *)tensor->data)[i] = clv__f32_to_bf16((float)real); break;
+      case CLV_BOOL: ((uint8_t *)tensor->data)[i] = state >> 63; break;
+      case CLV_I8: case CLV_U8: ((uint8_t *)tensor->data)[i] = (uint8_t)integer; break;
+      case CLV_I16: case CLV_U16: ((uint16_t *)tensor->data)[i] = (uint16_t)integer; break;
+      case CLV_I32: case CLV_U32: ((uint32_t *)tensor->data)[i] = (uint32_t)integer; break;
+      case CLV_I64: case CLV_U64: ((uint64_t *)tensor->data)[i] = (uint64_t)integer; break;
+      default: memset(tensor->data, 0, count * clv_dtype_size_bytes(tensor->dtype)); return;
+    }
+  }
+}
+
+/* Memory for one operand: the host's, or the device's, filled through a copy. */
+static clv_status make_binding(stand *s, const clv_tensor *type, bool is_input, clv_buffer **buffer, clv_binding *binding,
+                               clv_error *error) {
+  const clv__device *device = s->device;
+  const clv_allocator *allocator = s->arena.allocator;
+  size_t size_bytes, count;
+  *binding = (clv_binding){.type = *type};
+  binding->type.data = NULL;
+  if (!clv__tensor_size_bytes(type, &size_bytes) || !clv__tensor_count(type, &count)) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "a size is not known");
+  }
+  bool on_host = device->space == CLV__SPACE_HOST;
+  clv_tensor host = *type;
+  host.data = on_host ? clv__arena_allocate_data(&s->arena, size_bytes == 0 ? 1 : size_bytes) : NULL;
+  if (!on_host && is_input) host.data = clv__allocate(allocator, size_bytes);
+  if (host.data == NULL && (on_host || is_input)) return clv__error_memory(error, size_bytes);
+  if (is_input) make_up(&host, count, s->integer);
+  if (on_host) {
+    if (!is_input) memset(host.data, 0, size_bytes); /* pages that are there */
+    binding->type.data = host.data;
+    return CLV_OK;
+  }
+  clv_status status = device->backend->buffer_alloc(device->handle, size_bytes == 0 ? 1 : size_bytes, buffer, error);
+  if (status == CLV_OK) {
+    binding->buffer = *buffer;
+    binding->type.data = device->backend->buffer_host_pointer(device->handle, *buffer);
+  }
+  if (status == CLV_OK && is_input && size_bytes > 0) {
+    status = device->backend->copy_in(device->handle, s->stream, *buffer, 0, host.data, size_bytes, error);
+    if (status == CLV_OK) status = device->backend->stream_synchronize(device->handle, s->stream, error);
+  }
+  clv__release(allocator, host.data);
+  return status;
+}
+
+static clv_status make_bindings(stand *s, clv_error *error) {
+  const clv_graph_view *view = s->view;
+  s->inputs = clv__arena_allocate_zero(&s->arena, view->input_count, sizeof *s->inputs);
+  s->outputs = clv__arena_allocate_zero(&s->arena, view->output_count, sizeof *s->outputs);
+  s->buffers = clv__arena_allocate_zero(&s->arena, (size_t)view->input_count + view->output_count, sizeof *s->buffers);
+  if (s->inputs == NULL || s->outputs == NULL || s->buffers == NULL) {
+    return clv__error_memory(error, view->value_count * sizeof *s->inputs);
+  }
+  for (uint32_t i = 0; i < view->input_count; ++i) {
+    CLV__TRY(make_binding(s, clv__view_type(view, view->inputs[i]), true, &s->buffers[i], &s->inputs[i], error));
+  }
+  for (uint32_t i = 0; i < view->output_count; ++i) {
+    CLV__TRY(make_binding(s, clv__view_type(view, view->outputs[i]), false, &s->buffers[view->input_count + i], &s->outputs[i],
+                          error));
+  }
+  return CLV_OK;
+}
+
+static clv_status make_instance(stand *s, clv_error *error) {
+  const clv_graph_view *view = s->view;
+  clv_tensor *types = clv__arena_allocate_zero(&s->arena, view->input_count, sizeof *types);
+  if (types == NULL) return clv__error_memory(error, view->input_count * sizeof *types);
+  for (uint32_t i = 0; i < view->input_count; ++i) types[i] = *clv__view_type(view, view->inputs[i]);
+  return s->device->backend->instance_create(s->device->handle, s->executable, types, view->input_count, s->weights,
+                                             s->weight_count, &s->instance, error);
+}
+
+static void finish(stand *s) {
+  const clv_backend *backend = s->device->backend;
+  clv_device *handle = s->device->handle;
+  clv_error ignored;
+  if (s->stream != NULL) (void)backend->stream_synchronize(handle, s->stream, &ignored);
+  if (s->instance != NULL) backend->instance_destroy(handle, s->instance);
+  for (uint32_t i = 0; s->buffers != NULL && i < s->view->input_count + s->view->output_count; ++i)
+    backend->buffer_free(handle, s->buffers[i]);
+  for (uint32_t i = s->weight_count; i-- > 0;) backend->weight_release(handle, s->weights[i]);
+  if (s->executable != NULL) backend->executable_destroy(handle, s->executable);
+  if (s->stream != NULL) backend->stream_destroy(handle, s->stream);
+  clv__arena_finish(&s->arena);
+}
+
+/* ---- Running ---- */
+
+static clv_status refuse_output(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
+  (void)cookie;
+  (void)index;
+  (void)type;
+  (void)binding;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "an output's size depends on data");
+}
+
+static clv_status run_once(const stand *s, uint64_t *time_ns, clv_error *error) {
+  const clv_backend *backend = s->device->backend;
+  clv_execute_args args = {
+      .struct_size = sizeof args,
+      .input_count = s->view->input_count,
+      .output_count = s->view->output_count,
+      .inputs = s->inputs,
+      .outputs = s->outputs,
+      .allocate_output = refuse_output,
+  };
+  uint64_t start = clv__measure_now();
+  CLV__TRY(backend->execute(s->device->handle, s->instance, s->stream, &args, error));
+  CLV__TRY(backend->stream_synchronize(s->device->handle, s->stream, error));
+  *time_ns = clv__measure_now() - start;
+  return CLV_OK;
+}
+
+/* Runs that lie far apart were disturbed by something else: then again, and the least median counts. */
+static clv_status measure(const stand *s, uint32_t runs, clv__measure *result, clv_error *error) {
+  uint64_t samples[CLV__MEASURE_MOST_RUNS], once = 0, warm = 0;
+  for (uint32_t i = 0; i == 0 || (i < MOST_WARM_RUNS && warm < WARM_NS); ++i) {
+    CLV__TRY(run_once(s, &once, error));
+    warm += once;
+  }
+  for (uint32_t attempt = 0; attempt < MOST_ATTEMPTS; ++attempt) {
+    uint32_t count = clv__measure_runs(runs, once);
+    for (uint32_t i = 0; i < count; ++i) CLV__TRY(run_once(s, &samples[i], error));
+    clv__measure made = clv__measure_of(samples, count);
+    if (made.time_ns > CLV__PROFILE_MAX_NS) made.time_ns = CLV__PROFILE_MAX_NS;
+    if (made.spread_ns > CLV__PROFILE_MAX_NS) made.spread_ns = CLV__PROFILE_MAX_NS;
+    if (attempt == 0 || made.time_ns < result->time_ns) *result = made;
+    if (made.spread_ns * DISTURBED <= made.time_ns) break;
+    once = result->time_ns;
+  }
+  return CLV_OK;
+}
+
+static clv_status measure_with(const clv__device *device, const clv_graph_view *view, uint32_t runs, int64_t integer,
+                               clv__measure *result, uint64_t *scratch_bytes, clv_error *error) {
+  stand s = {.device = device, .view = view, .integer = integer};
+  clv__arena_init(&s.arena, view->graph->allocator);
+  clv_status status = compile(&s, error);
+  if (status == CLV_OK) status = device->backend->stream_create(device->handle, &s.stream, error);
+  if (status == CLV_OK) status = make_instance(&s, error);
+  if (status == CLV_OK) status = make_bindings(&s, error);
+  if (status == CLV_OK) status = measure(&s, runs, result, error);
+  if (status == CLV_OK && scratch_bytes != NULL) *scratch_bytes = s.info.scratch_bytes;
+  finish(&s);
+  return status;
+}
+
+/* Integers are mostly indices: 1 where it is in range (a divisor is not 0), else 0. */
+clv_status clv__measure_view(const clv__device *device, const clv_graph_view *view, uint32_t runs, clv__measure *result,
+                             uint64_t *scratch_bytes, clv_error *error) {
+  clv_status status = measure_with(device, view, runs, 1, result, scratch_bytes, error);
+  bool retry = status != CLV_OK && status != CLV_OUT_OF_MEMORY && status != CLV_TOO_LARGE;
+  return retry ? measure_with(device, view, runs, 0, result, scratch_bytes, error) : status;
+}

@@ -1,0 +1,133 @@
+/* `delegate`: the delegates (all devices but the last), in order of priority, each take the runs of the list that they can, of
+ * nodes that are still free, runs of one node and the last run included; or the groups that they chose for themselves. What is
+ * left goes to the last device, or to any that can. Views go with their source. */
+#include <string.h>
+
+#include "place/groups.h"
+#include "place/list_cut.h"
+#include "place/node.h"
+
+typedef struct delegating {
+  const clv__problem *problem;
+  const uint32_t *const *claims;
+  clv__placing *placing;
+  uint32_t closed; /* bit d: d chose groups, and takes nothing else */
+  uint32_t last;
+} delegating;
+
+static uint32_t claim_of(const delegating *d, uint32_t device, uint32_t node) {
+  return (d->closed >> device & 1u) == 0 ? CLV__NONE : d->claims[device][node];
+}
+
+/* Bit d: delegate d takes the node. */
+static uint32_t takers(const delegating *d, uint32_t node) {
+  uint32_t mask = d->problem->supports[node] & ((1u << d->last) - 1);
+  for (uint32_t closed = mask & d->closed; closed != 0; closed &= closed - 1) {
+    uint32_t device = (uint32_t)__builtin_ctz(closed);
+    if (d->claims[device][node] == CLV__NONE) mask &= ~(1u << device);
+  }
+  return mask;
+}
+
+/* Without a cause it is a view of a graph input: it waits for its readers. */
+static clv_status place_node(const delegating *d, uint32_t node, bool wait, clv_error *error) {
+  const clv__problem *problem = d->problem;
+  uint32_t *device = &d->placing->devices[node], take = takers(d, node);
+  const char **cause = &d->placing->causes[node];
+  if (problem->pins[node] != CLV__NONE) {
+    *device = problem->pins[node];
+    *cause = "usr";
+    return CLV_OK;
+  }
+  if (clv__node_is_view(problem, node)) {
+    uint32_t source = clv__node_source(problem, node), at = source == CLV__NONE ? CLV__NONE : d->placing->devices[source];
+    if (at == CLV__NONE && wait) return CLV_OK;
+    uint32_t rest = problem->supports[node] & ~(((1u << d->last) - 1) & d->closed);
+    if (at != CLV__NONE && ((take | rest) >> at & 1u) != 0) {
+      *device = at;
+      *cause = "view";
+      return CLV_OK;
+    }
+  }
+  if (problem->supports[node] == 0) return clv__node_unsupported(problem, node, error);
+  if (take != 0) {
+    *device = (uint32_t)__builtin_ctz(take);
+    *cause = claim_of(d, *device, node) == CLV__NONE ? "run" : "claim";
+    return CLV_OK;
+  }
+  *device = clv__can_run(problem, node, d->last) ? d->last : (uint32_t)__builtin_ctz(problem->supports[node]);
+  *cause = "rest";
+  return CLV_OK;
+}
+
+/* A view that waited goes to its first reader that has a device, if it can. */
+static clv_status place_waiting(const delegating *d, uint32_t node, clv_error *error) {
+  const clv__problem *problem = d->problem;
+  uint32_t value = problem->writes[problem->write_offsets[node]];
+  uint32_t open = problem->supports[node] & (takers(d, node) | ~(((1u << d->last) - 1) & d->closed));
+  for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
+    uint32_t device = d->placing->devices[problem->readers[i]];
+    if (device == CLV__NONE || (open >> device & 1u) == 0) continue;
+    d->placing->devices[node] = device;
+    d->placing->causes[node] = "view";
+    return CLV_OK;
+  }
+  return place_node(d, node, false, error);
+}
+
+/* Groups numbered anew, so that no two devices share a number and there are no more of them than nodes. */
+static clv_status number_groups(const delegating *d, clv__arena *arena, clv_error *error) {
+  const clv__problem *problem = d->problem;
+  size_t count = problem->node_count;
+  clv_status status = CLV_OK;
+  uint32_t next = 0, *groups = clv__arena_allocate(arena, count * sizeof *groups);
+  uint32_t *numbers = clv__allocate(arena->allocator, (count + 1) * sizeof *numbers); /* of one device, by its own */
+  if (groups == NULL || numbers == NULL) {
+    status = clv__error_memory(error, count * sizeof *groups);
+    goto cleanup;
+  }
+  memset(groups, 0xff, count * sizeof *groups); /* CLV__NONE */
+  for (uint32_t device = 0; device < d->last; ++device) {
+    if ((d->closed >> device & 1u) == 0) continue;
+    memset(numbers, 0xff, (count + 1) * sizeof *numbers);
+    for (uint32_t n = 0; n < count; ++n) {
+      uint32_t claim = d->claims[device][n];
+      if (d->placing->devices[n] != device || claim == CLV__NONE) continue;
+      if (claim > count) {
+        status = clv__error_set(error, CLV_INVALID_ARGUMENT, "device %u: group %u of %zu nodes", device, claim, count);
+        goto cleanup;
+      }
+      if (numbers[claim] == CLV__NONE) numbers[claim] = next++;
+      groups[n] = numbers[claim];
+    }
+  }
+  d->placing->groups = groups;
+cleanup:
+  clv__release(arena->allocator, numbers);
+  return status;
+}
+
+clv_status clv__place_delegate(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error) {
+  const clv__problem *problem = input->problem;
+  delegating d = {.problem = problem, .claims = input->claims, .placing = placing, .last = problem->device_count - 1};
+  CLV__TRY(clv__placing_init(problem, arena, placing, error));
+  for (uint32_t device = 0; input->claims != NULL && device < d.last; ++device) {
+    if (input->claims[device] != NULL) d.closed |= 1u << device;
+  }
+  bool is_waiting = false;
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    CLV__TRY(place_node(&d, n, true, error));
+    is_waiting = is_waiting || placing->devices[n] == CLV__NONE;
+  }
+  for (uint32_t n = problem->node_count; is_waiting && n-- > 0;) {
+    if (placing->devices[n] == CLV__NONE) CLV__TRY(place_waiting(&d, n, error));
+  }
+  clv__list_cut options = {.joined = "view", .closed = d.closed};
+  uint32_t *order = NULL;
+  if (d.closed != 0) {
+    CLV__TRY(number_groups(&d, arena, error));
+    CLV__TRY(clv__groups_order(problem, placing->groups, arena, &order, error));
+    options.order = order;
+  }
+  return input->split == CLV__SPLIT_LINEAR ? clv__place_cut_list(problem, &options, arena, placing, error) : CLV_OK;
+}

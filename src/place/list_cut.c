@@ -1,0 +1,257 @@
+/* See list_cut.h. One walk over the list; what it keeps is by partition, by value and by weight. */
+#include "place/list_cut.h"
+
+#include <string.h>
+
+#include "place/node.h"
+
+typedef struct part {
+  uint32_t node_count;
+  uint32_t inputs; /* as its device counts them */
+  bool streams;    /* takes in a streamed weight */
+} part;
+
+typedef struct walk {
+  const clv__problem *problem;
+  const clv__list_cut *options;
+  clv__placing *placing;
+  clv__cut *cut;
+  part *parts;
+  uint32_t *copied;      /* by value: memory spaces it was copied to; where it was made apart */
+  uint32_t *seen;        /* by value: the last partition (+ 1) that reads it from outside; of devices that state a limit */
+  uint32_t *weight_seen; /* by weight: the last partition (+ 1) that it is streamed for */
+  uint32_t latest[16];   /* by device: its last partition */
+  uint32_t lead;         /* the device of the first run */
+} walk;
+
+static uint32_t group_of(const walk *w, uint32_t node) {
+  return w->placing->groups == NULL ? CLV__NONE : w->placing->groups[node];
+}
+
+static uint32_t any_node_of(const walk *w, uint32_t partition) {
+  return w->cut->nodes[partition]; /* while cutting: the first node of each */
+}
+
+/* ---- What a node takes into its partition ---- */
+
+/* The memory space that a value is made in, or begins in. */
+static uint32_t birth_of(const walk *w, uint32_t value) {
+  const clv__problem *problem = w->problem;
+  uint32_t producer = problem->producers[value];
+  if (producer != CLV__NONE) return problem->spaces[w->placing->devices[producer]];
+  uint32_t home = problem->value_homes == NULL ? CLV__NONE : problem->value_homes[value];
+  return home == CLV__NONE ? 0 : problem->spaces[home];
+}
+
+static bool is_copied(const walk *w, uint32_t value, uint32_t space) {
+  return birth_of(w, value) != space && (w->copied[value] >> space & 1u) == 0;
+}
+
+/* Streamed weights that partition `into` has not taken in yet. What views have beside their source is no data. */
+static uint32_t count_streamed(const walk *w, uint32_t node, uint32_t into) {
+  const clv__problem *problem = w->problem;
+  uint32_t device = w->placing->devices[node], fresh = 0;
+  if (w->placing->streamed == NULL || clv__node_is_view(problem, node)) return 0;
+  for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
+    uint32_t weight = problem->weights[k];
+    fresh += (w->placing->streamed[weight] >> device & 1u) != 0 && w->weight_seen[weight] != into + 1;
+  }
+  return fresh;
+}
+
+static uint32_t limit_of(const walk *w, uint32_t device) {
+  uint32_t stated = w->problem->limits[device].max_inputs;
+  return stated > 0 ? stated : w->options->copy_limit;
+}
+
+/* How much the node would add to the inputs of partition `into`: values from outside where the device states a limit, copies
+ * where it does not. Exact: a node reads each value once. */
+static uint32_t count_inputs(const walk *w, uint32_t node, uint32_t into) {
+  const clv__problem *problem = w->problem;
+  const uint32_t *devices = w->placing->devices;
+  uint32_t device = devices[node], space = problem->spaces[device], fresh = 0;
+  bool is_stated = problem->limits[device].max_inputs > 0;
+  if (limit_of(w, device) == 0) return 0;
+  for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+    uint32_t value = problem->reads[r], producer = problem->producers[value];
+    if (is_stated) {
+      bool is_outside = producer == CLV__NONE || w->cut->partition_of[producer] != into;
+      fresh += is_outside && w->seen[value] != into + 1;
+    } else if (producer == CLV__NONE || devices[producer] != device) {
+      fresh += is_copied(w, value, space);
+    }
+  }
+  return is_stated ? fresh : fresh + count_streamed(w, node, into);
+}
+
+/* `inputs`: what count_inputs() said. */
+static void take(walk *w, uint32_t node, uint32_t into, uint32_t inputs) {
+  const clv__problem *problem = w->problem;
+  uint32_t device = w->placing->devices[node], space = problem->spaces[device];
+  part *to = &w->parts[into];
+  to->inputs += inputs;
+  to->streams = to->streams || count_streamed(w, node, into) > 0;
+  ++to->node_count;
+  w->cut->partition_of[node] = into;
+  for (uint32_t r = problem->read_offsets[node]; inputs > 0 && r < problem->read_offsets[node + 1]; ++r) {
+    uint32_t value = problem->reads[r];
+    if (problem->limits[device].max_inputs == 0) {
+      if (is_copied(w, value, space)) w->copied[value] |= 1u << space | 1u; /* it passes through the host's */
+    } else if (w->seen[value] < into + 1) {
+      w->seen[value] = into + 1;
+    }
+  }
+  for (uint32_t k = problem->weight_offsets[node]; w->placing->streamed != NULL && k < problem->weight_offsets[node + 1]; ++k) {
+    if (w->weight_seen[problem->weights[k]] < into + 1) w->weight_seen[problem->weights[k]] = into + 1;
+  }
+}
+
+/* ---- Views ---- */
+
+/* What `view` would at most add to the inputs of an earlier partition, whose own are no longer known one by one. */
+static uint32_t bound_inputs(const walk *w, uint32_t view, uint32_t partition) {
+  const clv__problem *problem = w->problem;
+  uint32_t device = w->placing->devices[view], fresh = 0;
+  for (uint32_t r = problem->read_offsets[view]; r < problem->read_offsets[view + 1]; ++r) {
+    uint32_t value = problem->reads[r], producer = problem->producers[value];
+    if (problem->limits[device].max_inputs > 0)
+      fresh += producer == CLV__NONE || w->cut->partition_of[producer] != partition;
+    else
+      fresh += birth_of(w, value) != problem->spaces[device];
+  }
+  return fresh;
+}
+
+/* Whether `view` can be in `partition`, which may be closed: what it reads is made there or before, and there is room. */
+static bool fits_earlier(const walk *w, uint32_t view, uint32_t partition) {
+  const clv__problem *problem = w->problem;
+  uint32_t device = w->placing->devices[view], limit = limit_of(w, device);
+  uint32_t max_nodes = problem->limits[device].max_nodes;
+  if (w->cut->devices[partition] != device || group_of(w, any_node_of(w, partition)) != group_of(w, view)) return false;
+  if (max_nodes > 0 && w->parts[partition].node_count >= max_nodes) return false;
+  for (uint32_t r = problem->read_offsets[view]; r < problem->read_offsets[view + 1]; ++r) {
+    uint32_t producer = problem->producers[problem->reads[r]];
+    if (producer != CLV__NONE && w->cut->partition_of[producer] > partition) return false;
+  }
+  return limit == 0 || w->parts[partition].inputs + bound_inputs(w, view, partition) <= limit;
+}
+
+/* The partition before the open one that the view goes into: its source's, or the last of its device. */
+static uint32_t find_earlier(const walk *w, uint32_t view) {
+  uint32_t source = clv__node_source(w->problem, view), latest = w->latest[w->placing->devices[view]];
+  if (source != CLV__NONE && fits_earlier(w, view, w->cut->partition_of[source])) return w->cut->partition_of[source];
+  return latest != CLV__NONE && fits_earlier(w, view, latest) ? latest : CLV__NONE;
+}
+
+/* True where the view has found a place in an earlier partition; it may have changed its device to that of the run. */
+static bool settle_view(walk *w, uint32_t view) {
+  bool is_open = w->cut->count > 0;
+  uint32_t around = is_open ? w->cut->devices[w->cut->count - 1] : w->lead;
+  uint32_t around_group = is_open ? group_of(w, any_node_of(w, w->cut->count - 1)) : group_of(w, view);
+  if (w->placing->devices[view] == around && group_of(w, view) == around_group) return false;
+  uint32_t earlier = find_earlier(w, view);
+  if (earlier != CLV__NONE) {
+    take(w, view, earlier, bound_inputs(w, view, earlier));
+    return true;
+  }
+  bool is_fixed = w->problem->pins[view] != CLV__NONE || group_of(w, view) != CLV__NONE;
+  if (is_fixed || !clv__can_run(w->problem, view, around) || (w->options->closed >> around & 1u) != 0) return false;
+  w->placing->devices[view] = around;
+  w->placing->causes[view] = w->options->joined;
+  if (w->placing->groups != NULL) w->placing->groups[view] = around_group;
+  return false;
+}
+
+/* ---- The walk ---- */
+
+/* Whether the node can be in the open partition; if so, what it adds to the inputs there. */
+static bool fits_open(const walk *w, uint32_t node, uint32_t *inputs) {
+  if (w->cut->count == 0) return false;
+  uint32_t open = w->cut->count - 1, device = w->placing->devices[node];
+  const part *run = &w->parts[open];
+  if (w->cut->devices[open] != device || group_of(w, any_node_of(w, open)) != group_of(w, node)) return false;
+  uint32_t max_nodes = w->problem->limits[device].max_nodes, limit = limit_of(w, device);
+  if (max_nodes > 0 && run->node_count >= max_nodes) return false;
+  if (run->streams && count_streamed(w, node, open) > 0) return false;
+  *inputs = count_inputs(w, node, open);
+  return limit == 0 || run->inputs + *inputs <= limit;
+}
+
+static clv_status open_with(walk *w, uint32_t node, uint32_t *inputs, clv_error *error) {
+  uint32_t device = w->placing->devices[node], partition = w->cut->count++, limit = limit_of(w, device);
+  w->cut->devices[partition] = device;
+  w->cut->nodes[partition] = node;
+  w->parts[partition] = (part){0};
+  w->latest[device] = partition;
+  *inputs = count_inputs(w, node, partition);
+  if (limit == 0 || *inputs <= limit) return CLV_OK;
+  char text[16], device_text[24];
+  snprintf(device_text, sizeof device_text, "device %u", device);
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "node '%s' takes in %u values from elsewhere; %s takes at most %u in a partition",
+                        clv__problem_node_name(w->problem, node, text), *inputs,
+                        w->problem->device_names == NULL ? device_text : w->problem->device_names[device], limit);
+}
+
+/* The nodes of each partition, ascending. */
+static void gather(const clv__problem *problem, const part *parts, clv__cut *cut) {
+  uint32_t *offsets = cut->offsets;
+  offsets[0] = 0;
+  for (uint32_t p = 0, start = 0; p < cut->count; ++p) {
+    offsets[p + 1] = start; /* its end, once it is filled */
+    start += parts[p].node_count;
+  }
+  for (uint32_t n = 0; n < problem->node_count; ++n) cut->nodes[offsets[cut->partition_of[n] + 1]++] = n;
+}
+
+static clv_status walk_list(walk *w, clv_error *error) {
+  const clv__problem *problem = w->problem;
+  const uint32_t *order = w->options->order;
+  memset(w->latest, 0xff, sizeof w->latest); /* CLV__NONE */
+  for (uint32_t i = 0; i < problem->node_count; ++i) {
+    uint32_t node = order == NULL ? i : order[i];
+    if (i == 0) w->lead = w->placing->devices[node];
+    if (clv__node_is_view(problem, node)) continue;
+    w->lead = w->placing->devices[node];
+    break;
+  }
+  for (uint32_t i = 0; i < problem->node_count; ++i) {
+    uint32_t node = order == NULL ? i : order[i];
+    if (clv__node_is_view(problem, node) && settle_view(w, node)) continue;
+    uint32_t inputs;
+    if (!fits_open(w, node, &inputs)) CLV__TRY(open_with(w, node, &inputs, error));
+    take(w, node, w->cut->count - 1, inputs);
+  }
+  return CLV_OK;
+}
+
+clv_status clv__place_cut_list(const clv__problem *problem, const clv__list_cut *options, clv__arena *arena,
+                               clv__placing *placing, clv_error *error) {
+  const clv_allocator *allocator = arena->allocator;
+  size_t count = problem->node_count;
+  clv_status status = CLV_OK;
+  clv__cut cut = {.devices = clv__arena_allocate(arena, count * sizeof *cut.devices),
+                  .offsets = clv__arena_allocate(arena, (count + 1) * sizeof *cut.offsets),
+                  .nodes = clv__arena_allocate(arena, count * sizeof *cut.nodes),
+                  .partition_of = clv__arena_allocate(arena, count * sizeof *cut.partition_of)};
+  walk w = {.problem = problem, .options = options, .placing = placing, .cut = &cut};
+  w.parts = clv__allocate(allocator, count * sizeof *w.parts);
+  w.copied = clv__allocate_zero(allocator, (size_t)problem->value_count * sizeof *w.copied);
+  w.seen = clv__allocate_zero(allocator, (size_t)problem->value_count * sizeof *w.seen);
+  w.weight_seen = clv__allocate_zero(allocator, (size_t)problem->weight_count * sizeof *w.weight_seen);
+  if (cut.devices == NULL || cut.offsets == NULL || cut.nodes == NULL || cut.partition_of == NULL || w.parts == NULL ||
+      w.copied == NULL || w.seen == NULL || w.weight_seen == NULL) {
+    status = clv__error_memory(error, count * sizeof *w.parts);
+    goto cleanup;
+  }
+  CLV__TRY_GOTO(walk_list(&w, error));
+  gather(problem, w.parts, &cut);
+  placing->cut = cut;
+  placing->has_cut = true;
+cleanup:
+  clv__release(allocator, w.weight_seen);
+  clv__release(allocator, w.seen);
+  clv__release(allocator, w.copied);
+  clv__release(allocator, w.parts);
+  return status;
+}

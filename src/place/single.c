@@ -1,0 +1,22 @@
+/* Everything on one device: what every split has to beat. */
+#include "place/place.h"
+
+clv_status clv__place_single(const clv__place_input *input, uint32_t device, clv__arena *arena, clv__placing *placing,
+                             clv_error *error) {
+  const clv__problem *problem = input->problem;
+  char text[16];
+  CLV__TRY(clv__placing_init(problem, arena, placing, error));
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    if (!clv__can_run(problem, n, device)) {
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' does not run on device %u, so not everything can be there",
+                            clv__problem_node_name(problem, n, text), device);
+    }
+    if (problem->pins[n] != CLV__NONE && problem->pins[n] != device) {
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' is pinned to device %u, so not everything can be on device %u",
+                            clv__problem_node_name(problem, n, text), problem->pins[n], device);
+    }
+    placing->devices[n] = device;
+    placing->causes[n] = problem->pins[n] != CLV__NONE ? "usr" : "single";
+  }
+  return CLV_OK;
+}

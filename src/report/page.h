@@ -1,0 +1,7 @@
+/* The files of page/, as texts: made into arrays when the library is built. */
+#ifndef CLEAVE_REPORT_PAGE_H
+#define CLEAVE_REPORT_PAGE_H
+
+extern const char clv__page_style[], clv__page_script[];
+
+#endif

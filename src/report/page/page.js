@@ -1,0 +1,388 @@
+// The page of a plan: what is chosen in the picture, the timeline or by the search is explained at the side. Names come from files of
+// strangers: they reach the document as text alone (textContent), never as markup.
+'use strict';
+(() => {
+  const plan = JSON.parse(document.getElementById('plan').textContent);
+  const text = index => plan.texts[index];
+  const NODE = {name: 0, op: 1, device: 2, cause: 3, meaning: 4, note: 5, partition: 6, inputs: 7, outputs: 8, verdicts: 9, moves: 10};
+  const VALUE = {name: 0, type: 1, producer: 2, kind: 3};
+  const PART = {device: 0, time: 1, start: 2, serial: 3, nodes: 4, inputs: 5, outputs: 6};
+  const MOVE = {value: 0, from: 1, to: 2, bytes: 3, time: 4, start: 5, serial: 6, lane: 7, device: 8};
+  const KIND = ['', 'input of the graph', 'constant'];
+  const $ = selector => document.querySelector(selector);
+  const picture = $('.picture'), timeline = $('.timeline'), details = $('.details'), search = $('#search'), results = $('.results');
+  const SVG = 'http://www.w3.org/2000/svg';
+
+  // ---- Writing ----
+
+  function make(tag, attributes, ...children) {
+    const element = document.createElement(tag);
+    for (const [key, value] of Object.entries(attributes || {})) {
+      if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
+      else element.setAttribute(key, value);
+    }
+    for (const child of children) if (child !== null && child !== undefined) element.append(child);
+    return element;
+  }
+  function draw(tag, attributes, content) {
+    const element = document.createElementNS(SVG, tag);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    if (content !== undefined) element.textContent = content;
+    return element;
+  }
+  function time(ns) {
+    const size = Math.abs(ns);
+    if (size < 1000) return `${Math.round(ns)} ns`;
+    let amount = ns / 1000, unit = 0;
+    while (Math.abs(amount) >= 999.5 && unit < 2) { amount /= 1000; ++unit; }
+    const digits = Math.abs(amount) < 9.995 ? 2 : Math.abs(amount) < 99.95 ? 1 : 0;
+    return `${amount.toFixed(digits)} ${['µs', 'ms', 's'][unit]}`;
+  }
+  function bytes(count) {
+    if (count < 0) return 'size known when it runs';
+    if (count < 1024) return `${count} B`;
+    let amount = count / 1024, unit = 0;
+    while (amount >= 1023.95 && unit < 4) { amount /= 1024; ++unit; }
+    return `${amount.toFixed(1)} ${['KiB', 'MiB', 'GiB', 'TiB', 'PiB'][unit]}`;
+  }
+  const plural = (count, word) => `${count.toLocaleString('en')} ${word}${count === 1 ? '' : 's'}`;
+  const badge = device => device < 0 ? make('span', {class: 'badge d6'}, 'nowhere')
+                                     : make('span', {class: `badge d${plan.devices[device].color}`}, plan.devices[device].name);
+  const link = (label, action) => make('button', {class: 'link', type: 'button', onclick: action}, label);
+  const nodeLink = n => link(plan.nodes[n][NODE.name], () => choose('n', n, true));
+  const partLink = p => link(`partition ${p}`, () => choose('p', p, true));
+
+  // ---- What there is of a value ----
+
+  const readers = plan.values.map(() => []), copies = plan.values.map(() => []);
+  plan.nodes.forEach((node, n) => { for (const value of new Set(node[NODE.inputs])) if (value >= 0) readers[value].push(n); });
+  plan.transfers.forEach((move, t) => copies[move[MOVE.value]].push(t));
+
+  function copyNote(t) {
+    const move = plan.transfers[t];
+    return make('li', {class: 'soft'}, 'copied ', link(`${text(move[MOVE.from])} → ${text(move[MOVE.to])}`, () => choose('t', t, true)),
+                `, ${bytes(move[MOVE.bytes])}, ${time(move[MOVE.time])}`);
+  }
+  function valueLine(value, withReaders) {
+    const item = plan.values[value], line = make('li', {}, item[VALUE.name], ' ', make('code', {}, text(item[VALUE.type])));
+    if (item[VALUE.kind]) line.append(make('span', {class: 'soft'}, `, ${KIND[item[VALUE.kind]]}`));
+    if (!withReaders && item[VALUE.producer] >= 0) line.append(make('span', {class: 'soft'}, ' from '), nodeLink(item[VALUE.producer]));
+    if (withReaders && readers[value].length > 0) {
+      line.append(make('span', {class: 'soft'}, ' read by '));
+      readers[value].slice(0, 6).forEach((n, i) => line.append(i > 0 ? ', ' : '', nodeLink(n)));
+      if (readers[value].length > 6) line.append(make('span', {class: 'soft'}, ` and ${readers[value].length - 6} more`));
+    }
+    const list = [line];
+    if (item[VALUE.kind] !== 2) copies[value].slice(0, 4).forEach(t => list.push(copyNote(t)));
+    return list;
+  }
+  function valueList(title, values, withReaders) {
+    const present = values.filter(value => value >= 0);
+    if (present.length === 0) return [];
+    const list = make('ul', {class: 'values'}), SHOWN = 40;
+    for (const value of present.slice(0, SHOWN)) list.append(...valueLine(value, withReaders));
+    if (present.length > SHOWN) list.append(make('li', {class: 'soft'}, `and ${present.length - SHOWN} more`));
+    return [make('h3', {}, title), list];
+  }
+
+  // ---- Explanations ----
+
+  function explainNode(n) {
+    const node = plan.nodes[n], here = node[NODE.device];
+    const cause = text(node[NODE.cause]), meaning = text(node[NODE.meaning]), note = text(node[NODE.note]);
+    const rows = plan.devices.map((device, d) => {
+      const reason = text(node[NODE.verdicts][d]), move = node[NODE.moves] && node[NODE.moves][d];
+      let verdict = 'can run it', price = '';
+      if (here < 0) verdict = 'nothing to run';
+      else if (d === here) verdict = 'runs it';
+      else if (reason) verdict = `cannot: ${reason}`;
+      if (here >= 0 && d !== here && !reason && move !== null && move !== undefined) {
+        price = make('span', {class: move > 0 ? 'more' : 'less'}, `${move > 0 ? '+' : move < 0 ? '−' : ''}${time(Math.abs(move))}`);
+      }
+      return make('tr', {}, make('td', {}, badge(d)), make('td', {class: 'verdict'}, verdict), make('td', {class: 'number price'}, price));
+    });
+    return [
+      make('h2', {}, node[NODE.name]),
+      make('p', {class: 'soft'}, text(node[NODE.op])),
+      make('p', {}, badge(here), node[NODE.partition] >= 0 ? ' in ' : '', node[NODE.partition] >= 0 ? partLink(node[NODE.partition]) : ''),
+      make('h3', {}, 'Why there'),
+      make('p', {class: 'cause'}, make('strong', {}, cause), meaning ? `: ${meaning}` : '', note ? ` (${note})` : ''),
+      make('h3', {}, 'And elsewhere'),
+      make('table', {class: 'elsewhere'}, make('tbody', {}, ...rows)),
+      make('p', {class: 'soft'}, node[NODE.moves] ? 'The price of moving it alone: nodes, transfers and fusion; launches apart.' : 'Prices of moving are left out of a graph of this size.'),
+      ...valueList('Reads', node[NODE.inputs], false),
+      ...valueList('Writes', node[NODE.outputs], true),
+      make('p', {}, n > 0 ? link('← previous node', () => choose('n', n - 1, true)) : '', n > 0 && n + 1 < plan.nodes.length ? '  ·  ' : '',
+           n + 1 < plan.nodes.length ? link('next node →', () => choose('n', n + 1, true)) : ''),
+    ];
+  }
+  function explainPart(p) {
+    const part = plan.partitions[p], list = make('ul'), SHOWN = 300;
+    const show = limit => {
+      list.replaceChildren(...part[PART.nodes].slice(0, limit).map(n => make('li', {}, nodeLink(n), make('span', {class: 'soft'}, ` ${text(plan.nodes[n][NODE.op])}`))));
+      if (part[PART.nodes].length > limit) list.append(make('li', {}, link(`and ${part[PART.nodes].length - limit} more`, () => show(Infinity))));
+    };
+    show(SHOWN);
+    const counts = new Map();
+    for (const n of part[PART.nodes]) counts.set(text(plan.nodes[n][NODE.op]), (counts.get(text(plan.nodes[n][NODE.op])) || 0) + 1);
+    const kinds = [...counts].sort((a, b) => b[1] - a[1]).map(([op, count]) => count > 1 ? `${op} ×${count}` : op);
+    return [
+      make('h2', {}, `Partition ${p}`),
+      make('p', {}, badge(part[PART.device]), ` ${plural(part[PART.nodes].length, 'node')}, ${time(part[PART.time])}`),
+      make('p', {class: 'soft'}, `begins at ${time(part[PART.start])} with devices at the same time, at ${time(part[PART.serial])} one step after the other`),
+      document.getElementById(`partition-${p}`) ? make('p', {}, make('button', {type: 'button', onclick: () => openPart(p)}, 'Show its nodes')) : null,
+      make('h3', {}, 'Operators'), make('p', {}, kinds.slice(0, 12).join(', ') + (kinds.length > 12 ? ', …' : '')),
+      ...valueList('Reads', part[PART.inputs], false), ...valueList('Writes', part[PART.outputs], true),
+      make('h3', {}, 'Nodes'), list,
+    ];
+  }
+  function explainMove(t) {
+    const move = plan.transfers[t], value = plan.values[move[MOVE.value]];
+    return [
+      make('h2', {}, `Transfer of ${value[VALUE.name]}`),
+      make('p', {}, `${text(move[MOVE.from])} → ${text(move[MOVE.to])}`),
+      make('p', {}, `${bytes(move[MOVE.bytes])}, ${time(move[MOVE.time])}`),
+      make('p', {class: 'soft'}, `begins at ${time(move[MOVE.start])} with devices at the same time, at ${time(move[MOVE.serial])} one step after the other`),
+      make('h3', {}, 'The value'), make('ul', {}, ...valueLine(move[MOVE.value], false), ...valueLine(move[MOVE.value], true).slice(0, 1)),
+    ];
+  }
+
+  // ---- Choosing ----
+
+  let chosen = null;
+  function mark() {
+    for (const element of document.querySelectorAll('.chosen')) element.classList.remove('chosen');
+    if (!chosen) return;
+    const [kind, id] = chosen, part = kind === 'n' ? plan.nodes[id][NODE.partition] : kind === 'p' ? id : -1;
+    let target = kind === 'n' ? picture.querySelector(`[data-n="${id}"]`) : null;
+    if (!target && part >= 0) target = picture.querySelector(`[data-p="${part}"]`);
+    if (target) target.classList.add('chosen');
+    const bar = timeline.querySelector(kind === 't' ? `[data-t="${id}"]` : `[data-b="${part}"]`);
+    if (bar) bar.classList.add('chosen');
+    return target;
+  }
+  function choose(kind, id, reveal) {
+    chosen = [kind, id];
+    details.replaceChildren(...(kind === 'n' ? explainNode(id) : kind === 'p' ? explainPart(id) : explainMove(id)).filter(Boolean));
+    details.parentElement.scrollTop = 0;
+    if (opened >= 0 && kind !== 't') { // the picture shows one partition: another, or the way back
+      const part = kind === 'n' ? plan.nodes[id][NODE.partition] : id;
+      if (kind === 'n' && part >= 0 && part !== opened && document.getElementById(`partition-${part}`)) openPart(part, false);
+      else if (part !== opened) openAll();
+    }
+    const target = mark();
+    if (reveal && target) target.scrollIntoView({block: 'nearest', inline: 'center'});
+    if (target) focusable(target);
+    try { history.replaceState(null, '', `#${kind}${id}`); } catch (error) { /* some viewers forbid it */ }
+  }
+
+  // ---- Picture ----
+
+  const forms = {nodes: $('#form-nodes'), partitions: $('#form-partitions')};
+  let svg = null, zoom = 1, opened = -1, form = forms.nodes ? 'nodes' : 'partitions';
+  function setZoom(next, x, y) {
+    const before = zoom;
+    zoom = Math.min(4, Math.max(0.08, next));
+    const box = svg.viewBox.baseVal, rect = picture.getBoundingClientRect();
+    svg.setAttribute('width', box.width * zoom);
+    svg.setAttribute('height', box.height * zoom);
+    const at = x === undefined ? [picture.clientWidth / 2, picture.clientHeight / 2] : [x - rect.left, y - rect.top];
+    picture.scrollLeft = (picture.scrollLeft + at[0]) * zoom / before - at[0];
+    picture.scrollTop = (picture.scrollTop + at[1]) * zoom / before - at[1];
+  }
+  const fitting = () => (picture.clientWidth - 2) / svg.viewBox.baseVal.width;
+  const READABLE = 0.5;
+  function show(content) {
+    picture.replaceChildren(content);
+    svg = content;
+    for (const element of svg.querySelectorAll('[data-n], [data-p]')) {
+      element.setAttribute('tabindex', '-1');
+      element.setAttribute('role', 'button');
+    }
+    const first = svg.querySelector('[data-n], [data-p]');
+    if (first) first.setAttribute('tabindex', '0');
+    zoom = 1;
+    setZoom(Math.min(1.15, Math.max(READABLE, fitting())));
+    picture.scrollLeft = picture.scrollTop = 0;
+    mark();
+  }
+  const copyOf = template => template.content.firstElementChild.cloneNode(true);
+  function tools() {
+    for (const button of document.querySelectorAll('[data-form]')) {
+      button.hidden = !forms.nodes && button.dataset.form === 'nodes';
+      button.setAttribute('aria-pressed', String(opened < 0 && button.dataset.form === form));
+    }
+    $('#back').hidden = opened < 0;
+    $('#shown').textContent = opened >= 0 ? `Partition ${opened}` : 'Picture';
+  }
+  function openAll(next) {
+    form = next || form;
+    opened = -1;
+    show(copyOf(forms[form]));
+    tools();
+  }
+  function openPart(p, choosing) {
+    opened = p;
+    show(copyOf(document.getElementById(`partition-${p}`)));
+    tools();
+    if (choosing !== false) choose('p', p, false);
+  }
+  function focusable(element) {
+    for (const other of picture.querySelectorAll('[tabindex="0"]')) other.setAttribute('tabindex', '-1');
+    element.setAttribute('tabindex', '0');
+  }
+  function chooseElement(element, reveal) {
+    if (element.dataset.n !== undefined) choose('n', Number(element.dataset.n), reveal);
+    else choose('p', Number(element.dataset.p), reveal);
+  }
+  let held = null, moved = false;
+  picture.addEventListener('pointerdown', event => {
+    if (event.button === 0 && event.pointerType === 'mouse') held = [event.clientX, event.clientY, picture.scrollLeft, picture.scrollTop];
+    moved = false;
+  });
+  addEventListener('pointermove', event => {
+    if (!held) return;
+    const dx = event.clientX - held[0], dy = event.clientY - held[1];
+    if (!moved && Math.abs(dx) + Math.abs(dy) < 5) return;
+    moved = true;
+    picture.classList.add('held');
+    picture.scrollLeft = held[2] - dx;
+    picture.scrollTop = held[3] - dy;
+  });
+  addEventListener('pointerup', () => { held = null; picture.classList.remove('held'); });
+  picture.addEventListener('click', event => {
+    const element = event.target.closest('[data-n], [data-p]');
+    if (element && !moved) chooseElement(element, false);
+  });
+  picture.addEventListener('dblclick', event => {
+    const element = event.target.closest('[data-p]');
+    if (element && document.getElementById(`partition-${element.dataset.p}`)) openPart(Number(element.dataset.p));
+  });
+  picture.addEventListener('wheel', event => {
+    if (!event.ctrlKey) return;
+    event.preventDefault();
+    setZoom(zoom * Math.exp(-event.deltaY / 300), event.clientX, event.clientY);
+  }, {passive: false});
+  picture.addEventListener('keydown', event => {
+    const current = event.target.closest('[data-n], [data-p]');
+    if (event.key === '+' || event.key === '=') setZoom(zoom * 1.25);
+    else if (event.key === '-') setZoom(zoom / 1.25);
+    else if (event.key === '0') setZoom(fitting());
+    else if (current && (event.key === 'Enter' || event.key === ' ')) chooseElement(current, false);
+    else if (current && event.key.startsWith('Arrow')) {
+      const all = [...svg.querySelectorAll(current.dataset.n !== undefined ? '[data-n]' : '[data-p]')];
+      const step = event.key === 'ArrowRight' || event.key === 'ArrowDown' ? 1 : -1;
+      const next = all[all.indexOf(current) + step];
+      if (next) { focusable(next); next.focus({preventScroll: true}); next.scrollIntoView({block: 'nearest', inline: 'nearest'}); }
+    } else return;
+    event.preventDefault();
+  });
+  $('#closer').addEventListener('click', () => setZoom(zoom * 1.25));
+  $('#farther').addEventListener('click', () => setZoom(zoom / 1.25));
+  $('#fit').addEventListener('click', () => setZoom(fitting()));
+  $('#back').addEventListener('click', () => openAll());
+  for (const button of document.querySelectorAll('[data-form]')) button.addEventListener('click', () => openAll(button.dataset.form));
+
+  // ---- Timeline ----
+
+  let serial = plan.objective === 0, stretch = 1;
+  function ticks(end) {
+    const rough = end / 8, power = 10 ** Math.floor(Math.log10(rough || 1));
+    const step = [1, 2, 5, 10].map(factor => factor * power).find(candidate => candidate >= rough) || 1;
+    const list = [];
+    for (let at = 0; at <= end; at += step) list.push(at);
+    return list;
+  }
+  function drawTimeline() {
+    const LEFT = 128, ROW = 30, TOP = 24, end = Math.max(1, serial ? plan.serial_ns : plan.overlapped_ns);
+    const width = Math.max(400, (timeline.clientWidth - 2) * stretch), scale = (width - LEFT - 14) / end;
+    const height = TOP + plan.lanes.length * ROW + 6, chart = draw('svg', {width, height, role: 'group'});
+    for (const at of ticks(end * 0.999)) {
+      const x = LEFT + at * scale;
+      chart.append(draw('line', {x1: x, x2: x, y1: TOP - 4, y2: height - 4, class: 'grid'}), draw('text', {x: x + 3, y: 14, class: 'axis'}, time(at)));
+    }
+    const lanes = plan.lanes.map((lane, i) => {
+      const group = draw('g', {class: 'timeline-lane', 'data-lane': i});
+      group.append(draw('rect', {x: LEFT, y: TOP + i * ROW + 3, width: width - LEFT, height: ROW - 6, class: 'row', 'fill-opacity': 0.6}),
+                   draw('text', {x: 10, y: TOP + i * ROW + 19, class: `lane-label ink d${lane.color}`}, lane.name.length > 16 ? `${lane.name.slice(0, 15)}…` : lane.name));
+      group.append(draw('title', {}, lane.name));
+      chart.append(group);
+      return group;
+    });
+    const bar = (lane, start, length, attributes, label, hint) => {
+      const x = LEFT + start * scale, w = Math.max(1, length * scale), y = TOP + lane * ROW + 5;
+      const rect = draw('rect', {x, y, width: w, height: ROW - 10, rx: Math.min(3, w / 4), ...attributes});
+      rect.append(draw('title', {}, hint));
+      lanes[lane].append(rect);
+      if (label && w > 8 + 7 * label.length) lanes[lane].append(draw('text', {x: x + w / 2, y: y + 14, class: 'in-bar'}, label));
+    };
+    plan.partitions.forEach((part, p) => bar(part[PART.device], part[serial ? PART.serial : PART.start], part[PART.time],
+      {class: `bar d${plan.devices[part[PART.device]].color}`, 'data-b': p}, String(p), `partition ${p}: ${plural(part[PART.nodes].length, 'node')}, ${time(part[PART.time])}`));
+    plan.transfers.forEach((move, t) => bar(move[MOVE.lane], move[serial ? MOVE.serial : MOVE.start], move[MOVE.time],
+      {class: `bar copy d${plan.lanes[move[MOVE.lane]].color}`, 'data-t': t}, '', `${plan.values[move[MOVE.value]][VALUE.name]}: ${text(move[MOVE.from])} → ${text(move[MOVE.to])}, ${bytes(move[MOVE.bytes])}, ${time(move[MOVE.time])}`));
+    timeline.replaceChildren(chart);
+    for (const button of document.querySelectorAll('[data-schedule]')) button.setAttribute('aria-pressed', String((button.dataset.schedule === 'serial') === serial));
+    $('#span').textContent = time(end);
+    mark();
+  }
+  timeline.addEventListener('click', event => {
+    const element = event.target.closest('[data-b], [data-t]');
+    if (!element) return;
+    if (element.dataset.b !== undefined) choose('p', Number(element.dataset.b), true);
+    else choose('t', Number(element.dataset.t), true);
+  });
+  for (const button of document.querySelectorAll('[data-schedule]')) button.addEventListener('click', () => { serial = button.dataset.schedule === 'serial'; drawTimeline(); });
+  const restretch = factor => {
+    const middle = (timeline.scrollLeft + timeline.clientWidth / 2) / stretch;
+    stretch = Math.min(60, Math.max(1, stretch * factor));
+    drawTimeline();
+    timeline.scrollLeft = middle * stretch - timeline.clientWidth / 2;
+  };
+  $('#longer').addEventListener('click', () => restretch(1.6));
+  $('#shorter').addEventListener('click', () => restretch(1 / 1.6));
+
+  // ---- Search ----
+
+  let found = [], at = -1;
+  const names = plan.nodes.map(node => `${node[NODE.name]}\n${text(node[NODE.op])}`.toLowerCase());
+  function pick(next) {
+    at = next;
+    [...results.children].forEach((item, i) => item.setAttribute('aria-selected', String(i === at)));
+    if (results.children[at]) { results.children[at].scrollIntoView({block: 'nearest'}); search.setAttribute('aria-activedescendant', `result-${at}`); }
+    else search.removeAttribute('aria-activedescendant');
+  }
+  function find() {
+    const MOST = 60, wanted = search.value.trim().toLowerCase();
+    found = [];
+    if (wanted) for (let n = 0; n < names.length && found.length < 4 * MOST; ++n) if (names[n].includes(wanted)) found.push(n);
+    found.sort((a, b) => names[a].indexOf(wanted) - names[b].indexOf(wanted) || a - b);
+    found.length = Math.min(found.length, MOST);
+    results.replaceChildren(...found.map((n, i) => make('li', {role: 'option', id: `result-${i}`, onclick: () => choose('n', n, true)},
+      plan.nodes[n][NODE.name], make('span', {class: 'soft'}, text(plan.nodes[n][NODE.op]), ' ', badge(plan.nodes[n][NODE.device])))));
+    if (wanted && found.length === 0) results.replaceChildren(make('li', {class: 'soft'}, 'no node is called that'));
+    results.hidden = !wanted;
+    search.setAttribute('aria-expanded', String(!results.hidden));
+    pick(found.length > 0 ? 0 : -1);
+  }
+  search.addEventListener('input', find);
+  search.addEventListener('keydown', event => {
+    if (event.key === 'ArrowDown' && at + 1 < found.length) pick(at + 1);
+    else if (event.key === 'ArrowUp' && at > 0) pick(at - 1);
+    else if (event.key === 'Enter' && at >= 0) choose('n', found[at], true);
+    else if (event.key === 'Escape') { search.value = ''; find(); }
+    else return;
+    event.preventDefault();
+  });
+  addEventListener('keydown', event => {
+    if (event.key === '/' && event.target !== search) { event.preventDefault(); search.focus(); search.select(); }
+  });
+
+  // ---- Beginning ----
+
+  openAll();
+  drawTimeline();
+  let width = timeline.clientWidth;
+  addEventListener('resize', () => { if (timeline.clientWidth !== width) { width = timeline.clientWidth; drawTimeline(); } });
+  const wanted = /^#([npt])(\d+)$/.exec(location.hash), sizes = {n: plan.nodes.length, p: plan.partitions.length, t: plan.transfers.length};
+  if (wanted && Number(wanted[2]) < sizes[wanted[1]]) choose(wanted[1], Number(wanted[2]), true);
+})();

@@ -1,0 +1,290 @@
+/* What no plan without recomputation is below. Memory, limits of partitions and streamed weights only add to what a plan takes,
+ * so none of them is looked at. The serial time of a plan is node + transfer + fusion cost of its placement and its launches;
+ * each of these is below that:
+ *
+ *   sums     every node at its least reduced cost (bound_own.h), and one launch
+ *   cuts     one group of devices against all others as if they were one device that takes, of each node, copy, fusion and
+ *            launch, the best price that any of them asks. Whatever a plan does on them costs no less, nor does a copy between
+ *            them, which is left out. For two devices nothing is relaxed but the launches
+ *   prices   for several groups, each by its own memory: all that a copy costs is paid by the memory it goes to or comes from, as
+ *            it always passes through the host's. So a placement costs the sum, over groups, of what depends on which nodes are
+ *            in that group alone, and is bound to put every node into exactly one. Each node is given a price for that, and the
+ *            groups choose by themselves, each by a minimum cut (A. M. Geoffrion, "Lagrangean relaxation for integer
+ *            programming", Math. Programming Study 2, 1974); any prices give a bound, better ones a better bound
+ *
+ * Launches are charged along one path (network.h) in the last two. */
+#include "split/bound_own.h"
+
+#include <string.h>
+
+#include "split/network.h"
+
+enum { MOST_GROUPS = 16 };
+
+/* Node cuts that may be spent on better prices, in nodes: about as long as a plan's own placing takes. */
+#define PRICE_WORK 400000u
+#define PRICE_STEPS 24u
+
+typedef struct serial {
+  const clv__reduced *reduced;
+  const clv_allocator *allocator;
+  clv__network_path path;
+  uint64_t bound;
+} serial;
+
+static void improve(serial *s, uint64_t bound) {
+  if (bound > s->bound) s->bound = bound;
+}
+
+/* A network whose times are too large to add up gives no bound, and no error: the sums still do. */
+static clv_status tolerate(clv_status status) {
+  return status == CLV_INVALID_ARGUMENT ? CLV_OK : status;
+}
+
+/* ---- Reduced costs ---- */
+
+static uint32_t allowed(const clv__problem *problem, uint32_t node) {
+  uint32_t pin = problem->pins[node];
+  return pin == CLV__NONE ? problem->supports[node] : problem->supports[node] & 1u << pin;
+}
+
+static void take_off(uint64_t *halves, uint64_t saving) {
+  if (*halves != CLV__NO_TIME) *halves -= saving < *halves ? saving : *halves;
+}
+
+static clv_status reduce(clv__reduced *reduced, clv_error *error) {
+  const clv__problem *problem = reduced->problem;
+  uint32_t device_count = problem->device_count;
+  for (uint32_t node = 0; node < problem->node_count; ++node) {
+    uint32_t devices = allowed(problem, node);
+    if (devices == 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "node %u runs on no device", node);
+    if ((problem->flags[node] & CLV__NODE_VIEW) == 0) {
+      reduced->any_work = true;
+      if ((devices & (devices - 1)) == 0) reduced->forced |= devices;
+    }
+    for (uint32_t d = 0; d < device_count; ++d) {
+      uint64_t time_ns = clv__node_ns(problem, node, d);
+      reduced->halves[(size_t)node * device_count + d] = (devices >> d & 1u) == 0     ? CLV__NO_TIME
+                                                         : time_ns < CLV__NO_TIME / 2 ? 2 * time_ns
+                                                                                      : CLV__NO_TIME - 1;
+    }
+  }
+  for (uint32_t node = 0; node < problem->node_count && problem->saving_ns != NULL; ++node) {
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer == CLV__NONE) continue;
+      for (uint32_t d = 0; d < device_count; ++d) {
+        uint64_t saving = clv__saving_ns(problem, r, d);
+        take_off(&reduced->halves[(size_t)node * device_count + d], saving);
+        take_off(&reduced->halves[(size_t)producer * device_count + d], saving);
+      }
+    }
+  }
+  return CLV_OK;
+}
+
+/* ---- Sums and cuts ---- */
+
+static void bound_by_sums(serial *s) {
+  const clv__problem *problem = s->reduced->problem;
+  uint64_t sum = 0, launch = CLV__NO_TIME;
+  for (uint32_t node = 0; node < problem->node_count; ++node) {
+    uint64_t least = CLV__NO_TIME;
+    for (uint32_t d = 0; d < problem->device_count; ++d) {
+      uint64_t halves = s->reduced->halves[(size_t)node * problem->device_count + d];
+      if (halves < least) least = halves;
+    }
+    sum = clv__bound_add(sum, least);
+  }
+  for (uint32_t d = 0; d < problem->device_count; ++d) launch = problem->launch_ns[d] < launch ? problem->launch_ns[d] : launch;
+  improve(s, clv__bound_add(clv__bound_whole(sum), s->reduced->any_work ? launch : 0));
+}
+
+/* With one device there is one placement. */
+static clv_status bound_one(serial *s, clv_error *error) {
+  const clv__problem *problem = s->reduced->problem;
+  uint64_t price;
+  size_t size_bytes = (size_t)problem->node_count * sizeof(uint32_t);
+  uint32_t *devices = clv__allocate_zero(s->allocator, size_bytes);
+  if (devices == NULL) return clv__error_memory(error, size_bytes);
+  clv_status status = clv__price_placement(problem, devices, &price, error);
+  if (status == CLV_OK) improve(s, clv__bound_add(price, s->reduced->any_work ? problem->launch_ns[0] : 0));
+  clv__release(s->allocator, devices);
+  return status;
+}
+
+/* With two the cut is exact but for the launches: one for each device in use, or those along the path. */
+static clv_status bound_two(serial *s, clv_error *error) {
+  const clv__problem *problem = s->reduced->problem;
+  clv__network_options options = {.one = 0, .other = 1, .launches = true};
+  size_t size_bytes = (size_t)problem->node_count * sizeof(uint32_t);
+  clv_status status = CLV_OK;
+  uint64_t cost = 0;
+  uint32_t *devices = clv__allocate(s->allocator, size_bytes);
+  if (devices == NULL) return clv__error_memory(error, size_bytes);
+  CLV__TRY_GOTO(tolerate(clv__network_solve(problem, &options, s->allocator, devices, &cost, error)));
+  improve(s, cost);
+  if (s->path.count > 0) {
+    options.path = s->path;
+    CLV__TRY_GOTO(tolerate(clv__network_solve(problem, &options, s->allocator, devices, &cost, error)));
+    improve(s, cost);
+  }
+cleanup:
+  clv__release(s->allocator, devices);
+  return status;
+}
+
+static clv_status bound_group(serial *s, uint32_t group, clv_error *error) {
+  uint32_t all = (1u << s->reduced->problem->device_count) - 1;
+  clv__network_sides sides = {.one = (uint16_t)group, .other = (uint16_t)(all & ~group), .path = s->path};
+  uint64_t cost = 0;
+  CLV__TRY(tolerate(clv__network_bound(s->reduced->problem, &sides, s->allocator, NULL, &cost, error)));
+  improve(s, cost);
+  return CLV_OK;
+}
+
+/* ---- Prices ---- */
+
+typedef struct pricing {
+  uint32_t group_count;
+  uint16_t groups[MOST_GROUPS]; /* devices, by memory space in use */
+  uint64_t *prices;             /* by node: what a group pays that does not take it */
+  uint64_t *reach;              /* by node: how far prices go in the first step */
+  uint8_t *takers, *is_other;   /* by node */
+} pricing;
+
+/* A node's price begins half way between what it costs in its best group and in its second best. */
+static void start_prices(const clv__reduced *reduced, pricing *p) {
+  const clv__problem *problem = reduced->problem;
+  for (uint32_t node = 0; node < problem->node_count; ++node) {
+    uint64_t best = CLV__NO_TIME, second = CLV__NO_TIME;
+    for (uint32_t g = 0; g < p->group_count; ++g) {
+      uint64_t least = CLV__NO_TIME;
+      for (uint32_t left = p->groups[g]; left != 0; left &= left - 1) {
+        uint64_t halves = reduced->halves[(size_t)node * problem->device_count + (uint32_t)__builtin_ctz(left)];
+        if (halves < least) least = halves;
+      }
+      if (least < best) {
+        second = best;
+        best = least;
+      } else if (least < second) {
+        second = least;
+      }
+    }
+    if (second == CLV__NO_TIME) second = best;
+    if (second > 2 * CLV__MAX_TIME_NS) second = 2 * CLV__MAX_TIME_NS;
+    if (best > second) best = second;
+    p->prices[node] = (best / 2 + second / 2) / 2;
+    p->reach[node] = (second - best) / 4 + second / 16 + 1;
+  }
+}
+
+/* All groups choose; what that costs less the prices paid for each node by all groups but one. False where it cannot be told. */
+static clv_status choose(serial *s, pricing *p, uint64_t *bound, clv_error *error) {
+  const clv__problem *problem = s->reduced->problem;
+  uint32_t all = (1u << problem->device_count) - 1;
+  unsigned __int128 cost = 0, paid = 0;
+  memset(p->takers, 0, problem->node_count);
+  for (uint32_t g = 0; g < p->group_count; ++g) {
+    clv__network_sides sides = {.one = p->groups[g],
+                                .other = (uint16_t)(all & ~(uint32_t)p->groups[g]),
+                                .other_is_nothing = true,
+                                .penalty_other = p->prices,
+                                .path = s->path};
+    uint64_t own = 0;
+    CLV__TRY(clv__network_bound(problem, &sides, s->allocator, p->is_other, &own, error));
+    cost += own;
+    for (uint32_t node = 0; node < problem->node_count; ++node) p->takers[node] += !p->is_other[node];
+  }
+  for (uint32_t node = 0; node < problem->node_count; ++node) paid += p->prices[node];
+  paid *= p->group_count - 1;
+  *bound = cost > paid ? (uint64_t)(cost - paid) : 0;
+  return CLV_OK;
+}
+
+/* Nodes that nobody took become dearer to leave, those that several took cheaper. */
+static void adjust(const clv__problem *problem, pricing *p, uint32_t step) {
+  for (uint32_t node = 0; node < problem->node_count; ++node) {
+    uint64_t change = p->reach[node] / (1 + step / 2);
+    if (p->takers[node] == 0 && p->prices[node] < 2 * CLV__MAX_TIME_NS) p->prices[node] += change;
+    if (p->takers[node] > 1) p->prices[node] -= change < p->prices[node] ? change : p->prices[node];
+  }
+}
+
+static clv_status bound_by_prices(serial *s, pricing *p, clv_error *error) {
+  const clv__problem *problem = s->reduced->problem;
+  size_t count = problem->node_count, size_bytes = count * (2 * sizeof(uint64_t) + 2);
+  uint32_t steps = PRICE_WORK / (problem->node_count * p->group_count + 1);
+  if (steps > PRICE_STEPS) steps = PRICE_STEPS;
+  if (steps == 0) steps = 1;
+  p->prices = clv__allocate(s->allocator, size_bytes);
+  if (p->prices == NULL) return clv__error_memory(error, size_bytes);
+  p->reach = p->prices + count;
+  p->takers = (uint8_t *)(p->reach + count);
+  p->is_other = p->takers + count;
+  clv_status status = CLV_OK;
+  start_prices(s->reduced, p);
+  for (uint32_t step = 0; step < steps; ++step) {
+    uint64_t bound;
+    CLV__TRY_GOTO(choose(s, p, &bound, error));
+    improve(s, bound);
+    adjust(problem, p, step);
+  }
+cleanup:
+  clv__release(s->allocator, p->prices);
+  return tolerate(status);
+}
+
+static clv_status bound_many(serial *s, clv_error *error) {
+  const clv__problem *problem = s->reduced->problem;
+  pricing p = {0};
+  uint32_t all = (1u << problem->device_count) - 1;
+  for (uint32_t d = 0; d < problem->device_count; ++d) {
+    uint32_t group = 0;
+    for (uint32_t other = 0; other < problem->device_count; ++other) {
+      if (problem->spaces[other] == problem->spaces[d]) group |= 1u << other;
+    }
+    CLV__TRY(bound_group(s, 1u << d, error));
+    if ((group & ((1u << d) - 1)) != 0) continue; /* of an earlier device */
+    p.groups[p.group_count++] = (uint16_t)group;
+    if (group != 1u << d && group != all) CLV__TRY(bound_group(s, group, error));
+  }
+  return p.group_count > 2 ? bound_by_prices(s, &p, error) : CLV_OK;
+}
+
+static clv_status bound_serial(serial *s, clv_error *error) {
+  const clv__problem *problem = s->reduced->problem;
+  uint64_t launches = 0;
+  uint32_t *path = NULL;
+  clv_status status = CLV_OK;
+  for (uint32_t d = 0; d < problem->device_count; ++d) launches |= problem->launch_ns[d];
+  if (launches != 0 && problem->device_count > 1) {
+    CLV__TRY(clv__network_path_find(problem, s->allocator, &path, &s->path.count, error));
+    s->path.nodes = path;
+  }
+  bound_by_sums(s);
+  status = problem->device_count == 1   ? bound_one(s, error)
+           : problem->device_count == 2 ? bound_two(s, error)
+                                        : bound_many(s, error);
+  clv__release(s->allocator, path);
+  return status;
+}
+
+clv_status clv__bound(const clv__problem *problem, const clv_allocator *allocator, clv__bounds *bounds, clv_error *error) {
+  size_t size_bytes = (size_t)problem->node_count * problem->device_count * sizeof(uint64_t);
+  clv__reduced reduced = {.problem = problem, .halves = clv__allocate(allocator, size_bytes)};
+  if (reduced.halves == NULL) return clv__error_memory(error, size_bytes);
+  serial s = {.reduced = &reduced, .allocator = allocator};
+  clv_status status = CLV_OK;
+  uint64_t way, work;
+  CLV__TRY_GOTO(reduce(&reduced, error));
+  CLV__TRY_GOTO(clv__bound_way(&reduced, allocator, &way, error));
+  CLV__TRY_GOTO(clv__bound_work(&reduced, allocator, &work, error));
+  improve(&s, way);
+  improve(&s, work);
+  CLV__TRY_GOTO(bound_serial(&s, error));
+  *bounds = (clv__bounds){.serial_ns = s.bound, .overlapped_ns = way > work ? way : work, .throughput_ns = work};
+cleanup:
+  clv__release(allocator, reduced.halves);
+  return status;
+}

@@ -1,0 +1,64 @@
+/* Bundles: nodes that are to be in one slot, because they were claimed together or are fused at no cost. */
+#include <string.h>
+
+#include "split/rounds.h"
+
+static uint32_t find(uint32_t *root, uint32_t node) {
+  while (root[node] != node) node = root[node] = root[root[node]];
+  return node;
+}
+
+static void join(clv__bundles *b, uint32_t x, uint32_t y) {
+  uint32_t a = find(b->root, x), z = find(b->root, y);
+  if (a == z) return;
+  if (a < z)
+    b->root[a] = z; /* the last node stays the root */
+  else
+    b->root[z] = a;
+  uint32_t next = b->next[a];
+  b->next[a] = b->next[z];
+  b->next[z] = next;
+}
+
+/* A node all of whose readers are in one bundle of its colour joins it where that saves something: it may run as late as they
+ * do, so that no slot is added and no bundle waits for another. */
+static void bundle_pairs(const clv__convex *c, clv__bundles *b) {
+  for (uint32_t node = c->problem->node_count; node-- > 0;) {
+    uint32_t first = c->out.offsets[node], end = c->out.offsets[node + 1];
+    bool saves = false, together = first < end;
+    uint32_t bundle = together ? find(b->root, c->out.nodes[first]) : 0;
+    for (uint32_t i = first; i < end && together; ++i) {
+      together = c->colors[c->out.nodes[i]] == c->colors[node] && find(b->root, c->out.nodes[i]) == bundle;
+      saves = saves || c->out.savings[i] > 0;
+    }
+    if (together && saves) join(b, node, bundle);
+  }
+}
+
+static void settle(const clv__convex *c, clv__bundles *b) {
+  for (uint32_t i = 0; i < c->problem->node_count; ++i) b->root[i] = find(b->root, i);
+}
+
+clv_status clv__bundles_make(clv__convex *c, bool keep_pairs, clv__bundles *bundles, clv_error *error) {
+  uint32_t n = c->problem->node_count;
+  bundles->root = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *bundles->root);
+  bundles->next = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *bundles->next);
+  uint32_t *last = clv__arena_allocate(&c->scratch, (size_t)c->color_count * sizeof *last);
+  if (bundles->root == NULL || bundles->next == NULL || last == NULL) return clv__error_memory(error, (size_t)n * sizeof *last);
+  for (uint32_t i = 0; i < n; ++i) bundles->root[i] = bundles->next[i] = i;
+  memset(last, 0xff, c->color_count * sizeof *last);
+  for (uint32_t i = 0; i < n && c->has_claims; ++i) {
+    uint32_t color = c->colors[i];
+    if (!c->color_is_claimed[color]) continue;
+    if (last[color] != CLV__NONE) join(bundles, last[color], i);
+    last[color] = i;
+  }
+  if (keep_pairs && c->problem->saving_ns != NULL) bundle_pairs(c, bundles);
+  settle(c, bundles);
+  return CLV_OK;
+}
+
+void clv__bundles_join(const clv__convex *c, clv__bundles *bundles, uint32_t x, uint32_t y) {
+  join(bundles, x, y);
+  settle(c, bundles);
+}

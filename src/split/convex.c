@@ -1,0 +1,315 @@
+/* The convex split: partitions that are convex and whose graph is acyclic, of least time and then fewest, or the fewest.
+ *
+ * The fewest for two colours A and B. Take any acyclic grouping and write its partitions down in a topological order; merging
+ * neighbours of one colour keeps the order and makes no more of them, so some alternating list is as short as the grouping.
+ * Among the lists that begin with A, "everything of A that is ready, then everything of B that is ready, and so on" is the
+ * shortest: by induction, after k steps it has run all that any such list has run after k steps, since whatever the other ran in
+ * step k has its predecessors in what was run before or is of the same colour and ready too. So the shorter of the two lists, one
+ * begun with A and one with B, is the fewest. The step in which a node runs is its level: the longest way to it, counted in
+ * changes of colour. No node that is moved to a later step (a view to its neighbours, a node to what it is fused with) changes
+ * the number as long as no step is added. */
+#include "split/convex.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Slots ---- */
+
+clv_status clv__slots_init(clv__convex *c, clv__slots *slots, clv_error *error) {
+  size_t n = (size_t)c->problem->node_count + 1;
+  *slots = (clv__slots){.of_node = clv__arena_allocate(&c->scratch, n * sizeof *slots->of_node),
+                        .colors = clv__arena_allocate(&c->scratch, n * sizeof *slots->colors),
+                        .contents = clv__arena_allocate(&c->scratch, n)};
+  if (slots->of_node != NULL && slots->colors != NULL && slots->contents != NULL) return CLV_OK;
+  return clv__error_memory(error, n * sizeof *slots->of_node);
+}
+
+static uint64_t add(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? CLV__NO_TIME : sum;
+}
+
+/* What is saved between nodes of one device in different slots. */
+static uint64_t lost_savings(const clv__convex *c, const clv__slots *slots) {
+  const clv__problem *problem = c->problem;
+  uint64_t lost = 0;
+  for (uint32_t node = 0; node < problem->node_count; ++node) {
+    uint32_t slot = slots->of_node[node];
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer == CLV__NONE || slots->of_node[producer] == slot) continue;
+      uint32_t device = c->color_devices[c->colors[node]];
+      if (c->color_devices[c->colors[producer]] == device) lost = add(lost, clv__saving_ns(problem, r, device));
+    }
+  }
+  return lost;
+}
+
+/* Everything but the savings. */
+static void price_launches(const clv__convex *c, clv__slots *slots) {
+  const clv__problem *problem = c->problem;
+  slots->cost_ns = 0;
+  slots->filled = slots->bare = 0;
+  memset(slots->contents, 0, slots->count);
+  for (uint32_t node = 0; node < problem->node_count; ++node) {
+    slots->contents[slots->of_node[node]] |= (problem->flags[node] & CLV__NODE_VIEW) != 0 ? 1 : 3;
+  }
+  for (uint32_t s = 0; s < slots->count; ++s) {
+    slots->filled += slots->contents[s] != 0;
+    slots->bare += slots->contents[s] == 1;
+    if (slots->contents[s] == 3) slots->cost_ns = add(slots->cost_ns, problem->launch_ns[c->color_devices[slots->colors[s]]]);
+  }
+}
+
+void clv__slots_price(const clv__convex *c, clv__slots *slots) {
+  price_launches(c, slots);
+  uint64_t lost = c->problem->saving_ns == NULL ? 0 : lost_savings(c, slots);
+  slots->loses = lost > 0;
+  slots->cost_ns = add(slots->cost_ns, lost);
+}
+
+bool clv__slots_better(const clv__convex *c, const clv__slots *a, const clv__slots *b) {
+  if (c->fewest && a->filled != b->filled) return a->filled < b->filled;
+  return a->cost_ns != b->cost_ns ? a->cost_ns < b->cost_ns : a->filled < b->filled;
+}
+
+/* ---- Colours and edges ---- */
+
+typedef struct claim {
+  uint32_t device, group, node;
+} claim;
+
+static int compare_claims(const void *a, const void *b) {
+  const claim *x = a, *y = b;
+  if (x->device != y->device) return x->device < y->device ? -1 : 1;
+  if (x->group != y->group) return x->group < y->group ? -1 : 1;
+  return (x->node > y->node) - (x->node < y->node);
+}
+
+static clv_status color_claims(clv__convex *c, const uint32_t *devices, const uint32_t *groups, clv_error *error) {
+  uint32_t n = c->problem->node_count;
+  claim *claims = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *claims);
+  if (claims == NULL) return clv__error_memory(error, (size_t)n * sizeof *claims);
+  for (uint32_t i = 0; i < n; ++i) claims[i] = (claim){devices[i], groups[i], i};
+  qsort(claims, n, sizeof *claims, compare_claims);
+  for (uint32_t i = 0; i < n; ++i) {
+    if (i == 0 || claims[i].device != claims[i - 1].device || claims[i].group != claims[i - 1].group) {
+      c->color_devices[c->color_count] = claims[i].device;
+      c->color_is_claimed[c->color_count] = claims[i].group != CLV__NONE;
+      c->has_claims = c->has_claims || claims[i].group != CLV__NONE;
+      ++c->color_count;
+    }
+    c->colors[claims[i].node] = c->color_count - 1;
+  }
+  return CLV_OK;
+}
+
+static clv_status find_colors(clv__convex *c, const uint32_t *devices, const uint32_t *groups, clv_error *error) {
+  const clv__problem *problem = c->problem;
+  uint32_t n = problem->node_count, color_of[32], used = 0, flags = 0;
+  size_t room = groups == NULL ? 32 : (size_t)n + 1;
+  c->colors = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *c->colors);
+  c->color_devices = clv__arena_allocate(&c->scratch, room * sizeof *c->color_devices);
+  c->color_is_claimed = clv__arena_allocate_zero(&c->scratch, room, sizeof *c->color_is_claimed);
+  if (c->colors == NULL || c->color_devices == NULL || c->color_is_claimed == NULL) {
+    return clv__error_memory(error, room * sizeof *c->color_devices);
+  }
+  for (uint32_t i = 0; i < n; ++i) {
+    if (devices[i] >= problem->device_count || devices[i] >= 32) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "node %u is on device %u; there are %u", i, devices[i],
+                            problem->device_count);
+    }
+    used |= 1u << devices[i];
+    flags |= problem->flags[i];
+  }
+  c->has_views = (flags & CLV__NODE_VIEW) != 0;
+  c->device_count = (uint32_t)__builtin_popcount(used);
+  if (groups != NULL) return color_claims(c, devices, groups, error);
+  for (uint32_t bits = used; bits != 0; bits &= bits - 1) {
+    uint32_t device = (uint32_t)__builtin_ctz(bits);
+    color_of[device] = c->color_count;
+    c->color_devices[c->color_count++] = device;
+  }
+  for (uint32_t i = 0; i < n; ++i) c->colors[i] = color_of[devices[i]];
+  return CLV_OK;
+}
+
+static clv_status take_edges(clv__convex *c, clv__edges *edges, clv_error *error) {
+  size_t n = c->problem->node_count, reads = c->problem->read_offsets[n];
+  edges->offsets = clv__arena_allocate_zero(&c->scratch, n + 2, sizeof *edges->offsets);
+  edges->nodes = clv__arena_allocate(&c->scratch, reads * sizeof *edges->nodes);
+  edges->savings = clv__arena_allocate(&c->scratch, reads * sizeof *edges->savings);
+  if (edges->offsets != NULL && edges->nodes != NULL && edges->savings != NULL) return CLV_OK;
+  return clv__error_memory(error, reads * sizeof *edges->savings);
+}
+
+clv_status clv__convex_edges(clv__convex *c, clv_error *error) {
+  const clv__problem *problem = c->problem;
+  uint32_t n = problem->node_count, count = 0;
+  clv__edges in, out;
+  if (c->in.offsets != NULL) return CLV_OK;
+  CLV__TRY(take_edges(c, &in, error));
+  CLV__TRY(take_edges(c, &out, error));
+  for (uint32_t node = 0; node < n; ++node) {
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]], color = c->colors[node];
+      if (producer == CLV__NONE) continue;
+      in.nodes[count] = producer;
+      in.savings[count++] = c->colors[producer] == color ? clv__saving_ns(problem, r, c->color_devices[color]) : 0;
+      ++out.offsets[producer + 2];
+    }
+    in.offsets[node + 1] = count;
+  }
+  for (uint32_t node = 0; node < n; ++node) out.offsets[node + 2] += out.offsets[node + 1];
+  for (uint32_t node = 0; node < n; ++node) {
+    for (uint32_t i = in.offsets[node]; i < in.offsets[node + 1]; ++i) {
+      uint32_t at = out.offsets[in.nodes[i] + 1]++;
+      out.nodes[at] = node;
+      out.savings[at] = in.savings[i];
+    }
+  }
+  c->in = in, c->out = out;
+  return CLV_OK;
+}
+
+/* ---- Candidates ---- */
+
+/* Levels for two colours, begun with either: a level's parity is its colour, so that the step to a producer's or the next one is
+ * one operation. `levels` holds pairs: begun with colour 0, with colour 1. Whether each has a node at level 0 goes to `begins`. */
+static void find_levels(const clv__convex *c, uint32_t *levels, bool begins[2]) {
+  const clv__problem *problem = c->problem;
+  begins[0] = begins[1] = false;
+  for (uint32_t node = 0; node < problem->node_count; ++node) {
+    uint32_t first = c->colors[node], second = first ^ 1u, odd = first;
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer == CLV__NONE) continue;
+      uint32_t a = levels[2 * (size_t)producer], b = levels[2 * (size_t)producer + 1];
+      a += (a ^ odd) & 1u;
+      b += (b ^ odd ^ 1u) & 1u;
+      first = a > first ? a : first;
+      second = b > second ? b : second;
+    }
+    levels[2 * (size_t)node] = first;
+    levels[2 * (size_t)node + 1] = second;
+    begins[0] |= first == 0;
+    begins[1] |= second == 0;
+  }
+}
+
+static void take_levels(const clv__convex *c, const uint32_t *levels, uint32_t start, clv__slots *slots) {
+  uint32_t last = 0;
+  for (uint32_t node = 0; node < c->problem->node_count; ++node) {
+    uint32_t level = levels[2 * (size_t)node + start];
+    slots->of_node[node] = level;
+    last = level > last ? level : last;
+  }
+  slots->count = last + 1;
+  for (uint32_t s = 0; s < slots->count; ++s) slots->colors[s] = (s & 1u) ^ start;
+  clv__slots_price(c, slots);
+}
+
+static void take_if_better(const clv__convex *c, clv__slots *best, clv__slots *other) {
+  if (!clv__slots_better(c, other, best)) return;
+  clv__slots swapped = *best;
+  *best = *other, *other = swapped;
+}
+
+static clv_status two_colors(clv__convex *c, clv__slots *best, clv__slots *other, clv_error *error) {
+  size_t bytes = 2 * (size_t)c->problem->node_count * sizeof(uint32_t);
+  bool begins[2];
+  uint32_t *levels = clv__arena_allocate(&c->scratch, bytes);
+  if (levels == NULL) return clv__error_memory(error, bytes);
+  find_levels(c, levels, begins);
+  take_levels(c, levels, begins[0] ? 0 : 1, best);
+  if (!begins[0] || !begins[1]) return CLV_OK; /* begun with nothing, it is the other one, a slot later */
+  take_levels(c, levels, 1, other);
+  take_if_better(c, best, other);
+  return CLV_OK;
+}
+
+/* The linear cut, launches priced. */
+static void take_runs(const clv__convex *c, clv__slots *slots) {
+  slots->count = 0;
+  for (uint32_t node = 0; node < c->problem->node_count; ++node) {
+    if (node == 0 || c->colors[node] != c->colors[node - 1]) slots->colors[slots->count++] = c->colors[node];
+    slots->of_node[node] = slots->count - 1;
+  }
+  price_launches(c, slots);
+}
+
+/* Never to be worse than the linear cut. */
+static clv_status compare_with_runs(clv__convex *c, clv__slots *best, clv__slots *other, clv_error *error) {
+  take_runs(c, other);
+  if (!clv__slots_better(c, other, best)) return CLV_OK; /* whatever savings it loses */
+  clv__slots_price(c, other);
+  if (!clv__slots_better(c, other, best)) return CLV_OK;
+  CLV__TRY(clv__slots_shift(c, other, error));
+  take_if_better(c, best, other);
+  return CLV_OK;
+}
+
+static clv_status find_slots(clv__convex *c, clv__slots *best, clv_error *error) {
+  clv__slots other;
+  CLV__TRY(clv__slots_init(c, best, error));
+  if (c->color_count <= 1) {
+    take_runs(c, best);
+    return CLV_OK;
+  }
+  CLV__TRY(clv__slots_init(c, &other, error));
+  if (c->color_count == 2 && !c->has_claims)
+    CLV__TRY(two_colors(c, best, &other, error));
+  else
+    CLV__TRY(clv__slots_rounds(c, false, best, error));
+  bool shift = best->loses || best->bare > 0 || c->color_count > 2;
+  if (best->loses) {
+    CLV__TRY(clv__slots_rounds(c, true, &other, error));
+    take_if_better(c, best, &other);
+  }
+  if (shift) CLV__TRY(clv__slots_shift(c, best, error));
+  if (best->loses) {
+    uint64_t cost_ns = best->cost_ns;
+    CLV__TRY(clv__slots_keep_pairs(c, best, error));
+    if (best->cost_ns < cost_ns) CLV__TRY(clv__slots_shift(c, best, error));
+  }
+  return compare_with_runs(c, best, &other, error);
+}
+
+/* ---- The cut ---- */
+
+static clv_status make_cut(const clv__convex *c, const clv__slots *slots, clv__arena *arena, clv__cut *cut, clv_error *error) {
+  uint32_t n = c->problem->node_count, count = slots->count;
+  clv__cut made = {.count = count,
+                   .devices = clv__arena_allocate(arena, (size_t)count * sizeof *made.devices),
+                   .offsets = clv__arena_allocate_zero(arena, (size_t)count + 2, sizeof *made.offsets),
+                   .nodes = clv__arena_allocate(arena, (size_t)n * sizeof *made.nodes),
+                   .partition_of = clv__arena_allocate(arena, (size_t)n * sizeof *made.partition_of)};
+  if (made.devices == NULL || made.offsets == NULL || made.nodes == NULL || made.partition_of == NULL) {
+    return clv__error_memory(error, (size_t)n * sizeof *made.nodes);
+  }
+  for (uint32_t node = 0; node < n; ++node) ++made.offsets[slots->of_node[node] + 2];
+  for (uint32_t s = 0; s < count; ++s) {
+    made.devices[s] = c->color_devices[slots->colors[s]];
+    made.offsets[s + 2] += made.offsets[s + 1];
+  }
+  for (uint32_t node = 0; node < n; ++node) made.nodes[made.offsets[slots->of_node[node] + 1]++] = node;
+  memcpy(made.partition_of, slots->of_node, (size_t)n * sizeof *made.partition_of);
+  *cut = made;
+  return CLV_OK;
+}
+
+clv_status clv__split_convex(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, bool fewest,
+                             clv__arena *arena, clv__cut *cut, clv_error *error) {
+  clv__convex c = {.problem = problem, .fewest = fewest};
+  clv__slots slots;
+  clv_status status = CLV_OK;
+  *cut = (clv__cut){0};
+  clv__arena_init(&c.scratch, arena->allocator);
+  CLV__TRY_GOTO(find_colors(&c, devices, groups, error));
+  CLV__TRY_GOTO(find_slots(&c, &slots, error));
+  CLV__TRY_GOTO(clv__slots_pieces(&c, &slots, error));
+  CLV__TRY_GOTO(make_cut(&c, &slots, arena, cut, error));
+cleanup:
+  clv__arena_finish(&c.scratch);
+  return status;
+}

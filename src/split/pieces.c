@@ -1,0 +1,290 @@
+/* From slots to partitions: parts of a slot that could run at different times are taken asunder where a launch costs nothing, what
+ * exceeds a device's limits is cut, and the pieces are put in the order in which they can begin. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "split/convex.h"
+
+/* Nodes by slot, ascending. */
+typedef struct lists {
+  uint32_t *offsets, *nodes;
+} lists;
+
+static clv_status list_nodes(clv__convex *c, const clv__slots *slots, lists *l, clv_error *error) {
+  uint32_t n = c->problem->node_count;
+  l->offsets = clv__arena_allocate_zero(&c->scratch, (size_t)slots->count + 2, sizeof *l->offsets);
+  l->nodes = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *l->nodes);
+  if (l->offsets == NULL || l->nodes == NULL) return clv__error_memory(error, (size_t)n * sizeof *l->nodes);
+  for (uint32_t node = 0; node < n; ++node) ++l->offsets[slots->of_node[node] + 2];
+  for (uint32_t s = 0; s < slots->count; ++s) l->offsets[s + 2] += l->offsets[s + 1];
+  for (uint32_t node = 0; node < n; ++node) l->nodes[l->offsets[slots->of_node[node] + 1]++] = node;
+  return CLV_OK;
+}
+
+static void drop_empty(const clv__convex *c, clv__slots *slots, uint32_t *number) {
+  uint32_t count = 0;
+  for (uint32_t s = 0; s < slots->count; ++s) {
+    number[s] = count;
+    if (slots->contents[s] == 0) continue;
+    slots->colors[count++] = slots->colors[s];
+  }
+  for (uint32_t node = 0; node < c->problem->node_count; ++node) slots->of_node[node] = number[slots->of_node[node]];
+  slots->count = count;
+}
+
+/* ---- Parts that could run at different times ---- */
+
+/* Connected nodes of a slot; what matters of them to other devices: the last slot there that they wait for, the first that waits
+ * for them. Parts that are alike in this have nothing from being apart. */
+typedef struct part {
+  uint32_t slot, after, before, root;
+  bool works; /* some node is no view */
+} part;
+
+static int compare_parts(const void *a, const void *b) {
+  const part *x = a, *y = b;
+  if (x->slot != y->slot) return x->slot < y->slot ? -1 : 1;
+  if (x->after != y->after) return x->after < y->after ? -1 : 1;
+  if (x->before != y->before) return x->before < y->before ? -1 : 1;
+  return (x->root > y->root) - (x->root < y->root);
+}
+
+static uint32_t find(uint32_t *root, uint32_t node) {
+  while (root[node] != node) node = root[node] = root[root[node]];
+  return node;
+}
+
+static void join(uint32_t *root, uint32_t x, uint32_t y) {
+  uint32_t a = find(root, x), b = find(root, y);
+  if (a < b)
+    root[b] = a; /* the first node is the root */
+  else
+    root[a] = b;
+}
+
+static bool is_free(const clv__convex *c, const clv__slots *slots, uint32_t node) {
+  return c->problem->launch_ns[c->color_devices[slots->colors[slots->of_node[node]]]] == 0;
+}
+
+/* Each part's `part` is at the index `index[root]`. */
+static uint32_t find_parts(const clv__convex *c, const clv__slots *slots, const lists *l, uint32_t *root, uint32_t *index,
+                           part *parts) {
+  const clv__problem *problem = c->problem;
+  uint32_t n = problem->node_count, count = 0;
+  for (uint32_t node = 0; node < n; ++node) {
+    uint32_t slot = slots->of_node[node];
+    root[node] = node;
+    if (!is_free(c, slots, node)) join(root, l->nodes[l->offsets[slot]], node);
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer != CLV__NONE && slots->of_node[producer] == slot) join(root, producer, node);
+    }
+  }
+  for (uint32_t node = 0; node < n; ++node) {
+    uint32_t at = find(root, node), device = c->color_devices[c->colors[node]];
+    if (at == node) {
+      index[node] = count;
+      parts[count++] = (part){.slot = slots->of_node[node], .before = CLV__NONE, .root = node};
+    }
+    part *to = &parts[index[at]];
+    to->works = to->works || (problem->flags[node] & CLV__NODE_VIEW) == 0;
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer == CLV__NONE || c->color_devices[c->colors[producer]] == device) continue;
+      part *from = &parts[index[find(root, producer)]];
+      if (from->slot + 1 > to->after) to->after = from->slot + 1;
+      if (to->slot < from->before) from->before = to->slot;
+    }
+  }
+  return count;
+}
+
+static clv_status take_asunder(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
+  uint32_t n = c->problem->node_count, count = 0;
+  uint32_t *root = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *root);
+  uint32_t *index = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *index);
+  uint32_t *colors = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *colors);
+  part *parts = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *parts);
+  if (root == NULL || index == NULL || colors == NULL || parts == NULL) {
+    return clv__error_memory(error, (size_t)n * sizeof *parts);
+  }
+  uint32_t part_count = find_parts(c, slots, l, root, index, parts);
+  qsort(parts, part_count, sizeof *parts, compare_parts);
+  for (uint32_t i = 0, works = 0; i < part_count;) {
+    uint32_t end = i + 1;
+    bool now = parts[i].works;
+    for (; end < part_count && parts[end].slot == parts[i].slot && parts[end].after == parts[i].after &&
+           parts[end].before == parts[i].before;
+         ++end) {
+      now = now || parts[end].works;
+    }
+    /* Views alone go with the part before, or take the next one in. */
+    bool first = i == 0 || parts[i].slot != parts[i - 1].slot;
+    if (first || (now && works)) colors[count++] = slots->colors[parts[i].slot];
+    works = first ? now : works || now;
+    for (; i < end; ++i) index[parts[i].root] = count - 1;
+  }
+  for (uint32_t node = 0; node < n; ++node) slots->of_node[node] = index[find(root, node)];
+  memcpy(slots->colors, colors, (size_t)count * sizeof *colors);
+  slots->count = count;
+  return CLV_OK;
+}
+
+/* ---- Limits ---- */
+
+typedef struct limiter {
+  const clv__convex *c;
+  const uint32_t *pieces; /* by node: done ones, CLV__NONE for others */
+  uint32_t *seen;         /* by value: the last piece (+ 1) that reads it from outside */
+  uint32_t piece, nodes, inputs;
+} limiter;
+
+/* How many values more the piece would read from outside with `node` in it. Exact: they are marked as seen. */
+static uint32_t count_new_inputs(limiter *m, uint32_t node) {
+  const clv__problem *problem = m->c->problem;
+  uint32_t fresh = 0;
+  for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+    uint32_t value = problem->reads[r], producer = problem->producers[value];
+    if ((producer != CLV__NONE && m->pieces[producer] == m->piece) || m->seen[value] == m->piece + 1) continue;
+    m->seen[value] = m->piece + 1;
+    ++fresh;
+  }
+  return fresh;
+}
+
+static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
+  const clv__problem *problem = c->problem;
+  uint32_t n = problem->node_count;
+  uint32_t *pieces = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *pieces);
+  uint32_t *colors = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *colors);
+  limiter m = {c, pieces, clv__arena_allocate_zero(&c->scratch, problem->value_count, sizeof *m.seen), CLV__NONE, 0, 0};
+  if (pieces == NULL || colors == NULL || m.seen == NULL) return clv__error_memory(error, (size_t)n * sizeof *pieces);
+  memset(pieces, 0xff, (size_t)n * sizeof *pieces);
+  for (uint32_t s = 0; s < slots->count; ++s) {
+    const clv__limits *limits = &problem->limits[c->color_devices[slots->colors[s]]];
+    for (uint32_t i = l->offsets[s]; i < l->offsets[s + 1]; ++i) {
+      uint32_t node = l->nodes[i], fresh = 0;
+      bool begin = i == l->offsets[s] || (limits->max_nodes > 0 && m.nodes >= limits->max_nodes);
+      if (!begin && limits->max_inputs > 0) {
+        fresh = count_new_inputs(&m, node);
+        begin = fresh > limits->max_inputs || m.inputs > limits->max_inputs - fresh;
+      }
+      if (begin) {
+        ++m.piece;
+        m.nodes = m.inputs = 0;
+        colors[m.piece] = slots->colors[s];
+        fresh = limits->max_inputs > 0 ? count_new_inputs(&m, node) : 0;
+        if (fresh > limits->max_inputs) {
+          char text[16];
+          return clv__error_set(error, CLV_NOT_SUPPORTED,
+                                "node %u ('%s') reads %u values from elsewhere; its device %u takes at most %u in a partition", node,
+                                clv__problem_node_name(problem, node, text), fresh, c->color_devices[slots->colors[s]],
+                                limits->max_inputs);
+        }
+      }
+      pieces[node] = m.piece;
+      m.inputs += fresh;
+      ++m.nodes;
+    }
+  }
+  slots->count = m.piece + 1;
+  slots->of_node = pieces;
+  slots->colors = colors;
+  return CLV_OK;
+}
+
+/* ---- Order ---- */
+
+typedef struct ready {
+  uint64_t time_ns;
+  uint32_t slot;
+} ready;
+
+static int compare_ready(const void *a, const void *b) {
+  const ready *x = a, *y = b;
+  if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? -1 : 1;
+  return (x->slot > y->slot) - (x->slot < y->slot);
+}
+
+static uint64_t add(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? CLV__NO_TIME : sum;
+}
+
+/* When a slot can begin at the earliest and, with its own time, end, devices being free. */
+static void time_slot(const clv__convex *c, const clv__slots *slots, const lists *l, uint32_t slot, const uint64_t *ends,
+                      uint64_t *begin, uint64_t *end) {
+  const clv__problem *problem = c->problem;
+  uint32_t device = c->color_devices[slots->colors[slot]], space = problem->spaces[device];
+  uint64_t own = problem->launch_ns[device];
+  *begin = 0;
+  for (uint32_t i = l->offsets[slot]; i < l->offsets[slot + 1]; ++i) {
+    uint32_t node = l->nodes[i];
+    own = add(own, clv__node_ns(problem, node, device));
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t value = problem->reads[r], producer = problem->producers[value];
+      uint32_t other = producer == CLV__NONE ? slot : slots->of_node[producer];
+      if (producer != CLV__NONE && other == slot) continue;
+      uint64_t there = producer == CLV__NONE ? 0 : ends[other];
+      uint32_t from = producer == CLV__NONE ? 0 : problem->spaces[c->color_devices[slots->colors[other]]];
+      if (from != space && from != 0) there = add(there, clv__out_ns(problem, value, from));
+      if (from != space && space != 0) there = add(there, clv__in_ns(problem, value, space));
+      *begin = there > *begin ? there : *begin;
+    }
+  }
+  *end = add(*begin, own);
+}
+
+/* By the time when they can begin. A slot begins no earlier than those that it waits for, and after them where it is equal. */
+static clv_status order(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
+  uint32_t count = slots->count;
+  ready *items = clv__arena_allocate(&c->scratch, (size_t)count * sizeof *items);
+  uint64_t *ends = clv__arena_allocate(&c->scratch, (size_t)count * sizeof *ends);
+  uint32_t *number = clv__arena_allocate(&c->scratch, (size_t)count * sizeof *number);
+  uint32_t *colors = clv__arena_allocate(&c->scratch, (size_t)count * sizeof *colors);
+  if (items == NULL || ends == NULL || number == NULL || colors == NULL) {
+    return clv__error_memory(error, (size_t)count * sizeof *items);
+  }
+  for (uint32_t s = 0; s < count; ++s) {
+    items[s].slot = s;
+    time_slot(c, slots, l, s, ends, &items[s].time_ns, &ends[s]);
+  }
+  qsort(items, count, sizeof *items, compare_ready);
+  for (uint32_t i = 0; i < count; ++i) {
+    number[items[i].slot] = i;
+    colors[i] = slots->colors[items[i].slot];
+  }
+  for (uint32_t node = 0; node < c->problem->node_count; ++node) slots->of_node[node] = number[slots->of_node[node]];
+  slots->colors = colors;
+  return CLV_OK;
+}
+
+clv_status clv__slots_pieces(clv__convex *c, clv__slots *slots, clv_error *error) {
+  const clv__problem *problem = c->problem;
+  bool limited = false, launches_are_free = false;
+  if (problem->node_count == 0) return CLV_OK;
+  for (uint32_t i = 0; i < c->color_count; ++i) {
+    const clv__limits *limits = &problem->limits[c->color_devices[i]];
+    limited = limited || limits->max_nodes > 0 || limits->max_inputs > 0;
+    launches_are_free = launches_are_free || problem->launch_ns[c->color_devices[i]] == 0;
+  }
+  bool parts = launches_are_free && !c->fewest && c->device_count > 1;
+  if (slots->filled < slots->count) {
+    uint32_t *number = clv__arena_allocate(&c->scratch, (size_t)slots->count * sizeof *number);
+    if (number == NULL) return clv__error_memory(error, (size_t)slots->count * sizeof *number);
+    drop_empty(c, slots, number);
+  }
+  if (!parts && !limited) return CLV_OK;
+  lists l;
+  uint32_t whole = slots->count;
+  CLV__TRY(list_nodes(c, slots, &l, error));
+  if (parts) {
+    CLV__TRY(take_asunder(c, slots, &l, error));
+    CLV__TRY(list_nodes(c, slots, &l, error));
+  }
+  if (limited) {
+    CLV__TRY(cut_for_limits(c, slots, &l, error));
+    CLV__TRY(list_nodes(c, slots, &l, error));
+  }
+  return slots->count == whole ? CLV_OK : order(c, slots, &l, error);
+}

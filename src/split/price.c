@@ -1,0 +1,233 @@
+/* What a cut, a placement and a single change of a placement take: sums and one walk over the steps, in integer nanoseconds. Sums
+ * stop at CLV__NO_TIME instead of running over. */
+#include <string.h>
+
+#include "split/split.h"
+
+static inline uint64_t add(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? CLV__NO_TIME : sum;
+}
+
+static inline uint64_t later(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+/* ---- A cut ---- */
+
+typedef struct schedule {
+  const clv__problem *problem;
+  const clv__cut *cut;
+  uint64_t *free_at, *used; /* by lane: devices, then the copies of memory spaces */
+  uint64_t *ready;          /* [value * space_count + space]: when it is there; CLV__NO_TIME while it is not */
+  clv__price *price;
+} schedule;
+
+/* Puts a step on its lane, not before `from`; when it begins. */
+static uint64_t occupy(schedule *s, uint32_t lane, uint64_t from, uint64_t time_ns) {
+  uint64_t start = later(s->free_at[lane], from), end = add(start, time_ns);
+  s->free_at[lane] = end;
+  s->used[lane] = add(s->used[lane], time_ns);
+  s->price->serial_ns = add(s->price->serial_ns, time_ns);
+  s->price->overlapped_ns = later(s->price->overlapped_ns, end);
+  return start;
+}
+
+static clv_status run_move(schedule *s, const clv__moves *moves, uint32_t index, uint64_t *weights_at, clv_error *error) {
+  const clv__problem *problem = s->problem;
+  const clv__move *move = &moves->items[index];
+  uint32_t spaces = problem->space_count, space = move->from == 0 ? move->to : move->from;
+  uint32_t lane = problem->device_count + space;
+  if (move->is_weight) {
+    uint64_t time_ns = problem->weight_in_ns == NULL ? 0 : problem->weight_in_ns[(size_t)move->value * spaces + space];
+    s->price->move_ns[index] = time_ns;
+    s->price->move_start_ns[index] = occupy(s, lane, 0, time_ns);
+    *weights_at = later(*weights_at, s->free_at[lane]);
+    return CLV_OK;
+  }
+  uint64_t *ready = &s->ready[(size_t)move->value * spaces];
+  if (ready[move->from] == CLV__NO_TIME) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "move %u copies value %u from memory space %u, where it is not", index,
+                          move->value, move->from);
+  }
+  uint64_t time_ns = move->from == 0 ? clv__in_ns(problem, move->value, space) : clv__out_ns(problem, move->value, space);
+  s->price->move_ns[index] = time_ns;
+  s->price->move_start_ns[index] = occupy(s, lane, ready[move->from], time_ns);
+  ready[move->to] = s->free_at[lane];
+  return CLV_OK;
+}
+
+/* Not before `from`: when its streamed weights are there. */
+static clv_status run_partition(schedule *s, uint32_t partition, uint64_t from, clv_error *error) {
+  const clv__problem *problem = s->problem;
+  const clv__cut *cut = s->cut;
+  uint32_t device = cut->devices[partition], space = problem->spaces[device], spaces = problem->space_count;
+  uint64_t time_ns = 0, saved_ns = 0;
+  bool only_views = true;
+  for (uint32_t i = cut->offsets[partition]; i < cut->offsets[partition + 1]; ++i) {
+    uint32_t node = cut->nodes[i];
+    if (!clv__can_run(problem, node, device)) {
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u: node %u is on device %u, which does not support it",
+                            partition, node, device);
+    }
+    time_ns = add(time_ns, clv__node_ns(problem, node, device));
+    only_views = only_views && (problem->flags[node] & CLV__NODE_VIEW) != 0;
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t value = problem->reads[r], producer = problem->producers[value];
+      if (producer != CLV__NONE && cut->partition_of[producer] == partition) {
+        saved_ns = add(saved_ns, clv__saving_ns(problem, r, device));
+        continue;
+      }
+      uint64_t ready = s->ready[(size_t)value * spaces + space];
+      if (ready == CLV__NO_TIME) {
+        return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                              "partition %u: node %u reads value %u, which is not in memory space %u", partition, node, value,
+                              space);
+      }
+      from = later(from, ready);
+    }
+  }
+  if (!only_views) time_ns = add(time_ns, problem->launch_ns[device]);
+  time_ns -= saved_ns < time_ns ? saved_ns : time_ns;
+  s->price->partition_ns[partition] = time_ns;
+  s->price->partition_start_ns[partition] = occupy(s, device, from, time_ns);
+  for (uint32_t i = cut->offsets[partition]; i < cut->offsets[partition + 1]; ++i) {
+    uint32_t node = cut->nodes[i];
+    for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w) {
+      s->ready[(size_t)problem->writes[w] * spaces + space] = s->free_at[device];
+    }
+  }
+  return CLV_OK;
+}
+
+static clv_status run_steps(schedule *s, const clv__moves *moves, clv_error *error) {
+  uint32_t next = 0;
+  for (uint32_t p = 0; p <= s->cut->count; ++p) {
+    uint64_t weights_at = 0;
+    for (; next < moves->count && moves->items[next].before == p; ++next) {
+      CLV__TRY(run_move(s, moves, next, &weights_at, error));
+    }
+    if (p < s->cut->count) CLV__TRY(run_partition(s, p, weights_at, error));
+  }
+  if (next == moves->count) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "move %u is to be done before partition %u, out of order", next,
+                        moves->items[next].before);
+}
+
+clv_status clv__price_cut(const clv__problem *problem, const clv__cut *cut, const clv__moves *moves, clv__arena *arena,
+                          clv__price *price, clv_error *error) {
+  const clv_allocator *allocator = arena->allocator;
+  uint32_t lanes = problem->device_count + problem->space_count;
+  size_t ready_bytes = (size_t)problem->value_count * problem->space_count * sizeof(uint64_t);
+  clv_status status = CLV_OK;
+  clv__price made = {0};
+  made.partition_ns = clv__arena_allocate(arena, (size_t)cut->count * sizeof *made.partition_ns);
+  made.partition_start_ns = clv__arena_allocate(arena, (size_t)cut->count * sizeof *made.partition_start_ns);
+  made.move_ns = clv__arena_allocate(arena, (size_t)moves->count * sizeof *made.move_ns);
+  made.move_start_ns = clv__arena_allocate(arena, (size_t)moves->count * sizeof *made.move_start_ns);
+  schedule s = {problem,
+                cut,
+                clv__allocate_zero(allocator, lanes * sizeof *s.free_at),
+                clv__allocate_zero(allocator, lanes * sizeof *s.used),
+                clv__allocate(allocator, ready_bytes),
+                &made};
+  if (made.partition_ns == NULL || made.partition_start_ns == NULL || made.move_ns == NULL || made.move_start_ns == NULL ||
+      s.free_at == NULL || s.used == NULL || s.ready == NULL) {
+    status = clv__error_memory(error, ready_bytes);
+    goto cleanup;
+  }
+  memset(s.ready, 0xff, ready_bytes); /* CLV__NO_TIME */
+  for (uint32_t v = 0; v < problem->value_count; ++v) {
+    if (problem->producers[v] == CLV__NONE) s.ready[(size_t)v * problem->space_count] = 0;
+  }
+  CLV__TRY_GOTO(run_steps(&s, moves, error));
+  for (uint32_t i = 0; i < lanes; ++i) made.throughput_ns = later(made.throughput_ns, s.used[i]);
+  *price = made;
+cleanup:
+  clv__release(allocator, s.ready);
+  clv__release(allocator, s.used);
+  clv__release(allocator, s.free_at);
+  return status;
+}
+
+/* ---- A placement ---- */
+
+/* What it takes to have a value, made in `home`, in all memory spaces of `wanted` (bits), each once, by way of the host's. */
+static uint64_t copies_ns(const clv__problem *problem, uint32_t value, uint32_t home, uint32_t wanted) {
+  uint64_t time_ns = 0;
+  wanted &= ~(1u << home);
+  if (wanted == 0) return 0;
+  if (home != 0) time_ns = clv__out_ns(problem, value, home);
+  for (wanted &= ~1u; wanted != 0; wanted &= wanted - 1) {
+    time_ns = add(time_ns, clv__in_ns(problem, value, (uint32_t)__builtin_ctz(wanted)));
+  }
+  return time_ns;
+}
+
+/* The same for the placement `devices`, but with `node` on `device` (CLV__NONE, 0: as it is). */
+static uint64_t transfer_ns(const clv__problem *problem, const uint32_t *devices, uint32_t value, uint32_t node,
+                            uint32_t device) {
+  uint32_t producer = problem->producers[value], wanted = problem->is_output[value] ? 1u : 0u;
+  uint32_t home = producer == CLV__NONE ? 0 : problem->spaces[producer == node ? device : devices[producer]];
+  for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
+    uint32_t reader = problem->readers[i];
+    wanted |= 1u << problem->spaces[reader == node ? device : devices[reader]];
+  }
+  return copies_ns(problem, value, home, wanted);
+}
+
+clv_status clv__price_placement(const clv__problem *problem, const uint32_t *devices, uint64_t *time_ns, clv_error *error) {
+  uint64_t total = 0, saved = 0;
+  for (uint32_t node = 0; node < problem->node_count; ++node) {
+    uint32_t device = devices[node];
+    if (device >= problem->device_count || !clv__can_run(problem, node, device)) {
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "node %u is on device %u, which does not support it", node, device);
+    }
+    total = add(total, clv__node_ns(problem, node, device));
+    for (uint32_t r = problem->read_offsets[node]; problem->saving_ns != NULL && r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer != CLV__NONE && devices[producer] == device) saved = add(saved, clv__saving_ns(problem, r, device));
+    }
+  }
+  for (uint32_t v = 0; v < problem->value_count; ++v) total = add(total, transfer_ns(problem, devices, v, CLV__NONE, 0));
+  *time_ns = total - (saved < total ? saved : total);
+  return CLV_OK;
+}
+
+/* What is saved at `node` were it on `device`: with those that it reads from and those that read it. */
+static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices, uint32_t node, uint32_t device) {
+  uint64_t saved = 0;
+  if (problem->saving_ns == NULL) return 0;
+  for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+    uint32_t producer = problem->producers[problem->reads[r]];
+    if (producer != CLV__NONE && devices[producer] == device) saved = add(saved, clv__saving_ns(problem, r, device));
+  }
+  for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w) {
+    uint32_t value = problem->writes[w];
+    for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
+      uint32_t reader = problem->readers[i], r = problem->read_offsets[reader];
+      if (devices[reader] != device) continue;
+      while (problem->reads[r] != value) ++r;
+      saved = add(saved, clv__saving_ns(problem, r, device));
+    }
+  }
+  return saved;
+}
+
+int64_t clv__price_move(const clv__problem *problem, const uint32_t *devices, uint32_t node, uint32_t device) {
+  uint32_t from = devices[node];
+  if (from == device) return 0;
+  uint64_t before = add(clv__node_ns(problem, node, from), savings_ns(problem, devices, node, device));
+  uint64_t after = add(clv__node_ns(problem, node, device), savings_ns(problem, devices, node, from));
+  bool same_space = problem->spaces[from] == problem->spaces[device];
+  for (uint32_t r = problem->read_offsets[node]; !same_space && r < problem->read_offsets[node + 1]; ++r) {
+    before = add(before, transfer_ns(problem, devices, problem->reads[r], CLV__NONE, 0));
+    after = add(after, transfer_ns(problem, devices, problem->reads[r], node, device));
+  }
+  for (uint32_t w = problem->write_offsets[node]; !same_space && w < problem->write_offsets[node + 1]; ++w) {
+    before = add(before, transfer_ns(problem, devices, problem->writes[w], CLV__NONE, 0));
+    after = add(after, transfer_ns(problem, devices, problem->writes[w], node, device));
+  }
+  if (after >= before) return after - before > INT64_MAX ? INT64_MAX : (int64_t)(after - before);
+  return before - after > INT64_MAX ? INT64_MIN : -(int64_t)(before - after);
+}

@@ -1,0 +1,100 @@
+/* What placing and splitting work on: the nodes that run and the values that flow, as plain arrays beside the graph, with what
+ * every device says of them and what everything costs. Strategies, the split, prices and bounds see nothing else, so that each
+ * can be tested on arrays made up by hand.
+ *
+ * Nodes are dense and in the graph's (topological) order; folded ones are left out. Values are those that flow: graph inputs that
+ * are read, and what nodes make. Constants are no values here: they are weights. All times are integer nanoseconds. */
+#ifndef CLEAVE_SPLIT_PROBLEM_H
+#define CLEAVE_SPLIT_PROBLEM_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+
+#define CLV__NONE UINT32_MAX                 /* no node, value, device or partition */
+#define CLV__NO_TIME UINT64_MAX              /* of a node on a device that cannot run it */
+#define CLV__MAX_TIME_NS ((uint64_t)1 << 50) /* no single price is above: about 13 days; sums of 2^12 of them fit */
+
+enum {
+  CLV__NODE_VIEW = 1u << 0,        /* output 0 has the bytes of reads[0]: no work, no launch, no copy for its sake */
+  CLV__NODE_LIGHT_WEIGHT = 1u << 1 /* its weights are too small to choose a device by (RotaryEmbedding) */
+};
+
+/* What a device takes in one partition, and in all. 0: no limit. */
+typedef struct clv__limits {
+  uint32_t max_inputs; /* distinct values read from outside, weights apart */
+  uint32_t max_nodes;
+  uint64_t memory_bytes;
+} clv__limits;
+
+typedef struct clv__problem {
+  uint32_t node_count, value_count, weight_count, device_count, space_count;
+
+  /* Devices, in the order of priority; space 0 is host memory. */
+  const uint32_t *spaces;    /* by device */
+  const clv__limits *limits; /* by device */
+  const uint64_t *launch_ns; /* by device: what a partition takes beside its nodes */
+
+  /* Nodes. */
+  const uint32_t *read_offsets, *reads;   /* CSR: the distinct values that a node reads; a view's source comes first */
+  const uint32_t *write_offsets, *writes; /* CSR */
+  const uint16_t *supports;               /* bit d: device d can run it. A view is also supported where it says so only */
+  const uint16_t *prefers;                /* bit d: device d wants it although its weights live elsewhere */
+  const uint32_t *pins;                   /* a device, or CLV__NONE. A pinned device supports the node */
+  const uint8_t *flags;
+  const uint64_t
+      *node_ns; /* [node * device_count + device]: alone in a partition, its launch apart; CLV__NO_TIME where not supported */
+  /* [read * device_count + device], `read` an index into `reads`: what is saved where the producer of that value and its reader
+   * are in one partition on that device. 0 where the value is a graph input. NULL: nothing anywhere. Halves of all savings that a
+   * node takes part in never exceed its time there: clv__problem_clamp_savings() sees to it. */
+  const uint64_t *saving_ns;
+
+  /* Values. */
+  const uint32_t *producers;                /* by value: a node, or CLV__NONE for a graph input, which begins in host memory */
+  const uint32_t *reader_offsets, *readers; /* CSR by value: nodes, ascending, each once */
+  const uint8_t *is_output;                 /* by value: it must be in host memory at the end */
+  const uint64_t *value_bytes;              /* 0 where only a run can tell */
+  const uint64_t *in_ns, *out_ns; /* [value * space_count + space]: host -> space, space -> host; 0 for the host's own */
+  const uint32_t *value_homes;    /* by value: the device whose memory the user gave it, or CLV__NONE */
+
+  /* Weights: on a device once, however many nodes read them there; uploaded before the first run. */
+  const uint32_t *weight_offsets, *weights; /* CSR by node */
+  const uint64_t *weight_bytes;             /* by weight */
+  const uint64_t *weight_in_ns;             /* [weight * space_count + space]: host -> space, where it is streamed */
+  const uint32_t *weight_homes;             /* by weight: the device the user put it on, or CLV__NONE: host memory */
+  const uint32_t *weight_operands; /* by entry of `weights`: which input of its node it is; NULL: the how-manieth weight */
+
+  /* The way back to the graph; NULL for problems made up by tests. */
+  const uint32_t *node_ids, *value_ids, *weight_ids;
+  const char *const *node_names, *const *value_names, *const *weight_names;
+  const char *const *device_names;
+} clv__problem;
+
+static inline bool clv__can_run(const clv__problem *problem, uint32_t node, uint32_t device) {
+  return (problem->supports[node] >> device & 1u) != 0;
+}
+static inline uint64_t clv__node_ns(const clv__problem *problem, uint32_t node, uint32_t device) {
+  return problem->node_ns[(size_t)node * problem->device_count + device];
+}
+static inline uint64_t clv__saving_ns(const clv__problem *problem, uint32_t read, uint32_t device) {
+  return problem->saving_ns == NULL ? 0 : problem->saving_ns[(size_t)read * problem->device_count + device];
+}
+static inline uint64_t clv__in_ns(const clv__problem *problem, uint32_t value, uint32_t space) {
+  return problem->in_ns[(size_t)value * problem->space_count + space];
+}
+static inline uint64_t clv__out_ns(const clv__problem *problem, uint32_t value, uint32_t space) {
+  return problem->out_ns[(size_t)value * problem->space_count + space];
+}
+
+/* A node's name for messages; its number where there are no names. */
+static inline const char *clv__problem_node_name(const clv__problem *problem, uint32_t node, char text[16]) {
+  if (problem->node_names != NULL) return problem->node_names[node];
+  snprintf(text, 16, "#%u", node);
+  return text;
+}
+
+/* Scales the savings at each node and device so that half their sum does not exceed the node's time there. In place. */
+void clv__problem_clamp_savings(const clv__problem *problem, uint64_t *saving_ns);
+
+#endif

@@ -1,0 +1,177 @@
+/* Rounds: one colour after the other, each time everything of it that is ready. With two colours that is the fewest slots (see
+ * convex.c); with more, which colour comes next is a matter of judgement. Bundles may wait for each other: then one is undone. */
+#include "split/rounds.h"
+
+#include <string.h>
+
+
+static void begin_ready(clv__rounds *r, uint32_t bundle, const uint32_t *tails) {
+  uint32_t color = r->c->colors[bundle], longest = 0, member = bundle;
+  do {
+    longest = tails[member] > longest ? tails[member] : longest;
+    member = r->bundles.next[member];
+  } while (member != bundle);
+  if (r->heads[color] == CLV__NONE) {
+    r->active[r->active_count++] = color;
+    r->longest[color] = 0;
+    r->weight[color] = 0;
+  }
+  r->link[bundle] = r->heads[color];
+  r->heads[color] = bundle;
+  if (longest > r->longest[color]) r->longest[color] = longest;
+  r->weight[color] += (uint64_t)longest + 1;
+}
+
+/* Every member a bundle of its own, waiting for what is not there yet. */
+static void undo_bundle(clv__rounds *r, uint32_t bundle, const clv__edges *in, const uint32_t *tails, const clv__slots *slots) {
+  uint32_t member = bundle;
+  do {
+    uint32_t next = r->bundles.next[member];
+    r->bundles.root[member] = r->bundles.next[member] = member;
+    r->pending[member] = 0;
+    for (uint32_t i = in->offsets[member]; i < in->offsets[member + 1]; ++i) {
+      r->pending[member] += slots->of_node[in->nodes[i]] == CLV__NONE;
+    }
+    if (r->pending[member] == 0) begin_ready(r, member, tails);
+    member = next;
+  } while (member != bundle);
+}
+
+static bool is_before(const clv__rounds *r, clv__rounds_rule rule, uint32_t a, uint32_t b) {
+  const uint64_t *launch_ns = r->c->problem->launch_ns;
+  uint64_t x = launch_ns[r->c->color_devices[a]], y = launch_ns[r->c->color_devices[b]];
+  if (rule == CLV__ROUNDS_CHEAPEST && x != y) return x < y;
+  if (rule == CLV__ROUNDS_HEAVIEST && r->weight[a] != r->weight[b]) return r->weight[a] > r->weight[b];
+  if (r->longest[a] != r->longest[b]) return r->longest[a] > r->longest[b];
+  return r->weight[a] != r->weight[b] ? r->weight[a] > r->weight[b] : a < b;
+}
+
+static uint32_t choose(const clv__rounds *r, clv__rounds_rule rule, uint32_t wanted) {
+  uint32_t best = 0;
+  for (uint32_t i = 0; i < r->active_count; ++i) {
+    if (r->active[i] == wanted) return i;
+    if (i > 0 && is_before(r, rule, r->active[i], r->active[best])) best = i;
+  }
+  return best;
+}
+
+/* Runs everything that is ready of the colour at `index` of the active ones, and what becomes ready by it; how many nodes that is. */
+static uint32_t drain(clv__rounds *r, uint32_t index, uint32_t slot, const clv__edges *out, const uint32_t *tails, clv__slots *slots) {
+  uint32_t done = 0, color = r->active[index], stack = r->heads[color];
+  r->active[index] = r->active[--r->active_count];
+  r->heads[color] = CLV__NONE;
+  while (stack != CLV__NONE) {
+    uint32_t bundle = stack, member = bundle;
+    stack = r->link[bundle];
+    do {
+      slots->of_node[member] = slot;
+      ++done;
+      for (uint32_t i = out->offsets[member]; i < out->offsets[member + 1]; ++i) {
+        uint32_t reader = r->bundles.root[out->nodes[i]];
+        if (reader == bundle || --r->pending[reader] > 0) continue;
+        if (r->c->colors[reader] == color) {
+          r->link[reader] = stack;
+          stack = reader;
+        } else {
+          begin_ready(r, reader, tails);
+        }
+      }
+      member = r->bundles.next[member];
+    } while (member != bundle);
+  }
+  return done;
+}
+
+/* The index of the next colour among the active ones; `position` walks along the guide. CLV__NONE at its end. */
+static uint32_t choose_next(const clv__rounds *r, const clv__rounds_way *way, uint32_t slot, uint32_t *position) {
+  if (way->guide == NULL) return choose(r, way->rule, slot == 0 ? way->start : CLV__NONE);
+  for (; *position < way->guide_count; ++*position) {
+    uint32_t at = way->backward ? way->guide_count - 1 - *position : *position;
+    if (at == way->left_out) continue;
+    for (uint32_t i = 0; i < r->active_count; ++i) {
+      if (r->active[i] != way->guide[at]) continue;
+      ++*position;
+      return i;
+    }
+  }
+  return CLV__NONE;
+}
+
+static void reset(clv__rounds *r, const clv__rounds_way *way, const clv__edges *in, clv__slots *slots) {
+  const clv__convex *c = r->c;
+  uint32_t n = c->problem->node_count;
+  const uint32_t *root = r->bundles.root;
+  memset(slots->of_node, 0xff, (size_t)n * sizeof *slots->of_node);
+  memset(r->heads, 0xff, (size_t)c->color_count * sizeof *r->heads);
+  memset(r->pending, 0, (size_t)n * sizeof *r->pending);
+  r->active_count = 0;
+  for (uint32_t node = 0; node < n; ++node) {
+    for (uint32_t i = in->offsets[node]; i < in->offsets[node + 1]; ++i) r->pending[root[node]] += root[in->nodes[i]] != root[node];
+  }
+  for (uint32_t node = 0; node < n; ++node) {
+    if (root[node] == node && r->pending[node] == 0) begin_ready(r, node, r->tails[way->backward]);
+  }
+}
+
+bool clv__rounds_run(clv__rounds *r, const clv__rounds_way *way, clv__slots *slots) {
+  clv__convex *c = r->c;
+  const clv__edges *in = way->backward ? &c->out : &c->in, *out = way->backward ? &c->in : &c->out;
+  const uint32_t *tails = r->tails[way->backward];
+  uint32_t n = c->problem->node_count, done = 0, waiting = 0, position = 0;
+  reset(r, way, in, slots);
+  slots->count = 0;
+  while (done < n) {
+    if (r->active_count == 0) { /* bundles wait for each other: undo the one of a node that waits for none */
+      while (slots->of_node[way->backward ? n - 1 - waiting : waiting] != CLV__NONE) ++waiting;
+      undo_bundle(r, r->bundles.root[way->backward ? n - 1 - waiting : waiting], in, tails, slots);
+    }
+    uint32_t index = choose_next(r, way, slots->count, &position);
+    if (index == CLV__NONE) return false;
+    slots->colors[slots->count] = r->active[index];
+    done += drain(r, index, slots->count++, out, tails, slots);
+  }
+  if (way->backward) {
+    for (uint32_t node = 0; node < n; ++node) slots->of_node[node] = slots->count - 1 - slots->of_node[node];
+    for (uint32_t a = 0, b = slots->count - 1; a < b; ++a, --b) {
+      uint32_t color = slots->colors[a];
+      slots->colors[a] = slots->colors[b];
+      slots->colors[b] = color;
+    }
+  }
+  clv__slots_price(c, slots);
+  return true;
+}
+
+static void find_tails(const clv__convex *c, bool backward, uint32_t *tails) {
+  const clv__edges *out = backward ? &c->in : &c->out;
+  uint32_t n = c->problem->node_count;
+  for (uint32_t k = 0; k < n; ++k) {
+    uint32_t node = backward ? k : n - 1 - k, longest = 0;
+    for (uint32_t i = out->offsets[node]; i < out->offsets[node + 1]; ++i) {
+      uint32_t tail = tails[out->nodes[i]] + (c->colors[out->nodes[i]] != c->colors[node]);
+      longest = tail > longest ? tail : longest;
+    }
+    tails[node] = longest;
+  }
+}
+
+clv_status clv__rounds_init(clv__rounds *r, clv__convex *c, bool keep_pairs, clv_error *error) {
+  *r = (clv__rounds){.c = c};
+  size_t n = (size_t)c->problem->node_count + 1, colors = (size_t)c->color_count + 1;
+  CLV__TRY(clv__convex_edges(c, error));
+  CLV__TRY(clv__bundles_make(c, keep_pairs, &r->bundles, error));
+  uint32_t **by_node[] = {&r->pending, &r->link, &r->tails[0], &r->tails[1]}, **by_color[] = {&r->heads, &r->longest, &r->active};
+  for (uint32_t i = 0; i < 4; ++i) {
+    *by_node[i] = clv__arena_allocate(&c->scratch, n * sizeof(uint32_t));
+    if (*by_node[i] == NULL) return clv__error_memory(error, n * sizeof(uint32_t));
+  }
+  for (uint32_t i = 0; i < 3; ++i) {
+    *by_color[i] = clv__arena_allocate(&c->scratch, colors * sizeof(uint32_t));
+    if (*by_color[i] == NULL) return clv__error_memory(error, colors * sizeof(uint32_t));
+  }
+  r->weight = clv__arena_allocate(&c->scratch, colors * sizeof *r->weight);
+  if (r->weight == NULL) return clv__error_memory(error, colors * sizeof *r->weight);
+  find_tails(c, false, r->tails[0]);
+  find_tails(c, true, r->tails[1]);
+  return CLV_OK;
+}

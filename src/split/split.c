@@ -1,0 +1,13 @@
+/* The ways of cutting, and the words for what is chosen. */
+#include "split/split.h"
+
+const char *clv__split_name(clv__split_mode mode) {
+  static const char *const names[] = {"linear", "convex", "fewest"};
+  return names[mode];
+}
+
+clv_status clv__split(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__split_mode mode,
+                      clv__arena *arena, clv__cut *cut, clv_error *error) {
+  if (mode == CLV__SPLIT_LINEAR) return clv__split_linear(problem, devices, groups, arena, cut, error);
+  return clv__split_convex(problem, devices, groups, mode == CLV__SPLIT_FEWEST, arena, cut, error);
+}

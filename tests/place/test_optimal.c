@@ -1,0 +1,442 @@
+/* `optimal` beyond what test_properties.c asks of every strategy: how often it is exact, what its parts promise each other, memory
+ * and streaming, larger problems, and boundaries that do not pay. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "place/optimal.h"
+#include "problem_brute.h"
+#include "problem_checks.h"
+#include "support.h"
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SHARE = 16 };
+#else
+enum { SHARE = 1 };
+#endif
+
+static clv_error error;
+
+static clv__candidate place(const clv__problem *problem, clv__objective objective, clv__arena *arena) {
+  clv__candidate candidate;
+  clv__place_input input = {.problem = problem, .objective = objective, .split = CLV__SPLIT_CONVEX};
+  assert_ok(clv__place_candidate(&input, clv__place_optimal, arena, &candidate, &error), error);
+  test_check_placement(problem, candidate.placing.devices);
+  test_check_cut(problem, candidate.placing.devices, candidate.placing.groups, &candidate.cut);
+  test_check_moves(problem, &candidate.cut, candidate.placing.streamed, &candidate.moves);
+  test_check_price(problem, &candidate.cut, &candidate.moves, &candidate.price);
+  return candidate;
+}
+
+/* ---- Chains made by hand ---- */
+
+/* Node n reads value n and writes value n + 1; the last is the output. Device 0 has memory of its own and takes 1,000 ns a node;
+ * device 1 is the host, and slow. A copy is the same either way. */
+static clv__problem *make_chain(uint32_t nodes, uint64_t fast_launch_ns, uint64_t copy_ns, uint64_t slow_ns, clv__arena *arena) {
+#define ARRAY(type, name, count)                                                       \
+  type *name = clv__arena_allocate_zero(arena, (size_t)(count), sizeof(type)); \
+  problem->name = name
+  clv__problem *problem = clv__arena_allocate_zero(arena, 1, sizeof *problem);
+  problem->node_count = nodes;
+  problem->value_count = nodes + 1;
+  problem->device_count = problem->space_count = 2;
+  ARRAY(uint32_t, spaces, 2);
+  ARRAY(clv__limits, limits, 2);
+  ARRAY(uint64_t, launch_ns, 2);
+  ARRAY(uint32_t, read_offsets, nodes + 1);
+  ARRAY(uint32_t, reads, nodes);
+  ARRAY(uint32_t, write_offsets, nodes + 1);
+  ARRAY(uint32_t, writes, nodes);
+  ARRAY(uint16_t, supports, nodes);
+  ARRAY(uint16_t, prefers, nodes);
+  ARRAY(uint32_t, pins, nodes);
+  ARRAY(uint8_t, flags, nodes);
+  ARRAY(uint64_t, node_ns, 2 * nodes);
+  ARRAY(uint32_t, producers, nodes + 1);
+  ARRAY(uint32_t, reader_offsets, nodes + 2);
+  ARRAY(uint32_t, readers, nodes);
+  ARRAY(uint8_t, is_output, nodes + 1);
+  ARRAY(uint64_t, value_bytes, nodes + 1);
+  ARRAY(uint64_t, in_ns, 2 * (nodes + 1));
+  ARRAY(uint32_t, value_homes, nodes + 1);
+  ARRAY(uint32_t, weight_offsets, nodes + 1);
+#undef ARRAY
+  spaces[0] = 1;
+  launch_ns[0] = fast_launch_ns;
+  launch_ns[1] = fast_launch_ns / 10;
+  for (uint32_t n = 0; n < nodes; ++n) {
+    reads[n] = readers[n] = n;
+    writes[n] = n + 1;
+    read_offsets[n + 1] = write_offsets[n + 1] = reader_offsets[n + 1] = n + 1;
+    supports[n] = 3;
+    pins[n] = CLV__NONE;
+    node_ns[2 * n] = 1000;
+    node_ns[2 * n + 1] = slow_ns;
+  }
+  reader_offsets[nodes + 1] = nodes;
+  is_output[nodes] = 1;
+  for (uint32_t v = 0; v <= nodes; ++v) {
+    producers[v] = v == 0 ? CLV__NONE : v - 1;
+    value_homes[v] = CLV__NONE;
+    in_ns[2 * v + 1] = copy_ns;
+  }
+  problem->out_ns = in_ns;
+  return problem;
+}
+
+/* ---- How often it is exact ---- */
+
+typedef struct gaps {
+  uint32_t count, exact;
+  double worst;
+} gaps;
+
+static void note_gap(gaps *g, uint64_t is, uint64_t least) {
+  double ratio = least > 0 ? (double)is / (double)least : is > 0 ? 2.0 : 1.0;
+  assert_true(is >= least);
+  ++g->count;
+  g->exact += is == least;
+  if (ratio > g->worst) g->worst = ratio;
+}
+
+static gaps serial_gaps(uint32_t count, uint64_t seed, const test_problem_options *options) {
+  gaps g = {0, 0, 1.0};
+  for (uint32_t i = 0; i < count; ++i) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = test_problem_make(seed + i, options, &arena);
+    test_problem_at(problem, seed + i, "optimal");
+    note_gap(&g, place(problem, CLV__LATENCY, &arena).price.serial_ns, test_brute_serial(problem, NULL));
+    clv__arena_finish(&arena);
+  }
+  return g;
+}
+
+static void test_nearly_always_exact(void **state) {
+  (void)state;
+  const uint32_t common = TEST_PARTIAL | TEST_VIEWS | TEST_SAVINGS | TEST_LAUNCHES | TEST_SHARED | TEST_PINS | TEST_WEIGHTS;
+  const test_problem_options two = {1, 9, 2, 2, common, TEST_SHAPE_COUNT};
+  const test_problem_options more = {1, 6, 3, 4, common, TEST_SHAPE_COUNT};
+  gaps g = serial_gaps(600 / SHARE, 1000, &two);
+  printf("two devices: %u of %u exact, worst %.3f\n", g.exact, g.count, g.worst);
+  assert_true(g.exact * 100 >= g.count * 99 && g.worst <= 1.05);
+  g = serial_gaps(300 / SHARE, 5000, &more);
+  printf("three and four devices: %u of %u exact, worst %.3f\n", g.exact, g.count, g.worst);
+  assert_true(g.exact * 100 >= g.count * 98 && g.worst <= 1.10);
+}
+
+static void test_lanes_are_filled(void **state) {
+  (void)state;
+  const uint32_t common = TEST_PARTIAL | TEST_SAVINGS | TEST_LAUNCHES | TEST_SHARED;
+  const test_problem_options options = {2, 6, 2, 3, common, TEST_SHAPE_COUNT};
+  gaps overlap = {0, 0, 1.0}, throughput = {0, 0, 1.0};
+  for (uint64_t seed = 1; seed <= 200 / SHARE; ++seed) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = test_problem_make(seed, &options, &arena);
+    test_problem_at(problem, seed, "optimal");
+    test_best_lanes best = test_brute_lanes(problem);
+    note_gap(&overlap, place(problem, CLV__OVERLAP, &arena).price.overlapped_ns, best.overlapped_ns);
+    note_gap(&throughput, place(problem, CLV__THROUGHPUT, &arena).price.throughput_ns, best.throughput_ns);
+    clv__arena_finish(&arena);
+  }
+  printf("overlap: %u of %u exact, worst %.3f\n", overlap.exact, overlap.count, overlap.worst);
+  printf("throughput: %u of %u exact, worst %.3f\n", throughput.exact, throughput.count, throughput.worst);
+  assert_true(overlap.exact * 100 >= overlap.count * 80 && throughput.exact * 100 >= throughput.count * 80);
+}
+
+/* ---- Its parts ---- */
+
+static const test_problem_options any = {2, 40, 2, 4, TEST_ALL & ~TEST_LIMITS, TEST_SHAPE_COUNT};
+
+/* A random placement that the problem allows. */
+static uint32_t *draw_placement(const clv__problem *problem, uint64_t *random, clv__arena *arena) {
+  uint32_t *devices = clv__arena_allocate(arena, problem->node_count * sizeof *devices);
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    devices[n] = problem->pins[n];
+    while (devices[n] == CLV__NONE || !clv__can_run(problem, n, devices[n])) {
+      devices[n] = (uint32_t)(test_random(random) % problem->device_count);
+    }
+  }
+  return devices;
+}
+
+static void test_state_prices_moves(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 200 / SHARE; ++seed) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = test_problem_make(seed, &any, &arena);
+    uint64_t random = seed, before, after;
+    uint32_t *devices = draw_placement(problem, &random, &arena);
+    clv__state moving;
+    assert_ok(clv__state_create(problem, &arena, &moving, &error), error);
+    clv__state_load(&moving, devices);
+    for (uint32_t i = 0; i < 50; ++i) {
+      uint32_t node = (uint32_t)(test_random(&random) % problem->node_count);
+      uint32_t device = (uint32_t)(test_random(&random) % problem->device_count);
+      if (!clv__can_run(problem, node, device)) continue;
+      before = test_placement_ns(problem, devices);
+      devices[node] = device;
+      after = test_placement_ns(problem, devices);
+      assert_true(clv__state_move(&moving, node, device) == (int64_t)(after - before));
+    }
+    assert_memory_equal(moving.devices, devices, problem->node_count * sizeof *devices);
+    clv__arena_finish(&arena);
+  }
+}
+
+/* Whatever is placed on fragments costs the same in both problems. */
+static void test_fragments_cost_the_same(void **state) {
+  (void)state;
+  for (uint64_t seed = 1; seed <= 300 / SHARE; ++seed) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = test_problem_make(seed, &any, &arena);
+    test_problem_at(problem, seed, "fragments");
+    uint64_t random = seed;
+    uint32_t *devices[2] = {draw_placement(problem, &random, &arena), draw_placement(problem, &random, &arena)};
+    const uint32_t *keys[2];
+    clv__coarse coarse;
+    for (int i = 0; i < 2; ++i) {
+      clv__cut cut;
+      assert_ok(clv__split_convex(problem, devices[i], NULL, false, &arena, &cut, &error), error);
+      keys[i] = cut.partition_of;
+    }
+    assert_ok(clv__coarse_make(problem, keys, 2, 1 + (uint32_t)(seed % 5), &arena, &coarse, &error), error);
+    uint32_t *coarser = clv__arena_allocate(&arena, coarse.problem.node_count * sizeof *coarser);
+    for (uint32_t n = 0; n < problem->node_count; ++n) {
+      coarser[coarse.fragment_of[n]] = devices[0][n];
+      for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
+        uint32_t producer = problem->producers[problem->reads[r]];
+        if (producer != CLV__NONE) assert_true(coarse.fragment_of[producer] <= coarse.fragment_of[n]);
+      }
+    }
+    assert_true(test_placement_ns(&coarse.problem, coarser) == test_placement_ns(problem, devices[0]));
+    clv__arena_finish(&arena);
+  }
+}
+
+/* Repriced by a boundary alone, a placement costs as much more as it has boundaries: nothing where all is on one device. */
+static void test_repricing_keeps_single_devices(void **state) {
+  (void)state;
+  static const uint32_t one_memory[2] = {0, 0};
+  for (uint32_t shared = 0; shared < 2; ++shared) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = make_chain(20, 100, 50, 3000, &arena), repriced;
+    if (shared) problem->spaces = one_memory;
+    clv__reprice prices = CLV__REPRICE_AS_IS;
+    prices.boundary = 1024;
+    assert_ok(clv__reprice_make(problem, &prices, &arena, &repriced, &error), error);
+    uint32_t devices[20] = {0};
+    int64_t single = (int64_t)(test_placement_ns(&repriced, devices) - test_placement_ns(problem, devices));
+    for (uint32_t n = 5; n < 15; ++n) devices[n] = 1; /* two boundaries more */
+    int64_t three = (int64_t)(test_placement_ns(&repriced, devices) - test_placement_ns(problem, devices));
+    /* One memory: the cheaper launch, twice. Two: a launch of the host on the way out and of the other on the way in. */
+    assert_int_equal(three - single, shared ? 20 : 110);
+    if (shared) assert_int_equal(single, -19 * 10 + 2 * 19 * 5);
+    clv__arena_finish(&arena);
+  }
+}
+
+/* ---- Memory ---- */
+
+static void test_memory_is_kept(void **state) {
+  (void)state;
+  const uint32_t features = TEST_PARTIAL | TEST_SAVINGS | TEST_LAUNCHES | TEST_SHARED | TEST_WEIGHTS | TEST_MEMORY;
+  const test_problem_options options = {2, 30, 2, 3, features, TEST_SHAPE_COUNT};
+  uint32_t refused = 0, streamed = 0, moved = 0, count = 400 / SHARE;
+  for (uint64_t seed = 1; seed <= count; ++seed) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = test_problem_make(seed, &options, &arena);
+    test_problem_at(problem, seed, "memory");
+    clv__candidate c;
+    clv__place_input input = {.problem = problem, .split = CLV__SPLIT_CONVEX};
+    clv_status status = clv__place_candidate(&input, clv__place_optimal, &arena, &c, &error);
+    uint64_t excess;
+    if (status == CLV_NOT_SUPPORTED) {
+      assert_non_null(strstr(error.message, " bytes and has "));
+      ++refused;
+    } else {
+      assert_ok(status, error);
+      assert_ok(clv__memory_excess(problem, &c.cut, c.placing.streamed, &clv__allocator_default()[0], &excess, NULL, NULL, &error),
+                error);
+      assert_int_equal(excess, 0);
+      test_check_placement(problem, c.placing.devices);
+      test_check_cut(problem, c.placing.devices, c.placing.groups, &c.cut);
+      test_check_moves(problem, &c.cut, c.placing.streamed, &c.moves);
+      streamed += c.placing.streamed != NULL;
+      for (uint32_t n = 0; n < problem->node_count; ++n) {
+        if (strcmp(c.placing.causes[n], "memory") != 0) continue;
+        ++moved;
+        break;
+      }
+    }
+    clv__arena_finish(&arena);
+  }
+  printf("memory: %u problems, %u refused, %u streamed, %u with nodes moved for memory\n", count, refused, streamed, moved);
+  assert_true(refused < count / 2);
+}
+
+/* Every node has a weight of 1,000 bytes; device 0 has room for a third of them. Each is copied in 100 ns, or run slowly on the
+ * host: streaming pays where slow is very slow. */
+static void test_weights_are_streamed(void **state) {
+  (void)state;
+  const uint64_t slow[] = {1010, 50000};
+  for (uint32_t pays = 0; pays < 2; ++pays) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = make_chain(30, 100, 50, slow[pays], &arena);
+    uint32_t *offsets = clv__arena_allocate_zero(&arena, 31, sizeof *offsets);
+    uint32_t *weights = clv__arena_allocate_zero(&arena, 30, sizeof *weights);
+    uint32_t *homes = clv__arena_allocate_zero(&arena, 30, sizeof *homes);
+    uint64_t *bytes = clv__arena_allocate_zero(&arena, 30, sizeof *bytes);
+    uint64_t *in_ns = clv__arena_allocate_zero(&arena, 60, sizeof *in_ns);
+    uint64_t *value_bytes = clv__arena_allocate_zero(&arena, problem->value_count, sizeof *value_bytes);
+    clv__limits *limits = clv__arena_allocate_zero(&arena, 2, sizeof *limits);
+    for (uint32_t n = 0; n < 30; ++n) {
+      offsets[n + 1] = n + 1;
+      weights[n] = n;
+      homes[n] = CLV__NONE;
+      bytes[n] = 1000;
+      in_ns[2 * n + 1] = 100;
+    }
+    limits[0].memory_bytes = 10000;
+    problem->weight_count = 30;
+    problem->weight_offsets = offsets;
+    problem->weights = weights;
+    problem->weight_homes = homes;
+    problem->weight_bytes = bytes;
+    problem->weight_in_ns = in_ns;
+    problem->value_bytes = value_bytes;
+    problem->limits = limits;
+    clv__candidate c = place(problem, CLV__LATENCY, &arena);
+    uint64_t excess;
+    assert_ok(clv__memory_excess(problem, &c.cut, c.placing.streamed, arena.allocator, &excess, NULL, NULL, &error), error);
+    assert_int_equal(excess, 0);
+    assert_int_equal(c.placing.streamed != NULL, pays);
+    uint32_t fast = 0;
+    for (uint32_t n = 0; n < 30; ++n) fast += c.placing.devices[n] == 0;
+    printf("streaming %s: %u of 30 nodes on the fast device, %llu ns, %llu ns with everything on the host\n",
+           pays ? "pays" : "does not pay", fast, (unsigned long long)c.price.serial_ns, (unsigned long long)(30 * slow[pays] + 10));
+    assert_true(pays ? fast == 30 : fast <= 10);
+    if (!pays) { /* and with the fast device alone it is refused, with the bytes */
+      uint16_t *supports = clv__arena_allocate(&arena, 30 * sizeof *supports);
+      for (uint32_t n = 0; n < 30; ++n) supports[n] = 1;
+      limits[0].memory_bytes = 900;
+      problem->supports = supports;
+      for (uint32_t n = 0; n < 30; ++n) ((uint64_t *)(uintptr_t)problem->node_ns)[2 * n + 1] = CLV__NO_TIME;
+      clv__place_input input = {.problem = problem, .split = CLV__SPLIT_CONVEX};
+      assert_int_equal(clv__place_candidate(&input, clv__place_optimal, &arena, &c, &error), CLV_NOT_SUPPORTED);
+      assert_non_null(strstr(error.message, "device 0 would need 30000 bytes and has 900"));
+    }
+    clv__arena_finish(&arena);
+  }
+}
+
+/* ---- Boundaries that do not pay ---- */
+
+/* Twenty blocks of five nodes, the middle one of each unsupported on the fast device. A block saves 4 x 2,000 ns there. */
+static clv__candidate place_blocks(uint64_t launch_ns, uint32_t longer, clv__arena *arena) {
+  clv__problem *problem = make_chain(100, launch_ns, 1000, 3000, arena);
+  uint16_t *supports = clv__arena_allocate(arena, 100 * sizeof *supports);
+  for (uint32_t n = 0; n < 100; ++n) {
+    bool runs = n % 5 != 2 || n < longer;
+    supports[n] = runs ? 3 : 2;
+    if (!runs) ((uint64_t *)(uintptr_t)problem->node_ns)[2 * n] = CLV__NO_TIME;
+  }
+  problem->supports = supports;
+  clv__candidate c = place(problem, CLV__LATENCY, arena);
+  clv__candidate other;
+  clv__place_input linear = {.problem = problem, .split = CLV__SPLIT_LINEAR};
+  assert_ok(clv__place_candidate(&linear, clv__place_contiguous, arena, &other, &error), error);
+  printf("launch of %llu ns: %u partitions and %llu ns; all that the fast device can run there: %u and %llu; the host alone: %llu\n",
+         (unsigned long long)launch_ns, c.cut.count, (unsigned long long)c.price.serial_ns, other.cut.count,
+         (unsigned long long)other.price.serial_ns, (unsigned long long)(100 * 3000 + launch_ns / 10));
+  return c;
+}
+
+static void test_boundaries_that_do_not_pay(void **state) {
+  (void)state;
+  clv__arena arena;
+  clv__arena_init(&arena, clv__allocator_default());
+  clv__candidate c = place_blocks(1000, 0, &arena); /* 8,000 saved, 2,000 copies and 1,100 launches paid: worth it */
+  assert_int_equal(c.cut.count, 41);
+  assert_string_equal(c.placing.causes[0], "cut");
+  assert_string_equal(c.placing.causes[2], "only");
+  c = place_blocks(10000, 0, &arena); /* 2,000 + 11,000: not */
+  assert_int_equal(c.cut.count, 1);
+  assert_string_equal(c.placing.causes[0], "single");
+  assert_string_equal(c.placing.causes[2], "only");
+  c = place_blocks(10000, 40, &arena); /* the first 42 nodes: those are */
+  assert_int_equal(c.cut.count, 2);
+  for (uint32_t n = 0; n < 100; ++n) assert_int_equal(c.placing.devices[n], n < 42 ? 0 : 1);
+  assert_string_equal(c.placing.causes[50], "back");
+  clv__arena_finish(&arena);
+}
+
+/* ---- Larger problems, and failures ---- */
+
+static void test_larger_problems(void **state) {
+  (void)state;
+  for (uint32_t shape = 0; shape < TEST_SHAPE_COUNT; ++shape) {
+    const test_problem_options options = {1500 / SHARE, 1500 / SHARE, 2, shape % 2 == 0 ? 2 : 3, TEST_ALL, (test_shape)shape};
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = test_problem_make(shape, &options, &arena);
+    test_problem_at(problem, shape, "larger");
+    for (clv__objective objective = CLV__LATENCY; objective <= CLV__THROUGHPUT; ++objective) {
+      clv__candidate best = place(problem, objective, &arena);
+      uint64_t time = clv__price_of(&best.price, objective);
+      for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
+        clv__place_input input = {.problem = problem, .objective = objective, .split = strategy->split};
+        clv__candidate other;
+        if (strategy->place == clv__place_optimal) continue;
+        assert_ok(clv__place_candidate(&input, strategy->place, &arena, &other, &error), error);
+        assert_true(time <= clv__price_of(&other.price, objective));
+      }
+    }
+    clv__arena_finish(&arena);
+  }
+}
+
+static void test_allocations_fail(void **state) {
+  (void)state;
+  const test_problem_options options = {12, 12, 2, 3, TEST_ALL, TEST_SHAPE_COUNT};
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    clv__arena kept;
+    clv__arena_init(&kept, clv__allocator_default());
+    clv__problem *problem = test_problem_make(seed, &options, &kept);
+    clv__place_input input = {.problem = problem, .objective = (clv__objective)(seed % 3), .split = CLV__SPLIT_CONVEX};
+    bool failed = true;
+    uint32_t step = 1;
+    for (size_t at = 1; failed; at += step) {
+      test_allocator counting;
+      clv__arena arena;
+      clv__candidate candidate;
+      test_allocator_init(&counting);
+      counting.fail_at = at;
+      clv__arena_init(&arena, &counting.allocator);
+      clv_status status = clv__place_candidate(&input, clv__place_optimal, &arena, &candidate, &error);
+      failed = status != CLV_OK;
+      if (failed) assert_int_equal(status, CLV_OUT_OF_MEMORY);
+      clv__arena_finish(&arena);
+      assert_int_equal(counting.live, 0);
+      step = at < 200 ? 1 : 1 + (uint32_t)(at / 50); /* the search repeats itself */
+    }
+    clv__arena_finish(&kept);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_nearly_always_exact),       cmocka_unit_test(test_lanes_are_filled),
+      cmocka_unit_test(test_state_prices_moves),        cmocka_unit_test(test_fragments_cost_the_same),
+      cmocka_unit_test(test_repricing_keeps_single_devices), cmocka_unit_test(test_memory_is_kept),
+      cmocka_unit_test(test_weights_are_streamed),      cmocka_unit_test(test_boundaries_that_do_not_pay),
+      cmocka_unit_test(test_larger_problems),           cmocka_unit_test(test_allocations_fail),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* Bounds against the best plans there are, found by trying all: never above, and not far below. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "problem_brute.h"
+#include "problem_checks.h"
+#include "split/split.h"
+#include "support.h"
+
+static clv__bounds bounds_of(const clv__problem *problem) {
+  clv__bounds bounds;
+  clv_error error = {0};
+  assert_ok(clv__bound(problem, clv__allocator_default(), &bounds, &error), error);
+  assert_true(bounds.throughput_ns <= bounds.overlapped_ns && bounds.overlapped_ns <= bounds.serial_ns);
+  return bounds;
+}
+
+/* The mean of what bounds reach of the best, so that a bound of nothing fails too. */
+typedef struct reached {
+  double sum;
+  uint32_t count;
+} reached;
+
+static void check(const char *what, uint64_t bound, uint64_t best, reached *into) {
+  if (bound > best) {
+    test_problem_fail(NULL, "%s bound of %llu is above the best plan's %llu", what, (unsigned long long)bound,
+                      (unsigned long long)best);
+  }
+  if (best == 0 || best == UINT64_MAX) return;
+  into->sum += (double)bound / (double)best;
+  ++into->count;
+}
+
+static double mean(const reached *of) {
+  return of->sum / of->count;
+}
+
+static double check_serial(uint64_t seeds, test_problem_options shape) {
+  reached serial = {0};
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = test_problem_make(seed, &shape, &arena);
+    test_problem_at(problem, seed, "bounds");
+    check("serial", bounds_of(problem).serial_ns, test_brute_serial(problem, NULL), &serial);
+    clv__arena_finish(&arena);
+  }
+  return mean(&serial);
+}
+
+static void test_serial(void **state) {
+  (void)state;
+  const uint32_t free = TEST_ALL & ~(uint32_t)TEST_LIMITS;
+  double one = check_serial(300, (test_problem_options){1, 9, 1, 1, free, TEST_SHAPE_COUNT});
+  double two = check_serial(1500, (test_problem_options){1, 9, 2, 2, free, TEST_SHAPE_COUNT});
+  double three = check_serial(600, (test_problem_options){1, 7, 3, 3, free, TEST_SHAPE_COUNT});
+  double four = check_serial(250, (test_problem_options){1, 6, 4, 4, free, TEST_SHAPE_COUNT});
+  check_serial(300, (test_problem_options){1, 7, 1, 3, TEST_ALL, TEST_SHAPE_COUNT});
+  print_message("of the best serial time: %.4f of one device's, %.4f of two, %.4f of three, %.4f of four\n", one, two, three,
+                four);
+  assert_true(one > 0.99 && two > 0.98 && three > 0.95 && four > 0.93);
+}
+
+/* Without launches two devices leave nothing open. */
+static void test_two_exactly(void **state) {
+  (void)state;
+  const test_problem_options shape = {1, 11, 2, 2, TEST_ALL & ~(uint32_t)(TEST_LIMITS | TEST_LAUNCHES), TEST_SHAPE_COUNT};
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = test_problem_make(seed, &shape, &arena);
+    assert_int_equal(bounds_of(problem).serial_ns, test_brute_placement(problem, false, NULL));
+    clv__arena_finish(&arena);
+  }
+}
+
+static void test_lanes(void **state) {
+  (void)state;
+  reached overlapped = {0}, throughput = {0};
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    const test_problem_options shape = {1, 5, 1, 3, TEST_ALL & ~(uint32_t)TEST_LIMITS, TEST_SHAPE_COUNT};
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    clv__problem *problem = test_problem_make(seed, &shape, &arena);
+    test_problem_at(problem, seed, "bounds of lanes");
+    clv__bounds bounds = bounds_of(problem);
+    test_best_lanes best = test_brute_lanes(problem);
+    check("overlapped", bounds.overlapped_ns, best.overlapped_ns, &overlapped);
+    check("throughput", bounds.throughput_ns, best.throughput_ns, &throughput);
+    clv__arena_finish(&arena);
+  }
+  print_message("of the best: %.4f overlapped, %.4f throughput\n", mean(&overlapped), mean(&throughput));
+  assert_true(mean(&overlapped) > 0.8 && mean(&throughput) > 0.6);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_serial),
+      cmocka_unit_test(test_two_exactly),
+      cmocka_unit_test(test_lanes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,345 @@
+/* See problem_checks.h. Written for being obviously right, not for speed. */
+#include "problem_checks.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "support.h"
+
+static struct {
+  const clv__problem *problem;
+  uint64_t seed;
+  const char *what;
+} at;
+
+void test_problem_at(const clv__problem *problem, uint64_t seed, const char *what) {
+  at.problem = problem, at.seed = seed, at.what = what;
+}
+
+void test_problem_fail(const uint32_t *devices, const char *format, ...) {
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (at.problem != NULL) test_problem_print(stderr, at.seed, at.problem, at.problem->node_count <= 40 ? devices : NULL);
+  fail_msg("%s: %s", at.what == NULL ? "" : at.what, text);
+  abort(); /* not reached */
+}
+
+void test_check_placement(const clv__problem *problem, const uint32_t *devices) {
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    if (devices[n] >= problem->device_count || !clv__can_run(problem, n, devices[n])) {
+      test_problem_fail(devices, "node %u is on %d, which cannot run it", n, (int)devices[n]);
+    }
+    if (problem->pins[n] != CLV__NONE && devices[n] != problem->pins[n]) {
+      test_problem_fail(devices, "node %u is pinned to %u and on %u", n, problem->pins[n], devices[n]);
+    }
+  }
+}
+
+static uint32_t *allocate(size_t count) {
+  uint32_t *memory = calloc(count + 1, sizeof *memory);
+  if (memory == NULL) abort();
+  return memory;
+}
+
+/* ---- Cuts ---- */
+
+static void check_members(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, const clv__cut *cut) {
+  uint32_t *found = allocate(problem->node_count);
+  if (cut->offsets[0] != 0 || cut->offsets[cut->count] != problem->node_count) {
+    test_problem_fail(devices, "%u partitions hold %u nodes of %u", cut->count, cut->offsets[cut->count], problem->node_count);
+  }
+  for (uint32_t p = 0; p < cut->count; ++p) {
+    if (cut->offsets[p] >= cut->offsets[p + 1]) test_problem_fail(devices, "partition %u is empty", p);
+    for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
+      uint32_t n = cut->nodes[i], first = cut->nodes[cut->offsets[p]];
+      if (n >= problem->node_count || found[n]++ != 0) test_problem_fail(devices, "partition %u: node %u is in two", p, n);
+      if (cut->partition_of[n] != p)
+        test_problem_fail(devices, "node %u is in %u and said to be in %u", n, p, cut->partition_of[n]);
+      if (devices[n] != cut->devices[p]) test_problem_fail(devices, "node %u is in partition %u of %u", n, p, cut->devices[p]);
+      if (i > cut->offsets[p] && cut->nodes[i - 1] >= n) test_problem_fail(devices, "partition %u is not in order", p);
+      if (groups != NULL && groups[n] != groups[first])
+        test_problem_fail(devices, "partition %u: groups of %u and %u", p, n, first);
+    }
+  }
+  free(found);
+}
+
+/* No path leaves a partition and comes back: by following all paths, for graphs of up to 64 nodes. That the partitions can run in
+ * their order says it as well; here it is looked at itself. */
+static void check_convex(const clv__problem *problem, const uint32_t *devices, const clv__cut *cut) {
+  if (problem->node_count > 64) return;
+  uint64_t before[64] = {0}; /* by node: all nodes it depends on */
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer != CLV__NONE) before[n] |= before[producer] | (uint64_t)1 << producer;
+    }
+  }
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    for (uint32_t m = 0; m < n; ++m) {
+      if ((before[n] >> m & 1u) == 0 || cut->partition_of[m] == cut->partition_of[n]) continue;
+      for (uint32_t first = 0; first < m; ++first) {
+        if ((before[m] >> first & 1u) != 0 && cut->partition_of[first] == cut->partition_of[n])
+          test_problem_fail(devices, "partition %u is not convex: %u, %u, %u", cut->partition_of[n], first, m, n);
+      }
+    }
+  }
+}
+
+static void check_limits(const clv__problem *problem, const uint32_t *devices, const clv__cut *cut) {
+  uint32_t *seen = allocate(problem->value_count);
+  for (uint32_t p = 0; p < cut->count; ++p) {
+    const clv__limits *limits = &problem->limits[cut->devices[p]];
+    uint32_t inputs = 0, nodes = cut->offsets[p + 1] - cut->offsets[p];
+    for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
+      for (uint32_t r = problem->read_offsets[cut->nodes[i]]; r < problem->read_offsets[cut->nodes[i] + 1]; ++r) {
+        uint32_t value = problem->reads[r], producer = problem->producers[value];
+        if ((producer != CLV__NONE && cut->partition_of[producer] == p) || seen[value] == p + 1) continue;
+        seen[value] = p + 1;
+        ++inputs;
+      }
+    }
+    if (limits->max_nodes > 0 && nodes > limits->max_nodes) test_problem_fail(devices, "partition %u has %u nodes", p, nodes);
+    if (limits->max_inputs > 0 && inputs > limits->max_inputs)
+      test_problem_fail(devices, "partition %u has %u inputs", p, inputs);
+  }
+  free(seen);
+}
+
+void test_check_cut(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, const clv__cut *cut) {
+  check_members(problem, devices, groups, cut);
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer != CLV__NONE && cut->partition_of[producer] > cut->partition_of[n]) {
+        test_problem_fail(devices, "node %u of partition %u reads from node %u of partition %u", n, cut->partition_of[n],
+                          producer, cut->partition_of[producer]);
+      }
+    }
+  }
+  check_convex(problem, devices, cut);
+  check_limits(problem, devices, cut);
+}
+
+/* ---- Moves ---- */
+
+typedef struct replay {
+  const clv__problem *problem;
+  const clv__cut *cut;
+  const clv__moves *moves;
+  bool *present;           /* [value * space_count + space] */
+  uint32_t *weight_stamps; /* [weight * space_count + space]: the last partition + 1 that it was streamed for */
+} replay;
+
+static bool reads_value(const replay *r, uint32_t partition, uint32_t value) {
+  for (uint32_t i = r->problem->reader_offsets[value]; i < r->problem->reader_offsets[value + 1]; ++i) {
+    if (r->cut->partition_of[r->problem->readers[i]] == partition) return true;
+  }
+  return false;
+}
+
+/* Whether move `m` of a value is for somebody: the partition it comes before, the end, or a move that takes the value on. */
+static bool is_needed(const replay *r, uint32_t m) {
+  const clv__move *move = &r->moves->items[m];
+  if (move->before == r->cut->count) return r->problem->is_output[move->value] && move->to == 0;
+  bool there = r->problem->spaces[r->cut->devices[move->before]] == move->to;
+  if (there && reads_value(r, move->before, move->value)) return true;
+  for (uint32_t k = m + 1; k < r->moves->count && r->moves->items[k].before == move->before; ++k) {
+    const clv__move *next = &r->moves->items[k];
+    if (!next->is_weight && next->value == move->value && next->from == move->to) return true;
+  }
+  return false;
+}
+
+static void replay_value_move(const replay *r, uint32_t m) {
+  const clv__move *move = &r->moves->items[m];
+  uint32_t spaces = r->problem->space_count;
+  if (move->value >= r->problem->value_count) test_problem_fail(NULL, "move %u is of value %u", m, move->value);
+  bool *present = &r->present[(size_t)move->value * spaces];
+  if (!present[move->from]) test_problem_fail(NULL, "move %u: v%u is not in space %u yet", m, move->value, move->from);
+  if (present[move->to]) test_problem_fail(NULL, "move %u: v%u is in space %u already", m, move->value, move->to);
+  if (!is_needed(r, m)) {
+    test_problem_fail(NULL, "move %u: nobody needs v%u in space %u before %u", m, move->value, move->to, move->before);
+  }
+  present[move->to] = true;
+}
+
+static void replay_weight_move(const replay *r, uint32_t m, const uint16_t *streamed) {
+  const clv__move *move = &r->moves->items[m];
+  const clv__problem *problem = r->problem;
+  bool read = false;
+  if (move->value >= problem->weight_count || move->before >= r->cut->count || move->from != 0) {
+    test_problem_fail(NULL, "move %u of weight %u from space %u before %u", m, move->value, move->from, move->before);
+  }
+  uint32_t device = r->cut->devices[move->before];
+  for (uint32_t i = r->cut->offsets[move->before]; i < r->cut->offsets[move->before + 1]; ++i) {
+    for (uint32_t w = problem->weight_offsets[r->cut->nodes[i]]; w < problem->weight_offsets[r->cut->nodes[i] + 1]; ++w) {
+      read = read || problem->weights[w] == move->value;
+    }
+  }
+  bool wanted = read && problem->spaces[device] == move->to && streamed != NULL && (streamed[move->value] >> device & 1u) != 0;
+  if (!wanted) test_problem_fail(NULL, "move %u: nobody needs weight %u before %u", m, move->value, move->before);
+  uint32_t *stamp = &r->weight_stamps[(size_t)move->value * problem->space_count + move->to];
+  if (*stamp == move->before + 1) test_problem_fail(NULL, "move %u: weight %u twice before %u", m, move->value, move->before);
+  *stamp = move->before + 1;
+}
+
+static void replay_partition(const replay *r, uint32_t p, const uint16_t *streamed) {
+  const clv__problem *problem = r->problem;
+  uint32_t device = r->cut->devices[p], space = problem->spaces[device], spaces = problem->space_count;
+  for (uint32_t i = r->cut->offsets[p]; i < r->cut->offsets[p + 1]; ++i) {
+    uint32_t n = r->cut->nodes[i];
+    for (uint32_t k = problem->read_offsets[n]; k < problem->read_offsets[n + 1]; ++k) {
+      if (!r->present[(size_t)problem->reads[k] * spaces + space]) {
+        test_problem_fail(NULL, "partition %u: node %u reads v%u, which is not in space %u", p, n, problem->reads[k], space);
+      }
+    }
+    for (uint32_t w = problem->weight_offsets[n]; w < problem->weight_offsets[n + 1]; ++w) {
+      uint32_t weight = problem->weights[w];
+      bool streams = streamed != NULL && (streamed[weight] >> device & 1u) != 0 && space != 0;
+      if (streams && r->weight_stamps[(size_t)weight * spaces + space] != p + 1) {
+        test_problem_fail(NULL, "partition %u: weight %u has not been streamed", p, weight);
+      }
+    }
+    for (uint32_t k = problem->write_offsets[n]; k < problem->write_offsets[n + 1]; ++k) {
+      r->present[(size_t)problem->writes[k] * spaces + space] = true;
+    }
+  }
+}
+
+void test_check_moves(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed, const clv__moves *moves) {
+  uint32_t spaces = problem->space_count, next = 0;
+  replay r = {.problem = problem, .cut = cut, .moves = moves};
+  r.present = calloc((size_t)problem->value_count * spaces + 1, 1);
+  r.weight_stamps = allocate((size_t)problem->weight_count * spaces);
+  if (r.present == NULL) abort();
+  for (uint32_t v = 0; v < problem->value_count; ++v) r.present[(size_t)v * spaces] = problem->producers[v] == CLV__NONE;
+  for (uint32_t p = 0; p <= cut->count; ++p) {
+    for (; next < moves->count && moves->items[next].before == p; ++next) {
+      const clv__move *move = &moves->items[next];
+      if (move->from >= spaces || move->to >= spaces || (move->from == 0) == (move->to == 0)) {
+        test_problem_fail(NULL, "move %u goes from space %u to %u", next, move->from, move->to);
+      }
+      if (move->is_weight)
+        replay_weight_move(&r, next, streamed);
+      else
+        replay_value_move(&r, next);
+    }
+    if (p < cut->count) replay_partition(&r, p, streamed);
+  }
+  if (next != moves->count) test_problem_fail(NULL, "move %u is out of order", next);
+  for (uint32_t v = 0; v < problem->value_count; ++v) {
+    if (problem->is_output[v] && !r.present[(size_t)v * spaces]) test_problem_fail(NULL, "output v%u is not in host memory", v);
+  }
+  free(r.present);
+  free(r.weight_stamps);
+}
+
+/* ---- Prices ---- */
+
+static uint64_t partition_time(const clv__problem *problem, const clv__cut *cut, uint32_t p) {
+  uint32_t device = cut->devices[p];
+  uint64_t time = 0, saved = 0;
+  bool all_views = true;
+  for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
+    uint32_t n = cut->nodes[i];
+    time += clv__node_ns(problem, n, device);
+    all_views = all_views && (problem->flags[n] & CLV__NODE_VIEW) != 0;
+    for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer != CLV__NONE && cut->partition_of[producer] == p) saved += clv__saving_ns(problem, r, device);
+    }
+  }
+  return time - saved + (all_views ? 0 : problem->launch_ns[device]);
+}
+
+static void expect_time(uint64_t is, uint64_t should, const char *what, uint32_t index) {
+  if (is != should) {
+    test_problem_fail(NULL, "%s %u: %llu ns, expected %llu", what, index, (unsigned long long)is, (unsigned long long)should);
+  }
+}
+
+static uint64_t later(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+/* The lanes: of devices, then of memory spaces for copies. */
+typedef struct lanes {
+  uint64_t *free_at, *used; /* by lane */
+  uint64_t *ready;          /* [value * space_count + space] */
+  uint64_t serial, end;
+} lanes;
+
+static uint64_t occupy(lanes *l, uint32_t lane, uint64_t from, uint64_t time) {
+  uint64_t start = later(l->free_at[lane], from);
+  l->free_at[lane] = start + time;
+  l->used[lane] += time;
+  l->serial += time;
+  l->end = later(l->end, start + time);
+  return start;
+}
+
+static void run_move(const clv__problem *problem, const clv__move *move, uint64_t time, lanes *l, uint64_t *start,
+                     uint64_t *at_weight) {
+  uint32_t spaces = problem->space_count, space = move->from == 0 ? move->to : move->from;
+  uint64_t from = move->is_weight ? 0 : l->ready[(size_t)move->value * spaces + move->from];
+  *start = occupy(l, problem->device_count + space, from, time);
+  if (move->is_weight)
+    *at_weight = later(*at_weight, *start + time);
+  else
+    l->ready[(size_t)move->value * spaces + move->to] = *start + time;
+}
+
+static uint64_t run_partition(const clv__problem *problem, const clv__cut *cut, uint32_t p, uint64_t from, lanes *l) {
+  uint32_t spaces = problem->space_count, space = problem->spaces[cut->devices[p]];
+  for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
+    uint32_t n = cut->nodes[i];
+    for (uint32_t r = problem->read_offsets[n]; r < problem->read_offsets[n + 1]; ++r) {
+      uint32_t value = problem->reads[r], producer = problem->producers[value];
+      if (producer != CLV__NONE && cut->partition_of[producer] == p) continue;
+      from = later(from, l->ready[(size_t)value * spaces + space]);
+    }
+  }
+  uint64_t time = partition_time(problem, cut, p), start = occupy(l, cut->devices[p], from, time);
+  for (uint32_t i = cut->offsets[p]; i < cut->offsets[p + 1]; ++i) {
+    for (uint32_t w = problem->write_offsets[cut->nodes[i]]; w < problem->write_offsets[cut->nodes[i] + 1]; ++w) {
+      l->ready[(size_t)problem->writes[w] * spaces + space] = start + time;
+    }
+  }
+  return start;
+}
+
+void test_check_price(const clv__problem *problem, const clv__cut *cut, const clv__moves *moves, const clv__price *price) {
+  size_t lane_count = problem->device_count + problem->space_count;
+  lanes l = {calloc(lane_count, sizeof *l.free_at), calloc(lane_count, sizeof *l.used),
+             calloc((size_t)problem->value_count * problem->space_count + 1, sizeof *l.ready), 0, 0};
+  if (l.free_at == NULL || l.used == NULL || l.ready == NULL) abort();
+  uint32_t next = 0;
+  for (uint32_t p = 0; p <= cut->count; ++p) {
+    uint64_t start, weights_at = 0;
+    for (; next < moves->count && moves->items[next].before == p; ++next) {
+      const clv__move *move = &moves->items[next];
+      uint64_t time = move->is_weight   ? problem->weight_in_ns[(size_t)move->value * problem->space_count + move->to]
+                      : move->from == 0 ? clv__in_ns(problem, move->value, move->to)
+                                        : clv__out_ns(problem, move->value, move->from);
+      expect_time(price->move_ns[next], time, "move", next);
+      run_move(problem, move, time, &l, &start, &weights_at);
+      expect_time(price->move_start_ns[next], start, "start of move", next);
+    }
+    if (p == cut->count) break;
+    expect_time(price->partition_ns[p], partition_time(problem, cut, p), "partition", p);
+    start = run_partition(problem, cut, p, weights_at, &l);
+    expect_time(price->partition_start_ns[p], start, "start of partition", p);
+  }
+  uint64_t fullest = 0;
+  for (size_t i = 0; i < lane_count; ++i) fullest = later(fullest, l.used[i]);
+  expect_time(price->serial_ns, l.serial, "serial time of", 0);
+  expect_time(price->overlapped_ns, l.end, "overlapped time of", 0);
+  expect_time(price->throughput_ns, fullest, "throughput of", 0);
+  free(l.free_at);
+  free(l.used);
+  free(l.ready);
+}
