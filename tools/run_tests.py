@@ -41,6 +41,7 @@ STAGES = [
     ("operator tests of onnx", 90, f"{PYTHON} tests/python/test_node_cases.py", {}),
     ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
+    ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),
     ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),
     ("demo", 30, "make --no-print-directory demo", {}),
 ]

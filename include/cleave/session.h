@@ -19,7 +19,8 @@ typedef struct clv_session_options {
   { sizeof(clv_session_options), false, false }
 
 /* Compiles every partition and uploads weights. `options` may be NULL; `plan` must outlive the session.
- * Errors: CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR, CLV_TOO_LARGE, with the partition and device in front. */
+ * Errors: CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR, CLV_TOO_LARGE, with the partition and device in front; CLV_NOT_SUPPORTED where the
+ * model's file has no weights (IR JSON). */
 CLV_API CLV_MUST_USE clv_status clv_session_create(const clv_plan *plan, const clv_session_options *options,
                                                    clv_session **session, clv_error *error);
 

@@ -133,7 +133,7 @@ static double peak_flops(const clv__device *device, const clv_allocator *allocat
 
 static double peak_bytes(const clv__device *device, const clv_allocator *allocator, uint32_t runs, const clv__measure *launch) {
   static const probe probes[] = {{"Add", 2, 0, 4}, {"Mul", 2, 0, 4}, {"Relu", 1, 0, 4}, {"Sigmoid", 1, 0, 4}};
-  for (int64_t height = 4096; height >= 64; height /= 4) {
+  for (int64_t height = 4096; height >= 1; height /= 4) {
     const int64_t dims[] = {1, 1, height, 1024};
     for (size_t i = 0; i < sizeof probes / sizeof *probes; ++i) {
       clv__measure measure;

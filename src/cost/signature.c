@@ -41,8 +41,7 @@ static const clv_tensor *type_of(const clv_graph_view *whole, clv_value_id value
 }
 
 static bool is_constant(const clv_graph_view *whole, clv_value_id value) {
-  if (whole->types != NULL) return whole->types[value].data != NULL;
-  return whole->graph->values[value].type.data != NULL && !whole->graph->values[value].is_input;
+  return clv__value_is_constant(whole->graph, whole->types, value);
 }
 
 /* Kernels take short cuts for some exponents: a square is no power. */
@@ -78,7 +77,7 @@ static void put_operand(clv__text *text, const clv_graph_view *whole, const clv_
   put_type(text, type);
   if (input == UINT32_MAX || !is_constant(whole, value)) return;
   put(text, "*");
-  if (!value_matters(node, input, type)) return;
+  if (type->data == NULL || !value_matters(node, input, type)) return;
   double copy; /* constants may be unaligned in their file */
   clv_tensor aligned = *type;
   memcpy(&copy, type->data, clv_dtype_size_bytes(type->dtype));

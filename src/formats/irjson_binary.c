@@ -40,9 +40,9 @@ static pair read_pair(aten *n, const char *first, const char *second) {
 static void meet(aten *n, pair *p, clv_dtype dtype) {
   p->dtype = dtype;
   p->a = p->number.dtype != CLV_DTYPE_NONE && p->number_first ? clv__aten_constant(n, dtype, p->number)
-                                                               : clv__aten_cast(n, p->a, dtype);
+                                                              : clv__aten_cast(n, p->a, dtype);
   p->b = p->number.dtype != CLV_DTYPE_NONE && !p->number_first ? clv__aten_constant(n, dtype, p->number)
-                                                                : clv__aten_cast(n, p->b, dtype);
+                                                               : clv__aten_cast(n, p->b, dtype);
 }
 
 static clv_dtype real(clv_dtype dtype) {
@@ -146,9 +146,8 @@ static void lower_extreme(aten *n) {
 
 /* Equal takes bools, the orders do not: there they count as numbers. */
 static void lower_compare(aten *n) {
-  static const char *const names[][2] = {{"eq", "Equal"},        {"ne", "Equal"},   {"lt", "Less"},
-                                         {"le", "LessOrEqual"},  {"gt", "Greater"}, {"ge", "GreaterOrEqual"},
-                                         {"less", "Less"},       {"greater", "Greater"}};
+  static const char *const names[][2] = {{"eq", "Equal"},   {"ne", "Equal"},          {"lt", "Less"},   {"le", "LessOrEqual"},
+                                         {"gt", "Greater"}, {"ge", "GreaterOrEqual"}, {"less", "Less"}, {"greater", "Greater"}};
   const char *op = NULL;
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     if (strcmp(names[i][0], n->stem) == 0) op = names[i][1];
@@ -224,7 +223,8 @@ static void lower_lerp(aten *n) {
   value self = clv__aten_input(n, 0), end = clv__aten_input(n, 1);
   clv_dtype dtype = self.type.dtype;
   scalar weight = clv__aten_scalar_of(n, "weight");
-  value factor = weight.dtype != CLV_DTYPE_NONE ? clv__aten_constant(n, dtype, weight) : clv__aten_cast(n, clv__aten_input(n, 2), dtype);
+  value factor =
+      weight.dtype != CLV_DTYPE_NONE ? clv__aten_constant(n, dtype, weight) : clv__aten_cast(n, clv__aten_input(n, 2), dtype);
   value way = clv__aten_call(n, "Sub", dtype, clv__aten_cast(n, end, dtype), self);
   clv__aten_return(n, 0, clv__aten_call(n, "Add", dtype, self, clv__aten_call(n, "Mul", dtype, factor, way)));
 }

@@ -55,9 +55,21 @@ static void lower_fill(aten *n) {
 }
 
 const clv__aten_lowering clv__aten_create[] = {
-    {"full", lower_full},        {"full_like", lower_full},  {"zeros", lower_full},     {"zeros_like", lower_full},
-    {"ones", lower_full},        {"ones_like", lower_full},  {"new_zeros", lower_full}, {"new_ones", lower_full},
-    {"new_full", lower_full},    {"empty", lower_full},      {"empty_like", lower_full}, {"new_empty", lower_full},
-    {"scalar_tensor", lower_full}, {"arange", lower_arange}, {"eye", lower_eye},        {"fill", lower_fill},
+    {"full", lower_full},
+    {"full_like", lower_full},
+    {"zeros", lower_full},
+    {"zeros_like", lower_full},
+    {"ones", lower_full},
+    {"ones_like", lower_full},
+    {"new_zeros", lower_full},
+    {"new_ones", lower_full},
+    {"new_full", lower_full},
+    {"empty", lower_full},
+    {"empty_like", lower_full},
+    {"new_empty", lower_full},
+    {"scalar_tensor", lower_full},
+    {"arange", lower_arange},
+    {"eye", lower_eye},
+    {"fill", lower_fill},
     {NULL, NULL},
 };

@@ -256,8 +256,7 @@ clv__aten_value clv__aten_reshape(clv__aten_node *node, clv__aten_value value, i
   bool zero = false;
   for (int32_t i = 0; i < rank; ++i) zero = zero || dims[i] == 0;
   if (zero) clv__aten_set_int(node, "allowzero", 1); /* or a 0 would copy a dimension of the input */
-  clv__aten_value made =
-      clv__aten_call(node, "Reshape", value.type.dtype, value, clv__aten_vector(node, dims, (uint32_t)rank));
+  clv__aten_value made = clv__aten_call(node, "Reshape", value.type.dtype, value, clv__aten_vector(node, dims, (uint32_t)rank));
   return with_shape(made, rank, dims);
 }
 
@@ -271,7 +270,8 @@ clv__aten_value clv__aten_unsqueeze(clv__aten_node *node, clv__aten_value value,
   clv__aten_value made = clv__aten_call(node, "Unsqueeze", value.type.dtype, value, clv__aten_vector(node, &axis, 1));
   if (value.type.rank < 0 || value.type.rank >= CLV_MAX_RANK || axis < 0) return made;
   made.type.rank = value.type.rank + 1;
-  for (int32_t i = 0; i < made.type.rank; ++i) made.type.dims[i] = i < axis ? value.type.dims[i] : i == axis ? 1 : value.type.dims[i - 1];
+  for (int32_t i = 0; i < made.type.rank; ++i)
+    made.type.dims[i] = i < axis ? value.type.dims[i] : i == axis ? 1 : value.type.dims[i - 1];
   return made;
 }
 
@@ -287,7 +287,8 @@ clv__aten_value clv__aten_transpose(clv__aten_node *node, clv__aten_value value,
   return made;
 }
 
-clv__aten_value clv__aten_slice(clv__aten_node *node, clv__aten_value value, int64_t axis, int64_t from, int64_t to, int64_t step) {
+clv__aten_value clv__aten_slice(clv__aten_node *node, clv__aten_value value, int64_t axis, int64_t from, int64_t to,
+                                int64_t step) {
   clv__aten_value made =
       clv__aten_call(node, "Slice", value.type.dtype, value, clv__aten_vector(node, &from, 1), clv__aten_vector(node, &to, 1),
                      clv__aten_vector(node, &axis, 1), clv__aten_vector(node, &step, 1));

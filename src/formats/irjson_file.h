@@ -13,8 +13,8 @@ typedef struct clv__irjson_tensor {
   clv__irjson_origin origin;
   clv_tensor type;
   clv_value_id value;
-  uint32_t node;      /* that makes it */
-  uint32_t reads;     /* nodes and outputs of the model that read it */
+  uint32_t node;  /* that makes it */
+  uint32_t reads; /* nodes and outputs of the model that read it */
 } clv__irjson_tensor;
 
 typedef struct clv__irjson_node {

@@ -43,13 +43,14 @@ static void lower_scatter(aten *n) {
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank);
   clv__aten_scalar number = clv__aten_scalar_of(n, "value");
   const char *how = clv__aten_text(n, "reduce", strcmp(n->stem, "scatter_add") == 0 ? "sum" : "none");
-  static const char *const ways[][2] = {{"none", "none"}, {"sum", "add"},  {"add", "add"}, {"prod", "mul"}, {"multiply", "mul"},
-                                        {"amax", "max"},  {"amin", "min"}};
+  static const char *const ways[][2] = {{"none", "none"},    {"sum", "add"},  {"add", "add"}, {"prod", "mul"},
+                                        {"multiply", "mul"}, {"amax", "max"}, {"amin", "min"}};
   const char *onnx = NULL;
   for (size_t i = 0; i < sizeof ways / sizeof *ways; ++i) {
     if (strcmp(how, ways[i][0]) == 0) onnx = ways[i][1];
   }
-  if (onnx == NULL || x.type.rank == 0 || index.type.rank != x.type.rank || !clv__aten_bool(n, "include_self", true)) clv__aten_keep(n);
+  if (onnx == NULL || x.type.rank == 0 || index.type.rank != x.type.rank || !clv__aten_bool(n, "include_self", true))
+    clv__aten_keep(n);
   if (n->status != CLV_OK) return;
   value source;
   if (number.dtype != CLV_DTYPE_NONE) {
@@ -57,7 +58,8 @@ static void lower_scatter(aten *n) {
   } else {
     source = clv__aten_cast(n, clv__aten_input(n, 2), x.type.dtype);
     for (int32_t i = 0; n->status == CLV_OK && i < index.type.rank; ++i) {
-      if (source.type.rank != index.type.rank) clv__aten_fail(n, "its source has rank %d, its index %d", (int)source.type.rank, (int)index.type.rank);
+      if (source.type.rank != index.type.rank)
+        clv__aten_fail(n, "its source has rank %d, its index %d", (int)source.type.rank, (int)index.type.rank);
       clv_tensor type = source.type;
       if (n->status != CLV_OK || type.dims[i] <= index.type.dims[i]) continue;
       source = clv__aten_slice(n, source, i, 0, index.type.dims[i], 1);
@@ -75,7 +77,8 @@ static void lower_index_copy(aten *n) {
   value x = clv__aten_input(n, 0), index = index_input(n, 1), source = clv__aten_input(n, 2);
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank), dims[CLV_MAX_RANK], places = 1;
   clv__aten_scalar alpha = clv__aten_scalar_of(n, "alpha");
-  if (x.type.rank == 0 || source.type.rank != x.type.rank || index.type.rank > 1 || (alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1)) {
+  if (x.type.rank == 0 || source.type.rank != x.type.rank || index.type.rank > 1 ||
+      (alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1)) {
     clv__aten_keep(n);
   }
   if (n->status != CLV_OK) return;
@@ -191,9 +194,11 @@ static void lower_one_hot(aten *n) {
 }
 
 const clv__aten_lowering clv__aten_index[] = {
-    {"embedding", lower_embedding},   {"index_select", lower_index_select}, {"gather", lower_gather},
-    {"scatter", lower_scatter},       {"scatter_add", lower_scatter},       {"scatter_reduce", lower_scatter},
-    {"index_copy", lower_index_copy}, {"index_add", lower_index_copy},      {"index", lower_index},
-    {"_unsafe_index", lower_index},   {"index_put", lower_index_put},       {"_unsafe_index_put", lower_index_put},
+    {"embedding", lower_embedding},   {"index_select", lower_index_select},
+    {"gather", lower_gather},         {"scatter", lower_scatter},
+    {"scatter_add", lower_scatter},   {"scatter_reduce", lower_scatter},
+    {"index_copy", lower_index_copy}, {"index_add", lower_index_copy},
+    {"index", lower_index},           {"_unsafe_index", lower_index},
+    {"index_put", lower_index_put},   {"_unsafe_index_put", lower_index_put},
     {"one_hot", lower_one_hot},       {NULL, NULL},
 };

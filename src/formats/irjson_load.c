@@ -79,7 +79,8 @@ clv_status clv__irjson_fresh(clv__irjson *file, const char *hint, bool numbered,
 static clv_status name_taken(const clv__irjson *file, const char *where, const char *name) {
   static const char *const origins[] = {"a graph input", "a weight", "an output of a node"};
   const clv__irjson_tensor *other = &file->tensors[clv__map_find(&file->tensor_index, name)];
-  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s: the name '%.200s' is taken by %s", where, name, origins[other->origin]);
+  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s: the name '%.200s' is taken by %s", where, name,
+                        origins[other->origin]);
 }
 
 /* A new tensor under its name; a value of the graph is made for it. */
@@ -89,8 +90,8 @@ static clv_status add_tensor(clv__irjson *file, const char *where, const char *n
   clv__irjson_tensor tensor = {.name = name, .origin = origin, .type = *type, .node = CLV__NO_ID};
   CLV__TRY(clv__builder_value(file->builder, name, &tensor.value, file->error));
   clv__builder_type(file->builder, tensor.value, type);
-  if (!clv__array_reserve(file->allocator, (void **)&file->tensors, &file->tensor_capacity, file->tensor_count + 1,
-                          sizeof tensor, file->tensor_count) ||
+  if (!clv__array_reserve(file->allocator, (void **)&file->tensors, &file->tensor_capacity, file->tensor_count + 1, sizeof tensor,
+                          file->tensor_count) ||
       !clv__map_set(&file->tensor_index, name, (uint32_t)file->tensor_count)) {
     return clv__error_memory(file->error, sizeof tensor);
   }

@@ -1,7 +1,7 @@
 /* What the lowerings of ATen operators share: reading a node's arguments, and emitting ONNX nodes for it.
  *
- * Errors stick: after the first one everything does nothing, and the node's `status` tells. A lowering that finds that ONNX has no
- * form for what is asked calls clv__aten_keep(), at any time: what it emitted is dropped and the node stays as it is. */
+ * Errors stick: after the first one everything does nothing, and the node's `status` tells. A lowering that finds that ONNX has
+ * no form for what is asked calls clv__aten_keep(), at any time: what it emitted is dropped and the node stays as it is. */
 #ifndef CLEAVE_FORMATS_IRJSON_LOWER_H
 #define CLEAVE_FORMATS_IRJSON_LOWER_H
 
@@ -110,7 +110,7 @@ void clv__aten_set_number(clv__aten_node *node, const char *name, clv_dtype dtyp
 clv__aten_value clv__aten_op(clv__aten_node *node, const char *op, clv_dtype dtype, const clv__aten_value *inputs, size_t count);
 void clv__aten_ops(clv__aten_node *node, const char *op, const clv__aten_value *inputs, size_t count, clv__aten_value *outputs,
                    uint32_t output_count); /* outputs come with their dtypes */
-#define clv__aten_call(node, op, dtype, ...)                          \
+#define clv__aten_call(node, op, dtype, ...)                            \
   clv__aten_op(node, op, dtype, (const clv__aten_value[]){__VA_ARGS__}, \
                sizeof((const clv__aten_value[]){__VA_ARGS__}) / sizeof(clv__aten_value))
 
@@ -128,7 +128,8 @@ clv__aten_value clv__aten_unsqueeze(clv__aten_node *node, clv__aten_value value,
 clv__aten_value clv__aten_squeeze(clv__aten_node *node, clv__aten_value value, int64_t axis);
 clv__aten_value clv__aten_transpose(clv__aten_node *node, clv__aten_value value, const int64_t *order);
 /* Elements from, to, step of one axis. */
-clv__aten_value clv__aten_slice(clv__aten_node *node, clv__aten_value value, int64_t axis, int64_t from, int64_t to, int64_t step);
+clv__aten_value clv__aten_slice(clv__aten_node *node, clv__aten_value value, int64_t axis, int64_t from, int64_t to,
+                                int64_t step);
 /* Makes `value` the node's output, cast to the type that the file declares where it differs. */
 void clv__aten_return(clv__aten_node *node, uint32_t output, clv__aten_value value);
 

@@ -24,7 +24,8 @@ static void lower_linear(aten *n) {
   if (n->status != CLV_OK) return;
   const clv_tensor *to = &n->outputs[0].type;
   int64_t rows = 1;
-  for (int32_t i = 0; i + 1 < x.type.rank; ++i) rows *= x.type.dims[i]; /* no more than the tensor's elements, which were checked */
+  for (int32_t i = 0; i + 1 < x.type.rank; ++i)
+    rows *= x.type.dims[i]; /* no more than the tensor's elements, which were checked */
   int64_t in[2] = {rows, x.type.dims[x.type.rank - 1]};
   x = clv__aten_reshape(n, clv__aten_cast(n, x, dtype), 2, in);
   w = clv__aten_cast(n, w, dtype);
@@ -76,7 +77,7 @@ static void lower_einsum(aten *n) {
 }
 
 const clv__aten_lowering clv__aten_matrix[] = {
-    {"matmul", lower_matmul}, {"mm", lower_matmul},      {"bmm", lower_matmul},  {"mv", lower_matmul},
-    {"dot", lower_matmul},    {"linear", lower_linear},  {"addmm", lower_addmm}, {"baddbmm", lower_addmm},
-    {"outer", lower_outer},   {"einsum", lower_einsum},  {NULL, NULL},
+    {"matmul", lower_matmul}, {"mm", lower_matmul},     {"bmm", lower_matmul},  {"mv", lower_matmul},
+    {"dot", lower_matmul},    {"linear", lower_linear}, {"addmm", lower_addmm}, {"baddbmm", lower_addmm},
+    {"outer", lower_outer},   {"einsum", lower_einsum}, {NULL, NULL},
 };

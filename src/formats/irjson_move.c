@@ -112,7 +112,10 @@ static void lower_pad(aten *n) {
     cuts = cuts || given[i] < 0;
   }
   bool constant = strcmp(mode, "constant") == 0;
-  const char *onnx = constant ? "constant" : strcmp(mode, "reflect") == 0 ? "reflect" : strcmp(mode, "replicate") == 0 ? "edge" : NULL;
+  const char *onnx = constant                         ? "constant"
+                     : strcmp(mode, "reflect") == 0   ? "reflect"
+                     : strcmp(mode, "replicate") == 0 ? "edge"
+                                                      : NULL;
   if (onnx == NULL || (cuts && !constant)) clv__aten_keep(n);
   if (n->status != CLV_OK) return;
   clv__aten_scalar fill = clv__aten_scalar_of(n, "value");

@@ -23,16 +23,16 @@ static clv_status resolve_producer(const clv__irjson *file, const json_t *json, 
   uint32_t input = clv__map_find(&file->tensor_index, producer_name);
   if (node == CLV__MAP_NONE) { /* a graph input is its own producer */
     if (input == CLV__MAP_NONE || file->tensors[input].origin != CLV__IRJSON_INPUT) {
-      return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s'): there is no node and no graph input '%.200s' to make it",
-                            where, name, producer_name);
+      return clv__error_set(file->error, CLV_INVALID_MODEL,
+                            "%s ('%.200s'): there is no node and no graph input '%.200s' to make it", where, name, producer_name);
     }
     *tensor = input;
     return output == 0 ? CLV_OK : refuse(file, where, name, "a graph input has one output, number 0");
   }
   const clv__irjson_node *made_by = &file->nodes[node];
   if (output < 0 || output >= made_by->output_count) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is output %lld of node '%.200s', which has %u", where, name,
-                          output, producer_name, made_by->output_count);
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is output %lld of node '%.200s', which has %u", where,
+                          name, output, producer_name, made_by->output_count);
   }
   *tensor = made_by->first_output + (uint32_t)output;
   return CLV_OK;
@@ -58,7 +58,8 @@ clv_status clv__irjson_resolve(const clv__irjson *file, const json_t *json, cons
   char text[128], declared_text[128];
   clv__tensor_text(&type, text, sizeof text);
   clv__tensor_text(declared, declared_text, sizeof declared_text);
-  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is read as %s, it is %s", where, name, text, declared_text);
+  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s ('%.200s') is read as %s, it is %s", where, name, text,
+                        declared_text);
 }
 
 static bool is_getitem(const char *op_type) {
@@ -69,7 +70,8 @@ static bool is_getitem(const char *op_type) {
 static clv_status getitem_index(const clv__irjson *file, const json_t *json, size_t count, size_t *index) {
   const json_t *value = json_object_get(json_object_get(json, "attrs"), "index");
   if (!json_is_integer(value)) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %s where an integer is needed", clv__irjson_kind(value));
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "attrs.index is %s where an integer is needed",
+                          clv__irjson_kind(value));
   }
   long long at = json_integer_value(value);
   if (at < -(long long)count || at >= (long long)count) {
@@ -178,8 +180,8 @@ static clv_status fill_operands(clv__irjson *file, const clv__irjson_node *sourc
 static bool is_safe_in_place(const clv__irjson *file, const clv__aten_node *node) {
   if (node->input_count == 0) return false;
   const clv__irjson_tensor *first = &file->tensors[node->inputs[0].id]; /* tensors were the first values to be made */
-  static const char *const fresh[] = {"conv", "batch_norm", "linear", "add", "mul", "sub", "div", "mm", "bmm", "matmul", "norm",
-                                      "relu", "cat"}; /* makers of memory of their own */
+  static const char *const fresh[] = {"conv", "batch_norm", "linear", "add",  "mul",  "sub", "div",
+                                      "mm",   "bmm",        "matmul", "norm", "relu", "cat"}; /* makers of memory of their own */
   if (first->origin != CLV__IRJSON_OUTPUT || first->reads != 1) return false;
   for (size_t i = 0; i < sizeof fresh / sizeof *fresh; ++i) {
     if (strstr(file->nodes[first->node].op_type, fresh[i]) != NULL) return true;
@@ -250,7 +252,7 @@ static clv_status add_kept(clv__irjson *file, clv__aten_node *node) {
                            node->output_count, node->next, node->next_count, file->error);
 }
 
-/* The last node carries the name, as it makes what is called so; those before it have their operator after it. */
+/* One node carries the name; several carry it with their number, and have it in common as the name of their source. */
 static clv_status add_emitted(clv__irjson *file, const clv__aten_node *node) {
   clv__text name;
   clv__text_init(&name, file->allocator);
@@ -259,7 +261,7 @@ static clv_status add_emitted(clv__irjson *file, const clv__aten_node *node) {
     const clv__aten_emitted *made = &node->emitted[i];
     name.size_bytes = 0;
     clv__text_append(&name, "%s", node->name);
-    if (i + 1 < node->emitted_count) clv__text_append(&name, "/%zu", i);
+    if (node->emitted_count > 1) clv__text_append(&name, "/%zu", i);
     if (name.failed) {
       status = clv__error_memory(file->error, strlen(node->name));
       break;

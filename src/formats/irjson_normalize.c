@@ -30,7 +30,8 @@ static void lower_batch_norm(aten *n) {
   clv_dtype dtype = x.type.dtype, own = plain ? dtype : n->inputs[1].type.dtype, moments = n->inputs[plain ? 1 : 3].type.dtype;
   value scale = affine(n, plain ? n->input_count : 1, own, true, &channels);
   value shift = affine(n, plain ? n->input_count : 2, own, false, &channels);
-  value mean = clv__aten_cast(n, n->inputs[plain ? 1 : 3], moments), variance = clv__aten_cast(n, n->inputs[plain ? 2 : 4], moments);
+  value mean = clv__aten_cast(n, n->inputs[plain ? 1 : 3], moments),
+        variance = clv__aten_cast(n, n->inputs[plain ? 2 : 4], moments);
   clv__aten_set_float(n, "epsilon", clv__aten_real(n, "eps", 1e-5));
   clv__aten_return(n, 0, clv__aten_call(n, "BatchNormalization", dtype, x, scale, shift, mean, variance));
 }
@@ -100,7 +101,8 @@ static void lower_group_norm(aten *n) {
 /* With statistics of its input; those that were learned are a batch normalisation. */
 static void lower_instance_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
-  if (x.type.rank < 3 || !clv__aten_bool(n, "use_input_stats", true) || n->input_count == 2 || n->input_count > 3) clv__aten_keep(n);
+  if (x.type.rank < 3 || !clv__aten_bool(n, "use_input_stats", true) || n->input_count == 2 || n->input_count > 3)
+    clv__aten_keep(n);
   if (n->status != CLV_OK) return;
   clv_tensor channels = {.rank = 1, .dims = {x.type.dims[1]}};
   value scale = affine(n, 1, x.type.dtype, true, &channels), shift = affine(n, 2, x.type.dtype, false, &channels);

@@ -20,14 +20,15 @@ static const char *axes_name(const aten *n) {
 /* Sums of integers are i64, means are real; attrs.dtype overrules. */
 static void lower_sum(aten *n) {
   value x = clv__aten_input(n, 0);
-  static const char *const ops[][2] = {{"sum", "ReduceSum"},   {"mean", "ReduceMean"}, {"prod", "ReduceProd"}, {"amax", "ReduceMax"},
-                                       {"amin", "ReduceMin"},  {"max", "ReduceMax"},   {"min", "ReduceMin"},
-                                       {"logsumexp", "ReduceLogSumExp"}};
+  static const char *const ops[][2] = {{"sum", "ReduceSum"},  {"mean", "ReduceMean"},          {"prod", "ReduceProd"},
+                                       {"amax", "ReduceMax"}, {"amin", "ReduceMin"},           {"max", "ReduceMax"},
+                                       {"min", "ReduceMin"},  {"logsumexp", "ReduceLogSumExp"}};
   const char *op = NULL;
   for (size_t i = 0; i < sizeof ops / sizeof *ops; ++i) {
     if (strcmp(ops[i][0], n->stem) == 0) op = ops[i][1];
   }
-  bool adds = strcmp(n->stem, "sum") == 0 || strcmp(n->stem, "prod") == 0, real = strcmp(n->stem, "mean") == 0 || n->stem[0] == 'l';
+  bool adds = strcmp(n->stem, "sum") == 0 || strcmp(n->stem, "prod") == 0,
+       real = strcmp(n->stem, "mean") == 0 || n->stem[0] == 'l';
   bool integers = !clv__aten_is_float(x.type.dtype);
   clv_dtype dtype = clv__aten_dtype(n, "dtype", adds && integers ? CLV_I64 : real && integers ? CLV_F32 : x.type.dtype);
   bool is_bool = dtype == CLV_BOOL;
@@ -135,7 +136,8 @@ static void lower_topk(aten *n) {
   if (x.type.rank == 0 || x.type.dtype == CLV_BOOL) clv__aten_keep(n);
   if (n->status != CLV_OK) return;
   int64_t k = topk ? clv__aten_int(n, "k", -1) : x.type.dims[axis];
-  if (k < 0 || k > x.type.dims[axis]) clv__aten_fail(n, "attrs.k is %lld, the axis has %lld", (long long)k, (long long)x.type.dims[axis]);
+  if (k < 0 || k > x.type.dims[axis])
+    clv__aten_fail(n, "attrs.k is %lld, the axis has %lld", (long long)k, (long long)x.type.dims[axis]);
   clv__aten_set_int(n, "axis", axis);
   clv__aten_set_int(n, "largest", topk ? clv__aten_bool(n, "largest", true) : clv__aten_bool(n, "descending", false));
   clv__aten_set_int(n, "sorted", topk ? clv__aten_bool(n, "sorted", true) : 1);
@@ -145,26 +147,15 @@ static void lower_topk(aten *n) {
 }
 
 const clv__aten_lowering clv__aten_reduce[] = {
-    {"sum", lower_sum},
-    {"mean", lower_sum},
-    {"prod", lower_sum},
-    {"amax", lower_sum},
-    {"amin", lower_sum},
-    {"logsumexp", lower_sum},
-    {"any", lower_any},
-    {"all", lower_any},
-    {"argmax", lower_arg},
-    {"argmin", lower_arg},
-    {"max", lower_max},
-    {"min", lower_max},
-    {"var", lower_var},
-    {"std", lower_var},
-    {"var_mean", lower_var},
-    {"linalg_vector_norm", lower_norm},
-    {"norm", lower_norm},
-    {"cumsum", lower_cumsum},
-    {"topk", lower_topk},
-    {"sort", lower_topk},
-    {"argsort", lower_topk},
-    {NULL, NULL},
+    {"sum", lower_sum},      {"mean", lower_sum},
+    {"prod", lower_sum},     {"amax", lower_sum},
+    {"amin", lower_sum},     {"logsumexp", lower_sum},
+    {"any", lower_any},      {"all", lower_any},
+    {"argmax", lower_arg},   {"argmin", lower_arg},
+    {"max", lower_max},      {"min", lower_max},
+    {"var", lower_var},      {"std", lower_var},
+    {"var_mean", lower_var}, {"linalg_vector_norm", lower_norm},
+    {"norm", lower_norm},    {"cumsum", lower_cumsum},
+    {"topk", lower_topk},    {"sort", lower_topk},
+    {"argsort", lower_topk}, {NULL, NULL},
 };

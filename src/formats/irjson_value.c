@@ -30,10 +30,10 @@ clv_dtype clv__irjson_dtype(const char *text) {
   static const struct {
     const char *name;
     clv_dtype dtype;
-  } known[] = {{"float32", CLV_F32}, {"float", CLV_F32},      {"float64", CLV_F64}, {"double", CLV_F64}, {"float16", CLV_F16},
-               {"half", CLV_F16},    {"bfloat16", CLV_BF16},  {"int64", CLV_I64},   {"long", CLV_I64},   {"int32", CLV_I32},
-               {"int", CLV_I32},     {"int16", CLV_I16},      {"short", CLV_I16},   {"int8", CLV_I8},    {"uint8", CLV_U8},
-               {"uint16", CLV_U16},  {"uint32", CLV_U32},     {"uint64", CLV_U64},  {"bool", CLV_BOOL}};
+  } known[] = {{"float32", CLV_F32}, {"float", CLV_F32},     {"float64", CLV_F64}, {"double", CLV_F64}, {"float16", CLV_F16},
+               {"half", CLV_F16},    {"bfloat16", CLV_BF16}, {"int64", CLV_I64},   {"long", CLV_I64},   {"int32", CLV_I32},
+               {"int", CLV_I32},     {"int16", CLV_I16},     {"short", CLV_I16},   {"int8", CLV_I8},    {"uint8", CLV_U8},
+               {"uint16", CLV_U16},  {"uint32", CLV_U32},    {"uint64", CLV_U64},  {"bool", CLV_BOOL}};
   if (strncmp(text, "torch.", 6) == 0) text += 6;
   for (size_t i = 0; i < sizeof known / sizeof *known; ++i) {
     if (strcmp(known[i].name, text) == 0) return known[i].dtype;
@@ -51,17 +51,18 @@ clv_status clv__irjson_member(const clv__irjson *file, const json_t *json, const
   if (is_list ? json_is_array(*member) : json_is_object(*member)) return CLV_OK;
   const char *kind = clv__irjson_kind(*member);
   *member = NULL;
-  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s%s%s is %s where %s is needed", where, where[0] != '\0' ? "." : "", key,
-                        kind, is_list ? "a list" : "an object");
+  return clv__error_set(file->error, CLV_INVALID_MODEL, "%s%s%s is %s where %s is needed", where, where[0] != '\0' ? "." : "",
+                        key, kind, is_list ? "a list" : "an object");
 }
 
 static clv_status read_shape(const clv__irjson *file, const json_t *shape, const char *where, clv_tensor *type) {
   if (!json_is_array(shape)) {
-    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape is %s where a list is needed", where, clv__irjson_kind(shape));
+    return clv__error_set(file->error, CLV_INVALID_MODEL, "%s.shape is %s where a list is needed", where,
+                          clv__irjson_kind(shape));
   }
   if (json_array_size(shape) > CLV_MAX_RANK) {
-    return clv__error_set(file->error, CLV_NOT_SUPPORTED, "%s.shape has %zu entries: rank above %d", where, json_array_size(shape),
-                          CLV_MAX_RANK);
+    return clv__error_set(file->error, CLV_NOT_SUPPORTED, "%s.shape has %zu entries: rank above %d", where,
+                          json_array_size(shape), CLV_MAX_RANK);
   }
   type->rank = (int32_t)json_array_size(shape);
   for (int32_t i = 0; i < type->rank; ++i) {

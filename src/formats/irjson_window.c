@@ -66,7 +66,8 @@ static void lower_pool(aten *n) {
   int64_t kernel[MAX_SPATIAL], strides[MAX_SPATIAL], padding[MAX_SPATIAL], dilations[MAX_SPATIAL];
   if (!clv__aten_has(n, "kernel_size")) clv__aten_fail(n, "attrs.kernel_size is not there");
   if (n->output_count > 1 && n->output_read[1]) clv__aten_keep(n); /* ATen's indices count within a plane */
-  if (clv__aten_has(n, "divisor_override") || x.type.rank < (int32_t)spatial + 1 || x.type.rank > (int32_t)spatial + 2) clv__aten_keep(n);
+  if (clv__aten_has(n, "divisor_override") || x.type.rank < (int32_t)spatial + 1 || x.type.rank > (int32_t)spatial + 2)
+    clv__aten_keep(n);
   clv__aten_per_axis(n, "kernel_size", 1, spatial, kernel);
   int64_t given[CLV__ATEN_MAX_LIST];
   if (clv__aten_ints(n, "stride", given) > 0)

@@ -494,7 +494,8 @@ static clv_status finish(clv__builder *builder, const clv__builder *parent, bool
       return clv__error_set(error, CLV_INVALID_MODEL, "'%s' is %s and the output of node '%s' too", value->name,
                             value->is_input     ? "an input"
                             : value->is_unbound ? "a weight"
-                                                : "an initializer", builder->nodes.items[value->producer].source_name);
+                                                : "an initializer",
+                            builder->nodes.items[value->producer].source_name);
     }
   }
   CLV__TRY(take_nodes(builder, error));

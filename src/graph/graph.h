@@ -92,7 +92,8 @@ static inline bool clv__value_is_constant(const clv_graph *graph, const clv_tens
   if (v->is_unbound) return true;
   return types != NULL ? types[value].data != NULL : v->type.data != NULL && !v->is_input;
 }
-/* CLV_NOT_SUPPORTED, with the first of them, when bytes of weights are missing that nodes read: such a graph can be planned, not run.
+/* CLV_NOT_SUPPORTED, with the first of them, when bytes of weights are missing that nodes read: such a graph can be planned, not
+ * run.
  */
 clv_status clv__graph_check_bound(const clv_graph *graph, clv_error *error);
 /* Whether `pattern` (see clv__pattern_match) names the node's operator: as ONNX has it (Concat), or as its source does, with or

@@ -1,7 +1,7 @@
-/* `optimal`: least predicted time. The exact minimum cut of node, transfer and fusion times (pairs of devices in turn, where there
- * are more than two), and whatever every other strategy and every single device comes to, are priced in full; from the best of them
- * a local search goes on, first on fragments that they agree on, then on nodes. What is given out is the best of all that was seen,
- * so never worse than another strategy under the same prices. All effort is counted, never timed. */
+/* `optimal`: least predicted time. The exact minimum cut of node, transfer and fusion times (pairs of devices in turn, where
+ * there are more than two), and whatever every other strategy and every single device comes to, are priced in full; from the best
+ * of them a local search goes on, first on fragments that they agree on, then on nodes. What is given out is the best of all that
+ * was seen, so never worse than another strategy under the same prices. All effort is counted, never timed. */
 #include "place/optimal.h"
 
 #include <string.h>
@@ -27,7 +27,8 @@ static clv_status score_candidate(clv__optimal *o, const clv__candidate *candida
     CLV__TRY(clv__memory_excess(o->problem, &candidate->cut, candidate->placing.streamed, o->allocator, &excess, NULL, NULL,
                                 o->error));
   }
-  *score = clv__score_make(o->problem, candidate->placing.devices, &candidate->cut, &candidate->price, o->input->objective, excess);
+  *score =
+      clv__score_make(o->problem, candidate->placing.devices, &candidate->cut, &candidate->price, o->input->objective, excess);
   return CLV_OK;
 }
 
@@ -96,7 +97,8 @@ static clv_status search_from(clv__optimal *o, uint32_t solution, uint64_t budge
 /* Small problems: deep, from several starts. */
 static clv_status search_deep(clv__optimal *o) {
   uint32_t count = o->pool.count < SEARCH_STARTS ? o->pool.count : SEARCH_STARTS;
-  uint64_t budget = clv__optimal_times(o, DEEP_EFFORT, 1, DEEP_TIMES) * o->evaluator.effort;
+  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* an evaluation is seven there */
+  uint64_t budget = clv__optimal_times(o, effort, 1, DEEP_TIMES) * o->evaluator.effort;
   uint64_t hashes[SEARCH_STARTS];
   for (uint32_t i = 0; i < count; ++i) hashes[i] = o->pool.solutions[i].hash;
   for (uint32_t i = 0; i < count; ++i) {
@@ -152,11 +154,12 @@ static clv_status refuse_memory(clv__optimal *o, const uint32_t *devices) {
   CLV__TRY(clv__evaluate(&o->evaluator, devices, &score, o->error));
   CLV__TRY(clv__memory_excess(o->problem, &o->evaluator.cut, NULL, o->allocator, &excess, &device, &needed, o->error));
   snprintf(number, sizeof number, "device %u", device);
-  return clv__error_set(o->error, CLV_NOT_SUPPORTED,
-                        "%s would need %llu bytes and has %llu: no placement was found that fits; another device, or one with more "
-                        "memory, could take what is too much",
-                        o->problem->device_names != NULL ? o->problem->device_names[device] : number, (unsigned long long)needed,
-                        (unsigned long long)o->problem->limits[device].memory_bytes);
+  return clv__error_set(
+      o->error, CLV_NOT_SUPPORTED,
+      "%s would need %llu bytes and has %llu: no placement was found that fits; another device, or one with more "
+      "memory, could take what is too much",
+      o->problem->device_names != NULL ? o->problem->device_names[device] : number, (unsigned long long)needed,
+      (unsigned long long)o->problem->limits[device].memory_bytes);
 }
 
 /* The split's own reason why the first placement cannot be cut. */

@@ -64,9 +64,9 @@ clv_status clv__urgent_order(const clv__problem *problem, clv__cut *cut, clv__ar
 clv_status clv__wait_groups(const clv__problem *problem, const uint32_t *devices, bool above, bool below, clv__arena *arena,
                             uint32_t *groups, clv_error *error);
 
-/* optimal_excess.c. Bytes by which the devices' memories are exceeded, summed: on each, the weights that are resident there and the boundary values
- * and streamed weights of the partition that has most of them. `device` (may be NULL) is the one that lacks most, `needed` what
- * it needs in all. */
+/* optimal_excess.c. Bytes by which the devices' memories are exceeded, summed: on each, the weights that are resident there and
+ * the boundary values and streamed weights of the partition that has most of them. `device` (may be NULL) is the one that lacks
+ * most, `needed` what it needs in all. */
 clv_status clv__memory_excess(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed,
                               const clv_allocator *allocator, uint64_t *excess_bytes, uint32_t *device, uint64_t *needed,
                               clv_error *error);
@@ -111,8 +111,8 @@ void clv__changes_finish(clv__changes *changes);
 /* ---- The search: optimal_search.c ---- */
 
 typedef struct clv__search_options {
-  uint64_t budget; /* effort, see clv__evaluator */
-  bool deep;       /* all kinds of changes, and starts again from kicked placements */
+  uint64_t budget;     /* effort, see clv__evaluator */
+  bool deep;           /* all kinds of changes, and starts again from kicked placements */
   const clv__cut *cut; /* of the placement to begin with, where `score` is its score already; NULL: not known */
 } clv__search_options;
 
@@ -219,8 +219,8 @@ clv_status clv__optimal_start(clv__optimal *o);
 
 /* Where weights exceed a device's memory: prices a byte, until a cut fits. */
 clv_status clv__optimal_fit(clv__optimal *o);
-/* optimal_stream.c. Chooses weights of the placement to be streamed, and groups of nodes that use the buffer's room in turn. All in the arena;
- * `score` has an excess where it does not help. */
+/* optimal_stream.c. Chooses weights of the placement to be streamed, and groups of nodes that use the buffer's room in turn. All
+ * in the arena; `score` has an excess where it does not help. */
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score);
 

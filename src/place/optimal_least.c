@@ -15,7 +15,8 @@ static uint64_t launches_by_device(const clv__problem *problem, const uint32_t *
 }
 
 /* Along one way through the graph every change of the device is a partition more. Nodes that are views are walked over, as they
- * may be in a partition of views alone. `launches` and `last` are by node: the dearest way to it, and the device it was on last. */
+ * may be in a partition of views alone. `launches` and `last` are by node: the dearest way to it, and the device it was on last.
+ */
 static uint64_t launches_along(const clv__problem *problem, const uint32_t *devices, uint64_t *launches, uint8_t *last) {
   uint64_t most = 0;
   for (uint32_t n = 0; n < problem->node_count; ++n) {

@@ -43,8 +43,8 @@ static clv_status cut_at_price(clv__optimal *o, uint64_t price, bool *fits) {
   return clv__pool_add(&o->pool, o->scratch, o->error);
 }
 
-/* Fills each device with the weights of the nodes that `from` has there, first or last nodes first; what does not fit any more goes
- * to the next device that can run it. */
+/* Fills each device with the weights of the nodes that `from` has there, first or last nodes first; what does not fit any more
+ * goes to the next device that can run it. */
 static void fill(const clv__optimal *o, const uint32_t *from, bool backwards, uint32_t share, uint64_t *used, uint32_t *seen) {
   const clv__problem *problem = o->problem;
   memset(used, 0, problem->device_count * sizeof *used);

@@ -29,6 +29,7 @@ void clv__chip_label(const clv_plan *plan, const clv__chip *chip, clv__text *bol
     clv__text_init(&type, name->allocator);
     clv__text_append(&type, " ");
     clv__label_type(&type, plan->graph, &plan->shapes->types[chip->id]);
+    name->failed = name->failed || type.failed;
     double width = clv__fit_width(type.data, NAME_SIZE);
     if (width > room - 40) clv__text_finish(&type); /* a type of many dims: the name says more */
     clv__fit_append(name, plan->graph->values[chip->id].name, NAME_SIZE, room - clv__fit_width(type.data, NAME_SIZE));

@@ -1,8 +1,6 @@
-/* See diagram.h: which items there are, and how far down each stands. Where they stand from left to right follows from the lines
- * between them (wires.c). */
+/* See diagram.h: which form the picture has, which lanes, and which items. */
 #include "report/diagram.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "report/steps.h"
@@ -20,8 +18,7 @@ enum {
   MOST_RANKS = 26,  /* of a box, before it grows a second column */
   CARD_HEIGHT = 92,
   LINE_HEIGHT = 30,
-  LANE_HEAD = 40,
-  TALLEST = 1500 /* higher pictures go on in a second column */
+  LANE_HEAD = 40
 };
 
 typedef struct building {
@@ -32,13 +29,6 @@ typedef struct building {
   uint32_t *step_sources;                /* pairs (item, step) before the CSR is made */
   size_t source_count, source_capacity;
 } building;
-
-static double row_gap(const clv__diagram *d) {
-  return d->form == CLV__FORM_LINES ? 8 : 18;
-}
-static double label_height(const clv__diagram *d) {
-  return d->form == CLV__FORM_LINES ? 17 : 20;
-}
 
 /* ---- Lanes ---- */
 
@@ -282,133 +272,6 @@ static bool make_boxes(building *b) {
   return true;
 }
 
-/* ---- How far down ---- */
-
-typedef struct heights {
-  double *lanes, *gutters; /* the first free y */
-  double top, most;        /* of the column */
-  uint32_t column;
-} heights;
-
-static void begin_column(const clv__diagram *d, heights *h) {
-  h->top = d->top + LANE_HEAD + 14;
-  for (uint32_t i = 0; i < d->lane_count; ++i) h->lanes[i] = h->gutters[i] = h->top;
-}
-
-static double larger(double a, double b) {
-  return a > b ? a : b;
-}
-
-/* Further lines that leave the box that a line leaves, right after it. */
-static uint32_t count_siblings(const clv__diagram *d, uint32_t index) {
-  uint32_t count = 0, source = d->sources[d->source_offsets[index]];
-  for (uint32_t i = index + 1; i < d->item_count && !clv__item_is_box(&d->items[i]); ++i, ++count) {
-    if (d->source_offsets[i] == d->source_offsets[i + 1] || d->sources[d->source_offsets[i]] != source) break;
-  }
-  return count;
-}
-
-/* The least y that an item may have: free room, and below what it waits for. */
-static double least_y(const clv__diagram *d, const heights *h, const clv__item *item, uint32_t index) {
-  uint32_t low = item->from < item->to ? item->from : item->to, high = item->from + item->to - low;
-  bool box = clv__item_is_box(item);
-  double y = h->top;
-  if (box) {
-    y = h->lanes[low];
-  } else if (item->kind == CLV__ITEM_GAP) {
-    for (uint32_t l = 0; l < d->lane_count; ++l) y = larger(y, larger(h->lanes[l], h->gutters[l]));
-    return y + 12;
-  } else {
-    for (uint32_t l = low; l < high; ++l) y = larger(y, h->gutters[l] + label_height(d) - 4);
-    for (uint32_t l = low + 1; l < high; ++l) y = larger(y, h->lanes[l] + label_height(d) - 4);
-    if (low == high) y = larger(y, h->lanes[low] + label_height(d) - 4);
-  }
-  uint32_t entered = 0; /* lines that lead to the box further up */
-  for (uint32_t i = d->source_offsets[index]; i < d->source_offsets[index + 1]; ++i) {
-    const clv__item *source = &d->items[d->sources[i]];
-    if (source->column != h->column) continue;
-    if (clv__item_is_box(source)) {
-      double leave = clv__item_exit(d, source) - label_height(d) * count_siblings(d, index);
-      y = larger(y, source->y + (box ? source->height + row_gap(d) : larger(leave, clv__item_exit(d, source) / 2)));
-    } else {
-      double room = larger(item->height - clv__item_entry(d) - 8, 0);
-      double enter = clv__item_entry(d) + (label_height(d) * entered++ < room ? label_height(d) * (entered - 1) : room);
-      y = larger(y, box ? source->y - enter : source->y + 8);
-    }
-  }
-  return y;
-}
-
-static void occupy(const clv__diagram *d, heights *h, const clv__item *item) {
-  uint32_t low = item->from < item->to ? item->from : item->to, high = item->from + item->to - low;
-  double bottom = item->y + item->height;
-  if (clv__item_is_box(item)) {
-    h->lanes[low] = bottom + row_gap(d);
-  } else if (item->kind == CLV__ITEM_GAP) {
-    for (uint32_t l = 0; l < d->lane_count; ++l) h->lanes[l] = h->gutters[l] = bottom + row_gap(d);
-  } else {
-    for (uint32_t l = low; l < high; ++l) h->gutters[l] = item->y + 5;
-    for (uint32_t l = low + 1; l < high; ++l) h->lanes[l] = item->y + 8;
-    if (low == high) h->lanes[low] = item->y + 8;
-  }
-  h->most = larger(h->most, bottom);
-}
-
-/* Places all items in columns of about `limit` height; a column begins with the transfers that lead to its first box. */
-static void place_items(clv__diagram *d, heights *h, double limit) {
-  h->column = 0;
-  h->most = 0;
-  begin_column(d, h);
-  for (uint32_t i = 0; i < d->item_count; ++i) {
-    clv__item *item = &d->items[i];
-    if (item->kind == CLV__ITEM_GAP) item->height = 40;
-    bool may_break = i > 0 && d->items[i - 1].kind != CLV__ITEM_TRANSFER && d->items[i - 1].kind != CLV__ITEM_SHARED;
-    double y = least_y(d, h, item, i);
-    if (may_break && y + item->height > d->top + limit && y > h->top) {
-      ++h->column;
-      begin_column(d, h);
-      y = least_y(d, h, item, i);
-    }
-    item->y = y;
-    item->column = h->column;
-    occupy(d, h, item);
-  }
-  d->column_count = h->column + 1;
-  d->height = h->most + 26;
-}
-
-/* ---- All of it ---- */
-
-static double widest_box(const clv__diagram *d, uint32_t lane) {
-  double width = d->form == CLV__FORM_LINES ? 372 : d->form == CLV__FORM_CARDS ? 300 : 220;
-  if (d->lanes[lane].device == CLV__NO_ID) width = 96;
-  for (uint32_t i = 0; i < d->item_count; ++i) {
-    if (d->items[i].box != NULL && d->items[i].from == lane) width = larger(width, d->items[i].box->width);
-  }
-  return width;
-}
-
-static bool place(building *b) {
-  clv__diagram *d = b->d;
-  heights h = {.lanes = clv__arena_allocate_zero(b->arena, (size_t)d->lane_count + 1, sizeof *h.lanes),
-               .gutters = clv__arena_allocate_zero(b->arena, (size_t)d->lane_count + 1, sizeof *h.gutters)};
-  if (h.lanes == NULL || h.gutters == NULL) return false;
-  d->gutter = d->form == CLV__FORM_LINES ? 214 : 228;
-  double width = 60;
-  for (uint32_t l = 0; l < d->lane_count; ++l) {
-    d->lanes[l].box_width = widest_box(d, l);
-    width += d->lanes[l].box_width + 60 + (l > 0 ? d->gutter : 0);
-  }
-  place_items(d, &h, INFINITY);
-  double tall = d->height - d->top;
-  if (tall > TALLEST) {
-    double columns = ceil(sqrt(1.2 * tall / width)); /* rather wide than high, as screens and slides are */
-    double limit = tall / columns * 1.04 + LANE_HEAD;
-    place_items(d, &h, limit > 700 ? limit : 700);
-  }
-  return true;
-}
-
 bool clv__diagram_make(const clv_plan *plan, bool collapse, double head, clv__arena *arena, clv__diagram *diagram) {
   *diagram = (clv__diagram){.plan = plan, .top = head, .lane_head = LANE_HEAD};
   building b = {.d = diagram, .arena = arena};
@@ -418,8 +281,8 @@ bool clv__diagram_make(const clv_plan *plan, bool collapse, double head, clv__ar
   bool worth =
       plan->partition_count <= FEW_PARTITIONS || nodes >= 3 * (uint64_t)plan->partition_count; /* else a box says it all */
   diagram->form = !collapse && few && worth ? CLV__FORM_NODES : plan->step_count > MOST_CARDS ? CLV__FORM_LINES : CLV__FORM_CARDS;
-  bool done = add_lanes(&b) && find_first_readers(&b) && add_items(&b) && index_sources(&b) && make_boxes(&b) && place(&b) &&
-              clv__diagram_connect(diagram, arena);
+  bool done = add_lanes(&b) && find_first_readers(&b) && add_items(&b) && index_sources(&b) && make_boxes(&b) &&
+              clv__diagram_place(diagram, arena) && clv__diagram_connect(diagram, arena);
   clv__release(arena->allocator, b.step_sources);
   return done;
 }

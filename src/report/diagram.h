@@ -74,7 +74,8 @@ typedef struct clv__diagram {
 
 /* `collapse`: a box a partition even where the nodes could be shown. `head`: room above. False when memory is out. */
 bool clv__diagram_make(const clv_plan *plan, bool collapse, double head, clv__arena *arena, clv__diagram *diagram);
-/* The second half of it: lines between items that have their places (wires.c). */
+/* Its further parts: where items stand (places.c), and then the lines between them (wires.c). */
+bool clv__diagram_place(clv__diagram *diagram, clv__arena *arena);
 bool clv__diagram_connect(clv__diagram *diagram, clv__arena *arena);
 
 /* Where a line enters and leaves a box, from its top. Of one line each: so that boxes which alternate between two lanes, each

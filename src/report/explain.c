@@ -17,7 +17,7 @@ static void append_types(const clv_plan *plan, const char *word, const clv_value
     clv__label_name(text, plan->graph->values[values[i]].name);
     clv__text_append(text, " ");
     clv__label_type(text, plan->graph, &plan->shapes->types[values[i]]);
-    if (plan->shapes->types[values[i]].data != NULL) clv__text_append(text, " constant");
+    if (clv__value_is_constant(plan->graph, plan->shapes->types, values[i])) clv__text_append(text, " constant");
   }
   clv__text_append(text, "\n");
 }

@@ -6,7 +6,15 @@
 
 #include "report/label.h"
 
-enum { NAMED_NODES = 6, NAMED_COLUMNS = 72, SHOWN_OPERATORS = 4, LONG_PLAN = 60, HEAD_STEPS = 40, TAIL_STEPS = 8 };
+enum {
+  NAMED_NODES = 6,
+  NAMED_COLUMNS = 72,
+  SHOWN_OPERATORS = 4,
+  LONG_PLAN = 60,
+  HEAD_STEPS = 40,
+  TAIL_STEPS = 8,
+  TIME_COLUMNS = 8
+};
 
 void clv__plan_totals_get(const clv_plan *plan, clv__plan_totals *totals) {
   *totals = (clv__plan_totals){.steps = plan->partition_count, .bytes_known = true};
@@ -51,7 +59,8 @@ static void append_transfer(const clv_plan *plan, const clv__transfer *transfer,
 static void append_step(const clv_plan *plan, const clv__step *step, size_t width, clv__text *text) {
   char time[CLV__LABEL_BYTES];
   uint64_t time_ns = step->is_transfer ? plan->price.move_ns[step->index] : plan->price.partition_ns[step->index];
-  clv__text_append(text, "%9s  ", clv__label_time(time_ns, time));
+  clv__label_time(time_ns, time);
+  clv__text_append(text, "%*s%s  ", (int)(TIME_COLUMNS - clv__label_columns(time)), "", time); /* µ has more bytes than columns */
   if (step->is_transfer) {
     append_transfer(plan, &plan->transfers[step->index], text);
   } else {

@@ -1,4 +1,4 @@
-/* The second half of diagram.h: lines between items that stand already, and from them how wide lanes are. Lines run in tracks
+/* The third part of diagram.h: lines between items that stand already, and from them how wide lanes are. Lines run in tracks
  * beside the boxes; what would need a track and finds none, or leads far away, becomes a number at its end. */
 #include <math.h>
 #include <string.h>

@@ -17,12 +17,8 @@
 
 #include <string.h>
 
-#include "split/network.h"
-
 enum { MOST_GROUPS = 16 };
 
-/* Node cuts that may be spent on better prices, in nodes: about as long as a plan's own placing takes. */
-#define PRICE_WORK 400000u
 #define PRICE_STEPS 24u
 
 typedef struct serial {
@@ -34,11 +30,6 @@ typedef struct serial {
 
 static void improve(serial *s, uint64_t bound) {
   if (bound > s->bound) s->bound = bound;
-}
-
-/* A network whose times are too large to add up gives no bound, and no error: the sums still do. */
-static clv_status tolerate(clv_status status) {
-  return status == CLV_INVALID_ARGUMENT ? CLV_OK : status;
 }
 
 /* ---- Reduced costs ---- */
@@ -122,11 +113,11 @@ static clv_status bound_two(serial *s, clv_error *error) {
   uint64_t cost = 0;
   uint32_t *devices = clv__allocate(s->allocator, size_bytes);
   if (devices == NULL) return clv__error_memory(error, size_bytes);
-  CLV__TRY_GOTO(tolerate(clv__network_solve(problem, &options, s->allocator, devices, &cost, error)));
+  CLV__TRY_GOTO(clv__bound_tolerate(clv__network_solve(problem, &options, s->allocator, devices, &cost, error)));
   improve(s, cost);
   if (s->path.count > 0) {
     options.path = s->path;
-    CLV__TRY_GOTO(tolerate(clv__network_solve(problem, &options, s->allocator, devices, &cost, error)));
+    CLV__TRY_GOTO(clv__bound_tolerate(clv__network_solve(problem, &options, s->allocator, devices, &cost, error)));
     improve(s, cost);
   }
 cleanup:
@@ -138,7 +129,7 @@ static clv_status bound_group(serial *s, uint32_t group, clv_error *error) {
   uint32_t all = (1u << s->reduced->problem->device_count) - 1;
   clv__network_sides sides = {.one = (uint16_t)group, .other = (uint16_t)(all & ~group), .path = s->path};
   uint64_t cost = 0;
-  CLV__TRY(tolerate(clv__network_bound(s->reduced->problem, &sides, s->allocator, NULL, &cost, error)));
+  CLV__TRY(clv__bound_tolerate(clv__network_bound(s->reduced->problem, &sides, s->allocator, NULL, &cost, error)));
   improve(s, cost);
   return CLV_OK;
 }
@@ -214,9 +205,8 @@ static void adjust(const clv__problem *problem, pricing *p, uint32_t step) {
 static clv_status bound_by_prices(serial *s, pricing *p, clv_error *error) {
   const clv__problem *problem = s->reduced->problem;
   size_t count = problem->node_count, size_bytes = count * (2 * sizeof(uint64_t) + 2);
-  uint32_t steps = PRICE_WORK / (problem->node_count * p->group_count + 1);
-  if (steps > PRICE_STEPS) steps = PRICE_STEPS;
-  if (steps == 0) steps = 1;
+  uint32_t steps = clv__bound_steps(problem->node_count, p->group_count, PRICE_STEPS), idle_steps = 0;
+  uint64_t best = 0;
   p->prices = clv__allocate(s->allocator, size_bytes);
   if (p->prices == NULL) return clv__error_memory(error, size_bytes);
   p->reach = p->prices + count;
@@ -227,12 +217,13 @@ static clv_status bound_by_prices(serial *s, pricing *p, clv_error *error) {
   for (uint32_t step = 0; step < steps; ++step) {
     uint64_t bound;
     CLV__TRY_GOTO(choose(s, p, &bound, error));
-    improve(s, bound);
+    if (!clv__bound_grows(bound, &best, &idle_steps)) break;
     adjust(problem, p, step);
   }
 cleanup:
+  improve(s, best);
   clv__release(s->allocator, p->prices);
-  return tolerate(status);
+  return clv__bound_tolerate(status);
 }
 
 static clv_status bound_many(serial *s, clv_error *error) {
@@ -253,21 +244,17 @@ static clv_status bound_many(serial *s, clv_error *error) {
 }
 
 static clv_status bound_serial(serial *s, clv_error *error) {
-  const clv__problem *problem = s->reduced->problem;
-  uint64_t launches = 0;
-  uint32_t *path = NULL;
-  clv_status status = CLV_OK;
-  for (uint32_t d = 0; d < problem->device_count; ++d) launches |= problem->launch_ns[d];
-  if (launches != 0 && problem->device_count > 1) {
-    CLV__TRY(clv__network_path_find(problem, s->allocator, &path, &s->path.count, error));
-    s->path.nodes = path;
-  }
   bound_by_sums(s);
-  status = problem->device_count == 1   ? bound_one(s, error)
-           : problem->device_count == 2 ? bound_two(s, error)
-                                        : bound_many(s, error);
-  clv__release(s->allocator, path);
-  return status;
+  uint32_t device_count = s->reduced->problem->device_count;
+  return device_count == 1 ? bound_one(s, error) : device_count == 2 ? bound_two(s, error) : bound_many(s, error);
+}
+
+static clv_status find_path(const clv__problem *problem, const clv_allocator *allocator, uint32_t **nodes, uint32_t *count,
+                            clv_error *error) {
+  uint64_t launches = 0;
+  for (uint32_t d = 0; d < problem->device_count; ++d) launches |= problem->launch_ns[d];
+  if (launches == 0 || problem->device_count == 1) return CLV_OK;
+  return clv__network_path_find(problem, allocator, nodes, count, error);
 }
 
 clv_status clv__bound(const clv__problem *problem, const clv_allocator *allocator, clv__bounds *bounds, clv_error *error) {
@@ -276,15 +263,21 @@ clv_status clv__bound(const clv__problem *problem, const clv_allocator *allocato
   if (reduced.halves == NULL) return clv__error_memory(error, size_bytes);
   serial s = {.reduced = &reduced, .allocator = allocator};
   clv_status status = CLV_OK;
-  uint64_t way, work;
+  uint64_t way, work, balance;
+  uint32_t *path = NULL;
   CLV__TRY_GOTO(reduce(&reduced, error));
+  CLV__TRY_GOTO(find_path(problem, allocator, &path, &s.path.count, error));
+  s.path.nodes = path;
   CLV__TRY_GOTO(clv__bound_way(&reduced, allocator, &way, error));
-  CLV__TRY_GOTO(clv__bound_work(&reduced, allocator, &work, error));
+  work = clv__bound_work(&reduced);
+  CLV__TRY_GOTO(clv__bound_balance(&reduced, s.path, allocator, &balance, error));
+  if (balance > work) work = balance;
   improve(&s, way);
   improve(&s, work);
   CLV__TRY_GOTO(bound_serial(&s, error));
   *bounds = (clv__bounds){.serial_ns = s.bound, .overlapped_ns = way > work ? way : work, .throughput_ns = work};
 cleanup:
+  clv__release(allocator, path);
   clv__release(allocator, reduced.halves);
   return status;
 }

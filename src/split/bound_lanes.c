@@ -183,8 +183,7 @@ static void balance_many(lanes *l) {
   memcpy(l->weights, best, sizeof best);
 }
 
-clv_status clv__bound_work(const clv__reduced *reduced, const clv_allocator *allocator, uint64_t *time_ns, clv_error *error) {
-  (void)allocator, (void)error;
+uint64_t clv__bound_work(const clv__reduced *reduced) {
   uint32_t device_count = reduced->problem->device_count;
   lanes l = {.reduced = reduced, .weights = {1}};
   uint64_t weights[16], best = 0;
@@ -195,6 +194,5 @@ clv_status clv__bound_work(const clv__reduced *reduced, const clv_allocator *all
     for (uint32_t other = 0; other < device_count; ++other) weights[other] = other == d;
     best = later(best, weigh_exactly(reduced, weights));
   }
-  *time_ns = best;
-  return CLV_OK;
+  return best;
 }

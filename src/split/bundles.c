@@ -1,4 +1,4 @@
-/* Bundles: nodes that are to be in one slot, because they were claimed together or are fused at no cost. */
+/* Bundles: nodes that are to be in one slot, because they were claimed together or to see what it costs. */
 #include <string.h>
 
 #include "split/rounds.h"
@@ -20,26 +20,11 @@ static void join(clv__bundles *b, uint32_t x, uint32_t y) {
   b->next[z] = next;
 }
 
-/* A node all of whose readers are in one bundle of its colour joins it where that saves something: it may run as late as they
- * do, so that no slot is added and no bundle waits for another. */
-static void bundle_pairs(const clv__convex *c, clv__bundles *b) {
-  for (uint32_t node = c->problem->node_count; node-- > 0;) {
-    uint32_t first = c->out.offsets[node], end = c->out.offsets[node + 1];
-    bool saves = false, together = first < end;
-    uint32_t bundle = together ? find(b->root, c->out.nodes[first]) : 0;
-    for (uint32_t i = first; i < end && together; ++i) {
-      together = c->colors[c->out.nodes[i]] == c->colors[node] && find(b->root, c->out.nodes[i]) == bundle;
-      saves = saves || c->out.savings[i] > 0;
-    }
-    if (together && saves) join(b, node, bundle);
-  }
-}
-
 static void settle(const clv__convex *c, clv__bundles *b) {
   for (uint32_t i = 0; i < c->problem->node_count; ++i) b->root[i] = find(b->root, i);
 }
 
-clv_status clv__bundles_make(clv__convex *c, bool keep_pairs, clv__bundles *bundles, clv_error *error) {
+clv_status clv__bundles_make(clv__convex *c, clv__bundles *bundles, clv_error *error) {
   uint32_t n = c->problem->node_count;
   bundles->root = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *bundles->root);
   bundles->next = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *bundles->next);
@@ -53,7 +38,6 @@ clv_status clv__bundles_make(clv__convex *c, bool keep_pairs, clv__bundles *bund
     if (last[color] != CLV__NONE) join(bundles, last[color], i);
     last[color] = i;
   }
-  if (keep_pairs && c->problem->saving_ns != NULL) bundle_pairs(c, bundles);
   settle(c, bundles);
   return CLV_OK;
 }

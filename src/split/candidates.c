@@ -66,11 +66,11 @@ static void two_colors(clv__rounds *r, clv__slots *best, clv__slots *other, bool
   }
 }
 
-clv_status clv__slots_rounds(clv__convex *c, bool keep_pairs, clv__slots *best, clv_error *error) {
+clv_status clv__slots_rounds(clv__convex *c, clv__slots *best, clv_error *error) {
   clv__rounds r;
   clv__slots other;
   bool has_best = false;
-  CLV__TRY(clv__rounds_init(&r, c, keep_pairs, error));
+  CLV__TRY(clv__rounds_init(&r, c, error));
   CLV__TRY(clv__slots_init(c, &other, error));
   if (c->color_count > 2) return many_colors(&r, best, &other, error);
   two_colors(&r, best, &other, &has_best);
@@ -117,7 +117,7 @@ clv_status clv__slots_keep_pairs(clv__convex *c, clv__slots *best, clv_error *er
   pair *pairs = clv__arena_allocate(&c->scratch, (size_t)c->in.offsets[n] * sizeof *pairs);
   uint32_t *root = clv__arena_allocate(&c->scratch, bytes), *next = clv__arena_allocate(&c->scratch, bytes);
   if (pairs == NULL || root == NULL || next == NULL) return clv__error_memory(error, (size_t)c->in.offsets[n] * sizeof *pairs);
-  CLV__TRY(clv__rounds_init(&r, c, true, error));
+  CLV__TRY(clv__rounds_init(&r, c, error));
   CLV__TRY(clv__slots_init(c, &other, error));
   uint32_t count = find_pairs(c, best, pairs);
   for (uint32_t i = 0; i < count && i < trials; ++i) {

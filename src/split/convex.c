@@ -175,7 +175,8 @@ clv_status clv__convex_edges(clv__convex *c, clv_error *error) {
 /* ---- Candidates ---- */
 
 /* Levels for two colours, begun with either: a level's parity is its colour, so that the step to a producer's or the next one is
- * one operation. `levels` holds pairs: begun with colour 0, with colour 1. Whether each has a node at level 0 goes to `begins`. */
+ * one operation. `levels` holds pairs: begun with colour 0, with colour 1. Whether each has a node at level 0 goes to `begins`.
+ */
 static void find_levels(const clv__convex *c, uint32_t *levels, bool begins[2]) {
   const clv__problem *problem = c->problem;
   begins[0] = begins[1] = false;
@@ -260,13 +261,8 @@ static clv_status find_slots(clv__convex *c, clv__slots *best, clv_error *error)
   if (c->color_count == 2 && !c->has_claims)
     CLV__TRY(two_colors(c, best, &other, error));
   else
-    CLV__TRY(clv__slots_rounds(c, false, best, error));
-  bool shift = best->loses || best->bare > 0 || c->color_count > 2;
-  if (best->loses) {
-    CLV__TRY(clv__slots_rounds(c, true, &other, error));
-    take_if_better(c, best, &other);
-  }
-  if (shift) CLV__TRY(clv__slots_shift(c, best, error));
+    CLV__TRY(clv__slots_rounds(c, best, error));
+  if (best->loses || best->bare > 0 || c->color_count > 2) CLV__TRY(clv__slots_shift(c, best, error));
   if (best->loses) {
     uint64_t cost_ns = best->cost_ns;
     CLV__TRY(clv__slots_keep_pairs(c, best, error));

@@ -44,10 +44,10 @@ bool clv__slots_better(const clv__convex *c, const clv__slots *a, const clv__slo
 clv_status clv__convex_edges(clv__convex *c, clv_error *error);
 
 /* candidates.c: colours in turn, each time everything of the colour that is ready. The best of several ways, into `best` (which
- * is initialised and not looked at). For two colours the fewest slots. `keep_pairs`: fused nodes go together where that adds no
- * slot. */
-clv_status clv__slots_rounds(clv__convex *c, bool keep_pairs, clv__slots *best, clv_error *error);
-/* The same with pairs kept together whose savings `best` loses, one after the other, where that is worth the slots it adds. */
+ * is initialised and not looked at). For two colours the fewest slots. */
+clv_status clv__slots_rounds(clv__convex *c, clv__slots *best, clv_error *error);
+/* The same with pairs kept together whose savings `best` loses, one after the other, where that is worth the slots it adds. Gives
+ * up on graphs of some thousand nodes. */
 clv_status clv__slots_keep_pairs(clv__convex *c, clv__slots *best, clv_error *error);
 
 /* shift.c: moves nodes between slots where that keeps more savings or empties a slot. Never makes a grouping worse. */

@@ -146,7 +146,9 @@ clv_status clv__network_bound(const clv__problem *problem, const clv__network_si
   clv__network n = {.problem = problem,
                     .sides = {{.devices = sides->one},
                               {.devices = sides->other, .is_nothing = sides->other_is_nothing, .penalty = sides->penalty_other}},
-                    .path = sides->path};
+                    .path = sides->path,
+                    .device_weights = sides->device_weights,
+                    .space_weights = sides->space_weights};
   clv_status status = CLV_OK;
   uint8_t *places;
   int64_t cost;

@@ -29,6 +29,8 @@ typedef struct clv__network_options {
 clv_status clv__network_solve(const clv__problem *problem, const clv__network_options *options, const clv_allocator *allocator,
                               uint32_t *devices, uint64_t *cost_ns, clv_error *error);
 
+#define CLV__NETWORK_WEIGHT 64u
+
 /* Two sides for bounds: each is a set of devices (bits) of which every node, value and fusion takes the best for itself, so that
  * the cut is below all placements on those devices. Sets must not overlap. */
 typedef struct clv__network_sides {
@@ -36,6 +38,9 @@ typedef struct clv__network_sides {
   bool other_is_nothing;         /* nothing on `other` has a price: only its copies from and to `one` have */
   const uint64_t *penalty_other; /* by node, may be NULL */
   clv__network_path path;        /* changes along it pay the least launch of the side they lead to */
+  /* By device, by memory space; may be NULL: all times on that device, all copies to and from that space so many times over. At
+   * most CLV__NETWORK_WEIGHT. */
+  const uint32_t *device_weights, *space_weights;
 } clv__network_sides;
 
 /* The least cost; `on_other` (by node, may be NULL) tells the sides. */

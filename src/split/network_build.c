@@ -65,12 +65,19 @@ static void add_edge(clv__network *n, uint32_t a, uint32_t b, int64_t to_one, in
 
 /* ---- Prices of a side: the best of its devices ---- */
 
+static inline uint64_t weighted(const uint32_t *weights, uint32_t index, uint64_t time_ns) {
+  uint64_t product;
+  if (weights == NULL) return time_ns;
+  return __builtin_mul_overflow(time_ns, weights[index], &product) ? CLV__NO_TIME : product;
+}
+
 static uint64_t side_node_ns(const clv__network *n, uint32_t node, network_place place) {
   const network_side *side = &n->sides[place];
   uint64_t least = side->is_nothing ? 0 : CLV__NO_TIME;
   for (uint32_t left = side->is_nothing ? 0 : side->devices & clv__network_allowed(n->problem, node); left != 0;
        left &= left - 1) {
-    uint64_t time_ns = clv__node_ns(n->problem, node, (uint32_t)__builtin_ctz(left));
+    uint32_t device = (uint32_t)__builtin_ctz(left);
+    uint64_t time_ns = weighted(n->device_weights, device, clv__node_ns(n->problem, node, device));
     if (time_ns < least) least = time_ns;
   }
   return least;
@@ -81,7 +88,8 @@ static uint64_t side_saving_ns(const clv__network *n, uint32_t read, network_pla
   uint64_t most = 0;
   if (n->problem->saving_ns == NULL || side->is_nothing) return 0;
   for (uint32_t left = side->devices; left != 0; left &= left - 1) {
-    uint64_t time_ns = clv__saving_ns(n->problem, read, (uint32_t)__builtin_ctz(left));
+    uint32_t device = (uint32_t)__builtin_ctz(left);
+    uint64_t time_ns = weighted(n->device_weights, device, clv__saving_ns(n->problem, read, device));
     if (time_ns > most) most = time_ns;
   }
   return most;
@@ -94,6 +102,7 @@ static uint64_t least_copy_ns(const clv__network *n, uint32_t value, uint32_t sp
   for (; spaces != 0; spaces &= spaces - 1) {
     uint32_t space = (uint32_t)__builtin_ctz(spaces);
     uint64_t time_ns = is_in ? clv__in_ns(n->problem, value, space) : clv__out_ns(n->problem, value, space);
+    time_ns = weighted(n->space_weights, space, time_ns);
     if (time_ns < least) least = time_ns;
   }
   return least;
@@ -110,7 +119,8 @@ static uint64_t side_launch_ns(const clv__network *n, network_place place) {
   const network_side *side = &n->sides[place];
   uint64_t least = side->is_nothing ? 0 : UINT64_MAX;
   for (uint32_t left = side->is_nothing ? 0 : side->devices; left != 0; left &= left - 1) {
-    uint64_t time_ns = n->problem->launch_ns[__builtin_ctz(left)];
+    uint32_t device = (uint32_t)__builtin_ctz(left);
+    uint64_t time_ns = weighted(n->device_weights, device, n->problem->launch_ns[device]);
     if (time_ns < least) least = time_ns;
   }
   return least;

@@ -20,6 +20,7 @@ typedef struct clv__network {
   network_side sides[2];
   const uint32_t *fixed;
   clv__network_path path;
+  const uint32_t *device_weights, *space_weights; /* NULL: 1 */
   /* By node: a vertex of the network, or one of the codes below. */
   uint32_t *vertices;
   uint32_t free_count;

@@ -1,5 +1,5 @@
-/* From slots to partitions: parts of a slot that could run at different times are taken asunder where a launch costs nothing, what
- * exceeds a device's limits is cut, and the pieces are put in the order in which they can begin. */
+/* From slots to partitions: parts of a slot that could run at different times are taken asunder where a launch costs nothing,
+ * what exceeds a device's limits is cut, and the pieces are put in the order in which they can begin. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,8 +177,8 @@ static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists 
         if (fresh > limits->max_inputs) {
           char text[16];
           return clv__error_set(error, CLV_NOT_SUPPORTED,
-                                "node %u ('%s') reads %u values from elsewhere; its device %u takes at most %u in a partition", node,
-                                clv__problem_node_name(problem, node, text), fresh, c->color_devices[slots->colors[s]],
+                                "node %u ('%s') reads %u values from elsewhere; its device %u takes at most %u in a partition",
+                                node, clv__problem_node_name(problem, node, text), fresh, c->color_devices[slots->colors[s]],
                                 limits->max_inputs);
         }
       }

@@ -45,13 +45,19 @@ static clv_status check_hash(const json_t *root, const clv_graph *graph, clv_err
                         should == NULL ? "(none)" : should, is);
 }
 
+static uint32_t device_called(const clv_plan *plan, const json_t *name) {
+  const char *text = json_string_value(name);
+  return text == NULL ? CLV__NO_ID : clv__devices_find(plan->devices, text);
+}
+
 /* The cut as the file has it: filled partition by partition. */
 typedef struct reading {
   clv_plan *plan;
   clv__map names; /* of nodes */
   clv__map weights;
   clv__cut cut;
-  uint16_t *streamed;
+  uint16_t *streamed; /* by weight */
+  bool is_streaming;
 } reading;
 
 static int compare_nodes(const void *a, const void *b) {
@@ -68,6 +74,7 @@ static clv_status read_streamed(reading *r, const json_t *item, uint32_t device,
     if (weight == CLV__MAP_NONE)
       return clv__error_set(error, CLV_INVALID_MODEL, "the model has no weight '%s'", name == NULL ? "" : name);
     r->streamed[weight] |= (uint16_t)(1u << device);
+    r->is_streaming = true;
   }
   return CLV_OK;
 }
@@ -197,10 +204,57 @@ static clv_status read_partitions(clv_plan *plan, const json_t *root, clv_error 
   }
   if (status == CLV_OK) status = read_causes(plan, root, &r.names, error);
   if (status == CLV_OK) status = check_order(&r, error);
-  if (status == CLV_OK) status = clv__plan_set_cut(plan, &r.cut, r.streamed, error);
+  if (status == CLV_OK) status = clv__plan_set_cut(plan, &r.cut, r.is_streaming ? r.streamed : NULL, error);
   clv__map_finish(&r.weights);
   clv__map_finish(&r.names);
   return status;
+}
+
+/* The nodes that the user fixed, where they still are: they narrow the bound. What is wrong in the file is said later. */
+static clv_status read_pins(clv_plan *plan, const json_t *root, uint32_t **out, clv_error *error) {
+  const clv_graph *graph = plan->graph;
+  uint32_t *placed = clv__arena_allocate(&plan->arena, graph->node_count * sizeof *placed);
+  uint32_t *pins = clv__arena_allocate(&plan->arena, graph->node_count * sizeof *pins);
+  if (placed == NULL || pins == NULL) return clv__error_memory(error, graph->node_count * sizeof *pins);
+  memset(placed, 0xff, graph->node_count * sizeof *placed); /* CLV__NO_ID */
+  memset(pins, 0xff, graph->node_count * sizeof *pins);
+  clv__map names;
+  clv__map_init(&names, graph->allocator);
+  clv_status status = CLV_OK;
+  for (clv_node_id n = 0; n < graph->node_count && status == CLV_OK; ++n) {
+    if (!clv__map_set(&names, graph->nodes[n].name, n)) status = clv__error_memory(error, sizeof(clv__map_slot));
+  }
+  const json_t *partitions = json_object_get(root, "partitions"), *nodes = json_object_get(root, "nodes");
+  for (size_t p = 0; p < json_array_size(partitions) && status == CLV_OK; ++p) {
+    const json_t *partition = json_array_get(partitions, p), *list = json_object_get(partition, "nodes");
+    uint32_t device = device_called(plan, json_object_get(partition, "device"));
+    for (size_t i = 0; i < json_array_size(list); ++i) {
+      const char *name = json_string_value(json_array_get(list, i));
+      uint32_t id = name == NULL ? CLV__MAP_NONE : clv__map_find(&names, name);
+      if (id != CLV__MAP_NONE) placed[id] = device;
+    }
+  }
+  for (size_t i = 0; i < json_array_size(nodes) && status == CLV_OK; ++i) {
+    const json_t *node = json_array_get(nodes, i);
+    const char *name = json_string_value(json_object_get(node, "name")),
+               *cause = json_string_value(json_object_get(node, "cause"));
+    uint32_t id = name == NULL ? CLV__MAP_NONE : clv__map_find(&names, name);
+    uint32_t device = device_called(plan, json_object_get(node, "device"));
+    if (id == CLV__MAP_NONE || cause == NULL || strcmp(cause, "usr") != 0 || device == CLV__NO_ID || device != placed[id])
+      continue;
+    if (clv__capability_reason(&plan->capability, id, device) == NULL) pins[id] = device;
+  }
+  clv__map_finish(&names);
+  *out = pins;
+  return status;
+}
+
+/* How it was cut: for people alone. */
+static clv__split_mode read_split(const json_t *root) {
+  const char *text = json_string_value(json_object_get(root, "split"));
+  clv__split_mode mode = CLV__SPLIT_FEWEST;
+  while (mode > CLV__SPLIT_LINEAR && (text == NULL || strcmp(text, clv__split_name(mode)) != 0)) --mode;
+  return mode;
 }
 
 /* "latency", "overlap", "throughput", or nothing said. */
@@ -240,8 +294,11 @@ static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const 
   status = clv__capability_ask(devices, whole, plan->shapes->node_folded, NULL, NULL, &plan->capability, error);
   clv__devices_unlock(devices);
   if (status != CLV_OK) goto cleanup;
+  plan->split = read_split(root);
   CLV__TRY_GOTO(read_objective(root, &plan->objective, error));
-  CLV__TRY_GOTO(clv__plan_set_problem(plan, NULL, profile, error));
+  uint32_t *pins;
+  CLV__TRY_GOTO(read_pins(plan, root, &pins, error));
+  CLV__TRY_GOTO(clv__plan_set_problem(plan, &(clv__fixed){.nodes = pins}, profile, error));
   CLV__TRY_GOTO(read_partitions(plan, root, error));
   CLV__TRY_GOTO(clv__plan_set_steps(plan, error));
   *out = plan;

@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-
 static void begin_ready(clv__rounds *r, uint32_t bundle, const uint32_t *tails) {
   uint32_t color = r->c->colors[bundle], longest = 0, member = bundle;
   do {
@@ -55,8 +54,10 @@ static uint32_t choose(const clv__rounds *r, clv__rounds_rule rule, uint32_t wan
   return best;
 }
 
-/* Runs everything that is ready of the colour at `index` of the active ones, and what becomes ready by it; how many nodes that is. */
-static uint32_t drain(clv__rounds *r, uint32_t index, uint32_t slot, const clv__edges *out, const uint32_t *tails, clv__slots *slots) {
+/* Runs everything that is ready of the colour at `index` of the active ones, and what becomes ready by it; how many nodes that
+ * is. */
+static uint32_t drain(clv__rounds *r, uint32_t index, uint32_t slot, const clv__edges *out, const uint32_t *tails,
+                      clv__slots *slots) {
   uint32_t done = 0, color = r->active[index], stack = r->heads[color];
   r->active[index] = r->active[--r->active_count];
   r->heads[color] = CLV__NONE;
@@ -106,7 +107,8 @@ static void reset(clv__rounds *r, const clv__rounds_way *way, const clv__edges *
   memset(r->pending, 0, (size_t)n * sizeof *r->pending);
   r->active_count = 0;
   for (uint32_t node = 0; node < n; ++node) {
-    for (uint32_t i = in->offsets[node]; i < in->offsets[node + 1]; ++i) r->pending[root[node]] += root[in->nodes[i]] != root[node];
+    for (uint32_t i = in->offsets[node]; i < in->offsets[node + 1]; ++i)
+      r->pending[root[node]] += root[in->nodes[i]] != root[node];
   }
   for (uint32_t node = 0; node < n; ++node) {
     if (root[node] == node && r->pending[node] == 0) begin_ready(r, node, r->tails[way->backward]);
@@ -155,11 +157,11 @@ static void find_tails(const clv__convex *c, bool backward, uint32_t *tails) {
   }
 }
 
-clv_status clv__rounds_init(clv__rounds *r, clv__convex *c, bool keep_pairs, clv_error *error) {
+clv_status clv__rounds_init(clv__rounds *r, clv__convex *c, clv_error *error) {
   *r = (clv__rounds){.c = c};
   size_t n = (size_t)c->problem->node_count + 1, colors = (size_t)c->color_count + 1;
   CLV__TRY(clv__convex_edges(c, error));
-  CLV__TRY(clv__bundles_make(c, keep_pairs, &r->bundles, error));
+  CLV__TRY(clv__bundles_make(c, &r->bundles, error));
   uint32_t **by_node[] = {&r->pending, &r->link, &r->tails[0], &r->tails[1]}, **by_color[] = {&r->heads, &r->longest, &r->active};
   for (uint32_t i = 0; i < 4; ++i) {
     *by_node[i] = clv__arena_allocate(&c->scratch, n * sizeof(uint32_t));

@@ -37,12 +37,12 @@ typedef struct clv__rounds_way {
   uint32_t guide_count, left_out;
 } clv__rounds_way;
 
-/* `keep_pairs`: fused nodes are bundled where that adds no slot. What was claimed together always is. */
-clv_status clv__rounds_init(clv__rounds *r, clv__convex *c, bool keep_pairs, clv_error *error);
+/* Bundles are what was claimed together. */
+clv_status clv__rounds_init(clv__rounds *r, clv__convex *c, clv_error *error);
 /* Fills `slots`, priced. False where the guide does not suffice. Undoes bundles that wait for each other. */
 bool clv__rounds_run(clv__rounds *r, const clv__rounds_way *way, clv__slots *slots);
 
-clv_status clv__bundles_make(clv__convex *c, bool keep_pairs, clv__bundles *bundles, clv_error *error); /* bundles.c */
+clv_status clv__bundles_make(clv__convex *c, clv__bundles *bundles, clv_error *error); /* bundles.c */
 void clv__bundles_join(const clv__convex *c, clv__bundles *bundles, uint32_t x, uint32_t y);
 
 #endif

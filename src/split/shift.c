@@ -10,12 +10,13 @@ typedef struct shift {
   const clv__convex *c;
   clv__slots *slots;
   const clv__edges *in, *out;
-  bool backward, changed;
-  uint32_t *offsets, *nodes;  /* by position: its nodes at the begin of the pass, those first that others may wait for */
+  bool backward;
+  uint32_t changed;            /* nodes moved in this pass */
+  uint32_t *offsets, *nodes;   /* by position: its nodes at the begin of the pass, those first that others may wait for */
   uint32_t *members, *workers; /* by position: nodes now; those of them that are no views */
-  uint32_t *near;             /* by colour: the next position above that has workers */
-  uint32_t *root, *next;      /* fused together: a representative, and a ring */
-  uint8_t *tried;             /* by representative */
+  uint32_t *near;              /* by colour: the next position above that has workers */
+  uint32_t *root, *next;       /* fused together: a representative, and a ring */
+  uint8_t *tried;              /* by representative */
 } shift;
 
 static inline uint64_t add(uint64_t a, uint64_t b) {
@@ -32,14 +33,13 @@ static inline bool is_view(const shift *s, uint32_t node) {
   return (s->c->problem->flags[node] & CLV__NODE_VIEW) != 0;
 }
 
-/* The highest position that `node` may go to, those at `but` left out of account. */
+/* The position that `node` may not be above, those at `but` left out of account. That of another colour will do: nothing of the
+ * node's colour is there. */
 static uint32_t bound_of(const shift *s, uint32_t node, uint32_t but) {
-  uint32_t bound = CLV__NONE, color = s->c->colors[node];
+  uint32_t bound = CLV__NONE;
   for (uint32_t i = s->out->offsets[node]; i < s->out->offsets[node + 1]; ++i) {
-    uint32_t other = s->out->nodes[i], at = position(s, other);
-    if (at == but) continue;
-    uint32_t most = s->c->colors[other] == color ? at : at - 1; /* another colour is above: at > 0 */
-    bound = most < bound ? most : bound;
+    uint32_t at = position(s, s->out->nodes[i]);
+    if (at != but && at < bound) bound = at;
   }
   return bound;
 }
@@ -49,10 +49,11 @@ static void move(shift *s, uint32_t node, uint32_t to) {
   --s->members[from], ++s->members[to];
   if (!is_view(s, node)) --s->workers[from], ++s->workers[to];
   s->slots->of_node[node] = s->backward ? s->slots->count - 1 - to : to;
-  s->changed = true;
+  ++s->changed;
 }
 
-/* Whether it pays that `members` nodes, `workers` of them no views, leave `from` for `to`, where they save `gain` and lose `loss`. */
+/* Whether it pays that `members` nodes, `workers` of them no views, leave `from` for `to`, where they save `gain` and lose
+ * `loss`. */
 static bool pays(const shift *s, uint32_t color, uint32_t from, uint32_t to, uint32_t members, uint32_t workers, uint64_t gain,
                  uint64_t loss) {
   uint64_t launch = s->c->problem->launch_ns[s->c->color_devices[color]];
@@ -139,9 +140,8 @@ static void move_rings(shift *s, uint32_t at) {
     do {
       for (uint32_t k = s->out->offsets[node]; k < s->out->offsets[node + 1]; ++k) {
         uint32_t other = s->out->nodes[k], reached = position(s, other);
-        uint32_t most = s->c->colors[other] != s->c->colors[node] ? reached - 1 : reached;
         if (reached == at && find(s->root, other) == ring) continue;
-        bound = most < bound ? most : bound;
+        bound = reached < bound ? reached : bound;
       }
       ++members;
       workers += !is_view(s, node);
@@ -214,9 +214,9 @@ clv_status clv__slots_shift(clv__convex *c, clv__slots *slots, clv_error *error)
     s.backward = (i & 1u) != 0;
     s.in = s.backward ? &c->out : &c->in;
     s.out = s.backward ? &c->in : &c->out;
-    s.changed = false;
+    s.changed = 0;
     pass(&s);
-    idle = s.changed ? 0 : idle + 1;
+    idle = s.changed > c->problem->node_count / 256 ? 0 : idle + 1; /* the last few are not worth two more passes */
   }
   clv__slots_price(c, slots);
   return CLV_OK;

@@ -93,7 +93,7 @@ static void verdicts_have_reasons(void **state) {
       {"{\"operators\": {\"Concat\": {\"max_inputs\": 2}}}", "Concat", "f f f", "o", "3 inputs above 2"},
       {"all", "Relu", "dynamic", "o", NULL},
       {"all", "Relu", "five", "o", NULL},
-      {"all", "NoSuchOperator", "f", "o", "operator NoSuchOperator has no kernel"},
+      {"all", "NoSuchOperator", "f", "o", "unknown dtype"},
       {"{\"operators\": \"all\", \"memory\": 100}", "Relu", "f", "o", "needs 128 bytes, its memory is 100 bytes"},
   };
   fake_host fake;
@@ -344,8 +344,84 @@ static void every_allocation_may_fail(void **state) {
   }
 }
 
+/* A device that takes everything takes operators that nobody knows, with the types that their graph declares: they compile, and
+ * running one says that no kernel knows it. */
+static void unknown_operators_are_for_planning(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_device *device = fake_device(&fake, "all"), *picky = fake_device(&fake, "default");
+  fake_graph g = fake_graph_begin(heap());
+  clv_value_id in, out;
+  fake_input(&g, "x", CLV_F32, 2, (int64_t[]){2, 3});
+  fake_type(&g, "m", CLV_F32, 1, (int64_t[]){4});
+  in = fake_value(&g, "x");
+  out = fake_value(&g, "m");
+  assert_ok(clv__builder_import(g.builder, "aten", 1, &g.error), g.error);
+  assert_ok(clv__builder_node(g.builder, "odd", "aten", "mystery", &in, 1, &out, 1, NULL, 0, &g.error), g.error);
+  fake_node(&g, "Relu", "m", "y", NULL, 0);
+  fake_output(&g, "y");
+  clv_graph *graph = fake_graph_end(&g);
+  clv__shapes *shapes = shapes_of(graph);
+  clv_graph_view view = *graph->whole;
+  view.types = shapes->types;
+  clv_verdict verdict;
+  b->supports(picky, &view, 0, &verdict);
+  assert_false(verdict.supported);
+  b->supports(device, &view, 0, &verdict);
+  if (!verdict.supported) fail_msg("refused: %s", verdict.reason);
+  clv_error error = {0};
+  clv_executable *executable = NULL;
+  assert_ok(b->compile(device, &view, NULL, &executable, &error), error);
+  float x[6] = {0};
+  clv_tensor input = clv__tensor_make(CLV_F32, 2, (int64_t[]){2, 3}, x), output = output_type(graph, shapes, 0);
+  fake_session session;
+  assert_ok(fake_session_open(&session, b, device, executable, graph, &input, 1, &error), error);
+  assert_int_equal(fake_session_run(&session, heap(), &input, 1, &output, 1, &error), CLV_NOT_SUPPORTED);
+  assert_non_null(strstr(error.message, "aten.mystery"));
+  release_tensors(heap(), &output, 1);
+  fake_session_close(&session);
+  b->close(picky);
+  b->close(device);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+}
+
+/* A weight whose bytes are not there yet is a constant all the same. */
+static void unbound_weights_are_constants(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_device *device = fake_device(&fake, "{\"operators\": {\"MatMul\": {\"constant_inputs\": [1]}}}");
+  for (int weight = 0; weight < 2; ++weight) {
+    fake_graph g = fake_graph_begin(heap());
+    fake_input(&g, "x", CLV_F32, 2, (int64_t[]){2, 3});
+    fake_type(&g, "w", CLV_F32, 2, (int64_t[]){3, 4});
+    if (weight)
+      clv__builder_unbound(g.builder, fake_value(&g, "w"));
+    else
+      fake_input(&g, "w", CLV_F32, 2, (int64_t[]){3, 4});
+    fake_node(&g, "MatMul", "x w", "y", NULL, 0);
+    fake_output(&g, "y");
+    clv_graph *graph = fake_graph_end(&g);
+    clv__shapes *shapes = shapes_of(graph);
+    clv_graph_view view = *graph->whole;
+    view.types = shapes->types;
+    clv_verdict verdict;
+    b->supports(device, &view, 0, &verdict);
+    if (verdict.supported != (weight == 1)) fail_msg("weight %d: %s", weight, verdict.reason);
+    clv__shapes_destroy(shapes);
+    clv__graph_destroy(graph);
+  }
+  b->close(device);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(unknown_operators_are_for_planning),
+      cmocka_unit_test(unbound_weights_are_constants),
       cmocka_unit_test(memory_limits_are_told),
       cmocka_unit_test(verdicts_have_reasons),
       cmocka_unit_test(mutated_files_are_refused_or_run),

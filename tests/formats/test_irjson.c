@@ -39,7 +39,7 @@ static void a_layer(void **state) {
   (void)state;
   clv_graph *graph = load(IR_LAYER);
   static const char *const ops[] = {"Reshape", "Gemm", "Reshape", "Relu"};
-  static const char *const names[] = {"linear/0", "linear/1", "linear", "relu"};
+  static const char *const names[] = {"linear/0", "linear/1", "linear/2", "relu"};
   assert_int_equal(graph->node_count, 4);
   for (uint32_t n = 0; n < 4; ++n) {
     assert_string_equal(graph->nodes[n].op, ops[n]);
@@ -142,14 +142,14 @@ static void hashes(void **state) {
 
 static void kept_operator(void **state) {
   (void)state;
-  clv_graph *graph = load(IR_MODEL(
-      IR_TENSOR("x", "2", "float32"), IR_FROM("b", "3", "bfloat16", "pick", "0"), "", "",
-      IR_NODE("both", "wrap_with_something", IR_FROM("x", "2", "float32", "x", "0"),
-              IR_TENSOR("both_0", "2", "float32") "," IR_TENSOR("both_1", "3", "bfloat16"),
-              "\"k\":3,\"on\":true,\"f\":0.5,\"s\":\"text\",\"list\":[1,2],\"none\":null,\"deep\":[[1]]") ","
-      IR_NODE("pick", "<built-in function getitem>",
-              IR_FROM("both_0", "2", "float32", "both", "0") "," IR_FROM("both_1", "3", "bfloat16", "both", "1"),
-              IR_TENSOR("b", "3", "bfloat16"), "\"index\":1")));
+  clv_graph *graph = load(IR_MODEL(IR_TENSOR("x", "2", "float32"), IR_FROM("b", "3", "bfloat16", "pick", "0"), "", "",
+                                   IR_NODE("both", "wrap_with_something", IR_FROM("x", "2", "float32", "x", "0"),
+                                           IR_TENSOR("both_0", "2", "float32") "," IR_TENSOR("both_1", "3", "bfloat16"),
+                                           "\"k\":3,\"on\":true,\"f\":0.5,\"s\":\"text\",\"list\":[1,2],\"none\":null,\"deep\":[["
+                                           "1]]") "," IR_NODE("pick", "<built-in function getitem>",
+                                                              IR_FROM("both_0", "2", "float32", "both", "0") "," IR_FROM(
+                                                                  "both_1", "3", "bfloat16", "both", "1"),
+                                                              IR_TENSOR("b", "3", "bfloat16"), "\"index\":1")));
   assert_int_equal(graph->node_count, 2);
   const clv__node *kept = &graph->nodes[0];
   size_t count;
@@ -174,10 +174,12 @@ static void kept_operator(void **state) {
 }
 
 #define IN_PLACE(before, after_reads)                                                                                          \
-  IR_MODEL(IR_TENSOR("x", "2", "float32"), IR_FROM("z", "2", "float32", "z", "0"), "", "",                                     \
-           IR_NODE("a", before, IR_FROM("x", "2", "float32", "x", "0"), IR_TENSOR("a", "2", "float32"), "\"other\":1") ","      \
-           IR_NODE("b", "aten.relu_.default", IR_FROM("a", "2", "float32", "a", "0"), IR_TENSOR("b", "2", "float32"), "") ","   \
-           IR_NODE("z", "aten.add.Tensor", IR_FROM("b", "2", "float32", "b", "0") "," after_reads, IR_TENSOR("z", "2", "float32"), ""))
+  IR_MODEL(                                                                                                                    \
+      IR_TENSOR("x", "2", "float32"), IR_FROM("z", "2", "float32", "z", "0"), "", "",                                          \
+      IR_NODE("a", before, IR_FROM("x", "2", "float32", "x", "0"), IR_TENSOR("a", "2", "float32"), "\"other\":1") "," IR_NODE( \
+          "b", "aten.relu_.default", IR_FROM("a", "2", "float32", "a", "0"), IR_TENSOR("b", "2", "float32"),                   \
+          "") "," IR_NODE("z", "aten.add.Tensor", IR_FROM("b", "2", "float32", "b", "0") "," after_reads,                      \
+                          IR_TENSOR("z", "2", "float32"), ""))
 
 /* relu_ overwrites its input: that is relu where nobody else sees that input, and nothing that ONNX has otherwise. */
 static void in_place(void **state) {
@@ -197,10 +199,11 @@ static void in_place(void **state) {
 /* Names of the file that look like ours, and nodes out of order. */
 static void names_and_order(void **state) {
   (void)state;
-  clv_graph *graph = load(IR_MODEL(
-      IR_TENSOR("f32(2)", "2", "float32"), IR_FROM("y", "2", "float32", "y", "0"), "", "",
-      IR_NODE("y", "aten.mul.Tensor", IR_FROM("y#0", "2", "float32", "y#0", "0"), IR_TENSOR("y", "2", "float32"), "\"other\":2") ","
-      IR_NODE("y#0", "aten.rsqrt.default", IR_FROM("f32(2)", "2", "float32", "f32(2)", "0"), IR_TENSOR("y#0", "2", "float32"), "")));
+  clv_graph *graph = load(
+      IR_MODEL(IR_TENSOR("f32(2)", "2", "float32"), IR_FROM("y", "2", "float32", "y", "0"), "", "",
+               IR_NODE("y", "aten.mul.Tensor", IR_FROM("y#0", "2", "float32", "y#0", "0"), IR_TENSOR("y", "2", "float32"),
+                       "\"other\":2") "," IR_NODE("y#0", "aten.rsqrt.default", IR_FROM("f32(2)", "2", "float32", "f32(2)", "0"),
+                                                  IR_TENSOR("y#0", "2", "float32"), "")));
   assert_int_equal(graph->node_count, 3);
   assert_string_equal(graph->nodes[0].op, "Sqrt");
   assert_string_equal(graph->nodes[2].op, "Mul");
@@ -216,9 +219,9 @@ static void names_and_order(void **state) {
 /* Python's json writes infinity as a bare word. */
 static void bare_infinity(void **state) {
   (void)state;
-  clv_graph *graph = load("{\"graph_inputs\":[], \"graph_outputs\":[" IR_FROM("y", "", "float32", "y", "0") "], \"nodes\":["
-                          IR_NODE("y", "aten.full.default", "", IR_TENSOR("y", "", "float32"),
-                                  "\"fill_value\": -Infinity, \"note\": \"\\\"Infinity\"") "]}");
+  clv_graph *graph = load("{\"graph_inputs\":[], \"graph_outputs\":[" IR_FROM(
+      "y", "", "float32", "y", "0") "], \"nodes\":[" IR_NODE("y", "aten.full.default", "", IR_TENSOR("y", "", "float32"),
+                                                             "\"fill_value\": -Infinity, \"note\": \"\\\"Infinity\"") "]}");
   clv_error error = {0};
   clv_tensor output;
   assert_ok(clv__graph_evaluate(graph, NULL, NULL, &output, NULL, NULL, clv__allocator_default(), &error), error);
@@ -229,8 +232,9 @@ static void bare_infinity(void **state) {
 
 /* ---- Hostile files ---- */
 
-#define ONE(inputs, outputs, attrs, op) \
-  IR_MODEL(IR_TENSOR("x", "2,3", "float32"), IR_FROM("y", "2,3", "float32", "y", "0"), "", "", IR_NODE("y", op, inputs, outputs, attrs))
+#define ONE(inputs, outputs, attrs, op)                                                        \
+  IR_MODEL(IR_TENSOR("x", "2,3", "float32"), IR_FROM("y", "2,3", "float32", "y", "0"), "", "", \
+           IR_NODE("y", op, inputs, outputs, attrs))
 #define X IR_FROM("x", "2,3", "float32", "x", "0")
 #define Y IR_TENSOR("y", "2,3", "float32")
 
@@ -276,12 +280,14 @@ static void hostile_nodes(void **state) {
           "output 1 of node 'y', which has 1");
   refused(ONE(IR_FROM("y", "2,3", "float32", "y", "-1"), Y, "", "aten.relu.default"), CLV_INVALID_MODEL, "output -1");
   refused(ONE(IR_FROM("y", "2,3", "float32", "y", "0"), Y, "", "aten.relu.default"), CLV_INVALID_MODEL, "a cycle");
-  refused(ONE(IR_FROM("x", "2,3", "float32", "x", "\"a\""), Y, "", "aten.relu.default"), CLV_INVALID_MODEL, "its output index a text");
+  refused(ONE(IR_FROM("x", "2,3", "float32", "x", "\"a\""), Y, "", "aten.relu.default"), CLV_INVALID_MODEL,
+          "its output index a text");
   refused(ONE(IR_FROM("x", "3,2", "float32", "x", "0"), Y, "", "aten.relu.default"), CLV_INVALID_MODEL,
           "is read as f32[3,2], it is f32[2,3]");
   refused(ONE(IR_TENSOR("stranger", "1", "float32"), Y, "", "aten.relu.default"), CLV_INVALID_MODEL,
           "'stranger'): no graph input, weight or node's output");
-  refused(ONE(X, IR_TENSOR("y", "2,4", "float32"), "", "aten.relu.default"), CLV_INVALID_MODEL, "is read as f32[2,3], it is f32[2,4]");
+  refused(ONE(X, IR_TENSOR("y", "2,4", "float32"), "", "aten.relu.default"), CLV_INVALID_MODEL,
+          "is read as f32[2,3], it is f32[2,4]");
   refused(ONE("", Y, "", "aten.relu.default"), CLV_INVALID_MODEL, "it has 0 inputs where 1 or more are needed");
   refused(ONE(X, Y, "\"dim\":2", "aten.softmax.int"), CLV_INVALID_MODEL, "attrs.dim is 2, out of range for rank 2");
   refused(ONE(X, Y, "\"dim\":\"a\"", "aten.softmax.int"), CLV_INVALID_MODEL, "attrs.dim is a text where an integer");
@@ -295,8 +301,8 @@ static void hostile_nodes(void **state) {
 /* Declared shapes that the operator does not make. */
 static void wrong_shapes(void **state) {
   (void)state;
-#define CLAIMS(shape, op, attrs)                                                                                            \
-  IR_MODEL(IR_TENSOR("x", "2,3", "float32"), IR_FROM("y", shape, "float32", "y", "0"), "", "",                               \
+#define CLAIMS(shape, op, attrs)                                                               \
+  IR_MODEL(IR_TENSOR("x", "2,3", "float32"), IR_FROM("y", shape, "float32", "y", "0"), "", "", \
            IR_NODE("y", op, X, IR_TENSOR("y", shape, "float32"), attrs))
   refused(CLAIMS("2", "aten.relu.default", ""), CLV_INVALID_MODEL,
           "node 'y' (aten.relu.default): output 'y' is declared as f32[2], it is f32[2,3]");
@@ -304,15 +310,16 @@ static void wrong_shapes(void **state) {
   refused(CLAIMS("5,3", "aten.slice.Tensor", "\"start\":1"), CLV_INVALID_MODEL, "declared as f32[5,3], it is f32[1,3]");
   refused(CLAIMS("1000000000,3", "aten.expand.default", ""), CLV_INVALID_MODEL, "node 'y'");
   refused(CLAIMS("2,3", "aten.constant_pad_nd.default", "\"pad\":[9223372036854775807,1]"), CLV_INVALID_MODEL, "node 'y'");
-  refused(CLAIMS("2,3", "aten.repeat.default", "\"repeats\":[9223372036854775807,9223372036854775807]"), CLV_INVALID_MODEL, "node 'y'");
+  refused(CLAIMS("2,3", "aten.repeat.default", "\"repeats\":[9223372036854775807,9223372036854775807]"), CLV_INVALID_MODEL,
+          "node 'y'");
   refused(CLAIMS("2,3", "aten.max_pool2d.default", ""), CLV_INVALID_MODEL, "attrs.kernel_size is not there");
 }
 
 static void hostile_constants(void **state) {
   (void)state;
-#define CONSTANT(name, json)                                                                                                      \
-  "{\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":[],\"weights\":[" IR_TENSOR("w", "2,2", "int32") "],\"constants\":{\"" name \
-  "\":" json "}}"
+#define CONSTANT(name, json)                                                        \
+  "{\"graph_inputs\":[],\"graph_outputs\":[],\"nodes\":[],\"weights\":[" IR_TENSOR( \
+      "w", "2,2", "int32") "],\"constants\":{\"" name "\":" json "}}"
   refused(CONSTANT("w", "3"), CLV_INVALID_MODEL, "constants.w is an integer");
   refused(CONSTANT("w", "{\"data\":[[1,2],[3]]}"), CLV_INVALID_MODEL, "holds 3 numbers, its tensor is i32[2,2]");
   refused(CONSTANT("w", "{\"data\":[[1,2,3],[4]]}"), CLV_INVALID_MODEL, "a list of 2");
@@ -406,11 +413,11 @@ static void decoder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_layer),         cmocka_unit_test(source_patterns),   cmocka_unit_test(unbound_weights),
-      cmocka_unit_test(hashes),          cmocka_unit_test(kept_operator),     cmocka_unit_test(in_place),
-      cmocka_unit_test(names_and_order), cmocka_unit_test(bare_infinity),     cmocka_unit_test(hostile),
-      cmocka_unit_test(hostile_nodes),   cmocka_unit_test(wrong_shapes),      cmocka_unit_test(hostile_constants),
-      cmocka_unit_test(damaged),         cmocka_unit_test(no_memory),         cmocka_unit_test(decoder),
+      cmocka_unit_test(a_layer),         cmocka_unit_test(source_patterns), cmocka_unit_test(unbound_weights),
+      cmocka_unit_test(hashes),          cmocka_unit_test(kept_operator),   cmocka_unit_test(in_place),
+      cmocka_unit_test(names_and_order), cmocka_unit_test(bare_infinity),   cmocka_unit_test(hostile),
+      cmocka_unit_test(hostile_nodes),   cmocka_unit_test(wrong_shapes),    cmocka_unit_test(hostile_constants),
+      cmocka_unit_test(damaged),         cmocka_unit_test(no_memory),       cmocka_unit_test(decoder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-/* Every line of irjson_cases.jsonl (written by tools/irjson_cases.py with numpy) is a model of one ATen operator, inputs, and what
- * ATen computes: the lowered graph must compute the same, or the operator must have been kept where the case says so. */
+/* Every line of irjson_cases.jsonl (written by tools/irjson_cases.py with numpy) is a model of one ATen operator, inputs, and
+ * what ATen computes: the lowered graph must compute the same, or the operator must have been kept where the case says so. */
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,7 +44,8 @@ static size_t read_numbers(const json_t *json, double *numbers, size_t room) {
     return 1;
   }
   size_t count = 0;
-  for (size_t i = 0; i < json_array_size(json); ++i) count += read_numbers(json_array_get(json, i), numbers + count, room - count);
+  for (size_t i = 0; i < json_array_size(json); ++i)
+    count += read_numbers(json_array_get(json, i), numbers + count, room - count);
   return count;
 }
 

@@ -201,6 +201,9 @@ static void random_problems(void **state) {
       if (!clv__node_is_view(problem, n) && device != expected_device(problem, claims, n))
         test_problem_fail(o.placing.devices, "%u is on %u", n, device);
       if (claims == NULL || claims[device] == NULL || device + 1 == problem->device_count) continue;
+      bool is_given = problem->pins[n] != CLV__NONE || strcmp(o.placing.causes[n], "rest") == 0;
+      if (claims[device][n] == CLV__NONE && !is_given)
+        test_problem_fail(o.placing.devices, "%u is on %u, which did not choose it", n, device);
       for (uint32_t m = 0; m < n; ++m) {
         bool is_same = o.placing.groups[m] == o.placing.groups[n] && o.placing.groups[n] != CLV__NONE;
         if (o.placing.devices[m] != device && is_same) test_problem_fail(o.placing.devices, "%u and %u are in one group", m, n);

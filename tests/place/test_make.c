@@ -110,7 +110,7 @@ static void refusals_say_why(void **state) {
   expect_refusal(&f, &options, "node 'conv' (Conv): no device can run it: npu: not on npu; cpu: not on cpu");
   options.support = NULL;
   options.strategy = "magic";
-  expect_refusal(&f, &options, "strategy 'magic' is unknown; there are: contiguous");
+  expect_refusal(&f, &options, "strategy 'magic' is unknown; there are: optimal, contiguous, propagate");
   close_all(&f);
 }
 
@@ -133,15 +133,15 @@ static void memory_moves_partitions(void **state) {
     test_graph_node(&g, output, "Add", inputs, output);
   }
   f.graph = test_graph_end(&g, "v4");
-  clv_plan *plan = plan_with(&f, NULL);
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
+  clv_plan *plan = plan_with(&f, &options);
   for (clv_node_id n = 0; n < f.graph->node_count; ++n) {
     assert_string_equal(f.devices->items[plan->placement.devices[n]].name, "cpu");
     assert_string_equal(plan->placement.causes[n], "memory");
     assert_non_null(strstr(plan->placement.notes[n], "would need"));
   }
   clv_plan_destroy(plan);
-  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-  options.strategy = "contiguous";
   clv_assignment pin = {"v1", "npu"};
   options.pins = &pin;
   options.pin_count = 1;

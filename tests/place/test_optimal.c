@@ -1,5 +1,5 @@
-/* `optimal` beyond what test_properties.c asks of every strategy: how often it is exact, what its parts promise each other, memory
- * and streaming, larger problems, and boundaries that do not pay. */
+/* `optimal` beyond what test_properties.c asks of every strategy: how often it is exact, what its parts promise each other,
+ * memory and streaming, larger problems, and boundaries that do not pay. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static clv__candidate place(const clv__problem *problem, clv__objective objectiv
 /* Node n reads value n and writes value n + 1; the last is the output. Device 0 has memory of its own and takes 1,000 ns a node;
  * device 1 is the host, and slow. A copy is the same either way. */
 static clv__problem *make_chain(uint32_t nodes, uint64_t fast_launch_ns, uint64_t copy_ns, uint64_t slow_ns, clv__arena *arena) {
-#define ARRAY(type, name, count)                                                       \
+#define ARRAY(type, name, count)                                               \
   type *name = clv__arena_allocate_zero(arena, (size_t)(count), sizeof(type)); \
   problem->name = name
   clv__problem *problem = clv__arena_allocate_zero(arena, 1, sizeof *problem);
@@ -261,8 +261,9 @@ static void test_memory_is_kept(void **state) {
       ++refused;
     } else {
       assert_ok(status, error);
-      assert_ok(clv__memory_excess(problem, &c.cut, c.placing.streamed, &clv__allocator_default()[0], &excess, NULL, NULL, &error),
-                error);
+      assert_ok(
+          clv__memory_excess(problem, &c.cut, c.placing.streamed, &clv__allocator_default()[0], &excess, NULL, NULL, &error),
+          error);
       assert_int_equal(excess, 0);
       test_check_placement(problem, c.placing.devices);
       test_check_cut(problem, c.placing.devices, c.placing.groups, &c.cut);
@@ -320,7 +321,8 @@ static void test_weights_are_streamed(void **state) {
     uint32_t fast = 0;
     for (uint32_t n = 0; n < 30; ++n) fast += c.placing.devices[n] == 0;
     printf("streaming %s: %u of 30 nodes on the fast device, %llu ns, %llu ns with everything on the host\n",
-           pays ? "pays" : "does not pay", fast, (unsigned long long)c.price.serial_ns, (unsigned long long)(30 * slow[pays] + 10));
+           pays ? "pays" : "does not pay", fast, (unsigned long long)c.price.serial_ns,
+           (unsigned long long)(30 * slow[pays] + 10));
     assert_true(pays ? fast == 30 : fast <= 10);
     if (!pays) { /* and with the fast device alone it is refused, with the bytes */
       uint16_t *supports = clv__arena_allocate(&arena, 30 * sizeof *supports);
@@ -352,9 +354,10 @@ static clv__candidate place_blocks(uint64_t launch_ns, uint32_t longer, clv__are
   clv__candidate other;
   clv__place_input linear = {.problem = problem, .split = CLV__SPLIT_LINEAR};
   assert_ok(clv__place_candidate(&linear, clv__place_contiguous, arena, &other, &error), error);
-  printf("launch of %llu ns: %u partitions and %llu ns; all that the fast device can run there: %u and %llu; the host alone: %llu\n",
-         (unsigned long long)launch_ns, c.cut.count, (unsigned long long)c.price.serial_ns, other.cut.count,
-         (unsigned long long)other.price.serial_ns, (unsigned long long)(100 * 3000 + launch_ns / 10));
+  printf(
+      "launch of %llu ns: %u partitions and %llu ns; all that the fast device can run there: %u and %llu; the host alone: %llu\n",
+      (unsigned long long)launch_ns, c.cut.count, (unsigned long long)c.price.serial_ns, other.cut.count,
+      (unsigned long long)other.price.serial_ns, (unsigned long long)(100 * 3000 + launch_ns / 10));
   return c;
 }
 
@@ -432,11 +435,16 @@ static void test_allocations_fail(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_nearly_always_exact),       cmocka_unit_test(test_lanes_are_filled),
-      cmocka_unit_test(test_state_prices_moves),        cmocka_unit_test(test_fragments_cost_the_same),
-      cmocka_unit_test(test_repricing_keeps_single_devices), cmocka_unit_test(test_memory_is_kept),
-      cmocka_unit_test(test_weights_are_streamed),      cmocka_unit_test(test_boundaries_that_do_not_pay),
-      cmocka_unit_test(test_larger_problems),           cmocka_unit_test(test_allocations_fail),
+      cmocka_unit_test(test_nearly_always_exact),
+      cmocka_unit_test(test_lanes_are_filled),
+      cmocka_unit_test(test_state_prices_moves),
+      cmocka_unit_test(test_fragments_cost_the_same),
+      cmocka_unit_test(test_repricing_keeps_single_devices),
+      cmocka_unit_test(test_memory_is_kept),
+      cmocka_unit_test(test_weights_are_streamed),
+      cmocka_unit_test(test_boundaries_that_do_not_pay),
+      cmocka_unit_test(test_larger_problems),
+      cmocka_unit_test(test_allocations_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

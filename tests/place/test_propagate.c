@@ -468,6 +468,25 @@ static void copies_are_shared(void **state) {
   clv__arena_finish(&o.arena);
 }
 
+/* A stated limit counts each value from outside once, and nothing made inside. */
+static void stated_limits_are_exact(void **state) {
+  (void)state;
+  small s;
+  outcome o;
+  small_begin(&s, 2, gpu_and_cpu, 4);
+  s.limits[GPU].max_inputs = 3;
+  uint32_t x = small_node(&s, 1, 0, 1, 2);
+  x = small_node(&s, 1, x, 2, 1, 0);
+  x = small_node(&s, 1, x, 0);
+  x = small_node(&s, 1, x, 3); /* a fourth */
+  small_node(&s, 1, x, 3, 0);
+  propagate_ok(&o, small_end(&s), false);
+  assert_int_equal(o.placing.cut.count, 2);
+  expect_partition(&o, 0, GPU, NODES(0, 1, 2));
+  expect_partition(&o, 1, GPU, NODES(3, 4));
+  clv__arena_finish(&o.arena);
+}
+
 static void streamed_weights_share_a_buffer(void **state) {
   (void)state;
   small s;
@@ -721,6 +740,7 @@ int main(void) {
       cmocka_unit_test(views_make_no_boundary),
       cmocka_unit_test(thirty_inputs),
       cmocka_unit_test(copies_are_shared),
+      cmocka_unit_test(stated_limits_are_exact),
       cmocka_unit_test(streamed_weights_share_a_buffer),
       cmocka_unit_test(the_last_device_counts_as_host),
       cmocka_unit_test(another_split_is_left_to_others),

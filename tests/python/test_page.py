@@ -123,7 +123,7 @@ def check_keyboard(case):
     page = case.page
     page.evaluate("document.querySelector('.picture [tabindex=\"0\"]').focus()")
     first = page.evaluate("document.activeElement.dataset.n ?? document.activeElement.dataset.p")
-    page.press("ArrowRight", 39)
+    page.press("ArrowLeft", 37)
     second = page.evaluate("document.activeElement.dataset.n ?? document.activeElement.dataset.p")
     case.check("the arrow leads to another box", second is not None and second != first, f"{first} {second}")
     page.evaluate("document.querySelector('.details').replaceChildren()")

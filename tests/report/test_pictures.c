@@ -183,8 +183,9 @@ static void check_complete(const clv__diagram *d) {
 
 /* Two to four devices, some in one memory; nodes anywhere. */
 static planned plan_anywhere(clv_graph *graph, uint64_t *seed) {
-  static const char *const specs[] = {"{\"name\": \"a\", \"operators\": \"all\"}", "{\"name\": \"b\", \"operators\": \"all\"}",
-                                      "{\"name\": \"c\", \"operators\": \"all\", \"memory_space\": \"a\"}",
+  static const char *const specs[] = {"{\"name\": \"a\", \"operators\": \"all\", \"memory_space\": \"both\"}",
+                                      "{\"name\": \"b\", \"operators\": \"all\"}",
+                                      "{\"name\": \"c\", \"operators\": \"all\", \"memory_space\": \"both\"}",
                                       "{\"name\": \"d\", \"operators\": \"all\", \"memory_space\": \"host\"}"};
   static const char *const lists[] = {"a,cpu",   "a,b",     "cpu,a,b",   "a,b,cpu", "a,c,cpu",
                                       "a,d,cpu", "a,b,c,d", "a,b,c,cpu", "d,cpu"};

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "cleave/cleave.h"
+#include "place/place.h"
 #include "planned.h"
+#include "report/causes.h"
 #include "report/dot.h"
 #include "report/fit.h"
 #include "report/label.h"
@@ -150,11 +152,40 @@ static void test_out_of_memory(void **state) {
   finish(&p);
 }
 
+/* Whatever cause a strategy gives, the texts know what it means. */
+static void test_causes(void **state) {
+  (void)state;
+  for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
+    for (uint64_t seed = 1; seed <= 6; ++seed) {
+      planned p = {.graph = test_random_graph(clv__allocator_default(), seed, 80)};
+      clv_error error = {0};
+      clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+      devices.list = seed % 2 == 0 ? "npu,cpu" : "cpu,npu";
+      assert_ok(clv_context_create(NULL, &p.context, &error), error);
+      assert_ok(clv_devices_open(p.context, &devices, &p.devices, &error), error);
+      clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+      clv_assignment pin = {p.graph->nodes[seed].name, "cpu"};
+      options.strategy = strategy->name;
+      options.pins = &pin;
+      options.pin_count = seed < 4;
+      assert_ok(clv_plan_make(p.graph, p.devices, &options, &p.plan, &error), error);
+      for (clv_node_id n = 0; n < p.graph->node_count; ++n) {
+        const char *cause = p.plan->placement.causes[n];
+        if (clv__cause_meaning(cause) == NULL) fail_msg("%s: nobody says what cause '%s' means", strategy->name, cause);
+      }
+      finish(&p);
+    }
+  }
+  assert_non_null(clv__cause_meaning("1.wgt12"));
+  assert_null(clv__cause_meaning("1.wgtx"));
+  assert_null(clv__cause_meaning("firs"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sizes),         cmocka_unit_test(test_names), cmocka_unit_test(test_table),
-      cmocka_unit_test(test_fit),           cmocka_unit_test(test_dot),   cmocka_unit_test(test_steps),
-      cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_sizes),  cmocka_unit_test(test_names),         cmocka_unit_test(test_table),
+      cmocka_unit_test(test_fit),    cmocka_unit_test(test_dot),           cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_causes), cmocka_unit_test(test_out_of_memory),
   };
   return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }

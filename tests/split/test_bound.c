@@ -51,14 +51,14 @@ static double check_serial(uint64_t seeds, test_problem_options shape) {
 static void test_serial(void **state) {
   (void)state;
   const uint32_t free = TEST_ALL & ~(uint32_t)TEST_LIMITS;
-  double one = check_serial(300, (test_problem_options){1, 9, 1, 1, free, TEST_SHAPE_COUNT});
-  double two = check_serial(1500, (test_problem_options){1, 9, 2, 2, free, TEST_SHAPE_COUNT});
-  double three = check_serial(600, (test_problem_options){1, 7, 3, 3, free, TEST_SHAPE_COUNT});
-  double four = check_serial(250, (test_problem_options){1, 6, 4, 4, free, TEST_SHAPE_COUNT});
-  check_serial(300, (test_problem_options){1, 7, 1, 3, TEST_ALL, TEST_SHAPE_COUNT});
+  double one = check_serial(500, (test_problem_options){1, 9, 1, 1, free, TEST_SHAPE_COUNT});
+  double two = check_serial(6000, (test_problem_options){1, 9, 2, 2, free, TEST_SHAPE_COUNT});
+  double three = check_serial(2500, (test_problem_options){1, 7, 3, 3, free, TEST_SHAPE_COUNT});
+  double four = check_serial(1000, (test_problem_options){1, 6, 4, 4, free, TEST_SHAPE_COUNT});
+  check_serial(1000, (test_problem_options){1, 7, 1, 3, TEST_ALL, TEST_SHAPE_COUNT});
   print_message("of the best serial time: %.4f of one device's, %.4f of two, %.4f of three, %.4f of four\n", one, two, three,
                 four);
-  assert_true(one > 0.99 && two > 0.98 && three > 0.95 && four > 0.93);
+  assert_true(one > 0.99 && two > 0.99 && three > 0.96 && four > 0.94);
 }
 
 /* Without launches two devices leave nothing open. */
@@ -77,7 +77,7 @@ static void test_two_exactly(void **state) {
 static void test_lanes(void **state) {
   (void)state;
   reached overlapped = {0}, throughput = {0};
-  for (uint64_t seed = 1; seed <= 500; ++seed) {
+  for (uint64_t seed = 1; seed <= 2500; ++seed) {
     const test_problem_options shape = {1, 5, 1, 3, TEST_ALL & ~(uint32_t)TEST_LIMITS, TEST_SHAPE_COUNT};
     clv__arena arena;
     clv__arena_init(&arena, clv__allocator_default());
@@ -90,14 +90,59 @@ static void test_lanes(void **state) {
     clv__arena_finish(&arena);
   }
   print_message("of the best: %.4f overlapped, %.4f throughput\n", mean(&overlapped), mean(&throughput));
-  assert_true(mean(&overlapped) > 0.8 && mean(&throughput) > 0.6);
+  assert_true(mean(&overlapped) > 0.9 && mean(&throughput) > 0.7);
+}
+
+/* Times too large to add up leave the bounds that are sums; a node that runs nowhere is an error. */
+static void test_refusals(void **state) {
+  (void)state;
+  clv__arena arena;
+  clv__arena_init(&arena, clv__allocator_default());
+  const test_problem_options shape = {4, 4, 3, 3, 0, TEST_CHAIN};
+  clv__problem *problem = test_problem_make(1, &shape, &arena);
+  uint64_t times[12];
+  for (int i = 0; i < 12; ++i) times[i] = (uint64_t)1 << 57;
+  problem->node_ns = times;
+  assert_true(bounds_of(problem).serial_ns == (uint64_t)1 << 59);
+  problem->device_count = 2;
+  assert_true(bounds_of(problem).serial_ns == (uint64_t)1 << 59);
+  uint16_t supports[4] = {7, 7, 4, 7};
+  problem->supports = supports;
+  clv__bounds bounds;
+  clv_error error = {0};
+  assert_int_equal(clv__bound(problem, clv__allocator_default(), &bounds, &error), CLV_NOT_SUPPORTED);
+  assert_non_null(strstr(error.message, "node 2"));
+  clv__arena_finish(&arena);
+}
+
+static void test_memory(void **state) {
+  (void)state;
+  for (uint32_t devices = 1; devices <= 4; ++devices) {
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    const test_problem_options shape = {30, 30, devices, devices, TEST_SAVINGS | TEST_LAUNCHES, TEST_RANDOM};
+    clv__problem *problem = test_problem_make(4, &shape, &arena);
+    test_allocator counting;
+    test_allocator_init(&counting);
+    clv_status status;
+    do {
+      clv_error error = {0};
+      clv__bounds bounds;
+      counting.calls = 0;
+      ++counting.fail_at;
+      status = clv__bound(problem, &counting.allocator, &bounds, &error);
+      assert_true(status == CLV_OK || status == CLV_OUT_OF_MEMORY);
+      assert_int_equal(counting.live, 0);
+    } while (status != CLV_OK);
+    assert_true(counting.fail_at > 3);
+    clv__arena_finish(&arena);
+  }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_serial),
-      cmocka_unit_test(test_two_exactly),
-      cmocka_unit_test(test_lanes),
+      cmocka_unit_test(test_serial),   cmocka_unit_test(test_two_exactly), cmocka_unit_test(test_lanes),
+      cmocka_unit_test(test_refusals), cmocka_unit_test(test_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

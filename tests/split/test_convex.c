@@ -42,6 +42,15 @@ static uint64_t serial_of(const clv__problem *problem, const clv__cut *cut, clv_
   return price.serial_ns;
 }
 
+static uint64_t overlapped_of(const clv__problem *problem, const clv__cut *cut, clv__arena *arena) {
+  clv_error error = {0};
+  clv__moves moves;
+  clv__price price;
+  assert_ok(clv__split_moves(problem, cut, NULL, arena, &moves, &error), error);
+  assert_ok(clv__price_cut(problem, cut, &moves, arena, &price, &error), error);
+  return price.overlapped_ns;
+}
+
 static uint32_t bound_of(const clv__problem *problem, const uint32_t *devices, clv__arena *arena) {
   clv_error error = {0};
   uint32_t bound;
@@ -93,8 +102,8 @@ static void more_devices_come_close_to_the_fewest(void **state) {
     clv__arena_finish(&arena);
   }
   print_message("more than two devices: %u of %u the fewest, %u with the bound\n", exact, problems, tight);
-  assert_true(exact >= problems / 100 * 99);
-  assert_true(tight >= problems / 100 * 95);
+  assert_true(exact + 3 >= problems);
+  assert_true(tight + 3 >= problems);
 }
 
 static void time_is_close_to_the_least(void **state) {
@@ -121,7 +130,7 @@ static void time_is_close_to_the_least(void **state) {
     clv__arena_finish(&arena);
   }
   print_message("least time: %u of %u, %.3f %% above in all\n", exact, problems, 100.0 * (double)(total - least) / (double)least);
-  assert_true(exact >= problems / 100 * 95);
+  assert_true(exact >= problems / 100 * 99);
 }
 
 /* ---- Larger ones ---- */
@@ -132,8 +141,8 @@ static void cuts_are_sound_and_no_slower_than_linear(void **state) {
     clv__arena arena;
     clv__arena_init(&arena, clv__allocator_default());
     bool limits = seed % 3 == 0;
-    test_problem_options options = {1, seed % 50 == 0 ? 400 : 60, 1, 4, limits ? TEST_ALL : TEST_ALL & ~TEST_LIMITS,
-                                    TEST_SHAPE_COUNT};
+    test_problem_options options = {
+        1, seed % 50 == 0 ? 400 : 60, 1, 4, limits ? TEST_ALL : TEST_ALL & ~TEST_LIMITS, TEST_SHAPE_COUNT};
     clv__problem *problem = test_problem_make(seed, &options, &arena);
     uint64_t random = seed;
     uint32_t devices[400], groups[400];
@@ -216,13 +225,29 @@ static const clv__problem *list_problem(list *l) {
     l->reader_offsets[v + 1] = at;
   }
   l->ramp[l->node_count] = l->node_count;
-  l->problem = (clv__problem){.node_count = l->node_count, .value_count = l->node_count, .device_count = 2, .space_count = 2,
-                              .spaces = l->spaces, .limits = l->limits, .launch_ns = l->launch_ns,
-                              .read_offsets = l->read_offsets, .reads = l->reads, .write_offsets = l->ramp, .writes = l->ramp,
-                              .supports = l->supports, .pins = l->pins, .flags = l->flags, .node_ns = l->node_ns,
-                              .saving_ns = l->saving_ns, .producers = l->ramp, .reader_offsets = l->reader_offsets,
-                              .readers = l->readers, .is_output = l->is_output, .value_bytes = l->value_bytes,
-                              .in_ns = l->copy_ns, .out_ns = l->copy_ns};
+  l->problem = (clv__problem){.node_count = l->node_count,
+                              .value_count = l->node_count,
+                              .device_count = 2,
+                              .space_count = 2,
+                              .spaces = l->spaces,
+                              .limits = l->limits,
+                              .launch_ns = l->launch_ns,
+                              .read_offsets = l->read_offsets,
+                              .reads = l->reads,
+                              .write_offsets = l->ramp,
+                              .writes = l->ramp,
+                              .supports = l->supports,
+                              .pins = l->pins,
+                              .flags = l->flags,
+                              .node_ns = l->node_ns,
+                              .saving_ns = l->saving_ns,
+                              .producers = l->ramp,
+                              .reader_offsets = l->reader_offsets,
+                              .readers = l->readers,
+                              .is_output = l->is_output,
+                              .value_bytes = l->value_bytes,
+                              .in_ns = l->copy_ns,
+                              .out_ns = l->copy_ns};
   test_problem_at(NULL, 0, "worked example");
   return &l->problem;
 }
@@ -317,9 +342,12 @@ static void free_launches_leave_branches_apart(void **state) {
   assert_int_equal(cut.count, 3);
   l->launch_ns[0] = 0;
   cut = split(&l->problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
-  assert_int_equal(cut.count, 4); /* the branch that the host waits for, and the one that it does not */
-  assert_int_not_equal(cut.partition_of[0], cut.partition_of[1]);
-  assert_int_equal(split(&l->problem, l->devices, NULL, CLV__SPLIT_FEWEST, &arena).count, 3);
+  assert_int_equal(cut.count, 4);                         /* the branch that the host waits for, and the one that it does not */
+  assert_true(cut.partition_of[1] < cut.partition_of[0]); /* what the host waits for comes first */
+  uint64_t apart = overlapped_of(&l->problem, &cut, &arena);
+  cut = split(&l->problem, l->devices, NULL, CLV__SPLIT_FEWEST, &arena);
+  assert_int_equal(cut.count, 3);
+  assert_true(apart < overlapped_of(&l->problem, &cut, &arena));
   for (uint32_t n = 0; n < l->node_count; ++n) l->devices[n] = 0;
   assert_int_equal(split(&l->problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena).count, 1); /* nothing to overlap with */
   clv__arena_finish(&arena);
@@ -333,7 +361,6 @@ static void views_go_with_their_neighbours(void **state) {
   list *l = list_new(&arena);
   uint32_t x = list_add(l, 0, 0, NULL), host = list_one(l, 1, x), view = list_one(l, 0, host);
   uint32_t again = list_two(l, 1, host, list_one(l, 0, host)), last = list_two(l, 0, view, again);
-  (void)last;
   l->flags[view] = CLV__NODE_VIEW;
   l->flags[view + 1] = CLV__NODE_VIEW;
   /* x | host | both views | again | last: the second view must be alone, the first need not be with it. */
@@ -342,8 +369,6 @@ static void views_go_with_their_neighbours(void **state) {
   assert_int_equal(cut.count, 5);
   assert_int_equal(cut.partition_of[view], cut.partition_of[last]);
   /* Where the host does not wait for a view, none is alone. */
-  l->reads[l->read_offsets[again] + 1] = host;
-  l->read_count = 0;
   list *m = list_new(&arena);
   x = list_add(m, 0, 0, NULL), host = list_one(m, 1, x), view = list_one(m, 0, host);
   again = list_one(m, 1, host), last = list_two(m, 0, view, again);

@@ -67,12 +67,32 @@ static void a_schedule_by_hand(void **state) {
   static const uint16_t supports[] = {3, 3, 3, 3}, prefers[4];
   static const uint8_t flags[4], is_output[] = {0, 0, 0, 0, 1};
   static const uint32_t none[] = {CLV__NONE, CLV__NONE, CLV__NONE, CLV__NONE, CLV__NONE}, zeros[5];
-  const clv__problem problem = {
-      .node_count = 4, .value_count = 5, .device_count = 2, .space_count = 2, .spaces = spaces, .limits = limits,
-      .launch_ns = launch_ns, .read_offsets = read_offsets, .reads = reads, .write_offsets = write_offsets, .writes = writes,
-      .supports = supports, .prefers = prefers, .pins = none, .flags = flags, .node_ns = node_ns, .saving_ns = saving_ns,
-      .producers = producers, .reader_offsets = reader_offsets, .readers = readers, .is_output = is_output,
-      .value_bytes = value_bytes, .in_ns = in_ns, .out_ns = out_ns, .value_homes = none, .weight_offsets = zeros};
+  const clv__problem problem = {.node_count = 4,
+                                .value_count = 5,
+                                .device_count = 2,
+                                .space_count = 2,
+                                .spaces = spaces,
+                                .limits = limits,
+                                .launch_ns = launch_ns,
+                                .read_offsets = read_offsets,
+                                .reads = reads,
+                                .write_offsets = write_offsets,
+                                .writes = writes,
+                                .supports = supports,
+                                .prefers = prefers,
+                                .pins = none,
+                                .flags = flags,
+                                .node_ns = node_ns,
+                                .saving_ns = saving_ns,
+                                .producers = producers,
+                                .reader_offsets = reader_offsets,
+                                .readers = readers,
+                                .is_output = is_output,
+                                .value_bytes = value_bytes,
+                                .in_ns = in_ns,
+                                .out_ns = out_ns,
+                                .value_homes = none,
+                                .weight_offsets = zeros};
   /* 0 on the device, 1 on the host, 2 and 3 on the device. */
   uint32_t devices[] = {0, 1, 0, 0};
   clv__arena arena;
@@ -210,9 +230,18 @@ static void many_operands_save_nothing(void **state) {
   for (uint32_t i = 0; i < COUNT; ++i) readers[i] = COUNT, savings[i] = 5;
   for (uint32_t i = 0; i < COUNT + 1; ++i) node_ns[i] = 1000000, supports[i] = 1;
   read_offsets[COUNT + 1] = COUNT;
-  const clv__problem problem = {.node_count = COUNT + 1, .value_count = COUNT + 1, .device_count = 1, .space_count = 1,
-                                .read_offsets = read_offsets, .reads = ramp, .write_offsets = ramp, .writes = ramp,
-                                .producers = ramp, .reader_offsets = ramp, .readers = readers, .node_ns = node_ns,
+  const clv__problem problem = {.node_count = COUNT + 1,
+                                .value_count = COUNT + 1,
+                                .device_count = 1,
+                                .space_count = 1,
+                                .read_offsets = read_offsets,
+                                .reads = ramp,
+                                .write_offsets = ramp,
+                                .writes = ramp,
+                                .producers = ramp,
+                                .reader_offsets = ramp,
+                                .readers = readers,
+                                .node_ns = node_ns,
                                 .supports = supports};
   /* The last node's value has no reader. */
   uint32_t *reader_offsets = clv__arena_copy(&arena, ramp, (COUNT + 2) * sizeof *ramp);
@@ -306,9 +335,12 @@ static void memory_may_run_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(prices_of_cuts_are_right),          cmocka_unit_test(a_schedule_by_hand),
-      cmocka_unit_test(moves_of_nodes_are_priced_exactly), cmocka_unit_test(savings_are_held_to_times),
-      cmocka_unit_test(many_operands_save_nothing),        cmocka_unit_test(what_does_not_fit_is_refused),
+      cmocka_unit_test(prices_of_cuts_are_right),
+      cmocka_unit_test(a_schedule_by_hand),
+      cmocka_unit_test(moves_of_nodes_are_priced_exactly),
+      cmocka_unit_test(savings_are_held_to_times),
+      cmocka_unit_test(many_operands_save_nothing),
+      cmocka_unit_test(what_does_not_fit_is_refused),
       cmocka_unit_test(memory_may_run_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
