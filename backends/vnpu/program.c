@@ -204,7 +204,8 @@ static clv_status measure(clv_executable *p, clv_error *error) {
     fetch_types(p, node->inputs, node->input_count, inputs);
     fetch_types(p, node->outputs, node->output_count, outputs);
     clv__kernel_call call = clv__vnpu_call(node, inputs, outputs);
-    if (instruction->kernel != NULL && instruction->kernel->scratch_bytes != NULL) instruction->scratch_bytes = instruction->kernel->scratch_bytes(&call);
+    if (instruction->kernel != NULL && instruction->kernel->scratch_bytes != NULL)
+      instruction->scratch_bytes = instruction->kernel->scratch_bytes(&call);
     p->seconds += clv__vnpu_node_seconds(speed, node, inputs, outputs);
   }
   return CLV_OK;

@@ -41,8 +41,9 @@ clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_in
                                 clv_error *error) {
   const clv_node_info *node = &instruction->node;
   if (instruction->kernel == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "no kernel knows operator %s%s%s: a device that takes everything is for planning",
-                          node->domain, node->domain[0] != '\0' ? "." : "", node->op);
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "no kernel knows operator %s%s%s: a device that takes everything is for planning", node->domain,
+                          node->domain[0] != '\0' ? "." : "", node->op);
   }
   clv__kernel_call call = clv__vnpu_call(node, instance->inputs, instance->outputs);
   call.scratch = scratch;

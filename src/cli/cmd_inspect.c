@@ -25,7 +25,7 @@ typedef struct inspection {
   clv__capability capability;
   bool has_capability;
   uint64_t parameter_count, parameter_bytes, folded_nodes;
-  uint64_t unbound_bytes; /* of parameters that the file does not hold */
+  uint64_t unbound_bytes;              /* of parameters that the file does not hold */
   uint64_t folded_count, folded_bytes; /* elements computed when planning that nodes read at run time */
   uint32_t parameter_values;
   double flops;
@@ -195,7 +195,8 @@ static void write_summary(inspection *in, clv__text *text) {
   clv__text_append(text, " in ");
   clv__label_plural(text, in->parameter_values, "initializer");
   clv__text_append(text, ", %s", clv__label_size(in->parameter_bytes, size));
-  if (in->unbound_bytes > 0) clv__text_append(text, ", of which the file holds no bytes for %s", clv__label_size(in->unbound_bytes, size));
+  if (in->unbound_bytes > 0)
+    clv__text_append(text, ", of which the file holds no bytes for %s", clv__label_size(in->unbound_bytes, size));
   clv__text_append(text, "\n");
   if (in->folded_count > 0) {
     clv__label_plural(text, in->folded_count, "number");

@@ -43,8 +43,8 @@ static clv_status is_plan_file(const char *path, bool *is_plan, clv_error *error
   clv__file_map map;
   *is_plan = false;
   CLV__TRY(clv__file_map_open(path, &map, error));
-  *is_plan = clv__irjson_recognise(map.data, map.size_bytes) &&
-             (has_key(&map, "\"cleave_plan\"") || !has_key(&map, "\"graph_inputs\""));
+  *is_plan =
+      clv__irjson_recognise(map.data, map.size_bytes) && (has_key(&map, "\"cleave_plan\"") || !has_key(&map, "\"graph_inputs\""));
   clv__file_map_close(&map);
   return CLV_OK;
 }

@@ -103,7 +103,6 @@ static void put_tensor(clv__text *text, const clv_tensor *tensor) {
   put_hash(text, &hash);
 }
 
-
 static void put_attribute(clv__text *text, const clv_attribute *attribute) {
   clv__hash hash;
   put_name(text, attribute->name, strlen(attribute->name));

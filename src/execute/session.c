@@ -168,7 +168,8 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
   if (plan == NULL || out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "plan and session must not be NULL");
   *out = NULL;
   if (plan->is_supposed) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the plan supposes that devices run operators that they do not: it cannot be run");
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "the plan supposes that devices run operators that they do not: it cannot be run");
   }
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;
   CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_SESSION_OPTIONS_INIT", error));

@@ -1,5 +1,4 @@
 /* The arguments of an ATen node: its `attrs` by ATen's argument names. See irjson_lower.h. */
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -49,30 +48,13 @@ bool clv__aten_bool(clv__aten_node *node, const char *name, bool fallback) {
   return clv__aten_int(node, name, fallback) != 0;
 }
 
-static bool read_real(const json_t *value, double *number) {
-  if (json_is_number(value)) *number = json_number_value(value);
-  if (json_is_boolean(value)) *number = json_is_true(value);
-  const char *text = json_string_value(value);
-  if (text == NULL) return json_is_number(value) || json_is_boolean(value);
-  bool negative = text[0] == '-';
-  if (strcmp(text + negative, "inf") != 0 && strcmp(text + negative, "Infinity") != 0) return false;
-  *number = negative ? -INFINITY : INFINITY;
-  return true;
-}
-
 clv__aten_scalar clv__aten_scalar_of(clv__aten_node *node, const char *name) {
   const json_t *value = find(node, name);
   clv__aten_scalar scalar = {CLV_DTYPE_NONE, 0, 0};
   if (value == NULL) return scalar;
-  if (!read_real(value, &scalar.real)) {
-    fail_kind(node, name, value, "a number");
-    return scalar;
-  }
-  scalar.dtype = json_is_boolean(value) ? CLV_BOOL : json_is_integer(value) ? CLV_I64 : CLV_F32;
-  if (!read_int(value, &scalar.integer)) {
-    scalar.integer = scalar.real >= 9.2e18 ? INT64_MAX : scalar.real <= -9.2e18 ? INT64_MIN : (int64_t)scalar.real;
-  }
-  return scalar;
+  if (clv__irjson_read_scalar(value, &scalar)) return scalar;
+  fail_kind(node, name, value, "a number");
+  return (clv__aten_scalar){CLV_DTYPE_NONE, 0, 0};
 }
 
 double clv__aten_real(clv__aten_node *node, const char *name, double fallback) {
@@ -127,10 +109,11 @@ uint32_t clv__aten_reals(clv__aten_node *node, const char *name, double *values)
   const json_t *list = find_list(node, name, &count);
   for (uint32_t i = 0; i < count; ++i) {
     const json_t *item = json_is_array(list) ? json_array_get(list, i) : list;
-    values[i] = 0;
-    if (!read_real(item, &values[i])) {
+    clv__aten_scalar scalar;
+    if (!clv__irjson_read_scalar(item, &scalar)) {
       clv__aten_fail(node, "attrs.%s[%u] is %s where a number is needed", name, i, clv__irjson_kind(item));
     }
+    values[i] = scalar.real;
   }
   return count;
 }

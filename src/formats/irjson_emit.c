@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "formats/irjson_file.h"
-#include "kernels/rows.h"
 
 static void fail_memory(clv__aten_node *node, size_t size_bytes) {
   if (node->status == CLV_OK) node->status = clv__error_memory(node->error, size_bytes);
@@ -86,12 +85,8 @@ static void *make_element(clv__aten_node *node, clv_dtype dtype, clv__aten_scala
   void *data = clv__arena_allocate_data(clv__builder_arena(node->file->builder), sizeof(double));
   if (data == NULL)
     fail_memory(node, sizeof(double));
-  else if (clv__aten_is_float(dtype))
-    clv__row_from_f64(dtype, data, 0, 1, &value.real);
-  else if (dtype == CLV_BOOL)
-    *(uint8_t *)data = value.real != 0;
   else
-    clv__row_from_i64(dtype, data, 0, 1, &value.integer);
+    clv__irjson_put(dtype, data, 0, value);
   return data;
 }
 

@@ -47,6 +47,11 @@ const char *clv__irjson_kind(const json_t *value);
 /* "float32", "torch.float32"; CLV_DTYPE_NONE for what is no dtype here. */
 clv_dtype clv__irjson_dtype(const char *text);
 
+/* A number, a truth value, or a text that says infinite; false for anything else. */
+bool clv__irjson_read_scalar(const json_t *json, clv__aten_scalar *value);
+/* Element `index` of data of any dtype but text. */
+void clv__irjson_put(clv_dtype dtype, void *data, size_t index, clv__aten_scalar value);
+
 /* {name, shape, dtype}; `where` is for the message: "nodes[3].inputs[0]". */
 clv_status clv__irjson_read_tensor(const clv__irjson *file, const json_t *json, const char *where, const char **name,
                                    clv_tensor *type);

@@ -1,8 +1,8 @@
 /* Tensors of an IR JSON file: names, shapes, dtypes, and numbers where it holds some. See irjson_file.h. */
 #include <math.h>
+#include <stdio.h>
 
 #include "formats/irjson_file.h"
-#include "kernels/rows.h"
 
 const char *clv__irjson_kind(const json_t *value) {
   if (value == NULL) return "not there";
@@ -24,6 +24,24 @@ const char *clv__irjson_kind(const json_t *value) {
       break;
   }
   return "null";
+}
+
+bool clv__irjson_read_scalar(const json_t *json, clv__aten_scalar *value) {
+  *value = (clv__aten_scalar){CLV_F32, 0, json_number_value(json)};
+  if (json_is_boolean(json)) *value = (clv__aten_scalar){CLV_BOOL, json_is_true(json), json_is_true(json)};
+  if (json_is_integer(json)) *value = (clv__aten_scalar){CLV_I64, json_integer_value(json), json_number_value(json)};
+  const char *text = json_string_value(json);
+  if (text != NULL) {
+    bool negative = text[0] == '-';
+    if (strcmp(text + negative, "inf") != 0 && strcmp(text + negative, "Infinity") != 0) return false;
+    value->real = negative ? -INFINITY : INFINITY;
+  } else if (!json_is_number(json) && !json_is_boolean(json)) {
+    return false;
+  }
+  if (value->dtype == CLV_F32) { /* as an integer it saturates */
+    value->integer = value->real >= 9.2e18 ? INT64_MAX : value->real <= -9.2e18 ? INT64_MIN : (int64_t)value->real;
+  }
+  return true;
 }
 
 clv_dtype clv__irjson_dtype(const char *text) {
@@ -130,31 +148,65 @@ typedef struct numbers {
   size_t at; /* elements written */
 } numbers;
 
+void clv__irjson_put(clv_dtype dtype, void *data, size_t index, clv__aten_scalar value) {
+  switch (dtype) {
+    case CLV_F32:
+      ((float *)data)[index] = (float)value.real;
+      break;
+    case CLV_F64:
+      ((double *)data)[index] = value.real;
+      break;
+    case CLV_F16:
+      ((uint16_t *)data)[index] = clv__f64_to_f16(value.real);
+      break;
+    case CLV_BF16:
+      ((uint16_t *)data)[index] = clv__f64_to_bf16(value.real);
+      break;
+    case CLV_I64:
+    case CLV_U64:
+      ((uint64_t *)data)[index] = (uint64_t)value.integer;
+      break;
+    case CLV_I32:
+    case CLV_U32:
+      ((uint32_t *)data)[index] = (uint32_t)value.integer;
+      break;
+    case CLV_I16:
+    case CLV_U16:
+      ((uint16_t *)data)[index] = (uint16_t)value.integer;
+      break;
+    case CLV_I8:
+    case CLV_U8:
+      ((uint8_t *)data)[index] = (uint8_t)value.integer;
+      break;
+    case CLV_BOOL:
+      ((uint8_t *)data)[index] = value.real != 0;
+      break;
+    case CLV_STRING:
+    case CLV_DTYPE_NONE:
+      break;
+  }
+}
+
+static clv_status refuse_number(const numbers *n, const json_t *json, const char *what) {
+  return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu is %s%s", n->where, n->at, clv__irjson_kind(json),
+                        what);
+}
+
 static clv_status put_number(numbers *n, const json_t *json) {
   clv_dtype dtype = n->type->dtype;
-  if (!clv__aten_is_float(dtype) && (json_is_integer(json) || json_is_boolean(json))) {
-    int64_t number = json_is_integer(json) ? json_integer_value(json) : json_is_true(json);
-    clv__row_from_i64(dtype, n->type->data, (int64_t)n->at, 1, &number);
-    if (clv__tensor_get_int(n->type, n->at) != number) {
-      return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu is %lld, its dtype is %s", n->where, n->at,
-                            (long long)number, clv_dtype_name(dtype));
-    }
-    ++n->at;
-    return CLV_OK;
+  clv__aten_scalar value = {CLV_F32, 0, 0};
+  if (!clv__irjson_read_scalar(json, &value)) return refuse_number(n, json, " where a number is needed");
+  if (!clv__aten_is_float(dtype) && value.dtype == CLV_F32) {
+    char what[40];
+    snprintf(what, sizeof what, ", its dtype is %s", clv_dtype_name(dtype));
+    return refuse_number(n, json, what);
   }
-  const char *text = json_string_value(json);
-  double number = json_is_boolean(json) ? json_is_true(json) : json_number_value(json);
-  bool infinite = text != NULL && (strcmp(text, "inf") == 0 || strcmp(text, "-inf") == 0);
-  if (!json_is_number(json) && !json_is_boolean(json) && !infinite) {
-    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu is %s where a number is needed", n->where, n->at,
-                          clv__irjson_kind(json));
+  clv__irjson_put(dtype, n->type->data, n->at, value);
+  if (!clv__aten_is_float(dtype) && clv__tensor_get_int(n->type, n->at) != value.integer) {
+    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu is %lld, its dtype is %s", n->where, n->at,
+                          (long long)value.integer, clv_dtype_name(dtype));
   }
-  if (!clv__aten_is_float(dtype)) {
-    return clv__error_set(n->file->error, CLV_INVALID_MODEL, "%s: element %zu is a fraction, its dtype is %s", n->where, n->at,
-                          clv_dtype_name(dtype));
-  }
-  if (infinite) number = text[0] == '-' ? -INFINITY : INFINITY;
-  clv__row_from_f64(dtype, n->type->data, (int64_t)n->at++, 1, &number);
+  ++n->at;
   return CLV_OK;
 }
 

@@ -23,9 +23,9 @@ CLV_MUST_USE clv_status clv__onnx_load_memory(const clv_allocator *allocator, co
                                               clv_graph **graph, clv_error *error);
 
 /* Writes a view as a model into memory from `allocator`, the caller's to release. Types are the view's; what is constant becomes
- * an initializer. Constants of more than `inline_limit_bytes`, or without data, are left out and become inputs, after the view's own, in the
- * order of their value ids (constants of bodies and string tensors always stay). Where the view is a body, what it captures becomes
- * inputs before those. */
+ * an initializer. Constants of more than `inline_limit_bytes`, or without data, are left out and become inputs, after the view's
+ * own, in the order of their value ids (constants of bodies and string tensors always stay). Where the view is a body, what it
+ * captures becomes inputs before those. */
 CLV_MUST_USE clv_status clv__onnx_write(const clv_graph_view *view, size_t inline_limit_bytes, const clv_allocator *allocator,
                                         void **data, size_t *size_bytes, clv_error *error);
 

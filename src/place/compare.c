@@ -3,19 +3,20 @@
 
 #include <string.h>
 
-static void fill(const clv_plan *plan, const clv__candidate *candidate, clv__comparison *row) {
+static void fill(const clv_plan *plan, const clv__cut *cut, const clv__moves *moves, const clv__price *price,
+                 clv__comparison *row) {
   const clv__problem *problem = plan->problem;
-  row->partitions = candidate->cut.count;
-  for (uint32_t i = 0; i < candidate->moves.count; ++i) {
-    const clv__move *move = &candidate->moves.items[i];
-    if (move->is_weight || move->before == candidate->cut.count || problem->producers[move->value] == CLV__NONE) continue;
+  row->partitions = cut->count;
+  for (uint32_t i = 0; i < moves->count; ++i) {
+    const clv__move *move = &moves->items[i];
+    if (move->is_weight || move->before == cut->count || problem->producers[move->value] == CLV__NONE) continue;
     ++row->transfers;
     row->transfer_bytes += problem->value_bytes[move->value];
   }
-  row->serial_ns = candidate->price.serial_ns;
-  row->overlapped_ns = candidate->price.overlapped_ns;
-  row->throughput_ns = candidate->price.throughput_ns;
-  row->predicted_ns = clv__price_of(&candidate->price, plan->objective);
+  row->serial_ns = price->serial_ns;
+  row->overlapped_ns = price->overlapped_ns;
+  row->throughput_ns = price->throughput_ns;
+  row->predicted_ns = clv__price_of(price, plan->objective);
   uint64_t bound = plan->lower_bound_ns;
   row->gap = bound > 0 ? ((double)row->predicted_ns - (double)bound) / (double)bound : row->predicted_ns == 0 ? 0 : -1;
 }
@@ -45,7 +46,7 @@ static clv_status compare_one(const clv_plan *plan, const clv__strategy *strateg
     if (status == CLV_OK) status = clv__place_price(&input, &work, &candidate, &why);
   }
   if (status == CLV_OK)
-    fill(plan, &candidate, row);
+    fill(plan, &candidate.cut, &candidate.moves, &candidate.price, row);
   else
     status = refuse(arena, row, status, &why, error);
   clv__arena_finish(&work);
@@ -61,7 +62,10 @@ clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__compa
   for (uint32_t i = 0; i < count; ++i) {
     rows[i].name = clv__strategies[i].name;
     rows[i].is_plan = strcmp(rows[i].name, plan->placement.strategy) == 0;
-    CLV__TRY(compare_one(plan, &clv__strategies[i], 0, arena, &rows[i], error));
+    if (rows[i].is_plan) /* as it is: with the cut that was asked for, and what memory changed */
+      fill(plan, &plan->cut, &plan->moves, &plan->price, &rows[i]);
+    else
+      CLV__TRY(compare_one(plan, &clv__strategies[i], 0, arena, &rows[i], error));
   }
   for (uint32_t d = 0; d < plan->devices->count; ++d, ++count) {
     rows[count].name = plan->devices->items[d].name;

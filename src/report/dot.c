@@ -56,7 +56,8 @@ static void append_edges(const clv_plan *plan, clv_node_id id, clv__text *text) 
   uint32_t space = plan->devices->items[plan->placement.devices[id]].space;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     clv_value_id value = node->inputs[i];
-    if (value == CLV__NO_ID || clv__value_is_constant(plan->graph, plan->shapes->types, value)) continue; /* constants are not drawn */
+    if (value == CLV__NO_ID || clv__value_is_constant(plan->graph, plan->shapes->types, value))
+      continue; /* constants are not drawn */
     clv_node_id producer = plan->graph->values[value].producer;
     uint32_t from = producer == CLV__NO_ID ? CLV__SPACE_HOST : plan->devices->items[plan->placement.devices[producer]].space;
     if (producer == CLV__NO_ID)

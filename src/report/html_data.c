@@ -1,7 +1,7 @@
 /* See html_data.h. Arrays instead of objects, and texts that repeat by number: a page of thousands of nodes stays small.
  *
  *   texts       all operators, types, causes, reasons; 0 is ""
- *   devices     {name, color, prices}
+ *   devices     {name, color, space}
  *   lanes       of the timeline: {name, color}: devices, then memories that something is copied to or from
  *   nodes       [name, op, device or -1, cause, meaning, note, partition or -1, inputs, outputs, verdicts by device, moves by
  * device] values      [name, type, producer or -1, 0 | 1 an input of the graph | 2 constant] partitions  [device, time, start,
@@ -94,7 +94,7 @@ static void append_devices(data *d) {
   for (uint32_t i = 0; i < devices->count; ++i) {
     clv__text_append(d->text, "%s{\"name\":", i > 0 ? "," : "");
     clv__html_json_string(d->text, devices->items[i].name);
-    clv__text_append(d->text, ",\"color\":%u}", clv__palette_index(i));
+    clv__text_append(d->text, ",\"color\":%u,\"space\":%u}", clv__palette_index(i), devices->items[i].space);
   }
   clv__text_append(d->text, "],\n");
 }
@@ -245,10 +245,9 @@ static void append_transfers(data *d) {
       clv__text_append(d->text, "%" PRIu64, transfer->size_bytes);
     else
       clv__text_append(d->text, "-1");
-    clv__text_append(d->text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u,", at(plan->price.move_ns, t),
-                     at(plan->price.move_start_ns, t), d->move_serial_ns[t], d->lane_of_space[outer_space(transfer)]);
-    append_id(d->text, transfer->device);
-    clv__text_append(d->text, "]");
+    clv__text_append(d->text, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%u,%u,%u]", at(plan->price.move_ns, t),
+                     at(plan->price.move_start_ns, t), d->move_serial_ns[t], d->lane_of_space[outer_space(transfer)],
+                     transfer->from, transfer->to);
   }
   clv__text_append(d->text, "],\n");
 }

@@ -3,25 +3,8 @@
 
 #include "split/rounds.h"
 
-static uint32_t find(uint32_t *root, uint32_t node) {
-  while (root[node] != node) node = root[node] = root[root[node]];
-  return node;
-}
-
-static void join(clv__bundles *b, uint32_t x, uint32_t y) {
-  uint32_t a = find(b->root, x), z = find(b->root, y);
-  if (a == z) return;
-  if (a < z)
-    b->root[a] = z; /* the last node stays the root */
-  else
-    b->root[z] = a;
-  uint32_t next = b->next[a];
-  b->next[a] = b->next[z];
-  b->next[z] = next;
-}
-
 static void settle(const clv__convex *c, clv__bundles *b) {
-  for (uint32_t i = 0; i < c->problem->node_count; ++i) b->root[i] = find(b->root, i);
+  for (uint32_t i = 0; i < c->problem->node_count; ++i) b->root[i] = clv__find(b->root, i);
 }
 
 clv_status clv__bundles_make(clv__convex *c, clv__bundles *bundles, clv_error *error) {
@@ -35,7 +18,7 @@ clv_status clv__bundles_make(clv__convex *c, clv__bundles *bundles, clv_error *e
   for (uint32_t i = 0; i < n && c->has_claims; ++i) {
     uint32_t color = c->colors[i];
     if (!c->color_is_claimed[color]) continue;
-    if (last[color] != CLV__NONE) join(bundles, last[color], i);
+    if (last[color] != CLV__NONE) clv__join(bundles->root, bundles->next, last[color], i);
     last[color] = i;
   }
   settle(c, bundles);
@@ -43,6 +26,6 @@ clv_status clv__bundles_make(clv__convex *c, clv__bundles *bundles, clv_error *e
 }
 
 void clv__bundles_join(const clv__convex *c, clv__bundles *bundles, uint32_t x, uint32_t y) {
-  join(bundles, x, y);
+  clv__join(bundles->root, bundles->next, x, y);
   settle(c, bundles);
 }

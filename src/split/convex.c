@@ -24,11 +24,6 @@ clv_status clv__slots_init(clv__convex *c, clv__slots *slots, clv_error *error) 
   return clv__error_memory(error, n * sizeof *slots->of_node);
 }
 
-static uint64_t add(uint64_t a, uint64_t b) {
-  uint64_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? CLV__NO_TIME : sum;
-}
-
 /* What is saved between nodes of one device in different slots. */
 static uint64_t lost_savings(const clv__convex *c, const clv__slots *slots) {
   const clv__problem *problem = c->problem;
@@ -39,7 +34,7 @@ static uint64_t lost_savings(const clv__convex *c, const clv__slots *slots) {
       uint32_t producer = problem->producers[problem->reads[r]];
       if (producer == CLV__NONE || slots->of_node[producer] == slot) continue;
       uint32_t device = c->color_devices[c->colors[node]];
-      if (c->color_devices[c->colors[producer]] == device) lost = add(lost, clv__saving_ns(problem, r, device));
+      if (c->color_devices[c->colors[producer]] == device) lost = clv__sum_ns(lost, clv__saving_ns(problem, r, device));
     }
   }
   return lost;
@@ -57,7 +52,8 @@ static void price_launches(const clv__convex *c, clv__slots *slots) {
   for (uint32_t s = 0; s < slots->count; ++s) {
     slots->filled += slots->contents[s] != 0;
     slots->bare += slots->contents[s] == 1;
-    if (slots->contents[s] == 3) slots->cost_ns = add(slots->cost_ns, problem->launch_ns[c->color_devices[slots->colors[s]]]);
+    if (slots->contents[s] == 3)
+      slots->cost_ns = clv__sum_ns(slots->cost_ns, problem->launch_ns[c->color_devices[slots->colors[s]]]);
   }
 }
 
@@ -65,7 +61,7 @@ void clv__slots_price(const clv__convex *c, clv__slots *slots) {
   price_launches(c, slots);
   uint64_t lost = c->problem->saving_ns == NULL ? 0 : lost_savings(c, slots);
   slots->loses = lost > 0;
-  slots->cost_ns = add(slots->cost_ns, lost);
+  slots->cost_ns = clv__sum_ns(slots->cost_ns, lost);
 }
 
 bool clv__slots_better(const clv__convex *c, const clv__slots *a, const clv__slots *b) {

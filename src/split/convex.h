@@ -36,6 +36,21 @@ typedef struct clv__slots {
   uint8_t *contents; /* by slot: bit 0 any node, bit 1 one that is no view */
 } clv__slots;
 
+/* Sets of nodes: the first node of each stands for it; with `next` (may be NULL) they are rings too. */
+static inline uint32_t clv__find(uint32_t *root, uint32_t node) {
+  while (root[node] != node) node = root[node] = root[root[node]];
+  return node;
+}
+static inline void clv__join(uint32_t *root, uint32_t *next, uint32_t x, uint32_t y) {
+  uint32_t a = clv__find(root, x), b = clv__find(root, y);
+  if (a == b) return;
+  root[a < b ? b : a] = a < b ? a : b;
+  if (next == NULL) return;
+  uint32_t after = next[a];
+  next[a] = next[b];
+  next[b] = after;
+}
+
 clv_status clv__slots_init(clv__convex *c, clv__slots *slots, clv_error *error); /* room for a slot a node */
 /* Fills in cost_ns, filled, bare, loses and contents. */
 void clv__slots_price(const clv__convex *c, clv__slots *slots);
@@ -56,5 +71,7 @@ clv_status clv__slots_shift(clv__convex *c, clv__slots *slots, clv_error *error)
 /* pieces.c: cuts slots further for the limits of their devices, and takes independent parts asunder where that is free. Slots
  * are numbered anew, without empty ones, in an order to run them in. */
 clv_status clv__slots_pieces(clv__convex *c, clv__slots *slots, clv_error *error);
+/* order.c: numbers slots in an order that lets devices overlap. `offsets` and `nodes`: their nodes as CSR. */
+clv_status clv__slots_order(clv__convex *c, clv__slots *slots, const uint32_t *offsets, const uint32_t *nodes, clv_error *error);
 
 #endif

@@ -49,19 +49,6 @@ static int compare_parts(const void *a, const void *b) {
   return (x->root > y->root) - (x->root < y->root);
 }
 
-static uint32_t find(uint32_t *root, uint32_t node) {
-  while (root[node] != node) node = root[node] = root[root[node]];
-  return node;
-}
-
-static void join(uint32_t *root, uint32_t x, uint32_t y) {
-  uint32_t a = find(root, x), b = find(root, y);
-  if (a < b)
-    root[b] = a; /* the first node is the root */
-  else
-    root[a] = b;
-}
-
 static bool is_free(const clv__convex *c, const clv__slots *slots, uint32_t node) {
   return c->problem->launch_ns[c->color_devices[slots->colors[slots->of_node[node]]]] == 0;
 }
@@ -74,14 +61,14 @@ static uint32_t find_parts(const clv__convex *c, const clv__slots *slots, const 
   for (uint32_t node = 0; node < n; ++node) {
     uint32_t slot = slots->of_node[node];
     root[node] = node;
-    if (!is_free(c, slots, node)) join(root, l->nodes[l->offsets[slot]], node);
+    if (!is_free(c, slots, node)) clv__join(root, NULL, l->nodes[l->offsets[slot]], node);
     for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
-      if (producer != CLV__NONE && slots->of_node[producer] == slot) join(root, producer, node);
+      if (producer != CLV__NONE && slots->of_node[producer] == slot) clv__join(root, NULL, producer, node);
     }
   }
   for (uint32_t node = 0; node < n; ++node) {
-    uint32_t at = find(root, node), device = c->color_devices[c->colors[node]];
+    uint32_t at = clv__find(root, node), device = c->color_devices[c->colors[node]];
     if (at == node) {
       index[node] = count;
       parts[count++] = (part){.slot = slots->of_node[node], .before = CLV__NONE, .root = node};
@@ -91,7 +78,7 @@ static uint32_t find_parts(const clv__convex *c, const clv__slots *slots, const 
     for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
       if (producer == CLV__NONE || c->color_devices[c->colors[producer]] == device) continue;
-      part *from = &parts[index[find(root, producer)]];
+      part *from = &parts[index[clv__find(root, producer)]];
       if (from->slot + 1 > to->after) to->after = from->slot + 1;
       if (to->slot < from->before) from->before = to->slot;
     }
@@ -124,7 +111,7 @@ static clv_status take_asunder(clv__convex *c, clv__slots *slots, const lists *l
     works = first ? now : works || now;
     for (; i < end; ++i) index[parts[i].root] = count - 1;
   }
-  for (uint32_t node = 0; node < n; ++node) slots->of_node[node] = index[find(root, node)];
+  for (uint32_t node = 0; node < n; ++node) slots->of_node[node] = index[clv__find(root, node)];
   memcpy(slots->colors, colors, (size_t)count * sizeof *colors);
   slots->count = count;
   return CLV_OK;
@@ -193,72 +180,6 @@ static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists 
   return CLV_OK;
 }
 
-/* ---- Order ---- */
-
-typedef struct ready {
-  uint64_t time_ns;
-  uint32_t slot;
-} ready;
-
-static int compare_ready(const void *a, const void *b) {
-  const ready *x = a, *y = b;
-  if (x->time_ns != y->time_ns) return x->time_ns < y->time_ns ? -1 : 1;
-  return (x->slot > y->slot) - (x->slot < y->slot);
-}
-
-static uint64_t add(uint64_t a, uint64_t b) {
-  uint64_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? CLV__NO_TIME : sum;
-}
-
-/* When a slot can begin at the earliest and, with its own time, end, devices being free. */
-static void time_slot(const clv__convex *c, const clv__slots *slots, const lists *l, uint32_t slot, const uint64_t *ends,
-                      uint64_t *begin, uint64_t *end) {
-  const clv__problem *problem = c->problem;
-  uint32_t device = c->color_devices[slots->colors[slot]], space = problem->spaces[device];
-  uint64_t own = problem->launch_ns[device];
-  *begin = 0;
-  for (uint32_t i = l->offsets[slot]; i < l->offsets[slot + 1]; ++i) {
-    uint32_t node = l->nodes[i];
-    own = add(own, clv__node_ns(problem, node, device));
-    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
-      uint32_t value = problem->reads[r], producer = problem->producers[value];
-      uint32_t other = producer == CLV__NONE ? slot : slots->of_node[producer];
-      if (producer != CLV__NONE && other == slot) continue;
-      uint64_t there = producer == CLV__NONE ? 0 : ends[other];
-      uint32_t from = producer == CLV__NONE ? 0 : problem->spaces[c->color_devices[slots->colors[other]]];
-      if (from != space && from != 0) there = add(there, clv__out_ns(problem, value, from));
-      if (from != space && space != 0) there = add(there, clv__in_ns(problem, value, space));
-      *begin = there > *begin ? there : *begin;
-    }
-  }
-  *end = add(*begin, own);
-}
-
-/* By the time when they can begin. A slot begins no earlier than those that it waits for, and after them where it is equal. */
-static clv_status order(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
-  uint32_t count = slots->count;
-  ready *items = clv__arena_allocate(&c->scratch, (size_t)count * sizeof *items);
-  uint64_t *ends = clv__arena_allocate(&c->scratch, (size_t)count * sizeof *ends);
-  uint32_t *number = clv__arena_allocate(&c->scratch, (size_t)count * sizeof *number);
-  uint32_t *colors = clv__arena_allocate(&c->scratch, (size_t)count * sizeof *colors);
-  if (items == NULL || ends == NULL || number == NULL || colors == NULL) {
-    return clv__error_memory(error, (size_t)count * sizeof *items);
-  }
-  for (uint32_t s = 0; s < count; ++s) {
-    items[s].slot = s;
-    time_slot(c, slots, l, s, ends, &items[s].time_ns, &ends[s]);
-  }
-  qsort(items, count, sizeof *items, compare_ready);
-  for (uint32_t i = 0; i < count; ++i) {
-    number[items[i].slot] = i;
-    colors[i] = slots->colors[items[i].slot];
-  }
-  for (uint32_t node = 0; node < c->problem->node_count; ++node) slots->of_node[node] = number[slots->of_node[node]];
-  slots->colors = colors;
-  return CLV_OK;
-}
-
 clv_status clv__slots_pieces(clv__convex *c, clv__slots *slots, clv_error *error) {
   const clv__problem *problem = c->problem;
   bool limited = false, launches_are_free = false;
@@ -286,5 +207,5 @@ clv_status clv__slots_pieces(clv__convex *c, clv__slots *slots, clv_error *error
     CLV__TRY(cut_for_limits(c, slots, &l, error));
     CLV__TRY(list_nodes(c, slots, &l, error));
   }
-  return slots->count == whole ? CLV_OK : order(c, slots, &l, error);
+  return slots->count == whole ? CLV_OK : clv__slots_order(c, slots, l.offsets, l.nodes, error);
 }

@@ -4,11 +4,6 @@
 
 #include "split/split.h"
 
-static inline uint64_t add(uint64_t a, uint64_t b) {
-  uint64_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? CLV__NO_TIME : sum;
-}
-
 static inline uint64_t later(uint64_t a, uint64_t b) {
   return a > b ? a : b;
 }
@@ -25,10 +20,10 @@ typedef struct schedule {
 
 /* Puts a step on its lane, not before `from`; when it begins. */
 static uint64_t occupy(schedule *s, uint32_t lane, uint64_t from, uint64_t time_ns) {
-  uint64_t start = later(s->free_at[lane], from), end = add(start, time_ns);
+  uint64_t start = later(s->free_at[lane], from), end = clv__sum_ns(start, time_ns);
   s->free_at[lane] = end;
-  s->used[lane] = add(s->used[lane], time_ns);
-  s->price->serial_ns = add(s->price->serial_ns, time_ns);
+  s->used[lane] = clv__sum_ns(s->used[lane], time_ns);
+  s->price->serial_ns = clv__sum_ns(s->price->serial_ns, time_ns);
   s->price->overlapped_ns = later(s->price->overlapped_ns, end);
   return start;
 }
@@ -70,12 +65,12 @@ static clv_status run_partition(schedule *s, uint32_t partition, uint64_t from, 
       return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u: node %u is on device %u, which does not support it",
                             partition, node, device);
     }
-    time_ns = add(time_ns, clv__node_ns(problem, node, device));
+    time_ns = clv__sum_ns(time_ns, clv__node_ns(problem, node, device));
     only_views = only_views && (problem->flags[node] & CLV__NODE_VIEW) != 0;
     for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
       uint32_t value = problem->reads[r], producer = problem->producers[value];
       if (producer != CLV__NONE && cut->partition_of[producer] == partition) {
-        saved_ns = add(saved_ns, clv__saving_ns(problem, r, device));
+        saved_ns = clv__sum_ns(saved_ns, clv__saving_ns(problem, r, device));
         continue;
       }
       uint64_t ready = s->ready[(size_t)value * spaces + space];
@@ -87,7 +82,7 @@ static clv_status run_partition(schedule *s, uint32_t partition, uint64_t from, 
       from = later(from, ready);
     }
   }
-  if (!only_views) time_ns = add(time_ns, problem->launch_ns[device]);
+  if (!only_views) time_ns = clv__sum_ns(time_ns, problem->launch_ns[device]);
   time_ns -= saved_ns < time_ns ? saved_ns : time_ns;
   s->price->partition_ns[partition] = time_ns;
   s->price->partition_start_ns[partition] = occupy(s, device, from, time_ns);
@@ -159,7 +154,7 @@ static uint64_t copies_ns(const clv__problem *problem, uint32_t value, uint32_t 
   if (wanted == 0) return 0;
   if (home != 0) time_ns = clv__out_ns(problem, value, home);
   for (wanted &= ~1u; wanted != 0; wanted &= wanted - 1) {
-    time_ns = add(time_ns, clv__in_ns(problem, value, (uint32_t)__builtin_ctz(wanted)));
+    time_ns = clv__sum_ns(time_ns, clv__in_ns(problem, value, (uint32_t)__builtin_ctz(wanted)));
   }
   return time_ns;
 }
@@ -183,13 +178,13 @@ clv_status clv__price_placement(const clv__problem *problem, const uint32_t *dev
     if (device >= problem->device_count || !clv__can_run(problem, node, device)) {
       return clv__error_set(error, CLV_NOT_SUPPORTED, "node %u is on device %u, which does not support it", node, device);
     }
-    total = add(total, clv__node_ns(problem, node, device));
+    total = clv__sum_ns(total, clv__node_ns(problem, node, device));
     for (uint32_t r = problem->read_offsets[node]; problem->saving_ns != NULL && r < problem->read_offsets[node + 1]; ++r) {
       uint32_t producer = problem->producers[problem->reads[r]];
-      if (producer != CLV__NONE && devices[producer] == device) saved = add(saved, clv__saving_ns(problem, r, device));
+      if (producer != CLV__NONE && devices[producer] == device) saved = clv__sum_ns(saved, clv__saving_ns(problem, r, device));
     }
   }
-  for (uint32_t v = 0; v < problem->value_count; ++v) total = add(total, transfer_ns(problem, devices, v, CLV__NONE, 0));
+  for (uint32_t v = 0; v < problem->value_count; ++v) total = clv__sum_ns(total, transfer_ns(problem, devices, v, CLV__NONE, 0));
   *time_ns = total - (saved < total ? saved : total);
   return CLV_OK;
 }
@@ -200,7 +195,7 @@ static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices,
   if (problem->saving_ns == NULL) return 0;
   for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
     uint32_t producer = problem->producers[problem->reads[r]];
-    if (producer != CLV__NONE && devices[producer] == device) saved = add(saved, clv__saving_ns(problem, r, device));
+    if (producer != CLV__NONE && devices[producer] == device) saved = clv__sum_ns(saved, clv__saving_ns(problem, r, device));
   }
   for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w) {
     uint32_t value = problem->writes[w];
@@ -208,7 +203,7 @@ static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices,
       uint32_t reader = problem->readers[i], r = problem->read_offsets[reader];
       if (devices[reader] != device) continue;
       while (problem->reads[r] != value) ++r;
-      saved = add(saved, clv__saving_ns(problem, r, device));
+      saved = clv__sum_ns(saved, clv__saving_ns(problem, r, device));
     }
   }
   return saved;
@@ -217,16 +212,16 @@ static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices,
 int64_t clv__price_move(const clv__problem *problem, const uint32_t *devices, uint32_t node, uint32_t device) {
   uint32_t from = devices[node];
   if (from == device) return 0;
-  uint64_t before = add(clv__node_ns(problem, node, from), savings_ns(problem, devices, node, device));
-  uint64_t after = add(clv__node_ns(problem, node, device), savings_ns(problem, devices, node, from));
+  uint64_t before = clv__sum_ns(clv__node_ns(problem, node, from), savings_ns(problem, devices, node, device));
+  uint64_t after = clv__sum_ns(clv__node_ns(problem, node, device), savings_ns(problem, devices, node, from));
   bool same_space = problem->spaces[from] == problem->spaces[device];
   for (uint32_t r = problem->read_offsets[node]; !same_space && r < problem->read_offsets[node + 1]; ++r) {
-    before = add(before, transfer_ns(problem, devices, problem->reads[r], CLV__NONE, 0));
-    after = add(after, transfer_ns(problem, devices, problem->reads[r], node, device));
+    before = clv__sum_ns(before, transfer_ns(problem, devices, problem->reads[r], CLV__NONE, 0));
+    after = clv__sum_ns(after, transfer_ns(problem, devices, problem->reads[r], node, device));
   }
   for (uint32_t w = problem->write_offsets[node]; !same_space && w < problem->write_offsets[node + 1]; ++w) {
-    before = add(before, transfer_ns(problem, devices, problem->writes[w], CLV__NONE, 0));
-    after = add(after, transfer_ns(problem, devices, problem->writes[w], node, device));
+    before = clv__sum_ns(before, transfer_ns(problem, devices, problem->writes[w], CLV__NONE, 0));
+    after = clv__sum_ns(after, transfer_ns(problem, devices, problem->writes[w], node, device));
   }
   if (after >= before) return after - before > INT64_MAX ? INT64_MAX : (int64_t)(after - before);
   return before - after > INT64_MAX ? INT64_MIN : -(int64_t)(before - after);

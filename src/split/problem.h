@@ -71,6 +71,11 @@ typedef struct clv__problem {
   const char *const *device_names;
 } clv__problem;
 
+/* Of times; stops at CLV__NO_TIME instead of running over. */
+static inline uint64_t clv__sum_ns(uint64_t a, uint64_t b) {
+  uint64_t sum;
+  return __builtin_add_overflow(a, b, &sum) ? CLV__NO_TIME : sum;
+}
 static inline bool clv__can_run(const clv__problem *problem, uint32_t node, uint32_t device) {
   return (problem->supports[node] >> device & 1u) != 0;
 }

@@ -19,11 +19,6 @@ typedef struct shift {
   uint8_t *tried;              /* by representative */
 } shift;
 
-static inline uint64_t add(uint64_t a, uint64_t b) {
-  uint64_t sum;
-  return __builtin_add_overflow(a, b, &sum) ? CLV__NO_TIME : sum;
-}
-
 static inline uint32_t position(const shift *s, uint32_t node) {
   uint32_t slot = s->slots->of_node[node];
   return s->backward ? s->slots->count - 1 - slot : slot;
@@ -57,8 +52,8 @@ static void move(shift *s, uint32_t node, uint32_t to) {
 static bool pays(const shift *s, uint32_t color, uint32_t from, uint32_t to, uint32_t members, uint32_t workers, uint64_t gain,
                  uint64_t loss) {
   uint64_t launch = s->c->problem->launch_ns[s->c->color_devices[color]];
-  if (workers > 0 && s->workers[from] == workers) gain = add(gain, launch);
-  if (workers > 0 && s->workers[to] == 0) loss = add(loss, launch);
+  if (workers > 0 && s->workers[from] == workers) gain = clv__sum_ns(gain, launch);
+  if (workers > 0 && s->workers[to] == 0) loss = clv__sum_ns(loss, launch);
   if (gain != loss) return gain > loss;
   return s->members[from] == members || (s->workers[from] == 0 && s->workers[to] > 0);
 }
@@ -76,17 +71,17 @@ static uint32_t find_target(const shift *s, uint32_t first, bool ring, uint32_t 
       if (at == from || at > bound) continue;
       most = saved, target = at;
     }
-    node = s->next[node];
-  } while (ring && node != first);
+    node = ring ? s->next[node] : first;
+  } while (node != first);
   *gain = 0;
   node = first;
   if (target == CLV__NONE) return target;
   do {
     for (uint32_t i = s->out->offsets[node]; i < s->out->offsets[node + 1]; ++i) {
-      if (s->out->savings[i] > 0 && position(s, s->out->nodes[i]) == target) *gain = add(*gain, s->out->savings[i]);
+      if (s->out->savings[i] > 0 && position(s, s->out->nodes[i]) == target) *gain = clv__sum_ns(*gain, s->out->savings[i]);
     }
-    node = s->next[node];
-  } while (ring && node != first);
+    node = ring ? s->next[node] : first;
+  } while (node != first);
   return target;
 }
 
@@ -103,11 +98,6 @@ static void move_slot(shift *s, uint32_t at) {
   for (uint32_t i = first; i < end; ++i) move(s, s->nodes[i], to);
 }
 
-static uint32_t find(uint32_t *root, uint32_t node) {
-  while (root[node] != node) node = root[node] = root[root[node]];
-  return node;
-}
-
 /* Rings of what is fused together at `at`. */
 static void make_rings(shift *s, uint32_t at) {
   for (uint32_t i = s->offsets[at]; i < s->offsets[at + 1]; ++i) {
@@ -119,12 +109,7 @@ static void make_rings(shift *s, uint32_t at) {
     for (uint32_t k = s->out->offsets[node]; k < s->out->offsets[node + 1]; ++k) {
       uint32_t other = s->out->nodes[k];
       if (s->out->savings[k] == 0 || position(s, other) != at) continue;
-      uint32_t a = find(s->root, node), b = find(s->root, other);
-      if (a == b) continue;
-      s->root[a] = b;
-      uint32_t next = s->next[a];
-      s->next[a] = s->next[b];
-      s->next[b] = next;
+      clv__join(s->root, s->next, node, other);
     }
   }
 }
@@ -133,14 +118,14 @@ static void move_rings(shift *s, uint32_t at) {
   make_rings(s, at);
   for (uint32_t i = s->offsets[at + 1]; i-- > s->offsets[at];) {
     uint32_t first = s->nodes[i], node = first, bound = CLV__NONE, members = 0, workers = 0, to;
-    uint32_t ring = find(s->root, first);
+    uint32_t ring = clv__find(s->root, first);
     uint64_t gain;
     if (s->tried[ring]) continue;
     s->tried[ring] = 1;
     do {
       for (uint32_t k = s->out->offsets[node]; k < s->out->offsets[node + 1]; ++k) {
         uint32_t other = s->out->nodes[k], reached = position(s, other);
-        if (reached == at && find(s->root, other) == ring) continue;
+        if (reached == at && clv__find(s->root, other) == ring) continue;
         bound = reached < bound ? reached : bound;
       }
       ++members;
@@ -166,7 +151,7 @@ static void move_nodes(shift *s, uint32_t at) {
     if (to == CLV__NONE && s->workers[at] == 0 && s->near[color] <= bound) to = s->near[color];
     if (to == CLV__NONE) continue;
     for (uint32_t k = s->in->offsets[node]; k < s->in->offsets[node + 1]; ++k) {
-      if (s->in->savings[k] > 0 && position(s, s->in->nodes[k]) == at) loss = add(loss, s->in->savings[k]);
+      if (s->in->savings[k] > 0 && position(s, s->in->nodes[k]) == at) loss = clv__sum_ns(loss, s->in->savings[k]);
     }
     if (pays(s, color, at, to, 1, !is_view(s, node), gain, loss)) move(s, node, to);
   }

@@ -77,14 +77,8 @@ static void irjson(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(onnx),
-      cmocka_unit_test(tensor),
-      cmocka_unit_test(npy),
-      cmocka_unit_test(npz),
-      cmocka_unit_test(plan),
-      cmocka_unit_test(profile),
-      cmocka_unit_test(npu_spec),
-      cmocka_unit_test(irjson),
+      cmocka_unit_test(onnx), cmocka_unit_test(tensor),  cmocka_unit_test(npy),      cmocka_unit_test(npz),
+      cmocka_unit_test(plan), cmocka_unit_test(profile), cmocka_unit_test(npu_spec), cmocka_unit_test(irjson),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -355,23 +355,38 @@ static void damaged(void **state) {
 }
 
 /* Each allocation fails once: an error, and nothing stays behind. (jansson allocates on its own.) */
-static void no_memory(void **state) {
-  (void)state;
+static void fail_each_allocation(const void *text, size_t size_bytes) {
   test_allocator counting;
   test_allocator_init(&counting);
   clv_error error = {0};
   clv_graph *graph = NULL;
-  assert_ok(clv__irjson_load(&counting.allocator, NULL, IR_LAYER, strlen(IR_LAYER), &graph, &error), error);
+  assert_ok(clv__irjson_load(&counting.allocator, NULL, text, size_bytes, &graph, &error), error);
   clv__graph_destroy(graph);
   assert_int_equal(counting.live, 0);
   size_t calls = counting.calls;
   for (size_t at = 1; at <= calls; ++at) {
     test_allocator_init(&counting);
     counting.fail_at = at;
-    clv_status status = clv__irjson_load(&counting.allocator, NULL, IR_LAYER, strlen(IR_LAYER), &graph, &error);
+    clv_status status = clv__irjson_load(&counting.allocator, NULL, text, size_bytes, &graph, &error);
+    if (status == CLV_OK) fail_msg("allocation %zu of %zu: nobody noticed", at, calls);
     assert_int_equal(status, CLV_OUT_OF_MEMORY);
     assert_null(graph);
     assert_int_equal(counting.live, 0);
+  }
+}
+
+static void no_memory(void **state) {
+  (void)state;
+  static const char *const names[] = {"scaled_dot_product_attention", "batch_norm", "index_put", "split"};
+  fail_each_allocation(IR_LAYER, strlen(IR_LAYER));
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    char path[200];
+    clv_error error = {0};
+    clv__file_map map;
+    snprintf(path, sizeof path, "%s/fuzz/corpus/irjson/%s", CLEAVE_SOURCE_DIR, names[i]);
+    assert_ok(clv__file_map_open(path, &map, &error), error);
+    fail_each_allocation(map.data, map.size_bytes);
+    clv__file_map_close(&map);
   }
 }
 

@@ -80,7 +80,7 @@ typedef struct clv_value_info {
   bool is_input;        /* enters the view from outside (never a constant) */
   bool is_output;       /* read outside the view, or an output of the model: must be written */
   const char *name;     /* unique in its graph; "" only for absent */
-  clv_tensor type;      /* `data` is not NULL for a constant whose bytes are known: an initializer or folded. It may be unaligned. */
+  clv_tensor type; /* `data` is not NULL for a constant whose bytes are known: an initializer or folded. It may be unaligned. */
   /* Known before the graph runs, though perhaps not yet: while a model is planned whose weights come from elsewhere, `data` is
    * NULL. compile() is only called once all are there. */
   bool is_constant;
@@ -113,8 +113,8 @@ typedef struct clv_host {
   clv_status (*evaluate_node)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
                               clv_error *error);
 
-  /* The view as an ONNX model in memory, allocated with `allocator`. Constants above `inline_limit_bytes`, and those without data,
-   * are left out and become inputs of the model, in the order of their value ids, after its own. */
+  /* The view as an ONNX model in memory, allocated with `allocator`. Constants above `inline_limit_bytes`, and those without
+   * data, are left out and become inputs of the model, in the order of their value ids, after its own. */
   clv_status (*graph_to_onnx)(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,
                               clv_error *error);
   /* The reverse, for programs that carry bodies; close() accepts NULL. The bytes are copied. */

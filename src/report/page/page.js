@@ -7,7 +7,7 @@
   const NODE = {name: 0, op: 1, device: 2, cause: 3, meaning: 4, note: 5, partition: 6, inputs: 7, outputs: 8, verdicts: 9, moves: 10};
   const VALUE = {name: 0, type: 1, producer: 2, kind: 3};
   const PART = {device: 0, time: 1, start: 2, serial: 3, nodes: 4, inputs: 5, outputs: 6};
-  const MOVE = {value: 0, from: 1, to: 2, bytes: 3, time: 4, start: 5, serial: 6, lane: 7, device: 8};
+  const MOVE = {value: 0, from: 1, to: 2, bytes: 3, time: 4, start: 5, serial: 6, lane: 7, from_space: 8, to_space: 9};
   const KIND = ['', 'input of the graph', 'constant'];
   const $ = selector => document.querySelector(selector);
   const picture = $('.picture'), timeline = $('.timeline'), details = $('.details'), search = $('#search'), results = $('.results');
@@ -63,7 +63,8 @@
     return make('li', {class: 'soft'}, 'copied ', link(`${text(move[MOVE.from])} → ${text(move[MOVE.to])}`, () => choose('t', t, true)),
                 `, ${bytes(move[MOVE.bytes])}, ${time(move[MOVE.time])}`);
   }
-  function valueLine(value, withReaders) {
+  // `device`: whose memory the value is read from or written to; only copies to there, or from there, are told.
+  function valueLine(value, withReaders, device) {
     const item = plan.values[value], line = make('li', {}, item[VALUE.name], ' ', make('code', {}, text(item[VALUE.type])));
     if (item[VALUE.kind]) line.append(make('span', {class: 'soft'}, `, ${KIND[item[VALUE.kind]]}`));
     if (!withReaders && item[VALUE.producer] >= 0) line.append(make('span', {class: 'soft'}, ' from '), nodeLink(item[VALUE.producer]));
@@ -73,14 +74,15 @@
       if (readers[value].length > 6) line.append(make('span', {class: 'soft'}, ` and ${readers[value].length - 6} more`));
     }
     const list = [line];
-    if (item[VALUE.kind] !== 2) copies[value].slice(0, 4).forEach(t => list.push(copyNote(t)));
+    const side = withReaders ? MOVE.from_space : MOVE.to_space, here = device >= 0 ? plan.devices[device].space : -1;
+    if (item[VALUE.kind] !== 2) copies[value].filter(t => plan.transfers[t][side] === here).slice(0, 4).forEach(t => list.push(copyNote(t)));
     return list;
   }
-  function valueList(title, values, withReaders) {
+  function valueList(title, values, withReaders, device) {
     const present = values.filter(value => value >= 0);
     if (present.length === 0) return [];
     const list = make('ul', {class: 'values'}), SHOWN = 40;
-    for (const value of present.slice(0, SHOWN)) list.append(...valueLine(value, withReaders));
+    for (const value of present.slice(0, SHOWN)) list.append(...valueLine(value, withReaders, device));
     if (present.length > SHOWN) list.append(make('li', {class: 'soft'}, `and ${present.length - SHOWN} more`));
     return [make('h3', {}, title), list];
   }
@@ -110,8 +112,8 @@
       make('h3', {}, 'And elsewhere'),
       make('table', {class: 'elsewhere'}, make('tbody', {}, ...rows)),
       make('p', {class: 'soft'}, node[NODE.moves] ? 'The price of moving it alone: nodes, transfers and fusion; launches apart.' : 'Prices of moving are left out of a graph of this size.'),
-      ...valueList('Reads', node[NODE.inputs], false),
-      ...valueList('Writes', node[NODE.outputs], true),
+      ...valueList('Reads', node[NODE.inputs], false, here),
+      ...valueList('Writes', node[NODE.outputs], true, here),
       make('p', {}, n > 0 ? link('← previous node', () => choose('n', n - 1, true)) : '', n > 0 && n + 1 < plan.nodes.length ? '  ·  ' : '',
            n + 1 < plan.nodes.length ? link('next node →', () => choose('n', n + 1, true)) : ''),
     ];
@@ -132,7 +134,7 @@
       make('p', {class: 'soft'}, `begins at ${time(part[PART.start])} with devices at the same time, at ${time(part[PART.serial])} one step after the other`),
       document.getElementById(`partition-${p}`) ? make('p', {}, make('button', {type: 'button', onclick: () => openPart(p)}, 'Show its nodes')) : null,
       make('h3', {}, 'Operators'), make('p', {}, kinds.slice(0, 12).join(', ') + (kinds.length > 12 ? ', …' : '')),
-      ...valueList('Reads', part[PART.inputs], false), ...valueList('Writes', part[PART.outputs], true),
+      ...valueList('Reads', part[PART.inputs], false, part[PART.device]), ...valueList('Writes', part[PART.outputs], true, part[PART.device]),
       make('h3', {}, 'Nodes'), list,
     ];
   }
@@ -143,7 +145,7 @@
       make('p', {}, `${text(move[MOVE.from])} → ${text(move[MOVE.to])}`),
       make('p', {}, `${bytes(move[MOVE.bytes])}, ${time(move[MOVE.time])}`),
       make('p', {class: 'soft'}, `begins at ${time(move[MOVE.start])} with devices at the same time, at ${time(move[MOVE.serial])} one step after the other`),
-      make('h3', {}, 'The value'), make('ul', {}, ...valueLine(move[MOVE.value], false), ...valueLine(move[MOVE.value], true).slice(0, 1)),
+      make('h3', {}, 'The value'), make('ul', {}, ...valueLine(move[MOVE.value], false, -1), ...valueLine(move[MOVE.value], true, -1)),
     ];
   }
 

@@ -1,0 +1,138 @@
+"""What every strategy makes of the models, predicted and measured side by side; writes docs/strategies.md.
+
+    python bench/strategies.py [MODEL...] [--profile FILE] [-o docs/strategies.md]
+
+MODEL is a light model (light_resnet50: needs CLEAVE_DATA or ../shared/data) or a generated one at its published size (resnet50, bert);
+all of both when not said. The costs of the CPU and of the default virtual NPU are measured first, unless --profile names a file; then
+each strategy's plan is predicted from them, and run. The virtual NPU computes on the same processor: its times are those of an emulation,
+and say how well plans are predicted, not what an NPU is worth.
+"""
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "tests", "python"))
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+
+COMMAND = os.environ.get("CLEAVE_COMMAND", os.path.join(ROOT, "build", "cleave"))
+DATA = os.environ.get("CLEAVE_DATA", os.path.join(ROOT, "..", "shared", "data"))
+LIGHT = ["bvlc_alexnet", "densenet121", "inception_v1", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19", "zfnet512"]
+GENERATED = ["resnet50", "mobilenet", "unet", "bert", "gpt", "lstm"]
+STRATEGIES = ["optimal", "contiguous", "propagate", "propagate-graph", "delegate", "ready"]
+SECONDS_A_PLAN = 1.0
+
+
+def cleave(*arguments):
+    """The JSON document that a command prints; None where it refuses."""
+    done = subprocess.run([COMMAND, *arguments, "--json"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        print(f"  {' '.join(arguments)}: {done.stderr.strip()}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)
+
+
+def measure(path, devices, strategy, options, profile):
+    """A plan's partitions, transfers, predicted and measured times."""
+    common = ["--devices", devices, "--strategy", strategy, "--profile", profile, *options]
+    plan = cleave("plan", path, *common)
+    if plan is None:
+        return None
+    runs = max(3, min(50, int(SECONDS_A_PLAN * 1e3 / max(plan["serial_ms"], 0.1))))
+    bench = cleave("bench", path, *common, "--runs", str(runs), "--warmup", "2")
+    if bench is None:
+        return None
+    return {"partitions": len(plan["partitions"]), "transfers": plan["totals"]["transfers"], "predicted": plan["predicted_ms"],
+            "bound": plan["lower_bound_ms"], "gap": plan["gap"], "measured": bench["latency_ms"]["median"]}
+
+
+def rows_of(path, options, profile):
+    rows = [(strategy, measure(path, "npu,cpu", strategy, options, profile)) for strategy in STRATEGIES]
+    rows += [(f"all on {device}", measure(path, device, "contiguous", options, profile)) for device in ("npu", "cpu")]
+    return rows
+
+
+def table(name, rows):
+    lines = [f"### {name}", "", "| | partitions | transfers | predicted ms | gap | measured ms | predicted / measured |",
+             "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    for what, row in rows:
+        if row is None:
+            lines.append(f"| {what} | – | – | – | – | – | – |")
+            continue
+        gap = "–" if row["gap"] is None or what.startswith("all on") else f"{100 * row['gap']:.1f} %"
+        lines.append(f"| {what} | {row['partitions']} | {row['transfers']} | {row['predicted']:.3f} | {gap} | {row['measured']:.3f} | "
+                     f"{row['predicted'] / row['measured']:.2f} |")
+    return lines + [""]
+
+
+def summary(all_rows):
+    """The median error over models: of each model, the median over its distinct plans."""
+    by_model = []
+    for _, rows in all_rows:
+        errors = {round(row["predicted"], 6): abs(row["predicted"] / row["measured"] - 1) for _, row in rows if row is not None}
+        if errors:
+            by_model.append(statistics.median(errors.values()))
+    every = [abs(row["predicted"] / row["measured"] - 1) for _, rows in all_rows for _, row in rows if row is not None]
+    optimal = [(name, dict(rows)) for name, rows in all_rows]
+    best = sum(1 for _, rows in optimal if rows["optimal"] is not None and rows["optimal"]["measured"] <=
+               1.05 * min(row["measured"] for row in rows.values() if row is not None))
+    return [f"Predicted within {100 * statistics.median(by_model):.1f} % of measured at the median over {len(by_model)} models "
+            f"({100 * statistics.median(every):.1f} % over all {len(every)} plans, worst {100 * max(every):.0f} %). "
+            f"What `optimal` chose was measured as the fastest, or within 5 % of it, for {best} of {len(optimal)} models.", ""]
+
+
+def machine():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        model = next((line.split(":", 1)[1].strip() for line in file if line.startswith("model name")), "unknown processor")
+    version = subprocess.run([COMMAND, "--version"], capture_output=True, text=True, check=False).stdout.strip()
+    return f"{model}, {os.cpu_count()} cores, {platform.system()} {platform.release()}; {version}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*")
+    parser.add_argument("--profile")
+    parser.add_argument("-o", "--output", default=os.path.join(ROOT, "docs", "strategies.md"))
+    args = parser.parse_args()
+    from graph_builder import save
+    from models import make
+    all_rows = []
+    with tempfile.TemporaryDirectory() as work:
+        profile = args.profile or os.path.join(work, "costs.json")
+        jobs = []  # name, path, options that make every size known
+        for name in args.models or [f"light_{name}" for name in LIGHT] + GENERATED:
+            if name.startswith("light_"):
+                jobs.append((name, os.path.join(DATA, "onnx-light", f"{name}.onnx"), []))
+                continue
+            path = os.path.join(work, f"{name}.onnx")
+            model, inputs = make(name, seed=0, full=True)
+            save(model, path)
+            shapes = [f"{key}={'x'.join(map(str, value.shape))}" for key, value in inputs.items()]
+            jobs.append((name, path, [text for shape in shapes for text in ("--shape", shape)]))
+        for name, path, options in jobs:
+            if args.profile is None:
+                print(f"measuring costs: {name}", file=sys.stderr)
+                if cleave("profile", path, "--devices", "npu,cpu", "-o", profile, *options) is None:
+                    return 1
+        for name, path, options in jobs:
+            print(f"measuring plans: {name}", file=sys.stderr)
+            all_rows.append((name, rows_of(path, options, profile)))
+    lines = ["# Strategies", "", "Generated by `python bench/strategies.py`: what every strategy makes of a model with the default virtual NPU and",
+             "the CPU (`--devices npu,cpu`), predicted from measured costs and then measured. The virtual NPU computes on the same",
+             "processor, so its times are an emulation's.", "", f"Machine: {machine()}.", ""]
+    lines += summary(all_rows)
+    for name, rows in all_rows:
+        lines += table(name, rows)
+    with open(args.output, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    print("\n".join(summary(all_rows)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
