@@ -157,9 +157,10 @@ typedef struct result {
   double bytes_a_node;
 } result;
 
+/* Processor time: nothing here waits, and other programs shall not count. */
 static uint64_t now_ns(void) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

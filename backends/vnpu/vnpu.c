@@ -317,6 +317,17 @@ static double node_seconds(clv_device *device, const clv_graph_view *graph, uint
   return seconds;
 }
 
+/* What an NPU is for: enough arithmetic a byte to repay bringing the weights. */
+static bool prefers(clv_device *device, const clv_graph_view *graph, uint32_t node) {
+  static const char *const wanted[] = {"Conv", "ConvTranspose", "Gemm", "MatMul"};
+  clv_node_info info = {.struct_size = sizeof info};
+  device->host->graph_node(graph, node, &info);
+  for (size_t i = 0; i < sizeof wanted / sizeof *wanted; ++i) {
+    if (info.domain[0] == '\0' && strcmp(info.op, wanted[i]) == 0) return true;
+  }
+  return false;
+}
+
 static double copy_seconds(clv_device *device, uint64_t size_bytes) {
   return device->spec.speed.given ? clv__vnpu_copy_seconds(&device->spec.speed, size_bytes) : -1;
 }
@@ -334,6 +345,7 @@ static const clv_backend backend_table = {
     .close = device_close,
     .info = device_info,
     .supports = supports,
+    .prefers = prefers,
     .buffer_alloc = buffer_alloc,
     .buffer_free = buffer_free,
     .buffer_host_pointer = buffer_host_pointer,

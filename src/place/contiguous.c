@@ -1,6 +1,6 @@
 /* `contiguous`: each node goes to the first device, in order of priority, that supports it. Views go where their source is, so
  * that no boundary is made for them. */
-#include "place/place.h"
+#include "place/list_cut.h"
 
 /* The device of a view's source; CLV__NONE where the node is no view, or nothing on a device made the source. */
 static uint32_t source_device(const clv__problem *problem, uint32_t node, const uint32_t *devices) {
@@ -26,5 +26,6 @@ clv_status clv__place_contiguous(const clv__place_input *input, clv__arena *aren
     *device = (uint32_t)__builtin_ctz(problem->supports[n]);
     placing->causes[n] = *device == 0 ? "first" : "supported";
   }
-  return CLV_OK;
+  const clv__list_cut options = {.joined = "view"};
+  return input->split == CLV__SPLIT_LINEAR ? clv__place_cut_list(problem, &options, arena, placing, error) : CLV_OK;
 }

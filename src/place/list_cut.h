@@ -5,6 +5,8 @@
 
 #include "place/place.h"
 
+enum { CLV__PROPAGATE_COPIES = 30 }; /* the copy_limit of `propagate` */
+
 typedef struct clv__list_cut {
   const uint32_t *order; /* the list: nodes in a topological order; NULL: as they are numbered */
   uint32_t copy_limit;   /* values and streamed weights that are copied for one partition, where its device states no limit of

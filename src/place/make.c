@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/options.h"
+#include "place/list_cut.h"
 #include "place/make.h"
 
 static double now_ms(void) {
@@ -147,12 +148,6 @@ static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const 
 
 /* ---- The plan ---- */
 
-static clv_status cut_again(clv_plan *plan, const clv__placing *placing, clv_error *error) {
-  clv__cut cut;
-  CLV__TRY(clv__split(plan->problem, plan->problem_devices, placing->groups, plan->split, &plan->arena, &cut, error));
-  return clv__plan_set_cut(plan, &cut, placing->streamed, error);
-}
-
 /* What a strategy said of the problem's nodes, as the graph's. */
 static void keep_causes(clv_plan *plan, const clv__placing *placing) {
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
@@ -165,25 +160,36 @@ static void keep_causes(clv_plan *plan, const clv__placing *placing) {
   plan->passes = placing->passes;
 }
 
+/* The strategy's word cut once more, after memory has changed it. */
+static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__placing *placing, clv_error *error) {
+  clv__cut *cut = &placing->cut;
+  if (plan->split == CLV__SPLIT_LINEAR && strategy->split == CLV__SPLIT_LINEAR) {
+    const clv__list_cut options = {.copy_limit = strategy->copy_limit, .joined = "view"};
+    CLV__TRY(clv__place_cut_list(plan->problem, &options, &plan->arena, placing, error));
+  } else {
+    CLV__TRY(clv__split(plan->problem, placing->devices, placing->groups, plan->split, &plan->arena, cut, error));
+  }
+  keep_causes(plan, placing);
+  return clv__plan_set_cut(plan, cut, placing->streamed, error);
+}
+
 static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *input,
                                   clv_error *error) {
   double start = now_ms();
   clv__placing placing = {0};
-  clv__cut cut;
   CLV__TRY(strategy->place(input, &plan->arena, &placing, error));
   plan->placement.strategy = strategy->name;
   plan->time_place_ms = now_ms() - start;
   start = now_ms();
   keep_causes(plan, &placing);
-  if (placing.has_cut)
-    cut = placing.cut;
-  else
-    CLV__TRY(clv__split(plan->problem, placing.devices, placing.groups, plan->split, &plan->arena, &cut, error));
-  CLV__TRY(clv__plan_set_cut(plan, &cut, placing.streamed, error));
+  if (!placing.has_cut) {
+    CLV__TRY(clv__split(plan->problem, placing.devices, placing.groups, plan->split, &plan->arena, &placing.cut, error));
+  }
+  CLV__TRY(clv__plan_set_cut(plan, &placing.cut, placing.streamed, error));
   bool changed = true;
   while (changed) { /* ends: a node moves to later devices only, and each weight is streamed to a device once */
     CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
-    if (changed) CLV__TRY(cut_again(plan, &placing, error));
+    if (changed) CLV__TRY(cut_again(plan, strategy, &placing, error));
   }
   CLV__TRY(clv__plan_set_steps(plan, error));
   plan->time_split_ms = now_ms() - start;

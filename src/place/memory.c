@@ -128,7 +128,7 @@ static clv_status begin_way(const fitting *f, way *w, clv_error *error) {
   clv__arena *arena = &f->plan->arena;
   size_t nodes = problem->node_count, weights = problem->weight_count;
   *w = (way){.device = f->device,
-             .devices = clv__arena_copy(arena, f->plan->problem_devices, nodes * sizeof *w->devices),
+             .devices = clv__arena_copy(arena, f->placing->devices, nodes * sizeof *w->devices),
              .groups = clv__arena_allocate(arena, nodes * sizeof *w->groups),
              .streamed = clv__arena_allocate_zero(arena, weights, sizeof *w->streamed)};
   if (w->devices == NULL || w->groups == NULL || w->streamed == NULL) return clv__error_memory(error, nodes * sizeof *w->groups);
@@ -250,7 +250,7 @@ static clv_status relieve(fitting *f, const clv__partition *partition, uint64_t 
   if (move.device == CLV__NONE && stream.device == CLV__NONE) return refuse(f, partition, needed, error);
   bool moves = stream.device == CLV__NONE || (move.device != CLV__NONE && move.time_ns <= stream.time_ns);
   const way *chosen = moves ? &move : &stream;
-  plan->problem_devices = chosen->devices;
+  f->placing->devices = chosen->devices;
   f->placing->groups = chosen->groups;
   f->placing->streamed = chosen->streamed;
   snprintf(note, sizeof note, "with its partition %s would need %llu bytes and has %llu%s", plan->devices->items[f->device].name,
@@ -258,7 +258,7 @@ static clv_status relieve(fitting *f, const clv__partition *partition, uint64_t 
   const char *kept = clv__arena_string(&plan->arena, note, strlen(note));
   if (kept == NULL) return clv__error_memory(error, sizeof note);
   for (uint32_t i = 0; i < partition->node_count; ++i) {
-    if (moves) plan->placement.causes[partition->nodes[i]] = "memory";
+    if (moves) f->placing->causes[plan->problem_nodes[partition->nodes[i]]] = "memory";
     plan->placement.notes[partition->nodes[i]] = kept;
   }
   return CLV_OK;

@@ -10,6 +10,7 @@
 #define DEEP_EFFORT ((uint64_t)600000)
 #define FRAGMENT_EFFORT ((uint64_t)150000)
 #define SWAP_EFFORT ((uint64_t)300000)
+#define STREAM_EFFORT ((uint64_t)2000000)
 #define SHALLOW_EFFORT ((uint64_t)120000)
 enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 3, FRAGMENTS = 200, SEARCH_STARTS = 3, KEYS = 3 };
 
@@ -208,8 +209,10 @@ static clv_status give(clv__optimal *o, const uint32_t *devices, const clv__plac
 static clv_status try_streaming(clv__optimal *o, clv__placing *streaming, clv__score *score, const uint32_t **devices) {
   *score = CLV__SCORE_WORST;
   if (!o->evaluator.has_limits || o->reference_fits) return CLV_OK;
-  uint32_t singles = o->problem->device_count;
+  uint32_t singles = o->problem->device_count, times = 1 + clv__optimal_times(o, STREAM_EFFORT, 13, UINT16_MAX);
   for (uint32_t i = 0; i < 1 + singles + o->pool.count; ++i) {
+    bool fits = score->excess_bytes == 0 || (o->pool.count > 0 && o->pool.solutions[0].score.excess_bytes == 0);
+    if (i >= times && fits) break; /* the more there is to do, the sooner enough is tried */
     const uint32_t *from = o->reference;
     if (i > singles) {
       from = o->pool.solutions[i - 1 - singles].devices;

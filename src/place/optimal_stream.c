@@ -101,7 +101,7 @@ static clv_status stream_once(clv__optimal *o, streamer *s, uint32_t share, uint
 
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score) {
-  static const uint32_t shares[] = {15, 12, 8}, parts[] = {2, 4, 8};
+  static const uint32_t shares[] = {15, 12, 8, 4, 0}, parts[] = {2, 4, 8}; /* 0: everything is streamed, node by node */
   const clv__problem *problem = o->problem;
   clv__placing trial = {0};
   streamer s = {.problem = problem,
@@ -112,7 +112,7 @@ clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__ar
                 .seen = clv__arena_allocate_zero(arena, problem->weight_count, sizeof *s.seen)};
   *score = CLV__SCORE_WORST;
   if (s.slots == NULL || s.order == NULL || s.seen == NULL) return clv__error_memory(o->error, problem->weight_count);
-  for (uint32_t i = 0; i < 9; ++i) {
+  for (uint32_t i = 0; i < 13; ++i) {
     clv__score fresh;
     if (trial.streamed == NULL) {
       trial.streamed = clv__arena_allocate(arena, problem->weight_count * sizeof *trial.streamed);

@@ -24,8 +24,8 @@ typedef struct clv__place_input {
   clv__split_mode split; /* how the placement will be cut */
   bool split_is_given;   /* by the user: not the strategy's own */
   bool record_passes;
-  /* Groups that delegates claimed for themselves (by device, then by node a group number of at most node_count, or CLV__NONE); NULL for a device that
-   * answers node by node. NULL: none does. */
+  /* Groups that delegates claimed for themselves (by device, then by node a group number of at most node_count, or CLV__NONE);
+   * NULL for a device that answers node by node. NULL: none does. */
   const uint32_t *const *claims;
 } clv__place_input;
 
@@ -49,6 +49,7 @@ typedef struct clv__strategy {
   const char *summary; /* one line, for help texts */
   clv__place_fn place;
   clv__split_mode split; /* its own */
+  uint32_t copy_limit;   /* of its linear cut: values copied for one partition, where a device states no limit; 0: none */
 } clv__strategy;
 
 /* Ended by an entry with name NULL. */

@@ -8,7 +8,7 @@
 
 #include "place/list_cut.h"
 
-enum { COPY_LIMIT = 30, PASS_COUNT = 8 };
+enum { PASS_COUNT = 8 };
 
 typedef struct sweep_entry {
   const char *name;
@@ -91,7 +91,7 @@ cleanup:
 /* Pass 5. Where the user asks for another cut, that one is made later, and there is no such pass. */
 static clv_status cut_list(const clv__place_input *input, clv__placing *placing, passes *recorded, clv_error *error) {
   if (input->split != CLV__SPLIT_LINEAR) return CLV_OK;
-  const clv__list_cut options = {.copy_limit = COPY_LIMIT, .joined = "5.cur"};
+  const clv__list_cut options = {.copy_limit = CLV__PROPAGATE_COPIES, .joined = "5.cur"};
   CLV__TRY(clv__place_cut_list(input->problem, &options, recorded->arena, placing, error));
   if (recorded->items == NULL) return CLV_OK;
   clv__moves moves;

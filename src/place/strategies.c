@@ -1,19 +1,20 @@
 /* The table of strategies, and what they begin with. */
 #include <string.h>
 
-#include "place/place.h"
+#include "place/list_cut.h"
 
 const clv__strategy clv__strategies[] = {
     {"optimal", "least predicted time, with a bound: exact minimum cut, then local search", clv__place_optimal,
      CLV__SPLIT_CONVEX},
     {"contiguous", "each node on the first device of the list that supports it; runs of one device are partitions",
-     clv__place_contiguous, CLV__SPLIT_LINEAR},
+     clv__place_contiguous, CLV__SPLIT_LINEAR, 0},
     {"propagate", "from where weights and inputs live, spread down and up the list, then the best supported",
-     clv__place_propagate, CLV__SPLIT_LINEAR},
-    {"propagate-graph", "the same, spread along the edges of the graph", clv__place_propagate_graph, CLV__SPLIT_LINEAR},
-    {"delegate", "each device but the last takes the runs of the list that it can", clv__place_delegate, CLV__SPLIT_LINEAR},
-    {"ready", "everything that is ready here, then everything that is ready there", clv__place_ready, CLV__SPLIT_CONVEX},
-    {NULL, NULL, NULL, CLV__SPLIT_LINEAR},
+     clv__place_propagate, CLV__SPLIT_LINEAR, CLV__PROPAGATE_COPIES},
+    {"propagate-graph", "the same, spread along the edges of the graph", clv__place_propagate_graph, CLV__SPLIT_LINEAR,
+     CLV__PROPAGATE_COPIES},
+    {"delegate", "each device but the last takes the runs of the list that it can", clv__place_delegate, CLV__SPLIT_LINEAR, 0},
+    {"ready", "everything that is ready here, then everything that is ready there", clv__place_ready, CLV__SPLIT_CONVEX, 0},
+    {NULL, NULL, NULL, CLV__SPLIT_LINEAR, 0},
 };
 
 const clv__strategy *clv__strategy_find(const char *name) {

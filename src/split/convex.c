@@ -1,13 +1,5 @@
-/* The convex split: partitions that are convex and whose graph is acyclic, of least time and then fewest, or the fewest.
- *
- * The fewest for two colours A and B. Take any acyclic grouping and write its partitions down in a topological order; merging
- * neighbours of one colour keeps the order and makes no more of them, so some alternating list is as short as the grouping.
- * Among the lists that begin with A, "everything of A that is ready, then everything of B that is ready, and so on" is the
- * shortest: by induction, after k steps it has run all that any such list has run after k steps, since whatever the other ran in
- * step k has its predecessors in what was run before or is of the same colour and ready too. So the shorter of the two lists, one
- * begun with A and one with B, is the fewest. The step in which a node runs is its level: the longest way to it, counted in
- * changes of colour. No node that is moved to a later step (a view to its neighbours, a node to what it is fused with) changes
- * the number as long as no step is added. */
+/* The convex split: partitions that are convex and whose graph is acyclic, of least time and then fewest, or the fewest. Colours,
+ * edges and slots are made here; what else there is to it, and in which order, is in find_slots(). */
 #include "split/convex.h"
 
 #include <stdlib.h>
@@ -67,6 +59,12 @@ void clv__slots_price(const clv__convex *c, clv__slots *slots) {
 bool clv__slots_better(const clv__convex *c, const clv__slots *a, const clv__slots *b) {
   if (c->fewest && a->filled != b->filled) return a->filled < b->filled;
   return a->cost_ns != b->cost_ns ? a->cost_ns < b->cost_ns : a->filled < b->filled;
+}
+
+void clv__slots_take_better(const clv__convex *c, clv__slots *best, clv__slots *other) {
+  if (!clv__slots_better(c, other, best)) return;
+  clv__slots swapped = *best;
+  *best = *other, *other = swapped;
 }
 
 /* ---- Colours and edges ---- */
@@ -170,61 +168,6 @@ clv_status clv__convex_edges(clv__convex *c, clv_error *error) {
 
 /* ---- Candidates ---- */
 
-/* Levels for two colours, begun with either: a level's parity is its colour, so that the step to a producer's or the next one is
- * one operation. `levels` holds pairs: begun with colour 0, with colour 1. Whether each has a node at level 0 goes to `begins`.
- */
-static void find_levels(const clv__convex *c, uint32_t *levels, bool begins[2]) {
-  const clv__problem *problem = c->problem;
-  begins[0] = begins[1] = false;
-  for (uint32_t node = 0; node < problem->node_count; ++node) {
-    uint32_t first = c->colors[node], second = first ^ 1u, odd = first;
-    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
-      uint32_t producer = problem->producers[problem->reads[r]];
-      if (producer == CLV__NONE) continue;
-      uint32_t a = levels[2 * (size_t)producer], b = levels[2 * (size_t)producer + 1];
-      a += (a ^ odd) & 1u;
-      b += (b ^ odd ^ 1u) & 1u;
-      first = a > first ? a : first;
-      second = b > second ? b : second;
-    }
-    levels[2 * (size_t)node] = first;
-    levels[2 * (size_t)node + 1] = second;
-    begins[0] |= first == 0;
-    begins[1] |= second == 0;
-  }
-}
-
-static void take_levels(const clv__convex *c, const uint32_t *levels, uint32_t start, clv__slots *slots) {
-  uint32_t last = 0;
-  for (uint32_t node = 0; node < c->problem->node_count; ++node) {
-    uint32_t level = levels[2 * (size_t)node + start];
-    slots->of_node[node] = level;
-    last = level > last ? level : last;
-  }
-  slots->count = last + 1;
-  for (uint32_t s = 0; s < slots->count; ++s) slots->colors[s] = (s & 1u) ^ start;
-  clv__slots_price(c, slots);
-}
-
-static void take_if_better(const clv__convex *c, clv__slots *best, clv__slots *other) {
-  if (!clv__slots_better(c, other, best)) return;
-  clv__slots swapped = *best;
-  *best = *other, *other = swapped;
-}
-
-static clv_status two_colors(clv__convex *c, clv__slots *best, clv__slots *other, clv_error *error) {
-  size_t bytes = 2 * (size_t)c->problem->node_count * sizeof(uint32_t);
-  bool begins[2];
-  uint32_t *levels = clv__arena_allocate(&c->scratch, bytes);
-  if (levels == NULL) return clv__error_memory(error, bytes);
-  find_levels(c, levels, begins);
-  take_levels(c, levels, begins[0] ? 0 : 1, best);
-  if (!begins[0] || !begins[1]) return CLV_OK; /* begun with nothing, it is the other one, a slot later */
-  take_levels(c, levels, 1, other);
-  take_if_better(c, best, other);
-  return CLV_OK;
-}
-
 /* The linear cut, launches priced. */
 static void take_runs(const clv__convex *c, clv__slots *slots) {
   slots->count = 0;
@@ -242,12 +185,13 @@ static clv_status compare_with_runs(clv__convex *c, clv__slots *best, clv__slots
   clv__slots_price(c, other);
   if (!clv__slots_better(c, other, best)) return CLV_OK;
   CLV__TRY(clv__slots_shift(c, other, error));
-  take_if_better(c, best, other);
+  clv__slots_take_better(c, best, other);
   return CLV_OK;
 }
 
 static clv_status find_slots(clv__convex *c, clv__slots *best, clv_error *error) {
   clv__slots other;
+  bool is_loose = c->color_count > 2;
   CLV__TRY(clv__slots_init(c, best, error));
   if (c->color_count <= 1) {
     take_runs(c, best);
@@ -255,10 +199,10 @@ static clv_status find_slots(clv__convex *c, clv__slots *best, clv_error *error)
   }
   CLV__TRY(clv__slots_init(c, &other, error));
   if (c->color_count == 2 && !c->has_claims)
-    CLV__TRY(two_colors(c, best, &other, error));
+    CLV__TRY(clv__slots_levels(c, best, &other, &is_loose, error));
   else
     CLV__TRY(clv__slots_rounds(c, best, error));
-  if (best->loses || best->bare > 0 || c->color_count > 2) CLV__TRY(clv__slots_shift(c, best, error));
+  if (best->loses || best->bare > 0 || is_loose) CLV__TRY(clv__slots_shift(c, best, error));
   if (best->loses) {
     uint64_t cost_ns = best->cost_ns;
     CLV__TRY(clv__slots_keep_pairs(c, best, error));

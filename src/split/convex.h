@@ -56,7 +56,13 @@ clv_status clv__slots_init(clv__convex *c, clv__slots *slots, clv_error *error);
 void clv__slots_price(const clv__convex *c, clv__slots *slots);
 /* Whether `a` is the better one: by time, then by number; for `fewest` the other way round. */
 bool clv__slots_better(const clv__convex *c, const clv__slots *a, const clv__slots *b);
+/* Exchanges them where `other` is better. */
+void clv__slots_take_better(const clv__convex *c, clv__slots *best, clv__slots *other);
 clv_status clv__convex_edges(clv__convex *c, clv_error *error);
+
+/* levels.c: for two colours the fewest slots, every node as early as it can. Both are initialised and not looked at. `loose`: by
+ * shifting, slots might be left to views alone. */
+clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other, bool *loose, clv_error *error);
 
 /* candidates.c: colours in turn, each time everything of the colour that is ready. The best of several ways, into `best` (which
  * is initialised and not looked at). For two colours the fewest slots. */

@@ -4,6 +4,8 @@
 
 #include "split/convex.h"
 
+enum { MOST_DEVICES = 32 }; /* checked where colours are made */
+
 /* A heap of pieces: the one with the greatest key is on top, the first one of those. */
 typedef struct heap {
   const uint64_t *keys;
@@ -45,7 +47,7 @@ typedef struct scheduler {
   uint64_t *times, *tails;         /* by piece: what it takes; that and all that follows */
   uint64_t *sooner;                /* by piece: CLV__NO_TIME less when what it reads is there, so that the first is on top */
   uint32_t *pending;               /* by piece: reads of values that are not made yet */
-  lane lanes[32];
+  lane lanes[MOST_DEVICES];
 } scheduler;
 
 static uint32_t device_of(const scheduler *s, uint32_t piece) {
@@ -87,7 +89,7 @@ static void find_times(scheduler *s) {
 static uint32_t find_lane(scheduler *s) {
   uint32_t best = CLV__NONE;
   uint64_t best_start = 0;
-  for (uint32_t d = 0; d < s->c->problem->device_count; ++d) {
+  for (uint32_t d = 0; d < MOST_DEVICES; ++d) {
     lane *l = &s->lanes[d];
     if (l->now.count == 0 && l->later.count == 0) continue;
     uint64_t first = l->later.count > 0 ? CLV__NO_TIME - s->sooner[l->later.items[0]] : 0;
@@ -119,7 +121,7 @@ static void release_readers(scheduler *s, uint32_t piece, uint64_t end) {
 }
 
 clv_status clv__slots_order(clv__convex *c, clv__slots *slots, const uint32_t *offsets, const uint32_t *nodes, clv_error *error) {
-  size_t count = slots->count, room[32] = {0};
+  size_t count = slots->count, room[MOST_DEVICES] = {0};
   scheduler s = {.c = c, .slots = slots, .offsets = offsets, .nodes = nodes};
   uint64_t *times = clv__arena_allocate(&c->scratch, 3 * count * sizeof *times);
   uint32_t *numbers = clv__arena_allocate_zero(&c->scratch, 5 * count, sizeof *numbers);
@@ -127,7 +129,7 @@ clv_status clv__slots_order(clv__convex *c, clv__slots *slots, const uint32_t *o
   uint32_t *number = numbers + count, *colors = numbers + 2 * count, *items = numbers + 3 * count, done = 0, device;
   s.times = times, s.tails = times + count, s.sooner = times + 2 * count, s.pending = numbers;
   for (uint32_t p = 0; p < count; ++p) ++room[device_of(&s, p)];
-  for (uint32_t d = 0; d < 32; items += 2 * room[d], ++d) {
+  for (uint32_t d = 0; d < MOST_DEVICES; items += 2 * room[d], ++d) {
     s.lanes[d].now = (heap){s.tails, items, 0};
     s.lanes[d].later = (heap){s.sooner, items + room[d], 0};
   }

@@ -82,6 +82,7 @@ static void connect(making *m) {
   uint32_t *write_offsets = take(m, problem->node_count + 1, sizeof *write_offsets), *writes = take(m, results, sizeof *writes);
   uint32_t *weight_offsets = take(m, problem->node_count + 1, sizeof *weight_offsets),
            *weights = take(m, operands, sizeof *weights);
+  uint32_t *weight_operands = take(m, operands, sizeof *weight_operands);
   uint32_t *node_ids = take(m, problem->node_count, sizeof *node_ids), *seen = take(m, graph->value_count, sizeof *seen);
   uint8_t *flags = take(m, problem->node_count, sizeof *flags);
   const char **names = take(m, problem->node_count, sizeof *names);
@@ -99,10 +100,12 @@ static void connect(making *m) {
       clv_value_id value = node->inputs[i];
       if (value == CLV__NO_ID || seen[value] == at + 1) continue;
       seen[value] = at + 1;
-      if (is_constant(m, value))
+      if (is_constant(m, value)) {
+        weight_operands[c] = i;
         weights[c++] = m->weights[value];
-      else
+      } else {
         reads[r++] = m->values[value];
+      }
     }
     for (uint32_t i = 0; i < node->output_count; ++i) {
       if (node->outputs[i] != CLV__NO_ID) writes[w++] = m->values[node->outputs[i]];
@@ -113,7 +116,7 @@ static void connect(making *m) {
   }
   problem->read_offsets = read_offsets, problem->reads = reads;
   problem->write_offsets = write_offsets, problem->writes = writes;
-  problem->weight_offsets = weight_offsets, problem->weights = weights;
+  problem->weight_offsets = weight_offsets, problem->weights = weights, problem->weight_operands = weight_operands;
   problem->node_ids = node_ids, problem->node_names = names, problem->flags = flags;
 }
 
@@ -173,14 +176,16 @@ static void describe_devices(making *m) {
   uint32_t *spaces = take(m, devices->count, sizeof *spaces);
   clv__limits *limits = take(m, devices->count, sizeof *limits);
   uint64_t *launch_ns = take(m, devices->count, sizeof *launch_ns);
+  const char **names = take(m, devices->count, sizeof *names);
   if (m->failed) return;
   for (uint32_t d = 0; d < devices->count; ++d) {
     const clv_device_info *info = &devices->items[d].info;
     spaces[d] = devices->items[d].space;
+    names[d] = devices->items[d].name;
     limits[d] = (clv__limits){info->max_partition_inputs, info->max_partition_nodes, info->memory_limit_bytes};
     launch_ns[d] = clv__cost_launch(m->plan->costs, d);
   }
-  problem->spaces = spaces, problem->limits = limits, problem->launch_ns = launch_ns;
+  problem->spaces = spaces, problem->limits = limits, problem->launch_ns = launch_ns, problem->device_names = names;
 }
 
 static void price_nodes(making *m, const clv_graph_view *whole) {

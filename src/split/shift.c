@@ -1,6 +1,6 @@
 /* Shifting: nodes go to a later or an earlier slot of their colour where that keeps a saving, puts views with nodes that do work,
  * or leaves a slot empty. Every step is checked against what it costs, so a grouping never gets worse. What is tried, slot by
- * slot: the whole slot into the next one; everything that is fused together there; single nodes. */
+ * slot: the whole slot into the next one; all of it but views; everything that is fused together there; single nodes. */
 #include <string.h>
 
 #include "split/convex.h"
@@ -98,6 +98,41 @@ static void move_slot(shift *s, uint32_t at) {
   for (uint32_t i = first; i < end; ++i) move(s, s->nodes[i], to);
 }
 
+/* Everything that does work, and what waits for that, where views stay: a launch less. */
+static void move_workers(shift *s, uint32_t at) {
+  uint32_t first = s->offsets[at], end = s->offsets[at + 1];
+  if (s->workers[at] == 0 || s->workers[at] == s->members[at]) return;
+  uint32_t color = s->slots->colors[s->backward ? s->slots->count - 1 - at : at], to = s->near[color], members = 0;
+  uint64_t gain = 0, loss = 0;
+  if (to == CLV__NONE) return;
+  for (uint32_t i = first; i < end; ++i) s->tried[s->nodes[i]] = 0;
+  for (uint32_t i = first; i < end; ++i) {
+    uint32_t node = s->nodes[i];
+    bool leaves = !is_view(s, node);
+    uint64_t saved = 0;
+    if (position(s, node) != at) continue;
+    for (uint32_t k = s->in->offsets[node]; k < s->in->offsets[node + 1]; ++k) {
+      if (position(s, s->in->nodes[k]) != at) continue;
+      if (s->tried[s->in->nodes[k]] != 0)
+        leaves = true;
+      else
+        saved = clv__sum_ns(saved, s->in->savings[k]);
+    }
+    if (!leaves) continue;
+    if (bound_of(s, node, at) < to) return;
+    s->tried[node] = 1;
+    ++members;
+    loss = clv__sum_ns(loss, saved);
+    for (uint32_t k = s->out->offsets[node]; k < s->out->offsets[node + 1]; ++k) {
+      if (s->out->savings[k] > 0 && position(s, s->out->nodes[k]) == to) gain = clv__sum_ns(gain, s->out->savings[k]);
+    }
+  }
+  if (!pays(s, color, at, to, members, s->workers[at], gain, loss)) return;
+  for (uint32_t i = first; i < end; ++i) {
+    if (s->tried[s->nodes[i]] != 0) move(s, s->nodes[i], to);
+  }
+}
+
 /* Rings of what is fused together at `at`. */
 static void make_rings(shift *s, uint32_t at) {
   for (uint32_t i = s->offsets[at]; i < s->offsets[at + 1]; ++i) {
@@ -177,6 +212,7 @@ static void pass(shift *s) {
   }
   for (uint32_t at = count; at-- > 0;) {
     move_slot(s, at);
+    move_workers(s, at);
     if (s->members[at] > 0 && s->c->problem->saving_ns != NULL) move_rings(s, at);
     if (s->members[at] > 0) move_nodes(s, at);
     if (s->workers[at] > 0) s->near[slots->colors[s->backward ? count - 1 - at : at]] = at;

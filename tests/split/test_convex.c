@@ -106,15 +106,14 @@ static void more_devices_come_close_to_the_fewest(void **state) {
   assert_true(tight + 3 >= problems);
 }
 
-static void time_is_close_to_the_least(void **state) {
-  (void)state;
-  uint32_t problems = 0, exact = 0;
-  uint64_t total = 0, least = 0;
-  for (uint64_t seed = 1; seed <= 4000; ++seed) {
+static void expect_least_time(uint32_t min_devices, uint32_t max_devices, uint32_t features, uint32_t allowed) {
+  static const test_shape shapes[] = {TEST_RANDOM, TEST_OUTPUTS, TEST_LADDER, TEST_TREE_OUT, TEST_COMPONENTS};
+  uint32_t problems = 0, missed = 0;
+  double worst = 1;
+  for (uint64_t seed = 1; seed <= 2500; ++seed) {
     clv__arena arena;
     clv__arena_init(&arena, clv__allocator_default());
-    test_problem_options options = {2, seed % 20 == 0 ? 10 : 8, 2, 1 + seed % 4, TEST_ALL & ~TEST_LIMITS, TEST_SHAPE_COUNT};
-    if (options.max_devices < 2) options.max_devices = 2;
+    test_problem_options options = {6, 10, min_devices, max_devices, features, shapes[seed % 5]};
     clv__problem *problem = test_problem_make(seed, &options, &arena);
     uint64_t random = seed;
     uint32_t devices[10];
@@ -124,13 +123,21 @@ static void time_is_close_to_the_least(void **state) {
     uint64_t time = serial_of(problem, &cut, &arena), best = test_brute_groups(problem, devices).serial_ns;
     if (time < best) test_problem_fail(devices, "%llu ns, below the least", (unsigned long long)time);
     ++problems;
-    exact += time == best;
-    total += time;
-    least += best;
+    missed += time > best;
+    if (best > 0 && (double)time / (double)best > worst) worst = (double)time / (double)best;
     clv__arena_finish(&arena);
   }
-  print_message("least time: %u of %u, %.3f %% above in all\n", exact, problems, 100.0 * (double)(total - least) / (double)least);
-  assert_true(exact >= problems / 100 * 99);
+  print_message("least time, %u to %u devices: %u of %u missed, the worst by %.2f %%\n", min_devices, max_devices, missed,
+                problems, 100 * (worst - 1));
+  assert_true(missed <= allowed);
+}
+
+/* How many may be missed is a little above what is. */
+static void time_is_close_to_the_least(void **state) {
+  (void)state;
+  expect_least_time(2, 2, TEST_SAVINGS | TEST_LAUNCHES, 8);
+  expect_least_time(3, 4, TEST_SAVINGS | TEST_LAUNCHES, 8);
+  expect_least_time(2, 4, TEST_ALL & ~TEST_LIMITS, 8);
 }
 
 /* ---- Larger ones ---- */
@@ -380,6 +387,44 @@ static void views_go_with_their_neighbours(void **state) {
   clv__arena_finish(&arena);
 }
 
+/* Where launches are free, a view that nobody on its device needs or feeds goes with another part all the same. */
+static void views_are_no_parts_of_their_own(void **state) {
+  (void)state;
+  clv__arena arena;
+  clv__arena_init(&arena, clv__allocator_default());
+  for (uint32_t first = 0; first < 2; ++first) {
+    list *l = list_new(&arena);
+    uint32_t view = list_add(l, 0, 0, NULL), work = list_add(l, 0, 0, NULL), other = list_add(l, 0, 0, NULL);
+    list_one(l, 1, first == 0 ? work : view); /* the host waits for either: it comes first */
+    l->flags[view] = CLV__NODE_VIEW;
+    l->launch_ns[0] = 0;
+    list_problem(l);
+    clv__cut cut = split(&l->problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
+    assert_int_equal(cut.count, first == 0 ? 3 : 2);
+    assert_int_equal(cut.partition_of[view], cut.partition_of[other]);
+  }
+  clv__arena_finish(&arena);
+}
+
+/* Of pieces that could run at once, the one with the most to come after it goes first. */
+static void pieces_come_in_the_order_of_what_waits_for_them(void **state) {
+  (void)state;
+  clv__arena arena;
+  clv__arena_init(&arena, clv__allocator_default());
+  list *l = list_new(&arena);
+  uint32_t first = list_add(l, 0, 0, NULL), aside = list_add(l, 0, 0, NULL), second = list_one(l, 0, first);
+  uint32_t host = list_one(l, 1, second);
+  l->limits[0].max_nodes = 1;
+  list_problem(l);
+  clv__cut cut = split(&l->problem, l->devices, NULL, CLV__SPLIT_CONVEX, &arena);
+  assert_int_equal(cut.count, 4);
+  assert_true(cut.partition_of[first] < cut.partition_of[second]);
+  assert_true(cut.partition_of[second] < cut.partition_of[aside]);
+  assert_true(cut.partition_of[aside] < cut.partition_of[host]);
+  assert_int_equal(overlapped_of(&l->problem, &cut, &arena), 2 * 150 + 305);
+  clv__arena_finish(&arena);
+}
+
 static void claims_stay_whole_where_they_can(void **state) {
   (void)state;
   clv__arena arena;
@@ -472,6 +517,8 @@ int main(void) {
       cmocka_unit_test(fused_pairs_stay_together),
       cmocka_unit_test(free_launches_leave_branches_apart),
       cmocka_unit_test(views_go_with_their_neighbours),
+      cmocka_unit_test(views_are_no_parts_of_their_own),
+      cmocka_unit_test(pieces_come_in_the_order_of_what_waits_for_them),
       cmocka_unit_test(claims_stay_whole_where_they_can),
       cmocka_unit_test(too_many_inputs_are_refused),
       cmocka_unit_test(memory_may_run_out),
