@@ -41,10 +41,8 @@ static clv_status begin(profiling *p, clv_error *error) {
   const char *path = cli_text(p->cli, OPTION_OUTPUT, NULL);
   time_t now = time(NULL);
   struct tm day;
-  p->options = (clv__measure_options){.runs = (uint32_t)cli_number(p->cli, OPTION_RUNS, DEFAULT_RUNS),
-                                      .day = p->day,
-                                      .progress = progress,
-                                      .user_data = p};
+  p->options = (clv__measure_options){
+      .runs = (uint32_t)cli_number(p->cli, OPTION_RUNS, DEFAULT_RUNS), .day = p->day, .progress = progress, .user_data = p};
   if (gmtime_r(&now, &day) == NULL || strftime(p->day, sizeof p->day, "%Y-%m-%d", &day) == 0) p->day[0] = '\0';
   if (path != NULL && strcmp(path, "-") == 0)
     return cli_usage(p->cli, error, "option '--output' wants a file; standard output is /dev/stdout");
@@ -122,8 +120,7 @@ static clv_status measure_common(profiling *p, clv_error *error) {
 static clv_status measure_all(profiling *p, clv_error *error) {
   const cli_options *options = p->cli->options;
   p->subject = "";
-  for (uint32_t d = 0; d < p->devices->count; ++d)
-    CLV__TRY(clv__measure_device(p->devices, d, &p->options, p->profile, error));
+  for (uint32_t d = 0; d < p->devices->count; ++d) CLV__TRY(clv__measure_device(p->devices, d, &p->options, p->profile, error));
   for (uint32_t i = 0; i < options->operand_count; ++i) CLV__TRY(measure_model(p, options->operands[i], error));
   return options->operand_count > 0 ? CLV_OK : measure_common(p, error);
 }
@@ -184,7 +181,8 @@ static clv_status print_json(profiling *p, clv_error *error) {
 }
 
 static clv_status print_text(profiling *p, clv_error *error) {
-  static const char *const titles[] = {"device", "launch", "FLOP/s", "B/s", "copies B/s", "nodes", "signatures", "blocks", "missed by"};
+  static const char *const titles[] = {"device", "launch",     "FLOP/s", "B/s",      "copies B/s",
+                                       "nodes",  "signatures", "blocks", "missed by"};
   cli_invocation *cli = p->cli;
   char number[CLV__LABEL_BYTES];
   clv__text text;
@@ -198,9 +196,8 @@ static clv_status print_text(profiling *p, clv_error *error) {
     clv__table_cell(&table, "%s", clv__label_time(tables->launch.time_ns, number));
     clv__table_cell(&table, "%s", clv__label_count(tables->flops_per_second, number));
     clv__table_cell(&table, "%s", clv__label_count(tables->bytes_per_second, number));
-    clv__table_cell(&table, "%s", copy_rate(tables, CLV__COPY_IN) > 0
-                                      ? clv__label_count(copy_rate(tables, CLV__COPY_IN), number)
-                                      : "-");
+    clv__table_cell(&table, "%s",
+                    copy_rate(tables, CLV__COPY_IN) > 0 ? clv__label_count(copy_rate(tables, CLV__COPY_IN), number) : "-");
     clv__table_cell(&table, "%u", p->measured[d]);
     clv__table_cell(&table, "%u", tables->operator_count);
     clv__table_cell(&table, "%u", tables->block_count);

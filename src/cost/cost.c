@@ -82,7 +82,7 @@ static void *take(making *m, clv__arena *arena, size_t count, size_t element_byt
 /* ---- Devices ---- */
 
 /* Slots that a backend does not know count as absent. */
-#define SLOT(device, slot)                                                                                      \
+#define SLOT(device, slot)                                                                                                   \
   ((device)->backend->struct_size >= offsetof(clv_backend, slot) + sizeof((device)->backend->slot) ? (device)->backend->slot \
                                                                                                    : NULL)
 
@@ -104,8 +104,9 @@ static void describe_origin(device_model *d, bool has_profile) {
     snprintf(d->origin, sizeof d->origin, "profile of %.40s", d->tables->measured);
   } else {
     snprintf(d->origin, sizeof d->origin, "%s%s", stated_launch(d->device) >= 0 ? "stated by the device" : "nominal",
-             has_profile ? ": the profile is of other devices"
-             : stated_launch(d->device) >= 0 ? "" : ": no profile");
+             has_profile                     ? ": the profile is of other devices"
+             : stated_launch(d->device) >= 0 ? ""
+                                             : ": no profile");
   }
 }
 

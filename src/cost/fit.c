@@ -215,7 +215,8 @@ static bool rate_pairs(clv__fits *fits, const clv__profile_device *tables, const
   return good;
 }
 
-clv_status clv__fits_create(const clv__profile_device *tables, const clv_allocator *allocator, clv__fits **out, clv_error *error) {
+clv_status clv__fits_create(const clv__profile_device *tables, const clv_allocator *allocator, clv__fits **out,
+                            clv_error *error) {
   *out = NULL;
   clv__fits *fits = clv__allocate_zero(allocator, sizeof *fits);
   if (fits == NULL) return clv__error_memory(error, sizeof *fits);

@@ -16,7 +16,8 @@ typedef struct clv__fit {
 typedef struct clv__fits clv__fits;
 
 /* Fits for everything in the tables, which must outlive them. */
-clv_status clv__fits_create(const clv__profile_device *tables, const clv_allocator *allocator, clv__fits **fits, clv_error *error);
+clv_status clv__fits_create(const clv__profile_device *tables, const clv_allocator *allocator, clv__fits **fits,
+                            clv_error *error);
 void clv__fits_destroy(clv__fits *fits); /* accepts NULL */
 
 /* NULL where there is none that is any good. `family` as of clv__signature_family(). */

@@ -99,8 +99,8 @@ typedef struct probe {
 } probe;
 
 static void measure_launch(const clv__device *device, const clv_allocator *allocator, uint32_t runs, clv__measure *launch) {
-  static const probe probes[] = {{"Relu", 1, 0, 4}, {"Add", 2, 0, 4}, {"Sigmoid", 1, 0, 4}, {"Mul", 2, 0, 4},
-                                 {"MatMul", 2, 1, 2}, {"Conv", 2, 1, 4}};
+  static const probe probes[] = {{"Relu", 1, 0, 4}, {"Add", 2, 0, 4},    {"Sigmoid", 1, 0, 4},
+                                 {"Mul", 2, 0, 4},  {"MatMul", 2, 1, 2}, {"Conv", 2, 1, 4}};
   static const int64_t ones[] = {1, 1, 1, 1};
   *launch = (clv__measure){0};
   for (size_t i = 0; i < sizeof probes / sizeof *probes; ++i) { /* the least of them: what is left is the launch */

@@ -74,10 +74,10 @@ typedef enum clv__copy_kind {
 
 typedef struct clv__profile_device {
   const char *fingerprint, *name, *kind, *description;
-  const char *measured;                        /* the day: "2026-11-21" */
-  clv__measure launch;                         /* of the smallest partition there is */
-  double flops_per_second, bytes_per_second;   /* f32; 0: not measured */
-  uint32_t copy_counts[CLV__COPY_KINDS];       /* ascending by size */
+  const char *measured;                      /* the day: "2026-11-21" */
+  clv__measure launch;                       /* of the smallest partition there is */
+  double flops_per_second, bytes_per_second; /* f32; 0: not measured */
+  uint32_t copy_counts[CLV__COPY_KINDS];     /* ascending by size */
   clv__profile_copy *copies[CLV__COPY_KINDS];
   uint32_t operator_count, saving_count, block_count;
   clv__profile_operator *operators;

@@ -103,7 +103,8 @@ static clv_status read_copies(reading *r, json_t *object) {
     clv__profile_copy copies[64];
     json_t *array = json_object_get(object, names[kind]);
     if (array == NULL) continue;
-    if (!json_is_array(array) || json_array_size(array) > 64) return bad(r, "copies: '%s' must be a list of at most 64", names[kind]);
+    if (!json_is_array(array) || json_array_size(array) > 64)
+      return bad(r, "copies: '%s' must be a list of at most 64", names[kind]);
     for (size_t i = 0; i < json_array_size(array); ++i) {
       json_t *item = json_array_get(array, i);
       char where[64];
@@ -113,8 +114,8 @@ static clv_status read_copies(reading *r, json_t *object) {
       CLV__TRY(get_measure(r, item, where, &copies[i].time));
       if (i > 0 && copies[i].size_bytes <= copies[i - 1].size_bytes) return bad(r, "%s: sizes must ascend", where);
     }
-    CLV__TRY(clv__profile_put_copies(r->profile, r->device, (clv__copy_kind)kind, copies, (uint32_t)json_array_size(array),
-                                     r->error));
+    CLV__TRY(
+        clv__profile_put_copies(r->profile, r->device, (clv__copy_kind)kind, copies, (uint32_t)json_array_size(array), r->error));
   }
   return CLV_OK;
 }
@@ -172,7 +173,8 @@ static clv_status read_terms(reading *r, const json_t *item, const char *where, 
   CLV__TRY(get_array(r, item, where, key, &array));
   size_t size = json_array_size(array);
   if (size > limit) return bad(r, "%s: '%s' lists %zu of %u", where, key, size, limit);
-  if (!clv__array_reserve(r->profile->arena.allocator, (void **)&r->terms, &r->term_capacity, used + size, sizeof *r->terms, used))
+  if (!clv__array_reserve(r->profile->arena.allocator, (void **)&r->terms, &r->term_capacity, used + size, sizeof *r->terms,
+                          used))
     return clv__error_memory(r->error, size * sizeof *r->terms);
   json_int_t last = -1;
   for (size_t i = 0; i < size; ++i) {
@@ -180,8 +182,8 @@ static clv_status read_terms(reading *r, const json_t *item, const char *where, 
     if (json_array_size(pair) != 2 || !json_is_integer(first) || !json_is_integer(second))
       return bad(r, "%s: %s[%zu] is not a pair of whole numbers", where, key, i);
     json_int_t index = json_integer_value(first), times = json_integer_value(second);
-    if (index <= last || index >= limit) return bad(r, "%s: %s[%zu] is index %lld after %lld, of %u", where, key, i, (long long)index,
-                                                    (long long)last, limit);
+    if (index <= last || index >= limit)
+      return bad(r, "%s: %s[%zu] is index %lld after %lld, of %u", where, key, i, (long long)index, (long long)last, limit);
     if (times < 1 || times > MOST_COUNT) return bad(r, "%s: %s[%zu] is there %lld times", where, key, i, (long long)times);
     r->terms[used + i] = (clv__profile_term){(uint32_t)index, (uint32_t)times};
     last = index;
@@ -293,7 +295,8 @@ clv_status clv__profile_parse(const char *text, size_t size_bytes, const char *n
                               clv__profile **out, clv_error *error) {
   json_error_t where;
   *out = NULL;
-  if (size_bytes > MOST_FILE_BYTES) return clv__error_set(error, CLV_INVALID_MODEL, "%s: %zu bytes are no profile", name, size_bytes);
+  if (size_bytes > MOST_FILE_BYTES)
+    return clv__error_set(error, CLV_INVALID_MODEL, "%s: %zu bytes are no profile", name, size_bytes);
   json_t *root = json_loadb(text == NULL ? "" : text, size_bytes, JSON_REJECT_DUPLICATES, &where);
   if (root == NULL) {
     return clv__error_set(error, CLV_INVALID_MODEL, "%s: line %d, column %d: %s", name, where.line, where.column, where.text);

@@ -58,8 +58,8 @@ static void put_pair(clv__text *text, const char *indent, const char *key, const
 }
 
 static void put_measure(clv__text *text, const clv__measure *measure) {
-  clv__text_append(text, "\"time_ns\": %" PRIu64 ", \"spread_ns\": %" PRIu64 ", \"runs\": %u", measure->time_ns, measure->spread_ns,
-                   measure->runs);
+  clv__text_append(text, "\"time_ns\": %" PRIu64 ", \"spread_ns\": %" PRIu64 ", \"runs\": %u", measure->time_ns,
+                   measure->spread_ns, measure->runs);
 }
 
 /* [[3, 1], [7, 2]] in the order of the printed numbers. */

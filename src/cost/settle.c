@@ -3,15 +3,15 @@
  *     launch + sum of within of its nodes + half of the savings of the edges it cuts  =  what the block took
  *
  * over all blocks, least in relative squares, by coordinate descent. A block counts as much as it has nodes, so that each way of
- * cutting the same nodes up weighs the same; one that does not fit to the others counts less. What no block tells apart stays near
- * what the node took alone. */
+ * cutting the same nodes up weighs the same; one that does not fit to the others counts less. What no block tells apart stays
+ * near what the node took alone. */
 #include "cost/profile.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MOST_SWEEPS = 2000, ROUNDS = 5 };
-#define BELIEVED 0.05 /* how far off a block may be before it counts less */
+#define BELIEVED 0.05  /* how far off a block may be before it counts less */
 #define HOLD 1e-4      /* how strongly an unknown is held to where it began, against all that is known of it */
 #define SETTLED 1e-7   /* relative change of a sweep at which it ends */
 #define TIMER_NS 200.0 /* what is shorter is not worth telling apart */
@@ -20,7 +20,7 @@ enum { MOST_SWEEPS = 2000, ROUNDS = 5 };
 typedef struct system {
   uint32_t row_count, column_count;
   double *weights, *trust, *rests; /* by row: rest = measured - predicted */
-  uint32_t *offsets, *rows; /* by column */
+  uint32_t *offsets, *rows;        /* by column */
   double *coefficients;
   double *begin, *values, *hold;
 } system;

@@ -20,8 +20,8 @@ void clv__signature_family(const char *signature, char *family, size_t room);
 bool clv__node_work(const clv_graph_view *whole, clv_node_id node, clv__work *work);
 /* Output 0 has the bytes of input 0. */
 bool clv__node_is_view(const clv__node *node);
-/* The node that makes what input `input` reads while running, or CLV__NO_ID: inputs of the graph, constants, absent ones, and what
- * an earlier input of the node reads too. */
+/* The node that makes what input `input` reads while running, or CLV__NO_ID: inputs of the graph, constants, absent ones, and
+ * what an earlier input of the node reads too. */
 clv_node_id clv__node_producer(const clv_graph_view *whole, clv_node_id node, uint32_t input);
 /* Bytes of a value; 0 where they are not known. */
 double clv__value_bytes(const clv_graph_view *whole, clv_value_id value);

@@ -6,9 +6,9 @@
 
 #include "cost/measure.h"
 
-#define LONGEST_NS UINT64_C(250000000)    /* spent on the runs of one thing, if that leaves LEAST_RUNS */
-#define SHORTEST_NS UINT64_C(1500000)     /* spent on them at least: what takes microseconds gets more runs */
-#define WARM_NS UINT64_C(2000000)         /* spent on runs before that, at least one */
+#define LONGEST_NS UINT64_C(250000000) /* spent on the runs of one thing, if that leaves LEAST_RUNS */
+#define SHORTEST_NS UINT64_C(1500000)  /* spent on them at least: what takes microseconds gets more runs */
+#define WARM_NS UINT64_C(2000000)      /* spent on runs before that, at least one */
 enum { LEAST_RUNS = 3, MOST_WARM_RUNS = 20, MOST_ATTEMPTS = 3, DISTURBED = 12 /* a spread of a twelfth */ };
 
 typedef struct stand {
@@ -88,16 +88,40 @@ static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     double real = (double)((int64_t)(state >> 40) - (1 << 23)) / (1 << 23);
     switch (tensor->dtype) {
-      case CLV_F32: ((float *)tensor->data)[i] = (float)real; break;
-      case CLV_F64: ((double *)tensor->data)[i] = real; break;
-      case CLV_F16: ((uint16_t *)tensor->data)[i] = clv__f32_to_f16((float)real); break;
-      case CLV_BF16: ((uint16_t *)tensor->data)[i] = clv__f32_to_bf16((float)real); break;
-      case CLV_BOOL: ((uint8_t *)tensor->data)[i] = state >> 63; break;
-      case CLV_I8: case CLV_U8: ((uint8_t *)tensor->data)[i] = (uint8_t)integer; break;
-      case CLV_I16: case CLV_U16: ((uint16_t *)tensor->data)[i] = (uint16_t)integer; break;
-      case CLV_I32: case CLV_U32: ((uint32_t *)tensor->data)[i] = (uint32_t)integer; break;
-      case CLV_I64: case CLV_U64: ((uint64_t *)tensor->data)[i] = (uint64_t)integer; break;
-      default: memset(tensor->data, 0, count * clv_dtype_size_bytes(tensor->dtype)); return;
+      case CLV_F32:
+        ((float *)tensor->data)[i] = (float)real;
+        break;
+      case CLV_F64:
+        ((double *)tensor->data)[i] = real;
+        break;
+      case CLV_F16:
+        ((uint16_t *)tensor->data)[i] = clv__f32_to_f16((float)real);
+        break;
+      case CLV_BF16:
+        ((uint16_t *)tensor->data)[i] = clv__f32_to_bf16((float)real);
+        break;
+      case CLV_BOOL:
+        ((uint8_t *)tensor->data)[i] = state >> 63;
+        break;
+      case CLV_I8:
+      case CLV_U8:
+        ((uint8_t *)tensor->data)[i] = (uint8_t)integer;
+        break;
+      case CLV_I16:
+      case CLV_U16:
+        ((uint16_t *)tensor->data)[i] = (uint16_t)integer;
+        break;
+      case CLV_I32:
+      case CLV_U32:
+        ((uint32_t *)tensor->data)[i] = (uint32_t)integer;
+        break;
+      case CLV_I64:
+      case CLV_U64:
+        ((uint64_t *)tensor->data)[i] = (uint64_t)integer;
+        break;
+      default:
+        memset(tensor->data, 0, count * clv_dtype_size_bytes(tensor->dtype));
+        return;
     }
   }
 }

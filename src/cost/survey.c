@@ -67,8 +67,7 @@ static clv_status measure_nodes(survey *s, const clv_node_id *nodes, uint32_t co
   clv_graph_view *view;
   clv__arena_init(&arena, s->arena.allocator);
   clv_status status = clv__view_create(s->graph, s->shapes->types, nodes, count, NULL, &arena, &view, error);
-  if (status == CLV_OK)
-    status = clv__measure_view(s->device, view, s->options->runs, measure, scratch_bytes, error);
+  if (status == CLV_OK) status = clv__measure_view(s->device, view, s->options->runs, measure, scratch_bytes, error);
   clv__arena_finish(&arena);
   return status;
 }
@@ -253,8 +252,8 @@ static clv_status put_block(survey *s, uint32_t from, uint32_t to, const clv__me
   clv__hasher_finish(&hasher, &hash);
   clv__hash_text(&hash, look);
   look[32] = '\0'; /* 128 bits are enough to tell blocks apart */
-  const clv__profile_block block = {look, *measure, (uint32_t)node_terms, s->terms, (uint32_t)(terms - node_terms),
-                                    s->terms + node_terms};
+  const clv__profile_block block = {
+      look, *measure, (uint32_t)node_terms, s->terms, (uint32_t)(terms - node_terms), s->terms + node_terms};
   return clv__profile_put_block(s->profile, s->tables, &block, error);
 }
 

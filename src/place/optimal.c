@@ -8,11 +8,11 @@
 
 /* Effort of the local searches (see clv__evaluator), and the nodes up to which they are deep. */
 #define DEEP_EFFORT ((uint64_t)600000)
-#define FRAGMENT_EFFORT ((uint64_t)150000)
+#define FRAGMENT_EFFORT ((uint64_t)120000)
 #define SWAP_EFFORT ((uint64_t)300000)
 #define STREAM_EFFORT ((uint64_t)2000000)
-#define SHALLOW_EFFORT ((uint64_t)120000)
-enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 3, FRAGMENTS = 200, SEARCH_STARTS = 3, KEYS = 3 };
+#define SHALLOW_EFFORT ((uint64_t)100000)
+enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 2, FRAGMENTS = 200, SEARCH_STARTS = 3, KEYS = 3 };
 
 /* A strategy's word with its own cut, as good as the best so far or better. */
 typedef struct rival {
@@ -249,6 +249,18 @@ static clv_status choose(clv__optimal *o, const rival *best, clv__arena *arena, 
   return give(o, devices, &streaming, arena, placing);
 }
 
+/* Whether there is nothing to search for: one device, or a time that nothing can be below. What is equal in time may still do
+ * with fewer partitions; that is left to the split. */
+static clv_status is_least(clv__optimal *o, bool *enough) {
+  clv__bounds bounds;
+  *enough = o->pool.count == 0 || o->problem->device_count == 1;
+  if (*enough || o->input->objective != CLV__LATENCY) return CLV_OK;
+  CLV__TRY(clv__bound(o->problem, o->allocator, &bounds, o->error));
+  const clv__score *score = &o->pool.solutions[0].score;
+  *enough = score->excess_bytes == 0 && score->time_ns <= bounds.serial_ns;
+  return CLV_OK;
+}
+
 static clv_status place(clv__optimal *o, clv__arena *arena, clv__placing *placing) {
   rival best;
   size_t size_bytes = o->problem->node_count * sizeof *o->scratch;
@@ -259,9 +271,9 @@ static clv_status place(clv__optimal *o, clv__arena *arena, clv__placing *placin
   CLV__TRY(try_strategies(o, &best));
   if (o->problem->device_count > 2) CLV__TRY(swap_best(o));
   CLV__TRY(clv__optimal_fit(o));
-  if (o->pool.count > 0 && o->problem->device_count > 1) {
-    CLV__TRY(o->problem->node_count <= DEEP_NODES ? search_deep(o) : search_large(o));
-  }
+  bool enough;
+  CLV__TRY(is_least(o, &enough));
+  if (!enough) CLV__TRY(o->problem->node_count <= DEEP_NODES ? search_deep(o) : search_large(o));
   return choose(o, &best, arena, placing);
 }
 

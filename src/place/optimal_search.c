@@ -5,7 +5,8 @@
 
 #include "place/optimal.h"
 
-enum { SEEN_SLOTS = 8192, MOST_KICKS = 3 };
+/* Kicks in vain after which a small problem has been searched through: it has few placements. */
+enum { SEEN_SLOTS = 8192, MOST_KICKS = 3, FRUITLESS = 8, FRUITLESS_A_NODE = 4 };
 
 typedef struct search {
   clv__evaluator *evaluator;
@@ -186,7 +187,12 @@ static clv_status run(search *s, uint32_t *devices, clv__score *score) {
   CLV__TRY(descend(s));
   *score = s->score;
   memcpy(devices, s->devices, s->problem->node_count * sizeof *devices);
-  while (s->options->deep && !is_spent(s)) CLV__TRY(kick(s, devices, score));
+  uint32_t most = FRUITLESS + FRUITLESS_A_NODE * s->problem->node_count;
+  for (uint32_t fruitless = 0; s->options->deep && !is_spent(s) && fruitless < most; ++fruitless) {
+    clv__score before = *score;
+    CLV__TRY(kick(s, devices, score));
+    if (clv__score_less(score, &before)) fruitless = 0;
+  }
   return CLV_OK;
 }
 

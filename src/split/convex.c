@@ -191,7 +191,7 @@ static clv_status compare_with_runs(clv__convex *c, clv__slots *best, clv__slots
 
 static clv_status find_slots(clv__convex *c, clv__slots *best, clv_error *error) {
   clv__slots other;
-  bool is_loose = c->color_count > 2;
+  bool has_other = false;
   CLV__TRY(clv__slots_init(c, best, error));
   if (c->color_count <= 1) {
     take_runs(c, best);
@@ -199,10 +199,14 @@ static clv_status find_slots(clv__convex *c, clv__slots *best, clv_error *error)
   }
   CLV__TRY(clv__slots_init(c, &other, error));
   if (c->color_count == 2 && !c->has_claims)
-    CLV__TRY(clv__slots_levels(c, best, &other, &is_loose, error));
+    CLV__TRY(clv__slots_levels(c, best, &other, &has_other, error));
   else
     CLV__TRY(clv__slots_rounds(c, best, error));
-  if (best->loses || best->bare > 0 || is_loose) CLV__TRY(clv__slots_shift(c, best, error));
+  if (has_other || best->loses || best->bare > 0 || c->color_count > 2) CLV__TRY(clv__slots_shift(c, best, error));
+  if (has_other) {
+    CLV__TRY(clv__slots_shift(c, &other, error));
+    clv__slots_take_better(c, best, &other);
+  }
   if (best->loses) {
     uint64_t cost_ns = best->cost_ns;
     CLV__TRY(clv__slots_keep_pairs(c, best, error));

@@ -60,9 +60,9 @@ bool clv__slots_better(const clv__convex *c, const clv__slots *a, const clv__slo
 void clv__slots_take_better(const clv__convex *c, clv__slots *best, clv__slots *other);
 clv_status clv__convex_edges(clv__convex *c, clv_error *error);
 
-/* levels.c: for two colours the fewest slots, every node as early as it can. Both are initialised and not looked at. `loose`: by
- * shifting, slots might be left to views alone. */
-clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other, bool *loose, clv_error *error);
+/* levels.c: for two colours the fewest slots, every node as early as it can. Where savings are lost or slots might be left to
+ * views alone, `other` has every node as late as it can. Both are initialised and not looked at. */
+clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other, bool *has_other, clv_error *error);
 
 /* candidates.c: colours in turn, each time everything of the colour that is ready. The best of several ways, into `best` (which
  * is initialised and not looked at). For two colours the fewest slots. */

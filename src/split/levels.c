@@ -1,7 +1,7 @@
 /* Two colours: the fewest slots.
  *
- * Take any acyclic grouping and write its partitions down in a topological order; merging
- * neighbours of one colour keeps the order and makes no more of them, so some alternating list is as short as the grouping.
+ * Take any acyclic grouping and write its partitions down in a topological order; merging neighbours of one colour keeps the
+ * order and makes no more of them, so some alternating list is as short as the grouping.
  * Among the lists that begin with A, "everything of A that is ready, then everything of B that is ready, and so on" is the
  * shortest: by induction, after k steps it has run all that any such list has run after k steps, since whatever the other ran in
  * step k has its predecessors in what was run before or is of the same colour and ready too. So the shorter of the two lists, one
@@ -9,6 +9,8 @@
  * changes of colour. No node that is moved to a later step (a view to its neighbours, a node to what it is fused with) changes
  * the number as long as no step is added. */
 #include "split/convex.h"
+
+#include <string.h>
 
 /* Levels for two colours, begun with either: a level's parity is its colour, so that the step to a producer's or the next one is
  * one operation. `levels` holds pairs: begun with colour 0, with colour 1. Whether each has a node at level 0 goes to `begins`.
@@ -46,13 +48,14 @@ static void take_levels(const clv__convex *c, const uint32_t *levels, uint32_t s
   clv__slots_price(c, slots);
 }
 
-/* Whether all nodes of some slot that do work could run later: then it is worth a try to leave it to its views. `latest` is room
- * for a level a node. */
-static bool is_loose(const clv__convex *c, clv__slots *slots, uint32_t *latest) {
+/* Every node as late as it can run in the same slots, into `late`; whether all nodes of some slot that do work could run later.
+ */
+static bool take_latest(const clv__convex *c, clv__slots *slots, clv__slots *late) {
   const clv__problem *problem = c->problem;
-  uint32_t n = problem->node_count, last = slots->count - 1;
-  bool found = false;
-  if (!c->has_views) return false; /* every slot has a node of the longest path, which can run nowhere else */
+  uint32_t n = problem->node_count, last = slots->count - 1, *latest = late->of_node;
+  bool is_loose = false;
+  late->count = slots->count;
+  memcpy(late->colors, slots->colors, (size_t)slots->count * sizeof *late->colors);
   for (uint32_t node = 0; node < n; ++node) latest[node] = slots->colors[last] == c->colors[node] ? last : last - 1;
   for (uint32_t node = n; node-- > 0;) {
     uint32_t level = latest[node];
@@ -65,13 +68,13 @@ static bool is_loose(const clv__convex *c, clv__slots *slots, uint32_t *latest) 
     if (level == slots->of_node[node] && (problem->flags[node] & CLV__NODE_VIEW) == 0) slots->contents[level] |= 4;
   }
   for (uint32_t s = 0; s < slots->count; ++s) {
-    found = found || slots->contents[s] == 3;
+    is_loose = is_loose || slots->contents[s] == 3;
     slots->contents[s] &= 3;
   }
-  return found;
+  return is_loose;
 }
 
-clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other, bool *loose, clv_error *error) {
+clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other, bool *has_other, clv_error *error) {
   size_t bytes = 2 * (size_t)c->problem->node_count * sizeof(uint32_t);
   bool begins[2];
   uint32_t *levels = clv__arena_allocate(&c->scratch, bytes);
@@ -82,6 +85,9 @@ clv_status clv__slots_levels(clv__convex *c, clv__slots *best, clv__slots *other
     take_levels(c, levels, 1, other);
     clv__slots_take_better(c, best, other);
   }
-  *loose = is_loose(c, best, levels);
+  /* Without views every slot has a node of the longest path, which does work and can run nowhere else. */
+  bool is_loose = (c->has_views || best->loses) && take_latest(c, best, other);
+  *has_other = is_loose || best->loses;
+  if (*has_other) clv__slots_price(c, other);
   return CLV_OK;
 }

@@ -91,10 +91,7 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
   const json_t *nodes = json_object_get(item, "nodes");
   size_t count = json_array_size(nodes);
   if (count == 0) return clv__error_set(error, CLV_INVALID_MODEL, "it has no nodes");
-  if (count > plan->problem->node_count - r->cut.offsets[index])
-    return clv__error_set(error, CLV_INVALID_MODEL, "with its %zu nodes there are more than the %u that run", count,
-                          plan->problem->node_count);
-  uint32_t *ids = r->cut.nodes + r->cut.offsets[index];
+  uint32_t *ids = r->cut.nodes + r->cut.offsets[index]; /* has room: each node that runs is taken once */
   for (size_t i = 0; i < count; ++i) {
     const char *name = json_string_value(json_array_get(nodes, i));
     clv_node_id id = name == NULL ? CLV__NO_ID : clv__map_find(names, name);

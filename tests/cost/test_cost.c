@@ -1,4 +1,5 @@
-/* Prices: which source a node's comes from, that whole partitions add up to what was measured, and that making a model is quick. */
+/* Prices: which source a node's comes from, that whole partitions add up to what was measured, and that making a model is quick.
+ */
 #include "machine.h"
 #include "profiles.h"
 
@@ -128,8 +129,8 @@ static void measured_ones(void **state) {
   uint32_t softmax = profile_operator(&made, "Softmax(f32[1,8,8,8])>f32[1,8,8,8]{axis=-1}", 9000, 0);
   made.device->operators[softmax].is_settled = false; /* measured alone, and nowhere else */
   uint32_t concat = profile_operator(&made, "Concat(f32[1,4,8,8],f32[1,4,8,8])>f32[1,8,8,8]{axis=1}", 0, 0);
-  made.device->operators[concat] = (clv__profile_operator){.signature = made.device->operators[concat].signature,
-                                                           .infeasible = true};
+  made.device->operators[concat] =
+      (clv__profile_operator){.signature = made.device->operators[concat].signature, .infeasible = true};
   price(&p, "cpu", NULL, test_seven_nodes, made.profile);
   clv__profile_destroy(made.profile); /* the model needs it no more */
   assert_int_equal(cost_of(&p, "conv", 0).time_ns, 9000);

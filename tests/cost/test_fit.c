@@ -71,7 +71,8 @@ static clv__profile_copy copy(uint64_t size_bytes, uint64_t time_ns) {
 
 static void copies_are_monotone(void **state) {
   (void)state;
-  const clv__profile_copy noisy[] = {copy(64, 9000), copy(4096, 8000), copy(65536, 20000), copy(1048576, 15000), copy(4194304, 500000)};
+  const clv__profile_copy noisy[] = {copy(64, 9000), copy(4096, 8000), copy(65536, 20000), copy(1048576, 15000),
+                                     copy(4194304, 500000)};
   double last = 0;
   for (uint64_t size = 0; size < 8u << 20; size += 4001) {
     double time = clv__copy_time(noisy, 5, size);
@@ -149,15 +150,16 @@ static void settles_to_the_truth(void **state) {
       double measured = (double)device->blocks[b].total.time_ns;
       missed += fabs(clv__profile_block_ns(device, &device->blocks[b]) - measured) > 0.05 * measured;
     }
-    if (missed * 10 > device->block_count) fail_msg("seed %u: %u of %u blocks missed", (unsigned)seed, missed, device->block_count);
+    if (missed * 10 > device->block_count)
+      fail_msg("seed %u: %u of %u blocks missed", (unsigned)seed, missed, device->block_count);
     clv__profile_destroy(profile);
   }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(recovers_the_truth),     cmocka_unit_test(is_never_negative),    cmocka_unit_test(refuses_what_is_no_fit),
-      cmocka_unit_test(copies_are_monotone),    cmocka_unit_test(settles_to_the_truth),
+      cmocka_unit_test(recovers_the_truth),  cmocka_unit_test(is_never_negative),    cmocka_unit_test(refuses_what_is_no_fit),
+      cmocka_unit_test(copies_are_monotone), cmocka_unit_test(settles_to_the_truth),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,8 @@ static void whole_is_predicted(void **state) {
   (void)state;
   measured s;
   uint32_t count;
-  begin(&s, "npu", "{\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 300, \"bytes_per_second\": 2e6}}", test_seven_nodes);
+  begin(&s, "npu", "{\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 300, \"bytes_per_second\": 2e6}}",
+        test_seven_nodes);
   const clv__profile_device *tables = measure(&s, 0, &count);
   clv__arena arena;
   clv_graph_view *whole;

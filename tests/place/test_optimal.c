@@ -167,7 +167,7 @@ static void test_lanes_are_filled(void **state) {
   const uint32_t common = TEST_PARTIAL | TEST_SAVINGS | TEST_LAUNCHES | TEST_SHARED;
   const test_problem_options options = {2, 6, 2, 3, common, TEST_SHAPE_COUNT};
   gaps overlap = {0, 0, 1.0}, throughput = {0, 0, 1.0};
-  for (uint64_t seed = 1; seed <= 200 / SHARE; ++seed) {
+  for (uint64_t seed = 1; seed <= 120 / SHARE; ++seed) {
     clv__arena arena;
     clv__arena_init(&arena, clv__allocator_default());
     clv__problem *problem = test_problem_make(seed, &options, &arena);
@@ -422,7 +422,7 @@ static void test_boundaries_that_do_not_pay(void **state) {
 static void test_larger_problems(void **state) {
   (void)state;
   for (uint32_t shape = 0; shape < TEST_SHAPE_COUNT; ++shape) {
-    const test_problem_options options = {1500 / SHARE, 1500 / SHARE, 2, shape % 2 == 0 ? 2 : 3, TEST_ALL, (test_shape)shape};
+    const test_problem_options options = {800 / SHARE, 800 / SHARE, 2, shape % 2 == 0 ? 2 : 3, TEST_ALL, (test_shape)shape};
     clv__arena arena;
     clv__arena_init(&arena, clv__allocator_default());
     clv__problem *problem = test_problem_make(shape, &options, &arena);

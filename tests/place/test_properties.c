@@ -163,9 +163,9 @@ static void strategies_of(uint32_t problems, uint64_t first_seed, const test_pro
     uint32_t mode = i % 4;
     s.input.split = mode == 3 ? CLV__SPLIT_CONVEX : (clv__split_mode)mode;
     s.input.split_is_given = mode < 3;
-    s.input.objective = i / 4 % 4 < 2 ? CLV__LATENCY : i / 4 % 4 == 2 ? CLV__OVERLAP : CLV__THROUGHPUT;
+    s.input.objective = i % 64 == 63 ? CLV__OVERLAP : i % 8 > 5 ? CLV__THROUGHPUT : CLV__LATENCY; /* by what they take */
     if (i % 3 == 0) draw_claims(&s, s.seed);
-    check_strategies(&s, i % 8 < 4 && i % 3 != 2);
+    check_strategies(&s, i % 5 == 0);
     subject_close(&s);
   }
   print_message("             %u problems of %u to %u nodes\n", count, options->min_nodes, options->max_nodes);
@@ -173,8 +173,8 @@ static void strategies_of(uint32_t problems, uint64_t first_seed, const test_pro
 
 static void every_strategy(void **state) {
   (void)state;
-  strategies_of(12000, 1000000, &(test_problem_options){1, 14, 1, 4, TEST_ALL, TEST_SHAPE_COUNT});
-  strategies_of(400, 2000000, &(test_problem_options){15, 60, 2, 4, TEST_ALL, TEST_SHAPE_COUNT});
+  strategies_of(10000, 1000000, &(test_problem_options){1, 12, 1, 4, TEST_ALL, TEST_SHAPE_COUNT});
+  strategies_of(150, 2000000, &(test_problem_options){13, 60, 2, 4, TEST_ALL, TEST_SHAPE_COUNT});
 }
 
 /* ---- Node + transfer + fusion, exact for two devices ---- */
@@ -232,7 +232,7 @@ static void network_is_exact(void **state) {
 static void optimal_is_least_without_launches(void **state) {
   (void)state;
   static const uint32_t most[] = {0, 0, 12, 8, 6};
-  uint32_t count = scaled(1500), reached = 0;
+  uint32_t count = scaled(2000), reached = 0;
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
     uint32_t devices = 2 + i % 3, features = TEST_ALL & ~(TEST_LAUNCHES | TEST_LIMITS);
@@ -257,7 +257,7 @@ static void optimal_is_least_without_launches(void **state) {
 static void optimal_is_within_its_gap(void **state) {
   (void)state;
   static const uint32_t most[] = {0, 9, 8, 5, 5};
-  uint32_t count = scaled(1600), same = 0, tight = 0;
+  uint32_t count = scaled(2000), same = 0, tight = 0;
   double worst = 0;
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
@@ -284,7 +284,7 @@ static void optimal_is_within_its_gap(void **state) {
 /* The other objectives, over all orders of all partitions. */
 static void lanes_are_within_their_gap(void **state) {
   (void)state;
-  uint32_t count = scaled(1000), same = 0, tight = 0;
+  uint32_t count = scaled(400), same = 0, tight = 0;
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
     clv_error error = {0};
