@@ -9,6 +9,8 @@
 
 /* What kernels may want beside the values they work on, in a guess. */
 #define SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)
+/* Smaller weights stay: shapes and scales that devices want to know when they compile. */
+#define STREAMED_LEAST_BYTES 4096
 
 static uint64_t count_value(const clv__partition *partition, uint32_t value, uint32_t *resident) {
   clv_value_id id = partition->view->values[value];
@@ -170,7 +172,11 @@ static clv_status takes_inputs(const fitting *f, const clv__partition *partition
   clv__arena_init(&work, plan->graph->allocator);
   clv_tensor *types = clv__arena_copy(&work, plan->shapes->types, plan->graph->value_count * sizeof *types);
   clv_status status = types == NULL ? clv__error_memory(error, plan->graph->value_count * sizeof *types) : CLV_OK;
-  for (uint32_t v = 0; status == CLV_OK && v < partition->view->value_count; ++v) types[partition->view->values[v]].data = NULL;
+  for (uint32_t v = 0; status == CLV_OK && v < partition->view->value_count; ++v) {
+    clv_tensor *type = &types[partition->view->values[v]];
+    size_t size_bytes;
+    if (clv__tensor_size_bytes(type, &size_bytes) && size_bytes >= STREAMED_LEAST_BYTES) type->data = NULL;
+  }
   if (status == CLV_OK) {
     status = clv__view_create(plan->graph, types, partition->nodes, partition->node_count, plan->is_kept, &work, &view, error);
   }
@@ -196,6 +202,7 @@ static bool stream_nodes(const fitting *f, const clv__partition *partition, uint
     uint64_t bytes = 0;
     for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
       uint32_t weight = problem->weights[k];
+      if (problem->weight_bytes[weight] < STREAMED_LEAST_BYTES) continue;
       if ((f->resident[problem->weight_ids[weight]] >> f->device & 1u) != 0) continue;
       is_new = is_new || (w->streamed[weight] >> f->device & 1u) == 0;
       w->streamed[weight] |= (uint16_t)(1u << f->device);
@@ -209,15 +216,19 @@ static bool stream_nodes(const fitting *f, const clv__partition *partition, uint
     filled += bytes;
     if (group != CLV__NONE) w->groups[node] = group;
   }
-  return is_new;
+  return is_new || group != CLV__NONE;
 }
 
 static clv_status find_stream(const fitting *f, const clv__partition *partition, way *w, clv_error *error) {
   CLV__TRY(begin_way(f, w, error));
   bool takes;
   CLV__TRY(takes_inputs(f, partition, &takes, error));
-  uint64_t flowing = clv__partition_peak_bytes(f->plan, partition) + SCRATCH_GUESS_BYTES, room = f->limit - f->used;
-  bool has_room = takes && f->used < f->limit && room > flowing && stream_nodes(f, partition, room - flowing, w);
+  uint64_t flowing = clv__partition_peak_bytes(f->plan, partition), room = f->limit - f->used;
+  uint64_t streamed = streamed_bytes(f->plan, (uint32_t)(partition - f->plan->partitions));
+  bool has_room = takes && f->used < f->limit && room > flowing;
+  room -= flowing;
+  if (streamed > 0 && room > streamed / 2) room = streamed / 2; /* as it is, it does not fit */
+  has_room = has_room && stream_nodes(f, partition, room, w);
   if (!has_room) {
     w->device = CLV__NONE;
     return CLV_OK;
@@ -241,13 +252,38 @@ static clv_status refuse(const fitting *f, const clv__partition *partition, uint
                         (unsigned long long)f->limit);
 }
 
+/* Where the partition itself can go nowhere: one before it on the device makes room, the one with the most weights that can. */
+static clv_status find_room(fitting *f, const clv__partition **partition, way *w, clv_error *error) {
+  const clv__partition *wanting = *partition;
+  w->device = CLV__NONE;
+  for (uint64_t most = UINT64_MAX; w->device == CLV__NONE && most > 0;) {
+    const clv__partition *largest = NULL;
+    for (const clv__partition *p = f->plan->partitions; p < wanting; ++p) {
+      if (p->device != f->device || p->weight_bytes >= most) continue;
+      if (largest == NULL || p->weight_bytes > largest->weight_bytes) largest = p;
+    }
+    if (largest == NULL) return CLV_OK;
+    most = largest->weight_bytes;
+    if (most == 0) return CLV_OK;
+    fitting without = *f;
+    without.used -= most < f->used ? most : f->used;
+    forget_resident(largest, f->resident);
+    *partition = largest;
+    CLV__TRY(find_stream(&without, largest, w, error));
+    if (w->device != CLV__NONE) f->used = without.used;
+  }
+  return CLV_OK;
+}
+
 static clv_status relieve(fitting *f, const clv__partition *partition, uint64_t needed, clv_error *error) {
   clv_plan *plan = f->plan;
+  const clv__partition *wanting = partition;
   way move, stream;
   char note[256];
   CLV__TRY(find_move(f, partition, &move, error));
   CLV__TRY(find_stream(f, partition, &stream, error));
-  if (move.device == CLV__NONE && stream.device == CLV__NONE) return refuse(f, partition, needed, error);
+  if (move.device == CLV__NONE && stream.device == CLV__NONE) CLV__TRY(find_room(f, &partition, &stream, error));
+  if (move.device == CLV__NONE && stream.device == CLV__NONE) return refuse(f, wanting, needed, error);
   bool moves = stream.device == CLV__NONE || (move.device != CLV__NONE && move.time_ns <= stream.time_ns);
   const way *chosen = moves ? &move : &stream;
   f->placing->devices = chosen->devices;
@@ -270,10 +306,11 @@ static clv_status fit_device(fitting *f, bool *changed, clv_error *error) {
     const clv__partition *partition = &plan->partitions[p];
     if (partition->device != f->device) continue;
     uint64_t scratch = 0, added = count_resident(plan, partition, f->resident), passing = streamed_bytes(plan, p);
+    if (passing < f->passing) passing = f->passing; /* room for the largest is kept throughout */
     bool compiles = f->used + added + passing <= f->limit && ask_compiler(plan, partition, &scratch);
     if (compiles && f->used + added + passing + scratch <= f->limit) {
       f->used += added + scratch;
-      if (passing > f->passing) f->passing = passing;
+      f->passing = passing;
       continue;
     }
     uint64_t needed = f->used + added + passing + (compiles ? scratch : clv__partition_peak_bytes(plan, partition));

@@ -163,7 +163,7 @@ static void strategies_of(uint32_t problems, uint64_t first_seed, const test_pro
     uint32_t mode = i % 4;
     s.input.split = mode == 3 ? CLV__SPLIT_CONVEX : (clv__split_mode)mode;
     s.input.split_is_given = mode < 3;
-    s.input.objective = i % 64 == 63 ? CLV__OVERLAP : i % 8 > 5 ? CLV__THROUGHPUT : CLV__LATENCY; /* by what they take */
+    s.input.objective = i % 128 == 127 ? CLV__OVERLAP : i % 32 == 31 ? CLV__THROUGHPUT : CLV__LATENCY; /* by what they take */
     if (i % 3 == 0) draw_claims(&s, s.seed);
     check_strategies(&s, i % 5 == 0);
     subject_close(&s);
@@ -173,8 +173,8 @@ static void strategies_of(uint32_t problems, uint64_t first_seed, const test_pro
 
 static void every_strategy(void **state) {
   (void)state;
-  strategies_of(10000, 1000000, &(test_problem_options){1, 12, 1, 4, TEST_ALL, TEST_SHAPE_COUNT});
-  strategies_of(150, 2000000, &(test_problem_options){13, 60, 2, 4, TEST_ALL, TEST_SHAPE_COUNT});
+  strategies_of(20000, 1000000, &(test_problem_options){1, 10, 1, 4, TEST_ALL, TEST_SHAPE_COUNT});
+  strategies_of(100, 2000000, &(test_problem_options){13, 60, 2, 4, TEST_ALL, TEST_SHAPE_COUNT});
 }
 
 /* ---- Node + transfer + fusion, exact for two devices ---- */
@@ -213,11 +213,11 @@ static void check_network(subject *s, bool launches, uint64_t random) {
 
 static void network_is_exact(void **state) {
   (void)state;
-  uint32_t count = scaled(4000);
+  uint32_t count = scaled(10000);
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
-    uint32_t most = i % 8 == 0 ? 12 : 8;
-    bool two = i % 4 != 3;
+    uint32_t most = i % 2 == 0 ? 12 : 8;
+    bool two = i % 4 < 3;
     subject_open(&s, 3000000 + i, &(test_problem_options){1, most, 2, two ? 2 : 4, TEST_ALL, TEST_SHAPE_COUNT});
     check_network(&s, i % 2 == 0, s.seed);
     subject_close(&s);
@@ -232,7 +232,7 @@ static void network_is_exact(void **state) {
 static void optimal_is_least_without_launches(void **state) {
   (void)state;
   static const uint32_t most[] = {0, 0, 12, 8, 6};
-  uint32_t count = scaled(2000), reached = 0;
+  uint32_t count = scaled(5000), reached = 0;
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
     uint32_t devices = 2 + i % 3, features = TEST_ALL & ~(TEST_LAUNCHES | TEST_LIMITS);
@@ -257,7 +257,7 @@ static void optimal_is_least_without_launches(void **state) {
 static void optimal_is_within_its_gap(void **state) {
   (void)state;
   static const uint32_t most[] = {0, 9, 8, 5, 5};
-  uint32_t count = scaled(2000), same = 0, tight = 0;
+  uint32_t count = scaled(6000), same = 0, tight = 0;
   double worst = 0;
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
@@ -284,7 +284,7 @@ static void optimal_is_within_its_gap(void **state) {
 /* The other objectives, over all orders of all partitions. */
 static void lanes_are_within_their_gap(void **state) {
   (void)state;
-  uint32_t count = scaled(400), same = 0, tight = 0;
+  uint32_t count = scaled(1000), same = 0, tight = 0;
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
     clv_error error = {0};
@@ -322,7 +322,7 @@ static uint32_t *draw_placement(subject *s) {
 /* Where nothing but the placement is given: the fewest partitions are the fewest, and the least time the least. */
 static void splits_are_least(void **state) {
   (void)state;
-  uint32_t count = scaled(2500), fewest = 0, least = 0;
+  uint32_t count = scaled(6000), fewest = 0, least = 0;
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
     clv_error error = {0};
@@ -361,7 +361,7 @@ static void splits_are_least(void **state) {
 
 static void moves_are_priced(void **state) {
   (void)state;
-  uint32_t count = scaled(1500);
+  uint32_t count = scaled(5000);
   for (uint32_t i = 0; i < count; ++i) {
     subject s;
     subject_open(&s, 8000000 + i, &(test_problem_options){1, 12, 1, 4, TEST_ALL, TEST_SHAPE_COUNT});
