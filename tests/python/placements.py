@@ -1,15 +1,28 @@
-"""Runs one model on the CPU and under random placements, and compares every run with what the oracles expect."""
+"""Runs one model on the CPU, under random placements and strategies, and compares every run with what the oracles expect."""
 import os
 import random
 
 import oracle
 
 
+STRATEGIES = ["optimal", "contiguous", "propagate", "propagate-graph", "delegate", "ready"]
+DEVICES = [["--devices", "npu,cpu"], ["--devices", "cpu,npu"], ["--devices", "npu,npu1,cpu", "--npu-spec", "default", "--npu-spec", "all"]]
+
+
+def random_strategy(chance):
+    """A strategy, a split, an objective and devices."""
+    return (chance.choice(DEVICES) + ["--strategy", chance.choice(STRATEGIES), "--objective", chance.choice(["latency", "overlap", "throughput"])]
+            + chance.choice([[], [], ["--split", "linear"], ["--split", "convex"], ["--split", "fewest"]]))
+
+
 def configurations(model_path, count, seed):
-    """(label, options) of the CPU alone, of an NPU that takes everything, and of `count` random placements."""
+    """(label, options) of the CPU alone, of an NPU that takes everything, of two strategies, and of `count` random placements."""
     yield "cpu", ["--devices", "cpu"]
-    everything = ["--devices", "npu,cpu", "--npu-spec", "all"]
+    everything = ["--devices", "npu,cpu", "--npu-spec", "all", "--strategy", "contiguous"]
     yield "npu,cpu", everything
+    for number in range(2):
+        options = random_strategy(random.Random(f"{seed}/strategy/{number}"))
+        yield " ".join(options), options
     nodes = [node for node in oracle.plan_nodes(model_path, "--devices", "cpu") if node["cause"] != "const"]
     for number in range(count):
         # the file stays beside the model for whoever looks into a failure

@@ -9,6 +9,7 @@ import sys
 import onnx
 
 import oracle
+import placements
 import light_to_tests  # of tools/, which oracle makes visible
 
 TOLERANCE_OPTIONS = ["--rtol", "1e-3", "--atol", "1e-7"]
@@ -29,10 +30,11 @@ def main():
         graph = onnx.load(os.path.join(directory, "model.onnx"), load_external_data=False).graph
         for operator in sorted({node.op_type for node in graph.node}):
             by_operator[operator].append(directory)
-    runs = [(["--devices", "cpu"], directories), (["--devices", "npu,cpu"], directories)]
+    runs = [(["--devices", "cpu"], directories)]
+    runs += [(["--devices", "npu,cpu", "--strategy", strategy], directories) for strategy in placements.STRATEGIES]
     for operator, having in sorted(by_operator.items()):
         # weights that ConstantOfShape makes are folded before anything is placed; forcing it must change nothing
-        runs.append((["--devices", "npu,cpu", "--force", f"{operator}=cpu"], having))
+        runs.append((["--devices", "npu,cpu", "--strategy", "contiguous", "--force", f"{operator}=cpu"], having))
 
     for options, having in runs:
         passed = 0
