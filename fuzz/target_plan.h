@@ -75,13 +75,12 @@ static inline size_t fuzz_plan_mark(const uint8_t *data, size_t size_bytes) {
   return size_bytes;
 }
 
-/* Reads; what was read is written, and must read again. */
-static inline void fuzz_plan(const uint8_t *data, size_t size_bytes) {
+/* Reads; what was read is written, and must read again. Returns what the first reading came to. */
+static inline clv_status fuzz_plan_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
   const fuzz_plan_setting *setting = fuzz_plan_open();
   if (setting == NULL) abort();
   const size_t length = sizeof FUZZ_PLAN_HASH - 1, before = fuzz_plan_mark(data, size_bytes);
   clv__text text;
-  clv_error error = {0};
   clv_plan *plan, *again;
   char *written;
   clv__text_init(&text, clv__allocator_default());
@@ -90,14 +89,20 @@ static inline void fuzz_plan(const uint8_t *data, size_t size_bytes) {
     clv__text_append(&text, "%s", setting->hash);
     clv__text_append_bytes(&text, data + before + length, size_bytes - before - length);
   }
-  clv_status status = clv__plan_parse(setting->graph, setting->devices, text.data, text.size_bytes, NULL, &plan, &error);
+  clv_status status = clv__plan_parse(setting->graph, setting->devices, text.data, text.size_bytes, NULL, &plan, error);
   clv__text_finish(&text);
-  if (status != CLV_OK) return;
-  if (clv__plan_to_json(plan, false, &written, &error) != CLV_OK) abort();
+  if (status != CLV_OK) return status;
+  if (clv__plan_to_json(plan, false, &written, error) != CLV_OK) abort();
   clv_plan_destroy(plan);
-  if (clv__plan_parse(setting->graph, setting->devices, written, strlen(written), NULL, &again, &error) != CLV_OK) abort();
+  if (clv__plan_parse(setting->graph, setting->devices, written, strlen(written), NULL, &again, error) != CLV_OK) abort();
   clv_plan_destroy(again);
   clv__release(clv__allocator_default(), written);
+  return CLV_OK;
+}
+
+static inline void fuzz_plan(const uint8_t *data, size_t size_bytes) {
+  clv_error error = {0};
+  (void)fuzz_plan_status(data, size_bytes, &error);
 }
 
 #endif

@@ -33,7 +33,8 @@ static clv_status find_what_if(cli_invocation *cli, const cli_job *job, cli_alte
   if (supposes == NULL || a->what_if == NULL) return clv__error_memory(error, given->count * sizeof *supposes);
   CLV__TRY(parse_supposes(cli, given, supposes, error));
   for (uint32_t i = 0; i < given->count; ++i) {
-    CLV__TRY(clv__plan_what_if(job->plan, &job->options, &supposes[i], 1, &a->what_if[a->what_if_count++], error));
+    clv_status status = clv__plan_what_if(job->plan, &job->options, &supposes[i], 1, &a->what_if[a->what_if_count++], error);
+    if (status != CLV_OK) return cli_suggest(cli, job, OPTION_WHAT_IF, &supposes[i], 1, error);
   }
   if (given->count == 1) return CLV_OK;
   clv__what_if *together = &a->what_if[a->what_if_count++];

@@ -254,7 +254,10 @@ static clv_status print_text(const bench *b, clv_error *error) {
                    percentile(b->latencies_ms, b->runs, 0.99), b->latencies_ms[0], b->runs);
   const clv_plan *plan = b->job.plan;
   double predicted = (double)plan->price.serial_ns / 1e6, measured = median(b->latencies_ms, b->runs);
-  clv__text_append(&text, "predicted %.3f ms (%+.0f %%)\n", predicted, measured > 0 ? 100 * (predicted / measured - 1) : 0);
+  clv__text_append(&text, "predicted %.3f ms (%+.0f %%), prices: ", predicted,
+                   measured > 0 ? 100 * (predicted / measured - 1) : 0);
+  clv__report_prices(plan, &text);
+  clv__text_append(&text, "\n");
   clv__text_append(&text, "first run %.3f ms; load %.3f ms (read %.3f, plan %.3f, compile %.3f)\n", b->first_run_ms, b->load_ms,
                    b->job.load_ms, b->job.plan_ms, b->compile_ms);
   clv__text_append(&text, "peak memory of the process %s\n\n", clv__label_size(b->peak_rss_bytes, number));

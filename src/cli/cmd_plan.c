@@ -97,7 +97,7 @@ static clv_status print_json(cli_invocation *cli, const cli_job *job, const cli_
 
 static clv_status explain(cli_invocation *cli, const cli_job *job, clv__text *text, clv_error *error) {
   const char *pattern = cli_text(cli, OPTION_EXPLAIN, "");
-  clv__text_append(text, "\n");
+  if (text->size_bytes > 0) clv__text_append(text, "\n");
   uint32_t matched = clv__report_explain(job->plan, pattern[0] == '\0' ? NULL : pattern, text);
   if (matched > 0 || pattern[0] == '\0') return CLV_OK;
   const clv_graph *graph = job->graph;

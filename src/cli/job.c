@@ -81,7 +81,10 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
   clv_status status = CLV_OK;
   const char *model = json_string_value(json_object_get(root, "model"));
   job->model_path = cli_text(cli, OPTION_MODEL, NULL);
-  if (job->model_path == NULL && (model == NULL || model[0] == '\0')) {
+  const char *format = json_string_value(json_object_get(root, "format"));
+  if (format != NULL && strcmp(format, "cleave-profile") == 0) {
+    status = clv__error_set(error, CLV_INVALID_MODEL, "%s: it is a profile, and no model: --profile takes it", job->path);
+  } else if (job->model_path == NULL && (model == NULL || model[0] == '\0')) {
     status = clv__error_set(error, CLV_INVALID_MODEL, "%s: it names no model: say --model FILE", job->path);
   } else if (job->model_path == NULL) {
     char *joined = model[0] == '/' ? NULL : clv__path_beside(cli->allocator, job->path, model);
@@ -172,7 +175,13 @@ clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool static_sizes, cl
     options->keeps = cli->options->given[OPTION_DUMP].values;
     options->record_passes = cli_is_given(cli, OPTION_EXPLAIN_PASSES);
     status = clv_plan_make(job->graph, job->devices, options, &job->plan, error);
-    if (status != CLV_OK) clv__error_prefix(error, status, "%s", job->path);
+    if (status != CLV_OK) {
+      cli_suggest(cli, job, OPTION_FORCE, options->forces, options->force_count, error);
+      cli_suggest(cli, job, OPTION_PIN, options->pins, options->pin_count, error);
+      cli_suggest(cli, job, OPTION_WEIGHTS, options->weights, options->weight_count, error);
+      cli_suggest(cli, job, OPTION_VALUE, options->values, options->value_count, error);
+      clv__error_prefix(error, status, "%s", job->path);
+    }
   }
   job->plan_ms = cli_ms(start, cli_now_ns());
   return status;

@@ -40,6 +40,9 @@ clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devic
 clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error);
 /* Plans (or reads the plan file). `static_sizes`: sizes that nobody gave become 1, and that is noted. `keeps`: --dump. */
 clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool static_sizes, clv_error *error);
+/* Adds "did you mean …?" to the refusal of one of `items`, which `option` has said. Returns the error's status. */
+clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id option, const clv_assignment *items, uint32_t count,
+                       clv_error *error);
 /* Accepts a zeroed job. */
 void cli_job_finish(cli_invocation *cli, cli_job *job);
 

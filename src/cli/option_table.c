@@ -37,8 +37,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_MODEL] = {"model", 0, CLI_TEXT, false, SIZED, 0, "FILE", "as the plan file says", "the model of a plan file"},
     [OPTION_NODES] = {"nodes", 0, CLI_FLAG, false, CLI_IN(inspect), 0, NULL, NULL, "list every node with its shapes"},
     [OPTION_OUTPUT] = {"output", 'o', CLI_TEXT, false, CLI_IN(plan) | CLI_IN(profile), 0, "FILE", NULL,
-                       "write the plan (for run and bench), or the profile (for plan), as JSON; a profile that is there is "
-                       "extended"},
+                       "write the plan, which run and bench take too; of 'cleave profile' the measured costs, for --profile: a "
+                       "file that is there is extended"},
     [OPTION_SVG] = {"svg", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "draw the plan: a lane a device"},
     [OPTION_DOT] = {"dot", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "write the plan for graphviz"},
     [OPTION_HTML] = {"html", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL,

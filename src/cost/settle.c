@@ -2,9 +2,9 @@
  *
  *     launch + sum of within of its nodes + half of the savings of the edges it cuts  =  what the block took
  *
- * over all blocks, least in relative squares, by coordinate descent. A block counts as much as it has nodes, so that each way of
- * cutting the same nodes up weighs the same; one that does not fit to the others counts less. What no block tells apart stays
- * near what the node took alone. */
+ * over all blocks, least in relative squares, by coordinate descent. Large blocks count more, by the square of their nodes: they
+ * are what plans are made of, and what is small enough for a cache alone is slower in company. A block that does not fit to the
+ * others counts less. What no block tells apart stays near what the node took alone. */
 #include "cost/profile.h"
 
 #include <math.h>
@@ -74,7 +74,7 @@ static void fill(system *s, const clv__profile_device *device) {
     const clv__profile_block *block = &device->blocks[b];
     double nodes = 0, time = (double)block->total.time_ns + TIMER_NS;
     for (uint32_t i = 0; i < block->node_count; ++i) nodes += block->nodes[i].count;
-    s->weights[b] = nodes / (time * time);
+    s->weights[b] = nodes * nodes / (time * time);
     s->trust[b] = 1;
     s->rests[b] = without_launch(device, &block->total);
     for (uint32_t i = 0; i < block->node_count; ++i) put_entry(s, b, block->nodes[i].index, block->nodes[i].count);

@@ -249,12 +249,12 @@ static clv_status choose(clv__optimal *o, const rival *best, clv__arena *arena, 
   return give(o, devices, &streaming, arena, placing);
 }
 
-/* Whether there is nothing to search for: one device, or a time that nothing can be below. What is equal in time may still do
- * with fewer partitions; that is left to the split. */
+/* Whether there is nothing to search for: one device, or a time that nothing can be below, which is asked where the search would
+ * take longer than the bound. What is equal in time may still do with fewer partitions; that is left to the split. */
 static clv_status is_least(clv__optimal *o, bool *enough) {
   clv__bounds bounds;
   *enough = o->pool.count == 0 || o->problem->device_count == 1;
-  if (*enough || o->input->objective != CLV__LATENCY) return CLV_OK;
+  if (*enough || o->input->objective != CLV__LATENCY || o->problem->node_count > DEEP_NODES) return CLV_OK;
   CLV__TRY(clv__bound(o->problem, o->allocator, &bounds, o->error));
   const clv__score *score = &o->pool.solutions[0].score;
   *enough = score->excess_bytes == 0 && score->time_ns <= bounds.serial_ns;

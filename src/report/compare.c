@@ -14,7 +14,7 @@ void clv__report_comparison(const clv_plan *plan, const clv__comparison *rows, u
     const clv__comparison *row = &rows[i];
     clv__table_cell(&table, "%s%s", row->is_single ? "all on " : "", row->name);
     if (row->refusal != NULL) {
-      for (int k = 0; k < 6; ++k) clv__table_cell(&table, "-");
+      for (int k = 0; k < 6; ++k) clv__table_cell(&table, "–");
       clv__table_cell(&table, "%s", row->refusal);
       continue;
     }
@@ -22,16 +22,13 @@ void clv__report_comparison(const clv_plan *plan, const clv__comparison *rows, u
     clv__table_cell(&table, "%u", row->transfers);
     clv__table_cell(&table, "%s", clv__label_size(row->transfer_bytes, label));
     clv__table_cell(&table, "%s", clv__label_time(row->predicted_ns, label));
-    if (row->gap < 0)
-      clv__table_cell(&table, "-");
-    else
-      clv__table_cell(&table, "%.1f %%", row->gap * 100);
+    clv__table_cell(&table, "%s", clv__label_gap(row->gap, label));
     clv__table_cell(&table, "%s", clv__label_time(row->overlapped_ns, label));
     clv__table_cell(&table, "%s", row->is_plan ? "this plan" : "");
   }
   clv__table_write(&table, 0, false, text);
   clv__table_finish(&table);
-  clv__text_append(text, "no plan is below %s\n", clv__label_time(plan->lower_bound_ns, label));
+  clv__text_append(text, "no plan without recomputation is below %s\n", clv__label_time(plan->lower_bound_ns, label));
 }
 
 void clv__report_what_if(const clv_plan *plan, const clv__what_if *rows, uint32_t count, clv__text *text) {
@@ -41,8 +38,8 @@ void clv__report_what_if(const clv_plan *plan, const clv__what_if *rows, uint32_
     return;
   }
   clv__table table;
-  clv__table_init(&table, text->allocator, "lrrrrr", true);
-  static const char *const header[] = {"if it also ran", "nodes", "partitions", "predicted", "saved", ""};
+  clv__table_init(&table, text->allocator, "lrrrrrl", true);
+  static const char *const header[] = {"if it also ran", "nodes", "partitions", "predicted", "saved", "", ""};
   for (size_t i = 0; i < sizeof header / sizeof *header; ++i) clv__table_cell(&table, "%s", header[i]);
   for (uint32_t i = 0; i < count; ++i) {
     const clv__what_if *row = &rows[i];
@@ -54,6 +51,7 @@ void clv__report_what_if(const clv_plan *plan, const clv__what_if *rows, uint32_
     clv__table_cell(&table, "%s%s", row->saved_ns < 0 ? "-" : "", clv__label_time(change, label));
     clv__table_cell(&table, "%.1f %%",
                     plan->predicted_ns == 0 ? 0.0 : 100.0 * (double)row->saved_ns / (double)plan->predicted_ns);
+    clv__table_cell(&table, "%s", row->nodes == 0 ? "it does already" : "");
   }
   clv__table_write(&table, 0, false, text);
   clv__table_finish(&table);

@@ -22,6 +22,15 @@ static void append_types(const clv_plan *plan, const char *word, const clv_value
   clv__text_append(text, "\n");
 }
 
+/* What the node takes there and how that is known; nothing where it takes nothing. */
+static void append_price(const clv_plan *plan, clv_node_id id, uint32_t device, clv__text *text) {
+  char label[CLV__LABEL_BYTES];
+  uint32_t node = plan->problem_nodes[id];
+  if (node == CLV__NONE || (plan->problem->flags[node] & CLV__NODE_VIEW) != 0) return;
+  clv__cost cost = clv__cost_node(plan->costs, id, device);
+  clv__text_append(text, "%s (%s)", clv__label_time(cost.time_ns, label), clv__cost_source_name(cost.source));
+}
+
 static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv_node_id id, clv__text *text) {
   const clv__node *node = &plan->graph->nodes[id];
   uint32_t device = plan->placement.devices[id];
@@ -46,19 +55,25 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
   append_types(plan, "reads ", node->inputs, node->input_count, text);
   append_types(plan, "writes", node->outputs, node->output_count, text);
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
-    if (d == device) continue;
     const char *reason = clv__capability_reason(&plan->capability, id, d);
     int64_t delta_ns;
-    clv__text_append(text, "    %s: ", plan->devices->items[d].name);
-    if (reason != NULL) {
-      clv__text_append(text, "cannot run it: ");
-      clv__label_name(text, reason);
+    clv__text line;
+    clv__text_init(&line, text->allocator);
+    if (d == device) {
+      append_price(plan, id, d, &line);
+    } else if (reason != NULL) {
+      clv__text_append(&line, "cannot run it: ");
+      clv__label_name(&line, reason);
     } else if (clv__plan_move_price(plan, id, d, &delta_ns)) {
-      char price[CLV__LABEL_BYTES];
-      clv__text_append(text, "could run it: %s %s there, launches apart", clv__label_time((uint64_t)llabs(delta_ns), price),
+      char label[CLV__LABEL_BYTES];
+      append_price(plan, id, d, &line);
+      clv__text_append(&line, "%s", line.size_bytes > 0 ? ": " : "");
+      clv__text_append(&line, "%s %s with it there, launches apart", clv__label_time((uint64_t)llabs(delta_ns), label),
                        delta_ns < 0 ? "less" : "more");
     }
-    clv__text_append(text, "\n");
+    if (line.size_bytes > 0) clv__text_append(text, "    %s: %s\n", plan->devices->items[d].name, line.data);
+    text->failed = text->failed || line.failed;
+    clv__text_finish(&line);
   }
 }
 

@@ -49,13 +49,6 @@ static void append_tile(clv__text *text, const char *what, const char *value) {
   clv__text_append(text, "<div><dt>%s</dt><dd>%s</dd></div>\n", what, value);
 }
 
-static void append_gap(clv__text *text, double gap) {
-  if (gap < 0)
-    clv__text_append(text, "–");
-  else
-    clv__text_append(text, "%.1f %%", gap * 100);
-}
-
 static void append_tiles(const clv_plan *plan, clv__text *text) {
   char label[CLV__LABEL_BYTES], value[3 * CLV__LABEL_BYTES];
   clv__plan_totals totals;
@@ -63,9 +56,7 @@ static void append_tiles(const clv_plan *plan, clv__text *text) {
   clv__text_append(text, "<dl class=\"tiles\">\n");
   append_tile(text, "predicted", clv__label_time(plan->predicted_ns, label));
   append_tile(text, "no plan is below", clv__label_time(plan->lower_bound_ns, label));
-  clv__text_append(text, "<div><dt>gap</dt><dd>");
-  append_gap(text, clv__plan_gap(plan));
-  clv__text_append(text, "</dd></div>\n");
+  append_tile(text, "gap", clv__label_gap(clv__plan_gap(plan), label));
   append_tile(text, "nodes", clv__label_grouped(plan->graph->node_count, label));
   append_tile(text, "partitions", clv__label_grouped(plan->partition_count, label));
   append_tile(text, "transfers between", clv__label_grouped(totals.inner_transfers, label));
@@ -142,8 +133,8 @@ static void append_row(const clv__comparison *row, uint64_t most_ns, clv__text *
   clv__text_append(text,
                    "<td class=\"meter-cell\"><span class=\"meter\" style=\"width: %.1f%%\"></span></td><td class=\"number\">",
                    most_ns > 0 ? 100.0 * (double)row->predicted_ns / (double)most_ns : 0.0);
-  append_gap(text, row->gap);
-  clv__text_append(text, "</td><td class=\"number\">%s</td></tr>\n", clv__label_time(row->overlapped_ns, label));
+  clv__text_append(text, "%s</td>", clv__label_gap(row->gap, label));
+  clv__text_append(text, "<td class=\"number\">%s</td></tr>\n", clv__label_time(row->overlapped_ns, label));
 }
 
 static void append_comparison(const clv__comparison *rows, uint32_t count, clv__text *text) {

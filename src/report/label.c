@@ -50,6 +50,16 @@ const char *clv__label_time(uint64_t time_ns, char label[CLV__LABEL_BYTES]) {
   return label;
 }
 
+const char *clv__label_gap(double gap, char label[CLV__LABEL_BYTES]) {
+  if (gap < 0)
+    snprintf(label, CLV__LABEL_BYTES, "–");
+  else if (gap < 9)
+    snprintf(label, CLV__LABEL_BYTES, gap < 1 ? "%.1f %%" : "%.0f %%", gap * 100);
+  else
+    snprintf(label, CLV__LABEL_BYTES, gap < 1e15 ? "×%.0f" : "×%.1g", gap + 1);
+  return label;
+}
+
 const char *clv__label_grouped(uint64_t number, char label[CLV__LABEL_BYTES]) {
   char digits[24];
   int count = snprintf(digits, sizeof digits, "%" PRIu64, number);

@@ -13,6 +13,9 @@ const char *clv__label_size(uint64_t size_bytes, char label[CLV__LABEL_BYTES]);
 const char *clv__label_count(double count, char label[CLV__LABEL_BYTES]);
 /* "812 ns", "4.13 µs", "3.42 ms", "1.20 s"; always three digits or so. */
 const char *clv__label_time(uint64_t time_ns, char label[CLV__LABEL_BYTES]);
+/* A gap, (time - bound) / bound: "0.7 %", "281 %", and from ten times the bound on "×29". "–" where it is negative: none to tell.
+ */
+const char *clv__label_gap(double gap, char label[CLV__LABEL_BYTES]);
 /* The operator in the words of the format the model came in: Concat, aten.cat.default. */
 static inline const char *clv__label_op(const clv__node *node) {
   return node->source_op[0] != '\0' ? node->source_op : node->op;

@@ -124,31 +124,45 @@ static void append_bytes(const clv__plan_totals *totals, uint64_t size_bytes, cl
   clv__text_append(text, "%s%s", totals->bytes_known ? "" : "at least ", clv__label_size(size_bytes, size));
 }
 
-/* "12.3 ms serial (bound 12.1 ms, gap 1.7 %)"; the gap is left out where there is no bound to hold it against. */
-static void append_time(const char *what, uint64_t time_ns, uint64_t bound_ns, clv__text *text) {
-  char time[CLV__LABEL_BYTES], bound[CLV__LABEL_BYTES];
-  clv__text_append(text, "%s %s (bound %s", clv__label_time(time_ns, time), what, clv__label_time(bound_ns, bound));
-  if (bound_ns > 0) clv__text_append(text, ", gap %.1f %%", ((double)time_ns / (double)bound_ns - 1) * 100);
-  clv__text_append(text, ")");
+/* "12.3 ms one step after the other (bound 12.1 ms, gap 1.7 %)"; the gap is left out where there is no bound to hold it against.
+ */
+static void append_time(const clv_plan *plan, clv__objective objective, clv__text *text) {
+  static const char *const words[] = {
+      [CLV__LATENCY] = "one step after the other",
+      [CLV__OVERLAP] = "with devices at the same time",
+      [CLV__THROUGHPUT] = "a run, of many in flight: the busiest device",
+  };
+  uint64_t time_ns = clv__price_of(&plan->price, objective), bound_ns = clv__bound_of(&plan->bounds, objective);
+  char label[CLV__LABEL_BYTES];
+  clv__text_append(text, "%s %s", clv__label_time(time_ns, label), words[objective]);
+  clv__text_append(text, " (bound %s", clv__label_time(bound_ns, label));
+  if (bound_ns > 0) clv__text_append(text, ", gap %s", clv__label_gap((double)time_ns / (double)bound_ns - 1, label));
+  clv__text_append(text, ")\n");
 }
 
+/* The plan's objective first, then the others that say something else. */
 static void append_times(const clv_plan *plan, clv__text *text) {
   clv__text_append(text, "predicted ");
-  append_time("one step after the other", plan->price.serial_ns, plan->bounds.serial_ns, text);
-  if (plan->devices->count > 1) {
-    clv__text_append(text, "; ");
-    append_time("with devices at the same time", plan->price.overlapped_ns, plan->bounds.overlapped_ns, text);
+  append_time(plan, plan->objective, text);
+  for (clv__objective o = CLV__LATENCY; o <= CLV__OVERLAP; ++o) {
+    if (o == plan->objective || plan->devices->count == 1) continue;
+    clv__text_append(text, "          ");
+    append_time(plan, o, text);
   }
-  clv__text_append(text, "\nprices: ");
+}
+
+void clv__report_prices(const clv_plan *plan, clv__text *text) {
+  const char *first = clv__cost_origin(plan->costs, 0);
+  bool same = true;
+  for (uint32_t d = 1; d < plan->devices->count; ++d) same = same && strcmp(clv__cost_origin(plan->costs, d), first) == 0;
+  if (same) {
+    clv__label_name(text, first);
+    return;
+  }
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     clv__text_append(text, "%s%s: ", d > 0 ? "; " : "", plan->devices->items[d].name);
     clv__label_name(text, clv__cost_origin(plan->costs, d));
   }
-  clv__text_append(text, "\n");
-  if (plan->note == NULL) return;
-  clv__text_append(text, "note: ");
-  clv__label_name(text, plan->note);
-  clv__text_append(text, "\n");
 }
 
 void clv__report_totals(const clv_plan *plan, clv__text *text) {
@@ -193,4 +207,11 @@ void clv__report_totals(const clv_plan *plan, clv__text *text) {
     clv__text_append(text, "\n");
   }
   append_times(plan, text);
+  clv__text_append(text, "prices: ");
+  clv__report_prices(plan, text);
+  clv__text_append(text, "\n");
+  if (plan->note == NULL) return;
+  clv__text_append(text, "note: ");
+  clv__label_name(text, plan->note);
+  clv__text_append(text, "\n");
 }

@@ -29,6 +29,9 @@ void clv__report_steps(const clv_plan *plan, bool all, clv__text *text);
 /* One line a total; then what the plan takes, the bound, and where prices come from. */
 void clv__report_totals(const clv_plan *plan, clv__text *text);
 
+/* Where prices come from: "nominal: no profile"; by device where devices differ. */
+void clv__report_prices(const clv_plan *plan, clv__text *text);
+
 /* Why nodes are where they are: for every node whose name or operator matches `pattern` (NULL: all) its device, the cause, and
  * what every other device says. Returns the number of nodes that matched. */
 uint32_t clv__report_explain(const clv_plan *plan, const char *pattern, clv__text *text);

@@ -40,11 +40,10 @@ static void draw_tiles(clv__picture *p, double width) {
   char label[CLV__LABEL_BYTES], value[2 * CLV__LABEL_BYTES];
   clv__plan_totals totals;
   clv__plan_totals_get(plan, &totals);
-  double tile = fmin((width - 2 * CLV__SVG_MARGIN) / TILES, 180), gap = clv__plan_gap(plan);
+  double tile = fmin((width - 2 * CLV__SVG_MARGIN) / TILES, 180);
   draw_tile(p, 0, tile, "predicted", clv__label_time(plan->predicted_ns, label));
   draw_tile(p, 1, tile, "no plan is below", clv__label_time(plan->lower_bound_ns, label));
-  snprintf(value, sizeof value, gap < 0 ? "–" : "%.1f %%", gap * 100);
-  draw_tile(p, 2, tile, "gap", value);
+  draw_tile(p, 2, tile, "gap", clv__label_gap(clv__plan_gap(plan), label));
   draw_tile(p, 3, tile, "partitions", clv__label_grouped(plan->partition_count, label));
   draw_tile(p, 4, tile, "transfers between", clv__label_grouped(totals.inner_transfers, label));
   snprintf(value, sizeof value, "%s%s", totals.bytes_known ? "" : "≥ ", clv__label_size(totals.inner_bytes, label));

@@ -139,18 +139,18 @@ static uint32_t count_new_inputs(limiter *m, uint32_t node) {
   return fresh;
 }
 
-static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
+/* Cuts each slot's nodes, in this order of them, wherever the piece would exceed a limit; into `made`, which is initialised. */
+static clv_status cut_in_order(clv__convex *c, const clv__slots *slots, const lists *l, const uint32_t *order, clv__slots *made,
+                               clv_error *error) {
   const clv__problem *problem = c->problem;
-  uint32_t n = problem->node_count;
-  uint32_t *pieces = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *pieces);
-  uint32_t *colors = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *colors);
+  uint32_t *pieces = made->of_node, *colors = made->colors;
   limiter m = {c, pieces, clv__arena_allocate_zero(&c->scratch, problem->value_count, sizeof *m.seen), CLV__NONE, 0, 0};
-  if (pieces == NULL || colors == NULL || m.seen == NULL) return clv__error_memory(error, (size_t)n * sizeof *pieces);
-  memset(pieces, 0xff, (size_t)n * sizeof *pieces);
+  if (m.seen == NULL) return clv__error_memory(error, (size_t)problem->value_count * sizeof *m.seen);
+  memset(pieces, 0xff, (size_t)problem->node_count * sizeof *pieces);
   for (uint32_t s = 0; s < slots->count; ++s) {
     const clv__limits *limits = &problem->limits[c->color_devices[slots->colors[s]]];
     for (uint32_t i = l->offsets[s]; i < l->offsets[s + 1]; ++i) {
-      uint32_t node = l->nodes[i], fresh = 0;
+      uint32_t node = order[i], fresh = 0;
       bool begin = i == l->offsets[s] || (limits->max_nodes > 0 && m.nodes >= limits->max_nodes);
       if (!begin && limits->max_inputs > 0) {
         fresh = count_new_inputs(&m, node);
@@ -174,9 +174,64 @@ static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists 
       ++m.nodes;
     }
   }
-  slots->count = m.piece + 1;
-  slots->of_node = pieces;
-  slots->colors = colors;
+  made->count = m.piece + 1;
+  return CLV_OK;
+}
+
+/* Each slot's nodes so that chains stay together: what a node makes ready comes next, the read that saves most first. */
+static clv_status order_by_depth(clv__convex *c, const clv__slots *slots, const lists *l, uint32_t *order, clv_error *error) {
+  const clv__problem *problem = c->problem;
+  uint32_t n = problem->node_count;
+  uint32_t *waits = clv__arena_allocate_zero(&c->scratch, n, sizeof *waits);
+  uint32_t *stack = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *stack);
+  if (waits == NULL || stack == NULL) return clv__error_memory(error, (size_t)n * sizeof *stack);
+  CLV__TRY(clv__convex_edges(c, error));
+  for (uint32_t node = 0; node < n; ++node) {
+    for (uint32_t e = c->in.offsets[node]; e < c->in.offsets[node + 1]; ++e) {
+      waits[node] += slots->of_node[c->in.nodes[e]] == slots->of_node[node];
+    }
+  }
+  for (uint32_t s = 0, made = 0; s < slots->count; ++s) {
+    uint32_t held = 0;
+    for (uint32_t i = l->offsets[s + 1]; i > l->offsets[s]; --i) {
+      if (waits[l->nodes[i - 1]] == 0) stack[held++] = l->nodes[i - 1];
+    }
+    while (held > 0) {
+      uint32_t node = stack[--held], first = held;
+      uint64_t most = 0;
+      order[made++] = node;
+      for (uint32_t e = c->out.offsets[node + 1]; e > c->out.offsets[node]; --e) {
+        uint32_t next = c->out.nodes[e - 1];
+        if (slots->of_node[next] != s || --waits[next] > 0) continue;
+        stack[held++] = next;
+        if (held > first + 1 && c->out.savings[e - 1] < most) { /* the dearest stays on top */
+          stack[held - 1] = stack[held - 2];
+          stack[held - 2] = next;
+        } else {
+          most = c->out.savings[e - 1];
+        }
+      }
+    }
+  }
+  return CLV_OK;
+}
+
+/* Which nodes share a piece is a matter of the order in which they are taken: two are tried. */
+static clv_status cut_for_limits(clv__convex *c, clv__slots *slots, const lists *l, clv_error *error) {
+  clv__slots cut, other;
+  CLV__TRY(clv__slots_init(c, &cut, error));
+  CLV__TRY(cut_in_order(c, slots, l, l->nodes, &cut, error));
+  clv__slots_price(c, &cut);
+  if (cut.count > slots->count) {
+    uint32_t n = c->problem->node_count, *order = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *order);
+    if (order == NULL) return clv__error_memory(error, (size_t)n * sizeof *order);
+    CLV__TRY(clv__slots_init(c, &other, error));
+    CLV__TRY(order_by_depth(c, slots, l, order, error));
+    CLV__TRY(cut_in_order(c, slots, l, order, &other, error));
+    clv__slots_price(c, &other);
+    clv__slots_take_better(c, &cut, &other);
+  }
+  *slots = cut;
   return CLV_OK;
 }
 

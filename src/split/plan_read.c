@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "split/plan.h"
+#include "split/plan_check.h"
 
 static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *count, const clv_allocator *allocator,
                              clv_error *error) {
-  json_t *list = json_object_get(root, "sizes");
-  if (list != NULL && !json_is_array(list)) return clv__error_set(error, CLV_INVALID_MODEL, "\"sizes\" must be a list");
+  const json_t *list = json_object_get(root, "sizes");
   *count = 0;
   *sizes = clv__allocate_zero(allocator, (json_array_size(list) + 1) * sizeof **sizes);
   if (*sizes == NULL) return clv__error_memory(error, json_array_size(list) * sizeof **sizes);
@@ -29,6 +28,22 @@ static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *cou
       if (size->dims[k] < 0)
         return clv__error_set(error, CLV_INVALID_MODEL, "sizes[%zu]: %lld is no size", i, (long long)size->dims[k]);
     }
+  }
+  return CLV_OK;
+}
+
+/* The names of the values that the plan keeps: they live as long as `root`. */
+static clv_status read_kept(const json_t *root, const char ***names, uint32_t *count, const clv_allocator *allocator,
+                            clv_error *error) {
+  const json_t *list = json_object_get(root, "kept");
+  size_t most = json_array_size(list);
+  *count = 0;
+  *names = clv__allocate_zero(allocator, (most + 1) * sizeof **names);
+  if (*names == NULL) return clv__error_memory(error, most * sizeof **names);
+  for (size_t i = 0; i < most; ++i) {
+    const char *name = json_string_value(json_array_get(list, i));
+    if (name == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "kept[%zu]: expected the name of a value", i);
+    (*names)[(*count)++] = name;
   }
   return CLV_OK;
 }
@@ -57,6 +72,7 @@ typedef struct reading {
   clv__map weights;
   clv__cut cut;
   uint16_t *streamed; /* by weight */
+  uint32_t *read_by;  /* by weight: the last partition (+ 1) seen to read it; of those that stream */
   bool is_streaming;
 } reading;
 
@@ -66,13 +82,27 @@ static int compare_nodes(const void *a, const void *b) {
 }
 
 /* Weights that are streamed to the partition's device. */
-static clv_status read_streamed(reading *r, const json_t *item, uint32_t device, clv_error *error) {
+static clv_status read_streamed(reading *r, const json_t *item, uint32_t index, clv_error *error) {
   const json_t *list = json_object_get(item, "streamed");
+  const clv__problem *problem = r->plan->problem;
+  uint32_t device = r->cut.devices[index];
+  if (json_array_size(list) == 0) return CLV_OK;
+  if (problem->spaces[device] == CLV__SPACE_HOST) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "nothing is streamed to %s: it works in host memory",
+                          problem->device_names[device]);
+  }
+  for (uint32_t i = r->cut.offsets[index]; i < r->cut.offsets[index + 1]; ++i) {
+    uint32_t node = r->cut.nodes[i];
+    for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k)
+      r->read_by[problem->weights[k]] = index + 1;
+  }
   for (size_t i = 0; i < json_array_size(list); ++i) {
     const char *name = json_string_value(json_array_get(list, i));
     uint32_t weight = name == NULL ? CLV__MAP_NONE : clv__map_find(&r->weights, name);
     if (weight == CLV__MAP_NONE)
       return clv__error_set(error, CLV_INVALID_MODEL, "the model has no weight '%s'", name == NULL ? "" : name);
+    if (r->read_by[weight] != index + 1)
+      return clv__error_set(error, CLV_INVALID_MODEL, "it streams weight '%s', which no node of it reads", name);
     r->streamed[weight] |= (uint16_t)(1u << device);
     r->is_streaming = true;
   }
@@ -113,7 +143,7 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
   qsort(ids, count, sizeof *ids, compare_nodes);
   r->cut.devices[index] = device;
   r->cut.offsets[index + 1] = r->cut.offsets[index] + (uint32_t)count;
-  return read_streamed(r, item, device, error);
+  return read_streamed(r, item, index, error);
 }
 
 /* Partitions are listed in the order they run: what one reads was made before, or in it. */
@@ -183,13 +213,16 @@ static clv_status read_partitions(clv_plan *plan, const json_t *root, clv_error 
   if (count > nodes)
     return clv__error_set(error, CLV_INVALID_MODEL, "%zu partitions of %zu nodes: some must be empty", count, nodes);
   clv__arena *arena = &plan->arena;
-  reading r = {.plan = plan, .streamed = clv__arena_allocate_zero(arena, plan->problem->weight_count, sizeof *r.streamed)};
+  reading r = {.plan = plan,
+               .streamed = clv__arena_allocate_zero(arena, plan->problem->weight_count, sizeof *r.streamed),
+               .read_by = clv__arena_allocate_zero(arena, plan->problem->weight_count, sizeof *r.read_by)};
   r.cut = (clv__cut){.count = (uint32_t)count,
                      .devices = clv__arena_allocate_zero(arena, count, sizeof *r.cut.devices),
                      .offsets = clv__arena_allocate_zero(arena, count + 1, sizeof *r.cut.offsets),
                      .nodes = clv__arena_allocate_zero(arena, nodes, sizeof *r.cut.nodes),
                      .partition_of = clv__arena_allocate_zero(arena, nodes, sizeof *r.cut.partition_of)};
-  if (r.streamed == NULL || r.cut.devices == NULL || r.cut.offsets == NULL || r.cut.nodes == NULL || r.cut.partition_of == NULL) {
+  if (r.streamed == NULL || r.read_by == NULL || r.cut.devices == NULL || r.cut.offsets == NULL || r.cut.nodes == NULL ||
+      r.cut.partition_of == NULL) {
     return clv__error_memory(error, nodes * sizeof *r.cut.nodes);
   }
   clv__map_init(&r.names, plan->graph->allocator);
@@ -246,12 +279,15 @@ static clv_status read_pins(clv_plan *plan, const json_t *root, uint32_t **out, 
   return status;
 }
 
-/* How it was cut: for people alone. */
-static clv__split_mode read_split(const json_t *root) {
+/* "linear", "convex", "fewest", or nothing said: for people alone. */
+static clv_status read_split(const json_t *root, clv__split_mode *mode, clv_error *error) {
   const char *text = json_string_value(json_object_get(root, "split"));
-  clv__split_mode mode = CLV__SPLIT_FEWEST;
-  while (mode > CLV__SPLIT_LINEAR && (text == NULL || strcmp(text, clv__split_name(mode)) != 0)) --mode;
-  return mode;
+  *mode = CLV__SPLIT_LINEAR;
+  if (text == NULL) return CLV_OK;
+  for (; *mode <= CLV__SPLIT_FEWEST; ++*mode) {
+    if (strcmp(text, clv__split_name(*mode)) == 0) return CLV_OK;
+  }
+  return clv__error_set(error, CLV_INVALID_MODEL, "split '%s' is unknown", text);
 }
 
 /* "latency", "overlap", "throughput", or nothing said. */
@@ -265,6 +301,24 @@ static clv_status read_objective(const json_t *root, clv__objective *objective, 
   return clv__error_set(error, CLV_INVALID_MODEL, "objective '%s' is unknown", text);
 }
 
+/* What the file decided, once the plan knows its graph's shapes. The devices are locked: prices ask backends as well. */
+static clv_status fill_plan(clv_plan *plan, const json_t *root, const clv__profile *profile, clv_error *error) {
+  clv_graph_view *whole;
+  uint32_t *pins;
+  CLV__TRY(keep_text(plan, root, "strategy", &plan->placement.strategy, error));
+  if (plan->placement.strategy == NULL) plan->placement.strategy = "file";
+  CLV__TRY(keep_text(plan, root, "note", &plan->note, error));
+  CLV__TRY(read_split(root, &plan->split, error));
+  CLV__TRY(read_objective(root, &plan->objective, error));
+  CLV__TRY(clv__view_create_whole(plan->graph, plan->shapes->types, &plan->arena, &whole, error));
+  CLV__TRY(clv__capability_ask(plan->devices, whole, plan->shapes->node_folded, NULL, NULL, &plan->capability, error));
+  CLV__TRY(read_pins(plan, root, &pins, error));
+  CLV__TRY(clv__plan_set_problem(plan, &(clv__fixed){.nodes = pins}, profile, error));
+  CLV__TRY(read_partitions(plan, root, error));
+  CLV__TRY(clv__plan_check_devices(plan, error));
+  return clv__plan_set_steps(plan, error);
+}
+
 static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const json_t *root, const clv__profile *profile,
                             clv_plan **out, clv_error *error) {
   const json_t *version = json_object_get(root, "cleave_plan");
@@ -275,31 +329,21 @@ static clv_status read_plan(const clv_graph *graph, clv_devices *devices, const 
                           (long long)json_integer_value(version));
   }
   CLV__TRY(check_hash(root, graph, error));
+  CLV__TRY(clv__plan_check_keys(root, error));
   clv_size *sizes = NULL;
-  uint32_t size_count;
+  const char **kept = NULL;
+  uint32_t size_count, kept_count;
   clv_plan *plan = NULL;
-  clv_graph_view *whole;
   clv_status status;
   CLV__TRY_GOTO(read_sizes(root, &sizes, &size_count, graph->allocator, error));
-  CLV__TRY_GOTO(clv__plan_create(graph, devices, sizes, size_count, NULL, 0, &plan, error));
-  const char *strategy = json_string_value(json_object_get(root, "strategy"));
-  plan->placement.strategy =
-      clv__arena_string(&plan->arena, strategy == NULL ? "file" : strategy, strlen(strategy == NULL ? "file" : strategy));
-  if (plan->placement.strategy == NULL) CLV__TRY_GOTO(clv__error_memory(error, 1));
-  CLV__TRY_GOTO(clv__view_create_whole(graph, plan->shapes->types, &plan->arena, &whole, error));
+  CLV__TRY_GOTO(read_kept(root, &kept, &kept_count, graph->allocator, error));
+  CLV__TRY_GOTO(clv__plan_create(graph, devices, sizes, size_count, kept, kept_count, &plan, error));
   clv__devices_lock(devices);
-  status = clv__capability_ask(devices, whole, plan->shapes->node_folded, NULL, NULL, &plan->capability, error);
+  status = fill_plan(plan, root, profile, error);
   clv__devices_unlock(devices);
-  if (status != CLV_OK) goto cleanup;
-  plan->split = read_split(root);
-  CLV__TRY_GOTO(read_objective(root, &plan->objective, error));
-  uint32_t *pins;
-  CLV__TRY_GOTO(read_pins(plan, root, &pins, error));
-  CLV__TRY_GOTO(clv__plan_set_problem(plan, &(clv__fixed){.nodes = pins}, profile, error));
-  CLV__TRY_GOTO(read_partitions(plan, root, error));
-  CLV__TRY_GOTO(clv__plan_set_steps(plan, error));
-  *out = plan;
+  if (status == CLV_OK) *out = plan;
 cleanup:
+  clv__release(graph->allocator, kept);
   clv__release(graph->allocator, sizes);
   if (status != CLV_OK) clv_plan_destroy(plan);
   return status;
@@ -330,6 +374,14 @@ clv_status clv_plan_read(const clv_graph *graph, clv_devices *devices, const cha
   if (status == CLV_OK) {
     status = clv__plan_parse(graph, devices, (const char *)map.data, map.size_bytes, profile, out, error);
     clv__file_map_close(&map);
+    if (status == CLV_OK && profile_path != NULL) {
+      (*out)->profile_path = clv__arena_string(&(*out)->arena, profile_path, strlen(profile_path));
+      if ((*out)->profile_path == NULL) {
+        clv_plan_destroy(*out);
+        *out = NULL;
+        status = clv__error_memory(error, strlen(profile_path));
+      }
+    }
     if (status != CLV_OK) clv__error_prefix(error, status, "%s", path);
   }
   clv__profile_destroy(profile);

@@ -34,19 +34,27 @@ static json_t *milliseconds(uint64_t time_ns) {
   return json_real((double)time_ns / 1e6);
 }
 
+/* Weights that are copied in before partition `index`. */
 static json_t *streamed_json(const clv_plan *plan, uint32_t index) {
+  const clv__move *moves = plan->moves.items;
+  uint32_t low = 0, high = plan->moves.count;
+  while (low < high) { /* they are in order of the partitions */
+    uint32_t middle = low + (high - low) / 2;
+    if (moves[middle].before < index)
+      low = middle + 1;
+    else
+      high = middle;
+  }
   json_t *names = json_array();
-  for (uint32_t i = 0; i < plan->moves.count; ++i) {
-    const clv__move *move = &plan->moves.items[i];
-    if (!move->is_weight || move->before != index) continue;
-    json_array_append_new(names, json_string_nocheck(plan->problem->weight_names[move->value]));
+  for (; low < plan->moves.count && moves[low].before == index; ++low) {
+    if (moves[low].is_weight) json_array_append_new(names, json_string_nocheck(plan->problem->weight_names[moves[low].value]));
   }
   return names;
 }
 
 static json_t *partition_json(const clv_plan *plan, uint32_t index) {
   const clv__partition *partition = &plan->partitions[index];
-  json_t *object = json_object(), *nodes = json_array();
+  json_t *object = json_object(), *nodes = json_array(), *streamed = streamed_json(plan, index);
   for (uint32_t i = 0; i < partition->node_count; ++i) {
     json_array_append_new(nodes, json_string_nocheck(plan->graph->nodes[partition->nodes[i]].name));
   }
@@ -58,7 +66,10 @@ static json_t *partition_json(const clv_plan *plan, uint32_t index) {
   json_object_set_new(object, "outputs",
                       value_names(plan->graph, partition->view, partition->view->outputs, partition->view->output_count));
   json_object_set_new(object, "weight_bytes", json_integer((json_int_t)partition->weight_bytes));
-  if (plan->streamed != NULL) json_object_set_new(object, "streamed", streamed_json(plan, index));
+  if (json_array_size(streamed) > 0)
+    json_object_set_new(object, "streamed", streamed);
+  else
+    json_decref(streamed);
   json_object_set_new(object, "predicted_ms", milliseconds(plan->price.partition_ns[index]));
   return object;
 }
@@ -132,6 +143,14 @@ static json_t *sizes_json(const clv_plan *plan) {
   return sizes;
 }
 
+static json_t *kept_json(const clv_plan *plan) {
+  json_t *names = json_array();
+  for (uint32_t i = 0; i < plan->kept_count; ++i) {
+    json_array_append_new(names, json_string_nocheck(plan->graph->values[plan->kept[i]].name));
+  }
+  return names;
+}
+
 static json_t *devices_json(const clv_plan *plan) {
   const clv_devices *devices = plan->devices;
   json_t *list = json_array();
@@ -190,6 +209,7 @@ static json_t *plan_json(const clv_plan *plan, bool timings) {
   if (plan->note != NULL) json_object_set_new(root, "note", text_or_null(plan->note));
   json_object_set_new(root, "devices", devices_json(plan));
   json_object_set_new(root, "sizes", sizes_json(plan));
+  if (plan->kept_count > 0) json_object_set_new(root, "kept", kept_json(plan));
   APPEND_EACH(steps, plan->step_count, step_json);
   APPEND_EACH(partitions, plan->partition_count, partition_json);
   APPEND_EACH(transfers, plan->transfer_count, transfer_json);

@@ -216,6 +216,10 @@ static void test_failures(void **state) {
   expect_error("run broken.json", 1, "broken.json: line 1");
   expect_error("plan seven.onnx --pin 'nothing*=cpu'", 1, "matches no node");
   expect_error("plan seven.onnx --explain conct", 1, "did you mean 'concat'?");
+  expect_error("plan seven.onnx --pin conct=cpu", 1, "'conct=cpu' matches no node of the model; did you mean 'concat'?");
+  expect_error("plan seven.onnx --force Contact=cpu", 1, "did you mean 'Concat'?");
+  expect_error("plan seven.onnx --force Concat=cpuu", 2, "did you mean 'cpu'?");
+  expect_error("plan seven.onnx --what-if Sofmax@cpu", 1, "did you mean 'Softmax'?");
   expect_error("run seven.onnx --dump nope", 1, "no value called 'nope'");
   expect_error("run seven.onnx --input z=z.npy", 1, "the model's inputs: x");
   expect_error("run seven.onnx --dim batch=2", 1, "batch");
@@ -228,7 +232,7 @@ static void test_failures(void **state) {
 static void test_help(void **state) {
   (void)state;
   expect("--version", 0, "cleave " CLEAVE_VERSION "\n", "");
-  static const char *const verbs[] = {"devices", "inspect", "plan", "run", "bench", "test"};
+  static const char *const verbs[] = {"devices", "inspect", "plan", "run", "bench", "test", "profile"};
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i) {
     char arguments[64], head[64];
     snprintf(head, sizeof head, "cleave %s: ", verbs[i]);
@@ -262,9 +266,9 @@ static void test_golden_plan(void **state) {
       "\n"
       "3 partitions (npu: 2 with 6 nodes, cpu: 1 with 1 node)\n"
       "2 transfers, 3.0 KiB; and 2 transfers of the graph's own inputs and outputs, 2.8 KiB\n"
-      "predicted 187 µs one step after the other (bound 6.48 µs, gap 2781.9 %); 187 µs with devices at the same time (bound 6.48 "
-      "µs, gap 2781.9 %)\n"
-      "prices: npu: nominal: no profile; cpu: nominal: no profile\n",
+      "predicted 187 µs one step after the other (bound 6.48 µs, gap ×29)\n"
+      "          187 µs with devices at the same time (bound 6.48 µs, gap ×29)\n"
+      "prices: nominal: no profile\n",
       "");
   write_text("pins.txt", "# a comment\n\n  conc*t =\tcpu  # another \r\n");
   outcome pinned = run("plan seven.onnx --devices npu,cpu --strategy contiguous --pins pins.txt"),
@@ -493,6 +497,30 @@ static void test_directories(void **state) {
          "");
 }
 
+/* Measured into a file, extended, and planned with; what is no profile is left as it is. */
+static void test_profile(void **state) {
+  (void)state;
+  json_t *root = document("profile seven.onnx --devices npu,cpu --runs 2 -o costs.json --json", 0);
+  json_t *devices = member(root, "devices");
+  assert_int_equal(json_array_size(devices), 2);
+  for (size_t d = 0; d < 2; ++d) {
+    assert_int_equal(json_integer_value(member(json_array_get(devices, d), "nodes_measured")), 7);
+    assert_true(json_number_value(member(json_array_get(devices, d), "launch_us")) > 0);
+  }
+  json_decref(root);
+  root = document("plan seven.onnx --devices npu,cpu --profile costs.json --json", 0);
+  assert_true(json_number_value(member(root, "predicted_ms")) > 0);
+  assert_int_equal(json_string_length(member(root, "profile")), 64);
+  json_decref(root);
+  expect("profile seven.onnx --runs 2 -q -o costs.json", 0, NULL, "");
+  write_text("costs.txt", "my notes");
+  expect_error("profile seven.onnx -o costs.txt", 1, "'costs.txt' is there and cannot be extended");
+  expect_error("plan seven.onnx --profile costs.txt", 1, "costs.txt: line 1");
+  expect_error("plan seven.onnx --profile none.json", 1, "none.json");
+  expect_error("profile none.onnx -o costs.json", 1, "none.onnx");
+  expect_error("profile --runs 0", 2, "--runs");
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_usage),
@@ -507,6 +535,7 @@ int main(void) {
       cmocka_unit_test(test_dump_and_verify),
       cmocka_unit_test(test_inspect_devices_bench),
       cmocka_unit_test(test_sizes_and_names),
+      cmocka_unit_test(test_profile),
       cmocka_unit_test(test_directories),
   };
   return cmocka_run_group_tests_name("cli/command", tests, set_up, tear_down);

@@ -387,37 +387,45 @@ static void moves_are_priced(void **state) {
 
 /* ---- Memory ---- */
 
-/* Every allocation fails once: it is said, and nothing is lost. */
+/* One after the other, allocations of a strategy fail: it is said, and nothing is lost. The first hundred each, then fewer. */
+static uint32_t fail_allocations(const subject *s, const clv__strategy *strategy) {
+  uint32_t failures = 0;
+  bool failed = true;
+  for (size_t fail_at = 1; failed; fail_at += 1 + fail_at / 100) {
+    test_allocator counting;
+    test_allocator_init(&counting);
+    counting.fail_at = fail_at;
+    clv__arena arena;
+    clv__arena_init(&arena, &counting.allocator);
+    clv__candidate c;
+    clv_error error = {0};
+    clv__place_input input = s->input;
+    input.split = strategy->split;
+    clv_status status = clv__place_candidate(&input, strategy->place, &arena, &c, &error);
+    clv__arena_finish(&arena);
+    failed = counting.calls >= fail_at;
+    test_problem_at(s->problem, s->seed, strategy->name);
+    if (failed ? status != CLV_OUT_OF_MEMORY : status != CLV_OK) {
+      test_problem_fail(NULL, "allocation %zu fails: %s: %s", fail_at, clv_status_name(status), error.message);
+    }
+    if (counting.live != 0) test_problem_fail(NULL, "allocation %zu fails: %zu are never released", fail_at, counting.live);
+    failures += failed;
+  }
+  return failures;
+}
+
 static void allocations_fail(void **state) {
   (void)state;
-  subject s;
-  subject_open(&s, 9000000, &(test_problem_options){8, 8, 3, 3, TEST_ALL, TEST_SHAPE_COUNT});
-  uint32_t failures = 0;
-  for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
-    bool failed = true;
-    for (size_t fail_at = 1; failed; ++fail_at) {
-      test_allocator counting;
-      test_allocator_init(&counting);
-      counting.fail_at = fail_at;
-      clv__arena arena;
-      clv__arena_init(&arena, &counting.allocator);
-      clv__candidate c;
-      clv_error error = {0};
-      clv__place_input input = s.input;
-      input.split = strategy->split;
-      clv_status status = clv__place_candidate(&input, strategy->place, &arena, &c, &error);
-      clv__arena_finish(&arena);
-      failed = counting.calls >= fail_at;
-      test_problem_at(s.problem, s.seed, strategy->name);
-      if (failed ? status != CLV_OUT_OF_MEMORY : status != CLV_OK) {
-        test_problem_fail(NULL, "allocation %zu fails: %s: %s", fail_at, clv_status_name(status), error.message);
-      }
-      if (counting.live != 0) test_problem_fail(NULL, "allocation %zu fails: %zu are never released", fail_at, counting.live);
-      failures += failed;
+  uint32_t failures = 0, count = scaled(12);
+  for (uint32_t i = 0; i < count; ++i) {
+    subject s;
+    subject_open(&s, 9000000 + i, &(test_problem_options){2, 12, 2, 4, TEST_ALL, TEST_SHAPE_COUNT});
+    for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
+      failures += fail_allocations(&s, strategy);
     }
+    subject_close(&s);
   }
-  subject_close(&s);
-  print_message("             %u allocations failed\n", failures);
+  print_message("             %u problems, %u failures\n", count, failures);
 }
 
 /* Memory that may not suffice: a plan that keeps within it, or a refusal that says so. */
