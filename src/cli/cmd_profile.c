@@ -1,5 +1,6 @@
 /* `cleave profile`: measures devices, alone or by the nodes of models, into a file of costs. */
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,7 +13,12 @@
 #include "report/label.h"
 #include "report/table.h"
 
-enum { DEFAULT_RUNS = 15, MOST_MODELS = 64 };
+enum {
+  DEFAULT_RUNS = 15,
+  MOST_MODELS = 64,
+  SHAKY = 8,     /* a spread of more than one part in so many */
+  MOST_SHAKY = 8 /* in more than one of so many things: that is noted */
+};
 
 typedef struct profiling {
   cli_invocation *cli;
@@ -22,6 +28,9 @@ typedef struct profiling {
   char day[16];
   const char *subject; /* the model at work, or "" */
   uint32_t measured[CLV__MAX_DEVICES];
+  uint32_t device, first; /* at work; the first that was */
+  clv_status status;
+  clv_error *error;
 } profiling;
 
 static void progress(void *user_data, const char *device, const char *what, uint32_t done, uint32_t total) {
@@ -58,11 +67,9 @@ static clv_status begin(profiling *p, clv_error *error) {
 }
 
 static clv_status measure_graph(profiling *p, const clv_graph *graph, const clv__shapes *shapes, clv_error *error) {
-  for (uint32_t d = 0; d < p->devices->count; ++d) {
-    uint32_t measured;
-    CLV__TRY(clv__measure_graph(p->devices, d, graph, shapes, &p->options, p->profile, &measured, error));
-    p->measured[d] += measured;
-  }
+  uint32_t measured;
+  CLV__TRY(clv__measure_graph(p->devices, p->device, graph, shapes, &p->options, p->profile, &measured, error));
+  p->measured[p->device] += measured;
   return CLV_OK;
 }
 
@@ -79,7 +86,11 @@ static clv_status measure_model(profiling *p, const char *path, clv_error *error
   cli_progress(cli, "loading %s", path);
   CLV__TRY_GOTO(clv_graph_load(cli->context, path, &graph, error));
   CLV__TRY_GOTO(cli_inputs_read(cli, graph, &inputs, error));
-  CLV__TRY_GOTO(cli_inputs_sizes(cli, graph, &inputs, true, &sizes, &count, error));
+  bool quiet = cli->quiet;
+  cli->quiet = quiet || p->device != p->first; /* what becomes of open sizes is said once */
+  status = cli_inputs_sizes(cli, graph, &inputs, true, &sizes, &count, error);
+  cli->quiet = quiet;
+  if (status != CLV_OK) goto cleanup;
   given = clv__allocate_zero(cli->allocator, (count + 1) * sizeof *given);
   if (given == NULL) {
     status = clv__error_memory(error, count * sizeof *given);
@@ -117,12 +128,35 @@ static clv_status measure_common(profiling *p, clv_error *error) {
   }
 }
 
-static clv_status measure_all(profiling *p, clv_error *error) {
+/* Everything of one device. On a thread of its own: the workers of its parallel loops end with it, and none is left to share the
+ * cores with the next device. */
+static void *measure_device(void *argument) {
+  profiling *p = argument;
   const cli_options *options = p->cli->options;
   p->subject = "";
-  for (uint32_t d = 0; d < p->devices->count; ++d) CLV__TRY(clv__measure_device(p->devices, d, &p->options, p->profile, error));
-  for (uint32_t i = 0; i < options->operand_count; ++i) CLV__TRY(measure_model(p, options->operands[i], error));
-  return options->operand_count > 0 ? CLV_OK : measure_common(p, error);
+  p->status = clv__measure_device(p->devices, p->device, &p->options, p->profile, p->error);
+  for (uint32_t i = 0; i < options->operand_count && p->status == CLV_OK; ++i)
+    p->status = measure_model(p, options->operands[i], p->error);
+  if (p->status == CLV_OK && options->operand_count == 0) p->status = measure_common(p, p->error);
+  return NULL;
+}
+
+/* The host's own devices come first: what drives others keeps threads until it is closed. */
+static clv_status measure_all(profiling *p, clv_error *error) {
+  p->error = error;
+  p->first = CLV__NO_ID;
+  for (uint32_t pass = 0; pass < 2; ++pass) {
+    for (p->device = 0; p->device < p->devices->count; ++p->device) {
+      pthread_t thread;
+      if ((p->devices->items[p->device].space == CLV__SPACE_HOST) != (pass == 0)) continue;
+      if (p->first == CLV__NO_ID) p->first = p->device;
+      int code = pthread_create(&thread, NULL, measure_device, p);
+      if (code != 0) return clv__error_set(error, CLV_OUT_OF_MEMORY, "pthread_create: %s", strerror(code));
+      pthread_join(thread, NULL);
+      if (p->status != CLV_OK) return p->status;
+    }
+  }
+  return CLV_OK;
 }
 
 /* ---- What is printed ---- */
@@ -144,15 +178,29 @@ static double median_error(const profiling *p, const clv__profile_device *tables
   return errors[tables->block_count / 2];
 }
 
+static const clv__profile_device *tables_of(const profiling *p, uint32_t device) {
+  return p->profile->devices[clv__profile_find_device(p->profile, p->devices->items[device].info.fingerprint)];
+}
+
+/* Runs of one thing that lie far apart were disturbed. */
+static void note_disturbed(profiling *p) {
+  uint32_t disturbed = 0, total = 0;
+  for (uint32_t d = 0; d < p->devices->count; ++d) {
+    const clv__profile_device *tables = tables_of(p, d);
+    for (uint32_t b = 0; b < tables->block_count; ++b)
+      disturbed += tables->blocks[b].total.spread_ns * SHAKY > tables->blocks[b].total.time_ns;
+    total += tables->block_count;
+  }
+  if (disturbed * MOST_SHAKY <= total) return;
+  cli_note(p->cli, "%u of %u times lie far apart, as when other programs run: measure again when the machine is quiet", disturbed,
+           total);
+}
+
 /* The measured time of the largest copy of a kind, as bytes a second; 0 where there is none. */
 static double copy_rate(const clv__profile_device *tables, clv__copy_kind kind) {
   if (tables->copy_counts[kind] == 0) return 0;
   const clv__profile_copy *last = &tables->copies[kind][tables->copy_counts[kind] - 1];
   return last->time.time_ns > 0 ? (double)last->size_bytes / (double)last->time.time_ns * 1e9 : 0;
-}
-
-static const clv__profile_device *tables_of(const profiling *p, uint32_t device) {
-  return p->profile->devices[clv__profile_find_device(p->profile, p->devices->items[device].info.fingerprint)];
 }
 
 static clv_status print_json(profiling *p, clv_error *error) {
@@ -220,6 +268,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   if (status == CLV_OK && path == NULL) cli_note(cli, "nothing is kept: -o FILE says where to write the profile");
   if (status == CLV_OK) status = measure_all(&p, error);
   if (status == CLV_OK && path != NULL) status = clv__profile_write(p.profile, path, error);
+  if (status == CLV_OK) note_disturbed(&p);
   if (status == CLV_OK) status = cli->json ? print_json(&p, error) : print_text(&p, error);
   clv__profile_destroy(p.profile);
   clv_devices_close(p.devices);

@@ -12,6 +12,7 @@
 
 enum { MOST_SWEEPS = 2000, ROUNDS = 5 };
 #define BELIEVED 0.05  /* how far off a block may be before it counts less */
+#define SHAKY 20.0     /* a spread of one part in so many halves the weight */
 #define HOLD 1e-4      /* how strongly an unknown is held to where it began, against all that is known of it */
 #define SETTLED 1e-7   /* relative change of a sweep at which it ends */
 #define TIMER_NS 200.0 /* what is shorter is not worth telling apart */
@@ -74,7 +75,8 @@ static void fill(system *s, const clv__profile_device *device) {
     const clv__profile_block *block = &device->blocks[b];
     double nodes = 0, time = (double)block->total.time_ns + TIMER_NS;
     for (uint32_t i = 0; i < block->node_count; ++i) nodes += block->nodes[i].count;
-    s->weights[b] = nodes * nodes / (time * time);
+    double apart = SHAKY * (double)block->total.spread_ns / time; /* runs that lie far apart tell less */
+    s->weights[b] = nodes * nodes / (time * time * (1 + apart * apart));
     s->trust[b] = 1;
     s->rests[b] = without_launch(device, &block->total);
     for (uint32_t i = 0; i < block->node_count; ++i) put_entry(s, b, block->nodes[i].index, block->nodes[i].count);

@@ -185,12 +185,10 @@ static clv_status open_with(walk *w, uint32_t node, uint32_t *inputs, clv_error 
   w->latest[device] = partition;
   *inputs = count_inputs(w, node, partition);
   if (limit == 0 || *inputs <= limit) return CLV_OK;
-  char text[16], device_text[24];
-  snprintf(device_text, sizeof device_text, "device %u", device);
-  return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "node '%s' takes in %u values from elsewhere; %s takes at most %u in a partition",
-                        clv__problem_node_name(w->problem, node, text), *inputs,
-                        w->problem->device_names == NULL ? device_text : w->problem->device_names[device], limit);
+  char text[16], device_text[16];
+  return clv__error_set(
+      error, CLV_NOT_SUPPORTED, "node '%s' takes in %u values from elsewhere; %s takes at most %u in a partition",
+      clv__problem_node_name(w->problem, node, text), *inputs, clv__problem_device_name(w->problem, device, device_text), limit);
 }
 
 /* The nodes of each partition, ascending. */

@@ -154,12 +154,11 @@ static clv_status refuse_memory(clv__optimal *o, const uint32_t *devices) {
   char number[16];
   CLV__TRY(clv__evaluate(&o->evaluator, devices, &score, o->error));
   CLV__TRY(clv__memory_excess(o->problem, &o->evaluator.cut, NULL, o->allocator, &excess, &device, &needed, o->error));
-  snprintf(number, sizeof number, "device %u", device);
   return clv__error_set(
       o->error, CLV_NOT_SUPPORTED,
       "%s would need %llu bytes and has %llu: no placement was found that fits; another device, or one with more "
       "memory, could take what is too much",
-      o->problem->device_names != NULL ? o->problem->device_names[device] : number, (unsigned long long)needed,
+      clv__problem_device_name(o->problem, device, number), (unsigned long long)needed,
       (unsigned long long)o->problem->limits[device].memory_bytes);
 }
 

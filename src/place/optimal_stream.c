@@ -52,7 +52,11 @@ static void stream_device(streamer *s, uint32_t device, uint64_t room, uint64_t 
   uint64_t resident = 0, filled = 0;
   list_weights(s, device);
   for (uint32_t i = 0; i < s->order_count; ++i) {
+    if (!clv__can_stream(problem, s->order[i].weight, device)) resident += s->order[i].bytes;
+  }
+  for (uint32_t i = 0; i < s->order_count; ++i) {
     const ranked *at = &s->order[i];
+    if (!clv__can_stream(problem, at->weight, device)) continue;
     if (resident + at->bytes + buffer <= room)
       resident += at->bytes;
     else

@@ -60,7 +60,7 @@ static clv_status find_streamed(const clv__problem *problem, clv__arena *arena, 
     if (space == 0 || clv__node_is_view(problem, n)) continue;
     for (uint32_t k = problem->weight_offsets[n]; k < problem->weight_offsets[n + 1]; ++k) {
       uint32_t weight = problem->weights[k], home = problem->weight_homes[weight];
-      if (home == CLV__NONE || problem->spaces[home] == space) continue;
+      if (home == CLV__NONE || problem->spaces[home] == space || !clv__can_stream(problem, weight, device)) continue;
       if (placing->streamed == NULL) {
         placing->streamed = clv__arena_allocate_zero(arena, problem->weight_count, sizeof *placing->streamed);
         if (placing->streamed == NULL) return clv__error_memory(error, problem->weight_count * sizeof *placing->streamed);

@@ -68,8 +68,11 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
       char label[CLV__LABEL_BYTES];
       append_price(plan, id, d, &line);
       clv__text_append(&line, "%s", line.size_bytes > 0 ? ": " : "");
-      clv__text_append(&line, "%s %s with it there, launches apart", clv__label_time((uint64_t)llabs(delta_ns), label),
-                       delta_ns < 0 ? "less" : "more");
+      clv__label_time((uint64_t)llabs(delta_ns), label);
+      clv__text_append(&line, "%s%s with it there, launches apart", delta_ns == 0 ? "the same" : label,
+                       delta_ns < 0   ? " less"
+                       : delta_ns > 0 ? " more"
+                                      : "");
     }
     if (line.size_bytes > 0) clv__text_append(text, "    %s: %s\n", plan->devices->items[d].name, line.data);
     text->failed = text->failed || line.failed;

@@ -98,6 +98,9 @@ typedef struct clv__fixed {
 /* Works out prices and fills plan->problem (problem.c). `fixed` may be NULL, and so may its arrays. */
 clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const clv__profile *profile, clv_error *error);
 
+/* Which weights its devices take as inputs (streams.c): fills problem->streams, and is part of the above. */
+clv_status clv__plan_ask_streams(clv_plan *plan, clv__problem *problem, clv_error *error);
+
 /* Takes a cut of plan->problem as the plan's partitions (plan.c): their views, and plan->placement by the cut. `streamed` as for
  * clv__split_moves(); it and the cut live in the plan's arena. */
 clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t *streamed, clv_error *error);

@@ -273,6 +273,7 @@ clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const 
   if (!m.failed) price_nodes(&m, whole);
   if (!m.failed) price_copies(&m);
   if (m.failed) return clv__error_memory(error, (size_t)plan->graph->value_count * sizeof *m.values);
+  CLV__TRY(clv__plan_ask_streams(plan, problem, error));
   plan->problem = problem;
   plan->problem_nodes = m.nodes;
   if (profile != NULL) {

@@ -62,6 +62,7 @@ typedef struct clv__problem {
   const uint32_t *weight_offsets, *weights; /* CSR by node */
   const uint64_t *weight_bytes;             /* by weight */
   const uint64_t *weight_in_ns;             /* [weight * space_count + space]: host -> space, where it is streamed */
+  const uint16_t *streams;                  /* by weight: bit d: it can be streamed to device d; NULL: every one can */
   const uint32_t *weight_homes;             /* by weight: the device the user put it on, or CLV__NONE: host memory */
   const uint32_t *weight_operands; /* by entry of `weights`: which input of its node it is; NULL: the how-manieth weight */
 
@@ -78,6 +79,9 @@ static inline uint64_t clv__sum_ns(uint64_t a, uint64_t b) {
 }
 static inline bool clv__can_run(const clv__problem *problem, uint32_t node, uint32_t device) {
   return (problem->supports[node] >> device & 1u) != 0;
+}
+static inline bool clv__can_stream(const clv__problem *problem, uint32_t weight, uint32_t device) {
+  return problem->streams == NULL || (problem->streams[weight] >> device & 1u) != 0;
 }
 static inline uint64_t clv__node_ns(const clv__problem *problem, uint32_t node, uint32_t device) {
   return problem->node_ns[(size_t)node * problem->device_count + device];
@@ -96,6 +100,13 @@ static inline uint64_t clv__out_ns(const clv__problem *problem, uint32_t value, 
 static inline const char *clv__problem_node_name(const clv__problem *problem, uint32_t node, char text[16]) {
   if (problem->node_names != NULL) return problem->node_names[node];
   snprintf(text, 16, "#%u", node);
+  return text;
+}
+
+/* The same for a device. */
+static inline const char *clv__problem_device_name(const clv__problem *problem, uint32_t device, char text[16]) {
+  if (problem->device_names != NULL) return problem->device_names[device];
+  snprintf(text, 16, "device %u", device);
   return text;
 }
 

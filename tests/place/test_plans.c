@@ -120,9 +120,107 @@ static void files_say_all(void **state) {
   }
 }
 
+/* ---- Weights that are streamed, values that are kept ---- */
+
+/* Products and sums with weights of 256 KiB. */
+static clv_graph *heavy_chain(const clv_allocator *allocator) {
+  test_graph g;
+  test_graph_begin(&g, allocator, 7);
+  test_graph_input(&g, "v0", CLV_F32, 2, DIMS(1, 256));
+  for (int i = 0; i < 6; ++i) {
+    char weight[8], inputs[24], output[8];
+    snprintf(weight, sizeof weight, "w%d", i % 5); /* one is read twice */
+    snprintf(inputs, sizeof inputs, "v%d,w%d", i, i % 5);
+    snprintf(output, sizeof output, "v%d", i + 1);
+    if (i < 5) test_graph_weight(&g, weight, 2, DIMS(256, 256));
+    test_graph_node(&g, output, "MatMul", inputs, output);
+  }
+  return test_graph_end(&g, "v6");
+}
+
+static void open_limited(machine *m, const char *list, const char *spec, uint32_t kibibytes) {
+  clv_error error = {0};
+  char option[64];
+  test_allocator_init(&m->counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &m->counting.allocator;
+  assert_ok(clv_context_create(&context, &m->context, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  snprintf(option, sizeof option, "npu:memory=%uK", kibibytes);
+  const char *given = option;
+  devices.list = list;
+  devices.npu_specs = &spec;
+  devices.npu_spec_count = 1;
+  devices.device_options = &given;
+  devices.device_option_count = 1;
+  assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
+}
+
+static uint32_t streamed_of(const clv_plan *plan) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < plan->transfer_count; ++i) count += plan->transfers[i].boundary == CLV__BOUNDARY_WEIGHT;
+  return count;
+}
+
+/* The specification says whether the NPU takes weights as inputs. Pinned or not, what can be planned runs. */
+static uint32_t with_memory(const char *spec, uint32_t kibibytes, bool pinned, uint32_t *refused) {
+  float data[256];
+  uint32_t streamed = 0;
+  uint64_t seed = 3;
+  machine m;
+  open_limited(&m, "npu,cpu", spec, kibibytes);
+  clv_graph *graph = heavy_chain(&m.counting.allocator);
+  for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed) / 8;
+  clv_tensor input = f32(2, DIMS(1, 256), data);
+  clv_assignment pin = {"*", "npu"};
+  for (uint32_t s = 0; s < STRATEGIES * OBJECTIVES; ++s) {
+    char what[160];
+    clv_error error = {0};
+    clv_plan *plan;
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    options.strategy = strategies[s % STRATEGIES];
+    options.objective = objectives[s / STRATEGIES];
+    options.pins = &pin, options.pin_count = pinned;
+    say(what, spec, &options);
+    clv_status status = clv_plan_make(graph, m.devices, &options, &plan, &error);
+    if (status != CLV_OK) {
+      if (!pinned || status != CLV_NOT_SUPPORTED) fail_msg("%s, %uK: %s", what, kibibytes, error.message);
+      if (s == 0 && pinned) print_message("%s\n", error.message);
+      ++*refused;
+      continue;
+    }
+    streamed += streamed_of(plan);
+    check_file(&m, plan, what);
+    clv_session *session;
+    status = clv_session_create(plan, NULL, &session, &error);
+    if (status != CLV_OK) fail_msg("%s, %uK: planned, but: %s", what, kibibytes, error.message);
+    machine_check_run(session, plan, &input, what);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+  }
+  clv_graph_destroy(graph);
+  machine_close(&m);
+  return streamed;
+}
+
+static void every_memory(void **state) {
+  (void)state;
+  static const char constant[] = "{\"operators\": {\"MatMul\": {\"constant_inputs\": [1]}}}";
+  uint32_t refused = 0, streamed = 0;
+  for (uint32_t kibibytes = 64; kibibytes <= 3000; kibibytes += 192) {
+    streamed += with_memory("all", kibibytes, false, &refused);
+    streamed += with_memory("all", kibibytes, true, &refused);
+    assert_int_equal(with_memory(constant, kibibytes, false, &refused), 0);
+    assert_int_equal(with_memory(constant, kibibytes, true, &refused), 0);
+  }
+  print_message("streamed %u, refused %u\n", streamed, refused);
+  assert_true(streamed > 0 && refused > 0);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(files_say_all),
+      cmocka_unit_test(every_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
