@@ -261,16 +261,6 @@ static clv_status print_text(profiling *p, clv_error *error) {
   return cli_print(cli, &text, error);
 }
 
-/* Blocks that contradict each other are the sign of a machine that did other things meanwhile. */
-static void note_unrest(profiling *p) {
-  for (uint32_t d = 0; d < p->devices->count; ++d) {
-    double missed = median_error(p, tables_of(p, d));
-    if (missed < UNREST) continue;
-    cli_note(p->cli, "%s: its prices miss what was measured by %.0f %%: measure again when the machine is quiet",
-             p->devices->items[d].name, 100 * missed);
-  }
-}
-
 static clv_status execute(cli_invocation *cli, clv_error *error) {
   profiling p = {.cli = cli, .subject = ""};
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL);
@@ -278,7 +268,6 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   if (status == CLV_OK && path == NULL) cli_note(cli, "nothing is kept: -o FILE says where to write the profile");
   if (status == CLV_OK) status = measure_all(&p, error);
   if (status == CLV_OK && path != NULL) status = clv__profile_write(p.profile, path, error);
-  if (status == CLV_OK) note_unrest(&p);
   if (status == CLV_OK) note_disturbed(&p);
   if (status == CLV_OK) status = cli->json ? print_json(&p, error) : print_text(&p, error);
   clv__profile_destroy(p.profile);

@@ -225,6 +225,7 @@ static clv_status find_stream(const fitting *f, const clv__partition *partition,
   CLV__TRY(takes_inputs(f, partition, &takes, error));
   uint64_t flowing = clv__partition_peak_bytes(f->plan, partition), room = f->limit - f->used;
   uint64_t streamed = streamed_bytes(f->plan, (uint32_t)(partition - f->plan->partitions));
+  flowing -= streamed < flowing ? streamed : flowing; /* they are inputs of it, and what the room is for */
   bool has_room = takes && f->used < f->limit && room > flowing;
   room -= flowing;
   if (streamed > 0 && room > streamed / 2) room = streamed / 2; /* as it is, it does not fit */

@@ -256,20 +256,19 @@ static void test_help(void **state) {
 /* The example of the documentation: Concat on the CPU parts the NPU's work in two. */
 static void test_golden_plan(void **state) {
   (void)state;
-  expect(
-      "plan seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu", 0,
-      "Step 0:  50.1 µs  partition 0 on npu [5 nodes]  conv, relu, matmul, add, relu2\n"
-      "Step 1:  20.2 µs  transfer 'r2' npu → cpu, 1.0 KiB\n"
-      "Step 2:  5.41 µs  partition 1 on cpu [1 node]   concat\n"
-      "Step 3:  20.4 µs  transfer 'cc' cpu → npu, 2.0 KiB\n"
-      "Step 4:  50.1 µs  partition 2 on npu [1 node]   softmax\n"
-      "\n"
-      "3 partitions (npu: 2 with 6 nodes, cpu: 1 with 1 node)\n"
-      "2 transfers, 3.0 KiB; and 2 transfers of the graph's own inputs and outputs, 2.8 KiB\n"
-      "predicted 187 µs one step after the other (bound 6.48 µs, gap ×29)\n"
-      "          187 µs with devices at the same time (bound 6.48 µs, gap ×29)\n"
-      "prices: nominal: no profile\n",
-      "");
+  expect("plan seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu", 0,
+         "Step 0:  50.1 µs  partition 0 on npu [5 nodes]  conv, relu, matmul, add, relu2\n"
+         "Step 1:  20.2 µs  transfer 'r2' npu → cpu, 1.0 KiB\n"
+         "Step 2:  5.41 µs  partition 1 on cpu [1 node]   concat\n"
+         "Step 3:  20.4 µs  transfer 'cc' cpu → npu, 2.0 KiB\n"
+         "Step 4:  50.1 µs  partition 2 on npu [1 node]   softmax\n"
+         "\n"
+         "3 partitions (npu: 2 with 6 nodes, cpu: 1 with 1 node)\n"
+         "2 transfers, 3.0 KiB; and 2 transfers of the graph's own inputs and outputs, 2.8 KiB\n"
+         "predicted 187 µs one step after the other (bound 6.48 µs, gap ×29)\n"
+         "          187 µs with devices at the same time (bound 6.48 µs, gap ×29)\n"
+         "prices: nominal: no profile\n",
+         "");
   write_text("pins.txt", "# a comment\n\n  conc*t =\tcpu  # another \r\n");
   outcome pinned = run("plan seven.onnx --devices npu,cpu --strategy contiguous --pins pins.txt"),
           forced = run("plan seven.onnx --devices=npu,cpu --strategy=contiguous --force=Concat=cpu");

@@ -1,7 +1,9 @@
 /* How things are written for people: labels, tables, texts of plans; pictures: test_pictures.c. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "cleave/cleave.h"
 #include "place/place.h"
 #include "planned.h"
@@ -32,6 +34,13 @@ static void test_sizes(void **state) {
   assert_string_equal(clv__label_count(832, label), "832");
   assert_string_equal(clv__label_count(999999, label), "1.0 M");
   assert_string_equal(clv__label_count(4.1e9, label), "4.1 G");
+  assert_string_equal(clv__label_gap(0, label), "0.0 %");
+  assert_string_equal(clv__label_gap(0.0271, label), "2.7 %");
+  assert_string_equal(clv__label_gap(2.81, label), "281 %");
+  assert_string_equal(clv__label_gap(9, label), "×10");
+  assert_string_equal(clv__label_gap(27.8, label), "×29");
+  assert_string_equal(clv__label_gap(1e300, label), "×1e+300");
+  assert_string_equal(clv__label_gap(-1, label), "–");
   assert_string_equal(clv__label_grouped(0, label), "0");
   assert_string_equal(clv__label_grouped(1234567, label), "1,234,567");
   assert_string_equal(clv__label_grouped(UINT64_MAX, label), "18,446,744,073,709,551,615");
@@ -153,8 +162,21 @@ static void test_out_of_memory(void **state) {
 }
 
 /* Whatever cause a strategy gives, the texts know what it means. */
+/* The documentation has a cause where it stands in backquotes; the number of a weight apart. */
+static bool is_documented(const char *page, const char *cause) {
+  char quoted[32];
+  snprintf(quoted, sizeof quoted, "`%.*s`", strncmp(cause, "1.wgt", 5) == 0 ? 5 : (int)strlen(cause), cause);
+  return strstr(page, quoted) != NULL;
+}
+
 static void test_causes(void **state) {
   (void)state;
+  clv__file_map page;
+  clv_error opened = {0};
+  assert_ok(clv__file_map_open(CLEAVE_SOURCE_DIR "/docs/placement.md", &page, &opened), opened);
+  char *text = strndup((const char *)page.data, page.size_bytes);
+  assert_non_null(text);
+  clv__file_map_close(&page);
   for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
     for (uint64_t seed = 1; seed <= 6; ++seed) {
       planned p = {.graph = test_random_graph(clv__allocator_default(), seed, 80)};
@@ -172,10 +194,12 @@ static void test_causes(void **state) {
       for (clv_node_id n = 0; n < p.graph->node_count; ++n) {
         const char *cause = p.plan->placement.causes[n];
         if (clv__cause_meaning(cause) == NULL) fail_msg("%s: nobody says what cause '%s' means", strategy->name, cause);
+        if (!is_documented(text, cause)) fail_msg("%s: docs/placement.md has no cause '%s'", strategy->name, cause);
       }
       finish(&p);
     }
   }
+  free(text);
   assert_non_null(clv__cause_meaning("1.wgt12"));
   assert_null(clv__cause_meaning("1.wgtx"));
   assert_null(clv__cause_meaning("firs"));
