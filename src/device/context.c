@@ -176,10 +176,11 @@ clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn qu
     return clv__error_set(error, CLV_NOT_SUPPORTED, "backend's table has %u bytes, at least %zu are needed", backend->struct_size,
                           LEAST_TABLE_BYTES);
   }
-  /* Slots that a smaller table does not have are NULL. */
+  /* Slots that a smaller table does not have, or has not whole, are NULL. */
   clv_backend *table = &context->tables[context->backend_count];
+  size_t size_bytes = backend->struct_size < sizeof *table ? backend->struct_size : sizeof *table;
   memset(table, 0, sizeof *table);
-  memcpy(table, backend, backend->struct_size < sizeof *table ? backend->struct_size : sizeof *table);
+  memcpy(table, backend, size_bytes - (size_bytes - LEAST_TABLE_BYTES) % sizeof(void (*)(void)));
   backend = table;
   const char *missing = missing_slot(backend);
   if (missing != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend's table lacks the slot '%s'", missing);

@@ -107,15 +107,18 @@ typedef struct claiming {
   uint32_t *groups; /* by problem node */
 } claiming;
 
+/* A group is taken whole or not at all; one of no nodes is none, so that there are never more than nodes. */
 static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count) {
   claiming *c = cookie;
+  if (count == 0) return CLV_OK;
+  if (nodes == NULL) return CLV_INVALID_ARGUMENT;
   for (uint32_t i = 0; i < count; ++i) {
     if (nodes[i] >= c->plan->graph->node_count || (i > 0 && nodes[i] <= nodes[i - 1])) return CLV_INVALID_ARGUMENT;
     uint32_t at = c->plan->problem_nodes[nodes[i]];
     if (at == CLV__NONE || !clv__can_run(c->plan->problem, at, c->device) || c->groups[at] != CLV__NONE)
       return CLV_INVALID_ARGUMENT;
-    c->groups[at] = c->group;
   }
+  for (uint32_t i = 0; i < count; ++i) c->groups[c->plan->problem_nodes[nodes[i]]] = c->group;
   ++c->group;
   return CLV_OK;
 }
@@ -138,6 +141,7 @@ static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const 
     c.groups = clv__arena_allocate(&plan->arena, plan->problem->node_count * sizeof *c.groups);
     if (c.groups == NULL) return clv__error_memory(error, plan->problem->node_count * sizeof *c.groups);
     memset(c.groups, 0xff, plan->problem->node_count * sizeof *c.groups); /* CLV__NONE */
+    c.group = 0;
     clv_status status = device->backend->claim(device->handle, whole, is_free, add_claim, &c, error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "%s: choosing its groups", device->name);
     all[c.device] = c.groups;
@@ -173,8 +177,9 @@ static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__
   return clv__plan_set_cut(plan, cut, placing->streamed, error);
 }
 
+/* `memory_changed`: what the strategy said did not fit some device. */
 static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *input,
-                                  clv_error *error) {
+                                  bool *memory_changed, clv_error *error) {
   double start = now_ms();
   clv__placing placing = {0};
   CLV__TRY(strategy->place(input, &plan->arena, &placing, error));
@@ -182,17 +187,46 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
   plan->time_place_ms = now_ms() - start;
   start = now_ms();
   keep_causes(plan, &placing);
+  memset(plan->placement.notes, 0, plan->graph->node_count * sizeof *plan->placement.notes);
   if (!placing.has_cut) {
     CLV__TRY(clv__split(plan->problem, placing.devices, placing.groups, plan->split, &plan->arena, &placing.cut, error));
   }
   CLV__TRY(clv__plan_set_cut(plan, &placing.cut, placing.streamed, error));
   bool changed = true;
-  while (changed) { /* ends: a node moves to later devices only, and each weight is streamed to a device once */
+  *memory_changed = false;
+  while (changed) { /* ends: a node moves to later devices or to one without limits, and what is streamed gets less */
     CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
+    *memory_changed = *memory_changed || changed;
     if (changed) CLV__TRY(cut_again(plan, strategy, &placing, error));
   }
   CLV__TRY(clv__plan_set_steps(plan, error));
   plan->time_split_ms = now_ms() - start;
+  return CLV_OK;
+}
+
+/* `optimal` is the best of all under its own idea of memory. Where a device's compiler asked for more, that may no longer hold:
+ * then the others are carried through as well, and the best of what came out is kept. */
+static clv_status place_best(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
+  bool memory_changed;
+  CLV__TRY(place_and_split(plan, strategy, given, &memory_changed, error));
+  if (!memory_changed || strategy->place != clv__place_optimal) return CLV_OK;
+  const clv__strategy *best = strategy, *last = strategy;
+  uint64_t least = plan->predicted_ns;
+  clv__place_input input = *given;
+  clv_status status = CLV_OK;
+  for (const clv__strategy *s = clv__strategies; s->name != NULL && status == CLV_OK; ++s) {
+    if (s == strategy) continue;
+    plan->split = input.split = given->split_is_given ? given->split : s->split;
+    last = s;
+    clv_error why;
+    status = place_and_split(plan, s, &input, &memory_changed, &why);
+    if (status == CLV_OK && plan->predicted_ns < least) best = s, least = plan->predicted_ns;
+    if (status != CLV_OK && status != CLV_OUT_OF_MEMORY) status = CLV_OK; /* refused: no candidate */
+  }
+  if (status != CLV_OK) return clv__error_memory(error, sizeof *plan);
+  plan->split = input.split = given->split_is_given ? given->split : best->split;
+  if (best != last) CLV__TRY(place_and_split(plan, best, &input, &memory_changed, error));
+  plan->placement.strategy = strategy->name;
   return CLV_OK;
 }
 
@@ -244,7 +278,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
                             .record_passes = options.record_passes};
   CLV__TRY_GOTO(ask_claims(plan, whole, &input.claims, error));
   plan->claims = input.claims;
-  CLV__TRY_GOTO(place_and_split(plan, is.strategy, &input, error));
+  CLV__TRY_GOTO(place_best(plan, is.strategy, &input, error));
 cleanup:
   clv__devices_unlock(devices);
   if (status != CLV_OK)

@@ -1,5 +1,5 @@
-/* See plan_check.h. */
-#include "split/plan_check.h"
+/* What a plan file must keep to beside naming what there is: the kinds of its keys, and what its devices take. */
+#include "split/plan_file.h"
 
 /* ---- Kinds of keys ---- */
 
@@ -30,8 +30,9 @@ static clv_status check_each(const json_t *list, const char *what, const kind *k
 }
 
 clv_status clv__plan_check_keys(const json_t *root, clv_error *error) {
-  static const kind plan[] = {{"strategy", JSON_STRING},  {"split", JSON_STRING}, {"objective", JSON_STRING}, {"note", JSON_STRING},
-                              {"partitions", JSON_ARRAY}, {"nodes", JSON_ARRAY},  {"sizes", JSON_ARRAY},      {"kept", JSON_ARRAY}};
+  static const kind plan[] = {{"strategy", JSON_STRING}, {"split", JSON_STRING},     {"objective", JSON_STRING},
+                              {"note", JSON_STRING},     {"partitions", JSON_ARRAY}, {"nodes", JSON_ARRAY},
+                              {"sizes", JSON_ARRAY},     {"kept", JSON_ARRAY}};
   static const kind partition[] = {{"device", JSON_STRING}, {"nodes", JSON_ARRAY}, {"streamed", JSON_ARRAY}};
   static const kind node[] = {{"name", JSON_STRING}, {"cause", JSON_STRING}, {"note", JSON_STRING}};
   CLV__TRY(check_object(root, plan, sizeof plan / sizeof *plan, "", error));
@@ -64,8 +65,8 @@ static clv_status check_streamed(const clv_plan *plan, uint32_t index, clv_error
     device->backend->supports(device->handle, partition->view, i, &verdict);
     if (verdict.supported) continue;
     verdict.reason[sizeof verdict.reason - 1] = '\0';
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u: node '%s': with its weights streamed %s cannot run it: %s", index,
-                          plan->graph->nodes[partition->nodes[i]].name, device->name, verdict.reason);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u: node '%s': with its weights streamed %s cannot run it: %s",
+                          index, plan->graph->nodes[partition->nodes[i]].name, device->name, verdict.reason);
   }
   return CLV_OK;
 }

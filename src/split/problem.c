@@ -188,6 +188,22 @@ static void describe_devices(making *m) {
   problem->spaces = spaces, problem->limits = limits, problem->launch_ns = launch_ns, problem->device_names = names;
 }
 
+/* A node that was measured as too large for a device does not run there, unless the user put it there or no other device takes
+ * it. */
+static bool is_too_large(const making *m, uint32_t node, uint32_t device) {
+  clv__capability *capability = &m->plan->capability;
+  clv_node_id id = m->problem->node_ids[node];
+  bool is_fixed = m->problem->pins[node] != CLV__NONE, has_other = false;
+  if (is_fixed || !clv__cost_node(m->plan->costs, id, device).infeasible) return false;
+  for (uint32_t d = 0; d < m->problem->device_count; ++d) {
+    has_other = has_other || (d != device && clv__capability_reason(capability, id, d) == NULL);
+  }
+  if (has_other) {
+    capability->reasons[(size_t)id * capability->device_count + device] = "the profile says that it is too large for this device";
+  }
+  return has_other;
+}
+
 static void price_nodes(making *m, const clv_graph_view *whole) {
   const clv_plan *plan = m->plan;
   clv__problem *problem = m->problem;
@@ -205,7 +221,7 @@ static void price_nodes(making *m, const clv_graph_view *whole) {
       const clv__device *device = &plan->devices->items[d];
       uint64_t *time_ns = &node_ns[(size_t)n * device_count + d];
       *time_ns = CLV__NO_TIME;
-      if (clv__capability_reason(&plan->capability, id, d) != NULL) continue;
+      if (clv__capability_reason(&plan->capability, id, d) != NULL || is_too_large(m, n, d)) continue;
       supports[n] |= (uint16_t)(1u << d);
       if (device->backend->prefers != NULL && device->backend->prefers(device->handle, whole, id))
         prefers[n] |= (uint16_t)(1u << d);
