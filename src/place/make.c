@@ -208,24 +208,24 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
  * then the others are carried through as well, and the best of what came out is kept. */
 static clv_status place_best(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
   bool memory_changed;
-  CLV__TRY(place_and_split(plan, strategy, given, &memory_changed, error));
-  if (!memory_changed || strategy->place != clv__place_optimal) return CLV_OK;
-  const clv__strategy *best = strategy, *last = strategy;
-  uint64_t least = plan->predicted_ns;
+  clv_status first = place_and_split(plan, strategy, given, &memory_changed, error), status = first;
+  if (strategy->place != clv__place_optimal || (first == CLV_OK && !memory_changed)) return first;
+  if (first != CLV_OK && first != CLV_NOT_SUPPORTED) return first;
+  const clv__strategy *best = first == CLV_OK ? strategy : NULL, *last = strategy;
+  uint64_t least = first == CLV_OK ? plan->predicted_ns : UINT64_MAX;
   clv__place_input input = *given;
-  clv_status status = CLV_OK;
-  for (const clv__strategy *s = clv__strategies; s->name != NULL && status == CLV_OK; ++s) {
+  for (const clv__strategy *s = clv__strategies; s->name != NULL && status != CLV_OUT_OF_MEMORY; ++s) {
+    clv_error why;
     if (s == strategy) continue;
     plan->split = input.split = given->split_is_given ? given->split : s->split;
     last = s;
-    clv_error why;
-    status = place_and_split(plan, s, &input, &memory_changed, &why);
+    status = place_and_split(plan, s, &input, &memory_changed, &why); /* refused: no candidate */
     if (status == CLV_OK && plan->predicted_ns < least) best = s, least = plan->predicted_ns;
-    if (status != CLV_OK && status != CLV_OUT_OF_MEMORY) status = CLV_OK; /* refused: no candidate */
   }
-  if (status != CLV_OK) return clv__error_memory(error, sizeof *plan);
+  if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, sizeof *plan);
+  if (best == NULL) return first;
   plan->split = input.split = given->split_is_given ? given->split : best->split;
-  if (best != last) CLV__TRY(place_and_split(plan, best, &input, &memory_changed, error));
+  if (best != last || status != CLV_OK) CLV__TRY(place_and_split(plan, best, &input, &memory_changed, error));
   plan->placement.strategy = strategy->name;
   return CLV_OK;
 }

@@ -67,7 +67,7 @@ static void whole_is_predicted(void **state) {
   (void)state;
   measured s;
   uint32_t count;
-  begin(&s, "npu", "{\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 300, \"bytes_per_second\": 2e6}}",
+  begin(&s, "npu", "{\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 300, \"bytes_per_second\": 5e7}}",
         test_seven_nodes);
   const clv__profile_device *tables = measure(&s, 0, &count);
   clv__arena arena;
@@ -85,8 +85,8 @@ static void whole_is_predicted(void **state) {
     assert_int_equal(clv__cost_node(told, n, 0).source, CLV__COST_MEASURED);
     if (n > 0) told_ns -= clv__cost_saving(told, n - 1, n, 0);
   }
-  /* The device sleeps until its model's time is over: never less, and on any machine not much more. */
-  if (told_ns < stated_ns * 97 / 100 || told_ns > stated_ns * 2)
+  /* The device sleeps until its model's time is over: never less, and however busy the machine, not out of all proportion. */
+  if (told_ns < stated_ns * 97 / 100 || told_ns > stated_ns * 10)
     fail_msg("measured %llu ns, stated %llu", (unsigned long long)told_ns, (unsigned long long)stated_ns);
   assert_true(tables->launch.time_ns >= 300000);
   clv__cost_model_destroy(stated);
