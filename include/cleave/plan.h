@@ -68,9 +68,9 @@ CLV_API CLV_MUST_USE clv_status clv_plan_make(const clv_graph *graph, clv_device
 /* Writes the plan file: whole, or not at all. */
 CLV_API CLV_MUST_USE clv_status clv_plan_write(const clv_plan *plan, const char *path, clv_error *error);
 
-/* Reads a plan file (it may have been edited) for a model that is already loaded. Transfers, steps and prices are worked out again:
- * with the file of measured costs `profile`, NULL for none. CLV_INVALID_MODEL, with the place, for what does not fit: another model's
- * hash, unknown nodes or devices, nodes missing or twice, partitions that wait for a later one. */
+/* Reads a plan file (it may have been edited) for a model that is already loaded. Transfers, steps and prices are worked out
+ * again: with the file of measured costs `profile`, NULL for none. CLV_INVALID_MODEL, with the place, for what does not fit:
+ * another model's hash, unknown nodes or devices, nodes missing or twice, partitions that wait for a later one. */
 CLV_API CLV_MUST_USE clv_status clv_plan_read(const clv_graph *graph, clv_devices *devices, const char *path, const char *profile,
                                               clv_plan **plan, clv_error *error);
 

@@ -4,8 +4,8 @@
 #include "place/list_cut.h"
 
 const clv__strategy clv__strategies[] = {
-    {"optimal", "least predicted time, with a bound: exact minimum cut, then local search", clv__place_optimal,
-     CLV__SPLIT_CONVEX, 0},
+    {"optimal", "least predicted time, with a bound: exact minimum cut, then local search", clv__place_optimal, CLV__SPLIT_CONVEX,
+     0},
     {"contiguous", "each node on the first device of the list that supports it; runs of one device are partitions",
      clv__place_contiguous, CLV__SPLIT_LINEAR, 0},
     {"propagate", "from where weights and inputs live, spread down and up the list, then the best supported",

@@ -28,7 +28,7 @@ static uint32_t run_random(machine *m) {
       pins[n] = (clv_assignment){graph->nodes[n].name, clv_devices_name(m->devices, device)};
     }
     clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-  options.strategy = "contiguous";
+    options.strategy = "contiguous";
     options.pins = pins;
     options.pin_count = graph->node_count;
     clv_error error = {0};
