@@ -145,6 +145,7 @@ static clv_status relieve(clv__fitting *f, const clv__partition *partition, uint
   const clv__partition *wanting = partition;
   clv__way *move = f->move, *stream = f->stream;
   char note[256];
+  f->excess = needed > f->limit ? needed - f->limit : f->limit / 16; /* the compiler alone knows how much: a little at a time */
   CLV__TRY(clv__fitting_move(f, partition, move, error));
   CLV__TRY(clv__fitting_stream(f, partition, stream, error));
   if (move->device == CLV__NONE && stream->device == CLV__NONE) CLV__TRY(find_room(f, &partition, stream, error));

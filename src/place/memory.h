@@ -18,6 +18,7 @@ typedef struct clv__fitting {
   clv__placing *placing;
   uint32_t device;
   uint64_t used, passing, limit; /* bytes; `passing`: the most that one partition's streamed weights take */
+  uint64_t excess;               /* bytes of what is looked at now that do not fit; 0: not known */
   uint32_t *resident;
   uint64_t compared; /* nodes */
   bool moves_were_better;

@@ -134,25 +134,51 @@ static bool has_resident(const clv__fitting *f, const clv__partition *partition)
   return false;
 }
 
-/* Streams what is not on the device already; a new group begins where the weights of the one before fill `room_bytes`. False
- * where a node's own weights do not fit, or nothing is left to stream. */
-static bool stream_nodes(const clv__fitting *f, const clv__partition *partition, uint64_t room_bytes, clv__way *w) {
+/* Bytes of a node's weights that could be streamed; with `w` they are, and `is_new` says whether one was not before. */
+static uint64_t stream_node(const clv__fitting *f, uint32_t node, clv__way *w, bool *is_new) {
   const clv__problem *problem = f->plan->problem;
-  uint64_t filled = 0;
+  uint64_t bytes = 0;
+  for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
+    uint32_t weight = problem->weights[k];
+    if (!is_streamable(f, weight)) continue;
+    bytes += clv__align_up(problem->weight_bytes[weight], CLV__ALIGNMENT);
+    if (w == NULL) continue;
+    *is_new = *is_new || (w->streamed[weight] >> f->device & 1u) == 0;
+    w->streamed[weight] |= (uint16_t)(1u << f->device);
+  }
+  return bytes;
+}
+
+/* How much at the partition's beginning may stay on the device where only what is too much is streamed, and the room that the
+ * rest then needs at a time: what is too much, or the largest node. */
+static uint64_t keep_bytes(const clv__fitting *f, const clv__partition *partition, uint64_t *room_bytes) {
+  uint64_t total = 0, largest = f->excess;
+  for (uint32_t i = 0; i < partition->node_count; ++i) {
+    uint64_t bytes = stream_node(f, f->plan->problem_nodes[partition->nodes[i]], NULL, NULL);
+    total += bytes;
+    if (bytes > largest) largest = bytes;
+  }
+  if (total <= f->excess + largest) return 0;
+  if (largest < *room_bytes) *room_bytes = largest;
+  return total - f->excess - largest;
+}
+
+/* Streams what is not on the device already, but for the first `keep` bytes; a new group begins where the weights of the one
+ * before fill `room_bytes`. False where a node's own weights do not fit, or nothing is left to stream. */
+static bool stream_nodes(const clv__fitting *f, const clv__partition *partition, uint64_t keep, uint64_t room_bytes,
+                         clv__way *w) {
+  uint64_t kept = 0, filled = 0;
   uint32_t group = CLV__NONE;
   bool is_new = false;
   for (uint32_t i = 0; i < partition->node_count; ++i) {
     uint32_t node = f->plan->problem_nodes[partition->nodes[i]];
-    uint64_t bytes = 0;
-    for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
-      uint32_t weight = problem->weights[k];
-      if (!is_streamable(f, weight)) continue;
-      is_new = is_new || (w->streamed[weight] >> f->device & 1u) == 0;
-      w->streamed[weight] |= (uint16_t)(1u << f->device);
-      bytes += clv__align_up(problem->weight_bytes[weight], CLV__ALIGNMENT);
+    if (group == CLV__NONE && filled == 0 && kept < keep) {
+      kept += stream_node(f, node, NULL, NULL);
+      if (kept <= keep) continue;
     }
+    uint64_t bytes = stream_node(f, node, w, &is_new);
     if (bytes > room_bytes) return false;
-    if (filled + bytes > room_bytes) {
+    if (filled + bytes > room_bytes || (keep > 0 && group == CLV__NONE)) {
       group = node; /* as good a number as any: no other group has it */
       filled = 0;
     }
@@ -172,6 +198,7 @@ clv_status clv__fitting_stream(const clv__fitting *f, const clv__partition *part
   bool has_room = takes && f->used < f->limit && room > flowing;
   room -= flowing;
   if (streamed > 0 && room > streamed / 2 && !has_resident(f, partition)) room = streamed / 2; /* as it is, it does not fit */
-  if (!has_room || !stream_nodes(f, partition, room, w)) w->device = CLV__NONE;
+  uint64_t keep = streamed == 0 ? keep_bytes(f, partition, &room) : 0;
+  if (!has_room || !stream_nodes(f, partition, keep, room, w)) w->device = CLV__NONE;
   return CLV_OK;
 }
