@@ -225,3 +225,41 @@ double clv__tensor_get(const clv_tensor *tensor, size_t index) {
       return (double)clv__tensor_get_int(tensor, index);
   }
 }
+
+void clv__tensor_put(const clv_tensor *tensor, size_t index, double real, int64_t whole, bool truth) {
+  switch (tensor->dtype) {
+    case CLV_F32:
+      ((float *)tensor->data)[index] = (float)real;
+      break;
+    case CLV_F64:
+      ((double *)tensor->data)[index] = real;
+      break;
+    case CLV_F16:
+      ((uint16_t *)tensor->data)[index] = clv__f32_to_f16((float)real);
+      break;
+    case CLV_BF16:
+      ((uint16_t *)tensor->data)[index] = clv__f32_to_bf16((float)real);
+      break;
+    case CLV_BOOL:
+      ((uint8_t *)tensor->data)[index] = truth;
+      break;
+    case CLV_I8:
+    case CLV_U8:
+      ((uint8_t *)tensor->data)[index] = (uint8_t)whole;
+      break;
+    case CLV_I16:
+    case CLV_U16:
+      ((uint16_t *)tensor->data)[index] = (uint16_t)whole;
+      break;
+    case CLV_I32:
+    case CLV_U32:
+      ((uint32_t *)tensor->data)[index] = (uint32_t)whole;
+      break;
+    case CLV_I64:
+    case CLV_U64:
+      ((uint64_t *)tensor->data)[index] = (uint64_t)whole;
+      break;
+    default:
+      break;
+  }
+}

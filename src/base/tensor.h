@@ -65,6 +65,8 @@ uint16_t clv__f64_to_bf16(double value);
 /* Element `index` of a numeric or bool tensor, and the reverse (rounded or truncated as a C cast does; saturating for integers).
  */
 double clv__tensor_get(const clv_tensor *tensor, size_t index);
+/* Sets one element: `real` where the dtype is a float, `whole` where it is an integer, `truth` where it is bool; else nothing. */
+void clv__tensor_put(const clv_tensor *tensor, size_t index, double real, int64_t whole, bool truth);
 int64_t clv__tensor_get_int(const clv_tensor *tensor, size_t index); /* exact for all integer dtypes but u64 above 2^63 */
 
 #endif

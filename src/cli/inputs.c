@@ -243,43 +243,8 @@ static uint64_t next_random(uint64_t *state) {
 static void fill_random(clv_tensor *tensor, size_t count, uint64_t state) {
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits = next_random(&state);
-    double real = (double)(bits >> 40) / 8388608.0 - 1.0; /* exact in f32 */
-    int64_t whole = (int64_t)(bits >> 33) % 10;
-    switch (tensor->dtype) {
-      case CLV_F32:
-        ((float *)tensor->data)[i] = (float)real;
-        break;
-      case CLV_F64:
-        ((double *)tensor->data)[i] = real;
-        break;
-      case CLV_F16:
-        ((uint16_t *)tensor->data)[i] = clv__f32_to_f16((float)real);
-        break;
-      case CLV_BF16:
-        ((uint16_t *)tensor->data)[i] = clv__f32_to_bf16((float)real);
-        break;
-      case CLV_BOOL:
-        ((uint8_t *)tensor->data)[i] = (uint8_t)(bits >> 63);
-        break;
-      case CLV_I8:
-      case CLV_U8:
-        ((uint8_t *)tensor->data)[i] = (uint8_t)whole;
-        break;
-      case CLV_I16:
-      case CLV_U16:
-        ((uint16_t *)tensor->data)[i] = (uint16_t)whole;
-        break;
-      case CLV_I32:
-      case CLV_U32:
-        ((uint32_t *)tensor->data)[i] = (uint32_t)whole;
-        break;
-      case CLV_I64:
-      case CLV_U64:
-        ((uint64_t *)tensor->data)[i] = (uint64_t)whole;
-        break;
-      default:
-        break;
-    }
+    clv__tensor_put(tensor, i, (double)(bits >> 40) / 8388608.0 - 1.0 /* exact in f32 */, (int64_t)(bits >> 33) % 10,
+                    bits >> 63 != 0);
   }
 }
 

@@ -84,45 +84,10 @@ static clv_status compile(stand *s, clv_error *error) {
 /* Seeded floats in [-1, 1) without denormals; integers all the same; bools alternate. */
 static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
   uint64_t state = 0x9e3779b97f4a7c15u;
+  memset(tensor->data, 0, count * clv_dtype_size_bytes(tensor->dtype));
   for (size_t i = 0; i < count; ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
-    double real = (double)((int64_t)(state >> 40) - (1 << 23)) / (1 << 23);
-    switch (tensor->dtype) {
-      case CLV_F32:
-        ((float *)tensor->data)[i] = (float)real;
-        break;
-      case CLV_F64:
-        ((double *)tensor->data)[i] = real;
-        break;
-      case CLV_F16:
-        ((uint16_t *)tensor->data)[i] = clv__f32_to_f16((float)real);
-        break;
-      case CLV_BF16:
-        ((uint16_t *)tensor->data)[i] = clv__f32_to_bf16((float)real);
-        break;
-      case CLV_BOOL:
-        ((uint8_t *)tensor->data)[i] = state >> 63;
-        break;
-      case CLV_I8:
-      case CLV_U8:
-        ((uint8_t *)tensor->data)[i] = (uint8_t)integer;
-        break;
-      case CLV_I16:
-      case CLV_U16:
-        ((uint16_t *)tensor->data)[i] = (uint16_t)integer;
-        break;
-      case CLV_I32:
-      case CLV_U32:
-        ((uint32_t *)tensor->data)[i] = (uint32_t)integer;
-        break;
-      case CLV_I64:
-      case CLV_U64:
-        ((uint64_t *)tensor->data)[i] = (uint64_t)integer;
-        break;
-      default:
-        memset(tensor->data, 0, count * clv_dtype_size_bytes(tensor->dtype));
-        return;
-    }
+    clv__tensor_put(tensor, i, (double)((int64_t)(state >> 40) - (1 << 23)) / (1 << 23), integer, state >> 63 != 0);
   }
 }
 
