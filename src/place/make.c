@@ -65,8 +65,10 @@ static clv_status choose(const char *what, const char *word, const char *const *
 }
 
 static clv_status choose_all(const clv_plan_options *options, chosen *is, clv_error *error) {
-  static const char *const splits[] = {"linear", "convex", "fewest", NULL};
-  static const char *const objectives[] = {"latency", "overlap", "throughput", NULL};
+  const char *const splits[] = {clv__split_name(CLV__SPLIT_LINEAR), clv__split_name(CLV__SPLIT_CONVEX),
+                                clv__split_name(CLV__SPLIT_FEWEST), NULL};
+  const char *const objectives[] = {clv__objective_name(CLV__LATENCY), clv__objective_name(CLV__OVERLAP),
+                                    clv__objective_name(CLV__THROUGHPUT), NULL};
   const char *names[32] = {NULL};
   uint32_t index = 0;
   for (const clv__strategy *s = clv__strategies; s->name != NULL && index < 31; ++s) names[index++] = s->name;
@@ -77,7 +79,8 @@ static clv_status choose_all(const clv_plan_options *options, chosen *is, clv_er
     CLV__TRY(choose("split", options->split, splits, &index, error));
     is->split = (clv__split_mode)index;
   }
-  CLV__TRY(choose("objective", options->objective == NULL ? "latency" : options->objective, objectives, &index, error));
+  CLV__TRY(
+      choose("objective", options->objective == NULL ? objectives[CLV__LATENCY] : options->objective, objectives, &index, error));
   is->objective = (clv__objective)index;
   return CLV_OK;
 }

@@ -4,11 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *clv__objective_name(clv__objective objective) {
-  static const char *const names[] = {"latency", "overlap", "throughput"};
-  return names[objective];
-}
-
 static clv_status resolve_kept(clv_plan *plan, const char *const *keeps, uint32_t keep_count, clv_error *error) {
   if (keep_count == 0) return CLV_OK;
   const clv_graph *graph = plan->graph;

@@ -244,13 +244,6 @@ static void price_nodes(making *m, const clv_graph_view *whole) {
   problem->saving_ns = saving_ns;
 }
 
-/* The first device that works in a space does its copies. */
-static uint32_t copier_of(const clv__problem *problem, uint32_t space) {
-  uint32_t device = 0;
-  while (device < problem->device_count && problem->spaces[device] != space) ++device;
-  return device;
-}
-
 static void price_copies(making *m) {
   clv__problem *problem = m->problem;
   size_t cells = (size_t)problem->value_count * problem->space_count;
@@ -258,7 +251,7 @@ static void price_copies(making *m) {
   uint64_t *weight_in_ns = take(m, (size_t)problem->weight_count * problem->space_count, sizeof *weight_in_ns);
   if (m->failed) return;
   for (uint32_t space = 1; space < problem->space_count; ++space) {
-    uint32_t device = copier_of(problem, space);
+    uint32_t device = clv__space_device(problem, space);
     for (uint32_t v = 0; v < problem->value_count && device < problem->device_count; ++v) {
       size_t cell = (size_t)v * problem->space_count + space;
       in_ns[cell] = clv__cost_copy(m->plan->costs, device, true, problem->value_bytes[v]);

@@ -96,6 +96,13 @@ static inline uint64_t clv__out_ns(const clv__problem *problem, uint32_t value, 
   return problem->out_ns[(size_t)value * problem->space_count + space];
 }
 
+/* The first device that works in a space: it does the copies there. device_count where none does. */
+static inline uint32_t clv__space_device(const clv__problem *problem, uint32_t space) {
+  uint32_t device = 0;
+  while (device < problem->device_count && problem->spaces[device] != space) ++device;
+  return device;
+}
+
 /* A node's name for messages; its number where there are no names. */
 static inline const char *clv__problem_node_name(const clv__problem *problem, uint32_t node, char text[16]) {
   if (problem->node_names != NULL) return problem->node_names[node];

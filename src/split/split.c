@@ -6,6 +6,11 @@ const char *clv__split_name(clv__split_mode mode) {
   return names[mode];
 }
 
+const char *clv__objective_name(clv__objective objective) {
+  static const char *const names[] = {"latency", "overlap", "throughput"};
+  return names[objective];
+}
+
 clv_status clv__split(const clv__problem *problem, const uint32_t *devices, const uint32_t *groups, clv__split_mode mode,
                       clv__arena *arena, clv__cut *cut, clv_error *error) {
   if (mode == CLV__SPLIT_LINEAR) return clv__split_linear(problem, devices, groups, arena, cut, error);

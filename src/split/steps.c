@@ -49,13 +49,6 @@ static uint32_t *maker_of(work *w, uint32_t value, uint32_t space) {
   return &w->maker[(size_t)value * w->plan->problem->space_count + space];
 }
 
-/* The first device that works in a space. */
-static uint32_t device_of(const clv__problem *problem, uint32_t space) {
-  uint32_t device = 0;
-  while (device < problem->device_count && problem->spaces[device] != space) ++device;
-  return device;
-}
-
 static clv_status add_transfer(work *w, uint32_t index, clv_error *error) {
   clv_plan *plan = w->plan;
   const clv__problem *problem = plan->problem;
@@ -67,7 +60,7 @@ static clv_status add_transfer(work *w, uint32_t index, clv_error *error) {
   plan->transfers[index] = (clv__transfer){.value = value,
                                            .from = move->from,
                                            .to = move->to,
-                                           .device = device_of(problem, move->from == 0 ? move->to : move->from),
+                                           .device = clv__space_device(problem, move->from == 0 ? move->to : move->from),
                                            .size_bytes = known ? size_bytes : 0,
                                            .size_known = known,
                                            .boundary = move->is_weight                   ? CLV__BOUNDARY_WEIGHT
