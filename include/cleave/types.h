@@ -36,7 +36,9 @@ typedef enum clv_status {
   CLV_IO_ERROR = 6,         /* the operating system refused a read or a write */
   CLV_DEVICE_ERROR = 7,     /* a driver call failed; the message carries the call and its code */
   CLV_TOO_LARGE = 8,        /* a group does not fit its device: split it */
-  CLV_INTERNAL_ERROR = 9    /* a bug of ours */
+  CLV_INTERNAL_ERROR = 9,   /* a bug of ours */
+  CLV_CANCELLED = 10,       /* by clv_run_cancel() or a progress callback */
+  CLV_TIMED_OUT = 11        /* the run's time limit is over */
 } clv_status;
 
 /* The text of a failure. The caller owns it, its size is fixed, and nothing is allocated to fill it.

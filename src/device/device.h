@@ -3,6 +3,7 @@
 #define CLEAVE_DEVICE_DEVICE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "cleave/devices.h"
 #include "cleave/plan.h"
@@ -16,18 +17,46 @@ typedef struct clv__device {
   clv_device *handle;
   const char *name;
   clv_device_info info;
-  uint32_t space; /* index into clv_devices.spaces; CLV__SPACE_HOST for host memory */
+  uint32_t space;    /* index into clv_devices.spaces; CLV__SPACE_HOST for host memory */
+  atomic_bool is_lost; /* given up while it was working: no slot but close() is called any more */
 } clv__device;
+
+/* What later layers keep with a set of open devices, shared by its sessions. Made under the devices' lock; let go when the set is
+ * closed, the last first, before (or, CLV__ATTACHED_GRAVES, after) the devices themselves. */
+typedef enum clv__attachment_kind {
+  CLV__ATTACHED_POOLS,    /* memory, device/pool.h */
+  CLV__ATTACHED_PROGRAMS, /* executables and weights, compile/ */
+  CLV__ATTACHED_GRAPHS,   /* captured graphs, execute/ */
+  CLV__ATTACHED_GRAVES,   /* memory that a device which was given up may still write to */
+  CLV__ATTACHMENT_COUNT
+} clv__attachment_kind;
+
+typedef struct clv__attachment {
+  void *self; /* NULL: none */
+  void (*finish)(void *self);
+} clv__attachment;
 
 struct clv_devices {
   clv_context *context;
   pthread_mutex_t lock; /* recursive */
+  clv__attachment attachments[CLV__ATTACHMENT_COUNT];
   clv__arena arena;
   uint32_t count;
   clv__device items[CLV__MAX_DEVICES];
   uint32_t space_count;
   const char *spaces[CLV__MAX_DEVICES + 1]; /* spaces[0] is "host" */
 };
+
+/* What the context was made with, the environment included (settings.c). */
+typedef struct clv__settings {
+  clv_graph_mode graph;         /* never UNSET */
+  uint32_t graph_cache_entries; /* 0: nothing is captured */
+  uint64_t graph_cache_bytes;
+  bool prefill_graph;
+  const char *cache_directory; /* NULL: none */
+  uint64_t cache_bytes;
+} clv__settings;
+const clv__settings *clv__context_settings(const clv_context *context);
 
 const clv_allocator *clv__context_allocator(const clv_context *context);
 void clv__context_log(const clv_context *context, int level, const char *format, ...) CLV_PRINTF(3, 4);

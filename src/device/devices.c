@@ -233,9 +233,16 @@ clv_status clv_devices_open(clv_context *context, const clv_devices_options *giv
   return CLV_OK;
 }
 
+static void finish_attachment(clv__attachment *attachment) {
+  if (attachment->self != NULL) attachment->finish(attachment->self);
+  *attachment = (clv__attachment){0};
+}
+
 void clv_devices_close(clv_devices *devices) {
   if (devices == NULL) return;
+  for (uint32_t k = CLV__ATTACHED_GRAVES; k-- > 0;) finish_attachment(&devices->attachments[k]);
   for (uint32_t i = devices->count; i-- > 0;) devices->items[i].backend->close(devices->items[i].handle);
+  finish_attachment(&devices->attachments[CLV__ATTACHED_GRAVES]);
   const clv_allocator *allocator = devices->arena.allocator;
   pthread_mutex_destroy(&devices->lock);
   clv__arena_finish(&devices->arena);

@@ -11,6 +11,7 @@
  *   weight_upload            a weight lives once on a device, known by its id; executables refer to it and hold no copy
  *   instance_create          an executable's state in one session, for given input shapes
  *   execute                  enqueue on a stream; inputs and outputs are bindings
+ *   capture / launch         record what execute() enqueues, and enqueue it again as one
  *
  * Rules for all slots: return a status, fill `error` with a text when it is not CLV_OK, never abort, never print, never let a
  * C++ exception out. Values that cross a boundary are dense row-major in their dtype, bit for bit; layout inside a partition is
@@ -19,9 +20,12 @@
  * Versions: structs only grow at their end. Each carries `struct_size`, the size its maker knew; whoever reads a field beyond it
  * treats the field as zero. `abi_version` changes only when an old field changes its meaning; the host refuses other versions.
  *
- * Threads: the host calls device functions of one device from one thread at a time, except execute(), copies, events and
- * stream_synchronize(), which may come from several threads on different streams, and buffers, which are taken and given back at
- * any time (allocate_output() does, on whatever thread it is called from). Those may come while another function is running. */
+ * Threads: the host calls device functions of one device from one thread at a time, except execute(), copies, events,
+ * stream_synchronize() and those of capture, which may come from several threads on different streams, and buffers, which are
+ * taken and given back at any time (allocate_output() does, on whatever thread it is called from). Those may come while another
+ * function is running. An instance is only used on one stream; it may be enqueued again before its last execution is over.
+ *
+ * A device that hangs is given up: after that it gets no call but close(), which must return, its work finished or abandoned. */
 #ifndef CLEAVE_PLUGIN_BACKEND_H
 #define CLEAVE_PLUGIN_BACKEND_H
 
@@ -135,6 +139,7 @@ typedef struct clv_buffer clv_buffer;         /* memory of the device's memory s
 typedef struct clv_weight clv_weight;         /* a weight resident on the device */
 typedef struct clv_executable clv_executable; /* a compiled partition */
 typedef struct clv_instance clv_instance;     /* an executable's state in one session */
+typedef struct clv_captured clv_captured;     /* launches recorded once */
 
 typedef struct clv_option {
   const char *key;
@@ -162,6 +167,7 @@ typedef struct clv_device_info {
   uint32_t alignment_bytes;
   uint32_t max_partition_inputs; /* 0: no limit */
   uint32_t max_partition_nodes;  /* 0: no limit */
+  bool is_synchronous;           /* execute() and copies do their work in the caller's thread and return when it is done */
 } clv_device_info;
 
 /* A device's answer about one node. */
@@ -206,6 +212,7 @@ typedef struct clv_execute_args {
 
 typedef clv_status (*clv_write_fn)(void *cookie, const void *data, size_t size_bytes);
 typedef clv_status (*clv_claim_fn)(void *cookie, const uint32_t *nodes, uint32_t count);
+typedef void (*clv_notify_fn)(void *cookie);
 
 typedef struct clv_backend {
   uint32_t abi_version;
@@ -273,6 +280,33 @@ typedef struct clv_backend {
    * in no group is not for this device. A group becomes one partition, or is cut where it is not convex. */
   clv_status (*claim)(clv_device *device, const clv_graph_view *graph, const bool *is_free, clv_claim_fn add, void *cookie,
                       clv_error *error);
+
+  /* Optional: calls `notify` once, when what was last recorded in the event has been reached, or was skipped because of a failure
+   * (event_synchronize() then says which, without waiting); at once where that is so already. From any thread: it is short, and
+   * calls no slot. Without this the host waits in a thread of its own. */
+  clv_status (*event_notify)(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error);
+
+  /* Scratch from the host's pool: optional, both or none. The bytes that the instance needs for its shapes, and memory for them,
+   * which stays until the instance is destroyed or bound again, when nothing of it runs. Instances of one stream may be given the
+   * same memory. Without these an instance has its own. */
+  uint64_t (*instance_scratch_bytes)(clv_device *device, clv_instance *instance);
+  clv_status (*instance_bind_scratch)(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes,
+                                      clv_error *error);
+
+  /* Capture: optional, all but captured_bind() or none. From capture_begin() to capture_end() execute() on that stream checks and
+   * records, and nothing runs; only execute() of instances without outputs sized by data comes in between. capture_end() gives
+   * what was recorded; with `captured` NULL, and where it fails, the recording is dropped and the stream is as before
+   * capture_begin(). A captured graph refers to its instances and the memory of its bindings, which outlive it.
+   * captured_launch() enqueues it: the same results as the executions, in order. captured_bind() gives the `index`th execution
+   * recorded other memory for the same shapes, while the graph does not run; without it, or with CLV_NOT_SUPPORTED, the host
+   * captures again. captured_destroy() comes when its last launch is over, and accepts NULL. captured_bytes(): what it holds. */
+  clv_status (*capture_begin)(clv_device *device, clv_stream *stream, clv_error *error);
+  clv_status (*capture_end)(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
+  clv_status (*captured_launch)(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error);
+  clv_status (*captured_bind)(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
+                              clv_error *error);
+  void (*captured_destroy)(clv_device *device, clv_captured *captured);
+  uint64_t (*captured_bytes)(clv_device *device, const clv_captured *captured);
 } clv_backend;
 
 /* The one exported symbol of a plugin. Fills `backend` with a table that lives as long as the library is loaded. */
