@@ -1,5 +1,4 @@
-/* The table of the CPU backend: the device, host memory as buffers, and streams and events that need do nothing, because
- * execute() runs in the caller's thread and returns when it is done. */
+/* The table of the CPU backend: the device, and host memory as buffers. */
 #include <stdio.h>
 #include <stdlib.h>
 #ifdef _OPENMP
@@ -8,18 +7,11 @@
 
 #include "cpu.h"
 #include "executable.h"
+#include "stream.h"
 
 struct clv_buffer {
   void *data;
   uint64_t size_bytes;
-};
-
-struct clv_stream {
-  clv_device *device;
-};
-
-struct clv_event {
-  clv_device *device;
 };
 
 struct clv_weight {
@@ -140,6 +132,7 @@ static void cpu_info(clv_device *device, clv_device_info *info) {
   info->fingerprint = device->fingerprint;
   info->memory_space = "host";
   info->alignment_bytes = CLV__ALIGNMENT;
+  info->is_synchronous = true;
 }
 
 /* ---- Memory. ---- */
@@ -175,19 +168,21 @@ void *clv__cpu_address(const clv_binding *binding) {
   return (uint8_t *)binding->buffer->data + binding->offset_bytes;
 }
 
-static bool within(const clv_buffer *buffer, uint64_t offset, uint64_t size_bytes) {
-  return offset <= buffer->size_bytes && size_bytes <= buffer->size_bytes - offset;
+void *clv__cpu_buffer_part(const clv_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes) {
+  if (offset_bytes > buffer->size_bytes || size_bytes > buffer->size_bytes - offset_bytes) return NULL;
+  return (uint8_t *)buffer->data + offset_bytes;
 }
 
 static clv_status copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
                           uint64_t size_bytes, clv_error *error) {
   (void)device;
   (void)stream;
-  if (!within(to, to_offset, size_bytes)) {
+  void *part = clv__cpu_buffer_part(to, to_offset, size_bytes);
+  if (part == NULL) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at %llu leaves a buffer of %llu bytes",
                           (unsigned long long)size_bytes, (unsigned long long)to_offset, (unsigned long long)to->size_bytes);
   }
-  if (size_bytes > 0) memcpy((uint8_t *)to->data + to_offset, from, (size_t)size_bytes);
+  if (size_bytes > 0) memcpy(part, from, (size_t)size_bytes);
   return CLV_OK;
 }
 
@@ -195,58 +190,13 @@ static clv_status copy_out(clv_device *device, clv_stream *stream, void *to, clv
                            uint64_t size_bytes, clv_error *error) {
   (void)device;
   (void)stream;
-  if (!within(from, from_offset, size_bytes)) {
+  const void *part = clv__cpu_buffer_part(from, from_offset, size_bytes);
+  if (part == NULL) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a copy of %llu bytes at %llu leaves a buffer of %llu bytes",
                           (unsigned long long)size_bytes, (unsigned long long)from_offset, (unsigned long long)from->size_bytes);
   }
-  if (size_bytes > 0) memcpy(to, (const uint8_t *)from->data + from_offset, (size_t)size_bytes);
+  if (size_bytes > 0) memcpy(to, part, (size_t)size_bytes);
   return CLV_OK;
-}
-
-/* ---- Order: everything is done when its call returns. ---- */
-
-static clv_status stream_create(clv_device *device, clv_stream **stream, clv_error *error) {
-  *stream = clv__allocate_zero(device->allocator, sizeof **stream);
-  if (*stream == NULL) return clv__error_memory(error, sizeof **stream);
-  (*stream)->device = device;
-  return CLV_OK;
-}
-
-static void stream_destroy(clv_device *device, clv_stream *stream) {
-  clv__release(device->allocator, stream);
-}
-
-static clv_status stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
-  (void)device;
-  (void)stream;
-  (void)error;
-  return CLV_OK;
-}
-
-static clv_status event_create(clv_device *device, clv_event **event, clv_error *error) {
-  *event = clv__allocate_zero(device->allocator, sizeof **event);
-  if (*event == NULL) return clv__error_memory(error, sizeof **event);
-  (*event)->device = device;
-  return CLV_OK;
-}
-
-static void event_destroy(clv_device *device, clv_event *event) {
-  clv__release(device->allocator, event);
-}
-
-static clv_status event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error) {
-  (void)event;
-  return stream_synchronize(device, stream, error);
-}
-
-static clv_status event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error) {
-  (void)event;
-  return stream_synchronize(device, stream, error);
-}
-
-static clv_status event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
-  (void)event;
-  return stream_synchronize(device, NULL, error);
 }
 
 /* ---- Weights: executables carry theirs packed, so there is nothing to keep. ---- */
@@ -277,14 +227,14 @@ static const clv_backend cpu_backend = {
     .buffer_alloc = buffer_alloc,
     .buffer_free = buffer_free,
     .buffer_host_pointer = buffer_host_pointer,
-    .stream_create = stream_create,
-    .stream_destroy = stream_destroy,
-    .stream_synchronize = stream_synchronize,
-    .event_create = event_create,
-    .event_destroy = event_destroy,
-    .event_record = event_record,
-    .event_wait = event_wait,
-    .event_synchronize = event_synchronize,
+    .stream_create = clv__cpu_stream_create,
+    .stream_destroy = clv__cpu_stream_destroy,
+    .stream_synchronize = clv__cpu_stream_synchronize,
+    .event_create = clv__cpu_event_create,
+    .event_destroy = clv__cpu_event_destroy,
+    .event_record = clv__cpu_event_record,
+    .event_wait = clv__cpu_event_wait,
+    .event_synchronize = clv__cpu_event_synchronize,
     .copy_in = copy_in,
     .copy_out = copy_out,
     .weight_upload = weight_upload,
@@ -296,6 +246,15 @@ static const clv_backend cpu_backend = {
     .instance_destroy = clv__cpu_instance_destroy,
     .instance_resize = clv__cpu_instance_resize,
     .execute = clv__cpu_execute,
+    .event_notify = clv__cpu_event_notify,
+    .instance_scratch_bytes = clv__cpu_instance_scratch_bytes,
+    .instance_bind_scratch = clv__cpu_instance_bind_scratch,
+    .capture_begin = clv__cpu_capture_begin,
+    .capture_end = clv__cpu_capture_end,
+    .captured_launch = clv__cpu_captured_launch,
+    .captured_bind = clv__cpu_captured_bind,
+    .captured_destroy = clv__cpu_captured_destroy,
+    .captured_bytes = clv__cpu_captured_bytes,
 };
 
 clv_status clv__cpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

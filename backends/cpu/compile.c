@@ -1,11 +1,6 @@
 /* compile() and instance_create(): a plan where shapes allow one, else what it takes to run node by node. */
 #include "executable.h"
-
-struct clv_instance {
-  clv_executable *executable;
-  clv__cpu_plan *own; /* a plan for other shapes than the executable's; NULL otherwise */
-  clv__cpu_run *run;  /* NULL: node by node */
-};
+#include "stream.h"
 
 static clv_status compile_into(clv_executable *made, const clv_graph_view *graph, bool deterministic, clv_error *error) {
   clv__cpu_program *program = &made->program;
@@ -124,13 +119,35 @@ clv_status clv__cpu_instance_resize(clv_device *device, clv_instance *instance, 
     return status;
   }
   clear(instance);
+  other.prepared = instance->prepared + 1;
   *instance = other;
   return CLV_OK;
 }
 
+uint64_t clv__cpu_instance_scratch_bytes(clv_device *device, clv_instance *instance) {
+  (void)device;
+  return instance->run != NULL ? clv__cpu_run_bytes(instance->run) : 0;
+}
+
+clv_status clv__cpu_instance_bind_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes,
+                                          clv_error *error) {
+  const uint64_t size_bytes = clv__cpu_instance_scratch_bytes(device, instance);
+  if (size_bytes == 0) return CLV_OK;
+  void *memory = buffer != NULL ? clv__cpu_buffer_part(buffer, offset_bytes, size_bytes) : NULL;
+  if (memory == NULL) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch of %llu bytes at %llu is not within its buffer",
+                          (unsigned long long)size_bytes, (unsigned long long)offset_bytes);
+  }
+  if ((uintptr_t)memory % CLV__ALIGNMENT != 0) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch at offset %llu is not aligned to %u bytes",
+                          (unsigned long long)offset_bytes, CLV__ALIGNMENT);
+  }
+  return clv__cpu_run_place(instance->run, memory, error);
+}
+
 clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                             clv_error *error) {
-  (void)stream;
+  if (stream != NULL && stream->recording != NULL) return clv__cpu_record(stream->recording, instance, args, error);
   const int threads = clv__cpu_threads_enter(device);
   clv_status status = instance->run != NULL ? clv__cpu_run_execute(instance->run, args, error)
                                             : clv__cpu_dynamic_execute(instance->executable, args, error);

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_EXECUTABLE_H
 #define CLEAVE_BACKENDS_CPU_EXECUTABLE_H
 
-#include "plan.h"
+#include "list.h"
 
 struct clv_executable {
   clv_device *device;
@@ -12,9 +12,27 @@ struct clv_executable {
 };
 
 /* The state of a planned instance (run.c). */
-typedef struct clv__cpu_run clv__cpu_run;
+typedef struct clv__cpu_run {
+  const clv__cpu_plan *plan;
+  clv__cpu_list *list;
+  void *memory, *scratch; /* where the values between steps are; NULL: nowhere yet */
+  void *own_memory;       /* of its own, where the host gives none */
+  uint64_t placed;        /* how often it was given memory: lists that were made before follow when they see it */
+  uint64_t executions;
+} clv__cpu_run;
+
+struct clv_instance {
+  clv_executable *executable;
+  clv__cpu_plan *own; /* a plan for other shapes than the executable's; NULL otherwise */
+  clv__cpu_run *run;  /* NULL: node by node */
+  uint64_t prepared;  /* how often it was resized: what was captured before is of another plan */
+};
+
 clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, clv_error *error);
 void clv__cpu_run_destroy(clv__cpu_run *run); /* accepts NULL; logs the profile when the device keeps one */
+uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* of memory that it wants; aligned to CLV__ALIGNMENT */
+clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error);
+clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error); /* memory of its own, unless it has some */
 clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, clv_error *error);
 
 /* Node by node, with shapes asked for as they become known (dynamic.c). */
@@ -31,11 +49,16 @@ clv_status clv__cpu_instance_create(clv_device *device, clv_executable *executab
 void clv__cpu_instance_destroy(clv_device *device, clv_instance *instance);
 clv_status clv__cpu_instance_resize(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
                                     clv_error *error);
+uint64_t clv__cpu_instance_scratch_bytes(clv_device *device, clv_instance *instance);
+clv_status clv__cpu_instance_bind_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes,
+                                          clv_error *error);
 clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                             clv_error *error);
 
 /* The host address of a binding. */
 void *clv__cpu_address(const clv_binding *binding);
+/* `size_bytes` of a buffer; NULL when they are not all within it. */
+void *clv__cpu_buffer_part(const clv_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes);
 /* Gives output `index` its memory for a value of `type`: asks for it, or checks what came. */
 clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error);
 

@@ -1,5 +1,5 @@
 /* From nodes to steps: kernels, views and copies here, the kinds that oneDNN runs in a file each. */
-#include "lower.h"
+#include "small.h"
 
 static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_CONVOLUTION] = clv__cpu_lower_convolution,
@@ -116,13 +116,16 @@ static clv_status lower_view(clv__cpu_plan *plan, const clv__cpu_plan_node *node
 }
 
 static clv_status lower_node(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
+  bool taken;
   if (node->kind == CLV__CPU_VIEW) return lower_view(plan, node, error);
   if (node->kind != CLV__CPU_KERNEL) {
-    bool taken = true;
+    taken = true;
     CLV__TRY(lower_table[node->kind](plan, node, &taken, error));
     if (taken) return CLV_OK;
     if (node->kind == CLV__CPU_UNARY || (node->kind == CLV__CPU_BINARY && node->post_count == 1)) node->post_count = 0;
   }
+  CLV__TRY(clv__cpu_lower_elementwise(plan, node, &taken, error));
+  if (taken) return CLV_OK;
   return lower_kernel(plan, node, error);
 }
 

@@ -1,6 +1,7 @@
 /* Gemm and MatMul: constant right sides are packed, leading axes of the left side are one. */
 #include "residual.h"
 #include "row.h"
+#include "small.h"
 
 typedef struct product {
   const clv__dnn_layout *a, *b, *bias, *destination;
@@ -95,6 +96,8 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
 clv_status clv__cpu_lower_matrix(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   product p;
   CLV__TRY(clv__cpu_lower_row(plan, node, taken, error));
+  if (*taken) return CLV_OK;
+  CLV__TRY(clv__cpu_lower_small(plan, node, taken, error));
   if (*taken) return CLV_OK;
   *taken = true;
   if (!describe(plan, node, &p)) {

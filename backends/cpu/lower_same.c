@@ -1,5 +1,5 @@
 /* Steps whose output has the layout of their input: elementwise functions, scale and shift, normalisations, softmax. */
-#include "lower.h"
+#include "small.h"
 
 /* Row-major tensors below this many elements are left to the portable kernels: a primitive's call costs more than the work. */
 #define SMALL_COUNT 2048
@@ -176,7 +176,8 @@ static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, co
     }
     const int64_t count = count_of(plan, node->outputs[0]);
     for (int i = 0; i < 3; ++i) layouts[i] = clv__dnn_layout_dense(&plan->arena, 1, &count);
-    return (count >= SMALL_COUNT || node->post_count > 1) && layouts[0] != NULL; /* a fused one has no kernel */
+    const bool apart = node->post_count < 2 || clv__cpu_post_is_elementwise(&node->posts[1]); /* else it has no kernel */
+    return (count >= SMALL_COUNT || !apart) && layouts[0] != NULL;
   }
   /* Broadcasting of the second into the first alone, which oneDNN has: blocked against per-channel or scalar, or row-major. */
   if (!clv__tensor_same_type(types[0], types[2]) || types[1]->rank > types[0]->rank) return false;

@@ -96,10 +96,14 @@ typedef enum clv__cpu_step_kind {
   CLV__CPU_STEP_KERNEL,
   CLV__CPU_STEP_PRIMITIVE,
   CLV__CPU_STEP_COPY,
-  CLV__CPU_STEP_ROW
+  CLV__CPU_STEP_ROW,
+  CLV__CPU_STEP_SMALL,
+  CLV__CPU_STEP_ELEMENTWISE
 } clv__cpu_step_kind;
 
-typedef struct clv__cpu_row clv__cpu_row; /* row.h */
+typedef struct clv__cpu_row clv__cpu_row;                 /* row.h */
+typedef struct clv__cpu_small clv__cpu_small;             /* small.h */
+typedef struct clv__cpu_elementwise clv__cpu_elementwise; /* small.h */
 
 typedef struct clv__cpu_step {
   clv__cpu_step_kind kind;
@@ -107,6 +111,8 @@ typedef struct clv__cpu_step {
   const char *what;          /* "Conv", "reorder", … */
   clv__dnn_primitive *primitive;
   const clv__cpu_row *row;
+  const clv__cpu_small *small;
+  const clv__cpu_elementwise *elementwise;
   uint32_t input_count, operand_count, operand_room; /* inputs first, then outputs */
   clv__cpu_operand *operands;
   size_t scratch_bytes;

@@ -20,7 +20,13 @@ struct clv_weight {
   uint32_t users;
 };
 
+/* What a device has made and the host not given back: a device that is given up is closed without that. */
+typedef struct clv__vnpu_live {
+  struct clv__vnpu_live *next, **link;
+} clv__vnpu_live;
+
 struct clv_buffer {
+  clv__vnpu_live live;
   uint64_t address;
   uint64_t size_bytes;
 };
@@ -32,9 +38,27 @@ struct clv_device {
   clv__vnpu_space *space;
   clv__vnpu_queue queue;
   clv_weight *weights;
-  char *memory_space; /* its name */
+  pthread_mutex_t live_lock;
+  clv__vnpu_live *buffers, *executables, *instances, *captured; /* each thing begins with its link */
+  char *memory_space;                                           /* its name */
   char description[200];
   char fingerprint[2 * CLV__HASH_BYTES + 16];
 };
+
+static inline void clv__vnpu_live_add(clv_device *device, clv__vnpu_live **list, clv__vnpu_live *live) {
+  pthread_mutex_lock(&device->live_lock);
+  live->next = *list;
+  live->link = list;
+  if (live->next != NULL) live->next->link = &live->next;
+  *list = live;
+  pthread_mutex_unlock(&device->live_lock);
+}
+
+static inline void clv__vnpu_live_remove(clv_device *device, clv__vnpu_live *live) {
+  pthread_mutex_lock(&device->live_lock);
+  *live->link = live->next;
+  if (live->next != NULL) live->next->link = live->link;
+  pthread_mutex_unlock(&device->live_lock);
+}
 
 #endif

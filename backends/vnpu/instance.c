@@ -43,14 +43,10 @@ static clv_status take_weights(clv_instance *instance, clv_weight *const *weight
 }
 
 static clv_status make_runs(clv_instance *instance, clv_error *error) {
-  const clv_executable *p = instance->program;
-  size_t operands = (size_t)p->input_count + p->output_count;
   clv__vnpu_run *runs = clv__arena_allocate_zero(&instance->arena, CLV__VNPU_LAUNCHES, sizeof *runs);
   if (runs == NULL) return clv__error_memory(error, CLV__VNPU_LAUNCHES * sizeof *runs);
   for (int i = 0; i < CLV__VNPU_LAUNCHES; ++i) {
-    runs[i].instance = instance;
-    runs[i].operands = clv__arena_allocate_zero(&instance->arena, operands, sizeof *runs[i].operands);
-    if (runs[i].operands == NULL) return clv__error_memory(error, operands * sizeof *runs[i].operands);
+    CLV__TRY(clv__vnpu_list_init(&runs[i].list, instance, &instance->arena, error));
     runs[i].next = instance->idle;
     instance->idle = &runs[i];
     ++instance->idle_count;
@@ -76,10 +72,7 @@ static clv_status fill(clv_instance *instance, const clv_tensor *inputs, uint32_
     return clv__error_memory(error, p->value_count * sizeof *instance->values);
   }
   CLV__TRY(take_weights(instance, weights, weight_count, error));
-  CLV__TRY(make_runs(instance, error));
-  if (!p->is_static || p->scratch_bytes == 0) return CLV_OK;
-  clv_status status = clv__vnpu_space_allocate(instance->device->space, p->scratch_bytes, &instance->scratch, error);
-  return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "scratch of an instance");
+  return make_runs(instance, error);
 }
 
 clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program, const clv_tensor *inputs, uint32_t input_count,
@@ -103,20 +96,59 @@ void clv__vnpu_instance_destroy(clv_instance *instance) {
   clv__vnpu_queue *queue = &instance->device->queue;
   const clv_allocator *allocator = instance->device->allocator;
   pthread_mutex_lock(&queue->lock);
-  while (instance->idle_count < instance->run_count) pthread_cond_wait(&queue->changed, &queue->lock);
+  while (instance->idle_count < instance->run_count && clv__vnpu_queue_wait(queue)) continue;
   pthread_mutex_unlock(&queue->lock);
-  if (instance->scratch != 0) clv__vnpu_space_free(instance->device->space, instance->scratch, instance->program->scratch_bytes);
+  clv__vnpu_space_free(instance->device->space, instance->own_scratch, instance->program->scratch_bytes);
   clv__arena_finish(&instance->arena);
   clv__release(allocator, instance);
 }
 
+/* ---- Scratch ---- */
+
+uint64_t clv__vnpu_instance_scratch_bytes(const clv_instance *instance) {
+  return instance->program->is_static ? instance->program->scratch_bytes : 0;
+}
+
+clv_status clv__vnpu_instance_bind_scratch(clv_instance *instance, const clv_buffer *buffer, uint64_t offset_bytes,
+                                           clv_error *error) {
+  uint64_t needed = clv__vnpu_instance_scratch_bytes(instance), there = buffer != NULL ? buffer->size_bytes : 0;
+  if (needed == 0) return CLV_OK;
+  if (offset_bytes > there || needed > there - offset_bytes) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch of %llu bytes at %llu does not fit its buffer of %llu",
+                          (unsigned long long)needed, (unsigned long long)offset_bytes, (unsigned long long)there);
+  }
+  if ((buffer->address + offset_bytes) % CLV__ALIGNMENT != 0) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "scratch at offset %llu is not aligned to %u",
+                          (unsigned long long)offset_bytes, CLV__ALIGNMENT);
+  }
+  clv__vnpu_space_free(instance->device->space, instance->own_scratch, needed);
+  instance->own_scratch = 0;
+  instance->scratch = buffer->address + offset_bytes;
+  return CLV_OK;
+}
+
+clv_status clv__vnpu_instance_need_scratch(clv_instance *instance, clv_error *error) {
+  uint64_t needed = clv__vnpu_instance_scratch_bytes(instance);
+  if (needed == 0 || instance->scratch != 0) return CLV_OK;
+  clv_status status = clv__vnpu_space_allocate(instance->device->space, needed, &instance->own_scratch, error);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "scratch of an instance");
+  instance->scratch = instance->own_scratch;
+  return CLV_OK;
+}
+
+/* ---- Launches ---- */
+
+/* NULL when the device is closed meanwhile. */
 static clv__vnpu_run *run_acquire(clv_instance *instance) {
   clv__vnpu_queue *queue = &instance->device->queue;
+  bool open = true;
   pthread_mutex_lock(&queue->lock);
-  while (instance->idle == NULL) pthread_cond_wait(&queue->changed, &queue->lock);
+  while (instance->idle == NULL && open) open = clv__vnpu_queue_wait(queue);
   clv__vnpu_run *run = instance->idle;
-  instance->idle = run->next;
-  --instance->idle_count;
+  if (run != NULL) {
+    instance->idle = run->next;
+    --instance->idle_count;
+  }
   pthread_mutex_unlock(&queue->lock);
   return run;
 }
@@ -124,94 +156,33 @@ static clv__vnpu_run *run_acquire(clv_instance *instance) {
 /* With the queue's lock held: the queue calls it so. */
 static void run_release(clv__vnpu_launch *launch) {
   clv__vnpu_run *run = (clv__vnpu_run *)launch;
-  run->next = run->instance->idle;
-  run->instance->idle = run;
-  ++run->instance->idle_count;
+  clv_instance *instance = run->list.instance;
+  run->next = instance->idle;
+  instance->idle = run;
+  ++instance->idle_count;
 }
 
-clv_status clv__vnpu_binding_resolve(const clv_instance *instance, const clv_binding *binding, const char *name,
-                                     clv__vnpu_operand_at *at, clv_error *error) {
-  size_t size_bytes;
-  *at = (clv__vnpu_operand_at){.type = binding->type};
-  at->type.data = NULL;
-  if (!clv__tensor_size_bytes(&binding->type, &size_bytes)) {
-    char text[100];
-    clv__tensor_text(&binding->type, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound with the unknown size %s", name, text);
-  }
-  at->size_bytes = size_bytes;
-  if (binding->buffer != NULL) {
-    uint64_t there = binding->buffer->size_bytes;
-    if (binding->offset_bytes > there || size_bytes > there - binding->offset_bytes) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s': %zu bytes at %llu do not fit its buffer of %llu", name,
-                            size_bytes, (unsigned long long)binding->offset_bytes, (unsigned long long)there);
-    }
-    at->address = binding->buffer->address + binding->offset_bytes;
-  } else if (size_bytes > 0) {
-    if (!clv__vnpu_space_is_host(instance->device->space) || binding->type.data == NULL) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "'%s' is bound to host memory, which the device cannot reach: copy it in", name);
-    }
-    at->address = (uint64_t)(uintptr_t)binding->type.data;
-  }
-  size_t element = clv_dtype_size_bytes(binding->type.dtype);
-  if (element > 0 && at->address % element != 0) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound at offset %llu, which is not aligned to its element", name,
-                          (unsigned long long)binding->offset_bytes);
-  }
-  return CLV_OK;
-}
-
-static clv_status bind(clv_instance *instance, clv__vnpu_run *run, const clv_execute_args *args, clv_error *error) {
-  const clv_executable *p = instance->program;
-  if (args->input_count != p->input_count || args->output_count != p->output_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, the program has %u and %u",
-                          args->input_count, args->output_count, p->input_count, p->output_count);
-  }
-  for (uint32_t i = 0; i < p->input_count + p->output_count; ++i) {
-    bool output = i >= p->input_count;
-    const clv_binding *binding = output ? &args->outputs[i - p->input_count] : &args->inputs[i];
-    uint32_t value = output ? p->outputs[i - p->input_count] : p->inputs[i];
-    const char *name = clv__vnpu_value_name(p, value);
-    run->operands[i] = (clv__vnpu_operand_at){.type = binding->type, .waits = true};
-    run->operands[i].type.data = NULL;
-    if (output && !p->is_static && binding->type.rank < 0) {
-      if (args->allocate_output != NULL) continue;
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' has no memory, and there is no allocate_output()", name);
-    }
-    CLV__TRY(clv__vnpu_binding_resolve(instance, binding, name, &run->operands[i], error));
-    if (!p->is_static || clv__tensor_same_type(&binding->type, &p->types[value])) continue;
-    char given[100], compiled[100];
-    clv__tensor_text(&binding->type, given, sizeof given);
-    clv__tensor_text(&p->types[value], compiled, sizeof compiled);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound as %s, the program was compiled for %s", name, given,
-                          compiled);
-  }
-  if (!p->is_static) {
-    for (uint32_t i = 0; i < p->input_count; ++i) {
-      if (run->operands[i].type.dtype == p->types[p->inputs[i]].dtype) continue;
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s' is bound as %s, the program was compiled for %s",
-                            clv__vnpu_value_name(p, p->inputs[i]), clv_dtype_name(run->operands[i].type.dtype),
-                            clv_dtype_name(p->types[p->inputs[i]].dtype));
-    }
-  }
+static clv_status enqueue(clv__vnpu_run *run, clv_stream *stream, const clv_execute_args *args, clv_error *error) {
+  clv_instance *instance = run->list.instance;
+  CLV__TRY(clv__vnpu_instance_need_scratch(instance, error));
+  CLV__TRY(clv__vnpu_list_bind(&run->list, args, error));
+  if (instance->program->is_static) CLV__TRY(clv__vnpu_list_write(&run->list, error));
   run->outputs = args->outputs;
   run->cookie = args->cookie;
   run->allocate_output = args->allocate_output;
   run->launch = (clv__vnpu_launch){.run = clv__vnpu_run_launch, .done = run_release};
-  return CLV_OK;
+  return clv__vnpu_stream_launch(&instance->device->queue, stream, &run->launch, error);
 }
 
 clv_status clv__vnpu_instance_execute(clv_instance *instance, clv_stream *stream, clv_execute_args *args, clv_error *error) {
   clv__vnpu_queue *queue = &instance->device->queue;
   clv__vnpu_run *run = run_acquire(instance);
-  clv_status status = bind(instance, run, args, error);
-  if (status == CLV_OK) status = clv__vnpu_stream_launch(queue, stream, &run->launch, error);
-  if (status != CLV_OK) {
-    pthread_mutex_lock(&queue->lock);
-    run_release(&run->launch);
-    pthread_cond_broadcast(&queue->changed);
-    pthread_mutex_unlock(&queue->lock);
-  }
+  if (run == NULL) return clv__error_set(error, CLV_DEVICE_ERROR, "the device was closed while a launch hung");
+  clv_status status = enqueue(run, stream, args, error);
+  if (status == CLV_OK) return status;
+  pthread_mutex_lock(&queue->lock);
+  run_release(&run->launch);
+  pthread_cond_broadcast(&queue->changed);
+  pthread_mutex_unlock(&queue->lock);
   return status;
 }

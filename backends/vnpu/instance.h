@@ -2,38 +2,31 @@
 #ifndef CLEAVE_BACKENDS_VNPU_INSTANCE_H
 #define CLEAVE_BACKENDS_VNPU_INSTANCE_H
 
-#include "program.h"
+#include "list.h"
 #include "queue.h"
 
 enum { CLV__VNPU_LAUNCHES = 4 }; /* of one instance that may be enqueued at once; the next execute() waits for the first */
 
-/* Where an input or output of one launch is. */
-typedef struct clv__vnpu_operand_at {
-  clv_tensor type; /* without data */
-  uint64_t address;
-  uint64_t size_bytes;
-  bool waits; /* an output whose memory the host allocates once its size is known */
-} clv__vnpu_operand_at;
-
 typedef struct clv__vnpu_run {
   clv__vnpu_launch launch; /* first: the queue knows a run by it */
   struct clv__vnpu_run *next;
-  clv_instance *instance;
-  clv__vnpu_operand_at *operands; /* inputs, then outputs */
-  clv_binding *outputs;           /* the caller's, for outputs that wait */
+  clv__vnpu_list list;
+  clv_binding *outputs; /* the caller's, for outputs that wait */
   void *cookie;
   clv_status (*allocate_output)(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error);
 } clv__vnpu_run;
 
 struct clv_instance {
+  clv__vnpu_live live;
   clv_device *device;
   clv_executable *program;
   clv__arena arena;
-  uint64_t *weights; /* device addresses */
-  uint64_t scratch;
+  uint64_t *weights;    /* device addresses */
+  uint64_t scratch;     /* device address; 0: none yet */
+  uint64_t own_scratch; /* the instance's own: where the host gave none before the first launch */
   uint32_t run_count, idle_count;
   clv__vnpu_run *idle; /* guarded by the queue's lock, as is idle_count */
-  /* Of the device thread: */
+  /* Of the compute engine: */
   clv_tensor *inputs, *outputs;   /* of the instruction that runs */
   clv_tensor *values;             /* dynamic programs: what each value is, with its data */
   uint64_t *blocks, *block_bytes; /* dynamic programs: memory held for each value */
@@ -45,12 +38,16 @@ clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program
 void clv__vnpu_instance_destroy(clv_instance *instance); /* finishes its launches first; accepts NULL */
 clv_status clv__vnpu_instance_execute(clv_instance *instance, clv_stream *stream, clv_execute_args *args, clv_error *error);
 
-/* Where a binding's memory is; checks that it is this device's and has room for the type (instance.c). */
-clv_status clv__vnpu_binding_resolve(const clv_instance *instance, const clv_binding *binding, const char *name,
-                                     clv__vnpu_operand_at *at, clv_error *error);
+/* Scratch from the host; only while nothing of the instance runs. */
+uint64_t clv__vnpu_instance_scratch_bytes(const clv_instance *instance);
+clv_status clv__vnpu_instance_bind_scratch(clv_instance *instance, const clv_buffer *buffer, uint64_t offset_bytes,
+                                           clv_error *error);
+/* Gives the instance scratch of its own unless it has some. */
+clv_status clv__vnpu_instance_need_scratch(clv_instance *instance, clv_error *error);
 
-/* One launch, on the device thread (run.c, run_dynamic.c). */
-clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, clv_error *error);
+/* One launch, on the compute engine (run.c, run_dynamic.c). `seconds`: what it takes by the speed model. */
+clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, double *seconds, clv_error *error);
+clv_status clv__vnpu_run_list(const clv__vnpu_list *list, clv_error *error); /* a static program */
 clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error *error);
 
 /* The device's own pointer to one of its addresses, or an error that says what is there (run.c). */

@@ -1,121 +1,206 @@
-/* The scratch of a static program: one walk over the instructions with the set of what is alive, to lay it out or to check it. */
+/* The scratch of a static program: where its values and its kernels' own scratch lie, and whether a layout from a file is right.
+ */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/arrange.h"
 #include "base/error.h"
 #include "program.h"
 
-typedef struct range {
-  uint64_t offset, size_bytes;
-  uint32_t value; /* CLV_NO_VALUE: a kernel's scratch */
-} range;
+/* ---- What lies in the scratch ---- */
 
-/* What is alive, sorted by offset. */
-typedef struct alive {
-  const clv_allocator *allocator;
-  range *items;
-  size_t count, capacity;
-} alive;
+/* Calls `visit` for everything that takes room: its life in instructions, its bytes (rounded) and its offset. Instructions come
+ * in order. Stops where it fails. */
+typedef clv_status (*visit_fn)(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset);
 
-static uint64_t rounded(uint64_t size_bytes) {
-  return clv__align_up(size_bytes, CLV__ALIGNMENT);
-}
-
-static bool insert(alive *set, range r) {
-  void *items = set->items;
-  if (!clv__array_reserve(set->allocator, &items, &set->capacity, set->count + 1, sizeof r, set->count)) return false;
-  set->items = items;
-  size_t at = set->count;
-  while (at > 0 && set->items[at - 1].offset > r.offset) --at;
-  memmove(&set->items[at + 1], &set->items[at], (set->count - at) * sizeof r);
-  set->items[at] = r;
-  ++set->count;
-  return true;
-}
-
-/* Drops the kernel's scratch and what no later instruction needs. */
-static void retire(alive *set, const clv_executable *p, uint32_t instruction) {
-  size_t kept = 0;
-  for (size_t i = 0; i < set->count; ++i) {
-    uint32_t v = set->items[i].value;
-    if (v != CLV_NO_VALUE && p->last_uses[v] > instruction) set->items[kept++] = set->items[i];
+static clv_status each_piece(clv_executable *p, visit_fn visit, void *cookie, clv_error *error) {
+  for (uint32_t n = 0; n < p->node_count; ++n) {
+    clv__vnpu_instruction *instruction = &p->instructions[n];
+    for (uint32_t i = 0; i <= instruction->node.output_count; ++i) {
+      bool is_own = i == instruction->node.output_count; /* after its outputs */
+      uint32_t v = is_own ? CLV_NO_VALUE : instruction->node.outputs[i];
+      if (!is_own && (v == CLV_NO_VALUE || p->locations[v].place != CLV__VNPU_SCRATCH)) continue;
+      uint64_t size_bytes = is_own ? instruction->scratch_bytes : p->sizes[v];
+      if (size_bytes > UINT64_MAX / 4) return clv__error_set(error, CLV_TOO_LARGE, "scratch beyond any memory");
+      if (size_bytes == 0) continue;
+      size_bytes = clv__align_up(size_bytes, CLV__ALIGNMENT);
+      uint64_t *offset = is_own ? &instruction->scratch_offset : &p->locations[v].offset;
+      clv_status status = visit(cookie, n, is_own ? n : p->last_uses[v], size_bytes, offset);
+      if (status != CLV_OK) return clv__error_prefix(error, status, "instruction %u", n);
+    }
   }
-  set->count = kept;
+  return CLV_OK;
 }
 
-static uint64_t first_gap(const alive *set, uint64_t size_bytes) {
-  uint64_t at = 0;
-  for (size_t i = 0; i < set->count; ++i) {
-    if (set->items[i].offset >= at && set->items[i].offset - at >= size_bytes) break;
-    uint64_t end = set->items[i].offset + set->items[i].size_bytes;
-    if (end > at) at = end;
-  }
-  return at;
+static clv_status count_piece(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset) {
+  (void)first;
+  (void)last;
+  (void)size_bytes;
+  (void)offset;
+  ++*(size_t *)cookie;
+  return CLV_OK;
 }
 
-static clv_status place(clv_executable *p, alive *set, uint64_t size_bytes, uint32_t value, uint64_t *offset, clv_error *error) {
-  if (size_bytes > UINT64_MAX / 4 || p->scratch_bytes > UINT64_MAX / 4) {
-    return clv__error_set(error, CLV_TOO_LARGE, "scratch beyond any memory");
-  }
-  uint64_t room = rounded(size_bytes);
-  *offset = first_gap(set, room);
-  if (*offset + room > p->scratch_bytes) p->scratch_bytes = *offset + room;
-  return insert(set, (range){*offset, room, value}) ? CLV_OK : clv__error_memory(error, set->count * sizeof(range));
+/* ---- Making ---- */
+
+typedef struct layout {
+  clv__interval *intervals, **order;
+  uint64_t **offsets;
+  size_t count;
+} layout;
+
+static clv_status note_interval(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset) {
+  layout *l = cookie;
+  l->intervals[l->count] = (clv__interval){(uint32_t)l->count, first, last, size_bytes, 0};
+  l->order[l->count] = &l->intervals[l->count];
+  l->offsets[l->count++] = offset;
+  return CLV_OK;
 }
 
 clv_status clv__vnpu_layout_make(clv_executable *p, clv_error *error) {
-  alive set = {.allocator = p->device->allocator};
+  const clv_allocator *allocator = p->device->allocator;
+  size_t count = 0, total = 0;
+  CLV__TRY(each_piece(p, count_piece, &count, error));
+  layout l = {.intervals = clv__allocate(allocator, count * sizeof *l.intervals),
+              .order = clv__allocate(allocator, count * sizeof *l.order),
+              .offsets = clv__allocate(allocator, count * sizeof *l.offsets)};
   clv_status status = CLV_OK;
-  p->scratch_bytes = 0;
-  for (uint32_t n = 0; n < p->node_count && status == CLV_OK; ++n) {
-    clv__vnpu_instruction *instruction = &p->instructions[n];
-    for (uint32_t i = 0; i < instruction->node.output_count && status == CLV_OK; ++i) {
-      uint32_t v = instruction->node.outputs[i];
-      if (v == CLV_NO_VALUE || p->locations[v].place != CLV__VNPU_SCRATCH) continue;
-      status = place(p, &set, p->sizes[v], v, &p->locations[v].offset, error);
-    }
-    if (status == CLV_OK && instruction->scratch_bytes > 0) {
-      status = place(p, &set, instruction->scratch_bytes, CLV_NO_VALUE, &instruction->scratch_offset, error);
-    }
-    retire(&set, p, n);
-  }
-  clv__release(set.allocator, set.items);
+  if (l.intervals == NULL || l.order == NULL || l.offsets == NULL) status = clv__error_memory(error, count * sizeof *l.intervals);
+  if (status == CLV_OK) status = each_piece(p, note_interval, &l, error);
+  if (status == CLV_OK) status = clv__intervals_arrange(l.order, count, allocator, &total, error);
+  for (size_t i = 0; i < count && status == CLV_OK; ++i) *l.offsets[i] = l.intervals[i].offset;
+  p->scratch_bytes = total;
+  clv__release(allocator, l.offsets);
+  clv__release(allocator, l.order);
+  clv__release(allocator, l.intervals);
   return status;
 }
 
-static clv_status admit(const clv_executable *p, alive *set, uint64_t offset, uint64_t size_bytes, uint32_t value,
-                        clv_error *error) {
-  range r = {offset, rounded(size_bytes), value};
-  if (size_bytes > UINT64_MAX / 4 || offset % CLV__ALIGNMENT != 0 || offset > p->scratch_bytes ||
-      r.size_bytes > p->scratch_bytes - offset) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "scratch at %llu with %llu bytes does not lie inside its %llu",
-                          (unsigned long long)offset, (unsigned long long)size_bytes, (unsigned long long)p->scratch_bytes);
-  }
-  for (size_t i = 0; i < set->count; ++i) {
-    const range *other = &set->items[i];
-    if (other->offset < offset + r.size_bytes && offset < other->offset + other->size_bytes) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "scratch at %llu overlaps what lives at %llu", (unsigned long long)offset,
-                            (unsigned long long)other->offset);
-    }
-  }
-  return insert(set, r) ? CLV_OK : clv__error_memory(error, set->count * sizeof(range));
+/* ---- A set of small numbers that knows its neighbours: bits, and bits that say which words below are not 0 ---- */
+
+enum { LEVELS = 6, NONE = -1 };
+
+typedef struct numbers {
+  uint64_t *levels[LEVELS];
+  int depth;
+} numbers;
+
+static bool numbers_init(numbers *set, size_t count, clv__arena *arena) {
+  *set = (numbers){.depth = 0};
+  do {
+    count = (count + 63) / 64;
+    uint64_t *words = clv__arena_allocate_zero(arena, count + 1, sizeof *words);
+    if (words == NULL) return false;
+    set->levels[set->depth++] = words;
+  } while (count > 1);
+  return true;
 }
 
-clv_status clv__vnpu_layout_check(const clv_executable *p, clv_error *error) {
-  alive set = {.allocator = p->device->allocator};
-  clv_status status = CLV_OK;
-  for (uint32_t n = 0; n < p->node_count && status == CLV_OK; ++n) {
-    const clv__vnpu_instruction *instruction = &p->instructions[n];
-    for (uint32_t i = 0; i < instruction->node.output_count && status == CLV_OK; ++i) {
-      uint32_t v = instruction->node.outputs[i];
-      if (v == CLV_NO_VALUE || p->locations[v].place != CLV__VNPU_SCRATCH) continue;
-      status = admit(p, &set, p->locations[v].offset, p->sizes[v], v, error);
-    }
-    if (status == CLV_OK && instruction->scratch_bytes > 0) {
-      status = admit(p, &set, instruction->scratch_offset, instruction->scratch_bytes, CLV_NO_VALUE, error);
-    }
-    if (status != CLV_OK) clv__error_prefix(error, status, "instruction %u", n);
-    retire(&set, p, n);
+static void numbers_add(numbers *set, size_t number) {
+  for (int l = 0; l < set->depth; ++l, number /= 64) set->levels[l][number / 64] |= UINT64_C(1) << (number % 64);
+}
+
+static void numbers_remove(numbers *set, size_t number) {
+  for (int l = 0; l < set->depth; ++l, number /= 64) {
+    uint64_t *word = &set->levels[l][number / 64];
+    *word &= ~(UINT64_C(1) << (number % 64));
+    if (*word != 0) return;
   }
-  clv__release(set.allocator, set.items);
+}
+
+/* The nearest member above or below `number`. */
+static int64_t numbers_next(const numbers *set, size_t number, bool above) {
+  for (int l = 0; l < set->depth; ++l, number /= 64) {
+    uint64_t bit = UINT64_C(1) << (number % 64), below_mask = bit - 1;
+    uint64_t found = set->levels[l][number / 64] & (above ? ~(below_mask | bit) : below_mask);
+    if (found == 0) continue;
+    size_t at = number / 64 * 64 + (size_t)(above ? __builtin_ctzll(found) : 63 - __builtin_clzll(found));
+    while (l-- > 0) {
+      uint64_t word = set->levels[l][at];
+      at = at * 64 + (size_t)(above ? __builtin_ctzll(word) : 63 - __builtin_clzll(word));
+    }
+    return (int64_t)at;
+  }
+  return NONE;
+}
+
+/* ---- Checking ---- */
+
+typedef struct piece {
+  uint64_t offset, end;
+  uint32_t first, last;
+  uint32_t rank;   /* by offset */
+  uint32_t ending; /* the next one that ends with the same instruction */
+} piece;
+
+typedef struct check {
+  uint64_t scratch_bytes;
+  clv_error *error;
+  piece *pieces;
+  size_t count;
+} check;
+
+static clv_status note_piece(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset) {
+  check *c = cookie;
+  if (*offset % CLV__ALIGNMENT != 0 || *offset > c->scratch_bytes || size_bytes > c->scratch_bytes - *offset) {
+    return clv__error_set(c->error, CLV_INVALID_MODEL, "scratch at %llu with %llu bytes does not lie inside its %llu",
+                          (unsigned long long)*offset, (unsigned long long)size_bytes, (unsigned long long)c->scratch_bytes);
+  }
+  c->pieces[c->count++] = (piece){.offset = *offset, .end = *offset + size_bytes, .first = first, .last = last};
+  return CLV_OK;
+}
+
+static int by_offset(const void *a, const void *b) {
+  const piece *x = *(piece *const *)a, *y = *(piece *const *)b;
+  return x->offset != y->offset ? (x->offset > y->offset ? 1 : -1) : (x > y) - (x < y);
+}
+
+static clv_status refuse_overlap(const piece *a, const piece *b, clv_error *error) {
+  clv_status status = clv__error_set(error, CLV_INVALID_MODEL, "scratch at %llu overlaps what lives at %llu",
+                                     (unsigned long long)a->offset, (unsigned long long)b->offset);
+  return clv__error_prefix(error, status, "instruction %u", a->first);
+}
+
+/* Instruction by instruction, with the set of what is alive: as none of it overlaps, a new piece has only two neighbours. */
+static clv_status sweep(const clv_executable *p, const check *c, piece **by_rank, uint32_t *ends, numbers *alive,
+                        clv_error *error) {
+  size_t next = 0;
+  for (uint32_t n = 0; n < p->node_count; ++n) {
+    for (; next < c->count && c->pieces[next].first == n; ++next) {
+      piece *made = &c->pieces[next];
+      int64_t below = numbers_next(alive, made->rank, false), above = numbers_next(alive, made->rank, true);
+      if (below != NONE && by_rank[below]->end > made->offset) return refuse_overlap(made, by_rank[below], error);
+      if (above != NONE && by_rank[above]->offset < made->end) return refuse_overlap(made, by_rank[above], error);
+      numbers_add(alive, made->rank);
+      made->ending = ends[made->last];
+      ends[made->last] = (uint32_t)next + 1;
+    }
+    for (uint32_t e = ends[n]; e != 0; e = c->pieces[e - 1].ending) numbers_remove(alive, c->pieces[e - 1].rank);
+  }
+  return CLV_OK;
+}
+
+static clv_status check_in(clv_executable *p, clv__arena *arena, clv_error *error) {
+  check c = {.scratch_bytes = p->scratch_bytes, .error = error};
+  size_t count = 0;
+  CLV__TRY(each_piece(p, count_piece, &count, error));
+  c.pieces = clv__arena_allocate_zero(arena, count, sizeof *c.pieces);
+  piece **by_rank = clv__arena_allocate_zero(arena, count, sizeof *by_rank);
+  uint32_t *ends = clv__arena_allocate_zero(arena, (size_t)p->node_count + 1, sizeof *ends);
+  numbers alive;
+  if (c.pieces == NULL || by_rank == NULL || ends == NULL || !numbers_init(&alive, count, arena))
+    return clv__error_memory(error, count * sizeof *c.pieces);
+  CLV__TRY(each_piece(p, note_piece, &c, error));
+  for (size_t i = 0; i < count; ++i) by_rank[i] = &c.pieces[i];
+  qsort(by_rank, count, sizeof *by_rank, by_offset);
+  for (size_t i = 0; i < count; ++i) by_rank[i]->rank = (uint32_t)i;
+  return sweep(p, &c, by_rank, ends, &alive, error);
+}
+
+clv_status clv__vnpu_layout_check(clv_executable *p, clv_error *error) {
+  clv__arena arena;
+  clv__arena_init(&arena, p->device->allocator);
+  clv_status status = check_in(p, &arena, error);
+  clv__arena_finish(&arena);
   return status;
 }

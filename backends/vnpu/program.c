@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "list.h"
 #include "speed.h"
 #include "supports.h"
 
@@ -321,5 +322,5 @@ clv_status clv__vnpu_program_finish(clv_executable *p, clv_error *error) {
     }
   }
   for (uint32_t v = 0; v < p->value_count; ++v) p->types[v].data = NULL;
-  return CLV_OK;
+  return p->is_static ? clv__vnpu_program_index(p, error) : CLV_OK;
 }

@@ -33,6 +33,7 @@ typedef struct clv__vnpu_instruction {
   const clv__kernel *kernel; /* NULL: it has a body, and the host runs it */
   uint64_t scratch_offset;   /* the kernel's own scratch, in the instance's */
   uint64_t scratch_bytes;
+  uint32_t first_operand; /* in a command list: inputs, outputs, then the kernel's scratch where it has some */
 } clv__vnpu_instruction;
 
 /* An output that is an input, a constant, or a value that another output holds already. */
@@ -42,6 +43,7 @@ typedef struct clv__vnpu_copy {
 } clv__vnpu_copy;
 
 struct clv_executable {
+  clv__vnpu_live live;
   const clv_device *device;
   clv__arena arena; /* tables */
   void *onnx;       /* from the host's allocator */
@@ -60,11 +62,15 @@ struct clv_executable {
   clv__vnpu_copy *copies;
   uint32_t most_inputs, most_outputs; /* of one instruction */
 
+  /* Of command lists (list.h); static programs: */
+  uint32_t operand_count, first_copy;
+  uint32_t *use_starts, *uses; /* by binding, CSR: its positions in a list */
+
   uint64_t scratch_bytes;
   uint64_t constant_bytes;
   uint64_t constants; /* device address */
   double seconds;     /* a launch, by the speed model (static programs) */
-  bool warned;        /* that a launch took longer than the model says; the device thread's own */
+  bool warned;        /* that a launch took longer than the model says; the compute engine's own */
 };
 
 /* Opens the graph and infers; no layout yet. Takes `onnx` over, also when it fails. `input_types` are those of the graph's first
@@ -78,10 +84,10 @@ void clv__vnpu_program_destroy(clv_executable *program); /* accepts NULL */
 /* The name of a value, for messages. */
 const char *clv__vnpu_value_name(const clv_executable *program, uint32_t value);
 
-/* Lays out the scratch of a static program: first fit over the lifetimes (layout.c). */
+/* Lays out the scratch of a static program: what does not live at once may share (layout.c). */
 clv_status clv__vnpu_layout_make(clv_executable *program, clv_error *error);
 /* That no two things that live at once overlap, and all lie inside the scratch. CLV_INVALID_MODEL otherwise. */
-clv_status clv__vnpu_layout_check(const clv_executable *program, clv_error *error);
+clv_status clv__vnpu_layout_check(clv_executable *program, clv_error *error);
 
 /* A partition, as the host shows it (compile.c). */
 clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *graph, clv_executable **program, clv_error *error);

@@ -1,5 +1,5 @@
-/* A launch on the device thread. Operands are device addresses until the moment a kernel reads them; each is translated, and
- * checked, on its own. */
+/* A launch on the compute engine. Operands are device addresses until the moment a kernel reads them; each is translated, and
+ * checked again, on its own. */
 #include <stdio.h>
 #include <string.h>
 
@@ -55,30 +55,9 @@ clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_in
 
 /* ---- Static programs ---- */
 
-/* A value's device address in this run. */
-static uint64_t address_of(const clv__vnpu_run *run, uint32_t value) {
-  const clv_instance *instance = run->instance;
+static clv_status fetch(const clv_instance *instance, const uint32_t *values, uint32_t count, const uint64_t *addresses,
+                        clv_tensor *tensors, clv_error *error) {
   const clv_executable *p = instance->program;
-  const clv__vnpu_location *at = &p->locations[value];
-  switch (at->place) {
-    case CLV__VNPU_INPUT:
-      return run->operands[at->index].address;
-    case CLV__VNPU_OUTPUT:
-      return run->operands[p->input_count + at->index].address;
-    case CLV__VNPU_WEIGHT:
-      return instance->weights[at->index];
-    case CLV__VNPU_CONSTANT:
-      return p->constants + at->offset;
-    case CLV__VNPU_SCRATCH:
-      return instance->scratch + at->offset;
-    case CLV__VNPU_NOWHERE:
-      break;
-  }
-  return 0;
-}
-
-static clv_status fetch(const clv__vnpu_run *run, const uint32_t *values, uint32_t count, clv_tensor *tensors, clv_error *error) {
-  const clv_executable *p = run->instance->program;
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t v = values[i];
     if (v == CLV_NO_VALUE) {
@@ -86,53 +65,53 @@ static clv_status fetch(const clv__vnpu_run *run, const uint32_t *values, uint32
       continue;
     }
     tensors[i] = p->types[v];
-    CLV__TRY(clv__vnpu_run_translate(run->instance, address_of(run, v), p->sizes[v], &tensors[i].data, error));
+    CLV__TRY(clv__vnpu_run_translate(instance, addresses[i], p->sizes[v], &tensors[i].data, error));
   }
   return CLV_OK;
 }
 
-static clv_status run_instruction(const clv__vnpu_run *run, const clv__vnpu_instruction *instruction, clv_error *error) {
-  const clv_instance *instance = run->instance;
+static clv_status run_instruction(const clv_instance *instance, const clv__vnpu_instruction *instruction,
+                                  const uint64_t *addresses, clv_error *error) {
   const clv_node_info *node = &instruction->node;
-  CLV__TRY(fetch(run, node->inputs, node->input_count, instance->inputs, error));
-  CLV__TRY(fetch(run, node->outputs, node->output_count, instance->outputs, error));
+  const uint64_t *outputs = addresses + node->input_count;
+  CLV__TRY(fetch(instance, node->inputs, node->input_count, addresses, instance->inputs, error));
+  CLV__TRY(fetch(instance, node->outputs, node->output_count, outputs, instance->outputs, error));
   void *scratch = NULL;
   if (instruction->scratch_bytes > 0) {
-    uint64_t address = instance->scratch + instruction->scratch_offset;
-    CLV__TRY(clv__vnpu_run_translate(instance, address, instruction->scratch_bytes, &scratch, error));
+    CLV__TRY(clv__vnpu_run_translate(instance, outputs[node->output_count], instruction->scratch_bytes, &scratch, error));
   }
   return clv__vnpu_run_kernel(instance, instruction, scratch, error);
 }
 
-static clv_status copy_outputs(const clv__vnpu_run *run, clv_error *error) {
-  const clv_executable *p = run->instance->program;
+static clv_status copy_outputs(const clv__vnpu_list *list, clv_error *error) {
+  const clv_executable *p = list->instance->program;
   for (uint32_t c = 0; c < p->copy_count; ++c) {
-    uint32_t v = p->copies[c].value;
+    uint64_t size_bytes = p->sizes[p->copies[c].value];
+    const uint64_t *addresses = &list->addresses[p->first_copy + 2 * c];
     void *from, *to;
-    CLV__TRY(clv__vnpu_run_translate(run->instance, address_of(run, v), p->sizes[v], &from, error));
-    uint64_t address = run->operands[p->input_count + p->copies[c].output].address;
-    CLV__TRY(clv__vnpu_run_translate(run->instance, address, p->sizes[v], &to, error));
-    if (p->sizes[v] > 0) memmove(to, from, p->sizes[v]);
+    CLV__TRY(clv__vnpu_run_translate(list->instance, addresses[0], size_bytes, &from, error));
+    CLV__TRY(clv__vnpu_run_translate(list->instance, addresses[1], size_bytes, &to, error));
+    if (size_bytes > 0) memmove(to, from, size_bytes);
   }
   return CLV_OK;
 }
 
-static clv_status run_static(const clv__vnpu_run *run, clv_error *error) {
-  const clv_instance *instance = run->instance;
+static clv_status run_static(const clv__vnpu_list *list, clv_error *error) {
+  const clv_instance *instance = list->instance;
   const clv_executable *p = instance->program;
   if (p->scratch_bytes > 0) {
     void *scratch;
-    CLV__TRY(clv__vnpu_run_translate(instance, instance->scratch, p->scratch_bytes, &scratch, error));
+    CLV__TRY(clv__vnpu_run_translate(instance, list->scratch, p->scratch_bytes, &scratch, error));
     memset(scratch, CLV__VNPU_POISON, p->scratch_bytes);
   }
   for (uint32_t n = 0; n < p->node_count; ++n) {
-    clv_status status = run_instruction(run, &p->instructions[n], error);
+    const clv__vnpu_instruction *instruction = &p->instructions[n];
+    clv_status status = run_instruction(instance, instruction, &list->addresses[instruction->first_operand], error);
     if (status != CLV_OK) {
-      const clv_node_info *node = &p->instructions[n].node;
-      return clv__error_prefix(error, status, "node '%s' (%s)", node->name, node->op);
+      return clv__error_prefix(error, status, "node '%s' (%s)", instruction->node.name, instruction->node.op);
     }
   }
-  return copy_outputs(run, error);
+  return copy_outputs(list, error);
 }
 
 /* ---- Both ---- */
@@ -149,16 +128,24 @@ static void warn_when_late(clv_executable *p, uint64_t computed_ns, double secon
   p->device->host->log(p->device->host->self, 1, text);
 }
 
-clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, clv_error *error) {
-  clv__vnpu_run *run = (clv__vnpu_run *)launch;
-  clv_executable *p = run->instance->program;
+clv_status clv__vnpu_run_list(const clv__vnpu_list *list, clv_error *error) {
+  clv_executable *p = list->instance->program;
+  if (!p->device->spec.speed.given) return run_static(list, error);
   uint64_t start = clv__vnpu_now_ns();
-  double seconds = p->seconds;
-  if (p->is_static)
-    CLV__TRY(run_static(run, error));
-  else
-    CLV__TRY(clv__vnpu_run_dynamic(run, &seconds, error));
-  warn_when_late(p, clv__vnpu_now_ns() - start, seconds);
-  clv__vnpu_wait_until(start, seconds);
+  CLV__TRY(run_static(list, error));
+  warn_when_late(p, clv__vnpu_now_ns() - start, p->seconds);
+  return CLV_OK;
+}
+
+clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
+  clv__vnpu_run *run = (clv__vnpu_run *)launch;
+  clv_executable *p = run->list.instance->program;
+  if (p->is_static) {
+    *seconds = p->seconds;
+    return clv__vnpu_run_list(&run->list, error);
+  }
+  uint64_t start = clv__vnpu_now_ns();
+  CLV__TRY(clv__vnpu_run_dynamic(run, seconds, error));
+  warn_when_late(p, clv__vnpu_now_ns() - start, *seconds);
   return CLV_OK;
 }

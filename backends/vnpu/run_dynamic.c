@@ -30,15 +30,15 @@ static clv_status refuse_type(const clv_instance *instance, uint32_t value, cons
 /* Memory for output `index` of the program, which turned out to be of `type`. */
 static clv_status output_memory(clv__vnpu_run *run, uint32_t index, uint32_t value, const clv_tensor *type, void **data,
                                 clv_error *error) {
-  clv_instance *instance = run->instance;
-  clv__vnpu_operand_at *at = &run->operands[instance->program->input_count + index];
+  clv_instance *instance = run->list.instance;
+  clv__vnpu_operand_at *at = &run->list.bindings[instance->program->input_count + index];
   if (at->waits) {
     clv_binding *binding = &run->outputs[index];
     CLV__TRY(run->allocate_output(run->cookie, index, type, binding, error));
     void *host_data = binding->type.data;
     binding->type = *type;
     binding->type.data = host_data;
-    CLV__TRY(clv__vnpu_binding_resolve(instance, binding, clv__vnpu_value_name(instance->program, value), at, error));
+    CLV__TRY(clv__vnpu_binding_resolve(instance, binding, value, at, error));
   }
   if (!clv__tensor_same_type(&at->type, type)) return refuse_type(instance, value, type, &at->type, error);
   return clv__vnpu_run_translate(instance, at->address, at->size_bytes, data, error);
@@ -46,7 +46,7 @@ static clv_status output_memory(clv__vnpu_run *run, uint32_t index, uint32_t val
 
 /* Gives a made value its memory. */
 static clv_status make(clv__vnpu_run *run, uint32_t value, const clv_tensor *type, clv_error *error) {
-  clv_instance *instance = run->instance;
+  clv_instance *instance = run->list.instance;
   const clv__vnpu_location *at = &instance->program->locations[value];
   clv_tensor *made = &instance->values[value];
   size_t size_bytes;
@@ -65,15 +65,15 @@ static clv_status make(clv__vnpu_run *run, uint32_t value, const clv_tensor *typ
 }
 
 static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
-  clv_instance *instance = run->instance;
+  clv_instance *instance = run->list.instance;
   const clv_executable *p = instance->program;
   for (uint32_t v = 0; v < p->value_count; ++v) {
     const clv__vnpu_location *at = &p->locations[v];
     uint64_t address;
     instance->values[v] = p->types[v];
     if (at->place == CLV__VNPU_INPUT) {
-      instance->values[v] = run->operands[at->index].type;
-      address = run->operands[at->index].address;
+      instance->values[v] = run->list.bindings[at->index].type;
+      address = run->list.bindings[at->index].address;
     } else if (at->place == CLV__VNPU_WEIGHT) {
       address = instance->weights[at->index];
     } else if (at->place == CLV__VNPU_CONSTANT) {
@@ -90,7 +90,7 @@ static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
 
 /* The outputs of a node with bodies, from the host's memory to the device's. Frees all of them in any case. */
 static clv_status take_results(clv__vnpu_run *run, const clv_node_info *node, clv_error *error) {
-  clv_instance *instance = run->instance;
+  clv_instance *instance = run->list.instance;
   clv_status status = CLV_OK;
   for (uint32_t i = 0; i < node->output_count; ++i) {
     clv_tensor *result = &instance->outputs[i];
@@ -106,7 +106,7 @@ static clv_status take_results(clv__vnpu_run *run, const clv_node_info *node, cl
 }
 
 static clv_status run_body_node(clv__vnpu_run *run, uint32_t index, clv_error *error) {
-  clv_instance *instance = run->instance;
+  clv_instance *instance = run->list.instance;
   const clv_executable *p = instance->program;
   const clv_host *host = instance->device->host;
   CLV__TRY(host->evaluate_node(p->view, index, instance->inputs, instance->outputs, error));
@@ -114,7 +114,7 @@ static clv_status run_body_node(clv__vnpu_run *run, uint32_t index, clv_error *e
 }
 
 static clv_status run_kernel_node(clv__vnpu_run *run, uint32_t index, double *seconds, clv_error *error) {
-  clv_instance *instance = run->instance;
+  clv_instance *instance = run->list.instance;
   const clv_executable *p = instance->program;
   const clv__vnpu_instruction *instruction = &p->instructions[index];
   const clv_node_info *node = &instruction->node;
@@ -145,7 +145,7 @@ static clv_status run_kernel_node(clv__vnpu_run *run, uint32_t index, double *se
 }
 
 static clv_status run_node(clv__vnpu_run *run, uint32_t index, double *seconds, clv_error *error) {
-  clv_instance *instance = run->instance;
+  clv_instance *instance = run->list.instance;
   const clv_executable *p = instance->program;
   const clv_node_info *node = &p->instructions[index].node;
   for (uint32_t i = 0; i < node->input_count; ++i) {
@@ -163,7 +163,7 @@ static clv_status run_node(clv__vnpu_run *run, uint32_t index, double *seconds, 
 }
 
 static clv_status copy_outputs(clv__vnpu_run *run, clv_error *error) {
-  const clv_instance *instance = run->instance;
+  const clv_instance *instance = run->list.instance;
   const clv_executable *p = instance->program;
   for (uint32_t c = 0; c < p->copy_count; ++c) {
     const clv_tensor *from = &instance->values[p->copies[c].value];
@@ -179,7 +179,7 @@ static clv_status copy_outputs(clv__vnpu_run *run, clv_error *error) {
 }
 
 clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error *error) {
-  clv_instance *instance = run->instance;
+  clv_instance *instance = run->list.instance;
   const clv_executable *p = instance->program;
   *seconds = clv__vnpu_launch_seconds(&p->device->spec.speed);
   clv_status status = bind_sources(run, error);

@@ -437,6 +437,17 @@ static bool parse_figure(const char *text, double *number) {
   return true;
 }
 
+static bool parse_count(const char *text, uint64_t *count) {
+  uint64_t number = 0;
+  if (text[0] == '\0' || strlen(text) > 18) return false;
+  for (; *text != '\0'; ++text) {
+    if (*text < '0' || *text > '9') return false;
+    number = number * 10 + (uint64_t)(*text - '0');
+  }
+  *count = number;
+  return true;
+}
+
 static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, clv_error *error) {
   const char *value = option->value != NULL ? option->value : "";
   const char *wanted = NULL;
@@ -446,15 +457,20 @@ static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, c
     if (!parse_figure(value, &spec->speed.time_scale)) wanted = "a number, 0 or more";
   } else if (strcmp(option->key, "memory") == 0) {
     if (!parse_bytes(value, &spec->memory_bytes)) wanted = "bytes, such as 64M or 1G (0: no limit)";
+  } else if (strcmp(option->key, "hang") == 0) {
+    if (!parse_count(value, &spec->hang_at)) wanted = "which launch never ends: 1 is the first, 0 none";
+  } else if (strcmp(option->key, "fail") == 0) {
+    if (!parse_count(value, &spec->fail_at)) wanted = "which launch fails: 1 is the first, 0 none";
   } else {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "unknown device option '%.80s' (known: frequency, memory, time_scale)",
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "unknown device option '%.80s' (known: frequency, memory, time_scale; for tests fail, hang)",
                           option->key);
   }
   if (wanted == NULL) return CLV_OK;
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option %s=%.80s: must be %s", option->key, value, wanted);
 }
 
-/* The description in one spelling, then what the options made of it. */
+/* The description in one spelling, then what the options made of it. Faults leave programs as they are. */
 static clv_status make_canonical(reader *r, json_t *root) {
   clv__vnpu_spec *spec = r->spec;
   char *json = json_dumps(root, JSON_COMPACT | JSON_SORT_KEYS);

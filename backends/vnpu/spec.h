@@ -72,7 +72,8 @@ typedef struct clv__vnpu_spec {
   const clv__vnpu_operator *operators;
   clv__map index; /* operator name -> index */
   clv__vnpu_speed speed;
-  const char *canonical; /* the description and the options, always spelled the same: what fingerprints are made from */
+  uint64_t hang_at, fail_at; /* faults on purpose: the launch, counted from 1, that never ends or fails; 0: none */
+  const char *canonical;     /* the description and the options, always spelled the same: what fingerprints are made from */
 } clv__vnpu_spec;
 
 /* Reads the description that `text` names: "default" (also NULL), "all", JSON that begins with a brace, or a file's path; then

@@ -15,16 +15,19 @@ uint64_t clv__vnpu_now_ns(void) {
   return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
 }
 
-void clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
-  if (!(seconds > 0)) return;
+uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
+  uint64_t now = clv__vnpu_now_ns();
+  if (!(seconds > 0)) return now;
   if (seconds > 1e8) seconds = 1e8;
   uint64_t end = start_ns + (uint64_t)(seconds * 1e9);
-  for (uint64_t now = clv__vnpu_now_ns(); now < end; now = clv__vnpu_now_ns()) {
+  if (end <= now) return now;
+  for (; now < end; now = clv__vnpu_now_ns()) {
     if (end - now <= SPIN_NS) continue;
     uint64_t wake = end - SPIN_NS;
     struct timespec until = {(time_t)(wake / UINT64_C(1000000000)), (long)(wake % UINT64_C(1000000000))};
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL);
   }
+  return end;
 }
 
 /* Time for `amount` at `rate` a second; none where the rate is not given. */

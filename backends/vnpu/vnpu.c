@@ -6,8 +6,8 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "captured.h"
 #include "device.h"
-#include "instance.h"
 #include "speed.h"
 #include "supports.h"
 
@@ -52,15 +52,15 @@ static clv_status device_open(void *self, const clv_host *host, const clv_device
     status =
         clv__vnpu_space_open(host, space, shared, device->spec.memory_bytes, device->spec.alignment_bytes, &device->space, error);
   }
-  if (status == CLV_OK) {
-    status = clv__vnpu_queue_start(&device->queue, allocator, device->space, &device->spec.speed, config->thread_count, error);
-    if (status != CLV_OK) clv__vnpu_space_close(device->space);
-  }
   if (status != CLV_OK) {
     clv__vnpu_spec_finish(&device->spec);
     clv__release(allocator, device);
     return status;
   }
+  clv__vnpu_queue_init(&device->queue, allocator, device->space, &device->spec.speed, config->thread_count);
+  device->queue.hang_at = device->spec.hang_at;
+  device->queue.fail_at = device->spec.fail_at;
+  pthread_mutex_init(&device->live_lock, NULL);
   describe(device);
   *out = device;
   return CLV_OK;
@@ -71,16 +71,27 @@ static void weight_free(clv_device *device, clv_weight *weight) {
   clv__release(device->allocator, weight);
 }
 
+static void buffer_free(clv_device *device, clv_buffer *buffer);
+static void executable_destroy(clv_device *device, clv_executable *executable);
+static void instance_destroy(clv_device *device, clv_instance *instance);
+
+/* A device that hung is closed with everything still there: nobody may give it back any more. */
 static void device_close(clv_device *device) {
   if (device == NULL) return;
   clv__vnpu_queue_stop(&device->queue);
+  while (device->captured != NULL) clv__vnpu_captured_destroy((clv_captured *)device->captured);
+  while (device->instances != NULL) instance_destroy(device, (clv_instance *)device->instances);
+  while (device->executables != NULL) executable_destroy(device, (clv_executable *)device->executables);
+  while (device->buffers != NULL) buffer_free(device, (clv_buffer *)device->buffers);
   while (device->weights != NULL) {
     clv_weight *weight = device->weights;
     device->weights = weight->next;
     weight_free(device, weight);
   }
+  clv__vnpu_queue_finish(&device->queue);
   clv__vnpu_space_close(device->space);
   clv__vnpu_spec_finish(&device->spec);
+  pthread_mutex_destroy(&device->live_lock);
   clv__release(device->allocator, device);
 }
 
@@ -113,15 +124,18 @@ static clv_status buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buff
   if (buffer == NULL) return clv__error_memory(error, sizeof *buffer);
   buffer->size_bytes = size_bytes;
   clv_status status = clv__vnpu_space_allocate(device->space, size_bytes, &buffer->address, error);
-  if (status == CLV_OK)
-    *out = buffer;
-  else
+  if (status != CLV_OK) {
     clv__release(device->allocator, buffer);
-  return status;
+    return status;
+  }
+  clv__vnpu_live_add(device, &device->buffers, &buffer->live);
+  *out = buffer;
+  return CLV_OK;
 }
 
 static void buffer_free(clv_device *device, clv_buffer *buffer) {
   if (buffer == NULL) return;
+  clv__vnpu_live_remove(device, &buffer->live);
   clv__vnpu_space_free(device->space, buffer->address, buffer->size_bytes);
   clv__release(device->allocator, buffer);
 }
@@ -134,6 +148,7 @@ static clv_status stream_create(clv_device *device, clv_stream **stream, clv_err
   return clv__vnpu_stream_create(&device->queue, stream, error);
 }
 static void stream_destroy(clv_device *device, clv_stream *stream) {
+  if (stream != NULL && clv__vnpu_stream_capture(stream) != NULL) (void)clv__vnpu_capture_end(device, stream, NULL, NULL);
   clv__vnpu_stream_destroy(&device->queue, stream);
 }
 static clv_status stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
@@ -153,6 +168,9 @@ static clv_status event_wait(clv_device *device, clv_stream *stream, clv_event *
 }
 static clv_status event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
   return clv__vnpu_event_synchronize(&device->queue, event, error);
+}
+static clv_status event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {
+  return clv__vnpu_event_notify(&device->queue, event, notify, cookie, error);
 }
 
 static clv_status check_range(const clv_buffer *buffer, uint64_t offset, uint64_t size_bytes, clv_error *error) {
@@ -241,11 +259,14 @@ static void weight_release(clv_device *device, clv_weight *weight) {
 static clv_status compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
                           clv_executable **executable, clv_error *error) {
   (void)options; /* nothing to choose: always deterministic */
-  return clv__vnpu_compile(device, graph, executable, error);
+  CLV__TRY(clv__vnpu_compile(device, graph, executable, error));
+  clv__vnpu_live_add(device, &device->executables, &(*executable)->live);
+  return CLV_OK;
 }
 
 static void executable_destroy(clv_device *device, clv_executable *executable) {
-  (void)device;
+  if (executable == NULL) return;
+  clv__vnpu_live_remove(device, &executable->live);
   clv__vnpu_program_destroy(executable);
 }
 
@@ -269,11 +290,21 @@ static clv_status executable_save(clv_device *device, clv_executable *executable
 
 static clv_status executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
                                   clv_error *error) {
-  return clv__vnpu_npubin_load(device, data, size_bytes, executable, error);
+  CLV__TRY(clv__vnpu_npubin_load(device, data, size_bytes, executable, error));
+  clv__vnpu_live_add(device, &device->executables, &(*executable)->live);
+  return CLV_OK;
+}
+
+static clv_status instance_create(clv_device *device, clv_executable *executable, const clv_tensor *inputs, uint32_t input_count,
+                                  clv_weight *const *weights, uint32_t weight_count, clv_instance **instance, clv_error *error) {
+  CLV__TRY(clv__vnpu_instance_create(device, executable, inputs, input_count, weights, weight_count, instance, error));
+  clv__vnpu_live_add(device, &device->instances, &(*instance)->live);
+  return CLV_OK;
 }
 
 static void instance_destroy(clv_device *device, clv_instance *instance) {
-  (void)device;
+  if (instance == NULL) return;
+  clv__vnpu_live_remove(device, &instance->live);
   clv__vnpu_instance_destroy(instance);
 }
 
@@ -289,7 +320,41 @@ static clv_status instance_resize(clv_device *device, clv_instance *instance, co
 static clv_status execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                           clv_error *error) {
   (void)device;
+  clv_captured *captured = clv__vnpu_stream_capture(stream);
+  if (captured != NULL) return clv__vnpu_capture_record(captured, instance, args, error);
   return clv__vnpu_instance_execute(instance, stream, args, error);
+}
+
+static uint64_t instance_scratch_bytes(clv_device *device, clv_instance *instance) {
+  (void)device;
+  return clv__vnpu_instance_scratch_bytes(instance);
+}
+
+static clv_status instance_bind_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes,
+                                        clv_error *error) {
+  (void)device;
+  return clv__vnpu_instance_bind_scratch(instance, buffer, offset_bytes, error);
+}
+
+static clv_status captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error) {
+  (void)device;
+  return clv__vnpu_captured_launch(captured, stream, error);
+}
+
+static clv_status captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
+                                clv_error *error) {
+  (void)device;
+  return clv__vnpu_captured_bind(captured, index, args, error);
+}
+
+static void captured_destroy(clv_device *device, clv_captured *captured) {
+  (void)device;
+  clv__vnpu_captured_destroy(captured);
+}
+
+static uint64_t captured_bytes(clv_device *device, const clv_captured *captured) {
+  (void)device;
+  return clv__vnpu_captured_bytes(captured);
 }
 
 /* ---- What the speed model says, for planning ---- */
@@ -366,13 +431,22 @@ static const clv_backend backend_table = {
     .executable_info = executable_info,
     .executable_save = executable_save,
     .executable_load = executable_load,
-    .instance_create = clv__vnpu_instance_create,
+    .instance_create = instance_create,
     .instance_destroy = instance_destroy,
     .instance_resize = instance_resize,
     .execute = execute,
     .node_seconds = node_seconds,
     .copy_seconds = copy_seconds,
     .launch_seconds = launch_seconds,
+    .event_notify = event_notify,
+    .instance_scratch_bytes = instance_scratch_bytes,
+    .instance_bind_scratch = instance_bind_scratch,
+    .capture_begin = clv__vnpu_capture_begin,
+    .capture_end = clv__vnpu_capture_end,
+    .captured_launch = captured_launch,
+    .captured_bind = captured_bind,
+    .captured_destroy = captured_destroy,
+    .captured_bytes = captured_bytes,
 };
 
 clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

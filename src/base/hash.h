@@ -21,8 +21,20 @@ void clv__hasher_string(clv__hasher *hasher, const char *text); /* with its leng
 void clv__hasher_u64(clv__hasher *hasher, uint64_t number);
 void clv__hasher_finish(clv__hasher *hasher, clv__hash *hash);
 
-/* Large blocks are hashed in parallel (BLAKE2bp): the result is not that of clv__hasher over the same bytes. */
+/* Large blocks are hashed in pieces, by several threads: the result is not that of clv__hasher over the same bytes, and does not
+ * depend on how many threads there are. */
 void clv__hash_bytes(const void *data, size_t size_bytes, clv__hash *hash);
+
+enum { CLV__HASH_LANES = 16 };
+
+/* One of several blocks that are hashed together, so that many small ones keep all threads busy as well. */
+typedef struct clv__hash_block {
+  const void *data;
+  size_t size_bytes;
+  clv__hash hash;                   /* what clv__hash_bytes() gives */
+  clv__hash lanes[CLV__HASH_LANES]; /* of its pieces, on the way there */
+} clv__hash_block;
+void clv__hash_blocks(clv__hash_block *blocks, size_t count);
 /* 64 hexadecimal digits and a terminator. */
 void clv__hash_text(const clv__hash *hash, char text[2 * CLV__HASH_BYTES + 1]);
 

@@ -65,9 +65,8 @@ static clv_status prepare(bench *b, clv_error *error) {
   b->step_runs = b->runs < STEP_RUNS_LEAST ? STEP_RUNS_LEAST : b->runs > STEP_RUNS_MOST ? STEP_RUNS_MOST : b->runs;
   CLV__TRY(cli_job_load(cli, cli->options->operands[0], &b->job, error));
   CLV__TRY(cli_job_plan(cli, &b->job, true, error));
-  clv_session_options options = CLV_SESSION_OPTIONS_INIT;
-  options.deterministic = cli_is_given(cli, OPTION_DETERMINISTIC);
-  options.tune = cli_is_given(cli, OPTION_TUNE);
+  clv_session_options options;
+  cli_session_options(cli, &options);
   cli_progress(cli, "compiling %s", b->job.path);
   uint64_t start = cli_now_ns();
   CLV__TRY(clv_session_create(b->job.plan, &options, &b->session, error));

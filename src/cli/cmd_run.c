@@ -39,9 +39,8 @@ static clv_status prepare(run *r, clv_error *error) {
 
 static clv_status run_once(run *r, clv_error *error) {
   cli_invocation *cli = r->cli;
-  clv_session_options options = CLV_SESSION_OPTIONS_INIT;
-  options.deterministic = cli_is_given(cli, OPTION_DETERMINISTIC);
-  options.tune = cli_is_given(cli, OPTION_TUNE);
+  clv_session_options options;
+  cli_session_options(cli, &options);
   cli_progress(cli, "compiling %s", r->job.path);
   uint64_t start = cli_now_ns();
   CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));

@@ -1,4 +1,5 @@
-/* The environment, read here and nowhere else. Options win over it. */
+/* What the environment says of the terminal. The rest of it is the library's (device/settings.h), which the help text lists from
+ * the same table (base/environment.h). Options win over it. */
 #ifndef CLEAVE_CLI_ENVIRONMENT_H
 #define CLEAVE_CLI_ENVIRONMENT_H
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/environment.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "place/place.h"
@@ -15,6 +16,13 @@ void cli_help(const cli_invocation *cli) {
       clv_version(), cli_begin(cli, CLI_BOLD), cli_reset(cli), cli_begin(cli, CLI_BOLD), cli_reset(cli));
   for (uint32_t i = 0; i < CLI_COMMAND_COUNT; ++i) {
     printf("  %-8s %-10s %s\n", cli_commands[i]->name, cli_commands[i]->operands, cli_commands[i]->summary);
+  }
+  printf("\n%sEnvironment%s (options win)\n", cli_begin(cli, CLI_BOLD), cli_reset(cli));
+  for (uint32_t i = 0; i < CLV__VARIABLE_COUNT; ++i) {
+    const clv__variable_info *variable = &clv__variables[i];
+    if (variable->help == NULL) continue;
+    printf("  %-20s %s%s%s\n", variable->name, variable->help, variable->values != NULL ? ": " : "",
+           variable->values != NULL ? variable->values : "");
   }
   printf(
       "\n%sBegin with%s\n"

@@ -60,9 +60,8 @@ static clv_status run_command(cli_invocation *cli, const cli_command *command, i
   if (cli_is_given(cli, OPTION_HELP)) {
     cli_help_command(cli, command);
   } else {
-    clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
-    context_options.log = cli_log;
-    context_options.log_user_data = cli;
+    clv_context_options context_options;
+    cli_context_options(cli, &context_options);
     status = clv_context_create(&context_options, &cli->context, error);
     if (status == CLV_OK) status = command->execute(cli, error);
     clv_context_destroy(cli->context);

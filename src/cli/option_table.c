@@ -6,6 +6,8 @@
 #define SIZED (CLI_IN(inspect) | CLI_IN(plan) | CLI_IN(run) | CLI_IN(bench))
 #define MEASURED (CLI_IN(bench) | CLI_IN(profile))
 
+_Static_assert(CLV_MAX_IN_FLIGHT == 4, "the choices of --in-flight");
+
 const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_DEVICES] = {"devices", 0, CLI_TEXT, false, CLI_IN_ALL, 0, "LIST", "cpu",
                         "devices in the order of priority: npu,cpu; auto takes every real one found, the CPU last"},
@@ -62,6 +64,18 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_SEED] = {"seed", 0, CLI_NUMBER, false, RUNS, 0, "N", "0", "of random inputs, and of random placements"},
     [OPTION_RUNS] = {"runs", 0, CLI_NUMBER, false, MEASURED, 1, "N", "50; profile: 15 of each thing", "runs that are measured"},
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5", "runs before that, beside the very first"},
+    [OPTION_GRAPH] = {"graph", 0, CLI_CHOICE, false, RUNS, 0, "off|on|auto", "CLEAVE_GRAPH, else auto",
+                      "capture a device's launches and issue them again as one: never; on the first run of a shape; on the "
+                      "second"},
+    [OPTION_GRAPH_CACHE] = {"graph-cache", 0, CLI_NUMBER, false, RUNS, 0, "N", "CLEAVE_GRAPH_CACHE, else 12",
+                            "captured graphs kept a device, the least recently used goes first; 0: none is made"},
+    [OPTION_PREFILL_GRAPH] = {"prefill-graph", 0, CLI_CHOICE, false, RUNS, 0, "on|off", "CLEAVE_PREFILL_GRAPH, else off",
+                              "capture runs of attention over several queries at once too, not of one alone"},
+    [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_CHOICE, false, RUNS, 0, "1|2|3|4", "1",
+                          "requests at the same time, each with its own boundary memory"},
+    [OPTION_CACHE_DIR] = {"cache-dir", 0, CLI_ANY_TEXT, false, RUNS, 0, "DIR",
+                          "CLEAVE_CACHE_DIR, else cleave in the user's cache directory",
+                          "where compiled partitions are kept; empty: nowhere"},
     [OPTION_DETERMINISTIC] = {"deterministic", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "no algorithm that changes rounding"},
     [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "measure to choose algorithms"},
     [OPTION_RTOL] = {"rtol", 0, CLI_REAL, false, CLI_IN(test), 0, "R", "1e-3; f16 2e-3, bf16 2e-2",

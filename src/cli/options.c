@@ -80,6 +80,7 @@ static clv_status check_value(cli_invocation *cli, const cli_option *option, con
   switch (option->kind) {
     case CLI_FLAG:
     case CLI_MAYBE_TEXT:
+    case CLI_ANY_TEXT:
       return CLV_OK;
     case CLI_TEXT:
       if (value[0] != '\0') return CLV_OK;

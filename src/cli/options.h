@@ -3,7 +3,7 @@
 #ifndef CLEAVE_CLI_OPTIONS_H
 #define CLEAVE_CLI_OPTIONS_H
 
-#include "cleave/plan.h"
+#include "cleave/session.h"
 #include "cli/command.h"
 
 typedef enum cli_option_id {
@@ -39,6 +39,11 @@ typedef enum cli_option_id {
   OPTION_SEED,
   OPTION_RUNS,
   OPTION_WARMUP,
+  OPTION_GRAPH,
+  OPTION_GRAPH_CACHE,
+  OPTION_PREFILL_GRAPH,
+  OPTION_IN_FLIGHT,
+  OPTION_CACHE_DIR,
   OPTION_DETERMINISTIC,
   OPTION_TUNE,
   OPTION_RTOL,
@@ -55,6 +60,7 @@ typedef enum cli_option_id {
 typedef enum cli_option_kind {
   CLI_FLAG,
   CLI_TEXT,
+  CLI_ANY_TEXT, /* may be empty */
   CLI_MAYBE_TEXT, /* a value after `=`, or the next argument once the operands are complete */
   CLI_PAIR,       /* TEXT=TEXT */
   CLI_NUMBER,     /* a whole number of at least `least` */
@@ -102,6 +108,11 @@ double cli_real(const cli_invocation *cli, cli_option_id id, double fallback);
 
 /* The plan options that the arguments say (pins, pin files, forces, strategy), in the arena. Sizes and keeps are the caller's. */
 clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_error *error);
+
+/* run_options.c: the options of the context and of sessions, as the arguments say them; what they do not say is left to the
+ * environment, and then to the library. */
+void cli_context_options(cli_invocation *cli, clv_context_options *options);
+void cli_session_options(cli_invocation *cli, clv_session_options *options);
 
 /* help.c: texts on standard output. */
 void cli_help(const cli_invocation *cli);

@@ -111,9 +111,8 @@ static bool same_shapes(const cli_data_set *a, const cli_data_set *b) {
 }
 
 static clv_status make_session(test *t, const clv_plan *plan, clv_session **session, clv_error *error) {
-  clv_session_options options = CLV_SESSION_OPTIONS_INIT;
-  options.deterministic = cli_is_given(t->tester->cli, OPTION_DETERMINISTIC);
-  options.tune = cli_is_given(t->tester->cli, OPTION_TUNE);
+  clv_session_options options;
+  cli_session_options(t->tester->cli, &options);
   return clv_session_create(plan, &options, session, error);
 }
 

@@ -22,6 +22,7 @@ struct clv_context {
   void (*log)(void *user_data, int level, const char *text);
   void *log_user_data;
   clv_host host;
+  clv__settings settings;
   uint32_t backend_count;
   const clv_backend *backends[MAX_BACKENDS]; /* into `tables` */
   clv_backend tables[MAX_BACKENDS];
@@ -33,6 +34,9 @@ const char *clv_version(void) {
 
 const clv_allocator *clv__context_allocator(const clv_context *context) {
   return context->allocator;
+}
+const clv__settings *clv__context_settings(const clv_context *context) {
+  return &context->settings;
 }
 const clv_host *clv__context_host(const clv_context *context) {
   return &context->host;
@@ -208,7 +212,8 @@ clv_status clv_context_create(const clv_context_options *given, clv_context **ou
   context->log = options.log;
   context->log_user_data = options.log_user_data;
   fill_host(context);
-  clv_status status = clv_context_add_backend(context, clv__cpu_backend_query, NULL, error);
+  clv_status status = clv__settings_read(&options, allocator, &context->settings, error);
+  if (status == CLV_OK) status = clv_context_add_backend(context, clv__cpu_backend_query, NULL, error);
   if (status == CLV_OK) status = clv_context_add_backend(context, clv__vnpu_backend_query, NULL, error);
   if (status != CLV_OK) {
     clv_context_destroy(context);
@@ -219,7 +224,9 @@ clv_status clv_context_create(const clv_context_options *given, clv_context **ou
 }
 
 void clv_context_destroy(clv_context *context) {
-  if (context != NULL) clv__release(context->allocator, context);
+  if (context == NULL) return;
+  clv__settings_finish(&context->settings, context->allocator);
+  clv__release(context->allocator, context);
 }
 
 const clv_backend *clv__context_find(const clv_context *context, const char *device_name) {

@@ -7,6 +7,7 @@
 
 #include "cleave/devices.h"
 #include "cleave/plan.h"
+#include "device/settings.h"
 #include "graph/view.h"
 
 #define CLV__MAX_DEVICES 16
@@ -47,15 +48,6 @@ struct clv_devices {
   const char *spaces[CLV__MAX_DEVICES + 1]; /* spaces[0] is "host" */
 };
 
-/* What the context was made with, the environment included (settings.c). */
-typedef struct clv__settings {
-  clv_graph_mode graph;         /* never UNSET */
-  uint32_t graph_cache_entries; /* 0: nothing is captured */
-  uint64_t graph_cache_bytes;
-  bool prefill_graph;
-  const char *cache_directory; /* NULL: none */
-  uint64_t cache_bytes;
-} clv__settings;
 const clv__settings *clv__context_settings(const clv_context *context);
 
 const clv_allocator *clv__context_allocator(const clv_context *context);

@@ -1,5 +1,8 @@
 /* Memory of one memory space, kept when it is given back and given out again: boundary arenas, scratch, values sized at run time.
- * One pool a space and set of devices, shared by sessions; it takes its own lock, briefly. */
+ * One pool a space and set of devices, shared by sessions; it takes its own lock, briefly, and never the devices'.
+ *
+ * What a lost device (is_lost) has is forgotten: close() takes care of it. What it could still write to when it was lost is not
+ * given out again: host memory stays until it is closed (CLV__ATTACHED_GRAVES), other devices' buffers until the pool goes. */
 #ifndef CLEAVE_DEVICE_POOL_H
 #define CLEAVE_DEVICE_POOL_H
 
@@ -23,9 +26,10 @@ typedef struct clv__pool_counters {
 
 /* Memory in `device`'s space (its buffer, also where that is the host's); CLV__NO_ID: host memory of the allocator. Kept blocks
  * up to twice as large serve; when the device has no more, kept ones are freed and it is asked again. Errors:
- * CLV_OUT_OF_MEMORY with what is in use and what is kept. */
+ * CLV_OUT_OF_MEMORY with what is in use and what was kept; CLV_DEVICE_ERROR for a lost device, and what the device says. */
 clv_status clv__pool_take(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__block *block, clv_error *error);
-/* Takes it back; accepts a block without generation, and clears it. */
+/* Takes it back; accepts a block without generation, and clears it. Never is more kept than was once in use: what was taken
+ * longest ago goes. */
 void clv__pool_give(clv_devices *devices, clv__block *block);
 /* Frees what is kept, in all spaces. */
 void clv__pool_trim(clv_devices *devices);

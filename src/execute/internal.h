@@ -1,96 +1,224 @@
-/* A session's state, shared by the files of this folder. */
+/* A session's state, shared by the files of this folder.
+ *
+ *   session   a plan made runnable; has one engine at a time and up to CLV_MAX_IN_FLIGHT requests
+ *   engine    a plan, its executables and weights; replaced when a device is taken out
+ *   request   what one run at a time needs for itself: streams, events, memory, and for each set of shapes met a
+ *   prepared  which has types, places of boundary values, a schedule and instances */
 #ifndef CLEAVE_EXECUTE_INTERNAL_H
 #define CLEAVE_EXECUTE_INTERNAL_H
 
 #include "compile/compile.h"
+#include "device/pool.h"
+#include "execute/schedule.h"
 #include "execute/session.h"
+
+typedef struct clv__request clv__request;
+typedef struct clv__prepared clv__prepared;
 
 /* A boundary value in one memory space: where it lies, and from which step to which it must be kept. */
 typedef struct clv__slot {
   clv_value_id value;
   uint32_t space;
   uint32_t first, last; /* steps; UINT32_MAX: until the run ends */
+  uint32_t *touched;    /* by lane of the schedule: how many of its steps must be over before the bytes are free */
+  bool is_streamed;     /* a weight, copied again before each partition that reads it */
   bool size_known;      /* when memory was planned */
   bool is_external;     /* a graph input in host memory: the caller's pointer, every run */
   size_t size_bytes;
-  size_t offset;   /* in the space's arena, when size_known and not external */
-  void *bound;     /* host memory of this run where it is the caller's */
-  clv_buffer *own; /* for sizes known only at run time; kept from run to run, grown when needed */
-  void *own_host;
-  size_t own_capacity;
+  size_t offset;  /* in the space's arena, when size_known and not external */
+  void *bound;    /* host memory of this run where it is the caller's */
+  clv__block own; /* for sizes known only at run time; kept from run to run, grown when needed */
 } clv__slot;
 
-typedef struct clv__space_memory {
-  clv_buffer *buffer; /* of a device */
-  void *host;         /* of CLV__SPACE_HOST */
-  size_t size_bytes;
-} clv__space_memory;
-
 typedef struct clv__partition_state {
-  clv_session *session;
+  clv__prepared *prepared;
   uint32_t index;
   clv__compiled own; /* an executable of its own where other shapes than the plan's needed one */
   clv__arena own_arena;
   clv_instance *instance;
+  uint64_t scratch_generation; /* of the block the instance is bound to; 0: none */
   clv_tensor *instance_inputs; /* types the instance was made for */
   clv_binding *inputs, *outputs;
 } clv__partition_state;
 
-struct clv_session {
-  const clv_plan *plan;
-  const clv_allocator *allocator;
-  clv__program program;
-  clv__arena arena;    /* dies with the session */
-  clv__arena prepared; /* what depends on shapes; dies when they change */
-  clv__shapes *shapes; /* for the actual input shapes where the plan left some open; else NULL */
-  bool is_prepared;
-  clv_tensor *types;      /* by value: the actual type of this run; `data` as in the plan's shapes */
-  const void **defaults;  /* by input: its initializer's bytes, aligned to their element; NULL where there is none */
-  const void **constants; /* by output, kept ones after the others: the same of those known when planning */
-  clv_stream *streams[CLV__MAX_DEVICES];
-  uint32_t pending_first, pending_last; /* partitions that a device was given since the last wait; none: first is CLV__NO_ID */
+struct clv__prepared {
+  clv__request *request;
+  clv__prepared *next; /* in the request's list, the one used last first */
+  clv__arena arena;
+  bool is_tight;       /* as little memory as steps one after the other need: devices wait for each other's bytes */
+  bool is_whole;       /* made for given inputs, or all sizes are known: otherwise only good for its memory's size */
+  clv_tensor *inputs;  /* by graph input: the types it was made for */
+  clv__shapes *shapes; /* for these, where the plan left some open; else NULL */
+  clv_tensor *types;   /* by value: the actual type of this run; `data` as in the plan's shapes */
   uint32_t slot_count;
   clv__slot *slots;
   uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID */
-  clv__space_memory memory[CLV__MAX_DEVICES + 1];
+  size_t space_bytes[CLV__MAX_DEVICES + 1];
+  uint64_t boundary_bytes, boundary_bound_bytes;
+  clv__schedule schedule;
   clv__partition_state *partitions;
+};
+
+typedef struct clv__engine {
+  uint32_t users; /* the session and its requests; under the session's lock */
+  const clv_plan *plan;
+  clv_plan *own_plan; /* NULL: it is the caller's */
+  clv__program program;
+  clv__arena arena;
+  const void **defaults;  /* by input: its initializer's bytes, aligned to their element; NULL where there is none */
+  const void **constants; /* by output, kept ones after the others: the same of those known when planning */
+} clv__engine;
+
+/* A step's event, and who is told of it. */
+typedef struct clv__mark {
+  clv__request *request;
+  uint32_t lane, position; /* of the run that goes on */
+  clv_event *event;        /* made when first used */
+  uint32_t device;
+} clv__mark;
+
+/* What the driver has been told. */
+typedef struct clv__board {
+  pthread_mutex_t lock;
+  pthread_cond_t changed; /* by CLOCK_MONOTONIC */
+  uint64_t news;
+  uint32_t watched[CLV__MAX_DEVICES]; /* notifications still to come */
+  uint32_t completed[CLV__MAX_LANES]; /* steps over, in this run */
+} clv__board;
+
+typedef struct clv__watcher clv__watcher; /* watch.c: a thread for a device without event_notify() */
+
+/* What a run is asked for. */
+typedef struct clv__order {
+  const clv_tensor *inputs;
+  clv_tensor *outputs;
+  uint32_t input_count, output_count;
+  clv_run_options options;
+  const atomic_bool *is_cancelled; /* NULL: nobody can */
+  uint64_t deadline_ns;            /* UINT64_MAX: none */
+} clv__order;
+
+struct clv__request {
+  clv_session *session;
+  clv__engine *engine;
+  uint32_t index;
+  clv__prepared *prepared; /* the current one first */
+  uint32_t prepared_count;
+  clv_stream *streams[CLV__MAX_LANES]; /* made when first used */
+  clv__mark *marks;                    /* by step */
+  clv__block arenas[CLV__MAX_DEVICES + 1];
+  clv__block scratch[CLV__MAX_DEVICES];
+  clv__watcher *watchers[CLV__MAX_DEVICES];
+  clv__board board;
+  uint32_t issued[CLV__MAX_LANES];      /* steps, in this run */
+  uint32_t failed_device;               /* whose call failed in this run, or CLV__NO_ID */
+  uint32_t pending_first, pending_last; /* partitions given to a device since the last wait for it, for messages */
+};
+
+typedef struct clv__async clv__async; /* async.c */
+
+struct clv_session {
+  const clv_plan *plan; /* it was made from */
+  clv_devices *devices;
+  const clv_allocator *allocator;
+  clv_session_options options;
+  pthread_mutex_t lock;
+  pthread_cond_t freed;
+  clv__engine *engine;
+  clv__request *requests[CLV_MAX_IN_FLIGHT];
+  bool is_busy[CLV_MAX_IN_FLIGHT];
+  pthread_mutex_t turns[CLV__MAX_DEVICES]; /* a device that works in its caller's thread works for one request at a time */
+  clv__async *async;                       /* made when first used */
   bool time_steps;
   uint64_t *step_times_ns;
   double compile_ms;
-  uint64_t boundary_bytes, boundary_bound_bytes;
 };
 
-/* memory.c: slots for every boundary value, their life, and one arena a memory space with reuse. */
-clv_status clv__session_plan_memory(clv_session *session, clv_error *error);
-void clv__session_release_memory(clv_session *session);
-/* arrange.c: sets the offsets of `slots` (reordering them); `total` is where the last one ends. */
-clv_status clv__slots_arrange(clv__slot **slots, size_t count, const clv_allocator *allocator, size_t *total, clv_error *error);
+static inline const clv_plan *clv__request_plan(const clv__request *request) {
+  return request->engine->plan;
+}
+static inline const clv__device *clv__request_device(const clv__request *request, uint32_t device) {
+  return &request->session->devices->items[device];
+}
+/* Notes whose call it was that failed. */
+static inline clv_status clv__request_blame(clv__request *request, uint32_t device, clv_status status) {
+  if (status != CLV_OK && request->failed_device == CLV__NO_ID) request->failed_device = device;
+  return status;
+}
+uint64_t clv__now_ns(void); /* CLOCK_MONOTONIC */
 
-static inline clv__slot *clv__session_slot(clv_session *session, clv_value_id value, uint32_t space) {
-  uint32_t index = session->slot_of[(size_t)value * session->plan->devices->space_count + space];
-  return index == CLV__NO_ID ? NULL : &session->slots[index];
+/* engine.c */
+clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **engine,
+                              uint32_t *failed_device, clv_error *error);
+void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL */
+
+/* request.c: life; taking one for a run (waits until one is free) and giving it back. */
+clv_status clv__request_take(clv_session *session, clv__request **request, clv_error *error);
+void clv__request_give(clv__request *request);
+void clv__request_destroy(clv__request *request); /* accepts NULL; nothing of it runs */
+clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error);
+/* Makes room in the arena of a space, and of a device's scratch: what was there may move (another generation). */
+clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t size_bytes, clv_error *error);
+/* Lets go of all prepared sets and memory. */
+void clv__request_free_memory(clv__request *request);
+clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, uint64_t size_bytes, clv_error *error);
+
+/* prepare.c: makes the request ready for inputs of these types: request->prepared is it. NULL: whatever the plan knows. */
+clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error);
+clv_status clv__prepared_make_instance(clv__prepared *prepared, uint32_t partition, clv_error *error);
+void clv__prepared_destroy(clv__prepared *prepared);
+bool clv__same_dims(const clv_tensor *a, const clv_tensor *b);
+
+/* memory.c: slots for every boundary value, their life, where they lie, and the schedule that keeps them apart. */
+clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error);
+void clv__prepared_release_memory(clv__prepared *prepared);
+static inline clv__slot *clv__prepared_slot(const clv__prepared *prepared, clv_value_id value, uint32_t space) {
+  uint32_t index = prepared->slot_of[(size_t)value * prepared->request->session->devices->space_count + space];
+  return index == CLV__NO_ID ? NULL : &prepared->slots[index];
 }
 /* Where a slot's value is now. */
-clv_binding clv__session_binding(clv_session *session, const clv__slot *slot);
+clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot);
 /* Makes room for a value whose size is only known now. */
-clv_status clv__session_grow_slot(clv_session *session, clv__slot *slot, size_t size_bytes, clv_error *error);
+clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, size_t size_bytes, clv_error *error);
+/* A device that works in the space; CLV__NO_ID for the host's. */
+uint32_t clv__space_owner(const clv_devices *devices, uint32_t space);
 
-/* bind.c: checks the caller's inputs, prepares the session for their shapes and binds them; outputs where they can be written in
+/* arrange.c: sets the offsets of `slots`; `total` is where the last one ends. With a schedule, slots share bytes where it says
+ * that one is done with before the other begins (streamed ones where their steps say so); without one, where their steps say so.
+ */
+clv_status clv__slots_arrange(clv__slot **slots, size_t count, const clv__schedule *schedule, const clv_allocator *allocator,
+                              size_t *total, clv_error *error);
+
+/* bind.c: checks the caller's inputs, prepares the request for their shapes and binds them; outputs where they can be written in
  * place; and what is handed over after a run. */
-clv_status clv__session_bind_inputs(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_error *error);
-clv_status clv__session_bind_outputs(clv_session *session, const clv_tensor *inputs, const clv_tensor *outputs,
-                                     uint32_t output_count, clv_error *error);
-clv_status clv__session_hand_over(clv_session *session, const clv_tensor *inputs, clv_tensor *outputs, uint32_t output_count,
-                                  clv_error *error);
-/* Fills session->defaults and session->constants. */
-clv_status clv__session_align_constants(clv_session *session, clv_error *error);
-bool clv__session_same_dims(const clv_tensor *a, const clv_tensor *b);
+clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inputs, uint32_t input_count, clv_error *error);
+clv_status clv__request_bind_outputs(clv__request *request, const clv__order *order, clv_error *error);
+clv_status clv__request_hand_over(clv__request *request, const clv__order *order, clv_error *error);
 
-/* run.c: one partition, with its boundary values in their slots; does not wait. */
-clv_status clv__session_execute_partition(clv_session *session, uint32_t partition, clv_error *error);
-clv_status clv__session_wait(clv_session *session, uint32_t device, clv_error *error);
-/* session.c: makes the session ready for inputs of these types. */
-clv_status clv__session_prepare(clv_session *session, const clv_tensor *inputs, clv_error *error);
-clv_status clv__session_make_instance(clv_session *session, uint32_t partition, clv_error *error);
+/* steps.c: one step, enqueued on its lane's stream; does not wait. */
+clv_status clv__request_partition(clv__request *request, uint32_t partition, clv_error *error);
+clv_status clv__request_transfer(clv__request *request, const clv__transfer *transfer, uint32_t lane, clv_error *error);
+/* Waits for a lane's stream, and says which partitions failed. */
+clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error);
+
+/* watch.c: tells the board when a step that was recorded is over. */
+clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error *error);
+void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL */
+/* The mark's step is over. */
+void clv__board_tell(void *mark);
+
+/* drive.c: all steps, with their order kept and devices at work at the same time. */
+clv_status clv__request_drive(clv__request *request, const clv__order *order, clv_error *error);
+/* One after the other, each timed with a wait after it. */
+clv_status clv__request_drive_timed(clv__request *request, uint64_t *times_ns, clv_error *error);
+
+/* Drivers that wait look again. (request.c) */
+void clv__session_wake(clv_session *session);
+/* session.c: one run from bind to hand-over, with devices that fail taken out. */
+clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
+                           uint32_t output_count, const clv_run_options *options, clv__order *order, clv_error *error);
+clv_status clv__session_run(clv_session *session, const clv__order *order, clv_error *error);
+/* async.c */
+void clv__async_destroy(clv__async *async); /* waits for runs; accepts NULL */
 
 #endif

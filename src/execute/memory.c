@@ -1,82 +1,102 @@
 /* Memory of boundary values: what passes between partitions, in and out. (What lives inside a partition is its backend's
- * business.) Each value in each memory space is a slot with a life in steps; arrange.c says where it lies. */
+ * business.) Each value in each memory space is a slot with a life in steps; arrange.c says where it lies; and the schedule makes
+ * whoever writes to bytes wait for those who had them before. */
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/arrange.h"
 #include "execute/internal.h"
 
-static void touch(clv_session *session, clv_value_id value, uint32_t space, uint32_t step) {
-  uint32_t *index = &session->slot_of[(size_t)value * session->plan->devices->space_count + space];
-  if (*index == CLV__NO_ID) {
-    *index = session->slot_count;
-    session->slots[session->slot_count++] = (clv__slot){.value = value, .space = space, .first = step};
+uint32_t clv__space_owner(const clv_devices *devices, uint32_t space) {
+  for (uint32_t d = 0; d < devices->count && space != CLV__SPACE_HOST; ++d) {
+    if (devices->items[d].space == space) return d;
   }
-  clv__slot *slot = &session->slots[*index];
+  return CLV__NO_ID;
+}
+
+static void touch(clv__prepared *prepared, clv_value_id value, uint32_t space, uint32_t step) {
+  uint32_t *index = &prepared->slot_of[(size_t)value * prepared->request->session->devices->space_count + space];
+  if (*index == CLV__NO_ID) {
+    *index = prepared->slot_count;
+    prepared->slots[prepared->slot_count++] = (clv__slot){.value = value, .space = space, .first = step};
+  }
+  clv__slot *slot = &prepared->slots[*index];
   if (step > slot->last) slot->last = step;
 }
 
-static void collect(clv_session *session) {
-  const clv_plan *plan = session->plan;
-  for (uint32_t s = 0; s < plan->step_count; ++s) {
-    const clv__step *step = &plan->steps[s];
-    if (step->is_transfer) {
-      const clv__transfer *transfer = &plan->transfers[step->index];
-      if (transfer->boundary != CLV__BOUNDARY_WEIGHT) touch(session, transfer->value, transfer->from, s);
-      touch(session, transfer->value, transfer->to, s);
-      continue;
-    }
-    const clv__partition *partition = &plan->partitions[step->index];
-    const clv_graph_view *view = partition->view;
-    uint32_t space = plan->devices->items[partition->device].space;
-    for (uint32_t i = 0; i < view->input_count; ++i) {
-      touch(session, view->values[view->inputs[i]], space, s);
-    }
-    for (uint32_t i = 0; i < view->output_count; ++i) {
-      touch(session, view->values[view->outputs[i]], space, s);
-    }
+/* Calls `visit` for every value that a step reads or writes, with the space. */
+static void visit_step(clv__prepared *prepared, uint32_t s, void (*visit)(clv__prepared *, clv_value_id, uint32_t, uint32_t)) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv__step *step = &plan->steps[s];
+  if (step->is_transfer) {
+    const clv__transfer *transfer = &plan->transfers[step->index];
+    if (transfer->boundary != CLV__BOUNDARY_WEIGHT) visit(prepared, transfer->value, transfer->from, s);
+    visit(prepared, transfer->value, transfer->to, s);
+    return;
+  }
+  const clv__partition *partition = &plan->partitions[step->index];
+  const clv_graph_view *view = partition->view;
+  uint32_t space = plan->devices->items[partition->device].space;
+  for (uint32_t i = 0; i < view->input_count; ++i) visit(prepared, view->values[view->inputs[i]], space, s);
+  for (uint32_t i = 0; i < view->output_count; ++i) visit(prepared, view->values[view->outputs[i]], space, s);
+}
+
+static void collect(clv__prepared *prepared) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  for (uint32_t s = 0; s < plan->step_count; ++s) visit_step(prepared, s, touch);
+  for (uint32_t t = 0; t < plan->transfer_count; ++t) {
+    if (plan->transfers[t].boundary != CLV__BOUNDARY_WEIGHT) continue;
+    clv__prepared_slot(prepared, plan->transfers[t].value, plan->transfers[t].to)->is_streamed = true;
   }
   for (uint32_t i = 0; i < plan->graph->output_count + plan->kept_count; ++i) {
     clv_value_id value = i < plan->graph->output_count ? plan->graph->outputs[i] : plan->kept[i - plan->graph->output_count];
-    clv__slot *slot = clv__session_slot(session, value, CLV__SPACE_HOST);
+    clv__slot *slot = clv__prepared_slot(prepared, value, CLV__SPACE_HOST);
     if (slot != NULL) slot->last = UINT32_MAX; /* read by the caller after the run */
   }
 }
 
-static clv_status plan_space(clv_session *session, uint32_t space, clv_error *error) {
-  clv__slot **slots = clv__allocate(session->allocator, (size_t)session->slot_count * sizeof *slots);
-  if (slots == NULL) return clv__error_memory(error, session->slot_count * sizeof *slots);
-  size_t count = 0, total = 0;
-  for (uint32_t i = 0; i < session->slot_count; ++i) {
-    clv__slot *slot = &session->slots[i];
-    if (slot->space == space && slot->size_known && !slot->is_external) slots[count++] = slot;
-  }
-  clv_status arranged = clv__slots_arrange(slots, count, session->allocator, &total, error);
-  clv__release(session->allocator, slots);
-  if (arranged != CLV_OK) return arranged;
-  clv__space_memory *memory = &session->memory[space];
-  memory->size_bytes = total;
-  session->boundary_bytes += total;
-  if (total == 0) return CLV_OK;
-  if (space == CLV__SPACE_HOST) {
-    memory->host = clv__allocate(session->allocator, total);
-    return memory->host == NULL ? clv__error_memory(error, total) : CLV_OK;
-  }
-  for (uint32_t d = 0; d < session->plan->devices->count; ++d) {
-    const clv__device *device = &session->plan->devices->items[d];
-    if (device->space != space) continue;
-    clv__error_clear(error);
-    clv_status status = device->backend->buffer_alloc(device->handle, total, &memory->buffer, error);
-    return status == CLV_OK ? status : clv__error_prefix(error, status, "%s: memory of boundary values", device->name);
-  }
+/* Who must be done with a slot's bytes before another may have them. */
+static void mark_touch(clv__prepared *prepared, clv_value_id value, uint32_t space, uint32_t step) {
+  const clv__schedule *schedule = &prepared->schedule;
+  const clv__track *track = &schedule->tracks[step];
+  clv__prepared_slot(prepared, value, space)->touched[schedule->lane_index[track->lane]] = track->position + 1;
+}
+
+static clv_status mark_touches(clv__prepared *prepared, clv_error *error) {
+  uint32_t lanes = prepared->schedule.lane_count;
+  uint32_t *all = clv__arena_allocate_zero(&prepared->arena, (size_t)prepared->slot_count * lanes, sizeof *all);
+  if (all == NULL) return clv__error_memory(error, (size_t)prepared->slot_count * lanes * sizeof *all);
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) prepared->slots[i].touched = &all[(size_t)i * lanes];
+  for (uint32_t s = 0; s < prepared->schedule.step_count; ++s) visit_step(prepared, s, mark_touch);
   return CLV_OK;
 }
 
-/* The most that is alive at one step: a bound on any plan of this memory. `change[s]` is what step s adds to what was alive. */
-static clv_status bound_memory(clv_session *session, clv_error *error) {
-  uint32_t steps = session->plan->step_count;
-  int64_t *change = clv__allocate_zero(session->allocator, ((size_t)steps + 1) * sizeof *change);
+static clv_status arrange_space(clv__prepared *prepared, uint32_t space, clv_error *error) {
+  const clv_allocator *allocator = prepared->request->session->allocator;
+  clv__slot **slots = clv__allocate(allocator, (size_t)prepared->slot_count * sizeof *slots);
+  if (slots == NULL) return clv__error_memory(error, prepared->slot_count * sizeof *slots);
+  size_t count = 0, total = 0;
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) {
+    clv__slot *slot = &prepared->slots[i];
+    if (slot->space == space && slot->size_known && !slot->is_external) slots[count++] = slot;
+  }
+  bool by_schedule = !prepared->is_tight && prepared->slot_count <= CLV__ARRANGE_PAIRS;
+  clv_status arranged = clv__slots_arrange(slots, count, by_schedule ? &prepared->schedule : NULL, allocator, &total, error);
+  clv__release(allocator, slots);
+  prepared->space_bytes[space] = total;
+  prepared->boundary_bytes += total;
+  return arranged;
+}
+
+/* The most that is alive at one step, where steps come one after the other: a bound on any plan of this memory for a run that
+ * overlaps nothing. `change[s]` is what step s adds to what was alive. */
+static clv_status bound_memory(clv__prepared *prepared, clv_error *error) {
+  const clv_allocator *allocator = prepared->request->session->allocator;
+  uint32_t steps = prepared->schedule.step_count;
+  int64_t *change = clv__allocate_zero(allocator, ((size_t)steps + 1) * sizeof *change);
   if (change == NULL) return clv__error_memory(error, steps * sizeof *change);
-  for (uint32_t i = 0; i < session->slot_count; ++i) {
-    const clv__slot *slot = &session->slots[i];
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) {
+    const clv__slot *slot = &prepared->slots[i];
     if (!slot->size_known || slot->is_external) continue;
     change[slot->first] += (int64_t)slot->size_bytes;
     if (slot->last < steps) change[slot->last + 1] -= (int64_t)slot->size_bytes;
@@ -86,100 +106,181 @@ static clv_status bound_memory(clv_session *session, clv_error *error) {
     alive += change[s];
     if (alive > worst) worst = alive;
   }
-  clv__release(session->allocator, change);
-  session->boundary_bound_bytes = (uint64_t)worst;
+  clv__release(allocator, change);
+  prepared->boundary_bound_bytes = (uint64_t)worst;
   return CLV_OK;
 }
 
-clv_status clv__session_plan_memory(clv_session *session, clv_error *error) {
-  const clv_plan *plan = session->plan;
-  uint32_t spaces = plan->devices->space_count;
-  size_t cells = (size_t)plan->graph->value_count * spaces, most = 0;
+/* ---- Where memory decides, the schedule gives way ---- */
+
+typedef struct edges {
+  const clv_allocator *allocator;
+  clv__edge *items;
+  size_t count, capacity;
+} edges;
+
+static clv_status add_edge(edges *list, uint32_t before, uint32_t after, clv_error *error) {
+  if (!clv__array_reserve(list->allocator, (void **)&list->items, &list->capacity, list->count + 1, sizeof *list->items,
+                          list->count)) {
+    return clv__error_memory(error, sizeof *list->items);
+  }
+  list->items[list->count++] = (clv__edge){before, after};
+  return CLV_OK;
+}
+
+/* `after` waits for all that touch the slot before it. */
+static clv_status add_edges(edges *list, const clv__schedule *schedule, const clv__slot *slot, uint32_t after, clv_error *error) {
+  for (uint32_t i = 0; i < schedule->lane_count; ++i) {
+    const uint32_t *steps = schedule->lane_steps[schedule->lanes[i]];
+    for (uint32_t k = slot->touched[i]; k-- > 0;) {
+      if (steps[k] >= after) continue;
+      CLV__TRY(add_edge(list, steps[k], after, error));
+      break;
+    }
+  }
+  return CLV_OK;
+}
+
+static bool share_bytes(const clv__slot *a, const clv__slot *b) {
+  return a->space == b->space && a->size_known && b->size_known && !a->is_external && !b->is_external &&
+         a->offset < b->offset + b->size_bytes && b->offset < a->offset + a->size_bytes;
+}
+
+static int by_after(const void *a, const void *b) {
+  const clv__edge *x = a, *y = b;
+  if (x->after != y->after) return x->after < y->after ? -1 : 1;
+  return (x->before > y->before) - (x->before < y->before);
+}
+
+static clv_status collect_edges(clv__prepared *prepared, edges *list, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  for (uint32_t s = 0; s < plan->step_count; ++s) { /* a weight is copied again into the bytes it had */
+    if (!plan->steps[s].is_transfer) continue;
+    const clv__transfer *transfer = &plan->transfers[plan->steps[s].index];
+    if (transfer->boundary != CLV__BOUNDARY_WEIGHT) continue;
+    const clv__slot *slot = clv__prepared_slot(prepared, transfer->value, transfer->to);
+    if (slot->first < s) CLV__TRY(add_edges(list, &prepared->schedule, slot, s, error));
+  }
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) {
+    const clv__slot *a = &prepared->slots[i];
+    for (uint32_t k = 0; k < i; ++k) {
+      const clv__slot *b = &prepared->slots[k];
+      if (!(prepared->is_tight || a->is_streamed || b->is_streamed) || !share_bytes(a, b)) continue;
+      const clv__slot *before = a->last < b->first ? a : b, *after = before == a ? b : a;
+      CLV__TRY(add_edges(list, &prepared->schedule, before, after->first, error));
+    }
+  }
+  if (list->count > 1) qsort(list->items, list->count, sizeof *list->items, by_after);
+  return CLV_OK;
+}
+
+static clv_status give_way(clv__prepared *prepared, clv__schedule_rules *rules, clv_error *error) {
+  edges list = {.allocator = prepared->request->session->allocator};
+  clv_status status = collect_edges(prepared, &list, error);
+  rules->edges = list.items;
+  rules->edge_count = list.count;
+  if (status == CLV_OK && list.count > 0) {
+    status = clv__schedule_make(clv__request_plan(prepared->request), rules, &prepared->arena, &prepared->schedule, error);
+  }
+  clv__release(list.allocator, list.items);
+  return status;
+}
+
+/* ---- All of it ---- */
+
+static clv_status make_slots(clv__prepared *prepared, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  size_t cells = (size_t)plan->graph->value_count * plan->devices->space_count, most = 0;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     most += plan->partitions[p].view->input_count + plan->partitions[p].view->output_count;
   }
   most += 2 * (size_t)plan->transfer_count;
-  session->slot_of = clv__arena_allocate(&session->prepared, cells * sizeof *session->slot_of);
-  session->slots = clv__arena_allocate_zero(&session->prepared, most, sizeof *session->slots);
-  if (session->slot_of == NULL || session->slots == NULL) return clv__error_memory(error, cells * sizeof *session->slot_of);
-  memset(session->slot_of, 0xff, cells * sizeof *session->slot_of); /* CLV__NO_ID */
-  session->slot_count = 0;
-  session->boundary_bytes = 0;
-  collect(session);
-  for (uint32_t i = 0; i < session->slot_count; ++i) {
-    clv__slot *slot = &session->slots[i];
+  prepared->slot_of = clv__arena_allocate(&prepared->arena, cells * sizeof *prepared->slot_of);
+  prepared->slots = clv__arena_allocate_zero(&prepared->arena, most, sizeof *prepared->slots);
+  if (prepared->slot_of == NULL || prepared->slots == NULL) {
+    prepared->slots = NULL;
+    return clv__error_memory(error, cells * sizeof *prepared->slot_of);
+  }
+  memset(prepared->slot_of, 0xff, cells * sizeof *prepared->slot_of); /* CLV__NO_ID */
+  collect(prepared);
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) {
+    clv__slot *slot = &prepared->slots[i];
     slot->is_external = slot->space == CLV__SPACE_HOST && plan->graph->values[slot->value].is_input;
     size_t size_bytes;
-    slot->size_known = clv__tensor_size_bytes(&session->types[slot->value], &size_bytes);
+    slot->size_known = clv__tensor_size_bytes(&prepared->types[slot->value], &size_bytes);
     if (slot->size_known) slot->size_bytes = clv__align_up(size_bytes == 0 ? 1 : size_bytes, CLV__ALIGNMENT);
   }
-  for (uint32_t space = 0; space < spaces; ++space) CLV__TRY(plan_space(session, space, error));
-  return bound_memory(session, error);
-}
-
-static const clv__device *device_of(const clv_session *session, uint32_t space) {
-  for (uint32_t d = 0; d < session->plan->devices->count; ++d) {
-    if (session->plan->devices->items[d].space == space) return &session->plan->devices->items[d];
-  }
-  return NULL;
-}
-
-static void release_slot(clv_session *session, clv__slot *slot) {
-  clv__release(session->allocator, slot->own_host);
-  const clv__device *device = slot->own == NULL ? NULL : device_of(session, slot->space);
-  if (device != NULL) device->backend->buffer_free(device->handle, slot->own);
-  slot->own = NULL;
-  slot->own_host = NULL;
-  slot->own_capacity = 0;
-}
-
-void clv__session_release_memory(clv_session *session) {
-  for (uint32_t i = 0; i < session->slot_count; ++i) release_slot(session, &session->slots[i]);
-  for (uint32_t space = 0; space < session->plan->devices->space_count; ++space) {
-    clv__space_memory *memory = &session->memory[space];
-    clv__release(session->allocator, memory->host);
-    const clv__device *device = memory->buffer == NULL ? NULL : device_of(session, space);
-    if (device != NULL) device->backend->buffer_free(device->handle, memory->buffer);
-    *memory = (clv__space_memory){0};
-  }
-  session->slot_count = 0;
-  session->slots = NULL;
-  session->slot_of = NULL;
-}
-
-clv_status clv__session_grow_slot(clv_session *session, clv__slot *slot, size_t size_bytes, clv_error *error) {
-  if (slot->own_capacity >= size_bytes && slot->own_capacity > 0) return CLV_OK;
-  release_slot(session, slot);
-  size_t capacity = clv__align_up(size_bytes == 0 ? 1 : size_bytes, CLV__ALIGNMENT);
-  if (slot->space == CLV__SPACE_HOST) {
-    slot->own_host = clv__allocate(session->allocator, capacity);
-    if (slot->own_host == NULL) return clv__error_memory(error, capacity);
-  } else {
-    const clv__device *device = device_of(session, slot->space);
-    clv__error_clear(error);
-    clv_status status = device->backend->buffer_alloc(device->handle, capacity, &slot->own, error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: memory of a boundary value", device->name);
-  }
-  slot->own_capacity = capacity;
   return CLV_OK;
 }
 
-clv_binding clv__session_binding(clv_session *session, const clv__slot *slot) {
-  clv_binding binding = {.type = session->types[slot->value]};
+/* The steps that make values whose size is known only when they are over. */
+static clv_status find_late(clv__prepared *prepared, const bool **late, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  bool *is_late = clv__arena_allocate_zero(&prepared->arena, plan->step_count, sizeof *is_late);
+  if (is_late == NULL) return clv__error_memory(error, plan->step_count * sizeof *is_late);
+  for (uint32_t s = 0; s < plan->step_count; ++s) {
+    if (plan->steps[s].is_transfer) continue;
+    const clv_graph_view *view = plan->partitions[plan->steps[s].index].view;
+    for (uint32_t i = 0; i < view->output_count; ++i) {
+      is_late[s] |= !clv__tensor_is_static(&prepared->types[view->values[view->outputs[i]]]);
+    }
+  }
+  *late = is_late;
+  return CLV_OK;
+}
+
+clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error) {
+  clv__request *request = prepared->request;
+  const clv_plan *plan = clv__request_plan(request);
+  CLV__TRY(make_slots(prepared, error));
+  clv__schedule_rules rules = {.is_serial = prepared->slot_count > CLV__ARRANGE_PAIRS};
+  CLV__TRY(find_late(prepared, &rules.sized_late, error));
+  CLV__TRY(clv__schedule_make(plan, &rules, &prepared->arena, &prepared->schedule, error));
+  CLV__TRY(mark_touches(prepared, error));
+  for (uint32_t space = 0; space < plan->devices->space_count; ++space) {
+    CLV__TRY(arrange_space(prepared, space, error));
+    CLV__TRY(clv__request_reserve(request, space, prepared->space_bytes[space], error));
+  }
+  if (!rules.is_serial) CLV__TRY(give_way(prepared, &rules, error));
+  return bound_memory(prepared, error);
+}
+
+void clv__prepared_release_memory(clv__prepared *prepared) {
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) {
+    clv__pool_give(prepared->request->session->devices, &prepared->slots[i].own);
+  }
+  prepared->slot_count = 0;
+  prepared->slots = NULL;
+}
+
+clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, size_t size_bytes, clv_error *error) {
+  if (slot->own.generation != 0 && slot->own.size_bytes >= size_bytes) return CLV_OK;
+  clv_devices *devices = prepared->request->session->devices;
+  uint32_t device = clv__space_owner(devices, slot->space);
+  clv__pool_give(devices, &slot->own);
+  clv_status status = clv__pool_take(devices, device, size_bytes == 0 ? 1 : size_bytes, &slot->own, error);
+  if (status == CLV_OK) return status;
+  if (device != CLV__NO_ID) clv__request_blame(prepared->request, device, status);
+  return clv__error_prefix(error, status, "memory of a boundary value");
+}
+
+clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot) {
+  clv_binding binding = {.type = prepared->types[slot->value]};
+  const clv__block *arena = &prepared->request->arenas[slot->space];
   binding.type.data = NULL;
   if (slot->space == CLV__SPACE_HOST) {
     if (slot->bound != NULL)
       binding.type.data = slot->bound;
-    else if (slot->own_host != NULL)
-      binding.type.data = slot->own_host;
+    else if (slot->own.generation != 0)
+      binding.type.data = slot->own.host;
     else if (slot->size_known && !slot->is_external)
-      binding.type.data = (char *)session->memory[CLV__SPACE_HOST].host + slot->offset;
+      binding.type.data = (char *)arena->host + slot->offset;
     return binding;
   }
-  if (slot->own != NULL) {
-    binding.buffer = slot->own;
+  if (slot->own.generation != 0) {
+    binding.buffer = slot->own.buffer;
   } else if (slot->size_known) {
-    binding.buffer = session->memory[slot->space].buffer;
+    binding.buffer = arena->buffer;
     binding.offset_bytes = slot->offset;
   }
   return binding;

@@ -1,167 +1,48 @@
-/* A session's life: compile, prepare for shapes, finish. */
+/* A session's life, and one run from bind to hand-over. */
 #include "execute/session.h"
 
 #include <string.h>
-#include <time.h>
 
 #include "base/options.h"
 #include "execute/internal.h"
 
-static double now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
+enum { PREPARED_SHAPES = 16, BUCKET_MULTIPLE = 64 };
 
-/* ---- Preparing for shapes ---- */
-
-static clv_status allocate_bindings(clv_session *session, clv_error *error) {
-  const clv_plan *plan = session->plan;
-  for (uint32_t p = 0; p < plan->partition_count; ++p) {
-    clv__partition_state *state = &session->partitions[p];
-    const clv_graph_view *view = plan->partitions[p].view;
-    *state = (clv__partition_state){.session = session, .index = p};
-    clv__arena_init(&state->own_arena, session->allocator);
-    state->inputs = clv__arena_allocate_zero(&session->arena, view->input_count, sizeof *state->inputs);
-    state->outputs = clv__arena_allocate_zero(&session->arena, view->output_count, sizeof *state->outputs);
-    state->instance_inputs = clv__arena_allocate_zero(&session->arena, view->input_count, sizeof *state->instance_inputs);
-    if (state->inputs == NULL || state->outputs == NULL || state->instance_inputs == NULL) {
-      return clv__error_memory(error, view->input_count * sizeof *state->inputs);
-    }
+static clv_status read_options(const clv_session_options *given, clv_session_options *options, clv_error *error) {
+  *options = (clv_session_options)CLV_SESSION_OPTIONS_INIT;
+  CLV__TRY(clv__options_read(options, sizeof *options, given, "CLV_SESSION_OPTIONS_INIT", error));
+  if (options->in_flight == 0) options->in_flight = 1;
+  if (options->prepared_shapes == 0) options->prepared_shapes = PREPARED_SHAPES;
+  if (options->bucket_multiple == 0) options->bucket_multiple = BUCKET_MULTIPLE;
+  if (options->in_flight > CLV_MAX_IN_FLIGHT) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u requests in flight: at most %d", options->in_flight,
+                          CLV_MAX_IN_FLIGHT);
+  }
+  if (!(options->device_time_limit_s >= 0) || options->device_time_limit_s > 1e9) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a device's time limit of %g s: expected 0 (none) to 1e9",
+                          options->device_time_limit_s);
   }
   return CLV_OK;
 }
 
-static void drop_instance(clv_session *session, clv__partition_state *state) {
-  const clv__device *device = &session->plan->devices->items[session->plan->partitions[state->index].device];
-  if (state->instance != NULL) device->backend->instance_destroy(device->handle, state->instance);
-  if (state->own.executable != NULL) device->backend->executable_destroy(device->handle, state->own.executable);
-  clv__arena_finish(&state->own_arena);
-  state->instance = NULL;
-  state->own = (clv__compiled){0};
+static void init_locks(clv_session *session) {
+  pthread_mutex_init(&session->lock, NULL);
+  pthread_cond_init(&session->freed, NULL);
+  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) pthread_mutex_init(&session->turns[d], NULL);
 }
 
-/* Compiles the partition again for the sizes of this run. What the plan did not know as a constant stays computed. */
-static clv_status recompile(clv_session *session, clv__partition_state *state, clv_error *error) {
-  const clv__partition *partition = &session->plan->partitions[state->index];
-  clv_graph_view *view;
-  const clv_tensor *types = session->types;
-  if (session->plan->streamed != NULL) { /* streamed weights stay inputs */
-    clv_tensor *open = clv__arena_copy(&state->own_arena, types, session->plan->graph->value_count * sizeof *types);
-    if (open == NULL) return clv__error_memory(error, session->plan->graph->value_count * sizeof *types);
-    for (uint32_t i = 0; i < partition->view->input_count; ++i) {
-      open[partition->view->values[partition->view->inputs[i]]].data = NULL;
-    }
-    types = open;
+static clv_status create(clv_session *session, clv_error *error) {
+  uint32_t failed_device;
+  session->step_times_ns = clv__allocate_zero(session->allocator, session->plan->step_count * sizeof *session->step_times_ns);
+  if (session->step_times_ns == NULL) {
+    return clv__error_memory(error, session->plan->step_count * sizeof *session->step_times_ns);
   }
-  CLV__TRY(clv__view_create(session->plan->graph, types, partition->nodes, partition->node_count, session->plan->is_kept,
-                            &state->own_arena, &view, error));
-  return clv__program_compile(&session->program, state->index, view, &state->own_arena, &state->own, error);
-}
-
-static clv_status make_instance(clv_session *session, uint32_t index, clv_error *error) {
-  clv__partition_state *state = &session->partitions[index];
-  const clv__partition *partition = &session->plan->partitions[index];
-  const clv__device *device = &session->plan->devices->items[partition->device];
-  const clv_graph_view *view = partition->view;
-  drop_instance(session, state);
-  for (uint32_t i = 0; i < view->input_count; ++i) {
-    state->instance_inputs[i] = session->types[view->values[view->inputs[i]]];
-    state->instance_inputs[i].data = NULL; /* a streamed weight is an input like any other */
-  }
-  const clv__compiled *compiled = &session->program.partitions[index];
-  clv_error first = {0};
-  clv_status status =
-      device->backend->instance_create(device->handle, compiled->executable, state->instance_inputs, view->input_count,
-                                       compiled->weights, compiled->info.weight_count, &state->instance, &first);
-  if (status == CLV_NOT_SUPPORTED) { /* an executable of fixed shapes, and these are others */
-    clv__context_log(session->plan->devices->context, 2, "partition %u on %s: compiled again for other shapes: %s", index,
-                     device->name, first.message);
-    CLV__TRY(recompile(session, state, error));
-    clv__error_clear(error);
-    status = device->backend->instance_create(device->handle, state->own.executable, state->instance_inputs, view->input_count,
-                                              state->own.weights, state->own.info.weight_count, &state->instance, error);
-  } else if (status != CLV_OK && error != NULL) {
-    *error = first;
-  }
-  return status == CLV_OK ? status : clv__error_prefix(error, status, "partition %u on %s", index, device->name);
-}
-
-clv_status clv__session_make_instance(clv_session *session, uint32_t index, clv_error *error) {
-  clv__devices_lock(session->plan->devices);
-  clv_status status = make_instance(session, index, error);
-  clv__devices_unlock(session->plan->devices);
+  CLV__TRY(clv__engine_create(session, session->plan, NULL, &session->engine, &failed_device, error));
+  clv__request *request;
+  CLV__TRY(clv__request_take(session, &request, error));
+  clv_status status = clv__request_prepare(request, NULL, error);
+  clv__request_give(request);
   return status;
-}
-
-static bool inputs_are_static(const clv_session *session, uint32_t partition) {
-  const clv_graph_view *view = session->plan->partitions[partition].view;
-  for (uint32_t i = 0; i < view->input_count; ++i) {
-    if (!clv__tensor_is_static(&session->types[view->values[view->inputs[i]]])) return false;
-  }
-  return true;
-}
-
-/* Types for actual inputs, where the plan left sizes open. Constants stay those of the plan. */
-static clv_status infer_actual(clv_session *session, const clv_tensor *inputs, clv_error *error) {
-  const clv_graph *graph = session->plan->graph;
-  size_t most = (size_t)session->plan->size_count + graph->input_count;
-  clv__shape_given *given = clv__allocate_zero(session->allocator, most * sizeof *given);
-  if (given == NULL) return clv__error_memory(error, most * sizeof *given);
-  uint32_t count = 0; /* the plan's first: a symbol may be in no input */
-  for (uint32_t i = 0; i < session->plan->size_count; ++i) given[count++] = session->plan->sizes[i];
-  for (uint32_t i = 0; i < graph->input_count; ++i) {
-    if (inputs[i].dtype == CLV_DTYPE_NONE) continue;
-    given[count] = (clv__shape_given){.name = graph->values[graph->inputs[i]].name, .rank = inputs[i].rank};
-    memcpy(given[count++].dims, inputs[i].dims, sizeof given->dims);
-  }
-  clv__shapes_destroy(session->shapes);
-  session->shapes = NULL;
-  clv_status status = clv__shapes_infer(graph, given, count, 1u << 16, &session->shapes, error);
-  clv__release(session->allocator, given);
-  if (status != CLV_OK) return status;
-  for (uint32_t v = 0; v < graph->value_count; ++v) {
-    session->types[v] = session->shapes->types[v];
-    session->types[v].data = session->plan->shapes->types[v].data;
-  }
-  return CLV_OK;
-}
-
-static clv_status prepare(clv_session *session, const clv_tensor *inputs, clv_error *error) {
-  const clv_graph *graph = session->plan->graph;
-  session->is_prepared = false;
-  clv__session_release_memory(session);
-  for (uint32_t p = 0; p < session->plan->partition_count; ++p) drop_instance(session, &session->partitions[p]);
-  clv__arena_finish(&session->prepared);
-  memcpy(session->types, session->plan->shapes->types, graph->value_count * sizeof *session->types);
-  bool open = false;
-  for (uint32_t i = 0; i < graph->input_count; ++i) open = open || !clv__tensor_is_static(&session->types[graph->inputs[i]]);
-  if (open && inputs != NULL) CLV__TRY(infer_actual(session, inputs, error));
-  CLV__TRY(clv__session_plan_memory(session, error));
-  for (uint32_t p = 0; p < session->plan->partition_count; ++p) {
-    if (inputs_are_static(session, p)) CLV__TRY(clv__session_make_instance(session, p, error));
-  }
-  session->is_prepared = !open || inputs != NULL;
-  return CLV_OK;
-}
-
-clv_status clv__session_prepare(clv_session *session, const clv_tensor *inputs, clv_error *error) {
-  clv__devices_lock(session->plan->devices);
-  clv_status status = prepare(session, inputs, error);
-  clv__devices_unlock(session->plan->devices);
-  return status;
-}
-
-/* ---- Life ---- */
-
-static clv_status create_streams(clv_session *session, clv_error *error) {
-  for (uint32_t d = 0; d < session->plan->devices->count; ++d) {
-    const clv__device *device = &session->plan->devices->items[d];
-    clv__error_clear(error);
-    clv_status status = device->backend->stream_create(device->handle, &session->streams[d], error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: stream", device->name);
-  }
-  return CLV_OK;
 }
 
 clv_status clv_session_create(const clv_plan *plan, const clv_session_options *given, clv_session **out, clv_error *error) {
@@ -171,41 +52,17 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
     return clv__error_set(error, CLV_NOT_SUPPORTED,
                           "the plan supposes that devices run operators that they do not: it cannot be run");
   }
-  clv_session_options options = CLV_SESSION_OPTIONS_INIT;
-  CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_SESSION_OPTIONS_INIT", error));
+  clv_session_options options;
+  CLV__TRY(read_options(given, &options, error));
   CLV__TRY(clv__graph_check_bound(plan->graph, error));
   const clv_allocator *allocator = plan->graph->allocator;
   clv_session *session = clv__allocate_zero(allocator, sizeof *session);
   if (session == NULL) return clv__error_memory(error, sizeof *session);
-  session->plan = plan;
-  session->allocator = allocator;
-  session->pending_first = CLV__NO_ID;
-  clv__arena_init(&session->arena, allocator);
-  clv__arena_init(&session->prepared, allocator);
-  double start = now_ms();
-  clv_compile_options compile = {.struct_size = sizeof compile, .deterministic = options.deterministic, .tune = options.tune};
-  clv_status status;
-  clv__devices_lock(plan->devices);
-  CLV__TRY_GOTO(clv__program_init(plan, &compile, &session->program, error));
-  session->partitions = clv__arena_allocate_zero(&session->arena, plan->partition_count, sizeof *session->partitions);
-  session->types = clv__arena_allocate_zero(&session->arena, plan->graph->value_count, sizeof *session->types);
-  session->step_times_ns = clv__arena_allocate_zero(&session->arena, plan->step_count, sizeof *session->step_times_ns);
-  if (session->partitions == NULL || session->types == NULL || session->step_times_ns == NULL) {
-    session->partitions = NULL;
-    status = clv__error_memory(error, plan->graph->value_count * sizeof *session->types);
-    goto cleanup;
-  }
-  status = allocate_bindings(session, error);
-  if (status != CLV_OK) {
-    session->partitions = NULL;
-    goto cleanup;
-  }
-  CLV__TRY_GOTO(clv__session_align_constants(session, error));
-  CLV__TRY_GOTO(create_streams(session, error));
-  CLV__TRY_GOTO(clv__session_prepare(session, NULL, error));
-  session->compile_ms = now_ms() - start;
-cleanup:
-  clv__devices_unlock(plan->devices);
+  *session = (clv_session){.plan = plan, .devices = plan->devices, .allocator = allocator, .options = options};
+  init_locks(session);
+  uint64_t start = clv__now_ns();
+  clv_status status = create(session, error);
+  session->compile_ms = (double)(clv__now_ns() - start) / 1e6;
   if (status != CLV_OK)
     clv_session_destroy(session);
   else
@@ -215,26 +72,63 @@ cleanup:
 
 void clv_session_destroy(clv_session *session) {
   if (session == NULL) return;
-  clv_devices *devices = session->plan->devices;
-  clv__devices_lock(devices);
-  for (uint32_t d = 0; d < devices->count; ++d) {
-    if (session->streams[d] == NULL) continue;
-    (void)devices->items[d].backend->stream_synchronize(devices->items[d].handle, session->streams[d], NULL);
-  }
-  for (uint32_t p = 0; session->partitions != NULL && p < session->plan->partition_count; ++p) {
-    drop_instance(session, &session->partitions[p]);
-  }
-  if (session->slots != NULL) clv__session_release_memory(session);
-  for (uint32_t d = 0; d < devices->count; ++d) {
-    if (session->streams[d] != NULL) devices->items[d].backend->stream_destroy(devices->items[d].handle, session->streams[d]);
-  }
-  clv__program_finish(&session->program);
-  clv__devices_unlock(devices);
-  clv__shapes_destroy(session->shapes);
-  clv__arena_finish(&session->prepared);
-  clv__arena_finish(&session->arena);
+  clv__async_destroy(session->async);
+  for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) clv__request_destroy(session->requests[i]);
+  clv__engine_release(session, session->engine);
+  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) pthread_mutex_destroy(&session->turns[d]);
+  pthread_cond_destroy(&session->freed);
+  pthread_mutex_destroy(&session->lock);
+  clv__release(session->allocator, session->step_times_ns);
   clv__release(session->allocator, session);
 }
+
+/* ---- Runs ---- */
+
+static clv_status run_request(clv__request *request, const clv__order *order, clv_error *error) {
+  clv_session *session = request->session;
+  CLV__TRY(clv__request_bind_inputs(request, order->inputs, order->input_count, error));
+  CLV__TRY(clv__request_bind_outputs(request, order, error));
+  CLV__TRY(session->time_steps ? clv__request_drive_timed(request, session->step_times_ns, error)
+                               : clv__request_drive(request, order, error));
+  return clv__request_hand_over(request, order, error);
+}
+
+clv_status clv__session_run(clv_session *session, const clv__order *order, clv_error *error) {
+  clv__request *request;
+  CLV__TRY(clv__request_take(session, &request, error));
+  clv_status status = run_request(request, order, error);
+  clv__request_give(request);
+  return status;
+}
+
+clv_status clv_session_run_with(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
+                                uint32_t output_count, const clv_run_options *options, clv_error *error) {
+  clv__order order;
+  CLV__TRY(clv__order_make(session, inputs, input_count, outputs, output_count, options, &order, error));
+  return clv__session_run(session, &order, error);
+}
+
+clv_status clv_session_run(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
+                           uint32_t output_count, clv_error *error) {
+  return clv_session_run_with(session, inputs, input_count, outputs, output_count, NULL, error);
+}
+
+clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
+                           uint32_t output_count, const clv_run_options *options, clv__order *order, clv_error *error) {
+  *order = (clv__order){inputs, outputs, input_count, output_count, CLV_RUN_OPTIONS_INIT, NULL, UINT64_MAX};
+  if (session == NULL || (inputs == NULL && input_count > 0) || (outputs == NULL && output_count > 0)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "session, inputs and outputs must not be NULL");
+  }
+  CLV__TRY(clv__options_read(&order->options, sizeof order->options, options, "CLV_RUN_OPTIONS_INIT", error));
+  double limit_s = order->options.time_limit_s;
+  if (!(limit_s >= 0) || limit_s > 1e9) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a time limit of %g s: expected 0 (none) to 1e9", limit_s);
+  }
+  if (limit_s > 0) order->deadline_ns = clv__now_ns() + (uint64_t)(limit_s * 1e9);
+  return CLV_OK;
+}
+
+/* ---- What the command and the tests see ---- */
 
 void clv__session_time_steps(clv_session *session, bool on) {
   session->time_steps = on;
@@ -243,15 +137,19 @@ uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index) {
   return session->step_times_ns[index];
 }
 
-void clv__session_stats_get(const clv_session *session, clv__session_stats *stats) {
-  *stats = (clv__session_stats){
-      .compile_ms = session->compile_ms,
-      .boundary_bytes = session->boundary_bytes,
-      .boundary_bound_bytes = session->boundary_bound_bytes,
-      .weight_bytes = session->program.uploaded_bytes,
-  };
-  for (uint32_t p = 0; p < session->plan->partition_count; ++p) {
-    stats->resident_bytes += session->program.partitions[p].info.resident_bytes;
-    stats->scratch_bytes += session->program.partitions[p].info.scratch_bytes;
+void clv__session_stats_get(clv_session *session, clv__session_stats *stats) {
+  pthread_mutex_lock(&session->lock);
+  const clv__engine *engine = session->engine;
+  *stats = (clv__session_stats){.compile_ms = session->compile_ms, .weight_bytes = engine->program.uploaded_bytes};
+  for (uint32_t p = 0; p < engine->plan->partition_count; ++p) {
+    stats->resident_bytes += engine->program.partitions[p].info.resident_bytes;
   }
+  for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
+    const clv__request *request = session->requests[i];
+    if (request == NULL) continue;
+    for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) stats->scratch_bytes += request->scratch[d].size_bytes;
+    for (uint32_t s = 0; s <= CLV__MAX_DEVICES; ++s) stats->boundary_bytes += request->arenas[s].size_bytes;
+    if (request->prepared != NULL) stats->boundary_bound_bytes += request->prepared->boundary_bound_bytes;
+  }
+  pthread_mutex_unlock(&session->lock);
 }

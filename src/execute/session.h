@@ -16,9 +16,9 @@ typedef struct clv__session_stats {
   uint64_t boundary_bound_bytes; /* the largest sum of those alive at one step: no plan can need less */
   uint64_t weight_bytes;         /* uploaded to devices */
   uint64_t resident_bytes;       /* executables, beside weights */
-  uint64_t scratch_bytes;
+  uint64_t scratch_bytes;        /* taken from the devices' pools; what instances keep for themselves is not in it */
 } clv__session_stats;
-void clv__session_stats_get(const clv_session *session, clv__session_stats *stats);
+void clv__session_stats_get(clv_session *session, clv__session_stats *stats);
 
 /* ---- verify.c ---- */
 

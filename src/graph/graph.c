@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "graph/content.h"
 #include "graph/own.h"
 #include "graph/view.h"
 
@@ -36,6 +37,7 @@ void clv__graph_destroy(clv_graph *graph) {
     }
   }
   for (clv__graph_owned *owned = graph->owned; owned != NULL; owned = owned->next) clv__file_map_close(&owned->map);
+  clv__graph_content_finish(graph);
   const clv_allocator *allocator = graph->allocator;
   clv__arena_finish(&graph->arena);
   clv__release(allocator, graph);

@@ -51,6 +51,7 @@ typedef struct clv__opset_import {
 } clv__opset_import;
 
 typedef struct clv__graph_owned clv__graph_owned; /* file maps that die with the graph */
+typedef struct clv__graph_memo clv__graph_memo;   /* hashes of its constants, content.c */
 
 struct clv_graph {
   const clv_allocator *allocator;
@@ -81,6 +82,7 @@ struct clv_graph {
   const clv_node_id *use_nodes;
 
   clv__graph_owned *owned;
+  _Atomic(clv__graph_memo *) memo; /* NULL: nothing was hashed yet */
   const clv_graph_view *whole; /* all of it, as backends see it; types as declared */
 };
 

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <tgmath.h>
 
-#include "kernels/broadcast.h"
-#include "kernels/kernels.h"
+#include "kernels/elementwise.h"
 #include "kernels/rows.h"
 
 #define BINARY_LOOP(T, first, second, expression) \
@@ -178,15 +177,6 @@ typedef struct binary {
 #define ENTRY(op, run, dtypes, cost, ...) {op, cost, {__VA_ARGS__}},
 static const binary table[] = {BINARY_OPERATORS(ENTRY)};
 
-static clv_status run_pair(const clv__kernel_call *call, clv__row_fn rows, double cost) {
-  if (rows == NULL) {
-    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "dtype %s not supported", clv_dtype_name(call->inputs[0].dtype));
-  }
-  clv__elementwise what = {rows, NULL, cost, true};
-  clv__broadcast_run(&what, &call->outputs[0], (const clv_tensor *[]){&call->inputs[0], &call->inputs[1]}, 2);
-  return CLV_OK;
-}
-
 static const binary *find_entry(const char *op) {
   for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
     if (strcmp(table[i].op, op) == 0) return &table[i];
@@ -229,25 +219,6 @@ static clv_status run_variadic(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-static clv_status run_binary(const clv__kernel_call *call) {
-  const binary *entry = find_entry(call->op);
-  return run_pair(call, entry != NULL ? entry->rows[call->inputs[0].dtype] : NULL, entry != NULL ? entry->cost : 1);
-}
-
-static clv_status run_mod(const clv__kernel_call *call) {
-  static const clv__row_fn floored[DTYPE_COUNT] = {FLOATS(mod), SIGNED(mod), UNSIGNED(mod)};
-  static const clv__row_fn truncated[DTYPE_COUNT] = {FLOATS(fmod), SIGNED(fmod), UNSIGNED(mod)};
-  bool truncates = clv__attribute_int(call->attributes, "fmod", 0) != 0;
-  return run_pair(call, (truncates ? truncated : floored)[call->inputs[0].dtype], 10);
-}
-
-static clv_status run_shift(const clv__kernel_call *call) {
-  static const clv__row_fn left[DTYPE_COUNT] = {SIGNED(shift_left), UNSIGNED(shift_left)};
-  static const clv__row_fn right[DTYPE_COUNT] = {SIGNED(shift_right), UNSIGNED(shift_right)};
-  bool to_left = clv__attribute_is(call->attributes, "direction", "LEFT", false);
-  return run_pair(call, (to_left ? left : right)[call->inputs[0].dtype], 1);
-}
-
 /* base^exponent modulo 2^64. A negative exponent gives what truncating the fraction gives. */
 static int64_t integer_power(int64_t base, int64_t exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? ((exponent & 1) != 0 ? -1 : 1) : 0;
@@ -286,15 +257,6 @@ static void pow_mixed(const clv__row *row) {
       clv__row_from_f64(dtypes->base, row->out, from, count, y);
     }
   }
-}
-
-static clv_status run_pow(const clv__kernel_call *call) {
-  static const clv__row_fn rows[DTYPE_COUNT] = {FLOATS(pow)};
-  pow_dtypes dtypes = {call->inputs[0].dtype, call->inputs[1].dtype};
-  if (dtypes.base == dtypes.exponent && rows[dtypes.base] != NULL) return run_pair(call, rows[dtypes.base], 30);
-  clv__elementwise what = {pow_mixed, &dtypes, 40, false};
-  clv__broadcast_run(&what, &call->outputs[0], (const clv_tensor *[]){&call->inputs[0], &call->inputs[1]}, 2);
-  return CLV_OK;
 }
 
 static bool accepts_pow(const clv__kernel_call *call, char reason[160]) {
@@ -338,11 +300,64 @@ WHERE_ROW(where_2, uint16_t)
 WHERE_ROW(where_4, uint32_t)
 WHERE_ROW(where_8, uint64_t)
 
-static clv_status run_where(const clv__kernel_call *call) {
-  size_t size_bytes = clv_dtype_size_bytes(call->outputs[0].dtype);
-  clv__row_fn rows = size_bytes == 1 ? where_1 : size_bytes == 2 ? where_2 : size_bytes == 4 ? where_4 : where_8;
-  clv__elementwise what = {rows, NULL, 1, false};
-  clv__broadcast_run(&what, &call->outputs[0], (const clv_tensor *[]){&call->inputs[0], &call->inputs[1], &call->inputs[2]}, 3);
+/* The rows of an operator with one walk, Pow's of mixed dtypes apart. */
+static clv__row_fn find_rows(const clv__kernel_call *call, double *cost) {
+  static const clv__row_fn floored[DTYPE_COUNT] = {FLOATS(mod), SIGNED(mod), UNSIGNED(mod)};
+  static const clv__row_fn truncated[DTYPE_COUNT] = {FLOATS(fmod), SIGNED(fmod), UNSIGNED(mod)};
+  static const clv__row_fn left[DTYPE_COUNT] = {SIGNED(shift_left), UNSIGNED(shift_left)};
+  static const clv__row_fn right[DTYPE_COUNT] = {SIGNED(shift_right), UNSIGNED(shift_right)};
+  static const clv__row_fn power[DTYPE_COUNT] = {FLOATS(pow)};
+  const clv_dtype dtype = call->inputs[0].dtype;
+  const binary *entry = find_entry(call->op);
+  *cost = entry != NULL ? entry->cost : 1;
+  if (entry != NULL) return call->input_count == 2 && strcmp(call->op, "Mean") != 0 ? entry->rows[dtype] : NULL;
+  if (strcmp(call->op, "Mod") == 0) {
+    *cost = 10;
+    return (clv__attribute_int(call->attributes, "fmod", 0) != 0 ? truncated : floored)[dtype];
+  }
+  if (strcmp(call->op, "BitShift") == 0) {
+    return (clv__attribute_is(call->attributes, "direction", "LEFT", false) ? left : right)[dtype];
+  }
+  if (strcmp(call->op, "Pow") == 0) {
+    *cost = 30;
+    return call->inputs[1].dtype == dtype ? power[dtype] : NULL;
+  }
+  if (strcmp(call->op, "Where") != 0) return NULL;
+  const size_t size_bytes = clv_dtype_size_bytes(call->outputs[0].dtype);
+  return size_bytes == 1 ? where_1 : size_bytes == 2 ? where_2 : size_bytes == 4 ? where_4 : where_8;
+}
+
+bool clv__elementwise_find_binary(const clv__kernel_call *call, clv__elementwise *what) {
+  *what = (clv__elementwise){.half_f32 = strcmp(call->op, "Where") != 0}; /* Where moves bits */
+  what->run = find_rows(call, &what->cost);
+  return what->run != NULL;
+}
+
+bool clv__elementwise_find(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params,
+                           uint32_t *input_count) {
+  *input_count = call->input_count;
+  if (call->input_count >= 2 && clv__elementwise_find_binary(call, what)) return true;
+  *input_count = 1;
+  return call->input_count >= 1 && clv__elementwise_find_unary(call, what, params);
+}
+
+static clv_status run_binary(const clv__kernel_call *call) {
+  clv__elementwise what;
+  const clv_tensor *inputs[CLV__ROW_INPUTS];
+  if (!clv__elementwise_find_binary(call, &what)) {
+    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "dtype %s not supported", clv_dtype_name(call->inputs[0].dtype));
+  }
+  for (uint32_t i = 0; i < call->input_count; ++i) inputs[i] = &call->inputs[i];
+  clv__broadcast_run(&what, &call->outputs[0], inputs, call->input_count);
+  return CLV_OK;
+}
+
+static clv_status run_pow(const clv__kernel_call *call) {
+  pow_dtypes dtypes = {call->inputs[0].dtype, call->inputs[1].dtype};
+  double cost;
+  if (find_rows(call, &cost) != NULL) return run_binary(call);
+  clv__elementwise what = {pow_mixed, &dtypes, 40, false};
+  clv__broadcast_run(&what, &call->outputs[0], (const clv_tensor *[]){&call->inputs[0], &call->inputs[1]}, 2);
   return CLV_OK;
 }
 
@@ -355,9 +370,9 @@ static bool accepts_where(const clv__kernel_call *call, char reason[160]) {
 #define KERNEL(op, run, dtypes, cost, ...) {"", op, dtypes, run, NULL, NULL},
 
 const clv__kernel clv__kernels_binary[] = {
-    BINARY_OPERATORS(KERNEL){"", "Mod", CLV__DTYPES_NUMBER, run_mod, NULL, NULL},
-    {"", "BitShift", CLV__DTYPES_INTEGER, run_shift, NULL, NULL},
+    BINARY_OPERATORS(KERNEL){"", "Mod", CLV__DTYPES_NUMBER, run_binary, NULL, NULL},
+    {"", "BitShift", CLV__DTYPES_INTEGER, run_binary, NULL, NULL},
     {"", "Pow", CLV__DTYPES_NUMBER, run_pow, NULL, accepts_pow},
-    {"", "Where", CLV__DTYPE_BIT(CLV_BOOL), run_where, NULL, accepts_where},
+    {"", "Where", CLV__DTYPE_BIT(CLV_BOOL), run_binary, NULL, accepts_where},
     {NULL, NULL, 0, NULL, NULL, NULL},
 };

@@ -6,17 +6,6 @@
 
 enum { HALF_BLOCK = 256, TASK = 4096 };
 
-/* Axes merged as far as all tensors allow; the last one is the row. Strides are in elements. */
-typedef struct walk {
-  uint32_t input_count;
-  int32_t rank; /* without the row's axis */
-  int64_t dims[CLV_MAX_RANK];
-  int64_t strides[CLV__ROW_INPUTS][CLV_MAX_RANK];
-  int64_t length; /* of a row */
-  int64_t step[CLV__ROW_INPUTS];
-  int64_t rows;
-} walk;
-
 /* Stride of every axis of `out` in `input`: 0 where the input's dim is 1 or missing. */
 static void broadcast_strides(const clv_tensor *out, const clv_tensor *input, int64_t *strides) {
   int64_t stride = 1;
@@ -28,7 +17,7 @@ static void broadcast_strides(const clv_tensor *out, const clv_tensor *input, in
   }
 }
 
-static void walk_plan(walk *plan, const clv_tensor *out, const clv_tensor *const *inputs, uint32_t input_count) {
+void clv__walk_plan(clv__walk *plan, const clv_tensor *out, const clv_tensor *const *inputs, uint32_t input_count) {
   int64_t strides[CLV__ROW_INPUTS][CLV_MAX_RANK], merged_dims[CLV_MAX_RANK], merged[CLV__ROW_INPUTS][CLV_MAX_RANK];
   for (uint32_t k = 0; k < input_count; ++k) broadcast_strides(out, inputs[k], strides[k]);
   int32_t count = 0; /* merged axes, the innermost first */
@@ -88,7 +77,7 @@ static void run_half(const clv__elementwise *what, const clv__row *row, clv_dtyp
 }
 
 /* Elements [from, to) of the output. */
-static void run_range(const clv__elementwise *what, const walk *plan, const clv_tensor *out, const clv_tensor *const *inputs,
+static void run_range(const clv__elementwise *what, const clv__walk *plan, const clv_tensor *out, const clv_tensor *const *inputs,
                       int64_t from, int64_t to) {
   int64_t position[CLV_MAX_RANK] = {0}, offset[CLV__ROW_INPUTS] = {0}; /* of the current row */
   int64_t rest = from / plan->length, column = from % plan->length;
@@ -132,8 +121,8 @@ void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, con
                         uint32_t input_count) {
   int64_t total = clv__dims_product(out, 0, out->rank);
   if (total == 0) return;
-  walk plan;
-  walk_plan(&plan, out, inputs, input_count);
+  clv__walk plan;
+  clv__walk_plan(&plan, out, inputs, input_count);
   int64_t tasks = (total + TASK - 1) / TASK;
   int threads = clv__kernel_threads(tasks, (double)total * what->cost);
   if (threads <= 1) {

@@ -30,6 +30,20 @@ typedef struct clv__elementwise {
   bool half_f32; /* f16 and bf16 tensors reach `run` as f32 rows */
 } clv__elementwise;
 
+/* The walk itself: axes merged as far as all tensors allow, the last one being the row. Strides are in elements. */
+typedef struct clv__walk {
+  uint32_t input_count;
+  int32_t rank; /* without the row's axis */
+  int64_t dims[CLV_MAX_RANK];
+  int64_t strides[CLV__ROW_INPUTS][CLV_MAX_RANK];
+  int64_t length; /* of a row */
+  int64_t step[CLV__ROW_INPUTS];
+  int64_t rows;
+} clv__walk;
+
+/* The walk over shapes that broadcast and are not empty; data is not looked at. */
+void clv__walk_plan(clv__walk *walk, const clv_tensor *out, const clv_tensor *const *inputs, uint32_t input_count);
+
 /* Every input must broadcast to the shape of `out`. */
 void clv__broadcast_run(const clv__elementwise *what, const clv_tensor *out, const clv_tensor *const *inputs,
                         uint32_t input_count);

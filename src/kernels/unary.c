@@ -1,11 +1,11 @@
 /* Elementwise operators of one input: activations, rounding, exponentials, trigonometry, tests, Clip.
  *
  * A float operator is one expression, compiled for f32 and f64 (tgmath picks the function); f16 and bf16 go through f32 rows. */
+#include <assert.h>
 #include <math.h>
 #include <tgmath.h>
 
-#include "kernels/broadcast.h"
-#include "kernels/kernels.h"
+#include "kernels/elementwise.h"
 #include "kernels/rows.h"
 
 /* Up to two numbers from attributes; `a` and `b` in the expressions. */
@@ -183,42 +183,6 @@ typedef struct unary {
 #define ENTRY(op, dtypes, cost, a_name, b_name, a, b, ...) {op, cost, a_name, b_name, a, b, __VA_ARGS__},
 static const unary table[] = {UNARY_OPERATORS(ENTRY)};
 
-static clv_status run_rows(const clv__kernel_call *call, clv__row_fn rows, const void *params, double cost) {
-  const clv_tensor *input = &call->inputs[0];
-  if (rows == NULL) {
-    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "dtype %s not supported", clv_dtype_name(input->dtype));
-  }
-  clv__elementwise what = {rows, params, cost, true};
-  clv__broadcast_run(&what, &call->outputs[0], &input, 1);
-  return CLV_OK;
-}
-
-static clv_status run_unary(const clv__kernel_call *call) {
-  for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
-    const unary *entry = &table[i];
-    if (strcmp(entry->op, call->op) != 0) continue;
-    parameters values = {entry->a, entry->b};
-    if (entry->a_name != NULL) values.a = (double)clv__attribute_float(call->attributes, entry->a_name, (float)entry->a);
-    if (entry->b_name != NULL) values.b = (double)clv__attribute_float(call->attributes, entry->b_name, (float)entry->b);
-    return run_rows(call, entry->rows[call->inputs[0].dtype], &values, entry->cost);
-  }
-  return clv__error_set(call->error, CLV_INTERNAL_ERROR, "no row function for %s", call->op);
-}
-
-static clv_status run_is_inf(const clv__kernel_call *call) {
-  static const clv__row_fn rows[DTYPE_COUNT] = FLOATS(is_inf);
-  parameters values = {(double)clv__attribute_int(call->attributes, "detect_positive", 1),
-                       (double)clv__attribute_int(call->attributes, "detect_negative", 1)};
-  return run_rows(call, rows[call->inputs[0].dtype], &values, 1);
-}
-
-static clv_status run_gelu(const clv__kernel_call *call) {
-  static const clv__row_fn exact[DTYPE_COUNT] = FLOATS(gelu), with_tanh[DTYPE_COUNT] = FLOATS(gelu_tanh);
-  parameters values = {0, 0};
-  bool approximate = clv__attribute_is(call->attributes, "approximate", "tanh", false);
-  return run_rows(call, (approximate ? with_tanh : exact)[call->inputs[0].dtype], &values, 30);
-}
-
 /* Integers are shrunk as doubles: lambd and bias are fractions. */
 static void shrink_integer(const clv__row *row, clv_dtype dtype) {
   enum { BLOCK = 256 };
@@ -243,13 +207,6 @@ SHRINK_ROW(u8, CLV_U8)
 SHRINK_ROW(u16, CLV_U16)
 SHRINK_ROW(u32, CLV_U32)
 SHRINK_ROW(u64, CLV_U64)
-
-static clv_status run_shrink(const clv__kernel_call *call) {
-  static const clv__row_fn rows[DTYPE_COUNT] = FLOATS_AND(shrink, SIGNED_ROWS(shrink), UNSIGNED_ROWS(shrink));
-  parameters values = {(double)clv__attribute_float(call->attributes, "lambd", 0.5f),
-                       (double)clv__attribute_float(call->attributes, "bias", 0)};
-  return run_rows(call, rows[call->inputs[0].dtype], &values, 2);
-}
 
 /* Clip. Bounds come as elements of the type that rows are computed in. */
 typedef union bound {
@@ -331,31 +288,98 @@ static void clip_read(const clv_tensor *from, bound *to) {
     to->i64 = clv__tensor_get_int(from, 0); /* a u64 has the same bits */
 }
 
-static clv_status run_clip(const clv__kernel_call *call) {
-  static const clv__row_fn rows[DTYPE_COUNT] = FLOATS_AND(clip, SIGNED_ROWS(clip), UNSIGNED_ROWS(clip));
-  clv_dtype dtype = call->inputs[0].dtype;
-  clip_bounds bounds;
-  clip_defaults(dtype, &bounds);
+/* False where a bound is not known. */
+static bool clip_bounds_of(const clv__kernel_call *call, clip_bounds *bounds) {
+  const clv_dtype dtype = call->inputs[0].dtype;
+  clip_defaults(dtype, bounds);
   if (call->opset < 11) {
     const float low = clv__attribute_float(call->attributes, "min", -0x1.fffffep127f);
     const float high = clv__attribute_float(call->attributes, "max", 0x1.fffffep127f);
     if (dtype == CLV_F64)
-      bounds = (clip_bounds){{.f64 = (double)low}, {.f64 = (double)high}};
+      *bounds = (clip_bounds){{.f64 = (double)low}, {.f64 = (double)high}};
     else
-      bounds = (clip_bounds){{.f32 = low}, {.f32 = high}};
-  } else {
-    if (call->input_count > 1 && call->inputs[1].dtype != CLV_DTYPE_NONE) clip_read(&call->inputs[1], &bounds.low);
-    if (call->input_count > 2 && call->inputs[2].dtype != CLV_DTYPE_NONE) clip_read(&call->inputs[2], &bounds.high);
+      *bounds = (clip_bounds){{.f32 = low}, {.f32 = high}};
+    return true;
   }
-  return run_rows(call, rows[dtype], &bounds, 1);
+  for (uint32_t i = 1; i < 3 && i < call->input_count; ++i) {
+    if (call->inputs[i].dtype == CLV_DTYPE_NONE) continue;
+    if (call->inputs[i].data == NULL) return false;
+    clip_read(&call->inputs[i], i == 1 ? &bounds->low : &bounds->high);
+  }
+  return true;
+}
+
+static_assert(sizeof(parameters) <= sizeof(clv__elementwise_params) && sizeof(clip_bounds) <= sizeof(clv__elementwise_params),
+              "what row functions are given fits");
+
+/* The operators that a table entry cannot say. */
+static clv__row_fn find_special(const clv__kernel_call *call, parameters *values, clip_bounds *bounds, double *cost) {
+  static const clv__row_fn is_inf[DTYPE_COUNT] = FLOATS(is_inf);
+  static const clv__row_fn exact[DTYPE_COUNT] = FLOATS(gelu), with_tanh[DTYPE_COUNT] = FLOATS(gelu_tanh);
+  static const clv__row_fn shrink[DTYPE_COUNT] = FLOATS_AND(shrink, SIGNED_ROWS(shrink), UNSIGNED_ROWS(shrink));
+  static const clv__row_fn clip[DTYPE_COUNT] = FLOATS_AND(clip, SIGNED_ROWS(clip), UNSIGNED_ROWS(clip));
+  const clv_dtype dtype = call->inputs[0].dtype;
+  *cost = 1;
+  if (strcmp(call->op, "IsInf") == 0) {
+    *values = (parameters){(double)clv__attribute_int(call->attributes, "detect_positive", 1),
+                           (double)clv__attribute_int(call->attributes, "detect_negative", 1)};
+    return is_inf[dtype];
+  }
+  if (strcmp(call->op, "Gelu") == 0) {
+    *cost = 30;
+    return (clv__attribute_is(call->attributes, "approximate", "tanh", false) ? with_tanh : exact)[dtype];
+  }
+  if (strcmp(call->op, "Shrink") == 0) {
+    *cost = 2;
+    *values = (parameters){(double)clv__attribute_float(call->attributes, "lambd", 0.5f),
+                           (double)clv__attribute_float(call->attributes, "bias", 0)};
+    return shrink[dtype];
+  }
+  return strcmp(call->op, "Clip") == 0 && clip_bounds_of(call, bounds) ? clip[dtype] : NULL;
+}
+
+bool clv__elementwise_find_unary(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params) {
+  parameters values = {0, 0};
+  clip_bounds bounds;
+  *what = (clv__elementwise){.params = params, .half_f32 = true};
+  memset(params, 0, sizeof *params);
+  for (size_t i = 0; i < sizeof table / sizeof *table; ++i) {
+    const unary *entry = &table[i];
+    if (strcmp(entry->op, call->op) != 0) continue;
+    values = (parameters){entry->a, entry->b};
+    if (entry->a_name != NULL) values.a = (double)clv__attribute_float(call->attributes, entry->a_name, (float)entry->a);
+    if (entry->b_name != NULL) values.b = (double)clv__attribute_float(call->attributes, entry->b_name, (float)entry->b);
+    what->run = entry->rows[call->inputs[0].dtype];
+    what->cost = entry->cost;
+    memcpy(params, &values, sizeof values);
+    return what->run != NULL;
+  }
+  what->run = find_special(call, &values, &bounds, &what->cost);
+  if (what->run == NULL) return false;
+  if (strcmp(call->op, "Clip") == 0)
+    memcpy(params, &bounds, sizeof bounds);
+  else
+    memcpy(params, &values, sizeof values);
+  return true;
+}
+
+static clv_status run_unary(const clv__kernel_call *call) {
+  const clv_tensor *input = &call->inputs[0];
+  clv__elementwise what;
+  clv__elementwise_params params;
+  if (!clv__elementwise_find_unary(call, &what, &params)) {
+    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "dtype %s not supported", clv_dtype_name(input->dtype));
+  }
+  clv__broadcast_run(&what, &call->outputs[0], &input, 1);
+  return CLV_OK;
 }
 
 #define KERNEL(op, dtypes, cost, a_name, b_name, a, b, ...) {"", op, dtypes, run_unary, NULL, NULL},
 
 const clv__kernel clv__kernels_unary[] = {
-    UNARY_OPERATORS(KERNEL){"", "IsInf", CLV__DTYPES_FLOAT, run_is_inf, NULL, NULL},
-    {"", "Gelu", CLV__DTYPES_FLOAT, run_gelu, NULL, NULL},
-    {"", "Shrink", CLV__DTYPES_NUMBER, run_shrink, NULL, NULL},
-    {"", "Clip", CLV__DTYPES_NUMBER, run_clip, NULL, NULL},
+    UNARY_OPERATORS(KERNEL){"", "IsInf", CLV__DTYPES_FLOAT, run_unary, NULL, NULL},
+    {"", "Gelu", CLV__DTYPES_FLOAT, run_unary, NULL, NULL},
+    {"", "Shrink", CLV__DTYPES_NUMBER, run_unary, NULL, NULL},
+    {"", "Clip", CLV__DTYPES_NUMBER, run_unary, NULL, NULL},
     {NULL, NULL, 0, NULL, NULL, NULL},
 };

@@ -13,8 +13,7 @@ static double now_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* A node that no device supports refuses the plan, with every device's reason. */
-static clv_status check_supported(const clv_plan *plan, clv_error *error) {
+clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error) {
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     if (plan->shapes->node_folded[n]) continue;
     char reasons[768];
@@ -209,7 +208,7 @@ static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy,
 
 /* `optimal` is the best of all under its own idea of memory. Where a device's compiler asked for more, that may no longer hold:
  * then the others are carried through as well, and the best of what came out is kept. */
-static clv_status place_best(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
+clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
   bool memory_changed;
   clv_status first = place_and_split(plan, strategy, given, &memory_changed, error), status = first;
   if (strategy->place != clv__place_optimal || (first == CLV_OK && !memory_changed)) return first;
@@ -263,6 +262,7 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   plan->time_load_ms = now_ms() - start;
   plan->objective = is.objective;
   plan->split = is.split;
+  plan->split_is_given = options.split != NULL;
   clv_status status;
   clv_graph_view *whole;
   start = now_ms();
@@ -272,16 +272,16 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
                                     &plan->capability, error));
   plan->time_capability_ms = now_ms() - start;
   CLV__TRY_GOTO(clv__suppose(plan, options.supposes, options.suppose_count, error));
-  CLV__TRY_GOTO(check_supported(plan, error));
+  CLV__TRY_GOTO(clv__plan_check_supported(plan, error));
   CLV__TRY_GOTO(set_problem(plan, &options, error));
   clv__place_input input = {.problem = plan->problem,
                             .objective = is.objective,
                             .split = is.split,
-                            .split_is_given = options.split != NULL,
+                            .split_is_given = plan->split_is_given,
                             .record_passes = options.record_passes};
   CLV__TRY_GOTO(ask_claims(plan, whole, &input.claims, error));
   plan->claims = input.claims;
-  CLV__TRY_GOTO(place_best(plan, is.strategy, &input, error));
+  CLV__TRY_GOTO(clv__plan_place(plan, is.strategy, &input, error));
 cleanup:
   clv__devices_unlock(devices);
   if (status != CLV_OK)

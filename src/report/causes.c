@@ -20,6 +20,7 @@ static const struct {
     {"cut", "the least time of nodes, transfers and fusion puts it there"},
     {"back", "given back: the boundary that the least time would draw here costs more, launches counted, than it gains"},
     {"load", "moved, so that devices work at the same time"},
+    {"lost", "its device was taken out"},
     {"memory", "a device that would be better has too little memory"},
     {"claim", "its device claimed it, in a group of its own choice"},
     {"run", "part of a run of nodes that its device takes"},

@@ -98,9 +98,11 @@ clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const 
 void clv_plan_destroy(clv_plan *plan) {
   if (plan == NULL) return;
   const clv_allocator *allocator = plan->arena.allocator;
-  clv__cost_model_destroy(plan->costs);
   clv__capability_finish(&plan->capability);
-  clv__shapes_destroy(plan->shapes);
+  if (plan->origin == NULL) {
+    clv__cost_model_destroy(plan->costs);
+    clv__shapes_destroy(plan->shapes);
+  }
   clv__arena_finish(&plan->arena);
   clv__release(allocator, plan);
 }

@@ -133,6 +133,7 @@ static clv_status fill_plan(clv_plan *plan, const json_t *root, const clv__profi
   if (plan->placement.strategy == NULL) plan->placement.strategy = "file";
   CLV__TRY(clv__plan_keep_text(plan, root, "note", &plan->note, error));
   CLV__TRY(read_split(root, &plan->split, error));
+  plan->split_is_given = json_object_get(root, "split") != NULL;
   CLV__TRY(read_objective(root, &plan->objective, error));
   CLV__TRY(clv__view_create_whole(plan->graph, plan->shapes->types, &plan->arena, &whole, error));
   CLV__TRY(clv__capability_ask(plan->devices, whole, plan->shapes->node_folded, NULL, NULL, &plan->capability, error));

@@ -35,6 +35,7 @@ typedef struct clv__problem {
   const uint32_t *spaces;    /* by device */
   const clv__limits *limits; /* by device */
   const uint64_t *launch_ns; /* by device: what a partition takes beside its nodes */
+  uint32_t gone;             /* bits of devices that were taken out: they support nothing and copy nothing */
 
   /* Nodes. */
   const uint32_t *read_offsets, *reads;   /* CSR: the distinct values that a node reads; a view's source comes first */
@@ -96,10 +97,14 @@ static inline uint64_t clv__out_ns(const clv__problem *problem, uint32_t value, 
   return problem->out_ns[(size_t)value * problem->space_count + space];
 }
 
+static inline bool clv__is_gone(const clv__problem *problem, uint32_t device) {
+  return (problem->gone >> device & 1u) != 0;
+}
+
 /* The first device that works in a space: it does the copies there. device_count where none does. */
 static inline uint32_t clv__space_device(const clv__problem *problem, uint32_t space) {
   uint32_t device = 0;
-  while (device < problem->device_count && problem->spaces[device] != space) ++device;
+  while (device < problem->device_count && (problem->spaces[device] != space || clv__is_gone(problem, device))) ++device;
   return device;
 }
 

@@ -127,8 +127,9 @@ typedef struct step {
   int done;
 } step;
 
-static clv_status run_step(clv__vnpu_launch *launch, clv_error *error) {
+static clv_status run_step(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
   step *s = (step *)launch;
+  *seconds = 0;
   if (s->sleep_ms > 0) nanosleep(&(struct timespec){.tv_nsec = s->sleep_ms * 1000000L}, NULL);
   if (s->fails) return clv__error_set(error, CLV_DEVICE_ERROR, "step %d failed", s->id);
   s->order[(*s->count)++] = s->id;
@@ -151,17 +152,17 @@ static void bench_open(bench *t) {
   memset(t, 0, sizeof *t);
   fake_host_init(&t->fake, clv__allocator_default());
   t->space = open_space(&t->fake, "q", 0);
-  clv_error error = {0};
-  assert_ok(clv__vnpu_queue_start(&t->queue, clv__allocator_default(), t->space, &t->speed, 1, &error), error);
+  clv__vnpu_queue_init(&t->queue, clv__allocator_default(), t->space, &t->speed, 1);
 }
 
 static void bench_close(bench *t) {
   clv__vnpu_queue_stop(&t->queue);
+  clv__vnpu_queue_finish(&t->queue);
   clv__vnpu_space_close(t->space);
 }
 
 static step make_step(bench *t, int id) {
-  return (step){.launch = {run_step, step_done}, .order = t->order, .count = &t->count, .id = id};
+  return (step){.launch = {.run = run_step, .done = step_done}, .order = t->order, .count = &t->count, .id = id};
 }
 
 static clv_stream *open_stream(bench *t) {

@@ -54,7 +54,7 @@ static void nothing_that_lives_together_is_shared(void **state) {
       make_slots(slots, count, cases[c].steps, cases[c].longest, seed);
       for (size_t i = 0; i < count; ++i) order[i] = &slots[i];
       clv_error error = {0};
-      assert_ok(clv__slots_arrange(order, count, clv__allocator_default(), &total, &error), error);
+      assert_ok(clv__slots_arrange(order, count, NULL, clv__allocator_default(), &total, &error), error);
       size_t most = check_steps(slots, count, cases[c].steps, total);
       assert_true(total >= most);
       if (total > most + most / 2) fail_msg("%zu slots: %zu bytes, %zu are alive at most", count, total, most);
@@ -74,7 +74,7 @@ static void sizes_that_no_machine_has(void **state) {
   }
   size_t total;
   clv_error error = {0};
-  assert_int_equal(clv__slots_arrange(order, 8, clv__allocator_default(), &total, &error), CLV_OUT_OF_MEMORY);
+  assert_int_equal(clv__slots_arrange(order, 8, NULL, clv__allocator_default(), &total, &error), CLV_OUT_OF_MEMORY);
 }
 
 int main(void) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cleave/cleave.h"
+#include "interposer.h"
 #include "models.h"
 #include "ops/evaluate.h"
 #include "split/plan.h"
@@ -22,17 +23,24 @@ typedef struct machine {
   clv_devices *devices;
 } machine;
 
-static inline void machine_open(machine *m, const char *list, uint32_t spec_count, const char *const *specs) {
+/* With `faulty` (may be NULL) among the backends. */
+static inline void machine_open_with(machine *m, interposer *faulty, const char *list, uint32_t spec_count,
+                                     const char *const *specs) {
   clv_error error = {0};
   test_allocator_init(&m->counting);
   clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
   context.allocator = &m->counting.allocator;
   assert_ok(clv_context_create(&context, &m->context, &error), error);
+  if (faulty != NULL) assert_ok(clv_context_add_backend(m->context, interposer_query, faulty, &error), error);
   clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
   devices.list = list;
   devices.npu_spec_count = spec_count;
   devices.npu_specs = specs;
   assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
+}
+
+static inline void machine_open(machine *m, const char *list, uint32_t spec_count, const char *const *specs) {
+  machine_open_with(m, NULL, list, spec_count, specs);
 }
 
 static inline void machine_close(machine *m) {

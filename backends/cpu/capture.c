@@ -1,0 +1,181 @@
+/* Capture: each execution recorded becomes a launch list of its own, bound to what it was given; a launch walks them in order.
+ *
+ * Lists follow their instances to other memory (instance_bind_scratch). What an instance that was resized has captured before is
+ * refused. Partitions that run node by node are recorded as they are called: it is right, and no faster. */
+#include "stream.h"
+
+typedef struct execution {
+  clv_instance *instance;
+  uint64_t prepared, placed; /* of the instance, when the list was made and placed */
+  clv__cpu_list *list;       /* NULL: node by node, with: */
+  uint32_t input_count, output_count;
+  clv_binding *bindings; /* inputs, then outputs */
+} execution;
+
+struct clv_captured {
+  const clv_allocator *allocator;
+  execution *executions;
+  size_t count, capacity;
+  bool failed; /* an execution is missing */
+};
+
+static void clear(const clv_captured *captured, execution *recorded) {
+  clv__cpu_list_destroy(recorded->list);
+  clv__release(captured->allocator, recorded->bindings);
+}
+
+void clv__cpu_captured_destroy(clv_device *device, clv_captured *captured) {
+  (void)device;
+  if (captured == NULL) return;
+  for (size_t i = 0; i < captured->count; ++i) clear(captured, &captured->executions[i]);
+  clv__release(captured->allocator, captured->executions);
+  clv__release(captured->allocator, captured);
+}
+
+/* ---- Recording. ---- */
+
+clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
+  if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is capturing already");
+  stream->recording = clv__allocate_zero(device->allocator, sizeof *stream->recording);
+  if (stream->recording == NULL) return clv__error_memory(error, sizeof *stream->recording);
+  stream->recording->allocator = device->allocator;
+  return CLV_OK;
+}
+
+static clv_status check_outputs(const clv_execute_args *args, clv_error *error) {
+  for (uint32_t i = 0; i < args->output_count; ++i) {
+    if (args->outputs[i].type.rank != CLV_RANK_UNKNOWN) continue;
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "output %u is sized by data: its execution cannot be captured", i);
+  }
+  return CLV_OK;
+}
+
+static clv_status record_list(execution *recorded, const clv_execute_args *args, clv_error *error) {
+  clv__cpu_run *run = recorded->instance->run;
+  clv_execute_args given = *args;
+  CLV__TRY(clv__cpu_run_ready(run, error));
+  CLV__TRY(clv__cpu_list_create(run->plan, run->list, &recorded->list, error));
+  recorded->list->step_ns = run->list->step_ns;
+  recorded->placed = run->placed;
+  CLV__TRY(clv__cpu_list_place(recorded->list, run->memory, run->scratch, error));
+  return clv__cpu_list_bind(recorded->list, &given, error);
+}
+
+static clv_status record_bindings(const clv_captured *captured, execution *recorded, const clv_execute_args *args,
+                                  clv_error *error) {
+  const clv__cpu_program *program = &recorded->instance->executable->program;
+  if (args->input_count != program->input_count || args->output_count != program->output_count) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs are bound, the partition has %u and %u",
+                          args->input_count, args->output_count, program->input_count, program->output_count);
+  }
+  const size_t count = (size_t)args->input_count + args->output_count;
+  if (recorded->bindings == NULL) recorded->bindings = clv__allocate(captured->allocator, count * sizeof(clv_binding));
+  if (recorded->bindings == NULL) return clv__error_memory(error, count * sizeof(clv_binding));
+  recorded->input_count = args->input_count;
+  recorded->output_count = args->output_count;
+  for (uint32_t i = 0; i < args->input_count; ++i) recorded->bindings[i] = args->inputs[i];
+  for (uint32_t i = 0; i < args->output_count; ++i) recorded->bindings[args->input_count + i] = args->outputs[i];
+  return CLV_OK;
+}
+
+static clv_status record(clv_captured *captured, clv_instance *instance, const clv_execute_args *args, clv_error *error) {
+  execution recorded = {.instance = instance, .prepared = instance->prepared};
+  void *executions = captured->executions;
+  CLV__TRY(check_outputs(args, error));
+  const bool room = clv__array_reserve(captured->allocator, &executions, &captured->capacity, captured->count + 1,
+                                       sizeof recorded, captured->count);
+  captured->executions = executions;
+  if (!room) return clv__error_memory(error, sizeof recorded);
+  const clv_status status = instance->run != NULL ? record_list(&recorded, args, error)
+                                                  : record_bindings(captured, &recorded, args, error);
+  if (status != CLV_OK) {
+    clear(captured, &recorded);
+    return status;
+  }
+  captured->executions[captured->count++] = recorded;
+  return CLV_OK;
+}
+
+clv_status clv__cpu_record(clv_captured *captured, clv_instance *instance, const clv_execute_args *args, clv_error *error) {
+  const clv_status status = record(captured, instance, args, error);
+  if (status != CLV_OK) captured->failed = true;
+  return status;
+}
+
+clv_status clv__cpu_capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error) {
+  clv_captured *recording = stream->recording;
+  if (captured != NULL) *captured = NULL;
+  if (recording == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is not capturing");
+  stream->recording = NULL;
+  if (captured != NULL && !recording->failed) {
+    *captured = recording;
+    return CLV_OK;
+  }
+  clv__cpu_captured_destroy(device, recording);
+  if (captured == NULL) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "an execution could not be captured");
+}
+
+/* ---- Launching. ---- */
+
+static clv_status check(const execution *recorded, size_t index, clv_error *error) {
+  if (recorded->prepared == recorded->instance->prepared) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %zu was captured before its instance was resized", index);
+}
+
+static clv_status launch(execution *recorded, size_t index, clv_error *error) {
+  CLV__TRY(check(recorded, index, error));
+  if (recorded->list == NULL) {
+    clv_execute_args args = {.struct_size = sizeof args,
+                             .input_count = recorded->input_count,
+                             .output_count = recorded->output_count,
+                             .inputs = recorded->bindings,
+                             .outputs = recorded->bindings + recorded->input_count};
+    return clv__cpu_dynamic_execute(recorded->instance->executable, &args, error);
+  }
+  clv__cpu_run *run = recorded->instance->run;
+  if (recorded->placed != run->placed) { /* the instance has other memory now */
+    CLV__TRY(clv__cpu_run_ready(run, error));
+    CLV__TRY(clv__cpu_list_place(recorded->list, run->memory, run->scratch, error));
+    recorded->placed = run->placed;
+  }
+  CLV__TRY(clv__cpu_list_run(recorded->list, error));
+  run->executions++;
+  return CLV_OK;
+}
+
+clv_status clv__cpu_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error) {
+  if (stream != NULL && stream->recording != NULL) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a captured graph is launched on a stream that is capturing");
+  }
+  const int threads = clv__cpu_threads_enter(device);
+  clv_status status = CLV_OK;
+  for (size_t i = 0; i < captured->count && status == CLV_OK; ++i) status = launch(&captured->executions[i], i, error);
+  clv__cpu_threads_leave(threads);
+  return status;
+}
+
+clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
+                                  clv_error *error) {
+  (void)device;
+  if (index >= captured->count) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %u of a captured graph of %zu", index, captured->count);
+  }
+  execution *recorded = &captured->executions[index];
+  CLV__TRY(check(recorded, index, error));
+  CLV__TRY(check_outputs(args, error));
+  clv_execute_args given = *args;
+  return recorded->list != NULL ? clv__cpu_list_bind(recorded->list, &given, error)
+                                : record_bindings(captured, recorded, args, error);
+}
+
+uint64_t clv__cpu_captured_bytes(clv_device *device, const clv_captured *captured) {
+  (void)device;
+  uint64_t total = sizeof *captured + captured->capacity * sizeof *captured->executions;
+  for (size_t i = 0; i < captured->count; ++i) {
+    const execution *recorded = &captured->executions[i];
+    if (recorded->list != NULL) total += clv__cpu_list_bytes(recorded->list);
+    total += (uint64_t)(recorded->input_count + recorded->output_count) * sizeof(clv_binding);
+  }
+  return total;
+}

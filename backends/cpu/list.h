@@ -1,0 +1,88 @@
+/* The launch list: a plan resolved into calls, once. Each call is a function and its arguments, addresses included, one after the
+ * other in one block that an execution walks from end to end. What may move (bindings, the instance's memory) is known by patches:
+ * binding other memory costs as much as there are patches of what moved. An instance runs a list of its own; a captured graph has
+ * one for each execution recorded. */
+#ifndef CLEAVE_BACKENDS_CPU_LIST_H
+#define CLEAVE_BACKENDS_CPU_LIST_H
+
+#include "kernels/broadcast.h"
+#include "plan.h"
+
+typedef struct clv__cpu_list clv__cpu_list;
+typedef struct clv__cpu_call clv__cpu_call;
+
+struct clv__cpu_call {
+  union {
+    clv__row_fn row; /* cannot fail; given `arguments` as a clv__row */
+    clv_status (*run)(const clv__cpu_call *call, clv_error *error);
+  } function;
+  uint32_t size_bytes; /* to the next call */
+  uint32_t is_row : 1, step : 31;
+  uint64_t arguments[]; /* what the function wants: calls.c */
+};
+
+/* Where a list's addresses come from. */
+enum {
+  CLV__CPU_BASE_MEMORY, /* of values between steps */
+  CLV__CPU_BASE_SCRATCH,
+  CLV__CPU_BASE_LIST, /* the block itself */
+  CLV__CPU_BASE_BINDINGS /* the inputs, then the outputs */
+};
+
+/* A place in the block (or a memory of oneDNN's) that holds base + addend. */
+typedef struct clv__cpu_patch {
+  uint32_t base;
+  uint32_t place; /* offset in the block; where `memory` is not NULL, nothing */
+  clv__dnn_memory *memory;
+  size_t addend;
+} clv__cpu_patch;
+
+typedef struct clv__cpu_bound {
+  const clv_tensor *type;
+  size_t size_bytes, element_bytes;
+  void *address; /* what the patches hold */
+  void *staging; /* a copy for addresses that are not aligned to their element; made when first needed */
+  void *unaligned;
+  uint32_t first_patch, end_patch;
+} clv__cpu_bound;
+
+struct clv__cpu_list {
+  const clv_allocator *allocator;
+  const clv__cpu_plan *plan; /* may be gone before the list is destroyed */
+  const clv__cpu_list *like;
+  uint8_t *block;
+  size_t size_bytes, capacity_bytes;
+  clv__cpu_patch *patches; /* sorted by base once the list is made */
+  size_t patch_count, patch_capacity;
+  uint32_t memory_end, scratch_end; /* patches of the first two bases */
+  clv__dnn_memory **memories;       /* owned */
+  size_t memory_count, memory_capacity;
+  const void *memory, *scratch; /* where the bases are */
+  clv__cpu_bound *bound;
+  uint32_t bound_count;
+  uint64_t *step_ns; /* time spent by step, where the device keeps a profile */
+};
+
+/* Addresses are not valid before place() and bind(). `like`, which may be NULL and outlives the list, is another list of the plan,
+ * whose oneDNN memories serve where no binding is in them: they follow that list's place. */
+clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error);
+void clv__cpu_list_destroy(clv__cpu_list *list); /* accepts NULL */
+/* Memory of the plan's memory_bytes and scratch_bytes, aligned to CLV__ALIGNMENT. */
+clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, void *scratch, clv_error *error);
+/* Moves the bindings that changed. On an error some may have moved: bind again before running. */
+clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error);
+/* Runs the calls in order. Allocates nothing. */
+clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error);
+size_t clv__cpu_list_bytes(const clv__cpu_list *list); /* what it holds, about */
+
+/* The calls of one step, at the end of the list (calls.c). */
+clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *error);
+/* Room at the end for a call with so many bytes of arguments; NULL when memory is out. Valid until the next one. */
+clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t argument_bytes);
+/* A memory of oneDNN's, of `layout` (NULL: of `size_bytes`), at `data`, or, where that is NULL, at `base` + `addend`. */
+clv_status clv__cpu_list_memory(clv__cpu_list *list, const clv__dnn_layout *layout, size_t size_bytes, uint32_t base,
+                                size_t addend, void *data, clv__dnn_memory **memory, clv_error *error);
+/* The address at `place`, within the call appended last, is that of `base` + `addend`. */
+clv_status clv__cpu_list_patch(clv__cpu_list *list, const void *place, uint32_t base, size_t addend, clv_error *error);
+
+#endif

@@ -1,0 +1,153 @@
+/* Elementwise nodes with little work: the operator's row function is looked up now, so that a run only calls it. */
+#include "kernels/threads.h"
+#include "small.h"
+
+static clv_tensor without_data(const clv_tensor *type) {
+  clv_tensor only = *type;
+  only.data = NULL;
+  return only;
+}
+
+static bool is_little(const clv_tensor *out, const clv__elementwise *what) {
+  size_t count;
+  return clv__tensor_count(out, &count) && count > 0 && (double)count * what->cost < CLV__KERNEL_PARALLEL_WORK;
+}
+
+static clv_status add_step(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const char *what,
+                           const clv__cpu_elementwise *found, const uint32_t *slots, const clv_tensor *types,
+                           clv__cpu_step **step, clv_error *error) {
+  clv__cpu_elementwise *kept = clv__arena_copy(&plan->arena, found, sizeof *found);
+  if (kept == NULL) return clv__error_memory(error, sizeof *found);
+  *step = clv__cpu_step_new(plan, CLV__CPU_STEP_ELEMENTWISE, node->source, what, found->input_count + 1);
+  if (*step == NULL) return clv__error_memory(error, sizeof **step);
+  (*step)->elementwise = kept;
+  for (uint32_t i = 0; i < found->input_count; ++i) clv__cpu_step_input(*step, 0, slots[i], NULL);
+  clv__cpu_step_output(*step, 0, slots[found->input_count], NULL);
+  for (uint32_t i = 0; i <= found->input_count; ++i) (*step)->operands[i].type = without_data(&types[i]);
+  return CLV_OK;
+}
+
+/* ---- A node. ---- */
+
+static bool find(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_elementwise *found, clv_tensor *types,
+                 bool *in_place) {
+  clv_tensor inputs[CLV__ROW_INPUTS], out;
+  if (node->source->domain[0] != 0 || node->input_count == 0 || node->input_count > CLV__ROW_INPUTS || node->composed ||
+      node->output_count != 1 || node->outputs[0] == CLV__CPU_NONE) {
+    return false;
+  }
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    memset(&inputs[i], 0, sizeof inputs[i]);
+    if (node->inputs[i] != CLV__CPU_NONE) inputs[i] = plan->values[node->inputs[i]].type; /* with its data, where known */
+  }
+  out = without_data(&plan->values[node->outputs[0]].type);
+  const clv__kernel_call call = {.op = node->source->op,
+                                 .opset = node->source->opset,
+                                 .attributes = node->source->attributes,
+                                 .inputs = inputs,
+                                 .input_count = node->input_count,
+                                 .outputs = &out,
+                                 .output_count = 1};
+  if (!clv__elementwise_find(&call, &found->what, &found->params, &found->input_count)) return false;
+  for (uint32_t i = 0; i < found->input_count; ++i) {
+    if (node->inputs[i] == CLV__CPU_NONE) return false;
+    const bool half = inputs[i].dtype == CLV_F16 || inputs[i].dtype == CLV_BF16;
+    if (half && found->what.half_f32) return false;
+    types[i] = inputs[i];
+  }
+  types[found->input_count] = out;
+  *in_place = clv__tensor_same_type(&inputs[0], &out);
+  return is_little(&out, &found->what);
+}
+
+clv_status clv__cpu_lower_elementwise(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  clv__cpu_elementwise found;
+  clv_tensor types[CLV__ROW_INPUTS + 1];
+  uint32_t slots[CLV__ROW_INPUTS + 1];
+  bool in_place;
+  const bool fused = node->kind == CLV__CPU_BINARY && node->post_count == 2; /* post 0 is the operator itself */
+  *taken = node->scale == NULL && node->bias == NULL && node->source->kernel != NULL &&
+           (node->post_count == 0 || (fused && clv__cpu_post_is_elementwise(&node->posts[1]))) &&
+           find(plan, node, &found, types, &in_place);
+  if (!*taken) return CLV_OK;
+  for (uint32_t i = 0; i < found.input_count; ++i) {
+    CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], NULL, &slots[i], error));
+  }
+  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], NULL, &slots[found.input_count], error));
+  clv__cpu_step *step;
+  CLV__TRY(add_step(plan, node, node->source->op, &found, slots, types, &step, error));
+  step->may_overlap = in_place;
+  return fused ? clv__cpu_lower_post_elementwise(plan, node, &node->posts[1], slots[found.input_count], error) : CLV_OK;
+}
+
+/* ---- A fused function, as the operator it comes from. ---- */
+
+static const char *operator_of(const clv__cpu_post *post) {
+  if (post->kind == CLV__CPU_POST_ADD) return "Add";
+  switch ((clv__dnn_unary)post->algorithm) {
+    case CLV__DNN_RELU:
+      return post->alpha == 0.0f ? "Relu" : "LeakyRelu";
+    case CLV__DNN_ELU:
+      return "Elu";
+    case CLV__DNN_TANH:
+      return "Tanh";
+    case CLV__DNN_SIGMOID:
+      return "Sigmoid";
+    case CLV__DNN_GELU_ERF:
+    case CLV__DNN_GELU_TANH:
+      return "Gelu";
+    case CLV__DNN_CLIP:
+      return "Clip";
+    case CLV__DNN_HARDSWISH:
+      return "HardSwish";
+    case CLV__DNN_SWISH:
+      return "Swish";
+    case CLV__DNN_MISH:
+      return "Mish";
+    case CLV__DNN_ABS:
+      return "Abs";
+    case CLV__DNN_SQRT:
+      return "Sqrt";
+    case CLV__DNN_EXP:
+      return "Exp";
+    case CLV__DNN_LOG:
+      return "Log";
+    default:
+      return NULL;
+  }
+}
+
+bool clv__cpu_post_is_elementwise(const clv__cpu_post *post) {
+  return operator_of(post) != NULL;
+}
+
+clv_status clv__cpu_lower_post_elementwise(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
+                                           uint32_t slot, clv_error *error) {
+  static const clv_string tanh = {"tanh", 4};
+  const bool clips = post->kind == CLV__CPU_POST_UNARY && post->algorithm == CLV__DNN_CLIP;
+  const clv_attribute attributes[3] = {
+      {.name = clips ? "min" : "alpha", .kind = CLV_ATTRIBUTE_FLOATS, .count = 1, .floats = &post->alpha},
+      {.name = clips ? "max" : "beta", .kind = CLV_ATTRIBUTE_FLOATS, .count = 1, .floats = &post->beta},
+      {.name = "approximate", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &tanh},
+  };
+  const bool approximate = post->kind == CLV__CPU_POST_UNARY && post->algorithm == CLV__DNN_GELU_TANH;
+  const clv_tensor *type = &plan->values[node->outputs[0]].type;
+  const clv_tensor types[3] = {without_data(type), without_data(type), without_data(type)};
+  clv_tensor out = types[0];
+  const bool sum = post->kind == CLV__CPU_POST_ADD;
+  const clv__kernel_call call = {.op = operator_of(post),
+                                 .opset = 6, /* Clip has its bounds as attributes */
+                                 .attributes = {attributes, approximate ? 3 : 2},
+                                 .inputs = types,
+                                 .input_count = sum ? 2 : 1,
+                                 .outputs = &out,
+                                 .output_count = 1};
+  clv__cpu_elementwise found;
+  if (call.op == NULL || !clv__elementwise_find(&call, &found.what, &found.params, &found.input_count)) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "a fused function has no kernel"); /* planned again without fusion */
+  }
+  uint32_t slots[3] = {slot, slot, slot};
+  if (sum) CLV__TRY(clv__cpu_form_get(plan, post->value, NULL, &slots[1], error));
+  clv__cpu_step *step;
+  return add_step(plan, node, call.op, &found, slots, types, &step, error);
+}

@@ -1,0 +1,129 @@
+/* The device, and what every file of the backend shares: objects that die with it, buffers, weights. */
+#ifndef CLEAVE_BACKENDS_OPENCL_DEVICE_H
+#define CLEAVE_BACKENDS_OPENCL_DEVICE_H
+
+#include <pthread.h>
+
+#include "base/memory.h"
+#include "base/tensor.h"
+#include "cleave/plugin/backend.h"
+#include "icd.h"
+#include "lower.h"
+
+#define CLV__OPENCL_VERSION "1"
+#define CLV__OPENCL_NONE UINT32_MAX
+
+/* Whatever was made and not destroyed: a device that is given up gets no call but close(). */
+typedef struct clv__opencl_object {
+  struct clv__opencl_object *previous, *next;
+  void (*destroy)(clv_device *device, void *self); /* the object is the first field of self */
+} clv__opencl_object;
+
+typedef enum clv__opencl_capture { CLV__OPENCL_CAPTURE_AUTO, CLV__OPENCL_CAPTURE_BUFFER, CLV__OPENCL_CAPTURE_LIST } clv__opencl_capture;
+
+/* cl_khr_command_buffer; all NULL where the driver has it not, or not for in-order queues. */
+typedef struct clv__opencl_commands {
+  clCreateCommandBufferKHR_fn create;
+  clFinalizeCommandBufferKHR_fn finalize;
+  clReleaseCommandBufferKHR_fn release;
+  clEnqueueCommandBufferKHR_fn enqueue;
+  clCommandNDRangeKernelKHR_fn kernel;
+  clCommandCopyBufferKHR_fn copy;
+} clv__opencl_commands;
+
+typedef struct clv__opencl_program clv__opencl_program; /* programs.h */
+typedef struct clv__opencl_notice clv__opencl_notice;   /* stream.c */
+
+struct clv_device {
+  const clv_host *host;
+  const clv_allocator *allocator;
+  const clv__opencl_icd *cl;
+  cl_platform_id platform;
+  cl_device_id id;
+  cl_context context;
+  cl_command_queue service; /* what is not on a stream: weights, tables; one caller at a time (service_lock) */
+  cl_device_type type;
+  clv__opencl_traits traits;
+  clv__opencl_commands commands;
+  bool shares_host;  /* its memory is the host's: bindings may be host addresses */
+  bool is_unified;   /* the same DRAM, behind buffers */
+  bool fuse, half, binaries;
+  uint64_t memory_bytes;
+  size_t alignment_bytes; /* of buffers, and of what lies in one */
+  double flops_per_second, bytes_per_second, launch_seconds, copy_latency_seconds, copy_bytes_per_second;
+  pthread_mutex_t lock;         /* objects, programs, the capture's choice */
+  pthread_mutex_t service_lock; /* the service queue */
+  pthread_mutex_t build_lock;   /* building programs */
+  clv__opencl_object objects;   /* a ring */
+  clv__opencl_program *programs;
+  clv__opencl_notice *notices; /* to be used again */
+  uint64_t next_id;                /* of buffers: an address may come again, a number does not */
+  clv__opencl_capture capture;     /* as the option says */
+  clv__opencl_capture measured;    /* AUTO: not yet */
+  bool can_capture;
+  char name[64];
+  char space[80];
+  char description[256];
+  char fingerprint[640];
+};
+
+struct clv_buffer {
+  clv__opencl_object object;
+  uint64_t id;
+  uint64_t size_bytes;
+  cl_mem memory;
+  void *host; /* of devices that share the host's memory: where it is */
+};
+
+struct clv_weight {
+  clv__opencl_object object;
+  uint32_t users;
+  char *id;
+  clv_tensor type;
+  uint64_t size_bytes;
+  cl_mem memory;
+};
+
+/* An object comes zeroed, its first field a clv__opencl_object. NULL: memory is out. */
+void *clv__opencl_object_new(clv_device *device, size_t size_bytes, void (*destroy)(clv_device *device, void *self));
+/* Takes it off the list and frees it; what it holds was released before. */
+void clv__opencl_object_free(clv_device *device, void *object);
+
+/* A cl_mem of at least one byte on the device. */
+clv_status clv__opencl_memory_create(clv_device *device, uint64_t size_bytes, cl_mem *memory, clv_error *error);
+/* A part of `whole`; the offset is a multiple of alignment_bytes. */
+clv_status clv__opencl_memory_part(clv_device *device, cl_mem whole, uint64_t offset, uint64_t size_bytes, cl_mem *memory,
+                                   clv_error *error);
+/* Host memory as a cl_mem, for devices that share it. */
+clv_status clv__opencl_memory_wrap(clv_device *device, void *host, uint64_t size_bytes, cl_mem *memory, clv_error *error);
+void clv__opencl_memory_release(clv_device *device, cl_mem memory); /* accepts NULL */
+/* Writes and waits, on the service queue. */
+clv_status clv__opencl_memory_write(clv_device *device, cl_mem memory, uint64_t offset, const void *data, uint64_t size_bytes,
+                                    clv_error *error);
+
+/* Buffers and weights (memory.c). */
+clv_status clv__opencl_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error);
+void clv__opencl_buffer_free(clv_device *device, clv_buffer *buffer);
+void *clv__opencl_buffer_host_pointer(clv_device *device, clv_buffer *buffer);
+clv_status clv__opencl_weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
+                                     clv_error *error);
+void clv__opencl_weight_release(clv_device *device, clv_weight *weight);
+
+/* Opening and closing (open.c). */
+clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
+                            clv_error *error);
+void clv__opencl_close(clv_device *device);
+
+/* The verdict about a node (supports.c). */
+void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
+bool clv__opencl_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node);
+/* Nodes whose output has the bytes of their first input (supports.c). */
+bool clv__opencl_is_view(const char *domain, const char *op, int32_t opset);
+
+/* A roofline from what the driver says of the device (speed.c). */
+void clv__opencl_speed_init(clv_device *device);
+double clv__opencl_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node);
+double clv__opencl_copy_seconds(clv_device *device, uint64_t size_bytes);
+double clv__opencl_launch_seconds(clv_device *device);
+
+#endif

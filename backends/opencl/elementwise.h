@@ -1,0 +1,26 @@
+/* Elementwise operators as expressions: for launches of their own, and for what is computed where another kernel stores. */
+#ifndef CLEAVE_BACKENDS_OPENCL_ELEMENTWISE_H
+#define CLEAVE_BACKENDS_OPENCL_ELEMENTWISE_H
+
+#include "lower.h"
+
+typedef struct clv__opencl_expression {
+  const char *op;
+  uint32_t operands; /* x, y, z */
+  uint32_t dtypes;   /* of x */
+  const char *text;
+  const char *p_name, *q_name; /* attributes */
+  float p, q;                  /* their defaults */
+} clv__opencl_expression;
+
+typedef struct clv__opencl_function {
+  const clv__opencl_expression *expression;
+  double p, q;
+} clv__opencl_function;
+
+/* False when the node is no such operator, or its parameters are not known. */
+bool clv__opencl_function_of(const clv__opencl_node *node, clv__opencl_function *function);
+/* A constant of the type that `dtype` is computed in, exact. */
+void clv__opencl_number_text(clv_dtype dtype, double value, char text[64]);
+
+#endif

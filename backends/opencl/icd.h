@@ -1,0 +1,44 @@
+/* libOpenCL.so.1 at run time: its entry points in one table, and its codes by name. Nothing links against it. */
+#ifndef CLEAVE_BACKENDS_OPENCL_ICD_H
+#define CLEAVE_BACKENDS_OPENCL_ICD_H
+
+#define CL_TARGET_OPENCL_VERSION 300
+#define CL_USE_DEPRECATED_OPENCL_1_2_APIS /* clCreateCommandQueue, which devices of every version have */
+#include <CL/cl.h>
+#include <CL/cl_ext.h>
+
+#include "base/error.h"
+
+#define CLV__OPENCL_ENTRY_POINTS(X)                                                                                           \
+  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext)        \
+  X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clFlush) X(clFinish) X(clCreateBuffer) X(clCreateSubBuffer)              \
+  X(clReleaseMemObject) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueMapBuffer)           \
+  X(clEnqueueUnmapMemObject) X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)         \
+  X(clWaitForEvents) X(clRetainEvent) X(clReleaseEvent) X(clGetEventInfo) X(clSetEventCallback) X(clCreateUserEvent)          \
+  X(clSetUserEventStatus) X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo)     \
+  X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)                         \
+  X(clGetKernelWorkGroupInfo) X(clGetExtensionFunctionAddressForPlatform)
+
+typedef struct clv__opencl_icd {
+#define FIELD(name) __typeof__(name) *name;
+  CLV__OPENCL_ENTRY_POINTS(FIELD)
+#undef FIELD
+} clv__opencl_icd;
+
+/* The table, loaded once a process and never unloaded (drivers have threads). CLV_NOT_SUPPORTED when there is no loader, or one
+ * that lacks an entry point. Any thread. */
+clv_status clv__opencl_icd_open(const clv__opencl_icd **icd, clv_error *error);
+
+/* "CL_OUT_OF_RESOURCES"; "unknown code" for what is none of them. */
+const char *clv__opencl_code_name(cl_int code);
+
+/* What a failed call comes to: CLV_OUT_OF_MEMORY for codes of memory, CLV_DEVICE_ERROR for others; "clFlush: CL_… (-36)". */
+clv_status clv__opencl_failed(clv_error *error, const char *call, cl_int code);
+
+#define CLV__OPENCL_TRY(error, call_name, call)                                                 \
+  do {                                                                                          \
+    cl_int clv__opencl_code = (call);                                                           \
+    if (clv__opencl_code != CL_SUCCESS) return clv__opencl_failed(error, call_name, clv__opencl_code); \
+  } while (0)
+
+#endif

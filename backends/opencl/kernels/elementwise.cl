@@ -1,0 +1,67 @@
+/* Elementwise operators of one to three operands that broadcast.
+ *
+ * Defines: OPERANDS (how many), X, Y, Z (their dtypes), T (the result's), EXPRESSION of x, y, z, the constants P and Q, `real` (what x
+ * is computed in) and N(0.5) (a constant in it), and RANK: 0 where each operand advances by X_STEP, … (1 or 0), else the number of
+ * dimensions it is walked through with steps of its own. */
+typedef REAL(X) real;
+#define N(constant) NUMBER(X, constant)
+
+KERNEL(elementwise)
+(GLOBAL const STORAGE(X) * px
+#if OPERANDS > 1
+ ,
+ GLOBAL const STORAGE(Y) * py
+#endif
+#if OPERANDS > 2
+ ,
+ GLOBAL const STORAGE(Z) * pz
+#endif
+ ,
+ GLOBAL STORAGE(T) * out, index_t count
+#if RANK > 0
+ ,
+ dims_t dims, dims_t x_steps
+#if OPERANDS > 1
+ ,
+ dims_t y_steps
+#endif
+#if OPERANDS > 2
+ ,
+ dims_t z_steps
+#endif
+#endif
+     POST_PARAMETERS) {
+  const index_t at = GLOBAL_ID(0);
+  if (at >= count) return;
+#if RANK > 0
+  index_t rest = at, x_at = 0, y_at = 0, z_at = 0;
+  for (int d = RANK - 1; d >= 0; --d) {
+    const index_t i = d > 0 ? rest % dims.at[d] : rest;
+    rest = d > 0 ? rest / dims.at[d] : 0;
+    x_at += i * x_steps.at[d];
+#if OPERANDS > 1
+    y_at += i * y_steps.at[d];
+#endif
+#if OPERANDS > 2
+    z_at += i * z_steps.at[d];
+#endif
+  }
+#else
+  const index_t x_at = at * X_STEP;
+#if OPERANDS > 1
+  const index_t y_at = at * Y_STEP;
+#endif
+#if OPERANDS > 2
+  const index_t z_at = at * Z_STEP;
+#endif
+#endif
+  const REAL(X) x = LOAD(X, px, x_at);
+#if OPERANDS > 1
+  const REAL(Y) y = LOAD(Y, py, y_at);
+#endif
+#if OPERANDS > 2
+  const REAL(Z) z = LOAD(Z, pz, z_at);
+#endif
+  const REAL(T) value = (REAL(T))(EXPRESSION);
+  STORE(T, out, at, POST(value, at));
+}

@@ -1,0 +1,86 @@
+/* Reading and writing at listed places. Defines: T (u8 to u64, by size; or the dtype where values are reduced), I (i32 or i64). An
+ * index outside its axis reads 0 and writes nothing. */
+
+/* [outer, size, inner] read at `n` indices. */
+KERNEL(gather)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, index_t size, index_t n,
+ index_t inner) {
+  const index_t at = GLOBAL_ID(0);
+  if (at >= count) return;
+  const index_t row = at / inner, column = at % inner, outer = row / n;
+  LONG index = indices[row % n];
+  if (index < 0) index += size;
+  y[at] = index >= 0 && index < size ? x[(outer * size + (index_t)index) * inner + column] : (STORAGE(T))0;
+}
+
+/* Element by element: the place of index i in `dims`, its axis replaced; strides of that axis are 0. */
+KERNEL(gather_elements)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, int rank, dims_t dims,
+ dims_t strides, index_t size, index_t stride) {
+  const index_t at = GLOBAL_ID(0);
+  if (at >= count) return;
+  const index_t base = clv_place(at, rank, dims, strides);
+  LONG index = indices[at];
+  if (index < 0) index += size;
+  y[at] = index >= 0 && index < size ? x[base + (index_t)index * stride] : (STORAGE(T))0;
+}
+
+/* Where a row of `depth` indices points, or -1. */
+FUNCTION index_t clv_row_place(GLOBAL const STORAGE(I) * indices, index_t row, int depth, dims_t dims, dims_t strides) {
+  index_t place = 0;
+  for (int d = 0; d < depth; ++d) {
+    LONG index = indices[row * depth + d];
+    if (index < 0) index += dims.at[d];
+    if (index < 0 || index >= dims.at[d]) return -1;
+    place += (index_t)index * strides.at[d];
+  }
+  return place;
+}
+
+/* GatherND: `each` rows a batch, slices of `inner`. */
+KERNEL(gather_rows)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, index_t inner, index_t each,
+ index_t batch_stride, int depth, dims_t dims, dims_t strides) {
+  const index_t at = GLOBAL_ID(0);
+  if (at >= count) return;
+  const index_t row = at / inner, place = clv_row_place(indices, row, depth, dims, strides);
+  y[at] = place >= 0 ? x[row / each * batch_stride + place + at % inner] : (STORAGE(T))0;
+}
+
+#ifdef UPDATE /* of `to` by `by` */
+
+/* ScatterElements: of the updates only those of one line along the axis can meet, so an item applies a line in order; or, where
+ * none may meet and lines are few, a single update. */
+KERNEL(scatter_elements)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * updates, index_t count, index_t length,
+ index_t inner, int rank, dims_t dims, dims_t strides, index_t size, index_t stride) {
+  const index_t line = GLOBAL_ID(0);
+  if (line >= count) return;
+  const index_t first = line / inner * length * inner + line % inner;
+  const index_t base = clv_place(first, rank, dims, strides);
+  for (index_t i = 0; i < length; ++i) {
+    LONG index = indices[first + i * inner];
+    if (index < 0) index += size;
+    if (index < 0 || index >= size) continue;
+    const index_t at = base + (index_t)index * stride;
+    const REAL(T) to = LOAD(T, y, at), by = LOAD(T, updates, first + i * inner);
+    (void)to;
+    STORE(T, y, at, UPDATE);
+  }
+}
+
+/* ScatterND: rows [GLOBAL_ID(1) * each, …) in order, a column of the slice an item. */
+KERNEL(scatter_rows)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(I) * indices, GLOBAL const STORAGE(T) * updates, index_t rows, index_t inner,
+ index_t each, int depth, dims_t dims, dims_t strides) {
+  const index_t column = GLOBAL_ID(0), from = GLOBAL_ID(1) * each;
+  if (column >= inner) return;
+  for (index_t row = from; row < from + each && row < rows; ++row) {
+    const index_t place = clv_row_place(indices, row, depth, dims, strides);
+    if (place < 0) continue;
+    const REAL(T) to = LOAD(T, y, place + column), by = LOAD(T, updates, row * inner + column);
+    (void)to;
+    STORE(T, y, place + column, UPDATE);
+  }
+}
+#endif

@@ -1,0 +1,155 @@
+/* Normalisations. Defines: T, GROUP, and TS (scale, bias and statistics, which may have another dtype). */
+typedef REAL(T) real;
+#define PART 128
+
+/* BatchNormalization: element i has channel i / plane % channels. */
+KERNEL(batch)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
+ GLOBAL const STORAGE(TM) * mean, GLOBAL const STORAGE(TM) * variance, float epsilon, index_t planes, index_t plane,
+ index_t channels POST_PARAMETERS) {
+  const index_t i = GLOBAL_ID(0), p = GLOBAL_ID(1);
+  const index_t c = p % channels;
+  if (i >= plane || p >= planes) return;
+  const real factor = (real)LOAD(TS, scale, c) / sqrt((real)LOAD(TM, variance, c) + (real)epsilon);
+  const index_t at = p * plane + i;
+  const real value = (LOAD(T, x, at) - (real)LOAD(TM, mean, c)) * factor + (real)LOAD(TS, bias, c);
+  STORE(T, y, at, POST(value, at));
+}
+
+/* The sum over a group's lanes, in lanes[0] for all. */
+#define ADD_LANES(value)                                                       \
+  lanes[lane] = (value);                                                       \
+  BARRIER();                                                                   \
+  for (int half_count = GROUP / 2; half_count > 0; half_count /= 2) {          \
+    if (lane < half_count) lanes[lane] += lanes[lane + half_count];            \
+    BARRIER();                                                                 \
+  }
+
+/* The sum of EXPRESSION (of `value`) over elements lane, lane + GROUP, …, in parts. */
+#define SUM_LANE(total, EXPRESSION)                         \
+  {                                                         \
+    real part = 0;                                          \
+    int pending = 0;                                        \
+    total = 0;                                              \
+    for (index_t i = lane; i < count; i += GROUP) {         \
+      const real value = LOAD(T, x, first + i);             \
+      part += (EXPRESSION);                                 \
+      if (++pending == PART) {                              \
+        total += part;                                      \
+        part = 0;                                           \
+        pending = 0;                                        \
+      }                                                     \
+    }                                                       \
+    total += part;                                          \
+  }
+
+/* LayerNormalization (centred) and RMSNormalization: one group a row of `count` elements. Element e of the tensor takes element
+ * e % size of scale and bias. */
+KERNEL_SIZED(layer, GROUP, 1, 1)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
+ GLOBAL STORAGE(TM) * means, GLOBAL STORAGE(TM) * inverses, index_t count, index_t scale_size, index_t bias_size, float epsilon,
+ int centred, int has_bias, int has_means, int has_inverses POST_PARAMETERS) {
+  LOCAL_ARRAY(real, lanes, GROUP);
+  const index_t row = GROUP_ID(0), lane = LOCAL_ID(0), first = row * count;
+  real mean = 0, total;
+  if (centred) {
+    SUM_LANE(total, value)
+    ADD_LANES(total)
+    mean = lanes[0] / (real)count;
+    BARRIER();
+  }
+  SUM_LANE(total, (value - mean) * (value - mean))
+  ADD_LANES(total)
+  const real inverse = 1 / sqrt(lanes[0] / (real)count + (real)epsilon);
+  for (index_t i = lane; i < count; i += GROUP) {
+    const index_t at = first + i;
+    real value = (LOAD(T, x, at) - mean) * inverse * (real)LOAD(TS, scale, at % scale_size);
+    if (has_bias) value += (real)LOAD(TS, bias, at % bias_size);
+    STORE(T, y, at, POST(value, at));
+  }
+  if (lane == 0 && has_means) STORE(TM, means, row, mean);
+  if (lane == 0 && has_inverses) STORE(TM, inverses, row, inverse);
+}
+
+/* InstanceNormalization and GroupNormalization: one group of items a group of `members` planes. */
+KERNEL_SIZED(groups, GROUP, 1, 1)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
+ float epsilon, index_t group_count, index_t members, index_t plane, int scale_by_group POST_PARAMETERS) {
+  LOCAL_ARRAY(real, lanes, GROUP);
+  const index_t part_index = GROUP_ID(0), lane = LOCAL_ID(0), count = members * plane, first = part_index * count;
+  const index_t group = part_index % group_count;
+  real total;
+  SUM_LANE(total, value)
+  ADD_LANES(total)
+  const real mean = lanes[0] / (real)count;
+  BARRIER();
+  SUM_LANE(total, (value - mean) * (value - mean))
+  ADD_LANES(total)
+  const real inverse = 1 / sqrt(lanes[0] / (real)count + (real)epsilon);
+  for (index_t i = lane; i < count; i += GROUP) {
+    const index_t at = first + i, c = scale_by_group ? group : group * members + i / plane;
+    const real value = (LOAD(T, x, at) - mean) * (inverse * (real)LOAD(TS, scale, c)) + (real)LOAD(TS, bias, c);
+    STORE(T, y, at, POST(value, at));
+  }
+}
+
+/* MeanVarianceNormalization: one group a kept place; see reduce.cl for the axes. */
+KERNEL_SIZED(deviations, GROUP, 1, 1)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, int kept_rank, dims_t kept, dims_t kept_strides, index_t count,
+ int folded_rank, dims_t folded, dims_t folded_strides) {
+  LOCAL_ARRAY(real, lanes, GROUP);
+  const index_t lane = LOCAL_ID(0), first = clv_place(GROUP_ID(0), kept_rank, kept, kept_strides);
+  real total = 0;
+  for (index_t i = lane; i < count; i += GROUP) total += LOAD(T, x, first + clv_place(i, folded_rank, folded, folded_strides));
+  ADD_LANES(total)
+  const real mean = lanes[0] / (real)count;
+  BARRIER();
+  total = 0;
+  for (index_t i = lane; i < count; i += GROUP) {
+    const real away = LOAD(T, x, first + clv_place(i, folded_rank, folded, folded_strides)) - mean;
+    total += away * away;
+  }
+  ADD_LANES(total)
+  const real deviation = sqrt(lanes[0] / (real)count) + (real)1e-9f;
+  for (index_t i = lane; i < count; i += GROUP) {
+    const index_t at = first + clv_place(i, folded_rank, folded, folded_strides);
+    STORE(T, y, at, (LOAD(T, x, at) - mean) / deviation);
+  }
+}
+
+/* LpNormalization along an axis of [outer, length, inner]; p is 1 or 2. */
+KERNEL(lp)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t lines, index_t length, index_t inner, int p) {
+  const index_t line = GLOBAL_ID(0);
+  if (line >= lines) return;
+  const index_t first = line / inner * length * inner + line % inner;
+  real norm = 0;
+  for (index_t i = 0; i < length; ++i) {
+    const real value = LOAD(T, x, first + i * inner);
+    norm += p == 1 ? fabs(value) : value * value;
+  }
+  if (p != 1) norm = sqrt(norm);
+  for (index_t i = 0; i < length; ++i) {
+    const index_t at = first + i * inner;
+    STORE(T, y, at, norm == 0 ? (real)0 : LOAD(T, x, at) / norm);
+  }
+}
+
+/* LRN over `size` neighbouring channels. */
+KERNEL(lrn)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t count, index_t channels, index_t plane, int size, float alpha,
+ float beta, float bias POST_PARAMETERS) {
+  const index_t at = GLOBAL_ID(0);
+  if (at >= count) return;
+  const index_t c = at / plane % channels;
+  index_t low = c - (size - 1) / 2, high = c + size / 2;
+  if (low < 0) low = 0;
+  if (high > channels - 1) high = channels - 1;
+  real sum = 0;
+  for (index_t j = low; j <= high; ++j) {
+    const real value = LOAD(T, x, at + (j - c) * plane);
+    sum += value * value;
+  }
+  const real value = LOAD(T, x, at) / pow((real)bias + (real)alpha / (real)size * sum, (real)beta);
+  STORE(T, y, at, POST(value, at));
+}

@@ -1,0 +1,33 @@
+/* Resize, one axis at a time: x is [before, input, after], y [before, output, after]. Tables give, for each output position, the
+ * input positions it reads (the first -1: outside, takes the constant) and their weights. Defines: X, T. */
+
+KERNEL(pick)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const int *places, index_t count, index_t input, index_t output,
+ index_t after, LONG outside) {
+  const index_t at = GLOBAL_ID(0);
+  if (at >= count) return;
+  const index_t from = places[at / after % output];
+  y[at] = from < 0 ? (STORAGE(T))outside : x[(at / after / output * input + from) * after + at % after];
+}
+
+#ifdef X
+KERNEL(blend)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(X) * x, GLOBAL const int *places, GLOBAL const float *weights, index_t count,
+ index_t input, index_t output, index_t after, int taps, float outside) {
+  const index_t at = GLOBAL_ID(0);
+  if (at >= count) return;
+  const index_t o = at / after % output, first = at / after / output * input * after + at % after;
+  float total = 0;
+  for (int t = 0; t < taps; ++t) {
+    const float weight = weights[o * taps + t];
+    if (weight != 0 && places[o * taps] >= 0) total += weight * (float)LOAD(X, x, first + places[o * taps + t] * after);
+  }
+  if (places[o * taps] < 0) total = outside;
+#if IS_FLOAT(T)
+  STORE(T, y, at, total);
+#else
+  total = rint(total);
+  STORE(T, y, at, total != total ? 0 : total < LOW ? LOW : total > HIGH ? HIGH : total);
+#endif
+}
+#endif

@@ -1,0 +1,315 @@
+/* Finding a device among those of all platforms, asking what it can do, and opening it. */
+#include <stdio.h>
+
+#include "device.h"
+#include "programs.h"
+#include "stream.h"
+
+enum { MAX_PLATFORMS = 16, MAX_DEVICES = 64 };
+
+typedef struct found {
+  cl_platform_id platform;
+  cl_device_id device;
+  cl_device_type type;
+} found;
+
+/* ---- What the driver says ---- */
+
+/* A text of the platform (device NULL) or the device: terminated, empty where the driver says nothing. */
+static void ask_text(const clv__opencl_icd *cl, cl_platform_id platform, cl_device_id device, cl_uint what, char *text,
+                     size_t size_bytes) {
+  size_t length = 0;
+  text[0] = '\0';
+  cl_int code = device == NULL ? cl->clGetPlatformInfo(platform, what, size_bytes - 1, text, &length)
+                               : cl->clGetDeviceInfo(device, what, size_bytes - 1, text, &length);
+  if (code != CL_SUCCESS || length >= size_bytes) length = 0;
+  text[length] = '\0';
+}
+
+static uint64_t ask_number(const clv_device *device, cl_device_info what, size_t size_bytes) {
+  uint8_t bytes[8] = {0};
+  uint32_t small;
+  uint64_t large;
+  if (device->cl->clGetDeviceInfo(device->id, what, size_bytes, bytes, NULL) != CL_SUCCESS) return 0;
+  memcpy(&small, bytes, sizeof small);
+  memcpy(&large, bytes, sizeof large);
+  return size_bytes == 4 ? small : large;
+}
+
+/* A whole word of a list separated by spaces. */
+static bool has_word(const char *list, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = list; (at = strstr(at, word)) != NULL; at += length) {
+    if ((at == list || at[-1] == ' ') && (at[length] == ' ' || at[length] == '\0')) return true;
+  }
+  return false;
+}
+
+static bool has_extension(const clv_device *device, const char *name) {
+  size_t size_bytes = 0;
+  if (device->cl->clGetDeviceInfo(device->id, CL_DEVICE_EXTENSIONS, 0, NULL, &size_bytes) != CL_SUCCESS) return false;
+  char *list = clv__allocate_zero(device->allocator, size_bytes + 1);
+  if (list == NULL) return false;
+  ask_text(device->cl, device->platform, device->id, CL_DEVICE_EXTENSIONS, list, size_bytes + 1);
+  bool has = has_word(list, name);
+  clv__release(device->allocator, list);
+  return has;
+}
+
+/* ---- Which device ---- */
+
+static int rank_of(cl_device_type type) {
+  return (type & CL_DEVICE_TYPE_GPU) != 0 ? 0 : (type & CL_DEVICE_TYPE_CPU) != 0 ? 2 : 1;
+}
+
+/* The devices of all platforms, GPUs first, CPUs last, otherwise as the loader has them. */
+static uint32_t list_devices(const clv__opencl_icd *cl, found *list) {
+  cl_platform_id platforms[MAX_PLATFORMS];
+  cl_uint platform_count = 0;
+  uint32_t count = 0;
+  if (cl->clGetPlatformIDs(MAX_PLATFORMS, platforms, &platform_count) != CL_SUCCESS) return 0;
+  if (platform_count > MAX_PLATFORMS) platform_count = MAX_PLATFORMS;
+  for (int rank = 0; rank < 3; ++rank) {
+    for (cl_uint p = 0; p < platform_count; ++p) {
+      cl_device_id devices[MAX_DEVICES];
+      cl_uint device_count = 0;
+      if (cl->clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_DEVICES, devices, &device_count) != CL_SUCCESS) continue;
+      for (cl_uint d = 0; d < device_count && d < MAX_DEVICES && count < MAX_DEVICES; ++d) {
+        cl_device_type type = 0;
+        cl_bool available = CL_FALSE;
+        cl->clGetDeviceInfo(devices[d], CL_DEVICE_TYPE, sizeof type, &type, NULL);
+        cl->clGetDeviceInfo(devices[d], CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
+        if (available && rank_of(type) == rank) list[count++] = (found){platforms[p], devices[d], type};
+      }
+    }
+  }
+  return count;
+}
+
+/* "gpu" and "gpu:1" mean GPUs alone; every other name any device. */
+static bool wants_gpu(const char *name) {
+  return strncmp(name, "gpu", 3) == 0 && (name[3] == '\0' || name[3] == ':');
+}
+
+static clv_status choose(clv_device *device, uint32_t ordinal, clv_error *error) {
+  found list[MAX_DEVICES];
+  uint32_t count = list_devices(device->cl, list), gpus = 0;
+  while (gpus < count && rank_of(list[gpus].type) == 0) ++gpus;
+  if (count == 0) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "OpenCL's loader knows no device: install the driver of one (pocl-opencl-icd runs on the CPU)");
+  }
+  bool gpu = wants_gpu(device->name);
+  if (ordinal >= (gpu ? gpus : count)) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s %u: OpenCL has %u device%s, %u of them GPUs", gpu ? "GPU" : "device",
+                          ordinal, count, count == 1 ? "" : "s", gpus);
+  }
+  device->platform = list[ordinal].platform;
+  device->id = list[ordinal].device;
+  device->type = list[ordinal].type;
+  return CLV_OK;
+}
+
+/* ---- Options ---- */
+
+static clv_status read_switch(const clv_option *option, bool *value, clv_error *error) {
+  if (strcmp(option->value, "on") == 0 || strcmp(option->value, "1") == 0)
+    *value = true;
+  else if (strcmp(option->value, "off") == 0 || strcmp(option->value, "0") == 0)
+    *value = false;
+  else
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option %s=%s: expected on or off", option->key, option->value);
+  return CLV_OK;
+}
+
+typedef struct choices {
+  bool capture, own_memory;
+} choices;
+
+static clv_status read_option(clv_device *device, const clv_option *option, choices *chosen, clv_error *error) {
+  const char *key = option->key, *value = option->value;
+  if (strcmp(key, "f16") == 0) return read_switch(option, &device->half, error);
+  if (strcmp(key, "fuse") == 0) return read_switch(option, &device->fuse, error);
+  if (strcmp(key, "binaries") == 0) return read_switch(option, &device->binaries, error);
+  if (strcmp(key, "memory") == 0) {
+    if (strcmp(value, "auto") != 0 && strcmp(value, "own") != 0) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option memory=%s: expected auto or own", value);
+    }
+    chosen->own_memory = strcmp(value, "own") == 0;
+    return CLV_OK;
+  }
+  if (strcmp(key, "capture") == 0) {
+    static const char *const words[] = {"auto", "buffer", "list"};
+    chosen->capture = strcmp(value, "off") != 0;
+    if (!chosen->capture) return CLV_OK;
+    for (uint32_t i = 0; i < 3; ++i) {
+      if (strcmp(value, words[i]) != 0) continue;
+      device->capture = (clv__opencl_capture)i;
+      return CLV_OK;
+    }
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option capture=%s: expected auto, buffer, list or off", value);
+  }
+  return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                        "unknown option '%s'; there are capture=auto|buffer|list|off, memory=auto|own, f16=on|off, fuse=on|off, "
+                        "binaries=on|off",
+                        key);
+}
+
+/* ---- What it can do ---- */
+
+static void find_commands(clv_device *device) {
+  if (!has_extension(device, "cl_khr_command_buffer")) return;
+  cl_command_queue_properties required = 0;
+  device->cl->clGetDeviceInfo(device->id, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, sizeof required, &required, NULL);
+  if (required != 0) return; /* our queues are in order */
+  clv__opencl_commands found_commands;
+#define FIND(field, name)                                                                                                \
+  found_commands.field = (name##_fn)device->cl->clGetExtensionFunctionAddressForPlatform(device->platform, #name); \
+  if (found_commands.field == NULL) return;
+  FIND(create, clCreateCommandBufferKHR)
+  FIND(finalize, clFinalizeCommandBufferKHR)
+  FIND(release, clReleaseCommandBufferKHR)
+  FIND(enqueue, clEnqueueCommandBufferKHR)
+  FIND(kernel, clCommandNDRangeKernelKHR)
+  FIND(copy, clCommandCopyBufferKHR)
+#undef FIND
+  device->commands = found_commands;
+}
+
+static void ask_traits(clv_device *device) {
+  clv__opencl_traits *traits = &device->traits;
+  traits->is_cpu = rank_of(device->type) == 2;
+  traits->has_half = has_extension(device, "cl_khr_fp16");
+  traits->has_double = has_extension(device, "cl_khr_fp64");
+  traits->compute_units = (uint32_t)ask_number(device, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
+  traits->max_group = (uint32_t)ask_number(device, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof(size_t));
+  if (traits->max_group == 0) traits->max_group = 1;
+  uint32_t group = traits->is_cpu ? 256 : 128;
+  while (group > traits->max_group) group /= 2;
+  traits->group_1d = group;
+  traits->local_bytes = ask_number(device, CL_DEVICE_LOCAL_MEM_SIZE, 8);
+  traits->max_buffer_bytes = ask_number(device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, 8);
+  device->memory_bytes = ask_number(device, CL_DEVICE_GLOBAL_MEM_SIZE, 8);
+  device->is_unified = ask_number(device, CL_DEVICE_HOST_UNIFIED_MEMORY, 4) != 0;
+  device->alignment_bytes = (size_t)ask_number(device, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 4) / 8;
+  if (device->alignment_bytes < CLV__ALIGNMENT) device->alignment_bytes = CLV__ALIGNMENT;
+  size_t power = CLV__ALIGNMENT; /* a power of two, whatever the driver says */
+  while (power < device->alignment_bytes && power < 65536) power *= 2;
+  device->alignment_bytes = power;
+}
+
+static void describe(clv_device *device, const choices *chosen) {
+  char name[128], vendor[96], version[96], driver[96], platform[96];
+  ask_text(device->cl, device->platform, device->id, CL_DEVICE_NAME, name, sizeof name);
+  ask_text(device->cl, device->platform, device->id, CL_DEVICE_VENDOR, vendor, sizeof vendor);
+  ask_text(device->cl, device->platform, device->id, CL_DEVICE_VERSION, version, sizeof version);
+  ask_text(device->cl, device->platform, device->id, CL_DRIVER_VERSION, driver, sizeof driver);
+  ask_text(device->cl, device->platform, NULL, CL_PLATFORM_VERSION, platform, sizeof platform);
+  snprintf(device->description, sizeof device->description, "%s, %u units, %.1f GiB (%s)", name, device->traits.compute_units,
+           (double)device->memory_bytes / (1024.0 * 1024 * 1024), driver);
+  snprintf(device->fingerprint, sizeof device->fingerprint,
+           "opencl-" CLV__OPENCL_VERSION "|%s|%s|%s|%s|%s|f16=%d fuse=%d binaries=%d memory=%s", platform, vendor, name, version,
+           driver, device->half, device->fuse, device->binaries, chosen->own_memory ? "own" : "auto");
+  /* Two names of one device share its memory; every open device has a context, and so a memory, of its own. */
+  if (device->shares_host)
+    snprintf(device->space, sizeof device->space, "host");
+  else
+    snprintf(device->space, sizeof device->space, "%s", strcmp(device->name, "host") == 0 ? "opencl" : device->name);
+}
+
+static clv_status open_context(clv_device *device, clv_error *error) {
+  cl_int code;
+  const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)device->platform, 0};
+  device->context = device->cl->clCreateContext(properties, 1, &device->id, NULL, NULL, &code);
+  if (device->context == NULL) return clv__opencl_failed(error, "clCreateContext", code);
+  device->service = device->cl->clCreateCommandQueue(device->context, device->id, 0, &code);
+  return device->service == NULL ? clv__opencl_failed(error, "clCreateCommandQueue", code) : CLV_OK;
+}
+
+static clv_status open_device(clv_device *device, const clv_device_config *config, clv_error *error) {
+  choices chosen = {.capture = true};
+  for (uint32_t i = 0; i < config->option_count; ++i) CLV__TRY(read_option(device, &config->options[i], &chosen, error));
+  CLV__TRY(clv__opencl_icd_open(&device->cl, error));
+  CLV__TRY(choose(device, config->ordinal, error));
+  if (ask_number(device, CL_DEVICE_COMPILER_AVAILABLE, 4) == 0) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the driver has no compiler");
+  }
+  ask_traits(device);
+  device->shares_host = device->is_unified && device->traits.is_cpu && !chosen.own_memory;
+  device->can_capture = chosen.capture;
+  find_commands(device);
+  if (device->capture == CLV__OPENCL_CAPTURE_BUFFER && device->commands.create == NULL) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option capture=buffer: the driver has no cl_khr_command_buffer");
+  }
+  describe(device, &chosen);
+  clv__opencl_speed_init(device);
+  return open_context(device, error);
+}
+
+clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **out,
+                            clv_error *error) {
+  (void)self;
+  *out = NULL;
+  clv_device *device = clv__allocate_zero(host->allocator, sizeof *device);
+  if (device == NULL) return clv__error_memory(error, sizeof *device);
+  device->host = host;
+  device->allocator = host->allocator;
+  device->fuse = device->half = device->binaries = true;
+  device->objects.previous = device->objects.next = &device->objects;
+  snprintf(device->name, sizeof device->name, "%s", config->name != NULL && config->name[0] != '\0' ? config->name : "opencl");
+  pthread_mutex_init(&device->lock, NULL);
+  pthread_mutex_init(&device->service_lock, NULL);
+  pthread_mutex_init(&device->build_lock, NULL);
+  clv_status status = open_device(device, config, error);
+  if (status != CLV_OK) {
+    clv__opencl_close(device);
+    return status;
+  }
+  *out = device;
+  return CLV_OK;
+}
+
+/* What is left was given up with the device; the last made goes first, for executables before weights before buffers. */
+static void destroy_objects(clv_device *device) {
+  while (device->objects.previous != &device->objects) {
+    clv__opencl_object *last = device->objects.previous;
+    last->destroy(device, last);
+  }
+}
+
+void clv__opencl_close(clv_device *device) {
+  if (device == NULL) return;
+  const clv__opencl_icd *cl = device->cl;
+  destroy_objects(device);
+  clv__opencl_programs_finish(device);
+  clv__opencl_notices_finish(device);
+  if (device->service != NULL) cl->clReleaseCommandQueue(device->service);
+  if (device->context != NULL) cl->clReleaseContext(device->context);
+  pthread_mutex_destroy(&device->build_lock);
+  pthread_mutex_destroy(&device->service_lock);
+  pthread_mutex_destroy(&device->lock);
+  clv__release(device->allocator, device);
+}
+
+/* ---- Objects ---- */
+
+void *clv__opencl_object_new(clv_device *device, size_t size_bytes, void (*destroy)(clv_device *device, void *self)) {
+  clv__opencl_object *object = clv__allocate_zero(device->allocator, size_bytes);
+  if (object == NULL) return NULL;
+  object->destroy = destroy;
+  pthread_mutex_lock(&device->lock);
+  object->previous = device->objects.previous;
+  object->next = &device->objects;
+  object->previous->next = object->next->previous = object;
+  pthread_mutex_unlock(&device->lock);
+  return object;
+}
+
+void clv__opencl_object_free(clv_device *device, void *self) {
+  clv__opencl_object *object = self;
+  pthread_mutex_lock(&device->lock);
+  object->previous->next = object->next;
+  object->next->previous = object->previous;
+  pthread_mutex_unlock(&device->lock);
+  clv__release(device->allocator, object);
+}

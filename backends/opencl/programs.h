@@ -1,0 +1,44 @@
+/* Programs: a family's source under certain defines, built once a device, when first needed; or taken from a binary. */
+#ifndef CLEAVE_BACKENDS_OPENCL_PROGRAMS_H
+#define CLEAVE_BACKENDS_OPENCL_PROGRAMS_H
+
+#include "device.h"
+
+/* The sources of kernels/, embedded; the last has name NULL. "clv_kernel" is the header. */
+typedef struct clv__opencl_source {
+  const char *name;
+  const char *text;
+  size_t size_bytes; /* without the terminator */
+} clv__opencl_source;
+extern const clv__opencl_source clv__opencl_sources[];
+
+struct clv__opencl_program {
+  clv__opencl_program *next;
+  uint64_t hash;
+  const clv__opencl_source *family;
+  char *defines;   /* #define lines before the header */
+  char *functions; /* text between the header and the source */
+  cl_program program;   /* NULL: not built yet */
+  void *binary;         /* what a file brought, until it is built */
+  size_t binary_bytes;
+};
+
+/* The program, not yet built. `functions` is "" where there are none. The same texts give the same program; it lives as long as
+ * the device. */
+clv_status clv__opencl_program_get(clv_device *device, const char *family, const char *defines, const char *functions,
+                                   clv__opencl_program **program, clv_error *error);
+/* Builds it, unless it is built. The error carries the compiler's first lines. */
+clv_status clv__opencl_program_build(clv_device *device, clv__opencl_program *program, clv_error *error);
+/* Offers a binary for a program that is not built; the bytes are copied. */
+clv_status clv__opencl_program_offer(clv_device *device, clv__opencl_program *program, const void *binary, size_t size_bytes,
+                                     clv_error *error);
+/* The binary of a built program, allocated; NULL and 0 where the driver gives none. */
+clv_status clv__opencl_program_binary(clv_device *device, const clv__opencl_program *program, void **binary, size_t *size_bytes,
+                                      clv_error *error);
+void clv__opencl_programs_finish(clv_device *device);
+
+/* A program of the device's own, outside the families: for measuring. */
+clv_status clv__opencl_program_make(clv_device *device, uint32_t count, const char *const *texts, const size_t *sizes,
+                                    const char *what, cl_program *program, clv_error *error);
+
+#endif

@@ -1,0 +1,227 @@
+/* See stream.h. */
+#include "stream.h"
+
+/* ---- Streams ---- */
+
+static void stream_destroy(clv_device *device, void *self) {
+  clv_stream *stream = self;
+  if (stream->queue != NULL) device->cl->clReleaseCommandQueue(stream->queue);
+  clv__opencl_object_free(device, stream);
+}
+
+clv_status clv__opencl_stream_create(clv_device *device, clv_stream **out, clv_error *error) {
+  *out = clv__opencl_object_new(device, sizeof **out, stream_destroy);
+  return *out == NULL ? clv__error_memory(error, sizeof **out) : CLV_OK;
+}
+
+void clv__opencl_stream_destroy(clv_device *device, clv_stream *stream) {
+  if (stream != NULL) stream_destroy(device, stream);
+}
+
+clv_status clv__opencl_stream_queue(clv_device *device, clv_stream *stream, cl_command_queue *queue, clv_error *error) {
+  cl_int code = CL_SUCCESS;
+  if (stream->queue == NULL) {
+    stream->queue = device->cl->clCreateCommandQueue(device->context, device->id, 0, &code);
+    if (stream->queue == NULL) return clv__opencl_failed(error, "clCreateCommandQueue", code);
+  }
+  *queue = stream->queue;
+  return CLV_OK;
+}
+
+clv_status clv__opencl_wait(clv_device *device, cl_event event, clv_error *error) {
+  const clv__opencl_icd *cl = device->cl;
+  cl_int status = CL_COMPLETE;
+  cl_int code = cl->clWaitForEvents(1, &event);
+  if (cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) == CL_SUCCESS && status < 0) {
+    return clv__opencl_failed(error, "a command of the queue", status); /* the command's own code says more than the wait's */
+  }
+  return code == CL_SUCCESS ? CLV_OK : clv__opencl_failed(error, "clWaitForEvents", code);
+}
+
+clv_status clv__opencl_stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
+  if (stream->queue == NULL) return CLV_OK;
+  cl_event marker;
+  CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList",
+                  device->cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
+  clv_status status = clv__opencl_wait(device, marker, error);
+  device->cl->clReleaseEvent(marker);
+  return status;
+}
+
+static clv_status not_recording(const clv_stream *stream, const char *what, clv_error *error) {
+  if (stream->recording == NULL) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s while the stream's executions are recorded", what);
+}
+
+/* ---- Events ---- */
+
+struct clv_event {
+  clv__opencl_object object;
+  pthread_mutex_t lock; /* `marker`: it is replaced while other threads wait for the one before */
+  cl_event marker;      /* NULL: never recorded, or recorded where nothing was ever enqueued */
+};
+
+static void event_destroy(clv_device *device, void *self) {
+  clv_event *event = self;
+  if (event->marker != NULL) device->cl->clReleaseEvent(event->marker);
+  pthread_mutex_destroy(&event->lock);
+  clv__opencl_object_free(device, event);
+}
+
+clv_status clv__opencl_event_create(clv_device *device, clv_event **out, clv_error *error) {
+  *out = clv__opencl_object_new(device, sizeof **out, event_destroy);
+  if (*out == NULL) return clv__error_memory(error, sizeof **out);
+  pthread_mutex_init(&(*out)->lock, NULL);
+  return CLV_OK;
+}
+
+void clv__opencl_event_destroy(clv_device *device, clv_event *event) {
+  if (event != NULL) event_destroy(device, event);
+}
+
+/* The marker, retained; NULL where there is nothing to wait for. */
+static cl_event marker_of(clv_device *device, clv_event *event) {
+  pthread_mutex_lock(&event->lock);
+  cl_event marker = event->marker;
+  if (marker != NULL) device->cl->clRetainEvent(marker);
+  pthread_mutex_unlock(&event->lock);
+  return marker;
+}
+
+clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error) {
+  const clv__opencl_icd *cl = device->cl;
+  CLV__TRY(not_recording(stream, "an event recorded", error));
+  cl_event marker = NULL, before;
+  if (stream->queue != NULL) {
+    CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
+    /* Whoever waits on another queue, or for the callback, does not flush this one. */
+    cl_int code = cl->clFlush(stream->queue);
+    if (code != CL_SUCCESS) {
+      cl->clReleaseEvent(marker);
+      return clv__opencl_failed(error, "clFlush", code);
+    }
+  }
+  pthread_mutex_lock(&event->lock);
+  before = event->marker;
+  event->marker = marker;
+  pthread_mutex_unlock(&event->lock);
+  if (before != NULL) cl->clReleaseEvent(before);
+  return CLV_OK;
+}
+
+clv_status clv__opencl_event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error) {
+  CLV__TRY(not_recording(stream, "an event waited for", error));
+  cl_event marker = marker_of(device, event);
+  if (marker == NULL) return CLV_OK;
+  cl_command_queue queue;
+  clv_status status = clv__opencl_stream_queue(device, stream, &queue, error);
+  if (status == CLV_OK) {
+    cl_int code = device->cl->clEnqueueBarrierWithWaitList(queue, 1, &marker, NULL);
+    if (code != CL_SUCCESS) status = clv__opencl_failed(error, "clEnqueueBarrierWithWaitList", code);
+  }
+  device->cl->clReleaseEvent(marker);
+  return status;
+}
+
+clv_status clv__opencl_event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
+  cl_event marker = marker_of(device, event);
+  if (marker == NULL) return CLV_OK;
+  clv_status status = clv__opencl_wait(device, marker, error);
+  device->cl->clReleaseEvent(marker);
+  return status;
+}
+
+/* What a driver's callback needs: it may come after the event was recorded again or destroyed, so it is its own. Kept when the
+ * callback has come, so that being notified again and again allocates nothing. */
+struct clv__opencl_notice {
+  clv__opencl_notice *next;
+  clv_device *device;
+  clv_notify_fn notify;
+  void *cookie;
+};
+
+static clv__opencl_notice *notice_take(clv_device *device) {
+  pthread_mutex_lock(&device->lock);
+  clv__opencl_notice *notice = device->notices;
+  if (notice != NULL) device->notices = notice->next;
+  pthread_mutex_unlock(&device->lock);
+  return notice != NULL ? notice : clv__allocate(device->allocator, sizeof *notice);
+}
+
+static void notice_give(clv__opencl_notice *notice) {
+  clv_device *device = notice->device;
+  pthread_mutex_lock(&device->lock);
+  notice->next = device->notices;
+  device->notices = notice;
+  pthread_mutex_unlock(&device->lock);
+}
+
+void clv__opencl_notices_finish(clv_device *device) {
+  while (device->notices != NULL) {
+    clv__opencl_notice *notice = device->notices;
+    device->notices = notice->next;
+    clv__release(device->allocator, notice);
+  }
+}
+
+static void CL_CALLBACK reached(cl_event marker, cl_int status, void *user_data) {
+  clv__opencl_notice *notice = user_data;
+  (void)marker;
+  (void)status; /* event_synchronize() says it */
+  clv_notify_fn notify = notice->notify;
+  void *cookie = notice->cookie;
+  notice_give(notice);
+  notify(cookie); /* last: the device may be closed when it returns */
+}
+
+clv_status clv__opencl_event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {
+  cl_event marker = marker_of(device, event);
+  if (marker == NULL) {
+    notify(cookie);
+    return CLV_OK;
+  }
+  clv__opencl_notice *notice = notice_take(device);
+  clv_status status = notice == NULL ? clv__error_memory(error, sizeof *notice) : CLV_OK;
+  if (status == CLV_OK) {
+    *notice = (clv__opencl_notice){NULL, device, notify, cookie};
+    cl_int code = device->cl->clSetEventCallback(marker, CL_COMPLETE, reached, notice);
+    if (code != CL_SUCCESS) {
+      status = clv__opencl_failed(error, "clSetEventCallback", code);
+      notice_give(notice);
+    }
+  }
+  device->cl->clReleaseEvent(marker);
+  return status;
+}
+
+/* ---- Copies ---- */
+
+static clv_status check_range(const clv_buffer *buffer, uint64_t offset, uint64_t size_bytes, clv_error *error) {
+  if (offset <= buffer->size_bytes && size_bytes <= buffer->size_bytes - offset) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "copy of %llu bytes at %llu does not fit the buffer of %llu",
+                        (unsigned long long)size_bytes, (unsigned long long)offset, (unsigned long long)buffer->size_bytes);
+}
+
+clv_status clv__opencl_copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
+                               uint64_t size_bytes, clv_error *error) {
+  cl_command_queue queue;
+  CLV__TRY(not_recording(stream, "a copy", error));
+  CLV__TRY(check_range(to, to_offset, size_bytes, error));
+  if (size_bytes == 0) return CLV_OK;
+  CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
+  CLV__OPENCL_TRY(error, "clEnqueueWriteBuffer",
+                  device->cl->clEnqueueWriteBuffer(queue, to->memory, CL_FALSE, to_offset, size_bytes, from, 0, NULL, NULL));
+  return CLV_OK;
+}
+
+clv_status clv__opencl_copy_out(clv_device *device, clv_stream *stream, void *to, clv_buffer *from, uint64_t from_offset,
+                                uint64_t size_bytes, clv_error *error) {
+  cl_command_queue queue;
+  CLV__TRY(not_recording(stream, "a copy", error));
+  CLV__TRY(check_range(from, from_offset, size_bytes, error));
+  if (size_bytes == 0) return CLV_OK;
+  CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
+  CLV__OPENCL_TRY(error, "clEnqueueReadBuffer",
+                  device->cl->clEnqueueReadBuffer(queue, from->memory, CL_FALSE, from_offset, size_bytes, to, 0, NULL, NULL));
+  return CLV_OK;
+}

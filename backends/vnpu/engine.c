@@ -1,0 +1,252 @@
+/* The engines: see queue.h. Each takes the first command of some stream, works at it without the lock, and then lets whatever
+ * became possible by it happen: marks are executed by whoever made them possible. */
+#include "engine.h"
+
+#include <string.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#include "base/error.h"
+#include "speed.h"
+
+static clv__vnpu_command *head_of(clv_stream *stream) {
+  return stream->enqueued == stream->finished ? NULL : &stream->ring[stream->finished % CLV__VNPU_RING];
+}
+
+clv__vnpu_engine *clv__vnpu_engine_of(clv__vnpu_queue *queue, const clv__vnpu_command *command) {
+  if (command->kind == CLV__VNPU_LAUNCH) return &queue->engines[CLV__VNPU_COMPUTE];
+  bool copies = command->kind == CLV__VNPU_COPY_IN || command->kind == CLV__VNPU_COPY_OUT;
+  return copies ? &queue->engines[CLV__VNPU_DMA] : NULL;
+}
+
+/* ---- Marks ---- */
+
+bool clv__vnpu_mark_is_ready(const clv_stream *stream, const clv__vnpu_command *command) {
+  const clv_event *event = command->mark.event;
+  if (command->kind == CLV__VNPU_WAIT) return event->reached >= command->mark.ticket;
+  if (event->reached + 1 != command->mark.ticket) return false;
+  /* Whoever waits for an earlier record gets that one's failure. */
+  bool same = event->failure.status == CLV_OK && stream->failure.status == CLV_OK;
+  return same || event->waited == command->mark.waits;
+}
+
+static void reach(clv_stream *stream, clv_event *event, uint64_t ticket) {
+  clv__vnpu_queue *queue = event->queue;
+  event->reached = ticket;
+  event->reached_ns = stream->ready_ns;
+  if (event->failure.status != CLV_OK || stream->failure.status != CLV_OK) event->failure = stream->failure;
+  for (clv__vnpu_notice **link = &event->notices; *link != NULL;) {
+    clv__vnpu_notice *notice = *link;
+    if (notice->ticket > ticket) {
+      link = &notice->next;
+      continue;
+    }
+    *link = notice->next;
+    notice->next = NULL;
+    *queue->due_end = notice;
+    queue->due_end = &notice->next;
+  }
+}
+
+void clv__vnpu_mark_execute(clv_stream *stream, const clv__vnpu_command *command) {
+  clv_event *event = command->mark.event;
+  if (command->kind == CLV__VNPU_RECORD) {
+    reach(stream, event, command->mark.ticket);
+    return;
+  }
+  if (event->reached_ns > stream->ready_ns) stream->ready_ns = event->reached_ns;
+  if (stream->failure.status == CLV_OK && event->failure.status != CLV_OK) stream->failure = event->failure;
+}
+
+/* ---- What follows from work that was done; with the lock held ---- */
+
+static void finish_launch(clv__vnpu_launch *launch) {
+  --launch->in_flight;
+  if (launch->done != NULL) launch->done(launch);
+}
+
+/* Executes the stream's next command if that takes no engine: a mark that is ready, or work to skip. */
+static bool advance(clv_stream *stream) {
+  const clv__vnpu_command *c = stream->busy ? NULL : head_of(stream);
+  if (c == NULL) return false;
+  clv__vnpu_engine *engine = clv__vnpu_engine_of(stream->queue, c);
+  if (engine != NULL && stream->failure.status == CLV_OK) {
+    pthread_cond_signal(&engine->work);
+    return false;
+  }
+  if (engine == NULL) {
+    if (!clv__vnpu_mark_is_ready(stream, c)) return false;
+    clv__vnpu_mark_execute(stream, c);
+    if (c->kind == CLV__VNPU_WAIT) ++c->mark.event->waited;
+    --c->mark.event->pending;
+  } else if (c->kind == CLV__VNPU_LAUNCH) {
+    finish_launch(c->launch);
+  }
+  ++stream->finished;
+  return true;
+}
+
+static void settle(clv__vnpu_queue *queue) {
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (clv_stream *s = queue->streams; s != NULL; s = s->next) {
+      while (advance(s)) moved = true;
+    }
+  }
+  pthread_cond_broadcast(&queue->changed);
+  if (!queue->closing) return;
+  for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
+}
+
+/* Gives up the lock for every call. */
+static void notify_all(clv__vnpu_queue *queue) {
+  while (queue->due != NULL) {
+    clv__vnpu_notice *notice = queue->due;
+    clv_notify_fn notify = notice->notify;
+    void *cookie = notice->cookie;
+    queue->due = notice->next;
+    if (queue->due == NULL) queue->due_end = &queue->due;
+    notice->next = queue->unused;
+    queue->unused = notice;
+    pthread_mutex_unlock(&queue->lock);
+    notify(cookie);
+    pthread_mutex_lock(&queue->lock);
+  }
+}
+
+/* ---- Work; without the lock ---- */
+
+static clv_status copy(clv__vnpu_queue *queue, const clv__vnpu_command *c, clv_error *error) {
+  uint64_t address = c->copy.address, size_bytes = c->copy.size_bytes;
+  if (size_bytes == 0) return CLV_OK;
+  void *device = clv__vnpu_space_translate(queue->space, address, size_bytes);
+  if (device == NULL) {
+    return clv__error_set(error, CLV_DEVICE_ERROR, "copy of %llu bytes %s device address 0x%llx: no memory there",
+                          (unsigned long long)size_bytes, c->kind == CLV__VNPU_COPY_IN ? "to" : "from",
+                          (unsigned long long)address);
+  }
+  if (c->kind == CLV__VNPU_COPY_IN)
+    memcpy(device, c->copy.host, size_bytes);
+  else
+    memcpy(c->copy.host, device, size_bytes);
+  return CLV_OK;
+}
+
+/* A launch that never ends, until the queue is closed. */
+static clv_status hang(clv__vnpu_engine *engine, clv_error *error) {
+  clv__vnpu_queue *queue = engine->queue;
+  pthread_mutex_lock(&queue->lock);
+  while (!queue->closing) pthread_cond_wait(&engine->work, &queue->lock);
+  queue->abandoned = true;
+  pthread_mutex_unlock(&queue->lock);
+  return clv__error_set(error, CLV_DEVICE_ERROR, "launch %llu was abandoned: it hung", (unsigned long long)queue->hang_at);
+}
+
+static clv_status work_at(clv__vnpu_engine *engine, const clv__vnpu_command *c, double *seconds, clv_error *error) {
+  clv__vnpu_queue *queue = engine->queue;
+  if (c->kind != CLV__VNPU_LAUNCH) {
+    *seconds = clv__vnpu_copy_seconds(queue->speed, c->copy.size_bytes);
+    return copy(queue, c, error);
+  }
+  uint64_t number = ++queue->launches;
+  if (number == queue->hang_at) return hang(engine, error);
+  if (number == queue->fail_at) {
+    return clv__error_set(error, CLV_DEVICE_ERROR, "launch %llu failed, as the device option 'fail' asks",
+                          (unsigned long long)number);
+  }
+  return c->launch->run(c->launch, seconds, error);
+}
+
+static uint64_t later(uint64_t a, uint64_t b) {
+  return a > b ? a : b;
+}
+
+/* Takes one command off its stream. Called with the lock held, which it gives up while it works. */
+static void step(clv__vnpu_engine *engine, clv_stream *stream) {
+  clv__vnpu_queue *queue = engine->queue;
+  const clv__vnpu_command *c = head_of(stream); /* stays where it is until it is finished */
+  uint64_t start_ns = later(later(stream->ready_ns, engine->free_ns), c->enqueued_ns);
+  stream->busy = true;
+  pthread_mutex_unlock(&queue->lock);
+  clv_error error;
+  clv__error_clear(&error);
+  double seconds = 0;
+  clv_status status = work_at(engine, c, &seconds, &error);
+  uint64_t end_ns = queue->speed->given && status == CLV_OK ? clv__vnpu_wait_until(start_ns, seconds) : start_ns;
+  pthread_mutex_lock(&queue->lock);
+  if (queue->abandoned) return;
+  stream->busy = false;
+  stream->ready_ns = engine->free_ns = end_ns;
+  if (status != CLV_OK) {
+    stream->failure = error;
+    stream->failure.status = status;
+  }
+  if (c->kind == CLV__VNPU_LAUNCH) finish_launch(c->launch);
+  ++stream->finished;
+  settle(queue);
+  notify_all(queue);
+}
+
+/* A stream whose next command this engine can begin. With the lock held. Starts after `last`, so that no stream starves. */
+static clv_stream *pick(clv__vnpu_engine *engine, const clv_stream *last) {
+  clv_stream *first = NULL;
+  bool passed = false;
+  for (clv_stream *s = engine->queue->streams; s != NULL; s = s->next) {
+    const clv__vnpu_command *head = s->busy ? NULL : head_of(s);
+    bool ready = head != NULL && clv__vnpu_engine_of(engine->queue, head) == engine;
+    if (ready && passed) return s;
+    if (ready && first == NULL) first = s;
+    if (s == last) passed = true;
+  }
+  return first;
+}
+
+static bool is_empty(const clv__vnpu_queue *queue) {
+  for (const clv_stream *s = queue->streams; s != NULL; s = s->next) {
+    if (s->enqueued != s->finished) return false;
+  }
+  return true;
+}
+
+static void *engine_thread(void *argument) {
+  clv__vnpu_engine *engine = argument;
+  clv__vnpu_queue *queue = engine->queue;
+#ifdef __linux__
+  prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL); /* a wait of the speed model ends on time */
+#endif
+#ifdef _OPENMP
+  if (queue->thread_count > 0) omp_set_num_threads((int)queue->thread_count);
+#endif
+  clv_stream *last = NULL;
+  pthread_mutex_lock(&queue->lock);
+  while (!queue->abandoned) {
+    clv_stream *stream = pick(engine, last);
+    if (stream != NULL) {
+      step(engine, stream);
+      last = stream; /* only compared, never followed: the stream may be gone by then */
+    } else if (queue->closing && is_empty(queue)) {
+      break;
+    } else {
+      pthread_cond_wait(&engine->work, &queue->lock);
+    }
+  }
+  for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
+  pthread_cond_broadcast(&queue->changed);
+  pthread_mutex_unlock(&queue->lock);
+  return NULL;
+}
+
+clv_status clv__vnpu_engine_start(clv__vnpu_engine *engine, clv_error *error) {
+  if (engine->started) return CLV_OK;
+  int code = pthread_create(&engine->thread, NULL, engine_thread, engine);
+  if (code != 0) {
+    return clv__error_set(error, CLV_DEVICE_ERROR, "pthread_create for the %s engine: %s",
+                          engine->kind == CLV__VNPU_COMPUTE ? "compute" : "copy", strerror(code));
+  }
+  engine->started = true;
+  return CLV_OK;
+}

@@ -1,0 +1,75 @@
+/* What streams and events are made of: shared by queue.c, which fills them, and engine.c, which works them off. */
+#ifndef CLEAVE_BACKENDS_VNPU_ENGINE_H
+#define CLEAVE_BACKENDS_VNPU_ENGINE_H
+
+#include "queue.h"
+
+enum { CLV__VNPU_RING = 1024 }; /* commands a stream holds before its caller waits */
+
+typedef enum clv__vnpu_command_kind {
+  CLV__VNPU_COPY_IN,
+  CLV__VNPU_COPY_OUT,
+  CLV__VNPU_LAUNCH,
+  CLV__VNPU_RECORD,
+  CLV__VNPU_WAIT
+} clv__vnpu_command_kind;
+
+typedef struct clv__vnpu_command {
+  clv__vnpu_command_kind kind;
+  uint64_t enqueued_ns; /* work, with a speed model */
+  union {
+    struct {
+      void *host; /* only read by COPY_IN */
+      uint64_t address;
+      uint64_t size_bytes;
+    } copy;
+    clv__vnpu_launch *launch;
+    struct {
+      clv_event *event;
+      uint64_t ticket; /* which record of the event */
+      uint64_t waits;  /* RECORD: waits of the event that were enqueued before it */
+    } mark;
+  };
+} clv__vnpu_command;
+
+struct clv_stream {
+  clv__vnpu_queue *queue;
+  clv_stream *next;
+  uint64_t enqueued, finished; /* commands so far; the ring holds those between */
+  bool busy;                   /* an engine works at the first of them */
+  uint64_t ready_ns;           /* when what it did last ended, by the model */
+  clv_captured *captured;
+  clv_error failure; /* status CLV_OK: none */
+  clv__vnpu_command ring[CLV__VNPU_RING];
+};
+
+/* A call that was asked for. */
+typedef struct clv__vnpu_notice {
+  struct clv__vnpu_notice *next;
+  uint64_t ticket;
+  clv_notify_fn notify;
+  void *cookie;
+} clv__vnpu_notice;
+
+struct clv_event {
+  clv__vnpu_queue *queue;
+  clv_event *next, **link;
+  uint64_t recorded, reached; /* tickets: the last enqueued, the last executed */
+  uint64_t waits, waited;     /* waits enqueued, and executed */
+  uint64_t reached_ns;
+  uint32_t pending; /* commands that name it */
+  clv__vnpu_notice *notices;
+  clv_error failure; /* of the stream at the last record executed */
+};
+
+/* All with the queue's lock held. */
+
+/* Starts the engine's thread unless it runs. */
+clv_status clv__vnpu_engine_start(clv__vnpu_engine *engine, clv_error *error);
+/* The engine that a command is for; NULL for marks, which take no time. */
+clv__vnpu_engine *clv__vnpu_engine_of(clv__vnpu_queue *queue, const clv__vnpu_command *command);
+/* Whether a record (its ticket, the waits before it) or a wait can be executed now on this stream. */
+bool clv__vnpu_mark_is_ready(const clv_stream *stream, const clv__vnpu_command *command);
+void clv__vnpu_mark_execute(clv_stream *stream, const clv__vnpu_command *command);
+
+#endif

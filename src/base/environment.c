@@ -1,0 +1,21 @@
+/* See environment.h. */
+#include "base/environment.h"
+
+#include <stdlib.h>
+
+#define BOOLEANS "0, 1, on, off, true, false, yes or no"
+
+const clv__variable_info clv__variables[CLV__VARIABLE_COUNT] = {
+    [CLV__VARIABLE_GRAPH] = {"CLEAVE_GRAPH", "auto, " BOOLEANS, "as --graph"},
+    [CLV__VARIABLE_GRAPH_CACHE] = {"CLEAVE_GRAPH_CACHE", "a whole number from 0 to 2147483647", "as --graph-cache"},
+    [CLV__VARIABLE_PREFILL_GRAPH] = {"CLEAVE_PREFILL_GRAPH", BOOLEANS, "as --prefill-graph"},
+    [CLV__VARIABLE_CACHE_DIR] = {"CLEAVE_CACHE_DIR", NULL, "as --cache-dir"},
+    [CLV__VARIABLE_XDG_CACHE_HOME] = {"XDG_CACHE_HOME", NULL, "the user's cache directory, else .cache in the home directory"},
+    [CLV__VARIABLE_HOME] = {"HOME", NULL, NULL},
+    [CLV__VARIABLE_NO_COLOR] = {"NO_COLOR", NULL, "not empty: no colours unless --color says always"},
+    [CLV__VARIABLE_TERM] = {"TERM", NULL, NULL},
+};
+
+const char *clv__environment_get(clv__variable variable) {
+  return getenv(clv__variables[variable].name);
+}

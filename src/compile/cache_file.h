@@ -1,0 +1,51 @@
+/* One file of the cache: an executable as its backend saved it, and what it is of. All numbers are little-endian.
+ *
+ *   8  bytes  magic
+ *   u32       version
+ *   u32       bytes of the header, all that comes before the payload
+ *   u64       bytes of the payload
+ *   32 bytes  BLAKE2b-256 over the header before and behind this field, and the payload's hash (clv__hash_bytes)
+ *   5 x 32    the key (clv__key)
+ *   u32       nodes of the partition
+ *   u32       weights that the executable asks for; each: u32 value of the view
+ *   5 texts   backend, its version, device, its description, operators   (text: u32 bytes, then the bytes)
+ *   payload
+ *
+ * A file may come from a stranger: the hash says that it is whole, not that it is honest. What its payload says is for its
+ * backend to doubt, its weights for clv__program_compile(). */
+#ifndef CLEAVE_COMPILE_CACHE_FILE_H
+#define CLEAVE_COMPILE_CACHE_FILE_H
+
+#include "base/text.h"
+#include "compile/key.h"
+
+#define CLV__CACHE_MAGIC "CLVEXEC\n"
+#define CLV__CACHE_VERSION 1u
+
+enum { CLV__CACHE_HASH_AT = 24, CLV__CACHE_FIXED_BYTES = 224, CLV__CACHE_TEXT_BYTES = 256 };
+
+/* What a file says of itself. Texts are cut at CLV__CACHE_TEXT_BYTES, terminator included. */
+typedef struct clv__cache_info {
+  clv__key key;
+  uint32_t node_count;
+  uint32_t weight_count;
+  const uint32_t *weights; /* values of the view; when read, owned by whoever read it */
+  char backend[CLV__CACHE_TEXT_BYTES], version[CLV__CACHE_TEXT_BYTES];
+  char device[CLV__CACHE_TEXT_BYTES], description[CLV__CACHE_TEXT_BYTES];
+  char operators[CLV__CACHE_TEXT_BYTES]; /* "Conv x53, Relu x49" */
+} clv__cache_info;
+
+/* Appends the header; a failure shows in text->failed. */
+void clv__cache_header_write(const clv__cache_info *info, const void *payload, uint64_t payload_bytes, clv__text *text);
+
+/* Reads the header from the first `size_bytes` of a file of `file_bytes`. `header_bytes` is where the payload begins. The
+ * weights are allocated. CLV_NOT_SUPPORTED: another version; CLV_INVALID_MODEL: damaged. Whether the bytes are whole is not
+ * looked at. */
+clv_status clv__cache_header_read(const clv_allocator *allocator, const void *data, size_t size_bytes, uint64_t file_bytes,
+                                  clv__cache_info *info, uint64_t *header_bytes, clv_error *error);
+/* The same for a whole file, its hash included. `payload` points into `data`. */
+clv_status clv__cache_file_read(const clv_allocator *allocator, const void *data, size_t size_bytes, clv__cache_info *info,
+                                const void **payload, size_t *payload_bytes, clv_error *error);
+void clv__cache_info_finish(const clv_allocator *allocator, clv__cache_info *info); /* accepts a zeroed one */
+
+#endif

@@ -1,0 +1,132 @@
+/* See cache_folder.h. */
+#define _GNU_SOURCE /* O_NOFOLLOW and its kin */
+#include "compile/cache_folder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+clv_status clv__cache_failed(clv_error *error, const char *what, int code) {
+  if (code == ELOOP) return clv__error_set(error, CLV_IO_ERROR, "%s: it is a symbolic link, which is not followed", what);
+  return clv__error_set(error, code == ENOENT ? CLV_NOT_FOUND : CLV_IO_ERROR, "%s: %s", what, strerror(code));
+}
+
+void clv__cache_name(const clv__key *key, char name[CLV__CACHE_NAME_BYTES]) {
+  char structure[2 * CLV__HASH_BYTES + 1], whole[2 * CLV__HASH_BYTES + 1];
+  clv__hash hash;
+  clv__key_hash(key, &hash);
+  clv__hash_text(&key->parts[CLV__KEY_STRUCTURE], structure);
+  clv__hash_text(&hash, whole);
+  snprintf(name, CLV__CACHE_NAME_BYTES, "%.*s/%.*s-%.*s" CLV__CACHE_SUFFIX, CLV__CACHE_SHARD_DIGITS, structure,
+           CLV__CACHE_STRUCTURE_DIGITS - CLV__CACHE_SHARD_DIGITS, structure + CLV__CACHE_SHARD_DIGITS, CLV__CACHE_KEY_DIGITS,
+           whole);
+}
+
+static clv_status check_owner(const struct stat *info, const char *what, clv_error *error) {
+  if (info->st_uid == geteuid()) return CLV_OK;
+  return clv__error_set(error, CLV_IO_ERROR, "%s belongs to user %u, not to %u", what, (unsigned)info->st_uid,
+                        (unsigned)geteuid());
+}
+
+static clv_status open_folder(int parent, const char *path, int flags, int *folder, clv_error *error) {
+  struct stat info;
+  *folder = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
+  if (*folder < 0) { /* a link to a folder is "no directory" to some systems */
+    int code = errno;
+    bool is_link = (flags & O_NOFOLLOW) != 0 && fstatat(parent, path, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
+    return clv__cache_failed(error, "its folder", is_link ? ELOOP : code);
+  }
+  clv_status status =
+      fstat(*folder, &info) == 0 ? check_owner(&info, "its folder", error) : clv__cache_failed(error, "its folder", errno);
+  if (status == CLV_OK) return CLV_OK;
+  close(*folder);
+  *folder = -1;
+  return status;
+}
+
+/* mkdir -p, for this user alone. `path` is changed on the way and as it was at the end. */
+static void make_folders(char *path) {
+  for (char *at = path + 1; *at != '\0'; ++at) {
+    if (*at != '/') continue;
+    *at = '\0';
+    (void)mkdir(path, 0700);
+    *at = '/';
+  }
+  (void)mkdir(path, 0700); /* what could not be made shows when it is opened */
+}
+
+clv_status clv__cache_open(const clv_allocator *allocator, const char *path, uint64_t limit_bytes, bool make, clv__cache **out,
+                           clv_error *error) {
+  *out = NULL;
+  if (path[0] == '\0') return clv__error_set(error, CLV_NOT_FOUND, "the cache's directory has no name");
+  size_t path_bytes = strlen(path) + 1;
+  clv__cache *cache = clv__allocate_zero(allocator, sizeof *cache + path_bytes);
+  if (cache == NULL) return clv__error_memory(error, sizeof *cache + path_bytes);
+  *cache = (clv__cache){.allocator = allocator, .path = (char *)(cache + 1), .folder = -1, .limit_bytes = limit_bytes};
+  memcpy(cache->path, path, path_bytes);
+  clv_status status = open_folder(AT_FDCWD, path, 0, &cache->folder, error);
+  if (status == CLV_NOT_FOUND && make) {
+    make_folders(cache->path);
+    status = open_folder(AT_FDCWD, path, 0, &cache->folder, error);
+  }
+  if (status != CLV_OK) {
+    clv__cache_close(cache);
+    return clv__error_prefix(error, status, "cache %s", path);
+  }
+  *out = cache;
+  return CLV_OK;
+}
+
+void clv__cache_close(clv__cache *cache) {
+  if (cache == NULL) return;
+  if (cache->folder >= 0) close(cache->folder);
+  clv__release(cache->allocator, cache);
+}
+
+clv_status clv__cache_shard_open(const clv__cache *cache, const char *name, bool make, int *shard, clv_error *error) {
+  char folder[CLV__CACHE_SHARD_DIGITS + 1] = {name[0], name[1]};
+  if (make && mkdirat(cache->folder, folder, 0700) != 0 && errno != EEXIST) {
+    return clv__cache_failed(error, "cannot make its folder", errno);
+  }
+  return open_folder(cache->folder, folder, O_NOFOLLOW, shard, error);
+}
+
+clv_status clv__cache_file_open(int shard, const char *name, int *file, struct stat *info, clv_error *error) {
+  *file = openat(shard, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+  if (*file < 0) return clv__cache_failed(error, "cannot open it", errno);
+  clv_status status = CLV_OK;
+  if (fstat(*file, info) != 0) {
+    status = clv__cache_failed(error, "cannot read its size", errno);
+  } else if (!S_ISREG(info->st_mode)) {
+    status = clv__error_set(error, CLV_IO_ERROR, "it is not a regular file");
+  } else if ((info->st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    status = clv__error_set(error, CLV_IO_ERROR, "others may write to it (mode %o)", (unsigned)info->st_mode & 0777);
+  } else {
+    status = check_owner(info, "it", error);
+  }
+  if (status == CLV_OK) return CLV_OK;
+  close(*file);
+  *file = -1;
+  return status;
+}
+
+/* Into memory of our own, not a mapping: what was checked cannot change, and a file that shrinks is no fault of memory. */
+clv_status clv__cache_file_bytes(const clv__cache *cache, int file, size_t size_bytes, void **data, clv_error *error) {
+  *data = clv__allocate(cache->allocator, size_bytes);
+  if (*data == NULL) return clv__error_memory(error, size_bytes);
+  clv_status status = CLV_OK;
+  for (size_t at = 0; at < size_bytes && status == CLV_OK;) {
+    size_t most = size_bytes - at < (1u << 30) ? size_bytes - at : 1u << 30;
+    ssize_t got = pread(file, (uint8_t *)*data + at, most, (off_t)at);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) status = clv__cache_failed(error, "cannot read it", errno);
+    if (got == 0) status = clv__error_set(error, CLV_INVALID_MODEL, "truncated while it was read");
+    if (got > 0) at += (size_t)got;
+  }
+  if (status == CLV_OK) return CLV_OK;
+  clv__release(cache->allocator, *data);
+  *data = NULL;
+  return status;
+}

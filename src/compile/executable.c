@@ -1,0 +1,217 @@
+/* One executable, from the nearest place that has it: another session of these devices, the cache on disk, the compiler. Whatever
+ * is wrong with the cache, the way on is to compile, and to say why. */
+#include <stdio.h>
+#include <string.h>
+
+#include "compile/compile.h"
+
+typedef struct obtaining {
+  clv__share *share;
+  clv_devices *devices;
+  uint32_t device_index;
+  const clv__device *device;
+  const clv_graph_view *view;
+  const clv_compile_options *options;
+  clv__arena *arena;
+  clv__key key;
+  clv__cache *cache; /* NULL: not used, origin->reason says why */
+  clv__origin *origin;
+  clv_executable *executable; /* until somebody owns it */
+  uint32_t *weights;          /* by weight of the executable: the view's value */
+} obtaining;
+
+static void say(clv__origin *origin, const char *text) {
+  snprintf(origin->reason, sizeof origin->reason, "%s", text);
+}
+
+static void destroy(obtaining *o) {
+  if (o->executable != NULL && !o->device->is_lost) o->device->backend->executable_destroy(o->device->handle, o->executable);
+  o->executable = NULL;
+}
+
+/* ---- From disk ---- */
+
+/* What the file says are weights must be constants of this view; the key promised that, its writer may not have kept it. */
+static bool takes_weights(obtaining *o, const clv__cache_info *info) {
+  clv_executable_info made = {.struct_size = sizeof made};
+  o->device->backend->executable_info(o->device->handle, o->executable, &made);
+  if (made.weight_count != info->weight_count) return false;
+  o->weights = clv__arena_allocate_zero(o->arena, info->weight_count, sizeof *o->weights);
+  for (uint32_t i = 0; o->weights != NULL && i < info->weight_count; ++i) {
+    if (info->weights[i] >= o->view->value_count || !clv__key_has_bytes(o->view, info->weights[i])) return false;
+    o->weights[i] = info->weights[i];
+  }
+  return o->weights != NULL;
+}
+
+static void warn(const obtaining *o, const char *text) {
+  clv__context_log(o->devices->context, 1, "cache: %s", text);
+}
+
+/* Leaves `executable` NULL, and the reason in the origin, where there is none to be had. */
+static void load(obtaining *o) {
+  clv__cached cached;
+  clv_error error = {0};
+  char text[sizeof o->origin->reason];
+  clv_status status = clv__key_add_constants(o->view, &o->key, &error);
+  if (status != CLV_OK) {
+    say(o->origin, "no memory to hash its weights");
+    o->cache = NULL;
+    return;
+  }
+  status = clv__cache_get(o->cache, &o->key, &cached, &error);
+  if (status != CLV_OK) {
+    snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, error.message);
+    say(o->origin, text);
+    if (status != CLV_NOT_FOUND) warn(o, text);
+    return;
+  }
+  clv__error_clear(&error);
+  status = o->device->backend->executable_load(o->device->handle, cached.payload, cached.payload_bytes, &o->executable, &error);
+  if (status != CLV_OK) {
+    o->executable = NULL;
+    snprintf(text, sizeof text, "its device does not take what is kept: %.*s", 150, error.message);
+  } else if (!takes_weights(o, &cached.info)) {
+    destroy(o);
+    snprintf(text, sizeof text, "what is kept asks for other weights");
+  }
+  if (o->executable == NULL) {
+    say(o->origin, text);
+    warn(o, text);
+    if (status != CLV_OUT_OF_MEMORY && status != CLV_TOO_LARGE) clv__cache_remove(o->cache, &o->key);
+  }
+  clv__cached_finish(o->cache, &cached);
+}
+
+/* ---- Compiled ---- */
+
+/* Which value each weight is that the executable asks for by name. */
+static clv_status find_weights(obtaining *o, clv_error *error) {
+  clv_executable_info info = {.struct_size = sizeof info};
+  o->device->backend->executable_info(o->device->handle, o->executable, &info);
+  o->weights = clv__arena_allocate_zero(o->arena, info.weight_count, sizeof *o->weights);
+  if (o->weights == NULL) return clv__error_memory(error, info.weight_count * sizeof *o->weights);
+  if (info.weight_count == 0) return CLV_OK;
+  clv__map names;
+  clv__map_init(&names, o->arena->allocator);
+  clv_status status = CLV_OK;
+  for (uint32_t v = 0; status == CLV_OK && v < o->view->value_count; ++v) {
+    if (!clv__key_has_bytes(o->view, v)) continue;
+    if (!clv__map_set(&names, o->view->graph->values[o->view->values[v]].name, v)) {
+      status = clv__error_memory(error, sizeof(clv__map_slot));
+    }
+  }
+  for (uint32_t i = 0; status == CLV_OK && i < info.weight_count; ++i) {
+    o->weights[i] = clv__map_find(&names, info.weights[i]);
+    if (o->weights[i] != CLV__MAP_NONE) continue;
+    status = clv__error_set(error, CLV_INTERNAL_ERROR, "the executable asks for weight '%s', which the partition does not read",
+                            info.weights[i]);
+  }
+  clv__map_finish(&names);
+  return status;
+}
+
+static clv_status save(void *self, clv_write_fn write, void *cookie, clv_error *error) {
+  const obtaining *o = self;
+  return o->device->backend->executable_save(o->device->handle, o->executable, write, cookie, error);
+}
+
+/* "Conv x53, Relu x49, Add x16", the most frequent first, for people who list the cache. */
+static void list_operators(const clv_graph_view *view, char text[CLV__CACHE_TEXT_BYTES]) {
+  enum { MOST_KINDS = 64 };
+  const char *kinds[MOST_KINDS];
+  uint32_t counts[MOST_KINDS] = {0}, count = 0;
+  for (uint32_t n = 0; n < view->node_count; ++n) {
+    const char *op = clv__view_node(view, n)->op;
+    uint32_t k = 0;
+    while (k < count && strcmp(kinds[k], op) != 0) ++k;
+    if (k == MOST_KINDS) continue;
+    if (k == count) kinds[count++] = op;
+    ++counts[k];
+  }
+  size_t used = 0;
+  text[0] = '\0';
+  for (uint32_t listed = 0; listed < count; ++listed) {
+    uint32_t most = 0;
+    for (uint32_t k = 1; k < count; ++k) most = counts[k] > counts[most] ? k : most;
+    char times[16] = "", word[CLV__CACHE_TEXT_BYTES];
+    if (counts[most] > 1) snprintf(times, sizeof times, " x%u", counts[most]);
+    int length = snprintf(word, sizeof word, "%s%.64s%s", listed > 0 ? ", " : "", kinds[most], times);
+    if (length < 0 || used + (size_t)length + sizeof ", ..." > CLV__CACHE_TEXT_BYTES) {
+      memcpy(text + used, ", ...", sizeof ", ...");
+      return;
+    }
+    memcpy(text + used, word, (size_t)length + 1);
+    used += (size_t)length;
+    counts[most] = 0;
+  }
+}
+
+static void keep(obtaining *o) {
+  clv_executable_info made = {.struct_size = sizeof made};
+  clv_error error = {0};
+  clv__cache_info info = {.key = o->key, .node_count = o->view->node_count, .weights = o->weights};
+  o->device->backend->executable_info(o->device->handle, o->executable, &made);
+  info.weight_count = made.weight_count;
+  snprintf(info.backend, sizeof info.backend, "%s", o->device->backend->name);
+  snprintf(info.version, sizeof info.version, "%s", o->device->backend->version);
+  snprintf(info.device, sizeof info.device, "%s", o->device->name);
+  snprintf(info.description, sizeof info.description, "%s", o->device->info.description);
+  list_operators(o->view, info.operators);
+  if (clv__cache_put(o->cache, &info, save, o, &error) == CLV_OK) {
+    o->origin->source = CLV__SOURCE_COMPILED;
+    return;
+  }
+  char text[sizeof o->origin->reason];
+  snprintf(text, sizeof text, "%.*s; it is not kept: %.*s", 100, o->origin->reason, 100, error.message);
+  say(o->origin, text);
+  warn(o, text);
+}
+
+static clv_status compile(obtaining *o, bool *by_device, clv_error *error) {
+  clv__error_clear(error);
+  clv_status status = o->device->backend->compile(o->device->handle, o->view, o->options, &o->executable, error);
+  if (status != CLV_OK) {
+    o->executable = NULL;
+    *by_device = true;
+    return status;
+  }
+  CLV__TRY(find_weights(o, error));
+  o->origin->source = CLV__SOURCE_NOT_KEPT;
+  if (o->cache != NULL) keep(o);
+  return CLV_OK;
+}
+
+clv_status clv__executable_obtain(clv__share *share, clv_devices *devices, uint32_t device, const clv_graph_view *view,
+                                  const clv_compile_options *options, clv__arena *arena, clv__executable_use **use,
+                                  clv__origin *origin, bool *by_device, clv_error *error) {
+  obtaining o = {.share = share, .devices = devices, .device_index = device, .device = &devices->items[device], .view = view};
+  o.options = options;
+  o.arena = arena;
+  o.origin = origin;
+  *origin = (clv__origin){.source = CLV__SOURCE_MEMORY};
+  *by_device = false;
+  clv__key_make(view, o.device, options, &o.key);
+  CLV__TRY(clv__share_find(share, device, &o.key, view, arena, use, error));
+  if (*use != NULL) return CLV_OK;
+  const char *reason = NULL;
+  if (o.device->backend->executable_save == NULL || o.device->backend->executable_load == NULL) {
+    reason = "its backend keeps no executables";
+  } else {
+    o.cache = clv__share_cache(share, &reason);
+  }
+  if (o.cache != NULL)
+    load(&o);
+  else
+    say(origin, reason);
+  if (o.executable != NULL) origin->source = CLV__SOURCE_DISK;
+  clv_status status = CLV_OK;
+  if (o.executable == NULL && o.device->is_lost) {
+    *by_device = true;
+    status = clv__error_set(error, CLV_DEVICE_ERROR, "the device is lost");
+  }
+  if (status == CLV_OK && o.executable == NULL) status = compile(&o, by_device, error);
+  if (status == CLV_OK) status = clv__share_add(share, device, &o.key, view, arena, o.executable, o.weights, use, error);
+  if (status != CLV_OK) destroy(&o);
+  return status;
+}

@@ -1,0 +1,281 @@
+/* See share.h. */
+#include "compile/share.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "graph/content.h"
+
+/* Chains by hash, doubled when they grow long. */
+typedef clv__share_link thing;
+typedef struct table {
+  thing **buckets;
+  size_t count, capacity; /* capacity: 0 or a power of two */
+} table;
+
+struct clv__share {
+  clv_devices *devices;
+  const clv_allocator *allocator;
+  table executables, weights;
+  bool cache_tried;
+  clv__cache *cache;
+  char cache_problem[256];
+};
+
+static bool table_add(const clv_allocator *allocator, table *t, thing *added) {
+  if (t->count >= t->capacity) {
+    size_t capacity = t->capacity == 0 ? 64 : 2 * t->capacity;
+    thing **buckets = clv__allocate_zero(allocator, capacity * sizeof *buckets);
+    if (buckets == NULL) return false;
+    for (size_t b = 0; b < t->capacity; ++b) {
+      for (thing *at = t->buckets[b], *next; at != NULL; at = next) {
+        next = at->next;
+        at->next = buckets[at->hash & (capacity - 1)];
+        buckets[at->hash & (capacity - 1)] = at;
+      }
+    }
+    clv__release(allocator, (void *)t->buckets);
+    t->buckets = buckets;
+    t->capacity = capacity;
+  }
+  thing **bucket = &t->buckets[added->hash & (t->capacity - 1)];
+  added->next = *bucket;
+  *bucket = added;
+  ++t->count;
+  return true;
+}
+
+static thing *table_first(const table *t, uint64_t hash) {
+  return t->capacity == 0 ? NULL : t->buckets[hash & (t->capacity - 1)];
+}
+
+static void table_remove(table *t, const thing *removed) {
+  thing **link = &t->buckets[removed->hash & (t->capacity - 1)];
+  while (*link != removed) link = &(*link)->next;
+  *link = removed->next;
+  --t->count;
+}
+
+static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) { /* FNV-1a */
+  const uint8_t *bytes = data;
+  for (size_t i = 0; i < size_bytes; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3u;
+  return hash;
+}
+#define MIX_START 0xcbf29ce484222325u
+
+/* ---- Life ---- */
+
+static void finish(void *self) {
+  clv__share *share = self;
+  const clv_allocator *allocator = share->allocator;
+  clv__cache_close(share->cache); /* nothing else is left: every session is gone */
+  clv__release(allocator, (void *)share->executables.buckets);
+  clv__release(allocator, (void *)share->weights.buckets);
+  clv__release(allocator, share);
+}
+
+clv_status clv__share_get(clv_devices *devices, clv__share **share, clv_error *error) {
+  clv__attachment *attachment = &devices->attachments[CLV__ATTACHED_PROGRAMS];
+  if (attachment->self == NULL) {
+    const clv_allocator *allocator = clv__context_allocator(devices->context);
+    clv__share *made = clv__allocate_zero(allocator, sizeof *made);
+    if (made == NULL) return clv__error_memory(error, sizeof *made);
+    made->devices = devices;
+    made->allocator = allocator;
+    *attachment = (clv__attachment){made, finish};
+  }
+  *share = attachment->self;
+  return CLV_OK;
+}
+
+clv__cache *clv__share_cache(clv__share *share, const char **reason) {
+  const clv__settings *settings = clv__context_settings(share->devices->context);
+  if (!share->cache_tried) {
+    share->cache_tried = true;
+    clv_error error = {0};
+    if (settings->cache_directory == NULL || settings->cache_directory[0] == '\0') {
+      snprintf(share->cache_problem, sizeof share->cache_problem, "no cache directory is set");
+    } else if (clv__cache_open(share->allocator, settings->cache_directory, settings->cache_bytes, true, &share->cache, &error) !=
+               CLV_OK) {
+      snprintf(share->cache_problem, sizeof share->cache_problem, "%.*s", (int)sizeof share->cache_problem - 1, error.message);
+      clv__context_log(share->devices->context, 1, "executables are not kept: %s", share->cache_problem);
+    }
+  }
+  if (share->cache == NULL) *reason = share->cache_problem;
+  return share->cache;
+}
+
+/* ---- Executables ---- */
+
+/* Where the bytes of the view's constants are, by value; those of no constant are NULL. */
+static const void **list_constants(const clv_graph_view *view, clv__arena *arena) {
+  const void **data = clv__arena_allocate_zero(arena, view->value_count, sizeof *data);
+  for (uint32_t v = 0; data != NULL && v < view->value_count; ++v) {
+    if (clv__key_has_bytes(view, v)) data[v] = clv__view_type(view, v)->data;
+  }
+  return data;
+}
+
+static bool same_constants(const clv_graph_view *view, const void *const *mine, const void *const *theirs) {
+  for (uint32_t v = 0; v < view->value_count; ++v) {
+    if (mine[v] == theirs[v]) continue;
+    clv_tensor other = *clv__view_type(view, v); /* dtypes and dims are part of the key */
+    other.data = (void *)theirs[v];
+    if (mine[v] == NULL || theirs[v] == NULL || !clv__content_equal(clv__view_type(view, v), &other)) return false;
+  }
+  return true;
+}
+
+static uint64_t hash_key(uint32_t device, const clv__key *key) {
+  uint64_t hash = mix(MIX_START, &device, sizeof device);
+  for (uint32_t i = 0; i < CLV__KEY_PARTS; ++i) {
+    if (i != CLV__KEY_CONSTANTS) hash = mix(hash, key->parts[i].bytes, 8);
+  }
+  return hash;
+}
+
+static bool same_key(const clv__key *a, const clv__key *b) {
+  for (uint32_t i = 0; i < CLV__KEY_PARTS; ++i) {
+    if (i != CLV__KEY_CONSTANTS && memcmp(&a->parts[i], &b->parts[i], sizeof a->parts[i]) != 0) return false;
+  }
+  return true;
+}
+
+static clv__executable_use *begin_use(clv__shared_executable *e, const void **constants, clv__arena *arena) {
+  clv__executable_use *use = clv__arena_allocate_zero(arena, 1, sizeof *use);
+  if (use == NULL) return NULL;
+  *use = (clv__executable_use){.next = e->uses, .of = e, .constants = constants};
+  if (e->uses != NULL) e->uses->previous = use;
+  e->uses = use;
+  return use;
+}
+
+clv_status clv__share_find(clv__share *share, uint32_t device, const clv__key *key, const clv_graph_view *view, clv__arena *arena,
+                           clv__executable_use **use, clv_error *error) {
+  uint64_t hash = hash_key(device, key);
+  const void **constants = NULL;
+  *use = NULL;
+  for (thing *at = table_first(&share->executables, hash); at != NULL; at = at->next) {
+    clv__shared_executable *e = (clv__shared_executable *)at;
+    if (e->link.hash != hash || e->device != device || !same_key(&e->key, key)) continue;
+    if (constants == NULL) constants = list_constants(view, arena);
+    if (constants == NULL) return clv__error_memory(error, view->value_count * sizeof *constants);
+    if (!same_constants(view, constants, e->uses->constants)) continue;
+    *use = begin_use(e, constants, arena);
+    return *use != NULL ? CLV_OK : clv__error_memory(error, sizeof **use);
+  }
+  return CLV_OK;
+}
+
+clv_status clv__share_add(clv__share *share, uint32_t device, const clv__key *key, const clv_graph_view *view, clv__arena *arena,
+                          clv_executable *executable, const uint32_t *weights, clv__executable_use **use, clv_error *error) {
+  const clv__device *d = &share->devices->items[device];
+  clv_executable_info info = {.struct_size = sizeof info};
+  d->backend->executable_info(d->handle, executable, &info);
+  size_t size_bytes = sizeof(clv__shared_executable) + info.weight_count * sizeof *weights;
+  const void **constants = list_constants(view, arena);
+  clv__shared_executable *e = constants == NULL ? NULL : clv__allocate_zero(share->allocator, size_bytes);
+  if (e == NULL) return clv__error_memory(error, size_bytes);
+  *e = (clv__shared_executable){.link.hash = hash_key(device, key), .device = device, .key = *key, .executable = executable};
+  e->info = info;
+  e->weights = (uint32_t *)(e + 1);
+  if (info.weight_count > 0) memcpy(e->weights, weights, info.weight_count * sizeof *weights);
+  *use = begin_use(e, constants, arena);
+  if (*use != NULL && table_add(share->allocator, &share->executables, &e->link)) return CLV_OK;
+  *use = NULL;
+  clv__release(share->allocator, e);
+  return clv__error_memory(error, size_bytes);
+}
+
+void clv__share_drop(clv__share *share, clv__executable_use *use) {
+  if (use == NULL) return;
+  clv__shared_executable *e = use->of;
+  if (use->next != NULL) use->next->previous = use->previous;
+  if (use->previous != NULL)
+    use->previous->next = use->next;
+  else
+    e->uses = use->next;
+  if (e->uses != NULL) return;
+  const clv__device *d = &share->devices->items[e->device];
+  if (!d->is_lost) d->backend->executable_destroy(d->handle, e->executable);
+  table_remove(&share->executables, &e->link);
+  clv__release(share->allocator, e);
+}
+
+/* ---- Weights ---- */
+
+/* Of the type and of a few bytes at the begin, the middle and the end: the rest is compared. */
+static uint64_t hash_weight(uint32_t device, const clv_tensor *data, size_t size_bytes) {
+  enum { SAMPLE_BYTES = 64 };
+  uint64_t hash = mix(MIX_START, &device, sizeof device);
+  hash = mix(hash, &data->dtype, sizeof data->dtype);
+  hash = mix(hash, data->dims, (size_t)(data->rank < 0 ? 0 : data->rank) * sizeof *data->dims);
+  if (data->dtype == CLV_STRING) return hash;
+  size_t sample = size_bytes < SAMPLE_BYTES ? size_bytes : SAMPLE_BYTES;
+  const uint8_t *bytes = data->data;
+  hash = mix(hash, bytes, sample);
+  hash = mix(hash, bytes + (size_bytes - sample) / 2, sample);
+  return mix(hash, bytes + size_bytes - sample, sample);
+}
+
+static void begin_weight_use(clv__shared_weight *w, const clv_tensor *data, clv__weight_use *use) {
+  *use = (clv__weight_use){.next = w->uses, .of = w, .data = data->data};
+  if (w->uses != NULL) w->uses->previous = use;
+  w->uses = use;
+}
+
+clv_status clv__share_weight(clv__share *share, uint32_t device, const char *name, const clv_tensor *data, clv__weight_use *use,
+                             bool *uploaded, clv_error *error) {
+  size_t size_bytes;
+  *uploaded = false;
+  if (!clv__tensor_size_bytes(data, &size_bytes)) {
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "weight '%s' has no size", name);
+  }
+  uint64_t hash = hash_weight(device, data, size_bytes);
+  for (thing *at = table_first(&share->weights, hash); at != NULL; at = at->next) {
+    clv__shared_weight *w = (clv__shared_weight *)at;
+    if (w->link.hash != hash || w->device != device || !clv__tensor_same_type(&w->type, data)) continue;
+    clv_tensor other = *data;
+    other.data = (void *)w->uses->data;
+    if (!clv__content_equal(data, &other)) continue;
+    begin_weight_use(w, data, use);
+    return CLV_OK;
+  }
+  clv__shared_weight *w = clv__allocate_zero(share->allocator, sizeof *w);
+  if (w == NULL) return clv__error_memory(error, sizeof *w);
+  w->link.hash = hash;
+  w->device = device;
+  w->type = *data;
+  w->type.data = NULL;
+  if (!table_add(share->allocator, &share->weights, &w->link)) {
+    clv__release(share->allocator, w);
+    return clv__error_memory(error, share->weights.capacity * sizeof(thing *));
+  }
+  const clv__device *d = &share->devices->items[device];
+  clv__error_clear(error);
+  clv_status status = d->backend->weight_upload(d->handle, name, data, &w->weight, error);
+  if (status != CLV_OK) {
+    table_remove(&share->weights, &w->link);
+    clv__release(share->allocator, w);
+    return clv__error_prefix(error, status, "weight '%s'", name);
+  }
+  begin_weight_use(w, data, use);
+  *uploaded = true;
+  return CLV_OK;
+}
+
+void clv__share_drop_weight(clv__share *share, clv__weight_use *use) {
+  clv__shared_weight *w = use->of;
+  if (w == NULL) return;
+  if (use->next != NULL) use->next->previous = use->previous;
+  if (use->previous != NULL)
+    use->previous->next = use->next;
+  else
+    w->uses = use->next;
+  *use = (clv__weight_use){0};
+  if (w->uses != NULL) return;
+  const clv__device *d = &share->devices->items[w->device];
+  if (!d->is_lost) d->backend->weight_release(d->handle, w->weight);
+  table_remove(&share->weights, &w->link);
+  clv__release(share->allocator, w);
+}

@@ -1,0 +1,133 @@
+/* See settings.h. */
+#include "device/settings.h"
+
+#include <string.h>
+
+#include "base/environment.h"
+#include "base/error.h"
+#include "base/memory.h"
+
+#define DEFAULT_GRAPH_ENTRIES 12u
+#define DEFAULT_GRAPH_BYTES ((uint64_t)256 << 20)
+#define DEFAULT_CACHE_BYTES ((uint64_t)1 << 30)
+
+/* Whether `text` is `word` (in small letters), in either case. */
+static bool says(const char *text, const char *word) {
+  for (; *word != '\0'; ++text, ++word) {
+    char letter = *text >= 'A' && *text <= 'Z' ? (char)(*text - 'A' + 'a') : *text;
+    if (letter != *word) return false;
+  }
+  return *text == '\0';
+}
+
+static bool read_boolean(const char *text, bool *value) {
+  static const char *const words[2][4] = {{"0", "off", "false", "no"}, {"1", "on", "true", "yes"}};
+  for (uint32_t i = 0; i < 8; ++i) {
+    if (!says(text, words[i % 2][i / 2])) continue;
+    *value = i % 2 == 1;
+    return true;
+  }
+  return false;
+}
+
+static bool read_count(const char *text, uint32_t *value) {
+  uint64_t number = 0;
+  for (const char *at = text; *at != '\0'; ++at) {
+    if (*at < '0' || *at > '9') return false;
+    number = number * 10 + (uint64_t)(*at - '0');
+    if (number > INT32_MAX) return false;
+  }
+  *value = (uint32_t)number;
+  return true;
+}
+
+static bool read_mode(const char *text, clv_graph_mode *mode) {
+  bool value;
+  if (says(text, "auto")) {
+    *mode = CLV_GRAPH_AUTO;
+    return true;
+  }
+  if (!read_boolean(text, &value)) return false;
+  *mode = value ? CLV_GRAPH_ON : CLV_GRAPH_OFF;
+  return true;
+}
+
+/* NULL where it is not set, or empty. */
+static const char *variable(clv__variable which) {
+  const char *text = clv__environment_get(which);
+  return text == NULL || text[0] == '\0' ? NULL : text;
+}
+
+static clv_status unreadable(clv__variable which, const char *text, clv_error *error) {
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "environment: %s is '%.200s': it must be %s; correct it, or unset it",
+                        clv__variables[which].name, text, clv__variables[which].values);
+}
+
+static clv_status read_graph(const clv_context_options *options, clv__settings *settings, clv_error *error) {
+  settings->graph = options->graph;
+  if (options->graph == CLV_GRAPH_UNSET) {
+    const char *text = variable(CLV__VARIABLE_GRAPH);
+    settings->graph = CLV_GRAPH_AUTO;
+    if (text != NULL && !read_mode(text, &settings->graph)) return unreadable(CLV__VARIABLE_GRAPH, text, error);
+  } else if (options->graph != CLV_GRAPH_OFF && options->graph != CLV_GRAPH_ON && options->graph != CLV_GRAPH_AUTO) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: graph is %d, which is no clv_graph_mode",
+                          (int)options->graph);
+  }
+  settings->graph_cache_entries =
+      options->graph_cache_entries < 0 ? DEFAULT_GRAPH_ENTRIES : (uint32_t)options->graph_cache_entries;
+  if (options->graph_cache_entries < 0) {
+    const char *text = variable(CLV__VARIABLE_GRAPH_CACHE);
+    if (text != NULL && !read_count(text, &settings->graph_cache_entries))
+      return unreadable(CLV__VARIABLE_GRAPH_CACHE, text, error);
+  }
+  if (settings->graph_cache_entries == 0) settings->graph = CLV_GRAPH_OFF;
+  settings->graph_cache_bytes = options->graph_cache_bytes > 0 ? options->graph_cache_bytes : DEFAULT_GRAPH_BYTES;
+  settings->prefill_graph = options->prefill_graph == CLV_SWITCH_ON;
+  if (options->prefill_graph == CLV_SWITCH_UNSET) {
+    const char *text = variable(CLV__VARIABLE_PREFILL_GRAPH);
+    if (text != NULL && !read_boolean(text, &settings->prefill_graph))
+      return unreadable(CLV__VARIABLE_PREFILL_GRAPH, text, error);
+  } else if (options->prefill_graph != CLV_SWITCH_OFF && options->prefill_graph != CLV_SWITCH_ON) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context options: prefill_graph is %d, which is no clv_switch",
+                          (int)options->prefill_graph);
+  }
+  return CLV_OK;
+}
+
+/* NULL where it is no absolute path: such a one has no meaning there. */
+static const char *absolute(clv__variable which) {
+  const char *text = variable(which);
+  return text != NULL && text[0] == '/' ? text : NULL;
+}
+
+static clv_status read_cache_directory(const clv_context_options *options, const clv_allocator *allocator,
+                                       clv__settings *settings, clv_error *error) {
+  const char *said = options->cache_directory != NULL ? options->cache_directory : clv__environment_get(CLV__VARIABLE_CACHE_DIR);
+  const char *cache = absolute(CLV__VARIABLE_XDG_CACHE_HOME), *home = absolute(CLV__VARIABLE_HOME), *parts[2] = {said, ""};
+  if (said != NULL && said[0] == '\0') return CLV_OK;
+  if (said == NULL) {
+    parts[0] = cache != NULL ? cache : home;
+    parts[1] = cache != NULL ? "/cleave" : "/.cache/cleave";
+    if (parts[0] == NULL) return CLV_OK;
+  }
+  size_t first = strlen(parts[0]), second = strlen(parts[1]), size;
+  if (!clv__add(first, second + 1, &size)) return clv__error_memory(error, first);
+  char *path = clv__allocate(allocator, size);
+  if (path == NULL) return clv__error_memory(error, size);
+  memcpy(path, parts[0], first);
+  memcpy(path + first, parts[1], second + 1);
+  settings->cache_directory = path;
+  return CLV_OK;
+}
+
+clv_status clv__settings_read(const clv_context_options *options, const clv_allocator *allocator, clv__settings *settings,
+                              clv_error *error) {
+  *settings = (clv__settings){.cache_bytes = options->cache_bytes > 0 ? options->cache_bytes : DEFAULT_CACHE_BYTES};
+  CLV__TRY(read_graph(options, settings, error));
+  return read_cache_directory(options, allocator, settings, error);
+}
+
+void clv__settings_finish(clv__settings *settings, const clv_allocator *allocator) {
+  clv__release(allocator, settings->cache_directory);
+  settings->cache_directory = NULL;
+}

@@ -1,0 +1,327 @@
+/* The driver: one thread walks all lanes of a request. Steps of asynchronous devices are enqueued as soon as what they wait for
+ * on the host is over; a step of a device that works in its caller's thread is done here and now, when nothing can be enqueued.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "execute/internal.h"
+
+typedef struct drive {
+  clv__request *request;
+  const clv__order *order;
+  const clv__schedule *schedule;
+  uint64_t news;                      /* of the board, when it was looked at */
+  uint32_t completed[CLV__MAX_LANES]; /* as of then */
+  uint32_t steps_told;                /* to the progress callback */
+} drive;
+
+static bool is_synchronous(const clv__request *request, uint32_t lane) {
+  return clv__request_device(request, clv__lane_device(lane))->info.is_synchronous;
+}
+
+static void look(drive *d) {
+  clv__board *board = &d->request->board;
+  pthread_mutex_lock(&board->lock);
+  d->news = board->news;
+  memcpy(d->completed, board->completed, sizeof d->completed);
+  pthread_mutex_unlock(&board->lock);
+}
+
+static bool can_issue(const drive *d, const clv__track *track) {
+  for (uint32_t i = 0; i < track->wait_count; ++i) {
+    const clv__track *other = &d->schedule->tracks[track->waits[i]];
+    uint32_t reached = i < track->device_waits ? d->request->issued[other->lane] : d->completed[other->lane];
+    if (reached <= other->position) return false;
+  }
+  return true;
+}
+
+/* ---- Issuing ---- */
+
+static clv_status event_failed(clv__request *request, uint32_t device, clv_status status, clv_error *error) {
+  clv__request_blame(request, device, status);
+  return clv__error_prefix(error, status, "%s: event", clv__request_device(request, device)->name);
+}
+
+static clv_status wait_on_device(drive *d, const clv__track *track, clv_error *error) {
+  clv__request *request = d->request;
+  uint32_t index = clv__lane_device(track->lane);
+  const clv__device *device = clv__request_device(request, index);
+  for (uint32_t i = 0; i < track->device_waits; ++i) {
+    clv_stream *stream;
+    CLV__TRY(clv__request_stream(request, track->lane, &stream, error));
+    clv__error_clear(error);
+    clv_status status = device->backend->event_wait(device->handle, stream, request->marks[track->waits[i]].event, error);
+    if (status != CLV_OK) return event_failed(request, index, status, error);
+  }
+  return CLV_OK;
+}
+
+/* Records the step's event, and asks to be told when it is reached where that matters to the host. */
+static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_error *error) {
+  clv__request *request = d->request;
+  uint32_t index = clv__lane_device(track->lane);
+  const clv__device *device = clv__request_device(request, index);
+  clv__mark *mark = &request->marks[step];
+  clv_stream *stream;
+  CLV__TRY(clv__request_stream(request, track->lane, &stream, error));
+  *mark = (clv__mark){request, track->lane, track->position, mark->event, index};
+  clv__error_clear(error);
+  clv_status status = CLV_OK;
+  if (mark->event == NULL) status = device->backend->event_create(device->handle, &mark->event, error);
+  if (status == CLV_OK) status = device->backend->event_record(device->handle, mark->event, stream, error);
+  if (status != CLV_OK) return event_failed(request, index, status, error);
+  return track->is_watched ? clv__request_watch(request, mark, error) : CLV_OK;
+}
+
+/* A step that the host was told of: over, but did it fail? */
+static clv_status check_step(const drive *d, uint32_t step, clv_error *error) {
+  clv__request *request = d->request;
+  const clv__track *track = &d->schedule->tracks[step];
+  if (is_synchronous(request, track->lane)) return CLV_OK;
+  uint32_t index = clv__lane_device(track->lane);
+  const clv__device *device = clv__request_device(request, index);
+  clv__error_clear(error);
+  clv_status status = device->backend->event_synchronize(device->handle, request->marks[step].event, error);
+  if (status == CLV_OK) return status;
+  clv__request_blame(request, index, status);
+  const clv__step *s = &clv__request_plan(request)->steps[step];
+  if (s->is_transfer) return clv__error_prefix(error, status, "copies of %s", device->name);
+  return clv__error_prefix(error, status, "partition %u on %s", s->index, device->name);
+}
+
+static clv_status check_waits(const drive *d, const clv__track *track, clv_error *error) {
+  for (uint32_t i = track->device_waits; i < track->wait_count; ++i) CLV__TRY(check_step(d, track->waits[i], error));
+  return CLV_OK;
+}
+
+static clv_status issue(drive *d, uint32_t step, clv_error *error) {
+  clv__request *request = d->request;
+  const clv__step *s = &clv__request_plan(request)->steps[step];
+  const clv__track *track = &d->schedule->tracks[step];
+  bool is_now = is_synchronous(request, track->lane);
+  CLV__TRY(check_waits(d, track, error));
+  if (!is_now) CLV__TRY(wait_on_device(d, track, error));
+  CLV__TRY(s->is_transfer ? clv__request_transfer(request, &clv__request_plan(request)->transfers[s->index], track->lane, error)
+                          : clv__request_partition(request, s->index, error));
+  ++request->issued[track->lane];
+  if (!is_now) return track->is_recorded ? record(d, step, track, error) : CLV_OK;
+  pthread_mutex_lock(&request->board.lock);
+  request->board.completed[track->lane] = track->position + 1;
+  pthread_mutex_unlock(&request->board.lock);
+  return CLV_OK;
+}
+
+/* A device that works in this thread works for one request of the session at a time. */
+static clv_status issue_in_turn(drive *d, uint32_t step, clv_error *error) {
+  clv_session *session = d->request->session;
+  if (session->options.in_flight == 1) return issue(d, step, error);
+  pthread_mutex_t *turn = &session->turns[clv__lane_device(d->schedule->tracks[step].lane)];
+  pthread_mutex_lock(turn);
+  clv_status status = issue(d, step, error);
+  pthread_mutex_unlock(turn);
+  return status;
+}
+
+/* Whatever can be begun now; `any` tells that something was. */
+static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
+  const clv__schedule *schedule = d->schedule;
+  *any = false;
+  for (bool more = true; more;) {
+    more = false;
+    for (uint32_t i = 0; i < schedule->lane_count; ++i) {
+      uint32_t lane = schedule->lanes[i], *issued = &d->request->issued[lane];
+      if (is_synchronous(d->request, lane)) continue;
+      while (*issued < schedule->lane_ends[lane]) {
+        uint32_t step = schedule->lane_steps[lane][*issued];
+        if (!can_issue(d, &schedule->tracks[step])) break;
+        CLV__TRY(issue(d, step, error));
+        more = *any = true;
+      }
+    }
+  }
+  for (uint32_t i = 0; i < schedule->lane_count; ++i) {
+    uint32_t lane = schedule->lanes[i], issued = d->request->issued[lane];
+    if (!is_synchronous(d->request, lane) || issued == schedule->lane_ends[lane]) continue;
+    uint32_t step = schedule->lane_steps[lane][issued];
+    if (!can_issue(d, &schedule->tracks[step])) continue;
+    *any = true;
+    return issue_in_turn(d, step, error); /* then look again: something may have become ready meanwhile */
+  }
+  return CLV_OK;
+}
+
+/* ---- Waiting ---- */
+
+static struct timespec to_timespec(uint64_t ns) {
+  return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+}
+
+/* Waits until the board has news, at most until `until_ns`: false when that is past. */
+static bool wait_for_news(clv__board *board, uint64_t seen, uint64_t until_ns) {
+  struct timespec until = to_timespec(until_ns);
+  bool is_new = true;
+  pthread_mutex_lock(&board->lock);
+  while (board->news == seen && is_new) {
+    if (until_ns == UINT64_MAX)
+      pthread_cond_wait(&board->changed, &board->lock);
+    else
+      is_new = pthread_cond_timedwait(&board->changed, &board->lock, &until) != ETIMEDOUT;
+  }
+  pthread_mutex_unlock(&board->lock);
+  return is_new;
+}
+
+/* The device that the oldest unfinished step is on: the one to blame when nothing comes back. */
+static uint32_t slowest_device(const drive *d) {
+  uint32_t oldest = CLV__NO_ID, device = CLV__NO_ID;
+  for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
+    uint32_t lane = d->schedule->lanes[i], completed = d->completed[lane];
+    if (is_synchronous(d->request, lane) || completed >= d->request->issued[lane]) continue;
+    uint32_t step = d->schedule->lane_steps[lane][completed];
+    if (step >= oldest) continue;
+    oldest = step;
+    device = clv__lane_device(lane);
+  }
+  return device;
+}
+
+static clv_status give_up(drive *d, clv_error *error) {
+  look(d);
+  uint32_t index = slowest_device(d);
+  if (index == CLV__NO_ID) return clv__error_set(error, CLV_INTERNAL_ERROR, "a run waits for no device");
+  clv__device *device = &d->request->session->devices->items[index];
+  device->is_lost = true;
+  return clv__request_blame(d->request, index,
+                            clv__error_set(error, CLV_DEVICE_ERROR, "%s: no answer within %g s: given up", device->name,
+                                           d->request->session->options.device_time_limit_s));
+}
+
+static uint64_t device_deadline_ns(const clv__request *request) {
+  double limit_s = request->session->options.device_time_limit_s;
+  return limit_s > 0 ? clv__now_ns() + (uint64_t)(limit_s * 1e9) : UINT64_MAX;
+}
+
+static clv_status check_order(const drive *d, clv_error *error) {
+  const clv__order *order = d->order;
+  if (order->is_cancelled != NULL && atomic_load(order->is_cancelled)) {
+    return clv__error_set(error, CLV_CANCELLED, "the run was cancelled");
+  }
+  if (order->deadline_ns != UINT64_MAX && clv__now_ns() >= order->deadline_ns) {
+    return clv__error_set(error, CLV_TIMED_OUT, "the run's time limit of %g s is over", order->options.time_limit_s);
+  }
+  return CLV_OK;
+}
+
+static clv_status wait(drive *d, clv_error *error) {
+  uint64_t device_ns = device_deadline_ns(d->request), order_ns = d->order->deadline_ns;
+  bool is_new = wait_for_news(&d->request->board, d->news, device_ns < order_ns ? device_ns : order_ns);
+  if (!is_new && device_ns <= order_ns) return give_up(d, error);
+  return CLV_OK;
+}
+
+/* ---- The end ---- */
+
+/* True while some device that is not given up has yet to tell of a step. */
+static bool is_expected(clv__request *request, uint64_t *news) {
+  const clv_devices *devices = request->session->devices;
+  bool expected = false;
+  pthread_mutex_lock(&request->board.lock);
+  *news = request->board.news;
+  for (uint32_t d = 0; d < devices->count; ++d) expected |= request->board.watched[d] > 0 && !devices->items[d].is_lost;
+  pthread_mutex_unlock(&request->board.lock);
+  return expected;
+}
+
+/* After a failure, nothing may run on in the caller's memory: waits for all that was enqueued, within the device's time limit.
+ * Then streams that have failed are good again. */
+static void drain(drive *d) {
+  clv__request *request = d->request;
+  const clv__schedule *schedule = d->schedule;
+  uint64_t news;
+  for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* the last step that was issued need not be one that is watched */
+    uint32_t lane = schedule->lanes[i], issued = request->issued[lane];
+    if (is_synchronous(request, lane) || issued == 0) continue;
+    if (clv__request_device(request, clv__lane_device(lane))->is_lost) continue;
+    uint32_t step = schedule->lane_steps[lane][issued - 1];
+    if (schedule->tracks[step].is_watched) continue;
+    clv__track track = schedule->tracks[step];
+    track.is_watched = true;
+    (void)record(d, step, &track, NULL);
+  }
+  while (is_expected(request, &news)) {
+    if (!wait_for_news(&request->board, news, device_deadline_ns(request))) (void)give_up(d, NULL);
+  }
+  for (uint32_t i = 0; i < schedule->lane_count; ++i) {
+    uint32_t lane = schedule->lanes[i];
+    if (clv__request_device(request, clv__lane_device(lane))->is_lost) continue;
+    (void)clv__request_synchronize(request, lane, NULL);
+  }
+}
+
+static bool is_over(const drive *d) {
+  for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
+    uint32_t lane = d->schedule->lanes[i];
+    if (d->completed[lane] < d->schedule->lane_ends[lane]) return false;
+  }
+  return true;
+}
+
+static clv_status tell_progress(drive *d, clv_error *error) {
+  if (d->order->options.progress == NULL) return CLV_OK;
+  uint32_t done = 0;
+  for (uint32_t i = 0; i < d->schedule->lane_count; ++i) done += d->completed[d->schedule->lanes[i]];
+  if (done == d->steps_told) return CLV_OK;
+  d->steps_told = done;
+  if (d->order->options.progress(d->order->options.user_data, done, d->schedule->step_count)) return CLV_OK;
+  return clv__error_set(error, CLV_CANCELLED, "the run was cancelled by its progress callback");
+}
+
+static clv_status walk(drive *d, clv_error *error) {
+  for (look(d); !is_over(d); look(d)) {
+    bool any;
+    CLV__TRY(check_order(d, error));
+    CLV__TRY(tell_progress(d, error));
+    CLV__TRY(issue_ready(d, &any, error));
+    if (!any) CLV__TRY(wait(d, error));
+  }
+  CLV__TRY(tell_progress(d, error));
+  for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
+    uint32_t lane = d->schedule->lanes[i];
+    CLV__TRY(check_step(d, d->schedule->lane_steps[lane][d->schedule->lane_ends[lane] - 1], error));
+  }
+  return CLV_OK;
+}
+
+static void begin(clv__request *request) {
+  memset(request->issued, 0, sizeof request->issued);
+  memset(request->board.completed, 0, sizeof request->board.completed); /* nobody is left who could tell it anything */
+  request->pending_first = CLV__NO_ID;
+}
+
+clv_status clv__request_drive(clv__request *request, const clv__order *order, clv_error *error) {
+  drive d = {.request = request, .order = order, .schedule = &request->prepared->schedule};
+  begin(request);
+  clv_status status = walk(&d, error);
+  if (status != CLV_OK) drain(&d);
+  return status;
+}
+
+clv_status clv__request_drive_timed(clv__request *request, uint64_t *times_ns, clv_error *error) {
+  const clv__schedule *schedule = &request->prepared->schedule;
+  const clv_plan *plan = clv__request_plan(request);
+  begin(request);
+  for (uint32_t s = 0; s < schedule->step_count; ++s) {
+    uint32_t lane = schedule->tracks[s].lane;
+    uint64_t start = clv__now_ns();
+    const clv__step *step = &plan->steps[s];
+    clv_status status = step->is_transfer ? clv__request_transfer(request, &plan->transfers[step->index], lane, error)
+                                          : clv__request_partition(request, step->index, error);
+    clv_status waited = clv__request_synchronize(request, lane, status == CLV_OK ? error : NULL);
+    if (status == CLV_OK) status = waited;
+    if (status != CLV_OK) return status;
+    request->pending_first = CLV__NO_ID;
+    times_ns[s] = clv__now_ns() - start;
+  }
+  return CLV_OK;
+}

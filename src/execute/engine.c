@@ -1,0 +1,74 @@
+/* An engine's life, and the constants that a run hands over or reads. */
+#include <string.h>
+
+#include "execute/internal.h"
+
+static bool is_aligned(const void *data, clv_dtype dtype) {
+  size_t element = clv_dtype_size_bytes(dtype);
+  if (element > sizeof(void *)) element = sizeof(void *);
+  return element == 0 || (uintptr_t)data % element == 0;
+}
+
+/* The bytes of a constant, or a copy where they lie unaligned in the model's file. */
+static clv_status align_constant(clv__engine *engine, const clv_tensor *constant, const void **data, clv_error *error) {
+  size_t size_bytes;
+  *data = constant->data;
+  if (constant->data == NULL || is_aligned(constant->data, constant->dtype)) return CLV_OK;
+  if (!clv__tensor_size_bytes(constant, &size_bytes)) return CLV_OK;
+  void *copy = clv__arena_allocate_data(&engine->arena, size_bytes);
+  if (copy == NULL) return clv__error_memory(error, size_bytes);
+  memcpy(copy, constant->data, size_bytes);
+  *data = copy;
+  return CLV_OK;
+}
+
+static clv_status align_constants(clv__engine *engine, clv_error *error) {
+  const clv_plan *plan = engine->plan;
+  const clv_graph *graph = plan->graph;
+  uint32_t outputs = graph->output_count + plan->kept_count;
+  engine->defaults = clv__arena_allocate_zero(&engine->arena, graph->input_count, sizeof *engine->defaults);
+  engine->constants = clv__arena_allocate_zero(&engine->arena, outputs, sizeof *engine->constants);
+  if (engine->defaults == NULL || engine->constants == NULL) return clv__error_memory(error, outputs * sizeof(void *));
+  for (uint32_t i = 0; i < graph->input_count; ++i) {
+    CLV__TRY(align_constant(engine, &graph->values[graph->inputs[i]].type, &engine->defaults[i], error));
+  }
+  for (uint32_t i = 0; i < outputs; ++i) {
+    clv_value_id value = i < graph->output_count ? graph->outputs[i] : plan->kept[i - graph->output_count];
+    CLV__TRY(align_constant(engine, &plan->shapes->types[value], &engine->constants[i], error));
+  }
+  return CLV_OK;
+}
+
+clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **out,
+                              uint32_t *failed_device, clv_error *error) {
+  *out = NULL;
+  *failed_device = CLV__NO_ID;
+  clv__engine *engine = clv__allocate_zero(session->allocator, sizeof *engine);
+  if (engine == NULL) return clv__error_memory(error, sizeof *engine);
+  *engine = (clv__engine){.users = 1, .plan = plan};
+  clv__arena_init(&engine->arena, session->allocator);
+  clv_compile_options compile = {
+      .struct_size = sizeof compile, .deterministic = session->options.deterministic, .tune = session->options.tune};
+  clv__devices_lock(session->devices);
+  clv_status status = clv__program_init(plan, &compile, &engine->program, error);
+  *failed_device = engine->program.failed_device;
+  clv__devices_unlock(session->devices);
+  if (status == CLV_OK) status = align_constants(engine, error);
+  if (status != CLV_OK) {
+    clv__engine_release(session, engine);
+    return status;
+  }
+  engine->own_plan = own_plan;
+  *out = engine;
+  return CLV_OK;
+}
+
+void clv__engine_release(clv_session *session, clv__engine *engine) {
+  if (engine == NULL || --engine->users > 0) return;
+  clv__devices_lock(session->devices);
+  clv__program_finish(&engine->program);
+  clv__devices_unlock(session->devices);
+  clv__arena_finish(&engine->arena);
+  clv_plan_destroy(engine->own_plan);
+  clv__release(session->allocator, engine);
+}

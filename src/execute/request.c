@@ -1,0 +1,185 @@
+/* A request's life: its streams, events and memory; and whose turn it is. */
+#include <string.h>
+#include <time.h>
+
+#include "execute/internal.h"
+
+uint64_t clv__now_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* ---- Streams and memory ---- */
+
+clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error) {
+  if (request->streams[lane] == NULL) {
+    const clv__device *device = clv__request_device(request, clv__lane_device(lane));
+    clv__error_clear(error);
+    clv__devices_lock(request->session->devices);
+    clv_status status = device->backend->stream_create(device->handle, &request->streams[lane], error);
+    clv__devices_unlock(request->session->devices);
+    if (status != CLV_OK) {
+      clv__error_prefix(error, status, "%s: stream", device->name);
+      return clv__request_blame(request, clv__lane_device(lane), status);
+    }
+  }
+  *stream = request->streams[lane];
+  return CLV_OK;
+}
+
+/* Room in a block: another one where this one is too small. */
+static clv_status reserve(clv__request *request, uint32_t device, clv__block *block, uint64_t size_bytes, clv_error *error) {
+  if (size_bytes <= block->size_bytes) return CLV_OK;
+  clv_devices *devices = request->session->devices;
+  clv__pool_give(devices, block);
+  clv_status status = clv__pool_take(devices, device, size_bytes, block, error);
+  if (status != CLV_OK && device != CLV__NO_ID) clv__request_blame(request, device, status);
+  return status;
+}
+
+clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t size_bytes, clv_error *error) {
+  uint32_t device = clv__space_owner(request->session->devices, space);
+  clv_status status = reserve(request, device, &request->arenas[space], size_bytes, error);
+  return status == CLV_OK ? status : clv__error_prefix(error, status, "memory of boundary values");
+}
+
+clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, uint64_t size_bytes, clv_error *error) {
+  clv_status status = reserve(request, device, &request->scratch[device], size_bytes, error);
+  return status == CLV_OK ? status : clv__error_prefix(error, status, "scratch");
+}
+
+void clv__request_free_memory(clv__request *request) {
+  clv_devices *devices = request->session->devices;
+  while (request->prepared != NULL) {
+    clv__prepared *prepared = request->prepared;
+    request->prepared = prepared->next;
+    clv__prepared_destroy(prepared);
+  }
+  request->prepared_count = 0;
+  for (uint32_t d = 0; d < devices->count; ++d) clv__pool_give(devices, &request->scratch[d]);
+  for (uint32_t s = 0; s < devices->space_count; ++s) clv__pool_give(devices, &request->arenas[s]);
+}
+
+/* ---- Life ---- */
+
+static void board_init(clv__board *board) {
+  pthread_condattr_t attributes;
+  pthread_condattr_init(&attributes);
+  pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+  pthread_mutex_init(&board->lock, NULL);
+  pthread_cond_init(&board->changed, &attributes);
+  pthread_condattr_destroy(&attributes);
+}
+
+static clv_status create(clv_session *session, uint32_t index, clv__engine *engine, clv__request **out, clv_error *error) {
+  clv__request *request = clv__allocate_zero(session->allocator, sizeof *request);
+  if (request == NULL) return clv__error_memory(error, sizeof *request);
+  *request = (clv__request){.session = session, .engine = engine, .index = index, .failed_device = CLV__NO_ID};
+  request->pending_first = CLV__NO_ID;
+  size_t size_bytes = engine->plan->step_count * sizeof *request->marks;
+  request->marks = clv__allocate_zero(session->allocator, size_bytes);
+  if (request->marks == NULL) {
+    clv__release(session->allocator, request);
+    return clv__error_memory(error, size_bytes);
+  }
+  board_init(&request->board);
+  *out = request;
+  return CLV_OK;
+}
+
+void clv__request_destroy(clv__request *request) {
+  if (request == NULL) return;
+  clv_session *session = request->session;
+  clv_devices *devices = session->devices;
+  clv__devices_lock(devices);
+  for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
+    const clv__device *device = &devices->items[clv__lane_device(lane)];
+    if (request->streams[lane] == NULL || device->is_lost) continue;
+    (void)device->backend->stream_synchronize(device->handle, request->streams[lane], NULL);
+  }
+  for (uint32_t d = 0; d < devices->count; ++d) clv__watcher_destroy(request->watchers[d]);
+  clv__request_free_memory(request);
+  for (uint32_t s = 0; s < request->engine->plan->step_count; ++s) {
+    const clv__mark *mark = &request->marks[s];
+    const clv__device *device = &devices->items[mark->device];
+    if (mark->event != NULL && !device->is_lost) device->backend->event_destroy(device->handle, mark->event);
+  }
+  for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
+    const clv__device *device = &devices->items[clv__lane_device(lane)];
+    if (request->streams[lane] == NULL || device->is_lost) continue;
+    device->backend->stream_destroy(device->handle, request->streams[lane]);
+  }
+  clv__devices_unlock(devices);
+  pthread_cond_destroy(&request->board.changed);
+  pthread_mutex_destroy(&request->board.lock);
+  clv__release(session->allocator, request->marks);
+  pthread_mutex_lock(&session->lock);
+  clv__engine_release(session, request->engine);
+  pthread_mutex_unlock(&session->lock);
+  clv__release(session->allocator, request);
+}
+
+/* ---- Turns ---- */
+
+static uint32_t find_free(const clv_session *session) {
+  for (uint32_t i = 0; i < session->options.in_flight; ++i) {
+    if (!session->is_busy[i]) return i;
+  }
+  return CLV__NO_ID;
+}
+
+clv_status clv__request_take(clv_session *session, clv__request **out, clv_error *error) {
+  pthread_mutex_lock(&session->lock);
+  uint32_t index = find_free(session);
+  for (; index == CLV__NO_ID; index = find_free(session)) pthread_cond_wait(&session->freed, &session->lock);
+  session->is_busy[index] = true;
+  clv__request *request = session->requests[index];
+  clv__engine *engine = session->engine;
+  bool is_fresh = request != NULL && request->engine == engine;
+  if (!is_fresh) ++engine->users;
+  pthread_mutex_unlock(&session->lock);
+  clv_status status = CLV_OK;
+  if (!is_fresh) {
+    pthread_mutex_lock(&session->lock);
+    session->requests[index] = NULL;
+    pthread_mutex_unlock(&session->lock);
+    clv__request_destroy(request);
+    status = create(session, index, engine, &request, error);
+  }
+  pthread_mutex_lock(&session->lock);
+  if (status == CLV_OK) {
+    session->requests[index] = request;
+    pthread_mutex_unlock(&session->lock);
+    request->failed_device = CLV__NO_ID;
+    *out = request;
+    return status;
+  }
+  clv__engine_release(session, engine);
+  session->is_busy[index] = false;
+  pthread_cond_signal(&session->freed);
+  pthread_mutex_unlock(&session->lock);
+  return status;
+}
+
+/* Drivers that wait look again: whether their run was cancelled. */
+void clv__session_wake(clv_session *session) {
+  pthread_mutex_lock(&session->lock);
+  for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
+    if (!session->is_busy[i] || session->requests[i] == NULL) continue;
+    clv__board *board = &session->requests[i]->board;
+    pthread_mutex_lock(&board->lock);
+    ++board->news;
+    pthread_cond_signal(&board->changed);
+    pthread_mutex_unlock(&board->lock);
+  }
+  pthread_mutex_unlock(&session->lock);
+}
+
+void clv__request_give(clv__request *request) {
+  clv_session *session = request->session;
+  pthread_mutex_lock(&session->lock);
+  session->is_busy[request->index] = false;
+  pthread_cond_signal(&session->freed);
+  pthread_mutex_unlock(&session->lock);
+}

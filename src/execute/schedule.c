@@ -1,0 +1,114 @@
+/* See schedule.h. Every step has a vector clock (Fidge, 1988; Mattern, 1989): what is over in each lane before it begins. A wait
+ * that the clock covers already is left out. */
+#include "execute/schedule.h"
+
+#include <string.h>
+
+static uint32_t lane_of(const clv_plan *plan, const clv__step *step) {
+  if (!step->is_transfer) return 2 * plan->partitions[step->index].device;
+  uint32_t device = plan->transfers[step->index].device;
+  return 2 * device + (plan->devices->items[device].info.is_synchronous ? 0 : 1);
+}
+
+typedef struct maker {
+  const clv_plan *plan;
+  const clv__schedule_rules *rules;
+  clv__schedule *schedule;
+  uint32_t needed[CLV__MAX_LANES]; /* by lane: 1 + the last step to wait for; 0: none */
+  bool late[CLV__MAX_LANES];       /* by lane: one of the steps to wait for tells sizes */
+  uint32_t *waits;                 /* of all steps, one after the other */
+  size_t wait_count;
+} maker;
+
+static void need(maker *m, uint32_t step) {
+  uint32_t lane = m->schedule->tracks[step].lane;
+  if (step + 1 > m->needed[lane]) m->needed[lane] = step + 1;
+  if (m->rules->sized_late != NULL && m->rules->sized_late[step]) m->late[lane] = true;
+}
+
+static void join(uint32_t *clock, const uint32_t *other, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (other[i] > clock[i]) clock[i] = other[i];
+  }
+}
+
+/* What `step` must wait for is in `needed`: the clock, and the waits that are not implied by the others. */
+static void settle(maker *m, uint32_t step) {
+  clv__schedule *s = m->schedule;
+  clv__track *track = &s->tracks[step];
+  uint32_t lanes = s->lane_count, own = s->lane_index[track->lane];
+  uint32_t *clock = &s->clocks[(size_t)step * lanes];
+  if (track->position > 0) { /* whoever follows in a stream begins after what went before */
+    uint32_t previous = s->lane_steps[track->lane][track->position - 1];
+    memcpy(clock, &s->clocks[(size_t)previous * lanes], lanes * sizeof *clock);
+    clock[own] = track->position;
+  }
+  track->waits = &m->waits[m->wait_count];
+  for (int on_host = 0; on_host < 2; ++on_host) {
+    for (uint32_t i = lanes; i-- > 0;) { /* any order is right; later lanes tend to know more */
+      uint32_t lane = s->lanes[i], last = m->needed[lane];
+      bool is_host = m->late[lane] || clv__lane_device(lane) != clv__lane_device(track->lane);
+      if (last == 0 || is_host != (on_host == 1)) continue;
+      clv__track *other = &s->tracks[last - 1];
+      if (!m->late[lane] && clock[i] > other->position) continue; /* its own lane's are always covered */
+      m->waits[m->wait_count++] = last - 1;
+      ++track->wait_count;
+      track->device_waits += on_host == 0;
+      join(clock, &s->clocks[(size_t)(last - 1) * lanes], lanes);
+      if (clock[i] < other->position + 1) clock[i] = other->position + 1;
+      other->is_recorded = true;
+      other->is_watched |= on_host == 1;
+    }
+  }
+}
+
+static clv_status make_lanes(maker *m, clv__arena *arena, clv_error *error) {
+  clv__schedule *s = m->schedule;
+  s->lane_index = clv__arena_allocate(arena, CLV__MAX_LANES * sizeof *s->lane_index);
+  if (s->lane_index == NULL) return clv__error_memory(error, CLV__MAX_LANES * sizeof *s->lane_index);
+  memset(s->lane_index, 0xff, CLV__MAX_LANES * sizeof *s->lane_index); /* CLV__NO_ID */
+  for (uint32_t i = 0; i < s->step_count; ++i) {
+    clv__track *track = &s->tracks[i];
+    track->lane = lane_of(m->plan, &m->plan->steps[i]);
+    track->position = s->lane_ends[track->lane]++;
+    if (track->position > 0) continue;
+    s->lane_index[track->lane] = s->lane_count;
+    s->lanes[s->lane_count++] = track->lane;
+  }
+  for (uint32_t i = 0; i < s->lane_count; ++i) {
+    uint32_t lane = s->lanes[i];
+    s->lane_steps[lane] = clv__arena_allocate(arena, s->lane_ends[lane] * sizeof *s->lane_steps[lane]);
+    if (s->lane_steps[lane] == NULL) return clv__error_memory(error, s->lane_ends[lane] * sizeof *s->lane_steps[lane]);
+  }
+  for (uint32_t i = 0; i < s->step_count; ++i) s->lane_steps[s->tracks[i].lane][s->tracks[i].position] = i;
+  return CLV_OK;
+}
+
+clv_status clv__schedule_make(const clv_plan *plan, const clv__schedule_rules *rules, clv__arena *arena, clv__schedule *schedule,
+                              clv_error *error) {
+  *schedule = (clv__schedule){.step_count = plan->step_count};
+  maker m = {.plan = plan, .rules = rules, .schedule = schedule};
+  schedule->tracks = clv__arena_allocate_zero(arena, plan->step_count, sizeof *schedule->tracks);
+  if (schedule->tracks == NULL) return clv__error_memory(error, plan->step_count * sizeof *schedule->tracks);
+  CLV__TRY(make_lanes(&m, arena, error));
+  size_t cells;
+  if (!clv__multiply(plan->step_count, schedule->lane_count, &cells)) return clv__error_memory(error, SIZE_MAX);
+  schedule->clocks = clv__arena_allocate_zero(arena, cells, sizeof *schedule->clocks);
+  m.waits = clv__arena_allocate_zero(arena, cells, sizeof *m.waits); /* at most one a lane and step */
+  if (schedule->clocks == NULL || m.waits == NULL) return clv__error_memory(error, cells * sizeof *m.waits);
+  size_t edge = 0;
+  for (uint32_t i = 0; i < plan->step_count; ++i) {
+    memset(m.needed, 0, sizeof m.needed);
+    memset(m.late, 0, sizeof m.late);
+    for (uint32_t d = 0; d < plan->steps[i].dependency_count; ++d) need(&m, plan->steps[i].dependencies[d]);
+    for (; edge < rules->edge_count && rules->edges[edge].after == i; ++edge) need(&m, rules->edges[edge].before);
+    if (rules->is_serial && i > 0) need(&m, i - 1);
+    settle(&m, i);
+  }
+  for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* the end of a run waits for all lanes */
+    uint32_t lane = schedule->lanes[i];
+    clv__track *last = &schedule->tracks[schedule->lane_steps[lane][schedule->lane_ends[lane] - 1]];
+    last->is_recorded = last->is_watched = true;
+  }
+  return CLV_OK;
+}

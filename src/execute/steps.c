@@ -1,0 +1,123 @@
+/* One step of a run: a partition executed or a value copied, enqueued on its lane's stream. */
+#include <string.h>
+
+#include "execute/internal.h"
+
+clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error) {
+  uint32_t d = clv__lane_device(lane), first = request->pending_first, last = request->pending_last;
+  const clv__device *device = clv__request_device(request, d);
+  if (request->streams[lane] == NULL) return CLV_OK;
+  clv__error_clear(error);
+  clv_status status = device->backend->stream_synchronize(device->handle, request->streams[lane], error);
+  if (status == CLV_OK) return status;
+  clv__request_blame(request, d, status);
+  if (lane % 2 == 1) return clv__error_prefix(error, status, "copies of %s", device->name);
+  if (first == CLV__NO_ID) return clv__error_prefix(error, status, "%s", device->name);
+  if (first == last) return clv__error_prefix(error, status, "partition %u on %s", first, device->name);
+  return clv__error_prefix(error, status, "partitions %u to %u on %s", first, last, device->name);
+}
+
+/* ---- Partitions ---- */
+
+static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
+  clv__partition_state *state = cookie;
+  clv__prepared *prepared = state->prepared;
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv__partition *partition = &plan->partitions[state->index];
+  clv_value_id value = partition->view->values[partition->view->outputs[index]];
+  clv__slot *slot = clv__prepared_slot(prepared, value, plan->devices->items[partition->device].space);
+  size_t size_bytes;
+  if (slot == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "an output's size is asked for without a shape");
+  }
+  /* Another shape than was planned: what the caller gave room for is too small or too large. */
+  if (slot->size_known && !clv__same_dims(&prepared->types[value], type)) slot->bound = NULL;
+  prepared->types[value] = *type;
+  prepared->types[value].data = NULL;
+  bool fits = slot->size_known && size_bytes <= slot->size_bytes;
+  if (!fits) CLV__TRY(clv__prepared_grow_slot(prepared, slot, size_bytes, error));
+  *binding = clv__prepared_binding(prepared, slot);
+  return CLV_OK;
+}
+
+/* An instance for the shapes that the partition's inputs have now. */
+static clv_status fit_instance(clv__prepared *prepared, uint32_t index, clv_error *error) {
+  const clv__partition_state *state = &prepared->partitions[index];
+  const clv_graph_view *view = clv__request_plan(prepared->request)->partitions[index].view;
+  bool fits = state->instance != NULL;
+  for (uint32_t i = 0; i < view->input_count && fits; ++i) {
+    fits = clv__same_dims(&state->instance_inputs[i], &prepared->types[view->values[view->inputs[i]]]);
+  }
+  return fits ? CLV_OK : clv__prepared_make_instance(prepared, index, error);
+}
+
+clv_status clv__request_partition(clv__request *request, uint32_t index, clv_error *error) {
+  clv__prepared *prepared = request->prepared;
+  const clv__partition *partition = &clv__request_plan(request)->partitions[index];
+  const clv__device *device = clv__request_device(request, partition->device);
+  const clv_graph_view *view = partition->view;
+  clv__partition_state *state = &prepared->partitions[index];
+  clv_stream *stream;
+  CLV__TRY(clv__request_stream(request, 2 * partition->device, &stream, error));
+  CLV__TRY(fit_instance(prepared, index, error));
+  for (uint32_t i = 0; i < view->input_count; ++i) {
+    const clv__slot *slot = clv__prepared_slot(prepared, view->values[view->inputs[i]], device->space);
+    state->inputs[i] = clv__prepared_binding(prepared, slot);
+  }
+  for (uint32_t i = 0; i < view->output_count; ++i) {
+    clv_value_id value = view->values[view->outputs[i]];
+    const clv__slot *slot = clv__prepared_slot(prepared, value, device->space);
+    state->outputs[i] = clv__prepared_binding(prepared, slot);
+    if (slot->size_known) continue;
+    prepared->types[value].rank = CLV_RANK_UNKNOWN; /* what the last run made is not this run's */
+    state->outputs[i] = (clv_binding){.type = {.dtype = prepared->types[value].dtype, .rank = CLV_RANK_UNKNOWN}};
+  }
+  clv_execute_args args = {
+      .struct_size = sizeof args,
+      .input_count = view->input_count,
+      .output_count = view->output_count,
+      .inputs = state->inputs,
+      .outputs = state->outputs,
+      .cookie = state,
+      .allocate_output = allocate_output,
+  };
+  if (request->pending_first == CLV__NO_ID) request->pending_first = index;
+  request->pending_last = index;
+  clv__error_clear(error);
+  clv_status status = device->backend->execute(device->handle, state->instance, stream, &args, error);
+  if (status == CLV_OK) return status;
+  clv__request_blame(request, partition->device, status);
+  return clv__error_prefix(error, status, "partition %u on %s", index, device->name);
+}
+
+/* ---- Transfers ---- */
+
+clv_status clv__request_transfer(clv__request *request, const clv__transfer *transfer, uint32_t lane, clv_error *error) {
+  clv__prepared *prepared = request->prepared;
+  const clv__device *device = clv__request_device(request, transfer->device);
+  const clv_plan *plan = clv__request_plan(request);
+  clv__slot *from = clv__prepared_slot(prepared, transfer->value, transfer->from);
+  clv__slot *to = clv__prepared_slot(prepared, transfer->value, transfer->to);
+  const char *name = plan->graph->values[transfer->value].name;
+  size_t size_bytes;
+  if (!clv__tensor_size_bytes(&prepared->types[transfer->value], &size_bytes)) {
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "transfer of '%s' before its shape is known", name);
+  }
+  if (!to->size_known && to->bound == NULL) CLV__TRY(clv__prepared_grow_slot(prepared, to, size_bytes, error));
+  if (size_bytes == 0) return CLV_OK;
+  clv_stream *stream;
+  CLV__TRY(clv__request_stream(request, lane, &stream, error));
+  clv_binding target = clv__prepared_binding(prepared, to);
+  clv_binding source = from != NULL ? clv__prepared_binding(prepared, from) : (clv_binding){0};
+  if (transfer->boundary == CLV__BOUNDARY_WEIGHT) source.type.data = plan->shapes->types[transfer->value].data;
+  clv__error_clear(error);
+  clv_status status = transfer->from == CLV__SPACE_HOST
+                          ? device->backend->copy_in(device->handle, stream, target.buffer, target.offset_bytes, source.type.data,
+                                                     size_bytes, error)
+                          : device->backend->copy_out(device->handle, stream, target.type.data, source.buffer,
+                                                      source.offset_bytes, size_bytes, error);
+  if (status == CLV_OK) return status;
+  clv__request_blame(request, transfer->device, status);
+  return clv__error_prefix(error, status, "transfer of '%s' %s %s", name, transfer->from == CLV__SPACE_HOST ? "to" : "from",
+                           device->name);
+}

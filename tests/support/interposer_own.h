@@ -1,0 +1,123 @@
+/* What interposer.c (its life, the hook, the account) and interposer_slots.c (the table) share. */
+#ifndef CLEAVE_TESTS_INTERPOSER_OWN_H
+#define CLEAVE_TESTS_INTERPOSER_OWN_H
+
+#include <pthread.h>
+
+#include "base/error.h"
+#include "base/tensor.h"
+#include "interposer.h"
+
+typedef enum object_kind {
+  OBJECT_CAPTURED, /* in the order in which what is left is destroyed */
+  OBJECT_INSTANCE,
+  OBJECT_EXECUTABLE,
+  OBJECT_WEIGHT,
+  OBJECT_EVENT,
+  OBJECT_STREAM,
+  OBJECT_BUFFER,
+  OBJECT_KIND_COUNT
+} object_kind;
+
+typedef struct object {
+  object_kind kind;
+  clv_device *device;
+  void *pointer; /* as the host has it */
+} object;
+
+/* What a hanging stream was given after it began to hang. */
+typedef enum deferred_kind {
+  DEFERRED_EXECUTE,
+  DEFERRED_COPY_IN,
+  DEFERRED_COPY_OUT,
+  DEFERRED_RECORD,
+  DEFERRED_WAIT,
+  DEFERRED_LAUNCH,
+  DEFERRED_NOTIFY
+} deferred_kind;
+
+typedef struct deferred {
+  struct deferred *next;
+  deferred_kind kind;
+  clv_stream *stream; /* NULL: a notify */
+  clv_event *event;
+  clv_instance *instance;
+  clv_captured *captured;
+  clv_execute_args args; /* its arrays follow this struct */
+  clv_buffer *buffer;
+  uint64_t offset, size_bytes;
+  void *host;
+  clv_notify_fn notify;
+  void *cookie;
+} deferred;
+
+struct clv_stream {
+  clv_stream *inner;
+  bool is_hung;
+  clv_status failed; /* CLV_OK, or what stream_synchronize() has to report */
+  char message[160];
+};
+
+struct clv_event {
+  clv_event *inner;
+  bool is_hung;
+  clv_status failed;
+  char message[160];
+};
+
+struct clv_device {
+  interposer *owner;
+  clv_device *inner;
+  uint32_t index;
+  bool is_synchronous, wait_for_calls;
+  pthread_mutex_t lock; /* of streams' and events' states, and what is below */
+  pthread_cond_t changed;
+  bool is_closing;
+  uint64_t releases; /* counted */
+  uint32_t waiters;  /* threads inside a call that hangs */
+  deferred *first, **last;
+};
+
+struct interposer {
+  interposer_options options;
+  const clv_backend *inner;
+  clv_backend table;
+  pthread_mutex_t lock; /* everything below */
+  interposer_hook hook;
+  void *user_data;
+  uint64_t calls, counts[INTERPOSER_SLOT_COUNT];
+  clv_device *devices[16];
+  uint32_t device_count;
+  object *objects;
+  size_t object_count, object_capacity;
+  uint64_t left;
+  char misuse[200];
+  uint8_t *log;
+  size_t log_count, log_capacity;
+};
+
+/* Counts and logs the call, asks the hook, waits for the delay. */
+interposer_fate interposer_ask(interposer *self, interposer_call call);
+/* The error that a fate stands for. */
+clv_status interposer_fail(const interposer_fate *fate, interposer_slot slot, clv_error *error);
+
+void interposer_made(clv_device *device, object_kind kind, void *pointer);
+void interposer_gone(clv_device *device, object_kind kind, const void *pointer);
+void interposer_misuse(interposer *self, const char *format, ...) CLV_PRINTF(2, 3);
+
+/* Blocks until the device is released or closed: then CLV_DEVICE_ERROR. The device's lock is held. */
+clv_status interposer_hang(clv_device *device, clv_error *error);
+/* Appends a copy of `work`. The device's lock is held. */
+void interposer_defer(clv_device *device, const deferred *work);
+/* Does what was deferred. The device's lock is held. */
+void interposer_replay(clv_device *device);
+/* Forgets what was deferred of a stream, an event, an instance, …; true where there was something. The lock is held. */
+bool interposer_forget(clv_device *device, const void *thing);
+/* Whether something deferred refers to the object. */
+bool interposer_refers(const deferred *work, const void *thing);
+/* Closes: streams and events that are left are destroyed with all else. */
+void interposer_clear(clv_device *device);
+
+void interposer_fill(interposer *self); /* the table, interposer_slots.c */
+
+#endif
