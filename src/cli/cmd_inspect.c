@@ -145,10 +145,12 @@ static clv_status analyse(inspection *in, clv_error *error) {
     memcpy(given[i].dims, sizes[i].dims, sizeof given[i].dims);
   }
   clv_graph_view *whole;
+  const clv__open *open;
   clv_status status = clv__shapes_infer(graph, given, size_count, SIZE_MAX, &in->shapes, error);
+  if (status == CLV_OK) status = clv__open_find(graph, in->shapes, given, size_count, &in->arena, &open, error);
   if (status == CLV_OK) status = clv__view_create_whole(graph, in->shapes->types, &in->arena, &whole, error);
   if (status == CLV_OK) {
-    status = clv__capability_ask(in->job.devices, whole, in->shapes->node_folded, NULL, NULL, &in->capability, error);
+    status = clv__capability_ask(in->job.devices, whole, in->shapes->node_folded, open, NULL, NULL, &in->capability, error);
   }
   if (status != CLV_OK) return clv__error_prefix(error, status, "%s", in->job.path);
   in->has_capability = true;

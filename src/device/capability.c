@@ -1,7 +1,20 @@
 /* Verdicts: what every device says about every node. */
+#include <stdio.h>
 #include <string.h>
 
 #include "device/device.h"
+
+/* The view that a device is asked about a node in; NULL, with the reason, where its answer is no. */
+static const clv_graph_view *view_for(const clv__device *device, const clv_graph_view *whole, const clv_graph_view *typical,
+                                      const clv__open *open, uint32_t node, clv_verdict *verdict) {
+  if (!device->info.static_shapes_only || open == NULL || !open->is_open[node]) return whole;
+  const char *reason = open->reasons[node];
+  if (reason == NULL && typical != NULL) return typical;
+  *verdict = (clv_verdict){0};
+  snprintf(verdict->reason, sizeof verdict->reason, "resize not supported: %s",
+           reason != NULL ? reason : "the model takes none of the sizes tried");
+  return NULL;
+}
 
 static void ask(const clv_host *host, const clv__device *device, const clv_graph_view *whole, uint32_t node,
                 clv_support_fn support, void *user_data, clv_verdict *verdict) {
@@ -18,7 +31,7 @@ static void ask(const clv_host *host, const clv__device *device, const clv_graph
   if (!verdict->supported && verdict->reason[0] == '\0') strcpy(verdict->reason, "not supported");
 }
 
-clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded,
+clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded, const clv__open *open,
                                clv_support_fn support, void *user_data, clv__capability *capability, clv_error *error) {
   clv__arena_init(&capability->arena, clv__context_allocator(devices->context));
   capability->device_count = devices->count;
@@ -29,13 +42,18 @@ clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view 
   clv__map_init(&known, clv__context_allocator(devices->context));
   clv_status status = CLV_OK;
   if (capability->reasons == NULL) status = clv__error_memory(error, cells * sizeof *capability->reasons);
+  clv_graph_view *typical = NULL;
+  if (status == CLV_OK && open != NULL && open->typical != NULL) {
+    status = clv__view_create_whole(whole->graph, open->typical, &capability->arena, &typical, error);
+  }
   const char **texts = NULL;
   size_t text_capacity = 0;
   for (uint32_t node = 0; status == CLV_OK && node < whole->node_count; ++node) {
     if (folded != NULL && folded[node]) continue;
     for (uint32_t d = 0; status == CLV_OK && d < devices->count; ++d) {
       clv_verdict verdict;
-      ask(host, &devices->items[d], whole, node, support, user_data, &verdict);
+      const clv_graph_view *view = view_for(&devices->items[d], whole, typical, open, node, &verdict);
+      if (view != NULL) ask(host, &devices->items[d], view, node, support, user_data, &verdict);
       if (verdict.supported) continue;
       uint32_t index = clv__map_find(&known, verdict.reason);
       if (index == CLV__MAP_NONE) {

@@ -9,6 +9,7 @@
 #include "cleave/plan.h"
 #include "device/settings.h"
 #include "graph/view.h"
+#include "ops/open.h"
 
 #define CLV__MAX_DEVICES 16
 #define CLV__SPACE_HOST 0u
@@ -74,8 +75,9 @@ typedef struct clv__capability {
   const char **reasons; /* [node * device_count + device]: NULL: supported; otherwise why not */
 } clv__capability;
 
-/* Asks. Nodes with folded[n] are not asked about (all NULL). `support` may be NULL. */
-clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded,
+/* Asks. Nodes with folded[n] are not asked about (all NULL). `open` (NULL: every size is known) says which sizes are open: a device
+ * of fixed shapes is asked about typical ones, where what it runs may be padded. `support` may be NULL. */
+clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded, const clv__open *open,
                                clv_support_fn support, void *user_data, clv__capability *capability, clv_error *error);
 void clv__capability_finish(clv__capability *capability);
 

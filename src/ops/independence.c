@@ -108,9 +108,9 @@ bool clv__padding_ask(clv__padding *padding) {
   padding->reason[0] = '\0';
   for (int32_t i = 0; i < CLV_MAX_RANK; ++i) padding->times[i] = padding->over[i] = 1;
   for (uint32_t i = 0; i < node->output_count; ++i) padding->outputs[i] = 0;
-  bool (*rule)(clv__padding *) = found != NULL                                             ? found->rule
+  bool (*rule)(clv__padding *) = found != NULL                                     ? found->rule
                                  : (padding->op->flags & CLV__OP_ELEMENTWISE) != 0 ? clv__independent_elementwise
-                                                                                           : NULL;
+                                                                                   : NULL;
   if (rule == NULL) return clv__padding_no(padding, "it is not independent along any axis");
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     const clv_tensor *type = i < node->input_count ? &node->inputs[i] : &node->outputs[i - node->input_count];

@@ -35,7 +35,8 @@ bool clv__independent_reduce(clv__padding *padding) {
   uint32_t axes;
   if (!clv__padding_list(padding, clv__infer_has(node, 1) ? NULL : "axes", 1, &given, &list)) return false;
   bool noop = clv__attribute_int(node->attributes, "noop_with_empty_axes", 0) != 0;
-  if (!read_axes(padding, given, &list, noop, node->inputs[0].rank, &axes) || !clv__padding_avoids(padding, 0, axes)) return false;
+  if (!read_axes(padding, given, &list, noop, node->inputs[0].rank, &axes) || !clv__padding_avoids(padding, 0, axes))
+    return false;
   drop_axes(padding, 0, axes, clv__attribute_int(node->attributes, "keepdims", 1) != 0);
   return true;
 }
@@ -116,8 +117,10 @@ bool clv__independent_matmul(clv__padding *padding) {
 
 bool clv__independent_gemm(clv__padding *padding) {
   const clv__infer *node = padding->node;
-  int rows = clv__attribute_int(node->attributes, "transA", 0) != 0, columns = clv__attribute_int(node->attributes, "transB", 0) == 0;
-  if (!clv__padding_avoids(padding, 0, clv__axis_bit(!rows)) || !clv__padding_avoids(padding, 1, clv__axis_bit(!columns))) return false;
+  int rows = clv__attribute_int(node->attributes, "transA", 0) != 0,
+      columns = clv__attribute_int(node->attributes, "transB", 0) == 0;
+  if (!clv__padding_avoids(padding, 0, clv__axis_bit(!rows)) || !clv__padding_avoids(padding, 1, clv__axis_bit(!columns)))
+    return false;
   if ((padding->inputs[0] >> rows & 1u) != 0) padding->outputs[0] |= 1u;
   if ((padding->inputs[1] >> columns & 1u) != 0) padding->outputs[0] |= 2u;
   const clv_tensor *c = clv__infer_has(node, 2) ? &node->inputs[2] : NULL;

@@ -128,8 +128,7 @@ bool clv__independent_concat(clv__padding *padding) {
   for (uint32_t i = 0; i < node->input_count; ++i) {
     if ((padding->inputs[i] >> axis & 1u) != 0)
       return clv__padding_no(padding, "it puts input %u, of an open size along axis %d, before or behind others", i, (int)axis);
-    if (padding->inputs[i] != padding->inputs[0])
-      return clv__padding_no(padding, "inputs 0 and %u have different open sizes", i);
+    if (padding->inputs[i] != padding->inputs[0]) return clv__padding_no(padding, "inputs 0 and %u have different open sizes", i);
   }
   return clv__padding_pass(padding);
 }
@@ -265,8 +264,7 @@ bool clv__independent_scatter_elements(clv__padding *padding) {
   for (uint32_t i = 0; i < 3; ++i) {
     if (!clv__padding_avoids(padding, i, along)) return false;
   }
-  if (padding->inputs[1] != padding->inputs[2])
-    return clv__padding_no(padding, "indices and updates have different open sizes");
+  if (padding->inputs[1] != padding->inputs[2]) return clv__padding_no(padding, "indices and updates have different open sizes");
   if (!places_are_valid(padding, 1) || !lie_on_data(padding, 1, axis)) return false;
   padding->outputs[0] = padding->inputs[0];
   return true;
@@ -277,7 +275,8 @@ bool clv__independent_scatter_nd(clv__padding *padding) {
   const clv_tensor *data = &padding->node->inputs[0], *indices = &padding->node->inputs[1];
   int64_t depth = indices->rank < 1 ? -1 : indices->dims[indices->rank - 1];
   if (depth < 0 || depth > data->rank) return clv__padding_no(padding, "how many axes it addresses is not known");
-  if (!clv__padding_avoids(padding, 0, clv__axes_between(0, (int32_t)depth)) || !clv__padding_avoids(padding, 1, ~0u)) return false;
+  if (!clv__padding_avoids(padding, 0, clv__axes_between(0, (int32_t)depth)) || !clv__padding_avoids(padding, 1, ~0u))
+    return false;
   uint32_t wanted = 0;
   for (int32_t d = (int32_t)depth; d < data->rank; ++d) {
     if ((padding->inputs[0] >> d & 1u) != 0) wanted |= clv__axis_bit(indices->rank - 1 + d - (int32_t)depth);

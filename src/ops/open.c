@@ -111,7 +111,8 @@ static bool outputs_follow(clv__padding *padding, const uint32_t *covered) {
 
 static bool is_independent(finding *f, const clv__node *node, const clv__op *op, const clv_tensor *inputs, clv_tensor *outputs,
                            char reason[CLV__REASON_BYTES]) {
-  uint32_t count = clv__node_explicit_inputs(node), *in = f->axes, *out = in + node->input_count, *covered = out + node->output_count;
+  uint32_t count = clv__node_explicit_inputs(node), *in = f->axes, *out = in + node->input_count,
+           *covered = out + node->output_count;
   for (uint32_t i = 0; i < count; ++i) f->zeros[i] = node->inputs[i] == CLV__NO_ID || f->is_zero[node->inputs[i]];
   memset(covered, 0, node->output_count * sizeof *covered);
   clv__infer infer = {.op = node->op,

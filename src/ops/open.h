@@ -2,8 +2,8 @@
  * that one program serves many sizes. Worked out once over the whole graph, so that it does not depend on how it is cut: a set of
  * nodes that are each independent along their open axes is paddable as a whole.
  *
- * A size is a symbol. Most are their own; one that follows from another by a Reshape ([N,64] to [64 N]) is so many times that one,
- * and is padded to as many times what that one is padded to. */
+ * A size is a symbol. Most are their own; one that follows from another by a Reshape ([N,64] to [64 N]) is so many times that
+ * one, and is padded to as many times what that one is padded to. */
 #ifndef CLEAVE_OPS_OPEN_H
 #define CLEAVE_OPS_OPEN_H
 
@@ -11,10 +11,10 @@
 
 typedef struct clv__open {
   uint32_t symbol_count;
-  const uint32_t *base;   /* by symbol: the one it is a multiple of: itself, most often */
-  const int64_t *factor;  /* by symbol: how many times */
-  const bool *is_open;    /* by node: some operand's size is open, or unknown */
-  const char **reasons;   /* by node: why it is not independent along its open axes; NULL: it is */
+  const uint32_t *base;  /* by symbol: the one it is a multiple of: itself, most often */
+  const int64_t *factor; /* by symbol: how many times */
+  const bool *is_open;   /* by node: some operand's size is open, or unknown */
+  const char **reasons;  /* by node: why it is not independent along its open axes; NULL: it is */
   /* By value: its type with a typical size for every open one, `data` as the shapes have it: for verdicts and prices. Sizes that
    * depend on data stay open. NULL where the model takes none of the sizes that were tried. */
   const clv_tensor *typical;

@@ -268,8 +268,8 @@ clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv
   start = now_ms();
   clv__devices_lock(devices);
   CLV__TRY_GOTO(clv__view_create_whole(graph, plan->shapes->types, &plan->arena, &whole, error));
-  CLV__TRY_GOTO(clv__capability_ask(devices, whole, plan->shapes->node_folded, options.support, options.support_user_data,
-                                    &plan->capability, error));
+  CLV__TRY_GOTO(clv__capability_ask(devices, whole, plan->shapes->node_folded, plan->open, options.support,
+                                    options.support_user_data, &plan->capability, error));
   plan->time_capability_ms = now_ms() - start;
   CLV__TRY_GOTO(clv__suppose(plan, options.supposes, options.suppose_count, error));
   CLV__TRY_GOTO(clv__plan_check_supported(plan, error));

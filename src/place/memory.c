@@ -14,11 +14,12 @@
 #define COMPARED_NODES ((uint64_t)10000000)
 
 static uint64_t count_value(const clv__partition *partition, uint32_t value, uint32_t *resident) {
-  clv_value_id id = partition->view->values[value];
+  const clv_graph_view *view = clv__partition_sized(partition);
+  clv_value_id id = view->values[value];
   size_t size_bytes;
   if ((resident[id] & (1u << partition->device)) != 0) return 0;
   resident[id] |= 1u << partition->device;
-  return clv__tensor_size_bytes(clv__view_type(partition->view, value), &size_bytes) ? clv__align_up(size_bytes, CLV__ALIGNMENT)
+  return clv__tensor_size_bytes(clv__view_type(view, value), &size_bytes) ? clv__align_up(size_bytes, CLV__ALIGNMENT)
                                                                                      : 0;
 }
 
@@ -49,7 +50,7 @@ static bool ask_compiler(const clv_plan *plan, const clv__partition *partition, 
   clv_compile_options options = {.struct_size = sizeof options};
   clv_executable *executable = NULL;
   *scratch_bytes = 0;
-  clv_status status = device->backend->compile(device->handle, partition->view, &options, &executable, NULL);
+  clv_status status = device->backend->compile(device->handle, clv__partition_sized(partition), &options, &executable, NULL);
   if (status != CLV_OK) return status != CLV_TOO_LARGE;
   clv_executable_info info = {.struct_size = sizeof info};
   device->backend->executable_info(device->handle, executable, &info);
@@ -202,7 +203,7 @@ clv_status clv__place_within_memory(clv_plan *plan, clv__placing *placing, bool 
     if (limit == 0 || is_roomy(plan, d, resident)) continue;
     if (types == NULL) types = clv__allocate(allocator, values * sizeof *types);
     if (types == NULL) CLV__TRY_GOTO(clv__error_memory(error, values * sizeof *types));
-    memcpy(types, plan->shapes->types, values * sizeof *types);
+    memcpy(types, clv__plan_sized_types(plan), values * sizeof *types);
     clv__fitting f = {.plan = plan,
                       .placing = placing,
                       .device = d,

@@ -3,169 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "place/make.h"
-
-typedef struct leaving {
-  clv_plan *plan;      /* the new one */
-  const clv_plan *old; /* where nodes are now */
-  const clv__strategy *strategy;
-  uint32_t lost; /* bits of devices that nodes leave now */
-  clv__placing placing;
-} leaving;
-
-static bool is_bit(uint32_t bits, uint32_t device) {
-  return (bits >> device & 1u) != 0;
-}
-
-/* ---- The new plan's beginning: as the first one, but for the devices that are gone ---- */
-
-static clv_status copy_text(clv__arena *arena, const char *text, const char **copy, clv_error *error) {
-  *copy = text == NULL ? NULL : clv__arena_string(arena, text, strlen(text));
-  return text == NULL || *copy != NULL ? CLV_OK : clv__error_memory(error, strlen(text));
-}
-
-/* Their names and why they went: the text of each, and the plan's note of all. */
-static clv_status explain_gone(leaving *l, const char *reason, clv_error *error) {
-  clv_plan *plan = l->plan;
-  char note[512], text[160];
-  size_t used = 0;
-  for (uint32_t d = 0; d < plan->devices->count; ++d) {
-    if (!is_bit(plan->gone, d)) continue;
-    snprintf(text, sizeof text, "taken out: %s", reason);
-    CLV__TRY(copy_text(&plan->arena, is_bit(l->lost, d) ? text : l->old->gone_why[d], &plan->gone_why[d], error));
-    if (used >= sizeof note) continue;
-    int written = snprintf(note + used, sizeof note - used, "%s%s: %s", used > 0 ? "; " : "", plan->devices->items[d].name,
-                           plan->gone_why[d]);
-    used += written < 0 ? 0 : (size_t)written;
-  }
-  return copy_text(&plan->arena, used > 0 ? note : l->old->note, &plan->note, error);
-}
-
-static clv_status answer_no(clv_plan *plan, clv_error *error) {
-  const clv__capability *first = &plan->origin->capability;
-  clv__capability *capability = &plan->capability;
-  size_t cells = (size_t)plan->graph->node_count * first->device_count;
-  capability->device_count = first->device_count;
-  capability->reasons = clv__arena_copy(&capability->arena, first->reasons, cells * sizeof *capability->reasons);
-  if (capability->reasons == NULL) return clv__error_memory(error, cells * sizeof *capability->reasons);
-  for (size_t i = 0; i < cells; ++i) {
-    uint32_t d = (uint32_t)(i % first->device_count);
-    if (is_bit(plan->gone, d) && !plan->shapes->node_folded[i / first->device_count]) capability->reasons[i] = plan->gone_why[d];
-  }
-  return CLV_OK;
-}
-
-/* A copy of `bits` without those of devices that are gone. */
-static clv_status without_bits(clv_plan *plan, const uint16_t *bits, size_t count, const uint16_t **out, clv_error *error) {
-  uint16_t *left = clv__arena_copy(&plan->arena, bits, count * sizeof *left);
-  if (left == NULL) return clv__error_memory(error, count * sizeof *left);
-  for (size_t i = 0; i < count; ++i) left[i] &= (uint16_t)~plan->gone;
-  *out = left;
-  return CLV_OK;
-}
-
-/* Where the user has put values and weights: what was on a device that is gone is in host memory. */
-static clv_status bring_home(clv_plan *plan, const uint32_t *homes, size_t count, const uint32_t **out, clv_error *error) {
-  uint32_t *left = clv__arena_copy(&plan->arena, homes, count * sizeof *left);
-  if (left == NULL) return clv__error_memory(error, count * sizeof *left);
-  for (size_t i = 0; i < count; ++i) {
-    if (left[i] != CLV__NONE && is_bit(plan->gone, left[i])) left[i] = CLV__NONE;
-  }
-  *out = left;
-  return CLV_OK;
-}
-
-static clv_status set_problem(clv_plan *plan, clv_error *error) {
-  const clv__problem *first = plan->origin->problem;
-  clv__problem *problem = clv__arena_copy(&plan->arena, first, sizeof *problem);
-  uint32_t devices = first->device_count, nodes = first->node_count;
-  size_t reads = first->read_offsets[nodes];
-  uint64_t *node_ns = clv__arena_copy(&plan->arena, first->node_ns, (size_t)nodes * devices * sizeof *node_ns);
-  uint64_t *saving_ns = clv__arena_copy(&plan->arena, first->saving_ns, reads * devices * sizeof *saving_ns);
-  if (problem == NULL || node_ns == NULL || saving_ns == NULL) return clv__error_memory(error, (size_t)nodes * devices * 8);
-  for (size_t i = 0; i < (size_t)nodes * devices; ++i) {
-    if (is_bit(plan->gone, (uint32_t)(i % devices))) node_ns[i] = CLV__NO_TIME;
-  }
-  for (size_t i = 0; i < reads * devices; ++i) {
-    if (is_bit(plan->gone, (uint32_t)(i % devices))) saving_ns[i] = 0;
-  }
-  problem->gone = plan->gone;
-  problem->node_ns = node_ns;
-  problem->saving_ns = saving_ns;
-  CLV__TRY(without_bits(plan, first->supports, nodes, &problem->supports, error));
-  CLV__TRY(without_bits(plan, first->prefers, nodes, &problem->prefers, error));
-  CLV__TRY(without_bits(plan, first->streams, first->weight_count, &problem->streams, error));
-  CLV__TRY(bring_home(plan, first->value_homes, first->value_count, &problem->value_homes, error));
-  CLV__TRY(bring_home(plan, first->weight_homes, first->weight_count, &problem->weight_homes, error));
-  plan->problem = problem;
-  plan->problem_nodes = plan->origin->problem_nodes;
-  return CLV_OK;
-}
-
-static clv_status set_claims(clv_plan *plan, clv_error *error) {
-  plan->claims = plan->origin->claims;
-  if (plan->claims == NULL) return CLV_OK;
-  const uint32_t **claims = clv__arena_copy(&plan->arena, plan->claims, plan->devices->count * sizeof *claims);
-  if (claims == NULL) return clv__error_memory(error, plan->devices->count * sizeof *claims);
-  for (uint32_t d = 0; d < plan->devices->count; ++d) {
-    if (is_bit(plan->gone, d)) claims[d] = NULL;
-  }
-  plan->claims = claims;
-  return CLV_OK;
-}
-
-static clv_status check_pins(const clv_plan *plan, clv_error *error) {
-  const clv__problem *problem = plan->problem;
-  for (uint32_t n = 0; n < problem->node_count; ++n) {
-    uint32_t pin = problem->pins[n];
-    if (pin == CLV__NONE || !is_bit(plan->gone, pin)) continue;
-    const clv__node *node = &plan->graph->nodes[problem->node_ids[n]];
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s) is pinned to %s, which is %s: without the pin it could go on",
-                          node->name, node->op, plan->devices->items[pin].name, plan->gone_why[pin]);
-  }
-  return CLV_OK;
-}
-
-/* Causes and notes as they are; notes may be the old plan's own and are copied, each once where several nodes share it. */
-static clv_status copy_placement(leaving *l, clv_error *error) {
-  const clv__placement *from = &l->old->placement;
-  clv__placement *to = &l->plan->placement;
-  uint32_t count = l->plan->graph->node_count;
-  clv__arena *arena = &l->plan->arena;
-  *to = (clv__placement){.strategy = from->strategy,
-                         .devices = clv__arena_copy(arena, from->devices, count * sizeof *to->devices),
-                         .causes = clv__arena_copy(arena, from->causes, count * sizeof *to->causes),
-                         .notes = clv__arena_copy(arena, from->notes, count * sizeof *to->notes)};
-  if (to->devices == NULL || to->causes == NULL || to->notes == NULL) return clv__error_memory(error, count * sizeof *to->notes);
-  for (uint32_t n = 0; n < count; ++n) {
-    if (n > 0 && from->notes[n] == from->notes[n - 1])
-      to->notes[n] = to->notes[n - 1];
-    else
-      CLV__TRY(copy_text(arena, from->notes[n], &to->notes[n], error));
-  }
-  return CLV_OK;
-}
-
-static clv_status begin(leaving *l, const char *reason, clv_error *error) {
-  clv_plan *plan = l->plan;
-  const clv_plan *first = plan->origin;
-  plan->graph = first->graph;
-  plan->devices = first->devices;
-  plan->shapes = first->shapes;
-  plan->costs = first->costs;
-  plan->is_supposed = first->is_supposed;
-  plan->size_count = first->size_count, plan->sizes = first->sizes;
-  plan->kept_count = first->kept_count, plan->kept = first->kept, plan->is_kept = first->is_kept;
-  plan->profile = first->profile, plan->profile_path = first->profile_path;
-  plan->split = l->old->split, plan->split_is_given = first->split_is_given, plan->objective = first->objective;
-  CLV__TRY(explain_gone(l, reason, error));
-  CLV__TRY(answer_no(plan, error));
-  CLV__TRY(set_problem(plan, error));
-  CLV__TRY(set_claims(plan, error));
-  CLV__TRY(check_pins(plan, error));
-  CLV__TRY(copy_placement(l, error));
-  return clv__plan_check_supported(plan, error);
-}
+#include "place/node.h"
+#include "place/without.h"
 
 /* ---- Placing what has to go ---- */
 
@@ -177,19 +16,27 @@ static clv__place_input input_of(const clv_plan *plan, const clv__problem *probl
                             .claims = plan->claims};
 }
 
-/* The strategy's word with every node that can stay pinned to where it is. */
-static clv_status place_lost(leaving *l, clv_error *error) {
+/* The strategy's word with every node that can stay pinned to where it is. Where there is no choice it is not asked. */
+static clv_status place_lost(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
+  clv__placing *placing = &l->placing;
   clv__problem held = *plan->problem;
+  bool is_open = false;
   uint32_t *pins = clv__arena_copy(&plan->arena, l->old->problem_devices, held.node_count * sizeof *pins);
   if (pins == NULL) return clv__error_memory(error, held.node_count * sizeof *pins);
   for (uint32_t n = 0; n < held.node_count; ++n) {
-    if (is_bit(plan->gone, pins[n])) pins[n] = CLV__NONE;
+    if (!clv__is_bit(plan->gone, pins[n])) continue;
+    uint32_t choices = held.supports[n];
+    if (choices == 0) return clv__node_unsupported(&held, n, error);
+    bool is_one = (choices & (choices - 1)) == 0;
+    is_open = is_open || !is_one;
+    pins[n] = is_one ? (uint32_t)__builtin_ctz(choices) : CLV__NONE;
   }
   held.pins = pins;
   clv__place_input input = input_of(plan, &held);
-  clv__placing *placing = &l->placing;
-  CLV__TRY(l->strategy->place(&input, &plan->arena, placing, error));
+  CLV__TRY(clv__placing_init(&held, &plan->arena, placing, error));
+  memcpy(placing->devices, pins, held.node_count * sizeof *pins);
+  if (is_open) CLV__TRY(l->strategy->place(&input, &plan->arena, placing, error));
   uint32_t *groups = clv__arena_allocate(&plan->arena, held.node_count * sizeof *groups);
   if (groups == NULL) return clv__error_memory(error, held.node_count * sizeof *groups);
   for (uint32_t n = 0; n < held.node_count; ++n) {
@@ -202,7 +49,7 @@ static clv_status place_lost(leaving *l, clv_error *error) {
 }
 
 /* Weights that others stream, or keep, where nodes stay that read them: as it was; elsewhere as the strategy says. */
-static clv_status stream_lost(leaving *l, clv_error *error) {
+static clv_status stream_lost(clv__leaving *l, clv_error *error) {
   const clv__problem *problem = l->plan->problem;
   const uint16_t *before = l->old->streamed, *said = l->placing.streamed;
   if (before == NULL && said == NULL) return CLV_OK;
@@ -224,7 +71,7 @@ static clv_status stream_lost(leaving *l, clv_error *error) {
 /* ---- The cut: the old partitions, in their order, and in the place of each that has to change what becomes of it ---- */
 
 /* All of it on one device, in one group, and within that device's limits. */
-static bool is_whole(const leaving *l, uint32_t partition) {
+static bool is_whole(const clv__leaving *l, uint32_t partition) {
   const clv__cut *cut = &l->old->cut;
   const clv__problem *problem = l->plan->problem;
   uint32_t first = cut->offsets[partition], end = cut->offsets[partition + 1];
@@ -240,6 +87,7 @@ static bool is_whole(const leaving *l, uint32_t partition) {
 typedef struct composing {
   clv__cut *cut;
   uint32_t node_count;
+  uint32_t *first, *next; /* pieces by old partition, in their order: the first, and by piece the next; CLV__NONE ends */
 } composing;
 
 static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, uint32_t count) {
@@ -253,7 +101,7 @@ static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, 
 }
 
 /* Partitions of `pieces` lie within old ones, and are in an order in which they can run: so are those of one old partition. */
-static void compose(leaving *l, const clv__cut *pieces, composing *c) {
+static void compose(clv__leaving *l, const clv__cut *pieces, composing *c) {
   const clv__cut *old = &l->old->cut;
   for (uint32_t p = 0; p < old->count; ++p) {
     uint32_t first = old->offsets[p], count = old->offsets[p + 1] - first;
@@ -261,15 +109,13 @@ static void compose(leaving *l, const clv__cut *pieces, composing *c) {
       add_partition(c, l->placing.devices[old->nodes[first]], old->nodes + first, count);
       continue;
     }
-    for (uint32_t q = 0; q < pieces->count; ++q) {
-      const uint32_t *nodes = pieces->nodes + pieces->offsets[q];
-      if (old->partition_of[nodes[0]] == p)
-        add_partition(c, pieces->devices[q], nodes, pieces->offsets[q + 1] - pieces->offsets[q]);
+    for (uint32_t q = c->first[p]; q != CLV__NONE; q = c->next[q]) {
+      add_partition(c, pieces->devices[q], pieces->nodes + pieces->offsets[q], pieces->offsets[q + 1] - pieces->offsets[q]);
     }
   }
 }
 
-static clv_status cut_again(leaving *l, clv_error *error) {
+static clv_status cut_again(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   const clv__problem *problem = plan->problem;
   clv__cut pieces = {0}, *cut = &l->placing.cut;
@@ -287,7 +133,16 @@ static clv_status cut_again(leaving *l, clv_error *error) {
   if (cut->devices == NULL || cut->offsets == NULL || cut->nodes == NULL || cut->partition_of == NULL) {
     return clv__error_memory(error, problem->node_count * sizeof *cut->nodes);
   }
-  composing c = {.cut = cut};
+  composing c = {.cut = cut,
+                 .first = clv__arena_allocate(&plan->arena, l->old->cut.count * sizeof *c.first),
+                 .next = clv__arena_allocate(&plan->arena, pieces.count * sizeof *c.next)};
+  if (c.first == NULL || c.next == NULL) return clv__error_memory(error, most * sizeof *c.next);
+  memset(c.first, 0xff, l->old->cut.count * sizeof *c.first); /* CLV__NONE */
+  for (uint32_t q = pieces.count; q-- > 0;) {
+    uint32_t p = l->old->cut.partition_of[pieces.nodes[pieces.offsets[q]]];
+    c.next[q] = c.first[p];
+    c.first[p] = q;
+  }
   compose(l, &pieces, &c);
   return clv__plan_set_cut(plan, cut, l->placing.streamed, error);
 }
@@ -295,23 +150,23 @@ static clv_status cut_again(leaving *l, clv_error *error) {
 /* ---- What is said of it ---- */
 
 /* Why a node is not where it was: a note that nodes of one device share. */
-static clv_status note_moved(leaving *l, const char **notes, uint32_t from, const char **note, clv_error *error) {
+static clv_status note_moved(clv__leaving *l, const char **notes, uint32_t from, const char **note, clv_error *error) {
   if (notes[from] == NULL) {
     char text[256];
     snprintf(text, sizeof text, "it was on %s, which was %s", l->plan->devices->items[from].name, l->plan->gone_why[from]);
-    CLV__TRY(copy_text(&l->plan->arena, text, &notes[from], error));
+    CLV__TRY(clv__leaving_text(&l->plan->arena, text, &notes[from], error));
   }
   *note = notes[from];
   return CLV_OK;
 }
 
 /* `causes`: of the problem's nodes; those of nodes that were on a lost device become "lost". */
-static clv_status explain_moved(leaving *l, clv_error *error) {
+static clv_status explain_moved(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   const char *notes[CLV__MAX_DEVICES] = {NULL};
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     uint32_t from = l->old->placement.devices[n];
-    if (from == CLV__NO_ID || !is_bit(l->lost, from)) continue;
+    if (from == CLV__NO_ID || !clv__is_bit(l->lost, from)) continue;
     plan->placement.causes[n] = "lost";
     CLV__TRY(note_moved(l, notes, from, &plan->placement.notes[n], error));
   }
@@ -319,7 +174,7 @@ static clv_status explain_moved(leaving *l, clv_error *error) {
 }
 
 /* Within each old partition. CLV_NOT_SUPPORTED where memory, or a strategy, wants more room than that. */
-static clv_status place_in_place(leaving *l, clv_error *error) {
+static clv_status place_in_place(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   bool changed = true;
   CLV__TRY(place_lost(l, error));
@@ -338,7 +193,7 @@ static clv_status place_in_place(leaving *l, clv_error *error) {
 }
 
 /* Everything as if the devices had never been there; nodes that were on one say so where nothing else was to be said. */
-static clv_status place_anew(leaving *l, clv_error *error) {
+static clv_status place_anew(clv__leaving *l, clv_error *error) {
   clv_plan *plan = l->plan;
   const char *notes[CLV__MAX_DEVICES] = {NULL}, *note = plan->note;
   clv__place_input input = input_of(plan, plan->problem);
@@ -348,7 +203,7 @@ static clv_status place_anew(leaving *l, clv_error *error) {
   plan->note = note;
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     uint32_t from = l->old->placement.devices[n];
-    if (from == CLV__NO_ID || !is_bit(l->lost, from) || plan->placement.notes[n] != NULL) continue;
+    if (from == CLV__NO_ID || !clv__is_bit(l->lost, from) || plan->placement.notes[n] != NULL) continue;
     CLV__TRY(note_moved(l, notes, from, &plan->placement.notes[n], error));
   }
   return CLV_OK;
@@ -356,17 +211,18 @@ static clv_status place_anew(leaving *l, clv_error *error) {
 
 /* ---- What can be used on ---- */
 
-static bool streams_alike(const leaving *l, uint32_t node, uint32_t device) {
+static bool streams_alike(const clv__leaving *l, uint32_t node, uint32_t device) {
   const clv__problem *problem = l->plan->problem;
   const uint16_t *before = l->old->streamed, *now = l->plan->streamed;
   for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
     uint32_t weight = problem->weights[k];
-    if (is_bit(before == NULL ? 0 : before[weight], device) != is_bit(now == NULL ? 0 : now[weight], device)) return false;
+    if (clv__is_bit(before == NULL ? 0 : before[weight], device) != clv__is_bit(now == NULL ? 0 : now[weight], device))
+      return false;
   }
   return true;
 }
 
-static bool is_same(const leaving *l, uint32_t before, uint32_t now) {
+static bool is_same(const clv__leaving *l, uint32_t before, uint32_t now) {
   const clv__cut *old = &l->old->cut, *cut = &l->plan->cut;
   uint32_t first = cut->offsets[now], count = cut->offsets[now + 1] - first;
   if (old->devices[before] != cut->devices[now] || old->offsets[before + 1] - old->offsets[before] != count) return false;
@@ -377,7 +233,7 @@ static bool is_same(const leaving *l, uint32_t before, uint32_t now) {
   return true;
 }
 
-static clv_status find_same(leaving *l, clv_error *error) {
+static clv_status find_same(clv__leaving *l, clv_error *error) {
   const clv__cut *cut = &l->plan->cut;
   uint32_t *same = clv__arena_allocate(&l->plan->arena, cut->count * sizeof *same);
   if (same == NULL) return clv__error_memory(error, cut->count * sizeof *same);
@@ -394,7 +250,7 @@ clv_status clv__plan_without(const clv_plan *old, uint32_t lost, const char *rea
   *out = NULL;
   clv_plan *plan = clv__allocate_zero(allocator, sizeof *plan);
   if (plan == NULL) return clv__error_memory(error, sizeof *plan);
-  leaving l = {.plan = plan, .old = old, .lost = lost & ~old->gone & ((1u << old->devices->count) - 1)};
+  clv__leaving l = {.plan = plan, .old = old, .lost = lost & ~old->gone & ((1u << old->devices->count) - 1)};
   clv__arena_init(&plan->arena, allocator);
   clv__arena_init(&plan->capability.arena, allocator);
   plan->origin = old->origin != NULL ? old->origin : old;
@@ -402,7 +258,7 @@ clv_status clv__plan_without(const clv_plan *old, uint32_t lost, const char *rea
   l.strategy = clv__strategy_find(old->placement.strategy);
   if (l.strategy == NULL) l.strategy = &clv__strategies[0]; /* a file that names none of ours */
   clv__devices_lock(plan->origin->devices);
-  clv_status status = begin(&l, reason, error);
+  clv_status status = clv__leaving_begin(&l, reason, error);
   if (status == CLV_OK) {
     status = place_in_place(&l, error);
     if (status == CLV_NOT_SUPPORTED) status = place_anew(&l, error);

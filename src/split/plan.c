@@ -79,6 +79,7 @@ clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const 
   if (status == CLV_OK) status = resolve_kept(plan, keeps, keep_count, error);
   if (status == CLV_OK) status = clv__shapes_infer(graph, plan->sizes, size_count, SIZE_MAX, &plan->shapes, error);
   if (status == CLV_OK) status = check_kept(plan, error);
+  if (status == CLV_OK) status = clv__open_find(graph, plan->shapes, plan->sizes, size_count, &plan->arena, &plan->open, error);
   if (status == CLV_OK) {
     plan->placement.devices = clv__arena_allocate_zero(&plan->arena, graph->node_count, sizeof *plan->placement.devices);
     plan->placement.causes = clv__arena_allocate_zero(&plan->arena, graph->node_count, sizeof *plan->placement.causes);
@@ -125,7 +126,26 @@ static const clv_tensor *types_of(clv_plan *plan, uint32_t device, const uint16_
   return by_device[device] = types;
 }
 
-static clv_status set_partition(clv_plan *plan, uint32_t index, const clv_tensor *types, clv_error *error) {
+/* Types with typical sizes, constant where `types` are. */
+static const clv_tensor *typical_of(clv_plan *plan, uint32_t device, const clv_tensor *types, const clv_tensor **by_device) {
+  if (types == plan->shapes->types) return plan->open->typical;
+  if (by_device[device] != NULL) return by_device[device];
+  clv_tensor *typical = clv__arena_copy(&plan->arena, plan->open->typical, plan->graph->value_count * sizeof *typical);
+  for (uint32_t v = 0; typical != NULL && v < plan->graph->value_count; ++v) typical[v].data = types[v].data;
+  return by_device[device] = typical;
+}
+
+/* Whether the device takes fixed sizes and the nodes have open ones. */
+static bool is_bucketed(const clv_plan *plan, uint32_t device, const clv_node_id *nodes, uint32_t count) {
+  if (plan->open == NULL || plan->open->typical == NULL || !plan->devices->items[device].info.static_shapes_only) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (plan->open->is_open[nodes[i]]) return true;
+  }
+  return false;
+}
+
+static clv_status set_partition(clv_plan *plan, uint32_t index, const clv_tensor *types, const clv_tensor **typical_types,
+                                clv_error *error) {
   const clv__problem *problem = plan->problem;
   uint32_t first = plan->cut.offsets[index], count = plan->cut.offsets[index + 1] - first, device = plan->cut.devices[index];
   clv_node_id *ids = clv__arena_allocate(&plan->arena, (size_t)count * sizeof *ids);
@@ -139,16 +159,26 @@ static clv_status set_partition(clv_plan *plan, uint32_t index, const clv_tensor
   }
   CLV__TRY(clv__view_create(plan->graph, types, ids, count, plan->is_kept, &plan->arena, &view, error));
   view->fills = plan->shapes->fills;
-  plan->partitions[index] = (clv__partition){.device = device, .node_count = count, .nodes = view->nodes, .view = view};
+  clv__partition *partition = &plan->partitions[index];
+  *partition = (clv__partition){.device = device, .node_count = count, .nodes = view->nodes, .view = view};
+  partition->is_bucketed = is_bucketed(plan, device, ids, count);
+  if (partition->is_bucketed) {
+    clv_graph_view *typical;
+    types = typical_of(plan, device, types, typical_types);
+    if (types == NULL) return clv__error_memory(error, plan->graph->value_count * sizeof *types);
+    CLV__TRY(clv__view_create(plan->graph, types, ids, count, plan->is_kept, &plan->arena, &typical, error));
+    typical->fills = plan->shapes->fills;
+    partition->typical = typical;
+  }
   for (uint32_t v = 0; v < view->value_count; ++v) {
     const clv_tensor *type = clv__view_type(view, v);
-    if (clv__value_is_constant(plan->graph, types, view->values[v])) plan->partitions[index].weight_bytes += padded_bytes(type);
+    if (clv__value_is_constant(plan->graph, types, view->values[v])) partition->weight_bytes += padded_bytes(type);
   }
   return CLV_OK;
 }
 
 clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t *streamed, clv_error *error) {
-  const clv_tensor *by_device[CLV__MAX_DEVICES] = {NULL};
+  const clv_tensor *by_device[CLV__MAX_DEVICES] = {NULL}, *typical[CLV__MAX_DEVICES] = {NULL};
   plan->cut = *cut;
   plan->streamed = streamed;
   plan->partition_count = cut->count;
@@ -158,7 +188,7 @@ clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t
     return clv__error_memory(error, (size_t)cut->count * sizeof *plan->partitions);
   }
   for (uint32_t p = 0; p < cut->count; ++p) {
-    CLV__TRY(set_partition(plan, p, types_of(plan, cut->devices[p], streamed, by_device), error));
+    CLV__TRY(set_partition(plan, p, types_of(plan, cut->devices[p], streamed, by_device), typical, error));
   }
   return CLV_OK;
 }
@@ -177,7 +207,7 @@ double clv__plan_gap(const clv_plan *plan) {
 
 /* Values are made in node order and die after their last reader inside; what enters or leaves lives throughout. */
 uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition) {
-  const clv_graph_view *view = partition->view;
+  const clv_graph_view *view = clv__partition_sized(partition);
   uint32_t *last = clv__allocate_zero(plan->graph->allocator, (size_t)view->value_count * sizeof *last);
   if (last == NULL) return 0;
   uint64_t alive = 0, peak;

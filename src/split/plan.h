@@ -4,7 +4,7 @@
 
 #include "cost/cost.h"
 #include "device/device.h"
-#include "ops/shapes.h"
+#include "ops/open.h"
 #include "split/split.h"
 
 /* Which node runs where, and why. Folded nodes have device CLV__NO_ID and cause "const". */
@@ -20,7 +20,10 @@ typedef struct clv__partition {
   uint32_t node_count;
   const clv_node_id *nodes; /* ascending */
   const clv_graph_view *view;
-  uint64_t weight_bytes; /* of the constants it reads */
+  /* Sizes are open, and the device takes fixed ones: it is compiled for a bucket at a time (compile/bucket.h). */
+  bool is_bucketed;
+  const clv_graph_view *typical; /* where it is: the same at typical sizes, to be compiled and counted before any is known */
+  uint64_t weight_bytes;         /* of the constants it reads */
 } clv__partition;
 
 typedef enum clv__boundary {
@@ -51,6 +54,7 @@ struct clv_plan {
   const clv_graph *graph;
   clv_devices *devices;
   clv__shapes *shapes;
+  const clv__open *open; /* NULL: every size is known */
   clv__capability capability;
   bool is_supposed; /* some verdict was turned into a yes to see what it would bring: no session can be made */
   clv__placement placement;
@@ -98,6 +102,16 @@ struct clv_plan {
   uint64_t predicted_ns, lower_bound_ns;                                               /* of the objective */
   double time_load_ms, time_capability_ms, time_cost_ms, time_place_ms, time_split_ms; /* of making it; not in the file */
 };
+
+/* By value: types as far as planning can tell sizes, typical ones where they are open. */
+static inline const clv_tensor *clv__plan_sized_types(const clv_plan *plan) {
+  return plan->open != NULL && plan->open->typical != NULL ? plan->open->typical : plan->shapes->types;
+}
+
+/* A partition with its sizes as far as planning can tell: typical ones where it is bucketed. */
+static inline const clv_graph_view *clv__partition_sized(const clv__partition *partition) {
+  return partition->is_bucketed ? partition->typical : partition->view;
+}
 
 /* What the user fixed, by graph node or value: a device, or CLV__NO_ID. Values are inputs, outputs, state and weights. */
 typedef struct clv__fixed {

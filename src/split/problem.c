@@ -29,7 +29,7 @@ static bool is_constant(const making *m, clv_value_id value) {
 
 static uint64_t size_of(const making *m, clv_value_id value) {
   size_t size_bytes;
-  return clv__tensor_size_bytes(&m->plan->shapes->types[value], &size_bytes) ? size_bytes : 0;
+  return clv__tensor_size_bytes(&clv__plan_sized_types(m->plan)[value], &size_bytes) ? size_bytes : 0;
 }
 
 /* Numbers the nodes that run, the values that flow and the constants that are read. */
@@ -269,7 +269,7 @@ clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const 
   clv__problem *problem = clv__arena_allocate_zero(&plan->arena, 1, sizeof *problem);
   clv_graph_view *whole;
   if (problem == NULL) return clv__error_memory(error, sizeof *problem);
-  CLV__TRY(clv__view_create_whole(plan->graph, plan->shapes->types, &plan->arena, &whole, error));
+  CLV__TRY(clv__view_create_whole(plan->graph, clv__plan_sized_types(plan), &plan->arena, &whole, error));
   CLV__TRY(clv__cost_model_create(plan->devices, whole, plan->shapes->node_folded, profile, &plan->costs, error));
   problem->device_count = plan->devices->count;
   problem->space_count = plan->devices->space_count;

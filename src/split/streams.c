@@ -40,7 +40,7 @@ static clv_status open_weights(asking *a, uint64_t least_bytes, const clv_graph_
   const clv__problem *problem = a->problem;
   const clv_graph *graph = a->plan->graph;
   clv_graph_view *view;
-  clv_tensor *types = clv__arena_copy(&a->arena, a->plan->shapes->types, graph->value_count * sizeof *types);
+  clv_tensor *types = clv__arena_copy(&a->arena, clv__plan_sized_types(a->plan), graph->value_count * sizeof *types);
   if (types == NULL) return clv__error_memory(error, graph->value_count * sizeof *types);
   for (uint32_t w = 0; w < problem->weight_count; ++w) {
     if (problem->weight_bytes[w] >= least_bytes) types[problem->weight_ids[w]].data = NULL;

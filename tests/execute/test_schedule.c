@@ -1,0 +1,156 @@
+/* The schedule as a property: whatever order devices finish in, a step begins after all that it depends on, what the clocks say
+ * is over is over, and no two slots that share bytes are in use at once. Random graphs on three devices, random speeds. */
+#include "execute/internal.h"
+#include "machine.h"
+
+#define TINY(name) "{\"name\": \"" name "\", \"static_shapes\": false, \"operators\": \"all\"}"
+
+enum { GRAPHS = 60, WALKS = 8 };
+
+static clv_plan *random_plan(machine *m, const clv_graph *graph, uint64_t seed, bool streamed) {
+  clv_assignment pins[64];
+  assert_true(graph->node_count <= 64);
+  for (clv_node_id n = 0; n < graph->node_count; ++n) {
+    uint32_t device = (uint32_t)(test_random(&seed) % clv_devices_count(m->devices));
+    pins[n] = (clv_assignment){graph->nodes[n].name, clv_devices_name(m->devices, device)};
+  }
+  clv_assignment weights = {"*", "cpu"};
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
+  options.pins = pins;
+  options.pin_count = graph->node_count;
+  options.weights = &weights;
+  options.weight_count = streamed;
+  clv_error error = {0};
+  clv_plan *plan;
+  assert_ok(clv_plan_make(graph, m->devices, &options, &plan, &error), error);
+  return plan;
+}
+
+/* What is known of a walk through a schedule. */
+typedef struct walk {
+  const clv_plan *plan;
+  const clv__prepared *prepared;
+  uint32_t begun[CLV__MAX_LANES], over[CLV__MAX_LANES]; /* steps: a stream has begun, and finished */
+  bool *is_over;
+} walk;
+
+/* Begun on its stream: everything before it there is over, and events that it waits for were reached. Waits on the host are for
+ * what is over as well, so that both kinds come to the same here. */
+static bool may_begin(const walk *w, uint32_t step) {
+  const clv__track *track = &w->prepared->schedule.tracks[step];
+  if (w->over[track->lane] < track->position) return false;
+  for (uint32_t i = 0; i < track->wait_count; ++i) {
+    if (!w->is_over[track->waits[i]]) return false;
+  }
+  return true;
+}
+
+static bool is_alive(const walk *w, const clv__slot *slot) {
+  const clv__schedule *schedule = &w->prepared->schedule;
+  bool any_begun = false, all_over = slot->last != UINT32_MAX;
+  for (uint32_t i = 0; i < schedule->lane_count; ++i) {
+    uint32_t lane = schedule->lanes[i];
+    any_begun |= slot->first < schedule->step_count && schedule->tracks[slot->first].lane == lane &&
+                 w->begun[lane] > schedule->tracks[slot->first].position;
+    all_over &= w->over[lane] >= slot->touched[i];
+  }
+  return any_begun && !all_over;
+}
+
+static void check_slots(const walk *w) {
+  for (uint32_t i = 0; i < w->prepared->slot_count; ++i) {
+    const clv__slot *a = &w->prepared->slots[i];
+    if (!a->size_known || a->is_external || !is_alive(w, a)) continue;
+    for (uint32_t k = 0; k < i; ++k) {
+      const clv__slot *b = &w->prepared->slots[k];
+      if (b->space != a->space || !b->size_known || b->is_external || !is_alive(w, b)) continue;
+      assert_true(a->offset >= b->offset + b->size_bytes || b->offset >= a->offset + a->size_bytes);
+    }
+  }
+}
+
+static void check_begin(const walk *w, uint32_t step) {
+  const clv__schedule *schedule = &w->prepared->schedule;
+  const clv__step *s = &w->plan->steps[step];
+  for (uint32_t i = 0; i < s->dependency_count; ++i) assert_true(w->is_over[s->dependencies[i]]);
+  for (uint32_t other = 0; other < schedule->step_count; ++other) {
+    if (clv__schedule_is_before(schedule, other, step)) assert_true(w->is_over[other]);
+  }
+}
+
+/* One run in which devices finish in a random order. */
+static void walk_once(const clv_plan *plan, const clv__prepared *prepared, uint64_t seed) {
+  const clv__schedule *schedule = &prepared->schedule;
+  walk w = {.plan = plan, .prepared = prepared, .is_over = calloc(schedule->step_count, sizeof(bool))};
+  for (uint32_t left = schedule->step_count; left > 0;) {
+    uint32_t lane = schedule->lanes[test_random(&seed) % schedule->lane_count];
+    if (w.over[lane] < w.begun[lane]) { /* finish what this lane has begun */
+      w.is_over[schedule->lane_steps[lane][w.over[lane]++]] = true;
+      --left;
+      continue;
+    }
+    if (w.begun[lane] == schedule->lane_ends[lane]) continue;
+    uint32_t step = schedule->lane_steps[lane][w.begun[lane]];
+    if (!may_begin(&w, step)) continue; /* some lane can always go on: otherwise the test hangs, and its time limit ends it */
+    check_begin(&w, step);
+    ++w.begun[lane];
+    check_slots(&w);
+  }
+  free(w.is_over);
+}
+
+/* Every wait is needed: without it, nothing else makes the step come after. */
+static void check_least(const clv__schedule *schedule) {
+  for (uint32_t s = 0; s < schedule->step_count; ++s) {
+    const clv__track *track = &schedule->tracks[s];
+    for (uint32_t i = 0; i < track->wait_count; ++i) {
+      assert_true(track->waits[i] < s);
+      assert_true(schedule->tracks[track->waits[i]].is_recorded);
+      for (uint32_t k = 0; k < i; ++k) {
+        assert_true(schedule->tracks[track->waits[i]].lane != schedule->tracks[track->waits[k]].lane);
+      }
+    }
+  }
+}
+
+static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
+  clv_graph *graph = test_random_graph(&m->counting.allocator, seed, 24 + (uint32_t)(seed % 20));
+  clv_plan *plan = random_plan(m, graph, seed * 31, streamed);
+  clv_session *session = machine_session(plan);
+  clv__request *request;
+  clv_error error = {0};
+  assert_ok(clv__request_take(session, &request, &error), error);
+  clv__prepared *prepared = request->prepared, *made = NULL;
+  if (tight) { /* the same again, in as little memory as steps in order need */
+    made = clv__allocate_zero(session->allocator, sizeof *made);
+    made->request = request;
+    made->is_tight = true;
+    clv__arena_init(&made->arena, session->allocator);
+    made->types = clv__arena_copy(&made->arena, prepared->types, graph->value_count * sizeof *made->types);
+    assert_ok(clv__prepared_plan_memory(made, &error), error);
+    assert_true(made->boundary_bytes <= prepared->boundary_bytes);
+    prepared = made;
+  }
+  check_least(&prepared->schedule);
+  for (uint32_t k = 0; k < WALKS; ++k) walk_once(plan, prepared, seed * 1000 + k);
+  if (made != NULL) clv__prepared_destroy(made);
+  clv__request_give(request);
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+}
+
+static void any_order(void **state) {
+  (void)state;
+  static const char *const specs[] = {TINY("one"), TINY("two")};
+  machine m;
+  machine_open(&m, "one,two,cpu", 2, specs);
+  for (uint64_t seed = 1; seed <= GRAPHS; ++seed) check_graph(&m, seed, seed % 3 == 0, seed % 4 == 1);
+  machine_close(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(any_order)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
