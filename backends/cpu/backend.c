@@ -86,6 +86,7 @@ static clv_status read_options(clv_device *device, const clv_device_config *conf
 
 static void cpu_close(clv_device *device) {
   if (device == NULL) return;
+  clv__cpu_packs_destroy(device->packs);
   clv__dnn_close(device->dnn);
   clv__release(device->allocator, device);
 }
@@ -106,6 +107,7 @@ static clv_status cpu_open(void *self, const clv_host *host, const clv_device_co
   snprintf(made->name, sizeof made->name, "%s", config->name != NULL ? config->name : "cpu");
   clv_status status = read_options(made, config, error);
   if (status == CLV_OK) status = clv__dnn_open(made->allocator, &made->dnn, error);
+  if (status == CLV_OK) status = clv__cpu_packs_create(made->allocator, &made->packs, error);
   if (status != CLV_OK) {
     cpu_close(made);
     return status;

@@ -1,4 +1,5 @@
-/* Capture: each execution recorded becomes a launch list of its own, bound to what it was given; a launch walks them in order.
+/* Capture: each execution recorded becomes a launch list of its own, bound to what it was given; the calls of all of them are one
+ * block, which a launch walks from end to end.
  *
  * Lists follow their instances to other memory (instance_bind_scratch). What an instance that was resized has captured before is
  * refused. Partitions that run node by node are recorded as they are called: it is right, and no faster. */
@@ -16,7 +17,11 @@ struct clv_captured {
   const clv_allocator *allocator;
   execution *executions;
   size_t count, capacity;
-  bool failed; /* an execution is missing */
+  bool failed;      /* an execution is missing */
+  uint8_t *block;   /* all calls, where every execution has a list; NULL otherwise */
+  size_t size_bytes;
+  bool is_plain;    /* calls are all there is to a launch */
+  uint64_t changes; /* of the device, when all executions were last seen to be as their instances are */
 };
 
 static void clear(const clv_captured *captured, execution *recorded) {
@@ -29,6 +34,7 @@ void clv__cpu_captured_destroy(clv_device *device, clv_captured *captured) {
   if (captured == NULL) return;
   for (size_t i = 0; i < captured->count; ++i) clear(captured, &captured->executions[i]);
   clv__release(captured->allocator, captured->executions);
+  clv__release(captured->allocator, captured->block);
   clv__release(captured->allocator, captured);
 }
 
@@ -102,18 +108,45 @@ clv_status clv__cpu_record(clv_captured *captured, clv_instance *instance, const
   return status;
 }
 
+static void note_plain(clv_captured *captured) {
+  captured->is_plain = captured->block != NULL;
+  for (size_t i = 0; i < captured->count && captured->is_plain; ++i) {
+    captured->is_plain = clv__cpu_list_is_plain(captured->executions[i].list);
+  }
+}
+
+static clv_status join(clv_captured *captured, clv_error *error) {
+  size_t total = 0, at = 0;
+  for (size_t i = 0; i < captured->count; ++i) {
+    if (captured->executions[i].list == NULL) return CLV_OK;
+    total += captured->executions[i].list->size_bytes;
+  }
+  captured->block = clv__allocate(captured->allocator, total);
+  if (captured->block == NULL) return clv__error_memory(error, total);
+  captured->size_bytes = total;
+  for (size_t i = 0; i < captured->count; ++i) {
+    clv__cpu_list *list = captured->executions[i].list;
+    CLV__TRY(clv__cpu_list_lodge(list, captured->block + at, error));
+    at += list->size_bytes;
+  }
+  note_plain(captured);
+  return CLV_OK;
+}
+
 clv_status clv__cpu_capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error) {
   clv_captured *recording = stream->recording;
   if (captured != NULL) *captured = NULL;
   if (recording == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is not capturing");
   stream->recording = NULL;
-  if (captured != NULL && !recording->failed) {
-    *captured = recording;
-    return CLV_OK;
+  clv_status status = CLV_OK;
+  if (captured != NULL && recording->failed) {
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "an execution could not be captured");
+  } else if (captured != NULL) {
+    status = join(recording, error);
+    if (status == CLV_OK) *captured = recording;
   }
-  clv__cpu_captured_destroy(device, recording);
-  if (captured == NULL) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "an execution could not be captured");
+  if (captured == NULL || status != CLV_OK) clv__cpu_captured_destroy(device, recording);
+  return status;
 }
 
 /* ---- Launching. ---- */
@@ -123,24 +156,50 @@ static clv_status check(const execution *recorded, size_t index, clv_error *erro
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %zu was captured before its instance was resized", index);
 }
 
-static clv_status launch(execution *recorded, size_t index, clv_error *error) {
+/* The list follows its instance to the memory that it has now. */
+static clv_status follow(execution *recorded, size_t index, clv_error *error) {
   CLV__TRY(check(recorded, index, error));
-  if (recorded->list == NULL) {
-    clv_execute_args args = {.struct_size = sizeof args,
-                             .input_count = recorded->input_count,
-                             .output_count = recorded->output_count,
-                             .inputs = recorded->bindings,
-                             .outputs = recorded->bindings + recorded->input_count};
-    return clv__cpu_dynamic_execute(recorded->instance->executable, &args, error);
-  }
   clv__cpu_run *run = recorded->instance->run;
-  if (recorded->placed != run->placed) { /* the instance has other memory now */
-    CLV__TRY(clv__cpu_run_ready(run, error));
-    CLV__TRY(clv__cpu_list_place(recorded->list, run->memory, run->scratch, error));
-    recorded->placed = run->placed;
+  if (recorded->list == NULL || recorded->placed == run->placed) return CLV_OK;
+  CLV__TRY(clv__cpu_run_ready(run, error));
+  CLV__TRY(clv__cpu_list_place(recorded->list, run->memory, run->scratch, error));
+  recorded->placed = run->placed;
+  return CLV_OK;
+}
+
+static clv_status launch_one(execution *recorded, clv_error *error) {
+  if (recorded->list != NULL) {
+    recorded->instance->run->executions++;
+    return clv__cpu_list_run(recorded->list, error);
   }
-  CLV__TRY(clv__cpu_list_run(recorded->list, error));
-  run->executions++;
+  clv_execute_args args = {.struct_size = sizeof args,
+                           .input_count = recorded->input_count,
+                           .output_count = recorded->output_count,
+                           .inputs = recorded->bindings,
+                           .outputs = recorded->bindings + recorded->input_count};
+  return clv__cpu_dynamic_execute(recorded->instance->executable, &args, error);
+}
+
+static clv_status launch_block(const clv_captured *captured, clv_error *error) {
+  const clv__cpu_call *failed = NULL;
+  const clv_status status = clv__cpu_calls_run(captured->block, captured->size_bytes, &failed, error);
+  for (size_t i = 0; i < captured->count && status != CLV_OK; ++i) {
+    const clv__cpu_list *list = captured->executions[i].list;
+    const uint8_t *at = (const uint8_t *)failed;
+    if (at < list->block || at >= list->block + list->size_bytes) continue;
+    return clv__cpu_list_explain(list, failed, status, error);
+  }
+  return status;
+}
+
+static clv_status launch(clv_device *device, clv_captured *captured, clv_error *error) {
+  const uint64_t changes = atomic_load_explicit(&device->changes, memory_order_acquire);
+  if (captured->changes != changes) {
+    for (size_t i = 0; i < captured->count; ++i) CLV__TRY(follow(&captured->executions[i], i, error));
+    captured->changes = changes;
+  }
+  if (captured->is_plain) return launch_block(captured, error);
+  for (size_t i = 0; i < captured->count; ++i) CLV__TRY(launch_one(&captured->executions[i], error));
   return CLV_OK;
 }
 
@@ -149,8 +208,7 @@ clv_status clv__cpu_captured_launch(clv_device *device, clv_captured *captured, 
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a captured graph is launched on a stream that is capturing");
   }
   const int threads = clv__cpu_threads_enter(device);
-  clv_status status = CLV_OK;
-  for (size_t i = 0; i < captured->count && status == CLV_OK; ++i) status = launch(&captured->executions[i], i, error);
+  const clv_status status = launch(device, captured, error);
   clv__cpu_threads_leave(threads);
   return status;
 }
@@ -165,13 +223,18 @@ clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, ui
   CLV__TRY(check(recorded, index, error));
   CLV__TRY(check_outputs(args, error));
   clv_execute_args given = *args;
-  return recorded->list != NULL ? clv__cpu_list_bind(recorded->list, &given, error)
-                                : record_bindings(captured, recorded, args, error);
+  if (recorded->list == NULL) return record_bindings(captured, recorded, args, error);
+  CLV__TRY(clv__cpu_list_bind(recorded->list, &given, error));
+  if (!clv__cpu_list_is_plain(recorded->list))
+    captured->is_plain = false;
+  else if (!captured->is_plain)
+    note_plain(captured);
+  return CLV_OK;
 }
 
 uint64_t clv__cpu_captured_bytes(clv_device *device, const clv_captured *captured) {
   (void)device;
-  uint64_t total = sizeof *captured + captured->capacity * sizeof *captured->executions;
+  uint64_t total = sizeof *captured + captured->capacity * sizeof *captured->executions + captured->size_bytes;
   for (size_t i = 0; i < captured->count; ++i) {
     const execution *recorded = &captured->executions[i];
     if (recorded->list != NULL) total += clv__cpu_list_bytes(recorded->list);

@@ -120,6 +120,7 @@ clv_status clv__cpu_instance_resize(clv_device *device, clv_instance *instance, 
   }
   clear(instance);
   other.prepared = instance->prepared + 1;
+  atomic_fetch_add_explicit(&device->changes, 1, memory_order_release);
   *instance = other;
   return CLV_OK;
 }

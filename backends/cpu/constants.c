@@ -12,29 +12,31 @@ void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *pr
 void clv__cpu_constants_finish(clv__cpu_constants *constants) {
   if (constants->program == NULL) return;
   const clv_allocator *allocator = constants->arena.allocator;
-  for (size_t i = 0; i < constants->count; ++i) clv__release(allocator, constants->packs[i].data);
+  clv__cpu_packs *store = constants->program->device->packs;
+  for (size_t i = 0; i < constants->count; ++i) clv__cpu_packs_release(store, constants->packs[i].shared);
   clv__release(allocator, constants->packs);
   clv__arena_finish(&constants->arena);
   memset(constants, 0, sizeof *constants);
 }
 
-/* Takes `data` over, also when it fails. */
-static clv_status add_pack(clv__cpu_constants *constants, clv__cpu_pack pack, clv_error *error) {
+/* Takes `data` over, also when it fails; *kept is where its bytes are from now on. */
+static clv_status add_pack(clv__cpu_constants *constants, clv__cpu_pack pack, const clv__dnn_layout *layout, void *data,
+                           size_t size_bytes, void **kept, clv_error *error) {
   const clv_allocator *allocator = constants->arena.allocator;
+  clv_device *device = constants->program->device;
   void *packs = constants->packs;
   bool room = clv__array_reserve(allocator, &packs, &constants->capacity, constants->count + 1, sizeof pack, constants->count);
+  bool is_new;
   constants->packs = packs;
-  if (room && pack.layout != NULL) {
-    pack.layout = clv__dnn_layout_copy(&constants->arena, pack.layout);
-    room = pack.layout != NULL;
-  }
   if (!room) {
-    clv__release(allocator, pack.data);
+    clv__release(allocator, data);
     return clv__error_memory(error, sizeof pack);
   }
+  CLV__TRY(clv__cpu_packs_keep(device->packs, layout, data, size_bytes, &pack.shared, &is_new, error));
   constants->packs[constants->count++] = pack;
-  constants->resident_bytes += pack.size_bytes;
-  const clv_host *host = constants->program->device->host;
+  if (is_new) constants->resident_bytes += size_bytes;
+  *kept = pack.shared->data;
+  const clv_host *host = device->host;
   if (constants->graph != NULL && host->constant_copied != NULL) host->constant_copied(constants->graph, pack.value);
   return CLV_OK;
 }
@@ -52,18 +54,17 @@ clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, 
   }
   for (size_t i = 0; i < constants->count; ++i) {
     const clv__cpu_pack *pack = &constants->packs[i];
-    if (pack->value != value || pack->layout != NULL) continue;
-    *data = pack->data;
+    if (pack->value != value || pack->shared->layout != NULL) continue;
+    *data = pack->shared->data;
     return CLV_OK;
   }
   if (constant->type.data == NULL) return gone(constants, value, error);
-  clv__cpu_pack pack = {.value = value};
-  if (!clv__tensor_size_bytes(&constant->type, &pack.size_bytes)) return gone(constants, value, error);
-  pack.data = clv__allocate(constants->arena.allocator, pack.size_bytes);
-  if (pack.data == NULL) return clv__error_memory(error, pack.size_bytes);
-  memcpy(pack.data, constant->type.data, pack.size_bytes);
-  *data = pack.data;
-  return add_pack(constants, pack, error);
+  size_t size_bytes;
+  if (!clv__tensor_size_bytes(&constant->type, &size_bytes)) return gone(constants, value, error);
+  void *copy = clv__allocate(constants->arena.allocator, size_bytes);
+  if (copy == NULL) return clv__error_memory(error, size_bytes);
+  memcpy(copy, constant->type.data, size_bytes);
+  return add_pack(constants, (clv__cpu_pack){.value = value}, NULL, copy, size_bytes, data, error);
 }
 
 clv_status clv__cpu_constants_keep_all(clv__cpu_constants *constants, clv_error *error) {
@@ -192,12 +193,12 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
   const clv__cpu_pack *other = NULL;
   for (size_t i = 0; i < constants->count; ++i) {
     const clv__cpu_pack *pack = &constants->packs[i];
-    if (pack->value != packing->value || pack->variant != variant || pack->layout == NULL) continue;
-    if (clv__dnn_layout_equal(pack->layout, layout)) {
-      *data = pack->data;
+    if (pack->value != packing->value || pack->variant != variant || pack->shared->layout == NULL) continue;
+    if (clv__dnn_layout_equal(pack->shared->layout, layout)) {
+      *data = pack->shared->data;
       return CLV_OK;
     }
-    if (!clv__dnn_layout_is_opaque(pack->layout)) other = pack;
+    if (!clv__dnn_layout_is_opaque(pack->shared->layout)) other = pack;
   }
   const bool raw_here = constant->type.data != NULL;
   if (!raw_here && other == NULL) {
@@ -205,17 +206,16 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
     CLV__TRY(clv__cpu_constant_raw(constants, packing->value, &raw, error));
     constants->program->values[packing->value].type.data = raw; /* the kept copy stands in for the view's from now on */
   }
-  clv__cpu_pack pack = {.value = packing->value, .variant = variant, .layout = layout};
-  pack.size_bytes = clv__dnn_layout_size_bytes(layout);
-  pack.data = clv__allocate(constants->arena.allocator, pack.size_bytes);
-  if (pack.data == NULL) return clv__error_memory(error, pack.size_bytes);
-  clv_status status = raw_here || other == NULL ? pack_raw(constants, packing, layout, pack.data, error)
-                                                : clv__dnn_reorder_now(constants->program->device->dnn, other->layout,
-                                                                       other->data, layout, pack.data, error);
+  const clv__cpu_pack pack = {.value = packing->value, .variant = variant};
+  const size_t size_bytes = clv__dnn_layout_size_bytes(layout);
+  void *made = clv__allocate(constants->arena.allocator, size_bytes);
+  if (made == NULL) return clv__error_memory(error, size_bytes);
+  clv_status status = raw_here || other == NULL ? pack_raw(constants, packing, layout, made, error)
+                                                : clv__dnn_reorder_now(constants->program->device->dnn, other->shared->layout,
+                                                                       other->shared->data, layout, made, error);
   if (status != CLV_OK) {
-    clv__release(constants->arena.allocator, pack.data);
+    clv__release(constants->arena.allocator, made);
     return status;
   }
-  *data = pack.data;
-  return add_pack(constants, pack, error);
+  return add_pack(constants, pack, layout, made, size_bytes, data, error);
 }

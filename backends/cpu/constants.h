@@ -1,5 +1,5 @@
 /* Constants as the steps want them: raw and aligned, or packed in a layout of oneDNN's. Made once an executable, shared by all
- * its plans. The raw bytes of a large constant are the view's and gone after compile(): a later plan is packed from an earlier
+ * its plans, and with executables that have the same (packs.h). The raw bytes of a large constant are the view's and gone after compile(): a later plan is packed from an earlier
  * pack. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_H
@@ -8,10 +8,8 @@
 
 typedef struct clv__cpu_pack {
   uint32_t value;
-  uint64_t variant;              /* 0: the constant as it is; else which scaling or order went into it */
-  const clv__dnn_layout *layout; /* NULL: raw, row-major */
-  void *data;
-  size_t size_bytes;
+  uint64_t variant;        /* 0: the constant as it is; else which scaling or order went into it */
+  clv__cpu_shared *shared; /* the bytes and their layout (NULL: raw, row-major) */
 } clv__cpu_pack;
 
 typedef struct clv__cpu_constants {
@@ -20,7 +18,7 @@ typedef struct clv__cpu_constants {
   clv__arena arena;
   clv__cpu_pack *packs;
   size_t count, capacity;
-  size_t resident_bytes;
+  size_t resident_bytes; /* of packs that no executable had before */
 } clv__cpu_constants;
 
 /* How a constant's bytes are read before packing. */

@@ -2,21 +2,26 @@
 #ifndef CLEAVE_BACKENDS_CPU_DEVICE_H
 #define CLEAVE_BACKENDS_CPU_DEVICE_H
 
+#include <stdatomic.h>
+
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/tensor.h"
 #include "cleave/plugin/backend.h"
 #include "onednn.h"
+#include "packs.h"
 
 struct clv_device {
   const clv_host *host;
   const clv_allocator *allocator;
   clv__dnn *dnn;
+  clv__cpu_packs *packs;
   int thread_count; /* 0: whatever OpenMP has */
   bool profile;     /* log what each step took when an instance dies */
   bool fuse;        /* false: every node is a step of its own */
   bool onednn;      /* false: portable kernels only */
   bool winograd;    /* allow Winograd's algorithm, which rounds otherwise than the direct one */
+  atomic_uint_fast64_t changes; /* instances that were resized or got other memory: what was captured before looks at its own */
   char name[32];
   char description[128];
   char fingerprint[192];

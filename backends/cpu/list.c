@@ -83,14 +83,15 @@ static clv_status move(const clv__cpu_list *list, uint32_t first, uint32_t end, 
 /* Sorts the patches and notes where those of each base are; the block does not move any more. */
 static clv_status finish(clv__cpu_list *list, clv_error *error) {
   if (list->patch_count > 1) qsort(list->patches, list->patch_count, sizeof *list->patches, by_base);
-  uint32_t at = 0, first;
+  uint32_t at = 0;
   const uint32_t count = (uint32_t)list->patch_count;
   while (at < count && list->patches[at].base == CLV__CPU_BASE_MEMORY) ++at;
   list->memory_end = at;
   while (at < count && list->patches[at].base == CLV__CPU_BASE_SCRATCH) ++at;
-  list->scratch_end = first = at;
+  list->scratch_end = at;
   while (at < count && list->patches[at].base == CLV__CPU_BASE_LIST) ++at;
-  CLV__TRY(move(list, first, at, list->block, error));
+  list->own_end = at;
+  CLV__TRY(move(list, list->scratch_end, at, list->block, error));
   for (uint32_t i = 0; i < list->bound_count; ++i) {
     list->bound[i].first_patch = at;
     while (at < count && list->patches[at].base == CLV__CPU_BASE_BINDINGS + i) ++at;
@@ -138,8 +139,17 @@ void clv__cpu_list_destroy(clv__cpu_list *list) {
   clv__release(allocator, list->memories);
   clv__release(allocator, list->bound);
   clv__release(allocator, list->patches);
-  clv__release(allocator, list->block);
+  if (!list->is_lodger) clv__release(allocator, list->block);
   clv__release(allocator, list);
+}
+
+clv_status clv__cpu_list_lodge(clv__cpu_list *list, void *block, clv_error *error) {
+  if (list->size_bytes > 0) memcpy(block, list->block, list->size_bytes);
+  if (!list->is_lodger) clv__release(list->allocator, list->block);
+  list->block = block;
+  list->is_lodger = true;
+  list->capacity_bytes = 0;
+  return move(list, list->scratch_end, list->own_end, block, error);
 }
 
 size_t clv__cpu_list_bytes(const clv__cpu_list *list) {
@@ -214,14 +224,14 @@ static uint64_t now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static clv_status failed(const clv__cpu_list *list, const clv__cpu_call *call, clv_status status, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[call->step];
+clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error) {
+  const clv__cpu_step *step = &list->plan->steps[failed->step];
   return clv__error_prefix(error, status, "node '%s' (%s)", step->node != NULL ? step->node->name : "", step->what);
 }
 
-static clv_status walk(const clv__cpu_list *list, clv_error *error) {
-  if (list->size_bytes == 0) return CLV_OK;
-  const uint8_t *at = list->block, *end = at + list->size_bytes;
+clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__cpu_call **failed, clv_error *error) {
+  if (size_bytes == 0) return CLV_OK;
+  const uint8_t *at = block, *end = at + size_bytes;
   while (at != end) {
     const clv__cpu_call *call = (const clv__cpu_call *)(const void *)at;
     at += call->size_bytes;
@@ -230,12 +240,21 @@ static clv_status walk(const clv__cpu_list *list, clv_error *error) {
       continue;
     }
     const clv_status status = call->function.run(call, error);
-    if (status != CLV_OK) return failed(list, call, status, error);
+    if (status != CLV_OK) {
+      *failed = call;
+      return status;
+    }
   }
   return CLV_OK;
 }
 
-static clv_status walk_timed(const clv__cpu_list *list, clv_error *error) {
+static clv_status run_calls(const clv__cpu_list *list, clv_error *error) {
+  const clv__cpu_call *failed;
+  const clv_status status = clv__cpu_calls_run(list->block, list->size_bytes, &failed, error);
+  return status == CLV_OK ? CLV_OK : clv__cpu_list_explain(list, failed, status, error);
+}
+
+static clv_status run_timed(const clv__cpu_list *list, clv_error *error) {
   for (size_t at = 0; at < list->size_bytes;) {
     const clv__cpu_call *call = (const clv__cpu_call *)(const void *)(list->block + at);
     clv_status status = CLV_OK;
@@ -245,10 +264,17 @@ static clv_status walk_timed(const clv__cpu_list *list, clv_error *error) {
     else
       status = call->function.run(call, error);
     list->step_ns[call->step] += now_ns() - begin;
-    if (status != CLV_OK) return failed(list, call, status, error);
+    if (status != CLV_OK) return clv__cpu_list_explain(list, call, status, error);
     at += call->size_bytes;
   }
   return CLV_OK;
+}
+
+bool clv__cpu_list_is_plain(const clv__cpu_list *list) {
+  for (uint32_t i = 0; i < list->bound_count; ++i) {
+    if (list->bound[i].unaligned != NULL) return false;
+  }
+  return list->step_ns == NULL;
 }
 
 clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error) {
@@ -257,7 +283,7 @@ clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error) {
     const clv__cpu_bound *bound = &list->bound[i];
     if (bound->unaligned != NULL) memcpy(bound->staging, bound->unaligned, bound->size_bytes);
   }
-  CLV__TRY(list->step_ns != NULL ? walk_timed(list, error) : walk(list, error));
+  CLV__TRY(list->step_ns != NULL ? run_timed(list, error) : run_calls(list, error));
   for (uint32_t i = input_count; i < list->bound_count; ++i) {
     const clv__cpu_bound *bound = &list->bound[i];
     if (bound->unaligned != NULL) memcpy(bound->unaligned, bound->staging, bound->size_bytes);

@@ -52,9 +52,10 @@ struct clv__cpu_list {
   const clv__cpu_list *like;
   uint8_t *block;
   size_t size_bytes, capacity_bytes;
+  bool is_lodger; /* the block is in memory of somebody else's */
   clv__cpu_patch *patches; /* sorted by base once the list is made */
   size_t patch_count, patch_capacity;
-  uint32_t memory_end, scratch_end; /* patches of the first two bases */
+  uint32_t memory_end, scratch_end, own_end; /* patches of the first three bases */
   clv__dnn_memory **memories;       /* owned */
   size_t memory_count, memory_capacity;
   const void *memory, *scratch; /* where the bases are */
@@ -73,6 +74,15 @@ clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, void *scratch,
 clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error);
 /* Runs the calls in order. Allocates nothing. */
 clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error);
+/* Whether a run has nothing to do but its calls: no binding is copied to where it is aligned. */
+bool clv__cpu_list_is_plain(const clv__cpu_list *list);
+/* Moves the calls to `block`, which has room for size_bytes, is aligned to 8 bytes and outlives the list: the calls
+ * of lists that run one after the other can so be one block. */
+clv_status clv__cpu_list_lodge(clv__cpu_list *list, void *block, clv_error *error);
+/* Runs the calls of a block. Where one fails, *failed is that one; clv__cpu_list_explain() of the list that it belongs to puts the
+ * node in front of the error. */
+clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__cpu_call **failed, clv_error *error);
+clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error);
 size_t clv__cpu_list_bytes(const clv__cpu_list *list); /* what it holds, about */
 
 /* The calls of one step, at the end of the list (calls.c). */

@@ -311,6 +311,12 @@ const clv__dnn_layout *clv__dnn_layout_copy(clv__arena *arena, const clv__dnn_la
   return keep(arena, layout->desc);
 }
 
+clv__dnn_layout *clv__dnn_layout_clone(const clv_allocator *allocator, const clv__dnn_layout *layout) {
+  void *copy = clv__allocate(allocator, sizeof *layout);
+  if (copy != nullptr) std::memcpy(copy, layout, sizeof *layout);
+  return static_cast<clv__dnn_layout *>(copy);
+}
+
 bool clv__dnn_layout_equal(const clv__dnn_layout *a, const clv__dnn_layout *b) {
   return a == b || (a != nullptr && b != nullptr && dnnl_memory_desc_equal(&a->desc, &b->desc) != 0);
 }

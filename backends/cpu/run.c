@@ -70,6 +70,7 @@ clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error)
   void *scratch = (uint8_t *)memory + scratch_offset(run->plan);
   run->memory = NULL; /* until all of it has moved */
   run->placed++;
+  atomic_fetch_add_explicit(&run->plan->device->changes, 1, memory_order_release);
   CLV__TRY(clv__cpu_list_place(run->list, memory, scratch, error));
   run->memory = memory;
   run->scratch = scratch;

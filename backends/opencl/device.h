@@ -117,6 +117,9 @@ void clv__opencl_close(clv_device *device);
 /* The verdict about a node (supports.c). */
 void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
 bool clv__opencl_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node);
+/* The question behind it, with the operands' types in hand: inputs, then outputs, `constant` by input. */
+clv__opencl_node clv__opencl_node_of(const clv_node_info *info, const clv_tensor *types, const bool *constant);
+bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, const clv__opencl_node *node, char reason[160]);
 /* Nodes whose output has the bytes of their first input (supports.c). */
 bool clv__opencl_is_view(const char *domain, const char *op, int32_t opset);
 

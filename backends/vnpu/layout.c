@@ -51,7 +51,7 @@ typedef struct layout {
 
 static clv_status note_interval(void *cookie, uint32_t first, uint32_t last, uint64_t size_bytes, uint64_t *offset) {
   layout *l = cookie;
-  l->intervals[l->count] = (clv__interval){(uint32_t)l->count, first, last, size_bytes, 0};
+  l->intervals[l->count] = (clv__interval){.id = (uint32_t)l->count, .first = first, .last = last, .size_bytes = size_bytes};
   l->order[l->count] = &l->intervals[l->count];
   l->offsets[l->count++] = offset;
   return CLV_OK;

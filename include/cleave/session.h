@@ -33,7 +33,7 @@ typedef struct clv_session_options {
 CLV_API CLV_MUST_USE clv_status clv_session_create(const clv_plan *plan, const clv_session_options *options,
                                                    clv_session **session, clv_error *error);
 
-/* Waits for runs under way. Accepts NULL. */
+/* Runs that were started must have been waited for. Accepts NULL. */
 CLV_API void clv_session_destroy(clv_session *session);
 
 /* Runs once. `inputs` in the order of the graph's inputs; one with dtype CLV_DTYPE_NONE takes its default (an initializer).

@@ -68,9 +68,9 @@ static clv_status compile_locked(clv__program *program, uint32_t partition, cons
   count_source(&program->counters, &compiled->origin);
   compiled->executable = compiled->use->of->executable;
   compiled->info = compiled->use->of->info;
-  if (compiled->origin.source == CLV__SOURCE_COMPILED || compiled->origin.source == CLV__SOURCE_NOT_KEPT) {
-    clv__context_log(devices->context, 3, "partition %u on %s: %s in %.1f ms: %s", partition, devices->items[device].name,
-                     compiled->origin.source == CLV__SOURCE_COMPILED ? "compiled" : "compiled, not kept,", compiled->origin.ms,
+  if (compiled->origin.source >= CLV__SOURCE_COMPILED) {
+    clv__context_log(devices->context, 3, "partition %u on %s: compiled in %.1f ms%s: %s", partition, devices->items[device].name,
+                     compiled->origin.ms, compiled->origin.source == CLV__SOURCE_COMPILED ? " and kept" : "",
                      compiled->origin.reason);
   }
   status = get_weights(program, device, view, arena, compiled, error);
@@ -116,7 +116,7 @@ clv_status clv__program_init(const clv_plan *plan, const clv_compile_options *op
     if (program->partitions == NULL) status = clv__error_memory(error, plan->partition_count * sizeof *program->partitions);
   }
   for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
-    status = clv__program_compile(program, p, plan->partitions[p].view, &program->arena, &program->partitions[p], error);
+    status = clv__program_compile(program, p, clv__partition_sized(&plan->partitions[p]), &program->arena, &program->partitions[p], error);
   }
   clv__devices_unlock(plan->devices);
   if (status != CLV_OK) clv__program_finish(program);

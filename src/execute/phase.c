@@ -18,11 +18,12 @@ static bool is_one_of(const clv__node *node, const char *const *ops) {
   return false;
 }
 
-/* What stands between product and softmax, or softmax and product, and leaves each row of scores a row. */
+/* What stands between product and softmax, or softmax and product, and leaves each row of scores a row: columns may join and go
+ * (attention sinks). */
 static bool keeps_rows(const clv__node *node) {
-  static const char *const ops[] = {"Mul",      "Div",     "Add",    "Sub", "Where", "Cast",    "CastLike",
-                                    "Identity", "Clip",    "Min",    "Max", "Tanh",  "Reshape", "Unsqueeze",
-                                    "Squeeze",  "Dropout", "Expand", "Neg", NULL};
+  static const char *const ops[] = {"Mul",      "Div",     "Add",    "Sub", "Where",  "Cast",    "CastLike",
+                                    "Identity", "Clip",    "Min",    "Max", "Tanh",   "Reshape", "Unsqueeze",
+                                    "Squeeze",  "Dropout", "Expand", "Neg", "Concat", "Slice",   NULL};
   return is_one_of(node, ops);
 }
 
@@ -93,12 +94,17 @@ static bool read_node(search *s, const clv__node *node, int64_t *length) {
   for (size_t i = 0; is_microsoft && i < sizeof whole / sizeof *whole; ++i)
     is_whole = is_whole || strcmp(node->op, whole[i]) == 0;
   const clv_tensor *first = &s->types[node->inputs[0]];
-  bool is_aten = node->domain[0] != '\0' && clv__node_matches_op(node, "aten.*scaled_dot_product*attention*");
-  if (is_whole || is_aten) {
-    *length = is_aten && first->rank >= 2 ? first->dims[first->rank - 2] : rows_of(first);
+  if (is_whole) {
+    *length = rows_of(first);
     return true;
   }
-  if (!is_onnx(node, "Softmax") || node->outputs[0] == CLV__NO_ID || !is_last_axis(node, first)) return false;
+  bool is_softmax = is_onnx(node, "Softmax");
+  if (node->domain[0] == '\0' && !is_softmax) return false;
+  if (clv__node_matches_op(node, "*scaled_dot_product*attention*")) { /* whole, or the softmax of what it was taken apart into */
+    *length = first->rank < 2 ? CLV_DIM_UNKNOWN : first->dims[first->rank - 2];
+    return true;
+  }
+  if (!is_softmax || node->outputs[0] == CLV__NO_ID || !is_last_axis(node, first)) return false;
   s->visits = 0;
   if (!comes_from_product(s, node->inputs[0], MOST_STEPS)) return false;
   s->visits = 0;

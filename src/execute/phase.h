@@ -17,10 +17,10 @@ typedef struct clv__phase {
   int64_t query_length; /* its queries; CLV_DIM_UNKNOWN */
 } clv__phase;
 
-/* Attention is: ONNX's Attention and the operators of that kind in com.microsoft; ATen's scaled_dot_product_attention where the
- * model's reader kept it whole; and the pattern that it and most exporters write out, MatMul of two computed values, then scale,
- * mask and the like, Softmax over the last axis, and MatMul with a computed value. Bodies of If, Loop and Scan are not looked
- * into. `types` by value: as they are in the run. */
+/* Attention is: ONNX's Attention and the operators of that kind in com.microsoft; ATen's scaled_dot_product_attention,
+ * kept whole or taken apart by the model's reader; and the pattern that most exporters write out, MatMul of two computed values,
+ * then scale, mask and the like, Softmax over the last axis, and MatMul with a computed value. Bodies of If, Loop and Scan are
+ * not looked into. `types` by value: as they are in the run. */
 void clv__phase_read(const clv_graph *graph, const clv_tensor *types, clv__phase *phase);
 
 #endif

@@ -245,8 +245,8 @@ static uint32_t read_attributes(const char *text, clv__arena *arena, clv_attribu
     int64_t *ints = clv__arena_allocate(arena, 8 * sizeof *ints);
     for (char *inner = NULL, *n = strtok_r(value, ",", &inner); n != NULL; n = strtok_r(NULL, ",", &inner))
       ints[a->count++] = strtoll(n, NULL, 10);
-    static const char *const scalars[] = {"axis", "keepdims", "noop_with_empty_axes", "to", "upper", "transA", "transB", "size",
-                                          "num_groups", "blocksize", "batch_dims", "num_outputs"};
+    static const char *const scalars[] = {"axis",   "keepdims", "noop_with_empty_axes", "to",        "upper",      "transA",
+                                          "transB", "size",     "num_groups",           "blocksize", "batch_dims", "num_outputs"};
     a->is_list = true;
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars; ++i) a->is_list = a->is_list && strcmp(scalars[i], a->name) != 0;
     a->ints = ints;
@@ -285,7 +285,8 @@ static clv_graph *make_graph(setting *s) {
     assert_ok(clv__builder_value(g.builder, name, &outputs[o], &error), error);
   }
   assert_ok(clv__builder_node(g.builder, "n", "", s->what->op, inputs, count, outputs, s->what->outputs, attributes,
-                              attribute_count, &error), error);
+                              attribute_count, &error),
+            error);
   return test_graph_end(&g, s->what->outputs == 1 ? "o0" : s->what->outputs == 2 ? "o0,o1" : "o0,o1,o2");
 }
 

@@ -1,0 +1,113 @@
+/* The first pass: every value's static type for the given inputs, and small values that follow from shapes and constants. */
+#include "kernels/kernels.h"
+#include "plan.h"
+
+static bool is_random(const char *op) {
+  return strncmp(op, "Random", 6) == 0 || strcmp(op, "Bernoulli") == 0 || strcmp(op, "Multinomial") == 0 ||
+         strcmp(op, "Dropout") == 0;
+}
+
+static bool shape_only(const clv_node_info *node) {
+  return node->domain[0] == '\0' && (strcmp(node->op, "Shape") == 0 || strcmp(node->op, "Size") == 0);
+}
+
+/* Whether the node's outputs can be computed now, cheaply. */
+static bool can_fold(const clv_node_info *node, const clv_tensor *inputs, const clv_tensor *outputs) {
+  size_t total = 0, size_bytes;
+  if (is_random(node->op) || clv__kernel_find(node->domain, node->op) == NULL) return false;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (node->inputs[i] != CLV_NO_VALUE && inputs[i].data == NULL && !shape_only(node)) return false;
+  }
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (node->outputs[i] == CLV_NO_VALUE) continue;
+    if (!clv__tensor_size_bytes(&outputs[i], &size_bytes) || size_bytes > CLV__OPENCL_FOLD_BYTES - total) return false;
+    total += size_bytes;
+  }
+  return true;
+}
+
+static clv_status fold(clv__opencl_plan *plan, const clv_node_info *node, clv_tensor *inputs, clv_tensor *outputs,
+                       clv_error *error) {
+  static uint64_t nothing; /* stands for the data of a tensor whose shape alone is read */
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (inputs[i].data == NULL && inputs[i].dtype != CLV_DTYPE_NONE) inputs[i].data = &nothing;
+  }
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    size_t size_bytes = 0;
+    if (node->outputs[i] == CLV_NO_VALUE) continue;
+    clv__tensor_size_bytes(&outputs[i], &size_bytes);
+    outputs[i].data = clv__arena_allocate_data(&plan->arena, size_bytes);
+    if (outputs[i].data == NULL) return clv__error_memory(error, size_bytes);
+  }
+  clv__kernel_call call = {.op = node->op,
+                           .opset = node->opset,
+                           .attributes = {node->attributes, node->attribute_count},
+                           .inputs = inputs,
+                           .input_count = node->input_count,
+                           .outputs = outputs,
+                           .output_count = node->output_count,
+                           .error = error};
+  const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);
+  char reason[160];
+  if (!clv__kernel_accepts(kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
+  return clv__kernel_run(kernel, &call, plan->device->allocator);
+}
+
+/* A view of an operand that is not known yet takes the shape that its graph says, if it fits: nothing reads that operand. */
+static void take_declared(const clv_executable *e, const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
+  size_t declared, given;
+  if (node->output_count != 1 || clv__tensor_is_static(&outputs[0])) return;
+  if (!clv__opencl_is_view(node->domain, node->op, node->opset) || node->outputs[0] == CLV_NO_VALUE) return;
+  const clv_tensor *type = &e->values[node->outputs[0]].declared;
+  if (!clv__tensor_count(type, &declared) || !clv__tensor_count(&inputs[0], &given)) return;
+  if (declared == given && type->dtype == inputs[0].dtype) outputs[0] = *type;
+}
+
+static clv_status infer_node(clv__opencl_plan *plan, uint32_t index, clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
+  const clv_executable *e = plan->executable;
+  const clv_node_info *node = &e->nodes[index];
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    inputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
+    if (node->inputs[i] != CLV_NO_VALUE) inputs[i] = plan->values[node->inputs[i]].type;
+  }
+  CLV__TRY(plan->device->host->infer_node(e->view, index, inputs, outputs, error));
+  take_declared(e, node, inputs, outputs);
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    size_t size_bytes;
+    outputs[i].data = NULL;
+    if (node->outputs[i] == CLV_NO_VALUE) {
+      outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
+    } else if (outputs[i].dtype == CLV_STRING || !clv__tensor_size_bytes(&outputs[i], &size_bytes)) {
+      char text[100];
+      clv__tensor_text(&outputs[i], text, sizeof text);
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "output '%s' of type %s: this device needs to know its size beforehand",
+                            e->values[node->outputs[i]].name, text);
+    }
+  }
+  plan->nodes[index].is_dead = can_fold(node, inputs, outputs);
+  if (plan->nodes[index].is_dead) CLV__TRY(fold(plan, node, inputs, outputs, error));
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (node->outputs[i] != CLV_NO_VALUE) plan->values[node->outputs[i]].type = outputs[i];
+  }
+  return CLV_OK;
+}
+
+clv_status clv__opencl_pass_infer(clv__opencl_plan *plan, clv_error *error) {
+  const clv_executable *e = plan->executable;
+  uint32_t most = clv__opencl_plan_most(plan);
+  clv_tensor *operands = clv__arena_allocate_zero(&plan->arena, 2 * ((size_t)most + 1), sizeof *operands);
+  if (operands == NULL) return clv__error_memory(error, most * sizeof *operands);
+  for (uint32_t v = 0; v < e->value_count; ++v) plan->values[v].type = e->values[v].declared;
+  for (uint32_t i = 0; i < e->input_count; ++i) {
+    size_t size_bytes;
+    if (plan->input_types[i].dtype == CLV_STRING || !clv__tensor_size_bytes(&plan->input_types[i], &size_bytes)) {
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' has no size that fits", e->values[e->inputs[i]].name);
+    }
+    plan->values[e->inputs[i]].type = plan->input_types[i];
+  }
+  for (uint32_t n = 0; n < e->node_count; ++n) {
+    clv_status status = infer_node(plan, n, operands, operands + most + 1, error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "node '%s' (%s)", e->nodes[n].name, e->nodes[n].op);
+  }
+  return CLV_OK;
+}

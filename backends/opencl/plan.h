@@ -1,0 +1,178 @@
+/* Executables, and the plan of one for given shapes: what is launched, over which memory.
+ *
+ * An executable is the partition as an ONNX model of its own (executable.c); a plan goes through these passes, in this order:
+ *   infer.c   every value's type for the given inputs; small values that follow from shapes
+ *   fuse.c    elementwise nodes into the node before them
+ *   lower.c   nodes to steps, by the families' lower()
+ *   place.c   where each value lies; lifetimes in one block of scratch
+ * A plan is immutable once made, and shared by the instances of its shapes. */
+#ifndef CLEAVE_BACKENDS_OPENCL_PLAN_H
+#define CLEAVE_BACKENDS_OPENCL_PLAN_H
+
+#include "elementwise.h"
+#include "programs.h"
+
+#define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size are the program's; larger ones are weights */
+#define CLV__OPENCL_FOLD_BYTES 4096u   /* values that follow from shapes are computed up to this size */
+#define CLV__OPENCL_MAX_POSTS 4
+
+/* What a cl_mem argument, or an end of a copy, refers to. */
+typedef enum clv__opencl_where {
+  CLV__OPENCL_AT_NOWHERE,
+  CLV__OPENCL_AT_INPUT,    /* binding `index` */
+  CLV__OPENCL_AT_OUTPUT,   /* binding `index` */
+  CLV__OPENCL_AT_WEIGHT,   /* weight `index` */
+  CLV__OPENCL_AT_CONSTANT, /* piece `index` of the plan's constants */
+  CLV__OPENCL_AT_SCRATCH,  /* piece `index` of the instance's scratch */
+  CLV__OPENCL_AT_KEPT      /* kept memory `index` of the instance */
+} clv__opencl_where;
+
+typedef struct clv__opencl_location {
+  clv__opencl_where where;
+  uint32_t index;
+} clv__opencl_location;
+
+typedef struct clv__opencl_piece {
+  uint64_t offset, size_bytes;
+  const void *data; /* constants: what is uploaded */
+} clv__opencl_piece;
+
+/* What an argument or end of a copy means before values are placed. */
+typedef enum clv__opencl_means {
+  CLV__OPENCL_MEANS_BYTES,
+  CLV__OPENCL_MEANS_LOCAL,
+  CLV__OPENCL_MEANS_VALUE,
+  CLV__OPENCL_MEANS_PLACE /* `at` says it already */
+} clv__opencl_means;
+
+typedef struct clv__opencl_operand {
+  clv__opencl_means means;
+  uint32_t value; /* VALUE; once placed, `at` is where its root is */
+  clv__opencl_location at;
+  uint32_t size_bytes; /* BYTES, LOCAL */
+  const void *bytes;
+} clv__opencl_operand;
+
+typedef struct clv__opencl_step {
+  uint32_t node;   /* whose it is, for messages; NONE: a copy at the end */
+  bool is_copy;
+  clv__opencl_program *program;
+  const char *kernel;
+  uint32_t dimensions;
+  size_t global[3], local[3];
+  bool has_local;
+  uint32_t operand_count; /* of a copy: to, from */
+  clv__opencl_operand *operands;
+  uint64_t to_offset, from_offset, size_bytes; /* copies */
+} clv__opencl_step;
+
+typedef struct clv__opencl_post {
+  clv__opencl_function function;
+  clv__opencl_node shape; /* the node's name and operator, for messages */
+  uint32_t operand;       /* a value, or NONE */
+  bool is_first;          /* the operand is x and what is made is y */
+  int64_t inner, period;  /* which element of the operand: at / inner % period */
+} clv__opencl_post;
+
+typedef struct clv__opencl_plan_node {
+  bool is_dead; /* folded, or computed by the node before it */
+  const clv__opencl_operator *op; /* NULL: a view */
+  uint32_t input_count, output_count;
+  uint32_t *inputs, *outputs;
+  uint32_t post_count;
+  clv__opencl_post posts[CLV__OPENCL_MAX_POSTS];
+  uint32_t first_scratch, scratch_count; /* scratch of its own: pieces */
+} clv__opencl_plan_node;
+
+typedef struct clv__opencl_plan_value {
+  clv_tensor type; /* static; `data`: a known value */
+  uint32_t root;   /* the value whose bytes it has; itself where it is no view */
+  clv__opencl_location at; /* of a root */
+} clv__opencl_plan_value;
+
+typedef struct clv__opencl_steps {
+  clv__opencl_step *items;
+  size_t count, capacity;
+} clv__opencl_steps;
+
+typedef struct clv__opencl_pieces {
+  clv__opencl_piece *items;
+  size_t count, capacity;
+} clv__opencl_pieces;
+
+typedef struct clv__opencl_plan {
+  clv_device *device;
+  clv_executable *executable;
+  clv__arena arena;
+  clv_tensor *input_types;
+  clv__opencl_plan_node *nodes;
+  clv__opencl_plan_value *values;
+  clv__opencl_steps steps, once; /* of every execution; of an instance's creation */
+  clv__opencl_pieces scratch, constants, kept;
+  uint64_t scratch_bytes, constant_bytes;
+  cl_mem constant_memory, *constant_parts;
+} clv__opencl_plan;
+
+typedef struct clv__opencl_value {
+  const char *name;
+  clv_tensor declared; /* as the graph has it; `data`: a small constant */
+  uint32_t weight, input, output; /* index among them, or NONE; of outputs the first */
+} clv__opencl_value;
+
+struct clv_executable {
+  clv__opencl_object object;
+  clv_device *device;
+  clv__arena arena;
+  void *onnx; /* from the host's allocator */
+  size_t onnx_bytes;
+  clv_graph_view *view;
+  uint32_t node_count, value_count, input_count, output_count, weight_count;
+  clv_node_info *nodes;
+  clv__opencl_value *values;
+  uint32_t *inputs, *outputs, *weights; /* values */
+  const char **weight_names;
+  clv_tensor *input_types;   /* of compile(), perhaps not all static */
+  clv__opencl_plan *plan;    /* for these, where they are static */
+};
+
+/* ---- Executables (executable.c) ---- */
+
+/* Takes `onnx` over, also when it fails. `input_types` are those of the graph's first inputs; what follows are weights. */
+clv_status clv__opencl_executable_open(clv_device *device, void *onnx, size_t onnx_bytes, const clv_tensor *input_types,
+                                       uint32_t input_count, clv_executable **executable, clv_error *error);
+clv_status clv__opencl_compile(clv_device *device, const clv_graph_view *graph, clv_executable **executable, clv_error *error);
+void clv__opencl_executable_destroy(clv_device *device, clv_executable *executable);
+void clv__opencl_executable_info(clv_device *device, clv_executable *executable, clv_executable_info *info);
+/* Files (blob.c). */
+clv_status clv__opencl_executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
+                                       clv_error *error);
+clv_status clv__opencl_executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
+                                       clv_error *error);
+
+/* ---- Plans (plan.c) ---- */
+
+/* `inputs` are static types. Programs are registered, not built. */
+clv_status clv__opencl_plan_make(clv_executable *executable, const clv_tensor *inputs, clv__opencl_plan **plan, clv_error *error);
+/* Builds the programs and uploads the constants. */
+clv_status clv__opencl_plan_finish(clv__opencl_plan *plan, clv_error *error);
+void clv__opencl_plan_destroy(clv__opencl_plan *plan); /* accepts NULL */
+
+/* ---- The passes ---- */
+clv_status clv__opencl_pass_infer(clv__opencl_plan *plan, clv_error *error);
+void clv__opencl_pass_fuse(clv__opencl_plan *plan);
+clv_status clv__opencl_pass_lower(clv__opencl_plan *plan, clv_error *error);
+clv_status clv__opencl_pass_place(clv__opencl_plan *plan, clv_error *error);
+
+/* ---- Shared by them (plan.c) ---- */
+static inline bool clv__opencl_is_operand(uint32_t value) {
+  return value != CLV_NO_VALUE;
+}
+/* The node with its operands' types, in `storage` of input_count + output_count tensors and input_count flags. */
+clv__opencl_node clv__opencl_plan_node_view(const clv__opencl_plan *plan, uint32_t node, clv_tensor *types, bool *constant);
+/* The most operands of one node. */
+uint32_t clv__opencl_plan_most(const clv__opencl_plan *plan);
+clv_status clv__opencl_piece_add(clv__opencl_plan *plan, clv__opencl_pieces *pieces, uint64_t size_bytes, const void *data,
+                                 uint32_t *index, clv_error *error);
+clv_status clv__opencl_step_add(clv__opencl_plan *plan, clv__opencl_steps *steps, const clv__opencl_step *step, clv_error *error);
+
+#endif

@@ -1,0 +1,191 @@
+/* A virtual NPU that is asked to misbehave: a launch that fails, and one that never ends, after which only close() is left. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "fake_graphs.h"
+
+typedef struct rig {
+  test_allocator counting;
+  fake_host fake;
+  const clv_backend *b;
+  clv_device *device;
+  clv_graph *graph;
+  clv__shapes *shapes;
+  fake_session session;
+  clv_binding in, out;
+  clv_execute_args args;
+} rig;
+
+static void rig_open(rig *r, const char *key, const char *value) {
+  clv_error error = {0};
+  memset(r, 0, sizeof *r);
+  test_allocator_init(&r->counting);
+  fake_host_init(&r->fake, &r->counting.allocator);
+  r->b = fake_backend(&r->fake);
+  clv_option option = {key, value};
+  clv_device_config config = {
+      .struct_size = sizeof config, .name = "npu", .spec = "default", .option_count = key != NULL, .options = &option};
+  assert_ok(r->b->open(NULL, &r->fake.host, &config, &r->device, &error), error);
+  r->graph = small_graph(&r->counting.allocator, CLV_F32);
+  r->shapes = shapes_of(r->graph);
+  clv_executable *executable = NULL;
+  compile_whole(&r->fake, r->device, r->graph, r->shapes->types, &executable);
+  clv_tensor x = r->graph->values[r->graph->inputs[0]].type;
+  assert_ok(fake_session_open(&r->session, r->b, r->device, executable, r->graph, &x, 1, &error), error);
+  r->in.type = x;
+  r->out.type = output_type(r->graph, r->shapes, 0);
+  assert_ok(r->b->buffer_alloc(r->device, ROWS * COLUMNS * 4, &r->in.buffer, &error), error);
+  assert_ok(r->b->buffer_alloc(r->device, ROWS * COLUMNS * 4, &r->out.buffer, &error), error);
+  r->args = (clv_execute_args){
+      .struct_size = sizeof r->args, .input_count = 1, .output_count = 1, .inputs = &r->in, .outputs = &r->out};
+}
+
+static void rig_close(rig *r) {
+  clv__shapes_destroy(r->shapes);
+  clv__graph_destroy(r->graph);
+  assert_int_equal(r->counting.live, 0);
+}
+
+static void count_call(void *cookie) {
+  atomic_fetch_add((atomic_int *)cookie, 1);
+}
+
+static void a_launch_fails_when_asked(void **state) {
+  (void)state;
+  static rig r;
+  clv_error error = {0};
+  atomic_int calls = 0;
+  rig_open(&r, "fail", "3");
+  clv_stream *stream = r.session.stream;
+  clv_event *event = NULL;
+  clv_captured *captured = NULL;
+  assert_ok(r.b->event_create(r.device, &event, &error), error);
+  assert_ok(r.b->capture_begin(r.device, stream, &error), error);
+  assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
+  assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
+  assert_ok(r.b->capture_end(r.device, stream, &captured, &error), error);
+  assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error); /* 1 */
+  assert_ok(r.b->captured_launch(r.device, captured, stream, &error), error);            /* 2: a graph is one launch */
+  assert_ok(r.b->stream_synchronize(r.device, stream, &error), error);
+  assert_ok(r.b->captured_launch(r.device, captured, stream, &error), error); /* 3 */
+  assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
+  assert_ok(r.b->event_record(r.device, event, stream, &error), error);
+  assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
+  assert_int_equal(r.b->event_synchronize(r.device, event, &error), CLV_DEVICE_ERROR);
+  assert_int_equal(r.b->stream_synchronize(r.device, stream, &error), CLV_DEVICE_ERROR);
+  assert_non_null(strstr(error.message, "launch 3 failed"));
+  assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
+  assert_ok(r.b->stream_synchronize(r.device, stream, &error), error);
+  r.b->captured_destroy(r.device, captured);
+  r.b->event_destroy(r.device, event);
+  r.b->buffer_free(r.device, r.in.buffer);
+  r.b->buffer_free(r.device, r.out.buffer);
+  fake_session_close(&r.session);
+  r.b->close(r.device);
+  assert_int_equal(calls, 1);
+  rig_close(&r);
+}
+
+typedef struct waiter {
+  rig *rig;
+  clv_event *event; /* NULL: waits for the stream */
+  atomic_bool began;
+  clv_status status;
+} waiter;
+
+static void *wait_for_ever(void *argument) {
+  waiter *w = argument;
+  const rig *r = w->rig;
+  clv_error error = {0};
+  atomic_store(&w->began, true);
+  w->status = w->event != NULL ? r->b->event_synchronize(r->device, w->event, &error)
+                               : r->b->stream_synchronize(r->device, r->session.stream, &error);
+  return NULL;
+}
+
+/* Nothing is given back before close(): all of it is the device's to free. */
+static void a_device_that_hangs_can_be_closed(void **state) {
+  (void)state;
+  for (int graph = 0; graph < 2; ++graph) {
+    static rig r;
+    clv_error error = {0};
+    static atomic_int calls;
+    atomic_store(&calls, 0);
+    rig_open(&r, "hang", graph ? "3" : "2");
+    clv_stream *stream = r.session.stream, *other = NULL;
+    clv_event *event = NULL, *later = NULL;
+    clv_captured *captured = NULL;
+    assert_ok(r.b->event_create(r.device, &event, &error), error);
+    assert_ok(r.b->event_create(r.device, &later, &error), error);
+    assert_ok(r.b->stream_create(r.device, &other, &error), error);
+    assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
+    assert_ok(r.b->stream_synchronize(r.device, stream, &error), error);
+    if (graph) {
+      assert_ok(r.b->capture_begin(r.device, stream, &error), error);
+      assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
+      assert_ok(r.b->capture_end(r.device, stream, &captured, &error), error);
+      for (int i = 0; i < 3; ++i) assert_ok(r.b->captured_launch(r.device, captured, stream, &error), error);
+    } else {
+      for (int i = 0; i < 3; ++i)
+        assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
+    }
+    assert_ok(r.b->event_record(r.device, event, stream, &error), error);
+    assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
+    assert_ok(r.b->event_wait(r.device, other, event, &error), error);
+    assert_ok(r.b->event_record(r.device, later, other, &error), error);
+    /* The other engine still works. */
+    clv_stream *third = NULL;
+    float data[4] = {1, 2, 3, 4}, back[4] = {0};
+    assert_ok(r.b->stream_create(r.device, &third, &error), error);
+    assert_ok(r.b->copy_in(r.device, third, r.in.buffer, 0, data, sizeof data, &error), error);
+    assert_ok(r.b->copy_out(r.device, third, back, r.in.buffer, 0, sizeof data, &error), error);
+    assert_ok(r.b->stream_synchronize(r.device, third, &error), error);
+    assert_memory_equal(data, back, sizeof data);
+    waiter waiters[2] = {{.rig = &r}, {.rig = &r, .event = later}};
+    pthread_t threads[2];
+    for (int t = 0; t < 2; ++t) assert_int_equal(pthread_create(&threads[t], NULL, wait_for_ever, &waiters[t]), 0);
+    for (int t = 0; t < 2; ++t) {
+      while (!atomic_load(&waiters[t].began)) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL); /* by now they wait */
+    assert_int_equal(atomic_load(&calls), 0);
+    r.b->close(r.device);
+    for (int t = 0; t < 2; ++t) {
+      pthread_join(threads[t], NULL);
+      assert_int_equal(waiters[t].status, CLV_DEVICE_ERROR);
+    }
+    assert_int_equal(atomic_load(&calls), 0);
+    rig_close(&r);
+  }
+}
+
+static void closing_finishes_what_is_enqueued(void **state) {
+  (void)state;
+  static rig r;
+  clv_error error = {0};
+  atomic_int calls = 0;
+  rig_open(&r, NULL, NULL);
+  clv_event *event = NULL;
+  float y[ROWS * COLUMNS];
+  assert_ok(r.b->event_create(r.device, &event, &error), error);
+  memset(y, 0, sizeof y);
+  for (int i = 0; i < 20; ++i)
+    assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
+  assert_ok(r.b->copy_out(r.device, r.session.stream, y, r.out.buffer, 0, sizeof y, &error), error);
+  assert_ok(r.b->event_record(r.device, event, r.session.stream, &error), error);
+  assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
+  r.b->close(r.device);
+  assert_int_equal(calls, 1);
+  for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(y[i] != y[i]); /* of poison */
+  rig_close(&r);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_launch_fails_when_asked),
+      cmocka_unit_test(a_device_that_hangs_can_be_closed),
+      cmocka_unit_test(closing_finishes_what_is_enqueued),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
