@@ -307,10 +307,6 @@ const clv__dnn_layout *clv__dnn_layout_part(clv__arena *arena, const clv__dnn_la
   return keep(arena, desc);
 }
 
-const clv__dnn_layout *clv__dnn_layout_copy(clv__arena *arena, const clv__dnn_layout *layout) {
-  return keep(arena, layout->desc);
-}
-
 clv__dnn_layout *clv__dnn_layout_clone(const clv_allocator *allocator, const clv__dnn_layout *layout) {
   void *copy = clv__allocate(allocator, sizeof *layout);
   if (copy != nullptr) std::memcpy(copy, layout, sizeof *layout);

@@ -117,8 +117,7 @@ const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__d
 /* The part of `layout` that begins at `offsets`; NULL when blocks are cut. */
 const clv__dnn_layout *clv__dnn_layout_part(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims,
                                             const int64_t *offsets);
-const clv__dnn_layout *clv__dnn_layout_copy(clv__arena *arena, const clv__dnn_layout *layout);
-/* The same on the heap, given back with clv__release(). */
+/* A copy on the heap, given back with clv__release(). */
 clv__dnn_layout *clv__dnn_layout_clone(const clv_allocator *allocator, const clv__dnn_layout *layout);
 bool clv__dnn_layout_equal(const clv__dnn_layout *a, const clv__dnn_layout *b);
 bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout); /* the same bytes in the same order as row-major */

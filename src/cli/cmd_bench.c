@@ -10,8 +10,9 @@
 #include "report/label.h"
 #include "report/steps.h"
 #include "report/table.h"
+#include "report/trace.h"
 
-enum { STEP_RUNS_LEAST = 3, STEP_RUNS_MOST = 20, SHOWN_STEPS = 30 };
+enum { STEP_RUNS_LEAST = 3, STEP_RUNS_MOST = 20, SHOWN_STEPS = 30, TRACED_RUNS = 3 };
 
 typedef struct bench {
   cli_invocation *cli;
@@ -127,6 +128,19 @@ static clv_status measure_steps(bench *b, clv_error *error) {
     b->steps_ms[s] = median(of_step, b->step_runs);
   }
   return CLV_OK;
+}
+
+/* Runs of their own as well. */
+static clv_status trace_runs(bench *b, clv_error *error) {
+  const char *path = cli_text(b->cli, OPTION_TRACE, NULL);
+  if (path == NULL) return CLV_OK;
+  double ignored;
+  size_t count;
+  clv__session_trace(b->session, true);
+  for (uint32_t i = 0; i < TRACED_RUNS; ++i) CLV__TRY(run_once(b, &ignored, error));
+  clv__session_trace(b->session, false);
+  const clv__trace_event *events = clv__session_trace_events(b->session, &count);
+  return clv__report_trace(clv__session_plan(b->session), events, count, path, error);
 }
 
 /* ---- What is printed ---- */
@@ -280,6 +294,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   clv_status status = prepare(&b, error);
   if (status == CLV_OK) status = measure_runs(&b, error);
   if (status == CLV_OK) status = measure_steps(&b, error);
+  if (status == CLV_OK) status = trace_runs(&b, error);
   if (status == CLV_OK) status = cli->json ? print_json(&b, error) : print_text(&b, error);
   clv_session_destroy(b.session);
   cli_job_finish(cli, &b.job);

@@ -7,6 +7,7 @@
 #include "cli/values.h"
 #include "execute/session.h"
 #include "report/label.h"
+#include "report/trace.h"
 
 typedef struct run {
   cli_invocation *cli;
@@ -45,6 +46,7 @@ static clv_status run_once(run *r, clv_error *error) {
   uint64_t start = cli_now_ns();
   CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));
   r->session_ms = cli_ms(start, cli_now_ns());
+  clv__session_trace(r->session, cli_is_given(cli, OPTION_TRACE));
   cli_progress(cli, "running %s", r->job.path);
   start = cli_now_ns();
   CLV__TRY(clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error));
@@ -146,10 +148,20 @@ static clv_status print_json(run *r, json_t *outputs, clv_error *error) {
   return cli_json_print(r->cli, root, error);
 }
 
+static clv_status write_trace(run *r, clv_error *error) {
+  const char *path = cli_text(r->cli, OPTION_TRACE, NULL);
+  if (path == NULL) return CLV_OK;
+  size_t count;
+  const clv__trace_event *events = clv__session_trace_events(r->session, &count);
+  clv__session_trace(r->session, false);
+  return clv__report_trace(clv__session_plan(r->session), events, count, path, error);
+}
+
 static clv_status finish_run(run *r, clv_error *error) {
   cli_invocation *cli = r->cli;
   const char *folder = cli_text(cli, OPTION_OUTPUT_DIR, NULL);
   bool wants_verdict = cli_is_given(cli, OPTION_VERIFY);
+  CLV__TRY(write_trace(r, error));
   if (folder != NULL) CLV__TRY(cli_values_write(cli, folder, r->values, r->value_count, error));
   if (!cli->json) {
     CLV__TRY(print_outputs(r, error));
@@ -192,6 +204,7 @@ const cli_command cli_command_run = {
     .examples =
         "  cleave run resnet50.onnx --devices npu,cpu --input data=cat.npy --output-dir out\n"
         "  cleave run bert.onnx --dim batch=1 --dim sequence=128 --verify\n"
-        "  cleave run plan.json --seed 7\n",
+        "  cleave run plan.json --seed 7\n"
+        "  cleave run plan.json --trace trace.json\n",
     .execute = execute,
 };

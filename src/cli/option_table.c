@@ -61,6 +61,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                      "show an inner value too, and write it with the outputs"},
     [OPTION_VERIFY] = {"verify", 0, CLI_FLAG, false, CLI_IN(run), 0, NULL, NULL,
                        "run every partition on the reference's inputs and name the first that differs"},
+    [OPTION_TRACE] = {"trace", 0, CLI_TEXT, false, CLI_IN(run) | CLI_IN(bench), 0, "FILE", NULL,
+                      "write what every device did when, for Perfetto (ui.perfetto.dev) or chrome://tracing"},
     [OPTION_SEED] = {"seed", 0, CLI_NUMBER, false, RUNS, 0, "N", "0", "of random inputs, and of random placements"},
     [OPTION_RUNS] = {"runs", 0, CLI_NUMBER, false, MEASURED, 1, "N", "50; profile: 15 of each thing", "runs that are measured"},
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5", "runs before that, beside the very first"},

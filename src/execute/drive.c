@@ -65,13 +65,17 @@ static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_e
   clv__mark *mark = &request->marks[step];
   clv_stream *stream;
   CLV__TRY(clv__request_stream(request, track->lane, &stream, error));
-  *mark = (clv__mark){request, track->lane, track->position, mark->event, index};
+  mark->request = request;
+  mark->lane = track->lane;
+  mark->position = track->position;
+  mark->device = index;
   clv__error_clear(error);
   clv_status status = CLV_OK;
   if (mark->event == NULL) status = device->backend->event_create(device->handle, &mark->event, error);
   if (status == CLV_OK) status = device->backend->event_record(device->handle, mark->event, stream, error);
   if (status != CLV_OK) return event_failed(request, index, status, error);
-  return track->is_watched ? clv__request_watch(request, mark, error) : CLV_OK;
+  bool is_watched = track->is_watched || request->session->is_traced;
+  return is_watched ? clv__request_watch(request, mark, error) : CLV_OK;
 }
 
 /* A step that the host was told of: over, but did it fail? */
@@ -95,17 +99,30 @@ static clv_status check_waits(const drive *d, const clv__track *track, clv_error
   return CLV_OK;
 }
 
+/* What this thread did from `begin_ns` until now. */
+static void trace_span(clv__request *request, clv__trace_kind kind, uint32_t step, uint64_t begin_ns) {
+  clv__trace_add(request, (clv__trace_event){.kind = kind, .step = step, .begin_ns = begin_ns, .end_ns = clv__now_ns()});
+}
+
 static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   clv__request *request = d->request;
   const clv__step *s = &clv__request_plan(request)->steps[step];
   const clv__track *track = &d->schedule->tracks[step];
   bool is_now = is_synchronous(request, track->lane);
+  bool is_traced = request->session->is_traced;
   CLV__TRY(check_waits(d, track, error));
+  uint64_t begin_ns = is_traced ? clv__now_ns() : 0;
+  request->marks[step].issued_ns = begin_ns;
   if (!is_now) CLV__TRY(wait_on_device(d, track, error));
   CLV__TRY(s->is_transfer ? clv__request_transfer(request, &clv__request_plan(request)->transfers[s->index], track->lane, error)
                           : clv__request_partition(request, s->index, error));
   ++request->issued[track->lane];
-  if (!is_now) return track->is_recorded ? record(d, step, track, error) : CLV_OK;
+  if (!is_now) {
+    if (track->is_recorded || is_traced) CLV__TRY(record(d, step, track, error));
+    if (is_traced) trace_span(request, CLV__TRACE_ISSUE, step, begin_ns);
+    return CLV_OK;
+  }
+  if (is_traced) request->marks[step].over_ns = clv__now_ns();
   pthread_mutex_lock(&request->board.lock);
   request->board.completed[track->lane] = track->position + 1;
   pthread_mutex_unlock(&request->board.lock);
@@ -215,7 +232,9 @@ static clv_status check_order(const drive *d, clv_error *error) {
 
 static clv_status wait(drive *d, clv_error *error) {
   uint64_t device_ns = device_deadline_ns(d->request), order_ns = d->order->deadline_ns;
+  uint64_t begin_ns = d->request->session->is_traced ? clv__now_ns() : 0;
   bool is_new = wait_for_news(&d->request->board, d->news, device_ns < order_ns ? device_ns : order_ns);
+  trace_span(d->request, CLV__TRACE_WAIT, CLV__NO_ID, begin_ns);
   if (!is_new && device_ns <= order_ns) return give_up(d, error);
   return CLV_OK;
 }
@@ -303,7 +322,10 @@ clv_status clv__request_drive(clv__request *request, const clv__order *order, cl
   drive d = {.request = request, .order = order, .schedule = &request->prepared->schedule};
   begin(request);
   clv_status status = walk(&d, error);
-  if (status != CLV_OK) drain(&d);
+  if (status != CLV_OK)
+    drain(&d);
+  else
+    clv__trace_steps(request);
   return status;
 }
 

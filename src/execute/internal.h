@@ -11,6 +11,7 @@
 #include "device/pool.h"
 #include "execute/schedule.h"
 #include "execute/session.h"
+#include "execute/trace.h"
 
 typedef struct clv__request clv__request;
 typedef struct clv__prepared clv__prepared;
@@ -75,6 +76,8 @@ typedef struct clv__mark {
   uint32_t lane, position; /* of the run that goes on */
   clv_event *event;        /* made when first used */
   uint32_t device;
+  uint64_t issued_ns, over_ns; /* while the session is traced */
+  bool is_replay;
 } clv__mark;
 
 /* What the driver has been told. */
@@ -132,6 +135,9 @@ struct clv_session {
   bool time_steps;
   uint64_t *step_times_ns;
   double compile_ms;
+  bool is_traced;
+  clv__trace_event *trace;
+  size_t trace_count, trace_capacity;
 };
 
 static inline const clv_plan *clv__request_plan(const clv__request *request) {
@@ -206,6 +212,10 @@ clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error 
 void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL */
 /* The mark's step is over. */
 void clv__board_tell(void *mark);
+
+/* trace.c: nothing where the session is not traced. */
+void clv__trace_add(clv__request *request, clv__trace_event event);
+void clv__trace_steps(clv__request *request); /* those of the run that is over */
 
 /* drive.c: all steps, with their order kept and devices at work at the same time. */
 clv_status clv__request_drive(clv__request *request, const clv__order *order, clv_error *error);

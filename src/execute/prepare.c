@@ -267,6 +267,7 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, bool
 }
 
 static clv_status prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
+  uint64_t begin_ns = clv__now_ns();
   clv__devices_lock(request->session->devices);
   clv_status status = make_new(request, inputs, false, error);
   if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans count on no more than steps in order need */
@@ -276,6 +277,8 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, clv_e
     status = make_new(request, inputs, true, error);
   }
   clv__devices_unlock(request->session->devices);
+  clv__trace_add(
+      request, (clv__trace_event){.kind = CLV__TRACE_PREPARE, .step = CLV__NO_ID, .begin_ns = begin_ns, .end_ns = clv__now_ns()});
   return status;
 }
 

@@ -79,6 +79,7 @@ void clv_session_destroy(clv_session *session) {
   pthread_cond_destroy(&session->freed);
   pthread_mutex_destroy(&session->lock);
   clv__release(session->allocator, session->step_times_ns);
+  clv__release(session->allocator, session->trace);
   clv__release(session->allocator, session);
 }
 
@@ -86,11 +87,17 @@ void clv_session_destroy(clv_session *session) {
 
 static clv_status run_request(clv__request *request, const clv__order *order, clv_error *error) {
   clv_session *session = request->session;
+  uint64_t begin_ns = session->is_traced ? clv__now_ns() : 0;
   CLV__TRY(clv__request_bind_inputs(request, order->inputs, order->input_count, error));
   CLV__TRY(clv__request_bind_outputs(request, order, error));
   CLV__TRY(session->time_steps ? clv__request_drive_timed(request, session->step_times_ns, error)
                                : clv__request_drive(request, order, error));
-  return clv__request_hand_over(request, order, error);
+  clv_status status = clv__request_hand_over(request, order, error);
+  if (session->is_traced) {
+    clv__trace_add(request,
+                   (clv__trace_event){.kind = CLV__TRACE_RUN, .step = CLV__NO_ID, .begin_ns = begin_ns, .end_ns = clv__now_ns()});
+  }
+  return status;
 }
 
 clv_status clv__session_run(clv_session *session, const clv__order *order, clv_error *error) {
@@ -129,6 +136,10 @@ clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs,
 }
 
 /* ---- What the command and the tests see ---- */
+
+const clv_plan *clv__session_plan(const clv_session *session) {
+  return session->engine->plan;
+}
 
 void clv__session_time_steps(clv_session *session, bool on) {
   session->time_steps = on;

@@ -5,6 +5,9 @@
 #include "cleave/session.h"
 #include "split/plan.h"
 
+/* The plan that it runs: the one it was made from, or, where a device was taken out, another. Valid until the next run. */
+const clv_plan *clv__session_plan(const clv_session *session);
+
 /* Per step of the last run; wall time around each step with a wait after it, only when asked for: it serialises devices. */
 void clv__session_time_steps(clv_session *session, bool on);
 /* Nanoseconds of step `index` in the last timed run. */

@@ -4,8 +4,9 @@
 #include "execute/internal.h"
 
 void clv__board_tell(void *cookie) {
-  const clv__mark *mark = cookie;
+  clv__mark *mark = cookie;
   clv__board *board = &mark->request->board;
+  if (mark->request->session->is_traced) mark->over_ns = clv__now_ns();
   pthread_mutex_lock(&board->lock);
   if (board->completed[mark->lane] <= mark->position) board->completed[mark->lane] = mark->position + 1;
   --board->watched[mark->device];

@@ -31,9 +31,9 @@ static void rig_open(rig *r, const fake_host *fake, clv_device *device, uint64_t
   clv_tensor inputs[2] = {r->graph->values[r->graph->inputs[0]].type, r->graph->values[r->graph->inputs[1]].type};
   assert_ok(fake_session_open(&r->session, r->b, device, executable, r->graph, inputs, 2, &error), error);
   r->instances[0] = r->session.instance;
-  assert_ok(r->b->instance_create(device, executable, inputs, 2, r->session.weights, r->session.weight_count, &r->instances[1],
-                                  &error),
-            error);
+  assert_ok(
+      r->b->instance_create(device, executable, inputs, 2, r->session.weights, r->session.weight_count, &r->instances[1], &error),
+      error);
   for (int s = 0; s < SETS; ++s) {
     for (uint32_t i = 0; i < 2 + r->graph->output_count; ++i) {
       clv_binding *at = i < 2 ? &r->in[s][i] : &r->out[s][i - 2];
@@ -78,8 +78,8 @@ static void refill(rig *r, int set, clv_tensor inputs[2], uint64_t *seed) {
   }
   for (int s = 0; s < SETS; ++s) {
     for (uint32_t i = 0; i < r->graph->output_count; ++i) {
-      assert_ok(r->b->copy_in(r->device, r->session.stream, r->out[s][i].buffer, r->out[s][i].offset_bytes, poison,
-                              sizeof poison, &error),
+      assert_ok(r->b->copy_in(r->device, r->session.stream, r->out[s][i].buffer, r->out[s][i].offset_bytes, poison, sizeof poison,
+                              &error),
                 error);
     }
   }
@@ -93,9 +93,9 @@ static void assert_outputs(rig *r, int set, const clv_tensor *inputs) {
   static float got[ROWS * COLUMNS];
   if (inputs != NULL) evaluate(r->graph, inputs, expected);
   for (uint32_t i = 0; i < r->graph->output_count; ++i) {
-    assert_ok(r->b->copy_out(r->device, r->session.stream, got, r->out[set][i].buffer, r->out[set][i].offset_bytes, sizeof got,
-                             &error),
-              error);
+    assert_ok(
+        r->b->copy_out(r->device, r->session.stream, got, r->out[set][i].buffer, r->out[set][i].offset_bytes, sizeof got, &error),
+        error);
     assert_ok(r->b->stream_synchronize(r->device, r->session.stream, &error), error);
     if (inputs != NULL)
       assert_memory_equal(got, expected[i].data, sizeof got);
@@ -174,8 +174,7 @@ static void replay_equals_execution(void **state) {
     /* Other scratch, also where the old one is gone. */
     clv_buffer *fresh = NULL;
     assert_ok(r.b->buffer_alloc(device, needed, &fresh, &error), error);
-    for (int i = 0; i < INSTANCES; ++i)
-      assert_ok(r.b->instance_bind_scratch(device, r.instances[i], fresh, 0, &error), error);
+    for (int i = 0; i < INSTANCES; ++i) assert_ok(r.b->instance_bind_scratch(device, r.instances[i], fresh, 0, &error), error);
     r.b->buffer_free(device, scratch);
     check_replay(&r, captured, (const int[]){0, 0, 2}, &seed);
     r.b->captured_destroy(device, captured);
@@ -463,12 +462,9 @@ static void every_allocation_may_fail(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(replay_equals_execution),
-      cmocka_unit_test(wrong_bindings_change_nothing),
-      cmocka_unit_test(captures_end_where_they_began),
-      cmocka_unit_test(programs_that_find_their_shapes_are_not_captured),
-      cmocka_unit_test(a_graph_is_one_launch),
-      cmocka_unit_test(threads_replay_on_one_device),
+      cmocka_unit_test(replay_equals_execution),       cmocka_unit_test(wrong_bindings_change_nothing),
+      cmocka_unit_test(captures_end_where_they_began), cmocka_unit_test(programs_that_find_their_shapes_are_not_captured),
+      cmocka_unit_test(a_graph_is_one_launch),         cmocka_unit_test(threads_replay_on_one_device),
       cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -127,8 +127,7 @@ static void a_device_that_hangs_can_be_closed(void **state) {
       assert_ok(r.b->capture_end(r.device, stream, &captured, &error), error);
       for (int i = 0; i < 3; ++i) assert_ok(r.b->captured_launch(r.device, captured, stream, &error), error);
     } else {
-      for (int i = 0; i < 3; ++i)
-        assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
+      for (int i = 0; i < 3; ++i) assert_ok(r.b->execute(r.device, r.session.instance, stream, &r.args, &error), error);
     }
     assert_ok(r.b->event_record(r.device, event, stream, &error), error);
     assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);
@@ -170,8 +169,7 @@ static void closing_finishes_what_is_enqueued(void **state) {
   float y[ROWS * COLUMNS];
   assert_ok(r.b->event_create(r.device, &event, &error), error);
   memset(y, 0, sizeof y);
-  for (int i = 0; i < 20; ++i)
-    assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
+  for (int i = 0; i < 20; ++i) assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
   assert_ok(r.b->copy_out(r.device, r.session.stream, y, r.out.buffer, 0, sizeof y, &error), error);
   assert_ok(r.b->event_record(r.device, event, r.session.stream, &error), error);
   assert_ok(r.b->event_notify(r.device, event, count_call, &calls, &error), error);

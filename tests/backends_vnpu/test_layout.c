@@ -94,7 +94,8 @@ static void layouts_are_right_and_small(void **state) {
       uint64_t most = 0;
       for (uint32_t n = 0; n < counts[c]; ++n) {
         uint64_t alive = 0;
-        for (uint32_t i = 0; i < count; ++i) alive += rooms[i].first <= n && n <= rooms[i].last ? rooms[i].end - rooms[i].offset : 0;
+        for (uint32_t i = 0; i < count; ++i)
+          alive += rooms[i].first <= n && n <= rooms[i].last ? rooms[i].end - rooms[i].offset : 0;
         if (alive > most) most = alive;
       }
       assert_true(m.program.scratch_bytes >= most && m.program.scratch_bytes <= most + most / 2);

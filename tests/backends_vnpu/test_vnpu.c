@@ -178,7 +178,7 @@ static void scratch_is_poisoned_before_every_run(void **state) {
   x.data = &one;
   fake_session session;
   assert_ok(fake_session_open(&session, b, device, executable, graph, &x, 1, &error), error);
-  assert_int_equal(executable->scratch_bytes, 64); /* of which the value between takes four */
+  assert_int_equal(executable->scratch_bytes, 64);                            /* of which the value between takes four */
   assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error); /* takes its own scratch */
   clv__release(heap(), y.data);
   uint8_t *scratch = clv__vnpu_space_translate(device->space, session.instance->scratch, 64);

@@ -29,7 +29,7 @@ static inline void folder_remove(const char *path) {
     char inner[512];
     struct stat info;
     if (strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0) continue;
-    snprintf(inner, sizeof inner, "%s/%s", path, item->d_name);
+    if (snprintf(inner, sizeof inner, "%s/%s", path, item->d_name) >= (int)sizeof inner) continue;
     if (lstat(inner, &info) == 0 && S_ISDIR(info.st_mode))
       folder_remove(inner);
     else

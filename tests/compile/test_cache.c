@@ -353,7 +353,7 @@ static void links(void **state) {
   assert_int_equal(count.whole, 0);
   assert_int_equal(count.damaged, 1);
   assert_non_null(strstr(count.problem, "symbolic link"));
-  snprintf(target, sizeof target, "%s/%s", moved, path + strlen(shard) + 1);
+  assert_true(snprintf(target, sizeof target, "%s/%s", moved, path + strlen(shard) + 1) < (int)sizeof target);
   assert_int_equal(access(target, F_OK), 0);
   clv__cache_close(cache);
   unmake(&m);

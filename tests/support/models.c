@@ -29,6 +29,13 @@ void test_graph_input(test_graph *graph, const char *name, clv_dtype dtype, int3
   assert_ok(clv__builder_input(graph->builder, value(graph, name), &error), error);
 }
 
+int64_t test_graph_symbol(test_graph *graph, const char *name) {
+  clv_error error = {0};
+  uint32_t index;
+  assert_ok(clv__builder_symbol(graph->builder, name, &index, &error), error);
+  return CLV_DIM_SYMBOL(index);
+}
+
 void test_graph_weight(test_graph *graph, const char *name, int32_t rank, const int64_t *dims) {
   clv_tensor type = clv__tensor_make(CLV_F32, rank, dims, NULL);
   size_t count;
@@ -147,5 +154,110 @@ clv_graph *test_random_graph(const clv_allocator *allocator, uint64_t seed, uint
     bool is_output = n + 1 == node_count || (test_random(&state) % 6 == 0 && strlen(outputs) < 40);
     if (is_output) snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), "%s%s", outputs[0] ? "," : "", out);
   }
+  return test_graph_end(&g, outputs);
+}
+
+/* ---- Open sizes ---- */
+
+/* Values of a shape so far. */
+typedef struct pool {
+  char names[64][16];
+  uint32_t count;
+} pool;
+
+static const char *draw(const pool *p, uint64_t *state) {
+  return p->names[test_random(state) % p->count];
+}
+
+static const char *fresh(pool *p, uint32_t node) {
+  assert_true(p->count < 64);
+  snprintf(p->names[p->count], sizeof p->names[0], "v%u", node);
+  return p->names[p->count++];
+}
+
+/* `flat` are [N,8], `deep` [N,T,8]; nodes of more than one step have values of their own between. */
+static void add_open_node(test_graph *g, pool *flat, pool *deep, uint32_t n, bool products, uint64_t *state) {
+  static const char *const unary[] = {"Relu", "Tanh", "Sigmoid", "Exp", "Neg", "Reciprocal", "Log"};
+  static const char *const binary[] = {"Add", "Mul", "Sub", "Max", "Div"};
+  char in[64], middle[24], name[24];
+  snprintf(middle, sizeof middle, "m%u", n);
+  snprintf(name, sizeof name, "n%u", n);
+  bool is_deep = test_random(state) % 2 == 0;
+  pool *p = is_deep ? deep : flat;
+  const char *a = draw(p, state), *b = draw(p, state);
+  uint64_t what = test_random(state) % 11;
+  if (what == 10 && !products) what = 0;
+  switch (what) {
+    case 0:
+    case 1:
+      test_graph_node(g, name, unary[test_random(state) % 7], a, fresh(p, n));
+      break;
+    case 2:
+    case 3:
+      snprintf(in, sizeof in, "%s,%s", a, b);
+      test_graph_node(g, name, binary[test_random(state) % 5], in, fresh(p, n));
+      break;
+    case 4:
+      test_graph_node_ints(g, name, "Softmax", a, fresh(p, n), "axis", false, 1, (const int64_t[]){-1});
+      break;
+    case 5:
+      snprintf(in, sizeof in, "%s,scale", a);
+      test_graph_node(g, name, "LayerNormalization", in, fresh(p, n));
+      break;
+    case 6: /* [N,8] -> [8 N] -> [N,8]; [N,T,8] -> [N,8 T] -> [N,T,8] */
+      snprintf(in, sizeof in, "%s,%s", a, is_deep ? "joined" : "line");
+      test_graph_node(g, name, "Reshape", in, middle);
+      snprintf(in, sizeof in, "%s,%s", middle, is_deep ? "parted" : "rows");
+      test_graph_node(g, "", "Reshape", in, fresh(p, n));
+      break;
+    case 7: /* there and back */
+      test_graph_node_ints(g, name, "Transpose", a, middle, "perm", true, is_deep ? 3 : 2,
+                           is_deep ? (const int64_t[]){2, 0, 1} : (const int64_t[]){1, 0});
+      test_graph_node_ints(g, "", "Transpose", middle, fresh(p, n), "perm", true, is_deep ? 3 : 2,
+                           is_deep ? (const int64_t[]){1, 2, 0} : (const int64_t[]){1, 0});
+      break;
+    case 8: /* rows of a table, to every place of T */
+      test_graph_node(g, name, "Gather", "table,i", fresh(flat, n));
+      break;
+    case 9: /* along T, which is not independent, or along the last axis, which is */
+      if (is_deep) {
+        test_graph_node_ints(g, name, "Softmax", a, fresh(p, n), "axis", false, 1, (const int64_t[]){1});
+      } else {
+        snprintf(in, sizeof in, "%s,last", a);
+        test_graph_node(g, name, "ReduceSum", in, middle);
+        snprintf(in, sizeof in, "%s,%s", middle, b);
+        test_graph_node(g, "", "Add", in, fresh(p, n));
+      }
+      break;
+    default:
+      snprintf(in, sizeof in, "%s,w", a);
+      test_graph_node(g, name, "MatMul", in, fresh(p, n));
+  }
+}
+
+clv_graph *test_random_open_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count, bool products) {
+  test_graph g;
+  uint64_t state = seed * 0x9e3779b97f4a7c15u + 3;
+  test_graph_begin(&g, allocator, seed);
+  int64_t rows = test_graph_symbol(&g, "N"), depth = test_graph_symbol(&g, "T");
+  pool flat = {{"a", "b"}, 2}, deep = {{"c"}, 1};
+  test_graph_input(&g, "a", CLV_F32, 2, DIMS(rows, 8));
+  test_graph_input(&g, "b", CLV_F32, 2, DIMS(rows, 8));
+  test_graph_input(&g, "c", CLV_F32, 3, DIMS(rows, depth, 8));
+  test_graph_input(&g, "i", CLV_I64, 1, DIMS(rows));
+  test_graph_weight(&g, "w", 2, DIMS(8, 8));
+  test_graph_weight(&g, "scale", 1, DIMS(8));
+  test_graph_weight(&g, "table", 2, DIMS(16, 8));
+  test_graph_ints(&g, "line", 1, DIMS(-1));
+  test_graph_ints(&g, "rows", 2, DIMS(-1, 8));
+  test_graph_ints(&g, "joined", 2, DIMS(0, -1));
+  test_graph_ints(&g, "parted", 3, DIMS(0, -1, 8));
+  test_graph_ints(&g, "last", 1, DIMS(-1));
+  for (uint32_t n = 0; n < node_count && flat.count < 60 && deep.count < 60; ++n) {
+    add_open_node(&g, &flat, &deep, n, products, &state);
+  }
+  char outputs[64];
+  snprintf(outputs, sizeof outputs, "%s%s%s", flat.names[flat.count - 1], deep.count > 1 ? "," : "",
+           deep.count > 1 ? deep.names[deep.count - 1] : "");
   return test_graph_end(&g, outputs);
 }

@@ -13,6 +13,8 @@ typedef struct test_graph {
 
 void test_graph_begin(test_graph *graph, const clv_allocator *allocator, uint64_t seed);
 void test_graph_input(test_graph *graph, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims);
+/* A symbolic dimension, for the dims of inputs. */
+int64_t test_graph_symbol(test_graph *graph, const char *name);
 /* An initializer of seeded random numbers in [-1, 1) / sqrt(fan), fan the product of all dims but the first. */
 void test_graph_weight(test_graph *graph, const char *name, int32_t rank, const int64_t *dims);
 void test_graph_ints(test_graph *graph, const char *name, int32_t count, const int64_t *values); /* an i64 vector initializer */
@@ -28,5 +30,9 @@ clv_graph *test_seven_nodes(const clv_allocator *allocator);
 /* A random graph of `node_count` f32 elementwise, matmul and view nodes over [4, 8] values, several components, outputs read
  * inside, early values read late. */
 clv_graph *test_random_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count);
+
+/* A random graph over inputs "a" and "b" [N,8], "c" [N,T,8] and "i" [N] of places below 16, N and T open: nodes that are
+ * independent along N and T (products among them with `products`), and some that are not. */
+clv_graph *test_random_open_graph(const clv_allocator *allocator, uint64_t seed, uint32_t node_count, bool products);
 
 #endif

@@ -1,0 +1,103 @@
+/* Elementwise nodes are computed where the node before them stores, if that is their only use: the value between is never made. */
+#include "plan.h"
+
+typedef struct uses {
+  uint32_t *readers;  /* by value: operands that read it, and outputs that it is */
+  uint32_t *reader;   /* by value: a node that does */
+  uint32_t *producer; /* by value: the node after which its bytes are there; NONE: from the beginning */
+} uses;
+
+static bool count_uses(const clv__opencl_plan *plan, clv__arena *arena, uses *u) {
+  const clv_executable *e = plan->executable;
+  u->readers = clv__arena_allocate_zero(arena, e->value_count, sizeof *u->readers);
+  u->reader = clv__arena_allocate_zero(arena, e->value_count, sizeof *u->reader);
+  u->producer = clv__arena_allocate_zero(arena, e->value_count, sizeof *u->producer);
+  if (u->readers == NULL || u->reader == NULL || u->producer == NULL) return false;
+  for (uint32_t v = 0; v < e->value_count; ++v) u->producer[v] = CLV__OPENCL_NONE;
+  for (uint32_t n = 0; n < e->node_count; ++n) {
+    const clv__opencl_plan_node *node = &plan->nodes[n];
+    if (node->is_dead) continue;
+    for (uint32_t i = 0; i < node->input_count; ++i) {
+      if (node->inputs[i] == CLV_NO_VALUE) continue;
+      ++u->readers[node->inputs[i]];
+      u->reader[node->inputs[i]] = n;
+    }
+    for (uint32_t i = 0; i < node->output_count; ++i) {
+      if (node->outputs[i] == CLV_NO_VALUE) continue;
+      u->producer[node->outputs[i]] = node->op == NULL ? u->producer[node->inputs[0]] : n;
+    }
+  }
+  for (uint32_t o = 0; o < e->output_count; ++o) ++u->readers[e->outputs[o]];
+  return true;
+}
+
+/* Which element of `operand` belongs to the `at`th of `out`: at / inner % period. False where it is not that simple. */
+static bool find_period(const clv_tensor *operand, const clv_tensor *out, int64_t *inner, int64_t *period) {
+  int32_t missing = out->rank - operand->rank;
+  *inner = *period = 1;
+  if (missing < 0) return false;
+  int32_t last = out->rank - 1;
+  for (; last >= missing && operand->dims[last - missing] == 1; --last) *inner *= out->dims[last];
+  int32_t first = last;
+  for (; first >= missing && operand->dims[first - missing] == out->dims[first]; --first) *period *= out->dims[first];
+  for (int32_t d = first; d >= missing; --d) {
+    if (operand->dims[d - missing] != 1) return false;
+  }
+  if (*period == 1) *inner = 1;
+  return true;
+}
+
+static bool same_shape(const clv_tensor *a, const clv_tensor *b) {
+  return clv__tensor_same_type(a, b);
+}
+
+/* Whether node `index` can be computed where `made` is stored by node `at`. */
+static bool find_post(const clv__opencl_plan *plan, const uses *u, uint32_t at, uint32_t index, uint32_t made, clv_tensor *types,
+                      bool *constant, clv__opencl_post *post) {
+  const clv__opencl_plan_node *node = &plan->nodes[index];
+  const clv_tensor *type = &plan->values[made].type;
+  if (node->is_dead || node->op == NULL || node->post_count > 0) return false;
+  if (node->output_count != 1 || node->outputs[0] == CLV_NO_VALUE) return false;
+  if ((CLV__DTYPES_FLOAT & CLV__DTYPE_BIT(type->dtype)) == 0) return false;
+  if (!same_shape(type, &plan->values[node->outputs[0]].type)) return false;
+  *post = (clv__opencl_post){.shape = clv__opencl_plan_node_view(plan, index, types, constant), .operand = CLV__OPENCL_NONE};
+  if (!clv__opencl_function_of(&post->shape, &post->function)) return false;
+  uint32_t operands = post->function.expression->operands;
+  if (operands == 1) return node->inputs[0] == made;
+  if (operands != 2 || node->input_count != 2) return false;
+  post->is_first = node->inputs[1] == made;
+  post->operand = node->inputs[post->is_first ? 0 : 1];
+  const clv_tensor *other = &plan->values[post->operand].type;
+  uint32_t producer = u->producer[post->operand];
+  return other->dtype == type->dtype && (producer == CLV__OPENCL_NONE || producer < at) &&
+         find_period(other, type, &post->inner, &post->period);
+}
+
+static void fuse_into(clv__opencl_plan *plan, uses *u, uint32_t at, clv_tensor *types, bool *constant) {
+  clv__opencl_plan_node *node = &plan->nodes[at];
+  if (node->is_dead || node->op == NULL || !node->op->takes_posts || node->outputs[0] == CLV_NO_VALUE) return;
+  while (node->post_count < CLV__OPENCL_MAX_POSTS) {
+    uint32_t made = node->outputs[0];
+    clv__opencl_post post;
+    if (u->readers[made] != 1 || plan->executable->values[made].output != CLV__OPENCL_NONE) return;
+    uint32_t reader = u->reader[made];
+    if (!find_post(plan, u, at, reader, made, types, constant, &post)) return;
+    node->posts[node->post_count++] = post;
+    node->outputs[0] = plan->nodes[reader].outputs[0];
+    u->producer[node->outputs[0]] = at;
+    plan->nodes[reader].is_dead = true;
+  }
+}
+
+void clv__opencl_pass_fuse(clv__opencl_plan *plan) {
+  clv__arena arena;
+  clv__arena_init(&arena, plan->device->allocator);
+  uint32_t most = clv__opencl_plan_most(plan);
+  clv_tensor *types = clv__arena_allocate_zero(&arena, (size_t)most + 1, sizeof *types);
+  bool *constant = clv__arena_allocate_zero(&arena, (size_t)most + 1, sizeof *constant);
+  uses u;
+  if (types != NULL && constant != NULL && count_uses(plan, &arena, &u)) { /* without memory nothing is fused */
+    for (uint32_t n = 0; n < plan->executable->node_count; ++n) fuse_into(plan, &u, n, types, constant);
+  }
+  clv__arena_finish(&arena);
+}

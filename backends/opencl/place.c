@@ -1,0 +1,220 @@
+/* The last pass: where each value lies. Values made inside that leave are made where they leave; what else is made shares one
+ * block of scratch by the time it lives; views have their source's bytes; outputs that are something else are copies at the end. */
+#include "plan.h"
+
+static uint64_t rounded(const clv__opencl_plan *plan, uint64_t size_bytes) {
+  return clv__align_up(size_bytes == 0 ? 1 : size_bytes, plan->device->alignment_bytes);
+}
+
+static uint64_t size_of(const clv_tensor *type) {
+  size_t size_bytes = 0;
+  if (type->dtype != CLV_DTYPE_NONE) clv__tensor_size_bytes(type, &size_bytes);
+  return size_bytes;
+}
+
+/* ---- Roots ---- */
+
+static void find_roots(clv__opencl_plan *plan) {
+  const clv_executable *e = plan->executable;
+  for (uint32_t v = 0; v < e->value_count; ++v) plan->values[v].root = v;
+  for (uint32_t n = 0; n < e->node_count; ++n) {
+    const clv__opencl_plan_node *node = &plan->nodes[n];
+    bool view = clv__opencl_is_view(e->nodes[n].domain, e->nodes[n].op, e->nodes[n].opset);
+    if (view && !node->is_dead && node->outputs[0] != CLV_NO_VALUE) {
+      plan->values[node->outputs[0]].root = plan->values[node->inputs[0]].root;
+    }
+  }
+}
+
+/* ---- Lifetimes ---- */
+
+typedef struct alive {
+  uint64_t offset, size_bytes;
+  uint32_t last; /* node */
+} alive;
+
+typedef struct block {
+  const clv_allocator *allocator;
+  alive *items; /* sorted by offset */
+  size_t count, capacity;
+} block;
+
+static void retire(block *b, uint32_t node) {
+  size_t kept = 0;
+  for (size_t i = 0; i < b->count; ++i) {
+    if (b->items[i].last > node) b->items[kept++] = b->items[i];
+  }
+  b->count = kept;
+}
+
+/* First fit. */
+static clv_status put(clv__opencl_plan *plan, block *b, clv__opencl_piece *piece, uint32_t last, clv_error *error) {
+  if (piece->size_bytes > UINT64_MAX / 4 || plan->scratch_bytes > UINT64_MAX / 4) {
+    return clv__error_set(error, CLV_TOO_LARGE, "scratch beyond any memory");
+  }
+  uint64_t room = rounded(plan, piece->size_bytes), at = 0;
+  size_t index = 0;
+  for (; index < b->count && !(b->items[index].offset >= at && b->items[index].offset - at >= room); ++index) {
+    uint64_t end = b->items[index].offset + b->items[index].size_bytes;
+    if (end > at) at = end;
+  }
+  if (!clv__array_reserve(b->allocator, (void **)&b->items, &b->capacity, b->count + 1, sizeof *b->items, b->count)) {
+    return clv__error_memory(error, (b->count + 1) * sizeof *b->items);
+  }
+  memmove(&b->items[index + 1], &b->items[index], (b->count - index) * sizeof *b->items);
+  b->items[index] = (alive){at, room, last};
+  ++b->count;
+  piece->offset = at;
+  if (at + room > plan->scratch_bytes) plan->scratch_bytes = at + room;
+  return CLV_OK;
+}
+
+/* By root: the last node that reads or makes it. */
+static clv_status find_last(const clv__opencl_plan *plan, uint32_t **last, clv_error *error) {
+  const clv_executable *e = plan->executable;
+  *last = clv__allocate_zero(plan->device->allocator, (size_t)e->value_count * sizeof **last);
+  if (*last == NULL) return clv__error_memory(error, e->value_count * sizeof **last);
+  for (uint32_t n = 0; n < e->node_count; ++n) {
+    const clv__opencl_plan_node *node = &plan->nodes[n];
+    if (node->is_dead) continue;
+    for (uint32_t i = 0; i < node->input_count; ++i) {
+      if (node->inputs[i] != CLV_NO_VALUE) (*last)[plan->values[node->inputs[i]].root] = n;
+    }
+    for (uint32_t i = 0; i < node->output_count; ++i) {
+      if (node->outputs[i] != CLV_NO_VALUE) (*last)[plan->values[node->outputs[i]].root] = n;
+    }
+    for (uint32_t i = 0; i < node->post_count; ++i) {
+      if (node->posts[i].operand != CLV__OPENCL_NONE) (*last)[plan->values[node->posts[i].operand].root] = n;
+    }
+  }
+  return CLV_OK;
+}
+
+/* ---- Placing ---- */
+
+/* Inputs, weights, constants. */
+static clv_status place_sources(clv__opencl_plan *plan, clv_error *error) {
+  const clv_executable *e = plan->executable;
+  for (uint32_t v = 0; v < e->value_count; ++v) {
+    clv__opencl_plan_value *value = &plan->values[v];
+    if (value->root != v) continue;
+    if (e->values[v].input != CLV__OPENCL_NONE) {
+      value->at = (clv__opencl_location){CLV__OPENCL_AT_INPUT, e->values[v].input};
+    } else if (e->values[v].weight != CLV__OPENCL_NONE) {
+      value->at = (clv__opencl_location){CLV__OPENCL_AT_WEIGHT, e->values[v].weight};
+    } else if (value->type.data != NULL) {
+      value->at.where = CLV__OPENCL_AT_CONSTANT;
+      CLV__TRY(clv__opencl_piece_add(plan, &plan->constants, size_of(&value->type), value->type.data, &value->at.index, error));
+    }
+  }
+  return CLV_OK;
+}
+
+/* An output takes the place of what is made for it, unless that leaves as another output already. */
+static void place_outputs(clv__opencl_plan *plan) {
+  const clv_executable *e = plan->executable;
+  for (uint32_t o = 0; o < e->output_count; ++o) {
+    clv__opencl_plan_value *root = &plan->values[plan->values[e->outputs[o]].root];
+    if (root->at.where == CLV__OPENCL_AT_NOWHERE) root->at = (clv__opencl_location){CLV__OPENCL_AT_OUTPUT, o};
+  }
+}
+
+static clv_status place_made(clv__opencl_plan *plan, const uint32_t *last, block *b, clv_error *error) {
+  const clv_executable *e = plan->executable;
+  for (uint32_t n = 0; n < e->node_count; ++n) {
+    const clv__opencl_plan_node *node = &plan->nodes[n];
+    if (node->is_dead) continue;
+    for (uint32_t i = 0; i < node->output_count; ++i) {
+      uint32_t v = node->outputs[i];
+      if (v == CLV_NO_VALUE || plan->values[v].root != v || plan->values[v].at.where != CLV__OPENCL_AT_NOWHERE) continue;
+      clv__opencl_location *at = &plan->values[v].at;
+      at->where = CLV__OPENCL_AT_SCRATCH;
+      CLV__TRY(clv__opencl_piece_add(plan, &plan->scratch, size_of(&plan->values[v].type), NULL, &at->index, error));
+      CLV__TRY(put(plan, b, &plan->scratch.items[at->index], last[v], error));
+    }
+    for (uint32_t i = 0; i < node->scratch_count; ++i) {
+      CLV__TRY(put(plan, b, &plan->scratch.items[node->first_scratch + i], n, error));
+    }
+    retire(b, n);
+  }
+  return CLV_OK;
+}
+
+/* Outputs that are inputs, constants or other outputs too. */
+static clv_status copy_outputs(clv__opencl_plan *plan, clv_error *error) {
+  const clv_executable *e = plan->executable;
+  for (uint32_t o = 0; o < e->output_count; ++o) {
+    uint32_t v = e->outputs[o];
+    const clv__opencl_location *at = &plan->values[plan->values[v].root].at;
+    uint64_t size_bytes = size_of(&plan->values[v].type);
+    if ((at->where == CLV__OPENCL_AT_OUTPUT && at->index == o) || size_bytes == 0) continue;
+    const clv__opencl_operand ends[2] = {{.means = CLV__OPENCL_MEANS_PLACE, .at = {CLV__OPENCL_AT_OUTPUT, o}},
+                                         {.means = CLV__OPENCL_MEANS_VALUE, .value = v}};
+    clv__opencl_step step = {.node = CLV__OPENCL_NONE,
+                             .is_copy = true,
+                             .operand_count = 2,
+                             .operands = clv__arena_copy(&plan->arena, ends, sizeof ends),
+                             .size_bytes = size_bytes};
+    if (step.operands == NULL) return clv__error_memory(error, sizeof ends);
+    CLV__TRY(clv__opencl_step_add(plan, &plan->steps, &step, error));
+  }
+  return CLV_OK;
+}
+
+static clv_status lay_constants(clv__opencl_plan *plan, clv_error *error) {
+  for (size_t i = 0; i < plan->constants.count; ++i) {
+    clv__opencl_piece *piece = &plan->constants.items[i];
+    piece->offset = plan->constant_bytes;
+    if (piece->size_bytes > UINT64_MAX / 4 || plan->constant_bytes > UINT64_MAX / 4) {
+      return clv__error_set(error, CLV_TOO_LARGE, "constants beyond any memory");
+    }
+    plan->constant_bytes += rounded(plan, piece->size_bytes);
+  }
+  return CLV_OK;
+}
+
+/* Values in the steps become places. */
+static clv_status resolve(clv__opencl_plan *plan, clv__opencl_steps *steps, bool once, clv_error *error) {
+  for (size_t s = 0; s < steps->count; ++s) {
+    for (uint32_t i = 0; i < steps->items[s].operand_count; ++i) {
+      clv__opencl_operand *operand = &steps->items[s].operands[i];
+      if (operand->means == CLV__OPENCL_MEANS_VALUE) operand->at = plan->values[plan->values[operand->value].root].at;
+      if (operand->means != CLV__OPENCL_MEANS_VALUE && operand->means != CLV__OPENCL_MEANS_PLACE) continue;
+      clv__opencl_where where = operand->at.where;
+      bool stays = where == CLV__OPENCL_AT_WEIGHT || where == CLV__OPENCL_AT_CONSTANT || where == CLV__OPENCL_AT_KEPT;
+      if (where == CLV__OPENCL_AT_NOWHERE || (once && !stays)) {
+        return clv__error_set(error, CLV_INTERNAL_ERROR, "argument %u of %s has no place%s", i,
+                              steps->items[s].is_copy ? "a copy" : steps->items[s].kernel, once ? " before it runs" : "");
+      }
+    }
+  }
+  return CLV_OK;
+}
+
+static clv_status check_fits(const clv__opencl_plan *plan, clv_error *error) {
+  uint64_t limit = plan->device->traits.max_buffer_bytes, most = plan->scratch_bytes;
+  if (plan->constant_bytes > most) most = plan->constant_bytes;
+  if (most <= limit) return CLV_OK;
+  return clv__error_set(error, CLV_TOO_LARGE, "scratch of %llu bytes: the device's buffers hold %llu at most",
+                        (unsigned long long)most, (unsigned long long)limit);
+}
+
+clv_status clv__opencl_pass_place(clv__opencl_plan *plan, clv_error *error) {
+  block b = {.allocator = plan->device->allocator};
+  uint32_t *last = NULL;
+  clv_status status;
+  find_roots(plan);
+  CLV__TRY_GOTO(place_sources(plan, error));
+  place_outputs(plan);
+  CLV__TRY_GOTO(find_last(plan, &last, error));
+  CLV__TRY_GOTO(place_made(plan, last, &b, error));
+  CLV__TRY_GOTO(copy_outputs(plan, error));
+  CLV__TRY_GOTO(lay_constants(plan, error));
+  CLV__TRY_GOTO(resolve(plan, &plan->once, true, error));
+  CLV__TRY_GOTO(resolve(plan, &plan->steps, false, error));
+  status = check_fits(plan, error);
+cleanup:
+  clv__release(b.allocator, last);
+  clv__release(b.allocator, b.items);
+  return status;
+}

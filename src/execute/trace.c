@@ -1,0 +1,61 @@
+/* See trace.h. A request collects the events of its run; when it is over they go to the session, under its lock. */
+#include "execute/trace.h"
+
+#include <string.h>
+
+#include "execute/internal.h"
+
+void clv__session_trace(clv_session *session, bool on) {
+  session->is_traced = on;
+}
+
+const clv__trace_event *clv__session_trace_events(const clv_session *session, size_t *count) {
+  *count = session->trace_count;
+  return session->trace;
+}
+
+/* Events that find no memory are left out: a trace is no reason for a run to fail. */
+void clv__trace_add(clv__request *request, clv__trace_event event) {
+  clv_session *session = request->session;
+  if (!session->is_traced) return;
+  event.request = request->index;
+  pthread_mutex_lock(&session->lock);
+  if (clv__array_reserve(session->allocator, (void **)&session->trace, &session->trace_capacity, session->trace_count + 1,
+                         sizeof *session->trace, session->trace_count)) {
+    session->trace[session->trace_count++] = event;
+  }
+  pthread_mutex_unlock(&session->lock);
+}
+
+/* A step begins on its device when it was issued, its lane was free, and what it waited for was over: the device's own clock is
+ * not known here. */
+static uint64_t begin_of(const clv__request *request, uint32_t step) {
+  const clv__schedule *schedule = &request->prepared->schedule;
+  const clv__track *track = &schedule->tracks[step];
+  uint64_t begin_ns = request->marks[step].issued_ns;
+  if (track->position > 0) {
+    uint64_t before_ns = request->marks[schedule->lane_steps[track->lane][track->position - 1]].over_ns;
+    if (before_ns > begin_ns) begin_ns = before_ns;
+  }
+  for (uint32_t i = 0; i < track->wait_count; ++i) {
+    uint64_t over_ns = request->marks[track->waits[i]].over_ns;
+    if (over_ns > begin_ns) begin_ns = over_ns;
+  }
+  return begin_ns;
+}
+
+void clv__trace_steps(clv__request *request) {
+  if (!request->session->is_traced) return;
+  const clv__schedule *schedule = &request->prepared->schedule;
+  for (uint32_t s = 0; s < schedule->step_count; ++s) {
+    const clv__mark *mark = &request->marks[s];
+    uint64_t begin_ns = begin_of(request, s);
+    if (mark->over_ns < begin_ns) begin_ns = mark->over_ns; /* told at once, before the clock was read */
+    clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_STEP,
+                                               .lane = schedule->tracks[s].lane,
+                                               .step = s,
+                                               .begin_ns = begin_ns,
+                                               .end_ns = mark->over_ns,
+                                               .is_replay = mark->is_replay});
+  }
+}

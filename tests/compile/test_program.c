@@ -1,0 +1,587 @@
+/* Programs of plans: what sessions share, what the cache gives back, and why it does not. The virtual NPU keeps executables and
+ * takes weights above 4 KiB by name; the CPU does neither. */
+#include "folder.h"
+#include "machine.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "compile/compile.h"
+
+/* ---- Machines with a cache, and a small model in variants ---- */
+
+static void open_with_cache(machine *m, const char *list, const char *spec, const char *directory) {
+  clv_error error = {0};
+  test_allocator_init(&m->counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &m->counting.allocator;
+  context.cache_directory = directory;
+  assert_ok(clv_context_create(&context, &m->context, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  devices.list = list;
+  devices.npu_spec_count = strstr(list, "npu") != NULL;
+  devices.npu_specs = &spec;
+  assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
+}
+
+typedef struct variant {
+  const char *prefix;           /* of all names */
+  int64_t batch, axis, padding; /* a shape, an attribute, nodes more */
+  uint32_t flip;                /* a bit of the weights, from 1; 0: none */
+} variant;
+
+enum { WIDTH = 48 };
+
+/* Two products with weights of 9 KiB, the second's the same as the first's or not, a softmax. */
+static clv_graph *build(const clv_allocator *allocator, variant v) {
+  test_graph g;
+  char names[12][64], list[256];
+  static const char *const base[] = {"x", "w", "w2", "a", "b", "y", "n1", "n2", "n3", "c", "n4"};
+  for (int i = 0; i < 11; ++i) snprintf(names[i], sizeof names[i], "%s%s", v.prefix, base[i]);
+  test_graph_begin(&g, allocator, 31);
+  test_graph_input(&g, names[0], CLV_F32, 2, DIMS(v.batch, WIDTH));
+  uint64_t before = g.seed;
+  test_graph_weight(&g, names[1], 2, DIMS(WIDTH, WIDTH));
+  g.seed = before;
+  test_graph_weight(&g, names[2], 2, DIMS(WIDTH, WIDTH)); /* the same bytes again */
+  if (v.flip > 0) {
+    clv_error error = {0};
+    clv_value_id id;
+    assert_ok(clv__builder_value(g.builder, names[2], &id, &error), error);
+    uint8_t *data = clv__builder_type_of(g.builder, id)->data;
+    data[(v.flip - 1) / 8] ^= (uint8_t)(1u << (v.flip - 1) % 8);
+  }
+  snprintf(list, sizeof list, "%s,%s", names[0], names[1]);
+  test_graph_node(&g, names[6], "MatMul", list, names[3]);
+  snprintf(list, sizeof list, "%s,%s", names[3], names[2]);
+  test_graph_node(&g, names[7], "MatMul", list, names[4]);
+  if (v.padding > 0) test_graph_node(&g, names[10], "Relu", names[4], names[9]);
+  test_graph_node_ints(&g, names[8], "Softmax", v.padding > 0 ? names[9] : names[4], names[5], "axis", false, 1, &v.axis);
+  return test_graph_end(&g, names[5]);
+}
+#define PLAIN ((variant){.prefix = "", .batch = 4, .axis = 1})
+
+static void start(machine *m, const clv_plan *plan, bool deterministic, clv__program *program) {
+  (void)m;
+  clv_error error = {0};
+  clv_compile_options options = {.struct_size = sizeof options, .deterministic = deterministic};
+  assert_ok(clv__program_init(plan, &options, program, &error), error);
+}
+
+static void check_run(const clv_graph *graph, const clv_plan *plan, const char *what) {
+  clv_session *session = machine_session(plan);
+  clv_tensor input = graph->values[graph->inputs[0]].type;
+  uint64_t seed = 5;
+  size_t count;
+  assert_true(clv__tensor_count(&input, &count));
+  float *data = malloc(count * sizeof *data);
+  for (size_t i = 0; i < count; ++i) data[i] = test_random_float(&seed);
+  input.data = data;
+  machine_check_run(session, plan, &input, what);
+  free(data);
+  clv_session_destroy(session);
+}
+
+/* A program of a variant on a fresh machine, checked; what came of its only partition. */
+static clv__origin fresh(const folder *f, const char *list, const char *spec, variant v, bool deterministic) {
+  machine m;
+  clv__program program;
+  open_with_cache(&m, list, spec, f == NULL ? "" : f->path);
+  clv_graph *graph = build(&m.counting.allocator, v);
+  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  assert_int_equal(plan->partition_count, 1);
+  start(&m, plan, deterministic, &program);
+  clv__origin origin = program.partitions[0].origin;
+  check_run(graph, plan, v.prefix);
+  clv__program_finish(&program);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+  return origin;
+}
+
+static void assert_origin(clv__origin origin, clv__source source, const char *reason) {
+  if (origin.source != source || (reason == NULL ? origin.reason[0] != '\0' : strstr(origin.reason, reason) == NULL)) {
+    fail_msg("it is '%s' (%s), not '%s' (%s)", clv__source_word(origin.source), origin.reason, clv__source_word(source),
+             reason == NULL ? "" : reason);
+  }
+}
+
+/* ---- In memory ---- */
+
+static void sessions_share(void **state) {
+  (void)state;
+  machine m;
+  open_with_cache(&m, "npu,cpu", "all", "");
+  clv_graph *graph = build(&m.counting.allocator, PLAIN);
+  clv_plan *plan = machine_plan(&m, graph, "n3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  assert_int_equal(plan->partition_count, 2);
+  clv__program first, second, third;
+  start(&m, plan, false, &first);
+  assert_origin(first.partitions[0].origin, CLV__SOURCE_NOT_KEPT, "no cache directory");
+  assert_origin(first.partitions[1].origin, CLV__SOURCE_NOT_KEPT, "keeps no executables");
+  assert_int_equal(first.counters.not_kept, 2);
+  assert_int_equal(first.counters.uploaded_bytes, WIDTH * WIDTH * 4); /* both weights have the same bytes */
+  assert_int_equal(first.counters.shared_bytes, WIDTH * WIDTH * 4);
+  assert_true(first.partitions[0].weights[0] == first.partitions[0].weights[1]);
+  start(&m, plan, false, &second);
+  for (uint32_t p = 0; p < 2; ++p) {
+    assert_origin(second.partitions[p].origin, CLV__SOURCE_MEMORY, NULL);
+    assert_ptr_equal(first.partitions[p].executable, second.partitions[p].executable);
+  }
+  assert_int_equal(second.counters.from_memory, 2);
+  assert_int_equal(second.counters.uploaded_bytes, 0);
+  start(&m, plan, true, &third); /* other options: other executables, the same weights */
+  assert_true(third.partitions[0].executable != first.partitions[0].executable);
+  assert_int_equal(third.counters.not_kept, 2);
+  assert_int_equal(third.counters.uploaded_bytes, 0);
+  clv__program_finish(&first);
+  clv__program_finish(&third);
+  check_run(graph, plan, "after the first has gone");
+  clv__program_finish(&second);
+  start(&m, plan, false, &first); /* nobody had it any more */
+  assert_int_equal(first.counters.from_memory, 0);
+  assert_int_equal(first.counters.uploaded_bytes, WIDTH * WIDTH * 4);
+  clv__program_finish(&first);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* Two models that differ in their names alone are one; they come and go in either order. */
+static void equal_models_share(void **state) {
+  (void)state;
+  for (int order = 0; order < 2; ++order) {
+    machine m;
+    open_with_cache(&m, "npu,cpu", "all", "");
+    clv_graph *graphs[2];
+    clv_plan *plans[2];
+    clv__program programs[2];
+    for (int i = 0; i < 2; ++i) {
+      graphs[i] = build(&m.counting.allocator, (variant){i == 0 ? "one/" : "another.", 4, 1, 0, 0});
+      plans[i] = machine_plan(&m, graphs[i], i == 0 ? "one/n3=cpu" : "another.n3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+      start(&m, plans[i], false, &programs[i]);
+    }
+    for (uint32_t p = 0; p < 2; ++p) {
+      assert_origin(programs[1].partitions[p].origin, CLV__SOURCE_MEMORY, NULL);
+      assert_ptr_equal(programs[0].partitions[p].executable, programs[1].partitions[p].executable);
+    }
+    assert_int_equal(programs[1].counters.uploaded_bytes, 0);
+    clv__program_finish(&programs[order]);
+    clv_plan_destroy(plans[order]);
+    clv_graph_destroy(graphs[order]);
+    check_run(graphs[1 - order], plans[1 - order], "the other one");
+    /* The bytes to compare with are now the other model's: a third one is still found. */
+    clv_graph *third = build(&m.counting.allocator, (variant){"third", 4, 1, 0, 0});
+    clv_plan *plan = machine_plan(&m, third, "thirdn3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    clv__program program;
+    start(&m, plan, false, &program);
+    assert_int_equal(program.counters.from_memory, 2);
+    clv__program_finish(&program);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(third);
+    clv__program_finish(&programs[1 - order]);
+    clv_plan_destroy(plans[1 - order]);
+    clv_graph_destroy(graphs[1 - order]);
+    machine_close(&m);
+  }
+}
+
+/* Anything that differs makes another executable, and weights of other bytes are other weights. */
+static void different_models_do_not_share(void **state) {
+  (void)state;
+  static const variant others[] = {{"", 5, 1, 0, 0},
+                                   {"", 4, 0, 0, 0},
+                                   {"", 4, 1, 1, 0},
+                                   {"", 4, 1, 0, 1},
+                                   {"", 4, 1, 0, WIDTH * WIDTH * 32},
+                                   {"", 4, 1, 0, WIDTH * WIDTH * 8 + 17}};
+  machine m;
+  open_with_cache(&m, "npu,cpu", "all", "");
+  clv_graph *graph = build(&m.counting.allocator, PLAIN);
+  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  clv__program program;
+  start(&m, plan, false, &program);
+  for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
+    clv_graph *other = build(&m.counting.allocator, others[i]);
+    clv_plan *other_plan = machine_plan(&m, other, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    clv__program other_program;
+    start(&m, other_plan, false, &other_program);
+    assert_int_equal(other_program.counters.from_memory, 0);
+    assert_int_equal(other_program.counters.uploaded_bytes, others[i].flip > 0 ? WIDTH * WIDTH * 4 : 0);
+    check_run(other, other_plan, "a variant");
+    clv__program_finish(&other_program);
+    clv_plan_destroy(other_plan);
+    clv_graph_destroy(other);
+  }
+  clv__program_finish(&program);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* Models and sessions come and go at random; every one is right. */
+static void coming_and_going(void **state) {
+  (void)state;
+  enum { PLACES = 6, STEPS = 150 };
+  folder f;
+  folder_make(&f);
+  machine m;
+  open_with_cache(&m, "npu,cpu", "all", f.path);
+  struct {
+    clv_graph *graph;
+    clv_plan *plan;
+    clv__program program;
+  } places[PLACES] = {0};
+  uint64_t seed = 77;
+  for (int step = 0; step < STEPS; ++step) {
+    uint32_t i = (uint32_t)(test_random(&seed) % PLACES);
+    if (places[i].graph != NULL) {
+      if (test_random(&seed) % 2 == 0) check_run(places[i].graph, places[i].plan, "still there");
+      clv__program_finish(&places[i].program);
+      clv_plan_destroy(places[i].plan);
+      clv_graph_destroy(places[i].graph);
+      places[i].graph = NULL;
+      continue;
+    }
+    variant v = {test_random(&seed) % 2 == 0 ? "p" : "q", 1 + (int64_t)(test_random(&seed) % 2), 1, 0,
+                 (uint32_t)(test_random(&seed) % 3)};
+    places[i].graph = build(&m.counting.allocator, v);
+    places[i].plan = machine_plan(&m, places[i].graph, test_random(&seed) % 2 == 0 ? "*n1=cpu" : NULL,
+                                  (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    start(&m, places[i].plan, false, &places[i].program);
+    check_run(places[i].graph, places[i].plan, "new");
+  }
+  for (int i = 0; i < PLACES; ++i) {
+    if (places[i].graph == NULL) continue;
+    clv__program_finish(&places[i].program);
+    clv_plan_destroy(places[i].plan);
+    clv_graph_destroy(places[i].graph);
+  }
+  machine_close(&m);
+  folder_remove(f.path);
+}
+
+/* ---- On disk ---- */
+
+static void hits_and_misses(void **state) {
+  (void)state;
+  folder f;
+  folder_make(&f);
+  const variant plain = PLAIN;
+  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "nothing of its structure");
+  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
+  assert_origin(fresh(&f, "npu", "all", (variant){"other names/", 4, 1, 0, 0}, false), CLV__SOURCE_DISK, NULL);
+  /* One thing differs at a time. */
+  assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_COMPILED, "other options than");
+  assert_origin(fresh(&f, "npu", "all", (variant){"", 5, 1, 0, 0}, false), CLV__SOURCE_COMPILED, "other shapes or dtypes than");
+  assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 1, 0, WIDTH * WIDTH * 8 + 17}, false), CLV__SOURCE_COMPILED,
+                "other weights than");
+  assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 0, 0, 0}, false), CLV__SOURCE_COMPILED, "nothing of its structure");
+  assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 1, 1, 0}, false), CLV__SOURCE_COMPILED, "nothing of its structure");
+  assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_COMPILED, "other device or driver than");
+  assert_int_equal(folder_look(f.path).whole, 7);
+  /* And all of them are there the next time. */
+  assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_DISK, NULL);
+  assert_origin(fresh(&f, "npu", "all", (variant){"x", 4, 1, 0, WIDTH * WIDTH * 8 + 17}, false), CLV__SOURCE_DISK, NULL);
+  assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_DISK, NULL);
+  assert_origin(fresh(&f, "cpu", NULL, plain, false), CLV__SOURCE_NOT_KEPT, "keeps no executables");
+  assert_origin(fresh(NULL, "npu", "all", plain, false), CLV__SOURCE_NOT_KEPT, "no cache directory");
+  folder_remove(f.path);
+}
+
+static void path_of_only(const folder *f, char *path, size_t size_bytes) {
+  folder_count count = folder_look(f->path);
+  assert_int_equal(count.whole + count.damaged, 1);
+  assert_true(snprintf(path, size_bytes, "%s/%s", f->path, count.name) < (int)size_bytes);
+}
+
+static void overwrite(const char *path, long at, const void *bytes, size_t size_bytes) {
+  FILE *file = fopen(path, "r+b");
+  assert_non_null(file);
+  assert_int_equal(fseek(file, at, at < 0 ? SEEK_END : SEEK_SET), 0);
+  assert_int_equal(fwrite(bytes, 1, size_bytes, file), size_bytes);
+  fclose(file);
+}
+
+/* Whatever is wrong with the file, the run is right, and says why it compiled; the next one has it again. */
+static void damaged_files(void **state) {
+  (void)state;
+  folder f;
+  char path[512];
+  folder_make(&f);
+  const variant plain = PLAIN;
+  fresh(&f, "npu", "all", plain, false);
+  path_of_only(&f, path, sizeof path);
+  uint64_t seed = 3;
+  struct stat info;
+  assert_int_equal(stat(path, &info), 0);
+  for (int i = 0; i < 40; ++i) {
+    uint8_t byte = 0;
+    FILE *file = fopen(path, "rb");
+    long at = 60 + (long)(test_random(&seed) % (uint64_t)(info.st_size - 60));
+    assert_true(fseek(file, at, SEEK_SET) == 0 && fread(&byte, 1, 1, file) == 1);
+    fclose(file);
+    byte ^= (uint8_t)(1u << test_random(&seed) % 8);
+    overwrite(path, at, &byte, 1);
+    assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "damaged");
+  }
+  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
+  assert_int_equal(truncate(path, 100), 0);
+  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "truncated");
+  overwrite(path, 8, "\x09", 1);
+  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "format version 9");
+  assert_int_equal(chmod(path, 0606), 0);
+  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED, "others may write");
+  assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
+  folder_remove(f.path);
+}
+
+typedef struct forged {
+  const void *payload;
+  size_t payload_bytes;
+} forged;
+
+static clv_status save_forged(void *self, clv_write_fn write, void *cookie, clv_error *error) {
+  (void)error;
+  const forged *what = self;
+  return write(cookie, what->payload, what->payload_bytes);
+}
+
+/* Whole files that lie: another payload, other weights. */
+static void lying_files(void **state) {
+  (void)state;
+  folder f;
+  folder_make(&f);
+  const variant plain = PLAIN;
+  fresh(&f, "npu", "all", plain, false);
+  clv_error error = {0};
+  for (int lie = 0; lie < 5; ++lie) {
+    char path[512];
+    path_of_only(&f, path, sizeof path);
+    clv__file_map map;
+    clv__cache *cache;
+    clv__cache_info info;
+    const void *payload;
+    size_t payload_bytes;
+    assert_ok(clv__file_map_open(path, &map, &error), error);
+    assert_ok(clv__cache_file_read(clv__allocator_default(), map.data, map.size_bytes, &info, &payload, &payload_bytes, &error),
+              error);
+    forged what = {payload, payload_bytes};
+    uint32_t weights[3] = {info.weights[0], info.weights[1], 0};
+    assert_int_equal(info.weight_count, 2);
+    clv__cache_info told = info;
+    told.weights = weights;
+    if (lie == 0) what = (forged){"nonsense", 8};
+    if (lie == 1) told.weight_count = 1;
+    if (lie == 2) told.weight_count = 3;
+    if (lie == 3) weights[1] = UINT32_MAX;
+    if (lie == 4) weights[0] = 0; /* the input: no constant */
+    assert_ok(clv__cache_open(clv__allocator_default(), f.path, 1 << 20, false, &cache, &error), error);
+    assert_ok(clv__cache_put(cache, &told, save_forged, &what, &error), error);
+    clv__cache_close(cache);
+    clv__cache_info_finish(clv__allocator_default(), &info);
+    clv__file_map_close(&map);
+    assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_COMPILED,
+                  lie == 0 ? "its device does not take" : "asks for other weights");
+    assert_origin(fresh(&f, "npu", "all", plain, false), CLV__SOURCE_DISK, NULL);
+  }
+  folder_remove(f.path);
+}
+
+static void nowhere_to_write(void **state) {
+  (void)state;
+  folder f;
+  folder_make(&f);
+  char path[256];
+  snprintf(path, sizeof path, "%s/file", f.path);
+  FILE *file = fopen(path, "w");
+  assert_non_null(file);
+  fclose(file);
+  folder below;
+  assert_true(snprintf(below.path, sizeof below.path, "%s/file/cache", f.path) < (int)sizeof below.path);
+  assert_origin(fresh(&below, "npu", "all", PLAIN, false), CLV__SOURCE_NOT_KEPT, "Not a directory");
+  /* A disk that is full: no file may grow beyond a few bytes. In a process of its own. */
+  fflush(NULL);
+  pid_t child = fork();
+  if (child == 0) {
+    struct rlimit limit = {300, 300};
+    signal(SIGXFSZ, SIG_IGN);
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(2);
+    clv__origin origin = fresh(&f, "npu", "all", PLAIN, false);
+    _exit(origin.source == CLV__SOURCE_NOT_KEPT && strstr(origin.reason, "it is not kept: cannot write it") != NULL ? 0 : 1);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  assert_origin(fresh(&f, "npu", "all", PLAIN, false), CLV__SOURCE_COMPILED, "nothing of its structure");
+  folder_remove(f.path);
+}
+
+/* Every allocation fails once: an error or a right program, and nothing lost. */
+static void no_memory(void **state) {
+  (void)state;
+  folder f;
+  folder_make(&f);
+  for (int warm = 0; warm < 2; ++warm) {
+    bool done = false;
+    for (size_t fail_at = 1; !done; ++fail_at) {
+      if (warm == 0) folder_remove(f.path);
+      machine m;
+      clv__program program;
+      clv_error error = {0};
+      open_with_cache(&m, "npu,cpu", "all", f.path);
+      clv_graph *graph = build(&m.counting.allocator, PLAIN);
+      clv_plan *plan = machine_plan(&m, graph, "n3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+      clv_compile_options options = {.struct_size = sizeof options};
+      m.counting.fail_at = m.counting.calls + fail_at;
+      clv_status status = clv__program_init(plan, &options, &program, &error);
+      done = m.counting.calls < m.counting.fail_at;
+      m.counting.fail_at = 0;
+      if (status == CLV_OK) {
+        check_run(graph, plan, "after an allocation failed");
+        clv__program_finish(&program);
+      } else {
+        assert_int_equal(status, CLV_OUT_OF_MEMORY);
+      }
+      clv_plan_destroy(plan);
+      clv_graph_destroy(graph);
+      machine_close(&m);
+    }
+  }
+  folder_remove(f.path);
+}
+
+/* ---- Several threads, several processes ---- */
+
+typedef struct job {
+  machine *m;
+  const clv_graph *graph;
+  const clv_plan *plan;
+  clv_status status;
+  clv_error error;
+} job;
+
+static void *start_often(void *argument) {
+  job *j = argument;
+  clv_compile_options options = {.struct_size = sizeof options};
+  for (int i = 0; i < 20 && j->status == CLV_OK; ++i) {
+    clv__program program;
+    j->status = clv__program_init(j->plan, &options, &program, &j->error);
+    if (j->status == CLV_OK) clv__program_finish(&program);
+  }
+  return NULL;
+}
+
+static void threads(void **state) {
+  (void)state;
+  enum { THREADS = 4 };
+  folder f;
+  folder_make(&f);
+  machine m;
+  open_with_cache(&m, "npu,cpu", "all", f.path);
+  clv_graph *graph = build(&m.counting.allocator, PLAIN);
+  clv_plan *plan = machine_plan(&m, graph, "n3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  job jobs[THREADS];
+  pthread_t ids[THREADS];
+  for (int i = 0; i < THREADS; ++i) {
+    jobs[i] = (job){.m = &m, .graph = graph, .plan = plan};
+    assert_int_equal(pthread_create(&ids[i], NULL, start_often, &jobs[i]), 0);
+  }
+  for (int i = 0; i < THREADS; ++i) pthread_join(ids[i], NULL);
+  for (int i = 0; i < THREADS; ++i) assert_ok(jobs[i].status, jobs[i].error);
+  check_run(graph, plan, "after all");
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+  folder_remove(f.path);
+}
+
+/* Fills the cache with executables of random models, each checked by a run; without `rounds` until it is killed. */
+static int fill(const folder *f, uint64_t seed, uint32_t rounds) {
+  for (uint32_t i = 0; rounds == 0 || i < rounds; ++i) {
+    machine m;
+    open_with_cache(&m, "npu,cpu", "all", f->path);
+    clv_graph *graph =
+        build(&m.counting.allocator, (variant){"", 1 + (int64_t)(test_random(&seed) % 6), 1, (int64_t)(test_random(&seed) % 2),
+                                               (uint32_t)(test_random(&seed) % 6)});
+    clv_plan *plan =
+        machine_plan(&m, graph, test_random(&seed) % 2 == 0 ? "n2=cpu" : NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    check_run(graph, plan, "while others are killed");
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    machine_close(&m);
+  }
+  return 0;
+}
+
+/* A process of its own: it ends with the status of `fill`, or at once where an assertion fails. */
+static pid_t fork_fill(const folder *f, uint64_t seed, uint32_t rounds) {
+  fflush(NULL);
+  pid_t child = fork();
+  if (child != 0) return child;
+  FILE *none = freopen("/dev/null", "w", stdout);
+  (void)none;
+  _exit(fill(f, seed, rounds));
+}
+
+static void killed(void **state) {
+  (void)state;
+  folder f;
+  folder_make(&f);
+  uint64_t seed = 123;
+  for (int round = 0; round < 100; ++round) {
+    pid_t child = fork_fill(&f, (uint64_t)round, 0);
+    usleep((useconds_t)(2000 + test_random(&seed) % 12000));
+    kill(child, SIGKILL);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    folder_count count = folder_look(f.path);
+    if (count.damaged > 0) fail_msg("round %d: %s: %s", round, count.name, count.problem);
+    if (round % 10 != 9) continue;
+    child = fork_fill(&f, (uint64_t)round, 6); /* the following runs are right */
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
+      fail_msg("round %d: a run after it ended with status %x", round, (unsigned)status);
+  }
+  folder_remove(f.path);
+}
+
+static void racing(void **state) {
+  (void)state;
+  folder f;
+  folder_make(&f);
+  pid_t children[2];
+  for (int i = 0; i < 2; ++i) children[i] = fork_fill(&f, 4, 15); /* the same models in the same order */
+  for (int i = 0; i < 2; ++i) {
+    int status;
+    assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) fail_msg("process %d: status %x", i, (unsigned)status);
+  }
+  folder_count count = folder_look(f.path);
+  assert_int_equal(count.damaged + count.unfinished, 0);
+  assert_true(count.whole > 0);
+  folder_remove(f.path);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(killed), /* before any thread is started here */
+      cmocka_unit_test(racing),
+      cmocka_unit_test(nowhere_to_write),
+      cmocka_unit_test(sessions_share),
+      cmocka_unit_test(equal_models_share),
+      cmocka_unit_test(different_models_do_not_share),
+      cmocka_unit_test(coming_and_going),
+      cmocka_unit_test(hits_and_misses),
+      cmocka_unit_test(damaged_files),
+      cmocka_unit_test(lying_files),
+      cmocka_unit_test(no_memory),
+      cmocka_unit_test(threads),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
