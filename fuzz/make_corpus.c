@@ -1,4 +1,4 @@
-/* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz}. The same every
+/* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz,npubin}. The same every
  * time. The seeds of the other targets are text, and in corpus/; their folders here are for what is found. */
 #include <errno.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/onnx.h"
+#include "target_npubin.h"
 
 static const char *folder;
 
@@ -85,13 +86,24 @@ static bool make_tensors(void) {
   return true;
 }
 
+static bool make_programs(void) {
+  for (int i = 0; i < FUZZ_NPUBIN_SEEDS; ++i) {
+    clv__text text;
+    clv__text_init(&text, clv__allocator_default());
+    const char *name = fuzz_npubin_seed(i, &text);
+    if (name == NULL) fprintf(stderr, "program %d does not compile\n", i);
+    if (name == NULL || !save_text("npubin", name, &text)) return false;
+  }
+  return true;
+}
+
 int main(int argument_count, char **arguments) {
   if (argument_count != 2) {
     fprintf(stderr, "usage: make_corpus FOLDER\n");
     return 2;
   }
   folder = arguments[1];
-  static const char *const kinds[] = {"", "onnx", "tensor", "npy", "npz", "plan", "npu_spec", "irjson"};
+  static const char *const kinds[] = {"", "onnx", "tensor", "npy", "npz", "plan", "npu_spec", "irjson", "profile", "npubin"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
     char path[1024];
     if (!in_folder(path, sizeof path, kinds[i], "") || (mkdir(path, 0777) != 0 && errno != EEXIST)) {
@@ -99,5 +111,5 @@ int main(int argument_count, char **arguments) {
       return 1;
     }
   }
-  return make_models() && make_tensors() ? 0 : 1;
+  return make_models() && make_tensors() && make_programs() ? 0 : 1;
 }

@@ -4,7 +4,21 @@
 
 #include "lower.h"
 
-#define CLV__OPENCL_FAMILIES(FAMILY) FAMILY(elementwise)
+#define CLV__OPENCL_FAMILIES(FAMILY) \
+  FAMILY(elementwise)                \
+  FAMILY(cast)                       \
+  FAMILY(move)                       \
+  FAMILY(reduce)                     \
+  FAMILY(softmax)                    \
+  FAMILY(norm)                       \
+  FAMILY(matmul)                     \
+  FAMILY(conv)                       \
+  FAMILY(pool)                       \
+  FAMILY(gather)                     \
+  FAMILY(axis)                       \
+  FAMILY(resize)                     \
+  FAMILY(quantize)                   \
+  FAMILY(generate)
 
 #define DECLARE(name) extern const clv__opencl_operator clv__opencl_family_##name[];
 CLV__OPENCL_FAMILIES(DECLARE)

@@ -87,7 +87,8 @@ static const clv__opencl_expression expressions[] = {
     {"Min", 2, INTEGERS, "x < y ? x : y", NULL, NULL, 0, 0},
     {"Max", 2, FLOATS, "x > y || x != x ? x : y", NULL, NULL, 0, 0},
     {"Max", 2, INTEGERS, "x > y ? x : y", NULL, NULL, 0, 0},
-    {"Pow", 2, FLOATS, "y == 2 ? x * x : pow(x, y)", NULL, NULL, 0, 0},
+    {"Pow", 2, FLOATS, "y == 2 ? x * x : pow(x, (real)y)", NULL, NULL, 0, 0},
+    {"Shrink", 1, FLOATS, "x < -P ? x + Q : x > P ? x - Q : (real)0", "lambd", "bias", 0.5f, 0},
 };
 
 static const clv__opencl_expression gelu_exact = {"Gelu", 1, FLOATS, "N(0.5) * x * erfc(x * N(-0.70710678118654752440))",
@@ -106,6 +107,22 @@ static const clv__opencl_expression mod_remainder = {"Mod", 2, SIGNED, "y == 0 |
 static const clv__opencl_expression mod_unsigned = {"Mod", 2, UNSIGNED, "y == 0 ? (real)0 : (real)(x % y)", NULL, NULL, 0, 0};
 static const clv__opencl_expression where = {"Where", 3, BOOLS, "x != 0 ? y : z", NULL, NULL, 0, 0};
 static const clv__opencl_expression clip = {"Clip", 1, FLOATS, "x < P ? P : x > Q ? Q : x", NULL, NULL, 0, 0};
+/* Bounds that are tensors: both, or one beside what the dtype has widest. */
+static const clv__opencl_expression clip_both = {"Clip", 3, NUMBERS, "x < y ? y : x > z ? z : x", NULL, NULL, 0, 0};
+static const clv__opencl_expression clip_low = {"Clip", 2, FLOATS, "x < y ? y : x > Q ? Q : x", NULL, NULL, 0, 0};
+static const clv__opencl_expression clip_high = {"Clip", 2, FLOATS, "x < P ? P : x > y ? y : x", NULL, NULL, 0, 0};
+static const clv__opencl_expression clip_low_whole = {"Clip", 2, INTEGERS, "x < y ? y : x", NULL, NULL, 0, 0};
+static const clv__opencl_expression clip_high_whole = {"Clip", 2, INTEGERS, "x > y ? y : x", NULL, NULL, 0, 0};
+/* A shift by more than the type has leaves nothing, or the sign. */
+#define TOO_FAR "(ULONG)y >= 8 * sizeof(real)"
+static const clv__opencl_expression shift_left = {"BitShift", 2, INTEGERS, TOO_FAR " ? (real)0 : (real)((ULONG)x << y)", NULL, NULL, 0, 0};
+static const clv__opencl_expression shift_right = {
+    "BitShift", 2, INTEGERS, TOO_FAR " ? (real)(x < 0 ? -1 : 0) : (real)(x >> y)", NULL, NULL, 0, 0};
+/* IsInf, by detect_negative and detect_positive. */
+static const clv__opencl_expression infinities[2][2] = {
+    {{"IsInf", 1, FLOATS, "0", NULL, NULL, 0, 0}, {"IsInf", 1, FLOATS, "x == (real)INFINITY", NULL, NULL, 0, 0}},
+    {{"IsInf", 1, FLOATS, "x == -(real)INFINITY", NULL, NULL, 0, 0}, {"IsInf", 1, FLOATS, "fabs(x) == (real)INFINITY", NULL, NULL, 0, 0}},
+};
 static const clv__opencl_expression scale = {"Mean", 1, FLOATS, "x / P", NULL, NULL, 0, 0};
 
 static bool dtype_in(clv_dtype dtype, uint32_t mask) {
@@ -129,12 +146,17 @@ static const clv__opencl_expression *find_mod(const clv__opencl_node *node) {
 
 /* ---- Parameters ---- */
 
+/* The widest bounds of a float dtype, which the specification gives as defaults. */
+static void widest_bounds(clv_dtype dtype, double *low, double *high) {
+  *high = dtype == CLV_F64    ? 0x1.fffffffffffffp1023
+          : dtype == CLV_F16  ? 65504
+          : dtype == CLV_BF16 ? 0x1.fep127
+                              : 0x1.fffffep127;
+  *low = -*high;
+}
+
 static bool clip_bounds(const clv__opencl_node *node, double *low, double *high) {
-  double widest = node->inputs[0].dtype == CLV_F64 ? 0x1.fffffffffffffp1023 : 0x1.fffffep127;
-  if (node->inputs[0].dtype == CLV_F16) widest = 65504;
-  if (node->inputs[0].dtype == CLV_BF16) widest = 0x1.fep127;
-  *low = -widest;
-  *high = widest;
+  widest_bounds(node->inputs[0].dtype, low, high);
   if (node->opset < 11) {
     *low = (double)clv__attribute_float(node->attributes, "min", -0x1.fffffep127f);
     *high = (double)clv__attribute_float(node->attributes, "max", 0x1.fffffep127f);
@@ -161,6 +183,11 @@ bool clv__opencl_function_of(const clv__opencl_node *node, clv__opencl_function 
   }
   if (strcmp(node->op, "Mod") == 0)
     function->expression = find_mod(node);
+  else if (strcmp(node->op, "BitShift") == 0)
+    function->expression = clv__attribute_is(node->attributes, "direction", "LEFT", false) ? &shift_left : &shift_right;
+  else if (strcmp(node->op, "IsInf") == 0)
+    function->expression = &infinities[clv__attribute_int(node->attributes, "detect_negative", 1) != 0]
+                                      [clv__attribute_int(node->attributes, "detect_positive", 1) != 0];
   else if (strcmp(node->op, "Where") == 0)
     function->expression = &where;
   else
@@ -288,14 +315,32 @@ static clv_status lower_variadic(clv__opencl_lowering *l, const clv__opencl_node
   return launch(l, node, &divide, (operand[]){{true, 0}}, true);
 }
 
+/* With bounds that are known, as any function; with others they are operands. */
+static clv_status lower_clip(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
+  clv__opencl_function function;
+  const bool is_float = dtype_in(node->inputs[0].dtype, FLOATS);
+  const bool has_low = clv__opencl_has_input(node, 1), has_high = clv__opencl_has_input(node, 2);
+  if (clv__opencl_function_of(node, &function)) return lower_plain(l, node, error);
+  if (clv__opencl_is_empty(&node->outputs[0])) return CLV_OK;
+  if (has_low && has_high)
+    function.expression = &clip_both;
+  else if (has_low)
+    function.expression = is_float ? &clip_low : &clip_low_whole;
+  else if (has_high)
+    function.expression = is_float ? &clip_high : &clip_high_whole;
+  else
+    return clv__opencl_copy(l, CLV__OPENCL_OUTPUT, 0, 0, CLV__OPENCL_INPUT, 0, 0,
+                            (uint64_t)clv__opencl_count(&node->outputs[0]) * clv_dtype_size_bytes(node->outputs[0].dtype));
+  widest_bounds(node->inputs[0].dtype, &function.p, &function.q);
+  return launch(l, node, &function, (operand[]){{false, 0}, {false, has_low ? 1 : 2}, {false, 2}}, true);
+}
+
 /* ---- What is taken ---- */
 
-static bool accepts_same(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
+static bool accepts_power(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;
-  if (node->input_count < 2 || node->inputs[1].dtype == node->inputs[0].dtype) return true;
-  snprintf(reason, 160, "exponent of dtype %s beside %s", clv_dtype_name(node->inputs[1].dtype),
-           clv_dtype_name(node->inputs[0].dtype));
-  return false;
+  return clv__opencl_accepts_dtype(node, 1, NUMBERS & ~CLV__DTYPE_BIT(CLV_F64), reason) ||
+         (node->inputs[0].dtype == CLV_F64 && clv__opencl_accepts_dtype(node, 1, NUMBERS, reason));
 }
 
 static bool accepts_where(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
@@ -307,8 +352,9 @@ static bool accepts_where(const clv__opencl_traits *traits, const clv__opencl_no
 
 static bool accepts_clip(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;
-  if (node->opset < 11) return true;
-  return clv__opencl_accepts_constant(node, 1, "min", reason) && clv__opencl_accepts_constant(node, 2, "max", reason);
+  if (node->opset >= 11 || dtype_in(node->inputs[0].dtype, FLOATS)) return true;
+  snprintf(reason, 160, "dtype %s before opset 11", clv_dtype_name(node->inputs[0].dtype));
+  return false;
 }
 
 #define OPERATOR(op, dtypes) \
@@ -373,9 +419,12 @@ const clv__opencl_operator clv__opencl_family_elementwise[] = {
     OPERATOR("BitwiseAnd", INTEGERS),
     OPERATOR("BitwiseOr", INTEGERS),
     OPERATOR("BitwiseXor", INTEGERS),
-    {"", "Pow", FLOATS, true, accepts_same, lower_plain},
+    OPERATOR("Shrink", FLOATS),
+    OPERATOR("IsInf", FLOATS),
+    OPERATOR("BitShift", INTEGERS),
+    {"", "Pow", FLOATS, true, accepts_power, lower_plain},
     {"", "Where", BOOLS, true, accepts_where, lower_plain},
-    {"", "Clip", FLOATS, true, accepts_clip, lower_plain},
+    {"", "Clip", NUMBERS, true, accepts_clip, lower_clip},
     {"", "Min", NUMBERS, true, NULL, lower_variadic},
     {"", "Max", NUMBERS, true, NULL, lower_variadic},
     {"", "Sum", FLOATS, true, NULL, lower_variadic},

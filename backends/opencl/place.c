@@ -93,7 +93,7 @@ static clv_status find_last(const clv__opencl_plan *plan, uint32_t **last, clv_e
 /* ---- Placing ---- */
 
 /* Inputs, weights, constants. */
-static clv_status place_sources(clv__opencl_plan *plan, clv_error *error) {
+static void place_sources(clv__opencl_plan *plan) {
   const clv_executable *e = plan->executable;
   for (uint32_t v = 0; v < e->value_count; ++v) {
     clv__opencl_plan_value *value = &plan->values[v];
@@ -103,11 +103,9 @@ static clv_status place_sources(clv__opencl_plan *plan, clv_error *error) {
     } else if (e->values[v].weight != CLV__OPENCL_NONE) {
       value->at = (clv__opencl_location){CLV__OPENCL_AT_WEIGHT, e->values[v].weight};
     } else if (value->type.data != NULL) {
-      value->at.where = CLV__OPENCL_AT_CONSTANT;
-      CLV__TRY(clv__opencl_piece_add(plan, &plan->constants, size_of(&value->type), value->type.data, &value->at.index, error));
+      value->at = (clv__opencl_location){CLV__OPENCL_AT_CONSTANT, CLV__OPENCL_NONE}; /* a piece, if a step reads it */
     }
   }
-  return CLV_OK;
 }
 
 /* An output takes the place of what is made for it, unless that leaves as another output already. */
@@ -173,12 +171,21 @@ static clv_status lay_constants(clv__opencl_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
+static clv_status locate(clv__opencl_plan *plan, clv__opencl_operand *operand, clv_error *error) {
+  clv__opencl_plan_value *root = &plan->values[plan->values[operand->value].root];
+  if (root->at.where == CLV__OPENCL_AT_CONSTANT && root->at.index == CLV__OPENCL_NONE) {
+    CLV__TRY(clv__opencl_piece_add(plan, &plan->constants, size_of(&root->type), root->type.data, &root->at.index, error));
+  }
+  operand->at = root->at;
+  return CLV_OK;
+}
+
 /* Values in the steps become places. */
 static clv_status resolve(clv__opencl_plan *plan, clv__opencl_steps *steps, bool once, clv_error *error) {
   for (size_t s = 0; s < steps->count; ++s) {
     for (uint32_t i = 0; i < steps->items[s].operand_count; ++i) {
       clv__opencl_operand *operand = &steps->items[s].operands[i];
-      if (operand->means == CLV__OPENCL_MEANS_VALUE) operand->at = plan->values[plan->values[operand->value].root].at;
+      if (operand->means == CLV__OPENCL_MEANS_VALUE) CLV__TRY(locate(plan, operand, error));
       if (operand->means != CLV__OPENCL_MEANS_VALUE && operand->means != CLV__OPENCL_MEANS_PLACE) continue;
       clv__opencl_where where = operand->at.where;
       bool stays = where == CLV__OPENCL_AT_WEIGHT || where == CLV__OPENCL_AT_CONSTANT || where == CLV__OPENCL_AT_KEPT;
@@ -204,14 +211,14 @@ clv_status clv__opencl_pass_place(clv__opencl_plan *plan, clv_error *error) {
   uint32_t *last = NULL;
   clv_status status;
   find_roots(plan);
-  CLV__TRY_GOTO(place_sources(plan, error));
+  place_sources(plan);
   place_outputs(plan);
   CLV__TRY_GOTO(find_last(plan, &last, error));
   CLV__TRY_GOTO(place_made(plan, last, &b, error));
   CLV__TRY_GOTO(copy_outputs(plan, error));
-  CLV__TRY_GOTO(lay_constants(plan, error));
   CLV__TRY_GOTO(resolve(plan, &plan->once, true, error));
   CLV__TRY_GOTO(resolve(plan, &plan->steps, false, error));
+  CLV__TRY_GOTO(lay_constants(plan, error));
   status = check_fits(plan, error);
 cleanup:
   clv__release(b.allocator, last);

@@ -115,18 +115,26 @@ static clv_status build(clv__opencl_plan *plan, const clv__opencl_steps *steps, 
   return CLV_OK;
 }
 
+/* All in one write. */
 static clv_status upload(clv__opencl_plan *plan, clv_error *error) {
   clv_device *device = plan->device;
   if (plan->constants.count == 0) return CLV_OK;
   plan->constant_parts = clv__arena_allocate_zero(&plan->arena, plan->constants.count, sizeof *plan->constant_parts);
-  if (plan->constant_parts == NULL) return clv__error_memory(error, plan->constants.count * sizeof *plan->constant_parts);
-  CLV__TRY(clv__opencl_memory_create(device, plan->constant_bytes, &plan->constant_memory, error));
-  for (size_t i = 0; i < plan->constants.count; ++i) {
+  uint8_t *bytes = clv__allocate_zero(device->allocator, plan->constant_bytes);
+  clv_status status = CLV_OK;
+  if (plan->constant_parts == NULL || bytes == NULL) status = clv__error_memory(error, plan->constant_bytes);
+  for (size_t i = 0; i < plan->constants.count && status == CLV_OK; ++i) {
     const clv__opencl_piece *piece = &plan->constants.items[i];
-    CLV__TRY(clv__opencl_memory_write(device, plan->constant_memory, piece->offset, piece->data, piece->size_bytes, error));
-    CLV__TRY(clv__opencl_memory_part(device, plan->constant_memory, piece->offset, piece->size_bytes, &plan->constant_parts[i], error));
+    if (piece->size_bytes > 0) memcpy(bytes + piece->offset, piece->data, piece->size_bytes);
   }
-  return CLV_OK;
+  if (status == CLV_OK) status = clv__opencl_memory_create(device, plan->constant_bytes, &plan->constant_memory, error);
+  if (status == CLV_OK) status = clv__opencl_memory_write(device, plan->constant_memory, 0, bytes, plan->constant_bytes, error);
+  for (size_t i = 0; i < plan->constants.count && status == CLV_OK; ++i) {
+    const clv__opencl_piece *piece = &plan->constants.items[i];
+    status = clv__opencl_memory_part(device, plan->constant_memory, piece->offset, piece->size_bytes, &plan->constant_parts[i], error);
+  }
+  clv__release(device->allocator, bytes);
+  return status;
 }
 
 clv_status clv__opencl_plan_finish(clv__opencl_plan *plan, clv_error *error) {

@@ -16,7 +16,8 @@
   X(run)                \
   X(bench)              \
   X(test)               \
-  X(profile)
+  X(profile)            \
+  X(cache)
 
 /* CLI_IN(plan): the command's bit, for the option table. */
 #define CLI_COMMAND_INDEX(verb) CLI_INDEX_##verb,

@@ -5,18 +5,19 @@
 #define RUNS (CLI_IN(run) | CLI_IN(bench) | CLI_IN(test))
 #define SIZED (CLI_IN(inspect) | CLI_IN(plan) | CLI_IN(run) | CLI_IN(bench))
 #define MEASURED (CLI_IN(bench) | CLI_IN(profile))
+#define DEVICED (CLI_IN_ALL & ~CLI_IN(cache))
 
 _Static_assert(CLV_MAX_IN_FLIGHT == 4, "the choices of --in-flight");
 
 const cli_option cli_option_table[OPTION_COUNT] = {
-    [OPTION_DEVICES] = {"devices", 0, CLI_TEXT, false, CLI_IN_ALL, 0, "LIST", "cpu",
+    [OPTION_DEVICES] = {"devices", 0, CLI_TEXT, false, DEVICED, 0, "LIST", "cpu",
                         "devices in the order of priority: npu,cpu; auto takes every real one found, the CPU last"},
-    [OPTION_NPU_SPEC] = {"npu-spec", 0, CLI_TEXT, true, CLI_IN_ALL, 0, "SPEC", "default",
+    [OPTION_NPU_SPEC] = {"npu-spec", 0, CLI_TEXT, true, DEVICED, 0, "SPEC", "default",
                          "what the virtual NPU is: default, all (takes every operator), or a description file; the first is "
                          "npu, the second npu1, ..."},
-    [OPTION_DEVICE_OPTION] = {"device-option", 0, CLI_TEXT, true, CLI_IN_ALL, 0, "DEV:KEY=VALUE", NULL,
+    [OPTION_DEVICE_OPTION] = {"device-option", 0, CLI_TEXT, true, DEVICED, 0, "DEV:KEY=VALUE", NULL,
                               "a setting of one device; a wrong KEY names those there are"},
-    [OPTION_THREADS] = {"threads", 0, CLI_NUMBER, false, CLI_IN_ALL, 1, "N", "one a core", "threads of the cpu device"},
+    [OPTION_THREADS] = {"threads", 0, CLI_NUMBER, false, DEVICED, 1, "N", "one a core", "threads of the cpu device"},
     [OPTION_STRATEGY] = {"strategy", 0, CLI_TEXT, false, PLANS, 0, "NAME", "optimal", "how nodes are placed"},
     [OPTION_SPLIT] = {"split", 0, CLI_CHOICE, false, PLANS, 0, "linear|convex|fewest", "as the strategy cuts",
                       "how partitions are cut: runs of the list; least predicted time; fewest partitions"},
@@ -73,11 +74,16 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                             "captured graphs kept a device, the least recently used goes first; 0: none is made"},
     [OPTION_PREFILL_GRAPH] = {"prefill-graph", 0, CLI_CHOICE, false, RUNS, 0, "on|off", "CLEAVE_PREFILL_GRAPH, else off",
                               "capture runs of attention over several queries at once too, not of one alone"},
-    [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_CHOICE, false, RUNS, 0, "1|2|3|4", "1",
+    [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_CHOICE, false, CLI_IN(bench), 0, "1|2|3|4", "1",
                           "requests at the same time, each with its own boundary memory"},
-    [OPTION_CACHE_DIR] = {"cache-dir", 0, CLI_ANY_TEXT, false, RUNS, 0, "DIR",
+    [OPTION_CACHE_DIR] = {"cache-dir", 0, CLI_ANY_TEXT, false, RUNS | CLI_IN(cache), 0, "DIR",
                           "CLEAVE_CACHE_DIR, else cleave in the user's cache directory",
                           "where compiled partitions are kept; empty: nowhere"},
+    [OPTION_MAX_SIZE] = {"max-size", 0, CLI_TEXT, false, CLI_IN(cache), 0, "SIZE", "1G",
+                         "prune: what may be left, as 500M or 2G; the least recently used goes first"},
+    [OPTION_MAX_AGE] = {"max-age", 0, CLI_TEXT, false, CLI_IN(cache), 0, "AGE", NULL,
+                        "prune: what was not used for longer goes, as 12h or 30d"},
+    [OPTION_ALL] = {"all", 0, CLI_FLAG, false, CLI_IN(cache), 0, NULL, NULL, "prune: everything goes"},
     [OPTION_DETERMINISTIC] = {"deterministic", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "no algorithm that changes rounding"},
     [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "measure to choose algorithms"},
     [OPTION_RTOL] = {"rtol", 0, CLI_REAL, false, CLI_IN(test), 0, "R", "1e-3; f16 2e-3, bf16 2e-2",

@@ -45,6 +45,9 @@ typedef enum cli_option_id {
   OPTION_PREFILL_GRAPH,
   OPTION_IN_FLIGHT,
   OPTION_CACHE_DIR,
+  OPTION_MAX_SIZE,
+  OPTION_MAX_AGE,
+  OPTION_ALL,
   OPTION_DETERMINISTIC,
   OPTION_TUNE,
   OPTION_RTOL,
@@ -61,7 +64,7 @@ typedef enum cli_option_id {
 typedef enum cli_option_kind {
   CLI_FLAG,
   CLI_TEXT,
-  CLI_ANY_TEXT, /* may be empty */
+  CLI_ANY_TEXT,   /* may be empty */
   CLI_MAYBE_TEXT, /* a value after `=`, or the next argument once the operands are complete */
   CLI_PAIR,       /* TEXT=TEXT */
   CLI_NUMBER,     /* a whole number of at least `least` */

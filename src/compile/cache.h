@@ -56,6 +56,7 @@ typedef struct clv__cache_item {
   struct timespec used;
   bool is_unfinished;          /* being written, or left behind by a process that was killed */
   bool is_abandoned;           /* the latter */
+  bool is_damaged;             /* of no use to anybody */
   const clv__cache_info *info; /* NULL: `problem` says why */
   char problem[256];
 } clv__cache_item;

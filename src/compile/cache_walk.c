@@ -89,8 +89,10 @@ static clv_status visit_file(const walk *w, int shard, const char *base, const c
       item.is_abandoned = is_abandoned(file, &status);
       snprintf(problem.message, sizeof problem.message,
                item.is_abandoned ? "left behind by a process that was killed" : "being written");
-    } else if (w->depth != CLV__CACHE_SIZES && examine(w, file, &status, name, &info, &problem) == CLV_OK) {
-      item.info = &info;
+    } else if (w->depth != CLV__CACHE_SIZES) {
+      clv_status examined = examine(w, file, &status, name, &info, &problem);
+      if (examined == CLV_OK) item.info = &info;
+      item.is_damaged = examined == CLV_INVALID_MODEL;
     }
     close(file);
   }

@@ -179,7 +179,7 @@ static bool stream_nodes(const clv__fitting *f, const clv__partition *partition,
     uint64_t bytes = stream_node(f, node, w, &is_new);
     if (bytes > room_bytes) return false;
     if (filled + bytes > room_bytes || (keep > 0 && group == CLV__NONE)) {
-      group = node; /* as good a number as any: no other group has it */
+      group = f->plan->problem->node_count + 1 + node; /* a number that no strategy gives, and no other group has */
       filled = 0;
     }
     filled += bytes;

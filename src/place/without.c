@@ -41,7 +41,7 @@ static clv_status place_lost(clv__leaving *l, clv_error *error) {
   if (groups == NULL) return clv__error_memory(error, held.node_count * sizeof *groups);
   for (uint32_t n = 0; n < held.node_count; ++n) {
     uint32_t first = l->old->cut.offsets[l->old->cut.partition_of[n]];
-    groups[n] = l->old->cut.nodes[first]; /* numbers that new groups inside do not take (memory_ways.c) */
+    groups[n] = l->old->cut.nodes[first]; /* a number that no other partition has */
   }
   placing->groups = groups;
   placing->has_cut = false;

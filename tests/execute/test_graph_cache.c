@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "execute/sightings.h"
 #include "support.h"
@@ -474,6 +475,51 @@ static void evicted_while_entered(void **state) {
   assert_int_equal(contents[1].destroyed, 1);
 }
 
+typedef struct slow_content {
+  atomic_bool has_begun, is_over;
+} slow_content;
+
+static void destroy_slowly(void *given) {
+  slow_content *c = given;
+  atomic_store(&c->has_begun, true);
+  usleep(20000);
+  atomic_store(&c->is_over, true);
+}
+
+static void *evict_first(void *given) {
+  clv_error error = {0};
+  clv__graph_entry *entry;
+  static content c;
+  clv__graph_cache *cache = given;
+  clv__graph_cache_ask(cache, &keys[1].key, NULL, 0);
+  clv__graph_cache_ask(cache, &keys[1].key, NULL, 0);
+  if (clv__graph_cache_insert(cache, &keys[1].key, &c, 1, destroy, &entry, &error) != CLV_OK || entry == NULL) abort();
+  clv__graph_entry_leave(entry);
+  return NULL;
+}
+
+/* Another thread is destroying the graph of an entry that its owner lets go of: the owner's memory is in use until that is over.
+ */
+static void removal_waits(void **state) {
+  (void)state;
+  clv_error error = {0};
+  clv__graph_entry *entry;
+  pthread_t thread;
+  slow_content slow = {0};
+  clv__graph_cache *cache = create(1, 1000, true);
+  clv__graph_cache_ask(cache, &keys[0].key, NULL, 0);
+  assert_ok(clv__graph_cache_insert(cache, &keys[0].key, &slow, 1, destroy_slowly, &entry, &error), error);
+  clv__graph_entry_leave(entry);
+  assert_int_equal(pthread_create(&thread, NULL, evict_first, cache), 0);
+  while (!atomic_load(&slow.has_begun)) usleep(100);
+  clv__graph_cache_fail(cache, &keys[2].key); /* others need not wait for it */
+  assert_false(atomic_load(&slow.is_over));
+  clv__graph_entry_remove(cache, entry);
+  assert_true(atomic_load(&slow.is_over));
+  pthread_join(thread, NULL);
+  clv__graph_cache_destroy(cache);
+}
+
 /* A lookup does not read the key: it costs the same at 10 and at 10,000 nodes. This one's bytes are nowhere. */
 static void lookups_read_no_key(void **state) {
   (void)state;
@@ -647,13 +693,14 @@ static void two_threads(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(as_the_model),        cmocka_unit_test(first_and_second_sight),
-      cmocka_unit_test(the_thirteenth),      cmocka_unit_test(cycles_hit),
-      cmocka_unit_test(habits_change),       cmocka_unit_test(failed_once),
-      cmocka_unit_test(too_large),           cmocka_unit_test(evicted_while_entered),
-      cmocka_unit_test(lookups_read_no_key), cmocka_unit_test(differences),
-      cmocka_unit_test(other_counters),      cmocka_unit_test(memory_is_bounded),
-      cmocka_unit_test(memory_fails),        cmocka_unit_test(two_threads),
+      cmocka_unit_test(as_the_model),      cmocka_unit_test(first_and_second_sight),
+      cmocka_unit_test(the_thirteenth),    cmocka_unit_test(cycles_hit),
+      cmocka_unit_test(habits_change),     cmocka_unit_test(failed_once),
+      cmocka_unit_test(too_large),         cmocka_unit_test(evicted_while_entered),
+      cmocka_unit_test(removal_waits),     cmocka_unit_test(lookups_read_no_key),
+      cmocka_unit_test(differences),       cmocka_unit_test(other_counters),
+      cmocka_unit_test(memory_is_bounded), cmocka_unit_test(memory_fails),
+      cmocka_unit_test(two_threads),
   };
   make_keys();
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,11 +23,6 @@ KERNEL(blend)
     if (weight != 0 && places[o * taps] >= 0) total += weight * (float)LOAD(X, x, first + places[o * taps + t] * after);
   }
   if (places[o * taps] < 0) total = outside;
-#if IS_FLOAT(T)
   STORE(T, y, at, total);
-#else
-  total = rint(total);
-  STORE(T, y, at, total != total ? 0 : total < LOW ? LOW : total > HIGH ? HIGH : total);
-#endif
 }
 #endif
