@@ -63,13 +63,44 @@ static json_t *steps_json(const bench *b) {
 static json_t *memory_json(const bench *b) {
   clv__session_stats stats;
   clv__session_stats_get(b->session, &stats);
-  json_t *object = json_object();
-  json_object_set_new(object, "boundary_bytes", json_integer((json_int_t)stats.boundary_bytes));
-  json_object_set_new(object, "boundary_bound_bytes", json_integer((json_int_t)stats.boundary_bound_bytes));
+  json_t *object = json_object(), *spaces = json_array();
+  for (uint32_t s = 0; s < stats.space_count; ++s) {
+    const clv__space_stats *of = &stats.spaces[s];
+    json_t *space = json_object();
+    json_object_set_new(space, "name", cli_json_text(of->name));
+    json_object_set_new(space, "planned_bytes", json_integer((json_int_t)of->planned_bytes));
+    json_object_set_new(space, "lower_bound_bytes", json_integer((json_int_t)of->bound_bytes));
+    json_object_set_new(space, "scratch_bytes", json_integer((json_int_t)of->scratch_bytes));
+    json_object_set_new(space, "peak_bytes", json_integer((json_int_t)of->peak_bytes));
+    json_object_set_new(space, "limit_bytes", of->limit_bytes == 0 ? json_null() : json_integer((json_int_t)of->limit_bytes));
+    json_array_append_new(spaces, space);
+  }
+  json_object_set_new(object, "spaces", spaces);
   json_object_set_new(object, "weight_bytes", json_integer((json_int_t)stats.weight_bytes));
   json_object_set_new(object, "resident_bytes", json_integer((json_int_t)stats.resident_bytes));
-  json_object_set_new(object, "scratch_bytes", json_integer((json_int_t)stats.scratch_bytes));
   return object;
+}
+
+/* A row a memory space. */
+static void write_memory(const bench *b, clv__text *text) {
+  clv__session_stats stats;
+  clv__session_stats_get(b->session, &stats);
+  clv__table table;
+  char number[CLV__LABEL_BYTES];
+  clv__table_init(&table, b->cli->allocator, "lrrrrr", true);
+  static const char *const titles[] = {"memory", "between parts", "at least", "scratch", "peak", "limit"};
+  for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
+  for (uint32_t s = 0; s < stats.space_count; ++s) {
+    const clv__space_stats *of = &stats.spaces[s];
+    clv__table_cell(&table, "%s", of->name);
+    const uint64_t sizes[] = {of->planned_bytes, of->bound_bytes, of->scratch_bytes, of->peak_bytes};
+    for (uint32_t i = 0; i < 4; ++i) clv__table_cell(&table, "%s", clv__label_size(sizes[i], number));
+    clv__table_cell(&table, "%s", of->limit_bytes == 0 ? "none" : clv__label_size(of->limit_bytes, number));
+  }
+  clv__table_write(&table, 0, b->cli->color_out, text);
+  clv__table_finish(&table);
+  clv__text_append(text, "Weights on devices: %s, ", clv__label_size(stats.weight_bytes, number));
+  clv__text_append(text, "held by executables beside: %s.\n\n", clv__label_size(stats.resident_bytes, number));
 }
 
 clv_status bench_print_json(const bench *b, clv_error *error) {
@@ -163,6 +194,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
                    b->job.load_ms, b->job.plan_ms, b->compile_ms);
   clv__text_append(&text, "peak memory of the process %s\n\n", clv__label_size(b->peak_rss_bytes, number));
   if (!cli->quiet) {
+    write_memory(b, &text);
     clv__table table;
     clv__table_init(&table, cli->allocator, "llrrrl", true);
     static const char *const titles[] = {"step", "device", "predicted", "ms", "share", "what"};

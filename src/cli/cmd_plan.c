@@ -128,18 +128,24 @@ static clv_status print_text(cli_invocation *cli, const cli_job *job, const cli_
   return status;
 }
 
-/* With open sizes a device of static shapes gets nothing, which looks as if it could do nothing. */
+/* Where open sizes keep nodes off a device of fixed shapes: it may look as if it could do little. */
 static void note_open_sizes(cli_invocation *cli, const cli_job *job) {
-  const clv_graph *graph = job->graph;
-  const char *open = NULL, *device = NULL;
-  for (uint32_t i = 0; i < graph->input_count && open == NULL; ++i) {
-    if (!clv__tensor_is_static(&job->plan->shapes->types[graph->inputs[i]])) open = graph->values[graph->inputs[i]].name;
+  const clv_plan *plan = job->plan;
+  if (plan->open == NULL || job->from_plan_file) return;
+  for (uint32_t d = 0; d < job->devices->count; ++d) {
+    uint32_t nodes = 0;
+    if (!job->devices->items[d].info.static_shapes_only) continue;
+    for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
+      bool is_asked = !plan->shapes->node_folded[n] && plan->open->is_open[n];
+      nodes += is_asked && (plan->open->reasons[n] != NULL || plan->open->typical == NULL);
+    }
+    if (nodes == 0) continue;
+    cli_note(cli,
+             "sizes are open, and '%s' takes fixed ones: that keeps %u node%s off it; --dim and --shape say sizes, --explain "
+             "why",
+             job->devices->items[d].name, nodes, nodes == 1 ? "" : "s");
+    return;
   }
-  for (uint32_t d = 0; d < job->devices->count && device == NULL; ++d) {
-    if (job->devices->items[d].info.static_shapes_only) device = job->devices->items[d].name;
-  }
-  if (open == NULL || device == NULL || job->from_plan_file) return;
-  cli_note(cli, "input '%s' has open sizes, and '%s' takes only shapes that are known: --dim and --shape say them", open, device);
 }
 
 static clv_status check_passes(cli_invocation *cli, const cli_job *job, clv_error *error) {

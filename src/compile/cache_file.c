@@ -79,7 +79,7 @@ static uint64_t take(reader *r, size_t size_bytes) {
 static void take_text(reader *r, char text[CLV__CACHE_TEXT_BYTES]) {
   uint64_t size_bytes = take(r, 4);
   const uint8_t *bytes = take_bytes(r, size_bytes);
-  if (bytes == NULL || size_bytes >= CLV__CACHE_TEXT_BYTES) {
+  if (bytes == NULL || size_bytes >= CLV__CACHE_TEXT_BYTES || memchr(bytes, '\0', size_bytes) != NULL) {
     r->failed = true;
     return;
   }

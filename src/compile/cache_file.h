@@ -32,7 +32,7 @@ typedef struct clv__cache_info {
   const uint32_t *weights; /* values of the view; when read, owned by whoever read it */
   char backend[CLV__CACHE_TEXT_BYTES], version[CLV__CACHE_TEXT_BYTES];
   char device[CLV__CACHE_TEXT_BYTES], description[CLV__CACHE_TEXT_BYTES];
-  char operators[CLV__CACHE_TEXT_BYTES]; /* "Conv x53, Relu x49" */
+  char operators[CLV__CACHE_TEXT_BYTES]; /* "Conv ×53, Relu ×49" */
 } clv__cache_info;
 
 /* Appends the header; a failure shows in text->failed. */

@@ -116,7 +116,8 @@ clv_status clv__program_init(const clv_plan *plan, const clv_compile_options *op
     if (program->partitions == NULL) status = clv__error_memory(error, plan->partition_count * sizeof *program->partitions);
   }
   for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
-    status = clv__program_compile(program, p, clv__partition_sized(&plan->partitions[p]), &program->arena, &program->partitions[p], error);
+    status = clv__program_compile(program, p, clv__partition_sized(&plan->partitions[p]), &program->arena,
+                                  &program->partitions[p], error);
   }
   clv__devices_unlock(plan->devices);
   if (status != CLV_OK) clv__program_finish(program);

@@ -116,7 +116,7 @@ static clv_status save(void *self, clv_write_fn write, void *cookie, clv_error *
   return o->device->backend->executable_save(o->device->handle, o->executable, write, cookie, error);
 }
 
-/* "Conv x53, Relu x49, Add x16", the most frequent first, for people who list the cache. */
+/* "Conv ×53, Relu ×49, Add ×16", the most frequent first, for people who list the cache. */
 static void list_operators(const clv_graph_view *view, char text[CLV__CACHE_TEXT_BYTES]) {
   enum { MOST_KINDS = 64 };
   const char *kinds[MOST_KINDS];
@@ -135,7 +135,7 @@ static void list_operators(const clv_graph_view *view, char text[CLV__CACHE_TEXT
     uint32_t most = 0;
     for (uint32_t k = 1; k < count; ++k) most = counts[k] > counts[most] ? k : most;
     char times[16] = "", word[CLV__CACHE_TEXT_BYTES];
-    if (counts[most] > 1) snprintf(times, sizeof times, " x%u", counts[most]);
+    if (counts[most] > 1) snprintf(times, sizeof times, " ×%u", counts[most]);
     int length = snprintf(word, sizeof word, "%s%.64s%s", listed > 0 ? ", " : "", kinds[most], times);
     if (length < 0 || used + (size_t)length + sizeof ", ..." > CLV__CACHE_TEXT_BYTES) {
       memcpy(text + used, ", ...", sizeof ", ...");

@@ -55,7 +55,7 @@ struct clv__prepared {
   clv__slot *slots;
   uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID */
   size_t space_bytes[CLV__MAX_DEVICES + 1];
-  uint64_t boundary_bytes, boundary_bound_bytes;
+  uint64_t space_bound_bytes[CLV__MAX_DEVICES + 1];
   clv__schedule schedule;
   clv__partition_state *partitions;
 };

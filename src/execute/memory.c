@@ -84,20 +84,17 @@ static clv_status arrange_space(clv__prepared *prepared, uint32_t space, clv_err
   clv_status arranged = clv__slots_arrange(slots, count, by_schedule ? &prepared->schedule : NULL, allocator, &total, error);
   clv__release(allocator, slots);
   prepared->space_bytes[space] = total;
-  prepared->boundary_bytes += total;
   return arranged;
 }
 
-/* The most that is alive at one step, where steps come one after the other: a bound on any plan of this memory for a run that
- * overlaps nothing. `change[s]` is what step s adds to what was alive. */
-static clv_status bound_memory(clv__prepared *prepared, clv_error *error) {
-  const clv_allocator *allocator = prepared->request->session->allocator;
+/* The most that is alive in a space at one step, where steps come one after the other: a bound on any plan of this memory for a
+ * run that overlaps nothing. `change[s]` is what step s adds to what was alive. */
+static uint64_t bound_space(const clv__prepared *prepared, uint32_t space, int64_t *change) {
   uint32_t steps = prepared->schedule.step_count;
-  int64_t *change = clv__allocate_zero(allocator, ((size_t)steps + 1) * sizeof *change);
-  if (change == NULL) return clv__error_memory(error, steps * sizeof *change);
+  memset(change, 0, ((size_t)steps + 1) * sizeof *change);
   for (uint32_t i = 0; i < prepared->slot_count; ++i) {
     const clv__slot *slot = &prepared->slots[i];
-    if (!slot->size_known || slot->is_external) continue;
+    if (slot->space != space || !slot->size_known || slot->is_external) continue;
     change[slot->first] += (int64_t)slot->size_bytes;
     if (slot->last < steps) change[slot->last + 1] -= (int64_t)slot->size_bytes;
   }
@@ -106,8 +103,18 @@ static clv_status bound_memory(clv__prepared *prepared, clv_error *error) {
     alive += change[s];
     if (alive > worst) worst = alive;
   }
+  return (uint64_t)worst;
+}
+
+static clv_status bound_memory(clv__prepared *prepared, clv_error *error) {
+  const clv_allocator *allocator = prepared->request->session->allocator;
+  size_t size_bytes = ((size_t)prepared->schedule.step_count + 1) * sizeof(int64_t);
+  int64_t *change = clv__allocate(allocator, size_bytes);
+  if (change == NULL) return clv__error_memory(error, size_bytes);
+  for (uint32_t space = 0; space < prepared->request->session->devices->space_count; ++space) {
+    prepared->space_bound_bytes[space] = bound_space(prepared, space, change);
+  }
   clv__release(allocator, change);
-  prepared->boundary_bound_bytes = (uint64_t)worst;
   return CLV_OK;
 }
 

@@ -147,20 +147,3 @@ void clv__session_time_steps(clv_session *session, bool on) {
 uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index) {
   return session->step_times_ns[index];
 }
-
-void clv__session_stats_get(clv_session *session, clv__session_stats *stats) {
-  pthread_mutex_lock(&session->lock);
-  const clv__engine *engine = session->engine;
-  *stats = (clv__session_stats){.compile_ms = session->compile_ms, .weight_bytes = engine->program.uploaded_bytes};
-  for (uint32_t p = 0; p < engine->plan->partition_count; ++p) {
-    stats->resident_bytes += engine->program.partitions[p].info.resident_bytes;
-  }
-  for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
-    const clv__request *request = session->requests[i];
-    if (request == NULL) continue;
-    for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) stats->scratch_bytes += request->scratch[d].size_bytes;
-    for (uint32_t s = 0; s <= CLV__MAX_DEVICES; ++s) stats->boundary_bytes += request->arenas[s].size_bytes;
-    if (request->prepared != NULL) stats->boundary_bound_bytes += request->prepared->boundary_bound_bytes;
-  }
-  pthread_mutex_unlock(&session->lock);
-}

@@ -13,13 +13,22 @@ void clv__session_time_steps(clv_session *session, bool on);
 /* Nanoseconds of step `index` in the last timed run. */
 uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index);
 
+/* Of one memory space. */
+typedef struct clv__space_stats {
+  const char *name;
+  uint64_t planned_bytes; /* of boundary values, of all requests; the largest set of shapes met */
+  uint64_t bound_bytes;   /* the most alive at one step, where steps come one after the other: such a run cannot need less */
+  uint64_t scratch_bytes; /* of instances, shared by those of one request and device */
+  uint64_t peak_bytes;    /* most ever given out by the space's pool, to all sessions */
+  uint64_t limit_bytes;   /* 0: none */
+} clv__space_stats;
+
 typedef struct clv__session_stats {
-  double compile_ms;             /* all partitions, and uploads of weights */
-  uint64_t boundary_bytes;       /* planned memory of boundary values, all spaces */
-  uint64_t boundary_bound_bytes; /* the largest sum of those alive at one step: no plan can need less */
-  uint64_t weight_bytes;         /* uploaded to devices */
-  uint64_t resident_bytes;       /* executables, beside weights */
-  uint64_t scratch_bytes;        /* taken from the devices' pools; what instances keep for themselves is not in it */
+  double compile_ms;       /* all partitions, and uploads of weights */
+  uint64_t weight_bytes;   /* uploaded to devices */
+  uint64_t resident_bytes; /* executables, beside weights */
+  uint32_t space_count;
+  clv__space_stats spaces[CLV__MAX_DEVICES + 1];
 } clv__session_stats;
 void clv__session_stats_get(clv_session *session, clv__session_stats *stats);
 

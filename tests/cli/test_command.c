@@ -409,8 +409,15 @@ static void test_sizes_and_names(void **state) {
   expect("plan odd.onnx", 0, NULL, "");
   expect("plan odd.onnx --devices npu,cpu -q", 0, NULL, "");
   expect("plan odd.onnx --devices npu,cpu --dim N=2", 0, NULL, "");
-  expect("plan odd.onnx --devices npu,cpu", 0, NULL,
-         "input 'a=b/c' has open sizes, and 'npu' takes only shapes that are known: --dim and --shape say them\n");
+  expect("plan odd.onnx --devices npu,cpu", 0, NULL, ""); /* each row by itself: padded */
+  test_graph_begin(&graph, clv__allocator_default(), 1);
+  test_graph_input(&graph, "x", CLV_F32, 2, (const int64_t[]){4, test_graph_symbol(&graph, "N")});
+  test_graph_node(&graph, "sums", "Softmax", "x", "y");
+  write_model("sums.onnx", test_graph_end(&graph, "y"));
+  expect("plan sums.onnx --devices npu,cpu -q", 0, NULL, "");
+  expect("plan sums.onnx --devices npu,cpu --dim N=2", 0, NULL, "");
+  expect("plan sums.onnx --devices npu,cpu", 0, NULL,
+         "sizes are open, and 'npu' takes fixed ones: that keeps 1 node off it; --dim and --shape say sizes, --explain why\n");
 }
 
 /* ---- cleave test ---- */

@@ -69,13 +69,11 @@ static void generate(generation *how, bool grows) {
   clv_session *session;
   assert_ok(clv_session_create(plan, &options, &session, &error), error);
   cache caches[DECODER_CACHES];
-  for (int c = 0; c < DECODER_CACHES; ++c)
-    caches[c] = (cache){calloc(DECODER_LONGEST * DECODER_WIDTH, sizeof(float)), 0};
+  for (int c = 0; c < DECODER_CACHES; ++c) caches[c] = (cache){calloc(DECODER_LONGEST * DECODER_WIDTH, sizeof(float)), 0};
   int64_t prompt[PROMPT];
   for (int i = 0; i < PROMPT; ++i) prompt[i] = (i * 37 + 11) % DECODER_WORDS;
   how->tokens[0] = step(session, grows, prompt, PROMPT, 0, caches);
-  for (int i = 1; i < GENERATED; ++i)
-    how->tokens[i] = step(session, grows, &how->tokens[i - 1], 1, PROMPT + i - 1, caches);
+  for (int i = 1; i < GENERATED; ++i) how->tokens[i] = step(session, grows, &how->tokens[i - 1], 1, PROMPT + i - 1, caches);
   for (int c = 0; c < DECODER_CACHES; ++c) free(caches[c].data);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
@@ -98,7 +96,7 @@ static void tokens_are_those_of_the_cpu(bool grows) {
   generation others[] = {
       {.devices = "npu,cpu", .spec = "default", .strategy = "contiguous"},
       {.devices = "npu,cpu", .spec = "default", .strategy = "propagate", .bucket_multiple = 8},
-      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "ready", .bucket_multiple = 24},
+      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "delegate", .bucket_multiple = 24},
       {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "contiguous", .bucket_multiple = 1},
       {.devices = "npu,cpu", .spec = "all", .strategy = "contiguous"},
   };

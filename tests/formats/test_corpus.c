@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <stdio.h>
 
+#include "../../fuzz/target_cache.h"
 #include "../../fuzz/target_irjson.h"
 #include "../../fuzz/target_npu_spec.h"
 #include "../../fuzz/target_plan.h"
@@ -95,10 +96,16 @@ static void irjson(void **state) {
   replay("irjson", fuzz_irjson);
 }
 
+static void cache(void **state) {
+  (void)state;
+  replay("cache", fuzz_cache);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(onnx), cmocka_unit_test(tensor),  cmocka_unit_test(npy),      cmocka_unit_test(npz),
-      cmocka_unit_test(plan), cmocka_unit_test(profile), cmocka_unit_test(npu_spec), cmocka_unit_test(irjson),
+      cmocka_unit_test(onnx),     cmocka_unit_test(tensor), cmocka_unit_test(npy),
+      cmocka_unit_test(npz),      cmocka_unit_test(plan),   cmocka_unit_test(profile),
+      cmocka_unit_test(npu_spec), cmocka_unit_test(irjson), cmocka_unit_test(cache),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

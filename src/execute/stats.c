@@ -1,0 +1,35 @@
+/* What a session holds, in figures. */
+#include "execute/internal.h"
+
+static void add_request(const clv__request *request, clv__session_stats *stats) {
+  const clv_devices *devices = request->session->devices;
+  for (uint32_t s = 0; s < devices->space_count; ++s) {
+    stats->spaces[s].planned_bytes += request->arenas[s].size_bytes;
+    if (request->prepared != NULL) stats->spaces[s].bound_bytes += request->prepared->space_bound_bytes[s];
+  }
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    stats->spaces[devices->items[d].space].scratch_bytes += request->scratch[d].size_bytes;
+  }
+}
+
+void clv__session_stats_get(clv_session *session, clv__session_stats *stats) {
+  clv_devices *devices = session->devices;
+  pthread_mutex_lock(&session->lock);
+  const clv__engine *engine = session->engine;
+  *stats = (clv__session_stats){
+      .compile_ms = session->compile_ms, .weight_bytes = engine->program.uploaded_bytes, .space_count = devices->space_count};
+  for (uint32_t p = 0; p < engine->plan->partition_count; ++p) {
+    stats->resident_bytes += engine->program.partitions[p].info.resident_bytes;
+  }
+  for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
+    if (session->requests[i] != NULL) add_request(session->requests[i], stats);
+  }
+  pthread_mutex_unlock(&session->lock);
+  for (uint32_t s = 0; s < devices->space_count; ++s) {
+    clv__pool_counters counters;
+    clv__pool_counters_get(devices, s, &counters);
+    stats->spaces[s].name = devices->spaces[s];
+    stats->spaces[s].peak_bytes = counters.peak_bytes;
+    stats->spaces[s].limit_bytes = counters.limit_bytes;
+  }
+}
