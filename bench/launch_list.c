@@ -1,12 +1,13 @@
 /* What it costs to run graphs of tiny operators on a device: the host's time a node, eagerly, one execute() a partition, and
- * replayed, one launch of the captured graph; beside it what the same calls cost without Cleave. For the CPU that is: the calls of
- * its launch list through an array of function pointers, and each call alone, repeated while everything is warm (the kernel
- * bodies; `overhead` is replay without them). Chains and random graphs of [4, 8] values, as one partition and as one a node.
+ * replayed, one launch of the captured graph; beside it what the same calls cost without Cleave. For the CPU that is: the calls
+ * of its launch list through an array of function pointers, and each call alone, repeated while everything is warm (the kernel
+ * bodies; what eager and replay take beside them stands in the columns `+eager` and `+replay`). Chains and random graphs of [4,
+ * 8] values, as one partition and as one a node. Devices without capture, and other ones than the CPU, leave columns empty (-1).
  *
  *   bench_launch_list [--device NAME] [--nodes N] [--samples N] [--json] [--check]
  *
- * Times are CPU times of the thread, medians. --check: few samples; times are not judged. Results are always compared: replay with
- * eager bit for bit, and both with the reference. */
+ * Times are CPU times of the thread, medians. --check: few samples; times are not judged. Results are always compared: replay
+ * with eager bit for bit, and both with the reference. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -65,7 +66,8 @@ static void weight(clv__builder *builder, const char *name, int32_t rank, int64_
   clv__builder_type(builder, value(builder, name), &type);
 }
 
-/* A chain reads what was made last; else any of the last sixteen values. */
+/* A chain reads what was made last; else any of the last sixteen values, and the oldest that nobody has read, so that hardly a
+ * node is made in vain. */
 static clv_graph *make_graph(uint32_t node_count, bool chain) {
   static const char *const unary[] = {"Relu", "Tanh", "Sigmoid", "Abs", "Neg"};
   static const char *const binary[] = {"Add", "Sub", "Max", "Min"};
@@ -83,6 +85,9 @@ static clv_graph *make_graph(uint32_t node_count, bool chain) {
     clv__builder_type(builder, input, &type);
     check(clv__builder_input(builder, input, &error), &error, "input");
   }
+  bool *read = calloc(node_count + 2, sizeof *read);
+  need(read != NULL, "out of memory");
+  uint32_t oldest = 0;
   weight(builder, "matrix", 2, COLUMNS);
   weight(builder, "row", 1, 1);
   weight(builder, "column", 2, ROWS);
@@ -90,11 +95,14 @@ static clv_graph *make_graph(uint32_t node_count, bool chain) {
     char name[32];
     clv_value_id in[2], out;
     const uint32_t reach = n + 2 < 16 ? n + 2 : 16;
-    snprintf(name, sizeof name, "v%u", chain ? n + (n == 0 ? 0 : 1) : n + 1 - below(reach));
+    const uint32_t kind = below(8), first = chain || kind < 3 || kind > 5 ? oldest : n + 1 - below(reach);
+    snprintf(name, sizeof name, "v%u", chain ? n + 1 : first);
     in[0] = value(builder, name);
-    snprintf(name, sizeof name, "v%u", n + 1 - below(reach));
+    read[chain ? n + 1 : first] = true;
+    snprintf(name, sizeof name, "v%u", chain ? n + 1 - below(reach) : oldest);
     in[1] = value(builder, name);
-    const uint32_t kind = below(8);
+    if (!chain) read[oldest] = true;
+    while (read[oldest] && oldest < n + 1) ++oldest;
     const char *op = kind < 3 ? unary[below(5)] : kind == 7 ? "MatMul" : binary[below(4)];
     if (kind == 7) in[1] = value(builder, "matrix");
     if (kind == 6) in[1] = value(builder, below(2) == 0 ? "row" : "column");
@@ -104,6 +112,7 @@ static clv_graph *make_graph(uint32_t node_count, bool chain) {
     check(clv__builder_node(builder, name, "", op, in, kind < 3 ? 1 : 2, &out, 1, NULL, 0, &error), &error, "node");
     if (n + 1 == node_count) check(clv__builder_output(builder, out, &error), &error, "output");
   }
+  free(read);
   check(clv__builder_finish(builder, &graph, &error), &error, "graph");
   return graph;
 }
@@ -242,9 +251,9 @@ static void capture(program *p) {
 
 static void read_result(program *p, float *result) {
   clv_error error = {0};
-  check(p->backend->copy_out(p->device, p->stream, result, p->buffer, (uint64_t)p->graph->outputs[0] * STRIDE, VALUE_BYTES,
-                             &error),
-        &error, "copy");
+  check(
+      p->backend->copy_out(p->device, p->stream, result, p->buffer, (uint64_t)p->graph->outputs[0] * STRIDE, VALUE_BYTES, &error),
+      &error, "copy");
   finish_stream(p);
 }
 
@@ -366,24 +375,29 @@ typedef struct row {
   double eager, replay, raw, bodies; /* ns a node; negative: not measured */
 } row;
 
+static double over(const row *r, double taken) {
+  return r->bodies >= 0 && taken >= 0 ? taken - r->bodies : -1;
+}
+
 static void print_row(const settings *set, const row *r, bool first) {
   if (set->json) {
-    printf("%s{\"shape\": \"%s\", \"nodes\": %u, \"partitions\": %u, \"calls\": %zu, \"eager_ns\": %.1f, \"replay_ns\": %.1f, "
-           "\"raw_ns\": %.1f, \"bodies_ns\": %.1f, \"overhead_ns\": %.1f}",
-           first ? "" : ",\n ", r->shape, r->nodes, r->parts, r->calls, r->eager, r->replay, r->raw, r->bodies,
-           r->replay - r->bodies);
+    printf(
+        "%s{\"shape\": \"%s\", \"nodes\": %u, \"partitions\": %u, \"calls\": %zu, \"eager_ns\": %.1f, \"replay_ns\": %.1f, "
+        "\"raw_ns\": %.1f, \"bodies_ns\": %.1f, \"eager_overhead_ns\": %.1f, \"replay_overhead_ns\": %.1f}",
+        first ? "" : ",\n ", r->shape, r->nodes, r->parts, r->calls, r->eager, r->replay, r->raw, r->bodies, over(r, r->eager),
+        over(r, r->replay));
     return;
   }
   if (first) {
-    printf("%-7s %6s %6s %6s %9s %9s %9s %9s %9s %7s\n", "shape", "nodes", "parts", "calls", "eager", "replay", "raw calls",
-           "bodies", "overhead", "ratio");
+    printf("%-7s %6s %6s %6s %9s %9s %9s %9s %9s %9s %7s\n", "shape", "nodes", "parts", "calls", "eager", "replay", "raw calls",
+           "bodies", "+eager", "+replay", "ratio");
   }
-  printf("%-7s %6u %6u %6zu %9.1f %9.1f %9.1f %9.1f %9.1f %6.2fx\n", r->shape, r->nodes, r->parts, r->calls, r->eager, r->replay,
-         r->raw, r->bodies, r->replay - r->bodies, r->replay > 0 ? r->eager / r->replay : 0.0);
+  printf("%-7s %6u %6u %6zu %9.1f %9.1f %9.1f %9.1f %9.1f %9.1f %6.2fx\n", r->shape, r->nodes, r->parts, r->calls, r->eager,
+         r->replay, r->raw, r->bodies, over(r, r->eager), over(r, r->replay), r->replay > 0 ? r->eager / r->replay : 0.0);
 }
 
-static void run_row(const settings *set, const clv_backend *backend, clv_device *device, uint32_t nodes, bool chain,
-                    bool a_node, bool first) {
+static void run_row(const settings *set, const clv_backend *backend, clv_device *device, uint32_t nodes, bool chain, bool a_node,
+                    bool first) {
   clv_graph *graph = make_graph(nodes, chain);
   program p;
   open_program(&p, backend, device, graph, a_node ? 1 : nodes);

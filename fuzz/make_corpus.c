@@ -86,7 +86,33 @@ static bool make_tensors(void) {
   return true;
 }
 
+/* Every kernel with whatever inputs it takes. */
+static bool make_nodes(const clv__kernel *kernel) {
+  for (int i = 0;; ++i) {
+    clv__text model, seed;
+    clv__text_init(&model, clv__allocator_default());
+    clv__text_init(&seed, clv__allocator_default());
+    const char *inputs = fuzz_npubin_node(kernel, i, &model);
+    bool made = inputs != NULL &&
+                (fuzz_npubin_from_model(&model, 2, 0, &seed) || fuzz_npubin_from_model(&model, 2, FUZZ_NPUBIN_DYNAMIC, &seed));
+    clv__text_finish(&model);
+    char name[128];
+    snprintf(name, sizeof name, "%.80s-%d", kernel->op, i);
+    if (made && !save_text("npubin", name, &seed)) return false;
+    if (!made) clv__text_finish(&seed);
+    if (inputs == NULL) return true;
+  }
+}
+
 static bool make_programs(void) {
+#define FAMILY(name) clv__kernels_##name,
+  static const clv__kernel *const families[] = {CLV__KERNEL_FAMILIES(FAMILY)};
+#undef FAMILY
+  for (size_t f = 0; f < sizeof families / sizeof *families; ++f) {
+    for (const clv__kernel *kernel = families[f]; kernel->op != NULL; ++kernel) {
+      if (!make_nodes(kernel)) return false;
+    }
+  }
   for (int i = 0; i < FUZZ_NPUBIN_SEEDS; ++i) {
     clv__text text;
     clv__text_init(&text, clv__allocator_default());

@@ -18,6 +18,7 @@
 #include "base/hash.h"
 #include "cleave/cleave.h"
 #include "device/device.h"
+#include "kernels/families.h"
 
 enum {
   FUZZ_NPUBIN_DYNAMIC = 1, /* the device takes shapes that it does not know */
@@ -397,17 +398,40 @@ static inline const char *fuzz_npubin_model(int index, clv__text *text) {
   return names[index];
 }
 
-/* A valid program as an input of the target. Returns its name, NULL where the model does not compile. */
-static inline const char *fuzz_npubin_seed(int index, clv__text *seed) {
-  const fuzz_npubin_setting *setting = fuzz_npubin_open();
-  uint8_t mode = index == FUZZ_NPUBIN_SEEDS - 1 ? FUZZ_NPUBIN_DYNAMIC : 0;
-  const clv_device *device = setting->devices[mode];
-  clv__text model, parts, file;
-  clv__text_init(&model, clv__allocator_default());
+/* One node on some of: f32 inputs `x` and `y` [4, 6], constants. NULL where there is no such set of inputs. */
+static inline const char *fuzz_npubin_node(const clv__kernel *kernel, int index, clv__text *text) {
+  static const char *const inputs[] = {
+      "x",     "x,y",       "x,k",   "x,one", "x,k,k",     "x,y,x", "x,i,y", "x,i", "is,x,y", "x,row,row,row,row", "image,filter",
+      "image", "x,k,k,two", "x,row", "i",     "image,grid"};
+  static const int64_t dims[] = {4, 6}, image[] = {1, 2, 4, 6}, filter[] = {2, 2, 3, 3}, grid[] = {1, 3, 3, 2}, pair[] = {2},
+                       row[] = {6};
+  static const int64_t small[24] = {0, 1, 0, 1}, two[] = {0, 1}, one[] = {1}, k[] = {1, 2};
+  static const float numbers[72] = {1, -2, 0.5f, 3, 0.25f, -1};
+  if (index >= (int)(sizeof inputs / sizeof *inputs)) return NULL;
+  size_t graph = model_open(text, 8);
+  clv__proto_end(text, model_node(text, GRAPH_NODE, "", kernel->domain, kernel->op, inputs[index], "d"), 0);
+  model_tensor(text, GRAPH_INITIALIZER, "k", CLV_I64, pair, 1, k, sizeof k);
+  model_tensor(text, GRAPH_INITIALIZER, "two", CLV_I64, pair, 1, two, sizeof two);
+  model_tensor(text, GRAPH_INITIALIZER, "one", CLV_I64, NULL, 0, one, sizeof one);
+  model_tensor(text, GRAPH_INITIALIZER, "i", CLV_I64, dims, 2, small, sizeof small);
+  model_tensor(text, GRAPH_INITIALIZER, "is", CLV_BOOL, dims, 2, small, 24);
+  model_tensor(text, GRAPH_INITIALIZER, "row", CLV_F32, row, 1, numbers, 24);
+  model_tensor(text, GRAPH_INITIALIZER, "image", CLV_F32, image, 4, numbers, 192);
+  model_tensor(text, GRAPH_INITIALIZER, "filter", CLV_F32, filter, 4, numbers, 144);
+  model_tensor(text, GRAPH_INITIALIZER, "grid", CLV_F32, grid, 4, numbers, 72);
+  model_value(text, GRAPH_INPUT, "x", CLV_F32, dims, 2);
+  model_value(text, GRAPH_INPUT, "y", CLV_F32, dims, 2);
+  model_value(text, GRAPH_OUTPUT, "d", CLV_F32, NULL, 0);
+  model_close(text, graph);
+  return inputs[index];
+}
+
+/* A program of a model with `inputs` inputs f32[4, 6], as an input of the target. False where it does not compile. */
+static inline bool fuzz_npubin_from_model(const clv__text *model, uint32_t inputs, uint8_t mode, clv__text *seed) {
+  const clv_device *device = fuzz_npubin_open()->devices[mode];
+  clv__text parts, file;
   clv__text_init(&parts, clv__allocator_default());
   clv__text_init(&file, clv__allocator_default());
-  const char *name = fuzz_npubin_model(index, &model);
-  uint32_t inputs = index == 0 || index == 2 || index == 4 ? 2 : 1;
   fuzz_npubin_put(&parts, inputs, 4);
   for (uint32_t i = 0; i < inputs; ++i) {
     fuzz_npubin_put(&parts, CLV_F32, 4);
@@ -415,15 +439,27 @@ static inline const char *fuzz_npubin_seed(int index, clv__text *seed) {
     fuzz_npubin_put(&parts, 4, 8);
     fuzz_npubin_put(&parts, 6, 8);
   }
-  fuzz_npubin_put(&parts, model.size_bytes, 8);
-  clv__text_append_bytes(&parts, model.data, model.size_bytes);
+  fuzz_npubin_put(&parts, model->size_bytes, 8);
+  clv__text_append_bytes(&parts, model->data, model->size_bytes);
   fuzz_npubin_compile(device, (const uint8_t *)parts.data, parts.size_bytes, &file);
   size_t from = CLV__NPUBIN_HEADER_BYTES + 4 + strlen(device->fingerprint);
-  clv__text_append_bytes(seed, &mode, 1);
-  if (file.size_bytes > from) clv__text_append_bytes(seed, file.data + from, file.size_bytes - from);
   bool made = file.size_bytes > from;
+  if (made) {
+    clv__text_append_bytes(seed, &mode, 1);
+    clv__text_append_bytes(seed, file.data + from, file.size_bytes - from);
+  }
   clv__text_finish(&file);
   clv__text_finish(&parts);
+  return made;
+}
+
+/* Valid programs. Their name; NULL where the model does not compile. */
+static inline const char *fuzz_npubin_seed(int index, clv__text *seed) {
+  clv__text model;
+  clv__text_init(&model, clv__allocator_default());
+  const char *name = fuzz_npubin_model(index, &model);
+  uint8_t mode = index == FUZZ_NPUBIN_SEEDS - 1 ? FUZZ_NPUBIN_DYNAMIC : 0;
+  bool made = fuzz_npubin_from_model(&model, index == 0 || index == 2 || index == 4 ? 2 : 1, mode, seed);
   clv__text_finish(&model);
   return made ? name : NULL;
 }

@@ -54,7 +54,7 @@ LONGER = [
      dict(SANITIZERS, CLEAVE_COMMAND="build-asan/cleave")),
     ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
     ("fuzzing", 600, "cmake --preset fuzz >/dev/null && cmake --build --preset fuzz && build-fuzz/fuzz/make_corpus build-fuzz/seeds && "
-     "for target in onnx irjson tensor npy npz plan profile npu_spec cache; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
+     "for target in onnx irjson tensor npy npz plan profile npu_spec npubin cache; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
      "build-fuzz/seeds/$target fuzz/corpus/$target; done", {}),
     ("bench", 1200, f"{PYTHON} bench/bench.py --rounds 3 --check", {}),
 ]

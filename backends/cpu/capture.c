@@ -17,8 +17,8 @@ struct clv_captured {
   const clv_allocator *allocator;
   execution *executions;
   size_t count, capacity;
-  bool failed;      /* an execution is missing */
-  uint8_t *block;   /* all calls, where every execution has a list; NULL otherwise */
+  bool failed;    /* an execution is missing */
+  uint8_t *block; /* all calls, where every execution has a list; NULL otherwise */
   size_t size_bytes;
   bool is_plain;    /* calls are all there is to a launch */
   uint64_t changes; /* of the device, when all executions were last seen to be as their instances are */
@@ -92,8 +92,8 @@ static clv_status record(clv_captured *captured, clv_instance *instance, const c
                                        sizeof recorded, captured->count);
   captured->executions = executions;
   if (!room) return clv__error_memory(error, sizeof recorded);
-  const clv_status status = instance->run != NULL ? record_list(&recorded, args, error)
-                                                  : record_bindings(captured, &recorded, args, error);
+  const clv_status status =
+      instance->run != NULL ? record_list(&recorded, args, error) : record_bindings(captured, &recorded, args, error);
   if (status != CLV_OK) {
     clear(captured, &recorded);
     return status;

@@ -16,11 +16,11 @@ struct clv_device {
   const clv_allocator *allocator;
   clv__dnn *dnn;
   clv__cpu_packs *packs;
-  int thread_count; /* 0: whatever OpenMP has */
-  bool profile;     /* log what each step took when an instance dies */
-  bool fuse;        /* false: every node is a step of its own */
-  bool onednn;      /* false: portable kernels only */
-  bool winograd;    /* allow Winograd's algorithm, which rounds otherwise than the direct one */
+  int thread_count;             /* 0: whatever OpenMP has */
+  bool profile;                 /* log what each step took when an instance dies */
+  bool fuse;                    /* false: every node is a step of its own */
+  bool onednn;                  /* false: portable kernels only */
+  bool winograd;                /* allow Winograd's algorithm, which rounds otherwise than the direct one */
   atomic_uint_fast64_t changes; /* instances that were resized or got other memory: what was captured before looks at its own */
   char name[32];
   char description[128];

@@ -29,7 +29,7 @@ struct clv_instance {
 };
 
 clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, clv_error *error);
-void clv__cpu_run_destroy(clv__cpu_run *run); /* accepts NULL; logs the profile when the device keeps one */
+void clv__cpu_run_destroy(clv__cpu_run *run);         /* accepts NULL; logs the profile when the device keeps one */
 uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* of memory that it wants; aligned to CLV__ALIGNMENT */
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error);
 clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error); /* memory of its own, unless it has some */

@@ -12,8 +12,8 @@ clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t a
   const size_t size_bytes = clv__align_up(sizeof(clv__cpu_call) + argument_bytes, sizeof(uint64_t));
   if (size_bytes > UINT32_MAX / 2 || list->size_bytes > UINT32_MAX / 2) return NULL; /* places are 32 bits */
   void *block = list->block;
-  const bool room = clv__array_reserve(list->allocator, &block, &list->capacity_bytes,
-                                       list->size_bytes + size_bytes, 1, list->size_bytes);
+  const bool room =
+      clv__array_reserve(list->allocator, &block, &list->capacity_bytes, list->size_bytes + size_bytes, 1, list->size_bytes);
   list->block = block;
   if (!room) return NULL;
   clv__cpu_call *call = (clv__cpu_call *)(void *)(list->block + list->size_bytes);
@@ -26,8 +26,8 @@ clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t a
 
 static clv_status add_patch(clv__cpu_list *list, clv__cpu_patch patch, clv_error *error) {
   void *patches = list->patches;
-  const bool room = clv__array_reserve(list->allocator, &patches, &list->patch_capacity, list->patch_count + 1,
-                                       sizeof patch, list->patch_count);
+  const bool room = clv__array_reserve(list->allocator, &patches, &list->patch_capacity, list->patch_count + 1, sizeof patch,
+                                       list->patch_count);
   list->patches = patches;
   if (!room) return clv__error_memory(error, sizeof patch);
   list->patches[list->patch_count++] = patch;

@@ -1,7 +1,7 @@
 /* The launch list: a plan resolved into calls, once. Each call is a function and its arguments, addresses included, one after the
- * other in one block that an execution walks from end to end. What may move (bindings, the instance's memory) is known by patches:
- * binding other memory costs as much as there are patches of what moved. An instance runs a list of its own; a captured graph has
- * one for each execution recorded. */
+ * other in one block that an execution walks from end to end. What may move (bindings, the instance's memory) is known by
+ * patches: binding other memory costs as much as there are patches of what moved. An instance runs a list of its own; a captured
+ * graph has one for each execution recorded. */
 #ifndef CLEAVE_BACKENDS_CPU_LIST_H
 #define CLEAVE_BACKENDS_CPU_LIST_H
 
@@ -25,7 +25,7 @@ struct clv__cpu_call {
 enum {
   CLV__CPU_BASE_MEMORY, /* of values between steps */
   CLV__CPU_BASE_SCRATCH,
-  CLV__CPU_BASE_LIST, /* the block itself */
+  CLV__CPU_BASE_LIST,    /* the block itself */
   CLV__CPU_BASE_BINDINGS /* the inputs, then the outputs */
 };
 
@@ -52,11 +52,11 @@ struct clv__cpu_list {
   const clv__cpu_list *like;
   uint8_t *block;
   size_t size_bytes, capacity_bytes;
-  bool is_lodger; /* the block is in memory of somebody else's */
+  bool is_lodger;          /* the block is in memory of somebody else's */
   clv__cpu_patch *patches; /* sorted by base once the list is made */
   size_t patch_count, patch_capacity;
   uint32_t memory_end, scratch_end, own_end; /* patches of the first three bases */
-  clv__dnn_memory **memories;       /* owned */
+  clv__dnn_memory **memories;                /* owned */
   size_t memory_count, memory_capacity;
   const void *memory, *scratch; /* where the bases are */
   clv__cpu_bound *bound;
@@ -64,8 +64,8 @@ struct clv__cpu_list {
   uint64_t *step_ns; /* time spent by step, where the device keeps a profile */
 };
 
-/* Addresses are not valid before place() and bind(). `like`, which may be NULL and outlives the list, is another list of the plan,
- * whose oneDNN memories serve where no binding is in them: they follow that list's place. */
+/* Addresses are not valid before place() and bind(). `like`, which may be NULL and outlives the list, is another list of the
+ * plan, whose oneDNN memories serve where no binding is in them: they follow that list's place. */
 clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error);
 void clv__cpu_list_destroy(clv__cpu_list *list); /* accepts NULL */
 /* Memory of the plan's memory_bytes and scratch_bytes, aligned to CLV__ALIGNMENT. */
@@ -79,8 +79,8 @@ bool clv__cpu_list_is_plain(const clv__cpu_list *list);
 /* Moves the calls to `block`, which has room for size_bytes, is aligned to 8 bytes and outlives the list: the calls
  * of lists that run one after the other can so be one block. */
 clv_status clv__cpu_list_lodge(clv__cpu_list *list, void *block, clv_error *error);
-/* Runs the calls of a block. Where one fails, *failed is that one; clv__cpu_list_explain() of the list that it belongs to puts the
- * node in front of the error. */
+/* Runs the calls of a block. Where one fails, *failed is that one; clv__cpu_list_explain() of the list that it belongs to puts
+ * the node in front of the error. */
 clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__cpu_call **failed, clv_error *error);
 clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error);
 size_t clv__cpu_list_bytes(const clv__cpu_list *list); /* what it holds, about */

@@ -1,8 +1,6 @@
 /* Steps that move elements: Concat, Transpose, channel shuffle. */
 #include "lower.h"
 
-#define SMALL_COUNT 64 /* elements that a kernel moves faster than oneDNN is called */
-
 /* A layout for the result of a Concat over `axis`, and of each source, where one of them is blocked and the others can be. */
 static bool concat_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, int32_t axis, const clv__dnn_layout **sources,
                            const clv__dnn_layout **destination) {
@@ -63,8 +61,6 @@ clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   size_t count;
   const int64_t *perm = clv__attribute_ints(node->source->attributes, "perm", &count);
   int64_t strides[CLV_MAX_RANK], turned[CLV_MAX_RANK];
-  *taken = clv__dims_product(to, 0, to->rank) > SMALL_COUNT;
-  if (!*taken) return CLV_OK;
   strides[from->rank - 1] = 1;
   for (int32_t i = from->rank - 1; i > 0; --i) strides[i - 1] = strides[i] * from->dims[i];
   for (int32_t i = 0; i < from->rank; ++i) turned[i] = strides[perm != NULL ? perm[i] : from->rank - 1 - i];

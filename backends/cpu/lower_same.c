@@ -4,7 +4,6 @@
 /* Row-major tensors below this many elements are left to the portable kernels: a primitive's call costs more than the work. */
 #define SMALL_COUNT 2048
 #define SMALL_COUNT_COSTLY 128 /* of exponentials and their kin */
-#define SMALL_LINES 64         /* of softmax */
 
 static int64_t count_of(const clv__cpu_plan *plan, uint32_t value) {
   return clv__dims_product(&plan->values[value].type, 0, plan->values[value].type.rank);
@@ -141,7 +140,7 @@ clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node,
   const bool coerced = node->source->opset < 13; /* older versions: everything from the axis on is one axis */
   int64_t axis = clv__attribute_int(node->source->attributes, "axis", coerced ? 1 : -1);
   if (axis < 0) axis += x->rank;
-  *taken = axis >= 0 && axis < x->rank && count_of(plan, node->inputs[0]) > SMALL_LINES;
+  *taken = axis >= 0 && axis < x->rank;
   if (!*taken) return CLV_OK;
   const int64_t dims[3] = {clv__dims_product(x, 0, (int32_t)axis),
                            coerced ? clv__dims_product(x, (int32_t)axis, x->rank) : x->dims[axis],

@@ -73,8 +73,8 @@ static clv__cpu_shared *borrow(clv__cpu_packs *packs, size_t *at, uint64_t sampl
 static clv_status add(clv__cpu_packs *packs, clv__cpu_shared *shared, clv_error *error) {
   pthread_mutex_lock(&packs->lock);
   void *items = packs->items;
-  const bool room = clv__array_reserve(packs->allocator, &items, &packs->capacity, packs->count + 1, sizeof *packs->items,
-                                       packs->count);
+  const bool room =
+      clv__array_reserve(packs->allocator, &items, &packs->capacity, packs->count + 1, sizeof *packs->items, packs->count);
   packs->items = items;
   if (room) packs->items[packs->count++] = shared;
   pthread_mutex_unlock(&packs->lock);

@@ -92,9 +92,8 @@ static clv_status move_merged(clv__opencl_lowering *l, clv_dtype bits, uint32_t 
   if (is_transpose(b)) return launch_turn(l, bits, output, input, b);
   if (b->rank <= CLV_MAX_RANK) return launch_places(l, bits, output, input, b);
   for (int64_t i = 0; i < b->dims[0]; ++i) {
-    clv__opencl_block part = {.rank = b->rank - 1,
-                              .to_first = b->to_first + i * b->to[0],
-                              .from_first = b->from_first + i * b->from[0]};
+    clv__opencl_block part = {
+        .rank = b->rank - 1, .to_first = b->to_first + i * b->to[0], .from_first = b->from_first + i * b->from[0]};
     memcpy(part.dims, b->dims + 1, (size_t)part.rank * sizeof *part.dims);
     memcpy(part.to, b->to + 1, (size_t)part.rank * sizeof *part.to);
     memcpy(part.from, b->from + 1, (size_t)part.rank * sizeof *part.from);

@@ -53,14 +53,26 @@ static clv_status fold(clv__opencl_plan *plan, const clv_node_info *node, clv_te
   return clv__kernel_run(kernel, &call, plan->device->allocator);
 }
 
-/* A view of an operand that is not known yet takes the shape that its graph says, if it fits: nothing reads that operand. */
+/* Whether `to` can be read from `from` by numpy's broadcasting. */
+static bool broadcasts(const clv_tensor *from, const clv_tensor *to) {
+  const int32_t lead = to->rank - from->rank;
+  if (lead < 0) return false;
+  for (int32_t d = 0; d < from->rank; ++d) {
+    if (from->dims[d] != 1 && from->dims[d] != to->dims[d + lead]) return false;
+  }
+  return true;
+}
+
+/* Views and Expand read the shape they are given nowhere but here: where it is not known yet, they take the one that their graph
+ * says, if it fits. */
 static void take_declared(const clv_executable *e, const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
   size_t declared, given;
-  if (node->output_count != 1 || clv__tensor_is_static(&outputs[0])) return;
-  if (!clv__opencl_is_view(node->domain, node->op, node->opset) || node->outputs[0] == CLV_NO_VALUE) return;
+  if (node->output_count != 1 || node->outputs[0] == CLV_NO_VALUE || clv__tensor_is_static(&outputs[0])) return;
   const clv_tensor *type = &e->values[node->outputs[0]].declared;
-  if (!clv__tensor_count(type, &declared) || !clv__tensor_count(&inputs[0], &given)) return;
-  if (declared == given && type->dtype == inputs[0].dtype) outputs[0] = *type;
+  if (!clv__tensor_count(type, &declared) || !clv__tensor_count(&inputs[0], &given) || type->dtype != inputs[0].dtype) return;
+  const bool view = clv__opencl_is_view(node->domain, node->op, node->opset) && declared == given;
+  const bool expand = node->domain[0] == '\0' && strcmp(node->op, "Expand") == 0 && broadcasts(&inputs[0], type);
+  if (view || expand) outputs[0] = *type;
 }
 
 static clv_status infer_node(clv__opencl_plan *plan, uint32_t index, clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {

@@ -54,13 +54,14 @@ static bool is_bound_later(const clv__opencl_operand *operand) {
          operand->at.where == CLV__OPENCL_AT_SCRATCH;
 }
 
-static clv_status make_kernel(clv_device *device, const clv_instance *instance, const clv__opencl_step *step, cl_kernel *kernel,
-                              clv_error *error) {
+/* With the arguments that stay, or, `bound`, with all of them. */
+static clv_status make_kernel(clv_device *device, const clv_instance *instance, const clv__opencl_step *step, bool bound,
+                              cl_kernel *kernel, clv_error *error) {
   cl_int code;
   *kernel = device->cl->clCreateKernel(step->program->program, step->kernel, &code);
   if (*kernel == NULL) return step_failed(instance, step, "clCreateKernel", code, error);
   for (uint32_t i = 0; i < step->operand_count; ++i) {
-    if (!is_bound_later(&step->operands[i])) CLV__TRY(set_argument(device, instance, step, *kernel, i, error));
+    if (bound || !is_bound_later(&step->operands[i])) CLV__TRY(set_argument(device, instance, step, *kernel, i, error));
   }
   return CLV_OK;
 }
@@ -206,7 +207,7 @@ static clv_status index_users(clv_instance *instance, clv_error *error) {
 static clv_status make_kernels(clv_device *device, clv_instance *instance, clv_error *error) {
   const clv__opencl_steps *steps = &instance->plan->steps;
   for (size_t s = 0; s < steps->count; ++s) {
-    if (!steps->items[s].is_copy) CLV__TRY(make_kernel(device, instance, &steps->items[s], &instance->kernels[s], error));
+    if (!steps->items[s].is_copy) CLV__TRY(make_kernel(device, instance, &steps->items[s], false, &instance->kernels[s], error));
   }
   return CLV_OK;
 }
@@ -222,7 +223,7 @@ static clv_status prepare(clv_device *device, clv_instance *instance, clv_error 
   pthread_mutex_lock(&device->service_lock);
   for (size_t s = 0; s < plan->once.count && status == CLV_OK; ++s) {
     cl_kernel kernel = NULL;
-    status = make_kernel(device, instance, &plan->once.items[s], &kernel, error);
+    status = make_kernel(device, instance, &plan->once.items[s], true, &kernel, error);
     if (status == CLV_OK) status = enqueue_step(device, instance, &plan->once.items[s], kernel, device->service, error);
     if (kernel != NULL) device->cl->clReleaseKernel(kernel);
   }
@@ -429,25 +430,30 @@ clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instan
   return move_bound(device, instance->outputs, instance->executable->output_count, false, queue, error);
 }
 
-clv_status clv__opencl_instance_record(clv_device *device, clv_instance *instance, cl_command_buffer_khr commands, bool *fits,
-                                       clv_error *error) {
+static clv_status record_step(clv_device *device, const clv_instance *instance, const clv__opencl_step *step,
+                              cl_command_buffer_khr commands, cl_kernel *kernel, clv_error *error) {
+  cl_int code;
+  if (step->is_copy) {
+    code = device->commands.copy(commands, NULL, memory_at(instance, &step->operands[1].at),
+                                 memory_at(instance, &step->operands[0].at), step->from_offset, step->to_offset, step->size_bytes,
+                                 0, NULL, NULL, NULL);
+    return code == CL_SUCCESS ? CLV_OK : step_failed(instance, step, "clCommandCopyBufferKHR", code, error);
+  }
+  CLV__TRY(make_kernel(device, instance, step, true, kernel, error));
+  code = device->commands.kernel(commands, NULL, NULL, *kernel, step->dimensions, NULL, step->global,
+                                 step->has_local ? step->local : NULL, 0, NULL, NULL, NULL);
+  return code == CL_SUCCESS ? CLV_OK : step_failed(instance, step, "clCommandNDRangeKernelKHR", code, error);
+}
+
+clv_status clv__opencl_instance_record(clv_device *device, clv_instance *instance, cl_command_buffer_khr commands,
+                                       cl_kernel *kernels, bool *fits, clv_error *error) {
   const clv__opencl_steps *steps = &instance->plan->steps;
   const clv_executable *e = instance->executable;
   *fits = true;
   for (uint32_t i = 0; i < e->input_count; ++i) *fits = *fits && instance->inputs[i].source == NULL;
   for (uint32_t i = 0; i < e->output_count; ++i) *fits = *fits && instance->outputs[i].source == NULL;
   for (size_t s = 0; s < steps->count && *fits; ++s) {
-    const clv__opencl_step *step = &steps->items[s];
-    cl_int code;
-    if (step->is_copy) {
-      code = device->commands.copy(commands, NULL, memory_at(instance, &step->operands[1].at),
-                                   memory_at(instance, &step->operands[0].at), step->from_offset, step->to_offset,
-                                   step->size_bytes, 0, NULL, NULL, NULL);
-    } else {
-      code = device->commands.kernel(commands, NULL, NULL, instance->kernels[s], step->dimensions, NULL, step->global,
-                                     step->has_local ? step->local : NULL, 0, NULL, NULL, NULL);
-    }
-    if (code != CL_SUCCESS) return step_failed(instance, step, "recording", code, error);
+    CLV__TRY(record_step(device, instance, &steps->items[s], commands, &kernels[s], error));
   }
   return CLV_OK;
 }

@@ -52,9 +52,11 @@ clv_status clv__opencl_instance_bind(clv_device *device, clv_instance *instance,
                                      const clv_binding *outputs, clv_error *error);
 /* Enqueues every step, as bound last. */
 clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instance, cl_command_queue queue, clv_error *error);
-/* The same into a command buffer, which is finalized by the caller. False in *fits: not all of it can be recorded. */
-clv_status clv__opencl_instance_record(clv_device *device, clv_instance *instance, cl_command_buffer_khr commands, bool *fits,
-                                       clv_error *error);
+/* The same into a command buffer, which is finalized by the caller. False in *fits: not all of it can be recorded. Each launch is
+ * of a kernel object of its own, put into `kernels` (by step; for the caller to release): there are drivers that read arguments
+ * when a command buffer is enqueued, not when it is recorded. */
+clv_status clv__opencl_instance_record(clv_device *device, clv_instance *instance, cl_command_buffer_khr commands,
+                                       cl_kernel *kernels, bool *fits, clv_error *error);
 
 clv_status clv__opencl_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
                                clv_error *error);

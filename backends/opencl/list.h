@@ -11,7 +11,8 @@ typedef struct clv__opencl_list {
 } clv__opencl_list;
 
 /* The attribute `name` before opset `since`, else input `index`; an attribute that is there wins before `since`. */
-static inline clv__opencl_list clv__opencl_list_read(const clv__opencl_node *node, int32_t since, const char *name, uint32_t index) {
+static inline clv__opencl_list clv__opencl_list_read(const clv__opencl_node *node, int32_t since, const char *name,
+                                                     uint32_t index) {
   clv__opencl_list list = {0};
   if (node->opset < since && clv__attribute_find(node->attributes, name) != NULL) {
     list.ints = clv__attribute_ints(node->attributes, name, &list.count);

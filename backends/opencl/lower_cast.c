@@ -19,7 +19,8 @@ static const char *saturation_of(clv_dtype to) {
     case CLV_U32:
       return "SATURATE(x, 0, 4294967296.0f, 0, 4294967295u, uint)";
     case CLV_I64:
-      return "SATURATE(x, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807L - 1, 9223372036854775807L, LONG)";
+      return "SATURATE(x, -9223372036854775808.0f, 9223372036854775808.0f, -9223372036854775807L - 1, 9223372036854775807L, "
+             "LONG)";
     case CLV_U64:
       return "SATURATE(x, 0, 18446744073709551616.0f, 0, ~(ULONG)0, ULONG)";
     case CLV_BOOL:
@@ -41,7 +42,10 @@ static clv_status lower_cast(clv__opencl_lowering *l, const clv__opencl_node *no
   clv__opencl_launch(l, "cast", "cast");
   clv__opencl_define_dtype(l, "X", x->dtype);
   clv__opencl_define_dtype(l, "T", y->dtype);
-  clv__opencl_define(l, "TO(x)", "(%s)", from_float ? saturation_of(y->dtype) : y->dtype == CLV_BOOL ? "(x) != 0 ? 1 : 0" : "(x)");
+  clv__opencl_define(l, "TO(x)", "(%s)",
+                     from_float             ? saturation_of(y->dtype)
+                     : y->dtype == CLV_BOOL ? "(x) != 0 ? 1 : 0"
+                                            : "(x)");
   clv__opencl_pass_input(l, 0);
   clv__opencl_pass_output(l, 0);
   clv__opencl_pass_index(l, clv__opencl_count(x));

@@ -1,5 +1,5 @@
-/* Conv and ConvTranspose, as products whose right side is read through tables (see product.cl). A transposed convolution of stride s
- * falls into s phases an axis, each of which sees some of the taps, with stride 1. */
+/* Conv and ConvTranspose, as products whose right side is read through tables (see product.cl). A transposed convolution of
+ * stride s falls into s phases an axis, each of which sees some of the taps, with stride 1. */
 #include <stddef.h>
 #include <stdio.h>
 
@@ -190,7 +190,8 @@ static clv_status lower_conv(clv__opencl_lowering *l, const clv__opencl_node *no
   if (clv__opencl_is_empty(&node->outputs[0])) return CLV_OK;
   CLV__TRY(read(node, &c, &w, error));
   const int32_t lead = AXES - w.spatial;
-  const axis one = {.count = 1, .taps = 1, .output_step = 1, .input_step = 1, .kernel_step = 1, .input = 1, .output = 1, .kernel = 1};
+  const axis one = {
+      .count = 1, .taps = 1, .output_step = 1, .input_step = 1, .kernel_step = 1, .input = 1, .output = 1, .kernel = 1};
   int64_t phases[AXES], limits[AXES];
   for (int i = 0; i < AXES; ++i) {
     c.axes[i] = i < lead ? one : axis_forward(&w, i - lead);

@@ -13,6 +13,8 @@
 #define BOOLS CLV__DTYPE_BIT(CLV_BOOL)
 
 #define SOFTPLUS "(x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))"
+/* The upper bound comes last, and wins where it is below the other. */
+#define LIMITED(low, high) "(x < " low " ? " low " : x) > " high " ? " high " : (x < " low " ? " low " : x)"
 #define UNIT(of) "((" of ") < 0 ? (real)0 : (" of ") > 1 ? (real)1 : (" of "))"
 
 /* `real` is the type that x is computed in, N(0.5) a constant in it. The first entry with the operator and the dtype holds. */
@@ -91,37 +93,39 @@ static const clv__opencl_expression expressions[] = {
     {"Shrink", 1, FLOATS, "x < -P ? x + Q : x > P ? x - Q : (real)0", "lambd", "bias", 0.5f, 0},
 };
 
-static const clv__opencl_expression gelu_exact = {"Gelu", 1, FLOATS, "N(0.5) * x * erfc(x * N(-0.70710678118654752440))",
-                                                  NULL, NULL, 0, 0};
+static const clv__opencl_expression gelu_exact = {"Gelu", 1,    FLOATS, "N(0.5) * x * erfc(x * N(-0.70710678118654752440))",
+                                                  NULL,   NULL, 0,      0};
 static const clv__opencl_expression gelu_tanh = {
     "Gelu", 1, FLOATS, "N(0.5) * x * (1 + tanh(N(0.79788456080286535588) * (x + N(0.044715) * x * x * x)))", NULL, NULL, 0, 0};
 static const clv__opencl_expression mod_floor = {
-    "Mod", 2, FLOATS, "fmod(x, y) == 0 ? copysign((real)0, y) : (fmod(x, y) < 0) != (y < 0) ? fmod(x, y) + y : fmod(x, y)", NULL,
-    NULL, 0, 0};
+    "Mod", 2,    FLOATS, "fmod(x, y) == 0 ? copysign((real)0, y) : (fmod(x, y) < 0) != (y < 0) ? fmod(x, y) + y : fmod(x, y)",
+    NULL,  NULL, 0,      0};
 static const clv__opencl_expression mod_truncate = {"Mod", 2, FLOATS, "fmod(x, y)", NULL, NULL, 0, 0};
 static const clv__opencl_expression mod_signed = {
-    "Mod", 2, SIGNED, "y == 0 || y == -1 ? (real)0 : x % y != 0 && (x % y < 0) != (y < 0) ? (real)(x % y + y) : (real)(x % y)",
-    NULL, NULL, 0, 0};
-static const clv__opencl_expression mod_remainder = {"Mod", 2, SIGNED, "y == 0 || y == -1 ? (real)0 : (real)(x % y)", NULL,
-                                                     NULL, 0, 0};
+    "Mod", 2,    SIGNED, "y == 0 || y == -1 ? (real)0 : x % y != 0 && (x % y < 0) != (y < 0) ? (real)(x % y + y) : (real)(x % y)",
+    NULL,  NULL, 0,      0};
+static const clv__opencl_expression mod_remainder = {"Mod", 2,    SIGNED, "y == 0 || y == -1 ? (real)0 : (real)(x % y)",
+                                                     NULL,  NULL, 0,      0};
 static const clv__opencl_expression mod_unsigned = {"Mod", 2, UNSIGNED, "y == 0 ? (real)0 : (real)(x % y)", NULL, NULL, 0, 0};
 static const clv__opencl_expression where = {"Where", 3, BOOLS, "x != 0 ? y : z", NULL, NULL, 0, 0};
-static const clv__opencl_expression clip = {"Clip", 1, FLOATS, "x < P ? P : x > Q ? Q : x", NULL, NULL, 0, 0};
+static const clv__opencl_expression clip = {"Clip", 1, FLOATS, LIMITED("P", "Q"), NULL, NULL, 0, 0};
 /* Bounds that are tensors: both, or one beside what the dtype has widest. */
-static const clv__opencl_expression clip_both = {"Clip", 3, NUMBERS, "x < y ? y : x > z ? z : x", NULL, NULL, 0, 0};
-static const clv__opencl_expression clip_low = {"Clip", 2, FLOATS, "x < y ? y : x > Q ? Q : x", NULL, NULL, 0, 0};
-static const clv__opencl_expression clip_high = {"Clip", 2, FLOATS, "x < P ? P : x > y ? y : x", NULL, NULL, 0, 0};
+static const clv__opencl_expression clip_both = {"Clip", 3, NUMBERS, LIMITED("y", "z"), NULL, NULL, 0, 0};
+static const clv__opencl_expression clip_low = {"Clip", 2, FLOATS, LIMITED("y", "Q"), NULL, NULL, 0, 0};
+static const clv__opencl_expression clip_high = {"Clip", 2, FLOATS, LIMITED("P", "y"), NULL, NULL, 0, 0};
 static const clv__opencl_expression clip_low_whole = {"Clip", 2, INTEGERS, "x < y ? y : x", NULL, NULL, 0, 0};
 static const clv__opencl_expression clip_high_whole = {"Clip", 2, INTEGERS, "x > y ? y : x", NULL, NULL, 0, 0};
 /* A shift by more than the type has leaves nothing, or the sign. */
 #define TOO_FAR "(ULONG)y >= 8 * sizeof(real)"
-static const clv__opencl_expression shift_left = {"BitShift", 2, INTEGERS, TOO_FAR " ? (real)0 : (real)((ULONG)x << y)", NULL, NULL, 0, 0};
+static const clv__opencl_expression shift_left = {"BitShift", 2,    INTEGERS, TOO_FAR " ? (real)0 : (real)((ULONG)x << y)",
+                                                  NULL,       NULL, 0,        0};
 static const clv__opencl_expression shift_right = {
     "BitShift", 2, INTEGERS, TOO_FAR " ? (real)(x < 0 ? -1 : 0) : (real)(x >> y)", NULL, NULL, 0, 0};
 /* IsInf, by detect_negative and detect_positive. */
 static const clv__opencl_expression infinities[2][2] = {
     {{"IsInf", 1, FLOATS, "0", NULL, NULL, 0, 0}, {"IsInf", 1, FLOATS, "x == (real)INFINITY", NULL, NULL, 0, 0}},
-    {{"IsInf", 1, FLOATS, "x == -(real)INFINITY", NULL, NULL, 0, 0}, {"IsInf", 1, FLOATS, "fabs(x) == (real)INFINITY", NULL, NULL, 0, 0}},
+    {{"IsInf", 1, FLOATS, "x == -(real)INFINITY", NULL, NULL, 0, 0},
+     {"IsInf", 1, FLOATS, "fabs(x) == (real)INFINITY", NULL, NULL, 0, 0}},
 };
 static const clv__opencl_expression scale = {"Mean", 1, FLOATS, "x / P", NULL, NULL, 0, 0};
 
@@ -148,10 +152,7 @@ static const clv__opencl_expression *find_mod(const clv__opencl_node *node) {
 
 /* The widest bounds of a float dtype, which the specification gives as defaults. */
 static void widest_bounds(clv_dtype dtype, double *low, double *high) {
-  *high = dtype == CLV_F64    ? 0x1.fffffffffffffp1023
-          : dtype == CLV_F16  ? 65504
-          : dtype == CLV_BF16 ? 0x1.fep127
-                              : 0x1.fffffep127;
+  *high = dtype == CLV_F64 ? 0x1.fffffffffffffp1023 : dtype == CLV_F16 ? 65504 : dtype == CLV_BF16 ? 0x1.fep127 : 0x1.fffffep127;
   *low = -*high;
 }
 
@@ -299,13 +300,13 @@ static clv_status lower_plain(clv__opencl_lowering *l, const clv__opencl_node *n
 /* Pairs: the first two into the output, each further one onto it. */
 static clv_status lower_variadic(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   bool mean = strcmp(node->op, "Mean") == 0;
-  clv__opencl_function function = {
-      .expression = find(mean || strcmp(node->op, "Sum") == 0 ? "Add" : node->op, node->outputs[0].dtype)};
+  clv__opencl_function function = {.expression =
+                                       find(mean || strcmp(node->op, "Sum") == 0 ? "Add" : node->op, node->outputs[0].dtype)};
   if (function.expression == NULL) return clv__error_set(error, CLV_INTERNAL_ERROR, "no expression for %s", node->op);
   if (clv__opencl_is_empty(&node->outputs[0])) return CLV_OK;
-  if (node->input_count == 1) return clv__opencl_copy(l, CLV__OPENCL_OUTPUT, 0, 0, CLV__OPENCL_INPUT, 0, 0,
-                                                      (uint64_t)clv__opencl_count(&node->outputs[0]) *
-                                                          clv_dtype_size_bytes(node->outputs[0].dtype));
+  if (node->input_count == 1)
+    return clv__opencl_copy(l, CLV__OPENCL_OUTPUT, 0, 0, CLV__OPENCL_INPUT, 0, 0,
+                            (uint64_t)clv__opencl_count(&node->outputs[0]) * clv_dtype_size_bytes(node->outputs[0].dtype));
   for (uint32_t k = 1; k < node->input_count; ++k) {
     operand operands[] = {{k > 1, 0}, {false, k}};
     CLV__TRY(launch(l, node, &function, operands, !mean && k + 1 == node->input_count));
@@ -406,8 +407,8 @@ const clv__opencl_operator clv__opencl_family_elementwise[] = {
     OPERATOR("Mul", NUMBERS),
     OPERATOR("Div", NUMBERS),
     OPERATOR("Mod", NUMBERS),
-    OPERATOR("PRelu", FLOATS | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U32) |
-                          CLV__DTYPE_BIT(CLV_U64)),
+    OPERATOR("PRelu",
+             FLOATS | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64)),
     OPERATOR("Equal", NUMBERS | BOOLS),
     OPERATOR("Greater", NUMBERS),
     OPERATOR("GreaterOrEqual", NUMBERS),

@@ -1,5 +1,5 @@
-/* Gather*, Scatter*. ONNX lets updates meet only where they are reduced, and then in any order; they are applied in the order of the
- * indices wherever that costs nothing. */
+/* Gather*, Scatter*. ONNX lets updates meet only where they are reduced, and then in any order; they are applied in the order of
+ * the indices wherever that costs nothing. */
 #include <stdio.h>
 
 #include "block.h"
@@ -136,7 +136,8 @@ static clv_status lower_scatter_nd(clv__opencl_lowering *l, const clv__opencl_no
   if (clv__opencl_is_empty(data)) return CLV_OK;
   CLV__TRY(copy_data(l, node));
   const int64_t depth = indices->dims[indices->rank - 1];
-  const int64_t rows = clv__dims_product(indices, 0, indices->rank - 1), inner = clv__dims_product(data, (int32_t)depth, data->rank);
+  const int64_t rows = clv__dims_product(indices, 0, indices->rank - 1),
+                inner = clv__dims_product(data, (int32_t)depth, data->rank);
   int64_t strides[CLV_MAX_RANK];
   if (rows == 0 || inner == 0) return CLV_OK;
   clv__opencl_strides(data, strides);

@@ -99,8 +99,7 @@ static clv_status lower_one_hot(clv__opencl_lowering *l, const clv__opencl_node 
 
 static bool accepts_one_hot(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;
-  return clv__opencl_accepts_dtype(node, 2, CLV__DTYPES_ANY, reason) &&
-         clv__opencl_accepts_constant(node, 1, "depth", reason);
+  return clv__opencl_accepts_dtype(node, 2, CLV__DTYPES_ANY, reason) && clv__opencl_accepts_constant(node, 1, "depth", reason);
 }
 
 const clv__opencl_operator clv__opencl_family_generate[] = {

@@ -179,6 +179,16 @@ static clv_status lower_tile(clv__opencl_lowering *l, const clv__opencl_node *no
   return clv__opencl_block_move(l, node, 0, 0, &b);
 }
 
+static bool accepts_expand(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
+  (void)traits;
+  return clv__tensor_is_static(&node->outputs[0]) || clv__opencl_accepts_constant(node, 1, "shape", reason);
+}
+
+static bool accepts_tile(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
+  (void)traits;
+  return clv__opencl_accepts_constant(node, 1, "repeats", reason);
+}
+
 /* ---- Pad ----------------------------------------------------------------------------------------------------------------- */
 
 /* The element that a constant pad takes. */
@@ -244,6 +254,40 @@ static bool accepts_pad(const clv__opencl_traits *traits, const clv__opencl_node
   return true;
 }
 
+/* ---- Dropout: nothing is dropped outside training ------------------------------------------------------------------------ */
+
+static bool known_zero(const clv__opencl_node *node, uint32_t index) {
+  const clv_tensor *t = &node->inputs[index];
+  return clv__opencl_has_input(node, index) && t->data != NULL && clv__tensor_get(t, 0) == 0;
+}
+
+static bool accepts_dropout(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
+  (void)traits;
+  if (!clv__opencl_has_input(node, 2) || known_zero(node, 2) || known_zero(node, 1)) return true;
+  snprintf(reason, 160, "training_mode is not known to be false");
+  return false;
+}
+
+static clv_status lower_dropout(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
+  (void)error;
+  const clv_tensor *x = &node->inputs[0];
+  if (clv__opencl_is_empty(x)) return CLV_OK;
+  if (clv__opencl_has_output(node, 0)) {
+    CLV__TRY(clv__opencl_copy(l, CLV__OPENCL_OUTPUT, 0, 0, CLV__OPENCL_INPUT, 0, 0,
+                              (uint64_t)clv__opencl_count(x) * clv_dtype_size_bytes(x->dtype)));
+  }
+  if (!clv__opencl_has_output(node, 1)) return CLV_OK;
+  int64_t one = 0;
+  const clv_tensor element = {.dtype = node->outputs[1].dtype, .data = &one};
+  clv__tensor_put(&element, 0, 1, 1, true);
+  clv__opencl_launch(l, "generate", "fill");
+  clv__opencl_define_dtype(l, "T", clv__opencl_bits(element.dtype));
+  clv__opencl_pass_output(l, 1);
+  clv__opencl_pass_index(l, clv__opencl_count(x));
+  clv__opencl_pass_long(l, one);
+  return clv__opencl_enqueue_1d(l, clv__opencl_count(x));
+}
+
 const clv__opencl_operator clv__opencl_family_move[] = {
     {"", "Transpose", CLV__DTYPES_ANY, false, NULL, lower_transpose},
     {"", "DepthToSpace", CLV__DTYPES_ANY, false, NULL, lower_depth_to_space},
@@ -251,8 +295,9 @@ const clv__opencl_operator clv__opencl_family_move[] = {
     {"", "Concat", CLV__DTYPES_ANY, false, NULL, lower_concat},
     {"", "Split", CLV__DTYPES_ANY, false, accepts_split, lower_split},
     {"", "Slice", CLV__DTYPES_ANY, false, accepts_slice, lower_slice},
-    {"", "Expand", CLV__DTYPES_ANY, false, NULL, lower_expand},
-    {"", "Tile", CLV__DTYPES_ANY, false, NULL, lower_tile},
+    {"", "Expand", CLV__DTYPES_ANY, false, accepts_expand, lower_expand},
+    {"", "Tile", CLV__DTYPES_ANY, false, accepts_tile, lower_tile},
     {"", "Pad", CLV__DTYPES_ANY, false, accepts_pad, lower_pad},
+    {"", "Dropout", CLV__DTYPES_FLOAT, false, accepts_dropout, lower_dropout},
     {NULL, NULL, 0, false, NULL, NULL},
 };

@@ -89,7 +89,8 @@ static bool accepts_quantize(const clv__opencl_traits *traits, const clv__opencl
   const int64_t given = clv__attribute_int(node->attributes, "precision", 0);
   const int64_t precision = given != 0 || node->input_count < 2 ? given : (int64_t)node->inputs[1].dtype;
   if (precision != CLV_F32) {
-    snprintf(reason, 160, "precision %s", precision > 0 && precision <= CLV_BF16 ? clv_dtype_name((clv_dtype)precision) : "unknown");
+    snprintf(reason, 160, "precision %s",
+             precision > 0 && precision <= CLV_BF16 ? clv_dtype_name((clv_dtype)precision) : "unknown");
     return false;
   }
   return clv__opencl_accepts_dtype(node, 2, SMALL_INTEGERS, reason) && accepts_output(node, SMALL_INTEGERS, reason);

@@ -125,7 +125,9 @@ static clv_status launch(clv__opencl_lowering *l, const clv__opencl_node *node, 
   clv__opencl_define(l, "ACCUMULATOR", "%s", accumulator_of(in->dtype));
   clv__opencl_define(l, "IN_FLOAT", "%d", is_float(in->dtype) ? 1 : 0);
   clv__opencl_define(l, "START", "%s",
-                     r->is_extreme ? extreme_start(in->dtype, strcmp(r->op, "ReduceMin") == 0) : r->is_product ? "1" : "0");
+                     r->is_extreme   ? extreme_start(in->dtype, strcmp(r->op, "ReduceMin") == 0)
+                     : r->is_product ? "1"
+                                     : "0");
   clv__opencl_define(l, "FOLD(total, x)", "(%s)", r->fold);
   clv__opencl_define(l, "MERGE(total, other)", "(%s)", r->merge);
   if (r->is_shifted) clv__opencl_define(l, "SHIFTED", "1");

@@ -1,5 +1,5 @@
-/* Resize and Upsample: one axis after another, the last first, each with tables of the input positions (and weights) that an output
- * position reads. The arithmetic of the tables is in double, as in src/kernels/resize.c. */
+/* Resize and Upsample: one axis after another, the last first, each with tables of the input positions (and weights) that an
+ * output position reads. The arithmetic of the tables is in double, as in src/kernels/resize.c. */
 #include "kernels/resize.h"
 
 #include <math.h>

@@ -1,12 +1,12 @@
-/* See product.h. Measured on PoCL (one core with AVX-512): `panels` reaches 95 GFLOP/s on 512x1024x1024, `tiles` 5, and CLBlast, as
- * tuned for an unknown device, 8; so there is no CLBlast here. */
+/* See product.h. Measured on PoCL (one core with AVX-512): `panels` reaches 95 GFLOP/s on 512x1024x1024, `tiles` 5, and CLBlast,
+ * as tuned for an unknown device, 8; so there is no CLBlast here. */
 #include "product.h"
 
 #include "list.h"
 
-#define WIDTH 16      /* columns of an item of `panels` and `lanes` */
+#define WIDTH 16       /* columns of an item of `panels` and `lanes` */
 #define PANEL_ROWS 128 /* most rows of an item of `panels` */
-#define FEW_ROWS 3    /* up to which a panel does not repay its making */
+#define FEW_ROWS 3     /* up to which a panel does not repay its making */
 #define TILE 64
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -24,8 +24,8 @@ static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_produc
 clv__opencl_product_launch clv__opencl_product_choose(const clv__opencl_lowering *l, const clv__opencl_product *p) {
   const clv__opencl_traits *traits = clv__opencl_lowering_traits(l);
   const bool wide = traits->is_cpu && (p->dtype == CLV_F32 || p->dtype == CLV_F16);
-  const bool tiled = !traits->is_cpu && p->dtype != CLV_F64 && (CLV__DTYPE_BIT(p->dtype) & CLV__DTYPES_FLOAT) != 0 &&
-                     traits->max_group >= 256;
+  const bool tiled =
+      !traits->is_cpu && p->dtype != CLV_F64 && (CLV__DTYPE_BIT(p->dtype) & CLV__DTYPES_FLOAT) != 0 && traits->max_group >= 256;
   const bool few = p->rows <= FEW_ROWS || (!p->is_convolution && p->columns <= FEW_ROWS);
   clv__opencl_product_launch launch = {.kernel = "single", .vectors = wide, .global = {p->columns, p->rows, p->batches}};
   if (p->both_along_depth && few && wide) {

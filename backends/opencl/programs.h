@@ -3,14 +3,7 @@
 #define CLEAVE_BACKENDS_OPENCL_PROGRAMS_H
 
 #include "device.h"
-
-/* The sources of kernels/, embedded; the last has name NULL. "clv_kernel" is the header. */
-typedef struct clv__opencl_source {
-  const char *name;
-  const char *text;
-  size_t size_bytes; /* without the terminator */
-} clv__opencl_source;
-extern const clv__opencl_source clv__opencl_sources[];
+#include "sources.h"
 
 struct clv__opencl_program {
   clv__opencl_program *next;

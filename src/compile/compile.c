@@ -68,11 +68,10 @@ static clv_status compile_locked(clv__program *program, uint32_t partition, cons
   count_source(&program->counters, &compiled->origin);
   compiled->executable = compiled->use->of->executable;
   compiled->info = compiled->use->of->info;
-  if (compiled->origin.source >= CLV__SOURCE_COMPILED) {
-    clv__context_log(devices->context, 3, "partition %u on %s: compiled in %.1f ms%s: %s", partition, devices->items[device].name,
-                     compiled->origin.ms, compiled->origin.source == CLV__SOURCE_COMPILED ? " and kept" : "",
-                     compiled->origin.reason);
-  }
+  static const char *const ways[] = {"found in memory", "loaded from disk", "compiled and kept", "compiled"};
+  clv__context_log(devices->context, 3, "partition %u on %s: %s, %.1f ms%s%s", partition, devices->items[device].name,
+                   ways[compiled->origin.source], compiled->origin.ms, compiled->origin.reason[0] != '\0' ? ": " : "",
+                   compiled->origin.reason);
   status = get_weights(program, device, view, arena, compiled, error);
   program->uploaded_bytes = program->counters.uploaded_bytes;
   program->counters.weights_ms += now_ms() - obtained;

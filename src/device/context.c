@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../backends/cpu/cpu.h"
+#include "../backends/opencl/opencl.h"
 #include "../backends/vnpu/vnpu.h"
 #include "base/options.h"
 #include "device/device.h"
@@ -215,6 +216,7 @@ clv_status clv_context_create(const clv_context_options *given, clv_context **ou
   clv_status status = clv__settings_read(&options, allocator, &context->settings, error);
   if (status == CLV_OK) status = clv_context_add_backend(context, clv__cpu_backend_query, NULL, error);
   if (status == CLV_OK) status = clv_context_add_backend(context, clv__vnpu_backend_query, NULL, error);
+  if (status == CLV_OK) status = clv_context_add_backend(context, clv__opencl_backend_query, NULL, error);
   if (status != CLV_OK) {
     clv_context_destroy(context);
     return status;
@@ -229,18 +231,20 @@ void clv_context_destroy(clv_context *context) {
   clv__release(context->allocator, context);
 }
 
-const clv_backend *clv__context_find(const clv_context *context, const char *device_name) {
+static const clv_backend *find_named(const clv_context *context, const char *name, size_t length) {
   for (uint32_t i = 0; i < context->backend_count; ++i) {
-    if (strcmp(context->backends[i]->name, device_name) == 0) return context->backends[i];
-  }
-  size_t length = strcspn(device_name, ":0123456789"); /* "npu1" and "opencl:0" are devices of "npu" and "opencl" */
-  const char *backend_name = length == 3 && strncmp(device_name, "npu", 3) == 0 ? "vnpu" : NULL;
-  for (uint32_t i = 0; i < context->backend_count; ++i) {
-    const char *name = context->backends[i]->name;
-    if (backend_name != NULL ? strcmp(name, backend_name) == 0
-                             : strlen(name) == length && strncmp(name, device_name, length) == 0) {
-      return context->backends[i];
-    }
+    const char *other = context->backends[i]->name;
+    if (strlen(other) == length && strncmp(other, name, length) == 0) return context->backends[i];
   }
   return NULL;
+}
+
+const clv_backend *clv__context_find(const clv_context *context, const char *device_name) {
+  const clv_backend *found = find_named(context, device_name, strlen(device_name));
+  if (found != NULL) return found;
+  size_t length = strcspn(device_name, ":0123456789"); /* "npu1" and "opencl:0" are devices of "npu" and "opencl" */
+  if (length == 3 && strncmp(device_name, "npu", 3) == 0) return find_named(context, "vnpu", 4);
+  found = find_named(context, device_name, length);
+  bool gpu = length == 3 && strncmp(device_name, "gpu", 3) == 0;
+  return found == NULL && gpu ? find_named(context, "opencl", 6) : found;
 }

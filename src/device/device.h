@@ -57,7 +57,7 @@ void clv__context_log(const clv_context *context, int level, const char *format,
 const clv_host *clv__context_host(const clv_context *context);
 uint32_t clv__context_backend_count(const clv_context *context);
 const clv_backend *clv__context_backend(const clv_context *context, uint32_t index);
-/* Backends that the user's word for a device may mean: "cpu" -> cpu, "npu" -> vnpu. NULL when there is none. */
+/* Backends that the user's word for a device may mean: "cpu" -> cpu, "npu" -> vnpu, "gpu" -> opencl. NULL when there is none. */
 const clv_backend *clv__context_find(const clv_context *context, const char *device_name);
 
 /* Backends are promised one thread at a time for all but execution, copies, events and buffers: plans and sessions of several

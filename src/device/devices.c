@@ -49,20 +49,29 @@ static clv_status unknown_device(const clv_context *context, const char *name, c
   return clv__error_set(error, CLV_NOT_FOUND, "device '%s': no backend has it; there are: %s", name, known);
 }
 
+/* The key of an option "NAME:key=value" that is meant for `name`, which may have a colon itself ("opencl:1"); NULL: for another. */
+static const char *option_key(const char *text, const char *name, size_t *key_bytes) {
+  size_t length = strlen(name);
+  const char *equals = strchr(text, '=');
+  if (strncmp(text, name, length) != 0 || text[length] != ':' || equals == NULL || equals <= text + length + 1) return NULL;
+  *key_bytes = (size_t)(equals - (text + length + 1));
+  return memchr(text + length + 1, ':', *key_bytes) == NULL ? text + length + 1 : NULL;
+}
+
 /* The options "NAME:key=value" that are meant for `name`, split in place in the arena. */
 static clv_status take_options(clv_devices *devices, const clv_devices_options *options, const char *name, clv_option *taken,
                                uint32_t *count, clv_error *error) {
   *count = 0;
-  size_t length = strlen(name);
   for (uint32_t i = 0; i < options->device_option_count; ++i) {
     const char *text = options->device_options[i];
-    const char *equals = strchr(text, '=');
-    if (strncmp(text, name, length) != 0 || text[length] != ':' || equals == NULL || equals <= text + length + 1) continue;
+    size_t key_bytes;
+    const char *key = option_key(text, name, &key_bytes);
+    if (key == NULL) continue;
     if (*count == MAX_OPTIONS)
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "more than %d options for '%s'", MAX_OPTIONS, name);
-    const char *key = text + length + 1;
-    char *key_copy = clv__arena_string(&devices->arena, key, (size_t)(equals - key));
-    char *value_copy = clv__arena_string(&devices->arena, equals + 1, strlen(equals + 1));
+    const char *value = key + key_bytes + 1;
+    char *key_copy = clv__arena_string(&devices->arena, key, key_bytes);
+    char *value_copy = clv__arena_string(&devices->arena, value, strlen(value));
     if (key_copy == NULL || value_copy == NULL) return clv__error_memory(error, strlen(text));
     taken[(*count)++] = (clv_option){key_copy, value_copy};
   }
@@ -73,11 +82,10 @@ static clv_status take_options(clv_devices *devices, const clv_devices_options *
 static clv_status check_options(const clv_devices *devices, const clv_devices_options *options, clv_error *error) {
   for (uint32_t i = 0; i < options->device_option_count; ++i) {
     const char *text = options->device_options[i];
-    const char *equals = strchr(text, '=');
+    size_t key_bytes;
     bool meant = false;
-    for (uint32_t d = 0; d < devices->count && equals != NULL; ++d) {
-      size_t length = strlen(devices->items[d].name);
-      meant = meant || (strncmp(text, devices->items[d].name, length) == 0 && text[length] == ':' && equals > text + length + 1);
+    for (uint32_t d = 0; d < devices->count; ++d) {
+      meant = meant || option_key(text, devices->items[d].name, &key_bytes) != NULL;
     }
     if (!meant) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT,
@@ -108,7 +116,7 @@ static clv_status resolve(const clv_devices *devices, const clv_devices_options 
     char own[64], numbered[16];
     CLV__TRY(clv__vnpu_spec_name(allocator, specs[*ordinal], own, sizeof own, error));
     const clv_backend *other = clv__context_find(devices->context, own);
-    if (other != NULL && strcmp(other->name, "vnpu") != 0) {
+    if (other != NULL && strcmp(other->name, "vnpu") != 0 && strncmp(own, "gpu", 3) != 0) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "description '%s' calls its device '%s', which is the name of a backend",
                             specs[*ordinal], own);
     }
@@ -174,11 +182,26 @@ static clv_status open_device(clv_devices *devices, const clv_devices_options *o
   return CLV_OK;
 }
 
+/* Every GPU of OpenCL. Its CPU devices only by name: the cpu device is that machine already. */
+static void open_gpus(clv_devices *devices, const clv_devices_options *options) {
+  static const char *const names[] = {"gpu", "gpu:1", "gpu:2", "gpu:3", "gpu:4", "gpu:5", "gpu:6", "gpu:7"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    clv_error ignored = {0};
+    if (open_device(devices, options, names[i], &ignored) == CLV_OK) continue;
+    if (i == 0) clv__context_log(devices->context, 2, "opencl is left out: %s", ignored.message);
+    return;
+  }
+}
+
 /* "auto": everything real that is found, the CPU last. Virtual devices only by name. */
 static clv_status open_auto(clv_devices *devices, const clv_devices_options *options, clv_error *error) {
   for (uint32_t i = 0; i < clv__context_backend_count(devices->context); ++i) {
     const char *name = clv__context_backend(devices->context, i)->name;
     if (strcmp(name, "cpu") == 0 || strcmp(name, "vnpu") == 0) continue;
+    if (strcmp(name, "opencl") == 0) {
+      open_gpus(devices, options);
+      continue;
+    }
     clv_error ignored = {0};
     if (open_device(devices, options, name, &ignored) != CLV_OK) {
       clv__context_log(devices->context, 2, "%s is left out: %s", name, ignored.message);

@@ -215,7 +215,8 @@ static clv_status allocate_block(const pool *p, clv__block *block, clv_error *er
   }
   const clv__device *device = &p->devices->items[block->device];
   clv__error_clear(error);
-  CLV__TRY(device->backend->buffer_alloc(device->handle, block->size_bytes, &block->buffer, error));
+  clv_status status = device->backend->buffer_alloc(device->handle, block->size_bytes, &block->buffer, error);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", device->name);
   block->host = device->backend->buffer_host_pointer(device->handle, block->buffer);
   return CLV_OK;
 }
@@ -227,13 +228,12 @@ static void forget_kept(shelf *s, uint32_t device) {
   }
 }
 
-static clv_status refuse(const pool *p, const shelf *s, const clv__block *block, uint64_t freed_bytes, clv_error *error) {
-  const char *name = block->device == CLV__NO_ID ? "host" : p->devices->items[block->device].name;
+static clv_status refuse(const shelf *s, const clv__block *block, uint64_t freed_bytes, clv_error *error) {
   char limit[48] = "";
   if (s->counters.limit_bytes > 0) snprintf(limit, sizeof limit, " of %" PRIu64, s->counters.limit_bytes);
   return clv__error_prefix(error, CLV_OUT_OF_MEMORY,
-                           "%s: %" PRIu64 " bytes (%" PRIu64 " in use%s, %" PRIu64 " kept and freed in vain)", name,
-                           block->size_bytes, s->counters.in_use_bytes, limit, freed_bytes);
+                           "%" PRIu64 " bytes (%" PRIu64 " in use%s, %" PRIu64 " kept and freed in vain)", block->size_bytes,
+                           s->counters.in_use_bytes, limit, freed_bytes);
 }
 
 /* The block's size, space and device are set. */
@@ -247,7 +247,7 @@ static clv_status take_new(pool *p, shelf *s, clv__block *block, clv_error *erro
   if (freed > 0) status = allocate_block(p, block, error);
   if (status != CLV_OUT_OF_MEMORY) return status;
   pthread_mutex_lock(&p->lock);
-  status = refuse(p, s, block, freed, error);
+  status = refuse(s, block, freed, error);
   pthread_mutex_unlock(&p->lock);
   return status;
 }

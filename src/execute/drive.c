@@ -321,11 +321,15 @@ static void begin(clv__request *request) {
 clv_status clv__request_drive(clv__request *request, const clv__order *order, clv_error *error) {
   drive d = {.request = request, .order = order, .schedule = &request->prepared->schedule};
   begin(request);
-  clv_status status = walk(&d, error);
+  clv_status status = clv__capture_begin_run(request, error);
+  request->is_driven = true;
+  if (status == CLV_OK) status = walk(&d, error);
+  request->is_driven = false;
   if (status != CLV_OK)
     drain(&d);
   else
     clv__trace_steps(request);
+  clv__capture_end_run(request, status == CLV_OK);
   return status;
 }
 

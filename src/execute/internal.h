@@ -9,12 +9,14 @@
 
 #include "compile/compile.h"
 #include "device/pool.h"
+#include "execute/capture.h"
 #include "execute/schedule.h"
 #include "execute/session.h"
 #include "execute/trace.h"
 
 typedef struct clv__request clv__request;
 typedef struct clv__prepared clv__prepared;
+typedef struct clv__capture clv__capture; /* capture.c */
 
 /* A boundary value in one memory space: where it lies, and from which step to which it must be kept. */
 typedef struct clv__slot {
@@ -40,6 +42,9 @@ typedef struct clv__partition_state {
   uint64_t scratch_generation; /* of the block the instance is bound to; 0: none */
   clv_tensor *instance_inputs; /* types the instance was made for */
   clv_binding *inputs, *outputs;
+  uint32_t step;    /* of the plan */
+  bool is_fixed;    /* launches are the same every run: may be captured */
+  clv__issue issue; /* in the last run */
 } clv__partition_state;
 
 struct clv__prepared {
@@ -58,6 +63,8 @@ struct clv__prepared {
   uint64_t space_bound_bytes[CLV__MAX_DEVICES + 1];
   clv__schedule schedule;
   clv__partition_state *partitions;
+  clv__capture *captures[CLV__MAX_DEVICES]; /* NULL: nothing of the device's is captured */
+  bool is_prefill;
 };
 
 typedef struct clv__engine {
@@ -77,7 +84,6 @@ typedef struct clv__mark {
   clv_event *event;        /* made when first used */
   uint32_t device;
   uint64_t issued_ns, over_ns; /* while the session is traced */
-  bool is_replay;
 } clv__mark;
 
 /* What the driver has been told. */
@@ -114,6 +120,7 @@ struct clv__request {
   clv__watcher *watchers[CLV__MAX_DEVICES];
   clv__board board;
   uint32_t issued[CLV__MAX_LANES];      /* steps, in this run */
+  bool is_driven;                       /* by clv__request_drive(): graphs may be captured and replayed */
   uint32_t failed_device;               /* whose call failed in this run, or CLV__NO_ID */
   uint32_t pending_first, pending_last; /* partitions given to a device since the last wait for it, for messages */
 };
@@ -132,6 +139,7 @@ struct clv_session {
   bool is_busy[CLV_MAX_IN_FLIGHT];
   pthread_mutex_t turns[CLV__MAX_DEVICES]; /* a device that works in its caller's thread works for one request at a time */
   clv__async *async;                       /* made when first used */
+  uint32_t last_request;                   /* that a run has ended on */
   bool time_steps;
   uint64_t *step_times_ns;
   double compile_ms;
@@ -212,6 +220,15 @@ clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error 
 void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL */
 /* The mark's step is over. */
 void clv__board_tell(void *mark);
+
+/* capture.c: what a prepared set can capture, decided at the beginning of a run, done partition by partition, kept at its end,
+ * when nothing runs. clv__capture_drop() lets go of a device's graphs: before what they refer to moves. */
+clv_status clv__capture_prepare(clv__prepared *prepared, clv_error *error);
+void clv__capture_drop(clv__prepared *prepared, uint32_t device);
+clv_status clv__capture_begin_run(clv__request *request, clv_error *error);
+clv_status clv__capture_execute(clv__request *request, uint32_t partition, clv_stream *stream, clv_execute_args *args,
+                                clv_error *error);
+void clv__capture_end_run(clv__request *request, bool succeeded);
 
 /* trace.c: nothing where the session is not traced. */
 void clv__trace_add(clv__request *request, clv__trace_event event);

@@ -188,12 +188,16 @@ static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, clv_er
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     if (inputs_are_static(prepared, p)) CLV__TRY(make_instance(prepared, p, error));
   }
-  return CLV_OK;
+  for (uint32_t s = 0; s < plan->step_count; ++s) {
+    if (!plan->steps[s].is_transfer) prepared->partitions[plan->steps[s].index].step = s;
+  }
+  return clv__capture_prepare(prepared, error);
 }
 
 void clv__prepared_destroy(clv__prepared *prepared) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv_allocator *allocator = prepared->arena.allocator;
+  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__capture_drop(prepared, d);
   for (uint32_t p = 0; prepared->partitions != NULL && p < plan->partition_count; ++p) {
     drop_instance(&prepared->partitions[p]);
   }
@@ -226,6 +230,7 @@ static clv_status follow_scratch(clv__prepared *prepared, clv_error *error) {
     if (state->scratch_generation == 0 || state->scratch_generation == block->generation) continue;
     if (!is_locked) clv__devices_lock(prepared->request->session->devices);
     is_locked = true;
+    clv__capture_drop(prepared, plan->partitions[p].device);
     status = bind_scratch(state, error);
   }
   if (is_locked) clv__devices_unlock(prepared->request->session->devices);

@@ -180,6 +180,7 @@ void clv__request_give(clv__request *request) {
   clv_session *session = request->session;
   pthread_mutex_lock(&session->lock);
   session->is_busy[request->index] = false;
+  session->last_request = request->index;
   pthread_cond_signal(&session->freed);
   pthread_mutex_unlock(&session->lock);
 }

@@ -84,7 +84,7 @@ clv_status clv__request_partition(clv__request *request, uint32_t index, clv_err
   if (request->pending_first == CLV__NO_ID) request->pending_first = index;
   request->pending_last = index;
   clv__error_clear(error);
-  clv_status status = device->backend->execute(device->handle, state->instance, stream, &args, error);
+  clv_status status = clv__capture_execute(request, index, stream, &args, error);
   if (status == CLV_OK) return status;
   clv__request_blame(request, partition->device, status);
   return clv__error_prefix(error, status, "partition %u on %s", index, device->name);

@@ -44,6 +44,11 @@ static uint64_t begin_of(const clv__request *request, uint32_t step) {
   return begin_ns;
 }
 
+static bool is_replayed(const clv__request *request, uint32_t step) {
+  const clv__step *s = &clv__request_plan(request)->steps[step];
+  return !s->is_transfer && request->prepared->partitions[s->index].issue == CLV__ISSUE_REPLAYED;
+}
+
 void clv__trace_steps(clv__request *request) {
   if (!request->session->is_traced) return;
   const clv__schedule *schedule = &request->prepared->schedule;
@@ -56,6 +61,6 @@ void clv__trace_steps(clv__request *request) {
                                                .step = s,
                                                .begin_ns = begin_ns,
                                                .end_ns = mark->over_ns,
-                                               .is_replay = mark->is_replay});
+                                               .is_replay = is_replayed(request, s)});
   }
 }

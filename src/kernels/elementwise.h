@@ -1,5 +1,5 @@
-/* Elementwise operators looked up apart from running them: who makes the same call many times asks once for its row function, plans
- * the walk (broadcast.h) and calls the rows itself. The kernels of unary.c and binary.c run what is found here. */
+/* Elementwise operators looked up apart from running them: who makes the same call many times asks once for its row function,
+ * plans the walk (broadcast.h) and calls the rows itself. The kernels of unary.c and binary.c run what is found here. */
 #ifndef CLEAVE_KERNELS_ELEMENTWISE_H
 #define CLEAVE_KERNELS_ELEMENTWISE_H
 
@@ -12,9 +12,9 @@ typedef struct clv__elementwise_params {
 } clv__elementwise_params;
 
 /* What clv__broadcast_run() has to run over all inputs of the call; `what->params` points to `params` where the rows have any. Of
- * the call's tensors the types are read, and the data of those that are parameters rather than operands (Clip's bounds; NULL where
- * it is not known). `input_count` is told how many of the inputs are operands. False: not an elementwise operator of ONNX's, or
- * more than one walk. */
+ * the call's tensors the types are read, and the data of those that are parameters rather than operands (Clip's bounds; NULL
+ * where it is not known). `input_count` is told how many of the inputs are operands. False: not an elementwise operator of
+ * ONNX's, or more than one walk. */
 bool clv__elementwise_find(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params,
                            uint32_t *input_count);
 

@@ -88,18 +88,6 @@ static clv_status set_problem(clv_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status set_claims(clv_plan *plan, clv_error *error) {
-  plan->claims = plan->origin->claims;
-  if (plan->claims == NULL) return CLV_OK;
-  const uint32_t **claims = clv__arena_copy(&plan->arena, plan->claims, plan->devices->count * sizeof *claims);
-  if (claims == NULL) return clv__error_memory(error, plan->devices->count * sizeof *claims);
-  for (uint32_t d = 0; d < plan->devices->count; ++d) {
-    if (clv__is_bit(plan->gone, d)) claims[d] = NULL;
-  }
-  plan->claims = claims;
-  return CLV_OK;
-}
-
 static clv_status check_pins(const clv_plan *plan, clv_error *error) {
   const clv__problem *problem = plan->problem;
   for (uint32_t n = 0; n < problem->node_count; ++n) {
@@ -143,12 +131,12 @@ clv_status clv__leaving_begin(clv__leaving *l, const char *reason, clv_error *er
   plan->is_supposed = first->is_supposed;
   plan->size_count = first->size_count, plan->sizes = first->sizes;
   plan->kept_count = first->kept_count, plan->kept = first->kept, plan->is_kept = first->is_kept;
+  plan->claims = first->claims; /* those of devices that are gone claim what they do not support */
   plan->profile = first->profile, plan->profile_path = first->profile_path;
   plan->split = l->old->split, plan->split_is_given = first->split_is_given, plan->objective = first->objective;
   CLV__TRY(explain_gone(l, reason, error));
   CLV__TRY(answer_no(plan, error));
   CLV__TRY(set_problem(plan, error));
-  CLV__TRY(set_claims(plan, error));
   CLV__TRY(check_pins(plan, error));
   CLV__TRY(copy_placement(l, error));
   return clv__plan_check_supported(plan, error);

@@ -1,5 +1,5 @@
-/* Launch lists: captured graphs against eager execution bit for bit (random graphs, whole and cut into partitions, other bindings,
- * unaligned ones, other scratch), what cannot be captured, failures, recordings that are dropped. */
+/* Launch lists: captured graphs against eager execution bit for bit (random graphs, whole and cut into partitions, other
+ * bindings, unaligned ones, other scratch), what cannot be captured, failures, recordings that are dropped. */
 #include <pthread.h>
 
 #include "../ops/bodies.h"
@@ -50,9 +50,9 @@ static void parts_open(parts *p, cpu_host *cpu, clv_graph *graph, uint32_t nodes
       types[i].data = NULL;
     }
     for (uint32_t i = 0; i < view->output_count; ++i) made->ids[made->input_count + i] = view->values[view->outputs[i]];
-    assert_ok(cpu->backend->instance_create(cpu->device, made->executable, types, view->input_count, NULL, 0, &made->instance,
-                                            &error),
-              error);
+    assert_ok(
+        cpu->backend->instance_create(cpu->device, made->executable, types, view->input_count, NULL, 0, &made->instance, &error),
+        error);
   }
 }
 
@@ -213,7 +213,10 @@ static void test_random_graphs(void **state) {
     static const uint32_t sizes[] = {1, 3, 12, 40, 120};
     clv_graph *graph = test_random_graph(clv__allocator_default(), seed, sizes[seed % 5]);
     cpu_host cpu;
-    assert_ok(cpu_host_open(&cpu, graph->allocator, seed % 7 == 0 ? "profile" : seed % 5 == 0 ? "fuse" : NULL,
+    assert_ok(cpu_host_open(&cpu, graph->allocator,
+                            seed % 7 == 0   ? "profile"
+                            : seed % 5 == 0 ? "fuse"
+                                            : NULL,
                             seed % 7 == 0 ? "1" : "0", &error),
               error);
     static const uint32_t cuts[] = {MOST_VALUES, 2, 5, 1};
@@ -414,8 +417,7 @@ static void test_failing_kernel(void **state) {
   int64_t at[2][2] = {{3, 1}, {0, 2}};
   for (int i = 0; i < 12; ++i) x[i] = (float)i;
   clv_binding in[2] = {{0}}, out = {0};
-  clv_execute_args args = {
-      .struct_size = sizeof args, .input_count = 2, .output_count = 1, .inputs = in, .outputs = &out};
+  clv_execute_args args = {.struct_size = sizeof args, .input_count = 2, .output_count = 1, .inputs = in, .outputs = &out};
   const int64_t made[2] = {2, 3};
   in[0].type = clv__tensor_make(CLV_F32, 2, dims, x);
   assert_ok(cpu.backend->capture_begin(cpu.device, stream, &error), error);
@@ -487,8 +489,7 @@ static void test_node_by_node(void **state) {
   bool which = true;
   clv_binding in[2] = {{.type = clv__tensor_make(CLV_F32, 2, dims, x)}, {.type = clv__tensor_make(CLV_BOOL, 0, NULL, &which)}};
   clv_binding out = {.type = {.dtype = CLV_F32, .rank = CLV_RANK_UNKNOWN}};
-  clv_execute_args args = {
-      .struct_size = sizeof args, .input_count = 2, .output_count = 1, .inputs = in, .outputs = &out};
+  clv_execute_args args = {.struct_size = sizeof args, .input_count = 2, .output_count = 1, .inputs = in, .outputs = &out};
   assert_ok(cpu.backend->capture_begin(cpu.device, stream, &error), error);
   assert_int_equal(cpu.backend->execute(cpu.device, program.instance, stream, &args, &error), CLV_NOT_SUPPORTED);
   assert_ok(cpu.backend->capture_end(cpu.device, stream, NULL, &error), error);

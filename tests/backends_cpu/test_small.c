@@ -40,7 +40,8 @@ static void assert_direct(clv_graph *graph, const char *what) {
 
 /* ---- Products. ---- */
 
-static void number(test_graph *t, const char *op, const char *in, const char *out, const int64_t turned[2], const float scales[2]) {
+static void number(test_graph *t, const char *op, const char *in, const char *out, const int64_t turned[2],
+                   const float scales[2]) {
   clv_error error = {0};
   clv_value_id ids[3], made;
   char list[64];
@@ -157,7 +158,11 @@ static void random_elementwise(uint64_t seed) {
   const clv_allocator *allocator = clv__allocator_default();
   const size_t which = (size_t)pick(&state, sizeof ops / sizeof ops[0]);
   const char letter = ops[which].dtypes[pick(&state, (int64_t)strlen(ops[which].dtypes))];
-  const clv_dtype dtype = letter == 'f' ? CLV_F32 : letter == 'd' ? CLV_F64 : letter == 'l' ? CLV_I64 : letter == 'i' ? CLV_I32 : CLV_BOOL;
+  const clv_dtype dtype = letter == 'f'   ? CLV_F32
+                          : letter == 'd' ? CLV_F64
+                          : letter == 'l' ? CLV_I64
+                          : letter == 'i' ? CLV_I32
+                                          : CLV_BOOL;
   int64_t dims[5];
   const int32_t rank = (int32_t)pick(&state, 5);
   for (int32_t i = 0; i < rank; ++i) dims[i] = 1 + pick(&state, 4);

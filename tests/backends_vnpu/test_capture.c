@@ -310,6 +310,61 @@ static void programs_that_find_their_shapes_are_not_captured(void **state) {
   b->close(device);
 }
 
+/* A value that leaves twice is copied from where it was made: bound again, too. */
+static void a_value_that_leaves_twice(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  clv_device *device = fake_device(&fake, "all");
+  const clv_backend *b = fake_backend(&fake);
+  clv_error error = {0};
+  fake_graph g = fake_graph_begin(heap());
+  fake_input(&g, "x", CLV_F32, 1, (int64_t[]){4});
+  fake_node(&g, "Relu", "x", "y", NULL, 0);
+  fake_output(&g, "y");
+  fake_output(&g, "y");
+  clv_graph *graph = fake_graph_end(&g);
+  clv__shapes *shapes = shapes_of(graph);
+  clv_executable *executable = NULL;
+  compile_whole(&fake, device, graph, shapes->types, &executable);
+  float data[4] = {-1, 2, -3, 4}, got[4];
+  clv_tensor x = clv__tensor_make(CLV_F32, 1, (int64_t[]){4}, data);
+  fake_session s;
+  assert_ok(fake_session_open(&s, b, device, executable, graph, &x, 1, &error), error);
+  assert_int_equal(executable->output_count, 2);
+  clv_binding in = {.type = x}, out[2] = {{.type = x}, {.type = x}};
+  clv_execute_args args = {sizeof args, 1, 2, &in, out, NULL, NULL};
+  clv_captured *captured = NULL;
+  assert_ok(b->buffer_alloc(device, 16, &in.buffer, &error), error);
+  assert_ok(b->copy_in(device, s.stream, in.buffer, 0, data, 16, &error), error);
+  clv_buffer *buffers[4];
+  for (int i = 0; i < 4; ++i) assert_ok(b->buffer_alloc(device, 16, &buffers[i], &error), error);
+  for (int bound = 0; bound < 2; ++bound) {
+    for (int i = 0; i < 2; ++i) out[i].buffer = buffers[2 * bound + i];
+    if (bound == 0) {
+      assert_ok(b->capture_begin(device, s.stream, &error), error);
+      assert_ok(b->execute(device, s.instance, s.stream, &args, &error), error);
+      assert_ok(b->capture_end(device, s.stream, &captured, &error), error);
+    } else {
+      assert_ok(b->captured_bind(device, captured, 0, &args, &error), error);
+    }
+    assert_ok(b->captured_launch(device, captured, s.stream, &error), error);
+    for (int i = 0; i < 2; ++i) {
+      assert_ok(b->copy_out(device, s.stream, got, out[i].buffer, 0, 16, &error), error);
+      assert_ok(b->stream_synchronize(device, s.stream, &error), error);
+      assert_true(got[0] == 0 && got[1] == 2 && got[2] == 0 && got[3] == 4);
+    }
+    if (bound == 0) b->buffer_free(device, buffers[0]); /* nothing reads there any more once bound again */
+  }
+  b->captured_destroy(device, captured);
+  for (int i = 1; i < 4; ++i) b->buffer_free(device, buffers[i]);
+  b->buffer_free(device, in.buffer);
+  fake_session_close(&s);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+  b->close(device);
+}
+
 /* One launch of a graph takes the overhead of one launch. */
 static void a_graph_is_one_launch(void **state) {
   (void)state;

@@ -359,7 +359,8 @@ static void notices_come_once(void **state) {
   clv_error error = {0};
   rig_open(&r, NULL);
   clv_stream *stream = stream_of(&r), *other = stream_of(&r);
-  clv_event *event = event_of(&r), *follows = event_of(&r);
+  clv_stream *third = stream_of(&r);
+  clv_event *event = event_of(&r), *follows = event_of(&r), *free_running = event_of(&r);
   locked l = {PTHREAD_MUTEX_INITIALIZER, 0};
   assert_ok(clv__vnpu_event_notify(&r.queue, event, call_locked, &l, &error), error); /* never recorded: reached */
   assert_int_equal(l.calls, 1);
@@ -375,8 +376,10 @@ static void notices_come_once(void **state) {
     assert_ok(clv__vnpu_event_wait(&r.queue, other, event, &error), error);
     assert_ok(clv__vnpu_event_record(&r.queue, follows, other, &error), error);
     assert_ok(clv__vnpu_event_notify(&r.queue, follows, call_locked, &l, &error), error);
-    sleep_ms(30);
+    sleep_ms(30); /* now a notice waits for the lock, and nothing else waits for the notice */
     assert_int_equal(l.calls, 0);
+    assert_ok(clv__vnpu_event_record(&r.queue, free_running, third, &error), error);
+    assert_ok(clv__vnpu_stream_copy_in(&r.queue, third, 0, NULL, 0, &error), error);
     pthread_mutex_unlock(&l.lock);
     for (int i = 0; i < 10000 && calls_of(&l) < 3; ++i) sleep_ms(1);
     assert_int_equal(calls_of(&l), 3);

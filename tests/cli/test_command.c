@@ -250,7 +250,34 @@ static void test_help(void **state) {
   }
   outcome all = run("--help");
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i) assert_non_null(strstr(all.out, verbs[i]));
+  assert_non_null(strstr(all.out, "CLEAVE_GRAPH_CACHE"));
   release(&all);
+}
+
+/* What runs is told how: by options, or by the environment, which options win over. */
+static void test_run_options(void **state) {
+  (void)state;
+  static const char *const fine[] = {
+      "run seven.onnx -q --graph off",        "run seven.onnx -q --graph=on --graph-cache 0",
+      "run seven.onnx -q --prefill-graph on", "bench seven.onnx -q --runs 4 --warmup 0 --in-flight 4 --cache-dir=",
+      "run seven.onnx -q --cache-dir ''",     "bench seven.onnx -q --runs 1 --warmup 0 --graph auto --graph-cache 4294967295",
+  };
+  for (size_t i = 0; i < sizeof fine / sizeof *fine; ++i) {
+    outcome result = run(fine[i]);
+    if (result.status != 0) fail_msg("cleave %s: %s", fine[i], result.err);
+    release(&result);
+  }
+  expect_error("run seven.onnx --graph maybe", 2, "option '--graph': 'maybe' is not one of off|on|auto");
+  expect_error("run seven.onnx --graph-cache -1", 2, "option '--graph-cache': '-1' is not a whole number");
+  expect_error("run seven.onnx --prefill-graph auto", 2, "'auto' is not one of on|off");
+  expect_error("bench seven.onnx --in-flight 5", 2, "option '--in-flight': '5' is not one of 1|2|3|4");
+  expect_error("plan seven.onnx --graph on", 2, "'plan' takes no option '--graph'");
+  assert_int_equal(setenv("CLEAVE_GRAPH", "perhaps", 1), 0);
+  expect_error("run seven.onnx", 1, "environment: CLEAVE_GRAPH is 'perhaps'");
+  outcome said = run("run seven.onnx -q --graph on");
+  assert_int_equal(said.status, 0);
+  release(&said);
+  assert_int_equal(unsetenv("CLEAVE_GRAPH"), 0);
 }
 
 /* The example of the documentation: Concat on the CPU parts the NPU's work in two. */
@@ -534,6 +561,7 @@ int main(void) {
       cmocka_unit_test(test_planned_devices),
       cmocka_unit_test(test_failures),
       cmocka_unit_test(test_help),
+      cmocka_unit_test(test_run_options),
       cmocka_unit_test(test_golden_plan),
       cmocka_unit_test(test_explain),
       cmocka_unit_test(test_plan_json),

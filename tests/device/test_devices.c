@@ -46,7 +46,7 @@ static void names(void **state) {
       {NULL, 0, NULL, CLV_OK, ""},
       {"npu1", 0, NULL, CLV_NOT_FOUND, "device 'npu1': there are 1 descriptions"},
       {"npu3", 3, NULL, CLV_NOT_FOUND, "device 'npu3': there are 3 descriptions"},
-      {"gpu", 0, NULL, CLV_NOT_FOUND, "device 'gpu': no backend has it; there are: cpu, npu"},
+      {"tpu", 0, NULL, CLV_NOT_FOUND, "device 'tpu': no backend has it; there are: cpu, npu, opencl"},
       {"cpu,,npu", 0, NULL, CLV_INVALID_ARGUMENT, "a name is empty"},
       {"", 0, NULL, CLV_INVALID_ARGUMENT, "a name is empty"},
       {"cpu,npu,cpu", 0, NULL, CLV_INVALID_ARGUMENT, "device 'cpu' is listed twice"},

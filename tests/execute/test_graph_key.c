@@ -477,6 +477,95 @@ static void the_rest_changes(void **state) {
   release(&before);
 }
 
+static clv_tensor f32_vector(int64_t count, const float *data) {
+  return (clv_tensor){.dtype = CLV_F32, .rank = 1, .dims = {count}, .data = (void *)data};
+}
+
+/* The key of one node of an operator that nobody knows, with one attribute. */
+static void make_with(built *b, const clv_attribute *attribute) {
+  clv_error error = {0};
+  test_graph g;
+  clv_value_id in, out;
+  memset(b, 0, sizeof *b);
+  test_graph_begin(&g, clv__allocator_default(), 1);
+  test_graph_input(&g, "x", CLV_F32, 1, DIMS(4));
+  assert_ok(clv__builder_import(g.builder, "own", 1, &error), error);
+  assert_ok(clv__builder_value(g.builder, "x", &in, &error), error);
+  assert_ok(clv__builder_value(g.builder, "y", &out, &error), error);
+  assert_ok(clv__builder_node(g.builder, "n", "own", "Op", &in, 1, &out, 1, attribute, 1, &error), error);
+  b->graph = test_graph_end(&g, "y");
+  clv__arena_init(&b->arena, clv__allocator_default());
+  b->types = clv__arena_allocate_zero(&b->arena, b->graph->value_count, sizeof *b->types);
+  for (uint32_t i = 0; i < b->graph->value_count; ++i) b->types[i] = b->graph->values[i].type;
+  b->devices = (clv_devices){.count = 1, .items = {{.name = "npu"}}};
+  b->partitions[0] = (clv__partition){.node_count = 1, .nodes = b->graph->whole->nodes, .view = b->graph->whole};
+  b->plan = (clv_plan){.graph = b->graph, .devices = &b->devices, .partition_count = 1, .partitions = b->partitions};
+  b->captured[0] = true;
+  make(b);
+}
+
+static void attributes(void **state) {
+  (void)state;
+  static int64_t ints[2][20] = {{1, -2, 3}, {1, -2, 4}};
+  static float floats[2][100] = {{0.5f, 1}, {0.5f, 2}};
+  static const clv_string strings[2][2] = {{{"same", 4}, {"constant", 8}}, {{"same", 4}, {"edge", 4}}};
+  ints[1][19] = -7;
+  floats[1][99] = 1;
+  clv_tensor tensors[] = {f32_vector(2, floats[0]),
+                          f32_vector(2, floats[1]),
+                          f32_vector(100, floats[0]),
+                          f32_vector(100, floats[1]),
+                          f32_vector(2, NULL),
+                          {.dtype = CLV_STRING, .rank = 1, .dims = {2}, .data = (void *)strings[0]},
+                          {.dtype = CLV_STRING, .rank = 1, .dims = {2}, .data = (void *)strings[1]},
+                          {.dtype = CLV_I64, .rank = 1, .dims = {20}, .data = ints[0]},
+                          {.dtype = CLV_I64, .rank = 1, .dims = {20}, .data = ints[1]}};
+#define INTS(n, i, list) \
+  { .name = "a", .kind = CLV_ATTRIBUTE_INTS, .is_list = list, .count = n, .ints = ints[i] }
+#define FLOATS(n, i) \
+  { .name = "a", .kind = CLV_ATTRIBUTE_FLOATS, .is_list = true, .count = n, .floats = floats[i] }
+#define STRINGS(n, i) \
+  { .name = "a", .kind = CLV_ATTRIBUTE_STRINGS, .is_list = true, .count = n, .strings = strings[i] }
+#define TENSOR(i) \
+  { .name = "a", .kind = CLV_ATTRIBUTE_TENSOR, .count = 1, .tensor = &tensors[i] }
+  const struct {
+    clv_attribute now, before;
+    const char *text; /* NULL: equal */
+  } cases[] = {
+      {INTS(3, 0, true), INTS(3, 0, true), NULL},
+      {INTS(2, 0, true), INTS(2, 1, true), NULL},
+      {INTS(3, 0, true), INTS(3, 1, true), "attribute 'a': [1,-2,3], was [1,-2,4]"},
+      {INTS(1, 0, true), INTS(3, 0, true), "attribute 'a': 1 element, was 3"},
+      {INTS(1, 0, true), INTS(1, 0, false), "attribute 'a': of another kind"},
+      {INTS(1, 0, true), FLOATS(1, 0), "attribute 'a': of another kind"},
+      {FLOATS(2, 0), FLOATS(2, 0), NULL},
+      {FLOATS(2, 0), FLOATS(2, 1), "attribute 'a': [0.5,1], was [0.5,2]"},
+      {FLOATS(100, 0), FLOATS(100, 1), "attribute 'a': from element 1 on [1,0,0,0,0,0,0,0,...], was [2,0,0,0,0,0,0,0,...]"},
+      {STRINGS(1, 0), STRINGS(1, 1), NULL},
+      {STRINGS(2, 0), STRINGS(2, 1), "attribute 'a': 'constant', was 'edge'"},
+      {TENSOR(0), TENSOR(0), NULL},
+      {TENSOR(0), TENSOR(1), "attribute 'a': [0.5,1], was [0.5,2]"},
+      {TENSOR(0), TENSOR(2), "attribute 'a': f32[2], was f32[100]"},
+      {TENSOR(2), TENSOR(3), "attribute 'a': other content"},
+      {TENSOR(0), TENSOR(4), "attribute 'a': 8 bytes are known, was 0"},
+      {TENSOR(5), TENSOR(6), "attribute 'a': element 1 is 'constant', was 'edge'"},
+      {TENSOR(7), TENSOR(8), "attribute 'a': from element 2 on [3,0,0,0,0,0,0,0,...], was [4,0,0,0,0,0,0,0,...]"},
+      {INTS(1, 0, true),
+       {.name = "b", .kind = CLV_ATTRIBUTE_INTS, .is_list = true, .count = 1, .ints = ints[0]},
+       "attribute 'a', was 'b'"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    built now, before;
+    char text[300];
+    make_with(&now, &cases[i].now);
+    make_with(&before, &cases[i].before);
+    snprintf(text, sizeof text, "node 0 'n' (Op): %s", cases[i].text == NULL ? "" : cases[i].text);
+    expect(i, &now, &before, cases[i].text == NULL ? NULL : text);
+    release(&now);
+    release(&before);
+  }
+}
+
 static void memory_fails(void **state) {
   (void)state;
   spec s = random_spec(5);
@@ -505,7 +594,7 @@ static void memory_fails(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(one_node_changes), cmocka_unit_test(one_value_changes), cmocka_unit_test(memory_is_shared),
-      cmocka_unit_test(the_rest_changes), cmocka_unit_test(memory_fails),
+      cmocka_unit_test(the_rest_changes), cmocka_unit_test(attributes),        cmocka_unit_test(memory_fails),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

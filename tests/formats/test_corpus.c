@@ -8,6 +8,7 @@
 #include "../../fuzz/target_cache.h"
 #include "../../fuzz/target_irjson.h"
 #include "../../fuzz/target_npu_spec.h"
+#include "../../fuzz/target_npubin.h"
 #include "../../fuzz/target_plan.h"
 #include "../../fuzz/target_profile.h"
 #include "../../fuzz/targets.h"
@@ -101,11 +102,32 @@ static void cache(void **state) {
   replay("cache", fuzz_cache);
 }
 
+/* Programs go stale when the device lays them out otherwise: make_corpus makes them anew. */
+static void npubin(void **state) {
+  (void)state;
+  replay("npubin", fuzz_npubin);
+  for (int i = 0; i < FUZZ_NPUBIN_SEEDS; ++i) {
+    clv__text seed;
+    clv__text_init(&seed, clv__allocator_default());
+    const char *name = fuzz_npubin_seed(i, &seed);
+    assert_non_null(name);
+    char path[1024];
+    clv__file_map map;
+    clv_error error = {0};
+    snprintf(path, sizeof path, "%s/fuzz/corpus/npubin/%s", CLEAVE_SOURCE_DIR, name);
+    assert_ok(clv__file_map_open(path, &map, &error), error);
+    assert_ok(fuzz_npubin_status(map.data, map.size_bytes, &error), error);
+    assert_true(seed.size_bytes == map.size_bytes && memcmp(seed.data, map.data, map.size_bytes) == 0);
+    clv__file_map_close(&map);
+    clv__text_finish(&seed);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(onnx),     cmocka_unit_test(tensor), cmocka_unit_test(npy),
-      cmocka_unit_test(npz),      cmocka_unit_test(plan),   cmocka_unit_test(profile),
-      cmocka_unit_test(npu_spec), cmocka_unit_test(irjson), cmocka_unit_test(cache),
+      cmocka_unit_test(onnx),   cmocka_unit_test(tensor),  cmocka_unit_test(npy),      cmocka_unit_test(npz),
+      cmocka_unit_test(plan),   cmocka_unit_test(profile), cmocka_unit_test(npu_spec), cmocka_unit_test(irjson),
+      cmocka_unit_test(npubin), cmocka_unit_test(cache),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -69,7 +69,47 @@ static void every_memory_size(void **state) {
   assert_true(most >= 2);     /* the largest both parts */
 }
 
+/* Where a strategy has cut into pieces already that do not fit, cutting again ends: with a plan, or with a refusal. */
+static void pieces_of_pieces(void **state) {
+  (void)state;
+  enum { LAYERS = 6 };
+  clv_error error = {0};
+  const char *spec =
+      "{\"name\": \"narrow\", \"operators\": \"all\", \"memory\": \"160K\", \"speed\": {\"flops_per_second\": "
+      "1e12, \"bytes_per_second\": 1e12, \"copy_bytes_per_second\": 1e11}}";
+  const int64_t row[] = {1, 128}, square[] = {128, 128};
+  clv_context *context;
+  clv_devices *devices;
+  assert_ok(clv_context_create(NULL, &context, &error), error);
+  clv_devices_options devices_options = CLV_DEVICES_OPTIONS_INIT;
+  devices_options.list = "narrow";
+  devices_options.npu_specs = &spec;
+  devices_options.npu_spec_count = 1;
+  assert_ok(clv_devices_open(context, &devices_options, &devices, &error), error);
+  test_graph g;
+  test_graph_begin(&g, clv__allocator_default(), 3);
+  test_graph_input(&g, "v0", CLV_F32, 2, row);
+  for (uint32_t i = 0; i < LAYERS; ++i) {
+    char weight[16], inputs[32], output[16];
+    snprintf(weight, sizeof weight, "w%u", i);
+    snprintf(inputs, sizeof inputs, "v%u,w%u", i, i);
+    snprintf(output, sizeof output, "v%u", i + 1);
+    test_graph_weight(&g, weight, 2, square);
+    test_graph_node(&g, output, "MatMul", inputs, output);
+  }
+  clv_graph *graph = test_graph_end(&g, "v6");
+  clv_plan *plan;
+  clv_status status = clv_plan_make(graph, devices, NULL, &plan, &error);
+  if (status != CLV_OK && (status != CLV_NOT_SUPPORTED || strstr(error.message, "narrow would need") == NULL)) {
+    fail_msg("%s", error.message);
+  }
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  clv_devices_close(devices);
+  clv_context_destroy(context);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(every_memory_size)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_memory_size), cmocka_unit_test(pieces_of_pieces)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 /* What kernels are written in: OpenCL C 1.2 or CUDA C++ (NVRTC) behind the same words. Put before every kernel source, after the
  * defines of the launch.
  *
- *   KERNEL(name)(PARAMETERS) { … }        a kernel; FUNCTION: a function that kernels call
+ *   KERNEL(name)(PARAMETERS) { ... }        a kernel; FUNCTION: a function that kernels call
  *   GLOBAL, LOCAL, CONSTANT               address spaces of pointers
  *   LOCAL_ARRAY(type, name, count)        local memory, declared at a kernel's top level
  *   BARRIER()                             of the work group, for local memory

@@ -1,0 +1,98 @@
+/* The OpenCL backend's slots of the plugin ABI. What is behind each is in the files beside this one. */
+#include "opencl.h"
+
+#include "capture.h"
+
+static void device_info(clv_device *device, clv_device_info *info) {
+  clv_device_info filled = {
+      .struct_size = info->struct_size,
+      .kind = (device->type & CL_DEVICE_TYPE_GPU) != 0 ? "gpu" : (device->type & CL_DEVICE_TYPE_CPU) != 0 ? "cpu" : "npu",
+      .description = device->description,
+      .fingerprint = device->fingerprint,
+      .memory_space = device->space,
+      .memory_limit_bytes = device->shares_host ? 0 : device->memory_bytes,
+      .alignment_bytes = (uint32_t)device->alignment_bytes,
+  };
+  memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
+}
+
+/* Nothing to choose: kernels are the same, and round the same, every time. */
+static clv_status compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
+                          clv_executable **executable, clv_error *error) {
+  (void)options;
+  return clv__opencl_compile(device, graph, executable, error);
+}
+
+static clv_status instance_resize(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
+                                  clv_error *error) {
+  (void)device;
+  (void)instance;
+  (void)inputs;
+  (void)input_count;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "an instance is for one set of shapes: make another");
+}
+
+clv_status clv__opencl_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
+                               clv_error *error) {
+  CLV__TRY(clv__opencl_instance_check(instance, args, error));
+  if (stream->recording != NULL) return clv__opencl_capture_add(device, stream->recording, instance, args, error);
+  cl_command_queue queue;
+  CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
+  CLV__TRY(clv__opencl_instance_bind(device, instance, args->inputs, args->outputs, error));
+  return clv__opencl_instance_enqueue(device, instance, queue, error);
+}
+
+clv_status clv__opencl_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
+  static const clv_backend table = {
+      .abi_version = CLV_ABI_VERSION,
+      .struct_size = sizeof table,
+      .name = "opencl",
+      .version = CLV__OPENCL_VERSION,
+      .open = clv__opencl_open,
+      .close = clv__opencl_close,
+      .info = device_info,
+      .supports = clv__opencl_supports,
+      .prefers = clv__opencl_prefers,
+      .buffer_alloc = clv__opencl_buffer_alloc,
+      .buffer_free = clv__opencl_buffer_free,
+      .buffer_host_pointer = clv__opencl_buffer_host_pointer,
+      .stream_create = clv__opencl_stream_create,
+      .stream_destroy = clv__opencl_stream_destroy,
+      .stream_synchronize = clv__opencl_stream_synchronize,
+      .event_create = clv__opencl_event_create,
+      .event_destroy = clv__opencl_event_destroy,
+      .event_record = clv__opencl_event_record,
+      .event_wait = clv__opencl_event_wait,
+      .event_synchronize = clv__opencl_event_synchronize,
+      .copy_in = clv__opencl_copy_in,
+      .copy_out = clv__opencl_copy_out,
+      .weight_upload = clv__opencl_weight_upload,
+      .weight_release = clv__opencl_weight_release,
+      .compile = compile,
+      .executable_destroy = clv__opencl_executable_destroy,
+      .executable_info = clv__opencl_executable_info,
+      .executable_save = clv__opencl_executable_save,
+      .executable_load = clv__opencl_executable_load,
+      .instance_create = clv__opencl_instance_create,
+      .instance_destroy = clv__opencl_instance_destroy,
+      .instance_resize = instance_resize,
+      .execute = clv__opencl_execute,
+      .node_seconds = clv__opencl_node_seconds,
+      .copy_seconds = clv__opencl_copy_seconds,
+      .launch_seconds = clv__opencl_launch_seconds,
+      .event_notify = clv__opencl_event_notify,
+      .instance_scratch_bytes = clv__opencl_instance_scratch_bytes,
+      .instance_bind_scratch = clv__opencl_instance_bind_scratch,
+      .capture_begin = clv__opencl_capture_begin,
+      .capture_end = clv__opencl_capture_end,
+      .captured_launch = clv__opencl_captured_launch,
+      .captured_bind = clv__opencl_captured_bind,
+      .captured_destroy = clv__opencl_captured_destroy,
+      .captured_bytes = clv__opencl_captured_bytes,
+  };
+  (void)host;
+  (void)user_data;
+  (void)error;
+  *backend = &table;
+  return CLV_OK;
+}

@@ -1,0 +1,448 @@
+/* Devices that fail: at each call, at random, by hanging, by computing nonsense. Whatever happens, runs end in time and give the
+ * right answer (or, where no device may be taken out, an error that names the device), nothing leaks, nothing is used that the
+ * device no longer has, and the session goes on.
+ *
+ * Every schedule is drawn from its seed: the devices, a small random graph, who runs what, and what goes wrong and when.
+ * CLEAVE_TEST_PERCENT=1000 runs ten times as many; CLEAVE_TEST_SEED=N that one alone. */
+#include <pthread.h>
+#include <signal.h>
+
+#include "../backends/cpu/cpu.h"
+#include "../backends/vnpu/vnpu.h"
+#include "execute/session.h"
+#include "machine.h"
+
+enum { SCHEDULES = 5000, SECONDS_EACH = 30, RUNS = 3, MOST_OUTPUTS = 16 };
+
+typedef enum fault {
+  FAULT_AT_CALL, /* one call fails */
+  FAULT_RANDOM,  /* any call may */
+  FAULT_SLOT,    /* all calls of a slot do from some moment on */
+  FAULT_SLOT_AT, /* one call of a slot */
+  FAULT_HANG,    /* the device hangs at a call */
+  FAULT_DELAY,   /* calls take time */
+  FAULT_KINDS
+} fault;
+
+/* When the hook begins to do harm. */
+typedef enum stage { STAGE_OPEN, STAGE_PLAN, STAGE_SESSION, STAGE_FIRST_RUN, STAGE_LATER_RUN, STAGE_COUNT } stage;
+
+typedef struct schedule {
+  uint64_t seed, random;
+  fault kind;
+  stage from;
+  bool is_faulty_alone; /* beside the CPU */
+  bool is_asynchronous;
+  pthread_mutex_t lock; /* what follows: calls come from several threads */
+  bool is_armed;
+  uint64_t left;        /* calls until the one that fails or hangs */
+  interposer_slot slot; /* FAULT_SLOT */
+  interposer_action action;
+  clv_status status;
+  uint64_t done; /* faults so far */
+  bool has_hung;
+} schedule;
+
+static volatile uint64_t current_seed;
+static void on_alarm(int number) {
+  char text[64];
+  (void)number;
+  int size = snprintf(text, sizeof text, "schedule %llu hangs\n", (unsigned long long)current_seed);
+  if (write(2, text, (size_t)size) < 0) _exit(2);
+  abort();
+}
+
+/* ---- What goes wrong ---- */
+
+static bool is_hit(schedule *s, const interposer_call *call) {
+  switch (s->kind) {
+    case FAULT_AT_CALL:
+      return s->left > 0 && --s->left == 0;
+    case FAULT_RANDOM:
+      return test_random(&s->random) % 12 == 0;
+    case FAULT_SLOT:
+      return call->slot == s->slot;
+    case FAULT_SLOT_AT:
+      return call->slot == s->slot && s->left > 0 && --s->left == 0;
+    case FAULT_HANG:
+      return interposer_slot_enqueues(call->slot) && s->left > 0 && --s->left == 0;
+    default:
+      return test_random(&s->random) % 16 == 0;
+  }
+}
+
+static interposer_fate strike(void *user_data, const interposer_call *call) {
+  schedule *s = user_data;
+  interposer_fate fate = {.status = s->status};
+  pthread_mutex_lock(&s->lock);
+  if (s->is_armed && call->slot != INTERPOSER_close && is_hit(s, call)) {
+    ++s->done;
+    fate.action = s->action;
+    if (s->kind == FAULT_HANG) s->has_hung = true;
+    if (s->kind == FAULT_DELAY) fate.delay_s = 1e-4;
+  }
+  pthread_mutex_unlock(&s->lock);
+  return fate;
+}
+
+static void arm(schedule *s, bool is_armed) {
+  pthread_mutex_lock(&s->lock);
+  s->is_armed = is_armed;
+  pthread_mutex_unlock(&s->lock);
+}
+
+static void reach(schedule *s, stage now) {
+  if (s->from == now) arm(s, true);
+}
+
+static const clv_status statuses[] = {CLV_DEVICE_ERROR, CLV_OUT_OF_MEMORY, CLV_NOT_SUPPORTED, CLV_INTERNAL_ERROR, CLV_TOO_LARGE};
+
+static void draw(schedule *s, uint64_t seed) {
+  *s = (schedule){.seed = seed, .random = seed * 7919};
+  uint64_t *r = &s->random;
+  s->kind = (fault)(test_random(r) % FAULT_KINDS);
+  if (s->kind == FAULT_DELAY && test_random(r) % 8 != 0) s->kind = FAULT_AT_CALL; /* they prove little and take time */
+  s->from = (stage)(test_random(r) % STAGE_COUNT);
+  s->is_faulty_alone = test_random(r) % 2 == 0;
+  s->is_asynchronous = s->kind == FAULT_HANG || test_random(r) % 4 != 0;
+  s->left = 1 + test_random(r) % (s->kind == FAULT_HANG ? 8 : 60);
+  s->slot = (interposer_slot)(test_random(r) % INTERPOSER_SLOT_COUNT);
+  s->status = statuses[test_random(r) % (sizeof statuses / sizeof *statuses)];
+  s->action = s->kind == FAULT_HANG     ? INTERPOSER_HANG
+              : s->kind == FAULT_DELAY  ? INTERPOSER_PASS
+              : test_random(r) % 3 == 0 ? INTERPOSER_FAIL_LATER
+                                        : INTERPOSER_FAIL;
+  pthread_mutex_init(&s->lock, NULL);
+}
+
+/* ---- A world to go wrong in ---- */
+
+/* Who may run what: the CPU everything, the others what the seed says. */
+static bool supports(void *user_data, const char *device, const clv_node_info *node, char reason[160]) {
+  const schedule *s = user_data;
+  uint64_t hash = s->seed + (uint8_t)device[0];
+  for (const char *at = node->name; *at != '\0'; ++at) hash = hash * 31 + (uint8_t)*at;
+  (void)reason;
+  return strcmp(device, "cpu") == 0 || test_random(&hash) % 3 != 0;
+}
+
+typedef struct world {
+  schedule *schedule;
+  interposer *faulty;
+  test_allocator counting;
+  clv_context *context;
+  clv_devices *devices;
+  clv_graph *graph;
+  clv_plan *plan;
+  uint32_t input_count, output_count;
+  float data[2][32];
+  clv_tensor inputs[2], expected[MOST_OUTPUTS];
+} world;
+
+static interposer *make_faulty(schedule *s) {
+  static const uint64_t left_out[] = {0,
+                                      INTERPOSER_CAPTURE,
+                                      INTERPOSER_BIT(event_notify),
+                                      INTERPOSER_SCRATCH,
+                                      INTERPOSER_BIT(instance_resize),
+                                      INTERPOSER_BLOBS | INTERPOSER_BIT(event_notify)};
+  bool is_npu = test_random(&s->random) % 2 == 0;
+  return interposer_create(&(interposer_options){
+      .name = "faulty",
+      .query = is_npu ? clv__vnpu_backend_query : clv__cpu_backend_query,
+      .spec = is_npu ? "all" : NULL,
+      .memory_space = s->is_asynchronous && !is_npu ? "far" : NULL, /* else nothing is ever enqueued but partitions */
+      .order = s->is_asynchronous ? INTERPOSER_ASYNCHRONOUS : INTERPOSER_SYNCHRONOUS,
+      .without = left_out[test_random(&s->random) % (sizeof left_out / sizeof *left_out)],
+      .finish_on_close = test_random(&s->random) % 2 == 0,
+      .hook = strike,
+      .user_data = s});
+}
+
+/* False where the device did not even open. */
+static bool world_open(world *w, schedule *s) {
+  clv_error error = {0};
+  *w = (world){.schedule = s, .faulty = make_faulty(s)};
+  test_allocator_init(&w->counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &w->counting.allocator;
+  context.cache_directory = "";
+  context.graph = test_random(&s->random) % 2 == 0 ? CLV_GRAPH_ON : CLV_GRAPH_OFF;
+  assert_ok(clv_context_create(&context, &w->context, &error), error);
+  assert_ok(clv_context_add_backend(w->context, interposer_query, w->faulty, &error), error);
+  reach(s, STAGE_OPEN);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  devices.list = s->is_faulty_alone ? "faulty,cpu" : "faulty,npu,cpu";
+  devices.thread_count = 1;
+  clv_status status = clv_devices_open(w->context, &devices, &w->devices, &error);
+  if (status != CLV_OK) assert_non_null(strstr(error.message, "faulty"));
+  return status == CLV_OK;
+}
+
+static void world_close(world *w) {
+  char misuse[200];
+  arm(w->schedule, false);
+  clv_plan_destroy(w->plan);
+  for (uint32_t i = 0; i < w->output_count; ++i) clv__release(&w->counting.allocator, w->expected[i].data);
+  clv_graph_destroy(w->graph);
+  bool is_lost = w->devices != NULL && atomic_load(&w->devices->items[0].is_lost);
+  clv_devices_close(w->devices);
+  clv_context_destroy(w->context);
+  if (!is_lost && interposer_left(w->faulty) > 0) {
+    fail_msg("%llu objects of the device were left", (unsigned long long)interposer_left(w->faulty));
+  }
+  if (interposer_misused(w->faulty, misuse, sizeof misuse)) fail_msg("%s", misuse);
+  if (w->counting.live != 0) fail_msg("%zu allocations were left", w->counting.live);
+  interposer_destroy(w->faulty);
+  pthread_mutex_destroy(&w->schedule->lock);
+}
+
+static void make_inputs(world *w) {
+  clv_error error = {0};
+  uint64_t random = w->schedule->seed;
+  w->graph = test_random_graph(&w->counting.allocator, w->schedule->seed, 2 + (uint32_t)(test_random(&random) % 8));
+  w->input_count = w->graph->input_count;
+  w->output_count = w->graph->output_count;
+  assert_true(w->input_count <= 2 && w->output_count <= MOST_OUTPUTS);
+  for (uint32_t i = 0; i < w->input_count; ++i) {
+    for (uint32_t k = 0; k < 32; ++k) w->data[i][k] = test_random_float(&random);
+    w->inputs[i] = *clv_graph_input_type(w->graph, i);
+    w->inputs[i].data = w->data[i];
+  }
+  assert_ok(clv__graph_evaluate(w->graph, w->inputs, NULL, w->expected, NULL, NULL, &w->counting.allocator, &error), error);
+}
+
+/* The plan, or false where a device that was asked did not answer well: an error names it. */
+static bool make_plan(world *w) {
+  static const char *const strategies[] = {"contiguous", "optimal", "ready", "propagate"};
+  clv_error error = {0};
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  uint64_t random = w->schedule->seed + 1;
+  options.strategy = strategies[test_random(&random) % 4];
+  options.objective = test_random(&random) % 2 == 0 ? "overlap" : "latency";
+  options.support = supports;
+  options.support_user_data = w->schedule;
+  reach(w->schedule, STAGE_PLAN);
+  clv_status status = clv_plan_make(w->graph, w->devices, &options, &w->plan, &error);
+  if (status != CLV_OK && strstr(error.message, "faulty") == NULL) fail_msg("the plan: %s", error.message);
+  return status == CLV_OK;
+}
+
+static clv_session_options session_options(const schedule *s) {
+  clv_session_options options = CLV_SESSION_OPTIONS_INIT;
+  options.device_time_limit_s = s->kind == FAULT_HANG ? 0.004 : 0;
+  options.in_flight = 1 + (uint32_t)(s->seed % 2);
+  return options;
+}
+
+static clv_status run(world *w, clv_session *session, clv_error *error) {
+  static float room[MOST_OUTPUTS][32];
+  clv_tensor outputs[MOST_OUTPUTS];
+  for (uint32_t i = 0; i < w->output_count; ++i) {
+    outputs[i] = w->expected[i];
+    outputs[i].data = memset(room[i], 0xee, sizeof room[i]);
+  }
+  CLV__TRY(clv_session_run(session, w->inputs, w->input_count, outputs, w->output_count, error));
+  for (uint32_t i = 0; i < w->output_count; ++i) assert_same_values(&outputs[i], &w->expected[i], "after a fault");
+  return CLV_OK;
+}
+
+static void begin(uint64_t seed) {
+  current_seed = seed;
+  alarm(SECONDS_EACH);
+}
+
+/* ---- Without fallback: errors, and a session that goes on once the device does ---- */
+
+static void check_error(const world *w, const clv_error *error, const char *what) {
+  if (strstr(error->message, "faulty") == NULL)
+    fail_msg("seed %llu: %s: no device is named: %s", (unsigned long long)w->schedule->seed, what, error->message);
+}
+
+static void run_without_fallback(world *w) {
+  clv_error error = {0};
+  clv_session *session;
+  schedule *s = w->schedule;
+  clv_session_options options = session_options(s);
+  options.no_fallback = true;
+  reach(s, STAGE_SESSION);
+  if (clv_session_create(w->plan, &options, &session, &error) != CLV_OK) {
+    check_error(w, &error, "the session");
+    assert_null(session);
+    arm(s, false);
+    assert_ok(clv_session_create(w->plan, &options, &session, &error), error);
+  }
+  for (uint32_t i = 0; i < RUNS; ++i) {
+    if (i < 2) reach(s, i == 0 ? STAGE_FIRST_RUN : STAGE_LATER_RUN);
+    if (run(w, session, &error) != CLV_OK) check_error(w, &error, "a run");
+  }
+  arm(s, false);
+  bool is_lost = atomic_load(&w->devices->items[0].is_lost);
+  clv_status status = run(w, session, &error);
+  if (status != CLV_OK && !is_lost)
+    fail_msg("seed %llu: the device is well, the run is not: %s", (unsigned long long)s->seed, error.message);
+  if (status != CLV_OK) check_error(w, &error, "a run without the device");
+  clv_session_destroy(session);
+}
+
+/* ---- With fallback: always the right answer ---- */
+
+static void run_with_fallback(world *w) {
+  clv_error error = {0};
+  clv_session *session;
+  schedule *s = w->schedule;
+  clv_session_options options = session_options(s);
+  reach(s, STAGE_SESSION);
+  if (clv_session_create(w->plan, &options, &session, &error) != CLV_OK)
+    fail_msg("seed %llu: the session: %s", (unsigned long long)s->seed, error.message);
+  for (uint32_t i = 0; i < RUNS; ++i) {
+    if (i < 2) reach(s, i == 0 ? STAGE_FIRST_RUN : STAGE_LATER_RUN);
+    if (run(w, session, &error) != CLV_OK) fail_msg("seed %llu: run %u: %s", (unsigned long long)s->seed, i, error.message);
+  }
+  arm(s, false);
+  if (run(w, session, &error) != CLV_OK) fail_msg("seed %llu: the run after: %s", (unsigned long long)s->seed, error.message);
+  clv_session_destroy(session);
+}
+
+static uint64_t scaled(uint64_t count) {
+  const char *percent = getenv("CLEAVE_TEST_PERCENT");
+  return percent == NULL ? count : count * strtoull(percent, NULL, 10) / 100;
+}
+
+/* `struck`: schedules in which something did go wrong. */
+static void schedules(uint64_t first, uint64_t count, void (*go)(world *), uint64_t *struck) {
+  const char *one = getenv("CLEAVE_TEST_SEED");
+  if (one != NULL) first = strtoull(one, NULL, 10), count = 1;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    schedule s;
+    world w;
+    begin(seed);
+    draw(&s, seed);
+    bool is_open = world_open(&w, &s);
+    if (is_open) make_inputs(&w);
+    if (is_open && make_plan(&w)) go(&w);
+    *struck += s.done > 0;
+    world_close(&w);
+  }
+  alarm(0);
+}
+
+/* A schedule may end before its fault comes; most do not. */
+static void check_struck(uint64_t struck, uint64_t count) {
+  if (getenv("CLEAVE_TEST_SEED") != NULL || struck >= count / 3) return;
+  fail_msg("something went wrong in %llu of %llu schedules alone", (unsigned long long)struck, (unsigned long long)count);
+}
+
+static void errors_without_fallback(void **state) {
+  uint64_t struck = 0, count = scaled(SCHEDULES / 4);
+  (void)state;
+  schedules(1, count, run_without_fallback, &struck);
+  check_struck(struck, count);
+}
+
+static void right_answers_with_fallback(void **state) {
+  uint64_t struck = 0, count = scaled(SCHEDULES);
+  (void)state;
+  schedules(100000, count, run_with_fallback, &struck);
+  check_struck(struck, count);
+}
+
+/* ---- Each call of each slot, until there is none left to fail ---- */
+
+/* One session and its runs with the `at`th call of the slot failing; false where there were not as many. */
+static bool fail_at(uint64_t seed, interposer_slot slot, interposer_action action, uint64_t at, void (*go)(world *)) {
+  schedule s;
+  world w;
+  begin(seed);
+  draw(&s, seed);
+  s.kind = FAULT_SLOT_AT, s.from = STAGE_SESSION, s.is_asynchronous = seed % 3 != 0;
+  s.slot = slot, s.action = action, s.left = at, s.status = statuses[at % 2];
+  assert_true(world_open(&w, &s));
+  make_inputs(&w);
+  assert_true(make_plan(&w));
+  go(&w);
+  world_close(&w);
+  return s.done > 0;
+}
+
+static void each_call(void (*go)(world *)) {
+  uint64_t struck = 0;
+  for (interposer_slot slot = 0; slot < INTERPOSER_SLOT_COUNT; ++slot) {
+    if (!interposer_slot_fails(slot)) continue;
+    for (uint64_t seed = 200000; seed < 200020; ++seed) {
+      for (interposer_action action = INTERPOSER_FAIL; action <= INTERPOSER_FAIL_LATER; ++action) {
+        if (action == INTERPOSER_FAIL_LATER && !interposer_slot_enqueues(slot)) continue;
+        for (uint64_t at = 1; fail_at(seed, slot, action, at, go); ++at) ++struck;
+      }
+    }
+  }
+  alarm(0);
+  if (struck < 200) fail_msg("only %llu calls", (unsigned long long)struck);
+}
+
+static void each_call_without_fallback(void **state) {
+  (void)state;
+  each_call(run_without_fallback);
+}
+
+static void each_call_with_fallback(void **state) {
+  (void)state;
+  each_call(run_with_fallback);
+}
+
+/* ---- Nonsense ---- */
+
+static interposer_fate spoil_one(void *user_data, const interposer_call *call) {
+  uint64_t *left = user_data;
+  if (call->slot != INTERPOSER_execute || *left == 0 || --*left > 0) return (interposer_fate){0};
+  return (interposer_fate){.action = INTERPOSER_CORRUPT};
+}
+
+/* Partition after partition of the device computes nonsense once: it is the one that is named. */
+static void nonsense_is_caught(void **state) {
+  (void)state;
+  uint32_t caught = 0;
+  for (uint64_t seed = 300000; seed < 300000 + scaled(200); ++seed) {
+    clv_error error = {0};
+    schedule s;
+    world w;
+    begin(seed);
+    draw(&s, seed);
+    s.from = STAGE_COUNT;
+    assert_true(world_open(&w, &s));
+    make_inputs(&w);
+    assert_true(make_plan(&w));
+    clv_session *session = machine_session(w.plan);
+    uint64_t at = 0;
+    for (uint32_t p = 0; p < w.plan->partition_count; ++p) {
+      clv__mismatch mismatch;
+      if (w.plan->partitions[p].device != 0 || w.plan->partitions[p].view->output_count == 0) {
+        at += w.plan->partitions[p].device == 0;
+        continue; /* what nobody reads may be wrong */
+      }
+      uint64_t left = ++at;
+      interposer_set_hook(w.faulty, spoil_one, &left);
+      assert_ok(clv__session_verify(session, w.inputs, w.input_count, &mismatch, &error), error);
+      if (left != 0) fail_msg("seed %llu: partition %u was not run", (unsigned long long)seed, p);
+      if (mismatch.partition != p)
+        fail_msg("seed %llu: partition %u is wrong, %u was named", (unsigned long long)seed, p, mismatch.partition);
+      ++caught;
+    }
+    interposer_set_hook(w.faulty, NULL, NULL);
+    assert_ok(run(&w, session, &error), error);
+    clv_session_destroy(session);
+    world_close(&w);
+  }
+  alarm(0);
+  assert_true(caught > 0);
+}
+
+int main(void) {
+  signal(SIGALRM, on_alarm);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(nonsense_is_caught),          cmocka_unit_test(each_call_without_fallback),
+      cmocka_unit_test(errors_without_fallback),     cmocka_unit_test(each_call_with_fallback),
+      cmocka_unit_test(right_answers_with_fallback),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
