@@ -78,8 +78,8 @@ static void copy_bindings(entry *e, const clv_execute_args *args) {
   if (outputs > 0) memcpy(e->bindings + inputs, args->outputs, outputs * sizeof *args->outputs);
 }
 
-clv_status clv__opencl_capture_add(clv_device *device, clv_captured *captured, clv_instance *instance, const clv_execute_args *args,
-                                   clv_error *error) {
+clv_status clv__opencl_capture_add(clv_device *device, clv_captured *captured, clv_instance *instance,
+                                   const clv_execute_args *args, clv_error *error) {
   const size_t ends = (size_t)instance->executable->input_count + instance->executable->output_count;
   if (!clv__array_reserve(device->allocator, (void **)&captured->entries, &captured->capacity, captured->count + 1,
                           sizeof *captured->entries, captured->count)) {

@@ -7,8 +7,8 @@
 
 clv_status clv__opencl_capture_begin(clv_device *device, clv_stream *stream, clv_error *error);
 /* An execution on a stream that records. */
-clv_status clv__opencl_capture_add(clv_device *device, clv_captured *captured, clv_instance *instance, const clv_execute_args *args,
-                                   clv_error *error);
+clv_status clv__opencl_capture_add(clv_device *device, clv_captured *captured, clv_instance *instance,
+                                   const clv_execute_args *args, clv_error *error);
 clv_status clv__opencl_capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
 clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error);
 clv_status clv__opencl_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,

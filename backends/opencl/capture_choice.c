@@ -58,7 +58,8 @@ static uint64_t time_list(clv_device *device, const trial *t) {
   const size_t items = 1;
   uint64_t begin = now_ns();
   for (int i = 0; i < LAUNCHES; ++i) {
-    if (device->cl->clEnqueueNDRangeKernel(device->service, t->kernel, 1, NULL, &items, &items, 0, NULL, NULL) != CL_SUCCESS) return 0;
+    if (device->cl->clEnqueueNDRangeKernel(device->service, t->kernel, 1, NULL, &items, &items, 0, NULL, NULL) != CL_SUCCESS)
+      return 0;
   }
   return device->cl->clFinish(device->service) == CL_SUCCESS ? now_ns() - begin : 0;
 }

@@ -19,7 +19,11 @@ typedef struct clv__opencl_object {
   void (*destroy)(clv_device *device, void *self); /* the object is the first field of self */
 } clv__opencl_object;
 
-typedef enum clv__opencl_capture { CLV__OPENCL_CAPTURE_AUTO, CLV__OPENCL_CAPTURE_BUFFER, CLV__OPENCL_CAPTURE_LIST } clv__opencl_capture;
+typedef enum clv__opencl_capture {
+  CLV__OPENCL_CAPTURE_AUTO,
+  CLV__OPENCL_CAPTURE_BUFFER,
+  CLV__OPENCL_CAPTURE_LIST
+} clv__opencl_capture;
 
 /* cl_khr_command_buffer; all NULL where the driver has it not, or not for in-order queues. */
 typedef struct clv__opencl_commands {
@@ -45,8 +49,8 @@ struct clv_device {
   cl_device_type type;
   clv__opencl_traits traits;
   clv__opencl_commands commands;
-  bool shares_host;  /* its memory is the host's: bindings may be host addresses */
-  bool is_unified;   /* the same DRAM, behind buffers */
+  bool shares_host; /* its memory is the host's: bindings may be host addresses */
+  bool is_unified;  /* the same DRAM, behind buffers */
   bool fuse, half, binaries;
   uint64_t memory_bytes;
   size_t alignment_bytes; /* of buffers, and of what lies in one */
@@ -56,10 +60,10 @@ struct clv_device {
   pthread_mutex_t build_lock;   /* building programs */
   clv__opencl_object objects;   /* a ring */
   clv__opencl_program *programs;
-  clv__opencl_notice *notices; /* to be used again */
-  uint64_t next_id;                /* of buffers: an address may come again, a number does not */
-  clv__opencl_capture capture;     /* as the option says */
-  clv__opencl_capture measured;    /* AUTO: not yet */
+  clv__opencl_notice *notices;  /* to be used again */
+  uint64_t next_id;             /* of buffers: an address may come again, a number does not */
+  clv__opencl_capture capture;  /* as the option says */
+  clv__opencl_capture measured; /* AUTO: not yet */
   bool can_capture;
   char name[64];
   char space[80];

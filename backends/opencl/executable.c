@@ -1,5 +1,5 @@
-/* Executables: a partition taken along as an ONNX model, so that it outlives the host's view and can be saved; its nodes and values
- * in arrays. Everything here holds for models from strangers. */
+/* Executables: a partition taken along as an ONNX model, so that it outlives the host's view and can be saved; its nodes and
+ * values in arrays. Everything here holds for models from strangers. */
 #include "plan.h"
 
 #include <stdio.h>
@@ -89,7 +89,8 @@ static clv_status check_order(clv_executable *e, clv_error *error) {
   for (uint32_t n = 0; n < e->node_count; ++n) {
     const clv_node_info *node = &e->nodes[n];
     for (uint32_t i = 0; i < node->input_count; ++i) {
-      if (node->inputs[i] != CLV_NO_VALUE && !there[node->inputs[i]]) return refuse(e, node->inputs[i], "is made by no node", error);
+      if (node->inputs[i] != CLV_NO_VALUE && !there[node->inputs[i]])
+        return refuse(e, node->inputs[i], "is made by no node", error);
     }
     for (uint32_t i = 0; i < node->output_count; ++i) {
       if (node->outputs[i] == CLV_NO_VALUE) continue;
@@ -128,7 +129,8 @@ static clv_status read_model(clv_executable *e, const clv_tensor *input_types, u
   const clv_host *host = e->device->host;
   CLV__TRY(host->graph_open(host->self, e->onnx, e->onnx_bytes, &e->view, error));
   uint32_t inputs = host->graph_input_count(e->view);
-  if (inputs < input_count) return clv__error_set(error, CLV_INVALID_MODEL, "the graph has %u inputs, not %u", inputs, input_count);
+  if (inputs < input_count)
+    return clv__error_set(error, CLV_INVALID_MODEL, "the graph has %u inputs, not %u", inputs, input_count);
   e->node_count = host->graph_node_count(e->view);
   e->value_count = host->graph_value_count(e->view);
   e->output_count = host->graph_output_count(e->view);

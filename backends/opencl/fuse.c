@@ -1,4 +1,5 @@
-/* Elementwise nodes are computed where the node before them stores, if that is their only use: the value between is never made. */
+/* Elementwise nodes are computed where the node before them stores, if that is their only use: the value between is never made.
+ */
 #include "plan.h"
 
 typedef struct uses {

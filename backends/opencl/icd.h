@@ -9,15 +9,17 @@
 
 #include "base/error.h"
 
-#define CLV__OPENCL_ENTRY_POINTS(X)                                                                                           \
-  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext)        \
-  X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clFlush) X(clFinish) X(clCreateBuffer) X(clCreateSubBuffer)              \
-  X(clReleaseMemObject) X(clRetainMemObject) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueMapBuffer)           \
-  X(clEnqueueUnmapMemObject) X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList)         \
-  X(clWaitForEvents) X(clRetainEvent) X(clReleaseEvent) X(clGetEventInfo) X(clSetEventCallback) X(clCreateUserEvent)          \
-  X(clSetUserEventStatus) X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo)     \
-  X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg)                         \
-  X(clGetKernelWorkGroupInfo) X(clGetExtensionFunctionAddressForPlatform)
+#define CLV__OPENCL_ENTRY_POINTS(X)                                                                                              \
+  X(clGetPlatformIDs)                                                                                                            \
+  X(clGetPlatformInfo)                                                                                                           \
+  X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue)   \
+      X(clFlush) X(clFinish) X(clCreateBuffer) X(clCreateSubBuffer) X(clReleaseMemObject) X(clRetainMemObject)                   \
+          X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) \
+              X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clWaitForEvents)        \
+                  X(clRetainEvent) X(clReleaseEvent) X(clGetEventInfo) X(clSetEventCallback) X(clCreateUserEvent)                \
+                      X(clSetUserEventStatus) X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram)        \
+                          X(clGetProgramInfo) X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel)  \
+                              X(clSetKernelArg) X(clGetKernelWorkGroupInfo) X(clGetExtensionFunctionAddressForPlatform)
 
 typedef struct clv__opencl_icd {
 #define FIELD(name) __typeof__(name) *name;
@@ -35,9 +37,9 @@ const char *clv__opencl_code_name(cl_int code);
 /* What a failed call comes to: CLV_OUT_OF_MEMORY for codes of memory, CLV_DEVICE_ERROR for others; "clFlush: CL_… (-36)". */
 clv_status clv__opencl_failed(clv_error *error, const char *call, cl_int code);
 
-#define CLV__OPENCL_TRY(error, call_name, call)                                                 \
-  do {                                                                                          \
-    cl_int clv__opencl_code = (call);                                                           \
+#define CLV__OPENCL_TRY(error, call_name, call)                                                        \
+  do {                                                                                                 \
+    cl_int clv__opencl_code = (call);                                                                  \
     if (clv__opencl_code != CL_SUCCESS) return clv__opencl_failed(error, call_name, clv__opencl_code); \
   } while (0)
 

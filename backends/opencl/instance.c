@@ -1,83 +1,5 @@
-/* See instance.h: making instances, their scratch, and what an execution binds. */
+/* See instance.h: making instances, and their scratch. */
 #include "instance.h"
-
-/* ---- Arguments ---- */
-
-static cl_mem memory_at(const clv_instance *instance, const clv__opencl_location *at) {
-  switch (at->where) {
-    case CLV__OPENCL_AT_INPUT:
-      return instance->inputs[at->index].memory;
-    case CLV__OPENCL_AT_OUTPUT:
-      return instance->outputs[at->index].memory;
-    case CLV__OPENCL_AT_WEIGHT:
-      return instance->weights[at->index]->memory;
-    case CLV__OPENCL_AT_CONSTANT:
-      return instance->plan->constant_parts[at->index];
-    case CLV__OPENCL_AT_SCRATCH:
-      return instance->scratch[at->index];
-    case CLV__OPENCL_AT_KEPT:
-      return instance->kept[at->index];
-    case CLV__OPENCL_AT_NOWHERE:
-      break;
-  }
-  return NULL;
-}
-
-/* A message that says whose kernel it was. */
-static clv_status step_failed(const clv_instance *instance, const clv__opencl_step *step, const char *call, cl_int code,
-                              clv_error *error) {
-  clv_status status = clv__opencl_failed(error, call, code);
-  if (step->node == CLV__OPENCL_NONE) return clv__error_prefix(error, status, "copy of an output");
-  const clv_node_info *node = &instance->executable->nodes[step->node];
-  return clv__error_prefix(error, status, "node '%s' (%s): kernel %s", node->name, node->op,
-                           step->is_copy ? "copy" : step->kernel);
-}
-
-static clv_status set_argument(clv_device *device, const clv_instance *instance, const clv__opencl_step *step, cl_kernel kernel,
-                               uint32_t index, clv_error *error) {
-  const clv__opencl_operand *operand = &step->operands[index];
-  cl_int code;
-  if (operand->means == CLV__OPENCL_MEANS_BYTES) {
-    code = device->cl->clSetKernelArg(kernel, index, operand->size_bytes, operand->bytes);
-  } else if (operand->means == CLV__OPENCL_MEANS_LOCAL) {
-    code = device->cl->clSetKernelArg(kernel, index, operand->size_bytes, NULL);
-  } else {
-    cl_mem memory = memory_at(instance, &operand->at);
-    code = device->cl->clSetKernelArg(kernel, index, sizeof memory, &memory);
-  }
-  return code == CL_SUCCESS ? CLV_OK : step_failed(instance, step, "clSetKernelArg", code, error);
-}
-
-static bool is_bound_later(const clv__opencl_operand *operand) {
-  if (operand->means == CLV__OPENCL_MEANS_BYTES || operand->means == CLV__OPENCL_MEANS_LOCAL) return false;
-  return operand->at.where == CLV__OPENCL_AT_INPUT || operand->at.where == CLV__OPENCL_AT_OUTPUT ||
-         operand->at.where == CLV__OPENCL_AT_SCRATCH;
-}
-
-/* With the arguments that stay, or, `bound`, with all of them. */
-static clv_status make_kernel(clv_device *device, const clv_instance *instance, const clv__opencl_step *step, bool bound,
-                              cl_kernel *kernel, clv_error *error) {
-  cl_int code;
-  *kernel = device->cl->clCreateKernel(step->program->program, step->kernel, &code);
-  if (*kernel == NULL) return step_failed(instance, step, "clCreateKernel", code, error);
-  for (uint32_t i = 0; i < step->operand_count; ++i) {
-    if (bound || !is_bound_later(&step->operands[i])) CLV__TRY(set_argument(device, instance, step, *kernel, i, error));
-  }
-  return CLV_OK;
-}
-
-static clv_status enqueue_step(clv_device *device, const clv_instance *instance, const clv__opencl_step *step, cl_kernel kernel,
-                               cl_command_queue queue, clv_error *error) {
-  if (step->is_copy) {
-    cl_int code = device->cl->clEnqueueCopyBuffer(queue, memory_at(instance, &step->operands[1].at),
-                                                  memory_at(instance, &step->operands[0].at), step->from_offset, step->to_offset,
-                                                  step->size_bytes, 0, NULL, NULL);
-    return code == CL_SUCCESS ? CLV_OK : step_failed(instance, step, "clEnqueueCopyBuffer", code, error);
-  }
-  cl_int code = device->cl->clEnqueueNDRangeKernel(queue, kernel, step->dimensions, NULL, step->global,
-                                                   step->has_local ? step->local : NULL, 0, NULL, NULL);
-  return code == CL_SUCCESS ? CLV_OK : step_failed(instance, step, "clEnqueueNDRangeKernel", code, error);
-}
 
 /* ---- Scratch ---- */
 
@@ -102,8 +24,8 @@ static clv_status scratch_cut(clv_device *device, clv_instance *instance, cl_mem
     const clv__opencl_step *step = &plan->steps.items[s];
     for (uint32_t i = 0; i < step->operand_count && !step->is_copy; ++i) {
       const clv__opencl_operand *operand = &step->operands[i];
-      if (is_bound_later(operand) && operand->at.where == CLV__OPENCL_AT_SCRATCH) {
-        CLV__TRY(set_argument(device, instance, step, instance->kernels[s], i, error));
+      if (clv__opencl_is_bound_later(operand) && operand->at.where == CLV__OPENCL_AT_SCRATCH) {
+        CLV__TRY(clv__opencl_step_argument(device, instance, step, instance->kernels[s], i, error));
       }
     }
   }
@@ -111,7 +33,7 @@ static clv_status scratch_cut(clv_device *device, clv_instance *instance, cl_mem
   return CLV_OK;
 }
 
-static clv_status scratch_own(clv_device *device, clv_instance *instance, clv_error *error) {
+clv_status clv__opencl_scratch_own(clv_device *device, clv_instance *instance, clv_error *error) {
   if (instance->has_scratch) return CLV_OK;
   if (instance->plan->scratch.count > 0) {
     CLV__TRY(clv__opencl_memory_create(device, instance->plan->scratch_bytes, &instance->scratch_memory, error));
@@ -144,14 +66,6 @@ clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *i
 
 /* ---- Life ---- */
 
-static void bound_release(clv_device *device, clv__opencl_bound *bound) {
-  if (bound->is_owned) clv__opencl_memory_release(device, bound->memory);
-  bound->memory = bound->source = NULL;
-  bound->is_owned = false;
-  bound->buffer_id = 0;
-  bound->host = NULL;
-}
-
 static void destroy(clv_device *device, void *self) {
   clv_instance *instance = self;
   const clv__opencl_plan *plan = instance->plan;
@@ -161,10 +75,10 @@ static void destroy(clv_device *device, void *self) {
   if (plan != NULL) scratch_release(device, instance);
   for (size_t i = 0; instance->kept != NULL && i < plan->kept.count; ++i) clv__opencl_memory_release(device, instance->kept[i]);
   for (uint32_t i = 0; instance->inputs != NULL && i < instance->executable->input_count; ++i) {
-    bound_release(device, &instance->inputs[i]);
+    clv__opencl_bound_release(device, &instance->inputs[i]);
   }
   for (uint32_t i = 0; instance->outputs != NULL && i < instance->executable->output_count; ++i) {
-    bound_release(device, &instance->outputs[i]);
+    clv__opencl_bound_release(device, &instance->outputs[i]);
   }
   clv__arena_finish(&instance->arena);
   if (instance->owns_plan) clv__opencl_plan_destroy(instance->plan);
@@ -183,17 +97,18 @@ static clv_status index_users(clv_instance *instance, clv_error *error) {
     for (size_t s = 0; s < steps->count; ++s) {
       for (uint32_t i = 0; i < steps->items[s].operand_count && !steps->items[s].is_copy; ++i) {
         const clv__opencl_operand *operand = &steps->items[s].operands[i];
-        if (!is_bound_later(operand) || operand->at.where == CLV__OPENCL_AT_SCRATCH) continue;
-        clv__opencl_bound *bound =
-            operand->at.where == CLV__OPENCL_AT_INPUT ? &instance->inputs[operand->at.index] : &instance->outputs[operand->at.index];
+        if (!clv__opencl_is_bound_later(operand) || operand->at.where == CLV__OPENCL_AT_SCRATCH) continue;
+        clv__opencl_bound *bound = operand->at.where == CLV__OPENCL_AT_INPUT ? &instance->inputs[operand->at.index]
+                                                                             : &instance->outputs[operand->at.index];
         if (filling == 1) instance->users[bound->first + bound->count] = (clv__opencl_user){(uint32_t)s, i};
         ++bound->count;
       }
     }
     if (filling == 1) break;
     for (uint32_t i = 0; i < instance->executable->input_count + instance->executable->output_count; ++i) {
-      clv__opencl_bound *bound = i < instance->executable->input_count ? &instance->inputs[i]
-                                                                        : &instance->outputs[i - instance->executable->input_count];
+      clv__opencl_bound *bound = i < instance->executable->input_count
+                                     ? &instance->inputs[i]
+                                     : &instance->outputs[i - instance->executable->input_count];
       bound->first = total;
       total += bound->count;
       bound->count = 0;
@@ -207,7 +122,8 @@ static clv_status index_users(clv_instance *instance, clv_error *error) {
 static clv_status make_kernels(clv_device *device, clv_instance *instance, clv_error *error) {
   const clv__opencl_steps *steps = &instance->plan->steps;
   for (size_t s = 0; s < steps->count; ++s) {
-    if (!steps->items[s].is_copy) CLV__TRY(make_kernel(device, instance, &steps->items[s], false, &instance->kernels[s], error));
+    if (!steps->items[s].is_copy)
+      CLV__TRY(clv__opencl_step_kernel(device, instance, &steps->items[s], false, &instance->kernels[s], error));
   }
   return CLV_OK;
 }
@@ -223,8 +139,9 @@ static clv_status prepare(clv_device *device, clv_instance *instance, clv_error 
   pthread_mutex_lock(&device->service_lock);
   for (size_t s = 0; s < plan->once.count && status == CLV_OK; ++s) {
     cl_kernel kernel = NULL;
-    status = make_kernel(device, instance, &plan->once.items[s], true, &kernel, error);
-    if (status == CLV_OK) status = enqueue_step(device, instance, &plan->once.items[s], kernel, device->service, error);
+    status = clv__opencl_step_kernel(device, instance, &plan->once.items[s], true, &kernel, error);
+    if (status == CLV_OK)
+      status = clv__opencl_step_enqueue(device, instance, &plan->once.items[s], kernel, device->service, error);
     if (kernel != NULL) device->cl->clReleaseKernel(kernel);
   }
   cl_int code = device->cl->clFinish(device->service);
@@ -305,155 +222,5 @@ clv_status clv__opencl_instance_create(clv_device *device, clv_executable *execu
     return status;
   }
   *out = instance;
-  return CLV_OK;
-}
-
-/* ---- Bindings ---- */
-
-static clv_status check_binding(const clv_tensor *expected, const clv_binding *binding, const char *what, uint32_t index,
-                                bool shares_host, clv_error *error) {
-  uint64_t size_bytes = (uint64_t)clv__opencl_count(expected) * clv_dtype_size_bytes(expected->dtype);
-  if (!clv__tensor_same_type(expected, &binding->type)) {
-    char is[100], should[100];
-    clv__tensor_text(&binding->type, is, sizeof is);
-    clv__tensor_text(expected, should, sizeof should);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s %u is %s, the instance is for %s", what, index, is, should);
-  }
-  if (size_bytes == 0) return CLV_OK;
-  const clv_buffer *buffer = binding->buffer;
-  if (buffer == NULL && (!shares_host || binding->type.data == NULL)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s %u has no memory on the device", what, index);
-  }
-  if (buffer == NULL || (binding->offset_bytes <= buffer->size_bytes && size_bytes <= buffer->size_bytes - binding->offset_bytes)) {
-    return CLV_OK;
-  }
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s %u: %llu bytes at %llu do not fit the buffer of %llu", what, index,
-                        (unsigned long long)size_bytes, (unsigned long long)binding->offset_bytes,
-                        (unsigned long long)buffer->size_bytes);
-}
-
-clv_status clv__opencl_instance_check(const clv_instance *instance, const clv_execute_args *args, clv_error *error) {
-  const clv_executable *e = instance->executable;
-  const clv__opencl_plan *plan = instance->plan;
-  bool shares = plan->device->shares_host;
-  if (args->input_count != e->input_count || args->output_count != e->output_count) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u inputs and %u outputs where the executable has %u and %u",
-                          args->input_count, args->output_count, e->input_count, e->output_count);
-  }
-  for (uint32_t i = 0; i < e->input_count; ++i) {
-    CLV__TRY(check_binding(&plan->input_types[i], &args->inputs[i], "input", i, shares, error));
-  }
-  for (uint32_t i = 0; i < e->output_count; ++i) {
-    CLV__TRY(check_binding(&plan->values[e->outputs[i]].type, &args->outputs[i], "output", i, shares, error));
-  }
-  return CLV_OK;
-}
-
-/* The memory of one binding. */
-static clv_status bind_memory(clv_device *device, clv__opencl_bound *bound, const clv_binding *binding, uint64_t size_bytes,
-                              clv_error *error) {
-  bound->is_owned = true;
-  if (binding->buffer == NULL || size_bytes == 0) {
-    if (device->shares_host) return clv__opencl_memory_wrap(device, binding->type.data, size_bytes, &bound->memory, error);
-    return clv__opencl_memory_create(device, size_bytes, &bound->memory, error); /* without elements */
-  }
-  if (binding->offset_bytes % device->alignment_bytes == 0) {
-    return clv__opencl_memory_part(device, binding->buffer->memory, binding->offset_bytes, size_bytes, &bound->memory, error);
-  }
-  if (binding->buffer->host != NULL) {
-    return clv__opencl_memory_wrap(device, (uint8_t *)binding->buffer->host + binding->offset_bytes, size_bytes, &bound->memory, error);
-  }
-  bound->source = binding->buffer->memory;
-  return clv__opencl_memory_create(device, size_bytes, &bound->memory, error);
-}
-
-static clv_status bind_one(clv_device *device, clv_instance *instance, clv__opencl_bound *bound, const clv_binding *binding,
-                           const clv_tensor *type, clv_error *error) {
-  uint64_t id = binding->buffer != NULL ? binding->buffer->id : 0;
-  const void *host = binding->buffer == NULL ? binding->type.data : NULL;
-  if (bound->memory != NULL && bound->buffer_id == id && bound->host == host && bound->offset_bytes == binding->offset_bytes) {
-    return CLV_OK;
-  }
-  bound_release(device, bound);
-  bound->size_bytes = (uint64_t)clv__opencl_count(type) * clv_dtype_size_bytes(type->dtype);
-  bound->offset_bytes = binding->offset_bytes;
-  clv_status status = bind_memory(device, bound, binding, bound->size_bytes, error);
-  for (uint32_t i = 0; i < bound->count && status == CLV_OK; ++i) {
-    const clv__opencl_user *user = &instance->users[bound->first + i];
-    status = set_argument(device, instance, &instance->plan->steps.items[user->step], instance->kernels[user->step], user->argument,
-                          error);
-  }
-  if (status != CLV_OK) {
-    bound_release(device, bound);
-    return status;
-  }
-  bound->buffer_id = id;
-  bound->host = host;
-  return CLV_OK;
-}
-
-clv_status clv__opencl_instance_bind(clv_device *device, clv_instance *instance, const clv_binding *inputs,
-                                     const clv_binding *outputs, clv_error *error) {
-  const clv_executable *e = instance->executable;
-  const clv__opencl_plan *plan = instance->plan;
-  CLV__TRY(scratch_own(device, instance, error));
-  for (uint32_t i = 0; i < e->input_count; ++i) {
-    CLV__TRY(bind_one(device, instance, &instance->inputs[i], &inputs[i], &plan->input_types[i], error));
-  }
-  for (uint32_t i = 0; i < e->output_count; ++i) {
-    CLV__TRY(bind_one(device, instance, &instance->outputs[i], &outputs[i], &plan->values[e->outputs[i]].type, error));
-  }
-  return CLV_OK;
-}
-
-/* ---- Enqueuing ---- */
-
-/* Bindings whose offset no kernel argument can begin at go through memory of the instance's own. */
-static clv_status move_bound(clv_device *device, clv__opencl_bound *bound, uint32_t count, bool in, cl_command_queue queue,
-                             clv_error *error) {
-  for (uint32_t i = 0; i < count; ++i) {
-    const clv__opencl_bound *b = &bound[i];
-    if (b->source == NULL) continue;
-    CLV__OPENCL_TRY(error, "clEnqueueCopyBuffer",
-                    device->cl->clEnqueueCopyBuffer(queue, in ? b->source : b->memory, in ? b->memory : b->source,
-                                                    in ? b->offset_bytes : 0, in ? 0 : b->offset_bytes, b->size_bytes, 0, NULL, NULL));
-  }
-  return CLV_OK;
-}
-
-clv_status clv__opencl_instance_enqueue(clv_device *device, clv_instance *instance, cl_command_queue queue, clv_error *error) {
-  const clv__opencl_steps *steps = &instance->plan->steps;
-  CLV__TRY(move_bound(device, instance->inputs, instance->executable->input_count, true, queue, error));
-  for (size_t s = 0; s < steps->count; ++s) {
-    CLV__TRY(enqueue_step(device, instance, &steps->items[s], instance->kernels[s], queue, error));
-  }
-  return move_bound(device, instance->outputs, instance->executable->output_count, false, queue, error);
-}
-
-static clv_status record_step(clv_device *device, const clv_instance *instance, const clv__opencl_step *step,
-                              cl_command_buffer_khr commands, cl_kernel *kernel, clv_error *error) {
-  cl_int code;
-  if (step->is_copy) {
-    code = device->commands.copy(commands, NULL, memory_at(instance, &step->operands[1].at),
-                                 memory_at(instance, &step->operands[0].at), step->from_offset, step->to_offset, step->size_bytes,
-                                 0, NULL, NULL, NULL);
-    return code == CL_SUCCESS ? CLV_OK : step_failed(instance, step, "clCommandCopyBufferKHR", code, error);
-  }
-  CLV__TRY(make_kernel(device, instance, step, true, kernel, error));
-  code = device->commands.kernel(commands, NULL, NULL, *kernel, step->dimensions, NULL, step->global,
-                                 step->has_local ? step->local : NULL, 0, NULL, NULL, NULL);
-  return code == CL_SUCCESS ? CLV_OK : step_failed(instance, step, "clCommandNDRangeKernelKHR", code, error);
-}
-
-clv_status clv__opencl_instance_record(clv_device *device, clv_instance *instance, cl_command_buffer_khr commands,
-                                       cl_kernel *kernels, bool *fits, clv_error *error) {
-  const clv__opencl_steps *steps = &instance->plan->steps;
-  const clv_executable *e = instance->executable;
-  *fits = true;
-  for (uint32_t i = 0; i < e->input_count; ++i) *fits = *fits && instance->inputs[i].source == NULL;
-  for (uint32_t i = 0; i < e->output_count; ++i) *fits = *fits && instance->outputs[i].source == NULL;
-  for (size_t s = 0; s < steps->count && *fits; ++s) {
-    CLV__TRY(record_step(device, instance, &steps->items[s], commands, &kernels[s], error));
-  }
   return CLV_OK;
 }

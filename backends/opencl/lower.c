@@ -211,7 +211,8 @@ static void append_expression(clv__text *text, const clv__opencl_post *post, clv
   bool inside = false;
   for (const char *at = post->function.expression->text; *at != '\0'; ++at) {
     bool is_name = (*at >= 'a' && *at <= 'z') || (*at >= 'A' && *at <= 'Z') || *at == '_' || (*at >= '0' && *at <= '9');
-    bool next = (at[1] >= 'a' && at[1] <= 'z') || (at[1] >= 'A' && at[1] <= 'Z') || at[1] == '_' || (at[1] >= '0' && at[1] <= '9');
+    bool next =
+        (at[1] >= 'a' && at[1] <= 'z') || (at[1] >= 'A' && at[1] <= 'Z') || at[1] == '_' || (at[1] >= '0' && at[1] <= '9');
     if ((*at == 'P' || *at == 'Q') && !inside && !next)
       clv__text_append(text, "%s", *at == 'P' ? p : q);
     else

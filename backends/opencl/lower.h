@@ -25,9 +25,9 @@
 
 /* What a choice of kernels may depend on. */
 typedef struct clv__opencl_traits {
-  bool is_cpu;          /* work items of a group run one after the other in one thread: no gain from local memory or small tiles */
-  bool has_half;        /* arithmetic in half; loads and stores of it are there always */
-  bool has_double;      /* f64 */
+  bool is_cpu;     /* work items of a group run one after the other in one thread: no gain from local memory or small tiles */
+  bool has_half;   /* arithmetic in half; loads and stores of it are there always */
+  bool has_double; /* f64 */
   uint32_t compute_units;
   uint32_t max_group;   /* work items of a group */
   uint32_t group_1d;    /* a good size for one-dimensional kernels; a power of two */
@@ -112,11 +112,11 @@ void clv__opencl_pass_kept(clv__opencl_lowering *l, uint32_t kept);
 void clv__opencl_once(clv__opencl_lowering *l);
 bool clv__opencl_is_weight(const clv__opencl_lowering *l, uint32_t input);
 
-void clv__opencl_pass_int(clv__opencl_lowering *l, int32_t value);     /* int */
-void clv__opencl_pass_index(clv__opencl_lowering *l, int64_t value);   /* index_t: int, or long where the node's tensors are huge */
-void clv__opencl_pass_float(clv__opencl_lowering *l, float value);     /* float */
-void clv__opencl_pass_double(clv__opencl_lowering *l, double value);   /* double: only beside f64 tensors */
-void clv__opencl_pass_long(clv__opencl_lowering *l, int64_t value);    /* long */
+void clv__opencl_pass_int(clv__opencl_lowering *l, int32_t value);   /* int */
+void clv__opencl_pass_index(clv__opencl_lowering *l, int64_t value); /* index_t: int, or long where the node's tensors are huge */
+void clv__opencl_pass_float(clv__opencl_lowering *l, float value);   /* float */
+void clv__opencl_pass_double(clv__opencl_lowering *l, double value); /* double: only beside f64 tensors */
+void clv__opencl_pass_long(clv__opencl_lowering *l, int64_t value);  /* long */
 /* dims_t: an array of CLV_MAX_RANK index_t in a struct, by value; what is not given is 0. */
 void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint32_t count);
 /* Local memory of `size_bytes`: LOCAL float *tile as a parameter. */
@@ -134,11 +134,7 @@ clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, con
 clv_status clv__opencl_enqueue_1d(clv__opencl_lowering *l, int64_t count);
 
 /* A copy of bytes, instead of a launch. Places are the node's operands. */
-typedef enum clv__opencl_place {
-  CLV__OPENCL_INPUT,
-  CLV__OPENCL_OUTPUT,
-  CLV__OPENCL_SCRATCH
-} clv__opencl_place;
+typedef enum clv__opencl_place { CLV__OPENCL_INPUT, CLV__OPENCL_OUTPUT, CLV__OPENCL_SCRATCH } clv__opencl_place;
 clv_status clv__opencl_copy(clv__opencl_lowering *l, clv__opencl_place to, uint32_t to_index, uint64_t to_offset,
                             clv__opencl_place from, uint32_t from_index, uint64_t from_offset, uint64_t size_bytes);
 

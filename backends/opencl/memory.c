@@ -35,8 +35,8 @@ clv_status clv__opencl_memory_wrap(clv_device *device, void *host, uint64_t size
   static uint64_t nothing[8]; /* what a tensor without elements points to */
   cl_int code = CL_SUCCESS;
   if (size_bytes == 0) host = nothing;
-  *memory = device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, at_least_one(size_bytes), host,
-                                       &code);
+  *memory =
+      device->cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, at_least_one(size_bytes), host, &code);
   return *memory != NULL ? CLV_OK : clv__opencl_failed(error, "clCreateBuffer(CL_MEM_USE_HOST_PTR)", code);
 }
 
@@ -75,9 +75,11 @@ clv_status clv__opencl_buffer_alloc(clv_device *device, uint64_t size_bytes, clv
     const clv_allocator *allocator = device->allocator;
     size_t room;
     bool fits = size_bytes <= SIZE_MAX && clv__add((size_t)at_least_one(size_bytes), device->alignment_bytes, &room);
-    buffer->host = fits ? allocator->allocate(allocator->user_data, (size_t)at_least_one(size_bytes), device->alignment_bytes) : NULL;
-    status = buffer->host == NULL ? clv__error_memory(error, (size_t)size_bytes)
-                                  : clv__opencl_memory_wrap(device, buffer->host, at_least_one(size_bytes), &buffer->memory, error);
+    buffer->host =
+        fits ? allocator->allocate(allocator->user_data, (size_t)at_least_one(size_bytes), device->alignment_bytes) : NULL;
+    status = buffer->host == NULL
+                 ? clv__error_memory(error, (size_t)size_bytes)
+                 : clv__opencl_memory_wrap(device, buffer->host, at_least_one(size_bytes), &buffer->memory, error);
   } else {
     status = clv__opencl_memory_create(device, size_bytes, &buffer->memory, error);
   }
@@ -115,7 +117,8 @@ static bool same_bytes(clv_device *device, const clv_weight *weight, const uint8
   pthread_mutex_lock(&device->service_lock);
   for (uint64_t at = 0; at < weight->size_bytes && same; at += COMPARE_BYTES) {
     uint64_t count = weight->size_bytes - at < COMPARE_BYTES ? weight->size_bytes - at : COMPARE_BYTES;
-    same = device->cl->clEnqueueReadBuffer(device->service, weight->memory, CL_TRUE, at, count, piece, 0, NULL, NULL) == CL_SUCCESS &&
+    same = device->cl->clEnqueueReadBuffer(device->service, weight->memory, CL_TRUE, at, count, piece, 0, NULL, NULL) ==
+               CL_SUCCESS &&
            memcmp(piece, data + at, count) == 0;
   }
   pthread_mutex_unlock(&device->service_lock);

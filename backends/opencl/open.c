@@ -160,10 +160,11 @@ static clv_status read_option(clv_device *device, const clv_option *option, choi
 static void find_commands(clv_device *device) {
   if (!has_extension(device, "cl_khr_command_buffer")) return;
   cl_command_queue_properties required = 0;
-  device->cl->clGetDeviceInfo(device->id, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, sizeof required, &required, NULL);
+  device->cl->clGetDeviceInfo(device->id, CL_DEVICE_COMMAND_BUFFER_REQUIRED_QUEUE_PROPERTIES_KHR, sizeof required, &required,
+                              NULL);
   if (required != 0) return; /* our queues are in order */
   clv__opencl_commands found_commands;
-#define FIND(field, name)                                                                                                \
+#define FIND(field, name)                                                                                          \
   found_commands.field = (name##_fn)device->cl->clGetExtensionFunctionAddressForPlatform(device->platform, #name); \
   if (found_commands.field == NULL) return;
   FIND(create, clCreateCommandBufferKHR)

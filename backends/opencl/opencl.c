@@ -6,7 +6,9 @@
 static void device_info(clv_device *device, clv_device_info *info) {
   clv_device_info filled = {
       .struct_size = info->struct_size,
-      .kind = (device->type & CL_DEVICE_TYPE_GPU) != 0 ? "gpu" : (device->type & CL_DEVICE_TYPE_CPU) != 0 ? "cpu" : "npu",
+      .kind = (device->type & CL_DEVICE_TYPE_GPU) != 0   ? "gpu"
+              : (device->type & CL_DEVICE_TYPE_CPU) != 0 ? "cpu"
+                                                         : "npu",
       .description = device->description,
       .fingerprint = device->fingerprint,
       .memory_space = device->space,

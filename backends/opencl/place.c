@@ -1,5 +1,6 @@
 /* The last pass: where each value lies. Values made inside that leave are made where they leave; what else is made shares one
- * block of scratch by the time it lives; views have their source's bytes; outputs that are something else are copies at the end. */
+ * block of scratch by the time it lives; views have their source's bytes; outputs that are something else are copies at the end.
+ */
 #include "plan.h"
 
 static uint64_t rounded(const clv__opencl_plan *plan, uint64_t size_bytes) {

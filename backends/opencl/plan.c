@@ -131,7 +131,8 @@ static clv_status upload(clv__opencl_plan *plan, clv_error *error) {
   if (status == CLV_OK) status = clv__opencl_memory_write(device, plan->constant_memory, 0, bytes, plan->constant_bytes, error);
   for (size_t i = 0; i < plan->constants.count && status == CLV_OK; ++i) {
     const clv__opencl_piece *piece = &plan->constants.items[i];
-    status = clv__opencl_memory_part(device, plan->constant_memory, piece->offset, piece->size_bytes, &plan->constant_parts[i], error);
+    status =
+        clv__opencl_memory_part(device, plan->constant_memory, piece->offset, piece->size_bytes, &plan->constant_parts[i], error);
   }
   clv__release(device->allocator, bytes);
   return status;

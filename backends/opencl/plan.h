@@ -54,7 +54,7 @@ typedef struct clv__opencl_operand {
 } clv__opencl_operand;
 
 typedef struct clv__opencl_step {
-  uint32_t node;   /* whose it is, for messages; NONE: a copy at the end */
+  uint32_t node; /* whose it is, for messages; NONE: a copy at the end */
   bool is_copy;
   clv__opencl_program *program;
   const char *kernel;
@@ -75,7 +75,7 @@ typedef struct clv__opencl_post {
 } clv__opencl_post;
 
 typedef struct clv__opencl_plan_node {
-  bool is_dead; /* folded, or computed by the node before it */
+  bool is_dead;                   /* folded, or computed by the node before it */
   const clv__opencl_operator *op; /* NULL: a view */
   uint32_t input_count, output_count;
   uint32_t *inputs, *outputs;
@@ -85,8 +85,8 @@ typedef struct clv__opencl_plan_node {
 } clv__opencl_plan_node;
 
 typedef struct clv__opencl_plan_value {
-  clv_tensor type; /* static; `data`: a known value */
-  uint32_t root;   /* the value whose bytes it has; itself where it is no view */
+  clv_tensor type;         /* static; `data`: a known value */
+  uint32_t root;           /* the value whose bytes it has; itself where it is no view */
   clv__opencl_location at; /* of a root */
 } clv__opencl_plan_value;
 
@@ -115,7 +115,7 @@ typedef struct clv__opencl_plan {
 
 typedef struct clv__opencl_value {
   const char *name;
-  clv_tensor declared; /* as the graph has it; `data`: a small constant */
+  clv_tensor declared;            /* as the graph has it; `data`: a small constant */
   uint32_t weight, input, output; /* index among them, or NONE; of outputs the first */
 } clv__opencl_value;
 
@@ -131,8 +131,8 @@ struct clv_executable {
   clv__opencl_value *values;
   uint32_t *inputs, *outputs, *weights; /* values */
   const char **weight_names;
-  clv_tensor *input_types;   /* of compile(), perhaps not all static */
-  clv__opencl_plan *plan;    /* for these, where they are static */
+  clv_tensor *input_types; /* of compile(), perhaps not all static */
+  clv__opencl_plan *plan;  /* for these, where they are static */
 };
 
 /* ---- Executables (executable.c) ---- */

@@ -48,7 +48,8 @@ clv_status clv__opencl_program_get(clv_device *device, const char *family, const
   clv_status status = CLV_OK;
   pthread_mutex_lock(&device->lock);
   for (clv__opencl_program *p = device->programs; p != NULL && *out == NULL; p = p->next) {
-    if (p->hash == hash && p->family == source && strcmp(p->defines, defines) == 0 && strcmp(p->functions, functions) == 0) *out = p;
+    if (p->hash == hash && p->family == source && strcmp(p->defines, defines) == 0 && strcmp(p->functions, functions) == 0)
+      *out = p;
   }
   if (*out == NULL) {
     clv__opencl_program *program = clv__allocate_zero(device->allocator, sizeof *program);
@@ -77,7 +78,8 @@ clv_status clv__opencl_program_get(clv_device *device, const char *family, const
 static clv_status build_failed(clv_device *device, cl_program program, cl_int code, const char *what, clv_error *error) {
   char log[700] = "";
   size_t length = 0;
-  if (device->cl->clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &length) == CL_SUCCESS && length > 1) {
+  if (device->cl->clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &length) == CL_SUCCESS &&
+      length > 1) {
     char *whole = clv__allocate_zero(device->allocator, length + 1);
     if (whole != NULL &&
         device->cl->clGetProgramBuildInfo(program, device->id, CL_PROGRAM_BUILD_LOG, length, whole, NULL) == CL_SUCCESS) {
@@ -88,7 +90,8 @@ static clv_status build_failed(clv_device *device, cl_program program, cl_int co
   for (char *at = log; *at != '\0'; ++at) {
     if (*at == '\n') *at = ' ';
   }
-  return clv__error_set(error, CLV_DEVICE_ERROR, "clBuildProgram of %s: %s (%d): %s", what, clv__opencl_code_name(code), code, log);
+  return clv__error_set(error, CLV_DEVICE_ERROR, "clBuildProgram of %s: %s (%d): %s", what, clv__opencl_code_name(code), code,
+                        log);
 }
 
 static clv_status build(clv_device *device, cl_program program, const char *what, clv_error *error) {
@@ -122,7 +125,8 @@ static clv_status make_from_source(clv_device *device, clv__opencl_program *prog
 static bool make_from_binary(clv_device *device, clv__opencl_program *program) {
   cl_int code = CL_SUCCESS, taken = CL_SUCCESS;
   const unsigned char *bytes = program->binary;
-  cl_program made = device->cl->clCreateProgramWithBinary(device->context, 1, &device->id, &program->binary_bytes, &bytes, &taken, &code);
+  cl_program made =
+      device->cl->clCreateProgramWithBinary(device->context, 1, &device->id, &program->binary_bytes, &bytes, &taken, &code);
   if (made == NULL) return false;
   if (code == CL_SUCCESS && taken == CL_SUCCESS && build(device, made, program->family->name, NULL) == CLV_OK) {
     program->program = made;

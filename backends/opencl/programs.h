@@ -9,10 +9,10 @@ struct clv__opencl_program {
   clv__opencl_program *next;
   uint64_t hash;
   const clv__opencl_source *family;
-  char *defines;   /* #define lines before the header */
-  char *functions; /* text between the header and the source */
-  cl_program program;   /* NULL: not built yet */
-  void *binary;         /* what a file brought, until it is built */
+  char *defines;      /* #define lines before the header */
+  char *functions;    /* text between the header and the source */
+  cl_program program; /* NULL: not built yet */
+  void *binary;       /* what a file brought, until it is built */
   size_t binary_bytes;
 };
 

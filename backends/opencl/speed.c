@@ -1,5 +1,5 @@
-/* What the device is likely to take, from what its driver says of it: a roofline. Nothing is measured here, and a profile replaces
- * it. */
+/* What the device is likely to take, from what its driver says of it: a roofline. Nothing is measured here, and a profile
+ * replaces it. */
 #include "device.h"
 
 static double number(const clv_device *device, cl_device_info what) {
@@ -7,8 +7,9 @@ static double number(const clv_device *device, cl_device_info what) {
   return device->cl->clGetDeviceInfo(device->id, what, sizeof value, &value, NULL) == CL_SUCCESS ? (double)value : 0;
 }
 
-/* Drivers name units and clock, hardly any names lanes or bandwidth: 64 lanes a unit of a GPU (128 where the local memory says that
- * it is a large one), a vector of a CPU's core; bytes a second by what such devices have. Half of the peak is what kernels reach. */
+/* Drivers name units and clock, hardly any names lanes or bandwidth: 64 lanes a unit of a GPU (128 where the local memory says
+ * that it is a large one), a vector of a CPU's core; bytes a second by what such devices have. Half of the peak is what kernels
+ * reach. */
 void clv__opencl_speed_init(clv_device *device) {
   const double units = number(device, CL_DEVICE_MAX_COMPUTE_UNITS), clock = number(device, CL_DEVICE_MAX_CLOCK_FREQUENCY) * 1e6;
   const double vector = number(device, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
@@ -48,8 +49,8 @@ static bool is(const clv_node_info *node, const char *op) {
 }
 
 /* A multiply-add is two; one an element where nothing better is known. */
-static double flops_of(const clv_node_info *node, const clv_tensor *in, const clv_tensor *weight, double in_count, double out_count,
-                       double weight_count) {
+static double flops_of(const clv_node_info *node, const clv_tensor *in, const clv_tensor *weight, double in_count,
+                       double out_count, double weight_count) {
   clv__attributes attributes = {node->attributes, node->attribute_count};
   if (is(node, "Conv") && weight->rank > 0 && weight->dims[0] > 0) return 2 * out_count * weight_count / (double)weight->dims[0];
   if (is(node, "ConvTranspose") && weight->rank > 0 && weight->dims[0] > 0) {

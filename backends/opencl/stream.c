@@ -41,8 +41,7 @@ clv_status clv__opencl_wait(clv_device *device, cl_event event, clv_error *error
 clv_status clv__opencl_stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error) {
   if (stream->queue == NULL) return CLV_OK;
   cl_event marker;
-  CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList",
-                  device->cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
+  CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", device->cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
   clv_status status = clv__opencl_wait(device, marker, error);
   device->cl->clReleaseEvent(marker);
   return status;

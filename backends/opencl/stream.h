@@ -6,7 +6,7 @@
 
 struct clv_stream {
   clv__opencl_object object;
-  cl_command_queue queue; /* made when first used */
+  cl_command_queue queue;  /* made when first used */
   clv_captured *recording; /* between capture_begin() and capture_end() */
 };
 

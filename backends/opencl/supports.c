@@ -95,7 +95,9 @@ bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, co
     snprintf(reason, 160, "no kernel for operator %.60s%s%.60s", info->domain, info->domain[0] != '\0' ? "." : "", info->op);
     return false;
   }
-  clv_dtype dtype = node->input_count > 0 ? node->inputs[0].dtype : node->output_count > 0 ? node->outputs[0].dtype : CLV_DTYPE_NONE;
+  clv_dtype dtype = node->input_count > 0    ? node->inputs[0].dtype
+                    : node->output_count > 0 ? node->outputs[0].dtype
+                                             : CLV_DTYPE_NONE;
   if ((op->dtypes & CLV__DTYPE_BIT(dtype)) == 0) {
     snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(dtype));
     return false;

@@ -49,7 +49,8 @@ static clv_status unknown_device(const clv_context *context, const char *name, c
   return clv__error_set(error, CLV_NOT_FOUND, "device '%s': no backend has it; there are: %s", name, known);
 }
 
-/* The key of an option "NAME:key=value" that is meant for `name`, which may have a colon itself ("opencl:1"); NULL: for another. */
+/* The key of an option "NAME:key=value" that is meant for `name`, which may have a colon itself ("opencl:1"); NULL: for another.
+ */
 static const char *option_key(const char *text, const char *name, size_t *key_bytes) {
   size_t length = strlen(name);
   const char *equals = strchr(text, '=');

@@ -45,7 +45,10 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
     return;
   }
   clv__text_append(text, " on %s", plan->devices->items[device].name);
-  if (partition_of[id] != CLV__NO_ID) clv__text_append(text, ", partition %u", partition_of[id]);
+  if (partition_of[id] != CLV__NO_ID) {
+    clv__text_append(text, ", partition %u%s", partition_of[id],
+                     plan->partitions[partition_of[id]].is_bucketed ? " (open sizes padded to buckets)" : "");
+  }
   clv__text_append(text, ": %s%s%s", cause, meaning != NULL ? ": " : "", meaning != NULL ? meaning : "");
   if (note != NULL) {
     clv__text_append(text, ": ");
@@ -54,6 +57,8 @@ static void explain_node(const clv_plan *plan, const uint32_t *partition_of, clv
   clv__text_append(text, "\n");
   append_types(plan, "reads ", node->inputs, node->input_count, text);
   append_types(plan, "writes", node->outputs, node->output_count, text);
+  if (plan->open != NULL && plan->open->is_open[id] && plan->open->typical != NULL)
+    clv__text_append(text, "    sizes are open: prices are those at typical ones\n");
   for (uint32_t d = 0; d < plan->devices->count; ++d) {
     const char *reason = clv__capability_reason(&plan->capability, id, d);
     int64_t delta_ns;

@@ -519,8 +519,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(replay_equals_execution),       cmocka_unit_test(wrong_bindings_change_nothing),
       cmocka_unit_test(captures_end_where_they_began), cmocka_unit_test(programs_that_find_their_shapes_are_not_captured),
-      cmocka_unit_test(a_graph_is_one_launch),         cmocka_unit_test(threads_replay_on_one_device),
-      cmocka_unit_test(every_allocation_may_fail),
+      cmocka_unit_test(a_value_that_leaves_twice),     cmocka_unit_test(a_graph_is_one_launch),
+      cmocka_unit_test(threads_replay_on_one_device),  cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -133,8 +133,17 @@ static void options_apply(void **state) {
   spec = open_spec("default");
   assert_string_not_equal(spec.canonical, canonical);
   clv__vnpu_spec_finish(&spec);
-  clv_option bad[][1] = {
-      {{"freq", "3"}}, {{"frequency", "fast"}}, {{"frequency", "0"}}, {{"memory", "-1"}}, {{"time_scale", "nan"}}};
+  spec = open_spec("default");
+  snprintf(canonical, sizeof canonical, "%s", spec.canonical);
+  assert_true(spec.hang_at == 0 && spec.fail_at == 0);
+  clv__vnpu_spec_finish(&spec);
+  clv_option faults[] = {{"hang", "7"}, {"fail", "12"}};
+  assert_ok(clv__vnpu_spec_open(clv__allocator_default(), "default", faults, 2, &spec, &error), error);
+  assert_true(spec.hang_at == 7 && spec.fail_at == 12);
+  assert_string_equal(spec.canonical, canonical); /* programs are the same */
+  clv__vnpu_spec_finish(&spec);
+  clv_option bad[][1] = {{{"freq", "3"}},         {{"frequency", "fast"}}, {{"frequency", "0"}}, {{"memory", "-1"}},
+                         {{"time_scale", "nan"}}, {{"hang", "-1"}},        {{"fail", "soon"}},   {{"fail", ""}}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     assert_int_equal(clv__vnpu_spec_open(clv__allocator_default(), "default", bad[i], 1, &spec, &error), CLV_INVALID_ARGUMENT);
     assert_non_null(strstr(error.message, i == 0 ? "frequency, memory, time_scale" : bad[i][0].key));

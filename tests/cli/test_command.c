@@ -437,6 +437,15 @@ static void test_sizes_and_names(void **state) {
   expect("plan odd.onnx --devices npu,cpu -q", 0, NULL, "");
   expect("plan odd.onnx --devices npu,cpu --dim N=2", 0, NULL, "");
   expect("plan odd.onnx --devices npu,cpu", 0, NULL, ""); /* each row by itself: padded */
+  outcome padded = run("plan odd.onnx --devices npu,cpu --force Relu=npu --explain -o odd.json");
+  assert_non_null(strstr(padded.out, "partition 0 (open sizes padded to buckets)"));
+  release(&padded);
+  char path[128];
+  snprintf(path, sizeof path, "%s/odd.json", work);
+  json_t *written = json_load_file(path, 0, NULL);
+  assert_true(json_is_true(member(json_array_get(member(written, "partitions"), 0), "bucketed")));
+  json_decref(written);
+  expect("plan odd.json --devices npu,cpu", 0, NULL, "");
   test_graph_begin(&graph, clv__allocator_default(), 1);
   test_graph_input(&graph, "x", CLV_F32, 2, (const int64_t[]){4, test_graph_symbol(&graph, "N")});
   test_graph_node(&graph, "sums", "Softmax", "x", "y");

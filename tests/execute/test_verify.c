@@ -206,7 +206,8 @@ static void failures_at_creation(void **state) {
       {FAIL_COMPILE, CLV_DEVICE_ERROR, "partition 2 on broken: compile: compiler(): code 7"},
       {FAIL_INSTANCE, CLV_DEVICE_ERROR, "partition 2 on broken: instance(): code 8"},
       {FAIL_SILENTLY, CLV_DEVICE_ERROR, "partition 2 on broken: device error"},
-      {FAIL_BUFFER, CLV_OUT_OF_MEMORY, "memory of boundary values: broken: 4096 bytes (0 in use, 0 kept and freed in vain): alloc(): code 11"},
+      {FAIL_BUFFER, CLV_OUT_OF_MEMORY,
+       "memory of boundary values: 4096 bytes (0 in use, 0 kept and freed in vain): broken: alloc(): code 11"},
   };
   for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
     fixture f;

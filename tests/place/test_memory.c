@@ -74,17 +74,18 @@ static void pieces_of_pieces(void **state) {
   (void)state;
   enum { LAYERS = 6 };
   clv_error error = {0};
-  const char *spec =
+  const char *specs[] = {
       "{\"name\": \"narrow\", \"operators\": \"all\", \"memory\": \"160K\", \"speed\": {\"flops_per_second\": "
-      "1e12, \"bytes_per_second\": 1e12, \"copy_bytes_per_second\": 1e11}}";
+      "1e12, \"bytes_per_second\": 1e12, \"copy_bytes_per_second\": 1e11}}",
+      "{\"name\": \"wide\", \"operators\": \"all\"}"};
   const int64_t row[] = {1, 128}, square[] = {128, 128};
   clv_context *context;
   clv_devices *devices;
   assert_ok(clv_context_create(NULL, &context, &error), error);
   clv_devices_options devices_options = CLV_DEVICES_OPTIONS_INIT;
-  devices_options.list = "narrow";
-  devices_options.npu_specs = &spec;
-  devices_options.npu_spec_count = 1;
+  devices_options.list = "wide,narrow";
+  devices_options.npu_specs = specs;
+  devices_options.npu_spec_count = 2;
   assert_ok(clv_devices_open(context, &devices_options, &devices, &error), error);
   test_graph g;
   test_graph_begin(&g, clv__allocator_default(), 3);

@@ -1,0 +1,155 @@
+/* `cleave cache` as a user meets it: what is listed, what is bad, what goes. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "formats/onnx.h"
+#include "models.h"
+#include "support.h"
+
+static char work[64], command[4096], out[65536], err[4096];
+
+static void read_text(const char *name, char *text, size_t size_bytes) {
+  char path[128];
+  snprintf(path, sizeof path, "%s/%s", work, name);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  text[fread(text, 1, size_bytes - 1, file)] = '\0';
+  fclose(file);
+}
+
+static int shell(const char *line) {
+  char full[8192];
+  assert_true(snprintf(full, sizeof full, "cd '%s' && { %s; } >out.txt 2>err.txt </dev/null", work, line) < (int)sizeof full);
+  int status = system(full);
+  read_text("out.txt", out, sizeof out);
+  read_text("err.txt", err, sizeof err);
+  assert_true(WIFEXITED(status));
+  return WEXITSTATUS(status);
+}
+
+/* Runs `cleave ARGUMENTS`; `part` is in what it prints. */
+static void expect(const char *arguments, int status, const char *part) {
+  char line[8192];
+  snprintf(line, sizeof line, "'%s' %s", command, arguments);
+  int is = shell(line);
+  if (is != status || strstr(status == 2 ? err : out, part) == NULL)
+    fail_msg("cleave %s: status %d\n%s\n%s", arguments, is, out, err);
+}
+
+static json_t *document(const char *arguments, int status) {
+  expect(arguments, status, "{");
+  json_t *root = json_loads(out, 0, NULL);
+  assert_non_null(root);
+  return root;
+}
+
+static json_int_t number(const json_t *root, const char *name) {
+  const json_t *found = json_object_get(root, name);
+  if (found == NULL) fail_msg("no '%s' in\n%s", name, out);
+  return json_is_array(found) ? (json_int_t)json_array_size(found) : json_integer_value(found);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  ssize_t length = readlink("/proc/self/exe", command, sizeof command - 16);
+  if (length <= 0) return -1;
+  command[length] = '\0'; /* <build>/tests/<this>: the command is <build>/cleave */
+  for (int i = 0; i < 2; ++i) *strrchr(command, '/') = '\0';
+  strcat(command, "/cleave");
+  strcpy(work, "/tmp/cleave-test-XXXXXX");
+  if (mkdtemp(work) == NULL || setenv("CLEAVE_CACHE_DIR", "kept", 1) != 0) return -1;
+  clv_graph *graph = test_seven_nodes(clv__allocator_default());
+  void *data;
+  size_t size_bytes;
+  char path[128];
+  clv_error error = {0};
+  snprintf(path, sizeof path, "%s/seven.onnx", work);
+  assert_ok(clv__onnx_write(graph->whole, SIZE_MAX, clv__allocator_default(), &data, &size_bytes, &error), error);
+  assert_ok(clv__file_write(path, data, size_bytes, &error), error);
+  clv__release(clv__allocator_default(), data);
+  clv__graph_destroy(graph);
+  return 0;
+}
+
+static int tear_down(void **state) {
+  (void)state;
+  char line[128];
+  snprintf(line, sizeof line, "rm -rf '%s'", work);
+  return system(line);
+}
+
+#define RUN "run seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu -v "
+
+static void life(void **state) {
+  (void)state;
+  expect("cache ls", 0, "0 executables, 0 B, in kept (which is not there)");
+  expect("cache verify", 0, "0 bad");
+  expect("cache prune --all", 0, "0 files removed");
+  expect(RUN, 0, ""); /* two partitions on the NPU, one on the CPU, which keeps none */
+  assert_non_null(strstr(err, "compiled and kept"));
+  assert_non_null(strstr(err, "its backend keeps no executables"));
+  expect(RUN, 0, "");
+  assert_non_null(strstr(err, "loaded from disk"));
+  assert_null(strstr(err, "compiled and kept"));
+  expect("cache ls", 0, "2 executables");
+  assert_non_null(strstr(out, "vnpu 1"));
+  assert_non_null(strstr(out, "MatMul"));
+  expect("cache ls -q", 0, "device");
+  assert_null(strstr(out, "executables"));
+  json_t *root = document("cache ls --json", 0);
+  assert_int_equal(number(root, "entries"), 2);
+  assert_int_equal(number(root, "problems"), 0);
+  const json_t *first = json_array_get(json_object_get(root, "entries"), 0);
+  assert_string_equal(json_string_value(json_object_get(first, "backend")), "vnpu");
+  assert_true(number(first, "size_bytes") > 300 && number(first, "node_count") > 0);
+  json_decref(root);
+  /* One bit. */
+  assert_int_equal(shell("for f in kept/*/*.clvx; do printf x | dd of=$f bs=1 seek=280 conv=notrunc; break; done"), 0);
+  expect("cache verify", 1, "damaged: its hash does not match");
+  root = document("cache verify --json", 1);
+  assert_int_equal(number(root, "whole"), 1);
+  assert_int_equal(number(root, "bad"), 1);
+  json_decref(root);
+  expect("cache verify -q", 1, "damaged");
+  expect("cache prune", 0, "1 file removed");
+  assert_non_null(strstr(out, "(1 damaged); 1 left"));
+  expect("cache verify", 0, "1 executable whole, 0 bad");
+  expect("cache prune --max-age 1h", 0, "0 files removed");
+  assert_int_equal(shell("touch -d '3 hours ago' kept/*/*.clvx"), 0);
+  expect("cache prune --max-age 4h --max-size 1M", 0, "0 files removed");
+  expect("cache prune --max-age 2h", 0, "1 file removed");
+  expect(RUN, 0, "");
+  root = document("cache prune --max-size 10 --json", 0);
+  assert_int_equal(number(root, "removed"), 2);
+  assert_int_equal(number(root, "kept"), 0);
+  json_decref(root);
+  expect(RUN "--cache-dir other", 0, "");
+  expect("cache ls", 0, "0 executables");
+  expect("cache ls --cache-dir other", 0, "2 executables");
+  expect("cache prune --all -q --cache-dir other", 0, "");
+  assert_string_equal(out, "");
+  expect("cache ls --cache-dir=other", 0, "0 executables, 0 B, in other\n");
+}
+
+static void mistakes(void **state) {
+  (void)state;
+  expect("cache", 2, "ls|verify|prune is missing");
+  expect("cache list", 2, "'list' is not one of ls, verify, prune");
+  expect("cache ls --all", 2, "'--all' is of 'cleave cache prune'");
+  expect("cache prune --all --max-size 5", 2, "'--all' leaves nothing");
+  expect("cache prune --max-size 5x", 2, "'5x' is not a size");
+  expect("cache prune --max-size 99999999999T", 2, "is not a size");
+  expect("cache prune --max-age 5", 2, "'5' is not an age");
+  expect("cache prune --max-age 0d", 2, "'0d' is not an age");
+  expect("cache ls --cache-dir ''", 2, "no cache directory is set");
+  expect("cache ls --devices cpu", 2, "'cache' takes no option '--devices'");
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(life), cmocka_unit_test(mistakes)};
+  return cmocka_run_group_tests_name("cli/cache", tests, set_up, tear_down);
+}
