@@ -262,11 +262,10 @@ static clv_status read_executable(reader *r, clv_device *device, clv__arena *are
   if (onnx == NULL) return clv__error_memory(r->error, onnx_bytes);
   if (onnx_bytes > 0) memcpy(onnx, bytes, onnx_bytes);
   CLV__TRY(clv__opencl_executable_open(device, onnx, onnx_bytes, types, count, e, r->error));
-  CLV__TRY(read_programs(r, device, *e, arena));
-  return (*e)->plan != NULL ? clv__opencl_plan_finish((*e)->plan, r->error) : CLV_OK;
+  return read_programs(r, device, *e, arena);
 }
 
-clv_status clv__opencl_executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **out,
+clv_status clv__opencl_executable_read(clv_device *device, const void *data, size_t size_bytes, clv_executable **out,
                                        clv_error *error) {
   *out = NULL;
   reader r;
@@ -276,6 +275,19 @@ clv_status clv__opencl_executable_load(clv_device *device, const void *data, siz
   clv_executable *e = NULL;
   clv_status status = read_executable(&r, device, &arena, &e);
   clv__arena_finish(&arena);
+  if (status == CLV_OK)
+    *out = e;
+  else
+    clv__opencl_executable_destroy(device, e);
+  return status;
+}
+
+clv_status clv__opencl_executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **out,
+                                       clv_error *error) {
+  clv_executable *e = NULL;
+  *out = NULL;
+  CLV__TRY(clv__opencl_executable_read(device, data, size_bytes, &e, error));
+  clv_status status = e->plan != NULL ? clv__opencl_plan_finish(e->plan, error) : CLV_OK;
   if (status == CLV_OK)
     *out = e;
   else

@@ -71,15 +71,11 @@ clv_status clv__opencl_buffer_alloc(clv_device *device, uint64_t size_bytes, clv
   buffer->id = ++device->next_id;
   pthread_mutex_unlock(&device->lock);
   clv_status status = CLV_OK;
-  if (device->shares_host) {
+  if (device->shares_host && size_bytes <= device->traits.max_buffer_bytes) {
     const clv_allocator *allocator = device->allocator;
-    size_t room;
-    bool fits = size_bytes <= SIZE_MAX && clv__add((size_t)at_least_one(size_bytes), device->alignment_bytes, &room);
-    buffer->host =
-        fits ? allocator->allocate(allocator->user_data, (size_t)at_least_one(size_bytes), device->alignment_bytes) : NULL;
-    status = buffer->host == NULL
-                 ? clv__error_memory(error, (size_t)size_bytes)
-                 : clv__opencl_memory_wrap(device, buffer->host, at_least_one(size_bytes), &buffer->memory, error);
+    buffer->host = allocator->allocate(allocator->user_data, (size_t)at_least_one(size_bytes), device->alignment_bytes);
+    status = buffer->host == NULL ? clv__error_memory(error, (size_t)size_bytes)
+                                  : clv__opencl_memory_wrap(device, buffer->host, size_bytes, &buffer->memory, error);
   } else {
     status = clv__opencl_memory_create(device, size_bytes, &buffer->memory, error);
   }

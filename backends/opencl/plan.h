@@ -146,6 +146,9 @@ void clv__opencl_executable_info(clv_device *device, clv_executable *executable,
 /* Files (blob.c). */
 clv_status clv__opencl_executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
                                        clv_error *error);
+/* Everything of loading but the driver's part: nothing is built, and nothing of OpenCL called. */
+clv_status clv__opencl_executable_read(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
+                                       clv_error *error);
 clv_status clv__opencl_executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
                                        clv_error *error);
 

@@ -164,6 +164,7 @@ static clv_status enqueue_work(clv__vnpu_queue *queue, clv_stream *stream, clv__
   if (stream->queue != queue) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream belongs to another device");
   if (queue->speed->given) c->enqueued_ns = clv__vnpu_now_ns();
   clv__vnpu_engine *engine = clv__vnpu_engine_of(queue, c);
+  bool first = false;
   pthread_mutex_lock(&queue->lock);
   clv_status status = make_room(queue, stream, error);
   if (status == CLV_OK) status = clv__vnpu_engine_start(engine, error);
@@ -172,11 +173,11 @@ static clv_status enqueue_work(clv__vnpu_queue *queue, clv_stream *stream, clv__
     pthread_cond_broadcast(&queue->changed);
   } else if (status == CLV_OK) {
     if (c->kind == CLV__VNPU_LAUNCH) ++c->launch->in_flight;
-    bool first = is_idle(stream);
+    first = is_idle(stream);
     push(stream, c);
-    if (first) pthread_cond_signal(&engine->work); /* else whoever ends the one before does */
   }
   pthread_mutex_unlock(&queue->lock);
+  if (first) pthread_cond_signal(&engine->work); /* else whoever ends the one before does; not locked: it would wait for us */
   return status;
 }
 

@@ -83,7 +83,7 @@ struct clv_graph {
 
   clv__graph_owned *owned;
   _Atomic(clv__graph_memo *) memo; /* NULL: nothing was hashed yet */
-  const clv_graph_view *whole; /* all of it, as backends see it; types as declared */
+  const clv_graph_view *whole;     /* all of it, as backends see it; types as declared */
 };
 
 /* Whether a value is known before the graph runs: it is neither moved between devices nor an input of a partition. Its bytes may

@@ -7,7 +7,7 @@
 #include "ops/node.h"
 
 /* Sizes tried for everything that is open, for verdicts and prices: the first that the model takes. */
-static const int64_t typical_sizes[] = {16, 64, 1};
+static const int64_t typical_sizes[] = {16, 64, 60, 1};
 
 enum { FLOAT_LIMIT = 4096 }; /* bytes of a float constant that a rule may want to read */
 

@@ -273,11 +273,53 @@ static void partitions_hold_what_exact_ones_do(void **state) {
   assert_true(bucketed > 2000);
 }
 
+/* From the plan to a described partition, with the `fail`th allocation failing. Whether all of it went well. */
+static bool describe_all(machine *m, const clv_graph *graph, size_t fail) {
+  clv_error error = {0};
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
+  clv_plan *plan = NULL;
+  clv__bucket_rule *rule = NULL;
+  clv__arena arena;
+  clv__arena_init(&arena, &m->counting.allocator);
+  m->counting.fail_at = m->counting.calls + fail;
+  clv_status status = clv_plan_make(graph, m->devices, &options, &plan, &error);
+  if (status == CLV_OK) status = clv__bucket_rule_create(plan, 0, &rule, &error);
+  for (uint32_t p = 0; status == CLV_OK && rule != NULL && p < plan->partition_count; ++p) {
+    clv__bucket bucket;
+    clv_tensor *exact = clv__arena_copy(&arena, clv__plan_sized_types(plan), graph->value_count * sizeof *exact);
+    if (exact == NULL) status = CLV_OUT_OF_MEMORY;
+    if (exact != NULL && plan->partitions[p].is_bucketed) status = clv__bucket_describe(rule, p, exact, &arena, &bucket, &error);
+  }
+  bool failed = m->counting.calls >= m->counting.fail_at;
+  if (!failed) assert_ok(status, error);
+  if (status != CLV_OK) assert_int_equal(status, CLV_OUT_OF_MEMORY);
+  m->counting.fail_at = 0;
+  clv__arena_finish(&arena);
+  clv__bucket_rule_destroy(rule);
+  clv_plan_destroy(plan);
+  return !failed;
+}
+
+static void every_allocation_fails_once(void **state) {
+  (void)state;
+  machine m;
+  machine_open(&m, "npu,cpu", 1, fixed_shapes);
+  clv_graph *graph = test_random_open_graph(&m.counting.allocator, 8, 12, true);
+  assert_true(describe_all(&m, graph, 1u << 30));
+  size_t live = m.counting.live, fail = 1;
+  for (; !describe_all(&m, graph, fail); ++fail) assert_int_equal(m.counting.live, live);
+  assert_true(fail > 50);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(copies_match_brute_force),
       cmocka_unit_test(the_rule),
       cmocka_unit_test(partitions_hold_what_exact_ones_do),
+      cmocka_unit_test(every_allocation_fails_once),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

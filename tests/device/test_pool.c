@@ -156,7 +156,7 @@ static void kept_memory_makes_room(void **state) {
   assert_non_null(strstr(error.message, "921600 bytes (921600 in use of 1048576, 0 kept and freed in vain): b: "));
   assert_true(blocks[1].generation == 0);
   assert_int_equal(clv__pool_take(m.devices, CLV__NO_ID, UINT64_MAX, &blocks[1], &error), CLV_OUT_OF_MEMORY);
-  assert_int_equal(clv__pool_take(m.devices, CLV__NO_ID, UINT64_C(1) << 61, &blocks[1], &error), CLV_OUT_OF_MEMORY);
+  assert_int_equal(clv__pool_take(m.devices, CLV__NO_ID, UINT64_MAX / 4 + 1, &blocks[1], &error), CLV_OUT_OF_MEMORY);
   clv__pool_counters_get(m.devices, m.devices->items[0].space, &counters);
   assert_int_equal(counters.in_use_bytes, 900 << 10);
   assert_int_equal(counters.taken, 4);

@@ -115,6 +115,7 @@ static const node_case cases[] = {
     {"Reshape", 21, "f1b6 =-1,3,2", "", 1, "b"},
     {"Reshape", 21, "fb6 =-1", "", 1, "b"},
     {"Reshape", 21, "fa3b =0,-1", "", 1, "a"},
+    {"Reshape", 21, "fa =-1,4", "", 1, ""}, /* what it is padded to may be no multiple of 4 */
     {"Reshape", 21, "f6b =-1,3", "", 1, ""},
     {"Reshape", 21, "fb6 =1,1,-1,6", "", 1, "b"},
     {"Reshape", 21, "fa2c6 =0,-1,6", "", 1, "a"},
@@ -439,7 +440,68 @@ static void marked_operators_are_independent(void **state) {
   }
 }
 
+/* ---- Several nodes ---- */
+
+static const char *reason_of(const clv_graph *graph, const clv__open *open, const char *node) {
+  clv_node_id id = clv__graph_find_node(graph, node);
+  assert_true(id != CLV__NO_ID && open->is_open[id]);
+  return open->reasons[id];
+}
+
+static void sizes_and_places_are_traced(void **state) {
+  (void)state;
+  clv_error error = {0};
+  test_graph g;
+  test_graph_begin(&g, clv__allocator_default(), 1);
+  int64_t rows = test_graph_symbol(&g, "N");
+  test_graph_input(&g, "x", CLV_F32, 2, (const int64_t[]){rows, 6});
+  test_graph_input(&g, "i", CLV_I64, 1, (const int64_t[]){rows});
+  test_graph_weight(&g, "table", 2, (const int64_t[]){5, 3});
+  test_graph_ints(&g, "line", 1, (const int64_t[]){-1});
+  test_graph_ints(&g, "thirds", 2, (const int64_t[]){-1, 3});
+  test_graph_ints(&g, "fifths", 2, (const int64_t[]){-1, 5});
+  test_graph_ints(&g, "column", 2, (const int64_t[]){-1, 1});
+  test_graph_ints(&g, "two", 1, (const int64_t[]){2});
+  test_graph_node(&g, "to_line", "Reshape", "x,line", "l");     /* [6 N] */
+  test_graph_node(&g, "to_thirds", "Reshape", "l,thirds", "t"); /* [2 N,3] */
+  test_graph_node(&g, "to_fifths", "Reshape", "l,fifths", "f"); /* only for some N */
+  test_graph_node(&g, "same", "Add", "t,t", "s");
+  test_graph_node(&g, "line_of_x", "Reshape", "x,line", "l2");
+  test_graph_node(&g, "both", "Add", "l,l2", "b"); /* of two names, and both 6 N: what one is padded to the other is */
+  test_graph_node(&g, "moved", "Reshape", "i,column", "m");
+  test_graph_node(&g, "given", "Gather", "table,m", "g1");
+  test_graph_node(&g, "later", "Add", "i,two", "a"); /* padded with zeros, it holds twos behind */
+  test_graph_node(&g, "computed", "Gather", "table,a", "g2");
+  test_graph_node(&g, "sums", "ReduceSum", "x", "r");
+  clv_graph *graph = test_graph_end(&g, "s,f,b,g1,g2,r");
+  clv__shapes *shapes;
+  const clv__open *open;
+  clv__arena arena;
+  clv__arena_init(&arena, clv__allocator_default());
+  assert_ok(clv__shapes_infer(graph, NULL, 0, 1 << 16, &shapes, &error), error);
+  assert_ok(clv__open_find(graph, shapes, NULL, 0, &arena, &open, &error), error);
+  static const char *const good[] = {"to_line", "to_thirds", "same", "line_of_x", "both", "moved", "given", "later"};
+  for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
+    const char *reason = reason_of(graph, open, good[i]);
+    if (reason != NULL) fail_msg("%s: %s", good[i], reason);
+  }
+  assert_non_null(strstr(reason_of(graph, open, "to_fifths"), "does not follow"));
+  assert_non_null(strstr(reason_of(graph, open, "computed"), "computed"));
+  assert_non_null(strstr(reason_of(graph, open, "sums"), "looks along axis 0"));
+  int64_t *sizes = calloc(open->symbol_count, sizeof *sizes);
+  sizes[0] = 7;
+  const clv_tensor *types = shapes->types;
+  assert_int_equal(clv__open_size(open, types[clv__graph_find_value(graph, "l")].dims[0], sizes), 42);
+  assert_int_equal(clv__open_size(open, types[clv__graph_find_value(graph, "s")].dims[0], sizes), 14);
+  assert_int_equal(open->typical[clv__graph_find_value(graph, "x")].dims[0] % 5, 0); /* the first that the model takes */
+  free(sizes);
+  clv__arena_finish(&arena);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(marked_operators_are_independent)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(marked_operators_are_independent),
+                                     cmocka_unit_test(sizes_and_places_are_traced)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,7 +184,7 @@ static void shared(decoder *d) {
   constant(d, "scale", CLV_F32, 0, NULL, &scale);
   constant(d, "never", CLV_F32, 0, NULL, &never);
   test_graph_ints(&d->g, "to_heads", 4, DIMS(1, -1, DECODER_HEADS, DEPTH));
-  test_graph_ints(&d->g, "to_rows", 2, DIMS(-1, DECODER_WIDTH));
+  if (!d->grows) test_graph_ints(&d->g, "to_rows", 2, DIMS(-1, DECODER_WIDTH));
   test_graph_ints(&d->g, "to_width", 3, DIMS(1, -1, DECODER_WIDTH));
   test_graph_ints(&d->g, "one", 1, DIMS(1));
   test_graph_node(&d->g, "/words", "Gather", "words,ids", "word_rows");

@@ -1,0 +1,127 @@
+/* The reader of OpenCL executables, as targets.h has the others: the file, its graph, types, fusion, launches and their memory,
+ * all that is done before a driver is asked. It needs the whole library, and no OpenCL.
+ *
+ * The first byte of an input says what the rest is: FUZZ_OPENCL_RAW, a file as it is; otherwise its payload after the fingerprint
+ * (blob.c), to which header, checksum and fingerprint are added here, as no change of a byte would get past them. Without
+ * FUZZ_OPENCL_PROGRAMS only its types and graph count: so the seeds of fuzz_npubin are seeds for this one too. */
+#ifndef CLEAVE_FUZZ_TARGET_OPENCL_H
+#define CLEAVE_FUZZ_TARGET_OPENCL_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../backends/opencl/plan.h"
+#include "base/hash.h"
+#include "base/text.h"
+#include "cleave/cleave.h"
+#include "device/device.h"
+
+enum { FUZZ_OPENCL_CPU = 2, FUZZ_OPENCL_PLAIN = 4, FUZZ_OPENCL_RAW = 8, FUZZ_OPENCL_PROGRAMS = 16 };
+
+/* A device as far as a reader looks at it. */
+static inline void fuzz_opencl_device(clv_device *device, uint8_t mode) {
+  static clv_context *context; /* made once, and kept */
+  if (context == NULL && clv_context_create(NULL, &context, NULL) != CLV_OK) abort();
+  const clv_host *host = clv__context_host(context);
+  *device = (clv_device){.host = host, .allocator = host->allocator};
+  device->objects.previous = device->objects.next = &device->objects;
+  device->traits = (clv__opencl_traits){.is_cpu = (mode & FUZZ_OPENCL_CPU) != 0,
+                                        .has_double = true,
+                                        .compute_units = 16,
+                                        .max_group = 256,
+                                        .group_1d = 128,
+                                        .local_bytes = 32 << 10,
+                                        .max_buffer_bytes = 64 << 20};
+  device->fuse = (mode & FUZZ_OPENCL_PLAIN) == 0;
+  device->half = device->binaries = true;
+  device->alignment_bytes = 128;
+  snprintf(device->fingerprint, sizeof device->fingerprint, "fuzzed");
+  pthread_mutex_init(&device->lock, NULL);
+  pthread_mutex_init(&device->build_lock, NULL);
+}
+
+static inline void fuzz_opencl_finish(clv_device *device) {
+  clv__opencl_programs_finish(device);
+  pthread_mutex_destroy(&device->build_lock);
+  pthread_mutex_destroy(&device->lock);
+}
+
+static inline uint64_t fuzz_opencl_number(const uint8_t *data, size_t size_bytes) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < size_bytes; ++i) number |= (uint64_t)data[i] << (8 * i);
+  return number;
+}
+
+static inline void fuzz_opencl_put(clv__text *text, uint64_t number, size_t size_bytes) {
+  for (size_t i = 0; i < size_bytes; ++i) {
+    uint8_t byte = (uint8_t)(number >> (8 * i));
+    clv__text_append_bytes(text, &byte, 1);
+  }
+}
+
+/* Where the graph of a payload without fingerprint begins (after its size); 0 where there is none. */
+static inline size_t fuzz_opencl_graph(const uint8_t *data, size_t size_bytes) {
+  if (size_bytes < 4) return 0;
+  size_t at = 4;
+  for (uint64_t inputs = fuzz_opencl_number(data, 4); inputs > 0; --inputs) {
+    if (size_bytes - at < 8) return 0;
+    uint64_t rank = fuzz_opencl_number(data + at + 4, 4);
+    at += 8;
+    if (rank == UINT32_MAX) continue;
+    if (rank > CLV_MAX_RANK || (size_bytes - at) / 8 < rank) return 0;
+    at += 8 * rank;
+  }
+  return size_bytes - at < 8 ? 0 : at + 8;
+}
+
+static inline void fuzz_opencl_wrap(const clv_device *device, const uint8_t *data, size_t size_bytes, bool programs,
+                                    clv__text *file) {
+  clv__hasher hasher;
+  clv__hash hash;
+  clv__text payload;
+  size_t at = fuzz_opencl_graph(data, size_bytes), kept = size_bytes;
+  uint64_t graph_bytes = at > 0 ? fuzz_opencl_number(data + at - 8, 8) : 0;
+  if (!programs && at > 0 && graph_bytes <= size_bytes - at) kept = at + (size_t)graph_bytes;
+  clv__text_init(&payload, clv__allocator_default());
+  fuzz_opencl_put(&payload, strlen(device->fingerprint), 4);
+  clv__text_append_bytes(&payload, device->fingerprint, strlen(device->fingerprint));
+  clv__text_append_bytes(&payload, data, kept);
+  if (!programs) fuzz_opencl_put(&payload, 0, 4);
+  clv__hasher_init(&hasher);
+  clv__hasher_update(&hasher, payload.data, payload.size_bytes);
+  clv__hasher_finish(&hasher, &hash);
+  clv__text_append_bytes(file, "CLVOCL\r\n", 8);
+  fuzz_opencl_put(file, 1, 8);
+  fuzz_opencl_put(file, payload.size_bytes, 8);
+  clv__text_append_bytes(file, hash.bytes, sizeof hash.bytes);
+  clv__text_append_bytes(file, payload.data, payload.size_bytes);
+  clv__text_finish(&payload);
+}
+
+/* Returns what loading came to. */
+static inline clv_status fuzz_opencl_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
+  if (size_bytes == 0) return CLV_INVALID_MODEL;
+  clv_device device;
+  clv_executable *executable = NULL;
+  clv__text file;
+  fuzz_opencl_device(&device, data[0]);
+  clv__text_init(&file, clv__allocator_default());
+  if (data[0] & FUZZ_OPENCL_RAW)
+    clv__text_append_bytes(&file, data + 1, size_bytes - 1);
+  else
+    fuzz_opencl_wrap(&device, data + 1, size_bytes - 1, (data[0] & FUZZ_OPENCL_PROGRAMS) != 0, &file);
+  clv_status status = clv__opencl_executable_read(&device, file.data, file.size_bytes, &executable, error);
+  if (status == CLV_OK) clv__opencl_executable_destroy(&device, executable);
+  if (status == CLV_INTERNAL_ERROR) abort(); /* a lowering that does not do what its accepts() promised */
+  clv__text_finish(&file);
+  fuzz_opencl_finish(&device);
+  return status;
+}
+
+static inline void fuzz_opencl(const uint8_t *data, size_t size_bytes) {
+  clv_error error = {0};
+  (void)fuzz_opencl_status(data, size_bytes, &error);
+}
+
+#endif
