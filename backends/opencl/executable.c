@@ -107,24 +107,6 @@ static clv_status check_order(clv_executable *e, clv_error *error) {
   return CLV_OK;
 }
 
-/* Asks again what supports() was asked: what compile() gets was, what a file brings was not. */
-static clv_status check_node(clv_executable *e, const clv_node_info *info, clv_error *error) {
-  clv_tensor *types = clv__arena_allocate_zero(&e->arena, (size_t)info->input_count + info->output_count, sizeof *types);
-  bool *constant = clv__arena_allocate_zero(&e->arena, info->input_count, sizeof *constant);
-  if (types == NULL || constant == NULL) return clv__error_memory(error, info->input_count * sizeof *types);
-  for (uint32_t i = 0; i < info->input_count + info->output_count; ++i) {
-    uint32_t v = i < info->input_count ? info->inputs[i] : info->outputs[i - info->input_count];
-    types[i].rank = CLV_RANK_UNKNOWN;
-    if (v == CLV_NO_VALUE) continue;
-    types[i] = e->values[v].declared;
-    if (i < info->input_count) constant[i] = types[i].data != NULL || e->values[v].weight != CLV__OPENCL_NONE;
-  }
-  const clv__opencl_node node = clv__opencl_node_of(info, types, constant);
-  char reason[160] = "";
-  if (clv__opencl_accepts(e->device, info, &node, reason)) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s): %s", info->name, info->op, reason);
-}
-
 static clv_status read_model(clv_executable *e, const clv_tensor *input_types, uint32_t input_count, clv_error *error) {
   const clv_host *host = e->device->host;
   CLV__TRY(host->graph_open(host->self, e->onnx, e->onnx_bytes, &e->view, error));
@@ -141,7 +123,6 @@ static clv_status read_model(clv_executable *e, const clv_tensor *input_types, u
   for (uint32_t n = 0; n < e->node_count; ++n) {
     e->nodes[n].struct_size = sizeof e->nodes[n];
     host->graph_node(e->view, n, &e->nodes[n]);
-    CLV__TRY(check_node(e, &e->nodes[n], error));
   }
   return check_order(e, error);
 }

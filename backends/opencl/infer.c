@@ -75,6 +75,33 @@ static void take_declared(const clv_executable *e, const clv_node_info *node, co
   if (view || expand) outputs[0] = *type;
 }
 
+/* Asks again what supports() was asked, now that everything is known: what the host compiles it has asked about, what a file
+ * brings it has not. */
+static clv_status check_node(const clv__opencl_plan *plan, uint32_t index, clv_tensor *types, bool *constant, clv_error *error) {
+  const clv__opencl_node node = clv__opencl_plan_node_view(plan, index, types, constant);
+  char reason[160] = "";
+  if (clv__opencl_accepts(plan->device, &plan->executable->nodes[index], &node, reason)) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
+}
+
+/* Whether a static type has a size, and any product of its dims a number, also where another dim is 0. */
+static bool has_size(const clv_tensor *type) {
+  int64_t product = 1;
+  size_t size_bytes;
+  if (type->dtype == CLV_STRING || !clv__tensor_size_bytes(type, &size_bytes)) return false;
+  for (int32_t d = 0; d < type->rank; ++d) {
+    if (type->dims[d] > 0 && __builtin_mul_overflow(product, type->dims[d], &product)) return false;
+  }
+  return product <= INT64_MAX / 64;
+}
+
+static clv_status refuse_size(const clv__opencl_plan *plan, uint32_t value, const clv_tensor *type, clv_error *error) {
+  char text[100];
+  clv__tensor_text(type, text, sizeof text);
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "value '%s' of type %s: this device needs to know its size beforehand",
+                        plan->executable->values[value].name, text);
+}
+
 static clv_status infer_node(clv__opencl_plan *plan, uint32_t index, clv_tensor *inputs, clv_tensor *outputs, clv_error *error) {
   const clv_executable *e = plan->executable;
   const clv_node_info *node = &e->nodes[index];
@@ -85,16 +112,11 @@ static clv_status infer_node(clv__opencl_plan *plan, uint32_t index, clv_tensor 
   CLV__TRY(plan->device->host->infer_node(e->view, index, inputs, outputs, error));
   take_declared(e, node, inputs, outputs);
   for (uint32_t i = 0; i < node->output_count; ++i) {
-    size_t size_bytes;
     outputs[i].data = NULL;
-    if (node->outputs[i] == CLV_NO_VALUE) {
+    if (node->outputs[i] == CLV_NO_VALUE)
       outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
-    } else if (outputs[i].dtype == CLV_STRING || !clv__tensor_size_bytes(&outputs[i], &size_bytes)) {
-      char text[100];
-      clv__tensor_text(&outputs[i], text, sizeof text);
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "output '%s' of type %s: this device needs to know its size beforehand",
-                            e->values[node->outputs[i]].name, text);
-    }
+    else if (!has_size(&outputs[i]))
+      return refuse_size(plan, node->outputs[i], &outputs[i], error);
   }
   plan->nodes[index].is_dead = can_fold(node, inputs, outputs);
   if (plan->nodes[index].is_dead) CLV__TRY(fold(plan, node, inputs, outputs, error));
@@ -108,17 +130,17 @@ clv_status clv__opencl_pass_infer(clv__opencl_plan *plan, clv_error *error) {
   const clv_executable *e = plan->executable;
   uint32_t most = clv__opencl_plan_most(plan);
   clv_tensor *operands = clv__arena_allocate_zero(&plan->arena, 2 * ((size_t)most + 1), sizeof *operands);
-  if (operands == NULL) return clv__error_memory(error, most * sizeof *operands);
-  for (uint32_t v = 0; v < e->value_count; ++v) plan->values[v].type = e->values[v].declared;
-  for (uint32_t i = 0; i < e->input_count; ++i) {
-    size_t size_bytes;
-    if (plan->input_types[i].dtype == CLV_STRING || !clv__tensor_size_bytes(&plan->input_types[i], &size_bytes)) {
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "input '%s' has no size that fits", e->values[e->inputs[i]].name);
-    }
-    plan->values[e->inputs[i]].type = plan->input_types[i];
+  bool *constant = clv__arena_allocate_zero(&plan->arena, (size_t)most + 1, sizeof *constant);
+  if (operands == NULL || constant == NULL) return clv__error_memory(error, most * sizeof *operands);
+  for (uint32_t v = 0; v < e->value_count; ++v) {
+    const bool is_input = e->values[v].input != CLV__OPENCL_NONE;
+    const bool is_source = is_input || e->values[v].weight != CLV__OPENCL_NONE || e->values[v].declared.data != NULL;
+    plan->values[v].type = is_input ? plan->input_types[e->values[v].input] : e->values[v].declared;
+    if (is_source && !has_size(&plan->values[v].type)) return refuse_size(plan, v, &plan->values[v].type, error);
   }
   for (uint32_t n = 0; n < e->node_count; ++n) {
     clv_status status = infer_node(plan, n, operands, operands + most + 1, error);
+    if (status == CLV_OK && !plan->nodes[n].is_dead) status = check_node(plan, n, operands, constant, error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "node '%s' (%s)", e->nodes[n].name, e->nodes[n].op);
   }
   return CLV_OK;

@@ -360,11 +360,14 @@ clv_status clv__opencl_copy(clv__opencl_lowering *l, clv__opencl_place to, uint3
 
 /* ---- The pass ---- */
 
-/* Half of what an int counts: kernels add a group's size, or a stride, before they check. */
+/* Half of what an int counts: kernels add a group's size, or a stride, before they check. Of tensors without elements the other
+ * dims count. */
 static bool is_wide(const clv__opencl_node *node) {
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     const clv_tensor *type = i < node->input_count ? &node->inputs[i] : &node->outputs[i - node->input_count];
-    if (type->dtype != CLV_DTYPE_NONE && clv__opencl_count(type) > INT32_MAX / 2) return true;
+    int64_t product = 1;
+    for (int32_t d = 0; d < type->rank; ++d) product *= type->dims[d] > 0 ? type->dims[d] : 1; /* no overflow: infer.c */
+    if (type->dtype != CLV_DTYPE_NONE && product > INT32_MAX / 2) return true;
   }
   return false;
 }

@@ -80,9 +80,10 @@ static inline bool clv__opencl_has_input(const clv__opencl_node *node, uint32_t 
 static inline bool clv__opencl_has_output(const clv__opencl_node *node, uint32_t index) {
   return index < node->output_count && node->outputs[index].dtype != CLV_DTYPE_NONE;
 }
-/* For static types, which lower() is given. */
+/* For static types, which lower() is given. A product of dims can be beyond any number where another is 0: begin with this. */
 static inline int64_t clv__opencl_count(const clv_tensor *type) {
-  return clv__dims_product(type, 0, type->rank);
+  size_t count = 0;
+  return clv__tensor_count(type, &count) ? (int64_t)count : 0;
 }
 static inline bool clv__opencl_is_empty(const clv_tensor *type) {
   return clv__opencl_count(type) == 0;

@@ -125,7 +125,9 @@ static clv_status launch(clv__opencl_lowering *l, const conv *c, clv_error *erro
                                  .rows = c->out_channels,
                                  .columns = columns,
                                  .depth = depth,
-                                 .is_convolution = true};
+                                 .is_convolution = true,
+                                 .row = a[2].count,
+                                 .weights_scattered = c->transposed};
   uint32_t taps, places;
   CLV__TRY(make_tables(l, c, depth, &taps, &places, error));
   const clv__opencl_product_launch how = clv__opencl_product_choose(l, &p);

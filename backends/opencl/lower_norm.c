@@ -12,7 +12,6 @@ static clv_status lower_batch(clv__opencl_lowering *l, const clv__opencl_node *n
   if (clv__opencl_is_empty(x)) return CLV_OK;
   const int64_t channels = x->rank > 1 ? x->dims[1] : 1, plane = clv__dims_product(x, 2, x->rank);
   const int64_t planes = (x->rank > 0 ? x->dims[0] : 1) * channels;
-  /* Planes of one element are rows of channels: the first dimension runs along memory either way. */
   clv__opencl_launch(l, "norm", "batch");
   clv__opencl_define_dtype(l, "T", x->dtype);
   clv__opencl_define_dtype(l, "TS", node->inputs[1].dtype);
@@ -24,9 +23,12 @@ static clv_status lower_batch(clv__opencl_lowering *l, const clv__opencl_node *n
   clv__opencl_pass_index(l, planes);
   clv__opencl_pass_index(l, plane);
   clv__opencl_pass_index(l, channels);
+  const bool is_cpu = clv__opencl_lowering_traits(l)->is_cpu;
+  const int64_t each = is_cpu ? 1024 : 1, items = (plane + each - 1) / each;
+  clv__opencl_pass_index(l, each);
   clv__opencl_pass_posts(l);
-  if (plane < 16) return clv__opencl_enqueue(l, 2, (int64_t[]){plane, planes}, (int64_t[]){1, 64});
-  return clv__opencl_enqueue(l, 2, (int64_t[]){plane, planes}, (int64_t[]){64, 1});
+  if (plane < 16) return clv__opencl_enqueue(l, 2, (int64_t[]){items, planes}, (int64_t[]){1, 64});
+  return clv__opencl_enqueue(l, 2, (int64_t[]){items, planes}, (int64_t[]){is_cpu ? 1 : 64, 1});
 }
 
 static bool accepts_batch(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {

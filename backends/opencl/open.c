@@ -199,6 +199,15 @@ static void ask_traits(clv_device *device) {
   device->alignment_bytes = power;
 }
 
+/* A number of all kernel sources: executables of other ones do not fit, whatever the version says. */
+static uint64_t sources_hash(void) {
+  uint64_t hash = UINT64_C(14695981039346656037);
+  for (const clv__opencl_source *s = clv__opencl_sources; s->name != NULL; ++s) {
+    for (size_t i = 0; i < s->size_bytes; ++i) hash = (hash ^ (uint8_t)s->text[i]) * UINT64_C(1099511628211);
+  }
+  return hash;
+}
+
 static void describe(clv_device *device, const choices *chosen) {
   char name[128], vendor[96], version[96], driver[96], platform[96];
   ask_text(device->cl, device->platform, device->id, CL_DEVICE_NAME, name, sizeof name);
@@ -209,8 +218,9 @@ static void describe(clv_device *device, const choices *chosen) {
   snprintf(device->description, sizeof device->description, "%s, %u units, %.1f GiB (%s)", name, device->traits.compute_units,
            (double)device->memory_bytes / (1024.0 * 1024 * 1024), driver);
   snprintf(device->fingerprint, sizeof device->fingerprint,
-           "opencl-" CLV__OPENCL_VERSION "|%s|%s|%s|%s|%s|f16=%d fuse=%d binaries=%d memory=%s", platform, vendor, name, version,
-           driver, device->half, device->fuse, device->binaries, chosen->own_memory ? "own" : "auto");
+           "opencl-" CLV__OPENCL_VERSION "|%s|%s|%s|%s|%s|f16=%d fuse=%d binaries=%d memory=%s sources=%016llx", platform, vendor,
+           name, version, driver, device->half, device->fuse, device->binaries, chosen->own_memory ? "own" : "auto",
+           (unsigned long long)sources_hash());
   /* Two names of one device share its memory; every open device has a context, and so a memory, of its own. */
   if (device->shares_host)
     snprintf(device->space, sizeof device->space, "host");

@@ -14,48 +14,58 @@ static int64_t divide_up(int64_t a, int64_t b) {
 }
 
 /* As many rows an item as leave every core some items; whole blocks of 8. */
-static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_product *p) {
+static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_product *p, int64_t blocks) {
   const int64_t wanted = 4 * (int64_t)clv__opencl_lowering_traits(l)->compute_units;
   int64_t each = PANEL_ROWS;
-  while (each > 16 && p->batches * divide_up(p->columns, WIDTH) * divide_up(p->rows, each) < wanted) each /= 2;
+  while (each > 16 && p->batches * blocks * divide_up(p->rows, each) < wanted) each /= 2;
   return each;
+}
+
+/* Vectors of columns: cut out of each row of an output where that leaves few of them half empty. */
+static int64_t cut_columns(const clv__opencl_product *p, clv__opencl_product_launch *launch, int64_t most_waste) {
+  const int64_t per_row = p->is_convolution ? divide_up(p->row, WIDTH) : 0, width = per_row * WIDTH;
+  launch->has_per_row = p->is_convolution;
+  launch->per_row = per_row > 0 && (width - p->row) * 100 <= width * most_waste ? per_row : 0;
+  return launch->per_row > 0 ? p->columns / p->row * per_row : divide_up(p->columns, WIDTH);
+}
+
+/* The kernels with vectors, for CPUs. */
+static void choose_wide(const clv__opencl_lowering *l, const clv__opencl_product *p, clv__opencl_product_launch *launch) {
+  if (p->both_along_depth && (p->rows <= FEW_ROWS || p->columns <= FEW_ROWS)) {
+    launch->kernel = "dots_wide";
+  } else if (p->rows <= FEW_ROWS) {
+    launch->kernel = "lanes";
+    launch->global[0] = cut_columns(p, launch, 60);
+  } else {
+    launch->kernel = "panels";
+    launch->global[0] = cut_columns(p, launch, 15);
+    launch->has_rows_each = true;
+    launch->rows_each = rows_each(l, p, launch->global[0]);
+    launch->global[1] = divide_up(p->rows, launch->rows_each);
+  }
+  launch->vectors = launch->has_local = true; /* items that are long enough to be a group each */
+  launch->local[0] = launch->local[1] = launch->local[2] = 1;
 }
 
 clv__opencl_product_launch clv__opencl_product_choose(const clv__opencl_lowering *l, const clv__opencl_product *p) {
   const clv__opencl_traits *traits = clv__opencl_lowering_traits(l);
-  const bool wide = traits->is_cpu && (p->dtype == CLV_F32 || p->dtype == CLV_F16);
-  const bool tiled =
-      !traits->is_cpu && p->dtype != CLV_F64 && (CLV__DTYPE_BIT(p->dtype) & CLV__DTYPES_FLOAT) != 0 && traits->max_group >= 256;
+  const bool is_float = (CLV__DTYPE_BIT(p->dtype) & CLV__DTYPES_FLOAT) != 0;
   const bool few = p->rows <= FEW_ROWS || (!p->is_convolution && p->columns <= FEW_ROWS);
-  clv__opencl_product_launch launch = {.kernel = "single", .vectors = wide, .global = {p->columns, p->rows, p->batches}};
-  if (p->both_along_depth && few && wide) {
-    launch.kernel = "dots_wide";
-  } else if (p->both_along_depth && few && (CLV__DTYPE_BIT(p->dtype) & CLV__DTYPES_FLOAT) != 0) {
-    const int64_t group = clv__opencl_group(l);
+  clv__opencl_product_launch launch = {.kernel = "single", .global = {p->columns, p->rows, p->batches}};
+  if (traits->is_cpu && (p->dtype == CLV_F32 || p->dtype == CLV_F16)) {
+    choose_wide(l, p, &launch);
+  } else if (p->both_along_depth && few && is_float) {
     launch.kernel = "dots";
-    launch.global[0] = p->columns * group;
-    launch.local[0] = group;
+    launch.local[0] = clv__opencl_group(l);
+    launch.local[1] = launch.local[2] = 1;
+    launch.global[0] = p->columns * launch.local[0];
     launch.has_local = true;
-  } else if (wide && p->rows <= FEW_ROWS) {
-    launch.kernel = "lanes";
-    launch.global[0] = divide_up(p->columns, WIDTH);
-  } else if (wide) {
-    launch.kernel = "panels";
-    launch.rows_each = rows_each(l, p);
-    launch.global[0] = divide_up(p->columns, WIDTH);
-    launch.global[1] = divide_up(p->rows, launch.rows_each);
-  } else if (tiled && p->rows >= 16 && p->columns >= 16) {
+  } else if (is_float && p->dtype != CLV_F64 && traits->max_group >= 256 && p->rows >= 16 && p->columns >= 16) {
     launch.kernel = "tiles";
+    launch.local[0] = launch.local[1] = 16;
+    launch.local[2] = 1;
     launch.global[0] = divide_up(p->columns, TILE) * 16;
     launch.global[1] = divide_up(p->rows, TILE) * 16;
-    launch.local[0] = launch.local[1] = 16;
-    launch.has_local = true;
-  }
-  if (launch.has_local) {
-    if (launch.local[1] == 0) launch.local[1] = 1;
-    launch.local[2] = 1;
-  } else if (wide) { /* items that are long enough to be a group each */
-    launch.local[0] = launch.local[1] = launch.local[2] = 1;
     launch.has_local = true;
   }
   return launch;
@@ -68,7 +78,9 @@ void clv__opencl_product_begin(clv__opencl_lowering *l, const clv__opencl_produc
   clv__opencl_define(l, "GROUP", "%u", clv__opencl_group(l));
   if (product->is_convolution) clv__opencl_define(l, "CONVOLUTION", "1");
   if (launch->vectors) clv__opencl_define(l, "PANELS", "1");
-  if (launch->rows_each != 0) clv__opencl_pass_index(l, launch->rows_each);
+  if (product->weights_scattered) clv__opencl_define(l, "WEIGHTS_SCATTERED", "1");
+  if (launch->has_per_row) clv__opencl_pass_index(l, launch->per_row);
+  if (launch->has_rows_each) clv__opencl_pass_index(l, launch->rows_each);
 }
 
 clv_status clv__opencl_product_end(clv__opencl_lowering *l, const clv__opencl_product_launch *launch) {

@@ -61,6 +61,10 @@ void clv__context_log(const clv_context *context, int level, const char *format,
 
 /* ---- Host services ---- */
 
+bool clv__context_is_logged(const clv_context *context) {
+  return context->log != NULL;
+}
+
 static void host_log(void *self, int level, const char *text) {
   const clv_context *context = self;
   if (context->log != NULL) context->log(context->log_user_data, level, text);

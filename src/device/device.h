@@ -53,6 +53,8 @@ const clv__settings *clv__context_settings(const clv_context *context);
 
 const clv_allocator *clv__context_allocator(const clv_context *context);
 void clv__context_log(const clv_context *context, int level, const char *format, ...) CLV_PRINTF(3, 4);
+/* Somebody listens. */
+bool clv__context_is_logged(const clv_context *context);
 /* The services given to backends. */
 const clv_host *clv__context_host(const clv_context *context);
 uint32_t clv__context_backend_count(const clv_context *context);

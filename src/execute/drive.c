@@ -114,7 +114,8 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   uint64_t begin_ns = is_traced ? clv__now_ns() : 0;
   request->marks[step].issued_ns = begin_ns;
   if (!is_now) CLV__TRY(wait_on_device(d, track, error));
-  CLV__TRY(s->is_transfer ? clv__request_transfer(request, &clv__request_plan(request)->transfers[s->index], track->lane, error)
+  CLV__TRY(s->is_transfer ? clv__request_transfer(request, &clv__request_plan(request)->transfers[s->index], track->lane,
+                                                  &request->marks[step].is_uncut, error)
                           : clv__request_partition(request, s->index, error));
   ++request->issued[track->lane];
   if (!is_now) {
@@ -278,6 +279,19 @@ static void drain(drive *d) {
   }
 }
 
+/* Copies that are over are cut, before anybody is told to read them. */
+static void cut(const drive *d) {
+  clv__request *request = d->request;
+  const clv_plan *plan = clv__request_plan(request);
+  for (uint32_t t = 0; t < d->schedule->step_count && request->engine->buckets != NULL; ++t) {
+    clv__mark *mark = &request->marks[t];
+    const clv__track *track = &d->schedule->tracks[t];
+    if (!mark->is_uncut || d->completed[track->lane] <= track->position) continue;
+    clv__request_finish_transfer(request, &plan->transfers[plan->steps[t].index]);
+    mark->is_uncut = false;
+  }
+}
+
 static bool is_over(const drive *d) {
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
     uint32_t lane = d->schedule->lanes[i];
@@ -290,7 +304,7 @@ static clv_status tell_progress(drive *d, clv_error *error) {
   if (d->order->options.progress == NULL) return CLV_OK;
   uint32_t done = 0;
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) done += d->completed[d->schedule->lanes[i]];
-  if (done == d->steps_told) return CLV_OK;
+  if (done <= d->steps_told) return CLV_OK; /* less: a run that is repeated */
   d->steps_told = done;
   if (d->order->options.progress(d->order->options.user_data, done, d->schedule->step_count)) return CLV_OK;
   return clv__error_set(error, CLV_CANCELLED, "the run was cancelled by its progress callback");
@@ -299,11 +313,13 @@ static clv_status tell_progress(drive *d, clv_error *error) {
 static clv_status walk(drive *d, clv_error *error) {
   for (look(d); !is_over(d); look(d)) {
     bool any;
+    cut(d);
     CLV__TRY(check_order(d, error));
     CLV__TRY(tell_progress(d, error));
     CLV__TRY(issue_ready(d, &any, error));
     if (!any) CLV__TRY(wait(d, error));
   }
+  cut(d);
   CLV__TRY(tell_progress(d, error));
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
     uint32_t lane = d->schedule->lanes[i];
@@ -316,20 +332,25 @@ static void begin(clv__request *request) {
   memset(request->issued, 0, sizeof request->issued);
   memset(request->board.completed, 0, sizeof request->board.completed); /* nobody is left who could tell it anything */
   request->pending_first = CLV__NO_ID;
+  for (uint32_t s = 0; s < clv__request_plan(request)->step_count; ++s) request->marks[s].is_uncut = false;
 }
 
 clv_status clv__request_drive(clv__request *request, const clv__order *order, clv_error *error) {
   drive d = {.request = request, .order = order, .schedule = &request->prepared->schedule};
-  begin(request);
-  clv_status status = clv__capture_begin_run(request, error);
-  request->is_driven = true;
-  if (status == CLV_OK) status = walk(&d, error);
-  request->is_driven = false;
-  if (status != CLV_OK)
-    drain(&d);
-  else
-    clv__trace_steps(request);
-  clv__capture_end_run(request, status == CLV_OK);
+  clv_status status;
+  do {
+    begin(request);
+    request->failed_device = CLV__NO_ID;
+    clv__error_clear(error);
+    clv__capture_begin_run(request);
+    request->is_driven = true;
+    status = walk(&d, error);
+    request->is_driven = false;
+    if (status != CLV_OK)
+      drain(&d);
+    else
+      clv__trace_steps(request);
+  } while (clv__capture_end_run(request, status));
   return status;
 }
 
@@ -341,11 +362,13 @@ clv_status clv__request_drive_timed(clv__request *request, uint64_t *times_ns, c
     uint32_t lane = schedule->tracks[s].lane;
     uint64_t start = clv__now_ns();
     const clv__step *step = &plan->steps[s];
-    clv_status status = step->is_transfer ? clv__request_transfer(request, &plan->transfers[step->index], lane, error)
+    bool is_uncut = false;
+    clv_status status = step->is_transfer ? clv__request_transfer(request, &plan->transfers[step->index], lane, &is_uncut, error)
                                           : clv__request_partition(request, step->index, error);
     clv_status waited = clv__request_synchronize(request, lane, status == CLV_OK ? error : NULL);
     if (status == CLV_OK) status = waited;
     if (status != CLV_OK) return status;
+    if (is_uncut) clv__request_finish_transfer(request, &plan->transfers[step->index]);
     request->pending_first = CLV__NO_ID;
     times_ns[s] = clv__now_ns() - start;
   }

@@ -53,6 +53,7 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
   clv_status status = clv__program_init(plan, &compile, &engine->program, error);
   *failed_device = engine->program.failed_device;
   clv__devices_unlock(session->devices);
+  if (status == CLV_OK) status = clv__bucket_rule_create(plan, session->options.bucket_multiple, &engine->buckets, error);
   if (status == CLV_OK) status = align_constants(engine, error);
   if (status != CLV_OK) {
     clv__engine_release(session, engine);
@@ -68,6 +69,7 @@ void clv__engine_release(clv_session *session, clv__engine *engine) {
   clv__devices_lock(session->devices);
   clv__program_finish(&engine->program);
   clv__devices_unlock(session->devices);
+  clv__bucket_rule_destroy(engine->buckets);
   clv__arena_finish(&engine->arena);
   clv_plan_destroy(engine->own_plan);
   clv__release(session->allocator, engine);

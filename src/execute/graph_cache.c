@@ -310,6 +310,10 @@ void clv__graph_entry_leave(clv__graph_entry *entry) {
   if ((atomic_fetch_and(&entry->state, ~(unsigned)ENTERED) & EVICTED) != 0) entry->destroy(entry->content);
 }
 
+bool clv__graph_entry_is_kept(const clv__graph_entry *entry) {
+  return (atomic_load(&entry->state) & EVICTED) == 0;
+}
+
 void clv__graph_cache_add(clv__graph_cache *cache, uint64_t patches, uint64_t recaptures, uint64_t saved_ns) {
   atomic_fetch_add_explicit(&cache->patches, patches, memory_order_relaxed);
   atomic_fetch_add_explicit(&cache->recaptures, recaptures, memory_order_relaxed);

@@ -12,7 +12,7 @@
  * What a call costs does not depend on the size of keys, but where a difference is asked for, and for the first entry of a key;
  * it grows with the number of entries where one has to go.
  *
- * Threads: all functions lock the cache, but clv__graph_entry_enter() and _leave(), which take no lock: the steady state.
+ * Threads: all functions lock the cache, but clv__graph_entry_enter(), _leave() and _is_kept(), which take no lock: the steady state.
  * Contents are destroyed without the lock; that must not call the cache. */
 #ifndef CLEAVE_EXECUTE_GRAPH_CACHE_H
 #define CLEAVE_EXECUTE_GRAPH_CACHE_H
@@ -70,6 +70,8 @@ void clv__graph_entry_remove(clv__graph_cache *cache, clv__graph_entry *entry);
  * the one used last. */
 void *clv__graph_entry_enter(clv__graph_cache *cache, clv__graph_entry *entry);
 void clv__graph_entry_leave(clv__graph_entry *entry);
+/* Not evicted so far. For its owner. */
+bool clv__graph_entry_is_kept(const clv__graph_entry *entry);
 
 /* Adds to these counters; takes no lock. */
 void clv__graph_cache_add(clv__graph_cache *cache, uint64_t patches, uint64_t recaptures, uint64_t saved_ns);

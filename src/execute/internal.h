@@ -7,6 +7,7 @@
 #ifndef CLEAVE_EXECUTE_INTERNAL_H
 #define CLEAVE_EXECUTE_INTERNAL_H
 
+#include "compile/bucket.h"
 #include "compile/compile.h"
 #include "device/pool.h"
 #include "execute/capture.h"
@@ -27,10 +28,12 @@ typedef struct clv__slot {
   bool is_streamed;     /* a weight, copied again before each partition that reads it */
   bool size_known;      /* when memory was planned */
   bool is_external;     /* a graph input in host memory: the caller's pointer, every run */
+  bool is_padded;       /* on a device that has it at its bucket's size */
   size_t size_bytes;
-  size_t offset;  /* in the space's arena, when size_known and not external */
-  void *bound;    /* host memory of this run where it is the caller's */
-  clv__block own; /* for sizes known only at run time; kept from run to run, grown when needed */
+  size_t offset;      /* in the space's arena, when size_known and not external */
+  void *bound;        /* host memory of this run where it is the caller's */
+  clv__block own;     /* for sizes known only at run time; kept from run to run, grown when needed */
+  clv__block staging; /* host memory in which its bytes are padded or cut */
 } clv__slot;
 
 typedef struct clv__partition_state {
@@ -44,7 +47,8 @@ typedef struct clv__partition_state {
   clv_binding *inputs, *outputs;
   uint32_t step;    /* of the plan */
   bool is_fixed;    /* launches are the same every run: may be captured */
-  clv__issue issue; /* in the last run */
+  clv__issue issue; /* in the last run that was driven */
+  const char *why;  /* EAGER, where the reason is one of that run */
 } clv__partition_state;
 
 struct clv__prepared {
@@ -56,6 +60,8 @@ struct clv__prepared {
   clv_tensor *inputs;  /* by graph input: the types it was made for */
   clv__shapes *shapes; /* for these, where the plan left some open; else NULL */
   clv_tensor *types;   /* by value: the actual type of this run; `data` as in the plan's shapes */
+  clv_tensor
+      *placed; /* by value: the same at the bucket's sizes, as devices of fixed shapes have it; `types` where there are none */
   uint32_t slot_count;
   clv__slot *slots;
   uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID */
@@ -72,6 +78,7 @@ typedef struct clv__engine {
   const clv_plan *plan;
   clv_plan *own_plan; /* NULL: it is the caller's */
   clv__program program;
+  clv__bucket_rule *buckets; /* NULL: nothing is padded */
   clv__arena arena;
   const void **defaults;  /* by input: its initializer's bytes, aligned to their element; NULL where there is none */
   const void **constants; /* by output, kept ones after the others: the same of those known when planning */
@@ -83,6 +90,7 @@ typedef struct clv__mark {
   uint32_t lane, position; /* of the run that goes on */
   clv_event *event;        /* made when first used */
   uint32_t device;
+  bool is_uncut;               /* in this run: a copy whose padding is still to be cut */
   uint64_t issued_ns, over_ns; /* while the session is traced */
 } clv__mark;
 
@@ -93,6 +101,7 @@ typedef struct clv__board {
   uint64_t news;
   uint32_t watched[CLV__MAX_DEVICES]; /* notifications still to come */
   uint32_t completed[CLV__MAX_LANES]; /* steps over, in this run */
+  atomic_uint tellers;                /* threads inside clv__board_tell() */
 } clv__board;
 
 typedef struct clv__watcher clv__watcher; /* watch.c: a thread for a device without event_notify() */
@@ -179,9 +188,31 @@ clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, 
 
 /* prepare.c: makes the request ready for inputs of these types: request->prepared is it. NULL: whatever the plan knows. */
 clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error);
-clv_status clv__prepared_make_instance(clv__prepared *prepared, uint32_t partition, clv_error *error);
+/* The type that a value has for a partition: at the bucket's sizes where the partition is bucketed. */
+static inline const clv_tensor *clv__prepared_type(const clv__prepared *prepared, const clv__partition *partition,
+                                                   clv_value_id value) {
+  return partition->is_bucketed ? &prepared->placed[value] : &prepared->types[value];
+}
 void clv__prepared_destroy(clv__prepared *prepared);
 bool clv__same_dims(const clv_tensor *a, const clv_tensor *b);
+
+/* instance.c: a partition's instance for the shapes that its inputs have now. */
+clv_status clv__instance_make(clv__partition_state *state, clv_error *error);
+/* In a run: where the one there is does not fit. */
+clv_status clv__instance_fit(clv__partition_state *state, clv_error *error);
+/* The request's scratch, made larger where it must be. */
+clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *error);
+/* Gives instances of the set scratch that has moved since they were given it. */
+clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error);
+void clv__instance_drop(clv__partition_state *state);
+
+/* pad.c: copies between a slot of a device and host memory of exact size, enqueued on `stream`. */
+clv_status clv__slot_copy_in(clv__request *request, uint32_t device, clv_stream *stream, clv__slot *to, const clv_tensor *from,
+                             clv_error *error);
+/* Where the slot's padding has to be cut out, `is_uncut` says so: clv__slot_cut() does it when the copy is over. */
+clv_status clv__slot_copy_out(clv__request *request, uint32_t device, clv_stream *stream, const clv_tensor *to, clv__slot *from,
+                              bool *is_uncut, clv_error *error);
+void clv__slot_cut(const clv__prepared *prepared, const clv__slot *from, const clv_tensor *to);
 
 /* memory.c: slots for every boundary value, their life, where they lie, and the schedule that keeps them apart. */
 clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error);
@@ -211,7 +242,10 @@ clv_status clv__request_hand_over(clv__request *request, const clv__order *order
 
 /* steps.c: one step, enqueued on its lane's stream; does not wait. */
 clv_status clv__request_partition(clv__request *request, uint32_t partition, clv_error *error);
-clv_status clv__request_transfer(clv__request *request, const clv__transfer *transfer, uint32_t lane, clv_error *error);
+/* `is_uncut`: when the copy is over, clv__request_finish_transfer() has to follow. */
+clv_status clv__request_transfer(clv__request *request, const clv__transfer *transfer, uint32_t lane, bool *is_uncut,
+                                 clv_error *error);
+void clv__request_finish_transfer(clv__request *request, const clv__transfer *transfer);
 /* Waits for a lane's stream, and says which partitions failed. */
 clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error);
 
@@ -220,15 +254,21 @@ clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error 
 void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL */
 /* The mark's step is over. */
 void clv__board_tell(void *mark);
+/* Waits until nobody touches the board any more who told it of the last step; before it is freed. */
+void clv__board_settle(clv__board *board);
 
 /* capture.c: what a prepared set can capture, decided at the beginning of a run, done partition by partition, kept at its end,
- * when nothing runs. clv__capture_drop() lets go of a device's graphs: before what they refer to moves. */
+ * when nothing runs; the end tells whether the run is to be repeated, without the graphs that it may have failed with. Between
+ * runs clv__capture_drop() lets go of a device's graphs; clv__capture_forget() also during one, of the partition's at once, when
+ * what it refers to is to go. clv__capture_holds(): a captured graph of the set's is kept. */
 clv_status clv__capture_prepare(clv__prepared *prepared, clv_error *error);
 void clv__capture_drop(clv__prepared *prepared, uint32_t device);
-clv_status clv__capture_begin_run(clv__request *request, clv_error *error);
+void clv__capture_forget(clv__prepared *prepared, uint32_t partition);
+bool clv__capture_holds(const clv__prepared *prepared);
+void clv__capture_begin_run(clv__request *request);
 clv_status clv__capture_execute(clv__request *request, uint32_t partition, clv_stream *stream, clv_execute_args *args,
                                 clv_error *error);
-void clv__capture_end_run(clv__request *request, bool succeeded);
+bool clv__capture_end_run(clv__request *request, clv_status status);
 
 /* trace.c: nothing where the session is not traced. */
 void clv__trace_add(clv__request *request, clv__trace_event event);

@@ -214,8 +214,37 @@ static clv_status make_slots(clv__prepared *prepared, clv_error *error) {
     clv__slot *slot = &prepared->slots[i];
     slot->is_external = slot->space == CLV__SPACE_HOST && plan->graph->values[slot->value].is_input;
     size_t size_bytes;
-    slot->size_known = clv__tensor_size_bytes(&prepared->types[slot->value], &size_bytes);
+    slot->size_known = clv__tensor_size_bytes(&prepared->placed[slot->value], &size_bytes);
     if (slot->size_known) slot->size_bytes = clv__align_up(size_bytes == 0 ? 1 : size_bytes, CLV__ALIGNMENT);
+  }
+  return CLV_OK;
+}
+
+/* Marks what a device has at its bucket's size; who else reads it there cannot. */
+static clv_status mark_partition(clv__prepared *prepared, const clv__partition *partition, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv__device *device = &plan->devices->items[partition->device];
+  const clv_graph_view *view = partition->view;
+  for (uint32_t i = 0; i < view->input_count + view->output_count; ++i) {
+    clv_value_id value = view->values[i < view->input_count ? view->inputs[i] : view->outputs[i - view->input_count]];
+    clv__slot *slot = clv__prepared_slot(prepared, value, device->space);
+    if (clv__tensor_is_static(&plan->shapes->types[value])) continue;
+    if (partition->is_bucketed && device->space != CLV__SPACE_HOST)
+      slot->is_padded = true;
+    else if (partition->is_bucketed || slot->is_padded)
+      return clv__error_set(error, CLV_NOT_SUPPORTED,
+                            "'%s' would be padded for %s in memory that it shares with others: give its sizes when planning",
+                            plan->graph->values[value].name, device->name);
+  }
+  return CLV_OK;
+}
+
+static clv_status mark_padded(clv__prepared *prepared, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  if (prepared->request->engine->buckets == NULL) return CLV_OK;
+  for (uint32_t p = 0; p < 2 * plan->partition_count; ++p) { /* the bucketed ones first */
+    const clv__partition *partition = &plan->partitions[p % plan->partition_count];
+    if (partition->is_bucketed == (p < plan->partition_count)) CLV__TRY(mark_partition(prepared, partition, error));
   }
   return CLV_OK;
 }
@@ -240,6 +269,7 @@ clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error) 
   clv__request *request = prepared->request;
   const clv_plan *plan = clv__request_plan(request);
   CLV__TRY(make_slots(prepared, error));
+  CLV__TRY(mark_padded(prepared, error));
   clv__schedule_rules rules = {.is_serial = prepared->slot_count > CLV__ARRANGE_PAIRS};
   CLV__TRY(find_late(prepared, &rules.sized_late, error));
   CLV__TRY(clv__schedule_make(plan, &rules, &prepared->arena, &prepared->schedule, error));
@@ -255,6 +285,7 @@ clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error) 
 void clv__prepared_release_memory(clv__prepared *prepared) {
   for (uint32_t i = 0; i < prepared->slot_count; ++i) {
     clv__pool_give(prepared->request->session->devices, &prepared->slots[i].own);
+    clv__pool_give(prepared->request->session->devices, &prepared->slots[i].staging);
   }
   prepared->slot_count = 0;
   prepared->slots = NULL;
@@ -272,7 +303,7 @@ clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, siz
 }
 
 clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot) {
-  clv_binding binding = {.type = prepared->types[slot->value]};
+  clv_binding binding = {.type = slot->is_padded ? prepared->placed[slot->value] : prepared->types[slot->value]};
   const clv__block *arena = &prepared->request->arenas[slot->space];
   binding.type.data = NULL;
   if (slot->space == CLV__SPACE_HOST) {

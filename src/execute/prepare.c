@@ -1,4 +1,7 @@
-/* A request made ready for a set of input shapes: types, memory, schedule, instances. Those used last are kept. */
+/* A request made ready for a set of input shapes: types, memory, schedule, instances. Those used last are kept.
+ *
+ * Where devices take fixed shapes, a set serves all shapes of one bucket (compile/bucket.h): memory is as large as the bucket
+ * needs, and from shape to shape only types change, and what depends on the exact ones. */
 #include <string.h>
 
 #include "execute/internal.h"
@@ -6,101 +9,6 @@
 bool clv__same_dims(const clv_tensor *a, const clv_tensor *b) {
   return a->dtype == b->dtype && a->rank == b->rank &&
          (a->rank <= 0 || memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0);
-}
-
-/* ---- Instances ---- */
-
-static void drop_instance(clv__partition_state *state) {
-  clv__request *request = state->prepared->request;
-  const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
-  if (!device->is_lost && state->instance != NULL) device->backend->instance_destroy(device->handle, state->instance);
-  clv__program_drop(&request->engine->program, state->index, &state->own);
-  clv__arena_finish(&state->own_arena);
-  state->instance = NULL;
-  state->scratch_generation = 0;
-}
-
-/* Compiles the partition again for the sizes of this run. What the plan did not know as a constant stays computed. */
-static clv_status recompile(clv__partition_state *state, clv_error *error) {
-  clv__request *request = state->prepared->request;
-  const clv_plan *plan = clv__request_plan(request);
-  const clv__partition *partition = &plan->partitions[state->index];
-  clv_graph_view *view;
-  const clv_tensor *types = state->prepared->types;
-  if (plan->streamed != NULL) { /* streamed weights stay inputs */
-    clv_tensor *open = clv__arena_copy(&state->own_arena, types, plan->graph->value_count * sizeof *types);
-    if (open == NULL) return clv__error_memory(error, plan->graph->value_count * sizeof *types);
-    for (uint32_t i = 0; i < partition->view->input_count; ++i) {
-      open[partition->view->values[partition->view->inputs[i]]].data = NULL;
-    }
-    types = open;
-  }
-  CLV__TRY(clv__view_create(plan->graph, types, partition->nodes, partition->node_count, plan->is_kept, &state->own_arena, &view,
-                            error));
-  clv_status status = clv__program_compile(&request->engine->program, state->index, view, &state->own_arena, &state->own, error);
-  return clv__request_blame(request, partition->device, status);
-}
-
-static clv_status create_instance(clv__partition_state *state, const clv__compiled *compiled, clv_error *error) {
-  clv__request *request = state->prepared->request;
-  const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
-  const clv__device *device = clv__request_device(request, partition->device);
-  return device->backend->instance_create(device->handle, compiled->executable, state->instance_inputs,
-                                          partition->view->input_count, compiled->weights, compiled->info.weight_count,
-                                          &state->instance, error);
-}
-
-/* Takes the request's scratch, which may have moved. */
-static clv_status bind_scratch(clv__partition_state *state, clv_error *error) {
-  clv__request *request = state->prepared->request;
-  uint32_t d = clv__request_plan(request)->partitions[state->index].device;
-  const clv__device *device = clv__request_device(request, d);
-  if (device->backend->instance_scratch_bytes == NULL || device->backend->instance_bind_scratch == NULL) return CLV_OK;
-  uint64_t size_bytes = device->backend->instance_scratch_bytes(device->handle, state->instance);
-  if (size_bytes == 0) return CLV_OK;
-  CLV__TRY(clv__request_reserve_scratch(request, d, size_bytes, error));
-  const clv__block *block = &request->scratch[d];
-  if (state->scratch_generation == block->generation) return CLV_OK;
-  clv__error_clear(error);
-  clv_status status = device->backend->instance_bind_scratch(device->handle, state->instance, block->buffer, 0, error);
-  if (status != CLV_OK) return clv__request_blame(request, d, status);
-  state->scratch_generation = block->generation;
-  return status;
-}
-
-static clv_status make_instance(clv__prepared *prepared, uint32_t index, clv_error *error) {
-  clv__partition_state *state = &prepared->partitions[index];
-  clv__request *request = prepared->request;
-  const clv__partition *partition = &clv__request_plan(request)->partitions[index];
-  const clv__device *device = clv__request_device(request, partition->device);
-  const clv_graph_view *view = partition->view;
-  drop_instance(state);
-  for (uint32_t i = 0; i < view->input_count; ++i) {
-    state->instance_inputs[i] = prepared->types[view->values[view->inputs[i]]];
-    state->instance_inputs[i].data = NULL; /* a streamed weight is an input like any other */
-  }
-  clv_error first = {0};
-  clv_status status = create_instance(state, &request->engine->program.partitions[index], &first);
-  if (status == CLV_NOT_SUPPORTED) { /* an executable of fixed shapes, and these are others */
-    uint64_t start = clv__now_ns();
-    CLV__TRY(recompile(state, error));
-    clv__context_log(request->session->devices->context, 2, "partition %u on %s: compiled again for other shapes, %.1f ms: %s",
-                     index, device->name, (double)(clv__now_ns() - start) / 1e6, first.message);
-    clv__error_clear(error);
-    status = create_instance(state, &state->own, error);
-  } else if (status != CLV_OK && error != NULL) {
-    *error = first;
-  }
-  clv__request_blame(request, partition->device, status);
-  if (status == CLV_OK) status = bind_scratch(state, error);
-  return status == CLV_OK ? status : clv__error_prefix(error, status, "partition %u on %s", index, device->name);
-}
-
-clv_status clv__prepared_make_instance(clv__prepared *prepared, uint32_t index, clv_error *error) {
-  clv__devices_lock(prepared->request->session->devices);
-  clv_status status = make_instance(prepared, index, error);
-  clv__devices_unlock(prepared->request->session->devices);
-  return status;
 }
 
 /* ---- One set of shapes ---- */
@@ -134,6 +42,13 @@ static clv_status allocate_bindings(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
+static bool is_open(const clv_plan *plan) {
+  for (uint32_t i = 0; i < plan->graph->input_count; ++i) {
+    if (!clv__tensor_is_static(&plan->shapes->types[plan->graph->inputs[i]])) return true;
+  }
+  return false;
+}
+
 /* Types for actual inputs, where the plan left sizes open. Constants stay those of the plan. */
 static clv_status infer_actual(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
@@ -149,12 +64,31 @@ static clv_status infer_actual(clv__prepared *prepared, const clv_tensor *inputs
     given[count] = (clv__shape_given){.name = graph->values[graph->inputs[i]].name, .rank = inputs[i].rank};
     memcpy(given[count++].dims, inputs[i].dims, sizeof given->dims);
   }
-  clv_status status = clv__shapes_infer(graph, given, count, 1u << 16, &prepared->shapes, error);
+  clv__shapes *shapes;
+  clv_status status = clv__shapes_infer(graph, given, count, 1u << 16, &shapes, error);
   clv__release(allocator, given);
   if (status != CLV_OK) return status;
+  clv__shapes_destroy(prepared->shapes);
+  prepared->shapes = shapes;
   for (uint32_t v = 0; v < graph->value_count; ++v) {
-    prepared->types[v] = prepared->shapes->types[v];
+    prepared->types[v] = shapes->types[v];
     prepared->types[v].data = plan->shapes->types[v].data;
+  }
+  return CLV_OK;
+}
+
+/* The types of this run, and those of its bucket. */
+static clv_status set_types(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv_graph *graph = plan->graph;
+  if (is_open(plan) && inputs != NULL) CLV__TRY(infer_actual(prepared, inputs, error));
+  for (uint32_t i = 0; i < graph->input_count; ++i) {
+    bool is_given = inputs != NULL && inputs[i].dtype != CLV_DTYPE_NONE;
+    prepared->inputs[i] = is_given ? inputs[i] : prepared->types[graph->inputs[i]];
+  }
+  const clv__bucket_rule *rule = prepared->request->engine->buckets;
+  for (uint32_t v = 0; v < graph->value_count && rule != NULL; ++v) {
+    prepared->placed[v] = clv__bucket_type(rule, v, &prepared->types[v]);
   }
   return CLV_OK;
 }
@@ -162,22 +96,17 @@ static clv_status infer_actual(clv__prepared *prepared, const clv_tensor *inputs
 static clv_status fill_types(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv_graph *graph = plan->graph;
-  prepared->types = clv__arena_copy(&prepared->arena, plan->shapes->types, graph->value_count * sizeof *prepared->types);
+  size_t size_bytes = graph->value_count * sizeof *prepared->types;
+  prepared->types = clv__arena_copy(&prepared->arena, plan->shapes->types, size_bytes);
+  prepared->placed = prepared->types;
+  if (prepared->request->engine->buckets != NULL) {
+    prepared->placed = clv__arena_copy(&prepared->arena, plan->shapes->types, size_bytes);
+  }
   prepared->inputs = clv__arena_allocate_zero(&prepared->arena, graph->input_count, sizeof *prepared->inputs);
-  if (prepared->types == NULL || prepared->inputs == NULL) {
-    return clv__error_memory(error, graph->value_count * sizeof *prepared->types);
-  }
-  bool is_open = false;
-  for (uint32_t i = 0; i < graph->input_count; ++i) {
-    is_open = is_open || !clv__tensor_is_static(&prepared->types[graph->inputs[i]]);
-  }
-  if (is_open && inputs != NULL) CLV__TRY(infer_actual(prepared, inputs, error));
-  for (uint32_t i = 0; i < graph->input_count; ++i) {
-    bool is_given = inputs != NULL && inputs[i].dtype != CLV_DTYPE_NONE;
-    prepared->inputs[i] = is_given ? inputs[i] : prepared->types[graph->inputs[i]];
-  }
-  prepared->is_whole = !is_open || inputs != NULL;
-  return CLV_OK;
+  if (prepared->types == NULL || prepared->placed == NULL || prepared->inputs == NULL)
+    return clv__error_memory(error, size_bytes);
+  prepared->is_whole = !is_open(plan) || inputs != NULL;
+  return set_types(prepared, inputs, error);
 }
 
 static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
@@ -186,7 +115,7 @@ static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, clv_er
   CLV__TRY(fill_types(prepared, inputs, error));
   CLV__TRY(clv__prepared_plan_memory(prepared, error));
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
-    if (inputs_are_static(prepared, p)) CLV__TRY(make_instance(prepared, p, error));
+    if (inputs_are_static(prepared, p)) CLV__TRY(clv__instance_make(&prepared->partitions[p], error));
   }
   for (uint32_t s = 0; s < plan->step_count; ++s) {
     if (!plan->steps[s].is_transfer) prepared->partitions[plan->steps[s].index].step = s;
@@ -199,7 +128,7 @@ void clv__prepared_destroy(clv__prepared *prepared) {
   const clv_allocator *allocator = prepared->arena.allocator;
   for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__capture_drop(prepared, d);
   for (uint32_t p = 0; prepared->partitions != NULL && p < plan->partition_count; ++p) {
-    drop_instance(&prepared->partitions[p]);
+    clv__instance_drop(&prepared->partitions[p]);
   }
   if (prepared->slots != NULL) clv__prepared_release_memory(prepared);
   clv__shapes_destroy(prepared->shapes);
@@ -209,40 +138,45 @@ void clv__prepared_destroy(clv__prepared *prepared) {
 
 /* ---- Which set ---- */
 
-static bool is_for(const clv__prepared *prepared, const clv_tensor *inputs) {
+typedef enum fit { FIT_NO, FIT_BUCKET, FIT_EXACT } fit;
+
+static fit fit_of(const clv__prepared *prepared, const clv_tensor *inputs) {
   const clv_graph *graph = clv__request_plan(prepared->request)->graph;
-  if (!prepared->is_whole) return false;
+  const clv__bucket_rule *rule = prepared->request->engine->buckets;
+  fit found = FIT_EXACT;
+  if (!prepared->is_whole) return FIT_NO;
   for (uint32_t i = 0; inputs != NULL && i < graph->input_count; ++i) {
     const clv_tensor *given = inputs[i].dtype != CLV_DTYPE_NONE ? &inputs[i] : &graph->values[graph->inputs[i]].type;
-    if (!clv__same_dims(given, &prepared->inputs[i])) return false;
+    if (clv__same_dims(given, &prepared->inputs[i])) continue;
+    if (rule == NULL) return FIT_NO;
+    clv_tensor now = clv__bucket_type(rule, graph->inputs[i], given);
+    clv_tensor then = clv__bucket_type(rule, graph->inputs[i], &prepared->inputs[i]);
+    if (!clv__same_dims(&now, &then)) return FIT_NO;
+    found = FIT_BUCKET;
   }
-  return true;
+  return found;
 }
 
-/* Scratch that has moved since this set was used last: made larger by another set. */
-static clv_status follow_scratch(clv__prepared *prepared, clv_error *error) {
-  const clv_plan *plan = clv__request_plan(prepared->request);
-  bool is_locked = false;
-  clv_status status = CLV_OK;
-  for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
-    clv__partition_state *state = &prepared->partitions[p];
-    const clv__block *block = &prepared->request->scratch[plan->partitions[p].device];
-    if (state->scratch_generation == 0 || state->scratch_generation == block->generation) continue;
-    if (!is_locked) clv__devices_lock(prepared->request->session->devices);
-    is_locked = true;
-    clv__capture_drop(prepared, plan->partitions[p].device);
-    status = bind_scratch(state, error);
+/* Other shapes of the same bucket. Executables, instances and graphs of the bucket stay; values of sizes that are no bucket's and
+ * are longer now get memory of their own. */
+static clv_status refit(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
+  CLV__TRY(set_types(prepared, inputs, error));
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) {
+    clv__slot *slot = &prepared->slots[i];
+    size_t size_bytes;
+    if (!slot->size_known || slot->is_external || !clv__tensor_size_bytes(&prepared->placed[slot->value], &size_bytes)) continue;
+    if (size_bytes > slot->size_bytes) CLV__TRY(clv__prepared_grow_slot(prepared, slot, size_bytes, error));
   }
-  if (is_locked) clv__devices_unlock(prepared->request->session->devices);
-  return status;
+  return CLV_OK;
 }
 
-/* Sets beyond the limit go, the least recently used first; one that was only good for memory's size goes at once. */
+/* Sets beyond the limit go, the least recently used first, but for those whose captured graphs are kept: a graph keeps what it
+ * uses. One that was only good for memory's size goes at once. */
 static void trim(clv__request *request) {
   uint32_t limit = request->session->options.prepared_shapes, kept = 0;
   for (clv__prepared **link = &request->prepared; *link != NULL;) {
     clv__prepared *prepared = *link;
-    if (prepared == request->prepared || (prepared->is_whole && kept < limit)) {
+    if (prepared == request->prepared || (prepared->is_whole && (kept < limit || clv__capture_holds(prepared)))) {
       ++kept;
       link = &prepared->next;
       continue;
@@ -268,7 +202,7 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, bool
   request->prepared = prepared;
   ++request->prepared_count;
   trim(request);
-  return follow_scratch(prepared, error); /* a later instance may have needed more than an earlier one was given */
+  return clv__scratch_follow(prepared, error); /* a later instance may have needed more than an earlier one was given */
 }
 
 static clv_status prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
@@ -290,12 +224,15 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, clv_e
 clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
   for (clv__prepared **link = &request->prepared; *link != NULL; link = &(*link)->next) {
     clv__prepared *prepared = *link;
-    if (!is_for(prepared, inputs)) continue;
-    if (link == &request->prepared) return CLV_OK;
-    *link = prepared->next; /* to the front */
-    prepared->next = request->prepared;
-    request->prepared = prepared;
-    return follow_scratch(prepared, error);
+    fit found = fit_of(prepared, inputs);
+    if (found == FIT_NO) continue;
+    if (link != &request->prepared) {
+      *link = prepared->next; /* to the front */
+      prepared->next = request->prepared;
+      request->prepared = prepared;
+      CLV__TRY(clv__scratch_follow(prepared, error));
+    }
+    return found == FIT_EXACT ? CLV_OK : refit(prepared, inputs, error);
   }
   return prepare(request, inputs, error);
 }

@@ -111,6 +111,7 @@ void clv__request_destroy(clv__request *request) {
     device->backend->stream_destroy(device->handle, request->streams[lane]);
   }
   clv__devices_unlock(devices);
+  clv__board_settle(&request->board);
   pthread_cond_destroy(&request->board.changed);
   pthread_mutex_destroy(&request->board.lock);
   clv__release(session->allocator, request->marks);

@@ -40,17 +40,6 @@ static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor
   return CLV_OK;
 }
 
-/* An instance for the shapes that the partition's inputs have now. */
-static clv_status fit_instance(clv__prepared *prepared, uint32_t index, clv_error *error) {
-  const clv__partition_state *state = &prepared->partitions[index];
-  const clv_graph_view *view = clv__request_plan(prepared->request)->partitions[index].view;
-  bool fits = state->instance != NULL;
-  for (uint32_t i = 0; i < view->input_count && fits; ++i) {
-    fits = clv__same_dims(&state->instance_inputs[i], &prepared->types[view->values[view->inputs[i]]]);
-  }
-  return fits ? CLV_OK : clv__prepared_make_instance(prepared, index, error);
-}
-
 clv_status clv__request_partition(clv__request *request, uint32_t index, clv_error *error) {
   clv__prepared *prepared = request->prepared;
   const clv__partition *partition = &clv__request_plan(request)->partitions[index];
@@ -59,7 +48,7 @@ clv_status clv__request_partition(clv__request *request, uint32_t index, clv_err
   clv__partition_state *state = &prepared->partitions[index];
   clv_stream *stream;
   CLV__TRY(clv__request_stream(request, 2 * partition->device, &stream, error));
-  CLV__TRY(fit_instance(prepared, index, error));
+  CLV__TRY(clv__instance_fit(state, error));
   for (uint32_t i = 0; i < view->input_count; ++i) {
     const clv__slot *slot = clv__prepared_slot(prepared, view->values[view->inputs[i]], device->space);
     state->inputs[i] = clv__prepared_binding(prepared, slot);
@@ -92,32 +81,45 @@ clv_status clv__request_partition(clv__request *request, uint32_t index, clv_err
 
 /* ---- Transfers ---- */
 
-clv_status clv__request_transfer(clv__request *request, const clv__transfer *transfer, uint32_t lane, clv_error *error) {
+static clv_status copy(clv__request *request, const clv__transfer *transfer, uint32_t lane, clv__slot *from, clv__slot *to,
+                       bool *is_uncut, clv_error *error) {
+  clv__prepared *prepared = request->prepared;
+  clv_stream *stream;
+  CLV__TRY(clv__request_stream(request, lane, &stream, error));
+  clv_tensor host = prepared->types[transfer->value];
+  if (transfer->from != CLV__SPACE_HOST) {
+    host.data = clv__prepared_binding(prepared, to).type.data;
+    return clv__slot_copy_out(request, transfer->device, stream, &host, from, is_uncut, error);
+  }
+  bool is_weight = transfer->boundary == CLV__BOUNDARY_WEIGHT;
+  host.data = is_weight ? clv__request_plan(request)->shapes->types[transfer->value].data
+                        : clv__prepared_binding(prepared, from).type.data;
+  return clv__slot_copy_in(request, transfer->device, stream, to, &host, error);
+}
+
+clv_status clv__request_transfer(clv__request *request, const clv__transfer *transfer, uint32_t lane, bool *is_uncut,
+                                 clv_error *error) {
   clv__prepared *prepared = request->prepared;
   const clv__device *device = clv__request_device(request, transfer->device);
-  const clv_plan *plan = clv__request_plan(request);
   clv__slot *from = clv__prepared_slot(prepared, transfer->value, transfer->from);
   clv__slot *to = clv__prepared_slot(prepared, transfer->value, transfer->to);
-  const char *name = plan->graph->values[transfer->value].name;
+  const char *name = clv__request_plan(request)->graph->values[transfer->value].name;
   size_t size_bytes;
+  *is_uncut = false;
   if (!clv__tensor_size_bytes(&prepared->types[transfer->value], &size_bytes)) {
     return clv__error_set(error, CLV_INTERNAL_ERROR, "transfer of '%s' before its shape is known", name);
   }
   if (!to->size_known && to->bound == NULL) CLV__TRY(clv__prepared_grow_slot(prepared, to, size_bytes, error));
-  if (size_bytes == 0) return CLV_OK;
-  clv_stream *stream;
-  CLV__TRY(clv__request_stream(request, lane, &stream, error));
-  clv_binding target = clv__prepared_binding(prepared, to);
-  clv_binding source = from != NULL ? clv__prepared_binding(prepared, from) : (clv_binding){0};
-  if (transfer->boundary == CLV__BOUNDARY_WEIGHT) source.type.data = plan->shapes->types[transfer->value].data;
-  clv__error_clear(error);
-  clv_status status = transfer->from == CLV__SPACE_HOST
-                          ? device->backend->copy_in(device->handle, stream, target.buffer, target.offset_bytes, source.type.data,
-                                                     size_bytes, error)
-                          : device->backend->copy_out(device->handle, stream, target.type.data, source.buffer,
-                                                      source.offset_bytes, size_bytes, error);
+  clv_status status = copy(request, transfer, lane, from, to, is_uncut, error);
   if (status == CLV_OK) return status;
   clv__request_blame(request, transfer->device, status);
   return clv__error_prefix(error, status, "transfer of '%s' %s %s", name, transfer->from == CLV__SPACE_HOST ? "to" : "from",
                            device->name);
+}
+
+void clv__request_finish_transfer(clv__request *request, const clv__transfer *transfer) {
+  const clv__prepared *prepared = request->prepared;
+  clv_tensor host = prepared->types[transfer->value];
+  host.data = clv__prepared_binding(prepared, clv__prepared_slot(prepared, transfer->value, transfer->to)).type.data;
+  clv__slot_cut(prepared, clv__prepared_slot(prepared, transfer->value, transfer->from), &host);
 }

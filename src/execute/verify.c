@@ -84,7 +84,6 @@ static void compare(const clv_tensor *expected, const clv_tensor *actual, clv__m
 
 /* Puts a reference value into the slot a partition reads. */
 static clv_status feed(clv__request *request, uint32_t device_index, const clv_tensor *value, clv__slot *slot, clv_error *error) {
-  const clv__device *device = clv__request_device(request, device_index);
   size_t size_bytes;
   if (!clv__tensor_size_bytes(value, &size_bytes)) return CLV_OK;
   request->prepared->types[slot->value] = *value;
@@ -94,17 +93,14 @@ static clv_status feed(clv__request *request, uint32_t device_index, const clv_t
     return CLV_OK;
   }
   if (!slot->size_known) CLV__TRY(clv__prepared_grow_slot(request->prepared, slot, size_bytes, error));
-  if (size_bytes == 0) return CLV_OK;
-  clv_binding binding = clv__prepared_binding(request->prepared, slot);
   clv_stream *stream;
   CLV__TRY(clv__request_stream(request, 2 * device_index, &stream, error));
-  return device->backend->copy_in(device->handle, stream, binding.buffer, binding.offset_bytes, value->data, size_bytes, error);
+  return clv__slot_copy_in(request, device_index, stream, slot, value, error);
 }
 
 /* Reads what a partition wrote into `copy` (allocated here when it lies on a device). */
-static clv_status fetch(clv__request *request, uint32_t device_index, const clv__slot *slot, clv_tensor *actual, void **copy,
+static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual, void **copy,
                         clv_error *error) {
-  const clv__device *device = clv__request_device(request, device_index);
   *copy = NULL;
   clv_binding binding = clv__prepared_binding(request->prepared, slot);
   *actual = request->prepared->types[slot->value];
@@ -116,8 +112,11 @@ static clv_status fetch(clv__request *request, uint32_t device_index, const clv_
   if (size_bytes == 0) return CLV_OK;
   clv_stream *stream;
   CLV__TRY(clv__request_stream(request, 2 * device_index, &stream, error));
-  CLV__TRY(device->backend->copy_out(device->handle, stream, *copy, binding.buffer, binding.offset_bytes, size_bytes, error));
-  return clv__request_synchronize(request, 2 * device_index, error);
+  bool is_uncut;
+  CLV__TRY(clv__slot_copy_out(request, device_index, stream, actual, slot, &is_uncut, error));
+  CLV__TRY(clv__request_synchronize(request, 2 * device_index, error));
+  if (is_uncut) clv__slot_cut(request->prepared, slot, actual);
+  return CLV_OK;
 }
 
 static clv_status check_output(reference *ref, const clv__partition *partition, clv_value_id value, clv__mismatch *mismatch,

@@ -1,18 +1,26 @@
 /* Telling the board that a step is over: by the backend's own notification, or, where it has none, by a thread that waits. */
+#include <sched.h>
 #include <string.h>
 
 #include "execute/internal.h"
 
+/* Signals when the lock is free again: who wakes up needs it. Nobody frees the board meanwhile: clv__board_settle(). */
 void clv__board_tell(void *cookie) {
   clv__mark *mark = cookie;
   clv__board *board = &mark->request->board;
   if (mark->request->session->is_traced) mark->over_ns = clv__now_ns();
+  atomic_fetch_add(&board->tellers, 1);
   pthread_mutex_lock(&board->lock);
   if (board->completed[mark->lane] <= mark->position) board->completed[mark->lane] = mark->position + 1;
   --board->watched[mark->device];
   ++board->news;
-  pthread_cond_signal(&board->changed);
   pthread_mutex_unlock(&board->lock);
+  pthread_cond_signal(&board->changed);
+  atomic_fetch_sub(&board->tellers, 1);
+}
+
+void clv__board_settle(clv__board *board) {
+  while (atomic_load(&board->tellers) > 0) sched_yield();
 }
 
 /* A thread that waits for one event after the other. Events of one device come in the order in which they were recorded on each

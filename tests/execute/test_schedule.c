@@ -128,6 +128,7 @@ static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
     made->is_tight = true;
     clv__arena_init(&made->arena, session->allocator);
     made->types = clv__arena_copy(&made->arena, prepared->types, graph->value_count * sizeof *made->types);
+    made->placed = made->types;
     assert_ok(clv__prepared_plan_memory(made, &error), error);
     for (uint32_t space = 0; space < m->devices->space_count; ++space) {
       assert_true(made->space_bytes[space] <= prepared->space_bytes[space]);

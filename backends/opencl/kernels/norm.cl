@@ -2,18 +2,21 @@
 typedef REAL(T) real;
 #define PART 128
 
-/* BatchNormalization: element i has channel i / plane % channels. */
+/* BatchNormalization: `each` elements of a plane of channel plane_index % channels; on a CPU a vector's worth or more. */
 KERNEL(batch)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
  GLOBAL const STORAGE(TM) * mean, GLOBAL const STORAGE(TM) * variance, float epsilon, index_t planes, index_t plane,
- index_t channels POST_PARAMETERS) {
-  const index_t i = GLOBAL_ID(0), p = GLOBAL_ID(1);
-  const index_t c = p % channels;
-  if (i >= plane || p >= planes) return;
+ index_t channels, index_t each POST_PARAMETERS) {
+  const index_t from = GLOBAL_ID(0) * each, p = GLOBAL_ID(1), c = p % channels;
+  if (from >= plane || p >= planes) return;
+  const index_t to = from + each < plane ? from + each : plane;
+  const real middle = (real)LOAD(TM, mean, c), shift = (real)LOAD(TS, bias, c);
   const real factor = (real)LOAD(TS, scale, c) / sqrt((real)LOAD(TM, variance, c) + (real)epsilon);
-  const index_t at = p * plane + i;
-  const real value = (LOAD(T, x, at) - (real)LOAD(TM, mean, c)) * factor + (real)LOAD(TS, bias, c);
-  STORE(T, y, at, POST(value, at));
+  for (index_t i = from; i < to; ++i) {
+    const index_t at = p * plane + i;
+    const real value = (LOAD(T, x, at) - middle) * factor + shift;
+    STORE(T, y, at, POST(value, at));
+  }
 }
 
 /* The sum over a group's lanes, in lanes[0] for all. */

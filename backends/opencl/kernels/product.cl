@@ -48,7 +48,11 @@ FUNCTION column_t clv_column(index_t n, index_t b_first, dims_t counts, dims_t i
    (uint)((c).p2 + taps[4 * (k) + 3]) < (uint)input.at[2])
 #define VALUE(c, k) (IS_INSIDE(c, k) ? LOAD(T, x, (c).base + taps[4 * (k)]) : (real)0)
 #define A_ROW(m) (a_first + (m)*weight_row)
+#ifdef WEIGHTS_SCATTERED
 #define A_STEP(k) places[k]
+#else
+#define A_STEP(k) (k)
+#endif
 #define A_VALUE(i) LOAD(T, w, i)
 #define FINISH(sum, m, c) ((sum) + (has_bias ? LOAD(T, bias, group * rows + (m)) : (real)0))
 #define PLACE(m, c) (y_first + (m)*y_plane + (c).to)
@@ -214,17 +218,26 @@ KERNEL_SIZED(dots, GROUP, 1, 1)(PARAMETERS) {
 typedef struct {
   int16 base, p0, p1, p2;
   column_t first;
-  int runs; /* the columns lie in one row of the input, side by side */
+  int step; /* where the columns lie in one row of the input, so far apart; else 0 */
   int width;
 } columns_t;
 
-#define COLUMNS(n) clv_columns(n, columns, b_first, counts, input, input_step, output_first, output_step, output)
-FUNCTION columns_t clv_columns(index_t n, index_t columns, index_t b_first, dims_t counts, dims_t input, dims_t input_step,
-                               dims_t output_first, dims_t output_step, dims_t output) {
+/* Blocks of columns are cut out of the rows of the output (`per_row` of each), or out of all of it (per_row 0). */
+#define BLOCK_PARAMETERS index_t per_row,
+#define BLOCK_FIRST(i) (per_row == 0 ? (i)*WIDTH : (i) / per_row * counts.at[2] + (i) % per_row * WIDTH)
+#define BLOCK_COUNT (per_row == 0 ? (columns + WIDTH - 1) / WIDTH : columns / counts.at[2] * per_row)
+
+#define COLUMNS(n) clv_columns(n, per_row, columns, b_first, counts, input, input_step, output_first, output_step, output)
+FUNCTION columns_t clv_columns(index_t n, index_t per_row, index_t columns, index_t b_first, dims_t counts, dims_t input,
+                               dims_t input_step, dims_t output_first, dims_t output_step, dims_t output) {
   columns_t c;
-  int base[WIDTH], p0[WIDTH], p1[WIDTH], p2[WIDTH];
-  c.width = columns - n < WIDTH ? (int)(columns - n) : WIDTH;
+  const index_t row_left = counts.at[2] - n % counts.at[2], left = per_row == 0 ? columns - n : row_left;
+  c.width = left < WIDTH ? (int)left : WIDTH;
   c.first = clv_column(n, b_first, counts, input, input_step, output_first, output_step, output);
+  c.step = c.width <= row_left ? (int)input_step.at[2] : 0;
+  if (c.step == 1 || c.step == 2) return c;
+  int base[WIDTH], p0[WIDTH], p1[WIDTH], p2[WIDTH];
+  c.step = 0;
   for (int j = 0; j < WIDTH; ++j) {
     const column_t at =
         clv_column(j < c.width ? n + j : n, b_first, counts, input, input_step, output_first, output_step, output);
@@ -237,17 +250,32 @@ FUNCTION columns_t clv_columns(index_t n, index_t columns, index_t b_first, dims
   c.p0 = vload16(0, p0);
   c.p1 = vload16(0, p1);
   c.p2 = vload16(0, p2);
-  c.runs = c.width == WIDTH && input_step.at[2] == 1 && n % counts.at[2] + WIDTH <= counts.at[2];
   return c;
+}
+
+/* Columns of one row, side by side or two apart: whole vectors inside the input, element by element at its edges. */
+FUNCTION float16 clv_wide_row(GLOBAL const STORAGE(T) * x, index_t from, int first, int size, int step, int width) {
+  if (first >= 0 && step == 1 && first + WIDTH <= size) return LOAD_WIDE(x, from);
+  if (first >= 0 && step == 2 && first + 2 * WIDTH <= size) {
+    const float16 low = LOAD_WIDE(x, from), high = LOAD_WIDE(x, from + WIDTH);
+    return (float16)(low.even, high.even);
+  }
+  float value[WIDTH];
+  for (int j = 0; j < WIDTH; ++j) {
+    const int at = first + j * step;
+    value[j] = j < width && at >= 0 && at < size ? (float)LOAD(T, x, from + j * step) : 0.0f;
+  }
+  return vload16(0, value);
 }
 
 #define WIDE_VALUE(c, k) clv_wide(x, &c, taps + 4 * (k), input)
 FUNCTION float16 clv_wide(GLOBAL const STORAGE(T) * x, const columns_t *c, GLOBAL const int *tap, dims_t input) {
   const int t0 = tap[1], t1 = tap[2], t2 = tap[3];
   const index_t from = c->first.base + tap[0];
-  if (c->runs && c->first.p2 + t2 >= 0 && c->first.p2 + t2 + WIDTH <= input.at[2]) {
+  if (c->step != 0) {
     const int inside = (uint)(c->first.p0 + t0) < (uint)input.at[0] && (uint)(c->first.p1 + t1) < (uint)input.at[1];
-    return inside ? LOAD_WIDE(x, from) : (float16)(0);
+    if (!inside) return (float16)(0);
+    return clv_wide_row(x, from, c->first.p2 + t2, (int)input.at[2], c->step, c->width);
   }
   const int16 inside = (as_uint16(c->p0 + t0) < (uint16)((uint)input.at[0])) & (as_uint16(c->p1 + t1) < (uint16)((uint)input.at[1])) &
                        (as_uint16(c->p2 + t2) < (uint16)((uint)input.at[2]));
@@ -258,14 +286,15 @@ FUNCTION float16 clv_wide(GLOBAL const STORAGE(T) * x, const columns_t *c, GLOBA
   for (int j = 0; j < WIDTH; ++j) value[j] = ok[j] ? (float)LOAD(T, x, from + at[j]) : 0.0f;
   return vload16(0, value);
 }
-#define WIDE_COLUMN(c, j) COLUMN(n_first + (j))
-
 #else
 
 typedef struct {
   index_t base;
   int width;
 } columns_t;
+#define BLOCK_PARAMETERS
+#define BLOCK_FIRST(i) ((i)*WIDTH)
+#define BLOCK_COUNT ((columns + WIDTH - 1) / WIDTH)
 #define COLUMNS(n) clv_columns(n, columns, b_first, b_column)
 FUNCTION columns_t clv_columns(index_t n, index_t columns, index_t b_first, index_t b_column) {
   columns_t c;
@@ -280,14 +309,34 @@ FUNCTION float16 clv_wide(GLOBAL const STORAGE(T) * b, const columns_t *c, index
   for (int j = 0; j < WIDTH; ++j) value[j] = j < c->width ? LOAD(T, b, c->base + step + j * b_column) : 0.0f;
   return vload16(0, value);
 }
-#define WIDE_COLUMN(c, j) COLUMN(n_first + (j))
-
 #endif
 
+/* The results of a row, side by side but for the phases of a transposed convolution. */
+#ifdef WEIGHTS_SCATTERED
+#define COLUMN_PLACE(j) COLUMN(n_first + (j)).to
+#else
+#define COLUMN_PLACE(j) (n_first + (j))
+#endif
+#define STORE_COLUMN(sum, m, j)                                       \
+  {                                                                   \
+    column_t column;                                                  \
+    column.to = COLUMN_PLACE(j);                                      \
+    const float value = FINISH(sum, m, column);                       \
+    STORE(T, y, PLACE(m, column), POST(value, PLACE(m, column)));     \
+  }
+#define STORE_WIDE(sums, m)                                           \
+  {                                                                   \
+    if (c.width == WIDTH) {                                           \
+      for (int j = 0; j < WIDTH; ++j) STORE_COLUMN((sums)[j], m, j)   \
+    } else {                                                          \
+      for (int j = 0; j < c.width; ++j) STORE_COLUMN((sums)[j], m, j) \
+    }                                                                 \
+  }
+
 /* `rows_each` rows (at most PANEL_ROWS) of 16 columns. */
-KERNEL(panels)(index_t rows_each, PARAMETERS) {
-  const index_t n_first = GLOBAL_ID(0) * WIDTH, m_first = GLOBAL_ID(1) * rows_each;
-  if (n_first >= columns || m_first >= rows) return;
+KERNEL(panels)(BLOCK_PARAMETERS index_t rows_each, PARAMETERS) {
+  const index_t n_first = BLOCK_FIRST(GLOBAL_ID(0)), m_first = GLOBAL_ID(1) * rows_each;
+  if (GLOBAL_ID(0) >= BLOCK_COUNT || m_first >= rows) return;
   const index_t m_end = m_first + rows_each < rows ? m_first + rows_each : rows;
   BEGIN(GLOBAL_ID(2))
   const columns_t c = COLUMNS(n_first);
@@ -315,19 +364,13 @@ KERNEL(panels)(index_t rows_each, PARAMETERS) {
   if (depth == 0) {
     for (index_t i = 0; i < (m_end - m_first) * WIDTH; ++i) sums[i] = 0;
   }
-  for (int j = 0; j < c.width; ++j) {
-    const column_t column = WIDE_COLUMN(c, j);
-    for (index_t m = m_first; m < m_end; ++m) {
-      const float value = FINISH(sums[(m - m_first) * WIDTH + j], m, column);
-      STORE(T, y, PLACE(m, column), POST(value, PLACE(m, column)));
-    }
-  }
+  for (index_t m = m_first; m < m_end; ++m) STORE_WIDE(sums + (m - m_first) * WIDTH, m)
 }
 
 /* 16 columns of one row, nothing kept: a convolution of few channels, or a product of few rows. */
-KERNEL(lanes)(PARAMETERS) {
-  const index_t n_first = GLOBAL_ID(0) * WIDTH, m = GLOBAL_ID(1);
-  if (n_first >= columns || m >= rows) return;
+KERNEL(lanes)(BLOCK_PARAMETERS PARAMETERS) {
+  const index_t n_first = BLOCK_FIRST(GLOBAL_ID(0)), m = GLOBAL_ID(1);
+  if (GLOBAL_ID(0) >= BLOCK_COUNT || m >= rows) return;
   BEGIN(GLOBAL_ID(2))
   const columns_t c = COLUMNS(n_first);
   const index_t row = A_ROW(m);
@@ -335,11 +378,7 @@ KERNEL(lanes)(PARAMETERS) {
   for (index_t k = 0; k < depth; ++k) sum = fma((float16)(A_VALUE(row + A_STEP(k))), WIDE_VALUE(c, k), sum);
   float sums[WIDTH];
   vstore16(sum, 0, sums);
-  for (int j = 0; j < c.width; ++j) {
-    const column_t column = WIDE_COLUMN(c, j);
-    const float value = FINISH(sums[j], m, column);
-    STORE(T, y, PLACE(m, column), POST(value, PLACE(m, column)));
-  }
+  STORE_WIDE(sums, m)
 }
 
 #ifndef CONVOLUTION

@@ -1,0 +1,199 @@
+/* Instances: a partition's executable made ready for the shapes of a prepared set, with scratch of the request's. */
+#include <string.h>
+
+#include "execute/internal.h"
+
+void clv__instance_drop(clv__partition_state *state) {
+  clv__request *request = state->prepared->request;
+  const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
+  if (!device->is_lost && state->instance != NULL) device->backend->instance_destroy(device->handle, state->instance);
+  clv__program_drop(&request->engine->program, state->index, &state->own);
+  clv__arena_finish(&state->own_arena);
+  state->instance = NULL;
+  state->scratch_generation = 0;
+}
+
+/* The partition's view for the sizes of this run. What the plan did not know as a constant stays computed. */
+static clv_status view_exactly(clv__partition_state *state, const clv_graph_view **view, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(state->prepared->request);
+  const clv__partition *partition = &plan->partitions[state->index];
+  const clv_tensor *types = state->prepared->types;
+  clv_graph_view *made;
+  if (plan->streamed != NULL) { /* streamed weights stay inputs */
+    clv_tensor *open = clv__arena_copy(&state->own_arena, types, plan->graph->value_count * sizeof *types);
+    if (open == NULL) return clv__error_memory(error, plan->graph->value_count * sizeof *types);
+    for (uint32_t i = 0; i < partition->view->input_count; ++i) {
+      open[partition->view->values[partition->view->inputs[i]]].data = NULL;
+    }
+    types = open;
+  }
+  CLV__TRY(clv__view_create(plan->graph, types, partition->nodes, partition->node_count, plan->is_kept, &state->own_arena, &made,
+                            error));
+  *view = made;
+  return CLV_OK;
+}
+
+/* Gets an executable for these sizes, and says so where that took a compiler. */
+static clv_status recompile(clv__partition_state *state, const char *why, clv_error *error) {
+  clv__request *request = state->prepared->request;
+  const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
+  const clv_graph_view *view;
+  if (partition->is_bucketed) {
+    clv__bucket bucket;
+    CLV__TRY(
+        clv__bucket_describe(request->engine->buckets, state->index, state->prepared->types, &state->own_arena, &bucket, error));
+    view = bucket.view;
+  } else {
+    CLV__TRY(view_exactly(state, &view, error));
+  }
+  clv_status status = clv__program_compile(&request->engine->program, state->index, view, &state->own_arena, &state->own, error);
+  if (status != CLV_OK) return clv__request_blame(request, partition->device, status);
+  clv__source source = state->own.origin.source;
+  if (source == CLV__SOURCE_COMPILED || source == CLV__SOURCE_NOT_KEPT) {
+    clv__context_log(request->session->devices->context, 2, "partition %u on %s: compiled for other shapes, %.1f ms: %s",
+                     state->index, clv__request_device(request, partition->device)->name, state->own.origin.ms, why);
+  }
+  return status;
+}
+
+static clv_status create(clv__partition_state *state, const clv__compiled *compiled, clv_error *error) {
+  clv__request *request = state->prepared->request;
+  const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
+  const clv__device *device = clv__request_device(request, partition->device);
+  clv__error_clear(error);
+  return device->backend->instance_create(device->handle, compiled->executable, state->instance_inputs,
+                                          partition->view->input_count, compiled->weights, compiled->info.weight_count,
+                                          &state->instance, error);
+}
+
+/* ---- Scratch ---- */
+
+static bool has_scratch(const clv__device *device) {
+  return device->backend->instance_scratch_bytes != NULL && device->backend->instance_bind_scratch != NULL;
+}
+
+clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *error) {
+  clv__request *request = state->prepared->request;
+  uint32_t d = clv__request_plan(request)->partitions[state->index].device;
+  const clv__device *device = clv__request_device(request, d);
+  if (!has_scratch(device)) return CLV_OK;
+  uint64_t size_bytes = device->backend->instance_scratch_bytes(device->handle, state->instance);
+  if (size_bytes == 0) return CLV_OK;
+  const clv__block *block = &request->scratch[d];
+  if (size_bytes > block->size_bytes) {
+    CLV__TRY(clv__request_synchronize(request, 2 * d, error)); /* what runs still uses the old */
+    CLV__TRY(clv__request_reserve_scratch(request, d, size_bytes, error));
+  }
+  if (state->scratch_generation == block->generation) return CLV_OK;
+  clv__error_clear(error);
+  clv_status status = device->backend->instance_bind_scratch(device->handle, state->instance, block->buffer, 0, error);
+  if (status != CLV_OK) {
+    clv__request_blame(request, d, status);
+    return clv__error_prefix(error, status, "partition %u on %s: scratch", state->index, device->name);
+  }
+  state->scratch_generation = block->generation;
+  return status;
+}
+
+clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error) {
+  clv_devices *devices = prepared->request->session->devices;
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  bool is_locked = false;
+  clv_status status = CLV_OK;
+  for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
+    clv__partition_state *state = &prepared->partitions[p];
+    const clv__block *block = &prepared->request->scratch[plan->partitions[p].device];
+    if (state->scratch_generation == 0 || state->scratch_generation == block->generation) continue;
+    if (!is_locked) clv__devices_lock(devices);
+    is_locked = true;
+    clv__capture_forget(prepared, p);
+    status = clv__instance_bind_scratch(state, error);
+  }
+  if (is_locked) clv__devices_unlock(devices);
+  return status;
+}
+
+/* ---- All of it ---- */
+
+static void fill_inputs(clv__partition_state *state) {
+  const clv__prepared *prepared = state->prepared;
+  const clv__partition *partition = &clv__request_plan(prepared->request)->partitions[state->index];
+  for (uint32_t i = 0; i < partition->view->input_count; ++i) {
+    clv_value_id value = partition->view->values[partition->view->inputs[i]];
+    state->instance_inputs[i] = *clv__prepared_type(prepared, partition, value);
+    state->instance_inputs[i].data = NULL; /* a streamed weight is an input like any other */
+  }
+}
+
+/* An executable of fixed shapes is made for others; one that takes any just serves. */
+static clv_status create_for_shapes(clv__partition_state *state, clv_error *error) {
+  clv__request *request = state->prepared->request;
+  clv_error first = {0};
+  if (clv__request_plan(request)->partitions[state->index].is_bucketed) {
+    CLV__TRY(recompile(state, "a bucket that was not met before", error));
+    return create(state, &state->own, error);
+  }
+  clv_status status = create(state, &request->engine->program.partitions[state->index], &first);
+  if (status == CLV_NOT_SUPPORTED) {
+    CLV__TRY(recompile(state, first.message, error));
+    return create(state, &state->own, error);
+  }
+  if (status != CLV_OK && error != NULL) *error = first;
+  return status;
+}
+
+static clv_status make(clv__partition_state *state, clv_error *error) {
+  clv__request *request = state->prepared->request;
+  const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
+  clv__instance_drop(state);
+  fill_inputs(state);
+  clv_status status = create_for_shapes(state, error);
+  clv__request_blame(request, partition->device, status);
+  if (status == CLV_OK) status = clv__instance_bind_scratch(state, error);
+  if (status == CLV_OK) return status;
+  return clv__error_prefix(error, status, "partition %u on %s", state->index,
+                           clv__request_device(request, partition->device)->name);
+}
+
+/* The same instance for other shapes, where the device can: false where one has to be made. */
+static bool resize(clv__partition_state *state) {
+  clv__request *request = state->prepared->request;
+  const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
+  const clv__device *device = clv__request_device(request, partition->device);
+  if (state->instance == NULL || device->backend->instance_resize == NULL || state->own.executable != NULL) return false;
+  fill_inputs(state);
+  if (device->backend->instance_resize(device->handle, state->instance, state->instance_inputs, partition->view->input_count,
+                                       NULL) != CLV_OK) {
+    return false;
+  }
+  state->scratch_generation = 0;
+  return clv__instance_bind_scratch(state, NULL) == CLV_OK;
+}
+
+clv_status clv__instance_make(clv__partition_state *state, clv_error *error) {
+  clv_devices *devices = state->prepared->request->session->devices;
+  clv__devices_lock(devices);
+  clv_status status = make(state, error);
+  clv__devices_unlock(devices);
+  return status;
+}
+
+clv_status clv__instance_fit(clv__partition_state *state, clv_error *error) {
+  const clv__prepared *prepared = state->prepared;
+  const clv__partition *partition = &clv__request_plan(prepared->request)->partitions[state->index];
+  const clv_graph_view *view = partition->view;
+  bool fits = state->instance != NULL;
+  for (uint32_t i = 0; i < view->input_count && fits; ++i) {
+    clv_value_id value = view->values[view->inputs[i]];
+    fits = clv__same_dims(&state->instance_inputs[i], clv__prepared_type(prepared, partition, value));
+  }
+  if (fits) return CLV_OK;
+  clv_devices *devices = prepared->request->session->devices;
+  clv__devices_lock(devices);
+  clv__capture_forget(state->prepared, state->index);
+  state->is_fixed = false; /* its sizes are others from run to run */
+  clv_status status = resize(state) ? CLV_OK : make(state, error);
+  if (status == CLV_OK) status = clv__scratch_follow(state->prepared, error);
+  clv__devices_unlock(devices);
+  return status;
+}
