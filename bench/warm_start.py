@@ -10,7 +10,6 @@ warm one's with the cold one's, bit for bit. Devices that are not there are left
 import argparse
 import json
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -22,8 +21,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "python"))
 
 DEVICES = ["npu,cpu", "opencl,cpu"]
-WAYS = {"compiled and kept": "compiled", "loaded from disk": "loaded", "compiled": "not kept"}
-ORIGIN = re.compile(r"partition \d+ on \S+: (" + "|".join(WAYS) + r"), [0-9.]+ ms")
+WAYS = {"compiled": "compiled", "from_disk": "loaded", "not_kept": "not kept"}
 
 
 def run(*arguments):
@@ -43,15 +41,13 @@ def why_not(devices):
 def start(model, inputs, devices, cache):
     """The figures of one process."""
     done = run("bench", model, *inputs, "--devices", devices, "--strategy", "contiguous", "--runs", 1, "--warmup", 0, "--cache-dir", cache,
-               "--json", "-v")
+               "--json")
     if done.returncode != 0:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     document = json.loads(done.stdout)
     figures = dict(document["timings_ms"], first=document["first_run_ms"])
     figures["start"] = document["load_ms"] + document["first_run_ms"]
-    figures.update(dict.fromkeys(WAYS.values(), 0))
-    for way in ORIGIN.findall(done.stderr):
-        figures[WAYS[way]] += 1
+    figures.update((name, document["executables"][way]) for way, name in WAYS.items())
     return figures
 
 

@@ -81,6 +81,57 @@ static json_t *memory_json(const bench *b) {
   return object;
 }
 
+/* Where executables came from: partition by partition, and added up. */
+static json_t *executables_json(const bench *b) {
+  clv__session_stats stats;
+  clv__session_stats_get(b->session, &stats);
+  json_t *object = json_object(), *list = json_array();
+  json_object_set_new(object, "from_memory", json_integer(stats.executables.from_memory));
+  json_object_set_new(object, "from_disk", json_integer(stats.executables.from_disk));
+  json_object_set_new(object, "compiled", json_integer(stats.executables.compiled));
+  json_object_set_new(object, "not_kept", json_integer(stats.executables.not_kept));
+  json_object_set_new(object, "ms", cli_json_real(stats.executables.executables_ms));
+  json_object_set_new(object, "weights_ms", cli_json_real(stats.executables.weights_ms));
+  for (uint32_t p = 0; p < clv__session_plan(b->session)->partition_count; ++p) {
+    const clv__origin *origin = clv__session_origin(b->session, p);
+    json_t *one = json_object();
+    json_object_set_new(one, "source", json_string(clv__source_word(origin->source)));
+    json_object_set_new(one, "reason", cli_json_text(origin->reason));
+    json_object_set_new(one, "ms", cli_json_real(origin->ms));
+    json_array_append_new(list, one);
+  }
+  json_object_set_new(object, "partitions", list);
+  return object;
+}
+
+/* "executables: 2 from disk, 1 compiled (…)": the first reason that something was compiled. */
+static void write_executables(const bench *b, clv__text *text) {
+  clv__session_stats stats;
+  clv__session_stats_get(b->session, &stats);
+  const clv__program_counters *counters = &stats.executables;
+  const struct {
+    uint32_t count;
+    const char *what;
+  } parts[] = {{counters->from_memory, "from memory"},
+               {counters->from_disk, "from disk"},
+               {counters->compiled, "compiled"},
+               {counters->not_kept, "compiled and not kept"}};
+  clv__text_append(text, "executables:");
+  const char *separator = " ";
+  for (uint32_t i = 0; i < 4; ++i) {
+    if (parts[i].count == 0) continue;
+    clv__text_append(text, "%s%u %s", separator, parts[i].count, parts[i].what);
+    separator = ", ";
+  }
+  for (uint32_t p = 0; p < clv__session_plan(b->session)->partition_count; ++p) {
+    const clv__origin *origin = clv__session_origin(b->session, p);
+    if (origin->source != CLV__SOURCE_COMPILED || origin->reason[0] == '\0') continue;
+    clv__text_append(text, " (%s)", origin->reason);
+    break;
+  }
+  clv__text_append(text, "\n");
+}
+
 /* A row a memory space. */
 static void write_memory(const bench *b, clv__text *text) {
   clv__session_stats stats;
@@ -130,6 +181,7 @@ clv_status bench_print_json(const bench *b, clv_error *error) {
   json_object_set_new(root, "timings_ms", load);
   json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)b->peak_rss_bytes));
   json_object_set_new(root, "memory", memory_json(b));
+  json_object_set_new(root, "executables", executables_json(b));
   json_object_set_new(root, "steps", steps_json(b));
   return cli_json_print(b->cli, root, error);
 }
@@ -192,6 +244,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
   clv__text_append(&text, "\n");
   clv__text_append(&text, "first run %.3f ms; load %.3f ms (read %.3f, plan %.3f, compile %.3f)\n", b->first_run_ms, b->load_ms,
                    b->job.load_ms, b->job.plan_ms, b->compile_ms);
+  write_executables(b, &text);
   clv__text_append(&text, "peak memory of the process %s\n\n", clv__label_size(b->peak_rss_bytes, number));
   if (!cli->quiet) {
     write_memory(b, &text);

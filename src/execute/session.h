@@ -3,10 +3,13 @@
 #define CLEAVE_EXECUTE_SESSION_H
 
 #include "cleave/session.h"
-#include "split/plan.h"
+#include "compile/compile.h"
 
 /* The plan that it runs: the one it was made from, or, where a device was taken out, another. Valid until the next run. */
 const clv_plan *clv__session_plan(const clv_session *session);
+
+/* Where the executable of partition `index` came from when the session was made. */
+const clv__origin *clv__session_origin(const clv_session *session, uint32_t index);
 
 /* Per step of the last run; wall time around each step with a wait after it, only when asked for: it serialises devices. */
 void clv__session_time_steps(clv_session *session, bool on);
@@ -27,6 +30,7 @@ typedef struct clv__session_stats {
   double compile_ms;       /* all partitions, and uploads of weights */
   uint64_t weight_bytes;   /* uploaded to devices */
   uint64_t resident_bytes; /* executables, beside weights */
+  clv__program_counters executables;
   uint32_t space_count;
   clv__space_stats spaces[CLV__MAX_DEVICES + 1];
 } clv__session_stats;

@@ -12,12 +12,18 @@ static void add_request(const clv__request *request, clv__session_stats *stats) 
   }
 }
 
+const clv__origin *clv__session_origin(const clv_session *session, uint32_t index) {
+  return &session->engine->program.partitions[index].origin;
+}
+
 void clv__session_stats_get(clv_session *session, clv__session_stats *stats) {
   clv_devices *devices = session->devices;
   pthread_mutex_lock(&session->lock);
   const clv__engine *engine = session->engine;
-  *stats = (clv__session_stats){
-      .compile_ms = session->compile_ms, .weight_bytes = engine->program.uploaded_bytes, .space_count = devices->space_count};
+  *stats = (clv__session_stats){.compile_ms = session->compile_ms,
+                                .weight_bytes = engine->program.counters.uploaded_bytes,
+                                .executables = engine->program.counters,
+                                .space_count = devices->space_count};
   for (uint32_t p = 0; p < engine->plan->partition_count; ++p) {
     stats->resident_bytes += engine->program.partitions[p].info.resident_bytes;
   }
