@@ -13,8 +13,9 @@
   X(clGetPlatformIDs)                                                                                                           \
   X(clGetPlatformInfo)                                                                                                          \
   X(clGetDeviceIDs)                                                                                                             \
-  X(clGetDeviceInfo) X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clFlush)         \
-      X(clFinish) X(clCreateBuffer) X(clCreateSubBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clEnqueueReadBuffer)      \
+  X(clGetDeviceInfo)                                                                                                            \
+  X(clCreateContext) X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clFlush) X(clFinish)                \
+      X(clCreateBuffer) X(clCreateSubBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clEnqueueReadBuffer)                  \
           X(clEnqueueWriteBuffer) X(clEnqueueCopyBuffer) X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject)                       \
               X(clEnqueueNDRangeKernel) X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clWaitForEvents)       \
                   X(clRetainEvent) X(clReleaseEvent) X(clGetEventInfo) X(clSetEventCallback) X(clCreateUserEvent)               \

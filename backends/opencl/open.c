@@ -123,7 +123,7 @@ static clv_status read_switch(const clv_option *option, bool *value, clv_error *
 }
 
 typedef struct choices {
-  bool capture, own_memory;
+  bool capture, own_memory, gpu_kernels;
 } choices;
 
 static clv_status read_option(clv_device *device, const clv_option *option, choices *chosen, clv_error *error) {
@@ -136,6 +136,13 @@ static clv_status read_option(clv_device *device, const clv_option *option, choi
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "option memory=%s: expected auto or own", value);
     }
     chosen->own_memory = strcmp(value, "own") == 0;
+    return CLV_OK;
+  }
+  if (strcmp(key, "kernels") == 0) {
+    if (strcmp(value, "auto") != 0 && strcmp(value, "gpu") != 0) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option kernels=%s: expected auto or gpu", value);
+    }
+    chosen->gpu_kernels = strcmp(value, "gpu") == 0;
     return CLV_OK;
   }
   if (strcmp(key, "capture") == 0) {
@@ -151,7 +158,7 @@ static clv_status read_option(clv_device *device, const clv_option *option, choi
   }
   return clv__error_set(error, CLV_INVALID_ARGUMENT,
                         "unknown option '%s'; there are capture=auto|buffer|list|off, memory=auto|own, f16=on|off, fuse=on|off, "
-                        "binaries=on|off",
+                        "binaries=on|off, kernels=auto|gpu",
                         key);
 }
 
@@ -177,9 +184,9 @@ static void find_commands(clv_device *device) {
   device->commands = found_commands;
 }
 
-static void ask_traits(clv_device *device) {
+static void ask_traits(clv_device *device, const choices *chosen) {
   clv__opencl_traits *traits = &device->traits;
-  traits->is_cpu = rank_of(device->type) == 2;
+  traits->is_cpu = rank_of(device->type) == 2 && !chosen->gpu_kernels;
   traits->has_half = has_extension(device, "cl_khr_fp16");
   traits->has_double = has_extension(device, "cl_khr_fp64");
   traits->compute_units = (uint32_t)ask_number(device, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
@@ -218,9 +225,9 @@ static void describe(clv_device *device, const choices *chosen) {
   snprintf(device->description, sizeof device->description, "%s, %u units, %.1f GiB (%s)", name, device->traits.compute_units,
            (double)device->memory_bytes / (1024.0 * 1024 * 1024), driver);
   snprintf(device->fingerprint, sizeof device->fingerprint,
-           "opencl-" CLV__OPENCL_VERSION "|%s|%s|%s|%s|%s|f16=%d fuse=%d binaries=%d memory=%s sources=%016llx", platform, vendor,
-           name, version, driver, device->half, device->fuse, device->binaries, chosen->own_memory ? "own" : "auto",
-           (unsigned long long)sources_hash());
+           "opencl-" CLV__OPENCL_VERSION "|%s|%s|%s|%s|%s|f16=%d fuse=%d binaries=%d memory=%s kernels=%s sources=%016llx",
+           platform, vendor, name, version, driver, device->half, device->fuse, device->binaries,
+           chosen->own_memory ? "own" : "auto", device->traits.is_cpu ? "cpu" : "gpu", (unsigned long long)sources_hash());
   /* Two names of one device share its memory; every open device has a context, and so a memory, of its own. */
   if (device->shares_host)
     snprintf(device->space, sizeof device->space, "host");
@@ -245,7 +252,7 @@ static clv_status open_device(clv_device *device, const clv_device_config *confi
   if (ask_number(device, CL_DEVICE_COMPILER_AVAILABLE, 4) == 0) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "the driver has no compiler");
   }
-  ask_traits(device);
+  ask_traits(device, &chosen);
   device->shares_host = device->is_unified && device->traits.is_cpu && !chosen.own_memory;
   device->can_capture = chosen.capture;
   find_commands(device);

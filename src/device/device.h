@@ -67,6 +67,9 @@ const clv_backend *clv__context_find(const clv_context *context, const char *dev
 void clv__devices_lock(clv_devices *devices);
 void clv__devices_unlock(clv_devices *devices);
 
+/* What addresses in a memory space should be multiples of: the most that one of its devices asks for, CLV__ALIGNMENT at least. */
+uint32_t clv__devices_alignment(const clv_devices *devices, uint32_t space);
+
 /* Index of the device called `name`, or CLV__NO_ID. */
 uint32_t clv__devices_find(const clv_devices *devices, const char *name);
 

@@ -30,6 +30,16 @@ void clv__devices_unlock(clv_devices *devices) {
   pthread_mutex_unlock(&devices->lock);
 }
 
+uint32_t clv__devices_alignment(const clv_devices *devices, uint32_t space) {
+  uint32_t most = CLV__ALIGNMENT;
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    uint32_t alignment = devices->items[d].info.alignment_bytes;
+    bool is_power = alignment > 0 && (alignment & (alignment - 1)) == 0;
+    if (devices->items[d].space == space && is_power && alignment > most) most = alignment;
+  }
+  return most;
+}
+
 uint32_t clv__devices_find(const clv_devices *devices, const char *name) {
   for (uint32_t i = 0; i < devices->count; ++i) {
     if (strcmp(devices->items[i].name, name) == 0) return i;

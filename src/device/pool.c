@@ -210,7 +210,8 @@ static void count_taken(shelf *s, uint64_t size_bytes, bool is_reused) {
 /* New memory; the lock is not held. */
 static clv_status allocate_block(const pool *p, clv__block *block, clv_error *error) {
   if (block->device == CLV__NO_ID) {
-    block->host = clv__allocate(p->allocator, (size_t)block->size_bytes);
+    size_t alignment = clv__devices_alignment(p->devices, CLV__SPACE_HOST);
+    block->host = p->allocator->allocate(p->allocator->user_data, (size_t)block->size_bytes, alignment);
     return block->host == NULL ? clv__error_memory(error, (size_t)block->size_bytes) : CLV_OK;
   }
   const clv__device *device = &p->devices->items[block->device];

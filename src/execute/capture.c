@@ -57,6 +57,7 @@ struct clv__capture {
   clv__issue issue;        /* of this run, from here on */
   const char *why;
   bool is_over;      /* in this run: its graphs are not to be kept */
+  bool has_failed;   /* in this run */
   bool is_used;      /* in this run: a graph was launched */
   uint64_t eager_ns; /* of the host, to issue all partitions one by one, without waiting; 0: not known */
   uint64_t run_ns;   /* so far in this run */
@@ -121,9 +122,7 @@ clv_status clv__capture_prepare(clv__prepared *prepared, clv_error *error) {
     if (can_capture(&session->devices->items[d])) status = prepare_device(prepared, d, captured, error);
   }
   clv__release(session->allocator, captured);
-  clv__phase phase;
-  clv__phase_read(plan->graph, prepared->types, &phase);
-  prepared->is_prefill = phase.kind == CLV__PHASE_PREFILL;
+  clv__capture_refit(prepared);
   return status;
 }
 
@@ -134,12 +133,17 @@ void clv__capture_drop(clv__prepared *prepared, uint32_t device) {
   capture->entry = NULL;
 }
 
-bool clv__capture_holds(const clv__prepared *prepared) {
-  for (uint32_t d = 0; d < prepared->request->session->devices->count; ++d) {
-    const clv__capture *capture = prepared->captures[d];
-    if (capture != NULL && capture->entry != NULL && clv__graph_entry_is_kept(capture->entry)) return true;
-  }
-  return false;
+bool clv__capture_holds(const clv__prepared *prepared, uint32_t device) {
+  const clv__capture *capture = prepared->captures[device];
+  if (capture == NULL || capture->entry == NULL) return false;
+  return capture->recorded != NULL || clv__graph_entry_is_kept(capture->entry); /* in a run it is there whatever happens */
+}
+
+void clv__capture_refit(clv__prepared *prepared) {
+  clv__phase phase;
+  if (turned_off(clv__context_settings(prepared->request->session->devices->context)) != NULL) return;
+  clv__phase_read(clv__request_plan(prepared->request)->graph, prepared->types, &phase);
+  prepared->is_prefill = phase.kind == CLV__PHASE_PREFILL;
 }
 
 /* ---- A run ---- */
@@ -153,7 +157,8 @@ static void stop(clv__capture *capture, const char *why) {
 
 /* The same, and this key is not tried again. */
 static void give_up(clv__capture *capture) {
-  clv__graph_cache_fail(capture->cache, &capture->key);
+  if (!capture->has_failed) clv__graph_cache_fail(capture->cache, &capture->key);
+  capture->has_failed = true;
   stop(capture, clv__graph_verdict_text(CLV__GRAPH_EAGER_FAILED));
 }
 
@@ -193,7 +198,7 @@ void clv__capture_begin_run(clv__request *request) {
     clv__capture *capture = prepared->captures[d];
     if (capture == NULL) continue;
     capture->recorded = NULL;
-    capture->is_over = capture->is_used = false;
+    capture->is_over = capture->has_failed = capture->is_used = false;
     capture->run_ns = 0;
     if (prepared->is_prefill && !prefill_too) {
       capture->issue = CLV__ISSUE_EAGER;
@@ -318,7 +323,7 @@ bool clv__capture_end_run(clv__request *request, clv_status status) {
     if (is_suspect(request, d, status)) {
       clv__context_log(request->session->devices->context, 2, "%s: a run with captured graphs failed: repeated without",
                        device->name);
-      if (!capture->is_over) give_up(capture);
+      give_up(capture);
       again = true;
     }
     if (status == CLV_OK) count_time(device, capture);

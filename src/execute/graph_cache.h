@@ -12,8 +12,8 @@
  * What a call costs does not depend on the size of keys, but where a difference is asked for, and for the first entry of a key;
  * it grows with the number of entries where one has to go.
  *
- * Threads: all functions lock the cache, but clv__graph_entry_enter(), _leave() and _is_kept(), which take no lock: the steady state.
- * Contents are destroyed without the lock; that must not call the cache. */
+ * Threads: all functions lock the cache, but clv__graph_entry_enter(), _leave() and _is_kept(), which take no lock: the steady
+ * state. Contents are destroyed without the lock; that must not call the cache. */
 #ifndef CLEAVE_EXECUTE_GRAPH_CACHE_H
 #define CLEAVE_EXECUTE_GRAPH_CACHE_H
 

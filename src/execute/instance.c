@@ -104,6 +104,7 @@ clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error) {
     clv__partition_state *state = &prepared->partitions[p];
     const clv__block *block = &prepared->request->scratch[plan->partitions[p].device];
     if (state->scratch_generation == 0 || state->scratch_generation == block->generation) continue;
+    if (clv__capture_holds(prepared, plan->partitions[p].device)) continue;
     if (!is_locked) clv__devices_lock(devices);
     is_locked = true;
     clv__capture_forget(prepared, p);
@@ -111,6 +112,24 @@ clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error) {
   }
   if (is_locked) clv__devices_unlock(devices);
   return status;
+}
+
+bool clv__scratch_is_held(const clv__request *request, const clv__block *block) {
+  const clv_plan *plan = clv__request_plan(request);
+  for (const clv__prepared *prepared = request->prepared; prepared != NULL; prepared = prepared->next) {
+    for (uint32_t p = 0; p < plan->partition_count; ++p) {
+      if (prepared->partitions[p].scratch_generation != block->generation) continue;
+      if (clv__capture_holds(prepared, plan->partitions[p].device)) return true;
+    }
+  }
+  return false;
+}
+
+void clv__scratch_sweep(clv__request *request) {
+  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
+    clv__block *block = &request->held_scratch[i];
+    if (block->generation != 0 && !clv__scratch_is_held(request, block)) clv__pool_give(request->session->devices, block);
+  }
 }
 
 /* ---- All of it ---- */

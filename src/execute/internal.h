@@ -19,6 +19,8 @@ typedef struct clv__request clv__request;
 typedef struct clv__prepared clv__prepared;
 typedef struct clv__capture clv__capture; /* capture.c */
 
+enum { CLV__HELD_SCRATCH = 16 };
+
 /* A boundary value in one memory space: where it lies, and from which step to which it must be kept. */
 typedef struct clv__slot {
   clv_value_id value;
@@ -126,6 +128,7 @@ struct clv__request {
   clv__mark *marks;                    /* by step */
   clv__block arenas[CLV__MAX_DEVICES + 1];
   clv__block scratch[CLV__MAX_DEVICES];
+  clv__block held_scratch[CLV__HELD_SCRATCH]; /* what was scratch before it grew, while captured graphs use it; in no order */
   clv__watcher *watchers[CLV__MAX_DEVICES];
   clv__board board;
   uint32_t issued[CLV__MAX_LANES];      /* steps, in this run */
@@ -180,7 +183,8 @@ clv_status clv__request_take(clv_session *session, clv__request **request, clv_e
 void clv__request_give(clv__request *request);
 void clv__request_destroy(clv__request *request); /* accepts NULL; nothing of it runs */
 clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error);
-/* Makes room in the arena of a space, and of a device's scratch: what was there may move (another generation). */
+/* Makes room in the arena of a space, and of a device's scratch: what was there may move (another generation). Nothing of the
+ * request runs there; but scratch that captured graphs use stays. */
 clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t size_bytes, clv_error *error);
 /* Lets go of all prepared sets and memory. */
 void clv__request_free_memory(clv__request *request);
@@ -202,8 +206,12 @@ clv_status clv__instance_make(clv__partition_state *state, clv_error *error);
 clv_status clv__instance_fit(clv__partition_state *state, clv_error *error);
 /* The request's scratch, made larger where it must be. */
 clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *error);
-/* Gives instances of the set scratch that has moved since they were given it. */
+/* Gives instances of the set scratch that has moved since they were given it, but where captured graphs are kept. */
 clv_status clv__scratch_follow(clv__prepared *prepared, clv_error *error);
+/* Between runs: gives back scratch that no captured graph uses any more. */
+void clv__scratch_sweep(clv__request *request);
+/* A captured graph of the request's uses the block. */
+bool clv__scratch_is_held(const clv__request *request, const clv__block *block);
 void clv__instance_drop(clv__partition_state *state);
 
 /* pad.c: copies between a slot of a device and host memory of exact size, enqueued on `stream`. */
@@ -260,11 +268,13 @@ void clv__board_settle(clv__board *board);
 /* capture.c: what a prepared set can capture, decided at the beginning of a run, done partition by partition, kept at its end,
  * when nothing runs; the end tells whether the run is to be repeated, without the graphs that it may have failed with. Between
  * runs clv__capture_drop() lets go of a device's graphs; clv__capture_forget() also during one, of the partition's at once, when
- * what it refers to is to go. clv__capture_holds(): a captured graph of the set's is kept. */
+ * what it refers to is to go. clv__capture_holds(): captured graphs of the set on the device are kept. */
 clv_status clv__capture_prepare(clv__prepared *prepared, clv_error *error);
 void clv__capture_drop(clv__prepared *prepared, uint32_t device);
 void clv__capture_forget(clv__prepared *prepared, uint32_t partition);
-bool clv__capture_holds(const clv__prepared *prepared);
+bool clv__capture_holds(const clv__prepared *prepared, uint32_t device);
+/* What of the set's graphs depends on the very shapes, in a set that serves several. */
+void clv__capture_refit(clv__prepared *prepared);
 void clv__capture_begin_run(clv__request *request);
 clv_status clv__capture_execute(clv__request *request, uint32_t partition, clv_stream *stream, clv_execute_args *args,
                                 clv_error *error);

@@ -215,7 +215,8 @@ static clv_status make_slots(clv__prepared *prepared, clv_error *error) {
     slot->is_external = slot->space == CLV__SPACE_HOST && plan->graph->values[slot->value].is_input;
     size_t size_bytes;
     slot->size_known = clv__tensor_size_bytes(&prepared->placed[slot->value], &size_bytes);
-    if (slot->size_known) slot->size_bytes = clv__align_up(size_bytes == 0 ? 1 : size_bytes, CLV__ALIGNMENT);
+    uint32_t alignment = clv__devices_alignment(plan->devices, slot->space);
+    if (slot->size_known) slot->size_bytes = clv__align_up(size_bytes == 0 ? 1 : size_bytes, alignment);
   }
   return CLV_OK;
 }

@@ -161,6 +161,7 @@ static fit fit_of(const clv__prepared *prepared, const clv_tensor *inputs) {
  * are longer now get memory of their own. */
 static clv_status refit(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
   CLV__TRY(set_types(prepared, inputs, error));
+  clv__capture_refit(prepared);
   for (uint32_t i = 0; i < prepared->slot_count; ++i) {
     clv__slot *slot = &prepared->slots[i];
     size_t size_bytes;
@@ -170,13 +171,20 @@ static clv_status refit(clv__prepared *prepared, const clv_tensor *inputs, clv_e
   return CLV_OK;
 }
 
+static bool has_graphs(const clv__prepared *prepared) {
+  for (uint32_t d = 0; d < prepared->request->session->devices->count; ++d) {
+    if (clv__capture_holds(prepared, d)) return true;
+  }
+  return false;
+}
+
 /* Sets beyond the limit go, the least recently used first, but for those whose captured graphs are kept: a graph keeps what it
  * uses. One that was only good for memory's size goes at once. */
 static void trim(clv__request *request) {
   uint32_t limit = request->session->options.prepared_shapes, kept = 0;
   for (clv__prepared **link = &request->prepared; *link != NULL;) {
     clv__prepared *prepared = *link;
-    if (prepared == request->prepared || (prepared->is_whole && (kept < limit || clv__capture_holds(prepared)))) {
+    if (prepared == request->prepared || (prepared->is_whole && (kept < limit || has_graphs(prepared)))) {
       ++kept;
       link = &prepared->next;
       continue;
@@ -202,7 +210,9 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, bool
   request->prepared = prepared;
   ++request->prepared_count;
   trim(request);
-  return clv__scratch_follow(prepared, error); /* a later instance may have needed more than an earlier one was given */
+  status = clv__scratch_follow(prepared, error); /* a later instance may have needed more than an earlier one was given */
+  clv__scratch_sweep(request);
+  return status;
 }
 
 static clv_status prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
@@ -231,6 +241,7 @@ clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs,
       prepared->next = request->prepared;
       request->prepared = prepared;
       CLV__TRY(clv__scratch_follow(prepared, error));
+      clv__scratch_sweep(request);
     }
     return found == FIT_EXACT ? CLV_OK : refit(prepared, inputs, error);
   }

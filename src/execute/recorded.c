@@ -124,10 +124,8 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
   const clv_backend *backend = r->device->backend;
   if (backend->captured_bytes != NULL) g->bytes = backend->captured_bytes(r->device->handle, captured);
   if (request->session->is_traced) {
-    clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_CAPTURE,
-                                               .step = state->step,
-                                               .begin_ns = begin_ns,
-                                               .end_ns = clv__now_ns()});
+    clv__trace_add(request, (clv__trace_event){
+                                .kind = CLV__TRACE_CAPTURE, .step = state->step, .begin_ns = begin_ns, .end_ns = clv__now_ns()});
   }
   return CLV_OK;
 }

@@ -44,7 +44,26 @@ clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t si
   return status == CLV_OK ? status : clv__error_prefix(error, status, "memory of boundary values");
 }
 
+/* Where captured graphs use the block it stays, for as long as they do. Where there are too many such blocks they go. */
+static void hold_scratch(clv__request *request, uint32_t device) {
+  clv__block *block = &request->scratch[device];
+  if (block->generation == 0 || !clv__scratch_is_held(request, block)) return;
+  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
+    if (request->held_scratch[i].generation != 0) continue;
+    request->held_scratch[i] = *block;
+    *block = (clv__block){0};
+    return;
+  }
+  const clv_plan *plan = clv__request_plan(request);
+  for (clv__prepared *prepared = request->prepared; prepared != NULL; prepared = prepared->next) {
+    for (uint32_t p = 0; p < plan->partition_count; ++p) {
+      if (prepared->partitions[p].scratch_generation == block->generation) clv__capture_forget(prepared, p);
+    }
+  }
+}
+
 clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, uint64_t size_bytes, clv_error *error) {
+  if (size_bytes > request->scratch[device].size_bytes) hold_scratch(request, device);
   clv_status status = reserve(request, device, &request->scratch[device], size_bytes, error);
   return status == CLV_OK ? status : clv__error_prefix(error, status, "scratch");
 }
@@ -58,6 +77,7 @@ void clv__request_free_memory(clv__request *request) {
   }
   request->prepared_count = 0;
   for (uint32_t d = 0; d < devices->count; ++d) clv__pool_give(devices, &request->scratch[d]);
+  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) clv__pool_give(devices, &request->held_scratch[i]);
   for (uint32_t s = 0; s < devices->space_count; ++s) clv__pool_give(devices, &request->arenas[s]);
 }
 

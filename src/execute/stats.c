@@ -10,6 +10,10 @@ static void add_request(const clv__request *request, clv__session_stats *stats) 
   for (uint32_t d = 0; d < devices->count; ++d) {
     stats->spaces[devices->items[d].space].scratch_bytes += request->scratch[d].size_bytes;
   }
+  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
+    const clv__block *block = &request->held_scratch[i];
+    if (block->generation != 0) stats->spaces[block->space].scratch_bytes += block->size_bytes;
+  }
 }
 
 const clv__origin *clv__session_origin(const clv_session *session, uint32_t index) {

@@ -1,5 +1,5 @@
-/* Replays the fuzz corpus of executables, and that of the virtual NPU's programs, whose graphs are read in the same way: inputs that
- * once went wrong, and some that reach far. Needs no OpenCL device. What is to be seen is what the sanitizers see. */
+/* Replays the fuzz corpus of executables, and that of the virtual NPU's programs, whose graphs are read in the same way: inputs
+ * that once went wrong, and some that reach far. Needs no OpenCL device. What is to be seen is what the sanitizers see. */
 #include "support.h"
 
 #include <dirent.h>

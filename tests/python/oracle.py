@@ -243,6 +243,15 @@ def cleave_test(directories, *options, timeout=600):
     return cases
 
 
+def missing_device(devices):
+    """None where all of a list of devices are here, else what is in the way."""
+    try:
+        cleave("devices", "--devices", devices)
+    except CleaveError as error:
+        return str(error)
+    return None
+
+
 def plan_nodes(model_path, *options):
     """[{name, op, device, cause}] of a plan."""
     return json.loads(cleave("plan", model_path, "--json", *options))["nodes"]

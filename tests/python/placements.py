@@ -1,4 +1,5 @@
 """Runs one model on the CPU, under random placements and strategies, and compares every run with what the oracles expect."""
+import functools
 import os
 import random
 
@@ -7,6 +8,15 @@ import oracle
 
 STRATEGIES = ["optimal", "contiguous", "propagate", "propagate-graph", "delegate", "ready"]
 DEVICES = [["--devices", "npu,cpu"], ["--devices", "cpu,npu"], ["--devices", "npu,npu1,cpu", "--npu-spec", "default", "--npu-spec", "all"]]
+
+
+OPENCL_SHARE = 0.2  # of the models also run there: its compiler takes long
+OPENCL = ["--devices", "opencl,cpu", "--strategy", "contiguous"]
+
+
+@functools.cache
+def has_opencl():
+    return oracle.missing_device("opencl") is None
 
 
 def random_strategy(chance):
@@ -30,6 +40,8 @@ def configurations(model_path, count, seed):
         with open(pins, "w", encoding="utf-8") as file:
             file.write("".join(line + "\n" for line in oracle.random_pins(nodes, random.Random(f"{seed}/{number}"))))
         yield f"--pins {pins}", everything + ["--pins", pins]
+    if has_opencl() and random.Random(f"{seed}/opencl").random() < OPENCL_SHARE:
+        yield "opencl,cpu", OPENCL
 
 
 def results(model_path, model, input_arguments, expected, count, seed, timeout=120):

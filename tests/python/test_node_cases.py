@@ -1,22 +1,27 @@
 """ONNX's own operator tests with `cleave test`, and the table of coverage in README.md that is generated from them.
 
     python tests/python/test_node_cases.py [PATTERN...]     --write-table: write the table into README.md
+                                                            --devices LIST: on others than the CPU (skipped where one is absent)
 
 A test of supported operators and dtypes (supported.py) passes, or stands in exclusions.txt with a reason. The others pass or are
 reported as unsupported; a wrong result, an error or a crash is a failure. Without patterns the table is compared with the README's.
+Other devices than the CPU need not support a node, but what they take must be right; where they want inputs to be constants, the test
+is run once more with all but its first input as initializers.
 """
 import argparse
 import fnmatch
 import json
 import os
+import shutil
 import sys
+
+import onnx
 
 import oracle
 import supported
 import coverage  # of tools/, which oracle makes visible
 import node_tests
 
-OPTIONS = ["--devices", "cpu"]
 CHUNK = 64
 
 
@@ -42,12 +47,31 @@ def tolerances(case):
     return [] if usual else ["--rtol", case["rtol"], "--atol", case["atol"]]
 
 
-def run(folder, cases):
+def write_constants(folder, case, to):
+    """The test with all inputs but the first as initializers."""
+    name = case["name"]
+    source, target = os.path.join(folder, name), os.path.join(to, name)
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target)
+    data = os.path.join(target, "test_data_set_0")
+    model = onnx.load(os.path.join(source, "model.onnx"))
+    first = 0 if model.graph.node[0].op_type == "ConstantOfShape" else 1
+    for number, value in list(enumerate(model.graph.input))[first:]:
+        path = os.path.join(data, f"input_{number}.pb")
+        tensor = onnx.load_tensor(path)
+        tensor.name = value.name
+        model.graph.initializer.append(tensor)
+        os.remove(path)
+    del model.graph.input[first:]
+    onnx.save(model, os.path.join(target, "model.onnx"))
+
+
+def run(folder, cases, devices):
     """{name: (status, reason)}; a crash costs its own test alone."""
     def tested(part):
         directories = [os.path.join(folder, case["name"]) for case in part]
         try:
-            found = oracle.cleave_test(directories, *OPTIONS, *tolerances(part[0]), timeout=20 + 2 * len(part))
+            found = oracle.cleave_test(directories, "--devices", devices, *tolerances(part[0]), timeout=20 + 2 * len(part))
         except oracle.CleaveError as error:
             if len(part) == 1:
                 return {part[0]["name"]: ("CRASH", str(error))}
@@ -74,22 +98,35 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("patterns", nargs="*", metavar="PATTERN")
     parser.add_argument("--write-table", action="store_true")
+    parser.add_argument("--devices", default="cpu")
     arguments = parser.parse_args()
+    only_cpu, has_cpu = arguments.devices == "cpu", "cpu" in arguments.devices.split(",")
+    if (absent := oracle.missing_device(arguments.devices)) is not None:
+        tally = oracle.Tally()
+        tally.skip(arguments.devices, absent)
+        return tally.finish()
     folder = oracle.build_folder("node")
     cases = node_tests.write_all(folder)
     if arguments.patterns:
         cases = [case for case in cases if any(fnmatch.fnmatch(case["name"], pattern) for pattern in arguments.patterns)]
     excluded = read_exclusions()
     tally = oracle.Tally()
-    results = run(folder, cases)
+    results = run(folder, cases, arguments.devices)
+    again = [case for case in cases if results[case["name"]][0] == "UNSUPPORTED" and "is not a constant" in results[case["name"]][1]]
+    if not has_cpu and again:
+        constants = oracle.build_folder("node_constants")
+        for case in again:
+            write_constants(folder, case, constants)
+        results |= run(constants, again, arguments.devices)
+        print(f"{len(again)} tests again, with constants")
     unsupported = required = 0
     for case in cases:
         name, (status, reason) = case["name"], results[case["name"]]
-        promised = set(case["operators"]) <= supported.OPERATORS and set(case["dtypes"]) <= supported.DTYPES
+        promised = has_cpu and set(case["operators"]) <= supported.OPERATORS and set(case["dtypes"]) <= supported.DTYPES
         required += promised
         case["status"] = status
         if name in excluded:
-            if status == "PASS":
+            if status == "PASS" and only_cpu:
                 tally.add(name, "passes, and stands in exclusions.txt")
             else:
                 tally.skipped += 1
@@ -97,10 +134,10 @@ def main():
             unsupported += 1
         else:
             tally.add(name, None if status == "PASS" else f"{status}: {reason}")
-    for name in sorted(set(excluded) - {case["name"] for case in cases}) if not arguments.patterns else []:
+    for name in sorted(set(excluded) - {case["name"] for case in cases}) if only_cpu and not arguments.patterns else []:
         tally.add(name, "stands in exclusions.txt, and is no test")
     print(f"{len(cases)} tests: {required} of supported operators and dtypes, {unsupported} not supported")
-    if not arguments.patterns:
+    if only_cpu and not arguments.patterns:
         with open(os.path.join(folder, "results.json"), "w", encoding="utf-8") as file:
             json.dump(cases, file, indent=1)
         table = coverage.table(cases, supported.OPERATORS)
