@@ -40,6 +40,8 @@ STAGES = [
     ("unit tests, address and undefined sanitizers", 420, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
     ("execution, thread sanitizer", 180, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|backends_vnpu/|backends_cpu/test_(capture|packs)|device/test_pool')}", ONE_THREAD),
     ("operator tests of onnx", 90, f"{PYTHON} tests/python/test_node_cases.py", {}),
+    ("operator tests of onnx, OpenCL", 300, f"{PYTHON} tests/python/test_node_cases.py --devices opencl", {}),
+    ("operator tests of onnx, OpenCL and CPU", 120, f"{PYTHON} tests/python/test_node_cases.py --devices opencl,cpu", {}),
     ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),

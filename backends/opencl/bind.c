@@ -34,6 +34,18 @@ static clv_status check_binding(const clv_tensor *expected, const clv_binding *b
                         (unsigned long long)buffer->size_bytes);
 }
 
+/* An output whose size the host did not know when it planned: the instance knows it. */
+static clv_status give_memory(const clv_execute_args *args, uint32_t index, const clv_tensor *expected, clv_error *error) {
+  clv_binding *binding = &args->outputs[index];
+  if (binding->type.rank != CLV_RANK_UNKNOWN) return CLV_OK;
+  if (args->allocate_output == NULL) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "output %u has no memory, and there is no allocate_output()", index);
+  }
+  clv_tensor type = *expected;
+  type.data = NULL;
+  return args->allocate_output(args->cookie, index, &type, binding, error);
+}
+
 clv_status clv__opencl_instance_check(const clv_instance *instance, const clv_execute_args *args, clv_error *error) {
   const clv_executable *e = instance->executable;
   const clv__opencl_plan *plan = instance->plan;
@@ -46,6 +58,7 @@ clv_status clv__opencl_instance_check(const clv_instance *instance, const clv_ex
     CLV__TRY(check_binding(&plan->input_types[i], &args->inputs[i], "input", i, shares, error));
   }
   for (uint32_t i = 0; i < e->output_count; ++i) {
+    CLV__TRY(give_memory(args, i, &plan->values[e->outputs[i]].type, error));
     CLV__TRY(check_binding(&plan->values[e->outputs[i]].type, &args->outputs[i], "output", i, shares, error));
   }
   return CLV_OK;

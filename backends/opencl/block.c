@@ -77,8 +77,10 @@ static clv_status launch_places(clv__opencl_lowering *l, clv_dtype bits, uint32_
   clv__opencl_pass_dims(l, b->from, (uint32_t)rank);
   clv__opencl_pass_index(l, b->from_first);
   if (!by_rows) return clv__opencl_enqueue_1d(l, count);
+  const int64_t each = clv__opencl_each(l);
   clv__opencl_pass_index(l, b->from[rank]);
-  return clv__opencl_enqueue(l, 2, (int64_t[]){b->dims[rank], count}, (int64_t[]){64, 1});
+  clv__opencl_pass_index(l, each);
+  return clv__opencl_enqueue(l, 2, (int64_t[]){(b->dims[rank] + each - 1) / each, count}, (int64_t[]){each > 1 ? 1 : 64, 1});
 }
 
 /* Axes beyond what a kernel walks are counted here. */

@@ -53,4 +53,14 @@ static inline uint32_t clv__opencl_group(const clv__opencl_lowering *l) {
   return group;
 }
 
+/* Elements of a row that an item takes: on a CPU enough for a loop of vectors. */
+static inline int64_t clv__opencl_each(const clv__opencl_lowering *l) {
+  return clv__opencl_lowering_traits(l)->is_cpu ? 1024 : 1;
+}
+
+/* Whether kernels with vectors run it: on a CPU, of f32 and f16. */
+static inline bool clv__opencl_is_wide(const clv__opencl_lowering *l, clv_dtype dtype) {
+  return clv__opencl_lowering_traits(l)->is_cpu && (dtype == CLV_F32 || dtype == CLV_F16);
+}
+
 #endif

@@ -4,8 +4,10 @@
 #include <stdio.h>
 
 #include "elementwise.h"
+#include "list.h"
 
 #define FLOATS CLV__DTYPES_FLOAT
+#define DOUBLE CLV__DTYPE_BIT(CLV_F64)
 #define NUMBERS CLV__DTYPES_NUMBER
 #define SIGNED CLV__DTYPES_SIGNED
 #define UNSIGNED CLV__DTYPES_UNSIGNED
@@ -34,7 +36,8 @@ static const clv__opencl_expression expressions[] = {
     {"Softplus", 1, FLOATS, SOFTPLUS, NULL, NULL, 0, 0},
     {"Softsign", 1, FLOATS, "x / (1 + fabs(x))", NULL, NULL, 0, 0},
     {"Tanh", 1, FLOATS, "tanh(x)", NULL, NULL, 0, 0},
-    {"Erf", 1, FLOATS, "erf(x)", NULL, NULL, 0, 0},
+    {"Erf", 1, FLOATS & ~DOUBLE, "clv_erf(x)", NULL, NULL, 0, 0},
+    {"Erf", 1, DOUBLE, "erf(x)", NULL, NULL, 0, 0},
     {"Sqrt", 1, FLOATS, "sqrt(x)", NULL, NULL, 0, 0},
     {"Exp", 1, FLOATS, "exp(x)", NULL, NULL, 0, 0},
     {"Log", 1, FLOATS, "log(x)", NULL, NULL, 0, 0},
@@ -93,6 +96,8 @@ static const clv__opencl_expression expressions[] = {
     {"Shrink", 1, FLOATS, "x < -P ? x + Q : x > P ? x - Q : (real)0", "lambd", "bias", 0.5f, 0},
 };
 
+static const clv__opencl_expression gelu_single = {
+    "Gelu", 1, FLOATS & ~DOUBLE, "0.5f * x * (1 + clv_erf(x * 0.70710678f))", NULL, NULL, 0, 0};
 static const clv__opencl_expression gelu_exact = {"Gelu", 1,    FLOATS, "N(0.5) * x * erfc(x * N(-0.70710678118654752440))",
                                                   NULL,   NULL, 0,      0};
 static const clv__opencl_expression gelu_tanh = {
@@ -179,7 +184,9 @@ bool clv__opencl_function_of(const clv__opencl_node *node, clv__opencl_function 
     return dtype_in(node->inputs[0].dtype, FLOATS) && clip_bounds(node, &function->p, &function->q);
   }
   if (strcmp(node->op, "Gelu") == 0) {
-    function->expression = clv__attribute_is(node->attributes, "approximate", "tanh", false) ? &gelu_tanh : &gelu_exact;
+    function->expression = clv__attribute_is(node->attributes, "approximate", "tanh", false) ? &gelu_tanh
+                           : node->inputs[0].dtype == CLV_F64                                ? &gelu_exact
+                                                                                             : &gelu_single;
     return true;
   }
   if (strcmp(node->op, "Mod") == 0)
@@ -241,6 +248,9 @@ static void make_walk(const clv_tensor *out, const clv_tensor *const *operands, 
 
 /* ---- Lowering ---- */
 
+/* Rows of at least so many elements are walked in a dimension of their own. */
+#define SHORTEST_ROW 32
+
 /* Operands by place and index, so that variadic operators go on from their output. */
 typedef struct operand {
   bool is_output;
@@ -255,8 +265,9 @@ static clv_status launch(clv__opencl_lowering *l, const clv__opencl_node *node, 
   for (uint32_t k = 0; k < count; ++k) types[k] = operands[k].is_output ? out : &node->inputs[operands[k].index];
   walk w;
   make_walk(out, types, count, &w);
-  bool flat = w.rank <= 1;
-  clv__opencl_launch(l, "elementwise", "elementwise");
+  bool flat = w.rank <= 1, rows = !flat && w.dims[w.rank - 1] >= SHORTEST_ROW;
+  if (rows) --w.rank;
+  clv__opencl_launch(l, "elementwise", rows ? "rows" : "elementwise");
   clv__opencl_define(l, "OPERANDS", "%u", count);
   for (uint32_t k = 0; k < count; ++k) clv__opencl_define_dtype(l, names[k], types[k]->dtype);
   clv__opencl_define_dtype(l, "T", out->dtype);
@@ -269,8 +280,10 @@ static clv_status launch(clv__opencl_lowering *l, const clv__opencl_node *node, 
     clv__opencl_define(l, "Q", "%s", text);
   }
   clv__opencl_define(l, "RANK", "%u", flat ? 0 : w.rank);
-  for (uint32_t k = 0; k < count && flat; ++k) {
-    clv__opencl_define(l, steps[k], "%d", clv__opencl_count(types[k]) == 1 ? 0 : 1);
+  if (rows) clv__opencl_define(l, "ROWS", "1");
+  for (uint32_t k = 0; k < count && (flat || rows); ++k) {
+    const bool still = flat ? clv__opencl_count(types[k]) == 1 : w.steps[k][w.rank] == 0;
+    clv__opencl_define(l, steps[k], "%d", still ? 0 : 1);
   }
   for (uint32_t k = 0; k < count; ++k) {
     if (operands[k].is_output)
@@ -278,12 +291,16 @@ static clv_status launch(clv__opencl_lowering *l, const clv__opencl_node *node, 
     else
       clv__opencl_pass_input(l, operands[k].index);
   }
+  const int64_t width = rows ? w.dims[w.rank] : 1, total = clv__opencl_count(out) / width, each = clv__opencl_each(l);
   clv__opencl_pass_output(l, 0);
-  clv__opencl_pass_index(l, clv__opencl_count(out));
+  clv__opencl_pass_index(l, total);
+  if (rows) clv__opencl_pass_index(l, width);
+  if (rows) clv__opencl_pass_index(l, each);
   if (!flat) clv__opencl_pass_dims(l, w.dims, w.rank);
   for (uint32_t k = 0; k < count && !flat; ++k) clv__opencl_pass_dims(l, w.steps[k], w.rank);
   if (posts) clv__opencl_pass_posts(l);
-  return clv__opencl_enqueue_1d(l, clv__opencl_count(out));
+  if (!rows) return clv__opencl_enqueue_1d(l, total);
+  return clv__opencl_enqueue(l, 2, (int64_t[]){(width + each - 1) / each, total}, (int64_t[]){each > 1 ? 1 : 64, 1});
 }
 
 static clv_status lower_plain(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {

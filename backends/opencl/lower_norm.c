@@ -23,12 +23,11 @@ static clv_status lower_batch(clv__opencl_lowering *l, const clv__opencl_node *n
   clv__opencl_pass_index(l, planes);
   clv__opencl_pass_index(l, plane);
   clv__opencl_pass_index(l, channels);
-  const bool is_cpu = clv__opencl_lowering_traits(l)->is_cpu;
-  const int64_t each = is_cpu ? 1024 : 1, items = (plane + each - 1) / each;
+  const int64_t each = clv__opencl_each(l), items = (plane + each - 1) / each;
   clv__opencl_pass_index(l, each);
   clv__opencl_pass_posts(l);
   if (plane < 16) return clv__opencl_enqueue(l, 2, (int64_t[]){items, planes}, (int64_t[]){1, 64});
-  return clv__opencl_enqueue(l, 2, (int64_t[]){items, planes}, (int64_t[]){is_cpu ? 1 : 64, 1});
+  return clv__opencl_enqueue(l, 2, (int64_t[]){items, planes}, (int64_t[]){each > 1 ? 1 : 64, 1});
 }
 
 static bool accepts_batch(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
@@ -67,6 +66,28 @@ static int is_trailing(const clv_tensor *t, const clv_tensor *x) {
   return 1;
 }
 
+/* On a CPU, where scale and bias are as long as a row and no statistics are wanted. */
+static clv_status launch_layer_wide(clv__opencl_lowering *l, const clv__opencl_node *node, int64_t rows, int64_t count) {
+  const bool has_bias = clv__opencl_has_input(node, 2);
+  clv__opencl_launch(l, "norm", "layer_wide");
+  clv__opencl_define_dtype(l, "T", node->inputs[0].dtype);
+  clv__opencl_define_dtype(l, "TS", node->inputs[1].dtype);
+  clv__opencl_define_dtype(l, "TM", node->inputs[0].dtype);
+  clv__opencl_define(l, "GROUP", "%u", clv__opencl_group(l));
+  clv__opencl_define(l, "VECTORS", "1");
+  clv__opencl_pass_output(l, 0);
+  clv__opencl_pass_input(l, 0);
+  clv__opencl_pass_input(l, 1);
+  clv__opencl_pass_input(l, has_bias ? 2 : 1);
+  clv__opencl_pass_index(l, rows);
+  clv__opencl_pass_index(l, count);
+  clv__opencl_pass_float(l, clv__attribute_float(node->attributes, "epsilon", 1e-5f));
+  clv__opencl_pass_int(l, node->op[0] == 'L');
+  clv__opencl_pass_int(l, has_bias);
+  clv__opencl_pass_posts(l);
+  return clv__opencl_enqueue(l, 1, &rows, (int64_t[]){1});
+}
+
 static clv_status lower_layer(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
   (void)error;
   const clv_tensor *x = &node->inputs[0], *scale = &node->inputs[1];
@@ -76,6 +97,8 @@ static clv_status lower_layer(clv__opencl_lowering *l, const clv__opencl_node *n
   const int64_t rows = clv__dims_product(x, 0, axis), count = clv__dims_product(x, axis, x->rank);
   const uint32_t statistic = has_means ? 1 : 2;
   if (clv__opencl_is_empty(x)) return CLV_OK;
+  const bool as_long = clv__opencl_count(scale) == count && (!has_bias || clv__opencl_count(&node->inputs[2]) == count);
+  if (as_long && !has_means && !has_inverses && clv__opencl_is_wide(l, x->dtype)) return launch_layer_wide(l, node, rows, count);
   clv__opencl_launch(l, "norm", "layer");
   clv__opencl_define_dtype(l, "T", x->dtype);
   clv__opencl_define_dtype(l, "TS", scale->dtype);
@@ -129,7 +152,10 @@ static clv_status lower_groups(clv__opencl_lowering *l, const clv__opencl_node *
   const bool instance = node->op[0] == 'I';
   if (clv__opencl_is_empty(x)) return CLV_OK;
   const int64_t groups = instance ? x->dims[1] : clv__attribute_int(node->attributes, "num_groups", 1);
-  clv__opencl_launch(l, "norm", "groups");
+  const bool wide = clv__opencl_is_wide(l, x->dtype);
+  const int64_t parts = x->dims[0] * groups;
+  clv__opencl_launch(l, "norm", wide ? "groups_wide" : "groups");
+  if (wide) clv__opencl_define(l, "VECTORS", "1");
   clv__opencl_define_dtype(l, "T", x->dtype);
   clv__opencl_define_dtype(l, "TS", node->inputs[1].dtype);
   clv__opencl_define_dtype(l, "TM", x->dtype);
@@ -137,13 +163,15 @@ static clv_status lower_groups(clv__opencl_lowering *l, const clv__opencl_node *
   clv__opencl_pass_output(l, 0);
   for (uint32_t i = 0; i < 3; ++i) clv__opencl_pass_input(l, i);
   clv__opencl_pass_float(l, clv__attribute_float(node->attributes, "epsilon", 1e-5f));
+  if (wide) clv__opencl_pass_index(l, parts);
   clv__opencl_pass_index(l, groups);
   clv__opencl_pass_index(l, x->dims[1] / groups);
   clv__opencl_pass_index(l, clv__dims_product(x, 2, x->rank));
   clv__opencl_pass_int(l, !instance && node->opset < 21);
   clv__opencl_pass_posts(l);
+  if (wide) return clv__opencl_enqueue(l, 1, &parts, (int64_t[]){1});
   const int64_t group = clv__opencl_group(l);
-  return clv__opencl_enqueue(l, 1, (int64_t[]){x->dims[0] * groups * group}, (int64_t[]){group});
+  return clv__opencl_enqueue(l, 1, (int64_t[]){parts * group}, (int64_t[]){group});
 }
 
 static bool accepts_groups(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {

@@ -21,17 +21,20 @@ static clv_status lower_softmax(clv__opencl_lowering *l, const clv__opencl_node 
     inner = clv__dims_product(in, axis + 1, in->rank);
   }
   const int32_t kind = node->op[0] == 'S' ? 0 : node->op[0] == 'L' ? 1 : 2;
-  const bool rows = inner == 1 && length >= SHORT;
-  clv__opencl_launch(l, "softmax", rows ? "rows" : "columns");
+  const bool wide = clv__opencl_is_wide(l, in->dtype) && inner == 1 && kind != 2 && length >= SHORT;
+  const bool rows = !wide && inner == 1 && length >= SHORT;
+  clv__opencl_launch(l, "softmax", wide ? "wide" : rows ? "rows" : "columns");
   clv__opencl_define_dtype(l, "T", in->dtype);
   clv__opencl_define(l, "GROUP", "%u", clv__opencl_group(l));
+  if (wide) clv__opencl_define(l, "VECTORS", "1");
   clv__opencl_pass_output(l, 0);
   clv__opencl_pass_input(l, 0);
   if (!rows) clv__opencl_pass_index(l, outer * inner);
   clv__opencl_pass_index(l, length);
-  if (!rows) clv__opencl_pass_index(l, inner);
+  if (!rows && !wide) clv__opencl_pass_index(l, inner);
   clv__opencl_pass_int(l, kind);
   clv__opencl_pass_posts(l);
+  if (wide) return clv__opencl_enqueue(l, 1, &outer, (int64_t[]){1});
   if (!rows) return clv__opencl_enqueue_1d(l, outer * inner);
   const int64_t group = clv__opencl_group(l);
   return clv__opencl_enqueue(l, 1, (int64_t[]){outer * group}, (int64_t[]){group});

@@ -52,7 +52,7 @@ clv__opencl_product_launch clv__opencl_product_choose(const clv__opencl_lowering
   const bool is_float = (CLV__DTYPE_BIT(p->dtype) & CLV__DTYPES_FLOAT) != 0;
   const bool few = p->rows <= FEW_ROWS || (!p->is_convolution && p->columns <= FEW_ROWS);
   clv__opencl_product_launch launch = {.kernel = "single", .global = {p->columns, p->rows, p->batches}};
-  if (traits->is_cpu && (p->dtype == CLV_F32 || p->dtype == CLV_F16)) {
+  if (clv__opencl_is_wide(l, p->dtype)) {
     choose_wide(l, p, &launch);
   } else if (p->both_along_depth && few && is_float) {
     launch.kernel = "dots";

@@ -52,6 +52,7 @@ static json_t *steps_json(const bench *b) {
       json_object_set_new(object, "partition", json_integer(step->index));
       json_object_set_new(object, "device", cli_json_text(plan->devices->items[partition->device].name));
       json_object_set_new(object, "nodes", json_integer(partition->node_count));
+      json_object_set_new(object, "graph", bench_issue_json(b, step->index));
     }
     json_object_set_new(object, "predicted_ms", cli_json_real(predicted_ms(plan, step)));
     json_object_set_new(object, "median_ms", cli_json_real(b->steps_ms[s]));
@@ -182,6 +183,7 @@ clv_status bench_print_json(const bench *b, clv_error *error) {
   json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)b->peak_rss_bytes));
   json_object_set_new(root, "memory", memory_json(b));
   json_object_set_new(root, "executables", executables_json(b));
+  json_object_set_new(root, "graphs", bench_graphs_json(b));
   json_object_set_new(root, "steps", steps_json(b));
   return cli_json_print(b->cli, root, error);
 }
@@ -199,8 +201,9 @@ static void write_step_rows(const bench *b, clv__table *table, clv__text *note) 
       continue;
     }
     ++shown;
-    clv__text what;
+    clv__text what, graph;
     clv__text_init(&what, b->cli->allocator);
+    clv__text_init(&graph, b->cli->allocator);
     if (step->is_transfer) {
       const clv__transfer *transfer = &plan->transfers[step->index];
       char size[CLV__LABEL_BYTES];
@@ -214,13 +217,16 @@ static void write_step_rows(const bench *b, clv__table *table, clv__text *note) 
     } else {
       const clv__partition *partition = &plan->partitions[step->index];
       clv__label_operators(&what, b->job.graph, partition->nodes, partition->node_count, 3);
+      bench_issue_text(b, step->index, &graph);
       clv__table_cell(table, "partition %u", step->index);
       clv__table_cell(table, "%s", plan->devices->items[partition->device].name);
     }
     clv__table_cell(table, "%.3f", predicted_ms(plan, step));
     clv__table_cell(table, "%.3f", b->steps_ms[s]);
     clv__table_cell(table, "%.1f %%", total > 0 ? 100 * b->steps_ms[s] / total : 0);
+    clv__table_cell(table, "%s", graph.data);
     clv__table_cell(table, "%s", what.data);
+    clv__text_finish(&graph);
     clv__text_finish(&what);
   }
   if (left > 0) clv__text_append(note, "… and %u more steps, %.3f ms together (-v lists them)\n", left, others);
@@ -245,12 +251,13 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
   clv__text_append(&text, "first run %.3f ms; load %.3f ms (read %.3f, plan %.3f, compile %.3f)\n", b->first_run_ms, b->load_ms,
                    b->job.load_ms, b->job.plan_ms, b->compile_ms);
   write_executables(b, &text);
+  bench_write_graphs(b, &text);
   clv__text_append(&text, "peak memory of the process %s\n\n", clv__label_size(b->peak_rss_bytes, number));
   if (!cli->quiet) {
     write_memory(b, &text);
     clv__table table;
-    clv__table_init(&table, cli->allocator, "llrrrl", true);
-    static const char *const titles[] = {"step", "device", "predicted", "ms", "share", "what"};
+    clv__table_init(&table, cli->allocator, "llrrrll", true);
+    static const char *const titles[] = {"step", "device", "predicted", "ms", "share", "graph", "what"};
     for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
     write_step_rows(b, &table, &note);
     clv__table_write(&table, 0, cli->color_out, &text);

@@ -89,7 +89,8 @@ static double seconds_of(const clv_plan *plan, uint32_t device, const clv_graph_
   const clv__device *d = &plan->devices->items[device];
   const clv_backend *backend = d->backend;
   bool states = backend->struct_size >= offsetof(clv_backend, node_seconds) + sizeof backend->node_seconds;
-  double stated = states && backend->node_seconds != NULL ? backend->node_seconds(d->handle, view, node) : -1;
+  states = states && backend->node_seconds != NULL && !d->is_lost;
+  double stated = states ? backend->node_seconds(d->handle, view, node) : -1;
   if (stated >= 0) return stated;
   const clv__nominal *nominal = clv__nominal_find(d->info.kind);
   clv__work work;

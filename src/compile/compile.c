@@ -57,10 +57,13 @@ static clv_status compile_locked(clv__program *program, uint32_t partition, cons
                                  clv__compiled *compiled, clv_error *error) {
   clv_devices *devices = program->plan->devices;
   uint32_t device = program->plan->partitions[partition].device;
-  bool by_device = false;
+  bool by_device = devices->items[device].is_lost;
   double start = now_ms();
-  clv_status status = clv__executable_obtain(program->share, devices, device, view, &program->options, arena, &compiled->use,
-                                             &compiled->origin, &by_device, error);
+  clv_status status = clv__device_check(&devices->items[device], error);
+  if (status == CLV_OK) {
+    status = clv__executable_obtain(program->share, devices, device, view, &program->options, arena, &compiled->use,
+                                    &compiled->origin, &by_device, error);
+  }
   if (by_device) program->failed_device = device;
   if (status != CLV_OK) return status;
   double obtained = now_ms();

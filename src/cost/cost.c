@@ -81,10 +81,11 @@ static void *take(making *m, clv__arena *arena, size_t count, size_t element_byt
 
 /* ---- Devices ---- */
 
-/* Slots that a backend does not know count as absent. */
+/* Slots that a backend does not know count as absent, and those of a device that was given up. */
 #define SLOT(device, slot)                                                                                                   \
-  ((device)->backend->struct_size >= offsetof(clv_backend, slot) + sizeof((device)->backend->slot) ? (device)->backend->slot \
-                                                                                                   : NULL)
+  (!(device)->is_lost && (device)->backend->struct_size >= offsetof(clv_backend, slot) + sizeof((device)->backend->slot) \
+       ? (device)->backend->slot                                                                                         \
+       : NULL)
 
 static double stated_node(const clv__device *device, const clv_graph_view *whole, uint32_t node) {
   double (*slot)(clv_device *, const clv_graph_view *, uint32_t) = SLOT(device, node_seconds);

@@ -19,6 +19,10 @@ static const clv_graph_view *view_for(const clv__device *device, const clv_graph
 static void ask(const clv_host *host, const clv__device *device, const clv_graph_view *whole, uint32_t node,
                 clv_support_fn support, void *user_data, clv_verdict *verdict) {
   *verdict = (clv_verdict){0};
+  if (device->is_lost) {
+    strcpy(verdict->reason, "given up: it did not answer in time");
+    return;
+  }
   device->backend->supports(device->handle, whole, node, verdict);
   verdict->reason[sizeof verdict->reason - 1] = '\0';
   if (verdict->supported && support != NULL) {

@@ -24,12 +24,13 @@ typedef struct clv__device {
 } clv__device;
 
 /* What later layers keep with a set of open devices, shared by its sessions. Made under the devices' lock; let go when the set is
- * closed, the last first, before (or, CLV__ATTACHED_GRAVES, after) the devices themselves. */
+ * closed, the last first, before (or, from CLV__ATTACHED_GRAVES on, after) the devices themselves. */
 typedef enum clv__attachment_kind {
   CLV__ATTACHED_POOLS,    /* memory, device/pool.h */
   CLV__ATTACHED_PROGRAMS, /* executables and weights, compile/ */
   CLV__ATTACHED_GRAPHS,   /* captured graphs, execute/ */
   CLV__ATTACHED_GRAVES,   /* memory that a device which was given up may still write to */
+  CLV__ATTACHED_REQUESTS, /* requests that one may still work for, execute/ */
   CLV__ATTACHMENT_COUNT
 } clv__attachment_kind;
 
@@ -42,6 +43,7 @@ struct clv_devices {
   clv_context *context;
   pthread_mutex_t lock; /* recursive */
   clv__attachment attachments[CLV__ATTACHMENT_COUNT];
+  atomic_bool is_timed; /* a session's devices may be given up while they work: no session shows them its callers' memory */
   clv__arena arena;
   uint32_t count;
   clv__device items[CLV__MAX_DEVICES];
@@ -69,6 +71,9 @@ void clv__devices_unlock(clv_devices *devices);
 
 /* What addresses in a memory space should be multiples of: the most that one of its devices asks for, CLV__ALIGNMENT at least. */
 uint32_t clv__devices_alignment(const clv_devices *devices, uint32_t space);
+
+/* CLV_DEVICE_ERROR where the device was given up: to be asked before its slots are called. */
+clv_status clv__device_check(const clv__device *device, clv_error *error);
 
 /* Index of the device called `name`, or CLV__NO_ID. */
 uint32_t clv__devices_find(const clv_devices *devices, const char *name);

@@ -40,6 +40,11 @@ uint32_t clv__devices_alignment(const clv_devices *devices, uint32_t space) {
   return most;
 }
 
+clv_status clv__device_check(const clv__device *device, clv_error *error) {
+  if (!device->is_lost) return CLV_OK;
+  return clv__error_set(error, CLV_DEVICE_ERROR, "%s was given up: it did not answer in time", device->name);
+}
+
 uint32_t clv__devices_find(const clv_devices *devices, const char *name) {
   for (uint32_t i = 0; i < devices->count; ++i) {
     if (strcmp(devices->items[i].name, name) == 0) return i;
@@ -272,11 +277,19 @@ static void finish_attachment(clv__attachment *attachment) {
   *attachment = (clv__attachment){0};
 }
 
+static void close_devices(clv_devices *devices, bool lost) {
+  for (uint32_t i = devices->count; i-- > 0;) {
+    clv__device *device = &devices->items[i];
+    if (device->is_lost == lost) device->backend->close(device->handle);
+  }
+}
+
 void clv_devices_close(clv_devices *devices) {
   if (devices == NULL) return;
+  close_devices(devices, true); /* they may still write to memory of the others */
   for (uint32_t k = CLV__ATTACHED_GRAVES; k-- > 0;) finish_attachment(&devices->attachments[k]);
-  for (uint32_t i = devices->count; i-- > 0;) devices->items[i].backend->close(devices->items[i].handle);
-  finish_attachment(&devices->attachments[CLV__ATTACHED_GRAVES]);
+  close_devices(devices, false);
+  for (uint32_t k = CLV__ATTACHMENT_COUNT; k-- > CLV__ATTACHED_GRAVES;) finish_attachment(&devices->attachments[k]);
   const clv_allocator *allocator = devices->arena.allocator;
   pthread_mutex_destroy(&devices->lock);
   clv__arena_finish(&devices->arena);

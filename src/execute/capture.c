@@ -6,125 +6,7 @@
 
 #include <string.h>
 
-#include "execute/phase.h"
-#include "execute/recorded.h"
-
-/* ---- The caches of a set of devices ---- */
-
-typedef struct caches {
-  const clv_allocator *allocator;
-  clv__graph_cache *by_device[CLV__MAX_DEVICES];
-} caches;
-
-static void finish_caches(void *self) {
-  caches *c = self;
-  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__graph_cache_destroy(c->by_device[d]);
-  clv__release(c->allocator, c);
-}
-
-static clv_status get_cache(clv_session *session, uint32_t device, clv__graph_cache **cache, clv_error *error) {
-  clv_devices *devices = session->devices;
-  clv__attachment *attached = &devices->attachments[CLV__ATTACHED_GRAPHS];
-  const clv__settings *settings = clv__context_settings(devices->context);
-  clv__devices_lock(devices);
-  clv_status status = CLV_OK;
-  if (attached->self == NULL) {
-    const clv_allocator *allocator = clv__context_allocator(devices->context);
-    caches *made = clv__allocate_zero(allocator, sizeof *made);
-    if (made == NULL) status = clv__error_memory(error, sizeof *made);
-    if (made != NULL) {
-      made->allocator = allocator;
-      *attached = (clv__attachment){made, finish_caches};
-    }
-  }
-  caches *all = attached->self;
-  if (status == CLV_OK && all->by_device[device] == NULL) {
-    status = clv__graph_cache_create(all->allocator, settings->graph_cache_entries, settings->graph_cache_bytes,
-                                     settings->graph == CLV_GRAPH_ON, &all->by_device[device], error);
-  }
-  *cache = status == CLV_OK ? all->by_device[device] : NULL;
-  clv__devices_unlock(devices);
-  return status;
-}
-
-/* ---- The state of one prepared set on one device ---- */
-
-struct clv__capture {
-  clv__graph_cache *cache;
-  clv__graph_key key;
-  clv__graph_entry *entry; /* NULL: none */
-  clv__recorded *recorded; /* of this run: the entry's, or in the making */
-  clv__issue issue;        /* of this run, from here on */
-  const char *why;
-  bool is_over;      /* in this run: its graphs are not to be kept */
-  bool has_failed;   /* in this run */
-  bool is_used;      /* in this run: a graph was launched */
-  uint64_t eager_ns; /* of the host, to issue all partitions one by one, without waiting; 0: not known */
-  uint64_t run_ns;   /* so far in this run */
-};
-
-static bool can_capture(const clv__device *device) {
-  const clv_backend *backend = device->backend;
-  return backend->capture_begin != NULL && backend->capture_end != NULL && backend->captured_launch != NULL &&
-         backend->captured_destroy != NULL;
-}
-
-/* Launches are the same every run: no size of the partition's follows from data. */
-static bool is_fixed(const clv__prepared *prepared, uint32_t index) {
-  const clv_plan *plan = clv__request_plan(prepared->request);
-  const clv__partition *partition = &plan->partitions[index];
-  const clv_graph_view *view = partition->view;
-  /* A set that serves a whole bucket has the same sizes every run for bucketed partitions, and for those without open sizes. */
-  const clv_tensor *types = partition->is_bucketed                       ? prepared->placed
-                            : prepared->request->engine->buckets != NULL ? plan->shapes->types
-                                                                         : prepared->types;
-  if (prepared->partitions[index].instance == NULL) return false;
-  for (uint32_t i = 0; i < view->input_count; ++i) {
-    if (!clv__tensor_is_static(&types[view->values[view->inputs[i]]])) return false;
-  }
-  for (uint32_t i = 0; i < view->output_count; ++i) {
-    if (!clv__tensor_is_static(&types[view->values[view->outputs[i]]])) return false;
-  }
-  return true;
-}
-
-static clv_status prepare_device(clv__prepared *prepared, uint32_t device, bool *captured, clv_error *error) {
-  const clv_plan *plan = clv__request_plan(prepared->request);
-  bool any = false;
-  for (uint32_t p = 0; p < plan->partition_count; ++p) {
-    captured[p] = plan->partitions[p].device == device && is_fixed(prepared, p);
-    any |= captured[p];
-    if (captured[p]) prepared->partitions[p].is_fixed = true;
-  }
-  if (!any) return CLV_OK;
-  clv__capture *capture = clv__arena_allocate_zero(&prepared->arena, 1, sizeof *capture);
-  if (capture == NULL) return clv__error_memory(error, sizeof *capture);
-  CLV__TRY(get_cache(prepared->request->session, device, &capture->cache, error));
-  CLV__TRY(clv__graph_key_make(plan, device, captured, prepared->placed, NULL, &prepared->arena, &capture->key, error));
-  prepared->captures[device] = capture;
-  return CLV_OK;
-}
-
-/* Nothing is captured with these settings, on any device. */
-static const char *turned_off(const clv__settings *settings) {
-  if (settings->graph == CLV_GRAPH_OFF) return "capture is off";
-  return settings->graph_cache_entries == 0 ? "the cache of captured graphs has no entries" : NULL;
-}
-
-clv_status clv__capture_prepare(clv__prepared *prepared, clv_error *error) {
-  clv_session *session = prepared->request->session;
-  const clv_plan *plan = clv__request_plan(prepared->request);
-  if (!prepared->is_whole || turned_off(clv__context_settings(session->devices->context)) != NULL) return CLV_OK;
-  bool *captured = clv__allocate(session->allocator, plan->partition_count * sizeof *captured);
-  if (captured == NULL) return clv__error_memory(error, plan->partition_count * sizeof *captured);
-  clv_status status = CLV_OK;
-  for (uint32_t d = 0; d < session->devices->count && status == CLV_OK; ++d) {
-    if (can_capture(&session->devices->items[d])) status = prepare_device(prepared, d, captured, error);
-  }
-  clv__release(session->allocator, captured);
-  clv__capture_refit(prepared);
-  return status;
-}
+#include "execute/capture_own.h"
 
 void clv__capture_drop(clv__prepared *prepared, uint32_t device) {
   clv__capture *capture = prepared->captures[device];
@@ -137,13 +19,6 @@ bool clv__capture_holds(const clv__prepared *prepared, uint32_t device) {
   const clv__capture *capture = prepared->captures[device];
   if (capture == NULL || capture->entry == NULL) return false;
   return capture->recorded != NULL || clv__graph_entry_is_kept(capture->entry); /* in a run it is there whatever happens */
-}
-
-void clv__capture_refit(clv__prepared *prepared) {
-  clv__phase phase;
-  if (turned_off(clv__context_settings(prepared->request->session->devices->context)) != NULL) return;
-  clv__phase_read(clv__request_plan(prepared->request)->graph, prepared->types, &phase);
-  prepared->is_prefill = phase.kind == CLV__PHASE_PREFILL;
 }
 
 /* ---- A run ---- */
@@ -179,9 +54,18 @@ static void decide(clv__request *request, uint32_t device, clv__capture *capture
   const clv_context *context = request->session->devices->context;
   bool is_logged = clv__context_is_logged(context); /* telling a difference costs what comparing keys does */
   char difference[256] = "";
+  capture->issue = CLV__ISSUE_EAGER;
+  if (capture->is_unsettled) {
+    capture->is_unsettled = false;
+    capture->why = "sizes are not those of the run before";
+    return;
+  }
+  if (capture->is_key_stale && clv__capture_make_key(request->prepared, device, NULL) != CLV_OK) {
+    capture->why = "memory is out";
+    return;
+  }
   clv__graph_verdict verdict =
       clv__graph_cache_ask(capture->cache, &capture->key, is_logged ? difference : NULL, sizeof difference);
-  capture->issue = CLV__ISSUE_EAGER;
   capture->why = clv__graph_verdict_text(verdict);
   if (verdict != CLV__GRAPH_CAPTURE) return;
   clv__context_log(context, 3, "%s: captured: %s", clv__request_device(request, device)->name, difference);
@@ -346,10 +230,10 @@ bool clv__capture_end_run(clv__request *request, clv_status status) {
 static const char *why_eager(const clv__prepared *prepared, const clv__partition_state *state) {
   const clv_session *session = prepared->request->session;
   uint32_t device = clv__request_plan(prepared->request)->partitions[state->index].device;
-  const char *off = turned_off(clv__context_settings(session->devices->context));
+  const char *off = clv__capture_is_off(clv__context_settings(session->devices->context));
   if (state->why != NULL) return state->why;
   if (off != NULL) return off;
-  return can_capture(&session->devices->items[device]) ? "sizes follow from data" : "the device does not capture";
+  return clv__capture_is_possible(&session->devices->items[device]) ? "sizes follow from data" : "the device does not capture";
 }
 
 void clv__session_issue(clv_session *session, uint32_t index, clv__issue_info *info) {
@@ -365,10 +249,7 @@ void clv__session_issue(clv_session *session, uint32_t index, clv__issue_info *i
 }
 
 bool clv__session_graphs(const clv_session *session, uint32_t device, clv__graph_counters *counters) {
-  clv__devices_lock(session->devices);
-  const caches *all = session->devices->attachments[CLV__ATTACHED_GRAPHS].self;
-  clv__graph_cache *cache = all == NULL ? NULL : all->by_device[device];
-  clv__devices_unlock(session->devices);
+  clv__graph_cache *cache = clv__capture_cache(session, device);
   if (cache != NULL) clv__graph_cache_counters(cache, counters);
   return cache != NULL;
 }

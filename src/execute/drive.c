@@ -106,7 +106,6 @@ static void trace_span(clv__request *request, clv__trace_kind kind, uint32_t ste
 
 static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   clv__request *request = d->request;
-  const clv__step *s = &clv__request_plan(request)->steps[step];
   const clv__track *track = &d->schedule->tracks[step];
   bool is_now = is_synchronous(request, track->lane);
   bool is_traced = request->session->is_traced;
@@ -114,9 +113,7 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   uint64_t begin_ns = is_traced ? clv__now_ns() : 0;
   request->marks[step].issued_ns = begin_ns;
   if (!is_now) CLV__TRY(wait_on_device(d, track, error));
-  CLV__TRY(s->is_transfer ? clv__request_transfer(request, &clv__request_plan(request)->transfers[s->index], track->lane,
-                                                  &request->marks[step].is_uncut, error)
-                          : clv__request_partition(request, s->index, error));
+  CLV__TRY(clv__request_step(request, step, track->lane, &request->marks[step].is_uncut, error));
   ++request->issued[track->lane];
   if (!is_now) {
     if (track->is_recorded || is_traced) CLV__TRY(record(d, step, track, error));
@@ -279,17 +276,18 @@ static void drain(drive *d) {
   }
 }
 
-/* Copies that are over are cut, before anybody is told to read them. */
-static void cut(const drive *d) {
+/* What steps that are over wrote is cut, before anybody is told to read it. */
+static clv_status cut(const drive *d, clv_error *error) {
   clv__request *request = d->request;
-  const clv_plan *plan = clv__request_plan(request);
   for (uint32_t t = 0; t < d->schedule->step_count && request->engine->buckets != NULL; ++t) {
     clv__mark *mark = &request->marks[t];
     const clv__track *track = &d->schedule->tracks[t];
     if (!mark->is_uncut || d->completed[track->lane] <= track->position) continue;
-    clv__request_finish_transfer(request, &plan->transfers[plan->steps[t].index]);
     mark->is_uncut = false;
+    if (track->is_recorded) CLV__TRY(check_step(d, t, error));
+    CLV__TRY(clv__request_finish_step(request, t, error));
   }
+  return CLV_OK;
 }
 
 static bool is_over(const drive *d) {
@@ -313,13 +311,13 @@ static clv_status tell_progress(drive *d, clv_error *error) {
 static clv_status walk(drive *d, clv_error *error) {
   for (look(d); !is_over(d); look(d)) {
     bool any;
-    cut(d);
+    CLV__TRY(cut(d, error));
     CLV__TRY(check_order(d, error));
     CLV__TRY(tell_progress(d, error));
     CLV__TRY(issue_ready(d, &any, error));
     if (!any) CLV__TRY(wait(d, error));
   }
-  cut(d);
+  CLV__TRY(cut(d, error));
   CLV__TRY(tell_progress(d, error));
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
     uint32_t lane = d->schedule->lanes[i];
@@ -356,19 +354,16 @@ clv_status clv__request_drive(clv__request *request, const clv__order *order, cl
 
 clv_status clv__request_drive_timed(clv__request *request, uint64_t *times_ns, clv_error *error) {
   const clv__schedule *schedule = &request->prepared->schedule;
-  const clv_plan *plan = clv__request_plan(request);
   begin(request);
   for (uint32_t s = 0; s < schedule->step_count; ++s) {
     uint32_t lane = schedule->tracks[s].lane;
     uint64_t start = clv__now_ns();
-    const clv__step *step = &plan->steps[s];
-    bool is_uncut = false;
-    clv_status status = step->is_transfer ? clv__request_transfer(request, &plan->transfers[step->index], lane, &is_uncut, error)
-                                          : clv__request_partition(request, step->index, error);
+    bool is_uncut;
+    clv_status status = clv__request_step(request, s, lane, &is_uncut, error);
     clv_status waited = clv__request_synchronize(request, lane, status == CLV_OK ? error : NULL);
     if (status == CLV_OK) status = waited;
     if (status != CLV_OK) return status;
-    if (is_uncut) clv__request_finish_transfer(request, &plan->transfers[step->index]);
+    if (is_uncut) CLV__TRY(clv__request_finish_step(request, s, error));
     request->pending_first = CLV__NO_ID;
     times_ns[s] = clv__now_ns() - start;
   }

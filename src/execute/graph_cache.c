@@ -120,13 +120,18 @@ static void choose_none(clv__graph_cache *cache) {
   for (clv__graph_entry *entry = cache->resident; entry != NULL; entry = entry->next) entry->is_chosen = false;
 }
 
+/* Clearly more often: owners that run the same keys at different times would else push out each other's graphs without end. */
+static bool is_seen_more(uint32_t seen, uint32_t resident) {
+  return seen > resident + resident / 4;
+}
+
 /* Whether a graph of `bytes` may come in. What has to go for it is then chosen. */
 static bool choose_room(clv__graph_cache *cache, uint32_t seen, uint64_t bytes) {
   uint64_t entries = cache->counters.entries, held = cache->counters.bytes;
   if (cache->entry_limit == 0 || bytes > cache->byte_limit) return false;
   while (entries >= cache->entry_limit || held > cache->byte_limit - bytes) {
     clv__graph_entry *entry = least_recent(cache); /* there is one: an empty cache has room */
-    if (seen <= cache->sightings.items[entry->key].count) {
+    if (!is_seen_more(seen, cache->sightings.items[entry->key].count)) {
       choose_none(cache);
       return false;
     }

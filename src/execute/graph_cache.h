@@ -6,8 +6,8 @@
  * and bounded, see sightings.h. A sighting is a run: of an entry, or one that asked.
  *
  * Admission when full, of entries or of bytes: TinyLFU's rule (Einziger, Friedman and Manes, 2017). The entries used least
- * recently go, and a newcomer must have been seen more often than each of them, so that cycling over more shapes than there are
- * entries still hits.
+ * recently go, and a newcomer must have been seen more often than each of them, by more than a quarter, so that cycling over more
+ * shapes than there are entries still hits.
  *
  * What a call costs does not depend on the size of keys, but where a difference is asked for, and for the first entry of a key;
  * it grows with the number of entries where one has to go.

@@ -30,13 +30,20 @@ typedef struct clv__slot {
   bool is_streamed;     /* a weight, copied again before each partition that reads it */
   bool size_known;      /* when memory was planned */
   bool is_external;     /* a graph input in host memory: the caller's pointer, every run */
-  bool is_padded;       /* on a device that has it at its bucket's size */
+  bool is_padded;       /* all that read or write it here have it at its bucket's size: so long it is */
   size_t size_bytes;
   size_t offset;      /* in the space's arena, when size_known and not external */
   void *bound;        /* host memory of this run where it is the caller's */
   clv__block own;     /* for sizes known only at run time; kept from run to run, grown when needed */
   clv__block staging; /* host memory in which its bytes are padded or cut */
 } clv__slot;
+
+/* A bucketed partition's own copy of a value that others have at its exact size in the same memory. */
+typedef struct clv__staged {
+  clv__block host;   /* what the device has where it works in host memory, else on the way there */
+  clv__block device; /* where it does not */
+  bool is_used;      /* in this run: else the value is as long as its bucket, and is read or written where it is */
+} clv__staged;
 
 typedef struct clv__partition_state {
   clv__prepared *prepared;
@@ -47,7 +54,9 @@ typedef struct clv__partition_state {
   uint64_t scratch_generation; /* of the block the instance is bound to; 0: none */
   clv_tensor *instance_inputs; /* types the instance was made for */
   clv_binding *inputs, *outputs;
-  uint32_t step;    /* of the plan */
+  clv__staged *staged; /* of inputs, then outputs; NULL: none may need it */
+  uint32_t step;       /* of the plan */
+  bool is_staged;      /* it shares memory with partitions that have exact sizes there */
   bool is_fixed;    /* launches are the same every run: may be captured */
   clv__issue issue; /* in the last run that was driven */
   const char *why;  /* EAGER, where the reason is one of that run */
@@ -60,7 +69,6 @@ struct clv__prepared {
   bool is_tight;       /* as little memory as steps one after the other need: devices wait for each other's bytes */
   bool is_whole;       /* made for given inputs, or all sizes are known: otherwise only good for its memory's size */
   clv_tensor *inputs;  /* by graph input: the types it was made for */
-  clv__shapes *shapes; /* for these, where the plan left some open; else NULL */
   clv_tensor *types;   /* by value: the actual type of this run; `data` as in the plan's shapes */
   clv_tensor
       *placed; /* by value: the same at the bucket's sizes, as devices of fixed shapes have it; `types` where there are none */
@@ -92,7 +100,7 @@ typedef struct clv__mark {
   uint32_t lane, position; /* of the run that goes on */
   clv_event *event;        /* made when first used */
   uint32_t device;
-  bool is_uncut;               /* in this run: a copy whose padding is still to be cut */
+  bool is_uncut;               /* in this run: padding of what it wrote is still to be cut */
   uint64_t issued_ns, over_ns; /* while the session is traced */
 } clv__mark;
 
@@ -221,6 +229,13 @@ clv_status clv__slot_copy_in(clv__request *request, uint32_t device, clv_stream 
 clv_status clv__slot_copy_out(clv__request *request, uint32_t device, clv_stream *stream, const clv_tensor *to, clv__slot *from,
                               bool *is_uncut, clv_error *error);
 void clv__slot_cut(const clv__prepared *prepared, const clv__slot *from, const clv_tensor *to);
+/* Where bucketed partitions share memory with others: copies of inputs, padded, and room for outputs, in place of `inputs` and
+ * `outputs` that are shorter than their bucket. The host has to have seen that what was before is over. */
+clv_status clv__stage_bindings(clv__partition_state *state, clv_error *error);
+bool clv__stage_is_uncut(const clv__partition_state *state);
+/* When the partition is over: outputs to where others expect them. */
+clv_status clv__stage_finish(clv__partition_state *state, clv_error *error);
+void clv__stage_release(clv__partition_state *state);
 
 /* memory.c: slots for every boundary value, their life, where they lie, and the schedule that keeps them apart. */
 clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error);
@@ -248,12 +263,11 @@ clv_status clv__request_bind_inputs(clv__request *request, const clv_tensor *inp
 clv_status clv__request_bind_outputs(clv__request *request, const clv__order *order, clv_error *error);
 clv_status clv__request_hand_over(clv__request *request, const clv__order *order, clv_error *error);
 
-/* steps.c: one step, enqueued on its lane's stream; does not wait. */
+/* steps.c: one step, enqueued on its lane's stream; does not wait. `is_uncut`: when it is over, clv__request_finish_step() has to
+ * follow before anybody reads what it wrote. */
+clv_status clv__request_step(clv__request *request, uint32_t step, uint32_t lane, bool *is_uncut, clv_error *error);
 clv_status clv__request_partition(clv__request *request, uint32_t partition, clv_error *error);
-/* `is_uncut`: when the copy is over, clv__request_finish_transfer() has to follow. */
-clv_status clv__request_transfer(clv__request *request, const clv__transfer *transfer, uint32_t lane, bool *is_uncut,
-                                 clv_error *error);
-void clv__request_finish_transfer(clv__request *request, const clv__transfer *transfer);
+clv_status clv__request_finish_step(clv__request *request, uint32_t step, clv_error *error);
 /* Waits for a lane's stream, and says which partitions failed. */
 clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error);
 
@@ -274,7 +288,8 @@ void clv__capture_drop(clv__prepared *prepared, uint32_t device);
 void clv__capture_forget(clv__prepared *prepared, uint32_t partition);
 bool clv__capture_holds(const clv__prepared *prepared, uint32_t device);
 /* What of the set's graphs depends on the very shapes, in a set that serves several. */
-void clv__capture_refit(clv__prepared *prepared);
+clv_status clv__capture_refit(clv__prepared *prepared, clv_error *error);
+void clv__capture_finish(clv__prepared *prepared, uint32_t device); /* with the set */
 void clv__capture_begin_run(clv__request *request);
 clv_status clv__capture_execute(clv__request *request, uint32_t partition, clv_stream *stream, clv_execute_args *args,
                                 clv_error *error);

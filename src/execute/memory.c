@@ -221,43 +221,69 @@ static clv_status make_slots(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
-/* Marks what a device has at its bucket's size; who else reads it there cannot. */
-static clv_status mark_partition(clv__prepared *prepared, const clv__partition *partition, clv_error *error) {
+/* Calls `visit` for every value of open size that enters or leaves partitions that are bucketed, or not. */
+static void visit_open(clv__prepared *prepared, bool bucketed, void (*visit)(clv__partition_state *, clv__slot *)) {
   const clv_plan *plan = clv__request_plan(prepared->request);
-  const clv__device *device = &plan->devices->items[partition->device];
-  const clv_graph_view *view = partition->view;
-  for (uint32_t i = 0; i < view->input_count + view->output_count; ++i) {
-    clv_value_id value = view->values[i < view->input_count ? view->inputs[i] : view->outputs[i - view->input_count]];
-    clv__slot *slot = clv__prepared_slot(prepared, value, device->space);
-    if (clv__tensor_is_static(&plan->shapes->types[value])) continue;
-    if (partition->is_bucketed && device->space != CLV__SPACE_HOST)
-      slot->is_padded = true;
-    else if (partition->is_bucketed || slot->is_padded)
-      return clv__error_set(error, CLV_NOT_SUPPORTED,
-                            "'%s' would be padded for %s in memory that it shares with others: give its sizes when planning",
-                            plan->graph->values[value].name, device->name);
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    const clv_graph_view *view = plan->partitions[p].view;
+    uint32_t space = plan->devices->items[plan->partitions[p].device].space;
+    for (uint32_t i = 0; plan->partitions[p].is_bucketed == bucketed && i < view->input_count + view->output_count; ++i) {
+      clv_value_id value = view->values[i < view->input_count ? view->inputs[i] : view->outputs[i - view->input_count]];
+      if (clv__tensor_is_static(&plan->shapes->types[value])) continue;
+      visit(&prepared->partitions[p], clv__prepared_slot(prepared, value, space));
+    }
   }
-  return CLV_OK;
 }
 
-static clv_status mark_padded(clv__prepared *prepared, clv_error *error) {
+static void mark_padded(clv__partition_state *state, clv__slot *slot) {
+  (void)state;
+  slot->is_padded = slot->space != CLV__SPACE_HOST;
+}
+static void mark_exact(clv__partition_state *state, clv__slot *slot) {
+  (void)state;
+  slot->is_padded = false;
+}
+static void mark_staged(clv__partition_state *state, clv__slot *slot) {
+  state->is_staged = state->is_staged || !slot->is_padded;
+}
+
+/* What has which size. In memory that only bucketed partitions use, values have their bucket's, and copies pad and cut. In memory
+ * that they share with others, values have their exact size, and bucketed partitions copies of their own. */
+static clv_status share_with_buckets(clv__prepared *prepared, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   if (prepared->request->engine->buckets == NULL) return CLV_OK;
-  for (uint32_t p = 0; p < 2 * plan->partition_count; ++p) { /* the bucketed ones first */
-    const clv__partition *partition = &plan->partitions[p % plan->partition_count];
-    if (partition->is_bucketed == (p < plan->partition_count)) CLV__TRY(mark_partition(prepared, partition, error));
+  visit_open(prepared, true, mark_padded);
+  visit_open(prepared, false, mark_exact);
+  visit_open(prepared, true, mark_staged);
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    clv__partition_state *state = &prepared->partitions[p];
+    size_t count = (size_t)plan->partitions[p].view->input_count + plan->partitions[p].view->output_count;
+    if (!state->is_staged) continue;
+    state->staged = clv__arena_allocate_zero(&prepared->arena, count, sizeof *state->staged);
+    if (state->staged == NULL) return clv__error_memory(error, count * sizeof *state->staged);
   }
   return CLV_OK;
 }
 
-/* The steps that make values whose size is known only when they are over. */
+/* A partition on the device has copies of its own, which the host pads and cuts. */
+static bool is_staged_on(const clv__prepared *prepared, uint32_t device) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    if (plan->partitions[p].device == device && prepared->partitions[p].staged != NULL) return true;
+  }
+  return false;
+}
+
+/* The steps that the host has to see the end of: they make values whose size is known only then, or that it cuts or pads. */
 static clv_status find_late(clv__prepared *prepared, const bool **late, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   bool *is_late = clv__arena_allocate_zero(&prepared->arena, plan->step_count, sizeof *is_late);
   if (is_late == NULL) return clv__error_memory(error, plan->step_count * sizeof *is_late);
   for (uint32_t s = 0; s < plan->step_count; ++s) {
     if (plan->steps[s].is_transfer) continue;
-    const clv_graph_view *view = plan->partitions[plan->steps[s].index].view;
+    const clv__partition *partition = &plan->partitions[plan->steps[s].index];
+    const clv_graph_view *view = partition->view;
+    is_late[s] = is_staged_on(prepared, partition->device);
     for (uint32_t i = 0; i < view->output_count; ++i) {
       is_late[s] |= !clv__tensor_is_static(&prepared->types[view->values[view->outputs[i]]]);
     }
@@ -270,7 +296,7 @@ clv_status clv__prepared_plan_memory(clv__prepared *prepared, clv_error *error) 
   clv__request *request = prepared->request;
   const clv_plan *plan = clv__request_plan(request);
   CLV__TRY(make_slots(prepared, error));
-  CLV__TRY(mark_padded(prepared, error));
+  CLV__TRY(share_with_buckets(prepared, error));
   clv__schedule_rules rules = {.is_serial = prepared->slot_count > CLV__ARRANGE_PAIRS};
   CLV__TRY(find_late(prepared, &rules.sized_late, error));
   CLV__TRY(clv__schedule_make(plan, &rules, &prepared->arena, &prepared->schedule, error));
@@ -287,6 +313,9 @@ void clv__prepared_release_memory(clv__prepared *prepared) {
   for (uint32_t i = 0; i < prepared->slot_count; ++i) {
     clv__pool_give(prepared->request->session->devices, &prepared->slots[i].own);
     clv__pool_give(prepared->request->session->devices, &prepared->slots[i].staging);
+  }
+  for (uint32_t p = 0; p < clv__request_plan(prepared->request)->partition_count; ++p) {
+    clv__stage_release(&prepared->partitions[p]);
   }
   prepared->slot_count = 0;
   prepared->slots = NULL;

@@ -1,5 +1,5 @@
 /* Copies between a slot and host memory, with padding on the way in and cutting on the way out where the device has the value at
- * its bucket's size. */
+ * its bucket's size; and, where a device of fixed shapes shares memory with others, its own copies of what they have. */
 #include "execute/internal.h"
 
 static bool is_longer(const clv__prepared *prepared, const clv__slot *slot) {
@@ -54,4 +54,159 @@ void clv__slot_cut(const clv__prepared *prepared, const clv__slot *from, const c
   clv_tensor padded = prepared->placed[from->value];
   padded.data = from->staging.host;
   clv__bucket_cut(&padded, to);
+}
+
+/* ---- Copies of a partition's own ---- */
+
+typedef struct staging {
+  clv__request *request;
+  uint32_t device_index;
+  const clv__device *device;
+  clv_stream *stream;
+} staging;
+
+static clv_status begin(const clv__partition_state *state, staging *s, clv_error *error) {
+  s->request = state->prepared->request;
+  s->device_index = clv__request_plan(s->request)->partitions[state->index].device;
+  s->device = clv__request_device(s->request, s->device_index);
+  return clv__request_stream(s->request, 2 * s->device_index, &s->stream, error);
+}
+
+/* Room for the value at its bucket's size, and in host memory behind that, where the device has other memory, at its own. */
+static clv_status make_room(const staging *s, clv__staged *staged, const clv_tensor *padded, const clv_tensor *exact,
+                            size_t *exact_offset, clv_error *error) {
+  clv_devices *devices = s->request->session->devices;
+  bool is_host = s->device->space == CLV__SPACE_HOST;
+  size_t size_bytes, exact_bytes, total;
+  if (!clv__tensor_size_bytes(padded, &size_bytes) || !clv__tensor_size_bytes(exact, &exact_bytes)) {
+    return clv__error_memory(error, SIZE_MAX);
+  }
+  size_bytes = *exact_offset = clv__align_up(size_bytes == 0 ? 1 : size_bytes, CLV__ALIGNMENT);
+  if (__builtin_add_overflow(size_bytes, is_host ? 0 : exact_bytes, &total)) return clv__error_memory(error, SIZE_MAX);
+  if (staged->host.size_bytes < total) {
+    clv__pool_give(devices, &staged->host);
+    CLV__TRY(clv__pool_take(devices, CLV__NO_ID, total, &staged->host, error));
+  }
+  if (is_host || staged->device.size_bytes >= size_bytes) return CLV_OK;
+  clv__pool_give(devices, &staged->device);
+  return clv__request_blame(s->request, s->device_index,
+                            clv__pool_take(devices, s->device_index, size_bytes, &staged->device, error));
+}
+
+/* What the partition is to read or write in place of what is at `binding`, which becomes that. */
+static clv_status stage(const staging *s, clv__staged *staged, const clv_tensor *padded, bool is_input, clv_binding *binding,
+                        clv_error *error) {
+  clv_binding from = *binding;
+  const clv_backend *backend = s->device->backend;
+  clv_tensor exact = from.type;
+  size_t exact_offset, exact_bytes, size_bytes;
+  CLV__TRY(make_room(s, staged, padded, &exact, &exact_offset, error));
+  staged->is_used = true;
+  *binding = (clv_binding){.type = *padded};
+  binding->type.data = NULL;
+  if (s->device->space == CLV__SPACE_HOST)
+    binding->type.data = staged->host.host;
+  else
+    binding->buffer = staged->device.buffer;
+  if (!is_input) return CLV_OK;
+  clv_tensor longer = *padded;
+  longer.data = staged->host.host;
+  if (s->device->space == CLV__SPACE_HOST) {
+    clv__bucket_pad(&exact, &longer);
+    return CLV_OK;
+  }
+  exact.data = (char *)staged->host.host + exact_offset;
+  if (!clv__tensor_size_bytes(&exact, &exact_bytes) || !clv__tensor_size_bytes(padded, &size_bytes)) {
+    return clv__error_memory(error, SIZE_MAX);
+  }
+  clv__error_clear(error);
+  if (exact_bytes > 0) {
+    CLV__TRY(backend->copy_out(s->device->handle, s->stream, exact.data, from.buffer, from.offset_bytes, exact_bytes, error));
+    CLV__TRY(backend->stream_synchronize(s->device->handle, s->stream, error));
+  }
+  clv__bucket_pad(&exact, &longer);
+  return backend->copy_in(s->device->handle, s->stream, binding->buffer, 0, longer.data, size_bytes, error);
+}
+
+clv_status clv__stage_bindings(clv__partition_state *state, clv_error *error) {
+  const clv__prepared *prepared = state->prepared;
+  const clv__partition *partition = &clv__request_plan(prepared->request)->partitions[state->index];
+  const clv_graph_view *view = partition->view;
+  staging s;
+  CLV__TRY(begin(state, &s, error));
+  for (uint32_t i = 0; i < view->input_count + view->output_count; ++i) {
+    bool is_input = i < view->input_count;
+    uint32_t k = is_input ? i : i - view->input_count;
+    clv_value_id value = view->values[is_input ? view->inputs[k] : view->outputs[k]];
+    clv_binding *binding = is_input ? &state->inputs[k] : &state->outputs[k];
+    state->staged[i].is_used = false;
+    if (clv__same_dims(&binding->type, &prepared->placed[value])) continue;
+    clv_status status = stage(&s, &state->staged[i], &prepared->placed[value], is_input, binding, error);
+    if (status == CLV_OK) continue;
+    clv__request_blame(s.request, s.device_index, status);
+    return clv__error_prefix(error, status, "'%s' for %s", clv__request_plan(s.request)->graph->values[value].name,
+                             s.device->name);
+  }
+  return CLV_OK;
+}
+
+bool clv__stage_is_uncut(const clv__partition_state *state) {
+  const clv_graph_view *view = clv__request_plan(state->prepared->request)->partitions[state->index].view;
+  for (uint32_t i = 0; state->staged != NULL && i < view->output_count; ++i) {
+    if (state->staged[view->input_count + i].is_used) return true;
+  }
+  return false;
+}
+
+static clv_status cut_staged(const staging *s, const clv__staged *staged, const clv_tensor *padded, const clv_binding *to,
+                             clv_error *error) {
+  const clv_backend *backend = s->device->backend;
+  clv_tensor longer = *padded, exact = to->type;
+  size_t size_bytes, exact_bytes;
+  longer.data = staged->host.host;
+  if (s->device->space == CLV__SPACE_HOST) {
+    clv__bucket_cut(&longer, &exact);
+    return CLV_OK;
+  }
+  if (!clv__tensor_size_bytes(&longer, &size_bytes) || !clv__tensor_size_bytes(&exact, &exact_bytes)) {
+    return clv__error_memory(error, SIZE_MAX);
+  }
+  if (exact_bytes == 0) return CLV_OK;
+  exact.data = (char *)staged->host.host + clv__align_up(size_bytes, CLV__ALIGNMENT);
+  clv__error_clear(error);
+  CLV__TRY(backend->copy_out(s->device->handle, s->stream, longer.data, staged->device.buffer, 0, size_bytes, error));
+  CLV__TRY(backend->stream_synchronize(s->device->handle, s->stream, error));
+  clv__bucket_cut(&longer, &exact);
+  CLV__TRY(backend->copy_in(s->device->handle, s->stream, to->buffer, to->offset_bytes, exact.data, exact_bytes, error));
+  return backend->stream_synchronize(s->device->handle, s->stream, error); /* others may read it on streams of theirs */
+}
+
+clv_status clv__stage_finish(clv__partition_state *state, clv_error *error) {
+  const clv__prepared *prepared = state->prepared;
+  const clv__partition *partition = &clv__request_plan(prepared->request)->partitions[state->index];
+  const clv_graph_view *view = partition->view;
+  if (!clv__stage_is_uncut(state)) return CLV_OK;
+  staging s;
+  CLV__TRY(begin(state, &s, error));
+  for (uint32_t i = 0; i < view->output_count; ++i) {
+    clv_value_id value = view->values[view->outputs[i]];
+    const clv__staged *staged = &state->staged[view->input_count + i];
+    if (!staged->is_used) continue;
+    clv_binding to = clv__prepared_binding(prepared, clv__prepared_slot(prepared, value, s.device->space));
+    clv_status status = cut_staged(&s, staged, &prepared->placed[value], &to, error);
+    if (status == CLV_OK) continue;
+    clv__request_blame(s.request, s.device_index, status);
+    return clv__error_prefix(error, status, "'%s' of %s", clv__request_plan(s.request)->graph->values[value].name,
+                             s.device->name);
+  }
+  return CLV_OK;
+}
+
+void clv__stage_release(clv__partition_state *state) {
+  const clv__request *request = state->prepared->request;
+  const clv_graph_view *view = clv__request_plan(request)->partitions[state->index].view;
+  for (uint32_t i = 0; state->staged != NULL && i < view->input_count + view->output_count; ++i) {
+    clv__pool_give(request->session->devices, &state->staged[i].host);
+    clv__pool_give(request->session->devices, &state->staged[i].device);
+  }
 }

@@ -49,11 +49,13 @@ static bool is_open(const clv_plan *plan) {
   return false;
 }
 
-/* Types for actual inputs, where the plan left sizes open. Constants stay those of the plan. */
-static clv_status infer_actual(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
-  const clv_plan *plan = clv__request_plan(prepared->request);
+/* Shapes for actual inputs, where the plan left sizes open; NULL where it did not, or nothing is given. */
+static clv_status infer_actual(const clv__request *request, const clv_tensor *inputs, clv__shapes **shapes, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(request);
   const clv_graph *graph = plan->graph;
-  const clv_allocator *allocator = prepared->arena.allocator;
+  const clv_allocator *allocator = request->session->allocator;
+  *shapes = NULL;
+  if (inputs == NULL || !is_open(plan)) return CLV_OK;
   size_t most = (size_t)plan->size_count + graph->input_count;
   clv__shape_given *given = clv__allocate_zero(allocator, most * sizeof *given);
   if (given == NULL) return clv__error_memory(error, most * sizeof *given);
@@ -64,24 +66,19 @@ static clv_status infer_actual(clv__prepared *prepared, const clv_tensor *inputs
     given[count] = (clv__shape_given){.name = graph->values[graph->inputs[i]].name, .rank = inputs[i].rank};
     memcpy(given[count++].dims, inputs[i].dims, sizeof given->dims);
   }
-  clv__shapes *shapes;
-  clv_status status = clv__shapes_infer(graph, given, count, 1u << 16, &shapes, error);
+  clv_status status = clv__shapes_infer(graph, given, count, 1u << 16, shapes, error);
   clv__release(allocator, given);
-  if (status != CLV_OK) return status;
-  clv__shapes_destroy(prepared->shapes);
-  prepared->shapes = shapes;
-  for (uint32_t v = 0; v < graph->value_count; ++v) {
+  return status;
+}
+
+/* The types of this run, and those of its bucket. Constants stay those of the plan. */
+static void set_types(clv__prepared *prepared, const clv_tensor *inputs, const clv__shapes *shapes) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv_graph *graph = plan->graph;
+  for (uint32_t v = 0; v < graph->value_count && shapes != NULL; ++v) {
     prepared->types[v] = shapes->types[v];
     prepared->types[v].data = plan->shapes->types[v].data;
   }
-  return CLV_OK;
-}
-
-/* The types of this run, and those of its bucket. */
-static clv_status set_types(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
-  const clv_plan *plan = clv__request_plan(prepared->request);
-  const clv_graph *graph = plan->graph;
-  if (is_open(plan) && inputs != NULL) CLV__TRY(infer_actual(prepared, inputs, error));
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     bool is_given = inputs != NULL && inputs[i].dtype != CLV_DTYPE_NONE;
     prepared->inputs[i] = is_given ? inputs[i] : prepared->types[graph->inputs[i]];
@@ -90,10 +87,9 @@ static clv_status set_types(clv__prepared *prepared, const clv_tensor *inputs, c
   for (uint32_t v = 0; v < graph->value_count && rule != NULL; ++v) {
     prepared->placed[v] = clv__bucket_type(rule, v, &prepared->types[v]);
   }
-  return CLV_OK;
 }
 
-static clv_status fill_types(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
+static clv_status fill_types(clv__prepared *prepared, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv_graph *graph = plan->graph;
   size_t size_bytes = graph->value_count * sizeof *prepared->types;
@@ -106,13 +102,14 @@ static clv_status fill_types(clv__prepared *prepared, const clv_tensor *inputs, 
   if (prepared->types == NULL || prepared->placed == NULL || prepared->inputs == NULL)
     return clv__error_memory(error, size_bytes);
   prepared->is_whole = !is_open(plan) || inputs != NULL;
-  return set_types(prepared, inputs, error);
+  set_types(prepared, inputs, shapes);
+  return CLV_OK;
 }
 
-static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
+static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   CLV__TRY(allocate_bindings(prepared, error));
-  CLV__TRY(fill_types(prepared, inputs, error));
+  CLV__TRY(fill_types(prepared, inputs, shapes, error));
   CLV__TRY(clv__prepared_plan_memory(prepared, error));
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
     if (inputs_are_static(prepared, p)) CLV__TRY(clv__instance_make(&prepared->partitions[p], error));
@@ -126,48 +123,64 @@ static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, clv_er
 void clv__prepared_destroy(clv__prepared *prepared) {
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv_allocator *allocator = prepared->arena.allocator;
-  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__capture_drop(prepared, d);
+  for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__capture_finish(prepared, d);
   for (uint32_t p = 0; prepared->partitions != NULL && p < plan->partition_count; ++p) {
     clv__instance_drop(&prepared->partitions[p]);
   }
   if (prepared->slots != NULL) clv__prepared_release_memory(prepared);
-  clv__shapes_destroy(prepared->shapes);
   clv__arena_finish(&prepared->arena);
   clv__release(allocator, prepared);
 }
 
 /* ---- Which set ---- */
 
-typedef enum fit { FIT_NO, FIT_BUCKET, FIT_EXACT } fit;
-
-static fit fit_of(const clv__prepared *prepared, const clv_tensor *inputs) {
+static bool is_exactly_for(const clv__prepared *prepared, const clv_tensor *inputs) {
   const clv_graph *graph = clv__request_plan(prepared->request)->graph;
-  const clv__bucket_rule *rule = prepared->request->engine->buckets;
-  fit found = FIT_EXACT;
-  if (!prepared->is_whole) return FIT_NO;
+  if (!prepared->is_whole) return false;
   for (uint32_t i = 0; inputs != NULL && i < graph->input_count; ++i) {
     const clv_tensor *given = inputs[i].dtype != CLV_DTYPE_NONE ? &inputs[i] : &graph->values[graph->inputs[i]].type;
-    if (clv__same_dims(given, &prepared->inputs[i])) continue;
-    if (rule == NULL) return FIT_NO;
-    clv_tensor now = clv__bucket_type(rule, graph->inputs[i], given);
-    clv_tensor then = clv__bucket_type(rule, graph->inputs[i], &prepared->inputs[i]);
-    if (!clv__same_dims(&now, &then)) return FIT_NO;
-    found = FIT_BUCKET;
+    if (!clv__same_dims(given, &prepared->inputs[i])) return false;
   }
-  return found;
+  return true;
 }
 
-/* Other shapes of the same bucket. Executables, instances and graphs of the bucket stay; values of sizes that are no bucket's and
- * are longer now get memory of their own. */
-static clv_status refit(clv__prepared *prepared, const clv_tensor *inputs, clv_error *error) {
-  CLV__TRY(set_types(prepared, inputs, error));
-  clv__capture_refit(prepared);
+/* True when bucketed partitions have the sizes at these shapes that they have in the set. That is not a question of inputs alone:
+ * of a cache that grows, [T] and [T + 1] lie in two buckets where T is the last of its own. */
+static bool is_of_bucket(const clv__prepared *prepared, const clv__shapes *shapes) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv__bucket_rule *rule = prepared->request->engine->buckets;
+  if (!prepared->is_whole || rule == NULL || shapes == NULL) return false;
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    const clv_graph_view *view = plan->partitions[p].view;
+    for (uint32_t i = 0; plan->partitions[p].is_bucketed && i < view->input_count + view->output_count; ++i) {
+      clv_value_id value = view->values[i < view->input_count ? view->inputs[i] : view->outputs[i - view->input_count]];
+      clv_tensor placed = clv__bucket_type(rule, value, &shapes->types[value]);
+      if (!clv__same_dims(&placed, &prepared->placed[value])) return false;
+    }
+  }
+  for (uint32_t i = 0; i < prepared->slot_count; ++i) { /* what memory and schedule were made for */
+    const clv__slot *slot = &prepared->slots[i];
+    if (clv__tensor_is_static(&shapes->types[slot->value]) != slot->size_known) return false;
+  }
+  return true;
+}
+
+/* Other shapes of the same bucket. Executables, instances and graphs of the bucket stay; other partitions are resized, and values
+ * of sizes that are no bucket's and are longer now get memory of their own. */
+static clv_status refit(clv__prepared *prepared, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
+  prepared->is_whole = false; /* until all of it is for these */
+  set_types(prepared, inputs, shapes);
   for (uint32_t i = 0; i < prepared->slot_count; ++i) {
     clv__slot *slot = &prepared->slots[i];
     size_t size_bytes;
     if (!slot->size_known || slot->is_external || !clv__tensor_size_bytes(&prepared->placed[slot->value], &size_bytes)) continue;
     if (size_bytes > slot->size_bytes) CLV__TRY(clv__prepared_grow_slot(prepared, slot, size_bytes, error));
   }
+  for (uint32_t p = 0; p < clv__request_plan(prepared->request)->partition_count; ++p) {
+    if (inputs_are_static(prepared, p)) CLV__TRY(clv__instance_fit(&prepared->partitions[p], error));
+  }
+  CLV__TRY(clv__capture_refit(prepared, error));
+  prepared->is_whole = true;
   return CLV_OK;
 }
 
@@ -195,13 +208,14 @@ static void trim(clv__request *request) {
   }
 }
 
-static clv_status make_new(clv__request *request, const clv_tensor *inputs, bool is_tight, clv_error *error) {
+static clv_status make_new(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, bool is_tight,
+                           clv_error *error) {
   clv__prepared *prepared = clv__allocate_zero(request->session->allocator, sizeof *prepared);
   if (prepared == NULL) return clv__error_memory(error, sizeof *prepared);
   prepared->request = request;
   prepared->is_tight = is_tight;
   clv__arena_init(&prepared->arena, request->session->allocator);
-  clv_status status = make(prepared, inputs, error);
+  clv_status status = make(prepared, inputs, shapes, error);
   if (status != CLV_OK) {
     clv__prepared_destroy(prepared);
     return status;
@@ -215,15 +229,15 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, bool
   return status;
 }
 
-static clv_status prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
+static clv_status prepare(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
   uint64_t begin_ns = clv__now_ns();
   clv__devices_lock(request->session->devices);
-  clv_status status = make_new(request, inputs, false, error);
+  clv_status status = make_new(request, inputs, shapes, false, error);
   if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans count on no more than steps in order need */
     clv__request_free_memory(request);
     clv__pool_trim(request->session->devices); /* a kept block may be larger than what is asked for next */
     request->failed_device = CLV__NO_ID;
-    status = make_new(request, inputs, true, error);
+    status = make_new(request, inputs, shapes, true, error);
   }
   clv__devices_unlock(request->session->devices);
   clv__trace_add(
@@ -231,19 +245,37 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, clv_e
   return status;
 }
 
-clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
+/* The set at `link` is the one to run with. */
+static clv_status take(clv__request *request, clv__prepared **link, clv_error *error) {
+  clv__prepared *prepared = *link;
+  if (link == &request->prepared) return CLV_OK;
+  *link = prepared->next; /* to the front */
+  prepared->next = request->prepared;
+  request->prepared = prepared;
+  CLV__TRY(clv__scratch_follow(prepared, error));
+  clv__scratch_sweep(request);
+  return CLV_OK;
+}
+
+static clv_status prepare_for(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
   for (clv__prepared **link = &request->prepared; *link != NULL; link = &(*link)->next) {
-    clv__prepared *prepared = *link;
-    fit found = fit_of(prepared, inputs);
-    if (found == FIT_NO) continue;
-    if (link != &request->prepared) {
-      *link = prepared->next; /* to the front */
-      prepared->next = request->prepared;
-      request->prepared = prepared;
-      CLV__TRY(clv__scratch_follow(prepared, error));
-      clv__scratch_sweep(request);
-    }
-    return found == FIT_EXACT ? CLV_OK : refit(prepared, inputs, error);
+    if (!is_of_bucket(*link, shapes)) continue;
+    CLV__TRY(take(request, link, error));
+    clv_status status = refit(request->prepared, inputs, shapes, error);
+    if (status != CLV_OUT_OF_MEMORY || request->failed_device == CLV__NO_ID) return status;
+    request->failed_device = CLV__NO_ID; /* memory planned anew takes less than what has grown */
+    break;
   }
-  return prepare(request, inputs, error);
+  return prepare(request, inputs, shapes, error);
+}
+
+clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
+  clv__shapes *shapes;
+  for (clv__prepared **link = &request->prepared; *link != NULL; link = &(*link)->next) {
+    if (is_exactly_for(*link, inputs)) return take(request, link, error);
+  }
+  CLV__TRY(infer_actual(request, inputs, &shapes, error));
+  clv_status status = prepare_for(request, inputs, shapes, error);
+  clv__shapes_destroy(shapes);
+  return status;
 }

@@ -87,6 +87,8 @@ static bool have_moved(const clv__request *request, uint32_t index, const clv_ex
     uint32_t k = is_input ? i : i - args->input_count;
     clv_value_id value = view->values[is_input ? view->inputs[k] : view->outputs[k]];
     place now = place_of(request->prepared, space, value, is_input ? &args->inputs[k] : &args->outputs[k]);
+    const clv__staged *staged = request->prepared->partitions[index].staged;
+    if (staged != NULL && staged[i].is_used) now.generation = staged[i].device.generation;
     moved = moved || !same_place(&now, &places[i]);
     if (note) places[i] = now;
   }

@@ -27,6 +27,10 @@ static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor
   clv_value_id value = partition->view->values[partition->view->outputs[index]];
   clv__slot *slot = clv__prepared_slot(prepared, value, plan->devices->items[partition->device].space);
   size_t size_bytes;
+  if (partition->is_bucketed && clv__same_dims(type, &prepared->placed[value])) { /* what it was given */
+    *binding = state->outputs[index];
+    return CLV_OK;
+  }
   if (slot == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
     return clv__error_set(error, CLV_INTERNAL_ERROR, "an output's size is asked for without a shape");
   }
@@ -61,6 +65,7 @@ clv_status clv__request_partition(clv__request *request, uint32_t index, clv_err
     prepared->types[value].rank = CLV_RANK_UNKNOWN; /* what the last run made is not this run's */
     state->outputs[i] = (clv_binding){.type = {.dtype = prepared->types[value].dtype, .rank = CLV_RANK_UNKNOWN}};
   }
+  if (state->staged != NULL) CLV__TRY(clv__stage_bindings(state, error));
   clv_execute_args args = {
       .struct_size = sizeof args,
       .input_count = view->input_count,
@@ -97,7 +102,7 @@ static clv_status copy(clv__request *request, const clv__transfer *transfer, uin
   return clv__slot_copy_in(request, transfer->device, stream, to, &host, error);
 }
 
-clv_status clv__request_transfer(clv__request *request, const clv__transfer *transfer, uint32_t lane, bool *is_uncut,
+static clv_status transfer_value(clv__request *request, const clv__transfer *transfer, uint32_t lane, bool *is_uncut,
                                  clv_error *error) {
   clv__prepared *prepared = request->prepared;
   const clv__device *device = clv__request_device(request, transfer->device);
@@ -117,9 +122,29 @@ clv_status clv__request_transfer(clv__request *request, const clv__transfer *tra
                            device->name);
 }
 
-void clv__request_finish_transfer(clv__request *request, const clv__transfer *transfer) {
+static void cut_transfer(clv__request *request, const clv__transfer *transfer) {
   const clv__prepared *prepared = request->prepared;
   clv_tensor host = prepared->types[transfer->value];
   host.data = clv__prepared_binding(prepared, clv__prepared_slot(prepared, transfer->value, transfer->to)).type.data;
   clv__slot_cut(prepared, clv__prepared_slot(prepared, transfer->value, transfer->from), &host);
+}
+
+/* ---- Either ---- */
+
+clv_status clv__request_step(clv__request *request, uint32_t index, uint32_t lane, bool *is_uncut, clv_error *error) {
+  const clv__step *step = &clv__request_plan(request)->steps[index];
+  *is_uncut = false;
+  if (step->is_transfer) {
+    return transfer_value(request, &clv__request_plan(request)->transfers[step->index], lane, is_uncut, error);
+  }
+  CLV__TRY(clv__request_partition(request, step->index, error));
+  *is_uncut = clv__stage_is_uncut(&request->prepared->partitions[step->index]);
+  return CLV_OK;
+}
+
+clv_status clv__request_finish_step(clv__request *request, uint32_t index, clv_error *error) {
+  const clv__step *step = &clv__request_plan(request)->steps[index];
+  if (!step->is_transfer) return clv__stage_finish(&request->prepared->partitions[step->index], error);
+  cut_transfer(request, &clv__request_plan(request)->transfers[step->index]);
+  return CLV_OK;
 }

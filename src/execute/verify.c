@@ -165,6 +165,7 @@ static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch
   request->pending_first = CLV__NO_ID;
   CLV__TRY(clv__request_partition(request, index, error));
   CLV__TRY(clv__request_synchronize(request, 2 * partition->device, error));
+  CLV__TRY(clv__stage_finish(&prepared->partitions[index], error));
   for (uint32_t i = 0; i < view->output_count; ++i) {
     clv_value_id value = view->values[view->outputs[i]];
     CLV__TRY(check_output(ref, partition, value, mismatch, differs, error));

@@ -50,6 +50,7 @@ static bool ask_compiler(const clv_plan *plan, const clv__partition *partition, 
   clv_compile_options options = {.struct_size = sizeof options};
   clv_executable *executable = NULL;
   *scratch_bytes = 0;
+  if (device->is_lost) return true;
   clv_status status = device->backend->compile(device->handle, clv__partition_sized(partition), &options, &executable, NULL);
   if (status != CLV_OK) return status != CLV_TOO_LARGE;
   clv_executable_info info = {.struct_size = sizeof info};

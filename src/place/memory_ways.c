@@ -105,7 +105,7 @@ static clv_status takes_inputs(const clv__fitting *f, const clv__partition *part
   *takes = status == CLV_OK;
   for (uint32_t i = 0; *takes && i < partition->node_count; ++i) {
     clv_verdict verdict = {0};
-    device->backend->supports(device->handle, view, i, &verdict);
+    if (!device->is_lost) device->backend->supports(device->handle, view, i, &verdict);
     *takes = verdict.supported;
   }
   for (uint32_t v = 0; v < old->value_count; ++v) f->open_types[old->values[v]].data = plan->shapes->types[old->values[v]].data;

@@ -90,11 +90,11 @@ struct clv_plan {
   bool split_is_given; /* by the user or the file: not the strategy's own */
   clv__objective objective;
 
+  uint32_t gone;                          /* bits of devices that were taken out, or given up before it was made */
+  const char *gone_why[CLV__MAX_DEVICES]; /* by device: "taken out: …" */
   /* Of a plan made from another one without some devices (place/without.c). Shapes, prices and what the options said are the
    * first one's, which must outlive it. */
-  const clv_plan *origin;                 /* the first one; NULL: it is one itself */
-  uint32_t gone;                          /* bits of devices that were taken out */
-  const char *gone_why[CLV__MAX_DEVICES]; /* by device: "taken out: …" */
+  const clv_plan *origin;          /* the first one; NULL: it is one itself */
   const uint32_t *same_partitions; /* by partition: the one of the plan before whose executable it can use, or CLV__NO_ID */
 
   clv__price price;

@@ -62,7 +62,7 @@ static clv_status check_streamed(const clv_plan *plan, uint32_t index, clv_error
   const clv__device *device = &plan->devices->items[partition->device];
   for (uint32_t i = 0; i < partition->node_count; ++i) {
     clv_verdict verdict = {0};
-    device->backend->supports(device->handle, clv__partition_sized(partition), i, &verdict);
+    if (!device->is_lost) device->backend->supports(device->handle, clv__partition_sized(partition), i, &verdict);
     if (verdict.supported) continue;
     verdict.reason[sizeof verdict.reason - 1] = '\0';
     return clv__error_set(error, CLV_NOT_SUPPORTED, "partition %u: node '%s': with its weights streamed %s cannot run it: %s",

@@ -223,7 +223,7 @@ static void price_nodes(making *m, const clv_graph_view *whole) {
       *time_ns = CLV__NO_TIME;
       if (clv__capability_reason(&plan->capability, id, d) != NULL || is_too_large(m, n, d)) continue;
       supports[n] |= (uint16_t)(1u << d);
-      if (device->backend->prefers != NULL && device->backend->prefers(device->handle, whole, id))
+      if (!device->is_lost && device->backend->prefers != NULL && device->backend->prefers(device->handle, whole, id))
         prefers[n] |= (uint16_t)(1u << d);
       *time_ns = (problem->flags[n] & CLV__NODE_VIEW) != 0 ? 0 : clv__cost_node(plan->costs, id, d).time_ns;
     }
@@ -265,6 +265,16 @@ static void price_copies(making *m) {
   problem->in_ns = in_ns, problem->out_ns = out_ns, problem->weight_in_ns = weight_in_ns;
 }
 
+/* Devices that were given up are not there any more. */
+static void leave_lost(clv_plan *plan, clv__problem *problem) {
+  for (uint32_t d = 0; d < plan->devices->count; ++d) {
+    if (!plan->devices->items[d].is_lost) continue;
+    plan->gone |= 1u << d;
+    plan->gone_why[d] = "given up: it did not answer in time";
+  }
+  problem->gone = plan->gone;
+}
+
 clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const clv__profile *profile, clv_error *error) {
   clv__problem *problem = clv__arena_allocate_zero(&plan->arena, 1, sizeof *problem);
   clv_graph_view *whole;
@@ -273,6 +283,7 @@ clv_status clv__plan_set_problem(clv_plan *plan, const clv__fixed *fixed, const 
   CLV__TRY(clv__cost_model_create(plan->devices, whole, plan->shapes->node_folded, profile, &plan->costs, error));
   problem->device_count = plan->devices->count;
   problem->space_count = plan->devices->space_count;
+  leave_lost(plan, problem);
   making m = {.plan = plan, .fixed = fixed, .problem = problem};
   number(&m);
   if (!m.failed) connect(&m);

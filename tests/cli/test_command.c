@@ -403,6 +403,45 @@ static void test_inspect_devices_bench(void **state) {
   json_decref(bench);
 }
 
+/* How each partition was issued in the end, with the reason where it was launch by launch; and counters by device. */
+static void bench_of_graphs(const char *options, const char *state, const char *reason, int64_t hits) {
+  char line[256];
+  snprintf(line, sizeof line, "bench seven.onnx --devices npu,cpu --strategy contiguous --pin concat=cpu --runs 3 --json %s",
+           options);
+  json_t *bench = document(line, 0), *steps = member(bench, "steps"), *graphs = member(bench, "graphs");
+  uint32_t partitions = 0;
+  for (size_t s = 0; s < json_array_size(steps); ++s) {
+    json_t *graph = json_object_get(json_array_get(steps, s), "graph");
+    if (graph == NULL) continue; /* a transfer */
+    ++partitions;
+    assert_string_equal(json_string_value(member(graph, "state")), state);
+    if (reason != NULL) assert_string_equal(json_string_value(member(graph, "reason")), reason);
+  }
+  assert_true(partitions > 1);
+  assert_int_equal(json_object_size(graphs), hits < 0 ? 0 : 2);
+  for (int d = 0; hits >= 0 && d < 2; ++d) {
+    json_t *counters = member(graphs, d == 0 ? "npu" : "cpu");
+    assert_int_equal(json_integer_value(member(counters, "hits")), hits);
+    assert_int_equal(json_integer_value(member(counters, "entries")), hits > 0);
+    assert_int_equal(json_integer_value(member(counters, "bytes")) > 0, hits > 0);
+    assert_int_equal(json_is_real(member(counters, "saved_ms")), d == 0); /* the CPU's time is its kernels' */
+  }
+  json_decref(bench);
+}
+
+static void test_bench_graphs(void **state) {
+  (void)state;
+  bench_of_graphs("--warmup 2 --graph on", "replayed", NULL, 5);
+  bench_of_graphs("--warmup 2 --graph auto", "replayed", NULL, 4);
+  bench_of_graphs("--warmup 2 --graph off", "eager", "capture is off", -1);
+  bench_of_graphs("--warmup 2 --graph on --graph-cache 0", "eager", "capture is off", -1);
+  outcome text = run("bench seven.onnx --devices npu --runs 3 --warmup 2 --graph on");
+  assert_non_null(strstr(text.out, "\ngraphs on npu: 1 captured, 1 kept ("));
+  assert_non_null(strstr(text.out, "), launched in 6 of 6 runs; "));
+  assert_non_null(strstr(text.out, "  replayed  "));
+  release(&text);
+}
+
 /* Open sizes: 1 where nobody says otherwise, and said; an input with the name of an odd file. */
 static void test_sizes_and_names(void **state) {
   (void)state;
@@ -577,6 +616,7 @@ int main(void) {
       cmocka_unit_test(test_run),
       cmocka_unit_test(test_dump_and_verify),
       cmocka_unit_test(test_inspect_devices_bench),
+      cmocka_unit_test(test_bench_graphs),
       cmocka_unit_test(test_sizes_and_names),
       cmocka_unit_test(test_profile),
       cmocka_unit_test(test_directories),

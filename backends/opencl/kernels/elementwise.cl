@@ -2,10 +2,58 @@
  *
  * Defines: OPERANDS (how many), X, Y, Z (their dtypes), T (the result's), EXPRESSION of x, y, z, the constants P and Q, `real` (what x
  * is computed in) and N(0.5) (a constant in it), and RANK: 0 where each operand advances by X_STEP, … (1 or 0), else the number of
- * dimensions it is walked through with steps of its own. */
+ * dimensions it is walked through with steps of its own; with ROWS those around the last, along which it advances by X_STEP. */
 typedef REAL(X) real;
 #define N(constant) NUMBER(X, constant)
 
+#ifdef ROWS
+/* `each` elements of a row of `width`. */
+KERNEL(rows)
+(GLOBAL const STORAGE(X) * px
+#if OPERANDS > 1
+ ,
+ GLOBAL const STORAGE(Y) * py
+#endif
+#if OPERANDS > 2
+ ,
+ GLOBAL const STORAGE(Z) * pz
+#endif
+ ,
+ GLOBAL STORAGE(T) * out, index_t count, index_t width, index_t each, dims_t dims, dims_t x_steps
+#if OPERANDS > 1
+ ,
+ dims_t y_steps
+#endif
+#if OPERANDS > 2
+ ,
+ dims_t z_steps
+#endif
+     POST_PARAMETERS) {
+  const index_t begin = GLOBAL_ID(0) * each, row = GLOBAL_ID(1);
+  const index_t x_first = clv_place(row, RANK, dims, x_steps);
+#if OPERANDS > 1
+  const index_t y_first = clv_place(row, RANK, dims, y_steps);
+#endif
+#if OPERANDS > 2
+  const index_t z_first = clv_place(row, RANK, dims, z_steps);
+#endif
+  if (begin >= width || row >= count) return;
+  const index_t end = begin + each < width ? begin + each : width;
+  for (index_t i = begin; i < end; ++i) {
+    const index_t at = row * width + i;
+    const REAL(X) x = LOAD(X, px, x_first + i * X_STEP);
+#if OPERANDS > 1
+    const REAL(Y) y = LOAD(Y, py, y_first + i * Y_STEP);
+#endif
+#if OPERANDS > 2
+    const REAL(Z) z = LOAD(Z, pz, z_first + i * Z_STEP);
+#endif
+    const REAL(T) value = (REAL(T))(EXPRESSION);
+    STORE(T, out, at, POST(value, at));
+  }
+}
+
+#else
 KERNEL(elementwise)
 (GLOBAL const STORAGE(X) * px
 #if OPERANDS > 1
@@ -65,3 +113,4 @@ KERNEL(elementwise)
   const REAL(T) value = (REAL(T))(EXPRESSION);
   STORE(T, out, at, POST(value, at));
 }
+#endif

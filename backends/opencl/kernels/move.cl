@@ -1,13 +1,19 @@
 /* Elements moved by their size alone: T is u8, u16, u32 or u64. */
 
-/* y and x are blocks of `dims` at offsets and strides of their own; rows along the last axis, of `width`, in dimension 0. */
+/* y and x are blocks of `dims` at offsets and strides of their own; rows along the last axis, of `width`, in dimension 0, `each`
+ * elements an item: on a CPU as many as make a loop worth while. */
 KERNEL(rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t width, index_t count, int rank, dims_t dims, dims_t y_strides,
- index_t y_first, index_t y_step, dims_t x_strides, index_t x_first, index_t x_step) {
-  const index_t i = GLOBAL_ID(0), row = GLOBAL_ID(1);
+ index_t y_first, index_t y_step, dims_t x_strides, index_t x_first, index_t x_step, index_t each) {
+  const index_t begin = GLOBAL_ID(0) * each, row = GLOBAL_ID(1);
   const index_t to = y_first + clv_place(row, rank, dims, y_strides), from = x_first + clv_place(row, rank, dims, x_strides);
-  if (i >= width || row >= count) return;
-  y[to + i * y_step] = x[from + i * x_step];
+  if (begin >= width || row >= count) return;
+  const index_t end = begin + each < width ? begin + each : width;
+  if (y_step == 1 && x_step == 1) {
+    for (index_t i = begin; i < end; ++i) y[to + i] = x[from + i];
+  } else {
+    for (index_t i = begin; i < end; ++i) y[to + i * y_step] = x[from + i * x_step];
+  }
 }
 
 /* The same with one dimension, for short rows. */

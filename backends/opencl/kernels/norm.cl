@@ -156,3 +156,67 @@ KERNEL(lrn)
   const real value = LOAD(T, x, at) / pow((real)bias + (real)alpha / (real)size * sum, (real)beta);
   STORE(T, y, at, POST(value, at));
 }
+
+#ifdef VECTORS /* for CPUs: f32 and f16 */
+#define WIDTH 16
+#if IS_f32(T)
+#define LOAD_WIDE(p, i) vload16(0, (p) + (i))
+#else
+#define LOAD_WIDE(p, i) vload_half16(0, (p) + (i))
+#endif
+
+/* The sum of (x - mean)^power over elements [first, first + count), in parts. */
+FUNCTION float clv_deviation(GLOBAL const STORAGE(T) * x, index_t first, index_t count, float mean, int power) {
+  float all[WIDTH], sum = 0;
+  index_t i = 0;
+  while (i + WIDTH <= count) {
+    float16 part = (float16)(0);
+    for (int n = 0; n < PART && i + WIDTH <= count; ++n, i += WIDTH) {
+      const float16 away = LOAD_WIDE(x, first + i) - mean;
+      part += power == 2 ? away * away : away;
+    }
+    vstore16(part, 0, all);
+    for (int j = 0; j < WIDTH; ++j) sum += all[j];
+  }
+  for (; i < count; ++i) {
+    const float away = LOAD(T, x, first + i) - mean;
+    sum += power == 2 ? away * away : away;
+  }
+  return sum;
+}
+
+/* `layer` with one item a row; scale and bias have an element for each of a row. */
+KERNEL(layer_wide)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
+ index_t rows, index_t count, float epsilon, int centred, int has_bias POST_PARAMETERS) {
+  const index_t row = GLOBAL_ID(0), first = row * count;
+  if (row >= rows) return;
+  const float mean = centred ? clv_deviation(x, first, count, 0, 1) / (float)count : 0;
+  const float inverse = 1 / sqrt(clv_deviation(x, first, count, mean, 2) / (float)count + epsilon);
+  for (index_t i = 0; i < count; ++i) {
+    const index_t at = first + i;
+    const float shift = has_bias ? (float)LOAD(TS, bias, i) : 0;
+    const float value = (LOAD(T, x, at) - mean) * inverse * (float)LOAD(TS, scale, i) + shift;
+    STORE(T, y, at, POST(value, at));
+  }
+}
+
+/* `groups` with one item a group of planes. */
+KERNEL(groups_wide)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(TS) * scale, GLOBAL const STORAGE(TS) * bias,
+ float epsilon, index_t parts, index_t group_count, index_t members, index_t plane, int scale_by_group POST_PARAMETERS) {
+  const index_t part = GLOBAL_ID(0), count = members * plane, group = part % group_count;
+  if (part >= parts) return;
+  const float mean = clv_deviation(x, part * count, count, 0, 1) / (float)count;
+  const float inverse = 1 / sqrt(clv_deviation(x, part * count, count, mean, 2) / (float)count + epsilon);
+  for (index_t m = 0; m < members; ++m) {
+    const index_t c = scale_by_group ? group : group * members + m, first = part * count + m * plane;
+    const float factor = inverse * (float)LOAD(TS, scale, c), shift = (float)LOAD(TS, bias, c);
+    for (index_t i = 0; i < plane; ++i) {
+      const index_t at = first + i;
+      const float value = (LOAD(T, x, at) - mean) * factor + shift;
+      STORE(T, y, at, POST(value, at));
+    }
+  }
+}
+#endif

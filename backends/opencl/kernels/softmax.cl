@@ -1,4 +1,4 @@
-/* Softmax (0), LogSoftmax (1) and Hardmax (2) of lines of `length` elements, `inner` apart, of a tensor [outer, length, inner].
+/* Softmax (0), LogSoftmax (1) and Hardmax (2; not `wide`) of lines of `length` elements, `inner` apart, of a tensor [outer, length, inner].
  * Defines: T, GROUP. */
 typedef REAL(T) real;
 #define LOWEST (-(real)INFINITY)
@@ -75,3 +75,41 @@ KERNEL_SIZED(rows, GROUP, 1, 1)
     STORE(T, y, at, POST(value, at));
   }
 }
+
+#ifdef VECTORS /* for CPUs: f32 and f16 */
+#define WIDTH 16
+#if IS_f32(T)
+#define LOAD_WIDE(p, i) vload16(0, (p) + (i))
+#else
+#define LOAD_WIDE(p, i) vload_half16(0, (p) + (i))
+#endif
+
+/* One item a line of contiguous elements. */
+KERNEL(wide)
+(GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, index_t lines, index_t length, int kind POST_PARAMETERS) {
+  const index_t line = GLOBAL_ID(0), first = line * length;
+  if (line >= lines) return;
+  float all[WIDTH], largest = LOAD(T, x, first), sum = 0;
+  index_t i = 0;
+  float16 most = (float16)(largest), total = (float16)(0);
+  for (; i + WIDTH <= length; i += WIDTH) most = fmax(most, LOAD_WIDE(x, first + i));
+  vstore16(most, 0, all);
+  for (int j = 0; j < WIDTH; ++j) largest = all[j] > largest ? all[j] : largest;
+  for (; i < length; ++i) largest = LOAD(T, x, first + i) > largest ? LOAD(T, x, first + i) : largest;
+  for (i = 0; i + WIDTH <= length; i += WIDTH) total += exp(LOAD_WIDE(x, first + i) - largest);
+  for (; i < length; ++i) sum += exp(LOAD(T, x, first + i) - largest);
+  vstore16(total, 0, all);
+  for (int j = 0; j < WIDTH; ++j) sum += all[j];
+  const float shift = kind == 1 ? log(sum) : 0, scale = 1 / sum;
+  for (i = 0; i < length; i += WIDTH) {
+    const int count = length - i < WIDTH ? (int)(length - i) : WIDTH;
+    for (int j = 0; j < WIDTH; ++j) all[j] = j < count ? LOAD(T, x, first + i + j) - largest : 0;
+    const float16 below = vload16(0, all);
+    vstore16(kind == 0 ? exp(below) * scale : below - shift, 0, all);
+    for (int j = 0; j < count; ++j) {
+      const index_t at = first + i + j;
+      STORE(T, y, at, POST(all[j], at));
+    }
+  }
+}
+#endif

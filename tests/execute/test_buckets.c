@@ -1,0 +1,302 @@
+/* Sizes that are open, on devices of fixed shapes: padded to buckets on the way in and cut on the way out, whatever else is going
+ * on. Every run is compared with the reference, bit for bit where the same kernels run. */
+#include <pthread.h>
+
+#include "../backends/vnpu/vnpu.h"
+#include "execute/capture.h"
+#include "execute/internal.h"
+#include "machine.h"
+
+#define FIXED "\"static_shapes\": true, \"operators\": \"all\""
+static const char fixed[] = "{" FIXED "}", in_host_memory[] = "{" FIXED ", \"memory_space\": \"host\"}",
+                  in_common_memory[] = "{" FIXED ", \"memory_space\": \"common\"}",
+                  any_in_common_memory[] = "{\"operators\": \"all\", \"memory_space\": \"common\"}", any_shape[] = "all";
+
+/* ---- A model on some devices ---- */
+
+typedef struct way {
+  const char *devices, *specs[2];
+  clv_graph_mode mode;
+  uint32_t multiple, in_flight;
+  uint32_t refuse; /* one in so many nodes is refused by the first device; 0: none */
+  bool products;
+  clv_session_options session; /* what else */
+} way;
+
+typedef struct part {
+  machine m;
+  way how;
+  uint64_t seed, state;
+  clv_graph *graph;
+  clv_plan *plan;
+  clv_session *session;
+  uint32_t logged; /* compilers at work, as the library says */
+} part;
+
+static void listen(void *user_data, int level, const char *text) {
+  part *p = user_data;
+  if (level == 2 && strstr(text, "compiled for other shapes") != NULL) ++p->logged;
+}
+
+static bool allow(void *user_data, const char *device, const clv_node_info *node, char reason[160]) {
+  part *p = user_data;
+  (void)device, (void)reason;
+  uint64_t hash = p->seed * 31;
+  for (const char *c = node->name; *c != '\0'; ++c) hash = hash * 131 + (uint64_t)*c;
+  return strcmp(device, "npu") != 0 || p->how.refuse == 0 || test_random(&hash) % p->how.refuse != 0;
+}
+
+static void open_devices(part *p) {
+  clv_error error = {0};
+  test_allocator_init(&p->m.counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &p->m.counting.allocator;
+  context.graph = p->how.mode;
+  context.cache_directory = "";
+  context.log = listen;
+  context.log_user_data = p;
+  assert_ok(clv_context_create(&context, &p->m.context, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  devices.list = p->how.devices;
+  devices.npu_specs = p->how.specs;
+  devices.npu_spec_count = p->how.specs[1] != NULL ? 2 : 1;
+  devices.thread_count = 1;
+  assert_ok(clv_devices_open(p->m.context, &devices, &p->m.devices, &error), error);
+}
+
+/* `graph` NULL: a random one. */
+static void open_part(part *p, way how, uint64_t seed, clv_graph *(*make)(const clv_allocator *), uint32_t keep_count,
+                      const char *const *keeps) {
+  static const char *const strategies[] = {"contiguous", "propagate", "ready", "delegate"};
+  clv_error error = {0};
+  *p = (part){.how = how, .seed = seed, .state = seed + 77};
+  open_devices(p);
+  p->graph = make != NULL ? make(&p->m.counting.allocator)
+                          : test_random_open_graph(&p->m.counting.allocator, seed, 4 + (uint32_t)(seed % 16), how.products);
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = strategies[seed % 4];
+  options.support = allow;
+  options.support_user_data = p;
+  options.keep_count = keep_count;
+  options.keeps = keeps;
+  p->plan = machine_plan(&p->m, p->graph, NULL, options);
+  clv_session_options session = how.session;
+  session.struct_size = sizeof session;
+  session.bucket_multiple = how.multiple;
+  session.in_flight = how.in_flight;
+  session.no_fallback = true; /* what fails is to be seen */
+  assert_ok(clv_session_create(p->plan, &session, &p->session, &error), error);
+}
+
+static void close_part(part *p) {
+  clv_session_destroy(p->session);
+  clv_plan_destroy(p->plan);
+  clv_graph_destroy(p->graph);
+  machine_close(&p->m);
+}
+
+static uint32_t bucketed_nodes(const part *p) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < p->plan->partition_count; ++i) {
+    if (p->plan->partitions[i].is_bucketed) count += p->plan->partitions[i].node_count;
+  }
+  return count;
+}
+
+static clv__program_counters counters_of(const part *p) {
+  return p->session->engine->program.counters;
+}
+static uint32_t compiled(const part *p) {
+  clv__program_counters counters = counters_of(p);
+  return counters.compiled + counters.not_kept;
+}
+
+/* ---- One run ---- */
+
+enum { MOST_VALUES = 8 };
+
+typedef struct values {
+  clv_tensor inputs[MOST_VALUES], outputs[MOST_VALUES], expected[MOST_VALUES];
+  uint32_t output_count;
+  int64_t n, depth;
+  bool products;
+} values;
+
+static clv_tensor make_room(clv_tensor type) {
+  size_t size_bytes;
+  assert_true(clv__tensor_size_bytes(&type, &size_bytes));
+  type.data = malloc(size_bytes + 1);
+  memset(type.data, 0xee, size_bytes + 1);
+  return type;
+}
+
+/* What to keep, by its order. */
+typedef struct keeping {
+  const clv_plan *plan;
+  values *v;
+} keeping;
+
+static clv_status keep_value(void *cookie, clv_value_id value, const clv_tensor *tensor, clv_error *error) {
+  keeping *k = cookie;
+  size_t size_bytes;
+  (void)error;
+  for (uint32_t i = 0; i < k->plan->kept_count; ++i) {
+    if (k->plan->kept[i] != value) continue;
+    clv_tensor *to = &k->v->expected[k->plan->graph->output_count + i];
+    *to = make_room(*tensor);
+    if (clv__tensor_size_bytes(tensor, &size_bytes) && size_bytes > 0) memcpy(to->data, tensor->data, size_bytes);
+  }
+  return CLV_OK;
+}
+
+/* Inputs of N and T, and what comes of them. */
+static void make_values(part *p, int64_t n, int64_t depth, values *v) {
+  clv_error error = {0};
+  const clv_graph *graph = p->graph;
+  *v = (values){.output_count = graph->output_count + p->plan->kept_count, .n = n, .depth = depth, .products = p->how.products};
+  assert_true(graph->input_count <= MOST_VALUES && v->output_count <= MOST_VALUES);
+  for (uint32_t i = 0; i < graph->input_count; ++i) {
+    clv_tensor type = *clv_graph_input_type(graph, i);
+    for (int32_t d = 0; d < type.rank; ++d) {
+      if (type.dims[d] < 0) type.dims[d] = strcmp(graph->symbols[-2 - type.dims[d]], "N") == 0 ? n : depth;
+    }
+    v->inputs[i] = make_room(type);
+    size_t count;
+    assert_true(clv__tensor_count(&type, &count));
+    for (size_t k = 0; k < count; ++k) {
+      clv__tensor_put(&v->inputs[i], k, test_random_float(&p->state), (int64_t)(test_random(&p->state) % 16), false);
+    }
+  }
+  keeping keep = {p->plan, v};
+  assert_ok(clv__graph_evaluate(graph, v->inputs, NULL, v->expected, keep_value, &keep, graph->allocator, &error), error);
+}
+
+static void free_values(part *p, values *v) {
+  for (uint32_t i = 0; i < p->graph->input_count; ++i) free(v->inputs[i].data);
+  for (uint32_t i = 0; i < v->output_count; ++i) {
+    if (i < p->graph->output_count)
+      clv__release(p->graph->allocator, v->expected[i].data);
+    else
+      free(v->expected[i].data);
+  }
+}
+
+/* On the CPU other kernels run than in the reference, and products choose their way by the number of rows. */
+static void check_values(const part *p, const values *v, const clv_tensor *outputs) {
+  bool is_loose = v->products || strstr(p->how.devices, "cpu") != NULL;
+  for (uint32_t o = 0; o < v->output_count; ++o) {
+    const clv_tensor *is = &outputs[o], *should = &v->expected[o];
+    size_t count, bytes = clv_dtype_size_bytes(should->dtype);
+    assert_true(clv__same_dims(is, should));
+    assert_true(clv__tensor_count(should, &count));
+    for (size_t i = 0; i < count; ++i) {
+      if (memcmp((char *)is->data + i * bytes, (char *)should->data + i * bytes, bytes) == 0) continue;
+      double a = clv__tensor_get(is, i), b = clv__tensor_get(should, i);
+      if (isnan(a) && isnan(b)) continue;
+      if (is_loose && (fabs(a - b) <= 1e-3 * fmax(1, fabs(b)) || !(fabs(b) < 1e3))) continue;
+      fail_msg("seed %u, %s, multiple %u, N %d, T %d: output %u, element %zu is %.9g, expected %.9g", (unsigned)p->seed,
+               p->how.devices, p->how.multiple, (int)v->n, (int)v->depth, o, i, a, b);
+    }
+  }
+}
+
+/* Outputs in the session's memory, or in the caller's. */
+static void run(part *p, int64_t n, int64_t depth, bool bound) {
+  clv_error error = {0};
+  values v;
+  make_values(p, n, depth, &v);
+  clv_tensor outputs[MOST_VALUES] = {{0}};
+  for (uint32_t o = 0; bound && o < v.output_count; ++o) outputs[o] = make_room(v.expected[o]);
+  clv_status status = clv_session_run(p->session, v.inputs, p->graph->input_count, outputs, v.output_count, &error);
+  if (status != CLV_OK)
+    fail_msg("seed %u, %s, multiple %u, N %d, T %d: %s", (unsigned)p->seed, p->how.devices, p->how.multiple, (int)n, (int)depth,
+             error.message);
+  check_values(p, &v, outputs);
+  for (uint32_t o = 0; bound && o < v.output_count; ++o) {
+    size_t size_bytes;
+    assert_true(clv__tensor_size_bytes(&v.expected[o], &size_bytes));
+    assert_int_equal(((uint8_t *)outputs[o].data)[size_bytes], 0xee); /* nothing behind it */
+    free(outputs[o].data);
+  }
+  free_values(p, &v);
+}
+
+static void verify(part *p, int64_t n, int64_t depth) {
+  clv_error error = {0};
+  clv__mismatch mismatch;
+  values v;
+  make_values(p, n, depth, &v);
+  assert_ok(clv__session_verify(p->session, v.inputs, p->graph->input_count, &mismatch, &error), error);
+  if (mismatch.partition != CLV__NO_ID) {
+    fail_msg("seed %u, %s, N %d, T %d: partition %u differs: %.9g, not %.9g", (unsigned)p->seed, p->how.devices, (int)n, (int)depth,
+             mismatch.partition, mismatch.actual, mismatch.expected);
+  }
+  free_values(p, &v);
+}
+
+/* ---- Random graphs, many ways ---- */
+
+static void run_sequence(part *p) {
+  static const int64_t edges[] = {63, 64, 65, 64, 63, 0, 1, 65, 128, 129, 0};
+  for (int64_t n = 1; n < 12; n += 2) run(p, n, 3, n % 4 == 1); /* growing */
+  for (int64_t n = 9; n >= 0; n -= 3) run(p, n, 2, n % 2 == 0); /* shrinking */
+  for (size_t i = 0; i < sizeof edges / sizeof *edges; ++i) run(p, edges[i], 1 + (int64_t)i % 3, i % 2 == 0);
+  for (int64_t t = 0; t < 4; ++t) run(p, 5, 62 + t, false);
+  for (int i = 0; i < 12; ++i) {
+    int64_t n = (int64_t)(test_random(&p->state) % 20), depth = (int64_t)(test_random(&p->state) % 9);
+    run(p, n, depth, i % 3 == 0);
+  }
+}
+
+static void run_ways(const way *ways, size_t count, uint64_t seeds, uint32_t enough) {
+  static const uint32_t multiples[] = {1, 4, 64, 0};
+  static const clv_graph_mode modes[] = {CLV_GRAPH_AUTO, CLV_GRAPH_OFF, CLV_GRAPH_ON};
+  uint32_t bucketed = 0;
+  for (uint64_t seed = 1; seed <= seeds; ++seed) {
+    way how = ways[seed % count];
+    part p;
+    how.multiple = multiples[seed / count % 4];
+    how.mode = modes[seed % 3];
+    how.products = seed % 5 == 0;
+    how.refuse = seed % 4 == 1 ? 0 : 2 + (uint32_t)(seed % 4);
+    open_part(&p, how, seed, NULL, 0, NULL);
+    bucketed += bucketed_nodes(&p);
+    run_sequence(&p);
+    if (!how.products) verify(&p, (int64_t)(seed % 70), 3);
+    run(&p, 7, 5, true); /* as if nothing had been verified */
+    close_part(&p);
+  }
+  if (bucketed < enough) fail_msg("%u nodes were padded", bucketed);
+}
+
+static void random_graphs(void **state) {
+  (void)state;
+  static const way ways[] = {
+      {.devices = "npu,npu1", .specs = {fixed, any_shape}}, /* the same kernels everywhere */
+      {.devices = "npu,cpu", .specs = {fixed}},
+      {.devices = "npu,npu1,cpu", .specs = {fixed, fixed}},
+      {.devices = "npu,npu1,cpu", .specs = {in_common_memory, in_common_memory}},
+  };
+  run_ways(ways, sizeof ways / sizeof *ways, 60, 200);
+}
+
+/* Memory that others read exact sizes in. */
+static void shared_memory(void **state) {
+  (void)state;
+  static const way ways[] = {
+      {.devices = "npu,npu1", .specs = {in_host_memory, any_shape}},
+      {.devices = "npu,npu1", .specs = {in_common_memory, any_in_common_memory}},
+      {.devices = "npu,cpu", .specs = {in_host_memory}},
+      {.devices = "npu,npu1,cpu", .specs = {in_host_memory, in_host_memory}},
+      {.devices = "npu,npu1,cpu", .specs = {in_common_memory, any_in_common_memory}},
+  };
+  run_ways(ways, sizeof ways / sizeof *ways, 60, 200);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(random_graphs),
+      cmocka_unit_test(shared_memory),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
