@@ -46,11 +46,15 @@ static clv_status run_once(run *r, clv_error *error) {
   uint64_t start = cli_now_ns();
   CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));
   r->session_ms = cli_ms(start, cli_now_ns());
-  clv__session_trace(r->session, cli_is_given(cli, OPTION_TRACE));
-  cli_progress(cli, "running %s", r->job.path);
-  start = cli_now_ns();
-  CLV__TRY(clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error));
-  r->run_ms = cli_ms(start, cli_now_ns());
+  uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
+  for (uint64_t i = 0; i < runs; ++i) {
+    clv__session_trace(r->session, i + 1 == runs && cli_is_given(cli, OPTION_TRACE));
+    memset(r->outputs, 0, r->value_count * sizeof *r->outputs); /* the session's own memory */
+    cli_progress(cli, "running %s", r->job.path);
+    start = cli_now_ns();
+    CLV__TRY(clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error));
+    if (i == 0) r->run_ms = cli_ms(start, cli_now_ns());
+  }
   for (uint32_t i = 0; i < r->value_count; ++i) r->values[i].tensor = r->outputs[i];
   return CLV_OK;
 }
@@ -196,7 +200,8 @@ const cli_command cli_command_run = {
     .max_operands = 1,
     .summary = "runs a model, or a plan that was written before",
     .description =
-        "Runs once and shows the outputs. Inputs that are not given are filled with seeded random numbers: floats in [-1, 1),\n"
+        "Runs once (--runs: more often) and shows the outputs. Inputs that are not given are filled with seeded random numbers: "
+        "floats in [-1, 1),\n"
         "integers from 0 to 9. Sizes that nobody says become 1, which is noted on standard error. A plan file brings its\n"
         "devices, its sizes and its model along; the model's path in it is relative to the plan file.\n"
         "--verify runs every partition again on the inputs that the reference makes for it, and names the first one whose\n"

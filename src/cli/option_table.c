@@ -65,7 +65,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_TRACE] = {"trace", 0, CLI_TEXT, false, CLI_IN(run) | CLI_IN(bench), 0, "FILE", NULL,
                       "write what every device did when, for Perfetto (ui.perfetto.dev) or chrome://tracing"},
     [OPTION_SEED] = {"seed", 0, CLI_NUMBER, false, RUNS, 0, "N", "0", "of random inputs, and of random placements"},
-    [OPTION_RUNS] = {"runs", 0, CLI_NUMBER, false, MEASURED, 1, "N", "50; profile: 15 of each thing", "runs that are measured"},
+    [OPTION_RUNS] = {"runs", 0, CLI_NUMBER, false, MEASURED | CLI_IN(run), 1, "N", "run: 1; bench: 50; profile: 15 of each thing",
+                     "how many runs; run shows, and traces, the last of them"},
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5", "runs before that, beside the very first"},
     [OPTION_GRAPH] = {"graph", 0, CLI_CHOICE, false, RUNS, 0, "off|on|auto", "CLEAVE_GRAPH, else auto",
                       "capture a device's launches and issue them again as one: never; on the first run of a shape; on the "

@@ -45,7 +45,7 @@ void clv__capture_forget(clv__prepared *prepared, uint32_t partition) {
     clv__capture_drop(prepared, device);
     return;
   }
-  clv__recorded_drop(capture->recorded, partition);
+  clv__recorded_drop(capture->recorded, prepared->partitions[partition].first);
   stop(capture, "its memory changed during the run");
 }
 
@@ -69,6 +69,7 @@ static void decide(clv__request *request, uint32_t device, clv__capture *capture
   capture->why = clv__graph_verdict_text(verdict);
   if (verdict != CLV__GRAPH_CAPTURE) return;
   clv__context_log(context, 3, "%s: captured: %s", clv__request_device(request, device)->name, difference);
+  clv__capture_join(request->prepared, device);
   if (clv__recorded_create(request, device, &capture->recorded, NULL) == CLV_OK)
     capture->issue = CLV__ISSUE_CAPTURED;
   else
@@ -99,58 +100,74 @@ void clv__capture_begin_run(clv__request *request) {
   }
 }
 
-/* ---- One partition ---- */
+/* ---- The partitions of a graph ---- */
 
-/* Sees to it that the graph is there and refers to where everything is now. `issue` says how this partition is then issued. */
-static clv_status ready(clv__request *request, clv__capture *capture, uint32_t index, clv_stream *stream, clv_execute_args *args,
-                        clv__issue *issue, clv_error *error) {
-  uint64_t execute_ns = 0;
+/* The graph is made, or refers to where everything is now. `issue` says how its partitions are then issued. */
+static clv_status ready(clv__request *request, clv__capture *capture, uint32_t first, clv_stream *stream, clv__issue *issue,
+                        clv_error *error) {
+  uint64_t execute_ns = 0, patches = 0;
   *issue = capture->issue;
   if (capture->issue == CLV__ISSUE_CAPTURED) {
-    CLV__TRY(clv__recorded_capture(capture->recorded, request, index, stream, args, &execute_ns, error));
-    capture->run_ns += execute_ns;
-    return CLV_OK;
+    for (uint32_t p = request->prepared->partitions[first].next; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
+      CLV__TRY(clv__request_bind(request, p, error));
+    }
+  } else {
+    clv__follow how;
+    clv_status status = clv__recorded_follow(capture->recorded, request, first, &how, &patches, error);
+    clv__graph_cache_add(capture->cache, patches, how == CLV__FOLLOW_RECAPTURE, 0);
+    CLV__TRY(status);
+    if (how == CLV__FOLLOW_NEITHER) *issue = CLV__ISSUE_EAGER;
+    if (how == CLV__FOLLOW_RECAPTURE) *issue = CLV__ISSUE_CAPTURED;
   }
-  clv__follow how;
-  CLV__TRY(clv__recorded_follow(capture->recorded, request, index, args, &how, error));
-  if (how == CLV__FOLLOW_PATCHED) clv__graph_cache_add(capture->cache, 1, 0, 0);
-  if (how == CLV__FOLLOW_NEITHER) *issue = CLV__ISSUE_EAGER;
-  if (how != CLV__FOLLOW_RECAPTURE) return CLV_OK;
-  clv__graph_cache_add(capture->cache, 0, 1, 0);
-  *issue = CLV__ISSUE_CAPTURED;
-  return clv__recorded_capture(capture->recorded, request, index, stream, args, &execute_ns, error);
-}
-
-/* CLV_OK with `state->issue` EAGER: not launched, by choice. */
-static clv_status replay(clv__request *request, clv__capture *capture, uint32_t index, clv_stream *stream, clv_execute_args *args,
-                         clv_error *error) {
-  clv__partition_state *state = &request->prepared->partitions[index];
-  clv__issue issue;
-  CLV__TRY(ready(request, capture, index, stream, args, &issue, error));
-  state->why = "its memory moved, and the device cannot follow";
-  if (issue == CLV__ISSUE_EAGER) return CLV_OK;
-  CLV__TRY(clv__recorded_launch(capture->recorded, index, stream, error));
-  capture->is_used = true;
-  state->issue = issue;
+  if (capture->is_over) *issue = CLV__ISSUE_EAGER; /* an instance was not as it should be */
+  if (*issue != CLV__ISSUE_CAPTURED) return CLV_OK;
+  CLV__TRY(clv__recorded_capture(capture->recorded, request, first, stream, &execute_ns, error));
+  if (capture->issue == CLV__ISSUE_CAPTURED) capture->run_ns += execute_ns;
   return CLV_OK;
 }
 
-clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_stream *stream, clv_execute_args *args,
-                                clv_error *error) {
+/* CLV_OK with the state's `issue` EAGER: not launched, by choice. */
+static clv_status replay(clv__request *request, clv__capture *capture, uint32_t first, clv_stream *stream, clv_error *error) {
+  clv__partition_state *states = request->prepared->partitions;
+  clv__issue issue;
+  CLV__TRY(ready(request, capture, first, stream, &issue, error));
+  states[first].why = "its memory moved, and the device cannot follow";
+  if (issue == CLV__ISSUE_EAGER) return CLV_OK;
+  CLV__TRY(clv__recorded_launch(capture->recorded, first, stream, error));
+  capture->is_used = true;
+  states[first].issue = issue;
+  for (uint32_t p = states[first].next; p != CLV__NO_ID; p = states[p].next) {
+    states[p].issue = issue;
+    request->pending_last = p;
+    ++request->leap;
+  }
+  return CLV_OK;
+}
+
+static clv_status execute(clv__request *request, const clv__device *device, uint32_t partition, clv_stream *stream,
+                          clv_error *error) {
+  clv_execute_args args = clv__request_args(request, partition);
+  clv_instance *instance = request->prepared->partitions[partition].instance;
+  clv__error_clear(error);
+  return device->backend->execute(device->handle, instance, stream, &args, error);
+}
+
+clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_stream *stream, clv_error *error) {
   clv__prepared *prepared = request->prepared;
   clv__partition_state *state = &prepared->partitions[index];
   uint32_t d = clv__request_plan(request)->partitions[index].device;
   const clv__device *device = clv__request_device(request, d);
   clv__capture *capture = state->is_fixed ? prepared->captures[d] : NULL;
-  if (!request->is_driven) return device->backend->execute(device->handle, state->instance, stream, args, error);
+  if (!request->is_driven) return execute(request, device, index, stream, error);
   state->issue = CLV__ISSUE_EAGER;
   state->why = NULL;
-  if (capture == NULL) return device->backend->execute(device->handle, state->instance, stream, args, error);
+  if (capture == NULL) return execute(request, device, index, stream, error);
   bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* else it is the time of kernels */
   uint64_t begin_ns = is_timed ? clv__now_ns() : 0;
   clv_status status = CLV_OK;
-  if (capture->issue != CLV__ISSUE_EAGER) {
-    status = replay(request, capture, index, stream, args, error);
+  /* Others than the first come here where the first was issued alone: then they are, too. */
+  if (capture->issue != CLV__ISSUE_EAGER && state->first == index) {
+    status = replay(request, capture, index, stream, error);
     if (status != CLV_OK) { /* the run goes on launch by launch */
       clv__context_log(request->session->devices->context, 2, "partition %u on %s: not captured: %s", index, device->name,
                        error != NULL ? error->message : "");
@@ -158,9 +175,8 @@ clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_strea
     }
   }
   if (state->issue == CLV__ISSUE_EAGER) {
-    if (capture->issue == CLV__ISSUE_EAGER) state->why = capture->why;
-    clv__error_clear(error);
-    status = device->backend->execute(device->handle, state->instance, stream, args, error);
+    state->why = capture->issue == CLV__ISSUE_EAGER ? capture->why : prepared->partitions[state->first].why;
+    status = execute(request, device, index, stream, error);
   }
   if (is_timed) capture->run_ns += clv__now_ns() - begin_ns;
   return status;

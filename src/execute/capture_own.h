@@ -28,6 +28,8 @@ bool clv__capture_is_possible(const clv__device *device);
 const char *clv__capture_is_off(const clv__settings *settings);
 /* Makes the key of what the set is on the device now. */
 clv_status clv__capture_make_key(const clv__prepared *prepared, uint32_t device, clv_error *error);
+/* Says which of the device's partitions are captured together: `first` and `next` of their states. */
+void clv__capture_join(clv__prepared *prepared, uint32_t device);
 /* The device's cache, of all sessions; NULL where there is none. */
 clv__graph_cache *clv__capture_cache(const clv_session *session, uint32_t device);
 

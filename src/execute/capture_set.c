@@ -86,6 +86,34 @@ static bool follows_shapes(const clv__prepared *prepared, uint32_t index) {
   return !all_static(partition->view, plan->shapes->types);
 }
 
+/* True when nothing has to happen between two steps that follow each other on a lane: the second waits for nothing else, and
+ * nobody waits for the first alone. */
+static bool belong_together(const clv__prepared *prepared, uint32_t before, uint32_t after) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv__track *tracks = prepared->schedule.tracks;
+  if (plan->steps[before].is_transfer || plan->steps[after].is_transfer) return false;
+  const clv__partition_state *a = &prepared->partitions[plan->steps[before].index];
+  const clv__partition_state *b = &prepared->partitions[plan->steps[after].index];
+  if (!a->is_fixed || !b->is_fixed || a->staged != NULL || b->staged != NULL) return false;
+  return !tracks[before].is_recorded && !tracks[before].is_watched && tracks[after].wait_count == 0;
+}
+
+void clv__capture_join(clv__prepared *prepared, uint32_t device) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv__schedule *schedule = &prepared->schedule;
+  const uint32_t *steps = schedule->lane_steps[2 * device];
+  for (uint32_t i = 0; i < schedule->lane_ends[2 * device]; ++i) {
+    if (plan->steps[steps[i]].is_transfer) continue;
+    clv__partition_state *state = &prepared->partitions[plan->steps[steps[i]].index];
+    state->first = state->index;
+    state->next = CLV__NO_ID;
+    if (i == 0 || !belong_together(prepared, steps[i - 1], steps[i])) continue;
+    clv__partition_state *before = &prepared->partitions[plan->steps[steps[i - 1]].index];
+    state->first = before->first;
+    before->next = state->index;
+  }
+}
+
 clv_status clv__capture_make_key(const clv__prepared *prepared, uint32_t device, clv_error *error) {
   clv__capture *capture = prepared->captures[device];
   const clv_plan *plan = clv__request_plan(prepared->request);

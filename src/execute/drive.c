@@ -104,6 +104,7 @@ static void trace_span(clv__request *request, clv__trace_kind kind, uint32_t ste
   clv__trace_add(request, (clv__trace_event){.kind = kind, .step = step, .begin_ns = begin_ns, .end_ns = clv__now_ns()});
 }
 
+/* A step, and with it those that were captured together with it. */
 static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   clv__request *request = d->request;
   const clv__track *track = &d->schedule->tracks[step];
@@ -113,8 +114,12 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   uint64_t begin_ns = is_traced ? clv__now_ns() : 0;
   request->marks[step].issued_ns = begin_ns;
   if (!is_now) CLV__TRY(wait_on_device(d, track, error));
+  request->leap = 0;
   CLV__TRY(clv__request_step(request, step, track->lane, &request->marks[step].is_uncut, error));
-  ++request->issued[track->lane];
+  step = d->schedule->lane_steps[track->lane][track->position + request->leap];
+  track = &d->schedule->tracks[step];
+  request->marks[step].issued_ns = begin_ns;
+  request->issued[track->lane] = track->position + 1;
   if (!is_now) {
     if (track->is_recorded || is_traced) CLV__TRY(record(d, step, track, error));
     if (is_traced) trace_span(request, CLV__TRACE_ISSUE, step, begin_ns);
@@ -330,7 +335,10 @@ static void begin(clv__request *request) {
   memset(request->issued, 0, sizeof request->issued);
   memset(request->board.completed, 0, sizeof request->board.completed); /* nobody is left who could tell it anything */
   request->pending_first = CLV__NO_ID;
-  for (uint32_t s = 0; s < clv__request_plan(request)->step_count; ++s) request->marks[s].is_uncut = false;
+  for (uint32_t s = 0; s < clv__request_plan(request)->step_count; ++s) {
+    request->marks[s].is_uncut = false;
+    request->marks[s].over_ns = 0;
+  }
 }
 
 clv_status clv__request_drive(clv__request *request, const clv__order *order, clv_error *error) {

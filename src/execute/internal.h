@@ -57,19 +57,21 @@ typedef struct clv__partition_state {
   clv__staged *staged; /* of inputs, then outputs; NULL: none may need it */
   uint32_t step;       /* of the plan */
   bool is_staged;      /* it shares memory with partitions that have exact sizes there */
-  bool is_fixed;    /* launches are the same every run: may be captured */
-  clv__issue issue; /* in the last run that was driven */
-  const char *why;  /* EAGER, where the reason is one of that run */
+  bool is_fixed;       /* launches are the same every run: may be captured */
+  uint32_t first;      /* the partitions of which this is one are captured as one graph, which is known by the first of them */
+  uint32_t next;       /* the one after it, or CLV__NO_ID */
+  clv__issue issue;    /* in the last run that was driven */
+  const char *why;     /* EAGER, where the reason is one of that run */
 } clv__partition_state;
 
 struct clv__prepared {
   clv__request *request;
   clv__prepared *next; /* in the request's list, the one used last first */
   clv__arena arena;
-  bool is_tight;       /* as little memory as steps one after the other need: devices wait for each other's bytes */
-  bool is_whole;       /* made for given inputs, or all sizes are known: otherwise only good for its memory's size */
-  clv_tensor *inputs;  /* by graph input: the types it was made for */
-  clv_tensor *types;   /* by value: the actual type of this run; `data` as in the plan's shapes */
+  bool is_tight;      /* as little memory as steps one after the other need: devices wait for each other's bytes */
+  bool is_whole;      /* made for given inputs, or all sizes are known: otherwise only good for its memory's size */
+  clv_tensor *inputs; /* by graph input: the types it was made for */
+  clv_tensor *types;  /* by value: the actual type of this run; `data` as in the plan's shapes */
   clv_tensor
       *placed; /* by value: the same at the bucket's sizes, as devices of fixed shapes have it; `types` where there are none */
   uint32_t slot_count;
@@ -77,6 +79,7 @@ struct clv__prepared {
   uint32_t *slot_of; /* [value * space_count + space] -> slot or CLV__NO_ID */
   size_t space_bytes[CLV__MAX_DEVICES + 1];
   uint64_t space_bound_bytes[CLV__MAX_DEVICES + 1];
+  uint64_t moves; /* counted up whenever a value gets other memory of its own */
   clv__schedule schedule;
   clv__partition_state *partitions;
   clv__capture *captures[CLV__MAX_DEVICES]; /* NULL: nothing of the device's is captured */
@@ -140,6 +143,7 @@ struct clv__request {
   clv__watcher *watchers[CLV__MAX_DEVICES];
   clv__board board;
   uint32_t issued[CLV__MAX_LANES];      /* steps, in this run */
+  uint32_t leap;                        /* steps of the lane that were issued together with the one that was to be issued */
   bool is_driven;                       /* by clv__request_drive(): graphs may be captured and replayed */
   uint32_t failed_device;               /* whose call failed in this run, or CLV__NO_ID */
   uint32_t pending_first, pending_last; /* partitions given to a device since the last wait for it, for messages */
@@ -267,6 +271,9 @@ clv_status clv__request_hand_over(clv__request *request, const clv__order *order
  * follow before anybody reads what it wrote. */
 clv_status clv__request_step(clv__request *request, uint32_t step, uint32_t lane, bool *is_uncut, clv_error *error);
 clv_status clv__request_partition(clv__request *request, uint32_t partition, clv_error *error);
+/* The instance for its inputs, and where they and the outputs are; then what execute() is given. */
+clv_status clv__request_bind(clv__request *request, uint32_t partition, clv_error *error);
+clv_execute_args clv__request_args(clv__request *request, uint32_t partition);
 clv_status clv__request_finish_step(clv__request *request, uint32_t step, clv_error *error);
 /* Waits for a lane's stream, and says which partitions failed. */
 clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error);
@@ -291,8 +298,7 @@ bool clv__capture_holds(const clv__prepared *prepared, uint32_t device);
 clv_status clv__capture_refit(clv__prepared *prepared, clv_error *error);
 void clv__capture_finish(clv__prepared *prepared, uint32_t device); /* with the set */
 void clv__capture_begin_run(clv__request *request);
-clv_status clv__capture_execute(clv__request *request, uint32_t partition, clv_stream *stream, clv_execute_args *args,
-                                clv_error *error);
+clv_status clv__capture_execute(clv__request *request, uint32_t partition, clv_stream *stream, clv_error *error);
 bool clv__capture_end_run(clv__request *request, clv_status status);
 
 /* trace.c: nothing where the session is not traced. */

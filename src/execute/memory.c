@@ -325,6 +325,7 @@ clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, siz
   if (slot->own.generation != 0 && slot->own.size_bytes >= size_bytes) return CLV_OK;
   clv_devices *devices = prepared->request->session->devices;
   uint32_t device = clv__space_owner(devices, slot->space);
+  ++prepared->moves;
   clv__pool_give(devices, &slot->own);
   clv_status status = clv__pool_take(devices, device, size_bytes == 0 ? 1 : size_bytes, &slot->own, error);
   if (status == CLV_OK) return status;

@@ -13,11 +13,20 @@ typedef struct place {
   const void *host;
 } place;
 
+/* One of a partition's bindings, inputs before outputs. */
+typedef struct operand {
+  uint32_t partition, index;
+} operand;
+
 typedef struct graph {
+  place *places;          /* of the partition's bindings; what follows is the graph's that this partition is the first of */
   clv_captured *captured; /* NULL: none */
   uint64_t bytes;
-  uint32_t age;  /* runs since it was captured */
-  place *places; /* of inputs, then outputs */
+  uint32_t age; /* runs since it was captured */
+  /* All is where it was while these are the same, and the operands in `loose`, which the caller may move, are at their place. */
+  uint64_t arena_generation, moves;
+  operand *loose;
+  size_t loose_count, loose_capacity;
 } graph;
 
 struct clv__recorded {
@@ -39,8 +48,8 @@ clv_status clv__recorded_create(const clv__request *request, uint32_t device, cl
   return CLV_OK;
 }
 
-void clv__recorded_drop(clv__recorded *r, uint32_t partition) {
-  graph *g = &r->graphs[partition];
+void clv__recorded_drop(clv__recorded *r, uint32_t first) {
+  graph *g = &r->graphs[first];
   if (g->captured != NULL && !r->device->is_lost) r->device->backend->captured_destroy(r->device->handle, g->captured);
   g->captured = NULL;
   g->bytes = 0;
@@ -52,6 +61,7 @@ void clv__recorded_destroy(void *self) {
   for (uint32_t p = 0; p < r->count; ++p) {
     clv__recorded_drop(r, p);
     clv__release(r->allocator, r->graphs[p].places);
+    clv__release(r->allocator, r->graphs[p].loose);
   }
   clv__release(r->allocator, r);
 }
@@ -76,81 +86,165 @@ static bool same_place(const place *a, const place *b) {
   return a->buffer == b->buffer && a->offset_bytes == b->offset_bytes && a->generation == b->generation && a->host == b->host;
 }
 
+static clv_value_id value_of(const clv_graph_view *view, uint32_t index) {
+  return view->values[index < view->input_count ? view->inputs[index] : view->outputs[index - view->input_count]];
+}
+
 /* True when a binding is elsewhere than `places` say. With `note` they say so afterwards. */
-static bool have_moved(const clv__request *request, uint32_t index, const clv_execute_args *args, place *places, bool note) {
-  const clv__partition *partition = &clv__request_plan(request)->partitions[index];
-  const clv_graph_view *view = partition->view;
-  uint32_t space = clv__request_device(request, partition->device)->space;
+static bool have_moved(const clv__request *request, uint32_t partition, place *places, bool note) {
+  const clv__partition_state *state = &request->prepared->partitions[partition];
+  const clv__partition *p = &clv__request_plan(request)->partitions[partition];
+  const clv_graph_view *view = p->view;
+  uint32_t space = clv__request_device(request, p->device)->space;
   bool moved = false;
-  for (uint32_t i = 0; i < args->input_count + args->output_count; ++i) {
-    bool is_input = i < args->input_count;
-    uint32_t k = is_input ? i : i - args->input_count;
-    clv_value_id value = view->values[is_input ? view->inputs[k] : view->outputs[k]];
-    place now = place_of(request->prepared, space, value, is_input ? &args->inputs[k] : &args->outputs[k]);
-    const clv__staged *staged = request->prepared->partitions[index].staged;
-    if (staged != NULL && staged[i].is_used) now.generation = staged[i].device.generation;
+  for (uint32_t i = 0; i < view->input_count + view->output_count; ++i) {
+    const clv_binding *binding = i < view->input_count ? &state->inputs[i] : &state->outputs[i - view->input_count];
+    place now = place_of(request->prepared, space, value_of(view, i), binding);
+    if (state->staged != NULL && state->staged[i].is_used) now.generation = state->staged[i].device.generation;
     moved = moved || !same_place(&now, &places[i]);
     if (note) places[i] = now;
   }
   return moved;
 }
 
-/* ---- Capturing ---- */
-
-static clv_status capture(const clv__device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
-                          uint64_t *execute_ns, clv_captured **captured, clv_error *error) {
-  CLV__TRY(device->backend->capture_begin(device->handle, stream, error));
-  uint64_t begin_ns = clv__now_ns();
-  clv_status status = device->backend->execute(device->handle, instance, stream, args, error);
-  *execute_ns += clv__now_ns() - begin_ns;
-  if (status == CLV_OK) return device->backend->capture_end(device->handle, stream, captured, error);
-  (void)device->backend->capture_end(device->handle, stream, NULL, NULL);
-  return status;
+/* Memory that the caller may give, or not, from run to run. */
+static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id value) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv__value *v = &plan->graph->values[value];
+  bool is_kept = plan->is_kept != NULL && plan->is_kept[value];
+  return space == CLV__SPACE_HOST && (v->is_input || v->is_output || is_kept);
 }
 
-clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32_t partition, clv_stream *stream,
-                                 clv_execute_args *args, uint64_t *execute_ns, clv_error *error) {
-  graph *g = &r->graphs[partition];
-  const clv__partition_state *state = &request->prepared->partitions[partition];
-  uint64_t begin_ns = request->session->is_traced ? clv__now_ns() : 0;
-  size_t count = (size_t)args->input_count + args->output_count;
-  clv__recorded_drop(r, partition);
-  clv__error_clear(error);
-  if (g->places == NULL) g->places = clv__allocate_zero(r->allocator, count * sizeof *g->places);
-  if (g->places == NULL) return clv__error_memory(error, count * sizeof *g->places);
-  clv_captured *captured = NULL;
-  CLV__TRY(capture(r->device, state->instance, stream, args, execute_ns, &captured, error));
-  g->captured = captured;
-  g->age = 0;
-  (void)have_moved(request, partition, args, g->places, true);
-  const clv_backend *backend = r->device->backend;
-  if (backend->captured_bytes != NULL) g->bytes = backend->captured_bytes(r->device->handle, captured);
-  if (request->session->is_traced) {
-    clv__trace_add(request, (clv__trace_event){
-                                .kind = CLV__TRACE_CAPTURE, .step = state->step, .begin_ns = begin_ns, .end_ns = clv__now_ns()});
+/* Without binding anything but what is loose. */
+static bool are_at_place(const clv__recorded *r, const clv__request *request, uint32_t first) {
+  const graph *g = &r->graphs[first];
+  const clv__prepared *prepared = request->prepared;
+  uint32_t space = r->device->space;
+  if (prepared->partitions[first].staged != NULL) return !have_moved(request, first, g->places, false);
+  if (g->arena_generation != request->arenas[space].generation || g->moves != prepared->moves) return false;
+  for (size_t i = 0; i < g->loose_count; ++i) {
+    const operand *at = &g->loose[i];
+    clv_value_id value = value_of(clv__request_plan(request)->partitions[at->partition].view, at->index);
+    clv_binding binding = clv__prepared_binding(prepared, clv__prepared_slot(prepared, value, space));
+    place now = place_of(prepared, space, value, &binding);
+    if (!same_place(&now, &r->graphs[at->partition].places[at->index])) return false;
+  }
+  return true;
+}
+
+static void note_arenas(graph *g, const clv__request *request, uint32_t space) {
+  g->arena_generation = request->arenas[space].generation;
+  g->moves = request->prepared->moves;
+}
+
+/* Where all its bindings are. */
+static clv_status note_places(clv__recorded *r, clv__request *request, uint32_t first, clv_error *error) {
+  graph *g = &r->graphs[first];
+  g->loose_count = 0;
+  note_arenas(g, request, r->device->space);
+  for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
+    const clv_graph_view *view = clv__request_plan(request)->partitions[p].view;
+    size_t count = (size_t)view->input_count + view->output_count;
+    place **places = &r->graphs[p].places;
+    if (*places == NULL) *places = clv__allocate_zero(r->allocator, count * sizeof **places);
+    if (*places == NULL) return clv__error_memory(error, count * sizeof **places);
+    (void)have_moved(request, p, *places, true);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!is_loose(request->prepared, r->device->space, value_of(view, i))) continue;
+      if (!clv__array_reserve(r->allocator, (void **)&g->loose, &g->loose_capacity, g->loose_count + 1, sizeof *g->loose,
+                              g->loose_count)) {
+        return clv__error_memory(error, (g->loose_count + 1) * sizeof *g->loose);
+      }
+      g->loose[g->loose_count++] = (operand){p, i};
+    }
   }
   return CLV_OK;
 }
 
-clv_status clv__recorded_follow(clv__recorded *r, clv__request *request, uint32_t partition, const clv_execute_args *args,
-                                clv__follow *how, clv_error *error) {
-  graph *g = &r->graphs[partition];
-  const clv_backend *backend = r->device->backend;
-  if (g->age < RUNS_A_CAPTURE) ++g->age;
-  *how = CLV__FOLLOW_AT_PLACE;
-  if (!have_moved(request, partition, args, g->places, false)) return CLV_OK;
-  clv_status status = CLV_NOT_SUPPORTED;
-  clv__error_clear(error);
-  if (backend->captured_bind != NULL) status = backend->captured_bind(r->device->handle, g->captured, 0, args, error);
-  if (status == CLV_NOT_SUPPORTED) {
-    *how = g->age < RUNS_A_CAPTURE ? CLV__FOLLOW_NEITHER : CLV__FOLLOW_RECAPTURE;
-    return CLV_OK;
+/* ---- Capturing ---- */
+
+static clv_status execute_all(const clv__recorded *r, clv__request *request, uint32_t first, clv_stream *stream,
+                              clv_error *error) {
+  for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
+    clv_execute_args args = clv__request_args(request, p);
+    clv_instance *instance = request->prepared->partitions[p].instance;
+    CLV__TRY(r->device->backend->execute(r->device->handle, instance, stream, &args, error));
   }
-  *how = CLV__FOLLOW_PATCHED;
-  if (status == CLV_OK) (void)have_moved(request, partition, args, g->places, true);
-  return status;
+  return CLV_OK;
 }
 
-clv_status clv__recorded_launch(clv__recorded *r, uint32_t partition, clv_stream *stream, clv_error *error) {
-  return r->device->backend->captured_launch(r->device->handle, r->graphs[partition].captured, stream, error);
+static clv_status capture(clv__recorded *r, clv__request *request, uint32_t first, clv_stream *stream, uint64_t *execute_ns,
+                          clv_error *error) {
+  const clv_backend *backend = r->device->backend;
+  clv_captured *captured = NULL;
+  CLV__TRY(backend->capture_begin(r->device->handle, stream, error));
+  uint64_t begin_ns = clv__now_ns();
+  clv_status status = execute_all(r, request, first, stream, error);
+  *execute_ns += clv__now_ns() - begin_ns;
+  if (status != CLV_OK) {
+    (void)backend->capture_end(r->device->handle, stream, NULL, NULL);
+    return status;
+  }
+  CLV__TRY(backend->capture_end(r->device->handle, stream, &captured, error));
+  r->graphs[first].captured = captured;
+  return CLV_OK;
+}
+
+clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32_t first, clv_stream *stream,
+                                 uint64_t *execute_ns, clv_error *error) {
+  graph *g = &r->graphs[first];
+  const clv_backend *backend = r->device->backend;
+  uint64_t begin_ns = request->session->is_traced ? clv__now_ns() : 0;
+  clv__recorded_drop(r, first);
+  clv__error_clear(error);
+  CLV__TRY(note_places(r, request, first, error));
+  CLV__TRY(capture(r, request, first, stream, execute_ns, error));
+  g->age = 0;
+  if (backend->captured_bytes != NULL) g->bytes = backend->captured_bytes(r->device->handle, g->captured);
+  if (request->session->is_traced) {
+    clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_CAPTURE,
+                                               .step = request->prepared->partitions[first].step,
+                                               .begin_ns = begin_ns,
+                                               .end_ns = clv__now_ns()});
+  }
+  return CLV_OK;
+}
+
+/* ---- Following ---- */
+
+/* CLV_NOT_SUPPORTED: the device cannot. What was patched is noted. */
+static clv_status patch(clv__recorded *r, clv__request *request, uint32_t first, uint64_t *patches, clv_error *error) {
+  const clv_backend *backend = r->device->backend;
+  uint32_t index = 0;
+  for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next, ++index) {
+    if (!have_moved(request, p, r->graphs[p].places, false)) continue;
+    if (backend->captured_bind == NULL) return CLV_NOT_SUPPORTED;
+    clv_execute_args args = clv__request_args(request, p);
+    clv__error_clear(error);
+    CLV__TRY(backend->captured_bind(r->device->handle, r->graphs[first].captured, index, &args, error));
+    (void)have_moved(request, p, r->graphs[p].places, true);
+    ++*patches;
+  }
+  note_arenas(&r->graphs[first], request, r->device->space);
+  return CLV_OK;
+}
+
+clv_status clv__recorded_follow(clv__recorded *r, clv__request *request, uint32_t first, clv__follow *how, uint64_t *patches,
+                                clv_error *error) {
+  graph *g = &r->graphs[first];
+  if (g->age < RUNS_A_CAPTURE) ++g->age;
+  *how = CLV__FOLLOW_AT_PLACE;
+  if (are_at_place(r, request, first)) return CLV_OK;
+  for (uint32_t p = request->prepared->partitions[first].next; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
+    CLV__TRY(clv__request_bind(request, p, error));
+  }
+  *how = CLV__FOLLOW_PATCHED;
+  clv_status status = patch(r, request, first, patches, error);
+  if (status != CLV_NOT_SUPPORTED) return status;
+  *how = g->age < RUNS_A_CAPTURE ? CLV__FOLLOW_NEITHER : CLV__FOLLOW_RECAPTURE;
+  return CLV_OK;
+}
+
+clv_status clv__recorded_launch(clv__recorded *r, uint32_t first, clv_stream *stream, clv_error *error) {
+  return r->device->backend->captured_launch(r->device->handle, r->graphs[first].captured, stream, error);
 }

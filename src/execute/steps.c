@@ -44,30 +44,33 @@ static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor
   return CLV_OK;
 }
 
-clv_status clv__request_partition(clv__request *request, uint32_t index, clv_error *error) {
+clv_status clv__request_bind(clv__request *request, uint32_t index, clv_error *error) {
   clv__prepared *prepared = request->prepared;
   const clv__partition *partition = &clv__request_plan(request)->partitions[index];
-  const clv__device *device = clv__request_device(request, partition->device);
   const clv_graph_view *view = partition->view;
+  uint32_t space = clv__request_device(request, partition->device)->space;
   clv__partition_state *state = &prepared->partitions[index];
-  clv_stream *stream;
-  CLV__TRY(clv__request_stream(request, 2 * partition->device, &stream, error));
   CLV__TRY(clv__instance_fit(state, error));
   for (uint32_t i = 0; i < view->input_count; ++i) {
-    const clv__slot *slot = clv__prepared_slot(prepared, view->values[view->inputs[i]], device->space);
+    const clv__slot *slot = clv__prepared_slot(prepared, view->values[view->inputs[i]], space);
     state->inputs[i] = clv__prepared_binding(prepared, slot);
   }
   for (uint32_t i = 0; i < view->output_count; ++i) {
     clv_value_id value = view->values[view->outputs[i]];
-    const clv__slot *slot = clv__prepared_slot(prepared, value, device->space);
+    const clv__slot *slot = clv__prepared_slot(prepared, value, space);
     state->outputs[i] = clv__prepared_binding(prepared, slot);
     if (slot->size_known) continue;
     prepared->types[value].rank = CLV_RANK_UNKNOWN; /* what the last run made is not this run's */
     state->outputs[i] = (clv_binding){.type = {.dtype = prepared->types[value].dtype, .rank = CLV_RANK_UNKNOWN}};
   }
-  if (state->staged != NULL) CLV__TRY(clv__stage_bindings(state, error));
-  clv_execute_args args = {
-      .struct_size = sizeof args,
+  return state->staged != NULL ? clv__stage_bindings(state, error) : CLV_OK;
+}
+
+clv_execute_args clv__request_args(clv__request *request, uint32_t index) {
+  const clv_graph_view *view = clv__request_plan(request)->partitions[index].view;
+  clv__partition_state *state = &request->prepared->partitions[index];
+  return (clv_execute_args){
+      .struct_size = sizeof(clv_execute_args),
       .input_count = view->input_count,
       .output_count = view->output_count,
       .inputs = state->inputs,
@@ -75,13 +78,20 @@ clv_status clv__request_partition(clv__request *request, uint32_t index, clv_err
       .cookie = state,
       .allocate_output = allocate_output,
   };
+}
+
+clv_status clv__request_partition(clv__request *request, uint32_t index, clv_error *error) {
+  const clv__partition *partition = &clv__request_plan(request)->partitions[index];
+  clv_stream *stream;
+  CLV__TRY(clv__request_stream(request, 2 * partition->device, &stream, error));
+  CLV__TRY(clv__request_bind(request, index, error));
   if (request->pending_first == CLV__NO_ID) request->pending_first = index;
   request->pending_last = index;
   clv__error_clear(error);
-  clv_status status = clv__capture_execute(request, index, stream, &args, error);
+  clv_status status = clv__capture_execute(request, index, stream, error);
   if (status == CLV_OK) return status;
   clv__request_blame(request, partition->device, status);
-  return clv__error_prefix(error, status, "partition %u on %s", index, device->name);
+  return clv__error_prefix(error, status, "partition %u on %s", index, clv__request_device(request, partition->device)->name);
 }
 
 /* ---- Transfers ---- */

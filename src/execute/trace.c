@@ -54,6 +54,7 @@ void clv__trace_steps(clv__request *request) {
   const clv__schedule *schedule = &request->prepared->schedule;
   for (uint32_t s = 0; s < schedule->step_count; ++s) {
     const clv__mark *mark = &request->marks[s];
+    if (mark->over_ns == 0) continue; /* captured together with others: the last of them stands for all */
     uint64_t begin_ns = begin_of(request, s);
     if (mark->over_ns < begin_ns) begin_ns = mark->over_ns; /* told at once, before the clock was read */
     clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_STEP,

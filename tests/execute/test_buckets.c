@@ -64,9 +64,19 @@ static void open_devices(part *p) {
   assert_ok(clv_devices_open(p->m.context, &devices, &p->m.devices, &error), error);
 }
 
-/* `graph` NULL: a random one. */
-static void open_part(part *p, way how, uint64_t seed, clv_graph *(*make)(const clv_allocator *), uint32_t keep_count,
-                      const char *const *keeps) {
+/* An inner value to be read after runs, of every third random graph. */
+static const char *choose_kept(const part *p) {
+  const clv_graph *graph = p->graph;
+  if (p->seed % 3 != 0) return NULL;
+  clv_value_id value = graph->nodes[p->seed % graph->node_count].outputs[0];
+  for (uint32_t o = 0; o < graph->output_count; ++o) {
+    if (graph->outputs[o] == value) return NULL;
+  }
+  return graph->values[value].name;
+}
+
+/* `make` NULL: a random graph. */
+static void open_part(part *p, way how, uint64_t seed, clv_graph *(*make)(const clv_allocator *)) {
   static const char *const strategies[] = {"contiguous", "propagate", "ready", "delegate"};
   clv_error error = {0};
   *p = (part){.how = how, .seed = seed, .state = seed + 77};
@@ -77,8 +87,9 @@ static void open_part(part *p, way how, uint64_t seed, clv_graph *(*make)(const 
   options.strategy = strategies[seed % 4];
   options.support = allow;
   options.support_user_data = p;
-  options.keep_count = keep_count;
-  options.keeps = keeps;
+  const char *kept = make == NULL ? choose_kept(p) : NULL;
+  options.keep_count = kept != NULL;
+  options.keeps = &kept;
   p->plan = machine_plan(&p->m, p->graph, NULL, options);
   clv_session_options session = how.session;
   session.struct_size = sizeof session;
@@ -103,12 +114,11 @@ static uint32_t bucketed_nodes(const part *p) {
   return count;
 }
 
-static clv__program_counters counters_of(const part *p) {
-  return p->session->engine->program.counters;
-}
+/* Compilers at work so far. */
 static uint32_t compiled(const part *p) {
-  clv__program_counters counters = counters_of(p);
-  return counters.compiled + counters.not_kept;
+  clv__session_stats stats;
+  clv__session_stats_get(p->session, &stats);
+  return stats.executables.compiled + stats.executables.not_kept;
 }
 
 /* ---- One run ---- */
@@ -228,8 +238,8 @@ static void verify(part *p, int64_t n, int64_t depth) {
   make_values(p, n, depth, &v);
   assert_ok(clv__session_verify(p->session, v.inputs, p->graph->input_count, &mismatch, &error), error);
   if (mismatch.partition != CLV__NO_ID) {
-    fail_msg("seed %u, %s, N %d, T %d: partition %u differs: %.9g, not %.9g", (unsigned)p->seed, p->how.devices, (int)n, (int)depth,
-             mismatch.partition, mismatch.actual, mismatch.expected);
+    fail_msg("seed %u, %s, N %d, T %d: partition %u differs: %.9g, not %.9g", (unsigned)p->seed, p->how.devices, (int)n,
+             (int)depth, mismatch.partition, mismatch.actual, mismatch.expected);
   }
   free_values(p, &v);
 }
@@ -259,7 +269,7 @@ static void run_ways(const way *ways, size_t count, uint64_t seeds, uint32_t eno
     how.mode = modes[seed % 3];
     how.products = seed % 5 == 0;
     how.refuse = seed % 4 == 1 ? 0 : 2 + (uint32_t)(seed % 4);
-    open_part(&p, how, seed, NULL, 0, NULL);
+    open_part(&p, how, seed, NULL);
     bucketed += bucketed_nodes(&p);
     run_sequence(&p);
     if (!how.products) verify(&p, (int64_t)(seed % 70), 3);
@@ -293,10 +303,175 @@ static void shared_memory(void **state) {
   run_ways(ways, sizeof ways / sizeof *ways, 60, 200);
 }
 
+/* ---- Several at once ---- */
+
+static void two_in_flight(void **state) {
+  (void)state;
+  static const way ways[] = {
+      {.devices = "npu,npu1", .specs = {fixed, any_shape}, .in_flight = 2, .multiple = 16, .refuse = 3},
+      {.devices = "npu,npu1", .specs = {in_host_memory, any_shape}, .in_flight = 2, .multiple = 4, .refuse = 3},
+      {.devices = "npu,cpu", .specs = {fixed}, .in_flight = 2, .multiple = 4, .refuse = 3},
+  };
+  for (uint64_t seed = 1; seed <= 18; ++seed) {
+    part p;
+    way how = ways[seed % 3];
+    how.mode = seed % 2 == 0 ? CLV_GRAPH_ON : CLV_GRAPH_AUTO;
+    open_part(&p, how, seed, NULL);
+    values v[4];
+    clv_tensor outputs[4][MOST_VALUES];
+    for (int round = 0; round < 4; ++round) {
+      clv_error error = {0};
+      clv_run *runs[4];
+      for (int i = 0; i < 4; ++i) {
+        make_values(&p, (int64_t)(test_random(&p.state) % 20), (int64_t)(test_random(&p.state) % 20), &v[i]);
+        for (uint32_t o = 0; o < v[i].output_count; ++o) outputs[i][o] = make_room(v[i].expected[o]);
+      }
+      for (int i = 0; i < 4; ++i) {
+        assert_ok(clv_session_start(p.session, v[i].inputs, p.graph->input_count, outputs[i], v[i].output_count, NULL, &runs[i],
+                                    &error),
+                  error);
+      }
+      for (int i = 0; i < 4; ++i) assert_ok(clv_run_wait(runs[i], &error), error);
+      for (int i = 0; i < 4; ++i) {
+        check_values(&p, &v[i], outputs[i]);
+        for (uint32_t o = 0; o < v[i].output_count; ++o) free(outputs[i][o].data);
+        free_values(&p, &v[i]);
+      }
+    }
+    close_part(&p);
+  }
+}
+
+/* ---- Compilers, memory ---- */
+
+/* y = relu(a @ w), z = tanh(y) + scale, where a is [N,8]; and d, [N,T,8], scaled. */
+static clv_graph *rows(const clv_allocator *allocator) {
+  test_graph g;
+  test_graph_begin(&g, allocator, 5);
+  int64_t n = test_graph_symbol(&g, "N"), t = test_graph_symbol(&g, "T");
+  test_graph_input(&g, "a", CLV_F32, 2, DIMS(n, 8));
+  test_graph_input(&g, "d", CLV_F32, 3, DIMS(n, t, 8));
+  test_graph_weight(&g, "w", 2, DIMS(8, 8));
+  test_graph_weight(&g, "scale", 1, DIMS(8));
+  test_graph_node(&g, "mm", "MatMul", "a,w", "m");
+  test_graph_node(&g, "relu", "Relu", "m", "y");
+  test_graph_node(&g, "tanh", "Tanh", "y", "t");
+  test_graph_node(&g, "add", "Add", "t,scale", "z");
+  test_graph_node(&g, "mul", "Mul", "d,scale", "e");
+  return test_graph_end(&g, "z,e");
+}
+
+/* A cache that grows: "past" [T,8] and "now" [N,8] joined, and something of that. */
+static clv_graph *joined(const clv_allocator *allocator) {
+  test_graph g;
+  test_graph_begin(&g, allocator, 5);
+  int64_t n = test_graph_symbol(&g, "N"), t = test_graph_symbol(&g, "T");
+  test_graph_input(&g, "past", CLV_F32, 2, DIMS(t, 8));
+  test_graph_input(&g, "now", CLV_F32, 2, DIMS(n, 8));
+  test_graph_weight(&g, "scale", 1, DIMS(8));
+  test_graph_node(&g, "neg", "Neg", "now", "b");
+  test_graph_node(&g, "relu", "Relu", "past", "p");
+  test_graph_node_ints(&g, "cat", "Concat", "p,b", "all", "axis", false, 1, DIMS(0));
+  test_graph_node(&g, "mul", "Mul", "all,scale", "y");
+  return test_graph_end(&g, "y");
+}
+
+static void compilers_work_once_a_bucket(void **state) {
+  (void)state;
+  part p;
+  open_part(&p, (way){.devices = "npu,cpu", .specs = {fixed}, .multiple = 16}, 4, rows);
+  assert_int_equal(bucketed_nodes(&p), 5);
+  uint32_t before = compiled(&p), partitions = 0;
+  for (uint32_t i = 0; i < p.plan->partition_count; ++i) partitions += p.plan->partitions[i].is_bucketed;
+  run(&p, 17, 3, false); /* 32, 16 */
+  uint32_t first = compiled(&p) - before;
+  assert_true(first > 0 && first <= partitions);
+  assert_int_equal(p.logged, first);
+  for (int64_t n = 17; n <= 32; ++n) run(&p, n, 1 + n % 16, false);
+  assert_int_equal(p.session->requests[0]->prepared_count, 1); /* all of these were one set's */
+  assert_int_equal(compiled(&p) - before, first);
+  run(&p, 33, 16, false); /* 48, 16 */
+  assert_true(compiled(&p) - before > first);
+  assert_int_equal(compiled(&p) - before, p.logged);
+  uint32_t second = compiled(&p);
+  for (int i = 0; i < 6; ++i) run(&p, 20 + i % 2 * 20, 5, false); /* both are kept */
+  assert_int_equal(compiled(&p), second);
+  close_part(&p);
+}
+
+/* [T] and [T + 1] change buckets at different steps: to and fro over the edge is compiled once a side. */
+static void to_and_fro_over_an_edge(void **state) {
+  (void)state;
+  static const char *const specs[] = {fixed, in_host_memory};
+  for (int i = 0; i < 2; ++i) {
+    part p;
+    open_part(&p, (way){.devices = "npu,cpu", .specs = {specs[i]}, .multiple = 16}, 4, joined);
+    assert_true(bucketed_nodes(&p) > 1);
+    for (int64_t t = 0; t <= 34; ++t) run(&p, 1, t, t % 2 == 0);
+    uint32_t before = compiled(&p);
+    for (int64_t t = 34; t >= 0; --t) run(&p, 1, t, t % 2 == 0);
+    for (int64_t k = 0; k < 10; ++k) run(&p, 1, 15 + k % 3, false);
+    assert_int_equal(compiled(&p), before);
+    close_part(&p);
+  }
+}
+
+static void memory_does_not_grow(void **state) {
+  (void)state;
+  static const way ways[] = {
+      {.devices = "npu,cpu", .specs = {fixed}, .multiple = 16, .session = {.prepared_shapes = 3}},
+      {.devices = "npu,cpu", .specs = {in_host_memory}, .multiple = 16, .session = {.prepared_shapes = 3}},
+      {.devices = "npu,npu1,cpu",
+       .specs = {in_common_memory, any_in_common_memory},
+       .multiple = 16,
+       .session = {.prepared_shapes = 3}},
+  };
+  static const clv_graph_mode modes[] = {CLV_GRAPH_OFF, CLV_GRAPH_AUTO, CLV_GRAPH_ON};
+  for (size_t w = 0; w < 9; ++w) {
+    part p;
+    way how = ways[w / 3];
+    how.mode = modes[w % 3];
+    how.refuse = 2;
+    open_part(&p, how, 4 + w, w % 2 == 0 ? rows : NULL);
+    for (uint64_t seed = 13; bucketed_nodes(&p) == 0; ++seed) {
+      close_part(&p);
+      open_part(&p, how, seed, NULL);
+    }
+    size_t live = 0;
+    uint64_t in_use[CLV__MAX_DEVICES + 1] = {0};
+    float *data = calloc(120 * 120 * 8, sizeof *data);
+    for (int64_t i = 0; i < 1000; ++i) { /* 100 sizes, ten times: within a bucket, and from one to the next */
+      clv_error error = {0};
+      clv_tensor inputs[4], outputs[MOST_VALUES] = {{0}};
+      for (uint32_t k = 0; k < p.graph->input_count; ++k) {
+        inputs[k] = *clv_graph_input_type(p.graph, k);
+        for (int32_t d = 0; d < inputs[k].rank; ++d) {
+          if (inputs[k].dims[d] < 0) inputs[k].dims[d] = d == 0 ? i % 100 : i % 10;
+        }
+        inputs[k].data = data;
+      }
+      assert_ok(
+          clv_session_run(p.session, inputs, p.graph->input_count, outputs, p.graph->output_count + p.plan->kept_count, &error),
+          error);
+      for (uint32_t s = 0; s < p.m.devices->space_count && i % 100 == 99; ++s) {
+        clv__pool_counters counters;
+        clv__pool_counters_get(p.m.devices, s, &counters);
+        if (i == 499) in_use[s] = counters.in_use_bytes;
+        assert_true(i < 500 || counters.in_use_bytes <= in_use[s]);
+      }
+      if (i == 499) live = p.m.counting.live;
+      if (i > 500 && i % 100 == 99) assert_true(p.m.counting.live <= live);
+    }
+    free(data);
+    close_part(&p);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(random_graphs),
-      cmocka_unit_test(shared_memory),
+      cmocka_unit_test(random_graphs),           cmocka_unit_test(shared_memory),
+      cmocka_unit_test(two_in_flight),           cmocka_unit_test(compilers_work_once_a_bucket),
+      cmocka_unit_test(to_and_fro_over_an_edge), cmocka_unit_test(memory_does_not_grow),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

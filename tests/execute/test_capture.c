@@ -20,6 +20,7 @@ typedef struct scene_options {
   int32_t entries; /* 0: as many as there are when nothing is said */
   clv_switch prefill;
   uint32_t multiple; /* of buckets; 0: each shape is one */
+  const char *spec;  /* of the NPU; NULL: one of fixed shapes */
 } scene_options;
 
 /* A context, and a device "logged" beside the CPU. */
@@ -60,7 +61,9 @@ static void open_scene(scene *s, scene_options options) {
   s->logged =
       interposer_create(&(interposer_options){.name = "logged",
                                               .query = options.is_npu ? clv__vnpu_backend_query : clv__cpu_backend_query,
-                                              .spec = options.is_npu ? fixed_shapes : NULL,
+                                              .spec = !options.is_npu        ? NULL
+                                                      : options.spec != NULL ? options.spec
+                                                                             : fixed_shapes,
                                               .memory_space = options.is_asynchronous && !options.is_npu ? "far" : NULL,
                                               .order = options.is_asynchronous ? INTERPOSER_ASYNCHRONOUS : INTERPOSER_AS_IT_IS,
                                               .without = options.without,
@@ -224,6 +227,15 @@ static clv_graph *make_attention(const scene *s) {
     for (scene_options options = {.is_npu = device == 1, .is_asynchronous = device > 0}, *once = &options; once != NULL; \
          once = NULL)
 
+typedef struct failure {
+  interposer_slot slot;
+  uint32_t at; /* which of its calls in that run */
+  bool is_replay;
+  interposer_action action;
+  const char *log;
+  uint32_t destroyed;
+} failure;
+
 /* ---- The scenes ---- */
 
 static void first_run_and_second(void **state) {
@@ -275,6 +287,66 @@ static void partitions_on_both_sides_of_the_cpu(void **state) {
     assert_int_equal(counters(&p).hits, 2);
     close_part(&p);
     assert_int_equal(interposer_count(s.logged, INTERPOSER_captured_destroy), 2);
+    close_scene(&s);
+  }
+}
+
+static const char one_node_each[] = "{\"static_shapes\": true, \"max_partition_nodes\": 1, \"operators\": \"all\"}";
+
+/* Partitions that follow each other on a device, with nothing to wait for in between, are one graph. */
+static void partitions_one_after_the_other(void **state) {
+  (void)state;
+  scene s;
+  part p, split;
+  open_scene(&s, (scene_options){.is_npu = true, .is_asynchronous = true, .mode = CLV_GRAPH_ON, .spec = one_node_each});
+  open_part(&p, &s, make_split(&s, true), NULL);
+  assert_int_equal(p.plan->partition_count, 3);
+  run(&p, 4, "capture_begin execute*3 capture_end captured_launch");
+  for (uint32_t i = 0; i < 3; ++i) expect_issue(&p, i, CLV__ISSUE_CAPTURED, "");
+  run(&p, 4, "captured_launch");
+  for (uint32_t i = 0; i < 3; ++i) expect_issue(&p, i, CLV__ISSUE_REPLAYED, "");
+  run(&p, 9, "capture_begin execute*3 capture_end captured_launch"); /* memory grows: what is bound to it is told of */
+  run(&p, 4, "captured_bind*3 captured_launch");
+  run(&p, 4, "captured_launch");
+  for (int i = 0; i < 3; ++i) { /* each with the graph of its own shape */
+    run(&p, 9, "captured_launch");
+    run(&p, 4, "captured_launch");
+  }
+  close_part(&p);
+  open_part(&split, &s, make_split(&s, false), "middle=cpu"); /* the CPU waits for the first alone */
+  run(&split, 4, CAPTURES " " CAPTURES);
+  run(&split, 4, "captured_launch*2");
+  close_part(&split);
+  close_scene(&s);
+}
+
+/* The same, failing at each call: nothing of the graph has run by then, all of it is executed. */
+static void graphs_of_several_that_fail(void **state) {
+  (void)state;
+  static const failure several[] = {
+      {INTERPOSER_capture_begin, 1, false, INTERPOSER_FAIL, "capture_begin execute*3", 0},
+      {INTERPOSER_execute, 1, false, INTERPOSER_FAIL, "capture_begin execute capture_end execute*3", 0},
+      {INTERPOSER_execute, 3, false, INTERPOSER_FAIL, "capture_begin execute*3 capture_end execute*3", 0},
+      {INTERPOSER_capture_end, 1, false, INTERPOSER_FAIL, "capture_begin execute*3 capture_end execute*3", 0},
+      {INTERPOSER_captured_launch, 1, false, INTERPOSER_FAIL,
+       "capture_begin execute*3 capture_end captured_launch execute*3 captured_destroy", 1},
+      {INTERPOSER_captured_launch, 1, true, INTERPOSER_FAIL, "captured_launch execute*3 captured_destroy", 1},
+      {INTERPOSER_captured_launch, 1, true, INTERPOSER_FAIL_LATER, "captured_launch captured_destroy execute*3", 1},
+  };
+  for (size_t i = 0; i < sizeof several / sizeof *several; ++i) {
+    scene s;
+    part p;
+    open_scene(&s, (scene_options){.is_npu = true, .is_asynchronous = true, .mode = CLV_GRAPH_ON, .spec = one_node_each});
+    open_part(&p, &s, make_split(&s, false), NULL);
+    if (several[i].is_replay) run(&p, 4, "capture_begin execute*3 capture_end captured_launch");
+    s.failing = several[i].slot;
+    s.fails_at = several[i].at;
+    s.action = several[i].action;
+    run(&p, 4, several[i].log);
+    assert_int_equal(s.fails_at, 0);
+    for (int k = 0; k < 2; ++k) run(&p, 4, "execute*3");
+    assert_int_equal(interposer_count(s.logged, INTERPOSER_captured_destroy), several[i].destroyed);
+    close_part(&p);
     close_scene(&s);
   }
 }
@@ -457,15 +529,6 @@ static void off_and_auto(void **state) {
 }
 
 /* ---- What goes wrong ---- */
-
-typedef struct failure {
-  interposer_slot slot;
-  uint32_t at; /* which of its calls in that run */
-  bool is_replay;
-  interposer_action action;
-  const char *log;
-  uint32_t destroyed;
-} failure;
 
 #define RECORDS "capture_begin execute capture_end"
 static const failure failures[] = {
@@ -725,14 +788,24 @@ static void sizes_that_were_not_told(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(first_run_and_second), cmocka_unit_test(partitions_on_both_sides_of_the_cpu),
-      cmocka_unit_test(a_changed_graph),      cmocka_unit_test(the_thirteenth_shape),
-      cmocka_unit_test(prefill_and_decode),   cmocka_unit_test(prefill_and_decode_in_a_bucket),
-      cmocka_unit_test(shapes_of_a_bucket),   cmocka_unit_test(off_and_auto),
-      cmocka_unit_test(captures_that_fail),   cmocka_unit_test(a_launch_that_fails_later),
-      cmocka_unit_test(memory_runs_out),      cmocka_unit_test(outputs_that_move),
-      cmocka_unit_test(memory_that_grows),    cmocka_unit_test(sets_stay_while_their_graphs_do),
-      cmocka_unit_test(several_in_flight),    cmocka_unit_test(sizes_that_were_not_told),
+      cmocka_unit_test(first_run_and_second),
+      cmocka_unit_test(partitions_on_both_sides_of_the_cpu),
+      cmocka_unit_test(partitions_one_after_the_other),
+      cmocka_unit_test(graphs_of_several_that_fail),
+      cmocka_unit_test(a_changed_graph),
+      cmocka_unit_test(the_thirteenth_shape),
+      cmocka_unit_test(prefill_and_decode),
+      cmocka_unit_test(prefill_and_decode_in_a_bucket),
+      cmocka_unit_test(shapes_of_a_bucket),
+      cmocka_unit_test(off_and_auto),
+      cmocka_unit_test(captures_that_fail),
+      cmocka_unit_test(a_launch_that_fails_later),
+      cmocka_unit_test(memory_runs_out),
+      cmocka_unit_test(outputs_that_move),
+      cmocka_unit_test(memory_that_grows),
+      cmocka_unit_test(sets_stay_while_their_graphs_do),
+      cmocka_unit_test(several_in_flight),
+      cmocka_unit_test(sizes_that_were_not_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

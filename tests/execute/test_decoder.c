@@ -1,6 +1,9 @@
 /* Decoders that generate text: a prompt of 16 tokens at once, then one token at a time, each fed with the caches that the run
- * before gave. On any devices the tokens are those of the CPU alone. */
+ * before gave. On any devices the tokens are those of the CPU alone; the prompt is issued launch by launch, and what follows as
+ * it was captured once. */
 #include "decoder.h"
+
+#include "execute/capture.h"
 #include "machine.h"
 
 enum { PROMPT = 16, GENERATED = 64 };
@@ -8,6 +11,7 @@ enum { PROMPT = 16, GENERATED = 64 };
 typedef struct generation {
   const char *devices, *spec, *strategy;
   uint32_t bucket_multiple;
+  clv_graph_mode mode;
   uint32_t npu_nodes; /* out: on the NPU with an open size */
   int64_t tokens[GENERATED];
 } generation;
@@ -53,10 +57,125 @@ static int64_t step(clv_session *session, bool grows, const int64_t *ids, int64_
   return token;
 }
 
-static void generate(generation *how, bool grows) {
+/* ---- How runs are issued ---- */
+
+/* Runs, as many as have been, of the session's device of fixed shapes. */
+typedef struct watch {
+  const generation *how;
+  bool grows;
+  const clv_plan *plan;
+  clv_session *session;
+  int64_t buckets[2]; /* of the cache that goes in and the one that comes out, as of the last run */
+  uint32_t of_bucket; /* runs of these, one after the other */
+  uint32_t captured, replayed;
+} watch;
+
+/* What partitions with padded sizes have the cache `name` at, that is so long now; 0: none of them has its length. */
+static int64_t bucket_of(const watch *w, const char *name, int64_t length) {
+  if (!w->grows) return 0;
+  int64_t dim = w->plan->shapes->types[clv__graph_find_value(w->plan->graph, name)].dims[2];
+  bool is_used = false;
+  for (uint32_t p = 0; p < w->plan->partition_count; ++p) {
+    const clv_graph_view *view = w->plan->partitions[p].view;
+    for (uint32_t v = 0; w->plan->partitions[p].is_bucketed && v < view->value_count; ++v) {
+      const clv_tensor *type = clv__view_type(view, v);
+      for (int32_t d = 0; d < type->rank; ++d) is_used = is_used || type->dims[d] == dim;
+    }
+  }
+  if (!is_used) return 0;
+  int64_t multiple = w->how->bucket_multiple == 0 ? 64 : w->how->bucket_multiple;
+  return length == 0 ? multiple : (length + multiple - 1) / multiple * multiple;
+}
+
+static void expect_issue(watch *w, uint32_t device, clv__issue wanted, int64_t length) {
+  static const char *const words[] = {"not", "launch by launch", "captured", "replayed"};
+  bool any = false;
+  for (uint32_t p = 0; p < w->plan->partition_count; ++p) {
+    clv__issue_info info;
+    if (w->plan->partitions[p].device != device) continue;
+    clv__session_issue(w->session, p, &info);
+    if (info.issue != wanted) {
+      fail_msg("%s, %u, at %d tokens: partition %u is issued %s (%s), not %s", w->how->spec, w->how->bucket_multiple, (int)length,
+               p, words[info.issue], info.why, words[wanted]);
+    }
+    any = true;
+  }
+  w->captured += any && wanted == CLV__ISSUE_CAPTURED;
+  w->replayed += any && wanted == CLV__ISSUE_REPLAYED;
+}
+
+/* After a run of one token, with as many before it. */
+static void check_step(watch *w, int64_t length) {
+  if (w->how->mode == CLV_GRAPH_OFF) return;
+  if (w->grows && w->how->bucket_multiple == 1) return; /* more shapes than captured graphs are kept */
+  int64_t in = bucket_of(w, "k0", length), out = bucket_of(w, "new_k0", length + 1);
+  w->of_bucket = w->of_bucket > 0 && in == w->buckets[0] && out == w->buckets[1] ? w->of_bucket + 1 : 1;
+  w->buckets[0] = in, w->buckets[1] = out;
+  uint32_t first = w->how->mode == CLV_GRAPH_ON ? 1 : 2; /* sight that is worth it */
+  for (uint32_t d = 0; d < w->plan->devices->count; ++d) {
+    if (w->plan->devices->items[d].info.static_shapes_only) {
+      expect_issue(w, d,
+                   w->of_bucket < first    ? CLV__ISSUE_EAGER
+                   : w->of_bucket == first ? CLV__ISSUE_CAPTURED
+                                           : CLV__ISSUE_REPLAYED,
+                   length);
+    } else if (!w->grows && length > PROMPT + 3 && (w->how->spec == NULL || strcmp(w->how->spec, "all") != 0)) {
+      uint32_t replayed = w->replayed; /* counted for the other */
+      expect_issue(w, d, CLV__ISSUE_REPLAYED, length);
+      w->replayed = replayed;
+    }
+  }
+}
+
+static void check_prompt(const watch *w) {
+  for (uint32_t p = 0; p < w->plan->partition_count; ++p) {
+    clv__issue_info info;
+    clv__session_issue(w->session, p, &info);
+    assert_int_equal(info.issue, CLV__ISSUE_EAGER);
+    assert_string_equal(info.why, w->how->mode == CLV_GRAPH_OFF ? "capture is off" : "prefill");
+  }
+}
+
+static void check_counters(const watch *w) {
+  for (uint32_t d = 0; d < w->plan->devices->count; ++d) {
+    clv__graph_counters counters;
+    if (!w->plan->devices->items[d].info.static_shapes_only) continue;
+    if (!clv__session_graphs(w->session, d, &counters))
+      fail_msg("%s, %s: nothing of %s was captured", w->how->spec, w->how->strategy, w->plan->devices->items[d].name);
+    assert_int_equal(counters.failures, 0);
+    if (w->grows && w->how->bucket_multiple == 1) continue;
+    assert_int_equal(counters.captures, w->captured);
+    assert_int_equal(counters.hits, w->replayed);
+    assert_true(w->replayed > GENERATED * 2 / 3);
+  }
+}
+
+/* ---- A text ---- */
+
+static bool open_machine(machine *m, const generation *how) {
+  clv_error error = {0};
+  test_allocator_init(&m->counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &m->counting.allocator;
+  context.cache_directory = "";
+  context.graph = how->mode;
+  assert_ok(clv_context_create(&context, &m->context, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  devices.list = how->devices;
+  devices.npu_spec_count = how->spec != NULL;
+  devices.npu_specs = &how->spec;
+  if (clv_devices_open(m->context, &devices, &m->devices, &error) == CLV_OK) return true;
+  if (strstr(how->devices, "opencl") == NULL) fail_msg("%s", error.message);
+  printf("skipped: %s: %s\n", how->devices, error.message);
+  clv_context_destroy(m->context);
+  return false;
+}
+
+/* False where there is no such device. */
+static bool generate(generation *how, bool grows) {
   machine m;
   clv_error error = {0};
-  machine_open(&m, how->devices, how->spec == NULL ? 0 : 1, &how->spec);
+  if (!open_machine(&m, how)) return false;
   clv_graph *graph = grows ? test_decoder_growing(&m.counting.allocator) : test_decoder_fixed(&m.counting.allocator);
   clv_plan_options plan_options = CLV_PLAN_OPTIONS_INIT;
   plan_options.strategy = how->strategy;
@@ -68,24 +187,32 @@ static void generate(generation *how, bool grows) {
   options.bucket_multiple = how->bucket_multiple;
   clv_session *session;
   assert_ok(clv_session_create(plan, &options, &session, &error), error);
+  watch w = {.how = how, .grows = grows, .plan = plan, .session = session};
   cache caches[DECODER_CACHES];
   for (int c = 0; c < DECODER_CACHES; ++c) caches[c] = (cache){calloc(DECODER_LONGEST * DECODER_WIDTH, sizeof(float)), 0};
   int64_t prompt[PROMPT];
   for (int i = 0; i < PROMPT; ++i) prompt[i] = (i * 37 + 11) % DECODER_WORDS;
   how->tokens[0] = step(session, grows, prompt, PROMPT, 0, caches);
-  for (int i = 1; i < GENERATED; ++i) how->tokens[i] = step(session, grows, &how->tokens[i - 1], 1, PROMPT + i - 1, caches);
+  check_prompt(&w);
+  for (int i = 1; i < GENERATED; ++i) {
+    how->tokens[i] = step(session, grows, &how->tokens[i - 1], 1, PROMPT + i - 1, caches);
+    check_step(&w, PROMPT + i - 1);
+  }
+  check_counters(&w);
   for (int c = 0; c < DECODER_CACHES; ++c) free(caches[c].data);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
   machine_close(&m);
+  return true;
 }
 
-static const char fixed_shapes[] = "{\"static_shapes\": true, \"operators\": \"all\"}";
+static const char fixed_shapes[] = "{\"static_shapes\": true, \"operators\": \"all\"}",
+                  in_host_memory[] = "{\"static_shapes\": true, \"operators\": \"all\", \"memory_space\": \"host\"}";
 
 static void tokens_are_those_of_the_cpu(bool grows) {
-  generation alone = {.devices = "cpu"};
-  generate(&alone, grows);
+  generation alone = {.devices = "cpu", .mode = CLV_GRAPH_OFF};
+  assert_true(generate(&alone, grows));
   uint32_t distinct = 0; /* a decoder that repeats itself shows little */
   for (int i = 0; i < GENERATED; ++i) {
     bool is_new = true;
@@ -94,15 +221,19 @@ static void tokens_are_those_of_the_cpu(bool grows) {
   }
   assert_true(distinct > 8);
   generation others[] = {
-      {.devices = "npu,cpu", .spec = "default", .strategy = "contiguous"},
-      {.devices = "npu,cpu", .spec = "default", .strategy = "propagate", .bucket_multiple = 8},
-      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "delegate", .bucket_multiple = 24},
-      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "contiguous", .bucket_multiple = 1},
-      {.devices = "npu,cpu", .spec = "all", .strategy = "contiguous"},
+      {.devices = "npu,cpu", .spec = "default", .strategy = "contiguous", .mode = CLV_GRAPH_AUTO},
+      {.devices = "npu,cpu", .spec = "default", .strategy = "propagate", .bucket_multiple = 8, .mode = CLV_GRAPH_ON},
+      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "delegate", .bucket_multiple = 24, .mode = CLV_GRAPH_AUTO},
+      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "propagate", .bucket_multiple = 24, .mode = CLV_GRAPH_ON},
+      {.devices = "npu,cpu", .spec = fixed_shapes, .strategy = "contiguous", .bucket_multiple = 1, .mode = CLV_GRAPH_ON},
+      {.devices = "npu,cpu", .spec = in_host_memory, .strategy = "contiguous", .bucket_multiple = 24, .mode = CLV_GRAPH_ON},
+      {.devices = "npu,cpu", .spec = "all", .strategy = "contiguous", .mode = CLV_GRAPH_AUTO},
+      {.devices = "opencl,cpu", .strategy = "contiguous", .mode = CLV_GRAPH_ON},
+      {.devices = "opencl,cpu", .strategy = "optimal", .mode = CLV_GRAPH_AUTO},
   };
   for (size_t i = 0; i < sizeof others / sizeof *others; ++i) {
-    generate(&others[i], grows);
-    if (strcmp(others[i].spec, "all") != 0) assert_true(others[i].npu_nodes > 15);
+    if (!generate(&others[i], grows)) continue;
+    if (others[i].spec != NULL && strcmp(others[i].spec, "all") != 0) assert_true(others[i].npu_nodes > 15);
     for (int t = 0; t < GENERATED; ++t) {
       if (others[i].tokens[t] == alone.tokens[t]) continue;
       fail_msg("%s, way %zu: token %d is %d, on the CPU %d", grows ? "growing" : "fixed", i, t, (int)others[i].tokens[t],

@@ -80,11 +80,10 @@
 #define LOAD_f16(p, i) __half2float((p)[i])
 #define STORE_f16(p, i, v) ((p)[i] = __float2half_rn((float)(v)))
 #define LOAD4_f32(p, i) make_float4((p)[4 * (i)], (p)[4 * (i) + 1], (p)[4 * (i) + 2], (p)[4 * (i) + 3])
-#define STORE4_f32(p, i, v) \
-  ((p)[4 * (i)] = (v).x, (p)[4 * (i) + 1] = (v).y, (p)[4 * (i) + 2] = (v).z, (p)[4 * (i) + 3] = (v).w)
+#define STORE4_f32(p, i, v) ((p)[4 * (i)] = (v).x, (p)[4 * (i) + 1] = (v).y, (p)[4 * (i) + 2] = (v).z, (p)[4 * (i) + 3] = (v).w)
 #define LOAD4_f16(p, i) \
   make_float4(LOAD_f16(p, 4 * (i)), LOAD_f16(p, 4 * (i) + 1), LOAD_f16(p, 4 * (i) + 2), LOAD_f16(p, 4 * (i) + 3))
-#define STORE4_f16(p, i, v)                                                                              \
+#define STORE4_f16(p, i, v)                                                                          \
   (STORE_f16(p, 4 * (i), (v).x), STORE_f16(p, 4 * (i) + 1, (v).y), STORE_f16(p, 4 * (i) + 2, (v).z), \
    STORE_f16(p, 4 * (i) + 3, (v).w))
 #define MAKE_FLOAT4(a, b, c, d) make_float4(a, b, c, d)
@@ -196,8 +195,8 @@ FUNCTION ushort clv_to_bf16(float value) {
 #define NUMBER_f16(constant) constant##f
 #define NUMBER_bf16(constant) constant##f
 
-/* The error function within 2e-7, without branches: compilers for CPUs make vectors of it. Below 1 an odd polynomial, above it one minus
- * the exponential of another, both fitted at Chebyshev's points. */
+/* The error function within 2e-7, without branches: compilers for CPUs make vectors of it. Below 1 an odd polynomial, above it
+ * one minus the exponential of another, both fitted at Chebyshev's points. */
 FUNCTION float clv_erf(float x) {
   const float a = fabs(x) > 4.0f ? 4.0f : fabs(x), b = a * a;
   float below = -9.67359028e-6f, above = -1.6140616e-6f;
