@@ -18,7 +18,8 @@ typedef struct clv_session_options {
   bool deterministic;         /* exclude algorithms that change rounding */
   bool tune;                  /* measure to choose algorithms */
   uint32_t in_flight;         /* requests at the same time, each with its own boundary memory and instances: 1 (also 0) to 4 */
-  uint32_t prepared_shapes;   /* shapes of inputs kept ready, the least recently used goes first; 0: 16 */
+  uint32_t prepared_shapes;   /* shapes of inputs kept ready, beside those whose captured graphs are; the least recently used
+                                 goes first; 0: 16 */
   double device_time_limit_s; /* a device that keeps a request waiting for longer is taken out; 0: none */
   bool no_fallback;           /* a device that fails is an error, not taken out of the plan */
   uint32_t bucket_multiple;   /* open sizes are padded to multiples of it for devices of fixed shapes; 0: 64, 1: never */

@@ -44,7 +44,7 @@ static clv_status prepare(bench *b, clv_error *error) {
   CLV__TRY(clv_session_create(b->job.plan, &options, &b->session, error));
   b->compile_ms = cli_ms(start, cli_now_ns());
   b->load_ms = b->job.load_ms + b->job.plan_ms + b->compile_ms;
-  CLV__TRY(cli_inputs_fill(cli, b->job.plan, cli_number(cli, OPTION_SEED, 0), &b->job.inputs, error));
+  CLV__TRY(cli_inputs_fill(cli, &b->job, cli_number(cli, OPTION_SEED, 0), error));
   b->output_count = b->job.graph->output_count + b->job.plan->kept_count;
   b->outputs = clv__arena_allocate_zero(&cli->arena, b->output_count, sizeof *b->outputs);
   b->latencies_ms = clv__arena_allocate_zero(&cli->arena, b->runs, sizeof *b->latencies_ms);

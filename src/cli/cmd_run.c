@@ -25,7 +25,7 @@ static clv_status prepare(run *r, clv_error *error) {
   cli_invocation *cli = r->cli;
   CLV__TRY(cli_job_load(cli, cli->options->operands[0], &r->job, error));
   CLV__TRY(cli_job_plan(cli, &r->job, true, error));
-  CLV__TRY(cli_inputs_fill(cli, r->job.plan, cli_number(cli, OPTION_SEED, 0), &r->job.inputs, error));
+  CLV__TRY(cli_inputs_fill(cli, &r->job, cli_number(cli, OPTION_SEED, 0), error));
   const clv_graph *graph = r->job.graph;
   r->value_count = graph->output_count + r->job.plan->kept_count;
   r->outputs = clv__arena_allocate_zero(&cli->arena, r->value_count, sizeof *r->outputs);
@@ -203,7 +203,8 @@ const cli_command cli_command_run = {
         "Runs once (--runs: more often) and shows the outputs. Inputs that are not given are filled with seeded random numbers: "
         "floats in [-1, 1),\n"
         "integers from 0 to 9. Sizes that nobody says become 1, which is noted on standard error. A plan file brings its\n"
-        "devices, its sizes and its model along; the model's path in it is relative to the plan file.\n"
+        "devices, its sizes and its model along; the model's path in it is relative to the plan file. A plan is made for the\n"
+        "very sizes of the run; with --bucket, and from a plan file that leaves sizes open, it is one for any sizes.\n"
         "--verify runs every partition again on the inputs that the reference makes for it, and names the first one whose\n"
         "result is wrong; the exit status is then 1.",
     .examples =

@@ -8,8 +8,10 @@
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/job.h"
+#include "compile/bucket.h"
 #include "formats/npy.h"
 #include "formats/onnx.h"
+#include "ops/shapes_given.h"
 #include "report/label.h"
 
 /* ---- Files ---- */
@@ -230,6 +232,18 @@ clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const c
   return status;
 }
 
+clv_status cli_inputs_check_sizes(cli_invocation *cli, const cli_job *job, clv_error *error) {
+  int64_t *bindings = clv__arena_allocate(&cli->arena, (size_t)job->graph->symbol_count * sizeof *bindings);
+  clv__shape_given *given = clv__arena_allocate_zero(&cli->arena, job->size_count, sizeof *given);
+  if (bindings == NULL || given == NULL) return clv__error_memory(error, job->size_count * sizeof *given);
+  for (uint32_t i = 0; i < job->size_count; ++i) {
+    const clv_size *size = &job->sizes[i];
+    given[i] = (clv__shape_given){.name = size->name, .is_symbol = size->is_symbol, .rank = size->rank};
+    memcpy(given[i].dims, size->dims, sizeof given[i].dims);
+  }
+  return clv__given_bind(job->graph, given, job->size_count, bindings, error);
+}
+
 /* ---- Random numbers ---- */
 
 /* SplitMix64. */
@@ -248,16 +262,71 @@ static void fill_random(clv_tensor *tensor, size_t count, uint64_t state) {
   }
 }
 
-clv_status cli_inputs_fill(cli_invocation *cli, const clv_plan *plan, uint64_t seed, cli_inputs *inputs, clv_error *error) {
-  const clv_graph *graph = plan->graph;
+/* ---- Buckets ---- */
+
+/* The size of a symbol among the inputs, or -1. */
+static int64_t size_of_run(const cli_job *job, uint32_t symbol) {
+  for (uint32_t i = 0; i < job->inputs.count; ++i) {
+    const clv_tensor *type = &job->plan->shapes->types[job->graph->inputs[i]], *is = &job->inputs.tensors[i];
+    for (int32_t d = 0; d < type->rank && d < is->rank; ++d) {
+      if (type->dims[d] == CLV_DIM_SYMBOL(symbol)) return is->dims[d];
+    }
+  }
+  return -1;
+}
+
+/* Says what devices of fixed shapes make of sizes that the plan leaves open. */
+static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_error *error) {
+  clv_session_options options;
+  clv__bucket_rule *rule;
+  cli_session_options(cli, &options);
+  CLV__TRY(clv__bucket_rule_create(job->plan, options.bucket_multiple, &rule, error));
+  if (rule == NULL) {
+    if (cli_is_given(cli, OPTION_BUCKET)) cli_note(cli, "--bucket: nothing is padded: no device of fixed shapes has open sizes");
+    return CLV_OK;
+  }
+  clv__text text;
+  clv__text_init(&text, cli->allocator);
+  for (uint32_t s = 0; s < job->graph->symbol_count; ++s) {
+    int64_t size = size_of_run(job, s);
+    if (size < 0) continue;
+    clv__text_append(&text, "%s'", text.size_bytes > 0 ? ", " : "");
+    clv__label_short(&text, job->graph->symbols[s], 40);
+    clv__text_append(&text, "' %" PRId64 " to %" PRId64, size, clv__bucket_size(rule, s, size));
+  }
+  if (text.size_bytes > 0) cli_note(cli, "sizes that the plan leaves open are padded where shapes are fixed: %s", text.data);
+  clv__text_finish(&text);
+  clv__bucket_rule_destroy(rule);
+  return CLV_OK;
+}
+
+/* ---- All of them ---- */
+
+/* An input as the plan has it, what that leaves open as the sizes of the run say. */
+static clv_tensor type_of_run(const cli_job *job, uint32_t index) {
+  const clv_graph *graph = job->graph;
+  clv_tensor type = job->plan->shapes->types[graph->inputs[index]];
+  type.data = NULL;
+  for (uint32_t i = 0; i < job->size_count; ++i) {
+    if (job->sizes[i].is_symbol || strcmp(job->sizes[i].name, graph->values[graph->inputs[index]].name) != 0) continue;
+    if (type.rank < 0) {
+      type.rank = job->sizes[i].rank;
+      for (int32_t d = 0; d < type.rank; ++d) type.dims[d] = CLV_DIM_UNKNOWN;
+    }
+    for (int32_t d = 0; d < type.rank && d < job->sizes[i].rank; ++d) {
+      if (type.dims[d] < 0) type.dims[d] = job->sizes[i].dims[d];
+    }
+  }
+  return type;
+}
+
+clv_status cli_inputs_fill(cli_invocation *cli, cli_job *job, uint64_t seed, clv_error *error) {
+  const clv_graph *graph = job->graph;
+  cli_inputs *inputs = &job->inputs;
   for (uint32_t i = 0; i < inputs->count; ++i) {
     const clv__value *value = &graph->values[graph->inputs[i]];
     if (inputs->is_given[i] || value->type.data != NULL) continue;
-    clv_tensor type = plan->shapes->types[graph->inputs[i]];
-    type.data = NULL;
-    for (int32_t d = 0; d < type.rank; ++d) {
-      if (type.dims[d] < 0) type.dims[d] = 1; /* of a plan file that left it open */
-    }
+    clv_tensor type = type_of_run(job, i);
     size_t count, size_bytes;
     if (type.dtype == CLV_STRING || type.dtype == CLV_DTYPE_NONE || type.rank < 0) {
       return clv__error_set(error, CLV_NOT_SUPPORTED,
@@ -273,5 +342,5 @@ clv_status cli_inputs_fill(cli_invocation *cli, const clv_plan *plan, uint64_t s
     fill_random(&type, count, state);
     inputs->tensors[i] = type;
   }
-  return CLV_OK;
+  return note_buckets(cli, job, error);
 }

@@ -123,16 +123,17 @@ static void note_other_devices(cli_invocation *cli, const cli_job *job) {
   }
 }
 
-/* What a plan file has decided already. */
+static clv_status refuse_decided(cli_invocation *cli, cli_option_id option, clv_error *error) {
+  if (!cli_is_given(cli, option)) return CLV_OK;
+  return cli_usage(cli, error, "option '--%s' has no effect on a plan file, which has decided it: give the model instead",
+                   cli_option_table[option].name);
+}
+
+/* What a plan file has decided already; sizes it may have left open, see complete_sizes(). */
 static clv_status refuse_planning_options(cli_invocation *cli, clv_error *error) {
-  static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_SPLIT, OPTION_OBJECTIVE, OPTION_PIN,
-                                          OPTION_PINS,     OPTION_FORCE, OPTION_WEIGHTS,   OPTION_VALUE,
-                                          OPTION_SHAPE,    OPTION_DIM,   OPTION_DUMP,      OPTION_EXPLAIN_PASSES};
-  for (size_t i = 0; i < sizeof decided / sizeof *decided; ++i) {
-    if (!cli_is_given(cli, decided[i])) continue;
-    return cli_usage(cli, error, "option '--%s' has no effect on a plan file, which has decided it: give the model instead",
-                     cli_option_table[decided[i]].name);
-  }
+  static const cli_option_id decided[] = {OPTION_STRATEGY, OPTION_SPLIT,   OPTION_OBJECTIVE, OPTION_PIN,  OPTION_PINS,
+                                          OPTION_FORCE,    OPTION_WEIGHTS, OPTION_VALUE,     OPTION_DUMP, OPTION_EXPLAIN_PASSES};
+  for (size_t i = 0; i < sizeof decided / sizeof *decided; ++i) CLV__TRY(refuse_decided(cli, decided[i], error));
   return CLV_OK;
 }
 
@@ -158,19 +159,39 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
   return cli_inputs_read(cli, job->graph, &job->inputs, error);
 }
 
-clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool static_sizes, clv_error *error) {
+static bool leaves_open(const clv_plan *plan) {
+  for (uint32_t i = 0; i < plan->graph->input_count; ++i) {
+    if (!clv__tensor_is_static(&plan->shapes->types[plan->graph->inputs[i]])) return true;
+  }
+  return false;
+}
+
+/* The sizes of runs of a plan file. */
+static clv_status complete_sizes(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error) {
+  if (to_run && leaves_open(job->plan)) {
+    CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, true, &job->sizes, &job->size_count, error));
+    return cli_inputs_check_sizes(cli, job, error);
+  }
+  CLV__TRY(refuse_decided(cli, OPTION_SHAPE, error));
+  return refuse_decided(cli, OPTION_DIM, error);
+}
+
+clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error) {
   uint64_t start = cli_now_ns();
   clv_status status;
   cli_progress(cli, "planning %s", job->model_path);
   if (job->from_plan_file) {
     status = clv_plan_read(job->graph, job->devices, job->path, cli_text(cli, OPTION_PROFILE, job->profile), &job->plan, error);
+    if (status == CLV_OK) status = complete_sizes(cli, job, to_run, error);
   } else {
     clv_plan_options *options = &job->options;
-    clv_size *sizes;
     *options = (clv_plan_options)CLV_PLAN_OPTIONS_INIT;
     CLV__TRY(cli_plan_options(cli, options, error));
-    CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, static_sizes, &sizes, &options->size_count, error));
-    options->sizes = sizes;
+    CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, to_run, &job->sizes, &job->size_count, error));
+    if (cli_is_given(cli, OPTION_BUCKET))
+      CLV__TRY(cli_inputs_check_sizes(cli, job, error));
+    else
+      options->sizes = job->sizes, options->size_count = job->size_count;
     options->keep_count = cli->options->given[OPTION_DUMP].count;
     options->keeps = cli->options->given[OPTION_DUMP].values;
     options->record_passes = cli_is_given(cli, OPTION_EXPLAIN_PASSES);

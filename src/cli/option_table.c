@@ -75,6 +75,10 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                             "captured graphs kept a device, the least recently used goes first; 0: none is made"},
     [OPTION_PREFILL_GRAPH] = {"prefill-graph", 0, CLI_CHOICE, false, RUNS, 0, "on|off", "CLEAVE_PREFILL_GRAPH, else off",
                               "capture runs of attention over several queries at once too, not of one alone"},
+    [OPTION_BUCKET] = {"bucket", 0, CLI_NUMBER, false, RUNS, 1, "N", "sizes are fixed when planned; of an open plan file 64",
+                       "plan for whatever sizes come: --dim, --shape and --input say those of the runs alone; devices of fixed "
+                       "shapes have them padded to multiples of N, or, where that costs much, less (1: each size is compiled "
+                       "for)"},
     [OPTION_IN_FLIGHT] = {"in-flight", 0, CLI_CHOICE, false, CLI_IN(bench), 0, "1|2|3|4", "1",
                           "requests at the same time, each with its own boundary memory"},
     [OPTION_CACHE_DIR] = {"cache-dir", 0, CLI_ANY_TEXT, false, RUNS | CLI_IN(cache), 0, "DIR",

@@ -25,5 +25,6 @@ void cli_session_options(cli_invocation *cli, clv_session_options *options) {
   *options = (clv_session_options)CLV_SESSION_OPTIONS_INIT;
   options->deterministic = cli_is_given(cli, OPTION_DETERMINISTIC);
   options->tune = cli_is_given(cli, OPTION_TUNE);
+  options->bucket_multiple = (uint32_t)cli_number(cli, OPTION_BUCKET, 0);
   options->in_flight = (uint32_t)cli_number(cli, OPTION_IN_FLIGHT, 1);
 }

@@ -89,10 +89,11 @@ static bool load(test *t) {
   return status == CLV_OK || end(t, CLI_TEST_ERROR, "", error.message);
 }
 
-/* Plan options for the shapes of a data set. */
+/* Plan options for the shapes of a data set; with --bucket for any. */
 static clv_plan_options options_for(test *t, const cli_data_set *set) {
   clv_plan_options options = t->plan;
-  for (uint32_t i = 0; i < set->input_count; ++i) {
+  bool is_open = cli_is_given(t->tester->cli, OPTION_BUCKET);
+  for (uint32_t i = 0; i < set->input_count && !is_open; ++i) {
     if (set->inputs[i].dtype == CLV_DTYPE_NONE) continue;
     clv_size *size = &t->sizes[options.size_count++];
     *size = (clv_size){.name = t->graph->values[t->graph->inputs[i]].name, .rank = set->inputs[i].rank};
@@ -118,7 +119,8 @@ static clv_status make_session(test *t, const clv_plan *plan, clv_session **sess
 
 /* The plan as the strategy makes it, for the shapes of a data set; the one at hand where they are the same. */
 static bool make_base(test *t, uint32_t set) {
-  if (t->base != NULL && same_shapes(&t->sets[set], &t->sets[t->base_set])) return true;
+  bool is_open = cli_is_given(t->tester->cli, OPTION_BUCKET);
+  if (t->base != NULL && (is_open || same_shapes(&t->sets[set], &t->sets[t->base_set]))) return true;
   clv_session_destroy(t->base_session);
   clv_plan_destroy(t->base);
   t->base_session = NULL;

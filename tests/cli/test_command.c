@@ -495,6 +495,46 @@ static void test_sizes_and_names(void **state) {
          "sizes are open, and 'npu' takes fixed ones: that keeps 1 node off it; --dim and --shape say sizes, --explain why\n");
 }
 
+/* Plans for whatever sizes come, and runs of some: what comes out is what a plan for those very sizes gives. */
+static void test_buckets(void **state) {
+  (void)state;
+  test_graph graph;
+  test_graph_begin(&graph, clv__allocator_default(), 4);
+  test_graph_input(&graph, "x", CLV_F32, 2, (const int64_t[]){test_graph_symbol(&graph, "N"), 4});
+  test_graph_node(&graph, "tanh", "Tanh", "x", "t");
+  test_graph_node(&graph, "neg", "Neg", "t", "y");
+  write_model("open.onnx", test_graph_end(&graph, "y"));
+  expect("run open.onnx --devices npu,cpu --force Tanh=npu --dim N=5 --output-dir exact -q", 0, "", "");
+  outcome padded = run("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 8 --dim N=5 --output-dir padded --verify");
+  assert_int_equal(padded.status, 0);
+  assert_non_null(strstr(padded.err, "are padded where shapes are fixed: 'N' 5 to 8\n"));
+  assert_non_null(strstr(padded.out, "all equal the reference"));
+  release(&padded);
+  assert_same_values("padded/y.npy", "exact/y.npy");
+  expect("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 8 --input x=padded/y.npy --output-dir again -q", 0, "", "");
+  expect("run open.onnx --devices npu,cpu --force Tanh=npu --input x=padded/y.npy --output-dir exact -q", 0, "", "");
+  assert_same_values("again/y.npy", "exact/y.npy"); /* a file says sizes too */
+  expect("plan open.onnx --devices npu,cpu --force Tanh=npu -o open.json -q", 0, NULL, "");
+  expect("run open.json --dim N=5 --output-dir planned", 0, NULL,
+         "sizes that the plan leaves open are padded where shapes are fixed: 'N' 5 to 64\n");
+  assert_same_values("planned/y.npy", "padded/y.npy");
+  outcome ones = run("bench open.json --runs 2 --warmup 0 --bucket 16");
+  assert_int_equal(ones.status, 0);
+  assert_non_null(strstr(ones.err, "sizes that are open become 1: 'x' f32[1,4]"));
+  assert_non_null(strstr(ones.err, "'N' 1 to 16\n"));
+  release(&ones);
+  expect("run open.onnx --bucket 8 --dim N=5", 0, NULL,
+         "--bucket: nothing is padded: no device of fixed shapes has open sizes\n");
+  expect_error("run open.onnx --bucket 8 --dim M=5 -q", 1, "no symbolic dimension is called 'M'");
+  expect_error("run open.json --dim M=5 -q", 1, "no symbolic dimension is called 'M'");
+  expect_error("run open.onnx --bucket 8 --dim N=5 --shape x=6x4", 1, "dimension 'N' is 5 by 'N' and 6 by 'x'");
+  expect_error("run open.onnx --bucket 0", 2, "option '--bucket'");
+  expect_error("run open.onnx --devices npu,cpu --force Tanh=npu --bucket 4294967295 -q", 1, "is useful");
+  expect("plan open.onnx --devices npu,cpu --dim N=3 -o fixed.json -q", 0, NULL, "");
+  expect_error("run fixed.json --dim N=3", 2, "option '--dim' has no effect on a plan file, which has decided it");
+  expect_error("plan open.json --dim N=3", 2, "option '--dim' has no effect on a plan file, which has decided it");
+}
+
 /* ---- cleave test ---- */
 
 static void write_tensor(const char *name, const clv_tensor *tensor) {
@@ -618,6 +658,7 @@ int main(void) {
       cmocka_unit_test(test_inspect_devices_bench),
       cmocka_unit_test(test_bench_graphs),
       cmocka_unit_test(test_sizes_and_names),
+      cmocka_unit_test(test_buckets),
       cmocka_unit_test(test_profile),
       cmocka_unit_test(test_directories),
   };

@@ -287,8 +287,8 @@ typedef struct clv_backend {
   clv_status (*event_notify)(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error);
 
   /* Scratch from the host's pool: optional, both or none. The bytes that the instance needs for its shapes, and memory for them,
-   * which stays until the instance is destroyed or bound again, when nothing of it runs. Instances of one stream may be given the
-   * same memory. Without these an instance has its own. */
+   * which is there whenever the instance executes; where it has moved the instance is bound again before that, when nothing of it
+   * runs. Instances of one stream may be given the same memory. Without these an instance has its own. */
   uint64_t (*instance_scratch_bytes)(clv_device *device, clv_instance *instance);
   clv_status (*instance_bind_scratch)(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes,
                                       clv_error *error);
@@ -296,10 +296,12 @@ typedef struct clv_backend {
   /* Capture: optional, all but captured_bind() or none. From capture_begin() to capture_end() execute() on that stream checks and
    * records, and nothing runs; only execute() of instances without outputs sized by data comes in between. capture_end() gives
    * what was recorded; with `captured` NULL, and where it fails, the recording is dropped and the stream is as before
-   * capture_begin(). A captured graph refers to its instances and the memory of its bindings, which outlive it.
+   * capture_begin(). A captured graph refers to its instances, which outlive it and keep their scratch, and to the memory of its
+   * bindings, which is there at every launch; in between it may go, and then the graph is bound again or destroyed.
    * captured_launch() enqueues it: the same results as the executions, in order. captured_bind() gives the `index`th execution
-   * recorded other memory for the same shapes, while the graph does not run; without it, or with CLV_NOT_SUPPORTED, the host
-   * captures again. captured_destroy() comes when its last launch is over, and accepts NULL. captured_bytes(): what it holds. */
+   * recorded other memory for the same shapes, while the graph does not run; without it, or with CLV_NOT_SUPPORTED, which changes
+   * nothing, the host captures again. captured_destroy() comes when its last launch is over, and accepts NULL. captured_bytes():
+   * what it holds. */
   clv_status (*capture_begin)(clv_device *device, clv_stream *stream, clv_error *error);
   clv_status (*capture_end)(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
   clv_status (*captured_launch)(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error);
