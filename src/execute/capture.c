@@ -30,13 +30,6 @@ static void stop(clv__capture *capture, const char *why) {
   capture->why = why;
 }
 
-/* The same, and this key is not tried again. */
-static void give_up(clv__capture *capture) {
-  if (!capture->has_failed) clv__graph_cache_fail(capture->cache, &capture->key);
-  capture->has_failed = true;
-  stop(capture, clv__graph_verdict_text(CLV__GRAPH_EAGER_FAILED));
-}
-
 void clv__capture_forget(clv__prepared *prepared, uint32_t partition) {
   uint32_t device = clv__request_plan(prepared->request)->partitions[partition].device;
   clv__capture *capture = prepared->captures[device];
@@ -83,11 +76,14 @@ void clv__capture_begin_run(clv__request *request) {
     clv__capture *capture = prepared->captures[d];
     if (capture == NULL) continue;
     capture->recorded = NULL;
-    capture->is_over = capture->has_failed = capture->is_used = false;
+    capture->is_over = capture->is_used = capture->is_broken = false;
     capture->run_ns = 0;
-    if (prepared->is_prefill && !prefill_too) {
+    const char *why = capture->is_suspected                  ? clv__graph_verdict_text(CLV__GRAPH_EAGER_FAILED)
+                      : prepared->is_prefill && !prefill_too ? "prefill"
+                                                             : NULL;
+    if (why != NULL) {
       capture->issue = CLV__ISSUE_EAGER;
-      capture->why = "prefill";
+      capture->why = why;
       continue;
     }
     if (capture->entry != NULL) capture->recorded = clv__graph_entry_enter(capture->cache, capture->entry);
@@ -133,7 +129,10 @@ static clv_status replay(clv__request *request, clv__capture *capture, uint32_t 
   CLV__TRY(ready(request, capture, first, stream, &issue, error));
   states[first].why = "its memory moved, and the device cannot follow";
   if (issue == CLV__ISSUE_EAGER) return CLV_OK;
-  CLV__TRY(clv__recorded_launch(capture->recorded, first, stream, error));
+  clv_status status = clv__recorded_launch(capture->recorded, first, stream, error);
+  /* Partitions that ran may have written where earlier ones read: then it takes a whole run to repeat it. */
+  capture->is_broken = status != CLV_OK && states[first].next != CLV__NO_ID;
+  if (status != CLV_OK) return status;
   capture->is_used = true;
   states[first].issue = issue;
   for (uint32_t p = states[first].next; p != CLV__NO_ID; p = states[p].next) {
@@ -152,6 +151,36 @@ static clv_status execute(clv__request *request, const clv__device *device, uint
   return device->backend->execute(device->handle, instance, stream, &args, error);
 }
 
+/* What a graph could not do is done launch by launch. If that works its key is not tried again; if it does not either, the graph
+ * is not what is wrong. */
+static clv_status do_without(clv__request *request, clv__capture *capture, const clv__device *device, uint32_t index,
+                             clv_stream *stream, clv_error *error) {
+  clv__context_log(request->session->devices->context, 2, "partition %u on %s: not captured: %s", index, device->name,
+                   error != NULL ? error->message : "");
+  stop(capture, clv__graph_verdict_text(CLV__GRAPH_EAGER_FAILED));
+  clv_status status = execute(request, device, index, stream, error);
+  if (status == CLV_OK)
+    clv__graph_cache_fail(capture->cache, &capture->key);
+  else
+    capture->is_over = false;
+  return status;
+}
+
+static clv_status issue(clv__request *request, clv__capture *capture, const clv__device *device, uint32_t index,
+                        clv_stream *stream, clv_error *error) {
+  clv__partition_state *state = &request->prepared->partitions[index];
+  clv_status status = CLV_OK;
+  /* Others than the first come here where the first was issued alone: then they are, too. */
+  if (capture->issue != CLV__ISSUE_EAGER && state->first == index) status = replay(request, capture, index, stream, error);
+  if (capture->is_broken) return status;
+  if (status != CLV_OK)
+    status = do_without(request, capture, device, index, stream, error);
+  else if (state->issue == CLV__ISSUE_EAGER)
+    status = execute(request, device, index, stream, error);
+  state->why = capture->issue == CLV__ISSUE_EAGER ? capture->why : request->prepared->partitions[state->first].why;
+  return status;
+}
+
 clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_stream *stream, clv_error *error) {
   clv__prepared *prepared = request->prepared;
   clv__partition_state *state = &prepared->partitions[index];
@@ -164,20 +193,7 @@ clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_strea
   if (capture == NULL) return execute(request, device, index, stream, error);
   bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* else it is the time of kernels */
   uint64_t begin_ns = is_timed ? clv__now_ns() : 0;
-  clv_status status = CLV_OK;
-  /* Others than the first come here where the first was issued alone: then they are, too. */
-  if (capture->issue != CLV__ISSUE_EAGER && state->first == index) {
-    status = replay(request, capture, index, stream, error);
-    if (status != CLV_OK) { /* the run goes on launch by launch */
-      clv__context_log(request->session->devices->context, 2, "partition %u on %s: not captured: %s", index, device->name,
-                       error != NULL ? error->message : "");
-      give_up(capture);
-    }
-  }
-  if (state->issue == CLV__ISSUE_EAGER) {
-    state->why = capture->issue == CLV__ISSUE_EAGER ? capture->why : prepared->partitions[state->first].why;
-    status = execute(request, device, index, stream, error);
-  }
+  clv_status status = issue(request, capture, device, index, stream, error);
   if (is_timed) capture->run_ns += clv__now_ns() - begin_ns;
   return status;
 }
@@ -207,36 +223,48 @@ static void count_time(const clv__device *device, clv__capture *capture) {
   }
 }
 
-/* The device's graphs may be what it failed with. */
-static bool is_suspect(const clv__request *request, uint32_t device, clv_status status) {
+/* A run that failed with graphs on the device is repeated without them. If that works their key is not tried again. */
+static bool is_to_be_repeated(const clv__request *request, uint32_t device, clv_status status) {
+  const clv__capture *capture = request->prepared->captures[device];
   if (status == CLV_OK || request->failed_device != device || clv__request_device(request, device)->is_lost) return false;
-  return request->prepared->captures[device]->is_used;
+  return capture->is_used || capture->is_broken;
+}
+
+static void settle(clv__prepared *prepared, uint32_t device, clv_status status) {
+  clv__capture *capture = prepared->captures[device];
+  clv__recorded *recorded = capture->recorded;
+  if (recorded != NULL && capture->entry != NULL) {
+    clv__graph_entry_leave(capture->entry);
+    if (capture->is_over) clv__capture_drop(prepared, device);
+  } else if (recorded != NULL && status == CLV_OK && !capture->is_over) {
+    keep(capture);
+  } else {
+    clv__recorded_destroy(recorded);
+  }
+  capture->recorded = NULL;
 }
 
 bool clv__capture_end_run(clv__request *request, clv_status status) {
   clv__prepared *prepared = request->prepared;
+  uint32_t count = request->session->devices->count;
   bool again = false;
-  for (uint32_t d = 0; d < request->session->devices->count; ++d) {
+  for (uint32_t d = 0; d < count; ++d) {
     clv__capture *capture = prepared->captures[d];
     if (capture == NULL) continue;
     const clv__device *device = clv__request_device(request, d);
-    if (is_suspect(request, d, status)) {
+    if (is_to_be_repeated(request, d, status)) {
       clv__context_log(request->session->devices->context, 2, "%s: a run with captured graphs failed: repeated without",
                        device->name);
-      give_up(capture);
-      again = true;
+      capture->is_suspected = capture->is_over = again = true;
     }
     if (status == CLV_OK) count_time(device, capture);
-    clv__recorded *recorded = capture->recorded;
-    if (recorded != NULL && capture->entry != NULL) {
-      clv__graph_entry_leave(capture->entry);
-      if (capture->is_over) clv__capture_drop(prepared, d);
-    } else if (recorded != NULL && status == CLV_OK && !capture->is_over) {
-      keep(capture);
-    } else {
-      clv__recorded_destroy(recorded);
-    }
-    capture->recorded = NULL;
+    settle(prepared, d, status);
+  }
+  for (uint32_t d = 0; d < count && !again; ++d) {
+    clv__capture *capture = prepared->captures[d];
+    if (capture == NULL || !capture->is_suspected) continue;
+    if (status == CLV_OK) clv__graph_cache_fail(capture->cache, &capture->key);
+    capture->is_suspected = false;
   }
   return again;
 }

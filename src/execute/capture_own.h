@@ -17,8 +17,9 @@ struct clv__capture {
   clv__issue issue;        /* of this run, from here on */
   const char *why;
   bool is_over;      /* in this run: its graphs are not to be kept */
-  bool has_failed;   /* in this run */
   bool is_used;      /* in this run: a graph was launched */
+  bool is_broken;    /* in this run: a launch failed, and nobody knows how far it came */
+  bool is_suspected; /* the run failed with graphs, and is repeated without them until it is over */
   uint64_t eager_ns; /* of the host, to issue all partitions one by one, without waiting; 0: not known */
   uint64_t run_ns;   /* so far in this run */
 };

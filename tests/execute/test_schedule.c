@@ -129,7 +129,11 @@ static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
     clv__arena_init(&made->arena, session->allocator);
     made->types = clv__arena_copy(&made->arena, prepared->types, graph->value_count * sizeof *made->types);
     made->placed = made->types;
-    made->partitions = prepared->partitions;
+    made->partitions = clv__arena_allocate_zero(&made->arena, plan->partition_count, sizeof *made->partitions);
+    for (uint32_t p = 0; p < plan->partition_count; ++p) {
+      made->partitions[p] = (clv__partition_state){.prepared = made, .index = p};
+      clv__arena_init(&made->partitions[p].own_arena, session->allocator);
+    }
     assert_ok(clv__prepared_plan_memory(made, &error), error);
     for (uint32_t space = 0; space < m->devices->space_count; ++space) {
       assert_true(made->space_bytes[space] <= prepared->space_bytes[space]);
@@ -139,7 +143,7 @@ static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
   }
   check_least(&prepared->schedule);
   for (uint32_t k = 0; k < WALKS; ++k) walk_once(plan, prepared, seed * 1000 + k);
-  if (made != NULL) made->partitions = NULL, clv__prepared_destroy(made);
+  if (made != NULL) clv__prepared_destroy(made);
   clv__request_give(request);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
