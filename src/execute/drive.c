@@ -281,6 +281,16 @@ static void drain(drive *d) {
   }
 }
 
+static clv_status finish(const drive *d, uint32_t step, clv_error *error) {
+  clv_session *session = d->request->session;
+  uint32_t lane = d->schedule->tracks[step].lane;
+  bool in_turn = session->options.in_flight > 1 && is_synchronous(d->request, lane);
+  if (in_turn) pthread_mutex_lock(&session->turns[clv__lane_device(lane)]);
+  clv_status status = clv__request_finish_step(d->request, step, error);
+  if (in_turn) pthread_mutex_unlock(&session->turns[clv__lane_device(lane)]);
+  return status;
+}
+
 /* What steps that are over wrote is cut, before anybody is told to read it. */
 static clv_status cut(const drive *d, clv_error *error) {
   clv__request *request = d->request;
@@ -290,7 +300,7 @@ static clv_status cut(const drive *d, clv_error *error) {
     if (!mark->is_uncut || d->completed[track->lane] <= track->position) continue;
     mark->is_uncut = false;
     if (track->is_recorded) CLV__TRY(check_step(d, t, error));
-    CLV__TRY(clv__request_finish_step(request, t, error));
+    CLV__TRY(finish(d, t, error));
   }
   return CLV_OK;
 }

@@ -274,6 +274,8 @@ static void run_ways(const way *ways, size_t count, uint64_t seeds, uint32_t eno
     run_sequence(&p);
     if (!how.products) verify(&p, (int64_t)(seed % 70), 3);
     run(&p, 7, 5, true); /* as if nothing had been verified */
+    clv__session_time_steps(p.session, true);
+    run(&p, 9, 2, true); /* one step after the other */
     close_part(&p);
   }
   if (bucketed < enough) fail_msg("%u nodes were padded", bucketed);
@@ -287,7 +289,7 @@ static void random_graphs(void **state) {
       {.devices = "npu,npu1,cpu", .specs = {fixed, fixed}},
       {.devices = "npu,npu1,cpu", .specs = {in_common_memory, in_common_memory}},
   };
-  run_ways(ways, sizeof ways / sizeof *ways, 48, 200);
+  run_ways(ways, sizeof ways / sizeof *ways, 40, 200);
 }
 
 /* Memory that others read exact sizes in. */
@@ -300,7 +302,7 @@ static void shared_memory(void **state) {
       {.devices = "npu,npu1,cpu", .specs = {in_host_memory, in_host_memory}},
       {.devices = "npu,npu1,cpu", .specs = {in_common_memory, any_in_common_memory}},
   };
-  run_ways(ways, sizeof ways / sizeof *ways, 48, 200);
+  run_ways(ways, sizeof ways / sizeof *ways, 40, 200);
 }
 
 /* ---- Several at once ---- */
@@ -515,6 +517,21 @@ static bool fail_once(part *p, size_t fail, int64_t n, int64_t depth) {
   return !failed;
 }
 
+/* From bucket to bucket and within them; then all is as it was. */
+static void fail_all(part *p) {
+  run(p, 3, 3, false);
+  size_t fail = 1;
+  for (bool is_over = false; !is_over && fail < 5000; ++fail) {
+    int64_t n = 10 * (int64_t)(fail % 2) + 1, depth = 5 + 60 * (int64_t)(fail % 3);
+    is_over = fail_once(p, fail, n, 3);
+    run(p, n, 3, false);
+    is_over = fail_once(p, fail, 4, depth) && is_over;
+    run(p, 4, depth, true);
+    run(p, 3, 4, true);
+  }
+  assert_true(fail > 5 && fail < 5000);
+}
+
 static void every_allocation_fails_once(void **state) {
   (void)state;
   static const way ways[] = {
@@ -524,21 +541,37 @@ static void every_allocation_fails_once(void **state) {
   };
   for (size_t w = 0; w < sizeof ways / sizeof *ways; ++w) {
     part p;
-    uint64_t seed = 5;
-    for (open_part(&p, ways[w], seed, NULL); bucketed_nodes(&p) < 3 || p.plan->partition_count < 3;) {
+    uint64_t seed = 4;
+    for (open_part(&p, ways[w], seed, NULL); p.plan->partition_count < 3 || bucketed_nodes(&p) < 3;) {
       close_part(&p);
       open_part(&p, ways[w], ++seed, NULL);
     }
-    run(&p, 3, 3, false);
-    size_t fail = 1;
-    for (; fail < 5000; ++fail) { /* from bucket to bucket and within them; then all is as it was */
-      bool is_over = fail_once(&p, fail, 10 * (int64_t)(fail % 2) + 1, 3) && fail_once(&p, fail, 4, 5 + (int64_t)(fail % 2));
-      run(&p, 3, 4, true);
-      if (is_over) break;
-    }
-    assert_true(fail > 5 && fail < 5000);
+    fail_all(&p);
     close_part(&p);
   }
+}
+
+/* T is in no bucket of these: what it is in grows within one, and has to be tried again where that failed. */
+static void growing_may_fail(void **state) {
+  (void)state;
+  const way how = {.devices = "npu,npu1", .specs = {fixed, any_shape}, .multiple = 8, .refuse = 2, .products = true};
+  part p;
+  uint64_t seed = 4;
+  for (open_part(&p, how, seed, rows); p.plan->placement.devices[4] == 0 || bucketed_nodes(&p) < 2;) {
+    close_part(&p);
+    open_part(&p, how, ++seed, rows);
+  }
+  size_t fail = 1;
+  for (bool is_over = false; !is_over && fail < 5000; ++fail) {
+    close_part(&p);
+    open_part(&p, how, seed, rows);
+    run(&p, 3, 3, false);
+    is_over = fail_once(&p, fail, 4, 65);
+    run(&p, 4, 65, true);
+    assert_int_equal(p.session->requests[0]->prepared_count, 1);
+  }
+  assert_true(fail > 5 && fail < 5000);
+  close_part(&p);
 }
 
 int main(void) {
@@ -551,6 +584,7 @@ int main(void) {
       cmocka_unit_test(memory_does_not_grow),
       cmocka_unit_test(a_steady_state_takes_nothing),
       cmocka_unit_test(every_allocation_fails_once),
+      cmocka_unit_test(growing_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -60,7 +60,7 @@ def generated_model(name):
 
 
 def partitions(trace, device):
-    """(executed, replayed): how many of the device's partitions were in the run of a trace. A device that failed was taken out, and has none."""
+    """(executed, replayed): how many of a device's partitions the run of a trace had. A device that failed was taken out, and has none."""
     with open(trace, encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
     lanes = {event["tid"] for event in events if event["name"] == "thread_name" and event["args"]["name"] == device}
@@ -87,12 +87,11 @@ def configurations(model, nodes, alone, is_sample, placements):
         if devices == "opencl" and not alone:
             continue
         for graph, memory in MODES[position:position + 1] if is_sample else MODES:
-            # the NPU's own choice leaves the others what it does not support, or nothing
-            yield ["--devices", devices, "--strategy", "contiguous", "--graph", graph, "--device-option", f"opencl:memory={memory}"], position < 2
+            options = ["--devices", devices, "--strategy", "contiguous", "--graph", graph, "--device-option", f"opencl:memory={memory}"]
+            yield options, not devices.startswith("npu")  # which may take everything
     for number in range(placements):
         pins, has_opencl = random_placement(model, nodes, number)
-        graphs = ["off", "on"] if not is_sample else ["on"]
-        for graph in graphs:
+        for graph in ["on"] if is_sample else ["off", "on"]:
             yield ["--devices", "npu,opencl,cpu", "--npu-spec", "all", "--strategy", "contiguous", "--pins", pins, "--graph", graph,
                    "--device-option", f"opencl:memory={'own' if number % 2 == 0 else 'auto'}"], has_opencl
 
