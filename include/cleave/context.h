@@ -31,8 +31,9 @@ typedef struct clv_context_options {
   int32_t graph_cache_entries; /* captured graphs kept a device; negative: CLEAVE_GRAPH_CACHE, else 12; 0: none is made */
   uint64_t graph_cache_bytes;  /* what they may hold a device; 0: 256 MiB */
   clv_switch prefill_graph;    /* capture attention over several queries too; unset: CLEAVE_PREFILL_GRAPH, else off */
-  const char *cache_directory; /* of executables; NULL: CLEAVE_CACHE_DIR, else "cleave" under the user's cache directory; "": none */
-  uint64_t cache_bytes;        /* its limit; 0: 1 GiB */
+  const char
+      *cache_directory; /* of executables; NULL: CLEAVE_CACHE_DIR, else "cleave" under the user's cache directory; "": none */
+  uint64_t cache_bytes; /* its limit; 0: 1 GiB */
 } clv_context_options;
 #define CLV_CONTEXT_OPTIONS_INIT \
   { sizeof(clv_context_options), NULL, NULL, NULL, CLV_GRAPH_UNSET, -1, 0, CLV_SWITCH_UNSET, NULL, 0 }

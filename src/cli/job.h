@@ -40,8 +40,8 @@ clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devic
 
 /* Loads the model `path`, or the model that the plan file `path` names, and opens the devices; reads the --input files. */
 clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error);
-/* Plans (or reads the plan file). `to_run`: sizes that nobody gave become 1, which is noted; with --bucket, and of a plan file that
- * leaves sizes open, they are those of the runs alone. `keeps`: --dump. */
+/* Plans (or reads the plan file). `to_run`: sizes that nobody gave become 1, which is noted; with --bucket, and of a plan file
+ * that leaves sizes open, they are those of the runs alone. `keeps`: --dump. */
 clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error);
 /* Adds "did you mean …?" to the refusal of one of `items`, which `option` has said. Returns the error's status. */
 clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id option, const clv_assignment *items, uint32_t count,
@@ -59,8 +59,8 @@ clv_status cli_inputs_sizes(cli_invocation *cli, const clv_graph *graph, const c
                             clv_size **sizes, uint32_t *count, clv_error *error);
 /* Checks the job's sizes against what the model declares, where no plan is made for them. */
 clv_status cli_inputs_check_sizes(cli_invocation *cli, const cli_job *job, clv_error *error);
-/* Fills what is missing with seeded random numbers: floats in [-1, 1), integers 0 to 9, bools. Inputs with a default keep it. Says
- * what sizes are padded to. */
+/* Fills what is missing with seeded random numbers: floats in [-1, 1), integers 0 to 9, bools. Inputs with a default keep it.
+ * Says what sizes are padded to. */
 clv_status cli_inputs_fill(cli_invocation *cli, cli_job *job, uint64_t seed, clv_error *error);
 void cli_inputs_finish(cli_invocation *cli, cli_inputs *inputs);
 

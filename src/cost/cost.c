@@ -82,7 +82,7 @@ static void *take(making *m, clv__arena *arena, size_t count, size_t element_byt
 /* ---- Devices ---- */
 
 /* Slots that a backend does not know count as absent, and those of a device that was given up. */
-#define SLOT(device, slot)                                                                                                   \
+#define SLOT(device, slot)                                                                                               \
   (!(device)->is_lost && (device)->backend->struct_size >= offsetof(clv_backend, slot) + sizeof((device)->backend->slot) \
        ? (device)->backend->slot                                                                                         \
        : NULL)

@@ -19,7 +19,7 @@ typedef struct clv__device {
   clv_device *handle;
   const char *name;
   clv_device_info info;
-  uint32_t space;    /* index into clv_devices.spaces; CLV__SPACE_HOST for host memory */
+  uint32_t space;      /* index into clv_devices.spaces; CLV__SPACE_HOST for host memory */
   atomic_bool is_lost; /* given up while it was working: no slot but close() is called any more */
 } clv__device;
 
@@ -85,8 +85,8 @@ typedef struct clv__capability {
   const char **reasons; /* [node * device_count + device]: NULL: supported; otherwise why not */
 } clv__capability;
 
-/* Asks. Nodes with folded[n] are not asked about (all NULL). `open` (NULL: every size is known) says which sizes are open: a device
- * of fixed shapes is asked about typical ones, where what it runs may be padded. `support` may be NULL. */
+/* Asks. Nodes with folded[n] are not asked about (all NULL). `open` (NULL: every size is known) says which sizes are open: a
+ * device of fixed shapes is asked about typical ones, where what it runs may be padded. `support` may be NULL. */
 clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view *whole, const bool *folded, const clv__open *open,
                                clv_support_fn support, void *user_data, clv__capability *capability, clv_error *error);
 void clv__capability_finish(clv__capability *capability);

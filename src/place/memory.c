@@ -19,8 +19,7 @@ static uint64_t count_value(const clv__partition *partition, uint32_t value, uin
   size_t size_bytes;
   if ((resident[id] & (1u << partition->device)) != 0) return 0;
   resident[id] |= 1u << partition->device;
-  return clv__tensor_size_bytes(clv__view_type(view, value), &size_bytes) ? clv__align_up(size_bytes, CLV__ALIGNMENT)
-                                                                                     : 0;
+  return clv__tensor_size_bytes(clv__view_type(view, value), &size_bytes) ? clv__align_up(size_bytes, CLV__ALIGNMENT) : 0;
 }
 
 /* Bytes of constants and boundary values that the partition adds to its device; `resident` holds a bit a device for each value.
