@@ -9,20 +9,18 @@
 
 #include "base/error.h"
 
-#define CLV__OPENCL_ENTRY_POINTS(X)                                                                                           \
-  X(clGetPlatformIDs)                                                                                                         \
-  X(clGetPlatformInfo)                                                                                                        \
-  X(clGetDeviceIDs)                                                                                                           \
-  X(clGetDeviceInfo)                                                                                                          \
-  X(clCreateContext)                                                                                                          \
-  X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clFlush) X(clFinish) X(clCreateBuffer)               \
-      X(clCreateSubBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer)          \
-          X(clEnqueueCopyBuffer) X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) X(clEnqueueNDRangeKernel)                   \
-              X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clWaitForEvents) X(clRetainEvent)              \
-                  X(clReleaseEvent) X(clGetEventInfo) X(clSetEventCallback) X(clCreateUserEvent) X(clSetUserEventStatus)      \
-                      X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo)         \
-                          X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) \
-                              X(clGetKernelWorkGroupInfo) X(clGetExtensionFunctionAddressForPlatform)
+/* clang-format off: it moves these lines to and fro */
+#define CLV__OPENCL_ENTRY_POINTS(X) \
+  X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) \
+  X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clFlush) X(clFinish) X(clCreateBuffer) \
+  X(clCreateSubBuffer) X(clReleaseMemObject) X(clRetainMemObject) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) \
+  X(clEnqueueCopyBuffer) X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) X(clEnqueueNDRangeKernel) \
+  X(clEnqueueMarkerWithWaitList) X(clEnqueueBarrierWithWaitList) X(clWaitForEvents) X(clRetainEvent) \
+  X(clReleaseEvent) X(clGetEventInfo) X(clSetEventCallback) X(clCreateUserEvent) X(clSetUserEventStatus) \
+  X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramInfo) \
+  X(clGetProgramBuildInfo) X(clReleaseProgram) X(clCreateKernel) X(clReleaseKernel) X(clSetKernelArg) \
+  X(clGetKernelWorkGroupInfo) X(clGetExtensionFunctionAddressForPlatform)
+/* clang-format on */
 
 typedef struct clv__opencl_icd {
 #define FIELD(name) __typeof__(name) *name;

@@ -27,8 +27,11 @@ typedef struct clv_session_options {
 #define CLV_SESSION_OPTIONS_INIT \
   { sizeof(clv_session_options), false, false, 1, 0, 0, false, 0 }
 
-/* Compiles every partition and uploads weights. `options` may be NULL; `plan` must outlive the session. A device that fails is
- * taken out and its partitions are placed again, unless no_fallback.
+/* Compiles every partition and uploads weights. `options` may be NULL; `plan` must outlive the session. A device that fails, now
+ * or in a run, is taken out of the session and its partitions are placed again on the others, unless no_fallback; that is logged
+ * at level 1. Where no plan is left, the error is that of the first device that failed, followed by what was tried. A device
+ * that does not answer within device_time_limit_s is given up for all sessions of these devices; once a session has such a
+ * limit, none of them shows its caller's memory to devices (it is copied).
  * Errors: CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR, CLV_TOO_LARGE, with the partition and device in front; CLV_NOT_SUPPORTED where the
  * model's file has no weights (IR JSON). */
 CLV_API CLV_MUST_USE clv_status clv_session_create(const clv_plan *plan, const clv_session_options *options,

@@ -18,7 +18,7 @@ typedef struct bench {
   double load_ms, compile_ms, first_run_ms;
   double *latencies_ms; /* sorted after the runs */
   double total_ms;      /* of all of them: with several in flight, less than their sum */
-  double *steps_ms;     /* median, by step of the plan */
+  double *steps_ms;     /* median, by step of the session's plan */
   uint64_t peak_rss_bytes;
 } bench;
 

@@ -20,7 +20,10 @@ static clv_status make_rooms(bench *b, const clv_tensor *types, clv_error *error
 
 clv_status bench_make_rooms(bench *b, clv_error *error) {
   clv_session *session;
-  CLV__TRY(clv_session_create(b->job.plan, NULL, &session, error));
+  clv_session_options options;
+  cli_session_options(b->cli, &options);
+  options.in_flight = 1;
+  CLV__TRY(clv_session_create(b->job.plan, &options, &session, error));
   memset(b->outputs, 0, b->output_count * sizeof *b->outputs);
   clv_status status = clv_session_run(session, b->job.inputs.tensors, b->job.inputs.count, b->outputs, b->output_count, error);
   if (status == CLV_OK) status = make_rooms(b, b->outputs, error);

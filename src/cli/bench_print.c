@@ -1,6 +1,7 @@
 /* What `cleave bench` prints. See bench.h. */
 #include "cli/bench.h"
 #include "cli/console.h"
+#include "cli/incidents.h"
 #include "cli/json.h"
 #include "report/label.h"
 #include "report/steps.h"
@@ -35,7 +36,7 @@ static double runs_per_second(const bench *b) {
 }
 
 static json_t *steps_json(const bench *b) {
-  const clv_plan *plan = b->job.plan;
+  const clv_plan *plan = clv__session_plan(b->session);
   json_t *list = json_array();
   for (uint32_t s = 0; s < plan->step_count; ++s) {
     const clv__step *step = &plan->steps[s];
@@ -176,20 +177,21 @@ clv_status bench_print_json(const bench *b, clv_error *error) {
   json_object_set_new(root, "latency_ms", latency);
   json_object_set_new(root, "in_flight", json_integer(b->in_flight));
   json_object_set_new(root, "runs_per_second", cli_json_real(runs_per_second(b)));
-  json_object_set_new(root, "predicted_ms", cli_json_real((double)b->job.plan->price.overlapped_ns / 1e6));
+  json_object_set_new(root, "predicted_ms", cli_json_real((double)clv__session_plan(b->session)->price.overlapped_ns / 1e6));
   json_object_set_new(root, "first_run_ms", cli_json_real(b->first_run_ms));
   json_object_set_new(root, "load_ms", cli_json_real(b->load_ms));
   json_object_set_new(root, "timings_ms", load);
   json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)b->peak_rss_bytes));
   json_object_set_new(root, "memory", memory_json(b));
   json_object_set_new(root, "executables", executables_json(b));
+  json_object_set_new(root, "fallbacks", cli_incidents_json(b->session));
   json_object_set_new(root, "graphs", bench_graphs_json(b));
   json_object_set_new(root, "steps", steps_json(b));
   return cli_json_print(b->cli, root, error);
 }
 
 static void write_step_rows(const bench *b, clv__table *table, clv__text *note) {
-  const clv_plan *plan = b->job.plan;
+  const clv_plan *plan = clv__session_plan(b->session);
   double total = 0, others = 0;
   uint32_t shown = 0, left = 0;
   for (uint32_t s = 0; s < plan->step_count; ++s) total += b->steps_ms[s];
@@ -242,7 +244,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
                    median(b->latencies_ms, b->runs), cli_reset(cli), percentile(b->latencies_ms, b->runs, 0.90),
                    percentile(b->latencies_ms, b->runs, 0.99), b->latencies_ms[0], b->runs);
   if (b->in_flight > 1) clv__text_append(&text, "%.1f runs a second, %u in flight\n", runs_per_second(b), b->in_flight);
-  const clv_plan *plan = b->job.plan;
+  const clv_plan *plan = clv__session_plan(b->session);
   double predicted = (double)plan->price.overlapped_ns / 1e6, measured = median(b->latencies_ms, b->runs);
   clv__text_append(&text, "predicted %.3f ms (%+.0f %%), prices: ", predicted,
                    measured > 0 ? 100 * (predicted / measured - 1) : 0);
@@ -251,6 +253,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
   clv__text_append(&text, "first run %.3f ms; load %.3f ms (read %.3f, plan %.3f, compile %.3f)\n", b->first_run_ms, b->load_ms,
                    b->job.load_ms, b->job.plan_ms, b->compile_ms);
   write_executables(b, &text);
+  cli_incidents_write(cli, b->session, &text);
   bench_write_graphs(b, &text);
   clv__text_append(&text, "peak memory of the process %s\n\n", clv__label_size(b->peak_rss_bytes, number));
   if (!cli->quiet) {

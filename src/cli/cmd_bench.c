@@ -48,9 +48,7 @@ static clv_status prepare(bench *b, clv_error *error) {
   b->output_count = b->job.graph->output_count + b->job.plan->kept_count;
   b->outputs = clv__arena_allocate_zero(&cli->arena, b->output_count, sizeof *b->outputs);
   b->latencies_ms = clv__arena_allocate_zero(&cli->arena, b->runs, sizeof *b->latencies_ms);
-  b->steps_ms = clv__arena_allocate_zero(&cli->arena, b->job.plan->step_count, sizeof *b->steps_ms);
-  if (b->outputs == NULL || b->latencies_ms == NULL || b->steps_ms == NULL)
-    return clv__error_memory(error, b->runs * sizeof(double));
+  if (b->outputs == NULL || b->latencies_ms == NULL) return clv__error_memory(error, b->runs * sizeof(double));
   return b->in_flight > 1 ? bench_make_rooms(b, error) : CLV_OK;
 }
 
@@ -83,14 +81,15 @@ static clv_status measure_runs(bench *b, clv_error *error) {
   return CLV_OK;
 }
 
-/* Runs of their own: waiting after each step would lengthen those above. */
-static clv_status measure_steps(bench *b, clv_error *error) {
-  uint32_t steps = b->job.plan->step_count;
+static clv_status time_steps(bench *b, clv_error *error) {
+  uint32_t steps = clv__session_plan(b->session)->step_count, before = clv__session_incident_count(b->session);
   double *samples = clv__arena_allocate_zero(&b->cli->arena, (size_t)steps * b->step_runs, sizeof *samples), ignored;
-  if (samples == NULL) return clv__error_memory(error, (size_t)steps * b->step_runs * sizeof *samples);
+  b->steps_ms = clv__arena_allocate_zero(&b->cli->arena, steps, sizeof *b->steps_ms);
+  if (samples == NULL || b->steps_ms == NULL) return clv__error_memory(error, (size_t)steps * b->step_runs * sizeof *samples);
   clv__session_time_steps(b->session, true);
   for (uint32_t run = 0; run < b->step_runs; ++run) {
     CLV__TRY(run_once(b, &ignored, error));
+    if (clv__session_incident_count(b->session) != before) break; /* other steps */
     for (uint32_t s = 0; s < steps; ++s) {
       samples[(size_t)s * b->step_runs + run] = (double)clv__session_step_time_ns(b->session, s) / 1e6;
     }
@@ -101,6 +100,16 @@ static clv_status measure_steps(bench *b, clv_error *error) {
     qsort(of_step, b->step_runs, sizeof *of_step, compare_reals);
     b->steps_ms[s] = median(of_step, b->step_runs);
   }
+  return CLV_OK;
+}
+
+/* Runs of their own: waiting after each step would lengthen those above. They are the last, so that the plan is the session's. */
+static clv_status measure_steps(bench *b, clv_error *error) {
+  uint32_t before;
+  do {
+    before = clv__session_incident_count(b->session);
+    CLV__TRY(time_steps(b, error));
+  } while (clv__session_incident_count(b->session) != before);
   return CLV_OK;
 }
 
@@ -121,8 +130,8 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   bench b = {.cli = cli};
   clv_status status = prepare(&b, error);
   if (status == CLV_OK) status = measure_runs(&b, error);
-  if (status == CLV_OK) status = measure_steps(&b, error);
   if (status == CLV_OK) status = trace_runs(&b, error);
+  if (status == CLV_OK) status = measure_steps(&b, error);
   if (status == CLV_OK) status = cli->json ? bench_print_json(&b, error) : bench_print_text(&b, error);
   clv_session_destroy(b.session);
   cli_job_finish(cli, &b.job);

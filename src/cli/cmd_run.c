@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/console.h"
+#include "cli/incidents.h"
 #include "cli/job.h"
 #include "cli/json.h"
 #include "cli/values.h"
@@ -92,7 +93,7 @@ static void write_verdict(const run *r, clv__text *text) {
     clv__text_append(text, ": all equal the reference within tolerance\n");
     return;
   }
-  const clv_plan *plan = r->job.plan;
+  const clv_plan *plan = clv__session_plan(r->session);
   clv__text_append(text, "%sdiffers%s: partition %u on %s: value '", cli_begin(r->cli, CLI_RED), cli_reset(r->cli), m->partition,
                    plan->devices->items[plan->partitions[m->partition].device].name);
   clv__label_name(text, r->job.graph->values[m->value].name);
@@ -102,10 +103,12 @@ static void write_verdict(const run *r, clv__text *text) {
                    m->expected, m->actual - m->expected, m->tolerance, m->largest);
 }
 
+/* And of devices that were taken out, now or before. */
 static clv_status print_verdict(run *r, clv_error *error) {
   clv__text text;
   clv__text_init(&text, r->cli->allocator);
-  write_verdict(r, &text);
+  if (r->verified) write_verdict(r, &text);
+  cli_incidents_write(r->cli, r->session, &text);
   return cli_print(r->cli, &text, error);
 }
 
@@ -124,7 +127,7 @@ static clv_status print_outputs(run *r, clv_error *error) {
 
 static json_t *verdict_json(const run *r) {
   const clv__mismatch *m = &r->mismatch;
-  const clv_plan *plan = r->job.plan;
+  const clv_plan *plan = clv__session_plan(r->session);
   json_t *object = json_object();
   json_object_set_new(object, "equal", json_boolean(m->partition == CLV__NO_ID));
   json_object_set_new(object, "partitions_checked", json_integer(m->partitions_checked));
@@ -144,6 +147,7 @@ static clv_status print_json(run *r, json_t *outputs, clv_error *error) {
   json_object_set_new(root, "model", cli_json_text(r->job.model_path));
   json_object_set_new(root, "outputs", outputs);
   if (r->verified) json_object_set_new(root, "verify", verdict_json(r));
+  json_object_set_new(root, "fallbacks", cli_incidents_json(r->session));
   json_object_set_new(timings, "load", cli_json_real(r->job.load_ms));
   json_object_set_new(timings, "plan", cli_json_real(r->job.plan_ms));
   json_object_set_new(timings, "compile", cli_json_real(r->session_ms));
@@ -169,8 +173,7 @@ static clv_status finish_run(run *r, clv_error *error) {
   if (folder != NULL) CLV__TRY(cli_values_write(cli, folder, r->values, r->value_count, error));
   if (!cli->json) {
     CLV__TRY(print_outputs(r, error));
-    if (!wants_verdict) return CLV_OK;
-    CLV__TRY(verify(r, error));
+    if (wants_verdict) CLV__TRY(verify(r, error));
     return print_verdict(r, error);
   }
   json_t *outputs = cli_values_json(r->job.graph, r->values, r->value_count);

@@ -27,4 +27,6 @@ void cli_session_options(cli_invocation *cli, clv_session_options *options) {
   options->tune = cli_is_given(cli, OPTION_TUNE);
   options->bucket_multiple = (uint32_t)cli_number(cli, OPTION_BUCKET, 0);
   options->in_flight = (uint32_t)cli_number(cli, OPTION_IN_FLIGHT, 1);
+  options->device_time_limit_s = cli_real(cli, OPTION_DEVICE_TIME_LIMIT, 0);
+  options->no_fallback = cli_is_given(cli, OPTION_NO_FALLBACK);
 }

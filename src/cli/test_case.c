@@ -114,6 +114,7 @@ static bool same_shapes(const cli_data_set *a, const cli_data_set *b) {
 static clv_status make_session(test *t, const clv_plan *plan, clv_session **session, clv_error *error) {
   clv_session_options options;
   cli_session_options(t->tester->cli, &options);
+  options.no_fallback = true; /* it is the devices that are tested */
   return clv_session_create(plan, &options, session, error);
 }
 

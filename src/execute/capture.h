@@ -19,7 +19,8 @@ typedef struct clv__issue_info {
   const char *why; /* of EAGER: static storage */
 } clv__issue_info;
 
-/* Of partition `index` of the session's current plan, in the request that ran last. */
+/* Of partition `index` of the session's current plan, in the last run of the request that ran last, runs that are timed step by
+ * step aside. No run goes on. */
 void clv__session_issue(clv_session *session, uint32_t index, clv__issue_info *info);
 /* The counters of the device's captured graphs, of all sessions; false where it has none. */
 bool clv__session_graphs(const clv_session *session, uint32_t device, clv__graph_counters *counters);

@@ -1,7 +1,6 @@
 /* The driver: one thread walks all lanes of a request. Steps of asynchronous devices are enqueued as soon as what they wait for
  * on the host is over; a step of a device that works in its caller's thread is done here and now, when nothing can be enqueued.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "execute/internal.h"
@@ -57,6 +56,10 @@ static clv_status wait_on_device(drive *d, const clv__track *track, clv_error *e
   return CLV_OK;
 }
 
+static bool is_watched(const drive *d, const clv__track *track) {
+  return track->is_watched || d->request->session->is_traced;
+}
+
 /* Records the step's event, and asks to be told when it is reached where that matters to the host. */
 static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_error *error) {
   clv__request *request = d->request;
@@ -74,8 +77,7 @@ static clv_status record(drive *d, uint32_t step, const clv__track *track, clv_e
   if (mark->event == NULL) status = device->backend->event_create(device->handle, &mark->event, error);
   if (status == CLV_OK) status = device->backend->event_record(device->handle, mark->event, stream, error);
   if (status != CLV_OK) return event_failed(request, index, status, error);
-  bool is_watched = track->is_watched || request->session->is_traced;
-  return is_watched ? clv__request_watch(request, mark, error) : CLV_OK;
+  return is_watched(d, track) ? clv__request_watch(request, mark, error) : CLV_OK;
 }
 
 /* A step that the host was told of: over, but did it fail? */
@@ -86,7 +88,8 @@ static clv_status check_step(const drive *d, uint32_t step, clv_error *error) {
   uint32_t index = clv__lane_device(track->lane);
   const clv__device *device = clv__request_device(request, index);
   clv__error_clear(error);
-  clv_status status = device->backend->event_synchronize(device->handle, request->marks[step].event, error);
+  clv_status status = clv__device_check(device, error);
+  if (status == CLV_OK) status = device->backend->event_synchronize(device->handle, request->marks[step].event, error);
   if (status == CLV_OK) return status;
   clv__request_blame(request, index, status);
   const clv__step *s = &clv__request_plan(request)->steps[step];
@@ -173,53 +176,39 @@ static clv_status issue_ready(drive *d, bool *any, clv_error *error) {
 
 /* ---- Waiting ---- */
 
-static struct timespec to_timespec(uint64_t ns) {
-  return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-}
-
-/* Waits until the board has news, at most until `until_ns`: false when that is past. */
-static bool wait_for_news(clv__board *board, uint64_t seen, uint64_t until_ns) {
-  struct timespec until = to_timespec(until_ns);
-  bool is_new = true;
-  pthread_mutex_lock(&board->lock);
-  while (board->news == seen && is_new) {
-    if (until_ns == UINT64_MAX)
-      pthread_cond_wait(&board->changed, &board->lock);
-    else
-      is_new = pthread_cond_timedwait(&board->changed, &board->lock, &until) != ETIMEDOUT;
-  }
-  pthread_mutex_unlock(&board->lock);
-  return is_new;
-}
-
-/* The device that the oldest unfinished step is on: the one to blame when nothing comes back. */
+/* The device of the oldest step that the host was to be told of: the one to blame when nothing comes back. Of other steps it
+ * cannot be said whether they are over. */
 static uint32_t slowest_device(const drive *d) {
   uint32_t oldest = CLV__NO_ID, device = CLV__NO_ID;
   for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
-    uint32_t lane = d->schedule->lanes[i], completed = d->completed[lane];
-    if (is_synchronous(d->request, lane) || completed >= d->request->issued[lane]) continue;
-    uint32_t step = d->schedule->lane_steps[lane][completed];
-    if (step >= oldest) continue;
-    oldest = step;
-    device = clv__lane_device(lane);
+    uint32_t lane = d->schedule->lanes[i];
+    if (is_synchronous(d->request, lane) || clv__request_device(d->request, clv__lane_device(lane))->is_lost) continue;
+    for (uint32_t k = d->completed[lane]; k < d->request->issued[lane]; ++k) {
+      uint32_t step = d->schedule->lane_steps[lane][k];
+      if (!is_watched(d, &d->schedule->tracks[step])) continue;
+      if (step < oldest) device = clv__lane_device(lane);
+      if (step < oldest) oldest = step;
+      break;
+    }
   }
   return device;
 }
 
-static clv_status give_up(drive *d, clv_error *error) {
-  look(d);
-  uint32_t index = slowest_device(d);
-  if (index == CLV__NO_ID) return clv__error_set(error, CLV_INTERNAL_ERROR, "a run waits for no device");
-  clv__device *device = &d->request->session->devices->items[index];
-  device->is_lost = true;
-  return clv__request_blame(d->request, index,
-                            clv__error_set(error, CLV_DEVICE_ERROR, "%s: no answer within %g s: given up", device->name,
-                                           d->request->session->options.device_time_limit_s));
+/* The run waits for a device that another run gave up. */
+static clv_status check_lost(drive *d, clv_error *error) {
+  for (uint32_t i = 0; i < d->schedule->lane_count; ++i) {
+    uint32_t lane = d->schedule->lanes[i], index = clv__lane_device(lane);
+    if (d->completed[lane] >= d->request->issued[lane]) continue;
+    CLV__TRY(clv__request_blame(d->request, index, clv__device_check(clv__request_device(d->request, index), error)));
+  }
+  return CLV_OK;
 }
 
-static uint64_t device_deadline_ns(const clv__request *request) {
-  double limit_s = request->session->options.device_time_limit_s;
-  return limit_s > 0 ? clv__now_ns() + (uint64_t)(limit_s * 1e9) : UINT64_MAX;
+static clv_status give_up(drive *d, clv_error *error) {
+  uint32_t index = slowest_device(d);
+  if (index != CLV__NO_ID) return clv__request_lose(d->request, index, error);
+  CLV__TRY(check_lost(d, error)); /* at this very moment */
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "a run waits for no device");
 }
 
 static clv_status check_order(const drive *d, clv_error *error) {
@@ -234,23 +223,26 @@ static clv_status check_order(const drive *d, clv_error *error) {
 }
 
 static clv_status wait(drive *d, clv_error *error) {
-  uint64_t device_ns = device_deadline_ns(d->request), order_ns = d->order->deadline_ns;
-  uint64_t begin_ns = d->request->session->is_traced ? clv__now_ns() : 0;
-  bool is_new = wait_for_news(&d->request->board, d->news, device_ns < order_ns ? device_ns : order_ns);
+  uint64_t device_ns = clv__request_device_deadline_ns(d->request), order_ns = d->order->deadline_ns;
+  uint64_t begin_ns = d->request->session->is_traced ? clv__now_ns() : 0, seen = d->news;
+  bool is_new = clv__board_wait(d->request, seen, device_ns < order_ns ? device_ns : order_ns);
   trace_span(d->request, CLV__TRACE_WAIT, CLV__NO_ID, begin_ns);
-  if (!is_new && device_ns <= order_ns) return give_up(d, error);
-  return CLV_OK;
+  look(d);
+  CLV__TRY(check_lost(d, error));
+  return !is_new && d->news == seen && device_ns <= order_ns ? give_up(d, error) : CLV_OK;
 }
 
 /* ---- The end ---- */
 
-/* True while some device that is not given up has yet to tell of a step. */
-static bool is_expected(clv__request *request, uint64_t *news) {
+/* Bits of devices that are not given up and have yet to tell of a step. */
+static uint32_t find_expected(clv__request *request, uint64_t *news) {
   const clv_devices *devices = request->session->devices;
-  bool expected = false;
+  uint32_t expected = 0;
   pthread_mutex_lock(&request->board.lock);
   *news = request->board.news;
-  for (uint32_t d = 0; d < devices->count; ++d) expected |= request->board.watched[d] > 0 && !devices->items[d].is_lost;
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    if (request->board.watched[d] > 0 && !devices->items[d].is_lost) expected |= 1u << d;
+  }
   pthread_mutex_unlock(&request->board.lock);
   return expected;
 }
@@ -261,6 +253,7 @@ static void drain(drive *d) {
   clv__request *request = d->request;
   const clv__schedule *schedule = d->schedule;
   uint64_t news;
+  uint32_t expected;
   for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* the last step that was issued need not be one that is watched */
     uint32_t lane = schedule->lanes[i], issued = request->issued[lane];
     if (is_synchronous(request, lane) || issued == 0) continue;
@@ -271,8 +264,11 @@ static void drain(drive *d) {
     track.is_watched = true;
     (void)record(d, step, &track, NULL);
   }
-  while (is_expected(request, &news)) {
-    if (!wait_for_news(&request->board, news, device_deadline_ns(request))) (void)give_up(d, NULL);
+  while ((expected = find_expected(request, &news)) != 0) {
+    if (clv__board_wait(request, news, clv__request_device_deadline_ns(request))) continue;
+    for (uint32_t k = 0; k < request->session->devices->count; ++k) {
+      if ((expected >> k & 1u) != 0) (void)clv__request_lose(request, k, NULL);
+    }
   }
   for (uint32_t i = 0; i < schedule->lane_count; ++i) {
     uint32_t lane = schedule->lanes[i];

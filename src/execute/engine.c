@@ -26,6 +26,8 @@ static clv_status align_constants(clv__engine *engine, clv_error *error) {
   const clv_plan *plan = engine->plan;
   const clv_graph *graph = plan->graph;
   uint32_t outputs = graph->output_count + plan->kept_count;
+  engine->step_times_ns = clv__arena_allocate_zero(&engine->arena, plan->step_count, sizeof *engine->step_times_ns);
+  if (engine->step_times_ns == NULL) return clv__error_memory(error, plan->step_count * sizeof *engine->step_times_ns);
   engine->defaults = clv__arena_allocate_zero(&engine->arena, graph->input_count, sizeof *engine->defaults);
   engine->constants = clv__arena_allocate_zero(&engine->arena, outputs, sizeof *engine->constants);
   if (engine->defaults == NULL || engine->constants == NULL) return clv__error_memory(error, outputs * sizeof(void *));
@@ -65,7 +67,11 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
 }
 
 void clv__engine_release(clv_session *session, clv__engine *engine) {
-  if (engine == NULL || --engine->users > 0) return;
+  if (engine == NULL) return;
+  pthread_mutex_lock(&session->lock);
+  bool is_used = --engine->users > 0;
+  pthread_mutex_unlock(&session->lock);
+  if (is_used) return;
   clv__devices_lock(session->devices);
   clv__program_finish(&engine->program);
   clv__devices_unlock(session->devices);

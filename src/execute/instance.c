@@ -46,8 +46,12 @@ static clv_status recompile(clv__partition_state *state, const char *why, clv_er
   } else {
     CLV__TRY(view_exactly(state, &view, error));
   }
+  request->engine->program.failed_device = CLV__NO_ID; /* under the devices' lock */
   clv_status status = clv__program_compile(&request->engine->program, state->index, view, &state->own_arena, &state->own, error);
-  if (status != CLV_OK) return clv__request_blame(request, partition->device, status);
+  if (status != CLV_OK) {
+    bool by_device = request->engine->program.failed_device != CLV__NO_ID;
+    return by_device ? clv__request_blame(request, partition->device, status) : status;
+  }
   clv__source source = state->own.origin.source;
   if (source == CLV__SOURCE_COMPILED || source == CLV__SOURCE_NOT_KEPT) {
     clv__context_log(request->session->devices->context, 2, "partition %u on %s: compiled for other shapes, %.1f ms: %s",
@@ -61,6 +65,7 @@ static clv_status create(clv__partition_state *state, const clv__compiled *compi
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
   const clv__device *device = clv__request_device(request, partition->device);
   clv__error_clear(error);
+  CLV__TRY(clv__device_check(device, error));
   return device->backend->instance_create(device->handle, compiled->executable, state->instance_inputs,
                                           partition->view->input_count, compiled->weights, compiled->info.weight_count,
                                           &state->instance, error);
@@ -77,6 +82,7 @@ clv_status clv__instance_bind_scratch(clv__partition_state *state, clv_error *er
   uint32_t d = clv__request_plan(request)->partitions[state->index].device;
   const clv__device *device = clv__request_device(request, d);
   if (!has_scratch(device)) return CLV_OK;
+  CLV__TRY(clv__request_blame(request, d, clv__device_check(device, error)));
   uint64_t size_bytes = device->backend->instance_scratch_bytes(device->handle, state->instance);
   if (size_bytes == 0) return CLV_OK;
   const clv__block *block = &request->scratch[d];
@@ -147,18 +153,19 @@ static void fill_inputs(clv__partition_state *state) {
 /* An executable of fixed shapes is made for others; one that takes any just serves. */
 static clv_status create_for_shapes(clv__partition_state *state, clv_error *error) {
   clv__request *request = state->prepared->request;
+  uint32_t device = clv__request_plan(request)->partitions[state->index].device;
   clv_error first = {0};
   if (clv__request_plan(request)->partitions[state->index].is_bucketed) {
     CLV__TRY(recompile(state, "a bucket that was not met before", error));
-    return create(state, &state->own, error);
+    return clv__request_blame(request, device, create(state, &state->own, error));
   }
   clv_status status = create(state, &request->engine->program.partitions[state->index], &first);
   if (status == CLV_NOT_SUPPORTED) {
     CLV__TRY(recompile(state, first.message, error));
-    return create(state, &state->own, error);
+    return clv__request_blame(request, device, create(state, &state->own, error));
   }
   if (status != CLV_OK && error != NULL) *error = first;
-  return status;
+  return clv__request_blame(request, device, status);
 }
 
 static clv_status make(clv__partition_state *state, clv_error *error) {
@@ -167,7 +174,6 @@ static clv_status make(clv__partition_state *state, clv_error *error) {
   clv__instance_drop(state);
   fill_inputs(state);
   clv_status status = create_for_shapes(state, error);
-  clv__request_blame(request, partition->device, status);
   if (status == CLV_OK) status = clv__instance_bind_scratch(state, error);
   if (status == CLV_OK) return status;
   return clv__error_prefix(error, status, "partition %u on %s", state->index,
@@ -180,6 +186,7 @@ static bool resize(clv__partition_state *state) {
   const clv__partition *partition = &clv__request_plan(request)->partitions[state->index];
   const clv__device *device = clv__request_device(request, partition->device);
   if (state->instance == NULL || device->backend->instance_resize == NULL || state->own.executable != NULL) return false;
+  if (device->is_lost) return false;
   fill_inputs(state);
   if (device->backend->instance_resize(device->handle, state->instance, state->instance_inputs, partition->view->input_count,
                                        NULL) != CLV_OK) {

@@ -93,8 +93,9 @@ typedef struct clv__engine {
   clv__program program;
   clv__bucket_rule *buckets; /* NULL: nothing is padded */
   clv__arena arena;
-  const void **defaults;  /* by input: its initializer's bytes, aligned to their element; NULL where there is none */
-  const void **constants; /* by output, kept ones after the others: the same of those known when planning */
+  uint64_t *step_times_ns; /* of the last timed run */
+  const void **defaults;   /* by input: its initializer's bytes, aligned to their element; NULL where there is none */
+  const void **constants;  /* by output, kept ones after the others: the same of those known when planning */
 } clv__engine;
 
 /* A step's event, and who is told of it. */
@@ -104,6 +105,8 @@ typedef struct clv__mark {
   clv_event *event;        /* made when first used */
   uint32_t device;
   bool is_uncut;               /* in this run: padding of what it wrote is still to be cut */
+  bool is_aside;               /* no step, but the end of a lane: clv__request_await() */
+  bool is_told, is_traced;     /* since it was recorded; under the board's lock */
   uint64_t issued_ns, over_ns; /* while the session is traced */
 } clv__mark;
 
@@ -131,12 +134,13 @@ typedef struct clv__order {
 
 struct clv__request {
   clv_session *session;
+  const clv_allocator *allocator;
   clv__engine *engine;
   uint32_t index;
   clv__prepared *prepared; /* the current one first */
   uint32_t prepared_count;
   clv_stream *streams[CLV__MAX_LANES]; /* made when first used */
-  clv__mark *marks;                    /* by step */
+  clv__mark *marks;                    /* by step, then by lane */
   clv__block arenas[CLV__MAX_DEVICES + 1];
   clv__block scratch[CLV__MAX_DEVICES];
   clv__block held_scratch[CLV__HELD_SCRATCH]; /* what was scratch before it grew, while captured graphs use it; in no order */
@@ -145,8 +149,12 @@ struct clv__request {
   uint32_t issued[CLV__MAX_LANES];      /* steps, in this run */
   uint32_t leap;                        /* steps of the lane that were issued together with the one that was to be issued */
   bool is_driven;                       /* by clv__request_drive(): graphs may be captured and replayed */
-  uint32_t failed_device;               /* whose call failed in this run, or CLV__NO_ID */
+  atomic_uint failed_device;            /* whose call failed in this run, or CLV__NO_ID */
+  uint32_t known_lost;                  /* bits of devices that were given up, and the driver knows */
   uint32_t pending_first, pending_last; /* partitions given to a device since the last wait for it, for messages */
+  atomic_uint callers;                  /* threads of devices inside a callback */
+  atomic_bool is_buried;                /* none may come in any more */
+  clv__request *next_buried;
 };
 
 typedef struct clv__async clv__async; /* async.c */
@@ -158,6 +166,7 @@ struct clv_session {
   clv_session_options options;
   pthread_mutex_t lock;
   pthread_cond_t freed;
+  pthread_mutex_t replacing; /* held by who makes another engine; taken before `lock` */
   clv__engine *engine;
   clv__request *requests[CLV_MAX_IN_FLIGHT];
   bool is_busy[CLV_MAX_IN_FLIGHT];
@@ -165,8 +174,9 @@ struct clv_session {
   clv__async *async;                       /* made when first used */
   uint32_t last_request;                   /* that a run has ended on */
   bool time_steps;
-  uint64_t *step_times_ns;
   double compile_ms;
+  uint32_t incident_count;
+  clv__incident incidents[CLV__MAX_DEVICES]; /* a device is taken out once */
   bool is_traced;
   clv__trace_event *trace;
   size_t trace_count, trace_capacity;
@@ -180,20 +190,27 @@ static inline const clv__device *clv__request_device(const clv__request *request
 }
 /* Notes whose call it was that failed. */
 static inline clv_status clv__request_blame(clv__request *request, uint32_t device, clv_status status) {
-  if (status != CLV_OK && request->failed_device == CLV__NO_ID) request->failed_device = device;
+  uint32_t none = CLV__NO_ID; /* outputs sized by data are asked for in threads of devices */
+  if (status != CLV_OK) (void)atomic_compare_exchange_strong(&request->failed_device, &none, device);
   return status;
+}
+/* A device may be given up while it works: it is not shown the caller's memory, nor the model's. */
+static inline bool clv__request_is_careful(const clv__request *request) {
+  return request->session->devices->is_timed;
 }
 uint64_t clv__now_ns(void); /* CLOCK_MONOTONIC */
 
 /* engine.c */
 clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **engine,
                               uint32_t *failed_device, clv_error *error);
-void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL */
+void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL; takes the session's lock */
 
 /* request.c: life; taking one for a run (waits until one is free) and giving it back. */
 clv_status clv__request_take(clv_session *session, clv__request **request, clv_error *error);
 void clv__request_give(clv__request *request);
-void clv__request_destroy(clv__request *request); /* accepts NULL; nothing of it runs */
+/* Accepts NULL. Nothing of it runs but on devices that were given up: what they could still come upon is kept until they are
+ * closed (bury.c). */
+void clv__request_destroy(clv__request *request);
 clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error);
 /* Makes room in the arena of a space, and of a device's scratch: what was there may move (another generation). Nothing of the
  * request runs there; but scratch that captured graphs use stays. */
@@ -210,6 +227,9 @@ static inline const clv_tensor *clv__prepared_type(const clv__prepared *prepared
   return partition->is_bucketed ? &prepared->placed[value] : &prepared->types[value];
 }
 void clv__prepared_destroy(clv__prepared *prepared);
+/* Both parts of that: everything but the set's own memory; then that. */
+void clv__prepared_close(clv__prepared *prepared);
+void clv__prepared_free(clv__prepared *prepared);
 bool clv__same_dims(const clv_tensor *a, const clv_tensor *b);
 
 /* instance.c: a partition's instance for the shapes that its inputs have now. */
@@ -226,9 +246,10 @@ void clv__scratch_sweep(clv__request *request);
 bool clv__scratch_is_held(const clv__request *request, const clv__block *block);
 void clv__instance_drop(clv__partition_state *state);
 
-/* pad.c: copies between a slot of a device and host memory of exact size, enqueued on `stream`. */
+/* pad.c: copies between a slot of a device and host memory of exact size, enqueued on `stream`. `is_constant`: the bytes are the
+ * model's. */
 clv_status clv__slot_copy_in(clv__request *request, uint32_t device, clv_stream *stream, clv__slot *to, const clv_tensor *from,
-                             clv_error *error);
+                             bool is_constant, clv_error *error);
 /* Where the slot's padding has to be cut out, `is_uncut` says so: clv__slot_cut() does it when the copy is over. */
 clv_status clv__slot_copy_out(clv__request *request, uint32_t device, clv_stream *stream, const clv_tensor *to, clv__slot *from,
                               bool *is_uncut, clv_error *error);
@@ -252,8 +273,8 @@ static inline clv__slot *clv__prepared_slot(const clv__prepared *prepared, clv_v
 clv_binding clv__prepared_binding(const clv__prepared *prepared, const clv__slot *slot);
 /* Makes room for a value whose size is only known now. */
 clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, size_t size_bytes, clv_error *error);
-/* A device that works in the space; CLV__NO_ID for the host's. */
-uint32_t clv__space_owner(const clv_devices *devices, uint32_t space);
+/* The device that gives out memory of the space: one of those that the plan may use; CLV__NO_ID for the host's. */
+uint32_t clv__space_owner(const clv_plan *plan, uint32_t space);
 
 /* arrange.c: sets the offsets of `slots`; `total` is where the last one ends. With a schedule, slots share bytes where it says
  * that one is done with before the other begins (streamed ones where their steps say so); without one, where their steps say so.
@@ -275,16 +296,33 @@ clv_status clv__request_partition(clv__request *request, uint32_t partition, clv
 clv_status clv__request_bind(clv__request *request, uint32_t partition, clv_error *error);
 clv_execute_args clv__request_args(clv__request *request, uint32_t partition);
 clv_status clv__request_finish_step(clv__request *request, uint32_t step, clv_error *error);
-/* Waits for a lane's stream, and says which partitions failed. */
+/* Waits for a lane's stream, within the device's time limit, and says which partitions failed. */
 clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error);
 
 /* watch.c: tells the board when a step that was recorded is over. */
 clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error *error);
-void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL */
+void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL; waits for its thread */
 /* The mark's step is over. */
 void clv__board_tell(void *mark);
 /* Waits until nobody touches the board any more who told it of the last step; before it is freed. */
 void clv__board_settle(clv__board *board);
+/* Waits until the board has news since `seen`, or a device was given up of which it has yet to hear (request->known_lost then has
+ * it), at most until `until_ns`: false when that is past. */
+bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns);
+/* What a device that is asked now may take. */
+uint64_t clv__request_device_deadline_ns(const clv__request *request);
+/* Waits until all that was enqueued on the lane is over. Where devices have no time limit it does nothing: slots wait as well. */
+clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *error);
+/* Gives the device up. */
+clv_status clv__request_lose(clv__request *request, uint32_t device, clv_error *error);
+
+/* bury.c. clv__request_is_haunted(): a device that was given up may still work for it. clv__request_silence(): from now on its
+ * callbacks find nobody. clv__request_bury(): what is left of it waits for the devices to be closed, then
+ * clv__request_free() is called. */
+bool clv__request_is_haunted(const clv__request *request);
+void clv__request_silence(clv__request *request);
+void clv__request_bury(clv__request *request);
+void clv__request_free(clv__request *request); /* request.c */
 
 /* capture.c: what a prepared set can capture, decided at the beginning of a run, done partition by partition, kept at its end,
  * when nothing runs; the end tells whether the run is to be repeated, without the graphs that it may have failed with. Between
@@ -312,6 +350,15 @@ clv_status clv__request_drive_timed(clv__request *request, uint64_t *times_ns, c
 
 /* Drivers that wait look again. (request.c) */
 void clv__session_wake(clv_session *session);
+/* fallback.c: does something with a request, such as a run; where a device fails it is taken out, its partitions are placed
+ * again, and it is done again from the start. `go` may be called several times. */
+typedef clv_status (*clv__attempt_fn)(clv__request *request, const void *cookie, clv_error *error);
+clv_status clv__session_attempt(clv_session *session, clv__attempt_fn go, const void *cookie, clv_error *error);
+/* The first engine. */
+clv_status clv__session_begin(clv_session *session, clv_error *error);
+/* Requests that are not in use and are of an engine that was replaced are let go of. (request.c) */
+void clv__session_sweep(clv_session *session);
+
 /* session.c: one run from bind to hand-over, with devices that fail taken out. */
 clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
                            uint32_t output_count, const clv_run_options *options, clv__order *order, clv_error *error);

@@ -7,11 +7,15 @@
 #include "base/arrange.h"
 #include "execute/internal.h"
 
-uint32_t clv__space_owner(const clv_devices *devices, uint32_t space) {
+uint32_t clv__space_owner(const clv_plan *plan, uint32_t space) {
+  const clv_devices *devices = plan->devices;
+  uint32_t owner = CLV__NO_ID;
   for (uint32_t d = 0; d < devices->count && space != CLV__SPACE_HOST; ++d) {
-    if (devices->items[d].space == space) return d;
+    if (devices->items[d].space != space) continue;
+    if ((plan->gone >> d & 1u) == 0 && !devices->items[d].is_lost) return d;
+    if (owner == CLV__NO_ID) owner = d; /* where all are gone; the pool says so when it is asked */
   }
-  return CLV__NO_ID;
+  return owner;
 }
 
 static void touch(clv__prepared *prepared, clv_value_id value, uint32_t space, uint32_t step) {
@@ -324,7 +328,7 @@ void clv__prepared_release_memory(clv__prepared *prepared) {
 clv_status clv__prepared_grow_slot(clv__prepared *prepared, clv__slot *slot, size_t size_bytes, clv_error *error) {
   if (slot->own.generation != 0 && slot->own.size_bytes >= size_bytes) return CLV_OK;
   clv_devices *devices = prepared->request->session->devices;
-  uint32_t device = clv__space_owner(devices, slot->space);
+  uint32_t device = clv__space_owner(clv__request_plan(prepared->request), slot->space);
   ++prepared->moves;
   clv__pool_give(devices, &slot->own);
   clv_status status = clv__pool_take(devices, device, size_bytes == 0 ? 1 : size_bytes, &slot->own, error);

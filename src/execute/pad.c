@@ -1,5 +1,7 @@
 /* Copies between a slot and host memory, with padding on the way in and cutting on the way out where the device has the value at
  * its bucket's size; and, where a device of fixed shapes shares memory with others, its own copies of what they have. */
+#include <string.h>
+
 #include "execute/internal.h"
 
 static bool is_longer(const clv__prepared *prepared, const clv__slot *slot) {
@@ -20,14 +22,26 @@ static clv_status get_staging(clv__prepared *prepared, clv__slot *slot, clv_tens
   return CLV_OK;
 }
 
+/* The model's bytes where a device that is given up may read them even when the model is gone: copied once. */
+static clv_status keep_constant(clv__prepared *prepared, clv__slot *to, clv_tensor *bytes, clv_error *error) {
+  size_t size_bytes;
+  const void *data = bytes->data;
+  bool is_kept = to->staging.generation != 0;
+  CLV__TRY(get_staging(prepared, to, bytes, error));
+  if (!is_kept && clv__tensor_size_bytes(bytes, &size_bytes) && size_bytes > 0) memcpy(bytes->data, data, size_bytes);
+  return CLV_OK;
+}
+
 clv_status clv__slot_copy_in(clv__request *request, uint32_t device_index, clv_stream *stream, clv__slot *to,
-                             const clv_tensor *from, clv_error *error) {
+                             const clv_tensor *from, bool is_constant, clv_error *error) {
   const clv__device *device = clv__request_device(request, device_index);
   clv_tensor bytes = *from;
   size_t size_bytes;
   if (is_longer(request->prepared, to)) {
     CLV__TRY(get_staging(request->prepared, to, &bytes, error));
     clv__bucket_pad(from, &bytes);
+  } else if (is_constant && clv__request_is_careful(request)) {
+    CLV__TRY(keep_constant(request->prepared, to, &bytes, error));
   }
   if (!clv__tensor_size_bytes(&bytes, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
   if (size_bytes == 0) return CLV_OK;
@@ -122,7 +136,7 @@ static clv_status stage(const staging *s, clv__staged *staged, const clv_tensor 
   clv__error_clear(error);
   if (exact_bytes > 0) {
     CLV__TRY(backend->copy_out(s->device->handle, s->stream, exact.data, from.buffer, from.offset_bytes, exact_bytes, error));
-    CLV__TRY(backend->stream_synchronize(s->device->handle, s->stream, error));
+    CLV__TRY(clv__request_synchronize(s->request, 2 * s->device_index, error));
   }
   clv__bucket_pad(&exact, &longer);
   return backend->copy_in(s->device->handle, s->stream, binding->buffer, 0, longer.data, size_bytes, error);
@@ -175,10 +189,10 @@ static clv_status cut_staged(const staging *s, const clv__staged *staged, const 
   exact.data = (char *)staged->host.host + clv__align_up(size_bytes, CLV__ALIGNMENT);
   clv__error_clear(error);
   CLV__TRY(backend->copy_out(s->device->handle, s->stream, longer.data, staged->device.buffer, 0, size_bytes, error));
-  CLV__TRY(backend->stream_synchronize(s->device->handle, s->stream, error));
+  CLV__TRY(clv__request_synchronize(s->request, 2 * s->device_index, error));
   clv__bucket_cut(&longer, &exact);
   CLV__TRY(backend->copy_in(s->device->handle, s->stream, to->buffer, to->offset_bytes, exact.data, exact_bytes, error));
-  return backend->stream_synchronize(s->device->handle, s->stream, error); /* others may read it on streams of theirs */
+  return clv__request_synchronize(s->request, 2 * s->device_index, error); /* others may read it on streams of theirs */
 }
 
 clv_status clv__stage_finish(clv__partition_state *state, clv_error *error) {

@@ -120,16 +120,24 @@ static clv_status make(clv__prepared *prepared, const clv_tensor *inputs, const 
   return clv__capture_prepare(prepared, error);
 }
 
-void clv__prepared_destroy(clv__prepared *prepared) {
+void clv__prepared_close(clv__prepared *prepared) {
   const clv_plan *plan = clv__request_plan(prepared->request);
-  const clv_allocator *allocator = prepared->arena.allocator;
   for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__capture_finish(prepared, d);
   for (uint32_t p = 0; prepared->partitions != NULL && p < plan->partition_count; ++p) {
     clv__instance_drop(&prepared->partitions[p]);
   }
   if (prepared->slots != NULL) clv__prepared_release_memory(prepared);
+}
+
+void clv__prepared_free(clv__prepared *prepared) {
+  const clv_allocator *allocator = prepared->arena.allocator;
   clv__arena_finish(&prepared->arena);
   clv__release(allocator, prepared);
+}
+
+void clv__prepared_destroy(clv__prepared *prepared) {
+  clv__prepared_close(prepared);
+  clv__prepared_free(prepared);
 }
 
 /* ---- Which set ---- */

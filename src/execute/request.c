@@ -13,8 +13,9 @@ uint64_t clv__now_ns(void) {
 /* ---- Streams and memory ---- */
 
 clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error) {
+  const clv__device *device = clv__request_device(request, clv__lane_device(lane));
+  CLV__TRY(clv__request_blame(request, clv__lane_device(lane), clv__device_check(device, error)));
   if (request->streams[lane] == NULL) {
-    const clv__device *device = clv__request_device(request, clv__lane_device(lane));
     clv__error_clear(error);
     clv__devices_lock(request->session->devices);
     clv_status status = device->backend->stream_create(device->handle, &request->streams[lane], error);
@@ -39,7 +40,7 @@ static clv_status reserve(clv__request *request, uint32_t device, clv__block *bl
 }
 
 clv_status clv__request_reserve(clv__request *request, uint32_t space, size_t size_bytes, clv_error *error) {
-  uint32_t device = clv__space_owner(request->session->devices, space);
+  uint32_t device = clv__space_owner(clv__request_plan(request), space);
   clv_status status = reserve(request, device, &request->arenas[space], size_bytes, error);
   return status == CLV_OK ? status : clv__error_prefix(error, status, "memory of boundary values");
 }
@@ -68,17 +69,21 @@ clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, 
   return status == CLV_OK ? status : clv__error_prefix(error, status, "scratch");
 }
 
-void clv__request_free_memory(clv__request *request) {
+static void give_memory(clv__request *request) {
   clv_devices *devices = request->session->devices;
+  for (uint32_t d = 0; d < devices->count; ++d) clv__pool_give(devices, &request->scratch[d]);
+  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) clv__pool_give(devices, &request->held_scratch[i]);
+  for (uint32_t s = 0; s < devices->space_count; ++s) clv__pool_give(devices, &request->arenas[s]);
+}
+
+void clv__request_free_memory(clv__request *request) {
   while (request->prepared != NULL) {
     clv__prepared *prepared = request->prepared;
     request->prepared = prepared->next;
     clv__prepared_destroy(prepared);
   }
   request->prepared_count = 0;
-  for (uint32_t d = 0; d < devices->count; ++d) clv__pool_give(devices, &request->scratch[d]);
-  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) clv__pool_give(devices, &request->held_scratch[i]);
-  for (uint32_t s = 0; s < devices->space_count; ++s) clv__pool_give(devices, &request->arenas[s]);
+  give_memory(request);
 }
 
 /* ---- Life ---- */
@@ -95,9 +100,10 @@ static void board_init(clv__board *board) {
 static clv_status create(clv_session *session, uint32_t index, clv__engine *engine, clv__request **out, clv_error *error) {
   clv__request *request = clv__allocate_zero(session->allocator, sizeof *request);
   if (request == NULL) return clv__error_memory(error, sizeof *request);
-  *request = (clv__request){.session = session, .engine = engine, .index = index, .failed_device = CLV__NO_ID};
+  *request = (clv__request){
+      .session = session, .allocator = session->allocator, .engine = engine, .index = index, .failed_device = CLV__NO_ID};
   request->pending_first = CLV__NO_ID;
-  size_t size_bytes = engine->plan->step_count * sizeof *request->marks;
+  size_t size_bytes = ((size_t)engine->plan->step_count + CLV__MAX_LANES) * sizeof *request->marks;
   request->marks = clv__allocate_zero(session->allocator, size_bytes);
   if (request->marks == NULL) {
     clv__release(session->allocator, request);
@@ -108,19 +114,24 @@ static clv_status create(clv_session *session, uint32_t index, clv__engine *engi
   return CLV_OK;
 }
 
-void clv__request_destroy(clv__request *request) {
-  if (request == NULL) return;
-  clv_session *session = request->session;
-  clv_devices *devices = session->devices;
+/* Lets go of all that devices have for it. What only matters to devices that were given up stays. */
+static void close_down(clv__request *request, bool is_haunted) {
+  clv_devices *devices = request->session->devices;
+  uint32_t mark_count = request->engine->plan->step_count + CLV__MAX_LANES;
   clv__devices_lock(devices);
   for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
     const clv__device *device = &devices->items[clv__lane_device(lane)];
     if (request->streams[lane] == NULL || device->is_lost) continue;
     (void)device->backend->stream_synchronize(device->handle, request->streams[lane], NULL);
   }
-  for (uint32_t d = 0; d < devices->count; ++d) clv__watcher_destroy(request->watchers[d]);
-  clv__request_free_memory(request);
-  for (uint32_t s = 0; s < request->engine->plan->step_count; ++s) {
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    if (is_haunted && devices->items[d].is_lost) continue;
+    clv__watcher_destroy(request->watchers[d]);
+    request->watchers[d] = NULL;
+  }
+  for (clv__prepared *prepared = request->prepared; prepared != NULL; prepared = prepared->next) clv__prepared_close(prepared);
+  give_memory(request);
+  for (uint32_t s = 0; s < mark_count; ++s) {
     const clv__mark *mark = &request->marks[s];
     const clv__device *device = &devices->items[mark->device];
     if (mark->event != NULL && !device->is_lost) device->backend->event_destroy(device->handle, mark->event);
@@ -131,14 +142,31 @@ void clv__request_destroy(clv__request *request) {
     device->backend->stream_destroy(device->handle, request->streams[lane]);
   }
   clv__devices_unlock(devices);
+}
+
+void clv__request_free(clv__request *request) {
   clv__board_settle(&request->board);
+  while (request->prepared != NULL) {
+    clv__prepared *prepared = request->prepared;
+    request->prepared = prepared->next;
+    clv__prepared_free(prepared);
+  }
   pthread_cond_destroy(&request->board.changed);
   pthread_mutex_destroy(&request->board.lock);
-  clv__release(session->allocator, request->marks);
-  pthread_mutex_lock(&session->lock);
-  clv__engine_release(session, request->engine);
-  pthread_mutex_unlock(&session->lock);
-  clv__release(session->allocator, request);
+  clv__release(request->allocator, request->marks);
+  clv__release(request->allocator, request);
+}
+
+void clv__request_destroy(clv__request *request) {
+  if (request == NULL) return;
+  bool is_haunted = clv__request_is_haunted(request);
+  if (is_haunted) clv__request_silence(request);
+  close_down(request, is_haunted);
+  clv__engine_release(request->session, request->engine);
+  if (is_haunted)
+    clv__request_bury(request);
+  else
+    clv__request_free(request);
 }
 
 /* ---- Turns ---- */
@@ -157,7 +185,7 @@ clv_status clv__request_take(clv_session *session, clv__request **out, clv_error
   session->is_busy[index] = true;
   clv__request *request = session->requests[index];
   clv__engine *engine = session->engine;
-  bool is_fresh = request != NULL && request->engine == engine;
+  bool is_fresh = request != NULL && request->engine == engine && !clv__request_is_haunted(request);
   if (!is_fresh) ++engine->users;
   pthread_mutex_unlock(&session->lock);
   clv_status status = CLV_OK;
@@ -176,11 +204,30 @@ clv_status clv__request_take(clv_session *session, clv__request **out, clv_error
     *out = request;
     return status;
   }
-  clv__engine_release(session, engine);
   session->is_busy[index] = false;
   pthread_cond_signal(&session->freed);
   pthread_mutex_unlock(&session->lock);
+  clv__engine_release(session, engine);
   return status;
+}
+
+void clv__session_sweep(clv_session *session) {
+  for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) {
+    pthread_mutex_lock(&session->lock);
+    clv__request *request = session->requests[i];
+    bool is_stale = request != NULL && !session->is_busy[i] && request->engine != session->engine;
+    if (is_stale) {
+      session->requests[i] = NULL;
+      session->is_busy[i] = true;
+    }
+    pthread_mutex_unlock(&session->lock);
+    if (!is_stale) continue;
+    clv__request_destroy(request);
+    pthread_mutex_lock(&session->lock);
+    session->is_busy[i] = false;
+    pthread_cond_signal(&session->freed);
+    pthread_mutex_unlock(&session->lock);
+  }
 }
 
 /* Drivers that wait look again: whether their run was cancelled. */

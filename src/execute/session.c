@@ -28,21 +28,18 @@ static clv_status read_options(const clv_session_options *given, clv_session_opt
 static void init_locks(clv_session *session) {
   pthread_mutex_init(&session->lock, NULL);
   pthread_cond_init(&session->freed, NULL);
+  pthread_mutex_init(&session->replacing, NULL);
   for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) pthread_mutex_init(&session->turns[d], NULL);
 }
 
+static clv_status prepare_first(clv__request *request, const void *cookie, clv_error *error) {
+  (void)cookie;
+  return clv__request_prepare(request, NULL, error);
+}
+
 static clv_status create(clv_session *session, clv_error *error) {
-  uint32_t failed_device;
-  session->step_times_ns = clv__allocate_zero(session->allocator, session->plan->step_count * sizeof *session->step_times_ns);
-  if (session->step_times_ns == NULL) {
-    return clv__error_memory(error, session->plan->step_count * sizeof *session->step_times_ns);
-  }
-  CLV__TRY(clv__engine_create(session, session->plan, NULL, &session->engine, &failed_device, error));
-  clv__request *request;
-  CLV__TRY(clv__request_take(session, &request, error));
-  clv_status status = clv__request_prepare(request, NULL, error);
-  clv__request_give(request);
-  return status;
+  CLV__TRY(clv__session_begin(session, error));
+  return clv__session_attempt(session, prepare_first, NULL, error);
 }
 
 clv_status clv_session_create(const clv_plan *plan, const clv_session_options *given, clv_session **out, clv_error *error) {
@@ -60,6 +57,7 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
   if (session == NULL) return clv__error_memory(error, sizeof *session);
   *session = (clv_session){.plan = plan, .devices = plan->devices, .allocator = allocator, .options = options};
   init_locks(session);
+  if (options.device_time_limit_s > 0) plan->devices->is_timed = true;
   uint64_t start = clv__now_ns();
   clv_status status = create(session, error);
   session->compile_ms = (double)(clv__now_ns() - start) / 1e6;
@@ -76,21 +74,22 @@ void clv_session_destroy(clv_session *session) {
   for (uint32_t i = 0; i < CLV_MAX_IN_FLIGHT; ++i) clv__request_destroy(session->requests[i]);
   clv__engine_release(session, session->engine);
   for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) pthread_mutex_destroy(&session->turns[d]);
+  pthread_mutex_destroy(&session->replacing);
   pthread_cond_destroy(&session->freed);
   pthread_mutex_destroy(&session->lock);
-  clv__release(session->allocator, session->step_times_ns);
   clv__release(session->allocator, session->trace);
   clv__release(session->allocator, session);
 }
 
 /* ---- Runs ---- */
 
-static clv_status run_request(clv__request *request, const clv__order *order, clv_error *error) {
+static clv_status run_request(clv__request *request, const void *cookie, clv_error *error) {
+  const clv__order *order = cookie;
   clv_session *session = request->session;
   uint64_t begin_ns = session->is_traced ? clv__now_ns() : 0;
   CLV__TRY(clv__request_bind_inputs(request, order->inputs, order->input_count, error));
   CLV__TRY(clv__request_bind_outputs(request, order, error));
-  CLV__TRY(session->time_steps ? clv__request_drive_timed(request, session->step_times_ns, error)
+  CLV__TRY(session->time_steps ? clv__request_drive_timed(request, request->engine->step_times_ns, error)
                                : clv__request_drive(request, order, error));
   clv_status status = clv__request_hand_over(request, order, error);
   if (session->is_traced) {
@@ -101,11 +100,7 @@ static clv_status run_request(clv__request *request, const clv__order *order, cl
 }
 
 clv_status clv__session_run(clv_session *session, const clv__order *order, clv_error *error) {
-  clv__request *request;
-  CLV__TRY(clv__request_take(session, &request, error));
-  clv_status status = run_request(request, order, error);
-  clv__request_give(request);
-  return status;
+  return clv__session_attempt(session, run_request, order, error);
 }
 
 clv_status clv_session_run_with(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs,
@@ -137,13 +132,16 @@ clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs,
 
 /* ---- What the command and the tests see ---- */
 
-const clv_plan *clv__session_plan(const clv_session *session) {
-  return session->engine->plan;
+const clv_plan *clv__session_plan(clv_session *session) {
+  pthread_mutex_lock(&session->lock);
+  const clv_plan *plan = session->engine->plan;
+  pthread_mutex_unlock(&session->lock);
+  return plan;
 }
 
 void clv__session_time_steps(clv_session *session, bool on) {
   session->time_steps = on;
 }
 uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index) {
-  return session->step_times_ns[index];
+  return index < session->engine->plan->step_count ? session->engine->step_times_ns[index] : 0;
 }

@@ -6,14 +6,29 @@
 #include "compile/compile.h"
 
 /* The plan that it runs: the one it was made from, or, where a device was taken out, another. Valid until the next run. */
-const clv_plan *clv__session_plan(const clv_session *session);
+const clv_plan *clv__session_plan(clv_session *session);
+
+/* A device that failed, and was taken out of the session. */
+typedef struct clv__incident {
+  uint32_t device;
+  clv_status status; /* and text: what it failed with */
+  char text[256];
+  uint32_t partition_count; /* that it had, and that were placed again */
+  uint32_t onto;            /* bits of devices: where */
+  double cost_ms;           /* of what was begun in vain, placing and compiling; what is done again comes on top */
+} clv__incident;
+uint32_t clv__session_incident_count(clv_session *session);
+/* False where there are not as many. */
+bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *incident);
+/* "npu was taken out: …: 3 partitions were placed again on cpu" */
+void clv__incident_text(const clv_devices *devices, const clv__incident *incident, char *text, size_t size_bytes);
 
 /* Where the executable of partition `index` came from when the session was made. */
 const clv__origin *clv__session_origin(const clv_session *session, uint32_t index);
 
 /* Per step of the last run; wall time around each step with a wait after it, only when asked for: it serialises devices. */
 void clv__session_time_steps(clv_session *session, bool on);
-/* Nanoseconds of step `index` in the last timed run. */
+/* Nanoseconds of step `index` of the session's plan in the last timed run. */
 uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index);
 
 /* Of one memory space. */

@@ -8,7 +8,9 @@ clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_er
   const clv__device *device = clv__request_device(request, d);
   if (request->streams[lane] == NULL) return CLV_OK;
   clv__error_clear(error);
-  clv_status status = device->backend->stream_synchronize(device->handle, request->streams[lane], error);
+  clv_status status = clv__device_check(device, error);
+  if (status == CLV_OK) status = clv__request_await(request, lane, error);
+  if (status == CLV_OK) status = device->backend->stream_synchronize(device->handle, request->streams[lane], error);
   if (status == CLV_OK) return status;
   clv__request_blame(request, d, status);
   if (lane % 2 == 1) return clv__error_prefix(error, status, "copies of %s", device->name);
@@ -19,8 +21,8 @@ clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_er
 
 /* ---- Partitions ---- */
 
-static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
-  clv__partition_state *state = cookie;
+static clv_status get_room(clv__partition_state *state, uint32_t index, const clv_tensor *type, clv_binding *binding,
+                           clv_error *error) {
   clv__prepared *prepared = state->prepared;
   const clv_plan *plan = clv__request_plan(prepared->request);
   const clv__partition *partition = &plan->partitions[state->index];
@@ -42,6 +44,24 @@ static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor
   if (!fits) CLV__TRY(clv__prepared_grow_slot(prepared, slot, size_bytes, error));
   *binding = clv__prepared_binding(prepared, slot);
   return CLV_OK;
+}
+
+/* Comes from any thread; from a device that was given up even when the run is long over. */
+static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
+  clv__partition_state *state = cookie;
+  clv__request *request = state->prepared->request;
+  atomic_fetch_add(&request->callers, 1);
+  clv_status status = CLV_OK;
+  if (atomic_load(&request->is_buried)) {
+    status = clv__error_set(error, CLV_DEVICE_ERROR, "the run is over");
+  } else {
+    const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
+    status = clv__device_check(device, error);
+    if (status == CLV_OK) status = get_room(state, index, type, binding, error);
+    if (status == CLV_OK) status = clv__device_check(device, error); /* given up meanwhile, it is shown no memory that is new */
+  }
+  atomic_fetch_sub(&request->callers, 1);
+  return status;
 }
 
 clv_status clv__request_bind(clv__request *request, uint32_t index, clv_error *error) {
@@ -109,7 +129,7 @@ static clv_status copy(clv__request *request, const clv__transfer *transfer, uin
   bool is_weight = transfer->boundary == CLV__BOUNDARY_WEIGHT;
   host.data = is_weight ? clv__request_plan(request)->shapes->types[transfer->value].data
                         : clv__prepared_binding(prepared, from).type.data;
-  return clv__slot_copy_in(request, transfer->device, stream, to, &host, error);
+  return clv__slot_copy_in(request, transfer->device, stream, to, &host, is_weight, error);
 }
 
 static clv_status transfer_value(clv__request *request, const clv__transfer *transfer, uint32_t lane, bool *is_uncut,

@@ -20,8 +20,9 @@ void clv__trace_add(clv__request *request, clv__trace_event event) {
   if (!session->is_traced) return;
   event.request = request->index;
   pthread_mutex_lock(&session->lock);
-  if (clv__array_reserve(session->allocator, (void **)&session->trace, &session->trace_capacity, session->trace_count + 1,
-                         sizeof *session->trace, session->trace_count)) {
+  bool is_current = request->engine == session->engine; /* steps of a plan that was replaced mean nothing */
+  if (is_current && clv__array_reserve(session->allocator, (void **)&session->trace, &session->trace_capacity,
+                                       session->trace_count + 1, sizeof *session->trace, session->trace_count)) {
     session->trace[session->trace_count++] = event;
   }
   pthread_mutex_unlock(&session->lock);

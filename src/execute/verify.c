@@ -22,10 +22,11 @@ static double tolerance_of(clv_dtype dtype) {
   }
 }
 
-/* What the reference made of each boundary value. */
+/* What the reference made of each boundary value. In memory of the pool: a device that is given up may still read it. */
 typedef struct reference {
   clv__request *request;
-  clv_tensor *values; /* by value id; data owned, NULL where not needed */
+  clv_tensor *values; /* by value id; `data` NULL where not needed */
+  clv__block *blocks; /* that it lies in */
 } reference;
 
 static bool is_boundary(const clv__request *request, clv_value_id value) {
@@ -39,12 +40,13 @@ static clv_status keep_value(void *cookie, clv_value_id value, const clv_tensor 
   reference *ref = cookie;
   size_t size_bytes;
   if (!is_boundary(ref->request, value) || !clv__tensor_size_bytes(tensor, &size_bytes)) return CLV_OK;
-  void *copy = clv__allocate(ref->request->session->allocator, size_bytes);
-  if (copy == NULL) return clv__error_memory(error, size_bytes);
-  if (size_bytes > 0) memcpy(copy, tensor->data, size_bytes);
-  clv__release(ref->request->session->allocator, ref->values[value].data);
+  clv_devices *devices = ref->request->session->devices;
+  clv__pool_give(devices, &ref->blocks[value]);
+  ref->values[value].data = NULL;
+  CLV__TRY(clv__pool_take(devices, CLV__NO_ID, size_bytes, &ref->blocks[value], error));
+  if (size_bytes > 0) memcpy(ref->blocks[value].host, tensor->data, size_bytes);
   ref->values[value] = *tensor;
-  ref->values[value].data = copy;
+  ref->values[value].data = ref->blocks[value].host;
   return CLV_OK;
 }
 
@@ -82,8 +84,9 @@ static void compare(const clv_tensor *expected, const clv_tensor *actual, clv__m
   *differs = gap > worst->tolerance;
 }
 
-/* Puts a reference value into the slot a partition reads. */
-static clv_status feed(clv__request *request, uint32_t device_index, const clv_tensor *value, clv__slot *slot, clv_error *error) {
+/* Puts a reference value, or a streamed weight, into the slot a partition reads. */
+static clv_status feed(clv__request *request, uint32_t device_index, const clv_tensor *value, bool is_constant, clv__slot *slot,
+                       clv_error *error) {
   size_t size_bytes;
   if (!clv__tensor_size_bytes(value, &size_bytes)) return CLV_OK;
   request->prepared->types[slot->value] = *value;
@@ -95,25 +98,27 @@ static clv_status feed(clv__request *request, uint32_t device_index, const clv_t
   if (!slot->size_known) CLV__TRY(clv__prepared_grow_slot(request->prepared, slot, size_bytes, error));
   clv_stream *stream;
   CLV__TRY(clv__request_stream(request, 2 * device_index, &stream, error));
-  return clv__slot_copy_in(request, device_index, stream, slot, value, error);
+  return clv__request_blame(request, device_index,
+                            clv__slot_copy_in(request, device_index, stream, slot, value, is_constant, error));
 }
 
-/* Reads what a partition wrote into `copy` (allocated here when it lies on a device). */
-static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual, void **copy,
+/* Reads what a partition wrote into `copy` (taken here when it lies on a device). */
+static clv_status fetch(clv__request *request, uint32_t device_index, clv__slot *slot, clv_tensor *actual, clv__block *copy,
                         clv_error *error) {
-  *copy = NULL;
+  *copy = (clv__block){0};
   clv_binding binding = clv__prepared_binding(request->prepared, slot);
   *actual = request->prepared->types[slot->value];
   actual->data = binding.type.data;
   size_t size_bytes;
   if (slot->space == CLV__SPACE_HOST || !clv__tensor_size_bytes(actual, &size_bytes)) return CLV_OK;
-  *copy = actual->data = clv__allocate(request->session->allocator, size_bytes);
-  if (*copy == NULL) return clv__error_memory(error, size_bytes);
+  CLV__TRY(clv__pool_take(request->session->devices, CLV__NO_ID, size_bytes, copy, error));
+  actual->data = copy->host;
   if (size_bytes == 0) return CLV_OK;
   clv_stream *stream;
   CLV__TRY(clv__request_stream(request, 2 * device_index, &stream, error));
   bool is_uncut;
-  CLV__TRY(clv__slot_copy_out(request, device_index, stream, actual, slot, &is_uncut, error));
+  CLV__TRY(clv__request_blame(request, device_index,
+                              clv__slot_copy_out(request, device_index, stream, actual, slot, &is_uncut, error)));
   CLV__TRY(clv__request_synchronize(request, 2 * device_index, error));
   if (is_uncut) clv__slot_cut(request->prepared, slot, actual);
   return CLV_OK;
@@ -126,7 +131,7 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
   clv__slot *slot = clv__prepared_slot(request->prepared, value, plan->devices->items[partition->device].space);
   const clv_tensor *expected = &ref->values[value];
   clv_tensor actual;
-  void *copy;
+  clv__block copy;
   *differs = false;
   clv_status status = fetch(request, partition->device, slot, &actual, &copy, error);
   if (status == CLV_OK && expected->data != NULL) {
@@ -141,7 +146,7 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
       compare(expected, &actual, mismatch, differs);
     }
   }
-  clv__release(request->session->allocator, copy);
+  clv__pool_give(request->session->devices, &copy);
   return status;
 }
 
@@ -155,7 +160,8 @@ static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch
   for (uint32_t i = 0; i < view->input_count; ++i) {
     clv_value_id value = view->values[view->inputs[i]];
     const clv_tensor *streamed = &plan->shapes->types[value]; /* a weight: the reference makes none */
-    CLV__TRY(feed(request, partition->device, streamed->data != NULL ? streamed : &ref->values[value],
+    bool is_constant = streamed->data != NULL;
+    CLV__TRY(feed(request, partition->device, is_constant ? streamed : &ref->values[value], is_constant,
                   clv__prepared_slot(prepared, value, space), error));
   }
   for (uint32_t i = 0; i < view->output_count; ++i) {
@@ -195,9 +201,12 @@ static clv_status run_reference(reference *ref, const clv_tensor *inputs, clv_er
 static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__mismatch *mismatch, clv_error *error) {
   const clv_plan *plan = clv__request_plan(request);
   const clv_allocator *allocator = request->session->allocator;
-  reference ref = {request, clv__allocate_zero(allocator, plan->graph->value_count * sizeof(clv_tensor))};
-  if (ref.values == NULL) return clv__error_memory(error, plan->graph->value_count * sizeof(clv_tensor));
-  clv_status status = run_reference(&ref, inputs, error);
+  uint32_t count = plan->graph->value_count;
+  reference ref = {.request = request,
+                   .values = clv__allocate_zero(allocator, count * sizeof *ref.values),
+                   .blocks = clv__allocate_zero(allocator, count * sizeof *ref.blocks)};
+  clv_status status = ref.values == NULL || ref.blocks == NULL ? clv__error_memory(error, count * sizeof *ref.blocks) : CLV_OK;
+  if (status == CLV_OK) status = run_reference(&ref, inputs, error);
   bool differs = false;
   for (uint32_t p = 0; status == CLV_OK && !differs && p < plan->partition_count; ++p) {
     status = verify_partition(&ref, p, mismatch, &differs, error);
@@ -211,18 +220,28 @@ static clv_status verify(clv__request *request, const clv_tensor *inputs, clv__m
   for (uint32_t i = 0; i < request->prepared->slot_count; ++i) {
     request->prepared->slots[i].bound = NULL; /* the reference's memory goes now */
   }
-  for (uint32_t v = 0; v < plan->graph->value_count; ++v) clv__release(allocator, ref.values[v].data);
+  for (uint32_t v = 0; v < count && ref.blocks != NULL; ++v) clv__pool_give(request->session->devices, &ref.blocks[v]);
+  clv__release(allocator, ref.blocks);
   clv__release(allocator, ref.values);
   return status;
 }
 
+/* What is asked for, and what it came to. */
+typedef struct asked {
+  const clv_tensor *inputs;
+  uint32_t input_count;
+  clv__mismatch *mismatch;
+} asked;
+
+static clv_status bind_and_verify(clv__request *request, const void *cookie, clv_error *error) {
+  const asked *what = cookie;
+  *what->mismatch = (clv__mismatch){.partition = CLV__NO_ID};
+  CLV__TRY(clv__request_bind_inputs(request, what->inputs, what->input_count, error));
+  return verify(request, what->inputs, what->mismatch, error);
+}
+
 clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__mismatch *mismatch,
                                clv_error *error) {
-  *mismatch = (clv__mismatch){.partition = CLV__NO_ID};
-  clv__request *request;
-  CLV__TRY(clv__request_take(session, &request, error));
-  clv_status status = clv__request_bind_inputs(request, inputs, input_count, error);
-  if (status == CLV_OK) status = verify(request, inputs, mismatch, error);
-  clv__request_give(request);
-  return status;
+  const asked what = {inputs, input_count, mismatch};
+  return clv__session_attempt(session, bind_and_verify, &what, error);
 }

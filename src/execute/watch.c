@@ -1,17 +1,22 @@
 /* Telling the board that a step is over: by the backend's own notification, or, where it has none, by a thread that waits. */
+#include <errno.h>
 #include <sched.h>
 #include <string.h>
 
 #include "execute/internal.h"
 
+/* Of waiting for news: devices may be given up by other sessions. */
+enum { LOOK_EVERY_NS = 50000000 };
+
 /* Signals when the lock is free again: who wakes up needs it. Nobody frees the board meanwhile: clv__board_settle(). */
 void clv__board_tell(void *cookie) {
   clv__mark *mark = cookie;
   clv__board *board = &mark->request->board;
-  if (mark->request->session->is_traced) mark->over_ns = clv__now_ns();
   atomic_fetch_add(&board->tellers, 1);
   pthread_mutex_lock(&board->lock);
-  if (board->completed[mark->lane] <= mark->position) board->completed[mark->lane] = mark->position + 1;
+  if (mark->is_traced) mark->over_ns = clv__now_ns();
+  mark->is_told = true;
+  if (!mark->is_aside && board->completed[mark->lane] <= mark->position) board->completed[mark->lane] = mark->position + 1;
   --board->watched[mark->device];
   ++board->news;
   pthread_mutex_unlock(&board->lock);
@@ -21,6 +26,52 @@ void clv__board_tell(void *cookie) {
 
 void clv__board_settle(clv__board *board) {
   while (atomic_load(&board->tellers) > 0) sched_yield();
+}
+
+static bool is_forsaken(clv__request *request) {
+  const clv_devices *devices = request->session->devices;
+  uint32_t lost = 0;
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    if (request->board.watched[d] > 0 && devices->items[d].is_lost) lost |= 1u << d;
+  }
+  lost &= ~request->known_lost;
+  request->known_lost |= lost;
+  return lost != 0;
+}
+
+bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns) {
+  clv__board *board = &request->board;
+  bool is_over = false, is_new = false;
+  pthread_mutex_lock(&board->lock);
+  while (board->news == seen && !is_over && !is_new) {
+    uint64_t now_ns = clv__now_ns(), next_ns = now_ns + LOOK_EVERY_NS;
+    if (until_ns < next_ns) next_ns = until_ns;
+    struct timespec next = {(time_t)(next_ns / 1000000000u), (long)(next_ns % 1000000000u)};
+    if (pthread_cond_timedwait(&board->changed, &board->lock, &next) != ETIMEDOUT) continue;
+    is_over = next_ns == until_ns;
+    is_new = is_forsaken(request);
+  }
+  is_new = is_new || board->news != seen;
+  pthread_mutex_unlock(&board->lock);
+  return is_new;
+}
+
+uint64_t clv__request_device_deadline_ns(const clv__request *request) {
+  double limit_s = request->session->options.device_time_limit_s;
+  return limit_s > 0 ? clv__now_ns() + (uint64_t)(limit_s * 1e9) : UINT64_MAX;
+}
+
+clv_status clv__request_lose(clv__request *request, uint32_t index, clv_error *error) {
+  clv_session *session = request->session;
+  clv__device *device = &session->devices->items[index];
+  request->known_lost |= 1u << index;
+  if (!atomic_exchange(&device->is_lost, true)) {
+    clv__context_log(session->devices->context, 1, "%s: no answer within %g s: it is given up", device->name,
+                     session->options.device_time_limit_s);
+  }
+  return clv__request_blame(request, index,
+                            clv__error_set(error, CLV_DEVICE_ERROR, "%s: no answer within %g s: given up", device->name,
+                                           session->options.device_time_limit_s));
 }
 
 /* A thread that waits for one event after the other. Events of one device come in the order in which they were recorded on each
@@ -46,8 +97,9 @@ static void *watch(void *cookie) {
     watcher->first = (watcher->first + 1) % watcher->capacity;
     --watcher->count;
     pthread_mutex_unlock(&watcher->lock);
-    (void)watcher->device->backend->event_synchronize(watcher->device->handle, mark->event,
-                                                      NULL); /* asked again, with its text */
+    if (!watcher->device->is_lost) { /* asked again, with its text */
+      (void)watcher->device->backend->event_synchronize(watcher->device->handle, mark->event, NULL);
+    }
     clv__board_tell(mark);
     pthread_mutex_lock(&watcher->lock);
   }
@@ -82,7 +134,7 @@ static clv_status create(clv__request *request, uint32_t device, clv__watcher **
 
 void clv__watcher_destroy(clv__watcher *watcher) {
   if (watcher == NULL) return;
-  const clv_allocator *allocator = watcher->request->session->allocator;
+  const clv_allocator *allocator = watcher->request->allocator;
   pthread_mutex_lock(&watcher->lock);
   watcher->is_closing = true;
   pthread_cond_signal(&watcher->work);
@@ -106,10 +158,12 @@ static clv_status watch_in_thread(clv__request *request, clv__mark *mark, clv_er
   return CLV_OK;
 }
 
-clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error *error) {
+static clv_status begin_watching(clv__request *request, clv__mark *mark, clv_error *error) {
   const clv__device *device = clv__request_device(request, mark->device);
   pthread_mutex_lock(&request->board.lock);
   ++request->board.watched[mark->device];
+  mark->is_told = false;
+  mark->is_traced = request->session->is_traced;
   pthread_mutex_unlock(&request->board.lock);
   clv__error_clear(error);
   clv_status status = device->backend->event_notify != NULL
@@ -119,6 +173,41 @@ clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error 
   pthread_mutex_lock(&request->board.lock);
   --request->board.watched[mark->device];
   pthread_mutex_unlock(&request->board.lock);
-  clv__request_blame(request, mark->device, status);
   return clv__error_prefix(error, status, "%s: event", device->name);
+}
+
+clv_status clv__request_watch(clv__request *request, clv__mark *mark, clv_error *error) {
+  return clv__request_blame(request, mark->device, begin_watching(request, mark, error));
+}
+
+/* ---- The end of a lane ---- */
+
+static bool is_told(clv__request *request, const clv__mark *mark, uint64_t *news) {
+  pthread_mutex_lock(&request->board.lock);
+  bool told = mark->is_told;
+  *news = request->board.news;
+  pthread_mutex_unlock(&request->board.lock);
+  return told;
+}
+
+clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *error) {
+  uint32_t d = clv__lane_device(lane);
+  const clv__device *device = clv__request_device(request, d);
+  if (!(request->session->options.device_time_limit_s > 0) || device->info.is_synchronous) return CLV_OK;
+  clv__mark *mark = &request->marks[clv__request_plan(request)->step_count + lane];
+  mark->request = request;
+  mark->lane = lane;
+  mark->device = d;
+  mark->is_aside = true;
+  clv_status status = CLV_OK;
+  if (mark->event == NULL) status = device->backend->event_create(device->handle, &mark->event, NULL);
+  if (status == CLV_OK) status = device->backend->event_record(device->handle, mark->event, request->streams[lane], NULL);
+  if (status == CLV_OK) status = begin_watching(request, mark, NULL);
+  if (status != CLV_OK) return CLV_OK; /* without, then */
+  uint64_t news;
+  while (!is_told(request, mark, &news)) {
+    if (device->is_lost) return clv__request_blame(request, d, clv__device_check(device, error));
+    if (!clv__board_wait(request, news, clv__request_device_deadline_ns(request))) return clv__request_lose(request, d, error);
+  }
+  return CLV_OK;
 }

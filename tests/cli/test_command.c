@@ -280,6 +280,61 @@ static void test_run_options(void **state) {
   assert_int_equal(unsetenv("CLEAVE_GRAPH"), 0);
 }
 
+/* Prints what the CPU alone makes of it, and then that the NPU was taken out, and why. */
+static void expect_taken_out(const char *arguments, const char *why) {
+  char line[512];
+  outcome alone = run("run seven.onnx --devices cpu");
+  snprintf(line, sizeof line, "run seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu %s", arguments);
+  outcome result = run(line);
+  const char *at = strstr(result.out, "npu was taken out: ");
+  bool fine = result.status == 0 && strncmp(result.out, alone.out, strlen(alone.out)) == 0 && at != NULL;
+  fine = fine && strstr(at, why) != NULL && strstr(at, ": 2 partitions were placed again on cpu; that took ") != NULL;
+  if (!fine) fail_msg("cleave %s: status %d\n%s\n%s", line, result.status, result.out, result.err);
+  release(&alone);
+  release(&result);
+}
+
+static void test_devices_that_fail(void **state) {
+  (void)state;
+#define SPLIT "seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu "
+  expect_taken_out("--device-option npu:fail=1", "launch 1 failed");
+  expect_taken_out("--device-option npu:fail=2", "launch 2 failed");
+  expect_taken_out("--device-option npu:hang=2 --device-time-limit 0.05", "no answer within 0.05 s");
+  expect_taken_out("--device-option npu:hang=1 --device-time-limit 0.05 --verify", "no answer within 0.05 s");
+  expect_error("run " SPLIT "--device-option npu:fail=1 --no-fallback", 1, "launch 1 failed");
+  expect_error("run " SPLIT "--device-option npu:hang=1 --device-time-limit 0.05 --no-fallback", 1, "npu: no answer within");
+  expect_error("run " SPLIT "--device-time-limit soon", 2, "'soon' is not a number of 0 or more");
+  json_t *root = document("run " SPLIT "--json --device-option npu:fail=1", 0), *list = member(root, "fallbacks");
+  assert_int_equal(json_array_size(list), 1);
+  const json_t *one = json_array_get(list, 0);
+  assert_string_equal(json_string_value(member(one, "device")), "npu");
+  assert_non_null(strstr(json_string_value(member(one, "error")), "launch 1 failed"));
+  assert_int_equal(json_integer_value(member(one, "partitions")), 2);
+  assert_string_equal(json_string_value(json_array_get(member(one, "placed_on"), 0)), "cpu");
+  assert_true(json_real_value(member(one, "cost_ms")) > 0);
+  json_decref(root);
+  root = document("run " SPLIT "--json", 0);
+  assert_int_equal(json_array_size(member(root, "fallbacks")), 0);
+  json_decref(root);
+  /* Of runs, and then of timed steps: those told are of the plan that is left. */
+  static const char *const benches[] = {"--device-option npu:fail=5", "--device-option npu:fail=9",
+                                        "--in-flight 2 --device-option npu:hang=9 --device-time-limit 0.05"};
+  for (size_t i = 0; i < sizeof benches / sizeof *benches; ++i) {
+    char line[512];
+    snprintf(line, sizeof line, "bench " SPLIT "--json --runs 3 --warmup 0 --graph off %s", benches[i]);
+    root = document(line, 0);
+    assert_int_equal(json_array_size(member(root, "fallbacks")), 1);
+    list = member(root, "steps");
+    assert_true(json_array_size(list) > 0);
+    for (size_t s = 0; s < json_array_size(list); ++s) {
+      assert_string_equal(json_string_value(member(json_array_get(list, s), "device")), "cpu");
+      assert_true(json_real_value(member(json_array_get(list, s), "median_ms")) > 0);
+    }
+    json_decref(root);
+  }
+#undef SPLIT
+}
+
 /* The example of the documentation: Concat on the CPU parts the NPU's work in two. */
 static void test_golden_plan(void **state) {
   (void)state;
@@ -650,6 +705,7 @@ int main(void) {
       cmocka_unit_test(test_failures),
       cmocka_unit_test(test_help),
       cmocka_unit_test(test_run_options),
+      cmocka_unit_test(test_devices_that_fail),
       cmocka_unit_test(test_golden_plan),
       cmocka_unit_test(test_explain),
       cmocka_unit_test(test_plan_json),

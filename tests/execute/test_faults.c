@@ -259,8 +259,15 @@ static void begin(uint64_t seed) {
 
 /* ---- Without fallback: errors, and a session that goes on once the device does ---- */
 
+/* On a machine with much to do another device may miss the time limit as well. */
+static bool is_any_lost(const world *w) {
+  bool any = false;
+  for (uint32_t d = 0; d < w->devices->count; ++d) any = any || atomic_load(&w->devices->items[d].is_lost);
+  return any;
+}
+
 static void check_error(const world *w, const clv_error *error, const char *what) {
-  if (strstr(error->message, "faulty") == NULL)
+  if (strstr(error->message, "faulty") == NULL && !is_any_lost(w))
     fail_msg("seed %llu: %s: no device is named: %s", (unsigned long long)w->schedule->seed, what, error->message);
 }
 
@@ -282,9 +289,8 @@ static void run_without_fallback(world *w) {
     if (run(w, session, &error) != CLV_OK) check_error(w, &error, "a run");
   }
   arm(s, false);
-  bool is_lost = atomic_load(&w->devices->items[0].is_lost);
   clv_status status = run(w, session, &error);
-  if (status != CLV_OK && !is_lost)
+  if (status != CLV_OK && !is_any_lost(w))
     fail_msg("seed %llu: the device is well, the run is not: %s", (unsigned long long)s->seed, error.message);
   if (status != CLV_OK) check_error(w, &error, "a run without the device");
   clv_session_destroy(session);

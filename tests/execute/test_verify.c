@@ -89,6 +89,9 @@ static clv_status broken_query(const clv_host *host, void *user_data, const clv_
   return CLV_OK;
 }
 
+/* The device's errors are to be seen. */
+static const clv_session_options strict = {.struct_size = sizeof strict, .no_fallback = true};
+
 typedef struct fixture {
   machine m;
   clv_graph *graph;
@@ -214,7 +217,7 @@ static void failures_at_creation(void **state) {
     begin(&f, cases[i].fault);
     clv_error error = {CLV_OK, "of an earlier call"};
     clv_session *session = (clv_session *)&f;
-    clv_status status = clv_session_create(f.plan, NULL, &session, &error);
+    clv_status status = clv_session_create(f.plan, &strict, &session, &error);
     if (status != cases[i].status) fail_msg("case %zu: %s: %s", i, clv_status_name(status), error.message);
     assert_null(session);
     assert_int_equal(error.status, cases[i].status);
@@ -238,7 +241,7 @@ static void a_failed_upload_names_the_weight(void **state) {
   f.plan = machine_plan(&f.m, f.graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   clv_error error = {0};
   clv_session *session;
-  assert_int_equal(clv_session_create(f.plan, NULL, &session, &error), CLV_DEVICE_ERROR);
+  assert_int_equal(clv_session_create(f.plan, &strict, &session, &error), CLV_DEVICE_ERROR);
   assert_string_equal(error.message, "partition 0 on broken: compile: weight 'w': upload(): code 10");
   end(&f);
 }
@@ -247,8 +250,9 @@ static void failures_in_a_run(void **state) {
   (void)state;
   fixture f;
   begin(&f, CORRUPT_NOTHING);
-  clv_session *session = machine_session(f.plan);
+  clv_session *session;
   clv_error error = {0};
+  assert_ok(clv_session_create(f.plan, &strict, &session, &error), error);
   clv_tensor input = input_of(&f), output = {0};
   clv__mismatch mismatch;
   fault = FAIL_EXECUTE;

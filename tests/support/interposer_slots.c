@@ -261,7 +261,15 @@ static clv_status event_wait(clv_device *device, clv_stream *stream, clv_event *
   return INNER(device)->event_wait(device->inner, stream->inner, event->inner, error);
 }
 
-static clv_status event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
+/* A thread that waits for a device which was given up may be in here when it is closed: close_device() waits for it. */
+static void count_waiter(clv_device *device, int change) {
+  pthread_mutex_lock(&device->lock);
+  device->waiters += (uint32_t)change;
+  pthread_cond_broadcast(&device->changed);
+  pthread_mutex_unlock(&device->lock);
+}
+
+static clv_status wait_for_event(clv_device *device, clv_event *event, clv_error *error) {
   ASK(device, event_synchronize, .object = event);
   clv_status status = CLV_OK, failed;
   pthread_mutex_lock(&device->lock);
@@ -274,6 +282,13 @@ static clv_status event_synchronize(clv_device *device, clv_event *event, clv_er
   if (fate.action == INTERPOSER_FAIL || fate.action == INTERPOSER_FAIL_LATER)
     return interposer_fail(&fate, INTERPOSER_event_synchronize, error);
   return failed == CLV_OK ? status : clv__error_set(error, failed, "%s", event->message);
+}
+
+static clv_status event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
+  count_waiter(device, 1);
+  clv_status status = wait_for_event(device, event, error);
+  count_waiter(device, -1);
+  return status;
 }
 
 static clv_status event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {

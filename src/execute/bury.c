@@ -1,0 +1,36 @@
+/* What a request leaves behind when a device that works for it is given up. The device may still read and write what it was
+ * shown, tell of events, and ask for room for outputs; a thread may sit in a call of it. All of that lives until the devices are
+ * closed: marks and board, arrays that launches refer to, and threads that wait. (Memory is the pool's: device/pool.h.) */
+#include <sched.h>
+
+#include "execute/internal.h"
+
+bool clv__request_is_haunted(const clv__request *request) {
+  for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
+    if (request->streams[lane] != NULL && clv__request_device(request, clv__lane_device(lane))->is_lost) return true;
+  }
+  return false;
+}
+
+void clv__request_silence(clv__request *request) {
+  atomic_store(&request->is_buried, true);
+  while (atomic_load(&request->callers) > 0) sched_yield();
+}
+
+/* The devices are closed: threads that waited for one go on, and end. */
+static void finish(void *self) {
+  for (clv__request *request = self, *next; request != NULL; request = next) {
+    next = request->next_buried;
+    for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__watcher_destroy(request->watchers[d]);
+    clv__request_free(request);
+  }
+}
+
+void clv__request_bury(clv__request *request) {
+  clv_devices *devices = request->session->devices;
+  clv__devices_lock(devices);
+  clv__attachment *attachment = &devices->attachments[CLV__ATTACHED_REQUESTS];
+  request->next_buried = attachment->self;
+  *attachment = (clv__attachment){request, finish};
+  clv__devices_unlock(devices);
+}
