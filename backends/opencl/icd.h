@@ -9,7 +9,8 @@
 
 #include "base/error.h"
 
-/* clang-format off: it moves these lines to and fro */
+/* clang-format moves these lines to and fro. */
+/* clang-format off */
 #define CLV__OPENCL_ENTRY_POINTS(X) \
   X(clGetPlatformIDs) X(clGetPlatformInfo) X(clGetDeviceIDs) X(clGetDeviceInfo) X(clCreateContext) \
   X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clFlush) X(clFinish) X(clCreateBuffer) \

@@ -10,7 +10,8 @@
 #include "cleave/plugin/backend.h"
 
 /* X(slot, whether it returns a status) */
-/* clang-format off: it moves these lines to and fro */
+/* clang-format moves these lines to and fro. */
+/* clang-format off */
 #define INTERPOSER_SLOTS(X) \
   X(open, 1) X(close, 0) X(info, 0) X(supports, 0) X(prefers, 0) X(buffer_alloc, 1) X(buffer_free, 0) \
   X(buffer_host_pointer, 0) X(stream_create, 1) X(stream_destroy, 0) X(stream_synchronize, 1) X(event_create, 1) \
