@@ -126,10 +126,20 @@ static bool same_constants(const clv_graph_view *view, const void *const *mine, 
   return true;
 }
 
-static uint64_t hash_key(uint32_t device, const clv__key *key) {
+/* Of all that equal executables have in common: the key, and a few bytes of their first constants. Thousands of partitions may
+ * differ in nothing but weights, and should not be found in each other's place. */
+static uint64_t hash_key(uint32_t device, const clv__key *key, const clv_graph_view *view, const void *const *constants) {
+  enum { CONSTANTS = 16, BYTES = 32 };
   uint64_t hash = mix(MIX_START, &device, sizeof device);
   for (uint32_t i = 0; i < CLV__KEY_PARTS; ++i) {
     if (i != CLV__KEY_CONSTANTS) hash = mix(hash, key->parts[i].bytes, 8);
+  }
+  for (uint32_t v = 0, taken = 0; v < view->value_count && taken < CONSTANTS; ++v) {
+    const clv_tensor *type = clv__view_type(view, v);
+    size_t size_bytes;
+    if (constants[v] == NULL || type->dtype == CLV_STRING || !clv__tensor_size_bytes(type, &size_bytes)) continue;
+    hash = mix(hash, constants[v], size_bytes < BYTES ? size_bytes : BYTES);
+    ++taken;
   }
   return hash;
 }
@@ -152,14 +162,13 @@ static clv__executable_use *begin_use(clv__shared_executable *e, const void **co
 
 clv_status clv__share_find(clv__share *share, uint32_t device, const clv__key *key, const clv_graph_view *view, clv__arena *arena,
                            clv__executable_use **use, clv_error *error) {
-  uint64_t hash = hash_key(device, key);
-  const void **constants = NULL;
   *use = NULL;
+  const void **constants = list_constants(view, arena);
+  if (constants == NULL) return clv__error_memory(error, view->value_count * sizeof *constants);
+  uint64_t hash = hash_key(device, key, view, constants);
   for (thing *at = table_first(&share->executables, hash); at != NULL; at = at->next) {
     clv__shared_executable *e = (clv__shared_executable *)at;
     if (e->link.hash != hash || e->device != device || !same_key(&e->key, key)) continue;
-    if (constants == NULL) constants = list_constants(view, arena);
-    if (constants == NULL) return clv__error_memory(error, view->value_count * sizeof *constants);
     if (!same_constants(view, constants, e->uses->constants)) continue;
     *use = begin_use(e, constants, arena);
     return *use != NULL ? CLV_OK : clv__error_memory(error, sizeof **use);
@@ -176,7 +185,8 @@ clv_status clv__share_add(clv__share *share, uint32_t device, const clv__key *ke
   const void **constants = list_constants(view, arena);
   clv__shared_executable *e = constants == NULL ? NULL : clv__allocate_zero(share->allocator, size_bytes);
   if (e == NULL) return clv__error_memory(error, size_bytes);
-  *e = (clv__shared_executable){.link.hash = hash_key(device, key), .device = device, .key = *key, .executable = executable};
+  *e = (clv__shared_executable){
+      .link.hash = hash_key(device, key, view, constants), .device = device, .key = *key, .executable = executable};
   e->info = info;
   e->weights = (uint32_t *)(e + 1);
   if (info.weight_count > 0) memcpy(e->weights, weights, info.weight_count * sizeof *weights);

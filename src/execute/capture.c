@@ -148,6 +148,7 @@ static clv_status execute(clv__request *request, const clv__device *device, uint
   clv_execute_args args = clv__request_args(request, partition);
   clv_instance *instance = request->prepared->partitions[partition].instance;
   clv__error_clear(error);
+  CLV__TRY(clv__device_check(device, error)); /* making the graph may have found out */
   return device->backend->execute(device->handle, instance, stream, &args, error);
 }
 

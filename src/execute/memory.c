@@ -269,25 +269,27 @@ static clv_status share_with_buckets(clv__prepared *prepared, clv_error *error) 
   return CLV_OK;
 }
 
-/* A partition on the device has copies of its own, which the host pads and cuts. */
-static bool is_staged_on(const clv__prepared *prepared, uint32_t device) {
+/* Devices on which partitions have copies of their own, which the host pads and cuts: bits. */
+static uint32_t staged_devices(const clv__prepared *prepared) {
   const clv_plan *plan = clv__request_plan(prepared->request);
+  uint32_t devices = 0;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
-    if (plan->partitions[p].device == device && prepared->partitions[p].staged != NULL) return true;
+    if (prepared->partitions[p].staged != NULL) devices |= 1u << plan->partitions[p].device;
   }
-  return false;
+  return devices;
 }
 
 /* The steps that the host has to see the end of: they make values whose size is known only then, or that it cuts or pads. */
 static clv_status find_late(clv__prepared *prepared, const bool **late, clv_error *error) {
   const clv_plan *plan = clv__request_plan(prepared->request);
+  uint32_t staged = staged_devices(prepared);
   bool *is_late = clv__arena_allocate_zero(&prepared->arena, plan->step_count, sizeof *is_late);
   if (is_late == NULL) return clv__error_memory(error, plan->step_count * sizeof *is_late);
   for (uint32_t s = 0; s < plan->step_count; ++s) {
     if (plan->steps[s].is_transfer) continue;
     const clv__partition *partition = &plan->partitions[plan->steps[s].index];
     const clv_graph_view *view = partition->view;
-    is_late[s] = is_staged_on(prepared, partition->device);
+    is_late[s] = (staged >> partition->device & 1u) != 0;
     for (uint32_t i = 0; i < view->output_count; ++i) {
       is_late[s] |= !clv__tensor_is_static(&prepared->types[view->values[view->outputs[i]]]);
     }
