@@ -4,7 +4,8 @@
 #include "capture.h"
 #include "programs.h"
 
-enum { LAUNCHES = 64, ROUNDS = 5 };
+/* As many launches as a large partition has: what a driver does with a buffer may not grow with its length alone. */
+enum { LAUNCHES = 512, ROUNDS = 7 };
 
 static const char source[] =
     "__kernel void nothing(__global int *x, int never) {\n"
@@ -82,7 +83,8 @@ static clv__opencl_capture measure(clv_device *device) {
     if (buffer < best_buffer) best_buffer = buffer;
   }
   tear_down(device, &t);
-  return works && best_buffer < best_list ? CLV__OPENCL_CAPTURE_BUFFER : CLV__OPENCL_CAPTURE_LIST;
+  /* Only where it clearly pays: a list can follow bindings, a buffer is recorded anew. */
+  return works && best_buffer < best_list / 10 * 9 ? CLV__OPENCL_CAPTURE_BUFFER : CLV__OPENCL_CAPTURE_LIST;
 }
 
 clv__opencl_capture clv__opencl_capture_choice(clv_device *device) {
