@@ -19,6 +19,7 @@
 #include "cleave/cleave.h"
 #include "device/device.h"
 #include "kernels/families.h"
+#include "sealed.h"
 
 enum {
   FUZZ_NPUBIN_DYNAMIC = 1, /* the device takes shapes that it does not know */
@@ -50,61 +51,6 @@ static inline const fuzz_npubin_setting *fuzz_npubin_open(void) {
     if (setting.backend->open(NULL, host, &config, &setting.devices[i], NULL) != CLV_OK) abort();
   }
   return &setting;
-}
-
-static inline uint64_t fuzz_npubin_number(const uint8_t *data, size_t size_bytes) {
-  uint64_t number = 0;
-  for (size_t i = 0; i < size_bytes; ++i) number |= (uint64_t)data[i] << (8 * i);
-  return number;
-}
-
-static inline void fuzz_npubin_put(clv__text *text, uint64_t number, size_t size_bytes) {
-  for (size_t i = 0; i < size_bytes; ++i) {
-    uint8_t byte = (uint8_t)(number >> (8 * i));
-    clv__text_append_bytes(text, &byte, 1);
-  }
-}
-
-/* Where the graph of a payload without fingerprint begins (after its size); 0 where there is none. */
-static inline size_t fuzz_npubin_graph(const uint8_t *data, size_t size_bytes) {
-  if (size_bytes < 4) return 0;
-  uint64_t inputs = fuzz_npubin_number(data, 4);
-  size_t at = 4;
-  for (; inputs > 0; --inputs) {
-    if (size_bytes - at < 8) return 0;
-    uint64_t rank = fuzz_npubin_number(data + at + 4, 4);
-    at += 8;
-    if (rank == UINT32_MAX) continue;
-    if (rank > CLV_MAX_RANK || (size_bytes - at) / 8 < rank) return 0;
-    at += 8 * rank;
-  }
-  return size_bytes - at < 8 ? 0 : at + 8;
-}
-
-/* Header, fingerprint, and the rest of the payload. */
-static inline void fuzz_npubin_wrap(const clv_device *device, const uint8_t *data, size_t size_bytes, clv__text *file) {
-  clv__hasher hasher;
-  clv__hash hash;
-  size_t length = strlen(device->fingerprint);
-  clv__text payload;
-  clv__text_init(&payload, clv__allocator_default());
-  fuzz_npubin_put(&payload, length, 4);
-  clv__text_append_bytes(&payload, device->fingerprint, length);
-  clv__text_append_bytes(&payload, data, size_bytes);
-  clv__hasher_init(&hasher);
-  clv__hasher_update(&hasher, payload.data, payload.size_bytes);
-  clv__hasher_finish(&hasher, &hash);
-  clv__text_append_bytes(file, CLV__NPUBIN_MAGIC, 8);
-  fuzz_npubin_put(file, CLV__NPUBIN_VERSION, 8);
-  fuzz_npubin_put(file, payload.size_bytes, 8);
-  clv__text_append_bytes(file, hash.bytes, sizeof hash.bytes);
-  clv__text_append_bytes(file, payload.data, payload.size_bytes);
-  clv__text_finish(&payload);
-}
-
-static inline clv_status fuzz_npubin_write(void *cookie, const void *data, size_t size_bytes) {
-  clv__text_append_bytes(cookie, data, size_bytes);
-  return CLV_OK;
 }
 
 /* ---- Running what was loaded ---- */
@@ -253,21 +199,21 @@ static inline void fuzz_npubin_try(const fuzz_npubin_setting *setting, clv_devic
 /* The file that a compiler makes of an input's types and graph; empty where there is none. */
 static inline void fuzz_npubin_compile(const clv_device *device, const uint8_t *data, size_t size_bytes, clv__text *file) {
   clv_tensor types[FUZZ_NPUBIN_IO];
-  size_t at = fuzz_npubin_graph(data, size_bytes);
-  if (at == 0 || fuzz_npubin_number(data, 4) > FUZZ_NPUBIN_IO) return;
-  uint32_t inputs = (uint32_t)fuzz_npubin_number(data, 4);
+  size_t at = fuzz_sealed_graph(data, size_bytes);
+  if (at == 0 || fuzz_sealed_number(data, 4) > FUZZ_NPUBIN_IO) return;
+  uint32_t inputs = (uint32_t)fuzz_sealed_number(data, 4);
   size_t from = 4;
   for (uint32_t i = 0; i < inputs; ++i) {
-    types[i] = (clv_tensor){.dtype = (clv_dtype)fuzz_npubin_number(data + from, 4),
-                            .rank = (int32_t)fuzz_npubin_number(data + from + 4, 4)};
+    types[i] = (clv_tensor){.dtype = (clv_dtype)fuzz_sealed_number(data + from, 4),
+                            .rank = (int32_t)fuzz_sealed_number(data + from + 4, 4)};
     from += 8;
     if (clv_dtype_size_bytes(types[i].dtype) == 0 || types[i].dtype == CLV_STRING) return; /* no compiler is asked for that */
     for (int32_t d = 0; d < types[i].rank; ++d, from += 8) {
-      types[i].dims[d] = (int64_t)fuzz_npubin_number(data + from, 8);
+      types[i].dims[d] = (int64_t)fuzz_sealed_number(data + from, 8);
       if (types[i].dims[d] < CLV_DIM_UNKNOWN) return;
     }
   }
-  uint64_t graph_bytes = fuzz_npubin_number(data + at - 8, 8);
+  uint64_t graph_bytes = fuzz_sealed_number(data + at - 8, 8);
   if (graph_bytes > size_bytes - at) return;
   void *onnx = clv__allocate(device->allocator, graph_bytes);
   if (onnx == NULL) return;
@@ -277,7 +223,7 @@ static inline void fuzz_npubin_compile(const clv_device *device, const uint8_t *
   clv_status status = clv__vnpu_program_open(device, onnx, graph_bytes, types, inputs, &p, &error);
   if (status == CLV_OK && p->is_static) status = clv__vnpu_layout_make(p, &error);
   if (status == CLV_OK) status = clv__vnpu_program_finish(p, &error);
-  if (status == CLV_OK) status = clv__vnpu_npubin_save(p, fuzz_npubin_write, file, &error);
+  if (status == CLV_OK) status = clv__vnpu_npubin_save(p, fuzz_sealed_append, file, &error);
   clv__vnpu_program_destroy(p);
 }
 
@@ -294,7 +240,7 @@ static inline clv_status fuzz_npubin_status(const uint8_t *data, size_t size_byt
   else if (mode & FUZZ_NPUBIN_COMPILE)
     fuzz_npubin_compile(device, data + 1, size_bytes - 1, &file);
   else
-    fuzz_npubin_wrap(device, data + 1, size_bytes - 1, &file);
+    fuzz_sealed_wrap(&clv__vnpu_npubin_kind, device->fingerprint, data + 1, size_bytes - 1, &file);
   clv_executable *p = NULL;
   clv_status status = setting->backend->executable_load(device, file.data, file.size_bytes, &p, error);
   if (status == CLV_OK) {
@@ -432,17 +378,17 @@ static inline bool fuzz_npubin_from_model(const clv__text *model, uint32_t input
   clv__text parts, file;
   clv__text_init(&parts, clv__allocator_default());
   clv__text_init(&file, clv__allocator_default());
-  fuzz_npubin_put(&parts, inputs, 4);
+  clv__sealed_put(&parts, inputs, 4);
   for (uint32_t i = 0; i < inputs; ++i) {
-    fuzz_npubin_put(&parts, CLV_F32, 4);
-    fuzz_npubin_put(&parts, 2, 4);
-    fuzz_npubin_put(&parts, 4, 8);
-    fuzz_npubin_put(&parts, 6, 8);
+    clv__sealed_put(&parts, CLV_F32, 4);
+    clv__sealed_put(&parts, 2, 4);
+    clv__sealed_put(&parts, 4, 8);
+    clv__sealed_put(&parts, 6, 8);
   }
-  fuzz_npubin_put(&parts, model->size_bytes, 8);
+  clv__sealed_put(&parts, model->size_bytes, 8);
   clv__text_append_bytes(&parts, model->data, model->size_bytes);
   fuzz_npubin_compile(device, (const uint8_t *)parts.data, parts.size_bytes, &file);
-  size_t from = CLV__NPUBIN_HEADER_BYTES + 4 + strlen(device->fingerprint);
+  size_t from = CLV__SEALED_HEADER_BYTES + 4 + strlen(device->fingerprint);
   bool made = file.size_bytes > from;
   if (made) {
     clv__text_append_bytes(seed, &mode, 1);

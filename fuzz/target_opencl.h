@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "cleave/cleave.h"
 #include "device/device.h"
+#include "sealed.h"
 
 enum { FUZZ_OPENCL_CPU = 2, FUZZ_OPENCL_PLAIN = 4, FUZZ_OPENCL_RAW = 8, FUZZ_OPENCL_PROGRAMS = 16 };
 
@@ -47,55 +48,16 @@ static inline void fuzz_opencl_finish(clv_device *device) {
   pthread_mutex_destroy(&device->lock);
 }
 
-static inline uint64_t fuzz_opencl_number(const uint8_t *data, size_t size_bytes) {
-  uint64_t number = 0;
-  for (size_t i = 0; i < size_bytes; ++i) number |= (uint64_t)data[i] << (8 * i);
-  return number;
-}
-
-static inline void fuzz_opencl_put(clv__text *text, uint64_t number, size_t size_bytes) {
-  for (size_t i = 0; i < size_bytes; ++i) {
-    uint8_t byte = (uint8_t)(number >> (8 * i));
-    clv__text_append_bytes(text, &byte, 1);
-  }
-}
-
-/* Where the graph of a payload without fingerprint begins (after its size); 0 where there is none. */
-static inline size_t fuzz_opencl_graph(const uint8_t *data, size_t size_bytes) {
-  if (size_bytes < 4) return 0;
-  size_t at = 4;
-  for (uint64_t inputs = fuzz_opencl_number(data, 4); inputs > 0; --inputs) {
-    if (size_bytes - at < 8) return 0;
-    uint64_t rank = fuzz_opencl_number(data + at + 4, 4);
-    at += 8;
-    if (rank == UINT32_MAX) continue;
-    if (rank > CLV_MAX_RANK || (size_bytes - at) / 8 < rank) return 0;
-    at += 8 * rank;
-  }
-  return size_bytes - at < 8 ? 0 : at + 8;
-}
-
 static inline void fuzz_opencl_wrap(const clv_device *device, const uint8_t *data, size_t size_bytes, bool programs,
                                     clv__text *file) {
-  clv__hasher hasher;
-  clv__hash hash;
+  size_t at = fuzz_sealed_graph(data, size_bytes);
+  uint64_t graph_bytes = at > 0 ? fuzz_sealed_number(data + at - 8, 8) : 0;
   clv__text payload;
-  size_t at = fuzz_opencl_graph(data, size_bytes), kept = size_bytes;
-  uint64_t graph_bytes = at > 0 ? fuzz_opencl_number(data + at - 8, 8) : 0;
-  if (!programs && at > 0 && graph_bytes <= size_bytes - at) kept = at + (size_t)graph_bytes;
   clv__text_init(&payload, clv__allocator_default());
-  fuzz_opencl_put(&payload, strlen(device->fingerprint), 4);
-  clv__text_append_bytes(&payload, device->fingerprint, strlen(device->fingerprint));
-  clv__text_append_bytes(&payload, data, kept);
-  if (!programs) fuzz_opencl_put(&payload, 0, 4);
-  clv__hasher_init(&hasher);
-  clv__hasher_update(&hasher, payload.data, payload.size_bytes);
-  clv__hasher_finish(&hasher, &hash);
-  clv__text_append_bytes(file, "CLVOCL\r\n", 8);
-  fuzz_opencl_put(file, 1, 8);
-  fuzz_opencl_put(file, payload.size_bytes, 8);
-  clv__text_append_bytes(file, hash.bytes, sizeof hash.bytes);
-  clv__text_append_bytes(file, payload.data, payload.size_bytes);
+  if (!programs && at > 0 && graph_bytes <= size_bytes - at) size_bytes = at + (size_t)graph_bytes;
+  clv__text_append_bytes(&payload, data, size_bytes);
+  if (!programs) clv__sealed_put(&payload, 0, 4);
+  fuzz_sealed_wrap(&clv__opencl_executable_kind, device->fingerprint, payload.data, payload.size_bytes, file);
   clv__text_finish(&payload);
 }
 

@@ -9,6 +9,7 @@
 #ifndef CLEAVE_BACKENDS_OPENCL_PLAN_H
 #define CLEAVE_BACKENDS_OPENCL_PLAN_H
 
+#include "base/sealed.h"
 #include "elementwise.h"
 #include "programs.h"
 
@@ -136,6 +137,8 @@ struct clv_executable {
 };
 
 /* ---- Executables (executable.c) ---- */
+
+extern const clv__sealed_kind clv__opencl_executable_kind; /* of its files (blob.c) */
 
 /* Takes `onnx` over, also when it fails. `input_types` are those of the graph's first inputs; what follows are weights. */
 clv_status clv__opencl_executable_open(clv_device *device, void *onnx, size_t onnx_bytes, const clv_tensor *input_types,

@@ -1,11 +1,6 @@
 /* The layout of a `.npubin` file. All numbers are little-endian.
  *
- *   8  bytes  magic
- *   u32       version
- *   u32       0
- *   u64       bytes of the payload
- *   32 bytes  BLAKE2b-256 of the payload
- *   payload:
+ *   the header of base/sealed.h, then:
  *     text    fingerprint of the device                       (text: u32 bytes, then the bytes)
  *     u32     inputs; each: u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown)
  *     u64     bytes of the graph; the graph, an ONNX model whose weights are its last inputs
@@ -16,9 +11,8 @@
 #ifndef CLEAVE_BACKENDS_VNPU_NPUBIN_H
 #define CLEAVE_BACKENDS_VNPU_NPUBIN_H
 
-#define CLV__NPUBIN_MAGIC "NPUBIN\r\n"
-#define CLV__NPUBIN_VERSION 1u
-#define CLV__NPUBIN_HASH_AT 24u
-#define CLV__NPUBIN_HEADER_BYTES 56u
+#include "base/sealed.h"
+
+extern const clv__sealed_kind clv__vnpu_npubin_kind;
 
 #endif

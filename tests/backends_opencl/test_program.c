@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/hash.h"
+#include "base/sealed.h"
 #include "opencl_host.h"
 
 /* ---- Right ---- */
@@ -290,18 +291,16 @@ static void copy_file(ocl_file *to, const ocl_file *from) {
   memcpy(to->data, from->data, from->size_bytes);
 }
 
-enum { HEADER_BYTES = 56, HASH_AT = 24 };
-
 /* Makes the checksum right again, as whoever forges a file would. */
 static void forge(ocl_file *file) {
   clv__hasher hasher;
   clv__hash hash;
-  const uint64_t payload = file->size_bytes - HEADER_BYTES;
+  const uint64_t payload = file->size_bytes - CLV__SEALED_HEADER_BYTES;
   clv__hasher_init(&hasher);
-  clv__hasher_update(&hasher, file->data + HEADER_BYTES, payload);
+  clv__hasher_update(&hasher, file->data + CLV__SEALED_HEADER_BYTES, payload);
   clv__hasher_finish(&hasher, &hash);
   memcpy(file->data + 16, &payload, 8);
-  memcpy(file->data + HASH_AT, hash.bytes, sizeof hash.bytes);
+  memcpy(file->data + CLV__SEALED_HASH_AT, hash.bytes, sizeof hash.bytes);
 }
 
 static void damaged_files_are_refused(void **state) {
@@ -330,10 +329,11 @@ static void damaged_files_are_refused(void **state) {
     copy_file(&bad, &file);
     const int changes = 1 + (int)(test_random(&seed) % 3);
     for (int k = 0; k < changes; ++k) {
-      const size_t at = HEADER_BYTES + test_random(&seed) % (file.size_bytes - HEADER_BYTES);
+      const size_t at = CLV__SEALED_HEADER_BYTES + test_random(&seed) % (file.size_bytes - CLV__SEALED_HEADER_BYTES);
       bad.data[at] = round % 3 == 0 ? 0xff : (uint8_t)test_random(&seed);
     }
-    if (round % 5 == 0) bad.size_bytes = HEADER_BYTES + test_random(&seed) % (file.size_bytes - HEADER_BYTES);
+    if (round % 5 == 0)
+      bad.size_bytes = CLV__SEALED_HEADER_BYTES + test_random(&seed) % (file.size_bytes - CLV__SEALED_HEADER_BYTES);
     forge(&bad);
     if (load(&o, &bad, &executable) == CLV_OK) {
       ++taken;
@@ -360,7 +360,7 @@ static void foreign_binaries_fall_back_to_sources(void **state) {
   save(&o, r.session.executable, &file);
   static const char magic[] = "poclbin";
   int broken = 0;
-  for (size_t i = HEADER_BYTES; i + sizeof magic < file.size_bytes; ++i) {
+  for (size_t i = CLV__SEALED_HEADER_BYTES; i + sizeof magic < file.size_bytes; ++i) {
     if (memcmp(file.data + i, magic, sizeof magic - 1) != 0) continue;
     memset(file.data + i, 'x', sizeof magic - 1);
     ++broken;

@@ -171,9 +171,9 @@ static void seal(blob *b) {
   clv__hasher hasher;
   clv__hash hash;
   clv__hasher_init(&hasher);
-  clv__hasher_update(&hasher, b->data + CLV__NPUBIN_HEADER_BYTES, b->size_bytes - CLV__NPUBIN_HEADER_BYTES);
+  clv__hasher_update(&hasher, b->data + CLV__SEALED_HEADER_BYTES, b->size_bytes - CLV__SEALED_HEADER_BYTES);
   clv__hasher_finish(&hasher, &hash);
-  memcpy(b->data + CLV__NPUBIN_HASH_AT, hash.bytes, sizeof hash.bytes);
+  memcpy(b->data + CLV__SEALED_HASH_AT, hash.bytes, sizeof hash.bytes);
 }
 
 /* Loads; what loads must run or say why not. */
@@ -236,8 +236,8 @@ static void mutated_files_are_refused_or_run(void **state) {
       loads = 0;
       try_blob(b, device, graph, &bad, &loads);
       assert_int_equal(loads, 0);
-      if (cut < CLV__NPUBIN_HEADER_BYTES) continue;
-      uint64_t payload = cut - CLV__NPUBIN_HEADER_BYTES;
+      if (cut < CLV__SEALED_HEADER_BYTES) continue;
+      uint64_t payload = cut - CLV__SEALED_HEADER_BYTES;
       for (int i = 0; i < 8; ++i) bad.data[16 + i] = (uint8_t)(payload >> (8 * i));
       seal(&bad);
       try_blob(b, device, graph, &bad, &loads);
@@ -245,7 +245,7 @@ static void mutated_files_are_refused_or_run(void **state) {
     }
     bad = good; /* one byte too many, with a header that fits */
     bad.data[bad.size_bytes++] = 0;
-    uint64_t longer = bad.size_bytes - CLV__NPUBIN_HEADER_BYTES;
+    uint64_t longer = bad.size_bytes - CLV__SEALED_HEADER_BYTES;
     for (int i = 0; i < 8; ++i) bad.data[16 + i] = (uint8_t)(longer >> (8 * i));
     seal(&bad);
     loads = 0;

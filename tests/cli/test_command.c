@@ -299,10 +299,10 @@ static void test_devices_that_fail(void **state) {
 #define SPLIT "seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu "
   expect_taken_out("--device-option npu:fail=1", "launch 1 failed");
   expect_taken_out("--device-option npu:fail=2", "launch 2 failed");
-  expect_taken_out("--device-option npu:hang=2 --device-time-limit 0.05", "no answer within 0.05 s");
-  expect_taken_out("--device-option npu:hang=1 --device-time-limit 0.05 --verify", "no answer within 0.05 s");
+  expect_taken_out("--device-option npu:hang=2 --device-time-limit 0.3", "no answer within 0.3 s");
+  expect_taken_out("--device-option npu:hang=1 --device-time-limit 0.3 --verify", "no answer within 0.3 s");
   expect_error("run " SPLIT "--device-option npu:fail=1 --no-fallback", 1, "launch 1 failed");
-  expect_error("run " SPLIT "--device-option npu:hang=1 --device-time-limit 0.05 --no-fallback", 1, "npu: no answer within");
+  expect_error("run " SPLIT "--device-option npu:hang=1 --device-time-limit 0.3 --no-fallback", 1, "npu: no answer within");
   expect_error("run " SPLIT "--device-time-limit soon", 2, "'soon' is not a number of 0 or more");
   json_t *root = document("run " SPLIT "--json --device-option npu:fail=1", 0), *list = member(root, "fallbacks");
   assert_int_equal(json_array_size(list), 1);
@@ -318,7 +318,7 @@ static void test_devices_that_fail(void **state) {
   json_decref(root);
   /* Of runs, and then of timed steps: those told are of the plan that is left. */
   static const char *const benches[] = {"--device-option npu:fail=5", "--device-option npu:fail=9",
-                                        "--in-flight 2 --device-option npu:hang=9 --device-time-limit 0.05"};
+                                        "--in-flight 2 --device-option npu:hang=9 --device-time-limit 0.3"};
   for (size_t i = 0; i < sizeof benches / sizeof *benches; ++i) {
     char line[512];
     snprintf(line, sizeof line, "bench " SPLIT "--json --runs 3 --warmup 0 --graph off %s", benches[i]);

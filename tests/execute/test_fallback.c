@@ -10,6 +10,13 @@
 
 enum { ELEMENTS = 512, FOREVER = 1000000 };
 
+/* Of a device that hangs; one that does not must answer within it on a loaded machine. */
+#if defined __SANITIZE_THREAD__ || defined __SANITIZE_ADDRESS__
+#define HANG_LIMIT_S 1.0
+#else
+#define HANG_LIMIT_S 0.25
+#endif
+
 /* What goes wrong: of a slot's calls, once armed, `after` pass and the next `count` have the fate. */
 typedef struct script {
   pthread_mutex_t lock;
@@ -425,7 +432,7 @@ static void two_requests_in_flight(void **state) {
   for (interposer_action action = INTERPOSER_FAIL; action <= INTERPOSER_HANG; ++action) {
     fixture f;
     begin(&f, &(setting){0});
-    clv_session *session = session_with(f.plan, action == INTERPOSER_HANG ? 0.05 : 0, 2);
+    clv_session *session = session_with(f.plan, action == INTERPOSER_HANG ? HANG_LIMIT_S : 0, 2);
     check_run(&f, session);
     f.script.gather = 2;
     arm(&f, INTERPOSER_execute, action, 0, FOREVER);
@@ -450,7 +457,7 @@ static void while_runs_were_started(void **state) {
   for (interposer_action action = INTERPOSER_FAIL; action <= INTERPOSER_HANG; ++action) {
     fixture f;
     begin(&f, &(setting){0});
-    clv_session *session = session_with(f.plan, action == INTERPOSER_HANG ? 0.05 : 0, 3);
+    clv_session *session = session_with(f.plan, action == INTERPOSER_HANG ? HANG_LIMIT_S : 0, 3);
     clv_run *runs[RUNS];
     clv_tensor outputs[RUNS];
     clv_error error = {0};
@@ -602,7 +609,7 @@ static void what_it_may_still_come_upon(void **state) {
     uint32_t streamed = 0;
     for (uint32_t t = 0; t < f.plan->transfer_count; ++t) streamed += f.plan->transfers[t].boundary == CLV__BOUNDARY_WEIGHT;
     assert_true((streamed > 0) == (i == 0));
-    clv_session *session = session_with(f.plan, 0.05, 1);
+    clv_session *session = session_with(f.plan, HANG_LIMIT_S, 1);
     machine_check_run(session, f.plan, &input, "before");
     arm(&f, cases[i].slot, INTERPOSER_HANG, cases[i].after, 1);
     assert_int_equal(clv_session_run(session, &input, 1, &output, 1, &error), CLV_DEVICE_ERROR);
@@ -619,7 +626,7 @@ static void given_up_by_another_session(void **state) {
   for (int has_notify = 0; has_notify < 2; ++has_notify) {
     fixture f;
     begin(&f, &(setting){.without = has_notify ? 0 : INTERPOSER_BIT(event_notify)});
-    clv_session *limited = session_with(f.plan, 0.05, 1), *patient = session_with(f.plan, 0, 1);
+    clv_session *limited = session_with(f.plan, HANG_LIMIT_S, 1), *patient = session_with(f.plan, 0, 1);
     f.script.gather = 2; /* both are there before it hangs */
     arm(&f, INTERPOSER_execute, INTERPOSER_HANG, 0, FOREVER);
     caller callers[2] = {{.f = &f, .session = patient}, {.f = &f, .session = limited}};
