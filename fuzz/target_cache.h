@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compile/cache_file.h"
+#include "cache/file.h"
 
 static inline void fuzz_cache(const uint8_t *data, size_t size_bytes) {
   const clv_allocator *allocator = clv__allocator_default();

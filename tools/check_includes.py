@@ -13,9 +13,10 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # The order of the folders of src/: each uses itself and those before it; the exceptions stand below.
-ORDER = ["base", "kernels", "graph", "ops", "formats", "device", "cost", "split", "place", "compile", "execute", "gnn", "report", "cli"]
-NARROWER = {"kernels": {"base"}, "formats": {"base", "graph", "ops"}}
+ORDER = ["base", "kernels", "graph", "ops", "formats", "cache", "device", "cost", "split", "place", "compile", "execute", "gnn", "report", "check", "cli"]
+NARROWER = {"kernels": {"base"}, "formats": {"base", "graph", "ops"}, "cache": {"base"}}
 BACKEND_SEES = {"base", "kernels"}
+FRAMEWORK = "framework"  # what the backends of frameworks share
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 
 
@@ -61,7 +62,7 @@ def check_file(path):
             else:
                 continue  # a library's header
             where = target.split(os.sep)
-            same_backend = where[0] == "backends" and where[:2] == parts[:2]
+            same_backend = where[0] == "backends" and (where[:2] == parts[:2] or where[1] == FRAMEWORK)
             registers = parts[:2] == ["src", "device"] and where[-1] == where[-2] + ".h"  # the built-in ones' query functions
             public_inside = where[0] == "include" and parts[0] == "include"
             if where[0] == "include" and not public_inside:

@@ -6,7 +6,7 @@
 #include "cli/console.h"
 #include "cli/json.h"
 #include "cli/options.h"
-#include "compile/cache.h"
+#include "cache/cache.h"
 #include "report/label.h"
 #include "report/table.h"
 

@@ -198,7 +198,7 @@ clv_status clv__executable_obtain(clv__share *share, clv_devices *devices, uint3
   if (o.device->backend->executable_save == NULL || o.device->backend->executable_load == NULL) {
     reason = "its backend keeps no executables";
   } else {
-    o.cache = clv__share_cache(share, &reason);
+    o.cache = clv__context_cache(devices->context, &reason);
   }
   if (o.cache != NULL)
     load(&o);

@@ -183,11 +183,3 @@ clv_status clv__key_add_constants(const clv_graph_view *view, clv__key *key, clv
   clv__release(allocator, values);
   return status;
 }
-
-void clv__key_hash(const clv__key *key, clv__hash *hash) {
-  clv__hasher hasher;
-  clv__hasher_init(&hasher);
-  clv__hasher_string(&hasher, "cleave executable");
-  clv__hasher_update(&hasher, key->parts, sizeof key->parts);
-  clv__hasher_finish(&hasher, hash);
-}

@@ -3,28 +3,13 @@
 #ifndef CLEAVE_COMPILE_KEY_H
 #define CLEAVE_COMPILE_KEY_H
 
-#include "base/hash.h"
+#include "cache/key.h"
 #include "device/device.h"
-
-typedef enum clv__key_part {
-  CLV__KEY_STRUCTURE, /* operators, versions, attributes, bodies, edges by index, inputs and outputs */
-  CLV__KEY_TYPES,     /* dtypes and shapes; which values are constants */
-  CLV__KEY_CONSTANTS, /* their bytes */
-  CLV__KEY_DEVICE,    /* the backend, its version, the device's fingerprint */
-  CLV__KEY_OPTIONS,   /* of compiling */
-  CLV__KEY_PARTS
-} clv__key_part;
-
-typedef struct clv__key {
-  clv__hash parts[CLV__KEY_PARTS];
-} clv__key;
 
 /* All parts but the constants', which are zero: cheap, no weight is read. */
 void clv__key_make(const clv_graph_view *view, const clv__device *device, const clv_compile_options *options, clv__key *key);
 /* Adds the constants'. Those of the graph itself are hashed once a graph. */
 clv_status clv__key_add_constants(const clv_graph_view *view, clv__key *key, clv_error *error);
-/* All parts as one. */
-void clv__key_hash(const clv__key *key, clv__hash *hash);
 
 /* Whether a value of the view has its bytes: such are what the constants' part is of, and may be weights. */
 static inline bool clv__key_has_bytes(const clv_graph_view *view, uint32_t value) {

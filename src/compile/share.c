@@ -17,9 +17,6 @@ struct clv__share {
   clv_devices *devices;
   const clv_allocator *allocator;
   table executables, weights;
-  bool cache_tried;
-  clv__cache *cache;
-  char cache_problem[256];
 };
 
 static bool table_add(const clv_allocator *allocator, table *t, thing *added) {
@@ -68,7 +65,6 @@ static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) { /* FNV
 static void finish(void *self) {
   clv__share *share = self;
   const clv_allocator *allocator = share->allocator;
-  clv__cache_close(share->cache); /* nothing else is left: every session is gone */
   clv__release(allocator, (void *)share->executables.buckets);
   clv__release(allocator, (void *)share->weights.buckets);
   clv__release(allocator, share);
@@ -86,23 +82,6 @@ clv_status clv__share_get(clv_devices *devices, clv__share **share, clv_error *e
   }
   *share = attachment->self;
   return CLV_OK;
-}
-
-clv__cache *clv__share_cache(clv__share *share, const char **reason) {
-  const clv__settings *settings = clv__context_settings(share->devices->context);
-  if (!share->cache_tried) {
-    share->cache_tried = true;
-    clv_error error = {0};
-    if (settings->cache_directory == NULL || settings->cache_directory[0] == '\0') {
-      snprintf(share->cache_problem, sizeof share->cache_problem, "no cache directory is set");
-    } else if (clv__cache_open(share->allocator, settings->cache_directory, settings->cache_bytes, true, &share->cache, &error) !=
-               CLV_OK) {
-      snprintf(share->cache_problem, sizeof share->cache_problem, "%.*s", (int)sizeof share->cache_problem - 1, error.message);
-      clv__context_log(share->devices->context, 1, "executables are not kept: %s", share->cache_problem);
-    }
-  }
-  if (share->cache == NULL) *reason = share->cache_problem;
-  return share->cache;
 }
 
 /* ---- Executables ---- */

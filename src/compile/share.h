@@ -9,7 +9,8 @@
 #ifndef CLEAVE_COMPILE_SHARE_H
 #define CLEAVE_COMPILE_SHARE_H
 
-#include "compile/cache.h"
+#include "cache/cache.h"
+#include "compile/key.h"
 
 typedef struct clv__share clv__share; /* CLV__ATTACHED_PROGRAMS */
 typedef struct clv__shared_executable clv__shared_executable;
@@ -54,8 +55,6 @@ struct clv__shared_weight {
 
 /* Made when first asked for. */
 clv_status clv__share_get(clv_devices *devices, clv__share **share, clv_error *error);
-/* The cache that the context's settings name, opened when first asked for; NULL, and why, where there is none. */
-clv__cache *clv__share_cache(clv__share *share, const char **reason);
 
 /* Begins a use of the executable of this key and view; NULL where there is none. It is made in `arena`, which outlives it, as do
  * the constants of the view. */

@@ -11,6 +11,7 @@
 #include "../backends/vnpu/vnpu.h"
 #include "base/options.h"
 #include "device/device.h"
+#include "device/kept.h"
 #include "formats/onnx.h"
 #include "graph/own.h"
 #include "ops/evaluate.h"
@@ -24,6 +25,7 @@ struct clv_context {
   void *log_user_data;
   clv_host host;
   clv__settings settings;
+  clv__kept kept;
   uint32_t backend_count;
   const clv_backend *backends[MAX_BACKENDS]; /* into `tables` */
   clv_backend tables[MAX_BACKENDS];
@@ -41,6 +43,12 @@ const clv__settings *clv__context_settings(const clv_context *context) {
 }
 const clv_host *clv__context_host(const clv_context *context) {
   return &context->host;
+}
+clv__cache *clv__context_cache(clv_context *context, const char **reason) {
+  bool is_new;
+  clv__cache *cache = clv__kept_cache(&context->kept, &context->settings, context->allocator, reason, &is_new);
+  if (is_new) clv__context_log(context, 1, "executables are not kept: %s", *reason);
+  return cache;
 }
 uint32_t clv__context_backend_count(const clv_context *context) {
   return context->backend_count;
@@ -109,6 +117,70 @@ static void host_constant_copied(const clv_graph_view *graph, uint32_t value) {
   }
 }
 
+/* A part of a view, with the memory that it lies in. */
+typedef struct part_of_view {
+  clv__arena arena;
+  clv_graph_view view;
+} part_of_view;
+
+static void host_graph_part_close(void *self, clv_graph_view *part) {
+  const clv_context *context = self;
+  if (part == NULL) return;
+  part_of_view *made = (part_of_view *)((char *)part - offsetof(part_of_view, view));
+  clv__arena_finish(&made->arena);
+  clv__release(context->allocator, made);
+}
+
+static clv_status host_graph_part(void *self, const clv_graph_view *graph, const uint32_t *nodes, uint32_t count,
+                                  clv_graph_view **part, clv_error *error) {
+  const clv_context *context = self;
+  *part = NULL;
+  part_of_view *made = clv__allocate_zero(context->allocator, sizeof *made);
+  if (made == NULL) return clv__error_memory(error, sizeof *made);
+  clv__arena_init(&made->arena, context->allocator);
+  clv_node_id *ids = clv__arena_allocate_zero(&made->arena, count, sizeof *ids);
+  clv_status status = ids == NULL ? clv__error_memory(error, count * sizeof *ids) : CLV_OK;
+  for (uint32_t i = 0; status == CLV_OK && i < count; ++i) {
+    if (nodes[i] >= graph->node_count || (i > 0 && nodes[i] <= nodes[i - 1])) {
+      status = clv__error_set(error, CLV_INVALID_ARGUMENT, "part of a view: its nodes must ascend and be below %u; node %u is %u",
+                              graph->node_count, i, nodes[i]);
+    } else {
+      ids[i] = graph->nodes[nodes[i]];
+    }
+  }
+  clv_graph_view *view = NULL;
+  if (status == CLV_OK) status = clv__view_create(graph->graph, graph->types, ids, count, NULL, &made->arena, &view, error);
+  if (status != CLV_OK) {
+    host_graph_part_close(self, &made->view);
+    return status;
+  }
+  made->view = *view;
+  made->view.fills = graph->fills;
+  *part = &made->view;
+  return CLV_OK;
+}
+
+/* NULL, and an error, where nothing can be kept. */
+static clv__cache *open_cache(void *self, clv_error *error) {
+  const char *reason;
+  clv__cache *cache = clv__context_cache(self, &reason);
+  if (cache == NULL) clv__error_set(error, CLV_NOT_FOUND, "%s", reason);
+  return cache;
+}
+
+static clv_status host_recall(void *self, const char *backend, const char *key, void **data, size_t *size_bytes,
+                              clv_error *error) {
+  const clv_context *context = self;
+  clv__cache *cache = open_cache(self, error);
+  return cache == NULL ? CLV_NOT_FOUND : clv__kept_recall(cache, context->allocator, backend, key, data, size_bytes, error);
+}
+
+static clv_status host_remember(void *self, const char *backend, const char *key, const void *data, size_t size_bytes,
+                                clv_error *error) {
+  clv__cache *cache = open_cache(self, error);
+  return cache == NULL ? CLV_NOT_FOUND : clv__kept_remember(cache, backend, key, data, size_bytes, error);
+}
+
 static void fill_host(clv_context *context) {
   context->host = (clv_host){
       .abi_version = CLV_ABI_VERSION,
@@ -122,6 +194,10 @@ static void fill_host(clv_context *context) {
       .graph_open = host_graph_open,
       .graph_close = host_graph_close,
       .constant_copied = host_constant_copied,
+      .graph_part = host_graph_part,
+      .graph_part_close = host_graph_part_close,
+      .recall = host_recall,
+      .remember = host_remember,
   };
   clv__view_fill_host(&context->host);
 }
@@ -217,6 +293,7 @@ clv_status clv_context_create(const clv_context_options *given, clv_context **ou
   context->log = options.log;
   context->log_user_data = options.log_user_data;
   fill_host(context);
+  clv__kept_init(&context->kept);
   clv_status status = clv__settings_read(&options, allocator, &context->settings, error);
   if (status == CLV_OK) status = clv_context_add_backend(context, clv__cpu_backend_query, NULL, error);
   if (status == CLV_OK) status = clv_context_add_backend(context, clv__vnpu_backend_query, NULL, error);
@@ -231,6 +308,7 @@ clv_status clv_context_create(const clv_context_options *given, clv_context **ou
 
 void clv_context_destroy(clv_context *context) {
   if (context == NULL) return;
+  clv__kept_finish(&context->kept);
   clv__settings_finish(&context->settings, context->allocator);
   clv__release(context->allocator, context);
 }

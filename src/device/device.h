@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "cache/cache.h"
 #include "cleave/devices.h"
 #include "cleave/plan.h"
 #include "device/settings.h"
@@ -57,6 +58,8 @@ const clv_allocator *clv__context_allocator(const clv_context *context);
 void clv__context_log(const clv_context *context, int level, const char *format, ...) CLV_PRINTF(3, 4);
 /* Somebody listens. */
 bool clv__context_is_logged(const clv_context *context);
+/* The cache that its settings name, opened when first asked for; NULL, and why, where there is none. Any thread. */
+clv__cache *clv__context_cache(clv_context *context, const char **reason);
 /* The services given to backends. */
 const clv_host *clv__context_host(const clv_context *context);
 uint32_t clv__context_backend_count(const clv_context *context);

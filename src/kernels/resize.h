@@ -1,4 +1,5 @@
-/* What inference and the kernel of Resize share: which axes the inputs speak of, and the scale under an aspect-ratio policy. */
+/* What inference, the kernel of Resize and backends share: which axes the inputs speak of, the scale under an aspect-ratio
+ * policy, and, for every axis, the input positions that an output position reads and their weights. */
 #ifndef CLEAVE_KERNELS_RESIZE_H
 #define CLEAVE_KERNELS_RESIZE_H
 
@@ -21,5 +22,57 @@ void clv__resize_inputs(const char *op, int32_t opset, uint32_t *scales, uint32_
  */
 bool clv__resize_shared_scale(clv__attributes attributes, const clv__resize_axes *axes, const int64_t *sizes, const int64_t *dims,
                               double *scale);
+
+/* ---- Positions and weights (resize_taps.c) ---- */
+
+typedef enum clv__resize_mode { CLV__RESIZE_NEAREST, CLV__RESIZE_LINEAR, CLV__RESIZE_CUBIC } clv__resize_mode;
+
+typedef enum clv__resize_transform {
+  CLV__RESIZE_HALF_PIXEL,
+  CLV__RESIZE_HALF_PIXEL_SYMMETRIC,
+  CLV__RESIZE_PYTORCH_HALF_PIXEL,
+  CLV__RESIZE_ALIGN_CORNERS,
+  CLV__RESIZE_ASYMMETRIC,
+  CLV__RESIZE_HALF_PIXEL_FOR_NEAREST,
+  CLV__RESIZE_CROP_AND_RESIZE
+} clv__resize_transform;
+
+typedef struct clv__resize_axis {
+  int64_t input, output;
+  double scale;
+  double width;      /* of the output, a fraction where it comes from a scale */
+  double start, end; /* of the region of interest */
+  int64_t taps;      /* input positions that an output position reads */
+  bool identity;     /* nothing to do */
+} clv__resize_axis;
+
+typedef struct clv__resize {
+  clv__resize_mode mode;
+  clv__resize_transform transform;
+  const char *nearest;
+  bool antialias, exclude_outside;
+  double cubic, extrapolation;
+  int32_t rank;
+  clv__resize_axis axes[CLV_MAX_RANK];
+} clv__resize;
+
+/* A node Resize or Upsample of static shapes, as inference has found it right. */
+typedef struct clv__resize_node {
+  const char *op;
+  int32_t opset;
+  clv__attributes attributes;
+  const clv_tensor *inputs; /* an absent one has dtype CLV_DTYPE_NONE */
+  uint32_t input_count;
+  const clv_tensor *output;
+} clv__resize_node;
+
+/* Everything about the node, of an output that has elements. Where the data of scales, sizes or roi is not there (sizes of memory
+ * for types alone), the ratio of the shapes. CLV_INVALID_MODEL: a scale or roi that cannot be, an axis without elements. */
+clv_status clv__resize_read(const clv__resize_node *node, clv__resize *resize, clv_error *error);
+
+/* The positions that output position `output` of an axis reads, and their weights (not written for nearest): `taps` of each. The
+ * first position is -1 where it lies outside the region: it takes the extrapolation value. */
+void clv__resize_taps(const clv__resize *resize, const clv__resize_axis *axis, int64_t output, int64_t *positions,
+                      double *weights);
 
 #endif

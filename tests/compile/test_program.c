@@ -1,6 +1,6 @@
 /* Programs of plans: what sessions share, what the cache gives back, and why it does not. The virtual NPU keeps executables and
  * takes weights above 4 KiB by name; the CPU does neither. */
-#include "folder.h"
+#include "../cache/folder.h"
 #include "machine.h"
 
 #include <pthread.h>

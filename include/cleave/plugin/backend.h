@@ -128,6 +128,19 @@ typedef struct clv_host {
   /* Says that the backend has its own copy of a constant and will hardly read it again: the host may give its pages back to the
    * system. The bytes stay valid. For compile(), after each weight, so that a model is never in memory twice. */
   void (*constant_copied)(const clv_graph_view *graph, uint32_t value);
+
+  /* Some nodes of a view, ascending, as a view of their own, for a backend that has to try: the verdict on one node, say. It goes
+   * with graph_part_close(), which accepts NULL, before the view that it is a part of. */
+  clv_status (*graph_part)(void *self, const clv_graph_view *graph, const uint32_t *nodes, uint32_t count, clv_graph_view **part,
+                           clv_error *error);
+  void (*graph_part_close)(void *self, clv_graph_view *part);
+
+  /* What a backend found out by trying and would not find out again, in the context's cache, under the backend's name and `key`
+   * (a text: which device, which driver). recall() gives what was last kept, allocated with `allocator`; CLV_NOT_FOUND where
+   * there is nothing. It may be old, or come from a stranger: it is read with doubt. remember() puts it in its place. Any thread.
+   */
+  clv_status (*recall)(void *self, const char *backend, const char *key, void **data, size_t *size_bytes, clv_error *error);
+  clv_status (*remember)(void *self, const char *backend, const char *key, const void *data, size_t size_bytes, clv_error *error);
 } clv_host;
 
 /* ---- The backend's side -------------------------------------------------------------------------------------------------- */
@@ -145,6 +158,13 @@ typedef struct clv_option {
   const char *key;
   const char *value;
 } clv_option;
+
+/* An option that a backend's devices know. */
+typedef struct clv_option_info {
+  const char *key;
+  const char *values; /* for people: "auto, own, host", "a whole number of bytes" */
+  const char *help;   /* one line; says what holds where it is not given */
+} clv_option_info;
 
 typedef struct clv_device_config {
   uint32_t struct_size;
@@ -213,6 +233,8 @@ typedef struct clv_execute_args {
 typedef clv_status (*clv_write_fn)(void *cookie, const void *data, size_t size_bytes);
 typedef clv_status (*clv_claim_fn)(void *cookie, const uint32_t *nodes, uint32_t count);
 typedef void (*clv_notify_fn)(void *cookie);
+/* `name` is what the user writes behind the backend's: "GPU.0" of "openvino:GPU.0"; "" for the backend's only device. */
+typedef clv_status (*clv_found_fn)(void *cookie, const char *name, const char *kind);
 
 typedef struct clv_backend {
   uint32_t abi_version;
@@ -309,6 +331,19 @@ typedef struct clv_backend {
                               clv_error *error);
   void (*captured_destroy)(clv_device *device, clv_captured *captured);
   uint64_t (*captured_bytes)(clv_device *device, const clv_captured *captured);
+
+  /* The keys of options that open() takes: optional. With a list the host refuses any other key, and tells people of these. */
+  const clv_option_info *options;
+  uint32_t option_count;
+
+  /* Optional: the devices that are here, best first, without opening them. Without it there is one, or more by number. What
+   * `found` answers, when it is not CLV_OK, is given back. CLV_NOT_SUPPORTED, with the reason: the driver is not here. */
+  clv_status (*list)(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error);
+
+  /* Optional: builds at once what compile() and executable_load() only prepared. Called with all executables of a session that
+   * are new to the device, before anything else is done with them but executable_info() and executable_destroy(). When it fails,
+   * all of them are destroyed. */
+  clv_status (*finish)(clv_device *device, clv_executable *const *executables, uint32_t count, clv_error *error);
 } clv_backend;
 
 /* The one exported symbol of a plugin. Fills `backend` with a table that lives as long as the library is loaded. */

@@ -1,6 +1,6 @@
 /* A folder of a test's own for the cache, and what the tests do to the files in it. */
-#ifndef CLEAVE_TESTS_COMPILE_FOLDER_H
-#define CLEAVE_TESTS_COMPILE_FOLDER_H
+#ifndef CLEAVE_TESTS_CACHE_FOLDER_H
+#define CLEAVE_TESTS_CACHE_FOLDER_H
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compile/cache.h"
+#include "cache/cache.h"
 #include "support.h"
 
 typedef struct folder {

@@ -1,5 +1,5 @@
-/* See cache_file.h. */
-#include "compile/cache_file.h"
+/* See file.h. */
+#include "cache/file.h"
 
 #include <string.h>
 

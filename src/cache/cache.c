@@ -1,6 +1,6 @@
 /* One file of the cache at a time: see cache.h. */
 #define _GNU_SOURCE /* O_NOFOLLOW, flock */
-#include "compile/cache.h"
+#include "cache/cache.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "compile/cache_folder.h"
+#include "cache/folder.h"
 
 /* ---- Reading ---- */
 
@@ -258,9 +258,12 @@ clv_status clv__cache_put(clv__cache *cache, const clv__cache_info *info, clv__c
     close(w.file);
   }
   close(shard);
-  if (status == CLV_OK)
+  if (status == CLV_OK) {
+    pthread_mutex_lock(&cache->lock);
     keep_limit(cache, w.at);
-  else if (error != NULL)
+    pthread_mutex_unlock(&cache->lock);
+  } else if (error != NULL) {
     *error = own;
+  }
   return status;
 }

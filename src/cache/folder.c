@@ -1,6 +1,6 @@
-/* See cache_folder.h. */
+/* See folder.h. */
 #define _GNU_SOURCE /* O_NOFOLLOW and its kin */
-#include "compile/cache_folder.h"
+#include "cache/folder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,11 @@ clv_status clv__cache_failed(clv_error *error, const char *what, int code) {
 void clv__cache_name(const clv__key *key, char name[CLV__CACHE_NAME_BYTES]) {
   char structure[2 * CLV__HASH_BYTES + 1], whole[2 * CLV__HASH_BYTES + 1];
   clv__hash hash;
-  clv__key_hash(key, &hash);
+  clv__hasher hasher;
+  clv__hasher_init(&hasher);
+  clv__hasher_string(&hasher, "cleave executable");
+  clv__hasher_update(&hasher, key->parts, sizeof key->parts);
+  clv__hasher_finish(&hasher, &hash);
   clv__hash_text(&key->parts[CLV__KEY_STRUCTURE], structure);
   clv__hash_text(&hash, whole);
   snprintf(name, CLV__CACHE_NAME_BYTES, "%.*s/%.*s-%.*s" CLV__CACHE_SUFFIX, CLV__CACHE_SHARD_DIGITS, structure,
@@ -66,6 +70,7 @@ clv_status clv__cache_open(const clv_allocator *allocator, const char *path, uin
   if (cache == NULL) return clv__error_memory(error, sizeof *cache + path_bytes);
   *cache = (clv__cache){.allocator = allocator, .path = (char *)(cache + 1), .folder = -1, .limit_bytes = limit_bytes};
   memcpy(cache->path, path, path_bytes);
+  pthread_mutex_init(&cache->lock, NULL);
   clv_status status = open_folder(AT_FDCWD, path, 0, &cache->folder, error);
   if (status == CLV_NOT_FOUND && make) {
     make_folders(cache->path);
@@ -82,6 +87,7 @@ clv_status clv__cache_open(const clv_allocator *allocator, const char *path, uin
 void clv__cache_close(clv__cache *cache) {
   if (cache == NULL) return;
   if (cache->folder >= 0) close(cache->folder);
+  pthread_mutex_destroy(&cache->lock);
   clv__release(cache->allocator, cache);
 }
 

@@ -1,16 +1,18 @@
-/* How files of the cache are opened and read: what cache.c and cache_walk.c share. */
-#ifndef CLEAVE_COMPILE_CACHE_FOLDER_H
-#define CLEAVE_COMPILE_CACHE_FOLDER_H
+/* How files of the cache are opened and read: what cache.c and walk.c share. */
+#ifndef CLEAVE_CACHE_FOLDER_H
+#define CLEAVE_CACHE_FOLDER_H
 
+#include <pthread.h>
 #include <sys/stat.h>
 
-#include "compile/cache.h"
+#include "cache/cache.h"
 
 struct clv__cache {
   const clv_allocator *allocator;
   char *path;
   int folder; /* its descriptor */
   uint64_t limit_bytes;
+  pthread_mutex_t lock; /* of what follows */
   uint64_t known_bytes; /* what it held when last counted, and what was put there since */
   uint32_t puts;        /* since it was last counted; 0: never */
 };

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "compile/cache_folder.h"
+#include "cache/folder.h"
 
 enum { NO_LIMIT = 1 << 30 };
 

@@ -1,4 +1,4 @@
-/* The cache on disk: a directory of executables by content (cache_file.h), shared by all processes of a user.
+/* The cache on disk: a directory of executables by content (file.h), shared by all processes of a user.
  *
  *   FOLDER/ab/cdef…-0123….clvx     the begin of the structure's hash, then of the whole key's
  *   FOLDER/ab/.new-…               one that is being written
@@ -8,12 +8,13 @@
  * its hash. Only regular files of this user, writable by nobody else, are read; symbolic links below FOLDER are not followed.
  *
  * Nothing here is needed for a right result: every failure is a reason to compile. */
-#ifndef CLEAVE_COMPILE_CACHE_H
-#define CLEAVE_COMPILE_CACHE_H
+#ifndef CLEAVE_CACHE_CACHE_H
+#define CLEAVE_CACHE_CACHE_H
 
 #include <time.h>
 
-#include "compile/cache_file.h"
+#include "cache/file.h"
+#include "cleave/plugin/backend.h"
 
 #define CLV__CACHE_SUFFIX ".clvx"
 enum { CLV__CACHE_NAME_BYTES = 80 }; /* "ab/cdef…-0123….clvx" */
@@ -25,6 +26,7 @@ typedef struct clv__cache clv__cache;
 clv_status clv__cache_open(const clv_allocator *allocator, const char *path, uint64_t limit_bytes, bool make, clv__cache **cache,
                            clv_error *error);
 void clv__cache_close(clv__cache *cache); /* accepts NULL */
+/* All that follows may be called from any thread. */
 
 /* A file that was read; its bytes are its own. */
 typedef struct clv__cached {
@@ -48,7 +50,7 @@ void clv__cache_explain(clv__cache *cache, const clv__key *key, char *text, size
 typedef clv_status (*clv__cache_save_fn)(void *self, clv_write_fn write, void *cookie, clv_error *error);
 clv_status clv__cache_put(clv__cache *cache, const clv__cache_info *info, clv__cache_save_fn save, void *self, clv_error *error);
 
-/* ---- All files (cache_walk.c): for `cleave cache` and for pruning. ---- */
+/* ---- All files (walk.c): for `cleave cache` and for pruning. ---- */
 
 typedef struct clv__cache_item {
   const char *name; /* below the directory */

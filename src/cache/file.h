@@ -13,11 +13,13 @@
  *
  * A file may come from a stranger: the hash says that it is whole, not that it is honest. What its payload says is for its
  * backend to doubt, its weights for clv__program_compile(). */
-#ifndef CLEAVE_COMPILE_CACHE_FILE_H
-#define CLEAVE_COMPILE_CACHE_FILE_H
+#ifndef CLEAVE_CACHE_FILE_H
+#define CLEAVE_CACHE_FILE_H
 
+#include "base/error.h"
+#include "base/memory.h"
 #include "base/text.h"
-#include "compile/key.h"
+#include "cache/key.h"
 
 #define CLV__CACHE_MAGIC "CLVEXEC\n"
 #define CLV__CACHE_VERSION 1u

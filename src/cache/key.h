@@ -1,0 +1,20 @@
+/* What an executable is of, in five hashes. Apart, they tell why a partition misses one that is nearly its own. */
+#ifndef CLEAVE_CACHE_KEY_H
+#define CLEAVE_CACHE_KEY_H
+
+#include "base/hash.h"
+
+typedef enum clv__key_part {
+  CLV__KEY_STRUCTURE, /* operators, versions, attributes, bodies, edges by index, inputs and outputs */
+  CLV__KEY_TYPES,     /* dtypes and shapes; which values are constants */
+  CLV__KEY_CONSTANTS, /* their bytes */
+  CLV__KEY_DEVICE,    /* the backend, its version, the device's fingerprint */
+  CLV__KEY_OPTIONS,   /* of compiling */
+  CLV__KEY_PARTS
+} clv__key_part;
+
+typedef struct clv__key {
+  clv__hash parts[CLV__KEY_PARTS];
+} clv__key;
+
+#endif

@@ -1,0 +1,92 @@
+/* See kept.h. */
+#include "device/kept.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void clv__kept_init(clv__kept *kept) {
+  *kept = (clv__kept){0};
+  pthread_mutex_init(&kept->lock, NULL);
+}
+
+void clv__kept_finish(clv__kept *kept) {
+  clv__cache_close(kept->cache);
+  pthread_mutex_destroy(&kept->lock);
+}
+
+clv__cache *clv__kept_cache(clv__kept *kept, const clv__settings *settings, const clv_allocator *allocator, const char **reason,
+                            bool *is_new) {
+  pthread_mutex_lock(&kept->lock);
+  *is_new = false;
+  if (!kept->is_tried) {
+    kept->is_tried = true;
+    clv_error error = {0};
+    const char *path = settings->cache_directory;
+    if (path == NULL || path[0] == '\0') {
+      snprintf(kept->problem, sizeof kept->problem, "no cache directory is set");
+    } else if (clv__cache_open(allocator, path, settings->cache_bytes, true, &kept->cache, &error) != CLV_OK) {
+      snprintf(kept->problem, sizeof kept->problem, "%.*s", (int)sizeof kept->problem - 1, error.message);
+      *is_new = true;
+    }
+  }
+  if (kept->cache == NULL) *reason = kept->problem;
+  pthread_mutex_unlock(&kept->lock);
+  return kept->cache;
+}
+
+/* ---- What backends remember ---- */
+
+static void hash_texts(const char *first, const char *second, clv__hash *hash) {
+  clv__hasher hasher;
+  clv__hasher_init(&hasher);
+  clv__hasher_string(&hasher, first);
+  clv__hasher_string(&hasher, second);
+  clv__hasher_finish(&hasher, hash);
+}
+
+/* No executable has it: no operator is in the structure's part. */
+static clv__key memory_key(const char *backend, const char *key) {
+  clv__key all = {0};
+  hash_texts("what a backend remembers", "", &all.parts[CLV__KEY_STRUCTURE]);
+  hash_texts(backend, key, &all.parts[CLV__KEY_DEVICE]);
+  return all;
+}
+
+clv_status clv__kept_recall(clv__cache *cache, const clv_allocator *allocator, const char *backend, const char *key, void **data,
+                            size_t *size_bytes, clv_error *error) {
+  clv__key all = memory_key(backend, key);
+  clv__cached cached;
+  *data = NULL;
+  *size_bytes = 0;
+  CLV__TRY(clv__cache_get(cache, &all, &cached, error));
+  clv_status status = CLV_OK;
+  *data = clv__allocate(allocator, cached.payload_bytes > 0 ? cached.payload_bytes : 1);
+  if (*data == NULL) {
+    status = clv__error_memory(error, cached.payload_bytes);
+  } else {
+    if (cached.payload_bytes > 0) memcpy(*data, cached.payload, cached.payload_bytes);
+    *size_bytes = cached.payload_bytes;
+  }
+  clv__cached_finish(cache, &cached);
+  return status;
+}
+
+typedef struct bytes {
+  const void *data;
+  size_t size_bytes;
+} bytes;
+
+static clv_status write_bytes(void *self, clv_write_fn write, void *cookie, clv_error *error) {
+  const bytes *b = self;
+  (void)error;
+  return write(cookie, b->data, b->size_bytes);
+}
+
+clv_status clv__kept_remember(clv__cache *cache, const char *backend, const char *key, const void *data, size_t size_bytes,
+                              clv_error *error) {
+  clv__cache_info info = {.key = memory_key(backend, key)};
+  snprintf(info.backend, sizeof info.backend, "%s", backend);
+  snprintf(info.description, sizeof info.description, "%s", key);
+  snprintf(info.operators, sizeof info.operators, "what the backend remembers");
+  return clv__cache_put(cache, &info, write_bytes, &(bytes){data, size_bytes}, error);
+}

@@ -1,0 +1,31 @@
+/* What a context keeps on disk: the cache, opened when first asked for, and in it what backends remember. */
+#ifndef CLEAVE_DEVICE_KEPT_H
+#define CLEAVE_DEVICE_KEPT_H
+
+#include <pthread.h>
+
+#include "cache/cache.h"
+#include "device/settings.h"
+
+typedef struct clv__kept {
+  pthread_mutex_t lock; /* of opening */
+  bool is_tried;
+  clv__cache *cache;
+  char problem[256];
+} clv__kept;
+
+void clv__kept_init(clv__kept *kept);
+void clv__kept_finish(clv__kept *kept);
+
+/* The cache that the settings name; NULL, and why (text that lives as long as `kept`), where there is none. `is_new`: the reason
+ * is told for the first time. Any thread. */
+clv__cache *clv__kept_cache(clv__kept *kept, const clv__settings *settings, const clv_allocator *allocator, const char **reason,
+                            bool *is_new);
+
+/* The host services of these names (clv_host). */
+clv_status clv__kept_recall(clv__cache *cache, const clv_allocator *allocator, const char *backend, const char *key, void **data,
+                            size_t *size_bytes, clv_error *error);
+clv_status clv__kept_remember(clv__cache *cache, const char *backend, const char *key, const void *data, size_t size_bytes,
+                              clv_error *error);
+
+#endif
