@@ -172,6 +172,8 @@ static clv_status host_recall(void *self, const char *backend, const char *key, 
                               clv_error *error) {
   const clv_context *context = self;
   clv__cache *cache = open_cache(self, error);
+  *data = NULL;
+  *size_bytes = 0;
   return cache == NULL ? CLV_NOT_FOUND : clv__kept_recall(cache, context->allocator, backend, key, data, size_bytes, error);
 }
 

@@ -56,8 +56,6 @@ clv_status clv__kept_recall(clv__cache *cache, const clv_allocator *allocator, c
                             size_t *size_bytes, clv_error *error) {
   clv__key all = memory_key(backend, key);
   clv__cached cached;
-  *data = NULL;
-  *size_bytes = 0;
   CLV__TRY(clv__cache_get(cache, &all, &cached, error));
   clv_status status = CLV_OK;
   *data = clv__allocate(allocator, cached.payload_bytes > 0 ? cached.payload_bytes : 1);

@@ -22,7 +22,7 @@ void clv__kept_finish(clv__kept *kept);
 clv__cache *clv__kept_cache(clv__kept *kept, const clv__settings *settings, const clv_allocator *allocator, const char **reason,
                             bool *is_new);
 
-/* The host services of these names (clv_host). */
+/* The host services of these names (clv_host); `data` is left alone on failure. */
 clv_status clv__kept_recall(clv__cache *cache, const clv_allocator *allocator, const char *backend, const char *key, void **data,
                             size_t *size_bytes, clv_error *error);
 clv_status clv__kept_remember(clv__cache *cache, const char *backend, const char *key, const void *data, size_t size_bytes,
