@@ -18,13 +18,18 @@ typedef struct clv_check_options {
   /* Called now and then, with how far it is; may be NULL. */
   void (*progress)(void *user_data, const char *section, uint32_t done, uint32_t of);
   void *user_data;
+  /* Each section in a process of its own, so that a backend that crashes or hangs is reported, and the next section goes on. The
+   * program must have no other threads then, and must not have opened the device. */
+  bool apart;
+  uint32_t time_limit_s; /* with `apart`: how long one thing may take before it counts as hung; 0: 120 */
 } clv_check_options;
 #define CLV_CHECK_OPTIONS_INIT \
-  { sizeof(clv_check_options), NULL, 0, 0, 0, NULL, NULL }
+  { sizeof(clv_check_options), NULL, 0, 0, 0, NULL, NULL, false, 0 }
 
 typedef struct clv_check_item {
   const char *what; /* "Conv 22, f32, x[1,3,8,8]" */
   const char *text; /* what is wrong, or why it was not looked at */
+  uint32_t count;   /* how many were left out for that reason; 1 for a failure */
 } clv_check_item;
 
 typedef struct clv_check_section {
@@ -44,13 +49,18 @@ typedef struct clv_check_report {
   const clv_check_section *sections;
 } clv_check_report;
 
-/* Checks the only device of `list` (as in clv_devices_options), opened with `devices_options`, which may be NULL. A backend that
- * crashes takes the program with it: run it in a process of its own where that matters. Errors are of the check itself
- * (CLV_NOT_FOUND, CLV_OUT_OF_MEMORY); what is wrong with the backend is in the report. */
+/* Checks the only device of `list` (as in clv_devices_options), opened with `devices_options`, which may be NULL. A `device` with
+ * a '/' in it is the path of a plugin, which is loaded first: its backend's device is checked. A backend that crashes takes the
+ * program with it, but for options->apart. Errors are of the check itself (CLV_NOT_FOUND, CLV_NOT_SUPPORTED where the device is
+ * not here, CLV_INVALID_ARGUMENT, CLV_OUT_OF_MEMORY); what is wrong with the backend is in the report. */
 CLV_API CLV_MUST_USE clv_status clv_check_backend(clv_context *context, const char *device,
                                                   const clv_devices_options *devices_options, const clv_check_options *options,
                                                   clv_check_report **report, clv_error *error);
 CLV_API void clv_check_report_destroy(clv_check_report *report); /* accepts NULL */
+
+/* The sections there are, in the order in which they run: name and what it looks at. NULL beyond the last. Static storage. */
+CLV_API const char *clv_check_section_name(uint32_t index);
+CLV_API const char *clv_check_section_help(uint32_t index);
 
 #ifdef __cplusplus
 }

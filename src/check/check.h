@@ -9,25 +9,51 @@
 #include "cleave/check.h"
 #include "device/device.h"
 
-typedef struct clv__check clv__check; /* one check of one device under way */
+typedef struct clv__check clv__check;       /* one check of one device under way */
+typedef struct clv__check_set clv__check_set; /* operators that the device takes, menu.c */
 
-/* What a section may use; see check.c for how a device is opened anew. */
+/* What is told of a section while it runs; `text` NULL: it passed. */
+typedef enum clv__check_fact { CLV__CHECK_PASS, CLV__CHECK_FAIL, CLV__CHECK_SKIP } clv__check_fact;
+typedef void (*clv__check_listener)(void *cookie, clv__check_fact fact, const char *what, const char *text);
+
+/* Where a check is, in memory that outlives it: whoever watches a check in another process reads it there. */
+typedef struct clv__check_sign {
+  uint64_t beats; /* grows whenever something was looked at */
+  uint32_t done, of;
+  char what[200]; /* what is being looked at */
+} clv__check_sign;
+
+/* What a section may use. */
 struct clv__check {
   clv_context *context;
-  clv_devices *devices; /* the device alone, opened */
+  const clv_allocator *allocator;
+  const clv_devices_options *devices_options; /* as the device was opened with */
+  clv_devices *devices;                       /* the device alone, opened anew for each section */
   const clv__device *device;
+  const clv_backend *backend;
+  clv_device *handle;
   const clv_check_options *options;
   uint64_t seed;
   clv_check_report *report;
   uint32_t section; /* of the report, under way */
   clv__arena arena; /* of one section */
+  clv__check_listener listener; /* may be NULL */
+  void *cookie;
+  clv__check_sign *sign;
 };
 
 /* One thing looked at. `what` says which, with its values ("Conv, f32, 1x3x8x8, stride 2"); a failure also what came and what was
- * expected. */
+ * expected. From the section's own thread. */
 void clv__check_pass(clv__check *check);
 void clv__check_fail(clv__check *check, const char *what, const char *format, ...) CLV_PRINTF(3, 4);
 void clv__check_skip(clv__check *check, const char *what, const char *format, ...) CLV_PRINTF(3, 4);
+/* Passes where `holds`, fails with the text otherwise. Returns `holds`. */
+bool clv__check_that(clv__check *check, bool holds, const char *what, const char *format, ...) CLV_PRINTF(4, 5);
+/* What is looked at next, in case that the backend does not come back from it; and how far the section is. */
+void clv__check_at(clv__check *check, const char *format, ...) CLV_PRINTF(2, 3);
+void clv__check_progress(clv__check *check, uint32_t done, uint32_t of);
+/* A failed call: its status and text. The text must not be empty, nor the status one that no call gives. */
+void clv__check_failed_call(clv__check *check, const char *what, const char *call, clv_status status, const clv_error *error);
 
 typedef void (*clv__check_section_fn)(clv__check *check);
 
@@ -40,6 +66,11 @@ typedef struct clv__check_section {
 /* All, in the order in which they run (sections.c). */
 extern const clv__check_section clv__check_sections[];
 extern const uint32_t clv__check_section_count;
+
+/* The next of seeded numbers (SplitMix64); below `limit`; in [-1, 1). */
+uint64_t clv__check_random(uint64_t *state);
+uint32_t clv__check_below(uint64_t *state, uint32_t limit);
+double clv__check_real(uint64_t *state);
 
 /* ---- Cases of operators (cases.c and its kin): small graphs that together cover what src/ops knows ---- */
 
@@ -56,15 +87,5 @@ uint32_t clv__check_case_count(void);
 clv_status clv__check_case_make(const clv_allocator *allocator, uint32_t index, uint64_t seed, clv__check_case *made,
                                 clv_error *error);
 void clv__check_case_finish(clv__check_case *made); /* accepts a zeroed one */
-
-/* ---- Running (run.c) ---- */
-
-/* Compiles the whole of `graph` on the device and runs it once, as the host would: weights uploaded, an instance, bindings in the
- * device's memory, outputs copied back. `outputs` get data in the arena of the section. */
-clv_status clv__check_run(clv__check *check, const clv_graph *graph, const clv_tensor *inputs, clv_tensor *outputs,
-                          clv_error *error);
-/* Compares with the reference evaluator's outputs within the dtype's tolerance; on a difference the worst element is in `text`.
- */
-bool clv__check_same(const clv_tensor *actual, const clv_tensor *expected, const clv_graph *graph, char *text, size_t text_bytes);
 
 #endif

@@ -1,0 +1,19 @@
+/* Cases of Cast and CastLike, from every dtype to every other: see cases.h for how the rows read. */
+#include "check/cases.h"
+
+#define TO_FLOATS "to=$f32 | to=$f16 | to=$bf16 | to=$f64"
+#define TO_SIGNED "to=$i32 | to=$i64 | to=$i8 | to=$i16"
+#define TO_INTEGERS TO_SIGNED " | to=$u8 | to=$u16 | to=$u32 | to=$u64"
+
+/* A float that an integer cannot hold is left open by the specification: there are none here. */
+const clv__case_row clv__cases_cast[] = {
+    {"Cast", "21", "*" CASE_ANY, "x[3,5,7,11]~0:120", "*" TO_FLOATS " | " TO_INTEGERS " | to=$bool", NULL},
+    {"Cast", "21", "*" CASE_FLOATS " " CASE_SIGNED, "x[33,35]~-100:100", "*" TO_FLOATS " | " TO_SIGNED " | to=$bool", NULL},
+    {"Cast", "21", "*" CASE_INTEGERS, "x[33,35]~any", "*" TO_INTEGERS, NULL},
+    {"Cast", "21", "*" CASE_FLOATS, "x[33,35]~nan", "*" TO_FLOATS, NULL},
+    {"Cast", "21 19 13 9", "f32 i64", "x[5,7]~0:9 | x | x[0,4] | x[1] | x[4099]~-99:99 | x[2,1,3,1,2] | x[5]&", "to=$i32 | to=$f16 | to=$bool", NULL},
+    {"CastLike", "21 19 15", "f32 i32 bool f16 i64",
+     "x[5,7]~0:99 l:f16[1] | x[5,7]~0:99 l:i64 | x[4099]~0:99 l:bool[3]= | x[0,4] l:f64[2] | x l:u8[1]~0:9= | x[5,7]~0:99 l:bf16[2,2]"
+     " | x[5,7]~0:99 l:f32[1]", NULL, NULL},
+    {NULL, NULL, NULL, NULL, NULL, NULL},
+};
