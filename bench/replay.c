@@ -1,15 +1,22 @@
-/* The host's time for one run of a graph of tiny operators, by number of nodes: executed, and replayed from a captured graph.
- * For a whole session (clv_session_run() with capture off and on), as one partition and as one a node; for the backend's calls
- * that one partition comes to (execute() and captured_launch(), without what is around them), and, on the virtual NPU, for
- * handing over a launch that does nothing. And what it takes to find out whether there is a graph: a run's question to the cache
- * of graphs where there is none, and entering one where there is.
+/* The host's time for one run of a graph of tiny operators, by number of nodes: eager, and replayed from a captured graph.
  *
- *   bench_replay [--device NAME] [--samples N] [--json] [--check]
+ *   bench_replay [--device NAME] [--samples N] [--nodes N] [--json] [--check]
  *
- * Times are CPU times of the calling thread, medians: what the device's own threads do is not the host's; on a device that works
- * in its caller's thread kernels are in them. In a session's times is waking the device's threads and sleeping until they are
- * done, which varies with the machine. --check: few samples, up to 1,000 nodes, where launching must take less than a fifth of
- * executing, replaying a partition a node too, and a lookup no longer than with 10 nodes. Results are always compared. */
+ * What is run: clv_session_run() with capture off and on, as one partition and as one a node; without a session, the calls of the
+ * backend that one partition comes to (copies in, execute() or captured_launch(), copy out, wait), and of them execute() or
+ * captured_launch() alone; the same calls with a launch that does nothing (on the virtual NPU), which is what a device that works
+ * by itself costs whoever hands over work and waits, library or not; a session whose sizes follow from data, which is walked node
+ * by node; and what it takes to find out whether there is a graph: a run's question to the cache of graphs where there is none,
+ * and entering one where there is.
+ *
+ * Three times, medians, eager and replayed runs taking turns: `cpu`, the CPU time of the calling thread, which is also the driver
+ * of its run, until the run is over; `issued`, of that what went by until the device had all it was to do, without sleeping and
+ * waking up (which are the kernel's and the machine's, the same for both, and vary); and `wall`, until it was over. What the
+ * device's own threads do is in `wall` alone; on a device that works in its caller's thread kernels are in all three. On the CPU
+ * eager is a resolved list already, which replay walks again.
+ *
+ * --check: few samples, up to 1,000 nodes, where launching must take less than a fifth of executing, and replaying a partition a
+ * node too, and a lookup no longer than with 10 nodes. Results are always compared. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +30,8 @@
 #include "ops/shapes.h"
 #include "split/plan.h"
 
-enum { ROWS = 4, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS, VALUE_BYTES = ELEMENTS * 4, MAX_SAMPLES = 1001 };
+enum { ROWS = 4, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS, VALUE_BYTES = ELEMENTS * 4 };
+enum { MAX_SAMPLES = 1001, MAX_SUBJECTS = 5, WARM_UP = 5 };
 
 static void check(clv_status status, const clv_error *error, const char *what) {
   if (status == CLV_OK) return;
@@ -31,7 +39,8 @@ static void check(clv_status status, const clv_error *error, const char *what) {
   exit(1);
 }
 
-/* ---- The graph: a chain of small steps, each also reading one of the two inputs or nothing else ---- */
+/* ---- The graph: a chain of small steps, each also reading one of the two inputs or nothing else. `is_open`: a third input says
+ * the shape of the first, so that no size is known before the run ---- */
 
 static clv_value_id value(clv__builder *builder, const char *name) {
   clv_error error = {0};
@@ -40,7 +49,7 @@ static clv_value_id value(clv__builder *builder, const char *name) {
   return id;
 }
 
-static clv_graph *make_graph(uint32_t nodes) {
+static clv_graph *make_graph(uint32_t nodes, bool is_open) {
   static const char *const ops[] = {"Add", "Relu", "Sub", "Neg", "Max", "Abs"};
   const int64_t dims[2] = {ROWS, COLUMNS};
   const clv_tensor type = clv__tensor_make(CLV_F32, 2, dims, NULL);
@@ -49,10 +58,17 @@ static clv_graph *make_graph(uint32_t nodes) {
   clv_graph *graph;
   check(clv__builder_create(clv__allocator_default(), &builder, &error), &error, "builder");
   check(clv__builder_import(builder, "", 17, &error), &error, "builder");
-  for (int i = 0; i < 2; ++i) {
-    clv_value_id input = value(builder, i == 0 ? "v0" : "side");
-    clv__builder_type(builder, input, &type);
+  static const char *const names[] = {"v0", "side", "shape"};
+  const int64_t rank = 2;
+  const clv_tensor shape = clv__tensor_make(CLV_I64, 1, &rank, NULL);
+  for (int i = 0; i < (is_open ? 3 : 2); ++i) {
+    clv_value_id input = value(builder, is_open && i == 0 ? "given" : names[i]);
+    clv__builder_type(builder, input, i < 2 ? &type : &shape);
     check(clv__builder_input(builder, input, &error), &error, "input");
+  }
+  if (is_open) {
+    clv_value_id in[2] = {value(builder, "given"), value(builder, "shape")}, out = value(builder, "v0");
+    check(clv__builder_node(builder, "", "", "Reshape", in, 2, &out, 1, NULL, 0, &error), &error, "node");
   }
   for (uint32_t n = 0; n < nodes; ++n) {
     char name[24];
@@ -70,10 +86,33 @@ static clv_graph *make_graph(uint32_t nodes) {
 
 /* ---- Time ---- */
 
-static double now_ns(void) {
+typedef struct cost {
+  double cpu, issued, wall; /* ns */
+} cost;
+
+static double read_clock(clockid_t clock) {
   struct timespec now;
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+static double now_ns(void) {
+  return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
+static double issued_ns; /* when the device had all it was to do, by the thread's clock; 0: nobody said so */
+
+static cost begin(void) {
+  issued_ns = 0;
+  double wall = read_clock(CLOCK_MONOTONIC);
+  return (cost){.wall = wall, .cpu = now_ns()};
+}
+
+static cost end(cost begun) {
+  double cpu = now_ns();
+  cost c = {.cpu = cpu - begun.cpu, .wall = read_clock(CLOCK_MONOTONIC) - begun.wall};
+  c.issued = issued_ns > 0 ? issued_ns - begun.cpu : c.cpu;
+  return c;
 }
 
 static int compare(const void *a, const void *b) {
@@ -84,20 +123,51 @@ static int compare(const void *a, const void *b) {
 /* With --check: the first decile is taken, which a busy machine moves least. */
 static bool judges;
 
-/* Median ns of `run`, which says how long it took itself, beyond what asking the clock twice takes. */
-static double measure(double (*run)(void *cookie), void *cookie, int samples) {
-  int at = samples / (judges ? 10 : 2);
+static double middle(double *taken, int samples) {
+  qsort(taken, (size_t)samples, sizeof *taken, compare);
+  return taken[samples / (judges ? 10 : 2)];
+}
+
+/* What asking the thread's clock takes. */
+static double clock_ns(void) {
   static double taken[MAX_SAMPLES];
-  for (int i = 0; i < 3; ++i) (void)run(cookie);
-  for (int i = 0; i < samples; ++i) {
-    double begin = now_ns();
-    taken[i] = now_ns() - begin;
+  for (int i = 0; i < 101; ++i) {
+    double at = now_ns();
+    taken[i] = now_ns() - at;
   }
-  qsort(taken, (size_t)samples, sizeof *taken, compare);
-  double clock_ns = taken[samples / 2];
-  for (int i = 0; i < samples; ++i) taken[i] = run(cookie);
-  qsort(taken, (size_t)samples, sizeof *taken, compare);
-  return taken[at] > clock_ns ? taken[at] - clock_ns : 0;
+  return middle(taken, 101);
+}
+
+static double without(double taken, double clock) {
+  return taken > clock ? taken - clock : 0;
+}
+
+typedef struct subject {
+  cost (*run)(void *cookie); /* NULL: none */
+  void *cookie;
+} subject;
+
+/* Runs them in turns, so that what else the machine does meets all of them. */
+static void measure(const subject *subjects, int count, int samples, cost *costs) {
+  static double taken[MAX_SUBJECTS][3][MAX_SAMPLES];
+  double clock = clock_ns();
+  for (int i = -WARM_UP; i < samples; ++i) {
+    for (int k = 0; k < count; ++k) {
+      if (subjects[k].run == NULL) continue;
+      cost c = subjects[k].run(subjects[k].cookie);
+      if (i < 0) continue;
+      taken[k][0][i] = c.cpu;
+      taken[k][1][i] = c.issued;
+      taken[k][2][i] = c.wall;
+    }
+  }
+  for (int k = 0; k < count; ++k) {
+    costs[k] = (cost){0};
+    if (subjects[k].run == NULL) continue;
+    double asked = issued_ns > 0 ? 2 * clock : clock;
+    costs[k] = (cost){without(middle(taken[k][0], samples), asked), without(middle(taken[k][1], samples), clock),
+                      middle(taken[k][2], samples)};
+  }
 }
 
 /* ---- A device that takes so many nodes a partition ---- */
@@ -122,6 +192,13 @@ static clv_status cut_open(void *self, const clv_host *host, const clv_device_co
   return cut.inner->open(self, host, &all, device, error);
 }
 
+/* The driver asks to be told when it has nothing else to hand over. */
+static clv_status cut_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {
+  clv_status status = cut.inner->event_notify(device, event, notify, cookie, error);
+  issued_ns = now_ns();
+  return status;
+}
+
 static clv_status cut_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
   (void)host;
   (void)user_data;
@@ -138,6 +215,7 @@ static void cut_add(clv_context *context, const char *device, uint32_t nodes) {
   cut.table.name = "cut";
   cut.table.info = cut_info;
   cut.table.open = cut_open;
+  if (cut.inner->event_notify != NULL) cut.table.event_notify = cut_notify;
   cut.nodes = nodes;
   check(clv_context_add_backend(context, cut_query, NULL, &error), &error, "backend");
 }
@@ -149,8 +227,10 @@ typedef struct sessions {
   clv_devices *devices;
   clv_plan *plan;
   clv_session *session;
-  clv_tensor inputs[2], output;
+  clv_tensor inputs[3], output;
+  uint32_t input_count;
   float in[2][ELEMENTS], out[ELEMENTS];
+  int64_t dims[2];
 } sessions;
 
 static void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_graph_mode mode) {
@@ -167,12 +247,15 @@ static void session_open(sessions *s, const clv_graph *graph, const char *device
   check(clv_devices_open(s->context, &devices, &s->devices, &error), &error, device);
   check(clv_plan_make(graph, s->devices, NULL, &s->plan, &error), &error, "plan");
   check(clv_session_create(s->plan, NULL, &s->session, &error), &error, "session");
-  const int64_t dims[2] = {ROWS, COLUMNS};
+  const int64_t dims[2] = {ROWS, COLUMNS}, rank = 2;
+  memcpy(s->dims, dims, sizeof dims);
   for (int i = 0; i < ELEMENTS; ++i) {
     s->in[0][i] = (float)(i * 7 % 13) - 5.5f;
     s->in[1][i] = (float)(i * 3 % 11) * 0.25f - 1;
   }
   for (int i = 0; i < 2; ++i) s->inputs[i] = clv__tensor_make(CLV_F32, 2, dims, s->in[i]);
+  s->inputs[2] = clv__tensor_make(CLV_I64, 1, &rank, s->dims);
+  s->input_count = graph->input_count;
   s->output = clv__tensor_make(CLV_F32, 2, dims, s->out);
 }
 
@@ -183,12 +266,12 @@ static void session_close(sessions *s) {
   clv_context_destroy(s->context);
 }
 
-static double session_run(void *cookie) {
+static cost session_run(void *cookie) {
   sessions *s = cookie;
   clv_error error = {0};
-  double begin = now_ns();
-  check(clv_session_run(s->session, s->inputs, 2, &s->output, 1, &error), &error, "run");
-  return now_ns() - begin;
+  cost c = begin();
+  check(clv_session_run(s->session, s->inputs, s->input_count, &s->output, 1, &error), &error, "run");
+  return end(c);
 }
 
 /* ---- The backend's calls of such a run ---- */
@@ -202,6 +285,9 @@ typedef struct calls {
   clv_captured *captured;
   clv_binding bindings[3];
   clv_execute_args args;
+  const float *in[2];
+  float out[ELEMENTS];
+  bool is_synchronous;
 } calls;
 
 static void calls_open(calls *c, const sessions *s, const clv_graph *graph) {
@@ -209,7 +295,10 @@ static void calls_open(calls *c, const sessions *s, const clv_graph *graph) {
   clv__arena arena;
   clv__shapes *shapes;
   clv_graph_view *view;
-  *c = (calls){.b = s->devices->items[0].backend, .device = s->devices->items[0].handle};
+  *c = (calls){.b = s->devices->items[0].backend,
+               .device = s->devices->items[0].handle,
+               .in = {s->in[0], s->in[1]},
+               .is_synchronous = s->devices->items[0].info.is_synchronous};
   clv__arena_init(&arena, clv__allocator_default());
   check(clv__shapes_infer(graph, NULL, 0, 0, &shapes, &error), &error, "shapes");
   check(clv__view_create_whole(graph, shapes->types, &arena, &view, &error), &error, "view");
@@ -248,24 +337,11 @@ static void synchronize(calls *c) {
   check(c->b->stream_synchronize(c->device, c->stream, &error), &error, "synchronize");
 }
 
-static double call_execute(void *cookie) {
-  calls *c = cookie;
-  clv_error error = {0};
-  double begin = now_ns();
-  check(c->b->execute(c->device, c->instance, c->stream, &c->args, &error), &error, "execute");
-  double taken = now_ns() - begin;
-  synchronize(c);
-  return taken;
+static clv_status execute(calls *c, clv_error *error) {
+  return c->b->execute(c->device, c->instance, c->stream, &c->args, error);
 }
-
-static double call_replay(void *cookie) {
-  calls *c = cookie;
-  clv_error error = {0};
-  double begin = now_ns();
-  check(c->b->captured_launch(c->device, c->captured, c->stream, &error), &error, "launch");
-  double taken = now_ns() - begin;
-  synchronize(c);
-  return taken;
+static clv_status replay(calls *c, clv_error *error) {
+  return c->b->captured_launch(c->device, c->captured, c->stream, error);
 }
 
 static clv_status do_nothing(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
@@ -274,16 +350,50 @@ static clv_status do_nothing(clv__vnpu_launch *launch, double *seconds, clv_erro
   *seconds = 0;
   return CLV_OK;
 }
+static clv_status launch_nothing(calls *c, clv_error *error) {
+  static clv__vnpu_launch launch = {.run = do_nothing};
+  return clv__vnpu_stream_launch(&c->device->queue, c->stream, &launch, error);
+}
 
-static double call_nothing(void *cookie) {
-  calls *c = cookie;
+static cost run_alone(calls *c, clv_status (*call)(calls *c, clv_error *error)) {
   clv_error error = {0};
-  clv__vnpu_launch launch = {.run = do_nothing};
-  double begin = now_ns();
-  check(clv__vnpu_stream_launch(&c->device->queue, c->stream, &launch, &error), &error, "launch");
-  double taken = now_ns() - begin;
+  cost begun = begin();
+  check(call(c, &error), &error, "call");
+  begun = end(begun);
   synchronize(c);
-  return taken;
+  return begun;
+}
+
+/* What a session asks of the backend in one run, on a stream of its own. */
+static cost run_all(calls *c, clv_status (*call)(calls *c, clv_error *error)) {
+  clv_error error = {0};
+  bool copies = !c->is_synchronous; /* else a session binds the caller's memory */
+  cost begun = begin();
+  for (int i = 0; i < 2 && copies; ++i)
+    check(c->b->copy_in(c->device, c->stream, c->bindings[i].buffer, 0, c->in[i], VALUE_BYTES, &error), &error, "copy");
+  check(call(c, &error), &error, "call");
+  if (copies) {
+    check(c->b->copy_out(c->device, c->stream, c->out, c->bindings[2].buffer, 0, VALUE_BYTES, &error), &error, "copy");
+    issued_ns = now_ns();
+  }
+  synchronize(c);
+  return end(begun);
+}
+
+static cost call_execute(void *cookie) {
+  return run_alone(cookie, execute);
+}
+static cost call_replay(void *cookie) {
+  return run_alone(cookie, replay);
+}
+static cost chain_execute(void *cookie) {
+  return run_all(cookie, execute);
+}
+static cost chain_replay(void *cookie) {
+  return run_all(cookie, replay);
+}
+static cost chain_nothing(void *cookie) {
+  return run_all(cookie, launch_nothing);
 }
 
 /* ---- Whether there is a graph ---- */
@@ -300,21 +410,21 @@ static void destroy_nothing(void *content) {
   (void)content;
 }
 
-static double ask(void *cookie) {
+static cost ask(void *cookie) {
   const lookups *l = cookie;
-  double begin = now_ns();
+  cost begun = begin();
   for (int i = 0; i < LOOKUPS; ++i) (void)clv__graph_cache_ask(l->cache, &l->key, NULL, 0);
-  return now_ns() - begin;
+  return end(begun);
 }
 
-static double enter(void *cookie) {
+static cost enter(void *cookie) {
   const lookups *l = cookie;
-  double begin = now_ns();
+  cost begun = begin();
   for (int i = 0; i < LOOKUPS; ++i) {
     (void)clv__graph_entry_enter(l->cache, l->entry);
     clv__graph_entry_leave(l->entry);
   }
-  return now_ns() - begin;
+  return end(begun);
 }
 
 static void measure_lookups(const clv_plan *plan, int samples, double *asked, double *entered) {
@@ -329,8 +439,10 @@ static void measure_lookups(const clv_plan *plan, int samples, double *asked, do
   check(clv__graph_cache_create(clv__allocator_default(), 12, UINT64_MAX, true, &l.cache, &error), &error, "cache");
   check(clv__graph_cache_insert(l.cache, &l.key, &l, 1, destroy_nothing, &l.entry, &error), &error, "cache");
   clv__graph_entry_leave(l.entry);
-  *asked = measure(ask, &l, samples) / LOOKUPS;
-  *entered = measure(enter, &l, samples) / LOOKUPS;
+  cost costs[2];
+  measure((subject[]){{ask, &l}, {enter, &l}}, 2, samples, costs);
+  *asked = costs[0].cpu / LOOKUPS;
+  *entered = costs[1].cpu / LOOKUPS;
   clv__graph_entry_remove(l.cache, l.entry);
   clv__graph_cache_destroy(l.cache);
   clv__arena_finish(&arena);
@@ -338,15 +450,19 @@ static void measure_lookups(const clv_plan *plan, int samples, double *asked, do
 
 /* ---- All of it ---- */
 
-typedef struct pair {
-  double executed, replayed; /* ns */
-} pair;
+enum { ONE, EACH, CALLS, ALONE, NOTHING, OPEN, KINDS };
+
+static const struct {
+  const char *text, *key;
+} kinds[KINDS] = {
+    [ONE] = {"session, one partition", "session"},       [EACH] = {"session, a partition a node", "partition_a_node"},
+    [CALLS] = {"the backend's calls of one", "calls"},   [ALONE] = {"of them execute or launch", "call"},
+    [NOTHING] = {"such calls, empty launch", "nothing"}, [OPEN] = {"session, sizes from data", "node_by_node"}};
 
 typedef struct row {
   uint32_t nodes;
-  pair one, each; /* a session, with one partition and with one a node */
-  pair calls;
-  double nothing, asked, entered;
+  cost eager[KINDS], replayed[KINDS]; /* 0: there is none */
+  double asked, entered;
 } row;
 
 static void need_same(const float *a, const float *b, uint32_t nodes, const char *what) {
@@ -356,81 +472,127 @@ static void need_same(const float *a, const float *b, uint32_t nodes, const char
 }
 
 /* `out`: the result. */
-static pair measure_sessions(const clv_graph *graph, const char *device, uint32_t part_nodes, int samples, row *asked,
-                             float *out) {
-  static sessions eager, replay;
+static void measure_sessions(row *r, int kind, const clv_graph *graph, const char *device, int samples, float *out) {
+  static sessions eager, replayed;
+  uint32_t part_nodes = kind == EACH ? 1 : 0;
   session_open(&eager, graph, device, part_nodes, CLV_GRAPH_OFF);
-  session_open(&replay, graph, device, part_nodes, CLV_GRAPH_ON);
-  pair p;
-  p.executed = measure(session_run, &eager, samples);
-  p.replayed = measure(session_run, &replay, samples);
-  need_same(eager.out, replay.out, graph->node_count, "replay gives another result than execution");
+  session_open(&replayed, graph, device, part_nodes, CLV_GRAPH_ON);
+  cost costs[2];
+  measure((subject[]){{session_run, &eager}, {kind == OPEN ? NULL : session_run, &replayed}}, 2, samples, costs);
+  r->eager[kind] = costs[0];
+  r->replayed[kind] = costs[1];
+  if (kind != OPEN) need_same(eager.out, replayed.out, r->nodes, "replay gives another result than execution");
   memcpy(out, eager.out, sizeof eager.out);
-  if (asked != NULL) measure_lookups(eager.plan, samples, &asked->asked, &asked->entered);
-  session_close(&replay);
+  if (kind == ONE) measure_lookups(eager.plan, samples, &r->asked, &r->entered);
+  session_close(&replayed);
   session_close(&eager);
-  return p;
+}
+
+static void check_calls(calls *c, clv_status (*call)(calls *c, clv_error *error), const row *r, const float *wanted) {
+  float out[ELEMENTS];
+  clv_error error = {0};
+  check(call(c, &error), &error, "call");
+  check(c->b->copy_out(c->device, c->stream, out, c->bindings[2].buffer, 0, VALUE_BYTES, &error), &error, "copy");
+  synchronize(c);
+  need_same(out, wanted, r->nodes, "the backend's calls give another result than the session");
 }
 
 static void measure_calls(row *r, const clv_graph *graph, const char *device, int samples, const float *wanted) {
   static sessions s;
-  calls c;
-  float out[ELEMENTS];
-  clv_error error = {0};
+  static calls c;
+  cost costs[5];
   session_open(&s, graph, device, 0, CLV_GRAPH_OFF);
   calls_open(&c, &s, graph);
-  for (int i = 0; i < 2; ++i) {
-    if (i == 0) r->calls.executed = measure(call_execute, &c, samples);
-    if (i == 1 && c.captured != NULL) r->calls.replayed = measure(call_replay, &c, samples);
-    check(c.b->copy_out(c.device, c.stream, out, c.bindings[2].buffer, 0, VALUE_BYTES, &error), &error, "copy");
-    synchronize(&c);
-    need_same(out, wanted, r->nodes, "the backend's calls give another result than the session");
-  }
-  if (strcmp(cut.inner->name, "vnpu") == 0) r->nothing = measure(call_nothing, &c, samples);
+  check_calls(&c, execute, r, wanted);
+  if (c.captured != NULL) check_calls(&c, replay, r, wanted);
+  bool is_virtual = strcmp(cut.inner->name, "vnpu") == 0;
+  subject subjects[] = {{chain_execute, &c},
+                        {c.captured != NULL ? chain_replay : NULL, &c},
+                        {is_virtual ? chain_nothing : NULL, &c},
+                        {call_execute, &c},
+                        {c.captured != NULL ? call_replay : NULL, &c}};
+  measure(subjects, 5, samples, costs);
+  r->eager[CALLS] = costs[0];
+  r->replayed[CALLS] = costs[1];
+  r->replayed[NOTHING] = costs[2];
+  r->eager[ALONE] = costs[3];
+  r->replayed[ALONE] = costs[4];
   calls_close(&c);
   session_close(&s);
 }
 
 static row measure_nodes(uint32_t nodes, const char *device, int samples) {
   row r = {.nodes = nodes};
-  clv_graph *graph = make_graph(nodes);
-  float out[2][ELEMENTS];
-  r.one = measure_sessions(graph, device, 0, samples, &r, out[0]);
-  r.each = measure_sessions(graph, device, 1, samples, NULL, out[1]);
+  clv_graph *graph = make_graph(nodes, false), *open = make_graph(nodes, true);
+  float out[3][ELEMENTS];
+  measure_sessions(&r, ONE, graph, device, samples, out[0]);
+  measure_sessions(&r, EACH, graph, device, samples, out[1]);
+  measure_sessions(&r, OPEN, open, device, samples, out[2]);
   need_same(out[0], out[1], nodes, "a partition a node gives another result than one");
+  need_same(out[0], out[2], nodes, "sizes from data give another result");
   measure_calls(&r, graph, device, samples, out[0]);
+  clv_graph_destroy(open);
   clv_graph_destroy(graph);
   return r;
 }
 
-static void print_row(const row *r, bool json, bool first) {
-  const pair pairs[] = {r->one, r->each, r->calls};
-  static const char *const names[] = {"session", "partition_a_node", "calls"};
-  if (json) {
-    printf("{\"nodes\": %u", r->nodes);
-    for (int i = 0; i < 3; ++i) {
-      printf(", \"%s\": {\"executed_us\": %.3f, \"replayed_us\": %.3f}", names[i], pairs[i].executed * 1e-3,
-             pairs[i].replayed * 1e-3);
+/* ---- Output ---- */
+
+static void print_json(const row *r) {
+  printf("{\"nodes\": %u", r->nodes);
+  for (int k = 0; k < KINDS; ++k) {
+    const cost *pair[] = {&r->eager[k], &r->replayed[k]};
+    printf(", \"%s\": {", kinds[k].key);
+    bool first = true;
+    for (int i = 0; i < 2; ++i) {
+      if (!(pair[i]->wall > 0)) continue;
+      printf("%s\"%s\": {\"cpu_us\": %.3f, \"issued_us\": %.3f, \"wall_us\": %.3f}", first ? "" : ", ",
+             i == 0 ? "eager" : "replayed", pair[i]->cpu * 1e-3, pair[i]->issued * 1e-3, pair[i]->wall * 1e-3);
+      first = false;
     }
-    printf(", \"nothing_us\": %.3f, \"ask_ns\": %.0f, \"enter_ns\": %.0f}\n", r->nothing * 1e-3, r->asked, r->entered);
-    return;
+    printf("}");
   }
+  printf(", \"ask_ns\": %.0f, \"enter_ns\": %.0f}\n", r->asked, r->entered);
+}
+
+static void print_number(double ns) {
+  if (ns > 0)
+    printf(" %9.2f", ns * 1e-3);
+  else
+    printf(" %9s", "-");
+}
+
+static void print_pair(double eager, double replayed) {
+  print_number(eager);
+  print_number(replayed);
+  if (eager > 0 && replayed > 0)
+    printf(" %5.1f", eager / replayed);
+  else
+    printf(" %5s", "-");
+}
+
+static void print_table(const row *r, bool first) {
   if (first) {
-    printf("us a run executed, replayed, ratio; ns a lookup\n%6s%27s%27s%27s %9s %6s %6s\n", "nodes", "session",
-           "partition a node", "calls", "nothing", "ask", "enter");
+    printf("us a run: the calling thread's CPU time, of that until all was issued, and wall time; each eager, replayed, ratio\n");
+    printf("%6s %-27s%26s%26s%26s\n", "nodes", "", "cpu", "issued", "wall");
   }
-  printf("%6u", r->nodes);
-  for (int i = 0; i < 3; ++i) {
-    printf(" %9.2f %9.2f %6.1f", pairs[i].executed * 1e-3, pairs[i].replayed * 1e-3,
-           pairs[i].replayed > 0 ? pairs[i].executed / pairs[i].replayed : 0);
+  for (int k = 0; k < KINDS; ++k) {
+    const cost *a = &r->eager[k], *b = &r->replayed[k];
+    if (!(a->wall > 0) && !(b->wall > 0)) continue;
+    printf("%6u %-27s", r->nodes, kinds[k].text);
+    print_pair(a->cpu, b->cpu);
+    print_pair(a->issued, b->issued);
+    print_pair(a->wall, b->wall);
+    printf("\n");
   }
-  printf(" %9.2f %6.0f %6.0f\n", r->nothing * 1e-3, r->asked, r->entered);
+  printf("%6u is there a graph: %.0f ns where there is none, %.0f ns where there is one\n", r->nodes, r->asked, r->entered);
 }
 
 static bool check_rows(const row *few, const row *many) {
   const char *wrong = NULL;
-  if (many->calls.replayed * 5 > many->calls.executed) wrong = "a launch takes more than a fifth of an execution";
-  if (many->each.replayed * 5 > many->each.executed) wrong = "replaying a partition a node takes more than a fifth of executing";
+  if (many->replayed[ALONE].cpu * 5 > many->eager[ALONE].cpu) wrong = "a launch takes more than a fifth of an execution";
+  if (many->replayed[EACH].cpu * 5 > many->eager[EACH].cpu)
+    wrong = "replaying a partition a node takes more than a fifth of executing";
   if (many->asked > 2 * few->asked + 200 || many->entered > 2 * few->entered + 200) wrong = "lookups take longer with more nodes";
   if (wrong != NULL) fprintf(stderr, "replay: %s\n", wrong);
   return wrong == NULL;
@@ -440,6 +602,7 @@ int main(int argument_count, char **arguments) {
   static const uint32_t counts[] = {10, 100, 1000, 10000};
   const char *device = "npu";
   int samples = 201;
+  uint32_t only = 0;
   bool json = false, checks = false;
   for (int i = 1; i < argument_count; ++i) {
     const char *a = arguments[i];
@@ -451,18 +614,24 @@ int main(int argument_count, char **arguments) {
       device = arguments[++i];
     else if (strcmp(a, "--samples") == 0 && i + 1 < argument_count)
       samples = atoi(arguments[++i]);
+    else if (strcmp(a, "--nodes") == 0 && i + 1 < argument_count)
+      only = (uint32_t)strtoul(arguments[++i], NULL, 10);
     else {
-      fprintf(stderr, "usage: bench_replay [--device NAME] [--samples N] [--json] [--check]\n");
+      fprintf(stderr, "usage: bench_replay [--device NAME] [--samples N] [--nodes N] [--json] [--check]\n");
       return 2;
     }
   }
   if (checks) samples = 31;
   if (samples < 3 || samples > MAX_SAMPLES) samples = 201;
+  judges = checks;
   row rows[4];
-  size_t count = checks ? 3 : 4;
+  size_t count = checks ? 3 : only > 0 ? 1 : 4;
   for (size_t i = 0; i < count; ++i) {
-    rows[i] = measure_nodes(counts[i], device, samples);
-    print_row(&rows[i], json, i == 0);
+    rows[i] = measure_nodes(only > 0 && !checks ? only : counts[i], device, samples);
+    if (json)
+      print_json(&rows[i]);
+    else
+      print_table(&rows[i], i == 0);
   }
   for (int again = 0; checks; ++again) { /* on a busy machine */
     if (check_rows(&rows[0], &rows[count - 1])) break;

@@ -11,7 +11,7 @@ static inline void fuzz_irjson(const uint8_t *data, size_t size_bytes) {
   const clv_allocator *allocator = clv__allocator_default();
   clv_error error = {0};
   clv_graph *graph = NULL, *again = NULL;
-  if (clv__irjson_load(allocator, NULL, data, size_bytes, &graph, &error) != CLV_OK) return;
+  if (clv__irjson_load(allocator, NULL, data, size_bytes, NULL, &graph, &error) != CLV_OK) return;
   clv__hash hash;
   clv__graph_hash(graph, &hash);
   void *written;

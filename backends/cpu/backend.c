@@ -60,25 +60,22 @@ static bool read_switch(const char *text, bool *on) {
   return false;
 }
 
+#define ON_OFF "on or off"
+static const clv_option_info option_list[] = {
+    {"profile", ON_OFF, "what each step takes, logged; off"},
+    {"fuse", ON_OFF, "several nodes in one step; on"},
+    {"onednn", ON_OFF, "kernels of oneDNN; on. Off: the portable ones alone"},
+    {"winograd", ON_OFF, "convolutions by Winograd's algorithm where they are quicker; on"},
+};
+
+/* Keys are those of `option_list`: the host has seen to that. */
 static clv_status read_options(clv_device *device, const clv_device_config *config, clv_error *error) {
-  const struct {
-    const char *key;
-    bool *on;
-  } switches[] = {
-      {"profile", &device->profile}, {"fuse", &device->fuse}, {"onednn", &device->onednn}, {"winograd", &device->winograd}};
+  bool *const switches[] = {&device->profile, &device->fuse, &device->onednn, &device->winograd};
   for (uint32_t i = 0; i < config->option_count; ++i) {
     const clv_option *option = &config->options[i];
-    bool found = false;
-    for (size_t k = 0; k < sizeof switches / sizeof switches[0] && !found; ++k) {
-      found = strcmp(option->key, switches[k].key) == 0;
-      if (found && !read_switch(option->value, switches[k].on)) {
-        return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option %s=%s: the value is 0 or 1", option->key,
-                              option->value);
-      }
-    }
-    if (!found) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                            "device option '%s' is unknown; the CPU has profile, fuse, onednn and winograd", option->key);
+    for (size_t k = 0; k < sizeof switches / sizeof switches[0]; ++k) {
+      if (strcmp(option->key, option_list[k].key) != 0 || read_switch(option->value, switches[k])) continue;
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option %s=%.80s: expected " ON_OFF, option->key, option->value);
     }
   }
   return CLV_OK;
@@ -257,6 +254,8 @@ static const clv_backend cpu_backend = {
     .captured_bind = clv__cpu_captured_bind,
     .captured_destroy = clv__cpu_captured_destroy,
     .captured_bytes = clv__cpu_captured_bytes,
+    .options = option_list,
+    .option_count = sizeof option_list / sizeof *option_list,
 };
 
 clv_status clv__cpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

@@ -2,7 +2,7 @@
  * for them. A framework says how it compiles a partition and how it runs it; the slots of the plugin ABI, memory, streams,
  * verdicts by trial and what is remembered of them are here.
  *
- *   library    the framework's shared library, found and opened once (framework_library.c)
+ *   library    the framework's shared library, found and opened once (library.c)
  *   device     one of the devices that it lists, "CPU" of "openvino:CPU"
  *   model      a partition compiled for a device: immutable, used by several requests
  *   request    a model's state in one session: one run at a time
@@ -28,7 +28,8 @@ typedef struct clv__framework_device_info {
 } clv__framework_device_info;
 
 /* What one run reads and writes. `inputs` and `outputs` are in the order of the view's; all data are host addresses. An output
- * whose size follows from data comes with rank CLV_RANK_UNKNOWN and without memory: the framework calls args->allocate_output().
+ * whose size follows from data comes with rank CLV_RANK_UNKNOWN and without memory: the framework calls
+ * run->allocate_output(run->cookie, index, &type, &run->outputs[index], error), and writes to the type.data that it finds there.
  */
 typedef clv_execute_args clv__framework_run;
 
@@ -51,9 +52,9 @@ typedef struct clv__framework {
                             clv__framework_device_info *info, clv_error *error);
   void (*device_close)(void *device);
 
-  /* Whether it may be tried: a table of what is known to be well, never more. Without a reason, and `is_sure` not set, the
-   * verdict is that of compiling the node alone, once a signature, remembered across processes. `is_sure` where trying tells
-   * nothing more. */
+  /* Whether it may be tried: a table of what is known to be well, never more. False: no, with verdict's reason. True: the verdict
+   * is that of compiling the node alone, once a signature, remembered across processes; with `is_sure` (false when asked) it is
+   * yes without that. Strings and unknown types never get here, nor do open shapes where `static_shapes_only`. */
   bool (*may_support)(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
 
   /* A partition becomes a model. clv__framework_onnx() writes it as ONNX. Shapes may be unknown where the device takes that. */
@@ -63,6 +64,10 @@ typedef struct clv__framework {
   clv_status (*model_save)(void *model, clv_write_fn write, void *cookie, clv_error *error); /* optional, with load */
   clv_status (*model_load)(void *device, const void *data, size_t size_bytes, void **model, clv_error *error);
   uint64_t (*model_bytes)(void *model); /* optional: memory that it keeps */
+
+  /* Whether `part`, one node of a graph, compiles: CLV_OK, or why not. Optional: without it the node is compiled as a model. For
+   * frameworks that can do with less than all of its weights: see clv__framework_onnx_trial(). */
+  clv_status (*node_try)(void *device, const clv_host *host, const clv_graph_view *part, clv_error *error);
 
   /* A request for inputs of given dtypes and shapes. */
   clv_status (*request_create)(void *model, const clv_tensor *inputs, uint32_t input_count, void **request, clv_error *error);
@@ -80,6 +85,10 @@ const clv_backend *clv__framework_backend(const clv__framework *framework);
  * protobuf can hold (2 GiB). */
 clv_status clv__framework_onnx(const clv_host *host, const clv_graph_view *graph, void **data, size_t *size_bytes,
                                clv_error *error);
+
+/* The same without large constants, which become inputs: what a node is tried with. */
+clv_status clv__framework_onnx_trial(const clv_host *host, const clv_graph_view *graph, void **data, size_t *size_bytes,
+                                     clv_error *error);
 
 /* ---- Finding a library (library.c) ---- */
 

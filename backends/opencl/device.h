@@ -9,6 +9,7 @@
 #include "cleave/plugin/backend.h"
 #include "icd.h"
 #include "lower.h"
+#include "staging.h"
 
 #define CLV__OPENCL_VERSION "1"
 #define CLV__OPENCL_NONE UINT32_MAX
@@ -51,6 +52,7 @@ struct clv_device {
   clv__opencl_commands commands;
   bool shares_host; /* its memory is the host's: bindings may be host addresses */
   bool is_unified;  /* the same DRAM, behind buffers */
+  bool stages;      /* large copies go through pinned host memory */
   bool fuse, half, binaries;
   uint64_t memory_bytes;
   size_t alignment_bytes; /* of buffers, and of what lies in one */
@@ -58,6 +60,8 @@ struct clv_device {
   pthread_mutex_t lock;         /* objects, programs, the capture's choice */
   pthread_mutex_t service_lock; /* the service queue */
   pthread_mutex_t build_lock;   /* building programs */
+  pthread_mutex_t staging_lock; /* stagings, and what they are to write */
+  clv__opencl_staging stagings; /* a ring of all streams' */
   clv__opencl_object objects;   /* a ring */
   clv__opencl_program *programs;
   clv__opencl_notice *notices;  /* to be used again */
@@ -114,6 +118,10 @@ clv_status clv__opencl_weight_upload(clv_device *device, const char *id, const c
 void clv__opencl_weight_release(clv_device *device, clv_weight *weight);
 
 /* Opening and closing (open.c). */
+enum { CLV__OPENCL_OPTION_COUNT = 7 };
+extern const clv_option_info clv__opencl_options[CLV__OPENCL_OPTION_COUNT];
+/* All but those of the CPU, which are the cpu device already: they come by name. */
+clv_status clv__opencl_list(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error);
 clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                             clv_error *error);
 void clv__opencl_close(clv_device *device);

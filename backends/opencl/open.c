@@ -91,14 +91,16 @@ static bool wants_gpu(const char *name) {
   return strncmp(name, "gpu", 3) == 0 && (name[3] == '\0' || name[3] == ':');
 }
 
+static clv_status no_device(clv_error *error) {
+  return clv__error_set(error, CLV_NOT_SUPPORTED,
+                        "OpenCL's loader knows no device: install the driver of one (pocl-opencl-icd runs on the CPU)");
+}
+
 static clv_status choose(clv_device *device, uint32_t ordinal, clv_error *error) {
   found list[MAX_DEVICES];
   uint32_t count = list_devices(device->cl, list), gpus = 0;
   while (gpus < count && rank_of(list[gpus].type) == 0) ++gpus;
-  if (count == 0) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "OpenCL's loader knows no device: install the driver of one (pocl-opencl-icd runs on the CPU)");
-  }
+  if (count == 0) return no_device(error);
   bool gpu = wants_gpu(device->name);
   if (ordinal >= (gpu ? gpus : count)) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "%s %u: OpenCL has %u device%s, %u of them GPUs", gpu ? "GPU" : "device",
@@ -110,7 +112,42 @@ static clv_status choose(clv_device *device, uint32_t ordinal, clv_error *error)
   return CLV_OK;
 }
 
+clv_status clv__opencl_list(void *self, const clv_host *host, clv_found_fn report, void *cookie, clv_error *error) {
+  const clv__opencl_icd *cl;
+  found list[MAX_DEVICES];
+  (void)self;
+  (void)host;
+  CLV__TRY(clv__opencl_icd_open(&cl, error));
+  uint32_t count = list_devices(cl, list);
+  if (count == 0) return no_device(error);
+  if (rank_of(list[0].type) == 2) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "OpenCL knows the CPU alone, which is the cpu device already; 'opencl:0' uses it all the same");
+  }
+  for (uint32_t i = 0; i < count && rank_of(list[i].type) < 2; ++i) {
+    char name[16];
+    snprintf(name, sizeof name, "%u", i);
+    CLV__TRY(report(cookie, name, rank_of(list[i].type) == 0 ? "gpu" : "npu"));
+  }
+  return CLV_OK;
+}
+
 /* ---- Options ---- */
+
+#define ON_OFF "on or off"
+const clv_option_info clv__opencl_options[CLV__OPENCL_OPTION_COUNT] = {
+    {"capture", "auto, buffer, list or off", "how launches are recorded: the driver's command buffers, or a list of ours; auto"},
+    {"memory", "auto or own", "own: copies even where the host's memory could be shared; auto"},
+    {"staging", "auto, on or off", "large copies through pinned host memory; auto: where the device has memory of its own"},
+    {"kernels", "auto or gpu", "gpu: those for GPUs, on any device; auto"},
+    {"f16", ON_OFF, "nodes of f16, where the driver has it; on"},
+    {"fuse", ON_OFF, "several nodes in one kernel; on"},
+    {"binaries", ON_OFF, "programs are kept as the driver's binaries; on"},
+};
+
+static clv_status wrong_value(const clv_option *option, const char *values, clv_error *error) {
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "option %s=%.80s: expected %s", option->key, option->value, values);
+}
 
 static clv_status read_switch(const clv_option *option, bool *value, clv_error *error) {
   if (strcmp(option->value, "on") == 0 || strcmp(option->value, "1") == 0)
@@ -118,48 +155,47 @@ static clv_status read_switch(const clv_option *option, bool *value, clv_error *
   else if (strcmp(option->value, "off") == 0 || strcmp(option->value, "0") == 0)
     *value = false;
   else
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option %s=%s: expected on or off", option->key, option->value);
+    return wrong_value(option, ON_OFF, error);
   return CLV_OK;
 }
 
 typedef struct choices {
   bool capture, own_memory, gpu_kernels;
+  bool staging, says_staging;
 } choices;
 
+/* "auto", or else another word, which sets `value`. */
+static clv_status read_choice(const clv_option *option, const char *word, bool *value, clv_error *error) {
+  *value = strcmp(option->value, word) == 0;
+  if (*value || strcmp(option->value, "auto") == 0) return CLV_OK;
+  char values[32];
+  snprintf(values, sizeof values, "auto or %s", word);
+  return wrong_value(option, values, error);
+}
+
+/* The key is one of the list: the host has seen to that. */
 static clv_status read_option(clv_device *device, const clv_option *option, choices *chosen, clv_error *error) {
   const char *key = option->key, *value = option->value;
   if (strcmp(key, "f16") == 0) return read_switch(option, &device->half, error);
   if (strcmp(key, "fuse") == 0) return read_switch(option, &device->fuse, error);
   if (strcmp(key, "binaries") == 0) return read_switch(option, &device->binaries, error);
-  if (strcmp(key, "memory") == 0) {
-    if (strcmp(value, "auto") != 0 && strcmp(value, "own") != 0) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option memory=%s: expected auto or own", value);
-    }
-    chosen->own_memory = strcmp(value, "own") == 0;
+  if (strcmp(key, "memory") == 0) return read_choice(option, "own", &chosen->own_memory, error);
+  if (strcmp(key, "staging") == 0) {
+    chosen->says_staging = strcmp(value, "auto") != 0;
+    return chosen->says_staging && read_switch(option, &chosen->staging, NULL) != CLV_OK
+               ? wrong_value(option, "auto, on or off", error)
+               : CLV_OK;
+  }
+  if (strcmp(key, "kernels") == 0) return read_choice(option, "gpu", &chosen->gpu_kernels, error);
+  static const char *const words[] = {"auto", "buffer", "list"};
+  chosen->capture = strcmp(value, "off") != 0;
+  if (!chosen->capture) return CLV_OK;
+  for (uint32_t i = 0; i < 3; ++i) {
+    if (strcmp(value, words[i]) != 0) continue;
+    device->capture = (clv__opencl_capture)i;
     return CLV_OK;
   }
-  if (strcmp(key, "kernels") == 0) {
-    if (strcmp(value, "auto") != 0 && strcmp(value, "gpu") != 0) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "option kernels=%s: expected auto or gpu", value);
-    }
-    chosen->gpu_kernels = strcmp(value, "gpu") == 0;
-    return CLV_OK;
-  }
-  if (strcmp(key, "capture") == 0) {
-    static const char *const words[] = {"auto", "buffer", "list"};
-    chosen->capture = strcmp(value, "off") != 0;
-    if (!chosen->capture) return CLV_OK;
-    for (uint32_t i = 0; i < 3; ++i) {
-      if (strcmp(value, words[i]) != 0) continue;
-      device->capture = (clv__opencl_capture)i;
-      return CLV_OK;
-    }
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "option capture=%s: expected auto, buffer, list or off", value);
-  }
-  return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                        "unknown option '%s'; there are capture=auto|buffer|list|off, memory=auto|own, f16=on|off, fuse=on|off, "
-                        "binaries=on|off, kernels=auto|gpu",
-                        key);
+  return wrong_value(option, clv__opencl_options[0].values, error);
 }
 
 /* ---- What it can do ---- */
@@ -254,6 +290,7 @@ static clv_status open_device(clv_device *device, const clv_device_config *confi
   }
   ask_traits(device, &chosen);
   device->shares_host = device->is_unified && device->traits.is_cpu && !chosen.own_memory;
+  device->stages = !device->shares_host && (chosen.says_staging ? chosen.staging : !device->is_unified);
   device->can_capture = chosen.capture;
   find_commands(device);
   if (device->capture == CLV__OPENCL_CAPTURE_BUFFER && device->commands.create == NULL) {
@@ -274,10 +311,12 @@ clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_c
   device->allocator = host->allocator;
   device->fuse = device->half = device->binaries = true;
   device->objects.previous = device->objects.next = &device->objects;
+  device->stagings.previous = device->stagings.next = &device->stagings;
   snprintf(device->name, sizeof device->name, "%s", config->name != NULL && config->name[0] != '\0' ? config->name : "opencl");
   pthread_mutex_init(&device->lock, NULL);
   pthread_mutex_init(&device->service_lock, NULL);
   pthread_mutex_init(&device->build_lock, NULL);
+  pthread_mutex_init(&device->staging_lock, NULL);
   clv_status status = open_device(device, config, error);
   if (status != CLV_OK) {
     clv__opencl_close(device);
@@ -303,6 +342,7 @@ void clv__opencl_close(clv_device *device) {
   clv__opencl_notices_finish(device);
   if (device->service != NULL) cl->clReleaseCommandQueue(device->service);
   if (device->context != NULL) cl->clReleaseContext(device->context);
+  pthread_mutex_destroy(&device->staging_lock);
   pthread_mutex_destroy(&device->build_lock);
   pthread_mutex_destroy(&device->service_lock);
   pthread_mutex_destroy(&device->lock);

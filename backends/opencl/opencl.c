@@ -91,6 +91,9 @@ clv_status clv__opencl_backend_query(const clv_host *host, void *user_data, cons
       .captured_bind = clv__opencl_captured_bind,
       .captured_destroy = clv__opencl_captured_destroy,
       .captured_bytes = clv__opencl_captured_bytes,
+      .options = clv__opencl_options,
+      .option_count = CLV__OPENCL_OPTION_COUNT,
+      .list = clv__opencl_list,
   };
   (void)host;
   (void)user_data;

@@ -5,13 +5,18 @@
 
 static void stream_destroy(clv_device *device, void *self) {
   clv_stream *stream = self;
+  /* Copies that are on their way when a device is given up use memory of the host's, which goes once it is closed. */
+  if (stream->queue != NULL) device->cl->clFinish(stream->queue);
+  clv__opencl_staging_finish(device, &stream->staging);
   if (stream->queue != NULL) device->cl->clReleaseCommandQueue(stream->queue);
   clv__opencl_object_free(device, stream);
 }
 
 clv_status clv__opencl_stream_create(clv_device *device, clv_stream **out, clv_error *error) {
   *out = clv__opencl_object_new(device, sizeof **out, stream_destroy);
-  return *out == NULL ? clv__error_memory(error, sizeof **out) : CLV_OK;
+  if (*out == NULL) return clv__error_memory(error, sizeof **out);
+  clv__opencl_staging_init(device, &(*out)->staging);
+  return CLV_OK;
 }
 
 void clv__opencl_stream_destroy(clv_device *device, clv_stream *stream) {
@@ -44,6 +49,7 @@ clv_status clv__opencl_stream_synchronize(clv_device *device, clv_stream *stream
   CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", device->cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
   clv_status status = clv__opencl_wait(device, marker, error);
   device->cl->clReleaseEvent(marker);
+  clv__opencl_staging_settle(device, &stream->staging);
   return status;
 }
 
@@ -208,9 +214,7 @@ clv_status clv__opencl_copy_in(clv_device *device, clv_stream *stream, clv_buffe
   CLV__TRY(check_range(to, to_offset, size_bytes, error));
   if (size_bytes == 0) return CLV_OK;
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
-  CLV__OPENCL_TRY(error, "clEnqueueWriteBuffer",
-                  device->cl->clEnqueueWriteBuffer(queue, to->memory, CL_FALSE, to_offset, size_bytes, from, 0, NULL, NULL));
-  return CLV_OK;
+  return clv__opencl_stage_in(device, &stream->staging, queue, to->memory, to_offset, from, size_bytes, error);
 }
 
 clv_status clv__opencl_copy_out(clv_device *device, clv_stream *stream, void *to, clv_buffer *from, uint64_t from_offset,
@@ -220,7 +224,5 @@ clv_status clv__opencl_copy_out(clv_device *device, clv_stream *stream, void *to
   CLV__TRY(check_range(from, from_offset, size_bytes, error));
   if (size_bytes == 0) return CLV_OK;
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
-  CLV__OPENCL_TRY(error, "clEnqueueReadBuffer",
-                  device->cl->clEnqueueReadBuffer(queue, from->memory, CL_FALSE, from_offset, size_bytes, to, 0, NULL, NULL));
-  return CLV_OK;
+  return clv__opencl_stage_out(device, &stream->staging, queue, to, from->memory, from_offset, size_bytes, error);
 }

@@ -3,11 +3,13 @@
 #define CLEAVE_BACKENDS_OPENCL_STREAM_H
 
 #include "device.h"
+#include "staging.h"
 
 struct clv_stream {
   clv__opencl_object object;
   cl_command_queue queue;  /* made when first used */
   clv_captured *recording; /* between capture_begin() and capture_end() */
+  clv__opencl_staging staging;
 };
 
 /* The stream's queue. */

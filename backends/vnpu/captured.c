@@ -107,7 +107,7 @@ void clv__vnpu_captured_destroy(clv_captured *captured) {
   clv_device *device = captured->device;
   clv__vnpu_queue *queue = &device->queue;
   pthread_mutex_lock(&queue->lock);
-  while (captured->launch.in_flight > 0 && clv__vnpu_queue_wait(queue)) continue;
+  while (captured->launch.in_flight > 0 && clv__vnpu_queue_wait(queue, NULL, 0)) continue;
   pthread_mutex_unlock(&queue->lock);
   clv__vnpu_live_remove(device, &captured->live);
   clv__arena_finish(&captured->arena);

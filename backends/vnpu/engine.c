@@ -1,5 +1,6 @@
 /* The engines: see queue.h. Each takes the first command of some stream, works at it without the lock, and then lets whatever
- * became possible by it happen: marks are executed by whoever made them possible. */
+ * became possible by it happen: marks are executed by whoever made them possible. Nobody is signalled who is awake: he looks
+ * before he sleeps. */
 #include "engine.h"
 
 #include <string.h>
@@ -21,6 +22,65 @@ clv__vnpu_engine *clv__vnpu_engine_of(clv__vnpu_queue *queue, const clv__vnpu_co
   if (command->kind == CLV__VNPU_LAUNCH) return &queue->engines[CLV__VNPU_COMPUTE];
   bool copies = command->kind == CLV__VNPU_COPY_IN || command->kind == CLV__VNPU_COPY_OUT;
   return copies ? &queue->engines[CLV__VNPU_DMA] : NULL;
+}
+
+bool clv__vnpu_copy_is_small(const clv__vnpu_queue *queue, const clv__vnpu_command *command) {
+  bool copies = command->kind == CLV__VNPU_COPY_IN || command->kind == CLV__VNPU_COPY_OUT;
+  return copies && command->copy.size_bytes < queue->small_copy_bytes;
+}
+
+/* ---- Who wakes ---- */
+
+/* The stream's next command, where that is work which can be begun. */
+static const clv__vnpu_command *work_of(clv_stream *stream) {
+  const clv__vnpu_command *c = stream->busy ? NULL : head_of(stream);
+  return c != NULL && clv__vnpu_engine_of(stream->queue, c) != NULL ? c : NULL;
+}
+
+static void rouse(clv__vnpu_engine *engine, bool has_work) {
+  if (!has_work || !engine->asleep) return;
+  engine->asleep = false;
+  engine->queue->roused[engine->kind] = true;
+}
+
+void clv__vnpu_rouse(clv__vnpu_queue *queue) {
+  clv__vnpu_engine *compute = &queue->engines[CLV__VNPU_COMPUTE], *dma = &queue->engines[CLV__VNPU_DMA];
+  if (!compute->asleep && !dma->asleep) return;
+  bool launch = false, small = false, large = false;
+  for (clv_stream *s = queue->streams; s != NULL; s = s->next) {
+    const clv__vnpu_command *c = work_of(s);
+    if (c == NULL) continue;
+    if (c->kind == CLV__VNPU_LAUNCH)
+      launch = true;
+    else if (clv__vnpu_copy_is_small(queue, c))
+      small = true;
+    else
+      large = true;
+  }
+  rouse(compute, launch || small);
+  rouse(dma, large || (small && (launch || compute->away)));
+}
+
+void clv__vnpu_stir(clv__vnpu_queue *queue) {
+  for (const clv__vnpu_waiter *w = queue->waiters; w != NULL && !queue->stirred; w = w->next) {
+    queue->stirred = w->count == NULL || *w->count >= w->target;
+  }
+}
+
+bool clv__vnpu_queue_is_owing(const clv__vnpu_queue *queue) {
+  return queue->stirred || queue->roused[CLV__VNPU_COMPUTE] || queue->roused[CLV__VNPU_DMA];
+}
+
+void clv__vnpu_queue_unlock(clv__vnpu_queue *queue) {
+  bool roused[CLV__VNPU_ENGINES], stirred = queue->stirred;
+  memcpy(roused, queue->roused, sizeof roused);
+  memset(queue->roused, 0, sizeof queue->roused);
+  queue->stirred = false;
+  pthread_mutex_unlock(&queue->lock);
+  for (int e = 0; e < CLV__VNPU_ENGINES; ++e) {
+    if (roused[e]) pthread_cond_signal(&queue->engines[e].work);
+  }
+  if (stirred) pthread_cond_broadcast(&queue->changed);
 }
 
 /* ---- Marks ---- */
@@ -74,10 +134,7 @@ static bool advance(clv_stream *stream) {
   const clv__vnpu_command *c = stream->busy ? NULL : head_of(stream);
   if (c == NULL) return false;
   clv__vnpu_engine *engine = clv__vnpu_engine_of(stream->queue, c);
-  if (engine != NULL && stream->failure.status == CLV_OK) {
-    pthread_cond_signal(&engine->work);
-    return false;
-  }
+  if (engine != NULL && stream->failure.status == CLV_OK) return false;
   if (engine == NULL) {
     if (!clv__vnpu_mark_is_ready(stream, c)) return false;
     clv__vnpu_mark_execute(stream, c);
@@ -97,13 +154,15 @@ static void settle(clv__vnpu_queue *queue) {
       while (advance(s)) moved = true;
     }
   }
-  pthread_cond_broadcast(&queue->changed);
+  clv__vnpu_stir(queue);
+  clv__vnpu_rouse(queue);
   if (!queue->closing) return;
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
 }
 
 /* Gives up the lock for every call. */
-static void notify_all(clv__vnpu_queue *queue) {
+static void notify_all(clv__vnpu_engine *engine) {
+  clv__vnpu_queue *queue = engine->queue;
   while (queue->due != NULL) {
     clv__vnpu_notice *notice = queue->due;
     clv_notify_fn notify = notice->notify;
@@ -112,9 +171,12 @@ static void notify_all(clv__vnpu_queue *queue) {
     if (queue->due == NULL) queue->due_end = &queue->due;
     notice->next = queue->unused;
     queue->unused = notice;
-    pthread_mutex_unlock(&queue->lock);
+    engine->away = true;
+    clv__vnpu_rouse(queue);
+    clv__vnpu_queue_unlock(queue);
     notify(cookie);
     pthread_mutex_lock(&queue->lock);
+    engine->away = false;
   }
 }
 
@@ -171,7 +233,9 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   const clv__vnpu_command *c = head_of(stream); /* stays where it is until it is finished */
   uint64_t start_ns = later(later(stream->ready_ns, engine->free_ns), c->enqueued_ns);
   stream->busy = true;
-  pthread_mutex_unlock(&queue->lock);
+  engine->away = c->kind == CLV__VNPU_LAUNCH;
+  clv__vnpu_rouse(queue); /* for what this engine leaves lying */
+  clv__vnpu_queue_unlock(queue);
   clv_error error;
   clv__error_clear(&error);
   double seconds = 0;
@@ -179,7 +243,7 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   uint64_t end_ns = queue->speed->given && status == CLV_OK ? clv__vnpu_wait_until(start_ns, seconds) : start_ns;
   pthread_mutex_lock(&queue->lock);
   if (queue->abandoned) return;
-  stream->busy = false;
+  stream->busy = engine->away = false;
   stream->ready_ns = engine->free_ns = end_ns;
   if (status != CLV_OK) {
     stream->failure = error;
@@ -188,21 +252,41 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   if (c->kind == CLV__VNPU_LAUNCH) finish_launch(c->launch);
   ++stream->finished;
   settle(queue);
-  notify_all(queue);
+  notify_all(engine);
 }
 
-/* A stream whose next command this engine can begin. With the lock held. Starts after `last`, so that no stream starves. */
-static clv_stream *pick(clv__vnpu_engine *engine, const clv_stream *last) {
+/* A stream whose next command is the engine's, or, with `small`, any small copy. Starts after `last`, so that none starves. */
+static clv_stream *pick_kind(clv__vnpu_engine *engine, const clv_stream *last, bool small) {
+  clv__vnpu_queue *queue = engine->queue;
   clv_stream *first = NULL;
   bool passed = false;
-  for (clv_stream *s = engine->queue->streams; s != NULL; s = s->next) {
-    const clv__vnpu_command *head = s->busy ? NULL : head_of(s);
-    bool ready = head != NULL && clv__vnpu_engine_of(engine->queue, head) == engine;
+  for (clv_stream *s = queue->streams; s != NULL; s = s->next) {
+    const clv__vnpu_command *c = work_of(s);
+    bool ready = c != NULL && (small ? clv__vnpu_copy_is_small(queue, c) : clv__vnpu_engine_of(queue, c) == engine);
     if (ready && passed) return s;
     if (ready && first == NULL) first = s;
     if (s == last) passed = true;
   }
   return first;
+}
+
+/* A stream whose next command this engine can begin. With the lock held. */
+static clv_stream *pick(clv__vnpu_engine *engine, const clv_stream *last) {
+  clv_stream *stream = pick_kind(engine, last, false);
+  return stream == NULL && engine->kind == CLV__VNPU_COMPUTE ? pick_kind(engine, last, true) : stream;
+}
+
+/* With the lock held. Whoever this engine has woken is told first, and then there may be something to do. */
+static void doze(clv__vnpu_engine *engine) {
+  clv__vnpu_queue *queue = engine->queue;
+  if (clv__vnpu_queue_is_owing(queue)) {
+    clv__vnpu_queue_unlock(queue);
+    pthread_mutex_lock(&queue->lock);
+    return;
+  }
+  engine->asleep = true;
+  pthread_cond_wait(&engine->work, &queue->lock);
+  engine->asleep = false;
 }
 
 static bool is_empty(const clv__vnpu_queue *queue) {
@@ -231,7 +315,7 @@ static void *engine_thread(void *argument) {
     } else if (queue->closing && is_empty(queue)) {
       break;
     } else {
-      pthread_cond_wait(&engine->work, &queue->lock);
+      doze(engine);
     }
   }
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) pthread_cond_broadcast(&queue->engines[e].work);
@@ -240,7 +324,7 @@ static void *engine_thread(void *argument) {
   return NULL;
 }
 
-clv_status clv__vnpu_engine_start(clv__vnpu_engine *engine, clv_error *error) {
+static clv_status start(clv__vnpu_engine *engine, clv_error *error) {
   if (engine->started) return CLV_OK;
   int code = pthread_create(&engine->thread, NULL, engine_thread, engine);
   if (code != 0) {
@@ -249,4 +333,9 @@ clv_status clv__vnpu_engine_start(clv__vnpu_engine *engine, clv_error *error) {
   }
   engine->started = true;
   return CLV_OK;
+}
+
+clv_status clv__vnpu_engines_start(clv__vnpu_queue *queue, const clv__vnpu_command *command, clv_error *error) {
+  CLV__TRY(start(clv__vnpu_engine_of(queue, command), error));
+  return start(&queue->engines[CLV__VNPU_COMPUTE], error); /* it may copy */
 }

@@ -43,6 +43,13 @@ struct clv_stream {
   clv__vnpu_command ring[CLV__VNPU_RING];
 };
 
+/* A caller that waits: see clv__vnpu_queue_wait(). */
+typedef struct clv__vnpu_waiter {
+  struct clv__vnpu_waiter *next;
+  const uint64_t *count;
+  uint64_t target;
+} clv__vnpu_waiter;
+
 /* A call that was asked for. */
 typedef struct clv__vnpu_notice {
   struct clv__vnpu_notice *next;
@@ -64,8 +71,17 @@ struct clv_event {
 
 /* All with the queue's lock held. */
 
-/* Starts the engine's thread unless it runs. */
-clv_status clv__vnpu_engine_start(clv__vnpu_engine *engine, clv_error *error);
+/* Starts the threads that a command may need, unless they run. */
+clv_status clv__vnpu_engines_start(clv__vnpu_queue *queue, const clv__vnpu_command *command, clv_error *error);
+/* A copy that takes less time than waking somebody for it. */
+bool clv__vnpu_copy_is_small(const clv__vnpu_queue *queue, const clv__vnpu_command *command);
+/* Has engines woken for what can be begun, as soon as clv__vnpu_queue_unlock() gives up the lock: who wakes up needs it. */
+void clv__vnpu_rouse(clv__vnpu_queue *queue);
+/* Has callers woken whose wait is over. */
+void clv__vnpu_stir(clv__vnpu_queue *queue);
+/* Somebody is to be woken. */
+bool clv__vnpu_queue_is_owing(const clv__vnpu_queue *queue);
+void clv__vnpu_queue_unlock(clv__vnpu_queue *queue);
 /* The engine that a command is for; NULL for marks, which take no time. */
 clv__vnpu_engine *clv__vnpu_engine_of(clv__vnpu_queue *queue, const clv__vnpu_command *command);
 /* Whether a record (its ticket, the waits before it) or a wait can be executed now on this stream. */

@@ -96,7 +96,7 @@ void clv__vnpu_instance_destroy(clv_instance *instance) {
   clv__vnpu_queue *queue = &instance->device->queue;
   const clv_allocator *allocator = instance->device->allocator;
   pthread_mutex_lock(&queue->lock);
-  while (instance->idle_count < instance->run_count && clv__vnpu_queue_wait(queue)) continue;
+  while (instance->idle_count < instance->run_count && clv__vnpu_queue_wait(queue, NULL, 0)) continue;
   pthread_mutex_unlock(&queue->lock);
   clv__vnpu_space_free(instance->device->space, instance->own_scratch, instance->program->scratch_bytes);
   clv__arena_finish(&instance->arena);
@@ -143,7 +143,7 @@ static clv__vnpu_run *run_acquire(clv_instance *instance) {
   clv__vnpu_queue *queue = &instance->device->queue;
   bool open = true;
   pthread_mutex_lock(&queue->lock);
-  while (instance->idle == NULL && open) open = clv__vnpu_queue_wait(queue);
+  while (instance->idle == NULL && open) open = clv__vnpu_queue_wait(queue, NULL, 0);
   clv__vnpu_run *run = instance->idle;
   if (run != NULL) {
     instance->idle = run->next;

@@ -4,10 +4,13 @@
 #include "base/error.h"
 #include "speed.h"
 
+enum { SMALL_COPY_BYTES = 1 << 16 }; /* takes a few us, as waking a thread does */
+
 void clv__vnpu_queue_init(clv__vnpu_queue *queue, const clv_allocator *allocator, clv__vnpu_space *space,
                           const clv__vnpu_speed *speed, uint32_t thread_count) {
   *queue = (clv__vnpu_queue){.allocator = allocator, .space = space, .speed = speed, .thread_count = thread_count};
   queue->due_end = &queue->due;
+  queue->small_copy_bytes = speed->given ? 0 : SMALL_COPY_BYTES;
   pthread_mutex_init(&queue->lock, NULL);
   pthread_cond_init(&queue->changed, NULL);
   for (int e = 0; e < CLV__VNPU_ENGINES; ++e) {
@@ -34,7 +37,7 @@ void clv__vnpu_queue_stop(clv__vnpu_queue *queue) {
     if (queue->engines[e].started) pthread_join(queue->engines[e].thread, NULL);
   }
   pthread_mutex_lock(&queue->lock);
-  while (queue->waiting > 0) { /* they leave with an error: nothing will happen any more */
+  while (queue->waiters != NULL) { /* they leave with an error: nothing will happen any more */
     queue->abandoned = true;
     pthread_cond_broadcast(&queue->changed);
     pthread_cond_wait(&queue->changed, &queue->lock);
@@ -61,12 +64,21 @@ void clv__vnpu_queue_finish(clv__vnpu_queue *queue) {
   pthread_mutex_destroy(&queue->lock);
 }
 
-bool clv__vnpu_queue_wait(clv__vnpu_queue *queue) {
+bool clv__vnpu_queue_wait(clv__vnpu_queue *queue, const uint64_t *count, uint64_t target) {
   if (queue->abandoned) return false;
-  ++queue->waiting;
-  pthread_cond_wait(&queue->changed, &queue->lock);
-  --queue->waiting;
-  if (queue->abandoned) pthread_cond_broadcast(&queue->changed); /* who closes it counts those that wait */
+  clv__vnpu_waiter self = {queue->waiters, count, target};
+  queue->waiters = &self;
+  clv__vnpu_rouse(queue);
+  if (clv__vnpu_queue_is_owing(queue)) {
+    clv__vnpu_queue_unlock(queue);
+    pthread_mutex_lock(&queue->lock);
+  } else {
+    pthread_cond_wait(&queue->changed, &queue->lock);
+  }
+  clv__vnpu_waiter **link = &queue->waiters;
+  while (*link != &self) link = &(*link)->next;
+  *link = self.next;
+  if (queue->abandoned) pthread_cond_broadcast(&queue->changed); /* who closes it waits for those that wait */
   return !queue->abandoned;
 }
 
@@ -92,7 +104,7 @@ clv_status clv__vnpu_stream_create(clv__vnpu_queue *queue, clv_stream **out, clv
 static bool drain(clv__vnpu_queue *queue, const clv_stream *stream) {
   uint64_t target = stream->enqueued;
   while (stream->finished < target) {
-    if (!clv__vnpu_queue_wait(queue)) return false;
+    if (!clv__vnpu_queue_wait(queue, &stream->finished, target)) return false;
   }
   return true;
 }
@@ -151,7 +163,8 @@ static clv_status make_room(clv__vnpu_queue *queue, const clv_stream *stream, cl
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is being captured: only executions come in between");
   }
   while (stream->enqueued - stream->finished >= CLV__VNPU_RING) {
-    if (!clv__vnpu_queue_wait(queue)) return refuse_abandoned(error);
+    uint64_t room = stream->enqueued - CLV__VNPU_RING + 1;
+    if (!clv__vnpu_queue_wait(queue, &stream->finished, room)) return refuse_abandoned(error);
   }
   return CLV_OK;
 }
@@ -163,21 +176,18 @@ static void push(clv_stream *stream, const clv__vnpu_command *c) {
 static clv_status enqueue_work(clv__vnpu_queue *queue, clv_stream *stream, clv__vnpu_command *c, clv_error *error) {
   if (stream->queue != queue) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream belongs to another device");
   if (queue->speed->given) c->enqueued_ns = clv__vnpu_now_ns();
-  clv__vnpu_engine *engine = clv__vnpu_engine_of(queue, c);
-  bool first = false;
   pthread_mutex_lock(&queue->lock);
   clv_status status = make_room(queue, stream, error);
-  if (status == CLV_OK) status = clv__vnpu_engine_start(engine, error);
+  if (status == CLV_OK) status = clv__vnpu_engines_start(queue, c, error);
   if (status == CLV_OK && is_idle(stream) && stream->failure.status != CLV_OK) { /* it would be skipped */
     if (c->kind == CLV__VNPU_LAUNCH && c->launch->done != NULL) c->launch->done(c->launch);
-    pthread_cond_broadcast(&queue->changed);
+    clv__vnpu_stir(queue);
   } else if (status == CLV_OK) {
     if (c->kind == CLV__VNPU_LAUNCH) ++c->launch->in_flight;
-    first = is_idle(stream);
     push(stream, c);
+    if (!clv__vnpu_copy_is_small(queue, c)) clv__vnpu_rouse(queue);
   }
-  pthread_mutex_unlock(&queue->lock);
-  if (first) pthread_cond_signal(&engine->work); /* else whoever ends the one before does; not locked: it would wait for us */
+  clv__vnpu_queue_unlock(queue);
   return status;
 }
 
@@ -219,7 +229,7 @@ void clv__vnpu_event_destroy(clv__vnpu_queue *queue, clv_event *event) {
   if (event == NULL) return;
   pthread_mutex_lock(&queue->lock);
   bool passed = true;
-  while (event->pending > 0 && passed) passed = clv__vnpu_queue_wait(queue);
+  while (event->pending > 0 && passed) passed = clv__vnpu_queue_wait(queue, NULL, 0);
   if (passed) {
     *event->link = event->next;
     if (event->next != NULL) event->next->link = event->link;
@@ -264,7 +274,7 @@ clv_status clv__vnpu_event_synchronize(clv__vnpu_queue *queue, clv_event *event,
   pthread_mutex_lock(&queue->lock);
   uint64_t target = event->recorded;
   bool reached = true;
-  while (event->reached < target && reached) reached = clv__vnpu_queue_wait(queue);
+  while (event->reached < target && reached) reached = clv__vnpu_queue_wait(queue, &event->reached, target);
   clv_status status = reached ? report(&event->failure, error) : refuse_abandoned(error);
   pthread_mutex_unlock(&queue->lock);
   return status;
@@ -291,8 +301,9 @@ clv_status clv__vnpu_event_notify(clv__vnpu_queue *queue, clv_event *event, clv_
     } else {
       status = clv__error_memory(error, sizeof *notice);
     }
+    clv__vnpu_rouse(queue);
   }
-  pthread_mutex_unlock(&queue->lock);
+  clv__vnpu_queue_unlock(queue);
   if (reached) notify(cookie);
   return status;
 }

@@ -1,7 +1,11 @@
-/* The device's streams, and the two engines that work them off: one computes, one copies, each a thread that starts when it first
- * has something to do. So a copy on one stream overlaps with a launch on another; within a stream commands run in order,
- * whichever engine they are for. Streams are rings of fixed length: a full one makes its caller wait, so that enqueueing
- * allocates nothing.
+/* The device's streams, and the two engines that work them off: one computes, one copies, each a thread that starts when it is
+ * first needed. So a copy on one stream overlaps with a launch on another; within a stream commands run in order, whichever
+ * engine they are for. Streams are rings of fixed length: a full one makes its caller wait, so that enqueueing allocates nothing.
+ *
+ * Waking a thread takes longer than a small copy. So small copies wake nobody when they are enqueued: they are begun with what
+ * is enqueued after them, or when somebody waits or asks to be told; and they are done by the engine that computes while that
+ * has nothing to compute, so that copies, a launch and copies again need one thread to wake. With a speed model they are not
+ * small: each engine has its own time.
  *
  * What fails on a stream makes the rest of it skip until stream_synchronize() has reported it. Events carry the failure on to
  * streams and callers that wait for them. A wait is for the last record that was enqueued before it, records of one event are
@@ -28,6 +32,8 @@ typedef struct clv__vnpu_engine {
   pthread_cond_t work; /* there may be something to do */
   pthread_t thread;
   bool started;
+  bool asleep;      /* and nobody is about to signal it */
+  bool away;        /* at a launch or telling somebody, which may take its time; not at a small copy */
   uint64_t free_ns; /* when it ended what it did last */
 } clv__vnpu_engine;
 
@@ -35,17 +41,20 @@ typedef struct clv__vnpu_queue {
   const clv_allocator *allocator;
   clv__vnpu_space *space;
   const clv__vnpu_speed *speed;
-  uint32_t thread_count; /* for the kernels' loops; 0: as many as there are cores */
-  uint64_t hang_at;      /* the launch, counted from 1, that never ends; 0: none */
-  uint64_t fail_at;      /* the launch that fails; 0: none */
-  uint64_t launches;     /* begun so far; the compute engine's own */
+  uint32_t thread_count;     /* for the kernels' loops; 0: as many as there are cores */
+  uint64_t hang_at;          /* the launch, counted from 1, that never ends; 0: none */
+  uint64_t fail_at;          /* the launch that fails; 0: none */
+  uint64_t launches;         /* begun so far; the compute engine's own */
+  uint64_t small_copy_bytes; /* copies of less are small */
   /* Guarded by the lock, as is what streams and events hold: */
   pthread_mutex_t lock;
   pthread_cond_t changed; /* something was done */
   clv__vnpu_engine engines[CLV__VNPU_ENGINES];
+  bool roused[CLV__VNPU_ENGINES]; /* to be signalled by whoever gives up the lock */
+  bool stirred;                   /* so are those that wait for `changed` */
   bool closing;
-  bool abandoned;   /* closing while a launch hangs: nothing more is done */
-  uint32_t waiting; /* callers inside clv__vnpu_queue_wait() */
+  bool abandoned;                   /* closing while a launch hangs: nothing more is done */
+  struct clv__vnpu_waiter *waiters; /* callers inside clv__vnpu_queue_wait() */
   clv_stream *streams;
   clv_event *events;
   struct clv__vnpu_notice *due, **due_end; /* to be called by an engine, without the lock */
@@ -67,8 +76,9 @@ void clv__vnpu_queue_init(clv__vnpu_queue *queue, const clv_allocator *allocator
 void clv__vnpu_queue_stop(clv__vnpu_queue *queue);
 /* Frees a queue that was stopped, with the streams and events that are left. */
 void clv__vnpu_queue_finish(clv__vnpu_queue *queue);
-/* With the lock held: sleeps until something was done. False: the queue was abandoned, nothing will be done any more. */
-bool clv__vnpu_queue_wait(clv__vnpu_queue *queue);
+/* With the lock held: sleeps until `count`, which only grows, is at least `target`; without a count, until something was done. Or
+ * not at all: ask again what you wait for. False: the queue was abandoned, nothing will be done any more. */
+bool clv__vnpu_queue_wait(clv__vnpu_queue *queue, const uint64_t *count, uint64_t target);
 
 clv_status clv__vnpu_stream_create(clv__vnpu_queue *queue, clv_stream **stream, clv_error *error);
 void clv__vnpu_stream_destroy(clv__vnpu_queue *queue, clv_stream *stream); /* finishes it first; accepts NULL */

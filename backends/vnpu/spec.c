@@ -448,26 +448,42 @@ static bool parse_count(const char *text, uint64_t *count) {
   return true;
 }
 
+const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT] = {
+    {"frequency", "a number above 0", "of the speed model; as described"},
+    {"time_scale", "a number, 0 or more", "what modelled times are multiplied by; as described"},
+    {"memory", "bytes, such as 64M or 1G (0: no limit)", "how much there is; as described"},
+    {"hang", "which launch never ends: 1 is the first, 0 none", "for tests; 0"},
+    {"fail", "which launch fails: 1 is the first, 0 none", "for tests; 0"},
+};
+
+/* Keys are those of the list: the host has seen to that. */
 static clv_status apply_option(clv__vnpu_spec *spec, const clv_option *option, clv_error *error) {
   const char *value = option->value != NULL ? option->value : "";
-  const char *wanted = NULL;
-  if (strcmp(option->key, "frequency") == 0) {
-    if (!parse_figure(value, &spec->speed.frequency) || spec->speed.frequency <= 0) wanted = "a number above 0";
-  } else if (strcmp(option->key, "time_scale") == 0) {
-    if (!parse_figure(value, &spec->speed.time_scale)) wanted = "a number, 0 or more";
-  } else if (strcmp(option->key, "memory") == 0) {
-    if (!parse_bytes(value, &spec->memory_bytes)) wanted = "bytes, such as 64M or 1G (0: no limit)";
-  } else if (strcmp(option->key, "hang") == 0) {
-    if (!parse_count(value, &spec->hang_at)) wanted = "which launch never ends: 1 is the first, 0 none";
-  } else if (strcmp(option->key, "fail") == 0) {
-    if (!parse_count(value, &spec->fail_at)) wanted = "which launch fails: 1 is the first, 0 none";
-  } else {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                          "unknown device option '%.80s' (known: frequency, memory, time_scale; for tests fail, hang)",
-                          option->key);
+  bool is_read = true;
+  uint32_t i = 0;
+  while (i < CLV__VNPU_OPTION_COUNT && strcmp(option->key, clv__vnpu_options[i].key) != 0) ++i;
+  switch (i) {
+    case 0:
+      is_read = parse_figure(value, &spec->speed.frequency) && spec->speed.frequency > 0;
+      break;
+    case 1:
+      is_read = parse_figure(value, &spec->speed.time_scale);
+      break;
+    case 2:
+      is_read = parse_bytes(value, &spec->memory_bytes);
+      break;
+    case 3:
+      is_read = parse_count(value, &spec->hang_at);
+      break;
+    case 4:
+      is_read = parse_count(value, &spec->fail_at);
+      break;
+    default:
+      break;
   }
-  if (wanted == NULL) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option %s=%.80s: must be %s", option->key, value, wanted);
+  if (is_read) return CLV_OK;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "device option %s=%.80s: must be %s", option->key, value,
+                        clv__vnpu_options[i].values);
 }
 
 /* The description in one spelling, then what the options made of it. Faults leave programs as they are. */

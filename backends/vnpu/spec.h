@@ -76,6 +76,10 @@ typedef struct clv__vnpu_spec {
   const char *canonical;     /* the description and the options, always spelled the same: what fingerprints are made from */
 } clv__vnpu_spec;
 
+/* The options of a device: what the description says otherwise. */
+enum { CLV__VNPU_OPTION_COUNT = 5 };
+extern const clv_option_info clv__vnpu_options[CLV__VNPU_OPTION_COUNT];
+
 /* Reads the description that `text` names: "default" (also NULL), "all", JSON that begins with a brace, or a file's path; then
  * applies the options. `spec` is empty after an error. */
 clv_status clv__vnpu_spec_open(const clv_allocator *allocator, const char *text, const clv_option *options, uint32_t option_count,

@@ -401,6 +401,14 @@ static double launch_seconds(clv_device *device) {
   return device->spec.speed.given ? clv__vnpu_launch_seconds(&device->spec.speed) : -1;
 }
 
+static clv_status list_devices(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+  (void)self;
+  (void)host;
+  (void)found;
+  (void)cookie;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "its devices are virtual: they come only by name ('npu')");
+}
+
 static const clv_backend backend_table = {
     .abi_version = CLV_ABI_VERSION,
     .struct_size = sizeof backend_table,
@@ -447,6 +455,9 @@ static const clv_backend backend_table = {
     .captured_bind = captured_bind,
     .captured_destroy = captured_destroy,
     .captured_bytes = captured_bytes,
+    .options = clv__vnpu_options,
+    .option_count = CLV__VNPU_OPTION_COUNT,
+    .list = list_devices,
 };
 
 clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_CLEAVE_H
 #define CLEAVE_CLEAVE_H
 
+#include "check.h"
 #include "context.h"
 #include "devices.h"
 #include "graph.h"

@@ -34,11 +34,14 @@ typedef struct clv_context_options {
   const char
       *cache_directory; /* of executables; NULL: CLEAVE_CACHE_DIR, else "cleave" under the user's cache directory; "": none */
   uint64_t cache_bytes; /* its limit; 0: 1 GiB */
+  /* Folders that plugins are looked for in, separated by colons, each beginning with '/'; "": none. NULL: those of
+   * CLEAVE_PLUGIN_PATH, then the one of this installation, <libdir>/cleave/plugins. */
+  const char *plugin_path;
 } clv_context_options;
 #define CLV_CONTEXT_OPTIONS_INIT \
-  { sizeof(clv_context_options), NULL, NULL, NULL, CLV_GRAPH_UNSET, -1, 0, CLV_SWITCH_UNSET, NULL, 0 }
+  { sizeof(clv_context_options), NULL, NULL, NULL, CLV_GRAPH_UNSET, -1, 0, CLV_SWITCH_UNSET, NULL, 0, NULL }
 
-/* Makes a context with the built-in backends (cpu, vnpu, opencl). `options` may be NULL.
+/* Makes a context with the built-in backends. `options` may be NULL.
  * Errors: CLV_OUT_OF_MEMORY, CLV_INVALID_ARGUMENT (text in the environment that cannot be read is one). Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_context_create(const clv_context_options *options, clv_context **context, clv_error *error);
 
@@ -46,10 +49,22 @@ CLV_API CLV_MUST_USE clv_status clv_context_create(const clv_context_options *op
 CLV_API void clv_context_destroy(clv_context *context);
 
 /* Adds a backend of the program's own, through the same ABI as plugins. `query` is called once, here; its table must outlive the
- * context. Errors: CLV_NOT_SUPPORTED for another ABI version, CLV_INVALID_ARGUMENT for a table that lacks a slot or repeats a
- * name. */
+ * context. Errors: CLV_NOT_SUPPORTED for another ABI version, CLV_INVALID_ARGUMENT for a table that lacks a slot, and for a name
+ * that another has, or that cannot be told from a list of devices; what `query` answers. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn query, void *user_data,
                                                         clv_error *error);
+
+/* Loads a plugin, a shared library with `clv_backend_query` (plugin/backend.h), whose backend devices are then opened by its name.
+ * `path` has a '/': a name alone is refused, since the current directory is no place to find plugins in. So is a file that anyone
+ * may write to. A plugin stays until the context is destroyed; loading it again is no error and does nothing.
+ *
+ * Plugins need not be loaded by hand: clv_devices_open() looks for `cleave_<backend>.so` in the folders of plugin_path when it
+ * meets a name that no backend has, and for all plugins there when it is told "auto". Folders that anyone may write to are not
+ * searched.
+ *
+ * Errors: CLV_NOT_FOUND, CLV_INVALID_ARGUMENT as above, CLV_NOT_SUPPORTED for what is no plugin, is of another ABI version, or does
+ * not find its libraries; what its query answers. The message begins with the path. Any thread. */
+CLV_API CLV_MUST_USE clv_status clv_context_load_plugin(clv_context *context, const char *path, clv_error *error);
 
 /* The library's version, "0.1.0". Static storage. */
 CLV_API const char *clv_version(void);

@@ -15,6 +15,30 @@ static json_t *operators_json(const cli_probe *probe, uint32_t device) {
   return list;
 }
 
+static json_t *options_json(const clv_backend *backend) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < backend->option_count; ++i) {
+    const clv_option_info *option = &backend->options[i];
+    json_t *object = json_object();
+    json_object_set_new(object, "key", cli_json_text(option->key));
+    json_object_set_new(object, "values", cli_json_text(option->values != NULL ? option->values : ""));
+    json_object_set_new(object, "help", cli_json_text(option->help != NULL ? option->help : ""));
+    json_array_append_new(list, object);
+  }
+  return list;
+}
+
+static json_t *left_out_json(const clv_devices *devices) {
+  json_t *list = json_array();
+  for (uint32_t i = 0; i < devices->left_out_count; ++i) {
+    json_t *object = json_object();
+    json_object_set_new(object, "name", cli_json_text(devices->left_out[i].name));
+    json_object_set_new(object, "reason", cli_json_text(devices->left_out[i].reason));
+    json_array_append_new(list, object);
+  }
+  return list;
+}
+
 static json_t *device_json(const clv__device *device, const cli_probe *probe, uint32_t index) {
   const clv_device_info *info = &device->info;
   json_t *object = json_object(), *operators = operators_json(probe, index);
@@ -29,6 +53,7 @@ static json_t *device_json(const clv__device *device, const cli_probe *probe, ui
   json_object_set_new(object, "alignment_bytes", json_integer(info->alignment_bytes));
   json_object_set_new(object, "static_shapes_only", json_boolean(info->static_shapes_only));
   json_object_set_new(object, "fingerprint", cli_json_text(info->fingerprint));
+  json_object_set_new(object, "options", options_json(device->backend));
   json_object_set_new(object, "operator_count", json_integer((json_int_t)json_array_size(operators)));
   json_object_set_new(object, "operators", operators);
   return object;
@@ -50,6 +75,41 @@ static void list_operators(const clv_devices *devices, const cli_probe *probe, c
     }
     clv__text_append(text, "\n");
   }
+}
+
+static void list_options(const cli_invocation *cli, const clv_devices *devices, clv__text *text) {
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    const clv_backend *backend = devices->items[d].backend;
+    if (backend->option_count == 0) continue;
+    clv__table table;
+    clv__table_init(&table, cli->allocator, "lll", true);
+    static const char *const titles[] = {"option", "values", "what it is for; what holds without it"};
+    for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
+    for (uint32_t i = 0; i < backend->option_count; ++i) {
+      const clv_option_info *option = &backend->options[i];
+      clv__table_cell(&table, "%s", option->key);
+      clv__table_cell(&table, "%s", option->values != NULL ? option->values : "");
+      clv__table_cell(&table, "%s", option->help != NULL ? option->help : "");
+    }
+    clv__text_append(text, "\n%s takes, as --device-option %s:OPTION=VALUE\n", devices->items[d].name, devices->items[d].name);
+    clv__table_write(&table, 2, cli->color_out, text);
+    clv__table_finish(&table);
+  }
+}
+
+static void list_left_out(const cli_invocation *cli, const clv_devices *devices, clv__text *text) {
+  if (devices->left_out_count == 0) return;
+  clv__table table;
+  clv__table_init(&table, cli->allocator, "ll", true);
+  clv__table_cell(&table, "left out");
+  clv__table_cell(&table, "because");
+  for (uint32_t i = 0; i < devices->left_out_count; ++i) {
+    clv__table_cell(&table, "%s", devices->left_out[i].name);
+    clv__table_cell(&table, "%s", devices->left_out[i].reason);
+  }
+  clv__text_append(text, "\n");
+  clv__table_write(&table, 0, cli->color_out, text);
+  clv__table_finish(&table);
 }
 
 static void write_table(const cli_invocation *cli, const clv_devices *devices, const cli_probe *probe, clv__text *text) {
@@ -77,19 +137,24 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   clv_devices *devices = NULL;
   cli_probe probe = {0};
   clv_status status;
-  CLV__TRY_GOTO(cli_devices_open(cli, NULL, &devices, error));
+  CLV__TRY_GOTO(cli_devices_open(cli, "auto", &devices, error));
   CLV__TRY_GOTO(cli_probe_run(cli, devices, &probe, error));
   if (cli->json) {
     json_t *root = json_object(), *list = json_array();
     for (uint32_t d = 0; d < devices->count; ++d) json_array_append_new(list, device_json(&devices->items[d], &probe, d));
     json_object_set_new(root, "devices", list);
+    json_object_set_new(root, "left_out", left_out_json(devices));
     json_object_set_new(root, "operators_known", json_integer(probe.count));
     status = cli_json_print(cli, root, error);
   } else {
     clv__text text;
     clv__text_init(&text, cli->allocator);
     write_table(cli, devices, &probe, &text);
-    if (cli->verbose) list_operators(devices, &probe, &text);
+    list_left_out(cli, devices, &text);
+    if (cli->verbose) {
+      list_options(cli, devices, &text);
+      list_operators(devices, &probe, &text);
+    }
     status = cli_print(cli, &text, error);
   }
 cleanup:
@@ -103,11 +168,14 @@ const cli_command cli_command_devices = {
     .operands = "",
     .summary = "what is here, and what each device can do",
     .description =
-        "Opens the devices of --devices and describes them: memory, and how many of the operators that Cleave knows each\n"
-        "of them can run. Whether it runs a node of a model depends on types, shapes and attributes too: see\n"
-        "'cleave inspect MODEL'. -v lists the operators.",
+        "Opens the devices of --devices, or all that are found, and describes them: memory, and how many of the operators\n"
+        "that Cleave knows each of them can run. Whether it runs a node of a model depends on types, shapes and attributes\n"
+        "too: see 'cleave inspect MODEL'. -v lists the options of each device, and the operators. What was not found, or\n"
+        "could not be loaded, is listed with the reason.",
     .examples =
-        "  cleave devices --devices npu,cpu\n"
+        "  cleave devices\n"
+        "  cleave devices --devices npu,cpu -v\n"
+        "  cleave devices --plugin ./cleave_template.so --devices template\n"
         "  cleave devices --devices npu --npu-spec my-npu.json --json\n",
     .execute = execute,
 };

@@ -84,7 +84,7 @@ static clv_status measure_model(profiling *p, const char *path, clv_error *error
   clv_status status;
   p->subject = path;
   cli_progress(cli, "loading %s", path);
-  CLV__TRY_GOTO(clv_graph_load(cli->context, path, &graph, error));
+  CLV__TRY_GOTO(cli_graph_load(cli, path, &graph, error));
   CLV__TRY_GOTO(cli_inputs_read(cli, graph, &inputs, error));
   bool quiet = cli->quiet;
   cli->quiet = quiet || p->device != p->first; /* what becomes of open sizes is said once */

@@ -139,6 +139,11 @@ static clv_status refuse_planning_options(cli_invocation *cli, clv_error *error)
 
 /* ---- The job ---- */
 
+clv_status cli_graph_load(cli_invocation *cli, const char *path, clv_graph **graph, clv_error *error) {
+  const cli_given *params = &cli->options->given[OPTION_PARAMS];
+  return clv_graph_load_params(cli->context, path, params->values, params->count, graph, error);
+}
+
 clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error) {
   *job = (cli_job){.path = path, .model_path = path};
   const char *device_list = NULL;
@@ -153,7 +158,7 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
   note_other_devices(cli, job);
   cli_progress(cli, "loading %s", job->model_path);
   uint64_t start = cli_now_ns();
-  clv_status status = clv_graph_load(cli->context, job->model_path, &job->graph, error);
+  clv_status status = cli_graph_load(cli, job->model_path, &job->graph, error);
   if (status != CLV_OK) return job->from_plan_file ? clv__error_prefix(error, status, "%s", path) : status;
   job->load_ms = cli_ms(start, cli_now_ns());
   return cli_inputs_read(cli, job->graph, &job->inputs, error);

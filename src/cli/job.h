@@ -38,6 +38,8 @@ typedef struct cli_job {
 /* Opens the devices of --devices; of `fallback` (may be NULL) where it is not given. */
 clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error);
 
+/* Loads a model, with the weights of --params. */
+clv_status cli_graph_load(cli_invocation *cli, const char *path, clv_graph **graph, clv_error *error);
 /* Loads the model `path`, or the model that the plan file `path` names, and opens the devices; reads the --input files. */
 clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error);
 /* Plans (or reads the plan file). `to_run`: sizes that nobody gave become 1, which is noted; with --bucket, and of a plan file

@@ -51,6 +51,16 @@ static void take_general_options(cli_invocation *cli) {
   cli->color_err = wants_color(cli, color, STDERR_FILENO);
 }
 
+static clv_status load_plugins(cli_invocation *cli, clv_error *error) {
+  const cli_given *plugins = &cli->options->given[OPTION_PLUGIN];
+  for (uint32_t i = 0; i < plugins->count; ++i) {
+    clv_status status = clv_context_load_plugin(cli->context, plugins->values[i], error);
+    if (status == CLV_INVALID_ARGUMENT || status == CLV_NOT_FOUND) cli->exit_status = CLI_EXIT_USAGE;
+    CLV__TRY(status);
+  }
+  return CLV_OK;
+}
+
 static clv_status run_command(cli_invocation *cli, const cli_command *command, int count, char **arguments, clv_error *error) {
   cli_options options;
   CLV__TRY(cli_options_parse(cli, command, count, arguments, &options, error));
@@ -63,6 +73,7 @@ static clv_status run_command(cli_invocation *cli, const cli_command *command, i
     clv_context_options context_options;
     cli_context_options(cli, &context_options);
     status = clv_context_create(&context_options, &cli->context, error);
+    if (status == CLV_OK) status = load_plugins(cli, error);
     if (status == CLV_OK) status = command->execute(cli, error);
     clv_context_destroy(cli->context);
   }

@@ -10,13 +10,16 @@
 _Static_assert(CLV_MAX_IN_FLIGHT == 4, "the choices of --in-flight");
 
 const cli_option cli_option_table[OPTION_COUNT] = {
-    [OPTION_DEVICES] = {"devices", 0, CLI_TEXT, false, DEVICED, 0, "LIST", "cpu",
-                        "devices in the order of priority: npu,cpu; auto takes every real one found, the CPU last"},
+    [OPTION_DEVICES] = {"devices", 0, CLI_TEXT, false, DEVICED, 0, "LIST", "cpu; of 'cleave devices' auto",
+                        "devices in the order of priority: npu,cpu; auto takes every real one found, what runs on the CPU last"},
     [OPTION_NPU_SPEC] = {"npu-spec", 0, CLI_TEXT, true, DEVICED, 0, "SPEC", "default",
                          "what the virtual NPU is: default, all (takes every operator), or a description file; the first is "
                          "npu, the second npu1, ..."},
     [OPTION_DEVICE_OPTION] = {"device-option", 0, CLI_TEXT, true, DEVICED, 0, "DEV:KEY=VALUE", NULL,
-                              "a setting of one device; a wrong KEY names those there are"},
+                              "a setting of one device; 'cleave devices -v' lists the keys"},
+    [OPTION_PLUGIN] = {"plugin", 0, CLI_TEXT, true, DEVICED, 0, "FILE", NULL,
+                       "load a backend from a shared library; its devices are called as it is. NAME in --devices also finds "
+                       "cleave_NAME.so in the folders of CLEAVE_PLUGIN_PATH and of the installation"},
     [OPTION_THREADS] = {"threads", 0, CLI_NUMBER, false, DEVICED, 1, "N", "one a core", "threads of the cpu device"},
     [OPTION_STRATEGY] = {"strategy", 0, CLI_TEXT, false, PLANS, 0, "NAME", "optimal", "how nodes are placed"},
     [OPTION_SPLIT] = {"split", 0, CLI_CHOICE, false, PLANS, 0, "linear|convex|fewest", "as the strategy cuts",
@@ -38,6 +41,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_SHAPE] = {"shape", 0, CLI_PAIR, true, SIZED | CLI_IN(profile), 0, "INPUT=1x3x224x224", NULL, "the shape of an input"},
     [OPTION_DIM] = {"dim", 0, CLI_PAIR, true, SIZED | CLI_IN(profile), 0, "NAME=N", NULL, "the size of a symbolic dimension"},
     [OPTION_MODEL] = {"model", 0, CLI_TEXT, false, SIZED, 0, "FILE", "as the plan file says", "the model of a plan file"},
+    [OPTION_PARAMS] = {"params", 0, CLI_TEXT, true, SIZED | CLI_IN(profile), 0, "FILE", NULL,
+                       "the weights of a model whose file has none (IR JSON): safetensors or npz"},
     [OPTION_NODES] = {"nodes", 0, CLI_FLAG, false, CLI_IN(inspect), 0, NULL, NULL, "list every node with its shapes"},
     [OPTION_OUTPUT] = {"output", 'o', CLI_TEXT, false, CLI_IN(plan) | CLI_IN(profile), 0, "FILE", NULL,
                        "write the plan, which run and bench take too; of 'cleave profile' the measured costs, for --profile: a "

@@ -53,45 +53,155 @@ static void count_source(clv__program_counters *counters, const clv__origin *ori
   counters->executables_ms += origin->ms;
 }
 
-static clv_status compile_locked(clv__program *program, uint32_t partition, const clv_graph_view *view, clv__arena *arena,
-                                 clv__compiled *compiled, clv_error *error) {
+/* One partition on its way: obtained, perhaps finished with others, then settled. */
+typedef struct work {
+  uint32_t partition, device;
+  const clv_graph_view *view;
+  clv__compiled *compiled;
+} work;
+
+static clv_status tell(const clv__program *program, const work *w, clv_status status, clv_error *error) {
+  return clv__error_prefix(error, status, "partition %u on %s: compile", w->partition,
+                           program->plan->devices->items[w->device].name);
+}
+
+static clv_status obtain(clv__program *program, work *w, clv__arena *arena, clv_error *error) {
   clv_devices *devices = program->plan->devices;
-  uint32_t device = program->plan->partitions[partition].device;
-  bool by_device = devices->items[device].is_lost;
+  clv__compiled *compiled = w->compiled;
+  bool by_device = devices->items[w->device].is_lost;
   double start = now_ms();
-  clv_status status = clv__device_check(&devices->items[device], error);
+  clv_status status = clv__device_check(&devices->items[w->device], error);
   if (status == CLV_OK) {
-    status = clv__executable_obtain(program->share, devices, device, view, &program->options, arena, &compiled->use,
+    status = clv__executable_obtain(program->share, devices, w->device, w->view, &program->options, arena, &compiled->use,
                                     &compiled->origin, &by_device, error);
   }
-  if (by_device) program->failed_device = device;
-  if (status != CLV_OK) return status;
-  double obtained = now_ms();
-  compiled->origin.ms = obtained - start;
-  count_source(&program->counters, &compiled->origin);
+  if (by_device) program->failed_device = w->device;
+  if (status != CLV_OK) return tell(program, w, status, error);
+  compiled->origin.ms = now_ms() - start;
   compiled->executable = compiled->use->of->executable;
   compiled->info = compiled->use->of->info;
+  return CLV_OK;
+}
+
+/* Keeps, counts, and uploads the weights. */
+static clv_status settle(clv__program *program, work *w, clv__arena *arena, clv_error *error) {
+  clv_devices *devices = program->plan->devices;
+  clv__compiled *compiled = w->compiled;
+  double start = now_ms();
+  if (compiled->origin.is_to_be_kept) clv__executable_keep(devices, w->view, compiled->use->of, &compiled->origin);
+  double kept = now_ms();
+  compiled->origin.ms += kept - start;
+  count_source(&program->counters, &compiled->origin);
   static const char *const ways[] = {"found in memory", "loaded from disk", "compiled and kept", "compiled"};
-  clv__context_log(devices->context, 3, "partition %u on %s: %s, %.1f ms%s%s", partition, devices->items[device].name,
+  clv__context_log(devices->context, 3, "partition %u on %s: %s, %.1f ms%s%s", w->partition, devices->items[w->device].name,
                    ways[compiled->origin.source], compiled->origin.ms, compiled->origin.reason[0] != '\0' ? ": " : "",
                    compiled->origin.reason);
-  status = get_weights(program, device, view, arena, compiled, error);
+  clv_status status = get_weights(program, w->device, w->view, arena, compiled, error);
   program->uploaded_bytes = program->counters.uploaded_bytes;
-  program->counters.weights_ms += now_ms() - obtained;
+  program->counters.weights_ms += now_ms() - kept;
+  return status == CLV_OK ? CLV_OK : tell(program, w, status, error);
+}
+
+/* ---- Devices that build all at once ---- */
+
+static bool is_new(const work *w, uint32_t device) {
+  return w->device == device && w->compiled->use != NULL && w->compiled->origin.source != CLV__SOURCE_MEMORY;
+}
+
+/* After finish() an executable may hold more memory; the weights that it wants are the same. */
+static clv_status ask_again(const clv__device *device, clv__compiled *compiled, clv_error *error) {
+  clv__shared_executable *e = compiled->use->of;
+  clv_executable_info info = {.struct_size = sizeof info};
+  device->backend->executable_info(device->handle, e->executable, &info);
+  if (info.weight_count != e->info.weight_count) {
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "finish() changed how many weights an executable wants, from %u to %u",
+                          e->info.weight_count, info.weight_count);
+  }
+  e->info = info;
+  return CLV_OK;
+}
+
+static clv_status finish_once(clv__program *program, uint32_t d, work *list, uint32_t count, clv_executable **executables,
+                              uint32_t *new_count, clv_error *error) {
+  const clv__device *device = &program->plan->devices->items[d];
+  *new_count = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (is_new(&list[i], d)) executables[(*new_count)++] = list[i].compiled->executable;
+  }
+  if (*new_count == 0) return CLV_OK;
+  clv_status status = clv__device_check(device, error);
+  double start = now_ms();
+  clv__error_clear(error);
+  if (status == CLV_OK) status = device->backend->finish(device->handle, executables, *new_count, error);
+  double each = (now_ms() - start) / *new_count;
+  for (uint32_t i = 0; status == CLV_OK && i < count; ++i) {
+    if (!is_new(&list[i], d)) continue;
+    list[i].compiled->origin.ms += each;
+    status = ask_again(device, list[i].compiled, error);
+  }
+  for (uint32_t i = 0; status == CLV_OK && i < count; ++i) { /* also those that found a new one in memory */
+    if (list[i].device == d) list[i].compiled->info = list[i].compiled->use->of->info;
+  }
   return status;
+}
+
+/* Where some came from the disk, it may be those: they are compiled, and all is tried once more. */
+static clv_status finish_device(clv__program *program, uint32_t d, work *list, uint32_t count, clv__arena *arena,
+                                clv_error *error) {
+  clv_devices *devices = program->plan->devices;
+  clv_executable **executables = clv__arena_allocate_zero(arena, count, sizeof *executables);
+  if (executables == NULL) return clv__error_memory(error, count * sizeof *executables);
+  uint32_t new_count, from_disk = 0;
+  clv_status status = finish_once(program, d, list, count, executables, &new_count, error);
+  for (uint32_t i = 0; status != CLV_OK && i < count; ++i) {
+    if (!is_new(&list[i], d) || list[i].compiled->origin.source != CLV__SOURCE_DISK) continue;
+    clv__executable_forget(devices, list[i].compiled->use->of);
+    ++from_disk;
+  }
+  if (from_disk > 0 && !devices->items[d].is_lost) {
+    clv__context_log(devices->context, 1, "cache: %s does not take %u executables that were kept: %s", devices->items[d].name,
+                     from_disk, error != NULL ? error->message : clv_status_name(status));
+    for (uint32_t i = count; i-- > 0;) {
+      if (list[i].device == d) clv__program_drop(program, list[i].partition, list[i].compiled);
+    }
+    for (uint32_t i = 0; i < count; ++i) {
+      if (list[i].device == d) CLV__TRY(obtain(program, &list[i], arena, error));
+    }
+    status = finish_once(program, d, list, count, executables, &new_count, error);
+  }
+  if (status == CLV_OK) return CLV_OK;
+  program->failed_device = d;
+  return clv__error_prefix(error, status, "%s: finish of %u executable%s", devices->items[d].name, new_count,
+                           new_count == 1 ? "" : "s");
+}
+
+/* ---- Programs ---- */
+
+/* A device without finish() has one partition after the other whole, so that no weight is in memory for longer than it takes. */
+static clv_status compile_all(clv__program *program, work *list, uint32_t count, clv__arena *arena, clv_error *error) {
+  clv_devices *devices = program->plan->devices;
+  for (uint32_t i = 0; i < count; ++i) {
+    CLV__TRY(obtain(program, &list[i], arena, error));
+    if (devices->items[list[i].device].backend->finish == NULL) CLV__TRY(settle(program, &list[i], arena, error));
+  }
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    if (devices->items[d].backend->finish == NULL) continue;
+    CLV__TRY(finish_device(program, d, list, count, arena, error));
+    for (uint32_t i = 0; i < count; ++i) {
+      if (list[i].device == d) CLV__TRY(settle(program, &list[i], arena, error));
+    }
+  }
+  return CLV_OK;
 }
 
 clv_status clv__program_compile(clv__program *program, uint32_t partition, const clv_graph_view *view, clv__arena *arena,
                                 clv__compiled *compiled, clv_error *error) {
   *compiled = (clv__compiled){0};
   clv_devices *devices = program->plan->devices;
+  work only = {partition, program->plan->partitions[partition].device, view, compiled};
   clv__devices_lock(devices);
-  clv_status status = compile_locked(program, partition, view, arena, compiled, error);
-  if (status != CLV_OK) {
-    clv__program_drop(program, partition, compiled);
-    clv__error_prefix(error, status, "partition %u on %s: compile", partition,
-                      devices->items[program->plan->partitions[partition].device].name);
-  }
+  clv_status status = compile_all(program, &only, 1, arena, error);
+  if (status != CLV_OK) clv__program_drop(program, partition, compiled);
   clv__devices_unlock(devices);
   return status;
 }
@@ -111,16 +221,21 @@ void clv__program_drop(clv__program *program, uint32_t partition, clv__compiled 
 clv_status clv__program_init(const clv_plan *plan, const clv_compile_options *options, clv__program *program, clv_error *error) {
   *program = (clv__program){.plan = plan, .options = *options, .failed_device = CLV__NO_ID};
   clv__arena_init(&program->arena, plan->graph->allocator);
+  work *list = NULL;
   clv__devices_lock(plan->devices);
   clv_status status = clv__share_get(plan->devices, &program->share, error);
   if (status == CLV_OK) {
     program->partitions = clv__arena_allocate_zero(&program->arena, plan->partition_count, sizeof *program->partitions);
-    if (program->partitions == NULL) status = clv__error_memory(error, plan->partition_count * sizeof *program->partitions);
+    list = clv__arena_allocate_zero(&program->arena, plan->partition_count, sizeof *list);
+    if (program->partitions == NULL || list == NULL) {
+      status = clv__error_memory(error, plan->partition_count * (sizeof *program->partitions + sizeof *list));
+    }
   }
   for (uint32_t p = 0; status == CLV_OK && p < plan->partition_count; ++p) {
-    status = clv__program_compile(program, p, clv__partition_sized(&plan->partitions[p]), &program->arena,
-                                  &program->partitions[p], error);
+    const clv__partition *partition = &plan->partitions[p];
+    list[p] = (work){p, partition->device, clv__partition_sized(partition), &program->partitions[p]};
   }
+  if (status == CLV_OK) status = compile_all(program, list, plan->partition_count, &program->arena, error);
   clv__devices_unlock(plan->devices);
   if (status != CLV_OK) clv__program_finish(program);
   return status;

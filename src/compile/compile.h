@@ -17,8 +17,9 @@ const char *clv__source_word(clv__source source); /* "memory", "disk", "compiled
 
 typedef struct clv__origin {
   clv__source source;
-  char reason[224]; /* of compiling: what the cache lacks, what is wrong with it, why it is not used; "" where it was found */
-  double ms;        /* that getting it took; uploading weights is apart */
+  char reason[224];   /* of compiling: what the cache lacks, what is wrong with it, why it is not used; "" where it was found */
+  double ms;          /* that getting it took; uploading weights is apart */
+  bool is_to_be_kept; /* compiled, and clv__executable_keep() is still to come */
 } clv__origin;
 
 typedef struct clv__compiled {
@@ -59,10 +60,15 @@ clv_status clv__program_compile(clv__program *program, uint32_t partition, const
 void clv__program_drop(clv__program *program, uint32_t partition, clv__compiled *compiled);
 void clv__program_finish(clv__program *program);
 
-/* Part of clv__program_compile() (executable.c): an executable for `view` on `device`, from wherever it is to be had. `by_device`
- * tells whether a failure is the device's own. */
+/* Parts of clv__program_compile() (executable.c). An executable for `view` on `device`, from wherever it is to be had.
+ * `by_device` tells whether a failure is the device's own. */
 clv_status clv__executable_obtain(clv__share *share, clv_devices *devices, uint32_t device, const clv_graph_view *view,
                                   const clv_compile_options *options, clv__arena *arena, clv__executable_use **use,
                                   clv__origin *origin, bool *by_device, clv_error *error);
+/* Writes what was compiled to the cache; where that fails the origin says so. */
+void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, const clv__shared_executable *executable,
+                          clv__origin *origin);
+/* Takes it out of the cache. */
+void clv__executable_forget(clv_devices *devices, const clv__shared_executable *executable);
 
 #endif

@@ -111,9 +111,16 @@ static clv_status find_weights(obtaining *o, clv_error *error) {
   return status;
 }
 
+/* ---- To disk ---- */
+
+typedef struct saving {
+  const clv__device *device;
+  clv_executable *executable;
+} saving;
+
 static clv_status save(void *self, clv_write_fn write, void *cookie, clv_error *error) {
-  const obtaining *o = self;
-  return o->device->backend->executable_save(o->device->handle, o->executable, write, cookie, error);
+  const saving *s = self;
+  return s->device->backend->executable_save(s->device->handle, s->executable, write, cookie, error);
 }
 
 /* "Conv ×53, Relu ×49, Add ×16", the most frequent first, for people who list the cache. */
@@ -147,26 +154,38 @@ static void list_operators(const clv_graph_view *view, char text[CLV__CACHE_TEXT
   }
 }
 
-static void keep(obtaining *o) {
-  clv_executable_info made = {.struct_size = sizeof made};
+void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, const clv__shared_executable *e,
+                          clv__origin *origin) {
+  const clv__device *device = &devices->items[e->device];
+  const char *unused;
+  clv__cache *cache = clv__context_cache(devices->context, &unused);
   clv_error error = {0};
-  clv__cache_info info = {.key = o->key, .node_count = o->view->node_count, .weights = o->weights};
-  o->device->backend->executable_info(o->device->handle, o->executable, &made);
-  info.weight_count = made.weight_count;
-  snprintf(info.backend, sizeof info.backend, "%s", o->device->backend->name);
-  snprintf(info.version, sizeof info.version, "%s", o->device->backend->version);
-  snprintf(info.device, sizeof info.device, "%s", o->device->name);
-  snprintf(info.description, sizeof info.description, "%s", o->device->info.description);
-  list_operators(o->view, info.operators);
-  if (clv__cache_put(o->cache, &info, save, o, &error) == CLV_OK) {
-    o->origin->source = CLV__SOURCE_COMPILED;
+  clv__cache_info info = {
+      .key = e->key, .node_count = view->node_count, .weights = e->weights, .weight_count = e->info.weight_count};
+  origin->is_to_be_kept = false;
+  snprintf(info.backend, sizeof info.backend, "%s", device->backend->name);
+  snprintf(info.version, sizeof info.version, "%s", device->backend->version);
+  snprintf(info.device, sizeof info.device, "%s", device->name);
+  snprintf(info.description, sizeof info.description, "%s", device->info.description);
+  list_operators(view, info.operators);
+  saving saved = {device, e->executable};
+  if (clv__cache_put(cache, &info, save, &saved, &error) == CLV_OK) {
+    origin->source = CLV__SOURCE_COMPILED;
     return;
   }
-  char text[sizeof o->origin->reason];
-  snprintf(text, sizeof text, "%.*s; it is not kept: %.*s", 100, o->origin->reason, 100, error.message);
-  say(o->origin, text);
-  warn(o, text);
+  char text[sizeof origin->reason];
+  snprintf(text, sizeof text, "%.*s; it is not kept: %.*s", 100, origin->reason, 100, error.message);
+  say(origin, text);
+  clv__context_log(devices->context, 1, "cache: %s", text);
 }
+
+void clv__executable_forget(clv_devices *devices, const clv__shared_executable *e) {
+  const char *unused;
+  clv__cache *cache = clv__context_cache(devices->context, &unused);
+  if (cache != NULL) clv__cache_remove(cache, &e->key);
+}
+
+/* ---- All ways ---- */
 
 static clv_status compile(obtaining *o, bool *by_device, clv_error *error) {
   clv__error_clear(error);
@@ -178,7 +197,7 @@ static clv_status compile(obtaining *o, bool *by_device, clv_error *error) {
   }
   CLV__TRY(find_weights(o, error));
   o->origin->source = CLV__SOURCE_NOT_KEPT;
-  if (o->cache != NULL) keep(o);
+  o->origin->is_to_be_kept = o->cache != NULL;
   return CLV_OK;
 }
 

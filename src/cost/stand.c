@@ -68,6 +68,7 @@ static clv_status compile(stand *s, clv_error *error) {
   const clv_compile_options options = {.struct_size = sizeof options};
   clv__error_clear(error);
   CLV__TRY(backend->compile(s->device->handle, s->view, &options, &s->executable, error));
+  if (backend->finish != NULL) CLV__TRY(backend->finish(s->device->handle, &s->executable, 1, error));
   s->info.struct_size = sizeof s->info;
   backend->executable_info(s->device->handle, s->executable, &s->info);
   s->weights = clv__arena_allocate_zero(&s->arena, s->info.weight_count, sizeof *s->weights);

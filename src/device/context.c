@@ -1,4 +1,4 @@
-/* The context: allocator, log, backends, and the services that backends get. */
+/* The context: allocator, log, and the services that backends get. */
 #include "cleave/context.h"
 
 #include <stdarg.h>
@@ -6,18 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../backends/cpu/cpu.h"
-#include "../backends/opencl/opencl.h"
-#include "../backends/vnpu/vnpu.h"
 #include "base/options.h"
+#include "device/backends.h"
 #include "device/device.h"
 #include "device/kept.h"
 #include "formats/onnx.h"
 #include "graph/own.h"
 #include "ops/evaluate.h"
 #include "ops/shapes.h"
-
-enum { MAX_BACKENDS = 16 };
 
 struct clv_context {
   const clv_allocator *allocator;
@@ -26,9 +22,7 @@ struct clv_context {
   clv_host host;
   clv__settings settings;
   clv__kept kept;
-  uint32_t backend_count;
-  const clv_backend *backends[MAX_BACKENDS]; /* into `tables` */
-  clv_backend tables[MAX_BACKENDS];
+  clv__backends backends;
 };
 
 const char *clv_version(void) {
@@ -50,11 +44,17 @@ clv__cache *clv__context_cache(clv_context *context, const char **reason) {
   if (is_new) clv__context_log(context, 1, "executables are not kept: %s", *reason);
   return cache;
 }
+clv__backends *clv__context_backends(clv_context *context) {
+  return &context->backends;
+}
 uint32_t clv__context_backend_count(const clv_context *context) {
-  return context->backend_count;
+  return context->backends.count;
 }
 const clv_backend *clv__context_backend(const clv_context *context, uint32_t index) {
-  return context->backends[index];
+  return &context->backends.items[index].table;
+}
+const clv_backend *clv__context_find(const clv_context *context, const char *device_name) {
+  return clv__backends_find(&context->backends, device_name, NULL);
 }
 
 void clv__context_log(const clv_context *context, int level, const char *format, ...) {
@@ -204,82 +204,6 @@ static void fill_host(clv_context *context) {
   clv__view_fill_host(&context->host);
 }
 
-/* ---- Backends ---- */
-
-/* A backend must have every slot that is not optional. */
-static const char *missing_slot(const clv_backend *b) {
-#define NEED(slot) \
-  if (b->slot == NULL) return #slot
-  NEED(name);
-  NEED(version);
-  NEED(open);
-  NEED(close);
-  NEED(info);
-  NEED(supports);
-  NEED(buffer_alloc);
-  NEED(buffer_free);
-  NEED(buffer_host_pointer);
-  NEED(stream_create);
-  NEED(stream_destroy);
-  NEED(stream_synchronize);
-  NEED(event_create);
-  NEED(event_destroy);
-  NEED(event_record);
-  NEED(event_wait);
-  NEED(event_synchronize);
-  NEED(copy_in);
-  NEED(copy_out);
-  NEED(weight_upload);
-  NEED(weight_release);
-  NEED(compile);
-  NEED(executable_destroy);
-  NEED(executable_info);
-  NEED(instance_create);
-  NEED(instance_destroy);
-  NEED(execute);
-#undef NEED
-  return NULL;
-}
-
-/* What every table has had from the beginning. */
-#define LEAST_TABLE_BYTES (offsetof(clv_backend, execute) + sizeof(((clv_backend *)0)->execute))
-
-clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn query, void *user_data, clv_error *error) {
-  if (context == NULL || query == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "context and query must not be NULL");
-  if (context->backend_count == MAX_BACKENDS) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a context holds at most %d backends", MAX_BACKENDS);
-  }
-  const clv_backend *backend = NULL;
-  clv__error_clear(error);
-  clv_status status = query(&context->host, user_data, &backend, error);
-  if (status != CLV_OK) return clv__error_prefix(error, status, "the backend's query");
-  if (backend == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the backend's query gave no table");
-  if (backend->abi_version != CLV_ABI_VERSION) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "backend speaks plugin ABI %u, this library %u: build it against this version", backend->abi_version,
-                          CLV_ABI_VERSION);
-  }
-  if (backend->struct_size < LEAST_TABLE_BYTES) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "backend's table has %u bytes, at least %zu are needed", backend->struct_size,
-                          LEAST_TABLE_BYTES);
-  }
-  /* Slots that a smaller table does not have, or has not whole, are NULL. */
-  clv_backend *table = &context->tables[context->backend_count];
-  size_t size_bytes = backend->struct_size < sizeof *table ? backend->struct_size : sizeof *table;
-  memset(table, 0, sizeof *table);
-  memcpy(table, backend, size_bytes - (size_bytes - LEAST_TABLE_BYTES) % sizeof(void (*)(void)));
-  backend = table;
-  const char *missing = missing_slot(backend);
-  if (missing != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "backend's table lacks the slot '%s'", missing);
-  for (uint32_t i = 0; i < context->backend_count; ++i) {
-    if (strcmp(context->backends[i]->name, backend->name) == 0) {
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "there is a backend called '%s' already", backend->name);
-    }
-  }
-  context->backends[context->backend_count++] = backend;
-  return CLV_OK;
-}
-
 clv_status clv_context_create(const clv_context_options *given, clv_context **out, clv_error *error) {
   if (out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the output for the context must not be NULL");
   *out = NULL;
@@ -296,10 +220,9 @@ clv_status clv_context_create(const clv_context_options *given, clv_context **ou
   context->log_user_data = options.log_user_data;
   fill_host(context);
   clv__kept_init(&context->kept);
+  clv__backends_init(&context->backends);
   clv_status status = clv__settings_read(&options, allocator, &context->settings, error);
-  if (status == CLV_OK) status = clv_context_add_backend(context, clv__cpu_backend_query, NULL, error);
-  if (status == CLV_OK) status = clv_context_add_backend(context, clv__vnpu_backend_query, NULL, error);
-  if (status == CLV_OK) status = clv_context_add_backend(context, clv__opencl_backend_query, NULL, error);
+  if (status == CLV_OK) status = clv__backends_add_built_in(context, error);
   if (status != CLV_OK) {
     clv_context_destroy(context);
     return status;
@@ -310,25 +233,8 @@ clv_status clv_context_create(const clv_context_options *given, clv_context **ou
 
 void clv_context_destroy(clv_context *context) {
   if (context == NULL) return;
+  clv__backends_finish(&context->backends, context->allocator);
   clv__kept_finish(&context->kept);
   clv__settings_finish(&context->settings, context->allocator);
   clv__release(context->allocator, context);
-}
-
-static const clv_backend *find_named(const clv_context *context, const char *name, size_t length) {
-  for (uint32_t i = 0; i < context->backend_count; ++i) {
-    const char *other = context->backends[i]->name;
-    if (strlen(other) == length && strncmp(other, name, length) == 0) return context->backends[i];
-  }
-  return NULL;
-}
-
-const clv_backend *clv__context_find(const clv_context *context, const char *device_name) {
-  const clv_backend *found = find_named(context, device_name, strlen(device_name));
-  if (found != NULL) return found;
-  size_t length = strcspn(device_name, ":0123456789"); /* "npu1" and "opencl:0" are devices of "npu" and "opencl" */
-  if (length == 3 && strncmp(device_name, "npu", 3) == 0) return find_named(context, "vnpu", 4);
-  found = find_named(context, device_name, length);
-  bool gpu = length == 3 && strncmp(device_name, "gpu", 3) == 0;
-  return found == NULL && gpu ? find_named(context, "opencl", 6) : found;
 }

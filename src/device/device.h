@@ -40,6 +40,11 @@ typedef struct clv__attachment {
   void (*finish)(void *self);
 } clv__attachment;
 
+/* A backend or plugin that "auto" did without. */
+typedef struct clv__left_out {
+  const char *name, *reason;
+} clv__left_out;
+
 struct clv_devices {
   clv_context *context;
   pthread_mutex_t lock; /* recursive */
@@ -50,6 +55,8 @@ struct clv_devices {
   clv__device items[CLV__MAX_DEVICES];
   uint32_t space_count;
   const char *spaces[CLV__MAX_DEVICES + 1]; /* spaces[0] is "host" */
+  uint32_t left_out_count;
+  clv__left_out *left_out;
 };
 
 const clv__settings *clv__context_settings(const clv_context *context);
@@ -64,8 +71,11 @@ clv__cache *clv__context_cache(clv_context *context, const char **reason);
 const clv_host *clv__context_host(const clv_context *context);
 uint32_t clv__context_backend_count(const clv_context *context);
 const clv_backend *clv__context_backend(const clv_context *context, uint32_t index);
-/* Backends that the user's word for a device may mean: "cpu" -> cpu, "npu" -> vnpu, "gpu" -> opencl. NULL when there is none. */
+/* The backend that the user's word for a device means: "cpu" -> cpu, "npu" -> vnpu, "gpu" -> opencl. NULL when there is none. */
 const clv_backend *clv__context_find(const clv_context *context, const char *device_name);
+/* clv_context_load_plugin(), telling what was loaded. `name`: what its backend must be called; NULL: anything. */
+clv_status clv__context_load_plugin(clv_context *context, const char *path, const char *name, const clv_backend **backend,
+                                    clv_error *error);
 
 /* Backends are promised one thread at a time for all but execution, copies, events and buffers: plans and sessions of several
  * threads take turns here. Never taken while a device runs something of the same session; backends call nothing that takes it. */

@@ -5,18 +5,42 @@
 #include "formats/irjson.h"
 #include "formats/onnx.h"
 
-clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **graph, clv_error *error) {
-  if (context == NULL || path == NULL || graph == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context, path and graph must not be NULL");
+static clv_status load_json(clv_context *context, const char *path, const clv__file_map *map, const char *const *params,
+                            uint32_t param_count, clv_graph **graph, clv_error *error) {
+  const clv_allocator *allocator = clv__context_allocator(context);
+  clv__params *opened = NULL;
+  if (param_count > 0) CLV__TRY(clv__params_open(allocator, params, param_count, &opened, error));
+  clv_status status = clv__irjson_load(allocator, path, map->data, map->size_bytes, opened, graph, error);
+  clv__params_close(opened);
+  return status;
+}
+
+clv_status clv_graph_load_params(clv_context *context, const char *path, const char *const *params, uint32_t param_count,
+                                 clv_graph **graph, clv_error *error) {
+  if (context == NULL || path == NULL || graph == NULL || (params == NULL && param_count > 0)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context, path, params and graph must not be NULL");
   }
   *graph = NULL;
+  for (uint32_t i = 0; i < param_count; ++i) {
+    if (params[i] == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "params[%u] must not be NULL", i);
+  }
   clv__file_map map;
   CLV__TRY(clv__file_map_open(path, &map, error));
-  const clv_allocator *allocator = clv__context_allocator(context);
   bool is_json = clv__irjson_recognise(map.data, map.size_bytes);
-  clv_status status = is_json ? clv__irjson_load(allocator, path, map.data, map.size_bytes, graph, error) : CLV_OK;
+  clv_status status = is_json ? load_json(context, path, &map, params, param_count, graph, error) : CLV_OK;
   clv__file_map_close(&map);
-  return is_json ? status : clv__onnx_load_file(allocator, path, graph, error);
+  if (is_json) return status;
+  if (param_count > 0) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "%s: it is an ONNX model, which has its weights itself: no files of weights are "
+                          "read for it",
+                          path);
+  }
+  return clv__onnx_load_file(clv__context_allocator(context), path, graph, error);
+}
+
+clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **graph, clv_error *error) {
+  return clv_graph_load_params(context, path, NULL, 0, graph, error);
 }
 
 clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t size_bytes, clv_ownership ownership,
@@ -26,7 +50,7 @@ clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t 
   }
   *graph = NULL;
   if (clv__irjson_recognise(data, size_bytes)) {
-    return clv__irjson_load(clv__context_allocator(context), NULL, data, size_bytes, graph, error);
+    return clv__irjson_load(clv__context_allocator(context), NULL, data, size_bytes, NULL, graph, error);
   }
   return clv__onnx_load_memory(clv__context_allocator(context), data, size_bytes, ownership == CLV_COPY, graph, error);
 }

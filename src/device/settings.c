@@ -100,6 +100,24 @@ static const char *absolute(clv__variable which) {
   return text != NULL && text[0] == '/' ? text : NULL;
 }
 
+/* A copy of `first` and `second` in one. */
+static clv_status join(const clv_allocator *allocator, const char *first, const char *second, char **joined, clv_error *error) {
+  size_t first_bytes = strlen(first), second_bytes = strlen(second), size;
+  if (!clv__add(first_bytes, second_bytes + 1, &size)) return clv__error_memory(error, first_bytes);
+  *joined = clv__allocate(allocator, size);
+  if (*joined == NULL) return clv__error_memory(error, size);
+  memcpy(*joined, first, first_bytes);
+  memcpy(*joined + first_bytes, second, second_bytes + 1);
+  return CLV_OK;
+}
+
+static clv_status read_plugin_path(const clv_context_options *options, const clv_allocator *allocator, clv__settings *settings,
+                                   clv_error *error) {
+  const char *said = options->plugin_path != NULL ? options->plugin_path : variable(CLV__VARIABLE_PLUGIN_PATH);
+  settings->has_plugin_home = options->plugin_path == NULL;
+  return said == NULL ? CLV_OK : join(allocator, said, "", &settings->plugin_path, error);
+}
+
 static clv_status read_cache_directory(const clv_context_options *options, const clv_allocator *allocator,
                                        clv__settings *settings, clv_error *error) {
   const char *said = options->cache_directory != NULL ? options->cache_directory : clv__environment_get(CLV__VARIABLE_CACHE_DIR);
@@ -110,24 +128,19 @@ static clv_status read_cache_directory(const clv_context_options *options, const
     parts[1] = cache != NULL ? "/cleave" : "/.cache/cleave";
     if (parts[0] == NULL) return CLV_OK;
   }
-  size_t first = strlen(parts[0]), second = strlen(parts[1]), size;
-  if (!clv__add(first, second + 1, &size)) return clv__error_memory(error, first);
-  char *path = clv__allocate(allocator, size);
-  if (path == NULL) return clv__error_memory(error, size);
-  memcpy(path, parts[0], first);
-  memcpy(path + first, parts[1], second + 1);
-  settings->cache_directory = path;
-  return CLV_OK;
+  return join(allocator, parts[0], parts[1], &settings->cache_directory, error);
 }
 
 clv_status clv__settings_read(const clv_context_options *options, const clv_allocator *allocator, clv__settings *settings,
                               clv_error *error) {
   *settings = (clv__settings){.cache_bytes = options->cache_bytes > 0 ? options->cache_bytes : DEFAULT_CACHE_BYTES};
   CLV__TRY(read_graph(options, settings, error));
+  CLV__TRY(read_plugin_path(options, allocator, settings, error));
   return read_cache_directory(options, allocator, settings, error);
 }
 
 void clv__settings_finish(clv__settings *settings, const clv_allocator *allocator) {
   clv__release(allocator, settings->cache_directory);
-  settings->cache_directory = NULL;
+  clv__release(allocator, settings->plugin_path);
+  settings->cache_directory = settings->plugin_path = NULL;
 }

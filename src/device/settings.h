@@ -11,6 +11,8 @@ typedef struct clv__settings {
   bool prefill_graph;
   char *cache_directory; /* NULL: none */
   uint64_t cache_bytes;
+  char *plugin_path;    /* folders, separated by colons; NULL: none */
+  bool has_plugin_home; /* the installation's own folder comes after them */
 } clv__settings;
 
 /* Options win: a variable that an option speaks for is not read, whatever it says. Texts are read in either case; an empty

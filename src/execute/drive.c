@@ -18,12 +18,26 @@ static bool is_synchronous(const clv__request *request, uint32_t lane) {
   return clv__request_device(request, clv__lane_device(lane))->info.is_synchronous;
 }
 
+/* Who is told that a step is over knows that all is that comes before it. */
+static void imply(drive *d) {
+  const clv__schedule *s = d->schedule;
+  for (uint32_t i = 0; i < s->lane_count; ++i) {
+    uint32_t lane = s->lanes[i], over = d->completed[lane];
+    if (over == 0) continue;
+    const uint32_t *clock = &s->clocks[(size_t)s->lane_steps[lane][over - 1] * s->lane_count];
+    for (uint32_t k = 0; k < s->lane_count; ++k) {
+      if (clock[k] > d->completed[s->lanes[k]]) d->completed[s->lanes[k]] = clock[k];
+    }
+  }
+}
+
 static void look(drive *d) {
   clv__board *board = &d->request->board;
   pthread_mutex_lock(&board->lock);
   d->news = board->news;
   memcpy(d->completed, board->completed, sizeof d->completed);
   pthread_mutex_unlock(&board->lock);
+  imply(d);
 }
 
 static bool can_issue(const drive *d, const clv__track *track) {

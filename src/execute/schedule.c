@@ -62,6 +62,21 @@ static void settle(maker *m, uint32_t step) {
   }
 }
 
+/* The end of a run waits for all lanes. One whose last step is over before another's begins is waited for by waiting for that. */
+static void watch_ends(clv__schedule *s) {
+  for (uint32_t i = 0; i < s->lane_count; ++i) {
+    uint32_t end = s->lane_ends[s->lanes[i]];
+    bool is_implied = false;
+    for (uint32_t k = 0; k < s->lane_count && !is_implied; ++k) {
+      uint32_t other = s->lane_steps[s->lanes[k]][s->lane_ends[s->lanes[k]] - 1];
+      is_implied = s->clocks[(size_t)other * s->lane_count + i] == end;
+    }
+    clv__track *last = &s->tracks[s->lane_steps[s->lanes[i]][end - 1]];
+    last->is_recorded = true; /* whether it failed is asked in any case */
+    last->is_watched |= !is_implied;
+  }
+}
+
 static clv_status make_lanes(maker *m, clv__arena *arena, clv_error *error) {
   clv__schedule *s = m->schedule;
   s->lane_index = clv__arena_allocate(arena, CLV__MAX_LANES * sizeof *s->lane_index);
@@ -105,10 +120,6 @@ clv_status clv__schedule_make(const clv_plan *plan, const clv__schedule_rules *r
     if (rules->is_serial && i > 0) need(&m, i - 1);
     settle(&m, i);
   }
-  for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* the end of a run waits for all lanes */
-    uint32_t lane = schedule->lanes[i];
-    clv__track *last = &schedule->tracks[schedule->lane_steps[lane][schedule->lane_ends[lane] - 1]];
-    last->is_recorded = last->is_watched = true;
-  }
+  watch_ends(schedule);
   return CLV_OK;
 }

@@ -18,7 +18,7 @@ typedef struct clv__track {
   const uint32_t *waits; /* on_device of them by an event of the same device, the rest on the host */
   uint32_t device_waits; /* the first so many of `waits` */
   bool is_recorded;      /* somebody waits for it: an event is recorded after it */
-  bool is_watched;       /* the host is one of them */
+  bool is_watched;       /* the host is one of them, or the end of the run is, which no other step it waits for implies */
 } clv__track;
 
 typedef struct clv__schedule {

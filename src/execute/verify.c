@@ -1,26 +1,10 @@
 /* Verification: every partition is run on the reference evaluator's inputs, so that the first wrong partition is the one named,
  * and not one that was fed with its errors. */
-#include <math.h>
 #include <string.h>
 
+#include "base/compare.h"
 #include "execute/internal.h"
 #include "ops/evaluate.h"
-
-/* What may differ, as a share of a value's largest magnitude. Integers and bools must be equal. */
-static double tolerance_of(clv_dtype dtype) {
-  switch (dtype) {
-    case CLV_F64:
-      return 1e-9;
-    case CLV_F32:
-      return 1e-4;
-    case CLV_F16:
-      return 4e-3;
-    case CLV_BF16:
-      return 3e-2;
-    default:
-      return 0;
-  }
-}
 
 /* What the reference made of each boundary value. In memory of the pool: a device that is given up may still read it. */
 typedef struct reference {
@@ -50,38 +34,14 @@ static clv_status keep_value(void *cookie, clv_value_id value, const clv_tensor 
   return CLV_OK;
 }
 
-/* Bit for bit: for integers, bools and strings. */
-static bool same_element(const clv_tensor *a, const clv_tensor *b, size_t index) {
-  size_t element = clv_dtype_size_bytes(a->dtype);
-  if (a->dtype != CLV_STRING) return memcmp((char *)a->data + index * element, (char *)b->data + index * element, element) == 0;
-  const clv_string *x = (const clv_string *)a->data + index, *y = (const clv_string *)b->data + index;
-  return x->size_bytes == y->size_bytes && (x->size_bytes == 0 || memcmp(x->data, y->data, x->size_bytes) == 0);
-}
-
 static void compare(const clv_tensor *expected, const clv_tensor *actual, clv__mismatch *worst, bool *differs) {
-  size_t count;
-  bool is_float = (CLV__DTYPE_BIT(expected->dtype) & CLV__DTYPES_FLOAT) != 0;
-  *differs = false;
-  if (!clv__tensor_count(expected, &count)) return;
-  double largest = 0, gap = -1;
-  for (size_t i = 0; i < count; ++i) {
-    double value = fabs(clv__tensor_get(expected, i));
-    if (isfinite(value) && value > largest) largest = value;
-  }
-  worst->largest = largest;
-  worst->tolerance = tolerance_of(expected->dtype) * largest;
-  for (size_t i = 0; i < count; ++i) {
-    double e = clv__tensor_get(expected, i), a = clv__tensor_get(actual, i);
-    if (is_float ? e == a || (isnan(e) && isnan(a)) : same_element(expected, actual, i)) continue;
-    double difference = isfinite(e) && isfinite(a) ? fabs(e - a) : INFINITY;
-    if (!is_float && difference == 0) difference = 1; /* beyond what a double can tell */
-    if (difference <= gap) continue;
-    gap = difference;
-    worst->element = i;
-    worst->expected = e;
-    worst->actual = a;
-  }
-  *differs = gap > worst->tolerance;
+  clv__difference difference;
+  *differs = !clv__tensor_agrees(expected, actual, &difference);
+  worst->element = difference.element;
+  worst->expected = difference.expected;
+  worst->actual = difference.actual;
+  worst->largest = difference.largest;
+  worst->tolerance = difference.tolerance;
 }
 
 /* Puts a reference value, or a streamed weight, into the slot a partition reads. */

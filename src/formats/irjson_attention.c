@@ -40,6 +40,16 @@ static value masked(aten *n, value scores, value mask) {
   return clv__aten_call(n, "Where", dtype, mask, scores, clv__aten_number(n, dtype, -INFINITY));
 }
 
+/* A query that may look nowhere gets zeros. */
+static value without_masked(aten *n, value scores, value made) {
+  clv_dtype dtype = made.type.dtype;
+  int64_t last = -1;
+  clv__aten_set_int(n, "keepdims", 1);
+  value most = clv__aten_call(n, "ReduceMax", dtype, scores, clv__aten_vector(n, &last, 1));
+  value nowhere = clv__aten_call(n, "Equal", CLV_BOOL, most, clv__aten_number(n, dtype, -INFINITY));
+  return clv__aten_call(n, "Where", dtype, nowhere, clv__aten_number(n, dtype, 0), made);
+}
+
 static void lower_attention(aten *n) {
   value q = clv__aten_input(n, 0), k = clv__aten_input(n, 1), v = clv__aten_input(n, 2);
   value mask = n->input_count > 3 ? n->inputs[3] : clv__aten_absent();
@@ -53,7 +63,7 @@ static void lower_attention(aten *n) {
   }
   if (n->status != CLV_OK) return;
   int32_t rank = q.type.rank;
-  clv_dtype dtype = q.type.dtype;
+  clv_dtype dtype = clv__aten_wide(q.type.dtype);
   int64_t order[CLV_MAX_RANK], depth = q.type.dims[rank - 1];
   if (grouped) {
     k = repeat_heads(n, k, q.type.dims[rank - 3]);
@@ -63,13 +73,16 @@ static void lower_attention(aten *n) {
   order[rank - 1] = rank - 2;
   order[rank - 2] = rank - 1;
   double scale = clv__aten_real(n, "scale", depth > 0 ? 1 / sqrt((double)depth) : 1);
-  value scores = clv__aten_call(n, "MatMul", dtype, q, clv__aten_transpose(n, k, order));
+  q = clv__aten_cast(n, q, dtype);
+  k = clv__aten_cast(n, clv__aten_transpose(n, k, order), dtype);
+  value scores = clv__aten_call(n, "MatMul", dtype, q, k);
   scores = clv__aten_call(n, "Mul", dtype, scores, clv__aten_number(n, dtype, scale));
-  if (causal) scores = masked(n, scores, causal_mask(n, q.type.dims[rank - 2], k.type.dims[rank - 2]));
+  if (causal) scores = masked(n, scores, causal_mask(n, q.type.dims[rank - 2], k.type.dims[rank - 1]));
   scores = masked(n, scores, mask);
   clv__aten_set_int(n, "axis", -1);
   value weights = clv__aten_call(n, "Softmax", dtype, scores);
-  clv__aten_return(n, 0, clv__aten_call(n, "MatMul", dtype, weights, v));
+  value made = clv__aten_call(n, "MatMul", dtype, weights, clv__aten_cast(n, v, dtype));
+  clv__aten_return(n, 0, mask.id != CLV__NO_ID ? without_masked(n, scores, made) : made);
 }
 
 const clv__aten_lowering clv__aten_attention[] = {

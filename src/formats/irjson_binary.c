@@ -45,6 +45,24 @@ static void meet(aten *n, pair *p, clv_dtype dtype) {
                                                                : clv__aten_cast(n, p->b, dtype);
 }
 
+static bool is_half(clv_dtype dtype) {
+  return clv__aten_wide(dtype) != dtype;
+}
+
+/* Of add, sub, mul and div: ATen takes a number, or a tensor of rank 0, to f16 and bf16 at f32's precision, and rounds the result
+ * alone. */
+static clv_dtype meeting(const aten *n, const pair *p, clv_dtype dtype) {
+  if (!is_half(dtype)) return dtype;
+  for (uint32_t i = 0; i < n->input_count; ++i) {
+    if (n->inputs[i].type.rank == 0 && clv__aten_is_float(n->inputs[i].type.dtype) && n->inputs[i].type.dtype != dtype)
+      return CLV_F32;
+  }
+  if (p->number.dtype == CLV_DTYPE_NONE) return dtype;
+  double rounded =
+      dtype == CLV_F16 ? clv__f16_to_f32(clv__f64_to_f16(p->number.real)) : clv__bf16_to_f32(clv__f64_to_bf16(p->number.real));
+  return rounded == p->number.real ? dtype : CLV_F32;
+}
+
 static clv_dtype real(clv_dtype dtype) {
   return clv__aten_is_float(dtype) ? dtype : CLV_F32;
 }
@@ -60,9 +78,10 @@ static void lower_add(aten *n) {
     clv__aten_return(n, 0, clv__aten_call(n, "Or", CLV_BOOL, p.a, p.b));
     return;
   }
-  meet(n, &p, p.dtype);
+  bool scaled = alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1;
+  meet(n, &p, scaled ? clv__aten_wide(p.dtype) : meeting(n, &p, p.dtype));
   value left = reversed ? p.b : p.a, right = reversed ? p.a : p.b;
-  if (alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1) {
+  if (scaled) {
     right = clv__aten_call(n, "Mul", p.dtype, right, clv__aten_constant(n, p.dtype, alpha));
   }
   clv__aten_return(n, 0, clv__aten_call(n, subtract ? "Sub" : "Add", p.dtype, left, right));
@@ -70,7 +89,7 @@ static void lower_add(aten *n) {
 
 static void lower_mul(aten *n) {
   pair p = read_pair(n, "self", "other");
-  meet(n, &p, p.dtype);
+  meet(n, &p, meeting(n, &p, p.dtype));
   clv__aten_return(n, 0, clv__aten_call(n, p.dtype == CLV_BOOL ? "And" : "Mul", p.dtype, p.a, p.b));
 }
 
@@ -78,6 +97,35 @@ static value truncated(aten *n, value x) {
   clv_dtype dtype = x.type.dtype;
   value size = clv__aten_call(n, "Floor", dtype, clv__aten_call(n, "Abs", dtype, x));
   return clv__aten_call(n, "Mul", dtype, clv__aten_call(n, "Sign", dtype, x), size);
+}
+
+/* What fmod leaves, and where it has to go up by the divisor to have its sign. */
+static value remainder_of(aten *n, value a, value b, value *adjust) {
+  clv_dtype dtype = a.type.dtype;
+  value zero = clv__aten_number(n, dtype, 0);
+  clv__aten_set_int(n, "fmod", 1);
+  value rest = clv__aten_call(n, "Mod", dtype, a, b);
+  value unlike = clv__aten_call(n, "Xor", CLV_BOOL, clv__aten_call(n, "Less", CLV_BOOL, b, zero),
+                                clv__aten_call(n, "Less", CLV_BOOL, rest, zero));
+  value some = clv__aten_call(n, "Not", CLV_BOOL, clv__aten_call(n, "Equal", CLV_BOOL, rest, zero));
+  *adjust = clv__aten_call(n, "And", CLV_BOOL, unlike, some);
+  return rest;
+}
+
+/* The floor of the exact quotient, not of the rounded one: as ATen, from the remainder. */
+static value floor_quotient(aten *n, value a, value b) {
+  clv_dtype dtype = a.type.dtype;
+  value zero = clv__aten_number(n, dtype, 0), one = clv__aten_number(n, dtype, 1), adjust;
+  value quotient = clv__aten_call(n, "Div", dtype, a, b), rest = remainder_of(n, a, b, &adjust);
+  value near = clv__aten_call(n, "Div", dtype, clv__aten_call(n, "Sub", dtype, a, rest), b);
+  near = clv__aten_call(n, "Where", dtype, adjust, clv__aten_call(n, "Sub", dtype, near, one), near);
+  value whole = clv__aten_call(n, "Floor", dtype, near);
+  value above =
+      clv__aten_call(n, "Greater", CLV_BOOL, clv__aten_call(n, "Sub", dtype, near, whole), clv__aten_number(n, dtype, 0.5));
+  whole = clv__aten_call(n, "Where", dtype, above, clv__aten_call(n, "Add", dtype, whole, one), whole);
+  value nothing = clv__aten_call(n, "Mul", dtype, quotient, zero); /* a zero with the quotient's sign */
+  whole = clv__aten_call(n, "Where", dtype, clv__aten_call(n, "Equal", CLV_BOOL, near, zero), nothing, whole);
+  return clv__aten_call(n, "Where", dtype, clv__aten_call(n, "Equal", CLV_BOOL, b, zero), quotient, whole);
 }
 
 /* True division gives real numbers; "floor" and "trunc" round its result. ONNX divides integers towards zero. */
@@ -95,9 +143,13 @@ static void lower_div(aten *n) {
     clv__aten_return(n, 0, clv__aten_call(n, "Div", p.dtype, clv__aten_call(n, "Sub", p.dtype, p.a, rest), p.b));
     return;
   }
-  meet(n, &p, integers && trunc_mode ? p.dtype : real(p.dtype));
+  clv_dtype dtype = integers && trunc_mode ? p.dtype : real(p.dtype);
+  meet(n, &p, floor_mode || trunc_mode ? clv__aten_wide(dtype) : meeting(n, &p, dtype));
+  if (floor_mode) {
+    clv__aten_return(n, 0, floor_quotient(n, p.a, p.b));
+    return;
+  }
   value quotient = clv__aten_call(n, "Div", p.dtype, p.a, p.b);
-  if (floor_mode) quotient = clv__aten_call(n, "Floor", p.dtype, quotient);
   if (trunc_mode && !integers) quotient = truncated(n, quotient);
   clv__aten_return(n, 0, quotient);
 }
@@ -107,14 +159,14 @@ static void lower_remainder(aten *n) {
   pair p = read_pair(n, "self", "other");
   bool fmod_like = strcmp(n->stem, "fmod") == 0;
   if (p.dtype == CLV_BOOL) clv__aten_keep(n);
-  meet(n, &p, p.dtype);
+  meet(n, &p, clv__aten_wide(p.dtype));
   if (fmod_like || !clv__aten_is_float(p.dtype)) {
     clv__aten_set_int(n, "fmod", fmod_like);
     clv__aten_return(n, 0, clv__aten_call(n, "Mod", p.dtype, p.a, p.b));
     return;
   }
-  value whole = clv__aten_call(n, "Floor", p.dtype, clv__aten_call(n, "Div", p.dtype, p.a, p.b));
-  clv__aten_return(n, 0, clv__aten_call(n, "Sub", p.dtype, p.a, clv__aten_call(n, "Mul", p.dtype, whole, p.b)));
+  value adjust, rest = remainder_of(n, p.a, p.b, &adjust);
+  clv__aten_return(n, 0, clv__aten_call(n, "Where", p.dtype, adjust, clv__aten_call(n, "Add", p.dtype, rest, p.b), rest));
 }
 
 static void lower_pow(aten *n) {
@@ -208,7 +260,7 @@ static void lower_addc(aten *n) {
   value a = clv__aten_input(n, 1), b = clv__aten_input(n, 2), self = clv__aten_input(n, 0);
   bool divide = strcmp(n->stem, "addcdiv") == 0;
   if (n->status != CLV_OK) return;
-  clv_dtype dtype = clv__aten_common(n->inputs, 3, no_scalar);
+  clv_dtype dtype = clv__aten_wide(clv__aten_common(n->inputs, 3, no_scalar));
   if (divide && !clv__aten_is_float(dtype)) clv__aten_keep(n);
   scalar factor = clv__aten_scalar_of(n, "value");
   value made = clv__aten_call(n, divide ? "Div" : "Mul", dtype, clv__aten_cast(n, a, dtype), clv__aten_cast(n, b, dtype));
@@ -218,15 +270,22 @@ static void lower_addc(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Add", dtype, clv__aten_cast(n, self, dtype), made));
 }
 
-/* self + weight * (end - self) */
+/* self + weight * (end - self), from the nearer end: end - (end - self) * (1 - weight) for weights from one half on. */
 static void lower_lerp(aten *n) {
   value self = clv__aten_input(n, 0), end = clv__aten_input(n, 1);
-  clv_dtype dtype = self.type.dtype;
   scalar weight = clv__aten_scalar_of(n, "weight");
+  clv_dtype dtype = clv__aten_wide(self.type.dtype);
   value factor =
       weight.dtype != CLV_DTYPE_NONE ? clv__aten_constant(n, dtype, weight) : clv__aten_cast(n, clv__aten_input(n, 2), dtype);
-  value way = clv__aten_call(n, "Sub", dtype, clv__aten_cast(n, end, dtype), self);
-  clv__aten_return(n, 0, clv__aten_call(n, "Add", dtype, self, clv__aten_call(n, "Mul", dtype, factor, way)));
+  self = clv__aten_cast(n, self, dtype);
+  end = clv__aten_cast(n, end, dtype);
+  value way = clv__aten_call(n, "Sub", dtype, end, self);
+  value from_start = clv__aten_call(n, "Add", dtype, self, clv__aten_call(n, "Mul", dtype, factor, way));
+  value rest = clv__aten_call(n, "Sub", dtype, clv__aten_number(n, dtype, 1), factor);
+  value from_end = clv__aten_call(n, "Sub", dtype, end, clv__aten_call(n, "Mul", dtype, way, rest));
+  value size = clv__aten_call(n, "Abs", dtype, factor);
+  value is_near = clv__aten_call(n, "Less", CLV_BOOL, size, clv__aten_number(n, dtype, 0.5));
+  clv__aten_return(n, 0, clv__aten_call(n, "Where", dtype, is_near, from_start, from_end));
 }
 
 const clv__aten_lowering clv__aten_binary[] = {

@@ -29,6 +29,14 @@ clv__aten_value clv__aten_input(clv__aten_node *node, uint32_t index) {
   return unknown(CLV_F32);
 }
 
+clv__aten_value clv__aten_optional(const clv__aten_node *node, const char *name, uint32_t position) {
+  if (!node->has_arguments) return position < node->input_count ? node->inputs[position] : clv__aten_absent();
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (strcmp(node->arguments[i], name) == 0) return node->inputs[i];
+  }
+  return clv__aten_absent();
+}
+
 /* ---- Attributes: they live with the graph ---- */
 
 static clv_attribute *next_attribute(clv__aten_node *node, const char *name, clv_attribute_kind kind) {
@@ -293,6 +301,11 @@ clv__aten_value clv__aten_slice(clv__aten_node *node, clv__aten_value value, int
 clv__aten_value clv__aten_real_input(clv__aten_node *node, uint32_t index) {
   clv__aten_value value = clv__aten_input(node, index);
   return clv__aten_is_float(value.type.dtype) ? value : clv__aten_cast(node, value, CLV_F32);
+}
+
+clv__aten_value clv__aten_wide_input(clv__aten_node *node, uint32_t index) {
+  clv__aten_value value = clv__aten_real_input(node, index);
+  return clv__aten_cast(node, value, clv__aten_wide(value.type.dtype));
 }
 
 /* ---- Type promotion ---- */

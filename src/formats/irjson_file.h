@@ -10,6 +10,7 @@ typedef enum clv__irjson_origin { CLV__IRJSON_INPUT, CLV__IRJSON_WEIGHT, CLV__IR
 /* A tensor that the file declares. */
 typedef struct clv__irjson_tensor {
   const char *name;
+  const char *param; /* the name by which the files of weights have it; NULL: its own */
   clv__irjson_origin origin;
   clv_tensor type;
   clv_value_id value;
@@ -73,6 +74,8 @@ clv_status clv__irjson_resolve(const clv__irjson *file, const json_t *json, cons
 clv_status clv__irjson_count_reads(clv__irjson *file);
 /* Adds the nodes that node `index` becomes. */
 clv_status clv__irjson_lower_node(clv__irjson *file, uint32_t index);
+/* Adds node `json` as it is, in domain `aten`: irjson_keep.c. */
+clv_status clv__irjson_keep(clv__irjson *file, const json_t *json, clv__aten_node *node);
 clv_status clv__irjson_lowerings_init(clv__irjson *file);
 
 /* Compares what inference says of every output of the file's nodes with what the file declares. */

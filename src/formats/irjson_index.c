@@ -77,10 +77,8 @@ static void lower_index_copy(aten *n) {
   value x = clv__aten_input(n, 0), index = index_input(n, 1), source = clv__aten_input(n, 2);
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank), dims[CLV_MAX_RANK], places = 1;
   clv__aten_scalar alpha = clv__aten_scalar_of(n, "alpha");
-  if (x.type.rank == 0 || source.type.rank != x.type.rank || index.type.rank > 1 ||
-      (alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1)) {
-    clv__aten_keep(n);
-  }
+  if (x.type.rank == 1 && source.type.rank == 0) source = clv__aten_reshape(n, source, 1, (int64_t[]){1});
+  if (x.type.rank == 0 || source.type.rank != x.type.rank || index.type.rank > 1) clv__aten_keep(n);
   if (n->status != CLV_OK) return;
   if (index.type.rank == 1) places = index.type.dims[0];
   if (places != source.type.dims[axis]) {
@@ -89,99 +87,16 @@ static void lower_index_copy(aten *n) {
   for (int32_t i = 0; i < x.type.rank; ++i) dims[i] = i == axis ? places : 1;
   index = clv__aten_reshape(n, index, x.type.rank, dims);
   index = clv__aten_expand(n, index, source.type.rank, source.type.dims);
-  source = clv__aten_cast(n, source, x.type.dtype);
+  clv_dtype dtype = x.type.dtype;
+  clv_tensor source_type = source.type;
+  source = clv__aten_cast(n, source, dtype);
+  if (alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1) {
+    source = clv__aten_call(n, "Mul", dtype, source, clv__aten_constant(n, dtype, alpha));
+    source.type = source_type;
+  }
   clv__aten_set_int(n, "axis", axis);
   if (strcmp(n->stem, "index_add") == 0) clv__aten_set_string(n, "reduction", "add");
   clv__aten_return(n, 0, clv__aten_call(n, "ScatterElements", x.type.dtype, x, index, source));
-}
-
-/* ---- Lists of indices: x[i, j] and x[:, i] ---- */
-
-/* Numpy's broadcasting of the index tensors [1, 1 + count) of the node. */
-static bool broadcast(aten *n, uint32_t count, clv_tensor *shape) {
-  *shape = (clv_tensor){.dtype = CLV_I64};
-  for (uint32_t i = 1; i <= count; ++i) {
-    if (n->inputs[i].type.rank > shape->rank) shape->rank = n->inputs[i].type.rank;
-  }
-  for (int32_t axis = 0; axis < shape->rank; ++axis) shape->dims[axis] = 1;
-  for (uint32_t i = 1; i <= count; ++i) {
-    const clv_tensor *type = &n->inputs[i].type;
-    for (int32_t k = 0; k < type->rank; ++k) {
-      int64_t *dim = &shape->dims[shape->rank - type->rank + k];
-      if (*dim != 1 && type->dims[k] != 1 && *dim != type->dims[k]) {
-        clv__aten_fail(n, "its indices do not broadcast: %lld and %lld", (long long)*dim, (long long)type->dims[k]);
-        return false;
-      }
-      if (*dim == 1) *dim = type->dims[k];
-    }
-  }
-  return shape->rank < CLV_MAX_RANK;
-}
-
-/* The indices as rows of one tensor. */
-static value rows(aten *n, uint32_t count, const clv_tensor *shape) {
-  value parts[CLV_MAX_RANK];
-  for (uint32_t i = 0; i < count; ++i) {
-    parts[i] = clv__aten_expand(n, clv__aten_cast(n, n->inputs[1 + i], CLV_I64), shape->rank, shape->dims);
-    parts[i] = clv__aten_unsqueeze(n, parts[i], shape->rank);
-  }
-  clv__aten_set_int(n, "axis", shape->rank);
-  return count == 1 ? parts[0] : clv__aten_op(n, "Concat", CLV_I64, parts, count);
-}
-
-/* How many tensors index, and which axis the first one belongs to; -1 where they do not stand side by side, or are masks. */
-static int32_t indexed_axis(aten *n, uint32_t count) {
-  bool none[CLV_MAX_RANK];
-  uint32_t listed, first = 0;
-  for (uint32_t i = 1; i <= count; ++i) {
-    if (!is_index(n->inputs[i].type.dtype)) return -1;
-  }
-  if (!clv__aten_none_mask(n, none, &listed)) return 0;
-  while (first < listed && none[first]) ++first;
-  for (uint32_t i = 0; i < count; ++i) {
-    if (first + i >= listed || none[first + i]) return -1;
-  }
-  return (int32_t)first;
-}
-
-static void lower_index(aten *n) {
-  value x = clv__aten_input(n, 0);
-  clv__aten_input(n, 1);
-  if (n->status != CLV_OK) return;
-  uint32_t count = n->input_count - 1;
-  int32_t axis = indexed_axis(n, count);
-  clv_tensor shape;
-  if (axis < 0 || count > CLV_MAX_RANK || axis + (int32_t)count > x.type.rank) clv__aten_keep(n);
-  if (n->status != CLV_OK) return;
-  if (count == 1) {
-    clv__aten_set_int(n, "axis", axis);
-    clv__aten_return(n, 0, clv__aten_call(n, "Gather", x.type.dtype, x, n->inputs[1]));
-    return;
-  }
-  if (axis != 0 || !broadcast(n, count, &shape)) clv__aten_keep(n);
-  if (n->status != CLV_OK) return;
-  clv__aten_return(n, 0, clv__aten_call(n, "GatherND", x.type.dtype, x, rows(n, count, &shape)));
-}
-
-/* x[i, j] = values, or += with accumulate. */
-static void lower_index_put(aten *n) {
-  value x = clv__aten_input(n, 0);
-  clv__aten_input(n, 2);
-  if (n->status != CLV_OK) return;
-  uint32_t count = n->input_count - 2;
-  clv_tensor shape;
-  if (indexed_axis(n, count) != 0 || count > (uint32_t)x.type.rank || !broadcast(n, count, &shape)) clv__aten_keep(n);
-  if (n->status != CLV_OK) return;
-  int64_t dims[2 * CLV_MAX_RANK];
-  int32_t rank = shape.rank;
-  memcpy(dims, shape.dims, (size_t)rank * sizeof *dims);
-  for (int32_t i = (int32_t)count; i < x.type.rank; ++i) dims[rank++] = x.type.dims[i];
-  if (rank > CLV_MAX_RANK) clv__aten_keep(n);
-  if (n->status != CLV_OK) return;
-  value values = clv__aten_expand(n, clv__aten_cast(n, n->inputs[n->input_count - 1], x.type.dtype), rank, dims);
-  value places = rows(n, count, &shape);
-  if (clv__aten_bool(n, "accumulate", false)) clv__aten_set_string(n, "reduction", "add");
-  clv__aten_return(n, 0, clv__aten_call(n, "ScatterND", x.type.dtype, x, places, values));
 }
 
 static void lower_one_hot(aten *n) {
@@ -198,7 +113,5 @@ const clv__aten_lowering clv__aten_index[] = {
     {"gather", lower_gather},         {"scatter", lower_scatter},
     {"scatter_add", lower_scatter},   {"scatter_reduce", lower_scatter},
     {"index_copy", lower_index_copy}, {"index_add", lower_index_copy},
-    {"index", lower_index},           {"_unsafe_index", lower_index},
-    {"index_put", lower_index_put},   {"_unsafe_index_put", lower_index_put},
     {"one_hot", lower_one_hot},       {NULL, NULL},
 };

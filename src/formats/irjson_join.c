@@ -65,12 +65,25 @@ static void lower_split(aten *n) {
   for (uint32_t i = 0; i < n->output_count; ++i) clv__aten_return(n, i, unbind ? clv__aten_squeeze(n, parts[i], axis) : parts[i]);
 }
 
+/* Every step-th place of an axis replaced. */
+static value scatter_steps(aten *n, value x, value source, int64_t axis, const int64_t *ends, int64_t step) {
+  int64_t dims[CLV_MAX_RANK];
+  for (int32_t i = 0; i < x.type.rank; ++i) dims[i] = i == axis ? source.type.dims[i] : 1;
+  value places = clv__aten_call(n, "Range", CLV_I64, clv__aten_number(n, CLV_I64, (double)ends[0]),
+                                clv__aten_number(n, CLV_I64, (double)ends[1]), clv__aten_number(n, CLV_I64, (double)step));
+  places = clv__aten_reshape(n, places, x.type.rank, dims);
+  places = clv__aten_expand(n, places, source.type.rank, source.type.dims);
+  clv__aten_set_int(n, "axis", axis);
+  return clv__aten_call(n, "ScatterElements", x.type.dtype, x, places, source);
+}
+
 /* self with a slice of it replaced: what is before it, the source, what is after it. */
 static void lower_slice_scatter(aten *n) {
   value x = clv__aten_input(n, 0), source = clv__aten_input(n, 1);
   bool select = strcmp(n->stem, "select_scatter") == 0;
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank);
-  if (x.type.rank < 1 || clv__aten_int(n, "step", 1) != 1) clv__aten_keep(n);
+  int64_t step = select ? 1 : clv__aten_int(n, "step", 1);
+  if (x.type.rank < 1 || step < 1 || (!select && source.type.rank != x.type.rank)) clv__aten_keep(n);
   if (n->status != CLV_OK) return;
   int64_t size = x.type.dims[axis], start = clv__aten_int(n, select ? "index" : "start", 0);
   if (start < 0) start += size;
@@ -80,6 +93,10 @@ static void lower_slice_scatter(aten *n) {
   end = end < start ? start : end > size ? size : end;
   source = clv__aten_cast(n, source, x.type.dtype);
   if (select) source = clv__aten_unsqueeze(n, source, axis);
+  if (step != 1) {
+    clv__aten_return(n, 0, scatter_steps(n, x, source, axis, (int64_t[]){start, end}, step));
+    return;
+  }
   value parts[3];
   uint32_t count = 0;
   if (start > 0) parts[count++] = clv__aten_slice(n, x, axis, 0, start, 1);

@@ -195,6 +195,27 @@ static clv_status map_weights(clv__irjson *file) {
   return CLV_OK;
 }
 
+/* The weights' numbers from files of their own, by the weight's name or one that nodes know it by. What the model's file holds
+ * itself stays. */
+static clv_status bind_params(clv__irjson *file, clv__params *params) {
+  if (params == NULL) return CLV_OK;
+  const json_t *mapping = json_object_get(file->root, "weight_name_mapping");
+  for (void *at = json_object_iter((json_t *)mapping); at != NULL; at = json_object_iter_next((json_t *)mapping, at)) {
+    const char *alias = json_object_iter_key(at);
+    clv__irjson_tensor *tensor = &file->tensors[clv__map_find(&file->tensor_index, alias)];
+    if (!clv__params_has(params, tensor->name) && clv__params_has(params, alias)) tensor->param = alias;
+  }
+  for (size_t i = 0; i < file->tensor_count; ++i) {
+    const clv__irjson_tensor *tensor = &file->tensors[i];
+    if (tensor->origin != CLV__IRJSON_WEIGHT || clv__builder_type_of(file->builder, tensor->value)->data != NULL) continue;
+    clv_tensor bound;
+    CLV__TRY(clv__params_bind(params, file->builder, tensor->param != NULL ? tensor->param : tensor->name, &tensor->type, &bound,
+                              file->error));
+    clv__builder_type(file->builder, tensor->value, &bound);
+  }
+  return CLV_OK;
+}
+
 /* ---- Nodes ---- */
 
 static clv_status declare_outputs(clv__irjson *file, uint32_t index, const json_t *outputs) {
@@ -273,7 +294,7 @@ static clv_status describe(clv__irjson *file, const char *path) {
   return clv__builder_import(file->builder, "aten", 1, file->error);
 }
 
-static clv_status read_model(clv__irjson *file, const char *path, const void *data, size_t size_bytes) {
+static clv_status read_model(clv__irjson *file, const char *path, const void *data, size_t size_bytes, clv__params *params) {
   CLV__TRY(parse(file, data, size_bytes));
   CLV__TRY(describe(file, path));
   CLV__TRY(clv__irjson_lowerings_init(file));
@@ -281,6 +302,7 @@ static clv_status read_model(clv__irjson *file, const char *path, const void *da
   CLV__TRY(declare_weights(file));
   CLV__TRY(bind_constants(file));
   CLV__TRY(map_weights(file));
+  CLV__TRY(bind_params(file, params));
   CLV__TRY(declare_nodes(file));
   CLV__TRY(clv__irjson_count_reads(file));
   for (uint32_t i = 0; i < file->node_count; ++i) {
@@ -292,7 +314,7 @@ static clv_status read_model(clv__irjson *file, const char *path, const void *da
 }
 
 clv_status clv__irjson_load(const clv_allocator *allocator, const char *path, const void *data, size_t size_bytes,
-                            clv_graph **graph, clv_error *error) {
+                            clv__params *params, clv_graph **graph, clv_error *error) {
   *graph = NULL;
   clv_error local = {0};
   clv__irjson file = {.allocator = allocator, .error = error != NULL ? error : &local};
@@ -303,7 +325,7 @@ clv_status clv__irjson_load(const clv_allocator *allocator, const char *path, co
   clv__map_init(&file.lowerings, allocator);
   clv_graph *made = NULL;
   clv_status status = clv__builder_create(allocator, &file.builder, file.error);
-  if (status == CLV_OK) status = read_model(&file, path, data, size_bytes);
+  if (status == CLV_OK) status = read_model(&file, path, data, size_bytes, params);
   if (status == CLV_OK) {
     status = clv__builder_finish(file.builder, &made, file.error);
     file.builder = NULL; /* finish() takes it in every case */

@@ -36,7 +36,9 @@ typedef struct clv__aten_node {
   const json_t *attrs;
   uint32_t input_count, output_count;
   const clv__aten_value *inputs, *outputs;
-  const bool *output_read; /* whether anybody reads it */
+  const bool *output_read;      /* whether anybody reads it */
+  const char *const *arguments; /* of the inputs: the operator's argument that each is, or is in the list of; NULL: not said */
+  bool has_arguments;           /* it is said of all of them */
   clv_status status;
   clv_error *error;
   clv__aten_emitted *emitted;
@@ -62,6 +64,7 @@ typedef struct clv__aten_lowering {
   X(normalize)                \
   X(reduce)                   \
   X(index)                    \
+  X(list)                     \
   X(create)                   \
   X(attention)
 #define CLV__DECLARE_ATEN(family) extern const clv__aten_lowering clv__aten_##family[];
@@ -101,6 +104,9 @@ void clv__aten_keep(clv__aten_node *node);
 
 clv__aten_value clv__aten_input(clv__aten_node *node, uint32_t index); /* fails where the node has fewer */
 clv__aten_value clv__aten_absent(void);
+/* The tensor that is the argument `name`, absent where it is None: as the file says it, or else input `position`, that being
+ * where it is when all optional tensors before it are given. */
+clv__aten_value clv__aten_optional(const clv__aten_node *node, const char *name, uint32_t position);
 /* Attributes of the node that is emitted next, whichever that is: make its inputs before. */
 void clv__aten_set_int(clv__aten_node *node, const char *name, int64_t value);
 void clv__aten_set_ints(clv__aten_node *node, const char *name, const int64_t *values, uint32_t count);
@@ -144,5 +150,12 @@ clv_dtype clv__aten_promote(clv_dtype a, clv_dtype b);
 clv_dtype clv__aten_common(const clv__aten_value *values, size_t count, clv__aten_scalar scalar);
 /* An input of an operator of real numbers: integers become f32. */
 clv__aten_value clv__aten_real_input(clv__aten_node *node, uint32_t index);
+/* The dtype in which ATen computes what takes several steps here: f32 for f16 and bf16, so that there is one rounding, at the end
+ * (clv__aten_return() casts back); every other dtype itself. */
+static inline clv_dtype clv__aten_wide(clv_dtype dtype) {
+  return dtype == CLV_F16 || dtype == CLV_BF16 ? CLV_F32 : dtype;
+}
+/* That input in this dtype. */
+clv__aten_value clv__aten_wide_input(clv__aten_node *node, uint32_t index);
 
 #endif

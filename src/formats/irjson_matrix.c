@@ -20,8 +20,13 @@ static void lower_linear(aten *n) {
   clv_dtype dtype = product_dtype(n);
   value x = clv__aten_input(n, 0), w = clv__aten_input(n, 1), bias = clv__aten_absent();
   if (n->input_count > 2) bias = clv__aten_cast(n, n->inputs[2], dtype);
-  if (w.type.rank != 2 || x.type.rank < 1 || bias.type.rank > 1) clv__aten_keep(n);
+  if (w.type.rank < 1 || w.type.rank > 2 || x.type.rank < 1 || bias.type.rank > 1) clv__aten_keep(n);
   if (n->status != CLV_OK) return;
+  if (w.type.rank == 1) { /* one output, without an axis of its own */
+    value dots = clv__aten_call(n, "MatMul", dtype, clv__aten_cast(n, x, dtype), clv__aten_cast(n, w, dtype));
+    clv__aten_return(n, 0, bias.id == CLV__NO_ID ? dots : clv__aten_call(n, "Add", dtype, dots, bias));
+    return;
+  }
   const clv_tensor *to = &n->outputs[0].type;
   int64_t rows = 1;
   for (int32_t i = 0; i + 1 < x.type.rank; ++i)
@@ -46,15 +51,17 @@ static void lower_addmm(aten *n) {
   bool has_alpha = alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1, has_beta = beta.dtype != CLV_DTYPE_NONE && beta.real != 1;
   if (n->status != CLV_OK) return;
   if (a.type.rank == 2 && b.type.rank == 2 && clv__aten_is_float(dtype)) {
+    if (has_beta && beta.real == 0) c = clv__aten_absent();
     if (has_alpha) clv__aten_set_float(n, "alpha", alpha.real);
-    if (has_beta) clv__aten_set_float(n, "beta", beta.real);
+    if (has_beta && beta.real != 0) clv__aten_set_float(n, "beta", beta.real);
     clv__aten_return(n, 0, clv__aten_call(n, "Gemm", dtype, a, b, c));
     return;
   }
   value made = clv__aten_call(n, "MatMul", dtype, a, b);
   if (has_alpha) made = clv__aten_call(n, "Mul", dtype, made, clv__aten_constant(n, dtype, alpha));
-  if (has_beta) c = clv__aten_call(n, "Mul", dtype, c, clv__aten_constant(n, dtype, beta));
-  clv__aten_return(n, 0, clv__aten_call(n, "Add", dtype, c, made));
+  if (has_beta && beta.real != 0) c = clv__aten_call(n, "Mul", dtype, c, clv__aten_constant(n, dtype, beta));
+  bool is_added = !has_beta || beta.real != 0; /* with 0 it is not read, whatever it holds */
+  clv__aten_return(n, 0, is_added ? clv__aten_call(n, "Add", dtype, c, made) : made);
 }
 
 static void lower_outer(aten *n) {

@@ -115,6 +115,7 @@ static void lower_pad(aten *n) {
   const char *onnx = constant                         ? "constant"
                      : strcmp(mode, "reflect") == 0   ? "reflect"
                      : strcmp(mode, "replicate") == 0 ? "edge"
+                     : strcmp(mode, "circular") == 0  ? "wrap"
                                                       : NULL;
   if (onnx == NULL || (cuts && !constant)) clv__aten_keep(n);
   if (n->status != CLV_OK) return;
@@ -131,7 +132,12 @@ static void lower_repeat(aten *n) {
   bool tile = strcmp(n->stem, "tile") == 0;
   int32_t count = (int32_t)clv__aten_ints(n, tile ? "dims" : "repeats", repeats);
   if (n->status != CLV_OK) return;
-  if (tile && count < x.type.rank) clv__aten_keep(n);
+  if (tile && count < x.type.rank) { /* the axes before those named are taken as they are */
+    int32_t more = x.type.rank - count;
+    memmove(repeats + more, repeats, (size_t)count * sizeof *repeats);
+    for (int32_t i = 0; i < more; ++i) repeats[i] = 1;
+    count = x.type.rank;
+  }
   if (count > CLV_MAX_RANK || count < x.type.rank) {
     clv__aten_fail(n, "attrs.repeats has %d entries for rank %d", (int)count, (int)x.type.rank);
     return;

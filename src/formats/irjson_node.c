@@ -158,11 +158,15 @@ static clv_status fill_operands(clv__irjson *file, const clv__irjson_node *sourc
   clv__aten_value *inputs = clv__arena_allocate_zero(node->arena, count, sizeof *inputs);
   clv__aten_value *outputs = clv__arena_allocate_zero(node->arena, source->output_count, sizeof *outputs);
   bool *read = clv__arena_allocate_zero(node->arena, source->output_count, sizeof *read);
-  if (inputs == NULL || outputs == NULL || read == NULL) return clv__error_memory(file->error, count * sizeof *inputs);
+  const char **arguments = clv__arena_allocate_zero(node->arena, count, sizeof *arguments);
+  if (inputs == NULL || outputs == NULL || read == NULL || arguments == NULL)
+    return clv__error_memory(file->error, count * sizeof *inputs);
   for (size_t i = 0; i < count; ++i) {
     uint32_t tensor;
     CLV__TRY(clv__irjson_resolve(file, json_array_get(list, i), "inputs", &tensor));
     inputs[i] = value_of(&file->tensors[tensor]);
+    arguments[i] = json_string_value(json_object_get(json_array_get(list, i), "argument"));
+    node->has_arguments = i == 0 ? arguments[i] != NULL : node->has_arguments && arguments[i] != NULL;
   }
   for (uint32_t i = 0; i < source->output_count; ++i) {
     outputs[i] = value_of(&file->tensors[source->first_output + i]);
@@ -170,6 +174,7 @@ static clv_status fill_operands(clv__irjson *file, const clv__irjson_node *sourc
   }
   node->input_count = (uint32_t)count;
   node->inputs = inputs;
+  node->arguments = arguments;
   node->output_count = source->output_count;
   node->outputs = outputs;
   node->output_read = read;
@@ -215,43 +220,6 @@ static void lower(clv__irjson *file, const clv__irjson_node *source, clv__aten_n
 
 /* ---- Into the graph ---- */
 
-/* Attributes of a node that stays as it is, for whoever knows its operator. Lists of lists are left out. */
-static void keep_attributes(clv__aten_node *node, clv__text *skipped) {
-  for (void *at = json_object_iter((json_t *)node->attrs); at != NULL && node->next_count < CLV__ATEN_MAX_ATTRIBUTES;
-       at = json_object_iter_next((json_t *)node->attrs, at)) {
-    const char *name = json_object_iter_key(at);
-    const json_t *value = json_object_iter_value(at), *first = json_is_array(value) ? json_array_get(value, 0) : value;
-    int64_t ints[CLV__ATEN_MAX_LIST];
-    if (json_is_string(value))
-      clv__aten_set_string(node, name, json_string_value(value));
-    else if (json_is_real(value))
-      clv__aten_set_float(node, name, json_real_value(value));
-    else if (json_is_integer(value) || json_is_boolean(value))
-      clv__aten_set_int(node, name, clv__aten_int(node, name, 0));
-    else if (json_is_array(value) && json_is_integer(first) && json_array_size(value) <= CLV__ATEN_MAX_LIST)
-      clv__aten_set_ints(node, name, ints, clv__aten_ints(node, name, ints));
-    else if (!json_is_null(value))
-      clv__text_append(skipped, " %s", name);
-  }
-}
-
-static clv_status add_kept(clv__irjson *file, clv__aten_node *node) {
-  clv_value_id *ids = clv__arena_allocate_zero(node->arena, (size_t)node->input_count + node->output_count, sizeof *ids);
-  if (ids == NULL) return clv__error_memory(file->error, node->input_count * sizeof *ids);
-  for (uint32_t i = 0; i < node->input_count; ++i) ids[i] = node->inputs[i].id;
-  for (uint32_t i = 0; i < node->output_count; ++i) ids[node->input_count + i] = node->outputs[i].id;
-  node->status = CLV_OK;
-  node->next_count = 0;
-  clv__text skipped;
-  clv__text_init(&skipped, file->allocator);
-  keep_attributes(node, &skipped);
-  clv__text_finish(&skipped);
-  CLV__TRY(node->status);
-  const char *op = strncmp(node->op_type, "aten.", 5) == 0 ? node->op_type + 5 : node->op_type;
-  return clv__builder_node(file->builder, node->name, "aten", op, ids, node->input_count, ids + node->input_count,
-                           node->output_count, node->next, node->next_count, file->error);
-}
-
 /* One node carries the name; several carry it with their number, and have it in common as the name of their source. */
 static clv_status add_emitted(clv__irjson *file, const clv__aten_node *node) {
   clv__text name;
@@ -288,7 +256,7 @@ clv_status clv__irjson_lower_node(clv__irjson *file, uint32_t index) {
   clv_status status = node.status;
   if (status == CLV_OK || status == CLV_NOT_SUPPORTED) {
     clv_status added = clv__builder_source(file->builder, node.name, node.op_type, file->error);
-    if (added == CLV_OK) added = status == CLV_OK ? add_emitted(file, &node) : add_kept(file, &node);
+    if (added == CLV_OK) added = status == CLV_OK ? add_emitted(file, &node) : clv__irjson_keep(file, source->json, &node);
     status = added;
   }
   clv__release(file->allocator, node.emitted);

@@ -1,4 +1,6 @@
 /* ATen's normalisations and softmax. See irjson_lower.h. */
+#include <math.h>
+
 #include "formats/irjson_lower.h"
 
 typedef clv__aten_value value;
@@ -7,8 +9,8 @@ typedef clv__aten_node aten;
 static const clv__aten_scalar zero = {CLV_F32, 0, 0}, one = {CLV_F32, 1, 1};
 
 /* A scale or shift that may be missing: then ones or zeros of the given dims. */
-static value affine(aten *n, uint32_t index, clv_dtype dtype, bool is_scale, const clv_tensor *shape) {
-  if (index < n->input_count) return clv__aten_cast(n, n->inputs[index], dtype);
+static value affine(aten *n, value given, clv_dtype dtype, bool is_scale, const clv_tensor *shape) {
+  if (given.id != CLV__NO_ID) return clv__aten_cast(n, given, dtype);
   return clv__aten_filled(n, dtype, is_scale ? one : zero, shape);
 }
 
@@ -19,19 +21,26 @@ static bool later_outputs_read(const aten *n) {
   return false;
 }
 
-/* batch_norm(x, weight?, bias?, mean, var): three inputs are those without an affine part. Training is kept. */
+/* batch_norm(x, weight?, bias?, mean, var): where the file does not say which is which, three inputs are those without an affine
+ * part. Training is kept. */
 static void lower_batch_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
   bool training = strstr(n->stem, "no_training") == NULL && clv__aten_bool(n, "training", clv__aten_bool(n, "train", false));
-  if (training || later_outputs_read(n) || x.type.rank < 2 || (n->input_count != 5 && n->input_count != 3)) clv__aten_keep(n);
+  bool plain = !n->has_arguments && n->input_count == 3;
+  value scale = plain ? clv__aten_absent() : clv__aten_optional(n, "weight", 1);
+  value shift = plain ? clv__aten_absent() : clv__aten_optional(n, "bias", 2);
+  value mean = clv__aten_optional(n, "running_mean", plain ? 1 : 3),
+        variance = clv__aten_optional(n, "running_var", plain ? 2 : 4);
+  if (training || later_outputs_read(n) || x.type.rank < 2 || mean.id == CLV__NO_ID || variance.id == CLV__NO_ID)
+    clv__aten_keep(n);
   if (n->status != CLV_OK) return;
   clv_tensor channels = {.rank = 1, .dims = {x.type.dims[1]}};
-  bool plain = n->input_count == 3;
-  clv_dtype dtype = x.type.dtype, own = plain ? dtype : n->inputs[1].type.dtype, moments = n->inputs[plain ? 1 : 3].type.dtype;
-  value scale = affine(n, plain ? n->input_count : 1, own, true, &channels);
-  value shift = affine(n, plain ? n->input_count : 2, own, false, &channels);
-  value mean = clv__aten_cast(n, n->inputs[plain ? 1 : 3], moments),
-        variance = clv__aten_cast(n, n->inputs[plain ? 2 : 4], moments);
+  clv_dtype dtype = x.type.dtype, own = scale.id != CLV__NO_ID   ? scale.type.dtype
+                                        : shift.id != CLV__NO_ID ? shift.type.dtype
+                                                                 : dtype;
+  scale = affine(n, scale, own, true, &channels);
+  shift = affine(n, shift, own, false, &channels);
+  variance = clv__aten_cast(n, variance, mean.type.dtype);
   clv__aten_set_float(n, "epsilon", clv__aten_real(n, "eps", 1e-5));
   clv__aten_return(n, 0, clv__aten_call(n, "BatchNormalization", dtype, x, scale, shift, mean, variance));
 }
@@ -60,8 +69,8 @@ static void lower_layer_norm(aten *n) {
   clv_tensor shape = {0};
   int32_t count = normalized(n, &x, &shape);
   clv_dtype dtype = x.type.dtype;
-  value scale = affine(n, 1, dtype, true, &shape);
-  value shift = n->input_count > 2 ? affine(n, 2, dtype, false, &shape) : clv__aten_absent();
+  value scale = affine(n, clv__aten_optional(n, "weight", 1), dtype, true, &shape);
+  value shift = clv__aten_cast(n, clv__aten_optional(n, "bias", 2), dtype);
   clv__aten_set_int(n, "axis", -count);
   clv__aten_set_float(n, "epsilon", clv__aten_real(n, "eps", 1e-5));
   value outputs[3] = {{.type.dtype = dtype}, {.type.dtype = CLV_F32}, {.type.dtype = CLV_F32}}, inputs[3] = {x, scale, shift};
@@ -77,9 +86,9 @@ static void lower_rms_norm(aten *n) {
   clv_tensor shape = {0};
   int32_t count = normalized(n, &x, &shape);
   clv_dtype dtype = x.type.dtype;
-  double least = dtype == CLV_F64 ? 0x1p-52 : dtype == CLV_F16 ? 0x1p-10 : dtype == CLV_BF16 ? 0x1p-7 : 0x1p-23;
+  double least = dtype == CLV_F64 ? 0x1p-52 : 0x1p-23; /* of what it is computed in */
   if (later_outputs_read(n)) clv__aten_keep(n);
-  value scale = affine(n, 1, dtype, true, &shape);
+  value scale = affine(n, clv__aten_optional(n, "weight", 1), dtype, true, &shape);
   clv__aten_set_int(n, "axis", -count);
   clv__aten_set_float(n, "epsilon", clv__aten_real(n, "eps", least));
   clv__aten_return(n, 0, clv__aten_call(n, "RMSNormalization", dtype, x, scale));
@@ -92,7 +101,8 @@ static void lower_group_norm(aten *n) {
   if (x.type.rank < 2 || later_outputs_read(n)) clv__aten_keep(n);
   if (n->status != CLV_OK) return;
   clv_tensor channels = {.rank = 1, .dims = {x.type.dims[1]}};
-  value scale = affine(n, 1, x.type.dtype, true, &channels), shift = affine(n, 2, x.type.dtype, false, &channels);
+  value scale = affine(n, clv__aten_optional(n, "weight", 1), x.type.dtype, true, &channels);
+  value shift = affine(n, clv__aten_optional(n, "bias", 2), x.type.dtype, false, &channels);
   clv__aten_set_int(n, "num_groups", groups);
   clv__aten_set_float(n, "epsilon", clv__aten_real(n, "eps", 1e-5));
   clv__aten_return(n, 0, clv__aten_call(n, "GroupNormalization", x.type.dtype, x, scale, shift));
@@ -101,11 +111,13 @@ static void lower_group_norm(aten *n) {
 /* With statistics of its input; those that were learned are a batch normalisation. */
 static void lower_instance_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
-  if (x.type.rank < 3 || !clv__aten_bool(n, "use_input_stats", true) || n->input_count == 2 || n->input_count > 3)
+  if (x.type.rank < 3 || !clv__aten_bool(n, "use_input_stats", true) || (!n->has_arguments && n->input_count == 2) ||
+      n->input_count > 3)
     clv__aten_keep(n);
   if (n->status != CLV_OK) return;
   clv_tensor channels = {.rank = 1, .dims = {x.type.dims[1]}};
-  value scale = affine(n, 1, x.type.dtype, true, &channels), shift = affine(n, 2, x.type.dtype, false, &channels);
+  value scale = affine(n, clv__aten_optional(n, "weight", 1), x.type.dtype, true, &channels);
+  value shift = affine(n, clv__aten_optional(n, "bias", 2), x.type.dtype, false, &channels);
   clv__aten_set_float(n, "epsilon", clv__aten_real(n, "eps", 1e-5));
   clv__aten_return(n, 0, clv__aten_call(n, "InstanceNormalization", x.type.dtype, x, scale, shift));
 }
@@ -116,10 +128,19 @@ static void lower_softmax(aten *n) {
   clv_dtype dtype = clv__aten_dtype(n, "dtype", x.type.dtype);
   if (clv__aten_bool(n, "half_to_float", false)) dtype = CLV_F32;
   int64_t axis = clv__aten_axis(n, "dim", -1, x.type.rank);
-  if (x.type.rank == 0) clv__aten_keep(n);
+  int32_t rank = x.type.rank;
   x = clv__aten_cast(n, x, dtype);
+  if (rank == 0) x = clv__aten_reshape(n, x, 1, (int64_t[]){1});
   clv__aten_set_int(n, "axis", axis);
-  clv__aten_return(n, 0, clv__aten_call(n, strstr(n->stem, "log") != NULL ? "LogSoftmax" : "Softmax", dtype, x));
+  value made = clv__aten_call(n, strstr(n->stem, "log") != NULL ? "LogSoftmax" : "Softmax", dtype, x);
+  if (strcmp(n->stem, "_safe_softmax") == 0) { /* zeros where there is nothing but minus infinity */
+    value least = clv__aten_number(n, dtype, -INFINITY);
+    clv__aten_set_int(n, "keepdims", 1);
+    value most = clv__aten_call(n, "ReduceMax", dtype, x, clv__aten_vector(n, &axis, 1));
+    made =
+        clv__aten_call(n, "Where", dtype, clv__aten_call(n, "Equal", CLV_BOOL, most, least), clv__aten_number(n, dtype, 0), made);
+  }
+  clv__aten_return(n, 0, rank == 0 ? clv__aten_reshape(n, made, 0, NULL) : made);
 }
 
 const clv__aten_lowering clv__aten_normalize[] = {

@@ -84,7 +84,7 @@ static void lower_max(aten *n) {
 
 /* The mean of squared distances from the mean, over count - correction. */
 static void lower_var(aten *n) {
-  value x = clv__aten_real_input(n, 0);
+  value x = clv__aten_wide_input(n, 0);
   int64_t axes[CLV__ATEN_MAX_LIST];
   uint32_t count = clv__aten_axes(n, "dim", x.type.rank, axes);
   bool keep = clv__aten_bool(n, "keepdim", false), pair = strstr(n->stem, "_mean") != NULL;
@@ -104,16 +104,31 @@ static void lower_var(aten *n) {
   if (pair && n->output_count > 1 && n->output_read[1]) clv__aten_return(n, 1, reduce(n, "ReduceMean", x, axes, count, keep));
 }
 
+/* Any order: of 0 the count of what is not 0, of an infinite one the largest or least magnitude. */
+static value norm_of(aten *n, value x, double order, const int64_t *axes, uint32_t count, bool keep) {
+  clv_dtype dtype = x.type.dtype;
+  if (order == 1 || order == 2) return reduce(n, order == 1 ? "ReduceL1" : "ReduceL2", x, axes, count, keep);
+  if (order == 0) {
+    value is_zero = clv__aten_call(n, "Equal", CLV_BOOL, x, clv__aten_number(n, dtype, 0));
+    value counts = clv__aten_cast(n, clv__aten_call(n, "Not", CLV_BOOL, is_zero), dtype);
+    return reduce(n, "ReduceSum", (value){counts.id, x.type}, axes, count, keep);
+  }
+  value size = clv__aten_call(n, "Abs", dtype, x);
+  if (isinf(order)) return reduce(n, order > 0 ? "ReduceMax" : "ReduceMin", (value){size.id, x.type}, axes, count, keep);
+  value powers = clv__aten_call(n, "Pow", dtype, size, clv__aten_number(n, dtype, order));
+  value sum = reduce(n, "ReduceSum", (value){powers.id, x.type}, axes, count, keep);
+  return clv__aten_call(n, "Pow", dtype, sum, clv__aten_number(n, dtype, 1 / order));
+}
+
 static void lower_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
   double order = clv__aten_real(n, clv__aten_has(n, "p") ? "p" : "ord", 2);
-  clv_dtype dtype = clv__aten_dtype(n, "dtype", x.type.dtype);
-  if (order != 1 && order != 2) clv__aten_keep(n);
-  x = clv__aten_cast(n, x, dtype);
+  x = clv__aten_cast(n, x, clv__aten_wide(clv__aten_dtype(n, "dtype", x.type.dtype)));
   if (x.type.rank == 0) x = clv__aten_reshape(n, x, 1, (int64_t[]){1});
   int64_t axes[CLV__ATEN_MAX_LIST];
   uint32_t count = clv__aten_axes(n, "dim", x.type.rank, axes);
-  clv__aten_return(n, 0, reduce(n, order == 1 ? "ReduceL1" : "ReduceL2", x, axes, count, clv__aten_bool(n, "keepdim", false)));
+  value made = norm_of(n, x, order, axes, count, clv__aten_bool(n, "keepdim", false));
+  clv__aten_return(n, 0, n->input_count > 0 && n->inputs[0].type.rank == 0 ? clv__aten_reshape(n, made, 0, NULL) : made);
 }
 
 static void lower_cumsum(aten *n) {

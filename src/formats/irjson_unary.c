@@ -28,7 +28,7 @@ static void lower_function(aten *n) {
 
 /* Those that keep the dtype, whatever it is. */
 static void lower_plain(aten *n) {
-  static const char *const names[][2] = {{"relu", "Relu"}, {"neg", "Neg"}, {"abs", "Abs"}, {"sign", "Sign"}};
+  static const char *const names[][2] = {{"relu", "Relu"}, {"neg", "Neg"}, {"abs", "Abs"}};
   const char *op = NULL;
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     if (strcmp(names[i][0], n->stem) == 0) op = names[i][1];
@@ -36,6 +36,19 @@ static void lower_plain(aten *n) {
   value x = clv__aten_input(n, 0);
   if (x.type.dtype == CLV_BOOL) clv__aten_keep(n);
   clv__aten_return(n, 0, clv__aten_call(n, op, x.type.dtype, x));
+}
+
+/* ATen gives no number the sign 0. */
+static void lower_sign(aten *n) {
+  value x = clv__aten_input(n, 0);
+  clv_dtype dtype = x.type.dtype;
+  if (dtype == CLV_BOOL) clv__aten_keep(n);
+  value sign = clv__aten_call(n, "Sign", dtype, x);
+  if (!clv__aten_is_float(dtype))
+    clv__aten_return(n, 0, sign);
+  else
+    clv__aten_return(
+        n, 0, clv__aten_call(n, "Where", dtype, clv__aten_call(n, "IsNaN", CLV_BOOL, x), clv__aten_number(n, dtype, 0), sign));
 }
 
 /* Integers are round already. */
@@ -47,7 +60,7 @@ static void lower_round(aten *n) {
 }
 
 static void lower_rsqrt(aten *n) {
-  value x = clv__aten_real_input(n, 0);
+  value x = clv__aten_wide_input(n, 0);
   clv_dtype dtype = x.type.dtype;
   clv__aten_return(n, 0, clv__aten_call(n, "Reciprocal", dtype, clv__aten_call(n, "Sqrt", dtype, x)));
 }
@@ -58,14 +71,14 @@ static void lower_square(aten *n) {
 }
 
 static void lower_logarithm(aten *n) {
-  value x = clv__aten_real_input(n, 0);
+  value x = clv__aten_wide_input(n, 0);
   double factor = strcmp(n->stem, "log2") == 0 ? 1 / log(2) : 1 / log(10);
   clv_dtype dtype = x.type.dtype;
   clv__aten_return(n, 0, clv__aten_call(n, "Mul", dtype, clv__aten_call(n, "Log", dtype, x), clv__aten_number(n, dtype, factor)));
 }
 
 static void lower_silu(aten *n) {
-  value x = clv__aten_real_input(n, 0);
+  value x = clv__aten_wide_input(n, 0);
   clv__aten_return(n, 0, clv__aten_call(n, "Mul", x.type.dtype, x, clv__aten_call(n, "Sigmoid", x.type.dtype, x)));
 }
 
@@ -83,12 +96,23 @@ static void lower_leaky(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "LeakyRelu", x.type.dtype, x));
 }
 
+/* elu: scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1). */
 static void lower_elu(aten *n) {
-  value x = clv__aten_real_input(n, 0);
   bool is_celu = strcmp(n->stem, "celu") == 0;
-  if (clv__aten_real(n, "scale", 1) != 1 || clv__aten_real(n, "input_scale", 1) != 1) clv__aten_keep(n);
-  clv__aten_set_float(n, "alpha", clv__aten_real(n, "alpha", 1));
-  clv__aten_return(n, 0, clv__aten_call(n, is_celu ? "Celu" : "Elu", x.type.dtype, x));
+  double scale = clv__aten_real(n, "scale", 1), inner = clv__aten_real(n, "input_scale", 1),
+         alpha = clv__aten_real(n, "alpha", 1);
+  value x = scale == 1 && inner == 1 ? clv__aten_real_input(n, 0) : clv__aten_wide_input(n, 0);
+  clv_dtype dtype = x.type.dtype;
+  value scaled = inner == 1 ? x : clv__aten_call(n, "Mul", dtype, x, clv__aten_number(n, dtype, inner));
+  clv__aten_set_float(n, "alpha", alpha);
+  value made = clv__aten_call(n, is_celu ? "Celu" : "Elu", dtype, scaled);
+  if (scale != 1) made = clv__aten_call(n, "Mul", dtype, made, clv__aten_number(n, dtype, scale));
+  if (inner != 1) {
+    value line = clv__aten_call(n, "Mul", dtype, x, clv__aten_number(n, dtype, scale));
+    value above = clv__aten_call(n, "Greater", CLV_BOOL, x, clv__aten_number(n, dtype, 0));
+    made = clv__aten_call(n, "Where", dtype, above, line, made);
+  }
+  clv__aten_return(n, 0, made);
 }
 
 static void lower_selu(aten *n) {
@@ -103,20 +127,26 @@ static void lower_hardsigmoid(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "HardSigmoid", x.type.dtype, x));
 }
 
-/* Above the threshold ATen returns x itself, which differs from the function by less than its rounding. */
+/* Above the threshold ATen returns x itself, which from 20 on differs from the function by less than its rounding. */
 static void lower_softplus(aten *n) {
-  value x = clv__aten_real_input(n, 0);
+  value x = clv__aten_wide_input(n, 0);
   clv_dtype dtype = x.type.dtype;
-  double beta = clv__aten_real(n, "beta", 1);
-  if (clv__aten_real(n, "threshold", 20) < 20 || beta == 0) clv__aten_keep(n);
+  double beta = clv__aten_real(n, "beta", 1), threshold = clv__aten_real(n, "threshold", 20);
+  if (beta == 0) clv__aten_keep(n);
   value factor = clv__aten_number(n, dtype, beta);
-  value made = clv__aten_call(n, "Softplus", dtype, beta == 1 ? x : clv__aten_call(n, "Mul", dtype, x, factor));
-  clv__aten_return(n, 0, beta == 1 ? made : clv__aten_call(n, "Div", dtype, made, factor));
+  value scaled = beta == 1 ? x : clv__aten_call(n, "Mul", dtype, x, factor);
+  value made = clv__aten_call(n, "Softplus", dtype, scaled);
+  if (beta != 1) made = clv__aten_call(n, "Div", dtype, made, factor);
+  if (threshold < 20) {
+    value above = clv__aten_call(n, "Greater", CLV_BOOL, scaled, clv__aten_number(n, dtype, threshold));
+    made = clv__aten_call(n, "Where", dtype, above, x, made);
+  }
+  clv__aten_return(n, 0, made);
 }
 
-/* x - tanh... of two halves: glu(x) = a * sigmoid(b). */
+/* Of two halves: a * sigmoid(b). */
 static void lower_glu(aten *n) {
-  value x = clv__aten_real_input(n, 0);
+  value x = clv__aten_wide_input(n, 0);
   int64_t axis = clv__aten_axis(n, "dim", -1, x.type.rank);
   if (x.type.rank < 1 || x.type.dims[axis] % 2 != 0) clv__aten_fail(n, "it halves an axis that does not halve");
   if (n->status != CLV_OK) return;
@@ -149,9 +179,9 @@ static void lower_test(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, n->stem[2] == 'n' ? "IsNaN" : "IsInf", CLV_BOOL, x));
 }
 
-/* A bound that is a number, or the tensor input `*next`. */
-static value bound(aten *n, const char *name, bool of_tensors, clv_dtype dtype, uint32_t *next) {
-  if (of_tensors && *next < n->input_count) return clv__aten_cast(n, clv__aten_input(n, (*next)++), dtype);
+/* A bound that is a number, or a tensor: input `position` where both are. */
+static value bound(aten *n, const char *name, uint32_t position, clv_dtype dtype) {
+  if (n->input_count > 1) return clv__aten_cast(n, clv__aten_optional(n, name, position), dtype);
   clv__aten_scalar scalar = clv__aten_scalar_of(n, name);
   if (scalar.dtype == CLV_DTYPE_NONE) return clv__aten_absent();
   return clv__aten_constant(n, dtype, scalar);
@@ -167,12 +197,12 @@ static void lower_clamp(aten *n) {
   dtype = clv__aten_common(&(value){CLV__NO_ID, {.dtype = dtype, .rank = x.type.rank}}, 1, ends[1]);
   if (n->input_count > 1) dtype = clv__aten_common(n->inputs, n->input_count, (clv__aten_scalar){CLV_DTYPE_NONE, 0, 0});
   if (dtype == CLV_BOOL) clv__aten_keep(n);
-  uint32_t next = 1;
   bool only_high = strcmp(n->stem, "clamp_max") == 0, only_low = strcmp(n->stem, "clamp_min") == 0;
   bool tensors = n->input_count > 1;
-  if (tensors && !only_high && !only_low && n->input_count == 2) clv__aten_keep(n); /* which of the two is not said */
-  value low = only_high ? clv__aten_absent() : bound(n, low_name, tensors, dtype, &next);
-  value high = only_low ? clv__aten_absent() : bound(n, high_name, tensors, dtype, &next);
+  if (tensors && !only_high && !only_low && n->input_count == 2 && !n->has_arguments)
+    clv__aten_keep(n); /* which one is not said */
+  value low = only_high ? clv__aten_absent() : bound(n, low_name, 1, dtype);
+  value high = only_low ? clv__aten_absent() : bound(n, high_name, only_high ? 1 : 2, dtype);
   if (relu6) low = clv__aten_number(n, dtype, 0), high = clv__aten_number(n, dtype, 6);
   if (tanh_like && low.id == CLV__NO_ID) low = clv__aten_number(n, dtype, -1);
   if (tanh_like && high.id == CLV__NO_ID) high = clv__aten_number(n, dtype, 1);
@@ -210,7 +240,7 @@ const clv__aten_lowering clv__aten_unary[] = {
     {"relu", lower_plain},
     {"neg", lower_plain},
     {"abs", lower_plain},
-    {"sign", lower_plain},
+    {"sign", lower_sign},
     {"floor", lower_round},
     {"ceil", lower_round},
     {"round", lower_round},

@@ -33,6 +33,10 @@ bool clv__irjson_read_scalar(const json_t *json, clv__aten_scalar *value) {
   const char *text = json_string_value(json);
   if (text != NULL) {
     bool negative = text[0] == '-';
+    if (strcmp(text, "nan") == 0) {
+      value->real = NAN;
+      return true;
+    }
     if (strcmp(text + negative, "inf") != 0 && strcmp(text + negative, "Infinity") != 0) return false;
     value->real = negative ? -INFINITY : INFINITY;
   } else if (!json_is_number(json) && !json_is_boolean(json)) {

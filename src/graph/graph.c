@@ -72,7 +72,7 @@ clv_status clv__graph_check_bound(const clv_graph *graph, clv_error *error) {
   return clv__error_set(
       error, CLV_NOT_SUPPORTED,
       "weight '%.200s'%s has no numbers: the model's file has no weights. It can be inspected and planned; to run "
-      "it, give a model file with weights (ONNX)",
+      "it, give a file of weights (--params FILE, safetensors or npz; clv_graph_load_params())",
       graph->values[first].name, others);
 }
 

@@ -13,6 +13,19 @@ static double now_ms(void) {
   return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
+/* What another format calls the operator with, where the node has kept it: " Tensor A=%0, bool upper=False". */
+static void call_text(const clv__node *node, char *text, size_t room) {
+  const clv_attribute *call = clv__attribute_find(node->attributes, "call");
+  size_t used = 0;
+  text[0] = '\0';
+  if (call == NULL || call->kind != CLV_ATTRIBUTE_STRINGS) return;
+  for (size_t i = 0; i < call->count && used < room; ++i) {
+    int written = snprintf(text + used, room - used, "%s %.*s", i > 0 ? "," : ":",
+                           (int)(call->strings[i].size_bytes < room ? call->strings[i].size_bytes : room), call->strings[i].data);
+    used += written < 0 ? 0 : (size_t)written;
+  }
+}
+
 clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error) {
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     if (plan->shapes->node_folded[n]) continue;
@@ -29,7 +42,10 @@ clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error) {
     }
     if (supported) continue;
     const clv__node *node = &plan->graph->nodes[n];
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s): no device can run it: %s", node->name, node->op, reasons);
+    char call[256];
+    call_text(node, call, sizeof call);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s%s): no device can run it: %s", node->name, node->op, call,
+                          reasons);
   }
   return CLV_OK;
 }

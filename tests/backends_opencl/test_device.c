@@ -42,7 +42,6 @@ static void refuses_what_it_cannot_open(void **state) {
     const char *says;
   } cases[] = {
       {"opencl", 63, "", CLV_NOT_SUPPORTED, "device 63: OpenCL has "},
-      {"opencl", 0, "colour=red", CLV_INVALID_ARGUMENT, "unknown option 'colour'; there are capture="},
       {"opencl", 0, "f16=maybe", CLV_INVALID_ARGUMENT, "option f16=maybe: expected on or off"},
       {"opencl", 0, "capture=sometimes", CLV_INVALID_ARGUMENT, "expected auto, buffer, list or off"},
       {"opencl", 0, "memory=mine", CLV_INVALID_ARGUMENT, "expected auto or own"},

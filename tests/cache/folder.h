@@ -4,10 +4,12 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cache/cache.h"
@@ -37,6 +39,39 @@ static inline void folder_remove(const char *path) {
   }
   if (listing != NULL) closedir(listing);
   rmdir(path);
+}
+
+/* Root may write where nobody may. In a process of its own: of root's becomes one of a user without rights, to whom the folder is
+ * given. False where that cannot be done, or the user cannot come to the folder. */
+static inline bool folder_without_rights(const folder *f) {
+  enum { NOBODY = 65534 };
+  if (geteuid() != 0) return true;
+  return chown(f->path, NOBODY, NOBODY) == 0 && setgroups(0, NULL) == 0 && setgid(NOBODY) == 0 && setuid(NOBODY) == 0 &&
+         geteuid() == NOBODY && access(f->path, R_OK | W_OK | X_OK) == 0;
+}
+
+/* Of the folder and those in it: 0500 takes the right to write, 0700 gives it back. */
+static inline void folder_rights(const folder *f, mode_t mode) {
+  assert_int_equal(chmod(f->path, 0700), 0);
+  DIR *listing = opendir(f->path);
+  assert_non_null(listing);
+  for (const struct dirent *item; (item = readdir(listing)) != NULL;) {
+    if (item->d_name[0] != '.') assert_int_equal(fchmodat(dirfd(listing), item->d_name, mode, 0), 0);
+  }
+  closedir(listing);
+  assert_int_equal(chmod(f->path, mode), 0);
+}
+
+enum { FOLDER_SKIPPED = 77 }; /* how a process ends that folder_without_rights() says no to */
+
+/* Waits for a process that ends with 0 where all is right. */
+static inline void folder_wait(pid_t child) {
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == FOLDER_SKIPPED)
+    print_message("skipped: root that cannot become another user here\n");
+  else
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 /* The files of a cache, by the walk. */

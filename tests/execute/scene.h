@@ -24,8 +24,9 @@ typedef struct scene_options {
   clv_graph_mode mode;
   int32_t entries; /* 0: as many as there are when nothing is said */
   clv_switch prefill;
-  uint32_t multiple; /* of buckets; 0: each shape is one */
-  const char *spec;  /* of the NPU; NULL: one of fixed shapes */
+  uint32_t multiple;          /* of buckets; 0: each shape is one */
+  const char *spec;           /* of the NPU; NULL: one of fixed shapes */
+  clv_backend_query_fn query; /* NULL: the virtual NPU's or the CPU's own */
 } scene_options;
 
 /* A context, and a device "logged" beside the CPU. */
@@ -74,7 +75,9 @@ static inline void open_scene(scene *s, scene_options options) {
   test_allocator_init(&s->counting);
   s->logged =
       interposer_create(&(interposer_options){.name = "logged",
-                                              .query = options.is_npu ? clv__vnpu_backend_query : clv__cpu_backend_query,
+                                              .query = options.query != NULL ? options.query
+                                                       : options.is_npu      ? clv__vnpu_backend_query
+                                                                             : clv__cpu_backend_query,
                                               .spec = !options.is_npu        ? NULL
                                                       : options.spec != NULL ? options.spec
                                                                              : fixed_shapes,

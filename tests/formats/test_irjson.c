@@ -17,14 +17,14 @@
 static clv_graph *load(const char *text) {
   clv_error error = {0};
   clv_graph *graph = NULL;
-  assert_ok(clv__irjson_load(clv__allocator_default(), "m.json", text, strlen(text), &graph, &error), error);
+  assert_ok(clv__irjson_load(clv__allocator_default(), "m.json", text, strlen(text), NULL, &graph, &error), error);
   return graph;
 }
 
 static void refused(const char *text, clv_status wanted, const char *said) {
   clv_error error = {0};
   clv_graph *graph = NULL;
-  clv_status status = clv__irjson_load(clv__allocator_default(), "m.json", text, strlen(text), &graph, &error);
+  clv_status status = clv__irjson_load(clv__allocator_default(), "m.json", text, strlen(text), NULL, &graph, &error);
   if (status == CLV_OK) fail_msg("it was taken: %.200s", text);
   if (status != wanted || strstr(error.message, said) == NULL) {
     fail_msg("it says '%s' (%s), not '%s'", error.message, clv_status_name(status), said);
@@ -348,7 +348,7 @@ static void damaged(void **state) {
     if (i >= sizeof text) copy[test_random(&seed) % size_bytes] = "{}[]\",:0-9ax."[test_random(&seed) % 13];
     clv_error error = {0};
     clv_graph *graph = NULL;
-    clv_status status = clv__irjson_load(clv__allocator_default(), NULL, copy, size_bytes, &graph, &error);
+    clv_status status = clv__irjson_load(clv__allocator_default(), NULL, copy, size_bytes, NULL, &graph, &error);
     if (status != CLV_OK) assert_true(error.message[0] != '\0');
     clv__graph_destroy(graph);
   }
@@ -360,14 +360,14 @@ static void fail_each_allocation(const void *text, size_t size_bytes) {
   test_allocator_init(&counting);
   clv_error error = {0};
   clv_graph *graph = NULL;
-  assert_ok(clv__irjson_load(&counting.allocator, NULL, text, size_bytes, &graph, &error), error);
+  assert_ok(clv__irjson_load(&counting.allocator, NULL, text, size_bytes, NULL, &graph, &error), error);
   clv__graph_destroy(graph);
   assert_int_equal(counting.live, 0);
   size_t calls = counting.calls;
   for (size_t at = 1; at <= calls; ++at) {
     test_allocator_init(&counting);
     counting.fail_at = at;
-    clv_status status = clv__irjson_load(&counting.allocator, NULL, text, size_bytes, &graph, &error);
+    clv_status status = clv__irjson_load(&counting.allocator, NULL, text, size_bytes, NULL, &graph, &error);
     if (status == CLV_OK) fail_msg("allocation %zu of %zu: nobody noticed", at, calls);
     assert_int_equal(status, CLV_OUT_OF_MEMORY);
     assert_null(graph);
@@ -403,7 +403,7 @@ static void decoder(void **state) {
   }
   assert_ok(clv__file_map_open(path, &map, &error), error);
   clv_graph *graph;
-  assert_ok(clv__irjson_load(clv__allocator_default(), path, map.data, map.size_bytes, &graph, &error), error);
+  assert_ok(clv__irjson_load(clv__allocator_default(), path, map.data, map.size_bytes, NULL, &graph, &error), error);
   clv__file_map_close(&map);
   assert_int_equal(graph->input_count, 60);
   assert_int_equal(graph->output_count, 57);

@@ -149,7 +149,7 @@ static void run_line(reader *r, json_t *line) {
   json_t *model = json_object_get(line, "model");
   char *text = json_dumps(model, JSON_COMPACT);
   r->op = json_string_value(json_object_get(model, "model_name"));
-  clv_status status = clv__irjson_load(clv__allocator_default(), NULL, text, strlen(text), &graph, &error);
+  clv_status status = clv__irjson_load(clv__allocator_default(), NULL, text, strlen(text), NULL, &graph, &error);
   free(text);
   if (status != CLV_OK) {
     complain(r, "%s", error.message);
@@ -177,7 +177,7 @@ static void damage(reader *r, json_t *line) {
     text[at] = i % 4 == 0 ? "{}[]\",:-x"[test_random(&seed) % 9] : (char)('0' + test_random(&seed) % 10);
     clv_error error = {0};
     clv_graph *graph = NULL;
-    clv_status status = clv__irjson_load(clv__allocator_default(), NULL, text, size_bytes, &graph, &error);
+    clv_status status = clv__irjson_load(clv__allocator_default(), NULL, text, size_bytes, NULL, &graph, &error);
     if (status != CLV_OK && error.message[0] == '\0') complain(r, "an error without a text");
     clv__graph_destroy(graph);
     text[at] = was;

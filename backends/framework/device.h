@@ -1,0 +1,76 @@
+/* What the files of this folder share: a framework's device, its objects, its queue, its verdicts. For the frameworks themselves
+ * framework.h is all there is. */
+#ifndef CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
+#define CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
+
+#include <pthread.h>
+
+#include "framework.h"
+#include "queue.h"
+#include "verdicts.h"
+
+/* The first member of whatever a device hands out: close() destroys what is left. */
+typedef struct clv__framework_object {
+  struct clv__framework_object *previous, *next;
+  void (*destroy)(clv_device *device, void *self);
+} clv__framework_object;
+
+struct clv_device {
+  const clv__framework *framework;
+  const clv_host *host;
+  const clv_allocator *allocator;
+  void *handle; /* the framework's device */
+  clv__framework_device_info info;
+  bool is_async;
+  pthread_mutex_t lock; /* of `objects` */
+  clv__framework_object objects;
+  clv__framework_queue queue;
+  clv__verdicts verdicts;
+};
+
+/* ---- Objects (device.c) ---- */
+void *clv__framework_object_new(clv_device *device, size_t size_bytes, void (*destroy)(clv_device *device, void *self));
+void clv__framework_object_free(clv_device *device, void *self);
+
+/* ---- Devices (device.c). `library` is the framework's. ---- */
+clv_status clv__framework_open(const clv__framework *framework, void *library, const clv_host *host,
+                               const clv_device_config *config, clv_device **device, clv_error *error);
+void clv__framework_close(clv_device *device);
+void clv__framework_info(clv_device *device, clv_device_info *info);
+
+/* ---- Memory (memory.c) ---- */
+clv_status clv__framework_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error);
+void clv__framework_buffer_free(clv_device *device, clv_buffer *buffer);
+void *clv__framework_buffer_host_pointer(clv_device *device, clv_buffer *buffer);
+clv_status clv__framework_copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
+                                  uint64_t size_bytes, clv_error *error);
+clv_status clv__framework_copy_out(clv_device *device, clv_stream *stream, void *to, clv_buffer *from, uint64_t from_offset,
+                                   uint64_t size_bytes, clv_error *error);
+clv_status clv__framework_weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
+                                        clv_error *error);
+void clv__framework_weight_release(clv_device *device, clv_weight *weight);
+/* The binding with the address of its data in type.data, and no buffer. */
+clv_status clv__framework_binding_resolve(const clv_binding *binding, clv_binding *resolved, clv_error *error);
+
+/* ---- Executables and instances (model.c) ---- */
+clv_status clv__framework_compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,
+                                  clv_executable **executable, clv_error *error);
+void clv__framework_executable_destroy(clv_device *device, clv_executable *executable);
+void clv__framework_executable_info(clv_device *device, clv_executable *executable, clv_executable_info *info);
+clv_status clv__framework_executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
+                                          clv_error *error);
+clv_status clv__framework_executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
+                                          clv_error *error);
+clv_status clv__framework_instance_create(clv_device *device, clv_executable *executable, const clv_tensor *inputs,
+                                          uint32_t input_count, clv_weight *const *weights, uint32_t weight_count,
+                                          clv_instance **instance, clv_error *error);
+void clv__framework_instance_destroy(clv_device *device, clv_instance *instance);
+clv_status clv__framework_instance_resize(clv_device *device, clv_instance *instance, const clv_tensor *inputs,
+                                          uint32_t input_count, clv_error *error);
+clv_status clv__framework_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
+                                  clv_error *error);
+
+/* ---- Verdicts (supports.c) ---- */
+void clv__framework_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
+
+#endif

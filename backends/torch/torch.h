@@ -1,0 +1,9 @@
+/* The PyTorch backend: ATen operators that have no form in ONNX, called by their schemas. */
+#ifndef CLEAVE_BACKENDS_TORCH_H
+#define CLEAVE_BACKENDS_TORCH_H
+
+#include "cleave/plugin/backend.h"
+
+clv_status clv__torch_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
+
+#endif

@@ -1,0 +1,265 @@
+/* Memory that goes and comes back at the same address, as drivers give it: a device whose buffers are handles that are given out
+ * again as soon as they are free, each time for other memory behind. A captured graph has the memory of its capture; only the
+ * generation tells it from what is there now. */
+#include "scene.h"
+
+/* ---- A virtual NPU whose handles come again ---- */
+
+enum { MOST_HANDLES = 64, MOST_MEMORY = 512 };
+
+struct clv_buffer {
+  clv_buffer *memory; /* of the NPU; NULL: the handle is free */
+};
+
+/* Memory that was freed stays, with what is in it, until the device is closed: who still uses it reads old values and writes
+ * where nobody looks, every time. */
+static struct recycler {
+  clv_backend table;
+  const clv_backend *inner;
+  pthread_mutex_t lock;
+  clv_buffer handles[MOST_HANDLES];
+  clv_buffer *freed[MOST_MEMORY];
+  uint32_t freed_count;
+  uint32_t distinct, given, refused; /* handles ever in use; buffers given out; allocations that failed */
+  uint32_t refuse;                   /* the next so many allocations fail */
+  const clv_buffer *last_output;     /* that execute() or captured_bind() was given, and its memory */
+  const clv_buffer *last_memory;
+} recycler = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static clv_status recycle_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error) {
+  struct recycler *r = &recycler;
+  *buffer = NULL;
+  pthread_mutex_lock(&r->lock);
+  bool refused = r->refuse > 0;
+  if (refused) {
+    --r->refuse;
+    ++r->refused;
+  }
+  pthread_mutex_unlock(&r->lock);
+  if (refused) return clv__error_set(error, CLV_OUT_OF_MEMORY, "made to have no memory");
+  clv_buffer *memory;
+  CLV__TRY(r->inner->buffer_alloc(device, size_bytes, &memory, error));
+  pthread_mutex_lock(&r->lock);
+  uint32_t i = 0;
+  while (i < MOST_HANDLES && r->handles[i].memory != NULL) ++i;
+  assert_true(i < MOST_HANDLES);
+  r->handles[i].memory = memory;
+  if (i >= r->distinct) r->distinct = i + 1;
+  ++r->given;
+  *buffer = &r->handles[i];
+  pthread_mutex_unlock(&r->lock);
+  return CLV_OK;
+}
+
+static void recycle_free(clv_device *device, clv_buffer *buffer) {
+  struct recycler *r = &recycler;
+  (void)device;
+  if (buffer == NULL) return;
+  pthread_mutex_lock(&r->lock);
+  assert_true(buffer->memory != NULL && r->freed_count < MOST_MEMORY);
+  r->freed[r->freed_count++] = buffer->memory;
+  buffer->memory = NULL;
+  pthread_mutex_unlock(&r->lock);
+}
+
+static void *recycle_host_pointer(clv_device *device, clv_buffer *buffer) {
+  return recycler.inner->buffer_host_pointer(device, buffer->memory);
+}
+
+static clv_status recycle_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
+                             uint64_t size_bytes, clv_error *error) {
+  return recycler.inner->copy_in(device, stream, to->memory, to_offset, from, size_bytes, error);
+}
+
+static clv_status recycle_out(clv_device *device, clv_stream *stream, void *to, clv_buffer *from, uint64_t from_offset,
+                              uint64_t size_bytes, clv_error *error) {
+  return recycler.inner->copy_out(device, stream, to, from->memory, from_offset, size_bytes, error);
+}
+
+/* The same with the memory behind the handles, as it is now. */
+typedef struct behind {
+  clv_execute_args args;
+  clv_binding inputs[8], outputs[8];
+} behind;
+
+static const clv_execute_args *look_behind(const clv_execute_args *args, behind *b) {
+  assert_true(args->input_count <= 8 && args->output_count <= 8);
+  b->args = *args;
+  for (uint32_t i = 0; i < args->input_count; ++i) {
+    b->inputs[i] = args->inputs[i];
+    if (b->inputs[i].buffer != NULL) b->inputs[i].buffer = b->inputs[i].buffer->memory;
+  }
+  for (uint32_t i = 0; i < args->output_count; ++i) {
+    b->outputs[i] = args->outputs[i];
+    if (b->outputs[i].buffer == NULL) continue;
+    b->outputs[i].buffer = b->outputs[i].buffer->memory;
+    recycler.last_output = args->outputs[i].buffer;
+    recycler.last_memory = b->outputs[i].buffer;
+  }
+  b->args.inputs = b->inputs;
+  b->args.outputs = b->outputs;
+  return &b->args;
+}
+
+static clv_status recycle_execute(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
+                                  clv_error *error) {
+  behind b;
+  (void)look_behind(args, &b);
+  return recycler.inner->execute(device, instance, stream, &b.args, error);
+}
+
+static clv_status recycle_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
+                               clv_error *error) {
+  behind b;
+  return recycler.inner->captured_bind(device, captured, index, look_behind(args, &b), error);
+}
+
+static clv_status recycle_scratch(clv_device *device, clv_instance *instance, clv_buffer *buffer, uint64_t offset_bytes,
+                                  clv_error *error) {
+  return recycler.inner->instance_bind_scratch(device, instance, buffer->memory, offset_bytes, error);
+}
+
+static void recycle_close(clv_device *device) {
+  struct recycler *r = &recycler;
+  while (r->freed_count > 0) r->inner->buffer_free(device, r->freed[--r->freed_count]);
+  r->inner->close(device);
+}
+
+static clv_status recycle_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
+  struct recycler *r = &recycler;
+  CLV__TRY(clv__vnpu_backend_query(host, user_data, &r->inner, error));
+  r->table = *r->inner;
+  r->table.close = recycle_close;
+  r->table.buffer_alloc = recycle_alloc;
+  r->table.buffer_free = recycle_free;
+  r->table.buffer_host_pointer = recycle_host_pointer;
+  r->table.copy_in = recycle_in;
+  r->table.copy_out = recycle_out;
+  r->table.execute = recycle_execute;
+  r->table.captured_bind = recycle_bind;
+  r->table.instance_bind_scratch = recycle_scratch;
+  *backend = &r->table;
+  return CLV_OK;
+}
+
+static void open_recycled(scene *s, clv_graph_mode mode, const char *spec, uint64_t without) {
+  recycler.distinct = recycler.given = recycler.refused = recycler.refuse = recycler.freed_count = 0;
+  recycler.last_output = recycler.last_memory = NULL;
+  memset(recycler.handles, 0, sizeof recycler.handles);
+  open_scene(
+      s, (scene_options){
+             .is_npu = true, .is_asynchronous = true, .mode = mode, .spec = spec, .without = without, .query = recycle_query});
+}
+
+/* A run of a shape for which there is not enough memory. The device has none left for it at first, so that what was there is
+ * given back before there is more: at the address that it had. */
+static void grow(part *p, int64_t n, const char *wanted) {
+  const clv_buffer *handle = recycler.last_output, *memory = recycler.last_memory;
+  uint32_t distinct = recycler.distinct, given = recycler.given, refused = recycler.refused;
+  recycler.refuse = 1;
+  run_into(p, n, p->out);
+  expect_log(p->s, SCENE, wanted);
+  assert_int_equal(recycler.refused, refused + 1); /* it is what this test is about */
+  assert_int_equal(recycler.distinct, distinct);
+  assert_true(recycler.given > given);
+  assert_ptr_equal(recycler.last_output, handle);
+  assert_ptr_not_equal(recycler.last_memory, memory);
+}
+
+/* ---- Graphs ---- */
+
+#define BOTH_BOUND "captured_bind captured_launch captured_bind captured_launch"
+
+static void graphs_are_bound_again(void **state) {
+  (void)state;
+  scene s;
+  part p;
+  open_recycled(&s, CLV_GRAPH_ON, NULL, 0);
+  open_part(&p, &s, make_split(&s, true), "middle=cpu");
+  run(&p, 4, CAPTURES " " CAPTURES);
+  run(&p, 4, "captured_launch*2");
+  for (int64_t n = 12; n <= MOST; n += 8) {
+    grow(&p, n, CAPTURES " " CAPTURES);
+    for (int64_t k = 4; k < n; k += 8) { /* each has what it was captured with at its address */
+      run(&p, k, BOTH_BOUND);
+      run(&p, k, "captured_launch*2");
+    }
+    run(&p, n, "captured_launch*2");
+  }
+  clv__graph_counters c = counters(&p);
+  assert_int_equal(c.patches, 2 * 28);
+  assert_int_equal(c.recaptures + c.failures, 0);
+  close_part(&p);
+  close_scene(&s);
+}
+
+/* A device that cannot be told executes, and captures again. */
+static void graphs_are_captured_again(void **state) {
+  (void)state;
+  scene s;
+  part p;
+  open_recycled(&s, CLV_GRAPH_ON, NULL, INTERPOSER_BIT(captured_bind));
+  open_part(&p, &s, make_split(&s, true), "middle=cpu");
+  run(&p, 4, CAPTURES " " CAPTURES);
+  for (int i = 0; i < 3; ++i) run(&p, 4, "captured_launch*2");
+  grow(&p, 20, CAPTURES " " CAPTURES);
+  for (int i = 0; i < 4; ++i) run(&p, 4, "execute*2");
+  run(&p, 4, "captured_destroy " CAPTURES " captured_destroy " CAPTURES);
+  run(&p, 4, "captured_launch*2");
+  run(&p, 20, "captured_launch*2");
+  close_part(&p);
+  close_scene(&s);
+}
+
+/* Partitions that are one launch: each of them is told. */
+static void graphs_of_several_are_bound_again(void **state) {
+  (void)state;
+  scene s;
+  part p;
+  open_recycled(&s, CLV_GRAPH_ON, one_node_each, 0);
+  open_part(&p, &s, make_split(&s, true), NULL);
+  run(&p, 4, "capture_begin execute*3 capture_end captured_launch");
+  run(&p, 4, "captured_launch");
+  for (int64_t n = 20; n <= MOST; n += 16) {
+    grow(&p, n, "capture_begin execute*3 capture_end captured_launch");
+    run(&p, 4, "captured_bind*3 captured_launch");
+    run(&p, 4, "captured_launch");
+    run(&p, n, "captured_launch");
+  }
+  close_part(&p);
+  close_scene(&s);
+}
+
+/* ---- Scratch, without graphs ---- */
+
+static void executions_have_their_scratch(void **state) {
+  (void)state;
+  scene s;
+  part p;
+  open_recycled(&s, CLV_GRAPH_OFF, NULL, 0);
+  open_part(&p, &s, make_attention(&s), NULL);
+  uint64_t random = 9;
+  run(&p, 1, "execute");
+  for (int64_t n = 8; n <= MOST; n += 7) {
+    uint32_t binds = (uint32_t)interposer_count(s.logged, INTERPOSER_instance_bind_scratch);
+    recycler.refuse = 1;
+    run(&p, n, "execute");
+    assert_int_equal(recycler.refuse, 0);
+    run(&p, 1, "execute"); /* its instance is told of the scratch that came with n */
+    assert_true(interposer_count(s.logged, INTERPOSER_instance_bind_scratch) >= binds + 2);
+    for (int i = 0; i < 3; ++i) run(&p, 1 + (int64_t)(test_random(&random) % (uint64_t)n), "execute");
+  }
+  assert_true(recycler.given > recycler.distinct); /* addresses did come again */
+  close_part(&p);
+  close_scene(&s);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(graphs_are_bound_again),
+      cmocka_unit_test(graphs_are_captured_again),
+      cmocka_unit_test(graphs_of_several_are_bound_again),
+      cmocka_unit_test(executions_have_their_scratch),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

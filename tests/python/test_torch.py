@@ -1,0 +1,47 @@
+"""PyTorch modules, exported by tools/torch_to_ir.py and run by Cleave: ATen operators one by one, wrong lowerings that other compilers have
+had, and freshly made models. PyTorch is the oracle.
+
+    python tests/python/test_torch.py [--quick|--all] [--devices LIST]... [NAME...]
+
+Needs PyTorch: `tools/setup torch`. --quick: two dtypes, two devices (what `make test` runs); --all: four dtypes, random placements."""
+import argparse
+import os
+import shutil
+import sys
+import warnings
+
+import oracle
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+if torch is not None:
+    import torch_cases
+    import torch_models
+    import torch_runs
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only cases and models whose name contains it")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--devices", action="append", metavar="LIST", help="default: cpu and npu,cpu; repeat")
+    arguments = parser.parse_args()
+    tally = oracle.Tally()
+    if torch is None:
+        tally.skip("PyTorch models", f"no PyTorch in {sys.executable}: 'tools/setup torch' installs it")
+        return tally.finish()
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(2)
+    folder = oracle.build_folder("torch")
+    devices = arguments.devices or ["cpu", "npu,cpu"]
+    torch_runs.run_cases(tally, folder, arguments.names, devices, arguments.all)
+    torch_models.run_models(tally, folder, arguments.names, devices, arguments.all)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

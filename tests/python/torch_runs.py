@@ -1,0 +1,176 @@
+"""Running what torch_cases.py lists: many calls in one exported module, so that a family is one export and one run; alone where the
+module fails as a whole, so that the call that does it is named."""
+import copy
+import os
+
+import ml_dtypes
+import numpy as np
+import torch
+
+import oracle
+import torch_cases
+import torch_to_ir  # of tools/, which oracle makes visible
+
+# As a share of the table's tolerances, which are for whole models.
+OF_ONE_CALL = 0.25
+
+
+def to_numpy(tensor):
+    tensor = tensor.detach().contiguous()
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    return tensor.numpy()
+
+
+def cast(value, dtype):
+    return value.to(dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+
+def flat(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    return [item for part in value for item in flat(part)] if isinstance(value, (tuple, list)) else []
+
+
+class Group(torch.nn.Module):
+    """Calls, each with its own inputs; the outputs of all of them in a row."""
+
+    def __init__(self, cases, dtype):
+        super().__init__()
+        self.cases = cases
+        self.examples = []
+        self.sources = []  # per case, per input: the name of a buffer, or a place among the examples
+        for c, case in enumerate(cases):
+            places = []
+            for i, value in enumerate(case.inputs):
+                value = cast(value, dtype)
+                if i in case.weights:
+                    self.register_buffer(f"w{c}_{i}", value)
+                    places.append(f"w{c}_{i}")
+                else:
+                    places.append(len(self.examples))
+                    self.examples.append(value)
+            self.sources.append(places)
+
+    def outputs_of(self, c, examples):
+        inputs = [getattr(self, place) if isinstance(place, str) else examples[place] for place in self.sources[c]]
+        return flat(self.cases[c].call(*inputs))
+
+    def forward(self, *examples):
+        return tuple(output for c in range(len(self.cases)) for output in self.outputs_of(c, examples))
+
+
+class Exported:
+    """A module's files in a folder, its inputs saved, and PyTorch's outputs."""
+
+    def __init__(self, folder, module, examples):
+        os.makedirs(folder, exist_ok=True)
+        self.path = os.path.join(folder, "model.json")
+        self.params = os.path.join(folder, "model.safetensors")
+        with torch.no_grad():
+            self.expected = [to_numpy(tensor) for tensor in flat(copy.deepcopy(module)(*[t.clone() for t in examples]))]
+            self.model = torch_to_ir.export(module, examples, path=self.path, params=self.params)
+        state = self.model.get("state", {})
+        self.outputs = [tensor["name"] for tensor in self.model["graph_outputs"]]
+        self.inputs = {}
+        given = [tensor["name"] for tensor in self.model["graph_inputs"] if tensor["name"] not in state]
+        for name, example in zip(given, examples):
+            self.inputs[name] = to_numpy(example)
+        held = dict(module.named_buffers())
+        for name in state:
+            if name in held:
+                self.inputs[name] = to_numpy(held[name])
+        self.arguments = oracle.save_inputs(folder, self.inputs)
+
+    def run(self, *options):
+        return oracle.cleave_run(self.path, self.arguments + ["--params", self.params], self.outputs, *options)
+
+
+def check(case, expected, actual, tolerance):
+    for i, (e, a) in enumerate(zip(expected, actual)):
+        different = compare(e, a, case.factor, tolerance)
+        if different:
+            return f"output {i}: {different}" if len(expected) > 1 else different
+    return None
+
+
+def compare(expected, actual, factor=1.0, share=OF_ONE_CALL):
+    """As oracle.compare(), more strictly."""
+    table = oracle.TOLERANCE
+    oracle.TOLERANCE = {name: share * factor * value for name, value in table.items()}
+    try:
+        return oracle.compare(expected, actual)
+    finally:
+        oracle.TOLERANCE = table
+
+
+def run_alone(tally, folder, case, dtype, devices):
+    """One call in a module of its own; it is in `kept` where it must be refused by name."""
+    label = f"{case.name}, {str(dtype).removeprefix('torch.')}, {devices}"
+    try:
+        exported = Exported(os.path.join(folder, "one"), Group([case], dtype), Group([case], dtype).examples)
+    except (RuntimeError, NotImplementedError) as error:
+        tally.skip(label, f"PyTorch itself: {str(error).splitlines()[0][:100]}")
+        return
+    try:
+        actual = exported.run("--devices", devices)
+    except oracle.CleaveError as error:
+        text = str(error)
+        named = case.kept != "" and case.kept.removeprefix("aten.") in text and "no device can run it" in text
+        tally.add(label, None if named else text[-600:])
+        return
+    if case.kept:
+        tally.add(label, f"it ran, where {case.kept} has no exact ONNX form")
+        return
+    tally.add(label, check(case, exported.expected, actual, OF_ONE_CALL))
+
+
+def supported(cases, dtype):
+    """Those that PyTorch itself computes in this dtype."""
+    for case in cases:
+        try:
+            with torch.no_grad():
+                flat(case.call(*[cast(value, dtype) for value in case.inputs]))
+            yield case
+        except (RuntimeError, NotImplementedError):
+            pass
+
+
+def run_group(tally, folder, cases, dtype, devices):
+    cases = list(supported(cases, dtype))
+    together = [case for case in cases if not case.kept]
+    alone = [case for case in cases if case.kept]
+    if together:
+        group = Group(together, dtype)
+        try:
+            exported = Exported(folder, group, group.examples)
+        except Exception as error:
+            print(f"   (as one module: {str(error).splitlines()[0][:160]})")
+            exported, alone = None, cases
+        for device_list in devices if exported is not None else []:
+            try:
+                actual = exported.run("--devices", device_list)
+            except oracle.CleaveError as error:
+                print(f"   (as one module: {str(error)[-300:]})")
+                for case in together:
+                    run_alone(tally, folder, case, dtype, device_list)
+                continue
+            at = 0
+            for c, case in enumerate(together):
+                with torch.no_grad():
+                    count = len(group.outputs_of(c, group.examples))
+                label = f"{case.name}, {str(dtype).removeprefix('torch.')}, {device_list}"
+                tally.add(label, check(case, exported.expected[at : at + count], actual[at : at + count], OF_ONE_CALL))
+                at += count
+    for case in alone:
+        for device_list in devices:
+            run_alone(tally, folder, case, dtype, device_list)
+
+
+def run_cases(tally, folder, names, devices, every):
+    for family, cases in torch_cases.make_all().items():
+        wanted = [case for case in cases if not names or any(name in case.name for name in names)]
+        for dtype in torch_cases.FLOATS:
+            of_dtype = [case for case in wanted if (dtype in torch_cases.FLOATS[:2] or every) and (dtype in case.dtypes)]
+            if of_dtype:
+                run_group(tally, os.path.join(folder, f"{family}-{str(dtype).removeprefix('torch.')}"), of_dtype, dtype, devices)

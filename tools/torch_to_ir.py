@@ -1,0 +1,390 @@
+#!/usr/bin/env python3
+"""Exports a PyTorch module to Cleave's IR JSON (docs/ir-json.md) and its weights to safetensors.
+
+    python tools/torch_to_ir.py model.py Net --input 1x3x224x224 -o net.json       writes net.json and net.safetensors
+    build/cleave run net.json --params net.safetensors
+
+NAME in model.py is a class of torch.nn.Module, a function that returns one, or a module itself. `export()` does the same for
+programs. Needs PyTorch (tools/requirements-torch.txt); runs nothing but torch.export, on the CPU, with the sizes of the example.
+
+State that the module keeps in buffers (a cache) becomes an input of the model and, with its new contents, an output after the others;
+`state` in the JSON says which belong together, and the weights' file has what the buffer held."""
+import argparse
+import importlib.util
+import json
+import operator
+import os
+import re
+import sys
+
+import torch
+
+DTYPES = {torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16", torch.int64: "int64",
+          torch.int32: "int32", torch.int16: "int16", torch.int8: "int8", torch.uint8: "uint8", torch.uint16: "uint16",
+          torch.uint32: "uint32", torch.uint64: "uint64", torch.bool: "bool"}
+STORED = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64", torch.int32: "I32",
+          torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.uint16: "U16", torch.uint32: "U32", torch.uint64: "U64",
+          torch.bool: "BOOL"}
+GETITEM = "<built-in function getitem>"
+
+
+class ExportError(Exception):
+    """The module does what the format cannot say; the text names the node."""
+
+
+# ---- safetensors ---------------------------------------------------------------------------------------------------------------
+
+
+def write_safetensors(path, tensors):
+    """Writes named tensors, those with the widest elements first, so that each lies aligned."""
+    order = sorted(tensors, key=lambda name: (-tensors[name].element_size(), name))
+    header, at = {}, 0
+    for name in order:
+        tensor = tensors[name]
+        size = tensor.numel() * tensor.element_size()
+        header[name] = {"dtype": STORED[tensor.dtype], "shape": list(tensor.shape), "data_offsets": [at, at + size]}
+        at += size
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    temporary = f"{path}.part"
+    with open(temporary, "wb") as out:
+        out.write(len(text).to_bytes(8, "little") + text)
+        for name in order:
+            flat = tensors[name].detach().cpu().contiguous().reshape(-1)
+            if flat.numel() > 0:
+                out.write(flat.view(torch.uint8).numpy().data)
+    os.replace(temporary, path)
+
+
+# ---- A call as the schema says it ----------------------------------------------------------------------------------------------
+
+
+def type_text(kind):
+    """An argument's type as ATen's schemas write it: Tensor?, int[], Scalar, ScalarType?, ..."""
+    name = kind.kind()
+    if name == "OptionalType":
+        return type_text(kind.getElementType()) + "?"
+    if name == "ListType":
+        return type_text(kind.getElementType()) + "[]"
+    names = {"TensorType": "Tensor", "IntType": "int", "SymIntType": "int", "FloatType": "float", "SymFloatType": "float", "BoolType": "bool",
+             "SymBoolType": "bool", "NumberType": "Scalar", "StringType": "str", "ScalarTypeType": "ScalarType",
+             "DeviceObjType": "Device", "LayoutType": "Layout", "MemoryFormatType": "MemoryFormat", "GeneratorType": "Generator"}
+    return names.get(name, name)
+
+
+def is_tensor(value):
+    return isinstance(value, torch.fx.Node)
+
+
+def is_tensor_list(value):
+    return isinstance(value, (list, tuple)) and any(is_tensor(item) for item in value)
+
+
+def plain(value, where):
+    """An attribute's value as JSON has it."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if value == value else "nan"
+    if isinstance(value, (list, tuple)):
+        return [plain(item, where) for item in value]
+    if isinstance(value, (torch.dtype, torch.device, torch.layout, torch.memory_format)):
+        return str(value)
+    raise ExportError(f"{where} is {value!r} ({type(value).__name__}), which IR JSON cannot say")
+
+
+def literal(value, number_of):
+    """An argument's value in the text of a call; `number_of` numbers the inputs as they are met."""
+    if is_tensor(value):
+        return f"%{number_of(value)}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(literal(item, number_of) for item in value) + "]"
+    if isinstance(value, str):
+        return json.dumps(value)
+    return repr(value) if isinstance(value, (bool, int, float, type(None))) else str(value)
+
+
+# ---- The graph -----------------------------------------------------------------------------------------------------------------
+
+
+class Writer:
+    def __init__(self, program, name):
+        self.program = program
+        self.names = {node.name for node in program.graph.nodes}
+        self.tensors = {}  # FX node -> what a reader of it writes: a list, one of each output
+        self.model = {"model_name": name, "pytorch_version": torch.__version__, "graph_inputs": [], "graph_outputs": [], "weights": [],
+                      "weight_name_mapping": {}, "nodes": []}
+        self.weights = {}  # name -> tensor
+        self.places = {}  # where a weight's bytes lie -> its name
+
+    def fresh(self, name):
+        made, k = name, 0
+        while made in self.names:
+            k += 1
+            made = f"{name}_{k}"
+        self.names.add(made)
+        return made
+
+    def tensor(self, name, value, where):
+        if not isinstance(value, torch.Tensor) or value.dtype not in DTYPES:
+            said = value.dtype if isinstance(value, torch.Tensor) else type(value).__name__
+            raise ExportError(f"{where} is {said}, which IR JSON has no tensors of")
+        if value.layout != torch.strided:
+            raise ExportError(f"{where} is {value.layout}: only dense tensors are exported")
+        if not all(isinstance(size, int) for size in value.shape):
+            raise ExportError(f"{where} has the shape {tuple(value.shape)}: sizes must be known, export for one set of them")
+        return {"name": name, "shape": [int(size) for size in value.shape], "dtype": DTYPES[value.dtype]}
+
+    # ---- Inputs
+
+    def add_weight(self, node, target):
+        value = self.program.state_dict.get(target)
+        if value is None:
+            value = self.program.constants.get(target)
+        if value is None:
+            raise ExportError(f"weight '{target}' is not in the exported program")
+        place = (value.data_ptr(), value.dtype, tuple(value.shape), tuple(value.stride()), value.storage_offset())
+        name = self.places.setdefault(place, target) if value.numel() > 0 else target
+        described = self.tensor(name, value, f"weight '{target}'")
+        if name not in self.weights:
+            self.weights[name] = value
+            self.model["weights"].append(described)
+        self.model["weight_name_mapping"][node.name] = name
+        self.tensors[node] = [dict(described, name=node.name)]
+
+    def add_input(self, node, name, value):
+        described = self.tensor(name, value, f"input '{name}'")
+        self.model["graph_inputs"].append(described)
+        self.tensors[node] = [dict(described, producer_node=name, producer_output_idx=0)]
+
+    def add_inputs(self, mutated):
+        kinds = torch.export.graph_signature.InputKind
+        nodes = {node.name: node for node in self.program.graph.nodes if node.op == "placeholder"}
+        for spec in self.program.graph_signature.input_specs:
+            node = nodes.get(getattr(spec.arg, "name", None))
+            if node is None or (not node.users and spec.target not in mutated and spec.kind != kinds.USER_INPUT):
+                continue
+            value = node.meta.get("val")
+            if spec.kind == kinds.USER_INPUT:
+                if isinstance(value, torch.Tensor):
+                    self.add_input(node, node.name, value)
+                elif node.users:
+                    raise ExportError(f"input '{node.name}' is {type(value).__name__}: only tensors are inputs")
+            elif spec.target in mutated:
+                name = self.fresh(spec.target)
+                self.add_input(node, name, value)
+                mutated[spec.target] = name
+                held = self.program.state_dict.get(spec.target)
+                self.weights[name] = held if held is not None else self.program.constants[spec.target]
+            elif spec.kind in (kinds.PARAMETER, kinds.BUFFER, kinds.CONSTANT_TENSOR):
+                self.add_weight(node, spec.target)
+            else:
+                raise ExportError(f"input '{node.name}' is a {spec.kind.name}, which IR JSON cannot say")
+
+    # ---- Nodes
+
+    def outputs_of(self, node):
+        value = node.meta.get("val")
+        where = f"node '{node.name}' ({node.target}): its output"
+        if value is None or (isinstance(value, (list, tuple)) and not value):
+            return []
+        if isinstance(value, torch.Tensor):
+            return [self.tensor(node.name, value, where)]
+        if not isinstance(value, (list, tuple)):
+            raise ExportError(f"{where} is {type(value).__name__}: only tensors are computed with")
+        made = []
+        for i, item in enumerate(value):
+            made.append(self.tensor(self.fresh(f"{node.name}_{i}"), item, f"{where} {i}"))
+        return made
+
+    def finish_node(self, node, name, op_type, inputs, attrs, outputs, **more):
+        self.model["nodes"].append({"name": name, "op_type": op_type, "inputs": inputs, "outputs": outputs, "attrs": attrs, **more})
+        if node is not None:
+            self.tensors[node] = [dict(described, producer_node=name, producer_output_idx=i) for i, described in enumerate(outputs)]
+
+    def add_getitem(self, node):
+        source, index = node.args
+        if not isinstance(index, int):
+            raise ExportError(f"node '{node.name}': it takes element {index!r}")
+        outputs = self.outputs_of(node)
+        self.finish_node(node, node.name, GETITEM, list(self.tensors[source]), {"index": index}, outputs)
+
+    def one(self, node, where):
+        known = self.tensors.get(node)
+        if known is None or len(known) != 1:
+            raise ExportError(f"{where}: it reads '{node.name}', which is no single tensor")
+        return known[0]
+
+    def add_call(self, node):
+        schema = node.target._schema
+        where = f"node '{node.name}' ({node.target})"
+        inputs, attrs, call = [], {}, []
+        def number_of(argument):
+            def add(value):
+                inputs.append(dict(self.one(value, where), argument=argument))
+                return len(inputs) - 1
+            return add
+        for i, argument in enumerate(schema.arguments):
+            given = argument.name in node.kwargs or i < len(node.args)
+            value = node.kwargs[argument.name] if argument.name in node.kwargs else node.args[i] if i < len(node.args) else argument.default_value
+            kind = type_text(argument.real_type)
+            if kind.rstrip("?").endswith("[]") and value is not None and not isinstance(value, (list, tuple)):
+                value = [value]
+            call.append(f"{kind} {argument.name}={literal(value, number_of(argument.name))}")
+            if is_tensor_list(value):
+                attrs.setdefault("_tensor_list_sizes", []).append(len(value))
+                if any(item is None for item in value):
+                    attrs.setdefault("_tensor_list_none_masks", []).append([item is None for item in value])
+            elif given and value is not None and not is_tensor(value):
+                attrs[argument.name] = plain(value, f"{where}: its argument '{argument.name}'")
+        returns = [type_text(result.real_type) for result in schema.returns]
+        namespace, _, rest = str(schema.name).partition("::")
+        overload = schema.overload_name or "default"
+        self.finish_node(node, node.name, f"{namespace}.{rest}.{overload}", inputs, attrs, self.outputs_of(node), call=call, returns=returns)
+
+    def add_nodes(self):
+        for node in self.program.graph.nodes:
+            if node.op in ("placeholder", "output"):
+                continue
+            if node.op != "call_function":
+                raise ExportError(f"node '{node.name}' is a {node.op}, which IR JSON cannot say")
+            if node.target is operator.getitem:
+                self.add_getitem(node)
+            elif isinstance(node.target, torch._ops.OpOverload):
+                self.add_call(node)
+            else:
+                raise ExportError(f"node '{node.name}' calls {node.target}, which is no operator of tensors")
+
+    # ---- Outputs
+
+    def add_output(self, node, taken):
+        """A tensor is an output once, and what is an input or a weight goes through a node."""
+        made = self.one(node, "the outputs")
+        if node.op == "placeholder" or made["name"] in taken:
+            name = self.fresh(f"{made['name']}_out")
+            described = {"name": name, "shape": made["shape"], "dtype": made["dtype"]}
+            self.finish_node(None, name, "aten.alias.default", [dict(made, argument="self")], {}, [described],
+                             call=["Tensor self=%0"], returns=["Tensor"])
+            made = dict(described, producer_node=name, producer_output_idx=0)
+        taken.add(made["name"])
+        self.model["graph_outputs"].append(made)
+        return made["name"]
+
+    def add_outputs(self, mutated):
+        kinds = torch.export.graph_signature.OutputKind
+        nodes = {node.name: node for node in self.program.graph.nodes}
+        taken, state, later = set(), {}, []
+        for spec in self.program.graph_signature.output_specs:
+            name = getattr(spec.arg, "name", None)
+            if spec.kind == kinds.USER_OUTPUT:
+                if name in nodes:
+                    self.add_output(nodes[name], taken)
+                elif getattr(spec.arg, "value", None) is not None:
+                    raise ExportError(f"an output is {spec.arg.value!r}: only tensors are outputs")
+            elif spec.kind in (kinds.BUFFER_MUTATION, kinds.USER_INPUT_MUTATION):
+                later.append((mutated.get(spec.target, spec.target), nodes[name]))
+            else:
+                raise ExportError(f"output '{name}' is a {spec.kind.name}, which IR JSON cannot say")
+        for name, node in later:
+            state[name] = self.add_output(node, taken)
+        if state:
+            self.model["state"] = state
+
+    def write(self):
+        kinds = torch.export.graph_signature.OutputKind
+        mutated = {spec.target: spec.target for spec in self.program.graph_signature.output_specs if spec.kind == kinds.BUFFER_MUTATION}
+        self.add_inputs(mutated)
+        self.add_nodes()
+        self.add_outputs(mutated)
+        return self.model
+
+
+def is_functional(program):
+    """Nothing writes into a tensor, and no operator holds a graph of its own."""
+    for node in program.graph.nodes:
+        if node.op != "call_function" or node.target is operator.getitem:
+            continue
+        if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable:
+            return False
+    return True
+
+
+def convert(program, name="model"):
+    """(model, weights): the JSON document as a dictionary, and tensors by name, of a torch.export.ExportedProgram."""
+    if not is_functional(program):
+        program = program.run_decompositions({})
+    writer = Writer(program, name)
+    model = writer.write()
+    return model, writer.weights
+
+
+def export(module, args, kwargs=None, path="model.json", params=None, name=None):
+    """Exports `module` for example inputs. Writes `path` and `params` (default: beside it, .safetensors); returns the document."""
+    with torch.no_grad():
+        program = torch.export.export(module, tuple(args), kwargs or {})
+    model, weights = convert(program, name or type(module).__name__)
+    params = params or os.path.splitext(path)[0] + ".safetensors"
+    write_safetensors(params, weights)
+    temporary = f"{path}.part"
+    with open(temporary, "w", encoding="utf-8") as out:
+        json.dump(model, out, separators=(",", ":"))
+        out.write("\n")
+    os.replace(temporary, path)
+    return model
+
+
+# ---- The command ---------------------------------------------------------------------------------------------------------------
+
+
+def parse_input(text):
+    """[NAME=]1x3x224x224[:dtype], 'scalar' for a tensor of rank 0. Floats are random, integers 0 (they may be places in a table)."""
+    match = re.fullmatch(r"(?:(\w+)=)?(scalar|\d+(?:x\d+)*)(?::(\w+))?", text)
+    dtype = getattr(torch, match.group(3) or "float32", None) if match else None
+    if not isinstance(dtype, torch.dtype):
+        raise argparse.ArgumentTypeError(f"'{text}' is not [NAME=]SIZExSIZE[:DTYPE], as 1x3x224x224 or ids=1x16:int64")
+    shape = [] if match.group(2) == "scalar" else [int(size) for size in match.group(2).split("x")]
+    tensor = torch.randn(shape).to(dtype) if dtype.is_floating_point else torch.zeros(shape, dtype=dtype)
+    return match.group(1), tensor
+
+
+def load_module(path, name):
+    spec = importlib.util.spec_from_file_location("exported_module", path)
+    source = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec.loader.exec_module(source)
+    found = getattr(source, name)
+    module = found if isinstance(found, torch.nn.Module) else found()
+    if not isinstance(module, torch.nn.Module):
+        raise ExportError(f"{path}: '{name}' gives {type(module).__name__}, which is no torch.nn.Module")
+    return module
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("file", help="a Python file")
+    parser.add_argument("name", help="in it: a class of torch.nn.Module, a function that returns one, or a module")
+    parser.add_argument("--input", action="append", default=[], type=parse_input, metavar="[NAME=]SHAPE[:DTYPE]",
+                        help="an example input, in the order of forward()'s arguments, or by name; repeat")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.json")
+    parser.add_argument("--params", metavar="FILE.safetensors", help="default: as the output, ending in .safetensors")
+    parser.add_argument("--dtype", help="cast the module's floating-point weights to this dtype first")
+    parser.add_argument("--seed", type=int, default=0, help="of random weights and inputs")
+    arguments = parser.parse_args()
+    torch.manual_seed(arguments.seed)
+    try:
+        module = load_module(arguments.file, arguments.name).eval()
+        if arguments.dtype:
+            module = module.to(getattr(torch, arguments.dtype))
+        args = [tensor for name, tensor in arguments.input if name is None]
+        kwargs = {name: tensor for name, tensor in arguments.input if name is not None}
+        model = export(module, args, kwargs, arguments.output, arguments.params, arguments.name)
+    except (ExportError, OSError, AttributeError) as error:
+        print(f"torch_to_ir: {error}", file=sys.stderr)
+        return 1
+    print(f"{arguments.output}: {len(model['nodes'])} nodes, {len(model['weights'])} weights, "
+          f"{len(model['graph_inputs'])} inputs, {len(model['graph_outputs'])} outputs")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
