@@ -89,8 +89,11 @@ static void write_verdict(const run *r, clv__text *text) {
   const clv__mismatch *m = &r->mismatch;
   if (m->partition == CLV__NO_ID) {
     clv__text_append(text, "%sverified%s ", cli_begin(r->cli, CLI_GREEN), cli_reset(r->cli));
-    clv__label_plural(text, m->partitions_checked, "partition");
-    clv__text_append(text, ": all equal the reference within tolerance\n");
+    clv__label_plural(text, m->partitions_checked - m->partitions_unknown, "partition");
+    clv__text_append(text, ": all equal the reference within tolerance");
+    if (m->partitions_unknown > 0)
+      clv__text_append(text, "; %u not: the reference does not know their operators", m->partitions_unknown);
+    clv__text_append(text, "\n");
     return;
   }
   const clv_plan *plan = clv__session_plan(r->session);
@@ -130,7 +133,8 @@ static json_t *verdict_json(const run *r) {
   const clv_plan *plan = clv__session_plan(r->session);
   json_t *object = json_object();
   json_object_set_new(object, "equal", json_boolean(m->partition == CLV__NO_ID));
-  json_object_set_new(object, "partitions_checked", json_integer(m->partitions_checked));
+  json_object_set_new(object, "partitions_checked", json_integer(m->partitions_checked - m->partitions_unknown));
+  json_object_set_new(object, "partitions_unknown", json_integer(m->partitions_unknown));
   if (m->partition == CLV__NO_ID) return object;
   json_object_set_new(object, "partition", json_integer(m->partition));
   json_object_set_new(object, "device", cli_json_text(plan->devices->items[plan->partitions[m->partition].device].name));

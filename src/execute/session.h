@@ -61,10 +61,11 @@ typedef struct clv__mismatch {
   double largest;   /* largest magnitude among the expected */
   double tolerance; /* that was allowed, absolute */
   uint32_t partitions_checked;
+  uint32_t partitions_unknown; /* of these: run, but with an operator that has no reference */
 } clv__mismatch;
 
 /* Runs every partition on the reference evaluator's inputs and compares what it writes with the reference. The tolerance is that
- * of the dtype (one table in verify.c), times the largest magnitude of the value. */
+ * of the dtype (base/compare.h), times the largest magnitude of the value. */
 clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__mismatch *mismatch,
                                clv_error *error);
 

@@ -100,45 +100,50 @@ clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const cl
   return clv__node_evaluate_at(graph, node, inputs, outputs, 0, allocator, error);
 }
 
-/* A graph on its way. */
+/* A view on its way. */
 typedef struct run {
-  const clv_graph *graph;
+  const clv_graph_view *view;
   const clv_allocator *allocator;
-  clv_tensor *values; /* by value id; dtype NONE: not there yet */
-  bool *owned;        /* by value id: the data is ours to free */
-  uint32_t *readers;  /* by value id: reads still to come, the graph's outputs among them */
+  clv_tensor *values; /* by value of the view; dtype NONE: not there yet */
+  bool *owned;        /* the data is ours to free */
+  uint32_t *readers;  /* reads still to come, the view's outputs among them */
   clv_tensor *operands;
   clv__value_fn watch;
   void *cookie;
 } run;
 
+/* Inputs, then outputs, of a node: values of the view or CLV_NO_VALUE. */
+static const uint32_t *operands_of(const run *r, uint32_t node) {
+  return r->view->operands + r->view->operand_offsets[node];
+}
+
 static clv_status run_prepare(run *r, clv_error *error) {
-  const clv_graph *graph = r->graph;
+  const clv_graph_view *view = r->view;
   uint32_t widest = 1;
-  for (clv_node_id n = 0; n < graph->node_count; ++n) {
-    uint32_t operands = graph->nodes[n].input_count + graph->nodes[n].output_count;
+  for (uint32_t n = 0; n < view->node_count; ++n) {
+    uint32_t operands = view->operand_offsets[n + 1] - view->operand_offsets[n];
     if (operands > widest) widest = operands;
   }
-  size_t values_bytes = (size_t)graph->value_count * sizeof *r->values;
+  size_t values_bytes = (size_t)view->value_count * sizeof *r->values;
   r->values = clv__allocate_zero(r->allocator, values_bytes);
-  r->owned = clv__allocate_zero(r->allocator, graph->value_count * sizeof *r->owned);
-  r->readers = clv__allocate_zero(r->allocator, graph->value_count * sizeof *r->readers);
+  r->owned = clv__allocate_zero(r->allocator, view->value_count * sizeof *r->owned);
+  r->readers = clv__allocate_zero(r->allocator, view->value_count * sizeof *r->readers);
   r->operands = clv__allocate_zero(r->allocator, widest * sizeof *r->operands);
   if (r->values == NULL || r->owned == NULL || r->readers == NULL || r->operands == NULL) {
     return clv__error_memory(error, values_bytes);
   }
-  for (clv_node_id n = 0; n < graph->node_count; ++n) {
-    const clv__node *node = &graph->nodes[n];
-    for (uint32_t i = 0; i < node->input_count; ++i) {
-      if (node->inputs[i] != CLV__NO_ID) r->readers[node->inputs[i]]++;
+  for (uint32_t n = 0; n < view->node_count; ++n) {
+    const uint32_t *inputs = operands_of(r, n);
+    for (uint32_t i = 0; i < clv__view_node(view, n)->input_count; ++i) {
+      if (inputs[i] != CLV_NO_VALUE) r->readers[inputs[i]]++;
     }
   }
-  for (uint32_t i = 0; i < graph->output_count; ++i) r->readers[graph->outputs[i]]++;
+  for (uint32_t i = 0; i < view->output_count; ++i) r->readers[view->outputs[i]]++;
   return CLV_OK;
 }
 
 static void run_finish(run *r) {
-  for (clv_value_id v = 0; r->values != NULL && r->owned != NULL && v < r->graph->value_count; ++v) {
+  for (uint32_t v = 0; r->values != NULL && r->owned != NULL && v < r->view->value_count; ++v) {
     if (r->owned[v]) clv__release(r->allocator, r->values[v].data);
   }
   clv__release(r->allocator, r->operands);
@@ -161,9 +166,9 @@ static clv_status check_input(const clv__value *value, const clv_tensor *given, 
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s is given where %s is declared", value->name, have, want);
 }
 
-/* Initializers, inputs and captures: what is there before the first node. */
-static clv_status run_begin(run *r, const clv_tensor *inputs, const clv_tensor *captures, bool is_body, clv_error *error) {
-  const clv_graph *graph = r->graph;
+/* Initializers, inputs and captures of a whole graph: what is there before the first node. */
+static clv_status begin_whole(run *r, const clv_tensor *inputs, const clv_tensor *captures, bool is_body, clv_error *error) {
+  const clv_graph *graph = r->view->graph;
   for (clv_value_id v = 0; v < graph->value_count; ++v) {
     const clv__value *value = &graph->values[v];
     if (value->type.data != NULL && value->producer == CLV__NO_ID) r->values[v] = value->type;
@@ -190,7 +195,16 @@ static clv_status run_begin(run *r, const clv_tensor *inputs, const clv_tensor *
   return CLV_OK;
 }
 
-static void drop_reader(run *r, clv_value_id v) {
+/* The same of a part: constants are where its types have data. */
+static void begin_part(run *r, const clv_tensor *inputs) {
+  const clv_graph_view *view = r->view;
+  for (uint32_t v = 0; v < view->value_count; ++v) {
+    if (clv__view_type(view, v)->data != NULL) r->values[v] = *clv__view_type(view, v);
+  }
+  for (uint32_t i = 0; i < view->input_count; ++i) r->values[view->inputs[i]] = inputs[i];
+}
+
+static void drop_reader(run *r, uint32_t v) {
   if (r->readers[v] > 0) r->readers[v]--;
   if (r->readers[v] > 0 || !r->owned[v]) return;
   clv__release(r->allocator, r->values[v].data);
@@ -198,38 +212,39 @@ static void drop_reader(run *r, clv_value_id v) {
   memset(&r->values[v], 0, sizeof r->values[v]);
 }
 
-static clv_status run_node(run *r, clv_node_id id, uint32_t depth, clv_error *error) {
-  const clv__node *node = &r->graph->nodes[id];
+static clv_status run_node(run *r, uint32_t index, uint32_t depth, clv_error *error) {
+  const clv__node *node = clv__view_node(r->view, index);
+  const uint32_t *from = operands_of(r, index), *to = from + node->input_count;
   clv_tensor *inputs = r->operands, *outputs = r->operands + node->input_count;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     memset(&inputs[i], 0, sizeof inputs[i]);
-    if (node->inputs[i] != CLV__NO_ID) inputs[i] = r->values[node->inputs[i]];
+    if (from[i] != CLV_NO_VALUE) inputs[i] = r->values[from[i]];
   }
-  CLV__TRY(clv__node_evaluate_at(r->graph, id, inputs, outputs, depth, r->allocator, error));
+  CLV__TRY(clv__node_evaluate_at(r->view->graph, r->view->nodes[index], inputs, outputs, depth, r->allocator, error));
   for (uint32_t i = 0; i < node->output_count; ++i) {
-    clv_value_id v = node->outputs[i];
-    if (v == CLV__NO_ID || outputs[i].dtype == CLV_DTYPE_NONE) continue;
-    r->values[v] = outputs[i];
-    r->owned[v] = true;
+    if (to[i] == CLV_NO_VALUE || outputs[i].dtype == CLV_DTYPE_NONE) continue;
+    r->values[to[i]] = outputs[i];
+    r->owned[to[i]] = true;
   }
   for (uint32_t i = 0; i < node->output_count; ++i) {
-    clv_value_id v = node->outputs[i];
-    if (v == CLV__NO_ID || !r->owned[v]) continue;
-    if (r->watch != NULL) CLV__TRY(r->watch(r->cookie, v, &r->values[v], error));
+    uint32_t v = to[i];
+    if (v == CLV_NO_VALUE || !r->owned[v]) continue;
+    if (r->watch != NULL) CLV__TRY(r->watch(r->cookie, r->view->values[v], &r->values[v], error));
     if (r->readers[v] == 0) drop_reader(r, v);
   }
   for (uint32_t i = 0; i < node->input_count; ++i) {
-    if (node->inputs[i] != CLV__NO_ID) drop_reader(r, node->inputs[i]);
+    if (from[i] != CLV_NO_VALUE) drop_reader(r, from[i]);
   }
   return CLV_OK;
 }
 
 /* Outputs pass to the caller; one that is not ours (an input, an initializer) or is listed again is copied. */
 static clv_status run_outputs(run *r, clv_tensor *outputs, clv_error *error) {
-  for (uint32_t i = 0; i < r->graph->output_count; ++i) {
-    clv_value_id v = r->graph->outputs[i];
+  for (uint32_t i = 0; i < r->view->output_count; ++i) {
+    uint32_t v = r->view->outputs[i];
     if (r->values[v].dtype == CLV_DTYPE_NONE) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "nothing makes output '%s'", r->graph->values[v].name);
+      return clv__error_set(error, CLV_INVALID_MODEL, "nothing makes output '%s'",
+                            r->view->graph->values[r->view->values[v]].name);
     }
     if (r->owned[v] && r->readers[v] == 1) {
       outputs[i] = r->values[v];
@@ -242,30 +257,53 @@ static clv_status run_outputs(run *r, clv_tensor *outputs, clv_error *error) {
   return CLV_OK;
 }
 
+/* What both ways have in common, behind their beginning. `outputs` are zero. */
+static clv_status run_nodes(run *r, clv_tensor *outputs, uint32_t depth, clv_error *error) {
+  clv_status status = CLV_OK;
+  for (uint32_t n = 0; status == CLV_OK && n < r->view->node_count; ++n) status = run_node(r, n, depth, error);
+  if (status == CLV_OK) status = run_outputs(r, outputs, error);
+  if (status == CLV_OK) return CLV_OK;
+  for (uint32_t i = 0; i < r->view->output_count; ++i) {
+    clv__release(r->allocator, outputs[i].data);
+    memset(&outputs[i], 0, sizeof outputs[i]);
+  }
+  return status;
+}
+
 clv_status clv__graph_evaluate_at(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
                                   clv_tensor *outputs, clv__value_fn watch, void *cookie, uint32_t depth,
                                   const clv_allocator *allocator, clv_error *error) {
-  run r = {.graph = graph, .allocator = allocator, .watch = watch, .cookie = cookie};
-  for (uint32_t i = 0; i < graph->output_count; ++i) memset(&outputs[i], 0, sizeof outputs[i]);
-  clv_status status = CLV_OK;
-  CLV__TRY_GOTO(run_prepare(&r, error));
-  CLV__TRY_GOTO(run_begin(&r, inputs, captures, depth > 0, error));
-  for (clv_node_id n = 0; n < graph->node_count; ++n) CLV__TRY_GOTO(run_node(&r, n, depth, error));
-  CLV__TRY_GOTO(run_outputs(&r, outputs, error));
-cleanup:
-  if (status != CLV_OK) {
-    for (uint32_t i = 0; i < graph->output_count; ++i) {
-      clv__release(allocator, outputs[i].data);
-      memset(&outputs[i], 0, sizeof outputs[i]);
-    }
-  }
+  run r = {.view = graph->whole, .allocator = allocator, .watch = watch, .cookie = cookie};
+  memset(outputs, 0, graph->output_count * sizeof *outputs);
+  clv_status status = run_prepare(&r, error);
+  if (status == CLV_OK) status = begin_whole(&r, inputs, captures, depth > 0, error);
+  if (status == CLV_OK) status = run_nodes(&r, outputs, depth, error);
   run_finish(&r);
   return status;
 }
 
+clv_status clv__view_evaluate(const clv_graph_view *view, const clv_tensor *inputs, clv_tensor *outputs,
+                              const clv_allocator *allocator, clv_error *error) {
+  run r = {.view = view, .allocator = allocator};
+  memset(outputs, 0, view->output_count * sizeof *outputs);
+  clv_status status = run_prepare(&r, error);
+  if (status == CLV_OK) begin_part(&r, inputs);
+  if (status == CLV_OK) status = run_nodes(&r, outputs, 0, error);
+  run_finish(&r);
+  return status;
+}
+
+bool clv__view_is_known(const clv_graph_view *view) {
+  for (uint32_t n = 0; n < view->node_count; ++n) {
+    const clv__node *node = clv__view_node(view, n);
+    if (clv__op_find(node->domain, node->op) == NULL) return false;
+  }
+  return true;
+}
+
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error) {
-  for (uint32_t i = 0; i < graph->output_count; ++i) memset(&outputs[i], 0, sizeof outputs[i]);
+  memset(outputs, 0, graph->output_count * sizeof *outputs);
   CLV__TRY(clv__graph_check_bound(graph, error));
   return clv__graph_evaluate_at(graph, inputs, captures, outputs, watch, cookie, 0, allocator, error);
 }

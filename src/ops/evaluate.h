@@ -3,7 +3,7 @@
 #ifndef CLEAVE_OPS_EVALUATE_H
 #define CLEAVE_OPS_EVALUATE_H
 
-#include "graph/graph.h"
+#include "graph/view.h"
 
 /* Runs one node. `inputs` (captures last) may be unaligned; absent ones have dtype CLV_DTYPE_NONE. `outputs[i]` comes back typed
  * with data allocated with `allocator`, owned by the caller; an output that the node leaves out gets dtype CLV_DTYPE_NONE. */
@@ -17,5 +17,11 @@ typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_
  * node's captures (NULL for a model). `outputs` as above. `watch` may be NULL. */
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error);
+
+/* Runs a part of a graph: `inputs` and `outputs` in the order of the view's; constants are those of its types. */
+clv_status clv__view_evaluate(const clv_graph_view *view, const clv_tensor *inputs, clv_tensor *outputs,
+                              const clv_allocator *allocator, clv_error *error);
+/* Whether every operator of it is one of the table: others only devices know (ATen's, another domain's). */
+bool clv__view_is_known(const clv_graph_view *view);
 
 #endif
