@@ -18,7 +18,9 @@
 #include <xmmintrin.h>
 #endif
 
+#define BENCH "launch_list"
 #include "../backends/cpu/executable.h"
+#include "bench.h"
 #include "device/device.h"
 #include "graph/view.h"
 #include "ops/evaluate.h"
@@ -27,15 +29,9 @@
 enum { ROWS = 4, COLUMNS = 8, VALUE_BYTES = ROWS * COLUMNS * 4, MAX_SAMPLES = 1001, STRIDE = 192 };
 #define SAMPLE_NS 200000.0 /* a sample is so long at least */
 
-static void check(clv_status status, const clv_error *error, const char *what) {
-  if (status == CLV_OK) return;
-  fprintf(stderr, "launch_list: %s: %s: %s\n", what, clv_status_name(status), error->message);
-  exit(1);
-}
-
 static void need(bool fine, const char *what) {
   if (fine) return;
-  fprintf(stderr, "launch_list: %s\n", what);
+  fprintf(stderr, BENCH ": %s\n", what);
   exit(1);
 }
 
@@ -46,13 +42,6 @@ static uint64_t random_state;
 static uint32_t below(uint32_t limit) {
   random_state = random_state * 6364136223846793005u + 1442695040888963407u;
   return (uint32_t)(random_state >> 33) % limit;
-}
-
-static clv_value_id value(clv__builder *builder, const char *name) {
-  clv_error error = {0};
-  clv_value_id id;
-  check(clv__builder_value(builder, name, &id, &error), &error, name);
-  return id;
 }
 
 static void weight(clv__builder *builder, const char *name, int32_t rank, int64_t rows) {
@@ -291,11 +280,6 @@ static double now_ns(void) {
   struct timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-static int compare(const void *a, const void *b) {
-  const double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
 }
 
 /* Median ns of one call of `run`. */

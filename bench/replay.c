@@ -4,25 +4,26 @@
  *
  * What is run: clv_session_run() with capture off and on, as one partition and as one a node; without a session, the calls of the
  * backend that one partition comes to (copies in, execute() or captured_launch(), copy out, wait), and of them execute() or
- * captured_launch() alone; the same calls with a launch that does nothing (on the virtual NPU), which is what a device that works
- * by itself costs whoever hands over work and waits, library or not; a session whose sizes follow from data, which is walked node
- * by node; and what it takes to find out whether there is a graph: a run's question to the cache of graphs where there is none,
- * and entering one where there is.
+ * captured_launch() alone; on the virtual NPU, such calls with a launch that only takes as long: what the machine asks for waking
+ * a thread, sleeping, and being woken, of anybody who hands over work and waits; a session whose sizes follow from data, which is
+ * walked node by node; and what it takes to find out whether there is a graph: a run's question to the cache of graphs where
+ * there is none, and entering one where there is.
  *
- * Three times, medians, eager and replayed runs taking turns: `cpu`, the CPU time of the calling thread, which is also the driver
- * of its run, until the run is over; `issued`, of that what went by until the device had all it was to do, without sleeping and
- * waking up (which are the kernel's and the machine's, the same for both, and vary); and `wall`, until it was over. What the
- * device's own threads do is in `wall` alone; on a device that works in its caller's thread kernels are in all three. On the CPU
- * eager is a resolved list already, which replay walks again.
+ * Three times, medians of runs that take turns: `cpu`, the CPU time of the calling thread, which is also the driver of its run,
+ * until the run is over: the host's time; `issued`, of that what went by until the device had all it was to do (waking it is in
+ * it, sleeping until it is done is not); and `wall`, until it was over. What the device's own threads do is in `wall` alone; on a
+ * device that works in its caller's thread kernels are in all three. How much waking and sleeping take depends on whether the
+ * kernel puts both threads on one core, and may change from run to run: so the lines "only waiting" and "beyond waiting". On the
+ * CPU eager is a resolved list already, which replay walks again.
  *
  * --check: few samples, up to 1,000 nodes, where launching must take less than a fifth of executing, and replaying a partition a
  * node too, and a lookup no longer than with 10 nodes. Results are always compared. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#define BENCH "replay"
 #include "../backends/vnpu/device.h"
+#include "chain.h"
 #include "cleave/cleave.h"
 #include "device/device.h"
 #include "execute/graph_cache.h"
@@ -30,64 +31,13 @@
 #include "ops/shapes.h"
 #include "split/plan.h"
 
-enum { ROWS = 4, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS, VALUE_BYTES = ELEMENTS * 4 };
 enum { MAX_SAMPLES = 1001, MAX_SUBJECTS = 5, WARM_UP = 5 };
-
-static void check(clv_status status, const clv_error *error, const char *what) {
-  if (status == CLV_OK) return;
-  fprintf(stderr, "replay: %s: %s: %s\n", what, clv_status_name(status), error->message);
-  exit(1);
-}
-
-/* ---- The graph: a chain of small steps, each also reading one of the two inputs or nothing else. `is_open`: a third input says
- * the shape of the first, so that no size is known before the run ---- */
-
-static clv_value_id value(clv__builder *builder, const char *name) {
-  clv_error error = {0};
-  clv_value_id id;
-  check(clv__builder_value(builder, name, &id, &error), &error, name);
-  return id;
-}
-
-static clv_graph *make_graph(uint32_t nodes, bool is_open) {
-  static const char *const ops[] = {"Add", "Relu", "Sub", "Neg", "Max", "Abs"};
-  const int64_t dims[2] = {ROWS, COLUMNS};
-  const clv_tensor type = clv__tensor_make(CLV_F32, 2, dims, NULL);
-  clv_error error = {0};
-  clv__builder *builder;
-  clv_graph *graph;
-  check(clv__builder_create(clv__allocator_default(), &builder, &error), &error, "builder");
-  check(clv__builder_import(builder, "", 17, &error), &error, "builder");
-  static const char *const names[] = {"v0", "side", "shape"};
-  const int64_t rank = 2;
-  const clv_tensor shape = clv__tensor_make(CLV_I64, 1, &rank, NULL);
-  for (int i = 0; i < (is_open ? 3 : 2); ++i) {
-    clv_value_id input = value(builder, is_open && i == 0 ? "given" : names[i]);
-    clv__builder_type(builder, input, i < 2 ? &type : &shape);
-    check(clv__builder_input(builder, input, &error), &error, "input");
-  }
-  if (is_open) {
-    clv_value_id in[2] = {value(builder, "given"), value(builder, "shape")}, out = value(builder, "v0");
-    check(clv__builder_node(builder, "", "", "Reshape", in, 2, &out, 1, NULL, 0, &error), &error, "node");
-  }
-  for (uint32_t n = 0; n < nodes; ++n) {
-    char name[24];
-    snprintf(name, sizeof name, "v%u", n);
-    clv_value_id in[2] = {value(builder, name), value(builder, "side")};
-    snprintf(name, sizeof name, "v%u", n + 1);
-    clv_value_id out = value(builder, name);
-    const char *op = ops[n % 6];
-    check(clv__builder_node(builder, "", "", op, in, n % 2 == 0 ? 2 : 1, &out, 1, NULL, 0, &error), &error, "node");
-    if (n + 1 == nodes) check(clv__builder_output(builder, out, &error), &error, "output");
-  }
-  check(clv__builder_finish(builder, &graph, &error), &error, "graph");
-  return graph;
-}
 
 /* ---- Time ---- */
 
 typedef struct cost {
   double cpu, issued, wall; /* ns */
+  int clocks;               /* how often `cpu` has the thread's clock in it */
 } cost;
 
 static double read_clock(clockid_t clock) {
@@ -112,12 +62,8 @@ static cost end(cost begun) {
   double cpu = now_ns();
   cost c = {.cpu = cpu - begun.cpu, .wall = read_clock(CLOCK_MONOTONIC) - begun.wall};
   c.issued = issued_ns > 0 ? issued_ns - begun.cpu : c.cpu;
+  c.clocks = issued_ns > 0 ? 2 : 1;
   return c;
-}
-
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
 }
 
 /* With --check: the first decile is taken, which a busy machine moves least. */
@@ -156,17 +102,15 @@ static void measure(const subject *subjects, int count, int samples, cost *costs
       if (subjects[k].run == NULL) continue;
       cost c = subjects[k].run(subjects[k].cookie);
       if (i < 0) continue;
-      taken[k][0][i] = c.cpu;
-      taken[k][1][i] = c.issued;
+      taken[k][0][i] = without(c.cpu, c.clocks * clock);
+      taken[k][1][i] = without(c.issued, clock);
       taken[k][2][i] = c.wall;
     }
   }
   for (int k = 0; k < count; ++k) {
     costs[k] = (cost){0};
     if (subjects[k].run == NULL) continue;
-    double asked = issued_ns > 0 ? 2 * clock : clock;
-    costs[k] = (cost){without(middle(taken[k][0], samples), asked), without(middle(taken[k][1], samples), clock),
-                      middle(taken[k][2], samples)};
+    costs[k] = (cost){middle(taken[k][0], samples), middle(taken[k][1], samples), middle(taken[k][2], samples), 0};
   }
 }
 
@@ -276,6 +220,12 @@ static cost session_run(void *cookie) {
 
 /* ---- The backend's calls of such a run ---- */
 
+/* A launch that only takes its time. */
+typedef struct idle {
+  clv__vnpu_launch launch;
+  double ns;
+} idle;
+
 typedef struct calls {
   const clv_backend *b;
   clv_device *device;
@@ -288,6 +238,7 @@ typedef struct calls {
   const float *in[2];
   float out[ELEMENTS];
   bool is_synchronous;
+  idle idle;
 } calls;
 
 static void calls_open(calls *c, const sessions *s, const clv_graph *graph) {
@@ -344,15 +295,16 @@ static clv_status replay(calls *c, clv_error *error) {
   return c->b->captured_launch(c->device, c->captured, c->stream, error);
 }
 
-static clv_status do_nothing(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
-  (void)launch;
+static clv_status pass_time(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
+  double until = read_clock(CLOCK_MONOTONIC) + ((const idle *)launch)->ns;
   (void)error;
   *seconds = 0;
+  while (read_clock(CLOCK_MONOTONIC) < until) continue;
   return CLV_OK;
 }
 static clv_status launch_nothing(calls *c, clv_error *error) {
-  static clv__vnpu_launch launch = {.run = do_nothing};
-  return clv__vnpu_stream_launch(&c->device->queue, c->stream, &launch, error);
+  c->idle.launch.run = pass_time;
+  return clv__vnpu_stream_launch(&c->device->queue, c->stream, &c->idle.launch, error);
 }
 
 static cost run_alone(calls *c, clv_status (*call)(calls *c, clv_error *error)) {
@@ -457,7 +409,7 @@ static const struct {
 } kinds[KINDS] = {
     [ONE] = {"session, one partition", "session"},       [EACH] = {"session, a partition a node", "partition_a_node"},
     [CALLS] = {"the backend's calls of one", "calls"},   [ALONE] = {"of them execute or launch", "call"},
-    [NOTHING] = {"such calls, empty launch", "nothing"}, [OPEN] = {"session, sizes from data", "node_by_node"}};
+    [NOTHING] = {"such calls, only waiting", "waiting"}, [OPEN] = {"session, sizes from data", "node_by_node"}};
 
 typedef struct row {
   uint32_t nodes;
@@ -471,23 +423,6 @@ static void need_same(const float *a, const float *b, uint32_t nodes, const char
   exit(1);
 }
 
-/* `out`: the result. */
-static void measure_sessions(row *r, int kind, const clv_graph *graph, const char *device, int samples, float *out) {
-  static sessions eager, replayed;
-  uint32_t part_nodes = kind == EACH ? 1 : 0;
-  session_open(&eager, graph, device, part_nodes, CLV_GRAPH_OFF);
-  session_open(&replayed, graph, device, part_nodes, CLV_GRAPH_ON);
-  cost costs[2];
-  measure((subject[]){{session_run, &eager}, {kind == OPEN ? NULL : session_run, &replayed}}, 2, samples, costs);
-  r->eager[kind] = costs[0];
-  r->replayed[kind] = costs[1];
-  if (kind != OPEN) need_same(eager.out, replayed.out, r->nodes, "replay gives another result than execution");
-  memcpy(out, eager.out, sizeof eager.out);
-  if (kind == ONE) measure_lookups(eager.plan, samples, &r->asked, &r->entered);
-  session_close(&replayed);
-  session_close(&eager);
-}
-
 static void check_calls(calls *c, clv_status (*call)(calls *c, clv_error *error), const row *r, const float *wanted) {
   float out[ELEMENTS];
   clv_error error = {0};
@@ -497,40 +432,77 @@ static void check_calls(calls *c, clv_status (*call)(calls *c, clv_error *error)
   need_same(out, wanted, r->nodes, "the backend's calls give another result than the session");
 }
 
-static void measure_calls(row *r, const clv_graph *graph, const char *device, int samples, const float *wanted) {
-  static sessions s;
-  static calls c;
+/* How long the device is at the captured graph, as seen from here. */
+static double device_ns(calls *c, int samples) {
+  cost costs[2];
+  c->idle.ns = 0;
+  measure((subject[]){{chain_replay, c}, {chain_nothing, c}}, 2, samples, costs);
+  return without(costs[0].wall, costs[1].wall);
+}
+
+/* On the devices of the session that replays. */
+static void measure_calls(row *r, calls *c, const subject *runs, int samples) {
   cost costs[5];
-  session_open(&s, graph, device, 0, CLV_GRAPH_OFF);
-  calls_open(&c, &s, graph);
-  check_calls(&c, execute, r, wanted);
-  if (c.captured != NULL) check_calls(&c, replay, r, wanted);
   bool is_virtual = strcmp(cut.inner->name, "vnpu") == 0;
-  subject subjects[] = {{chain_execute, &c},
-                        {c.captured != NULL ? chain_replay : NULL, &c},
-                        {is_virtual ? chain_nothing : NULL, &c},
-                        {call_execute, &c},
-                        {c.captured != NULL ? call_replay : NULL, &c}};
+  if (is_virtual) c->idle.ns = device_ns(c, samples);
+  subject subjects[] = {runs[0],
+                        runs[1],
+                        {chain_execute, c},
+                        {c->captured != NULL ? chain_replay : NULL, c},
+                        {is_virtual ? chain_nothing : NULL, c}};
   measure(subjects, 5, samples, costs);
-  r->eager[CALLS] = costs[0];
-  r->replayed[CALLS] = costs[1];
-  r->replayed[NOTHING] = costs[2];
-  r->eager[ALONE] = costs[3];
-  r->replayed[ALONE] = costs[4];
+  r->eager[ONE] = costs[0];
+  r->replayed[ONE] = costs[1];
+  r->eager[CALLS] = costs[2];
+  r->replayed[CALLS] = costs[3];
+  r->replayed[NOTHING] = costs[4];
+  measure((subject[]){{call_execute, c}, {c->captured != NULL ? call_replay : NULL, c}}, 2, samples, costs);
+  r->eager[ALONE] = costs[0];
+  r->replayed[ALONE] = costs[1];
+}
+
+static void measure_one(row *r, const clv_graph *graph, const subject *subjects, int samples) {
+  static calls c;
+  sessions *eager = subjects[0].cookie, *replayed = subjects[1].cookie;
+  session_run(eager);
+  calls_open(&c, replayed, graph);
+  check_calls(&c, execute, r, eager->out);
+  if (c.captured != NULL) check_calls(&c, replay, r, eager->out);
+  measure_calls(r, &c, subjects, samples);
   calls_close(&c);
-  session_close(&s);
+  measure_lookups(eager->plan, samples, &r->asked, &r->entered);
+}
+
+/* `out`: the result. */
+static void measure_kind(row *r, int kind, const clv_graph *graph, const char *device, int samples, float *out) {
+  static sessions eager, replayed;
+  uint32_t part_nodes = kind == EACH ? 1 : 0;
+  session_open(&eager, graph, device, part_nodes, CLV_GRAPH_OFF);
+  session_open(&replayed, graph, device, part_nodes, CLV_GRAPH_ON);
+  subject subjects[] = {{session_run, &eager}, {kind == OPEN ? NULL : session_run, &replayed}};
+  if (kind == ONE) {
+    measure_one(r, graph, subjects, samples);
+  } else {
+    cost costs[2];
+    measure(subjects, 2, samples, costs);
+    r->eager[kind] = costs[0];
+    r->replayed[kind] = costs[1];
+  }
+  if (kind != OPEN) need_same(eager.out, replayed.out, r->nodes, "replay gives another result than execution");
+  memcpy(out, eager.out, sizeof eager.out);
+  session_close(&replayed);
+  session_close(&eager);
 }
 
 static row measure_nodes(uint32_t nodes, const char *device, int samples) {
   row r = {.nodes = nodes};
   clv_graph *graph = make_graph(nodes, false), *open = make_graph(nodes, true);
   float out[3][ELEMENTS];
-  measure_sessions(&r, ONE, graph, device, samples, out[0]);
-  measure_sessions(&r, EACH, graph, device, samples, out[1]);
-  measure_sessions(&r, OPEN, open, device, samples, out[2]);
+  measure_kind(&r, ONE, graph, device, samples, out[0]);
+  measure_kind(&r, EACH, graph, device, samples, out[1]);
+  measure_kind(&r, OPEN, open, device, samples, out[2]);
   need_same(out[0], out[1], nodes, "a partition a node gives another result than one");
   need_same(out[0], out[2], nodes, "sizes from data give another result");
-  measure_calls(&r, graph, device, samples, out[0]);
   clv_graph_destroy(open);
   clv_graph_destroy(graph);
   return r;
@@ -583,6 +555,14 @@ static void print_table(const row *r, bool first) {
     print_pair(a->cpu, b->cpu);
     print_pair(a->issued, b->issued);
     print_pair(a->wall, b->wall);
+    printf("\n");
+  }
+  const cost *floor = &r->replayed[NOTHING];
+  if (floor->wall > 0) {
+    printf("%6u %-27s", r->nodes, "session beyond waiting");
+    print_pair(r->eager[ONE].cpu - floor->cpu, r->replayed[ONE].cpu - floor->cpu);
+    print_pair(r->eager[ONE].issued - floor->issued, r->replayed[ONE].issued - floor->issued);
+    print_pair(r->eager[ONE].wall - floor->wall, r->replayed[ONE].wall - floor->wall);
     printf("\n");
   }
   printf("%6u is there a graph: %.0f ns where there is none, %.0f ns where there is one\n", r->nodes, r->asked, r->entered);

@@ -7,61 +7,19 @@
  * each the best and the median are shown. The last line says which way capture=auto takes. Results are compared, times are not
  * judged:
  * --check is few samples. Says so where there is no device. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#define BENCH "replay_opencl"
 #include "../backends/opencl/capture.h"
 #include "../backends/opencl/programs.h"
+#include "chain.h"
 #include "cleave/cleave.h"
 #include "device/device.h"
 #include "graph/view.h"
 #include "ops/shapes.h"
 
-enum { ROWS = 4, COLUMNS = 8, ELEMENTS = ROWS * COLUMNS, VALUE_BYTES = ELEMENTS * 4, MAX_SAMPLES = 1001, WAYS = 4 };
-
-static void check(clv_status status, const clv_error *error, const char *what) {
-  if (status == CLV_OK) return;
-  fprintf(stderr, "replay_opencl: %s: %s: %s\n", what, clv_status_name(status), error->message);
-  exit(1);
-}
-
-/* ---- The graph: a chain of small steps, every other also reads the second input ---- */
-
-static clv_value_id value(clv__builder *builder, const char *name) {
-  clv_error error = {0};
-  clv_value_id id;
-  check(clv__builder_value(builder, name, &id, &error), &error, name);
-  return id;
-}
-
-static clv_graph *make_graph(uint32_t nodes) {
-  static const char *const ops[] = {"Add", "Relu", "Sub", "Neg", "Max", "Abs"};
-  const int64_t dims[2] = {ROWS, COLUMNS};
-  const clv_tensor type = clv__tensor_make(CLV_F32, 2, dims, NULL);
-  clv_error error = {0};
-  clv__builder *builder;
-  clv_graph *graph;
-  check(clv__builder_create(clv__allocator_default(), &builder, &error), &error, "builder");
-  check(clv__builder_import(builder, "", 17, &error), &error, "builder");
-  for (int i = 0; i < 2; ++i) {
-    clv_value_id input = value(builder, i == 0 ? "v0" : "side");
-    clv__builder_type(builder, input, &type);
-    check(clv__builder_input(builder, input, &error), &error, "input");
-  }
-  for (uint32_t n = 0; n < nodes; ++n) {
-    char name[24];
-    snprintf(name, sizeof name, "v%u", n);
-    clv_value_id in[2] = {value(builder, name), value(builder, "side")};
-    snprintf(name, sizeof name, "v%u", n + 1);
-    clv_value_id out = value(builder, name);
-    check(clv__builder_node(builder, "", "", ops[n % 6], in, n % 2 == 0 ? 2 : 1, &out, 1, NULL, 0, &error), &error, "node");
-    if (n + 1 == nodes) check(clv__builder_output(builder, out, &error), &error, "output");
-  }
-  check(clv__builder_finish(builder, &graph, &error), &error, "graph");
-  return graph;
-}
+enum { MAX_SAMPLES = 1001, WAYS = 4 };
 
 /* ---- A partition on a device of its own ---- */
 
@@ -215,11 +173,6 @@ static sample measure(calls *c, const raw *r) {
   return s;
 }
 
-static int compare(const void *a, const void *b) {
-  double x = *(const double *)a, y = *(const double *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* Best and median of one of the three. */
 static void summarize(const sample *samples, int count, size_t offset, double *best, double *median) {
   static double sorted[MAX_SAMPLES];
@@ -275,7 +228,7 @@ static void bench(uint32_t nodes, int count, bool json, calls *automatic) {
   static const char *const options[WAYS - 1] = {"opencl:capture=off", "opencl:capture=list", "opencl:capture=buffer"};
   static sample samples[WAYS][MAX_SAMPLES];
   float in[2][ELEMENTS], wanted[ELEMENTS];
-  clv_graph *graph = make_graph(nodes);
+  clv_graph *graph = make_graph(nodes, false);
   calls c[WAYS - 1];
   bool is_there[WAYS] = {false, false, false, true};
   raw r;

@@ -243,8 +243,12 @@ class Writer:
         self.finish_node(node, node.name, f"{namespace}.{rest}.{overload}", inputs, attrs, self.outputs_of(node), call=call, returns=returns)
 
     def add_nodes(self):
+        live = set(self.program.graph.output_node().all_input_nodes)
+        for node in reversed(self.program.graph.nodes):
+            if node in live:
+                live.update(node.all_input_nodes)
         for node in self.program.graph.nodes:
-            if node.op in ("placeholder", "output"):
+            if node.op in ("placeholder", "output") or node not in live:
                 continue
             if node.op != "call_function":
                 raise ExportError(f"node '{node.name}' is a {node.op}, which IR JSON cannot say")

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/environment.h"
 #include "../framework/framework.h"
+#include "base/environment.h"
 
 /* ---- Types ---- */
 
@@ -76,11 +76,11 @@ clv_status clv__openvino_failed(const clv__openvino *ov, clv_error *error, const
 /* ---- The library ---- */
 
 static clv_status find_entry_points(void *handle, const char *path, clv__openvino *ov, clv_error *error) {
-#define FIND(result, name, parameters)                                                                               \
-  {                                                                                                                  \
-    void *address = dlsym(handle, "ov_" #name);                                                                      \
+#define FIND(result, name, parameters)                                                                          \
+  {                                                                                                             \
+    void *address = dlsym(handle, "ov_" #name);                                                                 \
     if (address == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: %s lacks ov_" #name, path); \
-    memcpy(&ov->name, &address, sizeof address);                                                                     \
+    memcpy(&ov->name, &address, sizeof address);                                                                \
   }
   CLV__OPENVINO_ENTRY_POINTS(FIND)
 #undef FIND

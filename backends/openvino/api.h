@@ -45,47 +45,48 @@ typedef struct ov_partial_shape {
 } ov_partial_shape;
 
 /* Every call answers 0, or a negative code. */
-#define CLV__OPENVINO_ENTRY_POINTS(X)                                                                                          \
-  X(int, get_openvino_version, (ov_version * version))                                                                         \
-  X(void, version_free, (ov_version * version))                                                                                \
-  X(const char *, get_error_info, (int code))                                                                                  \
-  X(const char *, get_last_err_msg, (void))                                                                                    \
-  X(void, free, (const char *text))                                                                                            \
-  X(int, core_create, (ov_core * *core))                                                                                       \
-  X(void, core_free, (ov_core * core))                                                                                         \
-  X(int, core_get_available_devices, (const ov_core *core, ov_device_names *devices))                                          \
-  X(void, available_devices_free, (ov_device_names * devices))                                                                 \
-  X(int, core_get_property, (const ov_core *core, const char *device, const char *key, char **value))                          \
-  X(int, core_set_property, (const ov_core *core, const char *device, ...))                                                    \
-  X(int, core_read_model_from_memory_buffer,                                                                                   \
-    (const ov_core *core, const char *data, size_t size_bytes, const ov_tensor *weights, ov_model **model))                    \
-  X(void, model_free, (ov_model * model))                                                                                      \
-  X(int, core_compile_model,                                                                                                   \
+#define CLV__OPENVINO_ENTRY_POINTS(X)                                                                                           \
+  X(int, get_openvino_version, (ov_version * version))                                                                          \
+  X(void, version_free, (ov_version * version))                                                                                 \
+  X(const char *, get_error_info, (int code))                                                                                   \
+  X(const char *, get_last_err_msg, (void))                                                                                     \
+  X(void, free, (const char *text))                                                                                             \
+  X(int, core_create, (ov_core * *core))                                                                                        \
+  X(void, core_free, (ov_core * core))                                                                                          \
+  X(int, core_get_available_devices, (const ov_core *core, ov_device_names *devices))                                           \
+  X(void, available_devices_free, (ov_device_names * devices))                                                                  \
+  X(int, core_get_property, (const ov_core *core, const char *device, const char *key, char **value))                           \
+  X(int, core_set_property, (const ov_core *core, const char *device, ...))                                                     \
+  X(int, core_read_model_from_memory_buffer,                                                                                    \
+    (const ov_core *core, const char *data, size_t size_bytes, const ov_tensor *weights, ov_model **model))                     \
+  X(void, model_free, (ov_model * model))                                                                                       \
+  X(int, core_compile_model,                                                                                                    \
     (const ov_core *core, const ov_model *model, const char *device, size_t property_count, ov_compiled_model **compiled, ...)) \
-  X(int, core_import_model,                                                                                                    \
-    (const ov_core *core, const char *data, size_t size_bytes, const char *device, ov_compiled_model **compiled))              \
-  X(int, compiled_model_export_model, (const ov_compiled_model *compiled, const char *path))                                   \
-  X(void, compiled_model_free, (ov_compiled_model * compiled))                                                                 \
-  X(int, compiled_model_inputs_size, (const ov_compiled_model *compiled, size_t *count))                                       \
-  X(int, compiled_model_outputs_size, (const ov_compiled_model *compiled, size_t *count))                                      \
-  X(int, compiled_model_input_by_index, (const ov_compiled_model *compiled, size_t index, ov_port **port))                     \
-  X(int, compiled_model_output_by_index, (const ov_compiled_model *compiled, size_t index, ov_port **port))                    \
-  X(int, compiled_model_input_by_name, (const ov_compiled_model *compiled, const char *name, ov_port **port))                  \
-  X(int, compiled_model_output_by_name, (const ov_compiled_model *compiled, const char *name, ov_port **port))                 \
-  X(int, compiled_model_create_infer_request, (const ov_compiled_model *compiled, ov_infer_request **request))                 \
-  X(int, port_get_element_type, (const ov_port *port, int *type))                                                              \
-  X(int, port_get_partial_shape, (const ov_port *port, ov_partial_shape *shape))                                               \
-  X(void, partial_shape_free, (ov_partial_shape * shape))                                                                      \
-  X(void, output_const_port_free, (ov_port * port))                                                                            \
-  X(int, tensor_create_from_host_ptr, (int type, ov_shape shape, void *data, ov_tensor **tensor))                              \
-  X(int, tensor_get_shape, (const ov_tensor *tensor, ov_shape *shape))                                                         \
-  X(int, tensor_get_byte_size, (const ov_tensor *tensor, size_t *size_bytes))                                                  \
-  X(int, tensor_data, (const ov_tensor *tensor, void **data))                                                                  \
-  X(void, tensor_free, (ov_tensor * tensor))                                                                                   \
-  X(int, shape_free, (ov_shape * shape))                                                                                       \
-  X(int, infer_request_set_tensor_by_const_port, (ov_infer_request * request, const ov_port *port, const ov_tensor *tensor))   \
-  X(int, infer_request_get_tensor_by_const_port, (const ov_infer_request *request, const ov_port *port, ov_tensor **tensor))   \
-  X(int, infer_request_infer, (ov_infer_request * request))                                                                    \
+  X(int, core_import_model,                                                                                                     \
+    (const ov_core *core, const char *data, size_t size_bytes, const char *device, ov_compiled_model **compiled))               \
+  X(int, compiled_model_export_model, (const ov_compiled_model *compiled, const char *path))                                    \
+  X(void, compiled_model_free, (ov_compiled_model * compiled))                                                                  \
+  X(int, compiled_model_inputs_size, (const ov_compiled_model *compiled, size_t *count))                                        \
+  X(int, compiled_model_outputs_size, (const ov_compiled_model *compiled, size_t *count))                                       \
+  X(int, compiled_model_input_by_index, (const ov_compiled_model *compiled, size_t index, ov_port **port))                      \
+  X(int, compiled_model_output_by_index, (const ov_compiled_model *compiled, size_t index, ov_port **port))                     \
+  X(int, compiled_model_input_by_name, (const ov_compiled_model *compiled, const char *name, ov_port **port))                   \
+  X(int, compiled_model_output_by_name, (const ov_compiled_model *compiled, const char *name, ov_port **port))                  \
+  X(int, compiled_model_create_infer_request, (const ov_compiled_model *compiled, ov_infer_request **request))                  \
+  X(int, port_get_any_name, (const ov_port *port, char **name))                                                                 \
+  X(int, port_get_element_type, (const ov_port *port, int *type))                                                               \
+  X(int, port_get_partial_shape, (const ov_port *port, ov_partial_shape *shape))                                                \
+  X(void, partial_shape_free, (ov_partial_shape * shape))                                                                       \
+  X(void, output_const_port_free, (ov_port * port))                                                                             \
+  X(int, tensor_create_from_host_ptr, (int type, ov_shape shape, void *data, ov_tensor **tensor))                               \
+  X(int, tensor_get_shape, (const ov_tensor *tensor, ov_shape *shape))                                                          \
+  X(int, tensor_get_byte_size, (const ov_tensor *tensor, size_t *size_bytes))                                                   \
+  X(int, tensor_data, (const ov_tensor *tensor, void **data))                                                                   \
+  X(void, tensor_free, (ov_tensor * tensor))                                                                                    \
+  X(int, shape_free, (ov_shape * shape))                                                                                        \
+  X(int, infer_request_set_tensor_by_const_port, (ov_infer_request * request, const ov_port *port, const ov_tensor *tensor))    \
+  X(int, infer_request_get_tensor_by_const_port, (const ov_infer_request *request, const ov_port *port, ov_tensor **tensor))    \
+  X(int, infer_request_infer, (ov_infer_request * request))                                                                     \
   X(void, infer_request_free, (ov_infer_request * request))
 
 /* The library, loaded: its entry points without their "ov_". Never unloaded: it has threads. */
@@ -103,9 +104,9 @@ clv_status clv__openvino_load(const clv_host *host, void **library, clv_error *e
 clv_status clv__openvino_failed(const clv__openvino *ov, clv_error *error, const char *call, int code);
 
 /* Calls an entry point of `ov`, and returns with the error where it fails. */
-#define CLV__OPENVINO_TRY(ov, error, name, ...)                                                                 \
-  do {                                                                                                          \
-    int clv__openvino_code = (ov)->name(__VA_ARGS__);                                                           \
+#define CLV__OPENVINO_TRY(ov, error, name, ...)                                                               \
+  do {                                                                                                        \
+    int clv__openvino_code = (ov)->name(__VA_ARGS__);                                                         \
     if (clv__openvino_code != 0) return clv__openvino_failed((ov), (error), "ov_" #name, clv__openvino_code); \
   } while (0)
 

@@ -14,9 +14,11 @@ const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT] = {
     [THREADS] = {"threads", "a whole number from 1", "threads that it computes with; --threads where not given"},
     [PRECISION] = {"precision", "exact, default",
                    "exact, where not given: f32 is computed as f32; default: as the device likes, bf16 or f16"},
-    [INTEGERS] = {"integers", "exact, narrow",
-                  "exact, where not given: nodes on 64-bit integers are left out, which it computes as 32-bit ones; narrow: taken"},
-    [NAN_VALUES] = {"nan", "lose, keep", "lose, where not given; keep: operators that it loses NaNs in (Relu, Max, Exp) are left out"},
+    [INTEGERS] =
+        {"integers", "exact, narrow",
+         "exact, where not given: nodes on 64-bit integers are left out, which it computes as 32-bit ones; narrow: taken"},
+    [NAN_VALUES] = {"nan", "lose, keep",
+                    "lose, where not given; keep: operators that it loses NaNs in (Relu, Max, Exp) are left out"},
     [SHAPES] = {"shapes", "open, fixed", "fixed: models are compiled for known shapes alone; so where not given on an NPU"},
     [PINNING] = {"pinning", "yes, no", "yes: its threads are bound to cores; no where not given"},
 };
@@ -57,12 +59,24 @@ static clv_status read_settings(const clv_device_config *config, bool is_npu, se
     for (uint32_t which = 0; which < CLV__OPENVINO_OPTION_COUNT; ++which) {
       if (strcmp(option->key, clv__openvino_options[which].key) != 0) continue;
       switch (which) {
-        case THREADS: status = read_threads(option, &s->threads, error); break;
-        case PRECISION: status = read_word(option, which, "default", "exact", &s->exact, error); break;
-        case INTEGERS: status = read_word(option, which, "exact", "narrow", &s->narrow, error); break;
-        case NAN_VALUES: status = read_word(option, which, "lose", "keep", &s->keeps_nan, error); break;
-        case SHAPES: status = read_word(option, which, "open", "fixed", &s->fixed, error); break;
-        case PINNING: status = read_word(option, which, "no", "yes", &s->pinned, error); break;
+        case THREADS:
+          status = read_threads(option, &s->threads, error);
+          break;
+        case PRECISION:
+          status = read_word(option, which, "default", "exact", &s->exact, error);
+          break;
+        case INTEGERS:
+          status = read_word(option, which, "exact", "narrow", &s->narrow, error);
+          break;
+        case NAN_VALUES:
+          status = read_word(option, which, "lose", "keep", &s->keeps_nan, error);
+          break;
+        case SHAPES:
+          status = read_word(option, which, "open", "fixed", &s->fixed, error);
+          break;
+        case PINNING:
+          status = read_word(option, which, "no", "yes", &s->pinned, error);
+          break;
       }
     }
     if (status != CLV_OK) return status;
@@ -150,15 +164,14 @@ static void set_properties(clv__openvino_device *device, const settings *s, bool
 
 /* What compiled models depend on: the driver too, where a device has one of its own. */
 static void describe(clv__openvino_device *device, const settings *s, bool is_exact) {
-  static const char *const keys[] = {"DEVICE_ARCHITECTURE", "OPTIMIZATION_CAPABILITIES", "GPU_DRIVER_VERSION", "NPU_DRIVER_VERSION",
-                                     "NPU_COMPILER_VERSION"};
+  static const char *const keys[] = {"DEVICE_ARCHITECTURE", "OPTIMIZATION_CAPABILITIES", "GPU_DRIVER_VERSION",
+                                     "NPU_DRIVER_VERSION", "NPU_COMPILER_VERSION"};
   char full[128], value[160];
   if (!get_property(device, "FULL_DEVICE_NAME", full, sizeof full)) snprintf(full, sizeof full, "?");
-  snprintf(device->description, sizeof device->description, "OpenVINO %.*s, %s: %s%s",
-           (int)strcspn(device->ov->build, "-"), device->ov->build, device->name, full,
-           s->exact && !is_exact ? " (which cannot be told to compute f32 as f32)" : "");
-  int used = snprintf(device->fingerprint, sizeof device->fingerprint, "openvino %s %s %s threads=%u%s%s%s%s%s", device->ov->build,
-                      device->name, full, s->threads, s->exact ? " exact" : "", s->narrow ? " narrow" : "",
+  snprintf(device->description, sizeof device->description, "OpenVINO %.*s, %s: %s%s", (int)strcspn(device->ov->build, "-"),
+           device->ov->build, device->name, full, s->exact && !is_exact ? " (which cannot be told to compute f32 as f32)" : "");
+  int used = snprintf(device->fingerprint, sizeof device->fingerprint, "openvino %s %s %s threads=%u%s%s%s%s%s",
+                      device->ov->build, device->name, full, s->threads, s->exact ? " exact" : "", s->narrow ? " narrow" : "",
                       s->keeps_nan ? " nan" : "", s->fixed ? " fixed" : "", s->pinned ? " pinned" : "");
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i) {
     if (used < 0 || (size_t)used >= sizeof device->fingerprint) return;

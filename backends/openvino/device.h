@@ -22,14 +22,17 @@ typedef struct clv__openvino_device {
 
 /* An input or output of the view, and its port of the model. */
 typedef struct clv__openvino_port {
-  ov_port *port; /* NULL: an input that the model does not read */
-  int type;
-  clv_dtype dtype;
-  bool is_dynamic; /* its shape is the model's to say, run by run */
+  const char *name;
+  clv_tensor type; /* what the host knows of it */
+  ov_port *port;   /* NULL: an input that the model does not read */
+  bool is_open;    /* its shape is the model's to say, run by run */
+  bool is_copy;    /* an output that is the input `of`, as it came in: it does not write those */
+  uint32_t of;
 } clv__openvino_port;
 
 typedef struct clv__openvino_model {
   clv__openvino_device *device;
+  clv__arena arena;
   ov_compiled_model *compiled;
   uint32_t input_count, output_count;
   clv__openvino_port *ports; /* inputs, then outputs */
@@ -55,9 +58,8 @@ clv_status clv__openvino_model_save(void *model, clv_write_fn write, void *cooki
 clv_status clv__openvino_model_load(void *device, const void *data, size_t size_bytes, void **model, clv_error *error);
 /* One with places for its ports; NULL when memory is out. */
 clv__openvino_model *clv__openvino_model_new(clv__openvino_device *device, uint32_t input_count, uint32_t output_count);
-/* Finds the port of input or output `index`, called `name`, and checks that it is what is expected. */
-clv_status clv__openvino_port_find(clv__openvino_model *model, bool is_output, uint32_t index, const char *name,
-                                   const clv_tensor *type, clv_error *error);
+/* Finds the ports of a compiled model, whose names and types are there, and checks that they are what is expected. */
+clv_status clv__openvino_model_find_ports(clv__openvino_model *model, clv_error *error);
 
 /* ---- Requests (request.c) ---- */
 clv_status clv__openvino_request_create(void *model, const clv_tensor *inputs, uint32_t input_count, void **request,

@@ -58,7 +58,7 @@ CLV__CASE_FAMILIES(CLV__DECLARE_CASES)
 /* Cases of nodes with bodies, which no row can tell (cases_control.c). */
 typedef struct clv__case_built {
   const char *what;
-  clv_status (*build)(clv__builder *builder, uint64_t *random, clv_error *error);
+  clv_status (*build)(clv__builder *builder, clv_error *error);
 } clv__case_built;
 extern const clv__case_built clv__cases_built[];
 extern const uint32_t clv__case_built_count;
@@ -70,6 +70,7 @@ extern const uint32_t clv__case_built_count;
 #define CASE_INTEGERS CASE_SIGNED " " CASE_UNSIGNED
 #define CASE_NUMBERS CASE_FLOATS " " CASE_INTEGERS
 #define CASE_ANY CASE_NUMBERS " bool"
+#define CASE_OLD "f32 f16 f64 " CASE_INTEGERS " bool" /* what operators take that never got bf16 */
 
 /* ---- Text (cases_text.c) ---- */
 

@@ -58,16 +58,13 @@ static clv_status build_if(clv__builder *builder, const uint8_t *condition, clv_
   CLV__TRY(clv__builder_node(builder, "node", "", "If", &flag, 1, &y, 1, attributes, 2, error));
   return clv__builder_output(builder, y, error);
 }
-static clv_status build_if_input(clv__builder *builder, uint64_t *random, clv_error *error) {
-  (void)random;
+static clv_status build_if_input(clv__builder *builder, clv_error *error) {
   return build_if(builder, NULL, error);
 }
-static clv_status build_if_true(clv__builder *builder, uint64_t *random, clv_error *error) {
-  (void)random;
+static clv_status build_if_true(clv__builder *builder, clv_error *error) {
   return build_if(builder, &(uint8_t){1}, error);
 }
-static clv_status build_if_false(clv__builder *builder, uint64_t *random, clv_error *error) {
-  (void)random;
+static clv_status build_if_false(clv__builder *builder, clv_error *error) {
   return build_if(builder, &(uint8_t){0}, error);
 }
 
@@ -105,16 +102,13 @@ static clv_status build_loop(clv__builder *builder, const int64_t *trips, clv_er
   CLV__TRY(clv__builder_output(builder, outputs[0], error));
   return clv__builder_output(builder, outputs[1], error);
 }
-static clv_status build_loop_constant(clv__builder *builder, uint64_t *random, clv_error *error) {
-  (void)random;
+static clv_status build_loop_constant(clv__builder *builder, clv_error *error) {
   return build_loop(builder, &(int64_t){4}, error);
 }
-static clv_status build_loop_none(clv__builder *builder, uint64_t *random, clv_error *error) {
-  (void)random;
+static clv_status build_loop_none(clv__builder *builder, clv_error *error) {
   return build_loop(builder, &(int64_t){0}, error);
 }
-static clv_status build_loop_input(clv__builder *builder, uint64_t *random, clv_error *error) {
-  (void)random;
+static clv_status build_loop_input(clv__builder *builder, clv_error *error) {
   return build_loop(builder, NULL, error);
 }
 
@@ -154,12 +148,10 @@ static clv_status build_scan(clv__builder *builder, int64_t backwards, clv_error
   CLV__TRY(clv__builder_output(builder, outputs[0], error));
   return clv__builder_output(builder, outputs[1], error);
 }
-static clv_status build_scan_forwards(clv__builder *builder, uint64_t *random, clv_error *error) {
-  (void)random;
+static clv_status build_scan_forwards(clv__builder *builder, clv_error *error) {
   return build_scan(builder, 0, error);
 }
-static clv_status build_scan_backwards(clv__builder *builder, uint64_t *random, clv_error *error) {
-  (void)random;
+static clv_status build_scan_backwards(clv__builder *builder, clv_error *error) {
   return build_scan(builder, 1, error);
 }
 

@@ -10,7 +10,7 @@ const clv__case_row clv__cases_quantize[] = {
     {"QuantizeLinear", "21", "f32 f16 bf16", "x[3,5]~-9:9 s=(0.0625) z:i8=(-5) | x[3,5]~-9:9 s=(0.0625) z:u8=(50) | x[3,5]~-9:9 s=(0.0078125) z:u16=(3000) | x[3,5]~-9:9 s=(0.0078125) z:i16=(7)", NULL, NULL},
     {"QuantizeLinear", "21 19 13", "f32", "x[4,3,6]~-9:9 s={0.05,0.07,0.2} z:i8={1,-2,3} | x[2,3,9,8]~-9:9 s={0.05,0.07,0.2} z:u8={128,0,255} | x[4,3]~-9:9 s={0.05,0.07,0.2} z:i8={0,0,0}", " | axis=1", NULL},
     {"QuantizeLinear", "13", "f32", "x[3,6]~-9:9 s={0.05,0.07,0.2} z:u8={1,2,3} | x[3,35]~-9:9 s={0.05,0.07,0.2}", "axis=0 | axis=-2", NULL},
-    {"QuantizeLinear", "21", "f32", "x[2,6]~-9:9 s[2,3]~0.05:0.2= z:i8[2,3]= | x[5,9]~-9:9 s[5,3]~0.05:0.2= z:i8[5,3]=", "axis=1 block_size=2 | axis=-1 block_size=2", NULL},
+    {"QuantizeLinear", "21", "f32", "x[2,6]~-9:9 s[2,3]~0.05:0.2= z:i8[2,3]= | x[5,6]~-9:9 s[5,3]~0.05:0.2= z:u8[5,3]=", "axis=1 block_size=2 | axis=-1 block_size=2", NULL},
     {"QuantizeLinear", "21", "f32", "x[3,5]~-9:9 s=(0.07)", "output_dtype=$i8 | output_dtype=$u16", NULL},
     {"QuantizeLinear", "13", "i32", "x[3,5]~-900:900 s:f32=(7.5) z:i8=(3)", NULL, NULL},
     {"DequantizeLinear", "22 21 19 13 10", "u8 i8 i32",

@@ -9,8 +9,7 @@
 #include "cleave/check.h"
 #include "device/device.h"
 
-typedef struct clv__check clv__check;       /* one check of one device under way */
-typedef struct clv__check_set clv__check_set; /* operators that the device takes, menu.c */
+typedef struct clv__check clv__check; /* one check of one device under way */
 
 /* What is told of a section while it runs; `text` NULL: it passed. */
 typedef enum clv__check_fact { CLV__CHECK_PASS, CLV__CHECK_FAIL, CLV__CHECK_SKIP } clv__check_fact;
@@ -66,6 +65,11 @@ typedef struct clv__check_section {
 /* All, in the order in which they run (sections.c). */
 extern const clv__check_section clv__check_sections[];
 extern const uint32_t clv__check_section_count;
+
+/* Closes the device and opens it again: nothing of it may be left. Where that fails the section is over, and `devices` NULL. */
+clv_status clv__check_reopen(clv__check *check, clv_error *error);
+/* Opens it; for check.c. */
+clv_status clv__check_open_device(clv__check *check, clv_error *error);
 
 /* The next of seeded numbers (SplitMix64); below `limit`; in [-1, 1). */
 uint64_t clv__check_random(uint64_t *state);

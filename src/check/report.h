@@ -12,8 +12,6 @@ clv_status clv__report_identify(clv_check_report *report, const char *device, co
                                 const char *description, clv_error *error);
 /* Adds to section `index` of the report. Where memory is out the fact is counted all the same. */
 void clv__report_add(clv_check_report *report, uint32_t index, clv__check_fact fact, const char *what, const char *text);
-void clv__report_add_many(clv_check_report *report, uint32_t index, clv__check_fact fact, const char *what, const char *text,
-                          uint32_t count);
 void clv__report_time(clv_check_report *report, uint32_t index, double seconds);
 /* Sums up. */
 void clv__report_close(clv_check_report *report);

@@ -1,5 +1,5 @@
 /* Running graphs on the device through its slots, as the host would: compiled, an instance, operands in the device's memory. In
- * steps for those who look at what lies between them; clv__check_compare() is all of it. */
+ * steps for those who look at what lies between them; clv__check_view_agrees() is all of it. */
 #ifndef CLEAVE_CHECK_RUN_H
 #define CLEAVE_CHECK_RUN_H
 
@@ -73,7 +73,12 @@ typedef struct clv__check_job {
  * device's memory. finish() in any case. */
 clv_status clv__check_job_open(clv__check_program *program, const clv_tensor *values, clv__check_job *job, clv_error *error);
 void clv__check_job_finish(clv__check_job *job); /* accepts a zeroed one; waits for the stream */
-/* The operand's type where its size is known now, for outputs too. */
+/* The types of the view's inputs, as instance_create() takes them. */
+clv_status clv__check_job_types(const clv__check_job *job, const clv_tensor *values, clv__arena *arena, clv_tensor **types,
+                                clv_error *error);
+/* Gives the instance the scratch that it says it needs now; operands for other sizes. */
+clv_status clv__check_job_scratch(clv__check_job *job, clv_error *error);
+clv_status clv__check_job_place(clv__check_job *job, const clv_tensor *values, clv_error *error);
 clv_status clv__check_operand_alloc(clv__check *check, const clv_tensor *type, clv__check_operand *operand, clv_error *error);
 void clv__check_operand_free(clv__check *check, clv__check_operand *operand);
 /* Bytes to an operand and back, waited for. */
@@ -83,20 +88,19 @@ clv_status clv__check_operand_fill(clv__check *check, clv_stream *stream, const 
                                    clv_error *error);
 clv_status clv__check_operand_read(clv__check *check, clv_stream *stream, const clv__check_operand *operand, void *data,
                                    clv_error *error);
-void clv__check_bind(const clv__check_operand *operand, clv_binding *binding);
+void clv__check_bind(const clv__check *check, const clv__check_operand *operand, clv_binding *binding);
 /* Writes the inputs (values by id), fills the outputs with `byte`, and sets the bindings. */
 clv_status clv__check_job_load(clv__check_job *job, const clv_tensor *values, int byte, clv_error *error);
 /* Enqueues. */
 clv_status clv__check_job_execute(clv__check_job *job, clv_error *error);
 clv_status clv__check_job_wait(clv__check_job *job, clv_error *error);
 /* Compares the outputs with `values`: false, with the text, where one is not what it should be. */
+bool clv__check_output_agrees(clv__check_job *job, uint32_t index, const clv_tensor *values, char *text, size_t text_bytes);
 bool clv__check_job_agrees(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
 /* load, execute, wait, agrees; what fails is in the text too. */
 bool clv__check_job_run(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
 
-/* Runs all of the graph once, and passes or fails. */
-void clv__check_compare(clv__check *check, const char *what, const clv_graph *graph, const clv_tensor *inputs);
-/* The same of a view's nodes and a truth that is there: true, or false with the text. */
+/* Compiles the program's view and runs it once: true, or false with the text. */
 bool clv__check_view_agrees(clv__check_program *program, const clv_tensor *values, char *text, size_t text_bytes);
 
 /* "1 of 12: 0.5, expected 0.25", for a tensor that is not what it should be. False where the two differ. */

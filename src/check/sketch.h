@@ -6,7 +6,6 @@
 
 /* A graph under construction. The first error stays; the calls after it do nothing. */
 typedef struct clv__sketch {
-  const clv_allocator *allocator;
   clv__builder *builder;
   uint64_t seed;
   clv_dtype dtype; /* of what says none of its own */
@@ -26,6 +25,8 @@ void clv__sketch_node(clv__sketch *sketch, const char *op, const char *inputs, c
 /* The same with one attribute of whole numbers: a list, or with count 1 and `is_list` false a scalar. */
 void clv__sketch_node_ints(clv__sketch *sketch, const char *op, const char *inputs, const char *outputs, const char *attribute,
                            bool is_list, size_t count, const int64_t *values);
+/* An operator of a domain of its own. */
+void clv__sketch_foreign(clv__sketch *sketch, const char *domain, const char *op, const char *inputs, const char *outputs);
 /* A window of 3x3 that keeps the size. */
 void clv__sketch_pool(clv__sketch *sketch, const char *op, const char *inputs, const char *outputs);
 /* The graph, or an error: the first there was. `outputs` as above. */
@@ -33,7 +34,7 @@ clv_status clv__sketch_end(clv__sketch *sketch, const char *outputs, clv_graph *
 
 /* Seeded data for the inputs of a graph in `arena`: floats in [-1, 1), whole numbers 0 to 9. `sizes` (may be NULL): what each
  * symbol is. */
-clv_status clv__sketch_data(clv__check *check, const clv_graph *graph, const int64_t *sizes, uint64_t seed, clv__arena *arena,
+clv_status clv__sketch_data(const clv_graph *graph, const int64_t *sizes, uint64_t seed, clv__arena *arena,
                             clv_tensor **inputs, clv_error *error);
 
 /* ---- What a device takes (menu.c) ---- */
@@ -47,7 +48,8 @@ typedef struct clv__menu {
   clv_dtype dtype;
   uint32_t count;
   const clv__menu_item *items[CLV__MENU_MOST];
-  bool is_image; /* values are [n,c,h,w], else [rows,columns] */
+  bool is_image;  /* values are [n,c,h,w], else [rows,columns] */
+  bool is_binary; /* one of them has two computed operands */
 } clv__menu;
 
 /* The first dtype in which it takes at least one (with two operands, `binary`) for values of rank 2, or 4 with `is_image`; false

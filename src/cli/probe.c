@@ -96,21 +96,31 @@ static void add_operand(builder *b, char kind, int32_t rank) {
 
 /* A graph of one node, or NULL where the line does not suit the operator. */
 static clv_graph *make_graph(const clv_allocator *allocator, const clv__op *op, const char *trial) {
-  /* Attributes that some operators cannot do without; the others do not look at them. */
+  /* Attributes that some operators cannot do without. The others do not get them: frameworks refuse what they do not know. */
   static const int64_t number[] = {1}, two[] = {2}, window[] = {1, 1};
   static const clv_string equation = {"ij,jk->ik", 9};
   static float zero;
   static clv_tensor value = {.dtype = CLV_F32, .rank = 0, .data = &zero};
-  static const clv_attribute attributes[] = {
-      {.name = "to", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = number},
-      {.name = "num_groups", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = number},
-      {.name = "size", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = number},
-      {.name = "blocksize", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = two},
-      {.name = "kernel_shape", .kind = CLV_ATTRIBUTE_INTS, .is_list = true, .count = 2, .ints = window},
-      {.name = "equation", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &equation},
+  static const struct {
+    const char *op;
+    clv_attribute attribute;
+  } needed[] = {
+      {"Cast", {.name = "to", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = number}},
+      {"GroupNormalization", {.name = "num_groups", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = number}},
+      {"LRN", {.name = "size", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = number}},
+      {"SpaceToDepth", {.name = "blocksize", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = two}},
+      {"DepthToSpace", {.name = "blocksize", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = two}},
+      {"AveragePool", {.name = "kernel_shape", .kind = CLV_ATTRIBUTE_INTS, .is_list = true, .count = 2, .ints = window}},
+      {"MaxPool", {.name = "kernel_shape", .kind = CLV_ATTRIBUTE_INTS, .is_list = true, .count = 2, .ints = window}},
+      {"LpPool", {.name = "kernel_shape", .kind = CLV_ATTRIBUTE_INTS, .is_list = true, .count = 2, .ints = window}},
+      {"MaxUnpool", {.name = "kernel_shape", .kind = CLV_ATTRIBUTE_INTS, .is_list = true, .count = 2, .ints = window}},
+      {"Einsum", {.name = "equation", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &equation}},
+      {"Constant", {.name = "value", .kind = CLV_ATTRIBUTE_TENSOR, .count = 1, .tensor = &value}},
   };
-  static const clv_attribute constant = {.name = "value", .kind = CLV_ATTRIBUTE_TENSOR, .count = 1, .tensor = &value};
-  bool is_constant = strcmp(op->name, "Constant") == 0;
+  const clv_attribute *attribute = NULL;
+  for (size_t i = 0; i < sizeof needed / sizeof *needed && attribute == NULL; ++i) {
+    if (strcmp(op->name, needed[i].op) == 0) attribute = &needed[i].attribute;
+  }
   builder b = {0};
   if (clv__builder_create(allocator, &b.graph, &b.error) != CLV_OK) return NULL;
   clv_graph *graph = NULL;
@@ -136,9 +146,8 @@ static clv_graph *make_graph(const clv_allocator *allocator, const clv__op *op, 
                clv__builder_output(b.graph, outputs[i], &b.error) != CLV_OK;
   }
   if (!b.failed && fits && output_count <= MAX_OPERANDS &&
-      clv__builder_node(b.graph, "node", op->domain, op->name, b.ids, b.count, outputs, output_count,
-                        is_constant ? &constant : attributes, is_constant ? 1 : sizeof attributes / sizeof *attributes,
-                        &b.error) == CLV_OK) {
+      clv__builder_node(b.graph, "node", op->domain, op->name, b.ids, b.count, outputs, output_count, attribute,
+                        attribute != NULL, &b.error) == CLV_OK) {
     if (clv__builder_finish(b.graph, &graph, &b.error) != CLV_OK) graph = NULL;
   } else {
     clv__builder_destroy(b.graph);

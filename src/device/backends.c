@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "../backends/cpu/cpu.h"
+#include "../backends/onnxruntime/onnxruntime.h"
 #include "../backends/opencl/opencl.h"
+#include "../backends/openvino/openvino.h"
 #include "../backends/torch/torch.h"
 #include "../backends/vnpu/vnpu.h"
 #include "base/error.h"
@@ -19,7 +21,9 @@ static const clv_backend_query_fn built_in[] = {
     clv__cpu_backend_query,
     clv__vnpu_backend_query,
     clv__opencl_backend_query,
+    clv__openvino_backend_query,
     clv__torch_backend_query,
+    clv__onnxruntime_backend_query,
 };
 
 void clv__backends_init(clv__backends *backends) {

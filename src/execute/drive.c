@@ -261,13 +261,22 @@ static uint32_t find_expected(clv__request *request, uint64_t *news) {
   return expected;
 }
 
+/* Waits until all have told the board who were asked to: the next run would take it for its own. */
+static void hear_all(clv__request *request) {
+  uint64_t news;
+  for (uint32_t expected; (expected = find_expected(request, &news)) != 0;) {
+    if (clv__board_wait(request, news, clv__request_device_deadline_ns(request))) continue;
+    for (uint32_t k = 0; k < request->session->devices->count; ++k) {
+      if ((expected >> k & 1u) != 0) (void)clv__request_lose(request, k, NULL);
+    }
+  }
+}
+
 /* After a failure, nothing may run on in the caller's memory: waits for all that was enqueued, within the device's time limit.
  * Then streams that have failed are good again. */
 static void drain(drive *d) {
   clv__request *request = d->request;
   const clv__schedule *schedule = d->schedule;
-  uint64_t news;
-  uint32_t expected;
   for (uint32_t i = 0; i < schedule->lane_count; ++i) { /* the last step that was issued need not be one that is watched */
     uint32_t lane = schedule->lanes[i], issued = request->issued[lane];
     if (is_synchronous(request, lane) || issued == 0) continue;
@@ -278,12 +287,7 @@ static void drain(drive *d) {
     track.is_watched = true;
     (void)record(d, step, &track, NULL);
   }
-  while ((expected = find_expected(request, &news)) != 0) {
-    if (clv__board_wait(request, news, clv__request_device_deadline_ns(request))) continue;
-    for (uint32_t k = 0; k < request->session->devices->count; ++k) {
-      if ((expected >> k & 1u) != 0) (void)clv__request_lose(request, k, NULL);
-    }
-  }
+  hear_all(request);
   for (uint32_t i = 0; i < schedule->lane_count; ++i) {
     uint32_t lane = schedule->lanes[i];
     if (clv__request_device(request, clv__lane_device(lane))->is_lost) continue;
@@ -348,6 +352,7 @@ static clv_status walk(drive *d, clv_error *error) {
     uint32_t lane = d->schedule->lanes[i];
     CLV__TRY(check_step(d, d->schedule->lane_steps[lane][d->schedule->lane_ends[lane] - 1], error));
   }
+  hear_all(d->request); /* of steps that others implied */
   return CLV_OK;
 }
 

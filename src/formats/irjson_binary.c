@@ -159,7 +159,10 @@ static void lower_remainder(aten *n) {
   pair p = read_pair(n, "self", "other");
   bool fmod_like = strcmp(n->stem, "fmod") == 0;
   if (p.dtype == CLV_BOOL) clv__aten_keep(n);
-  meet(n, &p, clv__aten_wide(p.dtype));
+  meet(n, &p, p.dtype); /* a number takes the tensor's dtype before it divides */
+  p.dtype = clv__aten_wide(p.dtype);
+  p.a = clv__aten_cast(n, p.a, p.dtype);
+  p.b = clv__aten_cast(n, p.b, p.dtype);
   if (fmod_like || !clv__aten_is_float(p.dtype)) {
     clv__aten_set_int(n, "fmod", fmod_like);
     clv__aten_return(n, 0, clv__aten_call(n, "Mod", p.dtype, p.a, p.b));

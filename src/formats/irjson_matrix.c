@@ -50,7 +50,9 @@ static void lower_addmm(aten *n) {
   clv__aten_scalar alpha = clv__aten_scalar_of(n, "alpha"), beta = clv__aten_scalar_of(n, "beta");
   bool has_alpha = alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1, has_beta = beta.dtype != CLV_DTYPE_NONE && beta.real != 1;
   if (n->status != CLV_OK) return;
-  if (a.type.rank == 2 && b.type.rank == 2 && clv__aten_is_float(dtype)) {
+  bool fits = dtype != CLV_F64 || ((!has_alpha || (double)(float)alpha.real == alpha.real) &&
+                                   (!has_beta || (double)(float)beta.real == beta.real)); /* attributes of 32 bits */
+  if (a.type.rank == 2 && b.type.rank == 2 && clv__aten_is_float(dtype) && fits) {
     if (has_beta && beta.real == 0) c = clv__aten_absent();
     if (has_alpha) clv__aten_set_float(n, "alpha", alpha.real);
     if (has_beta && beta.real != 0) clv__aten_set_float(n, "beta", beta.real);

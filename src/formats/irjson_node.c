@@ -81,6 +81,10 @@ static clv_status getitem_index(const clv__irjson *file, const json_t *json, siz
   return CLV_OK;
 }
 
+static bool is_read(const clv__irjson *file, const clv__irjson_node *node) {
+  return node->output_count > 0 && file->tensors[node->first_output].reads > 0;
+}
+
 static clv_status count_node(clv__irjson *file, const clv__irjson_node *node) {
   const json_t *inputs, *attrs;
   CLV__TRY(clv__irjson_member(file, node->json, "", "inputs", true, &inputs));
@@ -92,18 +96,24 @@ static clv_status count_node(clv__irjson *file, const clv__irjson_node *node) {
     uint32_t tensor;
     snprintf(where, sizeof where, "inputs[%zu]", i);
     CLV__TRY(clv__irjson_resolve(file, json_array_get(inputs, i), where, &tensor));
-    if (chosen == SIZE_MAX || chosen == i) ++file->tensors[tensor].reads;
+    if (chosen == SIZE_MAX || (chosen == i && is_read(file, node))) ++file->tensors[tensor].reads;
   }
   return CLV_OK;
 }
 
-clv_status clv__irjson_count_reads(clv__irjson *file) {
+static clv_status count_nodes(clv__irjson *file, bool getitems) {
   for (size_t i = 0; i < file->node_count; ++i) {
     const clv__irjson_node *node = &file->nodes[i];
-    clv_status status = count_node(file, node);
+    clv_status status = is_getitem(node->op_type) == getitems ? count_node(file, node) : CLV_OK;
     if (status == CLV_OK) continue;
     return clv__error_prefix(file->error, status, "node '%.200s' (%.100s)", node->name, node->op_type);
   }
+  return CLV_OK;
+}
+
+/* An output that only a getitem reads which nobody reads is not read. */
+clv_status clv__irjson_count_reads(clv__irjson *file) {
+  CLV__TRY(count_nodes(file, false));
   const json_t *outputs = json_object_get(file->root, "graph_outputs");
   for (size_t i = 0; i < json_array_size(outputs); ++i) {
     char where[48];
@@ -112,7 +122,7 @@ clv_status clv__irjson_count_reads(clv__irjson *file) {
     CLV__TRY(clv__irjson_resolve(file, json_array_get(outputs, i), where, &tensor));
     ++file->tensors[tensor].reads;
   }
-  return CLV_OK;
+  return count_nodes(file, true);
 }
 
 /* ---- Lowering ---- */

@@ -41,7 +41,11 @@ static void lower_batch_norm(aten *n) {
   scale = affine(n, scale, own, true, &channels);
   shift = affine(n, shift, own, false, &channels);
   variance = clv__aten_cast(n, variance, mean.type.dtype);
-  clv__aten_set_float(n, "epsilon", clv__aten_real(n, "eps", 1e-5));
+  double eps = clv__aten_real(n, "eps", 1e-5), rest = eps - (double)(float)eps;
+  if (mean.type.dtype == CLV_F64 && rest != 0) { /* the attribute has 32 bits */
+    variance = clv__aten_call(n, "Add", CLV_F64, variance, clv__aten_number(n, CLV_F64, rest));
+  }
+  clv__aten_set_float(n, "epsilon", eps);
   clv__aten_return(n, 0, clv__aten_call(n, "BatchNormalization", dtype, x, scale, shift, mean, variance));
 }
 

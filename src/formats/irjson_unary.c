@@ -90,41 +90,73 @@ static void lower_gelu(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Gelu", x.type.dtype, x));
 }
 
+/* ONNX's attributes are of 32 bits: what has more is a constant of its own. */
+static bool fits_attribute(clv_dtype dtype, double number) {
+  return dtype != CLV_F64 || (double)(float)number == number;
+}
+
+static value above_zero(aten *n, value x, value then, value otherwise) {
+  value above = clv__aten_call(n, "Greater", CLV_BOOL, x, clv__aten_number(n, x.type.dtype, 0));
+  return clv__aten_call(n, "Where", x.type.dtype, above, then, otherwise);
+}
+
+static value times(aten *n, value x, double factor) {
+  return factor == 1 ? x : clv__aten_call(n, "Mul", x.type.dtype, x, clv__aten_number(n, x.type.dtype, factor));
+}
+
 static void lower_leaky(aten *n) {
   value x = clv__aten_real_input(n, 0);
-  clv__aten_set_float(n, "alpha", clv__aten_real(n, "negative_slope", 0.01));
+  double slope = clv__aten_real(n, "negative_slope", 0.01);
+  if (!fits_attribute(x.type.dtype, slope)) {
+    clv__aten_return(n, 0, above_zero(n, x, x, times(n, x, slope)));
+    return;
+  }
+  clv__aten_set_float(n, "alpha", slope);
   clv__aten_return(n, 0, clv__aten_call(n, "LeakyRelu", x.type.dtype, x));
 }
 
-/* elu: scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1). */
+/* scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1). */
+static void elu(aten *n, double alpha, double scale, double input_scale) {
+  value x = clv__aten_wide_input(n, 0);
+  clv__aten_set_float(n, "alpha", 1);
+  value below = times(n, clv__aten_call(n, "Elu", x.type.dtype, times(n, x, input_scale)), alpha * scale);
+  clv__aten_return(n, 0, above_zero(n, x, times(n, x, scale), below));
+}
+
 static void lower_elu(aten *n) {
+  value x = clv__aten_real_input(n, 0);
   bool is_celu = strcmp(n->stem, "celu") == 0;
-  double scale = clv__aten_real(n, "scale", 1), inner = clv__aten_real(n, "input_scale", 1),
-         alpha = clv__aten_real(n, "alpha", 1);
-  value x = scale == 1 && inner == 1 ? clv__aten_real_input(n, 0) : clv__aten_wide_input(n, 0);
-  clv_dtype dtype = x.type.dtype;
-  value scaled = inner == 1 ? x : clv__aten_call(n, "Mul", dtype, x, clv__aten_number(n, dtype, inner));
-  clv__aten_set_float(n, "alpha", alpha);
-  value made = clv__aten_call(n, is_celu ? "Celu" : "Elu", dtype, scaled);
-  if (scale != 1) made = clv__aten_call(n, "Mul", dtype, made, clv__aten_number(n, dtype, scale));
-  if (inner != 1) {
-    value line = clv__aten_call(n, "Mul", dtype, x, clv__aten_number(n, dtype, scale));
-    value above = clv__aten_call(n, "Greater", CLV_BOOL, x, clv__aten_number(n, dtype, 0));
-    made = clv__aten_call(n, "Where", dtype, above, line, made);
+  double alpha = clv__aten_real(n, "alpha", 1), scale = clv__aten_real(n, "scale", 1),
+         inner = clv__aten_real(n, "input_scale", 1);
+  if (is_celu && alpha == 0) clv__aten_keep(n);
+  if (!fits_attribute(x.type.dtype, alpha) || scale != 1 || inner != 1) {
+    elu(n, alpha, scale, is_celu ? 1 / alpha : inner);
+    return;
   }
-  clv__aten_return(n, 0, made);
+  clv__aten_set_float(n, "alpha", alpha);
+  clv__aten_return(n, 0, clv__aten_call(n, is_celu ? "Celu" : "Elu", x.type.dtype, x));
 }
 
 static void lower_selu(aten *n) {
   value x = clv__aten_real_input(n, 0);
-  clv__aten_return(n, 0, clv__aten_call(n, "Selu", x.type.dtype, x));
+  if (x.type.dtype == CLV_F64)
+    elu(n, 1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1);
+  else
+    clv__aten_return(n, 0, clv__aten_call(n, "Selu", x.type.dtype, x));
 }
 
 static void lower_hardsigmoid(aten *n) {
   value x = clv__aten_real_input(n, 0);
+  clv_dtype dtype = x.type.dtype;
+  if (dtype == CLV_F64) {
+    value high = clv__aten_call(n, "Add", dtype, x, clv__aten_number(n, dtype, 3));
+    high = clv__aten_call(n, "Clip", dtype, high, clv__aten_number(n, dtype, 0), clv__aten_number(n, dtype, 6));
+    clv__aten_return(n, 0, clv__aten_call(n, "Div", dtype, high, clv__aten_number(n, dtype, 6)));
+    return;
+  }
   clv__aten_set_float(n, "alpha", 1.0 / 6);
   clv__aten_set_float(n, "beta", 0.5);
-  clv__aten_return(n, 0, clv__aten_call(n, "HardSigmoid", x.type.dtype, x));
+  clv__aten_return(n, 0, clv__aten_call(n, "HardSigmoid", dtype, x));
 }
 
 /* Above the threshold ATen returns x itself, which from 20 on differs from the function by less than its rounding. */

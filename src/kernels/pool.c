@@ -81,6 +81,17 @@ static inline float root_f32(float x, double p) {
 #define REAL double
 #include "kernels/pool_body.h"
 
+/* The output, or where only the indices are wanted, those. */
+static const clv_tensor *pool_output(const clv__kernel_call *call) {
+  const bool left_out = call->outputs[0].dtype == CLV_DTYPE_NONE && call->output_count > 1;
+  return &call->outputs[left_out ? 1 : 0];
+}
+
+static bool nothing_to_do(const clv__kernel_call *call) {
+  const clv_tensor *out = pool_output(call);
+  return out->dtype == CLV_DTYPE_NONE || clv__tensor_is_empty(out);
+}
+
 static void pool_set_kind(const clv__kernel_call *call, pool *c) {
   const clv_tensor *x = &call->inputs[0];
   c->kind = strstr(call->op, "Max") != NULL ? POOL_MAX : strstr(call->op, "Average") != NULL ? POOL_AVERAGE : POOL_LP;
@@ -89,7 +100,7 @@ static void pool_set_kind(const clv__kernel_call *call, pool *c) {
   c->dtype = x->dtype;
   c->planes = clv__dims_count(x, 0, 2);
   c->input_plane = clv__dims_count(x, 2, x->rank);
-  c->output_plane = clv__dims_count(&call->outputs[0], 2, x->rank);
+  c->output_plane = clv__dims_count(pool_output(call), 2, x->rank);
 }
 
 static bool needs_conversion(clv_dtype dtype) {
@@ -124,10 +135,11 @@ static void pool_plane(const pool *c, const clv__kernel_call *call, int64_t plan
   int64_t *indices = call->output_count > 1 && call->outputs[1].dtype == CLV_I64
                          ? (int64_t *)call->outputs[1].data + plane * c->output_plane
                          : NULL;
+  const bool wanted = call->outputs[0].dtype != CLV_DTYPE_NONE;
   int64_t base = plane * c->input_plane, out = plane * c->output_plane;
   if (c->dtype == CLV_F64) {
     const double *from = (const double *)x->data + base;
-    double *to = (double *)call->outputs[0].data + out;
+    double *to = wanted ? (double *)call->outputs[0].data + out : NULL;
     if (indices != NULL) {
       plane_indices_f64(c, from, to, indices, base);
     } else {
@@ -143,19 +155,19 @@ static void pool_plane(const pool *c, const clv__kernel_call *call, int64_t plan
     to = (float *)(slice + clv__align_up((size_t)c->input_plane * sizeof(float), 64));
   } else {
     from = (const float *)x->data + base;
-    to = (float *)call->outputs[0].data + out;
+    to = wanted ? (float *)call->outputs[0].data + out : NULL;
   }
   if (indices != NULL) {
     plane_indices_f32(c, from, to, indices, base);
   } else {
     plane_f32(c, from, to);
   }
-  if (needs_conversion(c->dtype)) clv__row_from_f32(c->dtype, call->outputs[0].data, out, c->output_plane, to);
+  if (needs_conversion(c->dtype) && wanted) clv__row_from_f32(c->dtype, call->outputs[0].data, out, c->output_plane, to);
 }
 
 static clv_status pool_run(const clv__kernel_call *call) {
   pool c;
-  if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
+  if (nothing_to_do(call)) return CLV_OK;
   CLV__TRY(pool_read(call, &c));
   size_t slice = slice_bytes(&c);
   double taps = (double)c.axes[0].kernel * (double)c.axes[1].kernel * (double)c.axes[2].kernel;
@@ -171,7 +183,7 @@ static clv_status pool_run(const clv__kernel_call *call) {
 
 static size_t pool_scratch_bytes(const clv__kernel_call *call) {
   pool c;
-  if (clv__tensor_is_empty(&call->outputs[0]) || pool_read(call, &c) != CLV_OK) return 0;
+  if (nothing_to_do(call) || pool_read(call, &c) != CLV_OK) return 0;
   return slice_bytes(&c) * (size_t)clv__kernel_thread_limit(c.planes);
 }
 

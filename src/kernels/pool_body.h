@@ -78,7 +78,7 @@ static void NAME(plane_indices)(const pool *c, const REAL *x, REAL *y, int64_t *
           }
         }
         int64_t at = (o0 * a[1].output + o1) * a[2].output + o2;
-        y[at] = best;
+        if (y != NULL) y[at] = best;
         indices[at] = where < 0 ? -1 : base + where;
       }
     }

@@ -105,6 +105,9 @@ static clv_status check_arity(const clv__op *op, const clv__node *node, clv_erro
     return clv__error_set(error, CLV_INVALID_MODEL, "it has %u outputs where %u%s are made", node->output_count, op->min_outputs,
                           op->max_outputs == op->min_outputs ? "" : " or more");
   }
+  if (op->max_outputs == 1 && node->outputs[0] == CLV__NO_ID) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "its only output is left out");
+  }
   for (uint32_t i = 0; (op->flags & CLV__OP_HAS_BODY) == 0 && i < op->min_inputs; ++i) {
     if (node->inputs[i] == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "input %u is left out", i);
   }

@@ -3,6 +3,7 @@
  * own. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 #include "../backends/opencl/stream.h"
 #include "opencl_host.h"
@@ -17,6 +18,7 @@ static struct driver {
   atomic_int made, landed; /* pieces; callbacks asked for */
   atomic_int fails_at;     /* that call of `fault` fails, and all after it; 0: none */
   enum fault fault;
+  atomic_uint delay_us; /* callbacks come so late */
 } driver;
 
 static bool is_to_fail(enum fault fault) {
@@ -52,11 +54,27 @@ static cl_event CL_API_CALL make_gate(cl_context context, cl_int *code) {
   return driver.own->clCreateUserEvent(context, code);
 }
 
+typedef struct callback {
+  void(CL_CALLBACK *notify)(cl_event, cl_int, void *);
+  void *user_data;
+} callback;
+
+static void CL_CALLBACK notify_late(cl_event event, cl_int status, void *user_data) {
+  callback c = *(callback *)user_data;
+  free(user_data);
+  const unsigned delay_us = atomic_load(&driver.delay_us);
+  if (delay_us > 0) nanosleep(&(struct timespec){0, (long)delay_us * 1000}, NULL);
+  c.notify(event, status, c.user_data);
+}
+
 static cl_int CL_API_CALL set_callback(cl_event event, cl_int type, void(CL_CALLBACK *notify)(cl_event, cl_int, void *),
                                        void *user_data) {
   if (is_to_fail(NO_CALLBACK)) return CL_OUT_OF_RESOURCES;
   atomic_fetch_add(&driver.landed, 1);
-  return driver.own->clSetEventCallback(event, type, notify, user_data);
+  callback *c = malloc(sizeof *c);
+  assert_non_null(c);
+  *c = (callback){notify, user_data};
+  return driver.own->clSetEventCallback(event, type, notify_late, c);
 }
 
 static cl_int CL_API_CALL enqueue_barrier(cl_command_queue queue, cl_uint count, const cl_event *events, cl_event *event) {
@@ -90,6 +108,7 @@ static void open_staged(ocl *o, const char *options) {
   atomic_store(&driver.made, 0);
   atomic_store(&driver.landed, 0);
   atomic_store(&driver.fails_at, 0);
+  atomic_store(&driver.delay_us, 0);
   o->device->cl = &driver.table;
 }
 
@@ -155,6 +174,28 @@ static clv_status settle(ocl *o, pipe_ends *p, clv_error *error) {
   return o->backend->stream_synchronize(o->device, p->stream, error);
 }
 
+/* ---- The option ---- */
+
+/* A device that shares the host's memory, or whose memory is the same, stages nothing unless it is told to. */
+static void where_it_is_used(void **state) {
+  (void)state;
+  static const struct {
+    const char *options;
+    int stages; /* -1: as the driver says that its memory is the host's */
+  } cases[] = {{"memory=own", -1}, {"memory=own,staging=auto", -1}, {STAGED, 1}, {"memory=own,staging=off", 0}};
+  ocl o;
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    ocl_open(&o, cases[i].options);
+    assert_int_equal(o.device->stages, cases[i].stages < 0 ? !o.device->is_unified : cases[i].stages);
+    ocl_close(&o);
+  }
+  ocl_open(&o, "staging=on");
+  assert_int_equal(o.device->stages, !o.device->shares_host);
+  ocl_close(&o);
+  assert_int_equal(ocl_try_open(&o, "opencl", 0, "staging=perhaps"), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(o.error.message, "option staging=perhaps: expected auto, on or off"));
+}
+
 /* ---- Right copies ---- */
 
 static void sizes_around_the_pieces(void **state) {
@@ -218,6 +259,7 @@ static void out_and_in_again(void **state) {
   open_staged(&o, STAGED);
   open_pipe(&o, &p, 6);
   open_pipe(&o, &q, 7);
+  atomic_store(&driver.delay_us, 1000);
   assert_ok(o.backend->event_create(o.device, &event, &o.error), o.error);
   for (int round = 0; round < ROUNDS; ++round) {
     const size_t size_bytes = sizes[(size_t)round % SIZES];
@@ -326,6 +368,7 @@ static void enqueues_that_fail(void **state) {
       assert_ok(settle(&o, &p, &o.error), o.error);
       driver.fault = fault;
       atomic_store(&driver.fails_at, at);
+      atomic_store(&driver.delay_us, 1000);
       o.error = (clv_error){0};
       clv_status status = fault == NO_WRITE ? there(&o, &p, 0, MOST, &o.error) : back(&o, &p, 0, MOST, &o.error);
       assert_int_equal(status, CLV_DEVICE_ERROR);
@@ -335,7 +378,7 @@ static void enqueues_that_fail(void **state) {
       atomic_store(&driver.fails_at, 0);
       if (fault == NO_READ) { /* pieces that were read have landed: the host may be told to forget the memory */
         memset(p.out, 0x33, MOST);
-        nanosleep(&(struct timespec){0, 3000000}, NULL);
+        nanosleep(&(struct timespec){0, 5000000}, NULL);
         for (size_t i = 0; i < MOST; i += 997) assert_int_equal(p.out[i], 0x33);
       }
       assert_ok(settle(&o, &p, &o.error), o.error);
@@ -368,9 +411,9 @@ static void closed_in_between(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(sizes_around_the_pieces), cmocka_unit_test(many_in_flight), cmocka_unit_test(out_and_in_again),
-      cmocka_unit_test(several_streams),         cmocka_unit_test(copies_without), cmocka_unit_test(enqueues_that_fail),
-      cmocka_unit_test(closed_in_between),
+      cmocka_unit_test(where_it_is_used),   cmocka_unit_test(sizes_around_the_pieces), cmocka_unit_test(many_in_flight),
+      cmocka_unit_test(out_and_in_again),   cmocka_unit_test(several_streams),         cmocka_unit_test(copies_without),
+      cmocka_unit_test(enqueues_that_fail), cmocka_unit_test(closed_in_between),
   };
   return cmocka_run_group_tests_name("opencl staging", tests, NULL, NULL);
 }

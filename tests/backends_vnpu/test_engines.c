@@ -1,5 +1,6 @@
 /* The virtual NPU's two engines: random commands over streams and events give what doing them one after the other gives, failures
- * reach exactly those that come after them, copies overlap with launches, and notices come once, without a lock. */
+ * reach exactly those that come after them, copies overlap with launches, small ones wake nobody and need no engine of their own,
+ * and notices come once, without a lock. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -198,6 +199,7 @@ static void run_world(world *w, bool may_fail, uint64_t seed) {
   clv_error error = {0};
   memset(w, 0, sizeof *w);
   rig_open(&w->rig, NULL);
+  if (seed % 2 == 0) w->rig.queue.small_copy_bytes = 0;
   assert_ok(clv__vnpu_space_allocate(w->rig.space, COMMANDS * 8, &w->cells, &error), error);
   for (int s = 0; s < STREAMS; ++s) w->streams[s] = stream_of(&w->rig);
   for (int e = 0; e < EVENTS; ++e) w->events[e] = event_of(&w->rig);
@@ -316,6 +318,124 @@ static void engines_take_their_time_together(void **state) {
   }
 }
 
+/* ---- Small copies ---- */
+
+static bool is_asleep(rig *r, int engine) {
+  pthread_mutex_lock(&r->queue.lock);
+  bool asleep = !r->queue.engines[engine].started || r->queue.engines[engine].asleep;
+  pthread_mutex_unlock(&r->queue.lock);
+  return asleep;
+}
+
+static void let_all_sleep(rig *r) {
+  for (int e = 0; e < CLV__VNPU_ENGINES; ++e) {
+    while (!is_asleep(r, e)) sleep_ms(1);
+  }
+}
+
+static void be_told(void *cookie) {
+  atomic_store((atomic_bool *)cookie, true);
+}
+
+static clv_status do_nothing(clv__vnpu_launch *launch, double *seconds, clv_error *error) {
+  (void)launch;
+  (void)error;
+  *seconds = 0;
+  return CLV_OK;
+}
+
+/* Whatever it is that somebody waits with, or what is enqueued next. */
+typedef enum way { STREAM, EVENT, NOTICE, LAUNCH, LARGE, DESTROY, FULL, WAYS } way;
+
+static void go_on(rig *r, way how, clv_stream *stream, clv_stream *other, clv_event *event, uint64_t memory) {
+  static char large[1 << 17];
+  static clv__vnpu_launch launch;
+  static atomic_bool told;
+  clv_error error = {0};
+  launch.run = do_nothing;
+  atomic_store(&told, false);
+  if (how == STREAM) assert_ok(clv__vnpu_stream_synchronize(&r->queue, stream, &error), error);
+  if (how == EVENT) assert_ok(clv__vnpu_event_synchronize(&r->queue, event, &error), error);
+  if (how == NOTICE) {
+    assert_ok(clv__vnpu_event_notify(&r->queue, event, be_told, &told, &error), error);
+    while (!atomic_load(&told)) sleep_ms(1); /* never, where nobody was woken: the test's time limit ends it */
+  }
+  if (how == LAUNCH) { /* on a stream that waits for the copy */
+    assert_ok(clv__vnpu_event_wait(&r->queue, other, event, &error), error);
+    assert_ok(clv__vnpu_stream_launch(&r->queue, other, &launch, &error), error);
+    while (!is_asleep(r, CLV__VNPU_COMPUTE)) sleep_ms(1);
+  }
+  if (how == LARGE) {
+    assert_ok(clv__vnpu_stream_copy_in(&r->queue, stream, memory, large, sizeof large, &error), error);
+    while (!is_asleep(r, CLV__VNPU_DMA) || !is_asleep(r, CLV__VNPU_COMPUTE)) sleep_ms(1);
+  }
+  for (int i = 0; how == FULL && i < CLV__VNPU_RING; ++i)
+    assert_ok(clv__vnpu_stream_copy_in(&r->queue, stream, memory, large, 8, &error), error);
+  pthread_mutex_lock(&r->queue.lock);
+  assert_true(stream->finished == stream->enqueued || how == DESTROY || how == FULL);
+  pthread_mutex_unlock(&r->queue.lock);
+  clv__vnpu_stream_destroy(&r->queue, stream);
+}
+
+/* They wake nobody, and are done whatever comes next. */
+static void small_copies_wait_for_company(void **state) {
+  (void)state;
+  clv_error error = {0};
+  for (way how = STREAM; how < WAYS; ++how) {
+    static rig r;
+    rig_open(&r, NULL);
+    clv_stream *stream = stream_of(&r), *other = stream_of(&r);
+    clv_event *event = event_of(&r);
+    uint64_t memory, number = 40 + how, zero = 0;
+    assert_ok(clv__vnpu_space_allocate(r.space, 1 << 17, &memory, &error), error);
+    assert_ok(clv__vnpu_stream_copy_in(&r.queue, stream, memory, &zero, sizeof zero, &error), error);
+    assert_ok(clv__vnpu_stream_synchronize(&r.queue, stream, &error), error);
+    let_all_sleep(&r);
+    uint64_t *there = clv__vnpu_space_translate(r.space, memory + 65536, sizeof number);
+    assert_ok(clv__vnpu_stream_copy_in(&r.queue, stream, memory + 65536, &number, sizeof number, &error), error);
+    assert_ok(clv__vnpu_event_record(&r.queue, event, stream, &error), error);
+    assert_true(is_asleep(&r, CLV__VNPU_COMPUTE) && is_asleep(&r, CLV__VNPU_DMA));
+    go_on(&r, how, stream, other, event, memory);
+    if (how != LARGE) assert_int_equal(*there, 40 + how); /* there the large copy came over it */
+    rig_close(&r);
+  }
+}
+
+/* Copies, a launch and copies again are one engine's; a copy in the meantime is the other's. */
+static void small_copies_are_done_by_who_computes(void **state) {
+  (void)state;
+  static rig r;
+  clv_error error = {0};
+  rig_open(&r, NULL);
+  clv_stream *copies = stream_of(&r), *computes = stream_of(&r);
+  clv_event *in = event_of(&r), *done = event_of(&r);
+  clv__vnpu_launch launch = {.run = do_nothing};
+  uint64_t memory;
+  assert_ok(clv__vnpu_space_allocate(r.space, 8, &memory, &error), error);
+  assert_ok(clv__vnpu_stream_copy_in(&r.queue, copies, memory, &memory, 8, &error), error);
+  assert_ok(clv__vnpu_stream_synchronize(&r.queue, copies, &error), error);
+  let_all_sleep(&r);
+  pthread_mutex_lock(&r.queue.lock);
+  r.queue.engines[CLV__VNPU_DMA].asleep = false; /* nobody will signal it: whatever it had to do would stay */
+  pthread_mutex_unlock(&r.queue.lock);
+  for (uint64_t i = 0; i < 200; ++i) {
+    uint64_t back = ~i;
+    assert_ok(clv__vnpu_stream_copy_in(&r.queue, copies, memory, &i, 8, &error), error);
+    assert_ok(clv__vnpu_event_record(&r.queue, in, copies, &error), error);
+    assert_ok(clv__vnpu_event_wait(&r.queue, computes, in, &error), error);
+    assert_ok(clv__vnpu_stream_launch(&r.queue, computes, &launch, &error), error);
+    assert_ok(clv__vnpu_event_record(&r.queue, done, computes, &error), error);
+    assert_ok(clv__vnpu_event_wait(&r.queue, copies, done, &error), error);
+    assert_ok(clv__vnpu_stream_copy_out(&r.queue, copies, &back, memory, 8, &error), error);
+    assert_ok(clv__vnpu_stream_synchronize(&r.queue, copies, &error), error);
+    assert_int_equal(back, i);
+  }
+  pthread_mutex_lock(&r.queue.lock);
+  r.queue.engines[CLV__VNPU_DMA].asleep = true;
+  pthread_mutex_unlock(&r.queue.lock);
+  rig_close(&r);
+}
+
 /* ---- Notices ---- */
 
 typedef struct locked {
@@ -422,6 +542,8 @@ int main(void) {
       cmocka_unit_test(failures_reach_what_comes_after_them),
       cmocka_unit_test(a_copy_ends_while_a_launch_runs),
       cmocka_unit_test(engines_take_their_time_together),
+      cmocka_unit_test(small_copies_wait_for_company),
+      cmocka_unit_test(small_copies_are_done_by_who_computes),
       cmocka_unit_test(notices_come_once),
       cmocka_unit_test(threads_start_when_needed),
   };

@@ -3,6 +3,7 @@
 #include "../cache/folder.h"
 #include "machine.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/file.h>
@@ -20,6 +21,7 @@ static struct slow {
   clv_backend table;
   const clv_backend *inner;
   useconds_t pause_us; /* after every few bytes */
+  int begun[2];        /* a pipe: it has begun to save. Where there is a pause */
 } slow;
 
 typedef struct slow_writer {
@@ -37,9 +39,9 @@ static clv_status write_slowly(void *cookie, const void *data, size_t size_bytes
   return CLV_OK;
 }
 
-static clv_status save_slowly(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
-                              clv_error *error) {
-  return slow.inner->executable_save(device, executable, write_slowly, &(slow_writer){write, cookie}, error);
+static clv_status save_slowly(clv_device *device, clv_executable *executable, clv_write_fn to, void *cookie, clv_error *error) {
+  if (slow.pause_us > 0 && write(slow.begun[1], "", 1) != 1) return clv__error_set(error, CLV_IO_ERROR, "the pipe is full");
+  return slow.inner->executable_save(device, executable, write_slowly, &(slow_writer){to, cookie}, error);
 }
 
 static clv_status open_slow(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
@@ -636,14 +638,19 @@ static void killed(void **state) {
   uint64_t seed = 123;
   uint32_t left = 0, at_it = 0, whole = 0;
   for (int round = 0; round < 100; ++round) {
+    assert_int_equal(pipe(slow.begun), 0);
     slow.pause_us = 1000;
     pid_t child = fork_fill(&f, (uint64_t)round, 0);
     slow.pause_us = 0;
-    usleep((useconds_t)(2000 + test_random(&seed) % 30000));
+    struct pollfd begun = {.fd = slow.begun[0], .events = POLLIN};
+    assert_int_equal(poll(&begun, 1, 60000), 1);
+    usleep((useconds_t)(test_random(&seed) % 20000));
     kill(child, SIGKILL);
     int status;
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    close(slow.begun[0]);
+    close(slow.begun[1]);
     folder_count count = folder_look(f.path);
     if (count.damaged > 0) fail_msg("round %d: %s: %s", round, count.name, count.problem);
     at_it += count.unfinished > left;

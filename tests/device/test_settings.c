@@ -48,7 +48,7 @@ static void expect(const char *environment, const clv_context_options *options, 
 }
 
 static clv__settings defaults(void) {
-  return (clv__settings){CLV_GRAPH_AUTO, 12, 256ull << 20, false, NULL, 1ull << 30};
+  return (clv__settings){CLV_GRAPH_AUTO, 12, 256ull << 20, false, NULL, 1ull << 30, NULL, true};
 }
 
 static void nothing_said(void **state) {
@@ -136,28 +136,28 @@ static void options_win(void **state) {
   (void)state;
   static const char all[] = "CLEAVE_GRAPH=on;CLEAVE_GRAPH_CACHE=5;CLEAVE_PREFILL_GRAPH=on;CLEAVE_CACHE_DIR=/c";
   static const char unreadable[] = "CLEAVE_GRAPH=perhaps;CLEAVE_GRAPH_CACHE=-1;CLEAVE_PREFILL_GRAPH=2;CLEAVE_CACHE_DIR=/c";
-  expect(all, NULL, (clv__settings){CLV_GRAPH_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30});
+  expect(all, NULL, (clv__settings){CLV_GRAPH_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true});
   clv_context_options options = CLV_CONTEXT_OPTIONS_INIT;
   options.graph = CLV_GRAPH_OFF;
   options.graph_cache_entries = 7;
   options.graph_cache_bytes = 100;
   options.prefill_graph = CLV_SWITCH_OFF;
   options.cache_bytes = 200;
-  const clv__settings said = {CLV_GRAPH_OFF, 7, 100, false, (char *)"/c", 200};
+  const clv__settings said = {CLV_GRAPH_OFF, 7, 100, false, (char *)"/c", 200, NULL, true};
   expect(all, &options, said);
   expect(unreadable, &options, said); /* what an option speaks for is not read */
   options.graph = CLV_GRAPH_AUTO;
   options.prefill_graph = CLV_SWITCH_ON;
-  expect("CLEAVE_GRAPH=off", &options, (clv__settings){CLV_GRAPH_AUTO, 7, 100, true, NULL, 200});
+  expect("CLEAVE_GRAPH=off", &options, (clv__settings){CLV_GRAPH_AUTO, 7, 100, true, NULL, 200, NULL, true});
   options.graph_cache_entries = 0;
-  expect("CLEAVE_GRAPH_CACHE=5", &options, (clv__settings){CLV_GRAPH_OFF, 0, 100, true, NULL, 200});
+  expect("CLEAVE_GRAPH_CACHE=5", &options, (clv__settings){CLV_GRAPH_OFF, 0, 100, true, NULL, 200, NULL, true});
   /* A program of before these options: all of them from the environment, however the memory behind its struct looks. */
   clv_context_options older;
   memset(&older, 0xa5, sizeof older);
   older.struct_size = (uint32_t)offsetof(clv_context_options, graph);
   older.allocator = NULL;
   older.log = NULL;
-  expect(all, &older, (clv__settings){CLV_GRAPH_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30});
+  expect(all, &older, (clv__settings){CLV_GRAPH_ON, 5, 256ull << 20, true, (char *)"/c", 1ull << 30, NULL, true});
 }
 
 static void unreadable(void **state) {

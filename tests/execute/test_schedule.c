@@ -114,6 +114,19 @@ static void check_least(const clv__schedule *schedule) {
   }
 }
 
+/* Whoever is told of all steps that are watched knows that everything is over. */
+static void check_ends(const clv__schedule *schedule) {
+  for (uint32_t i = 0; i < schedule->lane_count; ++i) {
+    uint32_t lane = schedule->lanes[i], last = schedule->lane_steps[lane][schedule->lane_ends[lane] - 1];
+    assert_true(schedule->tracks[last].is_recorded);
+    bool is_known = schedule->tracks[last].is_watched;
+    for (uint32_t s = 0; s < schedule->step_count && !is_known; ++s) {
+      is_known = schedule->tracks[s].is_watched && clv__schedule_is_before(schedule, last, s);
+    }
+    assert_true(is_known);
+  }
+}
+
 static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
   clv_graph *graph = test_random_graph(&m->counting.allocator, seed, 24 + (uint32_t)(seed % 20));
   clv_plan *plan = random_plan(m, graph, seed * 31, streamed);
@@ -142,6 +155,7 @@ static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
     prepared = made;
   }
   check_least(&prepared->schedule);
+  check_ends(&prepared->schedule);
   for (uint32_t k = 0; k < WALKS; ++k) walk_once(plan, prepared, seed * 1000 + k);
   if (made != NULL) clv__prepared_destroy(made);
   clv__request_give(request);
@@ -159,7 +173,38 @@ static void any_order(void **state) {
   machine_close(&m);
 }
 
+/* Copies in, one partition, copies out: the host is told once, of the last. */
+static void one_device_tells_once(void **state) {
+  (void)state;
+  static const char *const specs[] = {TINY("one")};
+  machine m;
+  uint32_t chains = 0;
+  machine_open(&m, "one", 1, specs);
+  for (uint64_t seed = 1; seed <= GRAPHS; ++seed) {
+    clv_graph *graph = test_random_graph(&m.counting.allocator, seed, 24);
+    clv_plan *plan = random_plan(&m, graph, seed, false);
+    clv_session *session = machine_session(plan);
+    clv__request *request;
+    clv_error error = {0};
+    assert_ok(clv__request_take(session, &request, &error), error);
+    const clv__schedule *schedule = &request->prepared->schedule;
+    uint32_t watched = 0, last = schedule->step_count - 1;
+    for (uint32_t s = 0; s < schedule->step_count; ++s) watched += schedule->tracks[s].is_watched;
+    if (plan->partition_count == 1 && plan->steps[last].is_transfer) {
+      assert_int_equal(watched, 1);
+      assert_true(schedule->tracks[last].is_watched);
+      ++chains;
+    }
+    clv__request_give(request);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+  }
+  assert_true(chains > GRAPHS / 4);
+  machine_close(&m);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(any_order)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(any_order), cmocka_unit_test(one_device_tells_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -140,6 +140,47 @@ static void hashes(void **state) {
 
 /* ---- What is kept ---- */
 
+static void check_texts(const clv__node *node, const char *name, const char *const *texts, size_t count) {
+  const clv_attribute *attribute = clv__attribute_find(node->attributes, name);
+  assert_non_null(attribute);
+  assert_int_equal(attribute->kind, CLV_ATTRIBUTE_STRINGS);
+  assert_int_equal(attribute->count, count);
+  for (size_t i = 0; i < count; ++i) {
+    assert_int_equal(attribute->strings[i].size_bytes, strlen(texts[i]));
+    assert_memory_equal(attribute->strings[i].data, texts[i], strlen(texts[i]));
+  }
+}
+
+#define SEARCH(call)                                                                                                        \
+  IR_MODEL(IR_TENSOR("a", "3", "float32") "," IR_TENSOR("v", "2", "float32"), IR_FROM("i", "2", "int64", "i", "0"), "", "", \
+           "{\"name\":\"i\",\"op_type\":\"aten.searchsorted.Tensor\",\"inputs\":[" IR_FROM(                             \
+               "a", "3", "float32", "a", "0") "," IR_FROM("v", "2", "float32", "v", "0") "],\"outputs\":[" IR_TENSOR(        \
+               "i", "2", "int64") "],\"attrs\":{},\"call\":[" call "],\"returns\":[\"Tensor\"]}")
+
+/* The whole call as the file spells it, for whoever knows the operator. */
+static void kept_call(void **state) {
+  (void)state;
+  clv_graph *graph =
+      load(SEARCH("\"Tensor sorted_sequence=%0\",\"Tensor self=%1\",\"bool right=True\",\"str? side=\\\"%7\\\"\""));
+  static const char *const call[] = {"Tensor sorted_sequence=%0", "Tensor self=%1", "bool right=True", "str? side=\"%7\""};
+  static const char *const returns[] = {"Tensor"};
+  assert_string_equal(graph->nodes[0].op, "searchsorted.Tensor");
+  check_texts(&graph->nodes[0], "call", call, 4);
+  check_texts(&graph->nodes[0], "returns", returns, 1);
+  clv__graph_destroy(graph);
+}
+
+static void wrong_calls(void **state) {
+  (void)state;
+  refuse(SEARCH("\"Tensor a=%0\",\"Tensor b=%2\""), "call[1] is Tensor b=%2 where");
+  refuse(SEARCH("\"Tensor a=%0\",\"Tensor b=%\""), "call[1] is Tensor b=% where");
+  refuse(SEARCH("\"Tensor a=%0\",\"Tensor b=%99999999999999999999\""), "call[1] is");
+  refuse(SEARCH("\"Tensor a=%0\""), "call: input 1 is no argument's value");
+  refuse(SEARCH("\"Tensor a=%0\",3"), "call[1] is an integer where");
+  refuse(SEARCH("\"Tensor a=%0\",\"b=%1\""), "call[1] is b=%1 where");
+  refuse(SEARCH("\"Tensor a=%0\",\"str b=\\\"%1\""), "call[1] is");
+}
+
 static void kept_operator(void **state) {
   (void)state;
   clv_graph *graph = load(IR_MODEL(IR_TENSOR("x", "2", "float32"), IR_FROM("b", "3", "bfloat16", "pick", "0"), "", "",
@@ -152,16 +193,12 @@ static void kept_operator(void **state) {
                                                               IR_TENSOR("b", "3", "bfloat16"), "\"index\":1")));
   assert_int_equal(graph->node_count, 2);
   const clv__node *kept = &graph->nodes[0];
-  size_t count;
   assert_string_equal(kept->domain, "aten");
   assert_string_equal(kept->op, "wrap_with_something");
   assert_string_equal(kept->source_op, "wrap_with_something");
-  assert_int_equal(clv__attribute_int(kept->attributes, "k", 0), 3);
-  assert_int_equal(clv__attribute_int(kept->attributes, "on", 0), 1);
-  assert_true(clv__attribute_float(kept->attributes, "f", 0) == 0.5f);
-  assert_true(clv__attribute_is(kept->attributes, "s", "text", false));
-  assert_int_equal(clv__attribute_ints(kept->attributes, "list", &count)[1], 2);
-  assert_null(clv__attribute_find(kept->attributes, "none"));
+  static const char *const call[] = {"%0", "k=3", "on=true", "f=0.5", "s=\"text\"", "list=[1,2]", "none=null", "deep=[[1]]"};
+  check_texts(kept, "call", call, sizeof call / sizeof *call);
+  assert_null(clv__attribute_find(kept->attributes, "returns"));
   assert_string_equal(graph->nodes[1].op, "Identity");
   assert_int_equal(graph->nodes[1].inputs[0], kept->outputs[1]);
   clv_error error = {0};
@@ -429,7 +466,7 @@ static void decoder(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_layer),         cmocka_unit_test(source_patterns), cmocka_unit_test(unbound_weights),
-      cmocka_unit_test(hashes),          cmocka_unit_test(kept_operator),   cmocka_unit_test(in_place),
+      cmocka_unit_test(hashes),          cmocka_unit_test(kept_operator), cmocka_unit_test(kept_call), cmocka_unit_test(wrong_calls),   cmocka_unit_test(in_place),
       cmocka_unit_test(names_and_order), cmocka_unit_test(bare_infinity),   cmocka_unit_test(hostile),
       cmocka_unit_test(hostile_nodes),   cmocka_unit_test(wrong_shapes),    cmocka_unit_test(hostile_constants),
       cmocka_unit_test(damaged),         cmocka_unit_test(no_memory),       cmocka_unit_test(decoder),

@@ -75,6 +75,8 @@ def pointwise():
     case(f, "gelu, tanh", lambda x: A.gelu(x, approximate="tanh"), x, dtypes=FLOATS)
     case(f, "gelu of special values", lambda x: A.gelu(x), special()[:1, 1:])
     case(f, "elu, alpha and scale", lambda x: A.elu(x, 0.5, 1.0, 1.0), x)
+    case(f, "elu, odd alpha", lambda x: F.elu(x, 0.3), x, dtypes=FLOATS)
+    case(f, "celu, odd alpha", lambda x: F.celu(x, 0.3), x, dtypes=FLOATS)
     case(f, "elu, scale", lambda x: A.elu(x, 0.5, 2.0, 0.25), x)
     case(f, "leaky_relu 0.3", lambda x: F.leaky_relu(x, 0.3), x)
     case(f, "softplus, beta and threshold", lambda x: F.softplus(x, 3.0, 5.0), x)
@@ -153,6 +155,8 @@ def arithmetic():
     for exponent in (2, 1, 0, 3, -1, 0.5, -0.5, 2.5):
         base = x if isinstance(exponent, int) else z
         case(f, f"pow {exponent}", lambda x, e=exponent: torch.pow(x, e), base, dtypes=FLOATS)
+    case(f, "pow 0.3", lambda x: torch.pow(x, 0.3), z * 100)
+    case(f, "compared with a fraction", lambda x: x > 0.3, torch.tensor([0.2998, 0.3, 0.3003, 0.301]))
     case(f, "pow of integers", lambda x: torch.pow(x, 3), i)
     case(f, "pow of integers by a fraction", lambda x: torch.pow(x, 0.5), j)
     case(f, "pow of integers by 2.0", lambda x: torch.pow(x, 2.0), j)
@@ -330,6 +334,8 @@ def matrices():
     case(f, "linear with a vector of weights", lambda x, w: F.linear(x, w), real(3, 4), real(4), weights=(1,))
     case(f, "addmm", torch.addmm, real(5), real(3, 4), real(4, 5))
     case(f, "addmm, alpha and beta", lambda c, a, b: torch.addmm(c, a, b, beta=0.5, alpha=-2), real(3, 1), real(3, 4), real(4, 5))
+    case(f, "addmm, odd alpha and beta", lambda c, a, b: torch.addmm(c, a, b, beta=0.3, alpha=0.7), real(5), real(3, 4), real(4, 5),
+         dtypes=FLOATS)
     case(f, "addmm, beta 0", lambda c, a, b: torch.addmm(c, a, b, beta=0), torch.full((3, 5), float("nan")), real(3, 4), real(4, 5))
     case(f, "addmm of integers", lambda c, a, b: torch.addmm(c, a, b, beta=2, alpha=3), whole(0, 9, 3, 5), whole(0, 9, 3, 4), whole(0, 9, 4, 5))
     case(f, "baddbmm", lambda c, a, b: torch.baddbmm(c, a, b, beta=0.5, alpha=2), real(1, 3, 2), real(2, 3, 4), real(2, 4, 2))
@@ -390,7 +396,7 @@ def normalising():
     f = "normalising"
     x, c = real(2, 4, 5, 3), 4
     s, b, m, v = real(c), real(c), real(c), positive(c)
-    case(f, "batch_norm", lambda x, m, v, s, b: F.batch_norm(x, m, v, s, b, False), x, m, v, s, b, weights=(1, 2, 3, 4))
+    case(f, "batch_norm", lambda x, m, v, s, b: F.batch_norm(x, m, v, s, b, False), x, m, v, s, b, weights=(1, 2, 3, 4), dtypes=FLOATS)
     case(f, "batch_norm without scale and bias", lambda x, m, v: F.batch_norm(x, m, v), x, m, v, weights=(1, 2))
     case(f, "batch_norm, scale alone", lambda x, m, v, s: F.batch_norm(x, m, v, s), x, m, v, s, weights=(1, 2, 3))
     case(f, "batch_norm, bias alone", lambda x, m, v, b: F.batch_norm(x, m, v, None, b), x, m, v, b, weights=(1, 2, 3))

@@ -68,19 +68,23 @@ class Exported:
         self.path = os.path.join(folder, "model.json")
         self.params = os.path.join(folder, "model.safetensors")
         with torch.no_grad():
-            self.expected = [to_numpy(tensor) for tensor in flat(copy.deepcopy(module)(*[t.clone() for t in examples]))]
             self.model = torch_to_ir.export(module, examples, path=self.path, params=self.params)
-        state = self.model.get("state", {})
+        self.state = self.model.get("state", {})  # inputs that are the module's buffers -> outputs with their new contents
         self.outputs = [tensor["name"] for tensor in self.model["graph_outputs"]]
-        self.inputs = {}
-        given = [tensor["name"] for tensor in self.model["graph_inputs"] if tensor["name"] not in state]
-        for name, example in zip(given, examples):
-            self.inputs[name] = to_numpy(example)
-        held = dict(module.named_buffers())
-        for name in state:
-            if name in held:
-                self.inputs[name] = to_numpy(held[name])
-        self.arguments = oracle.save_inputs(folder, self.inputs)
+        self.given = [tensor["name"] for tensor in self.model["graph_inputs"] if tensor["name"] not in self.state]
+        self.folder = folder
+        self.arguments, self.expected = self.ask(module, examples)
+
+    def ask(self, module, examples):
+        """Arguments for a run with these examples and what the module's buffers hold, and PyTorch's outputs; buffers are changed in a copy."""
+        inputs = {name: to_numpy(example) for name, example in zip(self.given, examples)}
+        buffers = dict(module.named_buffers())
+        inputs.update({name: to_numpy(buffers[name]) for name in self.state})
+        changed = copy.deepcopy(module)
+        with torch.no_grad():
+            expected = [to_numpy(tensor.clone()) for tensor in flat(changed(*[example.clone() for example in examples]))]
+        after = dict(changed.named_buffers())
+        return oracle.save_inputs(self.folder, inputs), expected + [to_numpy(after[name]) for name in self.state]
 
     def run(self, *options):
         return oracle.cleave_run(self.path, self.arguments + ["--params", self.params], self.outputs, *options)

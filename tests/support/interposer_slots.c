@@ -528,6 +528,18 @@ static uint64_t captured_bytes(clv_device *device, const clv_captured *captured)
   return INNER(device)->captured_bytes(device->inner, captured);
 }
 
+/* ---- What came later ---- */
+
+static clv_status finish(clv_device *device, clv_executable *const *executables, uint32_t count, clv_error *error) {
+  ASK_OR_FAIL(device, finish, .size_bytes = count);
+  return INNER(device)->finish(device->inner, executables, count, error);
+}
+
+static clv_status list_devices(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+  const clv_backend *inner = ((interposer *)self)->inner;
+  return inner->list(inner->self, host, found, cookie, error);
+}
+
 /* ---- The table ---- */
 
 void interposer_fill(interposer *self) {
@@ -587,5 +599,9 @@ void interposer_fill(interposer *self) {
   PUT(captured_bind);
   PUT(captured_destroy);
   PUT(captured_bytes);
+  PUT(finish);
 #undef PUT
+  self->table.options = behind.options;
+  self->table.option_count = behind.option_count;
+  if (behind.list != NULL) self->table.list = list_devices;
 }

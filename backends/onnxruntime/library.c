@@ -1,0 +1,68 @@
+/* Loading ONNX Runtime: its library, the version of its API, and its errors. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/environment.h"
+#include "device.h"
+
+clv_status clv__ort_check(const clv__ort_api *api, clv__ort_status *status, const char *call, clv_error *error) {
+  if (status == NULL) return CLV_OK;
+  int code = api->GetErrorCode(status);
+  clv_status ours = code == CLV__ORT_CODE_NOT_IMPLEMENTED ? CLV_NOT_SUPPORTED : CLV_DEVICE_ERROR;
+  clv__error_set(error, ours, "%s: %s (code %d)", call, api->GetErrorMessage(status), code);
+  api->ReleaseStatus(status);
+  if (error == NULL) return ours;
+  for (char *at = error->message; *at != '\0'; ++at) { /* it may have lines, a message of ours is one */
+    if ((unsigned char)*at < ' ') *at = ' ';
+  }
+  return ours;
+}
+
+/* "1.31.1" speaks every version of the API up to 31. What is older says so on its own, but only on stderr. */
+static clv_status check_version(const clv__ort_base *base, const char *path, clv__ort_library *library, clv_error *error) {
+  unsigned major = 0, minor = 0;
+  const char *version = base->GetVersionString();
+  bool readable = version != NULL && sscanf(version, "%u.%u", &major, &minor) == 2;
+  if (!readable || major != 1 || minor < CLV__ORT_API_VERSION) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s is ONNX Runtime %.40s; one of 1.%u or later, below 2, is needed", path,
+                          version != NULL ? version : "of no version", CLV__ORT_API_VERSION);
+  }
+  library->api = base->GetApi(CLV__ORT_API_VERSION);
+  if (library->api == NULL) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s is ONNX Runtime %.40s, and does not speak version %u of its API", path,
+                          version, CLV__ORT_API_VERSION);
+  }
+  snprintf(library->version, sizeof library->version, "%s", version);
+  return CLV_OK;
+}
+
+clv_status clv__ort_load(const clv_host *host, void **out, clv_error *error) {
+  static clv__ort_library library; /* as long as the process; what loads it holds a lock */
+  static const char *const names[] = {"libonnxruntime.so*", "libonnxruntime.so.1", NULL};
+  static const char *const subfolders[] = {"onnxruntime/capi", NULL};
+  const clv__library_search search = {
+      .what = "ONNX Runtime",
+      .variable_name = clv__variables[CLV__VARIABLE_ONNXRUNTIME].name,
+      .variable = clv__environment_get(CLV__VARIABLE_ONNXRUNTIME),
+      .names = names,
+      .subfolders = subfolders,
+  };
+  (void)host;
+  *out = NULL;
+  void *handle;
+  char path[1024];
+  CLV__TRY(clv__library_open(&search, RTLD_NOW | RTLD_LOCAL, &handle, path, sizeof path, error));
+  const clv__ort_base *(*get_base)(void);
+  *(void **)&get_base = dlsym(handle, "OrtGetApiBase");
+  const clv__ort_base *base = get_base != NULL ? get_base() : NULL;
+  clv_status status = base != NULL ? check_version(base, path, &library, error)
+                                   : clv__error_set(error, CLV_NOT_SUPPORTED, "%s is no ONNX Runtime: it lacks OrtGetApiBase",
+                                                    path);
+  if (status != CLV_OK) {
+    dlclose(handle);
+    return status;
+  }
+  *out = &library;
+  return CLV_OK;
+}

@@ -1,0 +1,10 @@
+/* The ONNX Runtime backend: its execution providers as devices ("onnxruntime:CPU"). The library is loaded when a device of it is
+ * first asked for. */
+#ifndef CLEAVE_BACKENDS_ONNXRUNTIME_H
+#define CLEAVE_BACKENDS_ONNXRUNTIME_H
+
+#include "cleave/plugin/backend.h"
+
+clv_status clv__onnxruntime_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error);
+
+#endif

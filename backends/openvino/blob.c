@@ -1,0 +1,115 @@
+/* Compiled models as bytes. The C API exports to a path alone: that of a file in memory, which has no name that another process
+ * could open or put something else under. */
+#define _GNU_SOURCE /* memfd_create() */
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/sealed.h"
+#include "device.h"
+
+enum { FORMAT = 1 };
+
+static const clv__sealed_kind kind = {.what = "OpenVINO model", .magic = "", .version = FORMAT};
+
+/* ---- Saving ---- */
+
+static void write_ports(const clv__openvino_model *model, clv__text *payload) {
+  clv__sealed_put(payload, FORMAT, 4);
+  clv__sealed_put_text(payload, model->device->ov->build);
+  clv__sealed_put(payload, model->input_count, 4);
+  clv__sealed_put(payload, model->output_count, 4);
+  for (uint32_t i = 0; i < model->input_count + model->output_count; ++i) clv__sealed_put_text(payload, model->ports[i].name);
+  for (int outputs = 0; outputs <= 1; ++outputs) {
+    uint32_t from = outputs == 0 ? 0 : model->input_count, count = outputs == 0 ? model->input_count : model->output_count;
+    clv__sealed_put(payload, count, 4);
+    for (uint32_t i = 0; i < count; ++i) clv__sealed_put_type(payload, &model->ports[from + i].type);
+  }
+}
+
+/* What was exported to `file`, mapped. */
+static clv_status write_file(int file, const clv__text *payload, clv_write_fn write, void *cookie, clv_error *error) {
+  struct stat about;
+  if (fstat(file, &about) != 0 || about.st_size <= 0) {
+    return clv__error_set(error, CLV_IO_ERROR, "OpenVINO exported nothing");
+  }
+  size_t size_bytes = (size_t)about.st_size;
+  void *data = mmap(NULL, size_bytes, PROT_READ, MAP_SHARED, file, 0);
+  if (data == MAP_FAILED) return clv__error_memory(error, size_bytes);
+  clv_status status = write(cookie, payload->data, payload->size_bytes);
+  if (status == CLV_OK) status = write(cookie, data, size_bytes);
+  munmap(data, size_bytes);
+  return status == CLV_OK ? CLV_OK : clv__error_set(error, status, "the model's %zu bytes could not be written", size_bytes);
+}
+
+clv_status clv__openvino_model_save(void *self, clv_write_fn write, void *cookie, clv_error *error) {
+  clv__openvino_model *model = self;
+  const clv__openvino *ov = model->device->ov;
+  int file = memfd_create("openvino-model", MFD_CLOEXEC);
+  if (file < 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "no file in memory to export to");
+  char path[64];
+  snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+  clv__text payload;
+  clv__text_init(&payload, model->device->allocator);
+  write_ports(model, &payload);
+  clv_status status = payload.failed ? clv__error_memory(error, payload.size_bytes) : CLV_OK;
+  if (status == CLV_OK) {
+    int code = ov->compiled_model_export_model(model->compiled, path);
+    status = code == 0 ? write_file(file, &payload, write, cookie, error)
+                       : clv__openvino_failed(ov, error, "ov_compiled_model_export_model", code);
+  }
+  clv__text_finish(&payload);
+  close(file);
+  return status;
+}
+
+/* ---- Loading ---- */
+
+static clv_status read_types(clv__sealed_reader *reader, clv__openvino_model *model, uint32_t from, uint32_t count) {
+  clv_tensor *types;
+  uint32_t type_count;
+  CLV__TRY(clv__sealed_take_types(reader, &model->arena, &types, &type_count));
+  if (type_count != count) return clv__sealed_damaged(reader, "its types");
+  for (uint32_t i = 0; i < count; ++i) model->ports[from + i].type = types[i];
+  return CLV_OK;
+}
+
+static clv_status read_ports(clv__sealed_reader *reader, clv__openvino_model *model) {
+  uint32_t count = model->input_count + model->output_count;
+  for (uint32_t i = 0; i < count; ++i) {
+    model->ports[i].name = clv__sealed_take_text(reader, &model->arena);
+    if (model->ports[i].name == NULL) return clv__sealed_damaged(reader, "its names");
+  }
+  CLV__TRY(read_types(reader, model, 0, model->input_count));
+  return read_types(reader, model, model->input_count, model->output_count);
+}
+
+clv_status clv__openvino_model_load(void *self, const void *data, size_t size_bytes, void **out, clv_error *error) {
+  clv__openvino_device *device = self;
+  const clv__openvino *ov = device->ov;
+  clv__sealed_reader reader = {.kind = &kind, .data = data, .size_bytes = size_bytes, .error = error};
+  *out = NULL;
+  if (clv__sealed_take(&reader, 4) != FORMAT) return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO model: another format");
+  CLV__TRY(clv__sealed_check_fingerprint(&reader, ov->build));
+  uint32_t input_count = (uint32_t)clv__sealed_take(&reader, 4), output_count = (uint32_t)clv__sealed_take(&reader, 4);
+  /* a name has four bytes at least: a number that would ask for more memory than the file is worth is damaged */
+  if (reader.failed || input_count > size_bytes / 4 || output_count > size_bytes / 4) {
+    return clv__sealed_damaged(&reader, "its beginning");
+  }
+  clv__openvino_model *model = clv__openvino_model_new(device, input_count, output_count);
+  if (model == NULL) return clv__error_memory(error, (size_t)input_count + output_count);
+  clv_status status;
+  CLV__TRY_GOTO(read_ports(&reader, model));
+  int code = ov->core_import_model(device->core, (const char *)reader.data + reader.at, reader.size_bytes - reader.at,
+                                   device->name, &model->compiled);
+  if (code != 0) {
+    status = clv__openvino_failed(ov, error, "ov_core_import_model", code);
+    goto cleanup;
+  }
+  CLV__TRY_GOTO(clv__openvino_model_find_ports(model, error));
+  *out = model;
+cleanup:
+  if (status != CLV_OK) clv__openvino_model_destroy(model);
+  return status;
+}

@@ -1,0 +1,219 @@
+/* Models: a partition goes over as ONNX in memory, is compiled, and its inputs and outputs are found again among the ports of
+ * what came out, which may have lost inputs that nothing reads. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/tensor.h"
+#include "device.h"
+
+/* ---- Ports ---- */
+
+static bool is_open(ov_partial_shape shape) {
+  if (shape.rank.min != shape.rank.max) return true;
+  for (int64_t i = 0; i < shape.rank.max; ++i) {
+    if (shape.dims[i].min != shape.dims[i].max) return true;
+  }
+  return false;
+}
+
+/* Whether a shape may be what the host expects: where both know a size, it is the same. */
+static bool agrees(ov_partial_shape shape, const clv_tensor *type) {
+  if (type->rank == CLV_RANK_UNKNOWN || shape.rank.min != shape.rank.max) return true;
+  if (shape.rank.max != type->rank) return false;
+  for (int32_t i = 0; i < type->rank; ++i) {
+    if (type->dims[i] < 0) continue;
+    if (type->dims[i] < shape.dims[i].min || (shape.dims[i].max >= 0 && type->dims[i] > shape.dims[i].max)) return false;
+  }
+  return true;
+}
+
+static void shape_text(ov_partial_shape shape, char *text, size_t text_bytes) {
+  if (shape.rank.min != shape.rank.max) {
+    snprintf(text, text_bytes, "[...]");
+    return;
+  }
+  size_t used = (size_t)snprintf(text, text_bytes, "[");
+  for (int64_t i = 0; i < shape.rank.max && used + 24 < text_bytes; ++i) {
+    bool known = shape.dims[i].min == shape.dims[i].max;
+    used += (size_t)(known ? snprintf(text + used, text_bytes - used, "%s%" PRId64, i > 0 ? "," : "", shape.dims[i].min)
+                           : snprintf(text + used, text_bytes - used, "%s?", i > 0 ? "," : ""));
+  }
+  snprintf(text + used, text_bytes - used, "]");
+}
+
+/* Checks dtype and shape: what crosses a boundary is the host's to say. */
+static clv_status check_port(const clv__openvino *ov, clv__openvino_port *port, const char *what, clv_error *error) {
+  int type = 0;
+  ov_partial_shape shape = {{0, 0}, NULL};
+  CLV__OPENVINO_TRY(ov, error, port_get_element_type, port->port, &type);
+  CLV__OPENVINO_TRY(ov, error, port_get_partial_shape, port->port, &shape);
+  port->is_open = is_open(shape);
+  clv_status status = CLV_OK;
+  if (type != clv__openvino_type(port->type.dtype) || type == 0) {
+    char text[24];
+    clv__openvino_type_text(type, text);
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO makes %s '%s' %s, where it is %s", what, port->name, text,
+                            clv_dtype_name(port->type.dtype));
+  } else if (!agrees(shape, &port->type)) {
+    char text[160], expected[160];
+    shape_text(shape, text, sizeof text);
+    clv__tensor_text(&port->type, expected, sizeof expected);
+    status =
+        clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO makes %s '%s' %s, where it is %s", what, port->name, text, expected);
+  }
+  ov->partial_shape_free(&shape);
+  return status;
+}
+
+/* Outputs stand in the order that they were given in; by name several may be one, where the same value goes out twice. Inputs
+ * have names of their own; one that is not found and not counted is one that nothing reads. */
+static clv_status find_port(clv__openvino_model *model, bool is_output, uint32_t index, clv_error *error) {
+  const clv__openvino *ov = model->device->ov;
+  clv__openvino_port *port = &model->ports[is_output ? model->input_count + index : index];
+  size_t count = 0;
+  if (is_output) {
+    CLV__OPENVINO_TRY(ov, error, compiled_model_outputs_size, model->compiled, &count);
+    if (count == model->output_count) {
+      CLV__OPENVINO_TRY(ov, error, compiled_model_output_by_index, model->compiled, index, &port->port);
+    } else {
+      CLV__OPENVINO_TRY(ov, error, compiled_model_output_by_name, model->compiled, port->name, &port->port);
+    }
+    return check_port(ov, port, "output", error);
+  }
+  if (ov->compiled_model_input_by_name(model->compiled, port->name, &port->port) != 0) {
+    port->port = NULL;
+    CLV__OPENVINO_TRY(ov, error, compiled_model_inputs_size, model->compiled, &count);
+    if (count < model->input_count) return CLV_OK;
+    CLV__OPENVINO_TRY(ov, error, compiled_model_input_by_index, model->compiled, index, &port->port);
+  }
+  return check_port(ov, port, "input", error);
+}
+
+/* Whether two ports are of the same tensor: tensors have names that no other has, and say the same one first each time. */
+static bool is_same_tensor(const clv__openvino *ov, const ov_port *a, const ov_port *b) {
+  char *name_a = NULL, *name_b = NULL;
+  bool same = a != NULL && b != NULL && ov->port_get_any_name(a, &name_a) == 0 && ov->port_get_any_name(b, &name_b) == 0 &&
+              strcmp(name_a, name_b) == 0;
+  if (name_a != NULL) ov->free(name_a);
+  if (name_b != NULL) ov->free(name_b);
+  return same;
+}
+
+/* An output that an input is called by as well is that input, passed on (by a Dropout, say). OpenVINO does not write those where
+ * the input is in memory of ours: they are copied here. */
+static clv_status find_copy(clv__openvino_model *model, uint32_t index, clv_error *error) {
+  const clv__openvino *ov = model->device->ov;
+  clv__openvino_port *port = &model->ports[model->input_count + index];
+  ov_port *input = NULL;
+  if (ov->compiled_model_input_by_name(model->compiled, port->name, &input) != 0) return CLV_OK;
+  for (uint32_t i = 0; i < model->input_count && !port->is_copy; ++i) {
+    port->is_copy = is_same_tensor(ov, model->ports[i].port, input) && model->ports[i].type.dtype == port->type.dtype;
+    port->of = i;
+  }
+  ov->output_const_port_free(input);
+  if (port->is_copy) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: output '%s' is an input, but none of its dtype", port->name);
+}
+
+clv_status clv__openvino_model_find_ports(clv__openvino_model *model, clv_error *error) {
+  for (uint32_t i = 0; i < model->input_count; ++i) CLV__TRY(find_port(model, false, i, error));
+  for (uint32_t i = 0; i < model->output_count; ++i) {
+    CLV__TRY(find_port(model, true, i, error));
+    CLV__TRY(find_copy(model, i, error));
+  }
+  return CLV_OK;
+}
+
+/* ---- Models ---- */
+
+clv__openvino_model *clv__openvino_model_new(clv__openvino_device *device, uint32_t input_count, uint32_t output_count) {
+  clv__openvino_model *model = clv__allocate_zero(device->allocator, sizeof *model);
+  if (model == NULL) return NULL;
+  clv__arena_init(&model->arena, device->allocator);
+  model->device = device;
+  model->input_count = input_count;
+  model->output_count = output_count;
+  model->ports = clv__arena_allocate_zero(&model->arena, (size_t)input_count + output_count, sizeof *model->ports);
+  if (model->ports != NULL) return model;
+  clv__openvino_model_destroy(model);
+  return NULL;
+}
+
+void clv__openvino_model_destroy(void *self) {
+  clv__openvino_model *model = self;
+  if (model == NULL) return;
+  const clv__openvino *ov = model->device->ov;
+  for (uint32_t i = 0; model->ports != NULL && i < model->input_count + model->output_count; ++i) {
+    if (model->ports[i].port != NULL) ov->output_const_port_free(model->ports[i].port);
+  }
+  if (model->compiled != NULL) ov->compiled_model_free(model->compiled);
+  clv__arena_finish(&model->arena);
+  clv__release(model->device->allocator, model);
+}
+
+/* Names and types of what goes in and out. */
+static clv_status describe_ports(clv__openvino_model *model, const clv_graph_view *graph, clv_error *error) {
+  const clv_host *host = model->device->host;
+  for (uint32_t i = 0; i < model->input_count + model->output_count; ++i) {
+    bool is_output = i >= model->input_count;
+    uint32_t value = is_output ? host->graph_output(graph, i - model->input_count) : host->graph_input(graph, i);
+    clv_value_info info = {.struct_size = sizeof info};
+    host->graph_value(graph, value, &info);
+    model->ports[i].type = info.type;
+    model->ports[i].type.data = NULL;
+    model->ports[i].name = clv__arena_string(&model->arena, info.name, strlen(info.name));
+    if (model->ports[i].name == NULL) return clv__error_memory(error, strlen(info.name));
+  }
+  return CLV_OK;
+}
+
+/* From bytes to what is compiled. The bytes are copied by then. */
+static clv_status compile_onnx(clv__openvino_model *model, const void *data, size_t size_bytes, clv_error *error) {
+  const clv__openvino_device *device = model->device;
+  ov_model *read = NULL;
+  CLV__OPENVINO_TRY(device->ov, error, core_read_model_from_memory_buffer, device->core, data, size_bytes, NULL, &read);
+  int code = device->ov->core_compile_model(device->core, read, device->name, 0, &model->compiled);
+  device->ov->model_free(read);
+  return code == 0 ? CLV_OK : clv__openvino_failed(device->ov, error, "ov_core_compile_model", code);
+}
+
+typedef clv_status (*write_onnx_fn)(const clv_host *host, const clv_graph_view *graph, void **data, size_t *size_bytes,
+                                    clv_error *error);
+
+static clv_status compile(clv__openvino_device *device, const clv_graph_view *graph, write_onnx_fn write_onnx, void **out,
+                          clv_error *error) {
+  const clv_host *host = device->host;
+  void *data = NULL;
+  size_t size_bytes = 0;
+  *out = NULL;
+  clv__openvino_model *model = clv__openvino_model_new(device, host->graph_input_count(graph), host->graph_output_count(graph));
+  if (model == NULL) return clv__error_memory(error, sizeof *model);
+  clv_status status;
+  CLV__TRY_GOTO(describe_ports(model, graph, error));
+  CLV__TRY_GOTO(write_onnx(host, graph, &data, &size_bytes, error));
+  CLV__TRY_GOTO(compile_onnx(model, data, size_bytes, error));
+  CLV__TRY_GOTO(clv__openvino_model_find_ports(model, error));
+  *out = model;
+cleanup:
+  clv__release(host->allocator, data);
+  if (status != CLV_OK) clv__openvino_model_destroy(model);
+  return status;
+}
+
+clv_status clv__openvino_model_compile(void *device, const clv_host *host, const clv_graph_view *graph,
+                                       const clv_compile_options *options, void **model, clv_error *error) {
+  (void)host;
+  (void)options; /* its results are the same from run to run, and there is nothing to tune */
+  return compile(device, graph, clv__framework_onnx, model, error);
+}
+
+/* Without its large constants first, which is quick; where they have to be constants, with them. */
+clv_status clv__openvino_node_try(void *device, const clv_host *host, const clv_graph_view *part, clv_error *error) {
+  (void)host;
+  void *model = NULL;
+  clv_status status = compile(device, part, clv__framework_onnx_trial, &model, NULL);
+  if (status != CLV_OK) status = compile(device, part, clv__framework_onnx, &model, error);
+  if (status == CLV_OK) clv__openvino_model_destroy(model);
+  return status;
+}

@@ -1,0 +1,102 @@
+/* What the table cannot say with dtypes alone: attributes for which OpenVINO was found to be wrong, or to have nothing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "table.h"
+
+static bool refuse(char reason[160], const char *what) {
+  snprintf(reason, 160, "%s", what);
+  return false;
+}
+
+/* f16 and bf16 are not in its row: a cast to f16 inside a partition is dropped with its rounding, and what arithmetic on them
+ * gives has not been rounded yet. To i64 goes what is known to fit 32 bits. */
+bool clv__openvino_accepts_cast(const clv__openvino_node *node, char reason[160]) {
+  clv_dtype to = node->outputs[0].dtype;
+  if (node->inputs[0].dtype != CLV_F32 || to == CLV_F32 || to == CLV_BOOL || to == CLV_I32) return true;
+  snprintf(reason, 160, "a cast from f32 to %s", clv_dtype_name(to));
+  return false;
+}
+
+bool clv__openvino_accepts_mod(const clv__openvino_node *node, char reason[160]) {
+  if (clv__attribute_int(node->attributes, "fmod", 0) != 0) return refuse(reason, "Mod with fmod");
+  return true;
+}
+
+bool clv__openvino_accepts_max_pool(const clv__openvino_node *node, char reason[160]) {
+  if (clv__openvino_has_output(node, 1)) return refuse(reason, "MaxPool with indices");
+  if (clv__attribute_int(node->attributes, "ceil_mode", 0) != 0) return refuse(reason, "MaxPool with ceil_mode");
+  return true;
+}
+
+bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[160]) {
+  clv__attributes a = node->attributes;
+  if (clv__attribute_is(a, "mode", "cubic", false)) return refuse(reason, "Resize with mode cubic");
+  if (clv__attribute_int(a, "antialias", 0) != 0) return refuse(reason, "Resize with antialias");
+  if (clv__attribute_int(a, "exclude_outside", 0) != 0) return refuse(reason, "Resize with exclude_outside");
+  if (!clv__attribute_is(a, "keep_aspect_ratio_policy", "stretch", true)) {
+    return refuse(reason, "Resize with keep_aspect_ratio_policy");
+  }
+  if (clv__attribute_is(a, "coordinate_transformation_mode", "tf_crop_and_resize", false)) {
+    return refuse(reason, "Resize with tf_crop_and_resize");
+  }
+  if (clv__attribute_is(a, "coordinate_transformation_mode", "half_pixel_symmetric", false)) {
+    return refuse(reason, "Resize with half_pixel_symmetric");
+  }
+  if (clv__attribute_is(a, "coordinate_transformation_mode", "align_corners", false) && !clv__openvino_has(node, 3)) {
+    return refuse(reason, "Resize with align_corners and scales");
+  }
+  return true;
+}
+
+bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason[160]) {
+  if (clv__attribute_int(node->attributes, "layout", 0) != 0) return refuse(reason, "layout 1");
+  if (strcmp(node->op, "LSTM") == 0 && clv__openvino_has(node, 7)) return refuse(reason, "LSTM with peepholes");
+  if (clv__openvino_has(node, 4)) return refuse(reason, "sequences of several lengths");
+  if (clv__attribute_find(node->attributes, "activations") != NULL) return refuse(reason, "activations of its own");
+  if (clv__attribute_find(node->attributes, "clip") != NULL) return refuse(reason, "clip");
+  if (clv__attribute_int(node->attributes, "input_forget", 0) != 0) return refuse(reason, "input_forget");
+  return true;
+}
+
+bool clv__openvino_accepts_roi_align(const clv__openvino_node *node, char reason[160]) {
+  if (clv__attribute_is(node->attributes, "mode", "max", false)) return refuse(reason, "RoiAlign with mode max");
+  return true;
+}
+
+/* With a reduction small integers saturate. */
+bool clv__openvino_accepts_scatter(const clv__openvino_node *node, char reason[160]) {
+  if (clv__attribute_is(node->attributes, "reduction", "none", true) || node->inputs[0].dtype == CLV_F32) return true;
+  return refuse(reason, "a reduction of other than f32");
+}
+
+bool clv__openvino_accepts_pad(const clv__openvino_node *node, char reason[160]) {
+  if (clv__attribute_is(node->attributes, "mode", "wrap", false)) return refuse(reason, "Pad with mode wrap");
+  return true;
+}
+
+bool clv__openvino_accepts_space_to_depth(const clv__openvino_node *node, char reason[160]) {
+  if (!clv__attribute_is(node->attributes, "mode", "DCR", true)) return refuse(reason, "SpaceToDepth with mode CRD");
+  return true;
+}
+
+bool clv__openvino_accepts_first_output(const clv__openvino_node *node, char reason[160]) {
+  for (uint32_t i = 1; i < node->output_count; ++i) {
+    if (clv__openvino_has_output(node, i)) return refuse(reason, "more than the first output");
+  }
+  return true;
+}
+
+/* Inference alone: training draws at random. */
+bool clv__openvino_accepts_dropout(const clv__openvino_node *node, char reason[160]) {
+  if (clv__openvino_has(node, 2)) {
+    const clv_tensor *training = &node->inputs[2];
+    if (training->data == NULL || *(const uint8_t *)training->data != 0) return refuse(reason, "Dropout in training");
+  }
+  return true;
+}
+
+bool clv__openvino_accepts_batch_norm(const clv__openvino_node *node, char reason[160]) {
+  if (clv__attribute_int(node->attributes, "training_mode", 0) != 0) return refuse(reason, "BatchNormalization in training");
+  return clv__openvino_accepts_first_output(node, reason);
+}

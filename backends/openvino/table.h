@@ -1,0 +1,56 @@
+/* The table of operators that OpenVINO computes right, and the node as its rules see it. */
+#ifndef CLEAVE_BACKENDS_OPENVINO_TABLE_H
+#define CLEAVE_BACKENDS_OPENVINO_TABLE_H
+
+#include "base/attribute.h"
+#include "base/tensor.h"
+#include "cleave/plugin/backend.h"
+
+/* Dtypes of inputs that say where or how much (indices, shapes, axes): values in range fit 32 bits. */
+#define CLV__OPENVINO_INDEX (CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64))
+
+typedef struct clv__openvino_node {
+  const char *op;
+  int32_t opset;
+  clv__attributes attributes;
+  uint32_t input_count, output_count;
+  const uint32_t *operands, *results; /* CLV_NO_VALUE where absent */
+  const clv_tensor *inputs, *outputs; /* with `data` where it is known */
+  const bool *is_constant;
+} clv__openvino_node;
+
+static inline bool clv__openvino_has(const clv__openvino_node *node, uint32_t input) {
+  return input < node->input_count && node->operands[input] != CLV_NO_VALUE;
+}
+static inline bool clv__openvino_has_output(const clv__openvino_node *node, uint32_t output) {
+  return output < node->output_count && node->results[output] != CLV_NO_VALUE;
+}
+
+typedef struct clv__openvino_rule {
+  const char *op;
+  uint32_t dtypes;        /* of inputs and outputs */
+  uint32_t index_inputs;  /* a bit for each input that is an index instead */
+  uint32_t index_outputs; /* and for each output that may be one too: an i64 that fits 32 bits */
+  uint32_t constants;     /* inputs that have to be constants */
+  bool loses_nan;         /* a NaN becomes a number */
+  bool (*accepts)(const clv__openvino_node *node, char reason[160]); /* optional: attributes, and what else matters */
+  const char *wrong;                                                 /* not NULL: what is wrong with it, and it is not taken */
+} clv__openvino_rule;
+
+extern const clv__openvino_rule clv__openvino_rules[]; /* an `op` of NULL ends them */
+
+/* ---- Rules of families (rules.c) ---- */
+bool clv__openvino_accepts_cast(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_mod(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_max_pool(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_roi_align(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_scatter(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_pad(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_space_to_depth(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_dropout(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_batch_norm(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_first_output(const clv__openvino_node *node, char reason[160]);
+
+#endif

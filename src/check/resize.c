@@ -1,0 +1,95 @@
+/* Section resize: an instance for other shapes. Either it computes them from then on, or it answers that this is not supported and
+ * goes on as it was. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check/scene.h"
+#include "check/sections.h"
+
+typedef struct resizing {
+  clv__check *check;
+  clv__check_scene *scene;
+  clv__check_job *job;
+  int64_t rows; /* that the instance is for */
+  uint32_t refusals;
+} resizing;
+
+static clv_status resize_to(resizing *r, int64_t rows, clv_error *error) {
+  clv__check *check = r->check;
+  clv_tensor *types;
+  CLV__TRY(clv__scene_feed(r->scene, &rows, check->seed + (uint64_t)rows, error));
+  CLV__TRY(clv__check_job_types(r->job, r->scene->truth.values, &r->scene->arena, &types, error));
+  clv__error_clear(error);
+  return check->backend->instance_resize(check->handle, r->job->instance, types, r->job->input_count, error);
+}
+
+static void check_step(resizing *r, int64_t rows) {
+  clv__check *check = r->check;
+  clv_error error = {0};
+  char text[1024], what[256];
+  snprintf(what, sizeof what, "from %lld rows to %lld, %s", (long long)r->rows, (long long)rows, r->scene->what);
+  clv__check_at(check, "%s", what);
+  clv_status status = resize_to(r, rows, &error);
+  if (status == CLV_NOT_SUPPORTED) {
+    ++r->refusals;
+    if (!clv__check_that(check, error.message[0] != '\0', what, "not supported, without a text")) return;
+    status = clv__scene_feed(r->scene, &r->rows, check->seed + 1, &error);
+    if (status == CLV_OK) {
+      clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), what,
+                      "refused, and then for its old shapes: %s", text);
+      return;
+    }
+  }
+  if (status == CLV_OK) {
+    r->rows = rows;
+    status = clv__check_job_scratch(r->job, &error);
+    if (status == CLV_OK) status = clv__check_job_place(r->job, r->scene->truth.values, &error);
+  }
+  if (status != CLV_OK) {
+    clv__check_failed_call(check, what, "instance_resize, and what follows it", status, &error);
+    return;
+  }
+  clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), what, "%s", text);
+}
+
+static void check_count(resizing *r) {
+  clv__check *check = r->check;
+  clv_error error = {0};
+  clv_tensor *types;
+  if (clv__check_job_types(r->job, r->scene->truth.values, &r->scene->arena, &types, &error) != CLV_OK) return;
+  clv_status status = check->backend->instance_resize(check->handle, r->job->instance, types, 0, &error);
+  clv__check_that(check, status != CLV_OK && error.message[0] != '\0', "resize with no inputs", "it answered '%s'%s",
+                  clv_status_name(status), status != CLV_OK ? " without a text" : "");
+}
+
+void clv__check_resize(clv__check *check) {
+  static const int64_t rows[] = {7, 1, 16, 0, 4, 4, 33, 4}, dims[] = {-1, 8}, first = 4;
+  clv__menu menu;
+  if (check->backend->instance_resize == NULL) {
+    clv__check_skip(check, "instance_resize", "the backend leaves the slot out");
+    return;
+  }
+  if (!clv__menu_find(check, false, false, &menu)) {
+    clv__check_skip(check, "instance_resize", "the device takes none of the operators that graphs are drawn from");
+    return;
+  }
+  uint32_t refusals = 0, steps = 0;
+  for (uint32_t i = 0; i < 4; ++i) {
+    clv__check_scene scene;
+    clv__check_job job = {0};
+    const int64_t sizes[] = {first, 8};
+    if (!clv__scene_draw(check, &menu, 3 + i, dims, sizes, check->device->info.static_shapes_only, 40, check->seed + 11u * i,
+                         &scene)) {
+      continue;
+    }
+    if (clv__scene_start(&scene, &job)) {
+      resizing r = {.check = check, .scene = &scene, .job = &job, .rows = first};
+      for (size_t k = 0; k < sizeof rows / sizeof *rows; ++k, ++steps) check_step(&r, rows[k]);
+      check_count(&r);
+      refusals += r.refusals;
+      clv__check_job_finish(&job);
+    }
+    clv__scene_finish(&scene);
+  }
+  if (steps > 0 && refusals == steps) clv__check_skip(check, "other shapes", "the device answers that it does not resize");
+}

@@ -1,0 +1,141 @@
+/* Section shapes: one executable compiled for open sizes, and instances of it for odd, single, empty and large ones. A device
+ * that wants fixed sizes, or an instance that is not supported, is compiled for each. Scalars and high ranks too. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check/scene.h"
+#include "check/sections.h"
+
+/* Compiled for the sizes of the inputs. */
+static bool agrees_exactly(clv__check_scene *scene, char *text, size_t text_bytes, bool *is_refused) {
+  clv_error error = {0};
+  clv__check_program program = {0};
+  clv_status status =
+      clv__check_program_view(scene->check, scene->graph, scene->inputs, NULL, 0, &program, &error);
+  *is_refused = status == CLV_OK && clv__check_program_refused(&program, text) != NULL;
+  bool agrees = status == CLV_OK && !*is_refused && clv__check_view_agrees(&program, scene->truth.values, text, text_bytes);
+  if (status != CLV_OK) clv__check_call_text("the kit's own view", status, &error, text, text_bytes);
+  clv__check_program_finish(&program);
+  return agrees;
+}
+
+static void check_sizes(clv__check *check, clv__check_scene *scene, bool is_open, const int64_t *sizes, uint64_t seed) {
+  clv_error error = {0};
+  char text[1024], what[256], type[96];
+  bool is_refused = false;
+  clv_status status = clv__scene_feed(scene, sizes, seed, &error);
+  if (status != CLV_OK) {
+    clv__check_failed_call(check, scene->what, "the reference", status, &error);
+    return;
+  }
+  clv__tensor_text(&scene->inputs[0], type, sizeof type);
+  char operators[96];
+  clv__menu_text(scene->graph, operators, sizeof operators);
+  snprintf(what, sizeof what, "%s%s: %s", type, is_open ? " of an executable for any size" : "", operators);
+  clv__check_at(check, "%s", what);
+  if (is_open) {
+    clv__check_job job = {0};
+    status = clv__check_job_open(&scene->program, scene->truth.values, &job, &error);
+    bool agrees = status == CLV_OK && clv__check_job_run(&job, scene->truth.values, text, sizeof text);
+    if (status != CLV_OK) clv__check_call_text("", status, &error, text, sizeof text);
+    clv__check_job_finish(&job);
+    if (agrees || status != CLV_NOT_SUPPORTED) { /* compiled for each size then, as the host does */
+      clv__check_that(check, agrees, what, "%s", text);
+      return;
+    }
+  }
+  bool agrees = agrees_exactly(scene, text, sizeof text, &is_refused);
+  if (is_refused)
+    clv__check_skip(check, what, "%s", text);
+  else
+    clv__check_that(check, agrees, what, "%s", text);
+}
+
+static void check_rows(clv__check *check) {
+  static const int64_t rows[] = {3, 1, 2, 5, 7, 13, 17, 31, 33, 64, 0, 100, 1000}, dims[] = {-1, 8};
+  clv__menu menu;
+  if (!clv__menu_find(check, false, false, &menu)) {
+    clv__check_skip(check, "rows", "the device takes none of the operators that graphs are drawn from");
+    return;
+  }
+  for (uint32_t i = 0; i < 4; ++i) {
+    clv__check_scene scene;
+    clv_error error = {0};
+    bool is_open = !check->device->info.static_shapes_only;
+    if (!clv__scene_draw(check, &menu, 4, dims, rows, !is_open, 40, check->seed + 101u * i, &scene)) continue;
+    clv_status status = is_open ? clv__check_program_compile(&scene.program, &error) : CLV_OK;
+    if (status != CLV_OK) {
+      clv__check_failed_call(check, scene.what, "for open sizes", status, &error);
+    } else {
+      for (size_t k = 0; k < sizeof rows / sizeof *rows; ++k) check_sizes(check, &scene, is_open, &rows[k], check->seed + k);
+    }
+    clv__scene_finish(&scene);
+  }
+}
+
+static void check_images(clv__check *check) {
+  static const int64_t sizes[][3] = {{1, 6, 6}, {1, 1, 1}, {2, 3, 5}, {1, 7, 1}, {3, 1, 9}, {0, 4, 4}, {1, 17, 13}, {4, 8, 8}};
+  static const int64_t dims[] = {-1, 4, -1, -1}, first[] = {1, 4, 6, 6};
+  clv__menu menu;
+  if (!clv__menu_find(check, true, false, &menu)) {
+    clv__check_skip(check, "images", "the device takes none of the operators that graphs are drawn from");
+    return;
+  }
+  for (uint32_t i = 0; i < 3; ++i) {
+    clv__check_scene scene;
+    clv_error error = {0};
+    bool is_open = !check->device->info.static_shapes_only;
+    if (!clv__scene_draw(check, &menu, 4, dims, first, !is_open, 40, check->seed + 211u * i, &scene)) continue;
+    clv_status status = is_open ? clv__check_program_compile(&scene.program, &error) : CLV_OK;
+    if (status != CLV_OK) {
+      clv__check_failed_call(check, scene.what, "for open sizes", status, &error);
+    } else {
+      for (size_t k = 0; k < sizeof sizes / sizeof *sizes; ++k) check_sizes(check, &scene, is_open, sizes[k], check->seed + k);
+    }
+    clv__scene_finish(&scene);
+  }
+}
+
+/* Ranks that a menu does not have. */
+static void check_rank(clv__check *check, clv_dtype dtype, const char *op, int32_t rank, const int64_t *dims) {
+  clv_error error = {0};
+  clv__sketch sketch;
+  clv_graph *graph;
+  clv__check_scene scene;
+  clv__check_job job = {0};
+  char text[1024], what[128];
+  clv__sketch_begin(&sketch, check, dtype, 1, &error);
+  clv__sketch_input(&sketch, "a", rank, dims);
+  clv__sketch_input(&sketch, "b", rank, dims);
+  clv__sketch_node(&sketch, op, "a,b", "v");
+  clv__sketch_node(&sketch, op, "v,a", "y");
+  snprintf(what, sizeof what, "rank %d, %s", rank, op);
+  clv_status status = clv__sketch_end(&sketch, "v,y", &graph);
+  if (status != CLV_OK) {
+    clv__check_failed_call(check, what, "drawing it", status, &error);
+    return;
+  }
+  if (!clv__scene_open(check, graph, NULL, true, check->seed + (uint64_t)rank, &scene)) {
+    clv__check_skip(check, what, "the device does not take rank %d", rank);
+    return;
+  }
+  if (clv__scene_start(&scene, &job)) {
+    clv__check_that(check, clv__check_job_run(&job, scene.truth.values, text, sizeof text), scene.what, "%s", text);
+    clv__check_job_finish(&job);
+  }
+  clv__scene_finish(&scene);
+}
+
+void clv__check_shapes(clv__check *check) {
+  static const char *const operators[] = {"Add", "Mul", "Max"};
+  static const int64_t odd[] = {3, 1, 5, 2, 1, 3, 1, 1}, with_zero[] = {3, 0, 5, 2, 1, 1, 1, 1}, long_one[] = {4099};
+  clv__menu menu;
+  check_rows(check);
+  check_images(check);
+  if (!clv__menu_find(check, false, true, &menu)) return;
+  for (size_t k = 0; k < sizeof operators / sizeof *operators; ++k) {
+    for (int32_t rank = 0; rank <= CLV_MAX_RANK; ++rank) check_rank(check, menu.dtype, operators[k], rank, odd);
+    for (int32_t rank = 2; rank <= 4; ++rank) check_rank(check, menu.dtype, operators[k], rank, with_zero);
+    check_rank(check, menu.dtype, operators[k], 1, long_one);
+  }
+}
