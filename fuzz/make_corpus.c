@@ -1,4 +1,4 @@
-/* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz,npubin}. The same every
+/* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz,npubin,safetensors}. The same every
  * time. The seeds of the other targets are text, and in corpus/; their folders here are for what is found. */
 #include <errno.h>
 #include <stdio.h>
@@ -123,13 +123,38 @@ static bool make_programs(void) {
   return true;
 }
 
+/* A header with every dtype, and one with as much metadata as data. */
+static bool make_safetensors(void) {
+  static const char *const headers[] = {
+      "{\"a\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[0,8]},\"b\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":["
+      "8,16]},"
+      "\"c\":{\"dtype\":\"BF16\",\"shape\":[2,2],\"data_offsets\":[16,24]},\"d\":{\"dtype\":\"I64\",\"shape\":[],\"data_"
+      "offsets\":[24,32]},"
+      "\"e\":{\"dtype\":\"U8\",\"shape\":[0,7],\"data_offsets\":[32,32]},\"f\":{\"dtype\":\"BOOL\",\"shape\":[8],\"data_"
+      "offsets\":[32,40]}}",
+      "{\"__metadata__\":{\"format\":\"pt\",\"x\":\"y\"},\"w\":{\"dtype\":\"F8_E4M3\",\"shape\":[5,8],\"data_offsets\":[0,40]}}  "
+      " "};
+  for (size_t i = 0; i < sizeof headers / sizeof *headers; ++i) {
+    clv__text text;
+    clv__text_init(&text, clv__allocator_default());
+    const uint64_t length = strlen(headers[i]);
+    static const uint8_t data[40];
+    clv__text_append_bytes(&text, &length, sizeof length); /* little-endian, as the hosts of the fuzzer are */
+    clv__text_append_bytes(&text, headers[i], (size_t)length);
+    clv__text_append_bytes(&text, data, sizeof data);
+    if (!save_text("safetensors", i == 0 ? "dtypes" : "metadata", &text)) return false;
+  }
+  return true;
+}
+
 int main(int argument_count, char **arguments) {
   if (argument_count != 2) {
     fprintf(stderr, "usage: make_corpus FOLDER\n");
     return 2;
   }
   folder = arguments[1];
-  static const char *const kinds[] = {"", "onnx", "tensor", "npy", "npz", "plan", "npu_spec", "irjson", "profile", "npubin"};
+  static const char *const kinds[] = {"",         "onnx",   "tensor",  "npy",    "npz",        "plan",
+                                      "npu_spec", "irjson", "profile", "npubin", "safetensors"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
     char path[1024];
     if (!in_folder(path, sizeof path, kinds[i], "") || (mkdir(path, 0777) != 0 && errno != EEXIST)) {
@@ -137,5 +162,5 @@ int main(int argument_count, char **arguments) {
       return 1;
     }
   }
-  return make_models() && make_tensors() && make_programs() ? 0 : 1;
+  return make_models() && make_tensors() && make_programs() && make_safetensors() ? 0 : 1;
 }

@@ -46,6 +46,7 @@ STAGES = [
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
     ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),
+    ("PyTorch models", 180, f"{PYTHON} tests/python/test_torch.py --quick", {}),
     ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
     ("demo", 30, "make --no-print-directory demo", {}),
@@ -58,9 +59,10 @@ LONGER = [
     ("operator tests, address and undefined sanitizers", 600, f"{PYTHON} tests/python/test_node_cases.py",
      dict(SANITIZERS, CLEAVE_COMMAND="build-asan/cleave")),
     ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
+    ("PyTorch models, more", 600, f"{PYTHON} tests/python/test_torch.py --all", {}),
     ("models, OpenCL, in every way", 1200, f"{PYTHON} tests/python/test_opencl.py --all", {}),
     ("fuzzing", 600, "cmake --preset fuzz >/dev/null && cmake --build --preset fuzz && build-fuzz/fuzz/make_corpus build-fuzz/seeds && "
-     "for target in onnx irjson tensor npy npz plan profile npu_spec npubin opencl cache; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
+     "for target in onnx irjson safetensors tensor npy npz plan profile npu_spec npubin opencl cache; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
      "build-fuzz/seeds/$target fuzz/corpus/$target; done", {}),
     ("bench", 1200, f"{PYTHON} bench/bench.py --rounds 3 --check", {}),
 ]

@@ -8,7 +8,7 @@
 
 struct clv_executable {
   clv__framework_object object;
-  void *model;
+  void *model; /* NULL: nobody reads what it would make, and there is nothing to do */
   uint32_t input_count, output_count;
 };
 
@@ -62,8 +62,11 @@ clv_status clv__framework_compile(clv_device *device, const clv_graph_view *grap
   executable->input_count = device->host->graph_input_count(graph);
   executable->output_count = device->host->graph_output_count(graph);
   clv__error_clear(error);
-  clv_status status = device->framework->model_compile(device->handle, device->host, graph, options != NULL ? options : &defaults,
-                                                       &executable->model, error);
+  clv_status status = CLV_OK;
+  if (executable->output_count > 0) {
+    status = device->framework->model_compile(device->handle, device->host, graph, options != NULL ? options : &defaults,
+                                              &executable->model, error);
+  }
   if (status != CLV_OK) {
     executable->model = NULL;
     destroy_executable(device, executable);
@@ -76,7 +79,7 @@ clv_status clv__framework_compile(clv_device *device, const clv_graph_view *grap
 
 void clv__framework_executable_info(clv_device *device, clv_executable *executable, clv_executable_info *info) {
   clv_executable_info filled = {.struct_size = info->struct_size};
-  if (device->framework->model_bytes != NULL) filled.resident_bytes = device->framework->model_bytes(executable->model);
+  if (device->framework->model_bytes != NULL && executable->model != NULL) filled.resident_bytes = device->framework->model_bytes(executable->model);
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
 
@@ -99,7 +102,8 @@ clv_status clv__framework_executable_save(clv_device *device, clv_executable *ex
   clv__sealed_put(&payload, executable->input_count, 4);
   clv__sealed_put(&payload, executable->output_count, 4);
   clv__error_clear(error);
-  clv_status status = device->framework->model_save(executable->model, append, &payload, error);
+  clv_status status = CLV_OK;
+  if (executable->model != NULL) status = device->framework->model_save(executable->model, append, &payload, error);
   if (status == CLV_OK) status = clv__sealed_write(&kind, &payload, write, cookie, error);
   clv__text_finish(&payload);
   return status;
@@ -118,7 +122,7 @@ clv_status clv__framework_executable_load(clv_device *device, const void *data, 
   executable->output_count = (uint32_t)clv__sealed_take(&reader, 4);
   clv_status status = reader.failed ? clv__sealed_damaged(&reader, "its beginning") : CLV_OK;
   clv__error_clear(error);
-  if (status == CLV_OK) {
+  if (status == CLV_OK && executable->output_count > 0) {
     status = device->framework->model_load(device->handle, reader.data + reader.at, reader.size_bytes - reader.at,
                                            &executable->model, error);
   }
@@ -188,6 +192,7 @@ static clv_status allocate(void *cookie, uint32_t index, const clv_tensor *type,
 
 static clv_status run_launch(clv__framework_work *work, clv_error *error) {
   launch *self = (launch *)work;
+  if (self->instance->request == NULL) return CLV_OK;
   clv__error_clear(error);
   return self->instance->device->framework->request_run(self->instance->request, &self->run, error);
 }
@@ -267,7 +272,7 @@ clv_status clv__framework_instance_create(clv_device *device, clv_executable *ex
   instance->unused = create_launch(instance);
   clv_status status = instance->unused != NULL ? CLV_OK : clv__error_memory(error, sizeof *instance->unused);
   clv__error_clear(error);
-  if (status == CLV_OK) {
+  if (status == CLV_OK && executable->model != NULL) {
     status = device->framework->request_create(executable->model, inputs, input_count, &instance->request, error);
     if (status != CLV_OK) instance->request = NULL;
   }
@@ -286,6 +291,7 @@ void clv__framework_instance_destroy(clv_device *device, clv_instance *instance)
 clv_status clv__framework_instance_resize(clv_device *device, clv_instance *instance, const clv_tensor *inputs,
                                           uint32_t input_count, clv_error *error) {
   CLV__TRY(check_inputs(instance->executable, input_count, error));
+  if (instance->request == NULL) return CLV_OK;
   clv__error_clear(error);
   return device->framework->request_resize(instance->request, inputs, input_count, error);
 }

@@ -72,9 +72,10 @@ void clv__framework_supports(clv_device *device, const clv_graph_view *graph, ui
   clv_graph_view *part = NULL;
   clv_error error = {0};
   clv_status status = host->graph_part(host->self, graph, &node, 1, &part, &error);
-  if (status == CLV_OK) status = try_part(device, part, &error);
+  bool is_read = status == CLV_OK && host->graph_output_count(part) > 0; /* else compiling it is nothing, and tells nothing */
+  if (is_read) status = try_part(device, part, &error);
   host->graph_part_close(host->self, part);
   verdict->supported = status == CLV_OK;
   if (status != CLV_OK) take_reason(verdict, &error, status);
-  if (status != CLV_OUT_OF_MEMORY) clv__verdicts_add(&device->verdicts, &signature, verdict);
+  if (is_read && status != CLV_OUT_OF_MEMORY) clv__verdicts_add(&device->verdicts, &signature, verdict);
 }

@@ -54,8 +54,10 @@ void clv__ort_environment_leave(clv__ort_device *device); /* one that has not jo
 void clv__ort_log(void *device, int severity, const char *category, const char *log_id, const char *location,
                   const char *message);
 
-/* ---- session.c ---- */
+/* ---- doubts.c: whatever ONNX Runtime takes, but for a few nodes ---- */
 bool clv__ort_may_support(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
+
+/* ---- session.c ---- */
 clv_status clv__ort_node_try(void *device, const clv_host *host, const clv_graph_view *part, clv_error *error);
 clv_status clv__ort_model_compile(void *device, const clv_host *host, const clv_graph_view *graph,
                                   const clv_compile_options *options, void **model, clv_error *error);

@@ -50,9 +50,9 @@ clv_status clv__ort_options_create(const clv__ort_device *device, clv__ort_optio
   return CLV_OK;
 }
 
-static clv_status set_for_use(clv__ort_device *device, clv__ort_options *options, bool deterministic, clv_error *error) {
+static clv_status set_for_use(const clv__ort_device *device, clv__ort_options *options, bool deterministic, clv_error *error) {
   const clv__ort_api *api = device->api;
-  CLV__ORT_TRY(api, SetUserLoggingFunction, options, clv__ort_log, device);
+  CLV__ORT_TRY(api, SetUserLoggingFunction, options, clv__ort_log, (void *)device);
   CLV__ORT_TRY(api, SetSessionLogSeverityLevel, options, CLV__ORT_LOG_WARNING);
   CLV__ORT_TRY(api, SetSessionGraphOptimizationLevel, options, device->level);
   if (device->shares_threads)
@@ -63,9 +63,24 @@ static clv_status set_for_use(clv__ort_device *device, clv__ort_options *options
   return CLV_OK;
 }
 
+/* Of the rewriting rules this one ends the process on some valid graphs of 1.31; without it a Dropout is a copy. */
+static clv_status leave_dropout(const clv__ort_device *device, const clv_host *host, const clv_graph_view *graph,
+                                clv__ort_options *options, clv_error *error) {
+  bool has_dropout = false;
+  clv_node_info node = {.struct_size = sizeof node};
+  for (uint32_t n = 0; n < host->graph_node_count(graph) && !has_dropout; ++n) {
+    host->graph_node(graph, n, &node);
+    has_dropout = strcmp(node.op, "Dropout") == 0;
+  }
+  if (has_dropout) {
+    CLV__ORT_TRY(device->api, AddSessionConfigEntry, options, "optimization.disable_specified_optimizers", "EliminateDropout");
+  }
+  return CLV_OK;
+}
+
 /* Nothing is rewritten, no thread is started, and what fails is told by the status alone. Kernels that the library would fall
  * back to are not the provider's. */
-static clv_status set_for_trial(clv__ort_device *device, clv__ort_options *options, clv_error *error) {
+static clv_status set_for_trial(const clv__ort_device *device, clv__ort_options *options, clv_error *error) {
   const clv__ort_api *api = device->api;
   CLV__ORT_TRY(api, SetSessionLogSeverityLevel, options, CLV__ORT_LOG_FATAL);
   CLV__ORT_TRY(api, SetSessionGraphOptimizationLevel, options, CLV__ORT_OPTIMIZE_NONE);
@@ -74,35 +89,30 @@ static clv_status set_for_trial(clv__ort_device *device, clv__ort_options *optio
   return CLV_OK;
 }
 
-static clv_status create_session(clv__ort_device *device, const void *data, size_t size_bytes, bool is_trial, bool deterministic,
+/* Takes the options. */
+static clv_status create_session(const clv__ort_device *device, clv__ort_options *options, const void *data, size_t size_bytes,
                                  clv__ort_session **session, clv_error *error) {
+  const clv__ort_api *api = device->api;
   *session = NULL;
-  clv__ort_options *options;
-  CLV__TRY(clv__ort_options_create(device, &options, error));
-  clv_status status = is_trial ? set_for_trial(device, options, error) : set_for_use(device, options, deterministic, error);
-  if (status == CLV_OK) {
-    status = clv__ort_check(device->api, device->api->CreateSessionFromArray(device->env, data, size_bytes, options, session),
-                            "CreateSessionFromArray", error);
-  }
-  device->api->ReleaseSessionOptions(options);
+  clv_status status = clv__ort_check(api, api->CreateSessionFromArray(device->env, data, size_bytes, options, session),
+                                     "CreateSessionFromArray", error);
+  api->ReleaseSessionOptions(options);
   return status;
 }
 
 /* ---- Verdicts ---- */
 
-/* Whatever ONNX Runtime takes. */
-bool clv__ort_may_support(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict) {
-  (void)device;
-  (void)graph;
-  (void)node;
-  (void)is_sure;
-  (void)verdict;
-  return true;
-}
-
-static clv_status try_session(clv__ort_device *device, const void *data, size_t size_bytes, bool is_trial, clv_error *error) {
+static clv_status try_session(const clv__ort_device *device, bool is_trial, const void *data, size_t size_bytes,
+                              clv_error *error) {
+  clv__ort_options *options;
   clv__ort_session *session;
-  CLV__TRY(create_session(device, data, size_bytes, is_trial, false, &session, error));
+  CLV__TRY(clv__ort_options_create(device, &options, error));
+  clv_status status = is_trial ? set_for_trial(device, options, error) : set_for_use(device, options, false, error);
+  if (status != CLV_OK) {
+    device->api->ReleaseSessionOptions(options);
+    return status;
+  }
+  CLV__TRY(create_session(device, options, data, size_bytes, &session, error));
   device->api->ReleaseSession(session);
   return CLV_OK;
 }
@@ -111,7 +121,7 @@ clv_status clv__ort_node_try(void *device, const clv_host *host, const clv_graph
   void *data;
   size_t size_bytes;
   CLV__TRY(clv__framework_onnx_trial(host, part, &data, &size_bytes, error));
-  clv_status status = try_session(device, data, size_bytes, true, error);
+  clv_status status = try_session(device, true, data, size_bytes, error);
   clv__release(host->allocator, data);
   return status;
 }
@@ -123,7 +133,7 @@ clv_status clv__ort_probe(clv__ort_device *device, clv_error *error) {
       'n',  't',  'i',  't',  'y',  0x12, 0x05, 'p',  'r',  'o',  'b',  'e',  0x5a, 0x0f, 0x0a, 0x01, 'x',
       0x12, 0x0a, 0x0a, 0x08, 0x08, 0x01, 0x12, 0x04, 0x0a, 0x02, 0x08, 0x01, 0x62, 0x0f, 0x0a, 0x01, 'y',
       0x12, 0x0a, 0x0a, 0x08, 0x08, 0x01, 0x12, 0x04, 0x0a, 0x02, 0x08, 0x01, 0x42, 0x04, 0x0a, 0x00, 0x10, 0x0d};
-  return try_session(device, model, sizeof model, false, error);
+  return try_session(device, false, model, sizeof model, error);
 }
 
 /* ---- Models ---- */
@@ -162,22 +172,35 @@ void clv__ort_model_destroy(void *self) {
   clv__release(model->device->host->allocator, model);
 }
 
+static clv_status make_session(clv__ort_model *model, const clv_host *host, const clv_graph_view *graph, bool deterministic,
+                               clv_error *error) {
+  const clv__ort_device *device = model->device;
+  clv__ort_options *options = NULL;
+  void *data = NULL;
+  size_t size_bytes;
+  CLV__TRY(clv__ort_options_create(device, &options, error));
+  clv_status status;
+  CLV__TRY_GOTO(set_for_use(device, options, deterministic, error));
+  CLV__TRY_GOTO(leave_dropout(device, host, graph, options, error));
+  CLV__TRY_GOTO(clv__framework_onnx(host, graph, &data, &size_bytes, error));
+  model->size_bytes = size_bytes;
+  status = create_session(device, options, data, size_bytes, &model->session, error);
+  options = NULL;
+cleanup:
+  if (options != NULL) device->api->ReleaseSessionOptions(options);
+  clv__release(host->allocator, data);
+  return status;
+}
+
 clv_status clv__ort_model_compile(void *device, const clv_host *host, const clv_graph_view *graph,
                                   const clv_compile_options *options, void **out, clv_error *error) {
-  void *data = NULL;
   clv__ort_model *model = clv__allocate_zero(host->allocator, sizeof *model);
   *out = NULL;
   if (model == NULL) return clv__error_memory(error, sizeof *model);
   model->device = device;
   clv__arena_init(&model->arena, host->allocator);
   clv_status status = describe(model, host, graph, error);
-  size_t size_bytes = 0;
-  if (status == CLV_OK) status = clv__framework_onnx(host, graph, &data, &size_bytes, error);
-  model->size_bytes = size_bytes;
-  if (status == CLV_OK) {
-    status = create_session(device, data, size_bytes, false, options->deterministic, &model->session, error);
-  }
-  clv__release(host->allocator, data);
+  if (status == CLV_OK) status = make_session(model, host, graph, options->deterministic, error);
   if (status != CLV_OK) {
     clv__ort_model_destroy(model);
     return status;

@@ -53,8 +53,8 @@ static void tell_fact(void *cookie, clv__check_fact fact, const char *what, cons
   tell(*(int *)cookie, MESSAGE_FACT, fact, 0, what, text);
 }
 
-static void run_child(const clv__check_order *order, clv_check_report *report, uint32_t index, clv__check_sign *sign, int file) {
-  clv__check_order mine = *order;
+static void run_child(const clv__check_request *request, clv_check_report *report, uint32_t index, clv__check_sign *sign, int file) {
+  clv__check_request mine = *request;
   clv_error error = {0};
   snprintf(sign->what, sizeof sign->what, "loading the plugin");
   clv_status status = clv__check_resolve(&mine, &error);
@@ -72,7 +72,7 @@ static void run_child(const clv__check_order *order, clv_check_report *report, u
 /* ---- The parent ---- */
 
 typedef struct watch {
-  const clv__check_order *order;
+  const clv__check_request *request;
   clv_check_report *report;
   uint32_t index, limit_s;
   const clv__check_sign *sign;
@@ -136,7 +136,7 @@ static clv_status take_messages(watch *w, clv_error *error) {
 /* What there is to read; false at the end. */
 static bool read_some(watch *w, clv_status *status, clv_error *error) {
   void *bytes = w->bytes;
-  bool room = clv__array_reserve(clv__context_allocator(w->order->context), &bytes, &w->capacity, w->count + 4096, 1, w->count);
+  bool room = clv__array_reserve(clv__context_allocator(w->request->context), &bytes, &w->capacity, w->count + 4096, 1, w->count);
   w->bytes = bytes;
   if (!room) {
     *status = clv__error_memory(error, w->count + 4096);
@@ -151,7 +151,7 @@ static bool read_some(watch *w, clv_status *status, clv_error *error) {
 }
 
 static clv_status listen_to(watch *w, pid_t child, clv_error *error) {
-  const clv_check_options *options = w->order->options;
+  const clv_check_options *options = w->request->options;
   uint64_t beats = 0;
   double last_s = now_s();
   clv_status status = CLV_OK;
@@ -197,14 +197,14 @@ static clv_status watch_child(watch *w, pid_t child, clv_error *error) {
   if (status != CLV_OK && !w->is_refused) kill(child, SIGKILL);
   while (waitpid(child, &how, 0) < 0 && errno == EINTR) {
   }
-  clv__release(clv__context_allocator(w->order->context), w->bytes);
+  clv__release(clv__context_allocator(w->request->context), w->bytes);
   if (status != CLV_OK) return status;
   if (!w->is_over || !WIFEXITED(how) || WEXITSTATUS(how) != 0) tell_end(w, how);
   if (!w->is_over) clv__report_time(w->report, w->index, now_s() - start_s);
   return CLV_OK;
 }
 
-static clv_status run_one(const clv__check_order *order, clv_check_report *report, uint32_t index, clv__check_sign *sign,
+static clv_status run_one(const clv__check_request *request, clv_check_report *report, uint32_t index, clv__check_sign *sign,
                           clv_error *error) {
   int files[2];
   *sign = (clv__check_sign){0};
@@ -213,23 +213,23 @@ static clv_status run_one(const clv__check_order *order, clv_check_report *repor
   pid_t child = fork();
   if (child == 0) {
     close(files[0]);
-    run_child(order, report, index, sign, files[1]);
+    run_child(request, report, index, sign, files[1]);
   }
   close(files[1]);
   if (child < 0) {
     close(files[0]);
     return clv__error_set(error, CLV_IO_ERROR, "cannot make a process: %s", strerror(errno));
   }
-  watch w = {.order = order, .report = report, .index = index, .sign = sign, .file = files[0]};
-  w.limit_s = order->options->time_limit_s == 0 ? TIME_LIMIT_S : order->options->time_limit_s;
+  watch w = {.request = request, .report = report, .index = index, .sign = sign, .file = files[0]};
+  w.limit_s = request->options->time_limit_s == 0 ? TIME_LIMIT_S : request->options->time_limit_s;
   return watch_child(&w, child, error);
 }
 
-clv_status clv__check_run_apart(const clv__check_order *order, clv_check_report *report, clv_error *error) {
+clv_status clv__check_run_apart(const clv__check_request *request, clv_check_report *report, clv_error *error) {
   clv__check_sign *sign = mmap(NULL, sizeof *sign, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (sign == MAP_FAILED) return clv__error_memory(error, sizeof *sign);
-  clv_status status = clv__report_identify(report, order->device, "", "", "", error);
-  for (uint32_t i = 0; status == CLV_OK && i < report->section_count; ++i) status = run_one(order, report, i, sign, error);
+  clv_status status = clv__report_identify(report, request->device, "", "", "", error);
+  for (uint32_t i = 0; status == CLV_OK && i < report->section_count; ++i) status = run_one(request, report, i, sign, error);
   munmap(sign, sizeof *sign);
   return status;
 }

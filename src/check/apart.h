@@ -1,24 +1,24 @@
-/* One check as it was ordered, and its sections run one by one, here or each in a process of its own. */
+/* One check as it was asked for, and its sections run one by one, here or each in a process of its own. */
 #ifndef CLEAVE_CHECK_APART_H
 #define CLEAVE_CHECK_APART_H
 
 #include "check/check.h"
 
-typedef struct clv__check_order {
+typedef struct clv__check_request {
   clv_context *context;
   const char *device;                  /* as the caller gave it; a path where it has a '/' */
   clv_devices_options devices_options; /* `list`: the device */
   const clv_check_options *options;
-} clv__check_order;
+} clv__check_request;
 
-/* Loads the plugin that the order names by its path, if it does. */
-clv_status clv__check_resolve(clv__check_order *order, clv_error *error);
+/* Loads the plugin that the request names by its path, if it does. */
+clv_status clv__check_resolve(clv__check_request *request, clv_error *error);
 
 /* Runs section `index` of the report on a device opened for it. `listener` may be NULL. Errors are of the opening. */
-clv_status clv__check_run_section(const clv__check_order *order, uint32_t index, clv_check_report *report,
+clv_status clv__check_run_section(const clv__check_request *request, uint32_t index, clv_check_report *report,
                                   clv__check_listener listener, void *cookie, clv__check_sign *sign, clv_error *error);
 
 /* All sections of the report, each in a process of its own (apart.c). */
-clv_status clv__check_run_apart(const clv__check_order *order, clv_check_report *report, clv_error *error);
+clv_status clv__check_run_apart(const clv__check_request *request, clv_check_report *report, clv_error *error);
 
 #endif

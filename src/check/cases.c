@@ -99,6 +99,17 @@ static bool next_word(span *s, span *word) {
   return word->at < word->end;
 }
 
+/* Whether an operand, "+r[3,4]=", is one for later nodes that none of them, "Add(r) Relu", reads. */
+static bool is_unread(span operand, span then) {
+  if (*operand.at != '+') return false;
+  const char *name = operand.at + 1;
+  size_t length = strcspn(name, ":[~=?&{( ");
+  for (const char *at = then.at; at + length < then.end; ++at) {
+    if ((*at == '(' || *at == ',') && strncmp(at + 1, name, length) == 0 && strchr(",)", at[length + 1]) != NULL) return false;
+  }
+  return true;
+}
+
 /* A value that the graph is given or holds; or one that a node makes of such a one. */
 static clv_status add_operand(making *m, clv__case_operand *operand, clv_value_id *value) {
   CLV__TRY(clv__case_fill_data(operand, m->arena, &m->random, m->error));
@@ -119,13 +130,14 @@ static clv_status add_operand(making *m, clv__case_operand *operand, clv_value_i
   return CLV_OK;
 }
 
-static clv_status add_operands(making *m, span text, clv_value_id values[CLV__CASE_MAX_OPERANDS], uint32_t *count) {
+static clv_status add_operands(making *m, span text, span then, clv_value_id values[CLV__CASE_MAX_OPERANDS], uint32_t *count) {
   uint32_t seen = 0;
   span word;
   *count = 0;
   while (next_word(&text, &word)) {
     clv__case_operand operand;
     clv_value_id value = CLV__NO_ID;
+    if (is_unread(word, then)) continue;
     if (seen++ == CLV__CASE_MAX_OPERANDS) {
       return clv__error_set(m->error, CLV_INTERNAL_ERROR, "table of cases: too many operands");
     }
@@ -137,11 +149,12 @@ static clv_status add_operands(making *m, span text, clv_value_id values[CLV__CA
 }
 
 /* The node that the case is about; *output is its first output. */
-static clv_status add_node(making *m, span op, span operands, span attributes, clv_value_id *output) {
+static clv_status add_node(making *m, const span picked[LISTS], clv_value_id *output) {
+  span op = picked[OPS], attributes = picked[ATTRIBUTES];
   clv_value_id inputs[CLV__CASE_MAX_OPERANDS], outputs[32];
   clv_attribute list[CLV__CASE_MAX_ATTRIBUTES];
   uint32_t input_count, attribute_count = 0, wanted = 1, output_count = 1;
-  char name[32];
+  char name[64];
   span word;
   while (next_word(&attributes, &word)) {
     if (attribute_count == CLV__CASE_MAX_ATTRIBUTES) {
@@ -151,7 +164,7 @@ static clv_status add_node(making *m, span op, span operands, span attributes, c
                                       m->error));
     attribute_count += list[attribute_count].name != NULL;
   }
-  CLV__TRY(add_operands(m, operands, inputs, &input_count));
+  CLV__TRY(add_operands(m, picked[OPERANDS], picked[THEN], inputs, &input_count));
   for (uint32_t i = 0; i < output_count; ++i) {
     outputs[i] = CLV__NO_ID;
     if ((wanted >> i & 1) == 0) continue;
@@ -160,9 +173,11 @@ static clv_status add_node(making *m, span op, span operands, span attributes, c
     if (i > 0) CLV__TRY(clv__builder_output(m->builder, outputs[i], m->error));
   }
   snprintf(name, sizeof name, "%.*s", (int)(op.end - op.at), op.at);
+  char *dot = strrchr(name, '.');
+  if (dot != NULL) *dot = '\0';
   *output = outputs[0];
-  return clv__builder_node(m->builder, "node", "", name, inputs, input_count, outputs, output_count, list, attribute_count,
-                           m->error);
+  return clv__builder_node(m->builder, "node", dot != NULL ? name : "", dot != NULL ? dot + 1 : name, inputs, input_count,
+                           outputs, output_count, list, attribute_count, m->error);
 }
 
 /* A node behind, as "Add(r)!" says it. *value: what it reads first, then what it makes. */
@@ -184,12 +199,23 @@ static clv_status add_after(making *m, span word, uint32_t index, clv_value_id *
   return clv__builder_node(m->builder, name, "", op, inputs, input_count, value, 1, NULL, 0, m->error);
 }
 
+/* The version of the operator's domain; the newest usual one of ONNX's for what is around it, where that is another. */
+static clv_status import_opset(making *m, span op, span opset) {
+  const int32_t version = (int32_t)strtol(opset.at, NULL, 10);
+  const char *dot = op.end;
+  char domain[32];
+  while (dot > op.at && *dot != '.') --dot;
+  snprintf(domain, sizeof domain, "%.*s", (int)(dot - op.at), op.at);
+  CLV__TRY(clv__builder_import(m->builder, domain, version, m->error));
+  return domain[0] != '\0' ? clv__builder_import(m->builder, "", 22, m->error) : CLV_OK;
+}
+
 static clv_status build_row(making *m, const span picked[LISTS]) {
   clv_value_id value;
   span rest = picked[THEN], word;
   bool is_output = false;
-  CLV__TRY(clv__builder_import(m->builder, "", (int32_t)strtol(picked[OPSETS].at, NULL, 10), m->error));
-  CLV__TRY(add_node(m, picked[OPS], picked[OPERANDS], picked[ATTRIBUTES], &value));
+  CLV__TRY(import_opset(m, picked[OPS], picked[OPSETS]));
+  CLV__TRY(add_node(m, picked, &value));
   for (uint32_t i = 0; next_word(&rest, &word); ++i) {
     const bool first = *word.at == '!'; /* alone: the first node's output is meant */
     if (!first) CLV__TRY(add_after(m, word, i, &value));
@@ -199,12 +225,21 @@ static clv_status build_row(making *m, const span picked[LISTS]) {
   return is_output || value == CLV__NO_ID ? CLV_OK : clv__builder_output(m->builder, value, m->error);
 }
 
+/* "Conv 22, f32: x[1,3,8,8] w[4,3,3,3]=; strides=[2,2]; then Relu". */
 static void name_case(clv__check_case *made, const span p[LISTS]) {
-  const char *behind = p[ATTRIBUTES].at < p[ATTRIBUTES].end ? "; " : "";
-  const char *then = p[THEN].at < p[THEN].end ? "; then " : "";
-#define TEXT(list) (int)(p[list].end - p[list].at), p[list].at
-  snprintf(made->what, sizeof made->what, "%.*s %.*s, %.*s: %.*s%s%.*s%s%.*s", TEXT(OPS), TEXT(OPSETS), TEXT(DTYPES),
-           TEXT(OPERANDS), behind, TEXT(ATTRIBUTES), then, TEXT(THEN));
+  const size_t room = sizeof made->what;
+  span operands = p[OPERANDS], word;
+#define TEXT(s) (int)((s).end - (s).at), (s).at
+  size_t used = (size_t)snprintf(made->what, room, "%.*s %.*s, %.*s:", TEXT(p[OPS]), TEXT(p[OPSETS]), TEXT(p[DTYPES]));
+  while (next_word(&operands, &word)) {
+    if (!is_unread(word, p[THEN]) && used < room) {
+      used += (size_t)snprintf(made->what + used, room - used, " %.*s", TEXT(word));
+    }
+  }
+  for (int list = ATTRIBUTES; list <= THEN; ++list) {
+    if (p[list].at == p[list].end || used >= room) continue;
+    used += (size_t)snprintf(made->what + used, room - used, "; %s%.*s", list == THEN ? "then " : "", TEXT(p[list]));
+  }
 #undef TEXT
 }
 

@@ -10,7 +10,7 @@
  *            ~turn:n   indices below n: i + j + … mod n, so that no line holds one twice; a negative n: counted from the end
  *   role     =  a constant    ?  an input (what is not said too; needed in front of values)    &  made by a node
  *   values   {1,2} a vector (or of the dims given), (1) a scalar
- *   A name that begins with + is no operand of the first node but of one after it.
+ *   A name that begins with + is no operand of the first node but of one after it, and left out where none reads it.
  * Attributes:   name=1  name=[1,2]  name=0.5  name=[0.5,1]  name=text  name=$f16 (a dtype)  name=#f16{1} or #T(1) (a tensor)
  *   >101     three outputs of which the second is left out; not said: one
  * Then (nodes after the first, each reading the one before, and operands by name):   Add(r) Relu
@@ -24,7 +24,7 @@
  * other alternative with the usual ones of the other lists. A list that begins with * is multiplied with the others instead;
  * `ops` always is. */
 typedef struct clv__case_row {
-  const char *ops;        /* "Sin Cos": one at a time; split by spaces */
+  const char *ops;        /* "Sin Cos": one at a time; split by spaces; with a domain: "ai.cleave.SparseAggregate" */
   const char *opsets;     /* "22 13"; split by spaces */
   const char *dtypes;     /* T: "f32 f16"; split by spaces */
   const char *operands;   /* split by " | " */
@@ -49,6 +49,7 @@ typedef struct clv__case_row {
   X(select)                   \
   X(quantize)                 \
   X(resize)                   \
+  X(sparse)                   \
   X(fused)
 
 #define CLV__DECLARE_CASES(family) extern const clv__case_row clv__cases_##family[];

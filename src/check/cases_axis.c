@@ -15,7 +15,7 @@ const clv__case_row clv__cases_axis[] = {
      "x[3,5,7,11] a:i32=(0) | x[3,5,7] a:i64=(1) | x[3,5,7] a:i64=(-1) | x[4099] a:i32=(0) | x[1] a:i32=(0) | x[2,0,3] a:i32=(1)"
      " | x[5,7] a:i64?(1) | x[5,515] a:i32={1}",
      " | exclusive=1 | reverse=1 | exclusive=1 reverse=1", NULL},
-    {"CumProd", "26", "f32 f64 f16 i32 i64", "x[3,4,5]~1:2 a:i64=(1) | x[9]~1:2 a:i64=(0) | x[2,3,4]~1:3 a:i64=(-1) | x[2,0] a:i64=(0) | x[33,9]~0:2 a:i64=(0)",
+    {"CumProd", "26", "f32 f64 f16 bf16 i32 i64 u32 u64", "x[3,4,5]~1:2 a:i64=(1) | x[9]~1:2 a:i64=(0) | x[2,3,4]~1:3 a:i64=(-1) | x[2,0] a:i64=(0) | x[33,9]~0:2 a:i64=(0)",
      " | exclusive=1 | reverse=1 | exclusive=1 reverse=1", NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

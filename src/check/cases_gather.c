@@ -16,7 +16,7 @@ const clv__case_row clv__cases_gather[] = {
     {"ScatterElements", "18 13", "f32 i64 f16", "x[4,4,4] i:i64[4,4,4]~turn:4 u[4,4,4] | x[5,4,6] i:i64[3,4,2]~turn:-4 u[3,4,2]", "axis=1 | axis=2 | axis=-1 | axis=-3", NULL},
     {"ScatterElements", "18 16", "f32 f16 bf16 f64 i32 i64 i8 u8", "x[5,7] i:i64[9,7]~0:4 u[9,7] | x[5,7] i:i64[3,7]~turn:5 u[3,7] | x[33,5] i:i32[40,5]~-33:32 u[40,5]", "reduction=add | reduction=mul", NULL},
     {"ScatterElements", "18", "f32 f16 bf16 f64 i32 i64 i8 u8", "x[5,7] i:i64[9,7]~0:4 u[9,7] | x[4,7] i:i64[5,4]~0:3 u[5,4]", "reduction=max | reduction=min", NULL},
-    {"Scatter", "9", "f32 i64 i32 f16", "x[5,7] i:i64[3,7]~turn:5 u[3,7] | x[5,7] i:i32[5,5]~turn:5 u[5,5] | x[9,9] i:i64[9,2]~turn:9 u[9,2]=", " | axis=1 | axis=-1", NULL},
+    {"Scatter", "9", CASE_OLD, "x[5,7] i:i64[3,7]~turn:5 u[3,7] | x[5,7] i:i32[5,5]~turn:5 u[5,5] | x[9,9] i:i64[9,2]~turn:9 u[9,2]=", " | axis=1 | axis=-1", NULL},
     {"ScatterND", "22 18 16 13 11", CASE_ANY, "x[5,7]~any i:i64[4,2]~turn:5 u[4]~any | x[5,7] i:i64[3,1]~turn:5 u[3,7] | x[5,6,7] i:i64[3,2]~turn:-5 u[3,7] | x[9] i:i64[4,1]~turn:9= u[4]= | x[5,3] i:i64[0,2] u[0] | x[33,515] i:i64[20,1]~turn:33 u[20,515]"
      " | x[5,6,7]& i:i64[2,3]~turn:5 u[2]&", NULL, NULL},
     {"ScatterND", "18 16", "f32 f16 bf16 f64 i32 i64 i8 u8", "x[5,7] i:i64[9,1]~0:4 u[9,7] | x[5,7] i:i64[4,2]~0:4 u[4] | x[3,4,5] i:i64[6,2]~-3:2 u[6,5]", "reduction=add | reduction=mul", NULL},

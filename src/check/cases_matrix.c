@@ -15,7 +15,7 @@ const clv__case_row clv__cases_matrix[] = {
     {"Gemm", "13 7", "f32 f16 f64", "a[5,7] b[5,9]= c[9]= | a[33,65] b[33,70]= c[65,1]= | a[5,7] b[5,9] c[7,9]", "transA=1 | transA=1 alpha=0.5 beta=2.0", NULL},
     {"Gemm", "13 7", "f32 f16 bf16 f64", "a[7,5] b[9,5]= c[9]= | a[33,65] b[70,65]= c[70]= | a[7,5] b[9,5] c[7,9] | a[1,64] b[50,64]= c[50]=", "transB=1 | transB=1 alpha=0.5 beta=2.0", NULL},
     {"Gemm", "13 7", "f32 f64", "a[5,7] b[9,5]= c[9]= | a[65,33] b[70,65] c[33,70]", "transA=1 transB=1", NULL},
-    {"Einsum", "22 12", "f32 f16 f64 i32 i64", "a[5,7] b[7,3] | a[33,35] b[35,40] | a[0,4] b[4,2] | a[1,1] b[1,1] | a[5,7] b[7,3]=", "equation=ij,jk->ik | equation=ij,jk | equation=ij,jk->ki | equation=ij,jk->i", NULL},
+    {"Einsum", "22 12", "f32 f16 f64 " CASE_INTEGERS, "a[5,7] b[7,3] | a[33,35] b[35,40] | a[0,4] b[4,2] | a[1,1] b[1,1] | a[5,7] b[7,3]=", "equation=ij,jk->ik | equation=ij,jk | equation=ij,jk->ki | equation=ij,jk->i", NULL},
     {"Einsum", "12", "f32 f64", "a[3,5,7] b[3,7,4] | a[2,9,8] b[2,8,1]", "equation=bij,bjk->bik | equation=bij,bjk->bki | equation=...ij,...jk->...ik", NULL},
     {"Einsum", "12", "f32 f16 f64", "a[2,3,4,5] b[2,3,6,5] | a[1,2,9,16] b[1,2,7,16]", "equation=bhqd,bhkd->bhqk | equation=bhqd,bhkd->bqhk", NULL},
     {"Einsum", "12", "f32 f64 i32", "a[4,5,6] | a[3,3,3]", "equation=ijk->kij | equation=ijk->ik | equation=ijk-> | equation=ijk->j", NULL},

@@ -21,7 +21,7 @@ const clv__case_row clv__cases_pool[] = {
     {"AveragePool", "11 10 7", "f32 f16 f64", "x[1,3,9,8] | x[2,4,13,11]",
      "kernel_shape=[3,3] | kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1] count_include_pad=1 | kernel_shape=[2,2] auto_pad=SAME_UPPER", NULL},
     {"AveragePool", "1", "f32", "x[1,3,9,8] | x[2,4,13,11]", "kernel_shape=[3,3] | kernel_shape=[3,3] strides=[2,2]", NULL},
-    {"LpPool", "22 18 11", "f32 f16 f64", "x[1,3,9,8]~0.1:2 | x[2,4,13,11] | x[0,3,9,8]", "kernel_shape=[3,3] | kernel_shape=[2,2] strides=[2,2] p=1 | kernel_shape=[3,3] p=3 pads=[1,1,1,1]"
+    {"LpPool", "22 18 11", "f32 f16 f64 bf16", "x[1,3,9,8]~0.1:2 | x[2,4,13,11] | x[0,3,9,8]", "kernel_shape=[3,3] | kernel_shape=[2,2] strides=[2,2] p=1 | kernel_shape=[3,3] p=3 pads=[1,1,1,1]"
      " | kernel_shape=[2,3] auto_pad=SAME_UPPER", NULL},
     {"LpPool", "22 18", "f32", "x[1,3,9,8]~0.1:2", "kernel_shape=[3,3] dilations=[2,2] | kernel_shape=[3,3] strides=[2,2] ceil_mode=1", NULL},
     {"MaxPool AveragePool LpPool", "22 11", "f32 f16 f64", "x[2,3,17] | x[1,8,100]", "kernel_shape=[3] | kernel_shape=[2] strides=[2] | kernel_shape=[3] pads=[1,1]", NULL},

@@ -47,7 +47,7 @@ const clv__case_row clv__cases_unary[] = {
      " | x[5,7] lo=(1) | x[5,7] - hi=(1) | x[5,7] | x[5,7] - - | x[33,35]~inf lo=(0) hi=(6) | x[33,35]~inf"
      " | x[5,7] lo=(3) hi=(1) | x[5,7] lo?(0) hi?(1) | x[5,7] lo=(0) hi?(1) | x[5,7] lo?(1) | x[5,7] lo=(1) hi=(1)",
      NULL, NULL},
-    {"Clip", "11 11", "f32", "x[5,7] lo=(0) hi=(1) | x[5,7] lo=(0) | x[4099]~-9:9 lo=(-3) hi=(3.5)", NULL, NULL},
+    {"Clip", "11", "f32", "x[5,7] lo=(0) hi=(1) | x[5,7] lo=(0) | x[4099]~-9:9 lo=(-3) hi=(3.5)", NULL, NULL},
     {"Clip", "6", "f32 f16 f64", "x[5,7] | x[0] | x[4099]", "min=0.0 max=1.0 | min=-0.5 | max=0.5 | ", NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

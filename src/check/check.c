@@ -119,15 +119,15 @@ clv_status clv__check_reopen(clv__check *check, clv_error *error) {
   return clv__check_open_device(check, error);
 }
 
-clv_status clv__check_run_section(const clv__check_order *order, uint32_t index, clv_check_report *report,
+clv_status clv__check_run_section(const clv__check_request *request, uint32_t index, clv_check_report *report,
                                   clv__check_listener listener, void *cookie, clv__check_sign *sign, clv_error *error) {
   double start_s = now_s();
   clv__check check = {
-      .context = order->context,
-      .allocator = clv__context_allocator(order->context),
-      .devices_options = &order->devices_options,
-      .options = order->options,
-      .seed = order->options->seed,
+      .context = request->context,
+      .allocator = clv__context_allocator(request->context),
+      .devices_options = &request->devices_options,
+      .options = request->options,
+      .seed = request->options->seed,
       .report = report,
       .section = index,
       .listener = listener,
@@ -181,19 +181,19 @@ static clv_status choose(const clv_check_options *options, uint32_t *chosen, uin
   return CLV_OK;
 }
 
-clv_status clv__check_resolve(clv__check_order *order, clv_error *error) {
-  if (strchr(order->device, '/') == NULL) return CLV_OK;
-  uint32_t before = clv__context_backend_count(order->context);
-  CLV__TRY(clv_context_load_plugin(order->context, order->device, error));
-  order->devices_options.list = clv__context_backend(order->context, before)->name;
+clv_status clv__check_resolve(clv__check_request *request, clv_error *error) {
+  if (strchr(request->device, '/') == NULL) return CLV_OK;
+  const clv_backend *backend = NULL;
+  CLV__TRY(clv__context_load_plugin(request->context, request->device, NULL, &backend, error));
+  request->devices_options.list = backend->name;
   return CLV_OK;
 }
 
-static clv_status run_here(clv__check_order *order, clv_check_report *report, clv_error *error) {
+static clv_status run_here(clv__check_request *request, clv_check_report *report, clv_error *error) {
   clv__check_sign sign;
-  CLV__TRY(clv__check_resolve(order, error));
+  CLV__TRY(clv__check_resolve(request, error));
   for (uint32_t i = 0; i < report->section_count; ++i) {
-    CLV__TRY(clv__check_run_section(order, i, report, NULL, NULL, &sign, error));
+    CLV__TRY(clv__check_run_section(request, i, report, NULL, NULL, &sign, error));
   }
   return CLV_OK;
 }
@@ -225,10 +225,10 @@ clv_status clv_check_backend(clv_context *context, const char *device, const clv
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "one device is checked at a time, '%s' names several", device);
   }
   opening.list = device;
-  clv__check_order order = {context, device, opening, &options};
+  clv__check_request request = {context, device, opening, &options};
   clv_check_report *made = NULL;
   CLV__TRY(begin_report(context, &options, &made, error));
-  clv_status status = options.apart ? clv__check_run_apart(&order, made, error) : run_here(&order, made, error);
+  clv_status status = options.apart ? clv__check_run_apart(&request, made, error) : run_here(&request, made, error);
   if (status != CLV_OK) {
     clv_check_report_destroy(made);
     return status;

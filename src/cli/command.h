@@ -17,7 +17,8 @@
   X(bench)              \
   X(test)               \
   X(profile)            \
-  X(cache)
+  X(cache)              \
+  X(check_backend)
 
 /* CLI_IN(plan): the command's bit, for the option table. */
 #define CLI_COMMAND_INDEX(verb) CLI_INDEX_##verb,

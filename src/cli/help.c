@@ -15,7 +15,7 @@ void cli_help(const cli_invocation *cli) {
       "%sCommands%s\n",
       clv_version(), cli_begin(cli, CLI_BOLD), cli_reset(cli), cli_begin(cli, CLI_BOLD), cli_reset(cli));
   for (uint32_t i = 0; i < CLI_COMMAND_COUNT; ++i) {
-    printf("  %-8s %-15s %s\n", cli_commands[i]->name, cli_commands[i]->operands, cli_commands[i]->summary);
+    printf("  %-13s %-15s %s\n", cli_commands[i]->name, cli_commands[i]->operands, cli_commands[i]->summary);
   }
   printf("\n%sEnvironment%s (options win)\n", cli_begin(cli, CLI_BOLD), cli_reset(cli));
   for (uint32_t i = 0; i < CLV__VARIABLE_COUNT; ++i) {

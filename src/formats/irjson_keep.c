@@ -87,20 +87,24 @@ static clv_status add_list(const clv__irjson *file, const json_t *list, const ch
 
 /* ---- What a file without "call" says ---- */
 
-/* Inputs first, then attributes by name: "%0", "dim=-1". */
+/* Inputs first, then attributes by name: "%0", "dim=-1". NULL when memory is out. */
 static json_t *spell_call(const clv__aten_node *node) {
   json_t *call = json_array();
   char number[24];
-  for (uint32_t i = 0; i < node->input_count; ++i) {
+  bool added = call != NULL;
+  for (uint32_t i = 0; added && i < node->input_count; ++i) {
     snprintf(number, sizeof number, "%%%u", i);
-    json_array_append_new(call, json_string(number));
+    added = json_array_append_new(call, json_string(number)) == 0;
   }
-  for (void *at = json_object_iter((json_t *)node->attrs); at != NULL; at = json_object_iter_next((json_t *)node->attrs, at)) {
+  void *at = json_object_iter((json_t *)node->attrs);
+  for (; added && at != NULL; at = json_object_iter_next((json_t *)node->attrs, at)) {
     char *value = json_dumps(json_object_iter_value(at), JSON_ENCODE_ANY | JSON_COMPACT);
-    json_array_append_new(call, json_sprintf("%s=%s", json_object_iter_key(at), value != NULL ? value : ""));
+    added = value != NULL && json_array_append_new(call, json_sprintf("%s=%s", json_object_iter_key(at), value)) == 0;
     free(value);
   }
-  return call;
+  if (added) return call;
+  json_decref(call);
+  return NULL;
 }
 
 clv_status clv__irjson_keep(clv__irjson *file, const json_t *json, clv__aten_node *node) {
@@ -121,6 +125,7 @@ clv_status clv__irjson_keep(clv__irjson *file, const json_t *json, clv__aten_nod
     CLV__TRY(add_list(file, returns, "returns", &attributes[count++]));
   } else {
     spelled = spell_call(node);
+    if (spelled == NULL) return clv__error_memory(file->error, json_object_size(node->attrs));
   }
   status = add_list(file, call != NULL ? call : spelled, "call", &attributes[count++]);
   json_decref(spelled);

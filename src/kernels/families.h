@@ -23,6 +23,7 @@
   X(layout)                     \
   X(join)                       \
   X(gather)                     \
+  X(sparse)                     \
   X(generate)                   \
   X(select)
 

@@ -18,7 +18,7 @@ static void call_text(const clv__node *node, char *text, size_t room) {
   const clv_attribute *call = clv__attribute_find(node->attributes, "call");
   size_t used = 0;
   text[0] = '\0';
-  if (call == NULL || call->kind != CLV_ATTRIBUTE_STRINGS) return;
+  if (strcmp(node->domain, "aten") != 0 || call == NULL || call->kind != CLV_ATTRIBUTE_STRINGS) return;
   for (size_t i = 0; i < call->count && used < room; ++i) {
     int written = snprintf(text + used, room - used, "%s %.*s", i > 0 ? "," : ":",
                            (int)(call->strings[i].size_bytes < room ? call->strings[i].size_bytes : room), call->strings[i].data);

@@ -11,6 +11,7 @@
 #include "../../fuzz/target_npubin.h"
 #include "../../fuzz/target_plan.h"
 #include "../../fuzz/target_profile.h"
+#include "../../fuzz/target_safetensors.h"
 #include "../../fuzz/targets.h"
 #include "base/file.h"
 
@@ -97,6 +98,11 @@ static void irjson(void **state) {
   replay("irjson", fuzz_irjson);
 }
 
+static void safetensors(void **state) {
+  (void)state;
+  replay("safetensors", fuzz_safetensors);
+}
+
 static void cache(void **state) {
   (void)state;
   replay("cache", fuzz_cache);
@@ -125,9 +131,9 @@ static void npubin(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(onnx),   cmocka_unit_test(tensor),  cmocka_unit_test(npy),      cmocka_unit_test(npz),
-      cmocka_unit_test(plan),   cmocka_unit_test(profile), cmocka_unit_test(npu_spec), cmocka_unit_test(irjson),
-      cmocka_unit_test(npubin), cmocka_unit_test(cache),
+      cmocka_unit_test(onnx),   cmocka_unit_test(tensor),  cmocka_unit_test(npy),         cmocka_unit_test(npz),
+      cmocka_unit_test(plan),   cmocka_unit_test(profile), cmocka_unit_test(npu_spec),    cmocka_unit_test(irjson),
+      cmocka_unit_test(npubin), cmocka_unit_test(cache),   cmocka_unit_test(safetensors),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -153,9 +153,11 @@ static void check_texts(const clv__node *node, const char *name, const char *con
 
 #define SEARCH(call)                                                                                                        \
   IR_MODEL(IR_TENSOR("a", "3", "float32") "," IR_TENSOR("v", "2", "float32"), IR_FROM("i", "2", "int64", "i", "0"), "", "", \
-           "{\"name\":\"i\",\"op_type\":\"aten.searchsorted.Tensor\",\"inputs\":[" IR_FROM(                             \
-               "a", "3", "float32", "a", "0") "," IR_FROM("v", "2", "float32", "v", "0") "],\"outputs\":[" IR_TENSOR(        \
-               "i", "2", "int64") "],\"attrs\":{},\"call\":[" call "],\"returns\":[\"Tensor\"]}")
+           "{\"name\":\"i\",\"op_type\":\"aten.searchsorted.Tensor\",\"inputs\":[" IR_FROM(                                 \
+               "a", "3", "float32", "a",                                                                                    \
+               "0") "," IR_FROM("v", "2", "float32", "v",                                                                   \
+                                "0") "],\"outputs\":[" IR_TENSOR("i", "2", "int64") "],\"attrs\":{},\"call\":[" call        \
+                                                                                    "],\"returns\":[\"Tensor\"]}")
 
 /* The whole call as the file spells it, for whoever knows the operator. */
 static void kept_call(void **state) {
@@ -172,13 +174,13 @@ static void kept_call(void **state) {
 
 static void wrong_calls(void **state) {
   (void)state;
-  refuse(SEARCH("\"Tensor a=%0\",\"Tensor b=%2\""), "call[1] is Tensor b=%2 where");
-  refuse(SEARCH("\"Tensor a=%0\",\"Tensor b=%\""), "call[1] is Tensor b=% where");
-  refuse(SEARCH("\"Tensor a=%0\",\"Tensor b=%99999999999999999999\""), "call[1] is");
-  refuse(SEARCH("\"Tensor a=%0\""), "call: input 1 is no argument's value");
-  refuse(SEARCH("\"Tensor a=%0\",3"), "call[1] is an integer where");
-  refuse(SEARCH("\"Tensor a=%0\",\"b=%1\""), "call[1] is b=%1 where");
-  refuse(SEARCH("\"Tensor a=%0\",\"str b=\\\"%1\""), "call[1] is");
+  refused(SEARCH("\"Tensor a=%0\",\"Tensor b=%2\""), CLV_INVALID_MODEL, "call[1] is Tensor b=%2 where");
+  refused(SEARCH("\"Tensor a=%0\",\"Tensor b=%\""), CLV_INVALID_MODEL, "call[1] is Tensor b=% where");
+  refused(SEARCH("\"Tensor a=%0\",\"Tensor b=%99999999999999999999\""), CLV_INVALID_MODEL, "call[1] is");
+  refused(SEARCH("\"Tensor a=%0\""), CLV_INVALID_MODEL, "call: input 1 is no argument's value");
+  refused(SEARCH("\"Tensor a=%0\",3"), CLV_INVALID_MODEL, "call[1] is an integer where");
+  refused(SEARCH("\"Tensor a=%0\",\"b=%1\""), CLV_INVALID_MODEL, "call[1] is b=%1 where");
+  refused(SEARCH("\"Tensor a=%0\",\"str b=\\\"%1\""), CLV_INVALID_MODEL, "call[1] is");
 }
 
 static void kept_operator(void **state) {
@@ -465,11 +467,12 @@ static void decoder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_layer),         cmocka_unit_test(source_patterns), cmocka_unit_test(unbound_weights),
-      cmocka_unit_test(hashes),          cmocka_unit_test(kept_operator), cmocka_unit_test(kept_call), cmocka_unit_test(wrong_calls),   cmocka_unit_test(in_place),
-      cmocka_unit_test(names_and_order), cmocka_unit_test(bare_infinity),   cmocka_unit_test(hostile),
-      cmocka_unit_test(hostile_nodes),   cmocka_unit_test(wrong_shapes),    cmocka_unit_test(hostile_constants),
-      cmocka_unit_test(damaged),         cmocka_unit_test(no_memory),       cmocka_unit_test(decoder),
+      cmocka_unit_test(a_layer),       cmocka_unit_test(source_patterns),   cmocka_unit_test(unbound_weights),
+      cmocka_unit_test(hashes),        cmocka_unit_test(kept_operator),     cmocka_unit_test(kept_call),
+      cmocka_unit_test(wrong_calls),   cmocka_unit_test(in_place),          cmocka_unit_test(names_and_order),
+      cmocka_unit_test(bare_infinity), cmocka_unit_test(hostile),           cmocka_unit_test(hostile_nodes),
+      cmocka_unit_test(wrong_shapes),  cmocka_unit_test(hostile_constants), cmocka_unit_test(damaged),
+      cmocka_unit_test(no_memory),     cmocka_unit_test(decoder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs the library, then builds the examples against the installed tree twice, with pkg-config and with CMake, and runs them.
+# Then builds the template of a plugin as its author would, and has it found in every way that there is.
 # usage: run.sh BUILD_DIR SOURCE_DIR MAKE_MODEL
 set -euo pipefail
 build=$1 source=$2 make_model=$3
@@ -28,3 +29,41 @@ done
 if "$work/run_model" "$work/nothing.onnx" 2>"$work/error"; then echo "a missing model must fail"; exit 1; fi
 grep -q 'nothing.onnx' "$work/error"
 objdump -p "$library/libcleave.so" | grep -q 'SONAME *libcleave.so.0'
+
+# ---- A plugin from outside ----
+cleave=$work/usr/bin/cleave plugin=$work/template/cleave_template.so
+export CLEAVE_CACHE_DIR=
+unset CLEAVE_PLUGIN_PATH LD_LIBRARY_PATH
+says() { # what standard error must say, and a command that must fail
+  if "${@:2}" >"$work/out" 2>"$work/error"; then echo "must fail: ${*:2}"; exit 1; fi
+  if ! grep -qF -- "$1" "$work/error"; then echo "does not say '$1':"; cat "$work/error"; exit 1; fi
+}
+cmake -S "$source/backends/template" -B "$work/template" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
+cmake --build "$work/template" >/dev/null
+if objdump -p "$plugin" | grep -q 'NEEDED.*libcleave'; then echo "a plugin is not linked with the library"; exit 1; fi
+test "$(nm -D --defined-only "$plugin" | awk '{print $3}')" = clv_backend_query
+run=(run "$work/model.onnx" --devices template,cpu --strategy contiguous --verify)
+# By path, and never by a name alone.
+"$cleave" "${run[@]}" --plugin "$plugin" --device-option template:trace=on -v 2>&1 | tee "$work/out"
+grep -q 'template: [1-9][0-9]* steps' "$work/out"
+cd "$work/template"
+"$cleave" "${run[@]}" --plugin ./cleave_template.so -q
+says 'write ./cleave_template.so' "$cleave" devices --plugin cleave_template.so
+says "option 'colour' is unknown; template has trace (on or off)" "$cleave" "${run[@]}" --plugin ./cleave_template.so \
+  --device-option template:colour=red
+says 'no plugin cleave_template.so' "$cleave" "${run[@]}"
+cd "$work"
+# By CLEAVE_PLUGIN_PATH: by name, and among all that there are.
+CLEAVE_PLUGIN_PATH=/nowhere:$work/template "$cleave" "${run[@]}" -q
+CLEAVE_PLUGIN_PATH=$work/template "$cleave" devices --json | grep -q '"name": "template"'
+CLEAVE_PLUGIN_PATH=template says 'no plugin cleave_template.so' "$cleave" "${run[@]}"
+# In the installation's folder, also of a tree that was moved: for the command, and for a program that has the library.
+cmake --install "$work/template" --prefix "$work/usr" >/dev/null
+test -f "$library/cleave/plugins/cleave_template.so"
+mv "$work/usr" "$work/moved"
+cleave=$work/moved/bin/cleave
+"$cleave" "${run[@]}" -q
+LD_LIBRARY_PATH=${library/\/usr\//\/moved\/} "$work/run_model" "$work/model.onnx" template,cpu | grep -F 'y f32['
+"$cleave" devices --json | grep -q '"name": "template"'
+# And it conforms.
+"$cleave" check-backend "$work/template/cleave_template.so"

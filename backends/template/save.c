@@ -1,0 +1,123 @@
+/* Programs in files: the host keeps them in its cache, under a key of everything that compile() saw. A file may be old, cut off
+ * or a stranger's: it is believed in nothing. */
+#include "template.h"
+
+/* Then values, steps, and for each weight the length of its name and its bytes. Numbers are as this machine has them: the
+ * device's fingerprint joins the key, so no other one is given the file. */
+typedef struct header {
+  char magic[8];
+  uint32_t input_count, output_count, weight_count, value_count, step_count;
+} header;
+
+static const char magic[8] = "clvtmpl1";
+
+clv_status template_executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
+                                    clv_error *error) {
+  header head = {.input_count = executable->input_count,
+                 .output_count = executable->output_count,
+                 .weight_count = executable->weight_count,
+                 .value_count = executable->value_count,
+                 .step_count = executable->step_count};
+  (void)device;
+  memcpy(head.magic, magic, sizeof magic);
+  clv_status status = write(cookie, &head, sizeof head);
+  if (status == CLV_OK) status = write(cookie, executable->values, executable->value_count * sizeof *executable->values);
+  if (status == CLV_OK) status = write(cookie, executable->steps, executable->step_count * sizeof *executable->steps);
+  for (uint32_t i = 0; status == CLV_OK && i < executable->weight_count; ++i) {
+    const uint32_t length = (uint32_t)strlen(executable->weights[i]);
+    status = write(cookie, &length, sizeof length);
+    if (status == CLV_OK) status = write(cookie, executable->weights[i], length);
+  }
+  return status == CLV_OK ? CLV_OK : clv_host_fail(error, status, "the program could not be written");
+}
+
+/* ---- Reading ---- */
+
+typedef struct reader {
+  const uint8_t *at;
+  size_t left;
+} reader;
+
+static bool take(reader *r, void *to, size_t size_bytes) {
+  if (size_bytes > r->left) return false;
+  if (size_bytes > 0) memcpy(to, r->at, size_bytes);
+  r->at += size_bytes;
+  r->left -= size_bytes;
+  return true;
+}
+
+static bool read_names(const clv_host *host, reader *r, clv_executable *program) {
+  for (uint32_t i = 0; i < program->weight_count; ++i) {
+    uint32_t length;
+    if (!take(r, &length, sizeof length) || length > r->left) return false;
+    program->weights[i] = clv_host_allocate(host, (size_t)length + 1);
+    if (program->weights[i] == NULL || !take(r, program->weights[i], length)) return false;
+    if (memchr(program->weights[i], '\0', length) != NULL) return false;
+  }
+  return r->left == 0;
+}
+
+/* Whatever a step reads is there before it, and every output is written once. `seen` has room for every output. */
+static bool is_sound(const clv_executable *p, bool *seen) {
+  uint32_t outputs = 0;
+  for (uint32_t v = 0; v < p->value_count; ++v) {
+    const template_value *value = &p->values[v];
+    const uint32_t limits[SOURCE_COUNT] = {p->input_count, p->weight_count, p->step_count};
+    if (value->source >= SOURCE_COUNT || value->index >= limits[value->source]) return false;
+    if (value->source == FROM_STEP && p->steps[value->index].output != v) return false;
+    if (value->output == NO_OUTPUT) continue;
+    if (value->source != FROM_STEP || value->output < 0 || (uint32_t)value->output >= p->output_count) return false;
+    if (seen[value->output]) return false;
+    seen[value->output] = true;
+    ++outputs;
+  }
+  for (uint32_t s = 0; s < p->step_count; ++s) {
+    const template_step *step = &p->steps[s];
+    if (step->op >= template_operator_count || step->output >= p->value_count) return false;
+    if (p->values[step->output].source != FROM_STEP || p->values[step->output].index != s) return false;
+    for (uint32_t i = 0; i < template_operators[step->op].input_count; ++i) {
+      if (step->inputs[i] >= p->value_count) return false;
+      const template_value *input = &p->values[step->inputs[i]];
+      if (input->source == FROM_STEP && input->index >= s) return false;
+    }
+  }
+  return outputs == p->output_count;
+}
+
+clv_status template_executable_load(clv_device *device, const void *data, size_t size_bytes, clv_executable **executable,
+                                    clv_error *error) {
+  const clv_host *host = device->base.host;
+  reader r = {data, size_bytes};
+  header head;
+  *executable = NULL;
+  if (!take(&r, &head, sizeof head) || memcmp(head.magic, magic, sizeof magic) != 0) {
+    return clv_host_fail(error, CLV_INVALID_MODEL, "this is no program of the template");
+  }
+  const clv_executable counts = {.input_count = head.input_count,
+                                 .output_count = head.output_count,
+                                 .weight_count = head.weight_count,
+                                 .value_count = head.value_count,
+                                 .step_count = head.step_count};
+  /* Before anything is allocated: no count may be beyond what the file could hold. */
+  if (head.value_count > r.left / sizeof(template_value) || head.step_count > r.left / sizeof(template_step) ||
+      head.weight_count > r.left / sizeof(uint32_t) || head.output_count > head.step_count) {
+    return clv_host_fail(error, CLV_INVALID_MODEL, "the program is cut off");
+  }
+  clv_executable *program = template_program_create(host, &counts);
+  bool *seen = clv_host_allocate(host, head.output_count);
+  clv_status status = CLV_OK;
+  if (program == NULL || seen == NULL) {
+    status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for a program of %u steps", head.step_count);
+  } else if (!take(&r, program->values, program->value_count * sizeof *program->values) ||
+             !take(&r, program->steps, program->step_count * sizeof *program->steps) || !read_names(host, &r, program) ||
+             !is_sound(program, seen)) {
+    status = clv_host_fail(error, CLV_INVALID_MODEL, "the program is damaged");
+  }
+  clv_host_release(host, seen);
+  if (status != CLV_OK) {
+    template_executable_destroy(device, program);
+    return status;
+  }
+  *executable = program;
+  return CLV_OK;
+}

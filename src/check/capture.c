@@ -1,0 +1,208 @@
+/* Section capture: what is recorded does not run; launched, it does what the executions would, every time, with what is in its
+ * memory then; and it can be given other memory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check/scene.h"
+#include "check/sections.h"
+
+typedef struct recording {
+  clv__check *check;
+  clv__check_scene scene;
+  clv__check_job job;
+  clv_captured *captured;
+} recording;
+
+/* Records `times` executions of the job. False, and told, where that fails; NOT_SUPPORTED is a skip. */
+static bool record(recording *r, uint32_t times) {
+  clv__check *check = r->check;
+  const clv_backend *b = check->backend;
+  clv_error error = {0};
+  clv__check_at(check, "recording, %s", r->scene.what);
+  clv_status status = clv__check_job_load(&r->job, r->scene.truth.values, CLV__CHECK_POISON, &error);
+  clv__error_clear(&error);
+  if (status == CLV_OK) status = b->capture_begin(check->handle, r->job.stream, &error);
+  if (status == CLV_OK) {
+    for (uint32_t i = 0; status == CLV_OK && i < times; ++i) status = clv__check_job_execute(&r->job, &error);
+    clv_status ended = b->capture_end(check->handle, r->job.stream, status == CLV_OK ? &r->captured : NULL, &error);
+    if (status == CLV_OK) status = ended;
+  }
+  if (status == CLV_OK && r->captured != NULL) return true;
+  if (status == CLV_NOT_SUPPORTED)
+    clv__check_skip(check, r->scene.what, "capturing: %s", error.message[0] != '\0' ? error.message : "(no text)");
+  else
+    clv__check_failed_call(check, r->scene.what, "capture_begin, execute, capture_end", status, &error);
+  r->captured = NULL;
+  return false;
+}
+
+static void forget(recording *r) {
+  if (r->captured != NULL) r->check->backend->captured_destroy(r->check->handle, r->captured);
+  r->captured = NULL;
+}
+
+static bool open_recording(clv__check *check, uint64_t seed, recording *r) {
+  *r = (recording){.check = check};
+  if (!clv__scene_plain(check, seed, &r->scene)) return false;
+  if (clv__scene_start(&r->scene, &r->job)) return true;
+  clv__scene_finish(&r->scene);
+  return false;
+}
+
+static void close_recording(recording *r) {
+  (void)clv__check_job_wait(&r->job, NULL);
+  forget(r);
+  clv__check_job_finish(&r->job);
+  clv__scene_finish(&r->scene);
+}
+
+/* Launches and compares. */
+static void check_launch(recording *r, clv_stream *stream, const char *how) {
+  clv__check *check = r->check;
+  clv_error error = {0};
+  char text[1024], what[320];
+  snprintf(what, sizeof what, "%s, %s", how, r->scene.what);
+  clv__check_at(check, "%s", what);
+  clv_status status = check->backend->captured_launch(check->handle, r->captured, stream, &error);
+  if (status == CLV_OK) status = check->backend->stream_synchronize(check->handle, stream, &error);
+  if (status != CLV_OK)
+    clv__check_failed_call(check, what, "captured_launch", status, &error);
+  else
+    clv__check_that(check, clv__check_job_agrees(&r->job, r->scene.truth.values, text, sizeof text), what, "%s", text);
+}
+
+/* Other data in the same memory. */
+static bool feed(recording *r, uint64_t seed) {
+  clv_error error = {0};
+  clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
+  if (status == CLV_OK) status = clv__check_job_load(&r->job, r->scene.truth.values, CLV__CHECK_POISON, &error);
+  if (status != CLV_OK) clv__check_failed_call(r->check, r->scene.what, "writing inputs", status, &error);
+  return status == CLV_OK;
+}
+
+/* Nothing ran while it was recorded: outputs are as they were. */
+static void check_nothing_ran(recording *r) {
+  clv__check *check = r->check;
+  clv_error error = {0};
+  clv_status status = clv__check_job_wait(&r->job, &error);
+  for (uint32_t i = 0; status == CLV_OK && i < r->job.output_count; ++i) {
+    const clv__check_operand *operand = &r->job.operands[r->job.input_count + i];
+    uint8_t *bytes = clv__allocate(check->allocator, operand->size_bytes);
+    if (bytes == NULL) return;
+    status = clv__check_operand_read(check, r->job.stream, operand, bytes, &error);
+    size_t changed = 0;
+    for (size_t k = 0; k < operand->size_bytes; ++k) changed += bytes[k] != CLV__CHECK_POISON;
+    clv__release(check->allocator, bytes);
+    if (status == CLV_OK) {
+      clv__check_that(check, changed == 0, r->scene.what, "%zu bytes of output %u were written while it was recorded", changed, i);
+    }
+  }
+  if (status != CLV_OK) clv__check_failed_call(check, r->scene.what, "after recording", status, &error);
+}
+
+/* The captured execution in other memory; with NOT_SUPPORTED nothing must have changed. */
+static void check_bind(recording *r, uint64_t seed) {
+  clv__check *check = r->check;
+  clv__check_job other = {0};
+  clv_error error = {0};
+  char text[1024], what[320];
+  if (check->backend->captured_bind == NULL) {
+    clv__check_skip(check, "captured_bind", "the backend leaves the slot out: the host captures again");
+    return;
+  }
+  clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
+  if (status == CLV_OK) status = clv__check_job_open(&r->scene.program, r->scene.truth.values, &other, &error);
+  if (status == CLV_OK) status = clv__check_job_load(&other, r->scene.truth.values, CLV__CHECK_POISON, &error);
+  if (status != CLV_OK) {
+    clv__check_failed_call(check, r->scene.what, "other memory", status, &error);
+    clv__check_job_finish(&other);
+    return;
+  }
+  snprintf(what, sizeof what, "captured_bind, %s", r->scene.what);
+  clv__check_at(check, "%s", what);
+  clv__error_clear(&error);
+  status = check->backend->captured_bind(check->handle, r->captured, 0, &other.args, &error);
+  if (status == CLV_NOT_SUPPORTED) {
+    clv__check_skip(check, what, "captured_bind: %s", error.message);
+  } else if (status != CLV_OK) {
+    clv__check_failed_call(check, what, "captured_bind", status, &error);
+  } else {
+    status = check->backend->captured_launch(check->handle, r->captured, r->job.stream, &error);
+    if (status == CLV_OK) status = clv__check_job_wait(&r->job, &error);
+    if (status != CLV_OK)
+      clv__check_failed_call(check, what, "captured_launch", status, &error);
+    else
+      clv__check_that(check, clv__check_job_agrees(&other, r->scene.truth.values, text, sizeof text), what,
+                      "in the memory that it was given: %s", text);
+    /* And back. */
+    if (feed(r, seed + 1)) status = check->backend->captured_bind(check->handle, r->captured, 0, &r->job.args, &error);
+    if (status != CLV_OK) clv__check_failed_call(check, what, "captured_bind, back", status, &error);
+  }
+  if (status == CLV_OK || status == CLV_NOT_SUPPORTED) {
+    if (feed(r, seed + 2)) check_launch(r, r->job.stream, "launched in its first memory again");
+  }
+  clv__check_job_finish(&other);
+}
+
+static void check_graph(clv__check *check, uint64_t seed) {
+  recording r;
+  if (!open_recording(check, seed, &r)) return;
+  if (record(&r, 1 + (uint32_t)(seed % 2))) {
+    check_nothing_ran(&r);
+    check_launch(&r, r.job.stream, "launched");
+    for (uint32_t i = 0; i < 6; ++i) {
+      if (feed(&r, seed + 10 + i)) check_launch(&r, r.job.stream, "launched with other data");
+    }
+    clv_stream *stream = NULL;
+    clv_error error = {0};
+    clv_status status = check->backend->stream_create(check->handle, &stream, &error);
+    if (status != CLV_OK) {
+      clv__check_failed_call(check, r.scene.what, "stream_create", status, &error);
+    } else {
+      if (feed(&r, seed + 30)) check_launch(&r, stream, "launched on another stream");
+      check->backend->stream_destroy(check->handle, stream);
+    }
+    (void)check->backend->captured_bytes(check->handle, r.captured);
+    check_bind(&r, seed + 40);
+  }
+  close_recording(&r);
+}
+
+/* A recording that is dropped leaves the stream as it was. */
+static void check_dropped(clv__check *check, uint64_t seed) {
+  recording r;
+  clv_error error = {0};
+  char text[1024];
+  if (!open_recording(check, seed, &r)) return;
+  clv_status status = clv__check_job_load(&r.job, r.scene.truth.values, CLV__CHECK_POISON, &error);
+  clv__error_clear(&error);
+  if (status == CLV_OK) status = check->backend->capture_begin(check->handle, r.job.stream, &error);
+  if (status == CLV_OK) {
+    (void)clv__check_job_execute(&r.job, &error);
+    clv__check_at(check, "capture_end without a place for the graph");
+    status = check->backend->capture_end(check->handle, r.job.stream, NULL, &error);
+    clv__check_that(check, status == CLV_OK, "a recording that is dropped", "capture_end answered '%s': %s",
+                    clv_status_name(status), error.message);
+    clv__check_that(check, clv__check_job_run(&r.job, r.scene.truth.values, text, sizeof text),
+                    "an execution after a recording was dropped", "%s", text);
+  } else if (status == CLV_NOT_SUPPORTED) {
+    clv__check_skip(check, "a recording that is dropped", "capturing: %s", error.message);
+  } else {
+    clv__check_failed_call(check, "a recording that is dropped", "capture_begin", status, &error);
+  }
+  close_recording(&r);
+}
+
+void clv__check_capture(clv__check *check) {
+  const clv_backend *b = check->backend;
+  if (b->capture_begin == NULL || b->capture_end == NULL || b->captured_launch == NULL || b->captured_destroy == NULL ||
+      b->captured_bytes == NULL) {
+    clv__check_skip(check, "captured graphs", "the backend leaves the slots out");
+    return;
+  }
+  for (uint32_t i = 0; i < 6; ++i) {
+    check_graph(check, check->seed + 53u * i);
+    check_dropped(check, check->seed + 59u * i);
+    clv__check_progress(check, i + 1, 6);
+  }
+}

@@ -1,0 +1,213 @@
+/* Section executables: they need nothing of what they were compiled from, live beside each other, and, where the backend keeps
+ * them, come back from their bytes as they were, also on the device opened anew. Bytes that were damaged are refused, or do no
+ * harm. */
+#include <stdio.h>
+#include <string.h>
+
+#include "check/scene.h"
+#include "check/sections.h"
+
+enum { FLIPS = 48, CUTS = 12 };
+
+typedef struct blob {
+  const clv_allocator *allocator;
+  uint8_t *bytes;
+  size_t size_bytes, capacity;
+  bool refuses; /* the disk is full */
+} blob;
+
+static clv_status write_blob(void *cookie, const void *data, size_t size_bytes) {
+  blob *b = cookie;
+  void *bytes = b->bytes;
+  if (b->refuses) return CLV_IO_ERROR;
+  bool room = clv__array_reserve(b->allocator, &bytes, &b->capacity, b->size_bytes + size_bytes, 1, b->size_bytes);
+  b->bytes = bytes;
+  if (!room) return CLV_OUT_OF_MEMORY;
+  if (size_bytes > 0) memcpy(b->bytes + b->size_bytes, data, size_bytes);
+  b->size_bytes += size_bytes;
+  return CLV_OK;
+}
+
+/* ---- What was compiled ---- */
+
+static void check_independence(clv__check *check, uint64_t seed) {
+  clv__check_scene scene;
+  clv__check_job first = {0}, second = {0};
+  clv__check_program other = {0};
+  clv_error error = {0};
+  char text[1024];
+  if (!clv__scene_plain(check, seed, &scene)) return;
+  clv_status status = clv__check_program_view(check, scene.graph, scene.inputs, NULL, 0, &other, &error);
+  if (status == CLV_OK) status = clv__check_program_compile(&other, &error);
+  if (status == CLV_OK) status = clv__check_job_open(&other, scene.truth.values, &second, &error);
+  if (status != CLV_OK) {
+    clv__check_failed_call(check, scene.what, "compiling it twice", status, &error);
+  } else if (clv__scene_start(&scene, &first)) {
+    clv__check_that(check, clv__check_job_run(&first, scene.truth.values, text, sizeof text), scene.what,
+                    "with another executable of the same beside it: %s", text);
+    clv__check_job_finish(&first);
+    clv__check_program_finish(&scene.program);
+    clv__check_that(check, clv__check_job_run(&second, scene.truth.values, text, sizeof text), scene.what,
+                    "after another executable of the same was destroyed: %s", text);
+  }
+  clv__check_job_finish(&second);
+  clv__check_program_finish(&other);
+  clv__scene_finish(&scene);
+}
+
+/* A view is valid for the call that it was given to: an executable must do without it. The weights are uploaded before. */
+static void check_without_view(clv__check *check, uint64_t seed) {
+  clv__check_scene scene;
+  clv__check_job job = {0};
+  clv__check_program without = {0};
+  clv_error error = {0};
+  char text[1024];
+  if (!clv__scene_plain(check, seed, &scene)) return;
+  clv_status status = clv__check_program_compile(&scene.program, &error);
+  if (status == CLV_OK) status = clv__check_program_view(check, scene.graph, scene.inputs, NULL, 0, &without, &error);
+  if (status == CLV_OK) {
+    clv_weight **weights = clv__arena_copy(&without.arena, scene.program.weights,
+                                           scene.program.info.weight_count * sizeof *scene.program.weights);
+    without.executable = scene.program.executable;
+    without.info = scene.program.info;
+    without.weights = weights;
+    scene.program.executable = NULL;
+    scene.program.weights = NULL;
+    clv__check_program_finish(&scene.program);
+    clv__check_at(check, "an executable whose view is gone, %s", scene.what);
+    status = weights == NULL ? clv__error_memory(&error, 1) : clv__check_job_open(&without, scene.truth.values, &job, &error);
+  }
+  if (status == CLV_OK) {
+    clv__check_that(check, clv__check_job_run(&job, scene.truth.values, text, sizeof text), scene.what,
+                    "after the view that it was compiled from was gone: %s", text);
+  } else {
+    clv__check_failed_call(check, scene.what, "an executable whose view is gone", status, &error);
+  }
+  clv__check_job_finish(&job);
+  clv__check_program_finish(&without);
+  clv__scene_finish(&scene);
+}
+
+/* ---- Bytes ---- */
+
+/* Loads and runs: right; or refused on the way, with a text. `must` : it has to be right. */
+static void check_bytes(clv__check_scene *scene, const void *bytes, size_t size_bytes, bool must, const char *how) {
+  clv__check *check = scene->check;
+  clv__check_program program = {0};
+  clv__check_job job = {0};
+  clv_error error = {0};
+  clv_executable *loaded = NULL;
+  char text[1024], what[320];
+  snprintf(what, sizeof what, "%s, %s", how, scene->what);
+  clv__check_at(check, "%s", what);
+  clv_status status = clv__check_program_view(check, scene->graph, scene->inputs, NULL, 0, &program, &error);
+  clv__error_clear(&error);
+  if (status == CLV_OK) status = check->backend->executable_load(check->handle, bytes, size_bytes, &loaded, &error);
+  bool is_loaded = status == CLV_OK;
+  if (is_loaded) status = clv__check_program_take(&program, loaded, &error);
+  if (status == CLV_OK) status = clv__check_job_open(&program, scene->truth.values, &job, &error);
+  if (status == CLV_OK) status = clv__check_job_load(&job, scene->truth.values, CLV__CHECK_POISON, &error);
+  if (status == CLV_OK) status = clv__check_job_execute(&job, &error);
+  if (status == CLV_OK) status = clv__check_job_wait(&job, &error);
+  if (status != CLV_OK && must)
+    clv__check_failed_call(check, what, is_loaded ? "running what was loaded" : "executable_load", status, &error);
+  else if (status != CLV_OK)
+    clv__check_that(check, error.message[0] != '\0', what, "'%s', without a text", clv_status_name(status));
+  else
+    clv__check_that(check, clv__check_job_agrees(&job, scene->truth.values, text, sizeof text), what,
+                    must ? "%s" : "it was taken, and is wrong: %s", text);
+  clv__check_job_finish(&job);
+  clv__check_program_finish(&program);
+}
+
+static void check_damage(clv__check_scene *scene, const blob *saved) {
+  clv__check *check = scene->check;
+  uint64_t dice = check->seed + 99;
+  uint8_t *bytes = clv__allocate(check->allocator, saved->size_bytes + 1);
+  char how[96];
+  if (bytes == NULL) return;
+  memcpy(bytes, saved->bytes, saved->size_bytes);
+  for (uint32_t i = 0; i < CUTS; ++i) {
+    size_t size_bytes = i == 0   ? 0
+                        : i == 1 ? 1
+                        : i == 2 ? saved->size_bytes - 1
+                                 : clv__check_below(&dice, (uint32_t)saved->size_bytes);
+    snprintf(how, sizeof how, "cut to %zu of %zu bytes", size_bytes, saved->size_bytes);
+    /* In memory of its own, so that reading beyond it is seen by tools. */
+    uint8_t *cut = clv__allocate(check->allocator, size_bytes);
+    if (cut == NULL) continue;
+    if (size_bytes > 0) memcpy(cut, bytes, size_bytes);
+    check_bytes(scene, cut, size_bytes, false, how);
+    clv__release(check->allocator, cut);
+  }
+  for (uint32_t i = 0; i < FLIPS; ++i) {
+    size_t at = clv__check_below(&dice, (uint32_t)saved->size_bytes);
+    uint8_t bit = (uint8_t)(1u << clv__check_below(&dice, 8));
+    snprintf(how, sizeof how, "bit %u of byte %zu of %zu flipped", (unsigned)__builtin_ctz(bit), at, saved->size_bytes);
+    bytes[at] ^= bit;
+    check_bytes(scene, bytes, saved->size_bytes, false, how);
+    bytes[at] ^= bit;
+  }
+  bytes[saved->size_bytes] = 0;
+  check_bytes(scene, bytes, saved->size_bytes + 1, false, "with a byte too many");
+  for (size_t i = 0; i < saved->size_bytes; ++i) bytes[i] = (uint8_t)clv__check_random(&dice);
+  check_bytes(scene, bytes, saved->size_bytes, false, "random bytes");
+  clv__release(check->allocator, bytes);
+}
+
+static void check_refused_write(clv__check_scene *scene) {
+  clv__check *check = scene->check;
+  blob full = {.allocator = check->allocator, .refuses = true};
+  clv_error error = {0};
+  clv_status status =
+      check->backend->executable_save(check->handle, scene->program.executable, write_blob, &full, &error);
+  clv__check_that(check, status != CLV_OK, "executable_save to a full disk", "the write failed, and it answered 'ok'");
+  clv__release(check->allocator, full.bytes);
+}
+
+/* Saved, loaded, damaged; then on the device opened anew. */
+static void check_saved(clv__check *check, uint64_t seed, bool with_damage) {
+  clv__check_scene scene;
+  blob saved = {.allocator = check->allocator};
+  clv_error error = {0};
+  if (!clv__scene_plain(check, seed, &scene)) return;
+  clv_status status = clv__check_program_compile(&scene.program, &error);
+  clv__error_clear(&error);
+  if (status == CLV_OK) {
+    status = check->backend->executable_save(check->handle, scene.program.executable, write_blob, &saved, &error);
+  }
+  if (status == CLV_NOT_SUPPORTED) {
+    clv__check_skip(check, scene.what, "executable_save: %s", error.message);
+  } else if (status != CLV_OK || saved.size_bytes == 0) {
+    clv__check_failed_call(check, scene.what, "executable_save", status, &error);
+  } else {
+    check_refused_write(&scene);
+    check_bytes(&scene, saved.bytes, saved.size_bytes, true, "saved and loaded");
+    if (with_damage) check_damage(&scene, &saved);
+    clv__check_program_finish(&scene.program);
+    clv__check_at(check, "opening the device anew");
+    status = clv__check_reopen(check, &error);
+    if (status == CLV_OK)
+      check_bytes(&scene, saved.bytes, saved.size_bytes, true, "loaded by the device opened anew");
+    else
+      clv__check_failed_call(check, scene.what, "opening the device anew", status, &error);
+  }
+  clv__release(check->allocator, saved.bytes);
+  if (check->devices != NULL) clv__check_program_finish(&scene.program);
+  clv__scene_finish(&scene);
+}
+
+void clv__check_executables(clv__check *check) {
+  for (uint32_t i = 0; i < 3; ++i) {
+    check_independence(check, check->seed + 41u * i);
+    check_without_view(check, check->seed + 43u * i);
+  }
+  if (check->backend->executable_save == NULL || check->backend->executable_load == NULL) {
+    clv__check_skip(check, "saving and loading", "the backend leaves the slots out: it keeps no executables");
+    return;
+  }
+  for (uint32_t i = 0; i < 4 && check->devices != NULL; ++i) {
+    check_saved(check, check->seed + 47u * i, i < 2);
+    clv__check_progress(check, i + 1, 4);
+  }
+}

@@ -1,0 +1,144 @@
+/* Section planning: what a device says to the planner beside its verdicts: wishes, estimates, its own groups, the devices there
+ * are. All of it is optional. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check/scene.h"
+#include "check/sections.h"
+
+static bool is_estimate(double seconds) {
+  return !isnan(seconds) && !isinf(seconds) && seconds < 1e6;
+}
+
+static void check_estimates(clv__check *check) {
+  const clv_backend *b = check->backend;
+  if (b->copy_seconds != NULL) {
+    double last = 0;
+    for (uint64_t size = 1; size <= UINT64_C(1) << 32; size *= 16) {
+      double seconds = b->copy_seconds(check->handle, size);
+      clv__check_that(check, is_estimate(seconds) && (seconds < 0 || seconds >= last), "copy_seconds",
+                      "%g s for %llu bytes, after %g s for fewer", seconds, (unsigned long long)size, last);
+      if (seconds > last) last = seconds;
+    }
+  } else {
+    clv__check_skip(check, "copy_seconds", "the backend leaves the slot out");
+  }
+  if (b->launch_seconds != NULL) {
+    double seconds = b->launch_seconds(check->handle);
+    clv__check_that(check, is_estimate(seconds), "launch_seconds", "%g s is no estimate", seconds);
+  } else {
+    clv__check_skip(check, "launch_seconds", "the backend leaves the slot out");
+  }
+}
+
+static void check_nodes(clv__check_scene *scene) {
+  clv__check *check = scene->check;
+  const clv_backend *b = check->backend;
+  const clv_graph_view *view = scene->program.view;
+  for (uint32_t n = 0; n < view->node_count; ++n) {
+    if (b->node_seconds != NULL) {
+      double one = b->node_seconds(check->handle, view, n), two = b->node_seconds(check->handle, view, n);
+      clv__check_that(check, is_estimate(one) && one == two, scene->what, "node_seconds of node %u: %g and %g", n, one, two);
+    }
+    if (b->prefers != NULL) {
+      bool one = b->prefers(check->handle, view, n), two = b->prefers(check->handle, view, n);
+      clv__check_that(check, one == two, scene->what, "prefers of node %u: the second answer differs", n);
+    }
+  }
+}
+
+/* ---- Groups ---- */
+
+typedef struct claims {
+  clv__check_scene *scene;
+  const bool *is_free;
+  bool *taken;
+  uint32_t groups, wrong;
+  char text[256];
+} claims;
+
+static clv_status add_group(void *cookie, const uint32_t *nodes, uint32_t count) {
+  claims *c = cookie;
+  const clv_graph_view *view = c->scene->program.view;
+  ++c->groups;
+  const char *problem = count == 0 ? "it is empty" : NULL;
+  for (uint32_t i = 0; problem == NULL && i < count; ++i) {
+    if (nodes[i] >= view->node_count)
+      problem = "a node is none of the graph's";
+    else if (i > 0 && nodes[i] <= nodes[i - 1])
+      problem = "its nodes do not ascend";
+    else if (!c->is_free[nodes[i]])
+      problem = "a node is not free";
+    else if (c->taken[nodes[i]])
+      problem = "a node is in a group before";
+    if (problem == NULL) c->taken[nodes[i]] = true;
+  }
+  if (problem == NULL) return CLV_OK;
+  if (c->wrong++ == 0) snprintf(c->text, sizeof c->text, "group %u: %s", c->groups, problem);
+  return CLV_OK;
+}
+
+static void check_claim(clv__check_scene *scene) {
+  clv__check *check = scene->check;
+  const clv_graph_view *view = scene->program.view;
+  clv_error error = {0};
+  bool *is_free = clv__arena_allocate_zero(&scene->arena, view->node_count, sizeof *is_free);
+  bool *taken = clv__arena_allocate_zero(&scene->arena, view->node_count, sizeof *taken);
+  if (is_free == NULL || taken == NULL) return;
+  for (uint32_t n = 0; n < view->node_count; ++n) is_free[n] = n % 3 != 1;
+  claims c = {.scene = scene, .is_free = is_free, .taken = taken};
+  clv__check_at(check, "claim, %s", scene->what);
+  clv_status status = check->backend->claim(check->handle, view, is_free, add_group, &c, &error);
+  if (status != CLV_OK)
+    clv__check_failed_call(check, scene->what, "claim", status, &error);
+  else
+    clv__check_that(check, c.wrong == 0, scene->what, "claim: %s", c.text);
+}
+
+/* ---- Devices ---- */
+
+static clv_status count_found(void *cookie, const char *name, const char *kind) {
+  uint32_t *count = cookie;
+  if (name == NULL || kind == NULL) return CLV_INVALID_ARGUMENT;
+  ++*count;
+  return CLV_OK;
+}
+
+static clv_status refuse_found(void *cookie, const char *name, const char *kind) {
+  (void)cookie;
+  (void)name;
+  (void)kind;
+  return CLV_CANCELLED;
+}
+
+static void check_list(clv__check *check) {
+  clv_error error = {0};
+  uint32_t count = 0;
+  if (check->backend->list == NULL) {
+    clv__check_skip(check, "list", "the backend leaves the slot out: it has one device, or more by number");
+    return;
+  }
+  const clv_host *host = clv__context_host(check->context);
+  clv_status status = check->backend->list(check->backend->self, host, count_found, &count, &error);
+  clv__check_that(check, status == CLV_OK && count > 0, "list", "%u devices, '%s': %s; the one under check is open", count,
+                  clv_status_name(status), error.message);
+  status = check->backend->list(check->backend->self, host, refuse_found, NULL, &error);
+  clv__check_that(check, status == CLV_CANCELLED, "list", "`found` answered 'cancelled', list '%s'", clv_status_name(status));
+}
+
+void clv__check_planning(clv__check *check) {
+  const clv_backend *b = check->backend;
+  check_estimates(check);
+  check_list(check);
+  if (b->node_seconds == NULL) clv__check_skip(check, "node_seconds", "the backend leaves the slot out");
+  if (b->prefers == NULL) clv__check_skip(check, "prefers", "the backend leaves the slot out");
+  if (b->claim == NULL) clv__check_skip(check, "claim", "the backend leaves the slot out: the host groups its nodes");
+  for (uint32_t i = 0; i < 4; ++i) {
+    clv__check_scene scene;
+    if (!clv__scene_plain(check, check->seed + 61u * i, &scene)) return;
+    check_nodes(&scene);
+    if (b->claim != NULL) check_claim(&scene);
+    clv__scene_finish(&scene);
+  }
+}

@@ -1,0 +1,222 @@
+"""The light models, the generated ones and random graphs on devices that frameworks bring: alone, and with NPU and CPU.
+
+    python tests/python/test_frameworks.py [NAME...] [--devices DEVICE]... [--random N]
+
+Also: a model with an operator that only the framework has in the middle, and what becomes of a run when the framework's library is
+absent, is none, or has a wrong version. A device that is absent is skipped; CLEAVE_DATA names the folder that holds onnx-light/.
+"""
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import oracle
+import light_to_tests  # of tools/, which oracle makes visible
+import models
+import random_graphs
+import test_directories
+
+LIGHT_TOLERANCE = ["--rtol", "1e-3", "--atol", "1e-7"]
+
+
+def site_packages():
+    return os.path.join(oracle.ROOT, ".venv", "lib", f"python{sys.version_info.major}.{sys.version_info.minor}", "site-packages")
+
+
+class Framework:
+    """A device, the variable that says where its library is, and where the tests' environment has it."""
+
+    def __init__(self, device, variable, folder, has_all, foreign):
+        self.device, self.variable, self.has_all, self.foreign = device, variable, has_all, foreign
+        self.folder = os.path.join(site_packages(), folder)
+
+    def lists(self):
+        """(devices, whether all nodes find one)"""
+        yield self.device, self.has_all
+        yield f"npu,{self.device},cpu", True
+
+
+# `has_all`: every model here runs on the device alone. `foreign`: (domain, operator) that only the device has.
+FRAMEWORKS = [
+    Framework("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", "onnxruntime/capi", True, ("com.microsoft", "QuickGelu")),
+    Framework("openvino:CPU", "CLEAVE_OPENVINO", "openvino/libs", False, None),
+]
+
+
+# --- models
+
+def check_light(framework, names, tally):
+    source = os.path.join(oracle.DATA, "onnx-light")
+    if not os.path.isdir(source):
+        tally.skip("light models", f"no folder {source} (set CLEAVE_DATA to the folder that holds onnx-light)")
+        return
+    directories = light_to_tests.convert(source, oracle.build_folder("light"))
+    directories = [d for d in directories if not names or any(name in os.path.basename(d) for name in names)]
+    for devices, has_all in framework.lists() if directories else []:
+        try:
+            cases = oracle.cleave_test(directories, "--devices", devices, *LIGHT_TOLERANCE)
+        except oracle.CleaveError as error:
+            tally.add(f"light models on {devices}", str(error))
+            continue
+        for directory, case in zip(directories, cases):
+            label = f"{os.path.basename(directory)} --devices {devices}"
+            if case["status"] == "UNSUPPORTED" and not has_all:
+                tally.skip(label, case.get("reason"))
+            else:
+                tally.add(label, None if case["status"] == "PASS" else f"{case['status']}: {case.get('reason')}")
+        print(f"light models, {devices}: {sum(case['status'] == 'PASS' for case in cases)} of {len(cases)}", flush=True)
+
+
+def compare_run(path, model, input_arguments, expected, devices, *options):
+    names = [value.name for value in model.graph.output]
+    try:
+        outputs = oracle.cleave_run(path, input_arguments, names, "--devices", devices, *options, timeout=120)
+    except oracle.CleaveError as error:
+        return str(error)
+    tolerance = oracle.tolerance_of(model)
+    return next((f"output '{name}': {difference}" for name, e, a in zip(names, expected, outputs)
+                 if (difference := oracle.compare(e, a, tolerance))), None)
+
+
+def check_generated(framework, name):
+    """[(label, reason)] of one generated model; a reason "-…" is a skip."""
+    folder = os.path.join(oracle.build_folder("frameworks"), name)
+    os.makedirs(folder, exist_ok=True)
+    model, inputs = models.make(name, seed=1)
+    path = os.path.join(folder, "model.onnx")
+    onnx.save(model, path)
+    arguments, expected = oracle.save_inputs(folder, inputs), oracle.run_onnxruntime(model, inputs, optimize=False)
+    found = []
+    for devices, has_all in framework.lists():
+        for option in ([], ["--device-option", f"{framework.device}:async=yes"]):
+            reason = compare_run(path, model, arguments, expected, devices, "--strategy", "contiguous", *option)
+            if reason is not None and "no device can run it" in reason and not has_all:
+                reason = "-" + reason
+            found.append((" ".join([name, "--devices", devices, *option]), reason))
+    return found
+
+
+def check_random(framework, directory):
+    """None, or what is wrong with a random graph whose nodes are on the framework, or by chance on it, NPU and CPU."""
+    path = os.path.join(directory, "model.onnx")
+    model, data = onnx.load(path), os.path.join(directory, "test_data_set_0")
+    files = test_directories.numbered_files(data, "input")
+    inputs = [text for value, file in zip(model.graph.input, files) for text in ("--input", f"{value.name}={file}")]
+    expected = test_directories.read_tensors(data, "output")
+    devices = f"{framework.device},npu,cpu"
+    nodes = [node for node in oracle.plan_nodes(path, "--devices", devices, "--strategy", "contiguous") if node["cause"] != "const"]
+    pins = os.path.join(directory, "framework.pins")
+    lines = oracle.random_pins(nodes, random.Random(directory), (framework.device, "cpu"))
+    with open(pins, "w", encoding="utf-8") as file:
+        for node, line in zip(nodes, lines):
+            file.write(line + "\n" if not line.endswith("=" + framework.device) or node["device"] == framework.device else "")
+    for options in ([], ["--pins", pins]):
+        if reason := compare_run(path, model, inputs, expected, devices, "--strategy", "contiguous", *options):
+            return f"{' '.join(options)}: {reason}"
+    return None
+
+
+# --- an operator that only the framework has
+
+def foreign_model(domain, operator):
+    weight = np.random.default_rng(0).standard_normal((4, 3, 3, 3)).astype(np.float32) * 0.2
+    nodes = [helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1]), helper.make_node("Relu", ["a"], ["b"]),
+             helper.make_node(operator, ["b"], ["c"], domain=domain, name="foreign"),
+             helper.make_node("Mul", ["c", "c"], ["d"]), helper.make_node("GlobalAveragePool", ["d"], ["y"])]
+    graph = helper.make_graph(nodes, "foreign", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 4, 1, 1])], [numpy_helper.from_array(weight, "w")],
+                              value_info=[helper.make_tensor_value_info("c", TensorProto.FLOAT, [1, 4, 8, 8])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(domain, 1)], ir_version=8)
+
+
+def check_foreign(framework, tally):
+    model = foreign_model(*framework.foreign)
+    folder = oracle.build_folder("frameworks_foreign")
+    path = os.path.join(folder, "model.onnx")
+    onnx.save(model, path)
+    inputs = {"x": np.random.default_rng(1).standard_normal((1, 3, 8, 8)).astype(np.float32)}
+    arguments, expected = oracle.save_inputs(folder, inputs), oracle.run_onnxruntime(model, inputs)
+    for devices in (framework.device, f"npu,{framework.device},cpu"):
+        label = f"{'.'.join(framework.foreign)} --devices {devices}"
+        tally.add(label, compare_run(path, model, arguments, expected, devices, "--strategy", "contiguous"))
+        nodes = {node["name"]: node["device"] for node in oracle.plan_nodes(path, "--devices", devices, "--strategy", "contiguous")}
+        tally.add(f"{label}: where it is", None if nodes.get("foreign") == framework.device else f"on {nodes.get('foreign')}")
+        others = [device for name, device in nodes.items() if name != "foreign"]
+        alone = devices == framework.device or framework.device not in others
+        tally.add(f"{label}: where the others are", None if alone else f"on {sorted(set(others))}")
+    refused = subprocess.run([oracle.COMMAND, "run", path, "--devices", "npu,cpu"], capture_output=True, text=True, check=False)
+    named = refused.returncode != 0 and framework.foreign[1] in refused.stderr and refused.stderr.strip().count("\n") == 0
+    tally.add(f"{label}: refused without it", None if named else refused.stderr)
+
+
+# --- libraries that are none
+
+def check_libraries(framework, tally):
+    """What is said, and that a run that does not need the framework is not touched by it."""
+    model, inputs = models.make("lstm", seed=1)
+    with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
+        path = os.path.join(folder, "model.onnx")
+        onnx.save(model, path)
+        garbage = os.path.join(folder, "garbage.so")
+        with open(garbage, "wb") as file:
+            file.write(random.Random(1).randbytes(4096))
+        other = next((os.path.join(numpy_folder, name) for numpy_folder in [os.path.join(site_packages(), "numpy", "linalg")]
+                      for name in sorted(os.listdir(numpy_folder)) if name.endswith(".so")), garbage)
+        empty = os.path.join(folder, "empty")
+        os.mkdir(empty)
+        arguments = oracle.save_inputs(folder, inputs)
+        for what, said in (("missing", os.path.join(folder, "missing.so")), ("garbage", garbage), ("another library", other),
+                           ("an empty folder", empty), ("no path", "libnothing.so")):
+            environment = dict(os.environ, **{framework.variable: said})
+            command = [oracle.COMMAND, "run", path, *arguments, "-q"]
+            alone = subprocess.run([*command, "--devices", framework.device], capture_output=True, text=True, env=environment, check=False)
+            lines = alone.stderr.strip().splitlines()
+            good = alone.returncode == 1 and len(lines) == 1 and framework.device in lines[0]
+            tally.add(f"{framework.device}, {what}: refused in a line", None if good else f"exit {alone.returncode}: {alone.stderr[:400]}")
+            without = subprocess.run([*command, "--devices", "npu,cpu"], capture_output=True, text=True, env=environment, check=False)
+            tally.add(f"{framework.device}, {what}: not asked for", None if without.returncode == 0 and not without.stderr else without.stderr[:400])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--devices", action="append", metavar="DEVICE")
+    parser.add_argument("--random", type=int, default=40)
+    arguments = parser.parse_args()
+    tally = oracle.Tally()
+    for framework in FRAMEWORKS:
+        if arguments.devices and framework.device not in arguments.devices:
+            continue
+        os.environ.setdefault(framework.variable, framework.folder)
+        if (absent := oracle.missing_device(framework.device)) is not None:
+            tally.skip(framework.device, absent)
+            continue
+        check_light(framework, arguments.names, tally)
+        names = [name for name in models.MODELS if not arguments.names or any(word in name for word in arguments.names)]
+        for name, found in oracle.each(lambda name: check_generated(framework, name), names):
+            if isinstance(found, Exception):
+                tally.add(f"{name} on {framework.device}", f"{type(found).__name__}: {found}")
+                continue
+            for label, reason in found:
+                if reason is not None and reason.startswith("-"):
+                    tally.skip(label, reason[1:])
+                else:
+                    tally.add(label, reason)
+        directories = [] if arguments.names else random_graphs.generate(oracle.build_folder("frameworks_random"), arguments.random, 700000)[0]
+        for directory, reason in oracle.each(lambda directory: check_random(framework, directory), directories):
+            tally.add(f"{os.path.basename(directory)} on {framework.device}", None if reason is None else str(reason))
+        if framework.foreign and not arguments.names:
+            check_foreign(framework, tally)
+        if not arguments.names:
+            check_libraries(framework, tally)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
