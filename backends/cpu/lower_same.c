@@ -145,11 +145,13 @@ clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node,
   const int64_t dims[3] = {clv__dims_product(x, 0, (int32_t)axis),
                            coerced ? clv__dims_product(x, (int32_t)axis, x->rank) : x->dims[axis],
                            coerced ? 1 : clv__dims_product(x, (int32_t)axis + 1, x->rank)};
+  const bool logarithm = strcmp(node->source->op, "LogSoftmax") == 0;
+  *taken = !(logarithm && dims[1] == 1); /* where all is 0 by definition, oneDNN says 1e-6 */
+  if (!*taken) return CLV_OK;
   const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, dims[2] == 1 ? 2 : 3, dims);
   if (layout == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
-  const clv_status status = clv__dnn_softmax_create(plan->device->dnn, layout, 1, strcmp(node->source->op, "LogSoftmax") == 0,
-                                                    &plan->arena, &primitive, error);
+  const clv_status status = clv__dnn_softmax_create(plan->device->dnn, layout, 1, logarithm, &plan->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   return emit(plan, node, NULL, layout, primitive, NULL, 0, true, error);
 }

@@ -26,7 +26,7 @@ typedef struct clv__openvino_port {
   clv_tensor type; /* what the host knows of it */
   ov_port *port;   /* NULL: an input that the model does not read */
   bool is_open;    /* its shape is the model's to say, run by run */
-  bool is_copy;    /* an output that is the input `of`, as it came in: it does not write those */
+  bool is_copy;    /* an output that is the same tensor as the port `of` */
   uint32_t of;
 } clv__openvino_port;
 

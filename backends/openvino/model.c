@@ -66,31 +66,27 @@ static clv_status check_port(const clv__openvino *ov, clv__openvino_port *port, 
   return status;
 }
 
-/* Outputs stand in the order that they were given in; by name several may be one, where the same value goes out twice. Inputs
- * have names of their own; one that is not found and not counted is one that nothing reads. */
-static clv_status find_port(clv__openvino_model *model, bool is_output, uint32_t index, clv_error *error) {
+/* Inputs and outputs stand in the order that they were given in. Where there are fewer, some input is read by nothing: what is
+ * left has its name. */
+static clv_status find_port(clv__openvino_model *model, bool is_output, uint32_t index, size_t count, clv_error *error) {
   const clv__openvino *ov = model->device->ov;
   clv__openvino_port *port = &model->ports[is_output ? model->input_count + index : index];
-  size_t count = 0;
   if (is_output) {
-    CLV__OPENVINO_TRY(ov, error, compiled_model_outputs_size, model->compiled, &count);
     if (count == model->output_count) {
       CLV__OPENVINO_TRY(ov, error, compiled_model_output_by_index, model->compiled, index, &port->port);
     } else {
       CLV__OPENVINO_TRY(ov, error, compiled_model_output_by_name, model->compiled, port->name, &port->port);
     }
-    return check_port(ov, port, "output", error);
-  }
-  if (ov->compiled_model_input_by_name(model->compiled, port->name, &port->port) != 0) {
-    port->port = NULL;
-    CLV__OPENVINO_TRY(ov, error, compiled_model_inputs_size, model->compiled, &count);
-    if (count < model->input_count) return CLV_OK;
+  } else if (count == model->input_count) {
     CLV__OPENVINO_TRY(ov, error, compiled_model_input_by_index, model->compiled, index, &port->port);
+  } else if (ov->compiled_model_input_by_name(model->compiled, port->name, &port->port) != 0) {
+    port->port = NULL;
   }
-  return check_port(ov, port, "input", error);
+  return port->port == NULL ? CLV_OK : check_port(ov, port, is_output ? "output" : "input", error);
 }
 
-/* Whether two ports are of the same tensor: tensors have names that no other has, and say the same one first each time. */
+/* Whether two ports are of one tensor: those have the same names, and no other has them; the one that is told of an unchanged set
+ * is the same each time. */
 static bool is_same_tensor(const clv__openvino *ov, const ov_port *a, const ov_port *b) {
   char *name_a = NULL, *name_b = NULL;
   bool same = a != NULL && b != NULL && ov->port_get_any_name(a, &name_a) == 0 && ov->port_get_any_name(b, &name_b) == 0 &&
@@ -100,28 +96,31 @@ static bool is_same_tensor(const clv__openvino *ov, const ov_port *a, const ov_p
   return same;
 }
 
-/* An output that an input is called by as well is that input, passed on (by a Dropout, say). OpenVINO does not write those where
- * the input is in memory of ours: they are copied here. */
-static clv_status find_copy(clv__openvino_model *model, uint32_t index, clv_error *error) {
-  const clv__openvino *ov = model->device->ov;
-  clv__openvino_port *port = &model->ports[model->input_count + index];
-  ov_port *input = NULL;
-  if (ov->compiled_model_input_by_name(model->compiled, port->name, &input) != 0) return CLV_OK;
-  for (uint32_t i = 0; i < model->input_count && !port->is_copy; ++i) {
-    port->is_copy = is_same_tensor(ov, model->ports[i].port, input) && model->ports[i].type.dtype == port->type.dtype;
+/* An output may be an input (passed on by a Dropout, say), or another output, as one tensor. It has memory for that only once,
+ * and where each is given its own, takes one for the other, and writes over inputs: so one is bound, and copied to the others. */
+static void find_copy(clv__openvino_model *model, uint32_t output) {
+  clv__openvino_port *port = &model->ports[output];
+  for (uint32_t i = 0; i < output && !port->is_copy; ++i) {
+    port->is_copy = is_same_tensor(model->device->ov, model->ports[i].port, port->port);
     port->of = i;
   }
-  ov->output_const_port_free(input);
-  if (port->is_copy) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: output '%s' is an input, but none of its dtype", port->name);
 }
 
 clv_status clv__openvino_model_find_ports(clv__openvino_model *model, clv_error *error) {
-  for (uint32_t i = 0; i < model->input_count; ++i) CLV__TRY(find_port(model, false, i, error));
-  for (uint32_t i = 0; i < model->output_count; ++i) {
-    CLV__TRY(find_port(model, true, i, error));
-    CLV__TRY(find_copy(model, i, error));
+  const clv__openvino *ov = model->device->ov;
+  size_t inputs = 0, outputs = 0, found = 0;
+  CLV__OPENVINO_TRY(ov, error, compiled_model_inputs_size, model->compiled, &inputs);
+  CLV__OPENVINO_TRY(ov, error, compiled_model_outputs_size, model->compiled, &outputs);
+  for (uint32_t i = 0; i < model->input_count; ++i) {
+    CLV__TRY(find_port(model, false, i, inputs, error));
+    if (model->ports[i].port != NULL) ++found;
   }
+  if (found != inputs) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO made %zu inputs of %u, and %zu have their names", inputs,
+                          model->input_count, found);
+  }
+  for (uint32_t i = 0; i < model->output_count; ++i) CLV__TRY(find_port(model, true, i, outputs, error));
+  for (uint32_t i = 0; i < model->output_count; ++i) find_copy(model, model->input_count + i);
   return CLV_OK;
 }
 

@@ -183,12 +183,13 @@ static clv_status check_output(request *self, uint32_t index, const clv__framewo
                         self->model->ports[run->input_count + index].name, made, wanted);
 }
 
-/* An output that is an input as it came in. */
-static clv_status copy_input(const request *self, uint32_t index, clv__framework_run *run, clv_error *error) {
-  const clv_tensor *from = &run->inputs[self->model->ports[run->input_count + index].of].type;
+/* An output that is an input, or an output before it. */
+static clv_status copy_output(const request *self, uint32_t index, clv__framework_run *run, clv_error *error) {
+  uint32_t of = self->model->ports[run->input_count + index].of;
+  const clv_tensor *from = of < run->input_count ? &run->inputs[of].type : &run->outputs[of - run->input_count].type;
   clv_binding *to = &run->outputs[index];
   size_t size_bytes;
-  if (!clv__tensor_size_bytes(from, &size_bytes)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "an input has no shape");
+  if (!clv__tensor_size_bytes(from, &size_bytes)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a value has no shape");
   if (to->type.rank == CLV_RANK_UNKNOWN) {
     clv_tensor type = *from;
     type.data = NULL;
@@ -209,7 +210,7 @@ clv_status clv__openvino_request_run(void *handle, clv__framework_run *run, clv_
   CLV__OPENVINO_TRY(model->device->ov, error, infer_request_infer, self->infer);
   for (uint32_t i = 0; i < run->output_count; ++i) {
     if (model->ports[run->input_count + i].is_copy) {
-      CLV__TRY(copy_input(self, i, run, error));
+      CLV__TRY(copy_output(self, i, run, error));
     } else if (self->bound[run->input_count + i].tensor == NULL) {
       CLV__TRY(take_output(self, i, run, error));
     } else if (model->ports[run->input_count + i].is_open) {

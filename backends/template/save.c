@@ -4,30 +4,55 @@
 
 /* Then values, steps, and for each weight the length of its name and its bytes. Numbers are as this machine has them: the
  * device's fingerprint joins the key, so no other one is given the file. */
+typedef struct counts {
+  uint32_t inputs, outputs, weights, values, steps;
+  uint32_t operators; /* of the table that steps refer to; and no byte of a header is without meaning */
+} counts;
+
 typedef struct header {
   char magic[8];
-  uint32_t input_count, output_count, weight_count, value_count, step_count;
+  uint64_t checksum; /* of all that follows */
+  counts counts;
 } header;
 
 static const char magic[8] = "clvtmpl1";
 
-clv_status template_executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
-                                    clv_error *error) {
-  header head = {.input_count = executable->input_count,
-                 .output_count = executable->output_count,
-                 .weight_count = executable->weight_count,
-                 .value_count = executable->value_count,
-                 .step_count = executable->step_count};
-  (void)device;
-  memcpy(head.magic, magic, sizeof magic);
-  clv_status status = write(cookie, &head, sizeof head);
-  if (status == CLV_OK) status = write(cookie, executable->values, executable->value_count * sizeof *executable->values);
+/* FNV-1a: against accidents. Who writes a false file on purpose can write a right sum; is_sound() is against that. */
+static uint64_t add_to_checksum(uint64_t sum, const void *data, size_t size_bytes) {
+  const uint8_t *bytes = data;
+  for (size_t i = 0; i < size_bytes; ++i) sum = (sum ^ bytes[i]) * UINT64_C(0x100000001b3);
+  return sum;
+}
+#define CHECKSUM_START UINT64_C(0xcbf29ce484222325)
+
+static clv_status sum_up(void *cookie, const void *data, size_t size_bytes) {
+  uint64_t *sum = cookie;
+  *sum = add_to_checksum(*sum, data, size_bytes);
+  return CLV_OK;
+}
+
+static clv_status write_body(const clv_executable *executable, clv_write_fn write, void *cookie) {
+  clv_status status = write(cookie, executable->values, executable->value_count * sizeof *executable->values);
   if (status == CLV_OK) status = write(cookie, executable->steps, executable->step_count * sizeof *executable->steps);
   for (uint32_t i = 0; status == CLV_OK && i < executable->weight_count; ++i) {
     const uint32_t length = (uint32_t)strlen(executable->weights[i]);
     status = write(cookie, &length, sizeof length);
     if (status == CLV_OK) status = write(cookie, executable->weights[i], length);
   }
+  return status;
+}
+
+clv_status template_executable_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
+                                    clv_error *error) {
+  header head = {.checksum = CHECKSUM_START,
+                 .counts = {executable->input_count, executable->output_count, executable->weight_count, executable->value_count,
+                            executable->step_count, template_operator_count}};
+  (void)device;
+  memcpy(head.magic, magic, sizeof magic);
+  head.checksum = add_to_checksum(head.checksum, &head.counts, sizeof head.counts);
+  clv_status status = write_body(executable, sum_up, &head.checksum);
+  if (status == CLV_OK) status = write(cookie, &head, sizeof head);
+  if (status == CLV_OK) status = write_body(executable, write, cookie);
   return status == CLV_OK ? CLV_OK : clv_host_fail(error, status, "the program could not be written");
 }
 
@@ -93,21 +118,28 @@ clv_status template_executable_load(clv_device *device, const void *data, size_t
   if (!take(&r, &head, sizeof head) || memcmp(head.magic, magic, sizeof magic) != 0) {
     return clv_host_fail(error, CLV_INVALID_MODEL, "this is no program of the template");
   }
-  const clv_executable counts = {.input_count = head.input_count,
-                                 .output_count = head.output_count,
-                                 .weight_count = head.weight_count,
-                                 .value_count = head.value_count,
-                                 .step_count = head.step_count};
+  const uint64_t sum = add_to_checksum(CHECKSUM_START, &head.counts, sizeof head.counts);
+  if (add_to_checksum(sum, r.at, r.left) != head.checksum) {
+    return clv_host_fail(error, CLV_INVALID_MODEL, "the program is damaged: its checksum is wrong");
+  }
+  if (head.counts.operators != template_operator_count) {
+    return clv_host_fail(error, CLV_INVALID_MODEL, "the program is of another version of the template");
+  }
+  const clv_executable counted = {.input_count = head.counts.inputs,
+                                  .output_count = head.counts.outputs,
+                                  .weight_count = head.counts.weights,
+                                  .value_count = head.counts.values,
+                                  .step_count = head.counts.steps};
   /* Before anything is allocated: no count may be beyond what the file could hold. */
-  if (head.value_count > r.left / sizeof(template_value) || head.step_count > r.left / sizeof(template_step) ||
-      head.weight_count > r.left / sizeof(uint32_t) || head.output_count > head.step_count) {
+  if (counted.value_count > r.left / sizeof(template_value) || counted.step_count > r.left / sizeof(template_step) ||
+      counted.weight_count > r.left / sizeof(uint32_t) || counted.output_count > counted.step_count) {
     return clv_host_fail(error, CLV_INVALID_MODEL, "the program is cut off");
   }
-  clv_executable *program = template_program_create(host, &counts);
-  bool *seen = clv_host_allocate(host, head.output_count);
+  clv_executable *program = template_program_create(host, &counted);
+  bool *seen = clv_host_allocate(host, counted.output_count);
   clv_status status = CLV_OK;
   if (program == NULL || seen == NULL) {
-    status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for a program of %u steps", head.step_count);
+    status = clv_host_fail(error, CLV_OUT_OF_MEMORY, "no memory for a program of %u steps", counted.step_count);
   } else if (!take(&r, program->values, program->value_count * sizeof *program->values) ||
              !take(&r, program->steps, program->step_count * sizeof *program->steps) || !read_names(host, &r, program) ||
              !is_sound(program, seen)) {

@@ -1,6 +1,5 @@
 /* The engines: see queue.h. Each takes the first command of some stream, works at it without the lock, and then lets whatever
- * became possible by it happen: marks are executed by whoever made them possible. Nobody is signalled who is awake: he looks
- * before he sleeps. */
+ * became possible by it happen: marks are executed by whoever made them possible. */
 #include "engine.h"
 
 #include <string.h>
@@ -13,75 +12,6 @@
 
 #include "base/error.h"
 #include "speed.h"
-
-static clv__vnpu_command *head_of(clv_stream *stream) {
-  return stream->enqueued == stream->finished ? NULL : &stream->ring[stream->finished % CLV__VNPU_RING];
-}
-
-clv__vnpu_engine *clv__vnpu_engine_of(clv__vnpu_queue *queue, const clv__vnpu_command *command) {
-  if (command->kind == CLV__VNPU_LAUNCH) return &queue->engines[CLV__VNPU_COMPUTE];
-  bool copies = command->kind == CLV__VNPU_COPY_IN || command->kind == CLV__VNPU_COPY_OUT;
-  return copies ? &queue->engines[CLV__VNPU_DMA] : NULL;
-}
-
-bool clv__vnpu_copy_is_small(const clv__vnpu_queue *queue, const clv__vnpu_command *command) {
-  bool copies = command->kind == CLV__VNPU_COPY_IN || command->kind == CLV__VNPU_COPY_OUT;
-  return copies && command->copy.size_bytes < queue->small_copy_bytes;
-}
-
-/* ---- Who wakes ---- */
-
-/* The stream's next command, where that is work which can be begun. */
-static const clv__vnpu_command *work_of(clv_stream *stream) {
-  const clv__vnpu_command *c = stream->busy ? NULL : head_of(stream);
-  return c != NULL && clv__vnpu_engine_of(stream->queue, c) != NULL ? c : NULL;
-}
-
-static void rouse(clv__vnpu_engine *engine, bool has_work) {
-  if (!has_work || !engine->asleep) return;
-  engine->asleep = false;
-  engine->queue->roused[engine->kind] = true;
-}
-
-void clv__vnpu_rouse(clv__vnpu_queue *queue) {
-  clv__vnpu_engine *compute = &queue->engines[CLV__VNPU_COMPUTE], *dma = &queue->engines[CLV__VNPU_DMA];
-  if (!compute->asleep && !dma->asleep) return;
-  bool launch = false, small = false, large = false;
-  for (clv_stream *s = queue->streams; s != NULL; s = s->next) {
-    const clv__vnpu_command *c = work_of(s);
-    if (c == NULL) continue;
-    if (c->kind == CLV__VNPU_LAUNCH)
-      launch = true;
-    else if (clv__vnpu_copy_is_small(queue, c))
-      small = true;
-    else
-      large = true;
-  }
-  rouse(compute, launch || small);
-  rouse(dma, large || (small && (launch || compute->away)));
-}
-
-void clv__vnpu_stir(clv__vnpu_queue *queue) {
-  for (const clv__vnpu_waiter *w = queue->waiters; w != NULL && !queue->stirred; w = w->next) {
-    queue->stirred = w->count == NULL || *w->count >= w->target;
-  }
-}
-
-bool clv__vnpu_queue_is_owing(const clv__vnpu_queue *queue) {
-  return queue->stirred || queue->roused[CLV__VNPU_COMPUTE] || queue->roused[CLV__VNPU_DMA];
-}
-
-void clv__vnpu_queue_unlock(clv__vnpu_queue *queue) {
-  bool roused[CLV__VNPU_ENGINES], stirred = queue->stirred;
-  memcpy(roused, queue->roused, sizeof roused);
-  memset(queue->roused, 0, sizeof queue->roused);
-  queue->stirred = false;
-  pthread_mutex_unlock(&queue->lock);
-  for (int e = 0; e < CLV__VNPU_ENGINES; ++e) {
-    if (roused[e]) pthread_cond_signal(&queue->engines[e].work);
-  }
-  if (stirred) pthread_cond_broadcast(&queue->changed);
-}
 
 /* ---- Marks ---- */
 
@@ -131,7 +61,7 @@ static void finish_launch(clv__vnpu_launch *launch) {
 
 /* Executes the stream's next command if that takes no engine: a mark that is ready, or work to skip. */
 static bool advance(clv_stream *stream) {
-  const clv__vnpu_command *c = stream->busy ? NULL : head_of(stream);
+  const clv__vnpu_command *c = stream->busy ? NULL : clv__vnpu_stream_head(stream);
   if (c == NULL) return false;
   clv__vnpu_engine *engine = clv__vnpu_engine_of(stream->queue, c);
   if (engine != NULL && stream->failure.status == CLV_OK) return false;
@@ -230,7 +160,7 @@ static uint64_t later(uint64_t a, uint64_t b) {
 /* Takes one command off its stream. Called with the lock held, which it gives up while it works. */
 static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   clv__vnpu_queue *queue = engine->queue;
-  const clv__vnpu_command *c = head_of(stream); /* stays where it is until it is finished */
+  const clv__vnpu_command *c = clv__vnpu_stream_head(stream); /* stays where it is until it is finished */
   uint64_t start_ns = later(later(stream->ready_ns, engine->free_ns), c->enqueued_ns);
   stream->busy = true;
   engine->away = c->kind == CLV__VNPU_LAUNCH;
@@ -261,7 +191,7 @@ static clv_stream *pick_kind(clv__vnpu_engine *engine, const clv_stream *last, b
   clv_stream *first = NULL;
   bool passed = false;
   for (clv_stream *s = queue->streams; s != NULL; s = s->next) {
-    const clv__vnpu_command *c = work_of(s);
+    const clv__vnpu_command *c = clv__vnpu_stream_work(s);
     bool ready = c != NULL && (small ? clv__vnpu_copy_is_small(queue, c) : clv__vnpu_engine_of(queue, c) == engine);
     if (ready && passed) return s;
     if (ready && first == NULL) first = s;

@@ -1,4 +1,5 @@
-/* What streams and events are made of: shared by queue.c, which fills them, and engine.c, which works them off. */
+/* What streams and events are made of: shared by queue.c, which fills them, engine.c, which works them off, and wake.c, which
+ * says who is woken for what. */
 #ifndef CLEAVE_BACKENDS_VNPU_ENGINE_H
 #define CLEAVE_BACKENDS_VNPU_ENGINE_H
 
@@ -73,6 +74,9 @@ struct clv_event {
 
 /* Starts the threads that a command may need, unless they run. */
 clv_status clv__vnpu_engines_start(clv__vnpu_queue *queue, const clv__vnpu_command *command, clv_error *error);
+/* The stream's next command; NULL: none. And where that is work which can be begun. */
+clv__vnpu_command *clv__vnpu_stream_head(clv_stream *stream);
+const clv__vnpu_command *clv__vnpu_stream_work(clv_stream *stream);
 /* A copy that takes less time than waking somebody for it. */
 bool clv__vnpu_copy_is_small(const clv__vnpu_queue *queue, const clv__vnpu_command *command);
 /* Has engines woken for what can be begun, as soon as clv__vnpu_queue_unlock() gives up the lock: who wakes up needs it. */

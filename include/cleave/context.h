@@ -54,16 +54,16 @@ CLV_API void clv_context_destroy(clv_context *context);
 CLV_API CLV_MUST_USE clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn query, void *user_data,
                                                         clv_error *error);
 
-/* Loads a plugin, a shared library with `clv_backend_query` (plugin/backend.h), whose backend devices are then opened by its name.
- * `path` has a '/': a name alone is refused, since the current directory is no place to find plugins in. So is a file that anyone
- * may write to. A plugin stays until the context is destroyed; loading it again is no error and does nothing.
+/* Loads a plugin, a shared library with `clv_backend_query` (plugin/backend.h), whose backend devices are then opened by its
+ * name. `path` has a '/': a name alone is refused, since the current directory is no place to find plugins in. So is a file that
+ * anyone may write to. A plugin stays until the context is destroyed; loading it again is no error and does nothing.
  *
  * Plugins need not be loaded by hand: clv_devices_open() looks for `cleave_<backend>.so` in the folders of plugin_path when it
  * meets a name that no backend has, and for all plugins there when it is told "auto". Folders that anyone may write to are not
  * searched.
  *
- * Errors: CLV_NOT_FOUND, CLV_INVALID_ARGUMENT as above, CLV_NOT_SUPPORTED for what is no plugin, is of another ABI version, or does
- * not find its libraries; what its query answers. The message begins with the path. Any thread. */
+ * Errors: CLV_NOT_FOUND, CLV_INVALID_ARGUMENT as above, CLV_NOT_SUPPORTED for what is no plugin, is of another ABI version, or
+ * does not find its libraries; what its query answers. The message begins with the path. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_context_load_plugin(clv_context *context, const char *path, clv_error *error);
 
 /* The library's version, "0.1.0". Static storage. */

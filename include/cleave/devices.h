@@ -29,12 +29,12 @@ typedef struct clv_devices_options {
  * looked for among the plugins (context.h).
  *
  * "auto" is every real device that backends and plugins find, each by the name that opens it alone: those that are no CPU, then
- * the cpu device, then what else runs on the CPU, as the last resort. Virtual devices, and OpenCL's of the CPU, come only by name.
- * What cannot be opened is left out, and the reason logged, but for a device that one of the options names.
+ * the cpu device, then what else runs on the CPU, as the last resort. Virtual devices, and OpenCL's of the CPU, come only by
+ * name. What cannot be opened is left out, and the reason logged, but for a device that one of the options names.
  *
  * Errors: CLV_NOT_FOUND for a name that no backend and no plugin has (the message lists those there are), CLV_NOT_SUPPORTED for a
- * device whose driver is not usable, and for a plugin that cannot be loaded, CLV_INVALID_ARGUMENT for an unknown option or key (the
- * message lists what the device knows). */
+ * device whose driver is not usable, and for a plugin that cannot be loaded, CLV_INVALID_ARGUMENT for an unknown option or key
+ * (the message lists what the device knows). */
 CLV_API CLV_MUST_USE clv_status clv_devices_open(clv_context *context, const clv_devices_options *options, clv_devices **devices,
                                                  clv_error *error);
 /* Plans and sessions made with the set must have been destroyed before. Accepts NULL. */

@@ -4,14 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file_writer.h"
 #include "base/memory.h"
 
 clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error) {
@@ -96,46 +95,12 @@ clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t 
   return CLV_OK;
 }
 
-static clv_status write_all(int file, const uint8_t *data, size_t size_bytes, const char *path, clv_error *error) {
-  while (size_bytes > 0) {
-    ssize_t written = write(file, data, size_bytes < (1u << 30) ? size_bytes : (1u << 30));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot write: %s", path, strerror(errno));
-    data += written;
-    size_bytes -= (size_t)written;
-  }
-  return CLV_OK;
-}
-
 clv_status clv__file_write(const char *path, const void *data, size_t size_bytes, clv_error *error) {
-  char temporary[4096];
-  int length = snprintf(temporary, sizeof temporary, "%s.tmp-XXXXXX", path);
-  if (length < 0 || (size_t)length >= sizeof temporary) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "path of %zu bytes is too long", strlen(path));
-  }
-  struct stat info;
-  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) { /* a device or a pipe: nothing to replace, write into it */
-    int file = open(path, O_WRONLY | O_CLOEXEC);
-    if (file < 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot open for writing: %s", path, strerror(errno));
-    clv_status status = write_all(file, data, size_bytes, path, error);
-    close(file);
-    return status;
-  }
-  int file = mkstemp(temporary);
-  if (file < 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", path, strerror(errno));
-  mode_t mask = umask(0);
-  umask(mask);
-  clv_status status = write_all(file, data, size_bytes, path, error);
-  if (status == CLV_OK && (fchmod(file, 0666 & ~mask) != 0 || fsync(file) != 0)) {
-    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot flush: %s", path, strerror(errno));
-  }
-  if (close(file) != 0 && status == CLV_OK) {
-    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot close: %s", path, strerror(errno));
-  }
-  if (status == CLV_OK && rename(temporary, path) != 0) {
-    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot replace: %s", path, strerror(errno));
-  }
-  if (status != CLV_OK) unlink(temporary);
+  clv__file_writer writer;
+  CLV__TRY(clv__file_writer_open(path, &writer, error));
+  clv_status status = clv__file_writer_append(&writer, data, size_bytes, error);
+  if (status == CLV_OK) status = clv__file_writer_commit(&writer, error);
+  clv__file_writer_abandon(&writer);
   return status;
 }
 

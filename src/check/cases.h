@@ -5,8 +5,9 @@
  *   dtype    T, the case's own, when not said        dims   none: a scalar, or as many as there are values
  *   fill     ~lo:hi    even between the two; what is not said is -2:2, of integers -9:9 (0:9 where unsigned)
  *            ~half     halves between -8 and 8
- *            ~inf      ordinary numbers, both zeros and infinities, the largest; of integers the whole range
+ *            ~inf      ordinary numbers, both zeros and infinities; of integers the whole range
  *            ~nan      the same and NaN           ~any   the same and denormals: for what moves bits
+ *            ~max      ordinary numbers, both zeros, the largest; apart, as next to those no other number counts
  *            ~turn:n   indices below n: i + j + … mod n, so that no line holds one twice; a negative n: counted from the end
  *   role     =  a constant    ?  an input (what is not said too; needed in front of values)    &  made by a node
  *   values   {1,2} a vector (or of the dims given), (1) a scalar
@@ -78,6 +79,7 @@ extern const uint32_t clv__case_built_count;
 typedef enum clv__case_fill {
   CLV__FILL_RANGE,
   CLV__FILL_HALF,
+  CLV__FILL_MAX,
   CLV__FILL_INF,
   CLV__FILL_NAN,
   CLV__FILL_ANY,

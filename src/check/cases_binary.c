@@ -32,13 +32,13 @@ const clv__case_row clv__cases_binary[] = {
     {"And Or Xor", "22 7", "bool", PAIRS("", ""), NULL, NULL},
     {"Equal", "22 19 13 11", CASE_ANY, PAIRS("", "") " | a[33,35]~nan b[33,35]~nan | a[33,35]~half b[33,35]~half | a:i64[9]~any b:i64[1]~any", NULL, NULL},
     {"Equal", "13 7", "i32 i64 i8 i16 u8 u16 u32 u64", "a[33,35]~0:3 b[33,35]~0:3 | a[33,35]~any b[33,35]~any", NULL, NULL},
-    {"Greater Less", "22 13 9", CASE_NUMBERS, PAIRS("~half", "~half") " | a[33,35]~nan b[33,35]~nan", NULL, NULL},
-    {"GreaterOrEqual LessOrEqual", "22 16 12", CASE_NUMBERS, PAIRS("~half", "~half") " | a[33,35]~nan b[33,35]~nan", NULL, NULL},
+    {"Greater Less", "22 13 9", CASE_NUMBERS, PAIRS("~half", "~half") " | a[33,35]~nan b[33,35]~nan | a[33,35]~max b[33,35]~max", NULL, NULL},
+    {"GreaterOrEqual LessOrEqual", "22 16 12", CASE_NUMBERS, PAIRS("~half", "~half") " | a[33,35]~nan b[33,35]~nan | a[33,35]~max b[33,35]~max", NULL, NULL},
     {"Greater Less GreaterOrEqual LessOrEqual", "16", "*" CASE_INTEGERS, "a[33,35]~any b[33,35]~any", NULL, NULL},
     {"PRelu", "22 16 9 7", "f32 f16 bf16 f64 i32 i64 u32 u64",
      "x[2,5,7,3] s[5,1,1]= | x[2,5,7,3] s[2,5,7,3] | x[2,5,7,3] s[1]= | x[2,5,7,3] s= | x[2,5] s[5]= | x[4099] s[1] | x[0,3] s[3]="
      " | x[1,64,5,5] s[64,1,1]= | x[2,5,7] s[5,1]&", NULL, NULL},
-    {"Min Max", "22 13 12 8", CASE_NUMBERS, PAIRS("", "") " | a[33,35]~inf b[33,35]~inf"
+    {"Min Max", "22 13 12 8", CASE_NUMBERS, PAIRS("", "") " | a[33,35]~inf b[33,35]~inf | a[33,35]~max b[33,35]~max"
      " | a[5,7] | a[5,7] b[7] c[5,1] | a[5,7] b c[3,1,1] d[7]= | a[4099] b[4099] c[4099] | a= b[5,7] c[7]=", NULL, NULL},
     {"Min Max", "13", CASE_INTEGERS, "a[33,35]~any b[33,35]~any", NULL, NULL},
     {"Sum Mean", "22 13 8", CASE_FLOATS, PAIRS("", "")

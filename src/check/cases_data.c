@@ -35,24 +35,22 @@ static limits float_limits(clv_dtype dtype) {
 
 static double special_float(clv_dtype dtype, clv__case_fill fill, uint64_t *random) {
   const limits l = float_limits(dtype);
-  const double list[] = {0, (double)INFINITY, l.largest, (double)NAN, l.least}; /* the fill says how many of them */
-  const uint64_t count = fill == CLV__FILL_INF ? 3 : fill == CLV__FILL_NAN ? 4 : 5, bits = clv__case_random(random);
-  const double value = list[(bits >> 8) % count];
+  const double list[] = {0, (double)INFINITY, (double)NAN, l.least}; /* the fill says how many of them */
+  const uint64_t count = fill == CLV__FILL_INF ? 2 : fill == CLV__FILL_NAN ? 3 : 4, bits = clv__case_random(random);
+  const double value = fill == CLV__FILL_MAX ? ((bits >> 8 & 1) != 0 ? l.largest : 0) : list[(bits >> 8) % count];
   return (bits & 1) != 0 ? -value : value;
 }
 
+static bool has_specials(const clv__case_operand *operand) {
+  return operand->fill == CLV__FILL_MAX || operand->fill == CLV__FILL_INF || operand->fill == CLV__FILL_NAN ||
+         operand->fill == CLV__FILL_ANY;
+}
+
 static double float_value(const clv__case_operand *operand, uint64_t *random) {
-  switch (operand->fill) {
-    case CLV__FILL_HALF:
-      return (double)((int64_t)(clv__case_random(random) % 33) - 16) / 2;
-    case CLV__FILL_INF:
-    case CLV__FILL_NAN:
-    case CLV__FILL_ANY:
-      if (clv__case_random(random) % 4 == 0) return special_float(operand->type.dtype, operand->fill, random);
-      return 4 * random_unit(random) - 2;
-    default:
-      return operand->low + (operand->high - operand->low) * random_unit(random);
-  }
+  if (operand->fill == CLV__FILL_HALF) return (double)((int64_t)(clv__case_random(random) % 33) - 16) / 2;
+  if (!has_specials(operand)) return operand->low + (operand->high - operand->low) * random_unit(random);
+  if (clv__case_random(random) % 4 == 0) return special_float(operand->type.dtype, operand->fill, random);
+  return 4 * random_unit(random) - 2;
 }
 
 /* Any number of the dtype, an eighth of them its extremes and neighbours of 0. */
@@ -89,7 +87,7 @@ static void fill_turn(const clv_tensor *t, double n, uint64_t *random, size_t co
 static void fill_random(const clv__case_operand *operand, uint64_t *random, size_t count) {
   const clv_tensor *t = &operand->type;
   const bool is_float = (CLV__DTYPE_BIT(t->dtype) & CLV__DTYPES_FLOAT) != 0;
-  const bool any = operand->fill == CLV__FILL_INF || operand->fill == CLV__FILL_NAN || operand->fill == CLV__FILL_ANY;
+  const bool any = has_specials(operand);
   for (size_t i = 0; i < count; ++i) {
     if (is_float)
       clv__tensor_put(t, i, float_value(operand, random), 0, false);

@@ -8,9 +8,9 @@
 
 const clv__case_row clv__cases_unary[] = {
     {"Sigmoid Tanh", "22 13 6", CASE_FLOATS, SHAPES("") " | x[33,35]~-30:30", NULL, NULL},
-    {"Relu", "22 14 13 6", CASE_FLOATS " i32 i64 i8 i16", SHAPES("") " | x[33,35]~inf | x[7]&", NULL, NULL},
-    {"Abs", "22 13 6", CASE_NUMBERS, SHAPES("") " | x[33,35]~nan", NULL, NULL},
-    {"Neg", "22 13 6", CASE_FLOATS " " CASE_SIGNED, SHAPES("") " | x[33,35]~nan", NULL, NULL},
+    {"Relu", "22 14 13 6", CASE_FLOATS " i32 i64 i8 i16", SHAPES("") " | x[33,35]~inf | x[33,35]~max | x[7]&", NULL, NULL},
+    {"Abs", "22 13 6", CASE_NUMBERS, SHAPES("") " | x[33,35]~nan | x[33,35]~max", NULL, NULL},
+    {"Neg", "22 13 6", CASE_FLOATS " " CASE_SIGNED, SHAPES("") " | x[33,35]~nan | x[33,35]~max", NULL, NULL},
     {"Sign", "22 13 9", CASE_NUMBERS, SHAPES("") " | x[33,35]~inf", NULL, NULL},
     {"Floor Ceil", "22 13 6", CASE_FLOATS, SHAPES("~-9:9") " | x[33,35]~half | x[33,35]~nan", NULL, NULL},
     {"Round", "22 11", CASE_FLOATS, SHAPES("~-9:9") " | x[33,35]~half | x[33,35]~nan", NULL, NULL},

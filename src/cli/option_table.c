@@ -10,7 +10,8 @@
 _Static_assert(CLV_MAX_IN_FLIGHT == 4, "the choices of --in-flight");
 
 const cli_option cli_option_table[OPTION_COUNT] = {
-    [OPTION_DEVICES] = {"devices", 0, CLI_TEXT, false, DEVICED & ~CLI_IN(check_backend), 0, "LIST", "cpu; of 'cleave devices' auto",
+    [OPTION_DEVICES] = {"devices", 0, CLI_TEXT, false, DEVICED & ~CLI_IN(check_backend), 0, "LIST",
+                        "cpu; of 'cleave devices' auto",
                         "devices in the order of priority: npu,cpu; auto takes every real one found, what runs on the CPU last"},
     [OPTION_NPU_SPEC] = {"npu-spec", 0, CLI_TEXT, true, DEVICED, 0, "SPEC", "default",
                          "what the virtual NPU is: default, all (takes every operator), or a description file; the first is "
@@ -69,7 +70,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                        "run every partition on the reference's inputs and name the first that differs"},
     [OPTION_TRACE] = {"trace", 0, CLI_TEXT, false, CLI_IN(run) | CLI_IN(bench), 0, "FILE", NULL,
                       "write what every device did when, for Perfetto (ui.perfetto.dev) or chrome://tracing"},
-    [OPTION_SEED] = {"seed", 0, CLI_NUMBER, false, RUNS | CLI_IN(check_backend), 0, "N", "0", "of random inputs, and of random placements"},
+    [OPTION_SEED] = {"seed", 0, CLI_NUMBER, false, RUNS | CLI_IN(check_backend), 0, "N", "0",
+                     "of random inputs, and of random placements"},
     [OPTION_RUNS] = {"runs", 0, CLI_NUMBER, false, MEASURED | CLI_IN(run), 1, "N", "run: 1; bench: 50; profile: 15 of each thing",
                      "how many runs; run shows, and traces, the last of them"},
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5", "runs before that, beside the very first"},

@@ -18,12 +18,8 @@
 
 /* In the order in which "auto" asks them. */
 static const clv_backend_query_fn built_in[] = {
-    clv__cpu_backend_query,
-    clv__vnpu_backend_query,
-    clv__opencl_backend_query,
-    clv__openvino_backend_query,
-    clv__torch_backend_query,
-    clv__onnxruntime_backend_query,
+    clv__cpu_backend_query,      clv__vnpu_backend_query,  clv__opencl_backend_query,
+    clv__openvino_backend_query, clv__torch_backend_query, clv__onnxruntime_backend_query,
 };
 
 void clv__backends_init(clv__backends *backends) {

@@ -349,6 +349,16 @@ static void append_header(clv__text *out, const clv_tensor *tensor, const char *
   out->data[start + 9] = (char)(length >> 8);
 }
 
+clv_status clv__npy_append_header(clv__text *out, const clv_tensor *type, clv_error *error) {
+  size_t size_bytes;
+  const char *descr = descr_of(type->dtype);
+  if (descr == NULL || !clv__tensor_size_bytes(type, &size_bytes)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "npy: the tensor has no type or no size");
+  }
+  append_header(out, type, descr);
+  return out->failed ? clv__error_memory(error, 128) : CLV_OK;
+}
+
 clv_status clv__npy_append(clv__text *out, const clv_tensor *tensor, clv_error *error) {
   size_t size_bytes;
   if (tensor->data == NULL || !clv__tensor_size_bytes(tensor, &size_bytes)) {

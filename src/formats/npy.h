@@ -20,6 +20,9 @@ CLV_MUST_USE clv_status clv__npy_write(const clv_allocator *allocator, const cha
 /* Appends the file's bytes; check `out->failed` at the end. */
 CLV_MUST_USE clv_status clv__npy_append(clv__text *out, const clv_tensor *tensor, clv_error *error);
 
+/* Appends what comes before the data of a static tensor that holds no strings. */
+CLV_MUST_USE clv_status clv__npy_append_header(clv__text *out, const clv_tensor *type, clv_error *error);
+
 /* ---- In two steps, for readers that get the bytes piece by piece (npz) ---- */
 
 typedef struct clv__npy_header {

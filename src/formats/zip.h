@@ -30,6 +30,16 @@ typedef struct clv__zip_entry {
   uint64_t packed_bytes, size_bytes, offset;
 } clv__zip_entry;
 
+static inline uint32_t clv__zip_get16(const uint8_t *at) {
+  return (uint32_t)at[0] | (uint32_t)at[1] << 8;
+}
+static inline uint32_t clv__zip_get32(const uint8_t *at) {
+  return clv__zip_get16(at) | clv__zip_get16(at + 2) << 16;
+}
+static inline uint64_t clv__zip_get64(const uint8_t *at) {
+  return (uint64_t)clv__zip_get32(at) | (uint64_t)clv__zip_get32(at + 4) << 32;
+}
+
 /* zlib's memory, from a clv_allocator that its `opaque` points to. */
 static inline void *clv__zlib_allocate(void *user_data, unsigned count, unsigned size_bytes) {
   size_t total;

@@ -21,6 +21,7 @@ typedef struct clv__gnn_graph {
   clv_tensor features; /* f32 [vertex_count, F]; no dtype: none */
   clv_tensor labels;   /* i64 [vertex_count]; no dtype: none */
   clv__hash hash;      /* of the structure: vertices, offsets, sources */
+  bool borrows;        /* features and labels are another graph's, which outlives this one */
 } clv__gnn_graph;
 
 /* Reads a graph by what its file is: npz (`edge_index` [2,m], optionally `x` [n,F], `y` [n], `num_nodes`), METIS `.graph`, or a
@@ -45,7 +46,8 @@ clv_status clv__gnn_graph_write(const clv__gnn_graph *graph, const char *path, c
 clv_status clv__gnn_graph_generate(const clv_allocator *allocator, uint32_t scale, uint32_t edges_per_vertex,
                                    uint32_t feature_count, uint64_t seed, clv__gnn_graph **graph, clv_error *error);
 
-/* The same graph with one more edge v -> v at the end of each row that has none: what GCN and GAT aggregate over. */
+/* The same graph with one more edge v -> v at the end of each row that has none: what GCN and GAT aggregate over. Features and
+ * labels are the first graph's, which must outlive this one. */
 clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph **looped, clv_error *error);
 
 #endif

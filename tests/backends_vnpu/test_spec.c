@@ -142,11 +142,11 @@ static void options_apply(void **state) {
   assert_true(spec.hang_at == 7 && spec.fail_at == 12);
   assert_string_equal(spec.canonical, canonical); /* programs are the same */
   clv__vnpu_spec_finish(&spec);
-  clv_option bad[][1] = {{{"freq", "3"}},         {{"frequency", "fast"}}, {{"frequency", "0"}}, {{"memory", "-1"}},
+  clv_option bad[][1] = {{{"frequency", ""}},     {{"frequency", "fast"}}, {{"frequency", "0"}}, {{"memory", "-1"}},
                          {{"time_scale", "nan"}}, {{"hang", "-1"}},        {{"fail", "soon"}},   {{"fail", ""}}};
   for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
     assert_int_equal(clv__vnpu_spec_open(clv__allocator_default(), "default", bad[i], 1, &spec, &error), CLV_INVALID_ARGUMENT);
-    assert_non_null(strstr(error.message, i == 0 ? "frequency, memory, time_scale" : bad[i][0].key));
+    assert_non_null(strstr(error.message, bad[i][0].key));
   }
 }
 

@@ -108,7 +108,7 @@ static void every_case_runs(void **state) {
     if (clv__graph_evaluate(made.graph, made.inputs, NULL, outputs, NULL, NULL, clv__allocator_default(), &error) != CLV_OK) {
       fail_msg("%s: %s", made.what, error.message);
     }
-    bool finite = true;
+    bool finite = strncmp(made.what, "Cast ", 5) != 0 || strstr(made.what, "~max") == NULL; /* too large for a narrower dtype */
     for (uint32_t k = 0; k < made.input_count; ++k) finite = finite && finite_data(&made.inputs[k]);
     for (clv_value_id v = 0; v < made.graph->value_count; ++v) {
       const clv_tensor *t = &made.graph->values[v].type;

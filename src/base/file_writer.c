@@ -1,0 +1,113 @@
+/* See file_writer.h. */
+#define _GNU_SOURCE /* memfd_create */
+#include "base/file_writer.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+clv_status clv__file_writer_open(const char *path, clv__file_writer *writer, clv_error *error) {
+  struct stat info;
+  *writer = (clv__file_writer){.path = path, .file = -1, .special = -1};
+  int length = snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-XXXXXX", path);
+  if (length < 0 || (size_t)length >= sizeof writer->temporary) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "path of %zu bytes is too long", strlen(path));
+  }
+  if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
+    writer->special = open(path, O_WRONLY | O_CLOEXEC);
+    if (writer->special < 0) {
+      return clv__error_set(error, CLV_IO_ERROR, "%s: cannot open for writing: %s", path, strerror(errno));
+    }
+    writer->file = memfd_create("cleave-write", MFD_CLOEXEC);
+  } else {
+    writer->file = mkostemp(writer->temporary, O_CLOEXEC);
+  }
+  if (writer->file < 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", path, strerror(errno));
+  return CLV_OK;
+}
+
+enum { STEP_BYTES = 1 << 30 }; /* of one call: the system takes no more than 2 GiB */
+
+static clv_status write_all(const char *path, int file, const uint8_t *data, size_t size_bytes, clv_error *error) {
+  while (size_bytes > 0) {
+    ssize_t written = write(file, data, size_bytes < STEP_BYTES ? size_bytes : STEP_BYTES);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot write: %s", path, strerror(errno));
+    data += written;
+    size_bytes -= (size_t)written;
+  }
+  return CLV_OK;
+}
+
+clv_status clv__file_writer_append(clv__file_writer *writer, const void *data, size_t size_bytes, clv_error *error) {
+  return write_all(writer->path, writer->file, data, size_bytes, error);
+}
+
+clv_status clv__file_writer_patch(clv__file_writer *writer, uint64_t offset, const void *data, size_t size_bytes,
+                                  clv_error *error) {
+  const uint8_t *from = data;
+  while (size_bytes > 0) {
+    ssize_t written = pwrite(writer->file, from, size_bytes < STEP_BYTES ? size_bytes : STEP_BYTES, (off_t)offset);
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot write: %s", writer->path, strerror(errno));
+    from += written;
+    offset += (uint64_t)written;
+    size_bytes -= (size_t)written;
+  }
+  return CLV_OK;
+}
+
+/* The whole temporary file into a pipe or a device. */
+static clv_status copy_out(clv__file_writer *writer, clv_error *error) {
+  struct stat info;
+  void *data = MAP_FAILED;
+  if (fstat(writer->file, &info) == 0) {
+    if (info.st_size == 0) return CLV_OK;
+    data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, writer->file, 0);
+  }
+  if (data == MAP_FAILED) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot write: %s", writer->path, strerror(errno));
+  clv_status status = write_all(writer->path, writer->special, data, (size_t)info.st_size, error);
+  munmap(data, (size_t)info.st_size);
+  return status;
+}
+
+static void close_all(clv__file_writer *writer) {
+  if (writer->file >= 0) close(writer->file);
+  if (writer->special >= 0) close(writer->special);
+  writer->file = writer->special = -1;
+}
+
+clv_status clv__file_writer_commit(clv__file_writer *writer, clv_error *error) {
+  clv_status status = CLV_OK;
+  bool is_special = writer->special >= 0;
+  if (is_special) {
+    status = copy_out(writer, error);
+  } else {
+    mode_t mask = umask(0);
+    umask(mask);
+    if (fchmod(writer->file, 0666 & ~mask) != 0 || fsync(writer->file) != 0) {
+      status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot flush: %s", writer->path, strerror(errno));
+    }
+  }
+  close_all(writer);
+  if (is_special) return status;
+  if (status == CLV_OK && rename(writer->temporary, writer->path) != 0) {
+    status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot replace: %s", writer->path, strerror(errno));
+  }
+  if (status != CLV_OK) unlink(writer->temporary);
+  return status;
+}
+
+void clv__file_writer_abandon(clv__file_writer *writer) {
+  if (writer->file < 0 && writer->special < 0) return;
+  bool has_temporary = writer->special < 0;
+  close_all(writer);
+  if (has_temporary) unlink(writer->temporary);
+}
