@@ -20,13 +20,11 @@ typedef struct clv__ort_session clv__ort_session;
 typedef struct clv__ort_run_options clv__ort_run_options;
 typedef struct clv__ort_memory clv__ort_memory;
 typedef struct clv__ort_value clv__ort_value;
-typedef struct clv__ort_type clv__ort_type;
 typedef struct clv__ort_tensor_info clv__ort_tensor_info;
-typedef struct clv__ort_allocator clv__ort_allocator;
 typedef struct clv__ort_cuda clv__ort_cuda;
 
 enum { CLV__ORT_LOG_VERBOSE, CLV__ORT_LOG_INFO, CLV__ORT_LOG_WARNING, CLV__ORT_LOG_ERROR, CLV__ORT_LOG_FATAL };
-enum { CLV__ORT_CODE_INVALID_ARGUMENT = 2, CLV__ORT_CODE_NOT_IMPLEMENTED = 9 };
+enum { CLV__ORT_CODE_NOT_IMPLEMENTED = 9 };
 enum { CLV__ORT_OPTIMIZE_NONE = 0, CLV__ORT_OPTIMIZE_BASIC = 1, CLV__ORT_OPTIMIZE_EXTENDED = 2, CLV__ORT_OPTIMIZE_ALL = 99 };
 enum { CLV__ORT_ARENA_ALLOCATOR = 1, CLV__ORT_MEMORY_DEFAULT = 0 };
 
@@ -95,10 +93,7 @@ typedef struct clv__ort_api {
   CALL (*UpdateCUDAProviderOptions)(clv__ort_cuda *cuda, const char *const *keys, const char *const *values, size_t count);
   GAP(207, 207)
   void (*ReleaseCUDAProviderOptions)(clv__ort_cuda *cuda);
-  GAP(209, 209)
-  CALL (*AddExternalInitializers)(clv__ort_options *options, const char *const *names, const clv__ort_value *const *values,
-                                  size_t count);
-  GAP(211, 215)
+  GAP(209, 215)
   CALL (*SessionOptionsAppendExecutionProvider)(clv__ort_options *options, const char *name, const char *const *keys,
                                                 const char *const *values, size_t count);
   GAP(217, 265)
@@ -132,7 +127,6 @@ CLV__ORT_PLACE(SetGlobalSpinControl, 149);
 CLV__ORT_PLACE(CreateEnvWithCustomLoggerAndGlobalThreadPools, 151);
 CLV__ORT_PLACE(SessionOptionsAppendExecutionProvider_CUDA_V2, 204);
 CLV__ORT_PLACE(ReleaseCUDAProviderOptions, 208);
-CLV__ORT_PLACE(AddExternalInitializers, 210);
 CLV__ORT_PLACE(SessionOptionsAppendExecutionProvider, 216);
 CLV__ORT_PLACE(SetUserLoggingFunction, 266);
 CLV__ORT_PLACE(SetDeterministicCompute, 273);

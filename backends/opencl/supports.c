@@ -77,6 +77,21 @@ static bool follows_from_shapes(const clv_node_info *info) {
   return info->domain[0] == '\0' && (strcmp(info->op, "Shape") == 0 || strcmp(info->op, "Size") == 0);
 }
 
+/* A view of a known size to a shape that only data tell: from sizes that were known, it would have been told. */
+static bool view_fits(const clv__opencl_node *node, char reason[160]) {
+  if (node->input_count == 0 || node->inputs[0].dtype == CLV_DTYPE_NONE) {
+    snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(CLV_DTYPE_NONE));
+    return false;
+  }
+  const bool computed = clv__opencl_has_input(node, 1) && !node->is_constant[1];
+  if (!computed || node->output_count == 0 || !clv__tensor_is_static(&node->inputs[0]) ||
+      clv__tensor_is_static(&node->outputs[0])) {
+    return true;
+  }
+  snprintf(reason, 160, "the size of output 0 depends on data");
+  return false;
+}
+
 bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, const clv__opencl_node *node, char reason[160]) {
   for (uint32_t i = 0; i < info->attribute_count; ++i) {
     if (info->attributes[i].kind != CLV_ATTRIBUTE_GRAPH) continue;
@@ -85,11 +100,7 @@ bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, co
   }
   if (follows_from_shapes(info)) return true;
   if (!dtypes_fit(device, node, reason)) return false;
-  if (clv__opencl_is_view(info->domain, info->op, info->opset)) {
-    if (node->input_count > 0 && node->inputs[0].dtype != CLV_DTYPE_NONE) return true;
-    snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(CLV_DTYPE_NONE));
-    return false;
-  }
+  if (clv__opencl_is_view(info->domain, info->op, info->opset)) return view_fits(node, reason);
   const clv__opencl_operator *op = clv__opencl_operator_find(info->domain, info->op);
   if (op == NULL) {
     snprintf(reason, 160, "no kernel for operator %.60s%s%.60s", info->domain, info->domain[0] != '\0' ? "." : "", info->op);

@@ -60,6 +60,8 @@ typedef struct ov_partial_shape {
   X(int, core_read_model_from_memory_buffer,                                                                                    \
     (const ov_core *core, const char *data, size_t size_bytes, const ov_tensor *weights, ov_model **model))                     \
   X(void, model_free, (ov_model * model))                                                                                       \
+  X(int, model_inputs_size, (const ov_model *model, size_t *count))                                                             \
+  X(int, model_const_input_by_name, (const ov_model *model, const char *name, ov_port **port))                                  \
   X(int, core_compile_model,                                                                                                    \
     (const ov_core *core, const ov_model *model, const char *device, size_t property_count, ov_compiled_model **compiled, ...)) \
   X(int, core_import_model,                                                                                                     \
@@ -70,8 +72,6 @@ typedef struct ov_partial_shape {
   X(int, compiled_model_outputs_size, (const ov_compiled_model *compiled, size_t *count))                                       \
   X(int, compiled_model_input_by_index, (const ov_compiled_model *compiled, size_t index, ov_port **port))                      \
   X(int, compiled_model_output_by_index, (const ov_compiled_model *compiled, size_t index, ov_port **port))                     \
-  X(int, compiled_model_input_by_name, (const ov_compiled_model *compiled, const char *name, ov_port **port))                   \
-  X(int, compiled_model_output_by_name, (const ov_compiled_model *compiled, const char *name, ov_port **port))                  \
   X(int, compiled_model_create_infer_request, (const ov_compiled_model *compiled, ov_infer_request **request))                  \
   X(int, port_get_any_name, (const ov_port *port, char **name))                                                                 \
   X(int, port_get_element_type, (const ov_port *port, int *type))                                                               \

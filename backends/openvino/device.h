@@ -25,6 +25,7 @@ typedef struct clv__openvino_port {
   const char *name;
   clv_tensor type; /* what the host knows of it */
   ov_port *port;   /* NULL: an input that the model does not read */
+  bool is_dropped; /* the same, known before there are ports */
   bool is_open;    /* its shape is the model's to say, run by run */
   bool is_copy;    /* an output that is the same tensor as the port `of` */
   uint32_t of;
@@ -35,6 +36,7 @@ typedef struct clv__openvino_model {
   clv__arena arena;
   ov_compiled_model *compiled;
   uint32_t input_count, output_count;
+  bool no_empty;             /* has operators that are wrong on tensors without elements */
   clv__openvino_port *ports; /* inputs, then outputs */
 } clv__openvino_model;
 

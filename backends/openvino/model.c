@@ -6,6 +6,7 @@
 
 #include "base/tensor.h"
 #include "device.h"
+#include "table.h"
 
 /* ---- Ports ---- */
 
@@ -66,23 +67,17 @@ static clv_status check_port(const clv__openvino *ov, clv__openvino_port *port, 
   return status;
 }
 
-/* Inputs and outputs stand in the order that they were given in. Where there are fewer, some input is read by nothing: what is
- * left has its name. */
-static clv_status find_port(clv__openvino_model *model, bool is_output, uint32_t index, size_t count, clv_error *error) {
+/* Inputs and outputs stand in the order that they were given in, without the inputs that were dropped. Compiling takes names away
+ * from some, so that those are no help here. */
+static clv_status find_port(clv__openvino_model *model, bool is_output, uint32_t index, uint32_t at, clv_error *error) {
   const clv__openvino *ov = model->device->ov;
-  clv__openvino_port *port = &model->ports[is_output ? model->input_count + index : index];
+  clv__openvino_port *port = &model->ports[index];
   if (is_output) {
-    if (count == model->output_count) {
-      CLV__OPENVINO_TRY(ov, error, compiled_model_output_by_index, model->compiled, index, &port->port);
-    } else {
-      CLV__OPENVINO_TRY(ov, error, compiled_model_output_by_name, model->compiled, port->name, &port->port);
-    }
-  } else if (count == model->input_count) {
-    CLV__OPENVINO_TRY(ov, error, compiled_model_input_by_index, model->compiled, index, &port->port);
-  } else if (ov->compiled_model_input_by_name(model->compiled, port->name, &port->port) != 0) {
-    port->port = NULL;
+    CLV__OPENVINO_TRY(ov, error, compiled_model_output_by_index, model->compiled, at, &port->port);
+  } else {
+    CLV__OPENVINO_TRY(ov, error, compiled_model_input_by_index, model->compiled, at, &port->port);
   }
-  return port->port == NULL ? CLV_OK : check_port(ov, port, is_output ? "output" : "input", error);
+  return check_port(ov, port, is_output ? "output" : "input", error);
 }
 
 /* Whether two ports are of one tensor: those have the same names, and no other has them; the one that is told of an unchanged set
@@ -108,18 +103,19 @@ static void find_copy(clv__openvino_model *model, uint32_t output) {
 
 clv_status clv__openvino_model_find_ports(clv__openvino_model *model, clv_error *error) {
   const clv__openvino *ov = model->device->ov;
-  size_t inputs = 0, outputs = 0, found = 0;
+  size_t inputs = 0, outputs = 0;
+  uint32_t kept = 0;
   CLV__OPENVINO_TRY(ov, error, compiled_model_inputs_size, model->compiled, &inputs);
   CLV__OPENVINO_TRY(ov, error, compiled_model_outputs_size, model->compiled, &outputs);
-  for (uint32_t i = 0; i < model->input_count; ++i) {
-    CLV__TRY(find_port(model, false, i, inputs, error));
-    if (model->ports[i].port != NULL) ++found;
+  for (uint32_t i = 0; i < model->input_count; ++i) kept += !model->ports[i].is_dropped;
+  if (inputs != kept || outputs != model->output_count) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO compiled %u inputs and %u outputs to %zu and %zu", kept,
+                          model->output_count, inputs, outputs);
   }
-  if (found != inputs) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO made %zu inputs of %u, and %zu have their names", inputs,
-                          model->input_count, found);
+  for (uint32_t i = 0, at = 0; i < model->input_count; ++i) {
+    if (!model->ports[i].is_dropped) CLV__TRY(find_port(model, false, i, at++, error));
   }
-  for (uint32_t i = 0; i < model->output_count; ++i) CLV__TRY(find_port(model, true, i, outputs, error));
+  for (uint32_t i = 0; i < model->output_count; ++i) CLV__TRY(find_port(model, true, model->input_count + i, i, error));
   for (uint32_t i = 0; i < model->output_count; ++i) find_copy(model, model->input_count + i);
   return CLV_OK;
 }
@@ -167,14 +163,47 @@ static clv_status describe_ports(clv__openvino_model *model, const clv_graph_vie
   return CLV_OK;
 }
 
+static bool has_no_empty(const clv_host *host, const clv_graph_view *graph) {
+  uint32_t count = host->graph_node_count(graph);
+  for (uint32_t n = 0; n < count; ++n) {
+    clv_node_info info = {.struct_size = sizeof info};
+    host->graph_node(graph, n, &info);
+    const clv__openvino_rule *rule = clv__openvino_rule_find(info.domain, info.op);
+    if (rule != NULL && rule->no_empty) return true;
+  }
+  return false;
+}
+
+/* Which inputs reading has dropped; all have their names at that point. */
+static clv_status find_dropped(clv__openvino_model *model, const ov_model *read, clv_error *error) {
+  const clv__openvino *ov = model->device->ov;
+  size_t inputs = 0, kept = 0;
+  CLV__OPENVINO_TRY(ov, error, model_inputs_size, read, &inputs);
+  if (inputs == model->input_count) return CLV_OK;
+  for (uint32_t i = 0; i < model->input_count; ++i) {
+    ov_port *port = NULL;
+    model->ports[i].is_dropped = ov->model_const_input_by_name(read, model->ports[i].name, &port) != 0;
+    if (model->ports[i].is_dropped) continue;
+    ov->output_const_port_free(port);
+    ++kept;
+  }
+  if (kept == inputs) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO reads %zu inputs of %u, and %zu have their names", inputs,
+                        model->input_count, kept);
+}
+
 /* From bytes to what is compiled. The bytes are copied by then. */
 static clv_status compile_onnx(clv__openvino_model *model, const void *data, size_t size_bytes, clv_error *error) {
   const clv__openvino_device *device = model->device;
   ov_model *read = NULL;
   CLV__OPENVINO_TRY(device->ov, error, core_read_model_from_memory_buffer, device->core, data, size_bytes, NULL, &read);
-  int code = device->ov->core_compile_model(device->core, read, device->name, 0, &model->compiled);
+  clv_status status = find_dropped(model, read, error);
+  if (status == CLV_OK) {
+    int code = device->ov->core_compile_model(device->core, read, device->name, 0, &model->compiled);
+    if (code != 0) status = clv__openvino_failed(device->ov, error, "ov_core_compile_model", code);
+  }
   device->ov->model_free(read);
-  return code == 0 ? CLV_OK : clv__openvino_failed(device->ov, error, "ov_core_compile_model", code);
+  return status;
 }
 
 typedef clv_status (*write_onnx_fn)(const clv_host *host, const clv_graph_view *graph, void **data, size_t *size_bytes,
@@ -189,6 +218,7 @@ static clv_status compile(clv__openvino_device *device, const clv_graph_view *gr
   clv__openvino_model *model = clv__openvino_model_new(device, host->graph_input_count(graph), host->graph_output_count(graph));
   if (model == NULL) return clv__error_memory(error, sizeof *model);
   clv_status status;
+  model->no_empty = has_no_empty(host, graph);
   CLV__TRY_GOTO(describe_ports(model, graph, error));
   CLV__TRY_GOTO(write_onnx(host, graph, &data, &size_bytes, error));
   CLV__TRY_GOTO(compile_onnx(model, data, size_bytes, error));

@@ -36,11 +36,14 @@ void clv__openvino_request_destroy(void *handle) {
   clv__release(device->allocator, self);
 }
 
-/* It computes some operators wrongly on tensors without elements: those are left to others. */
-static clv_status check_inputs(const clv_tensor *inputs, uint32_t input_count, clv_error *error) {
-  for (uint32_t i = 0; i < input_count; ++i) {
+/* Some operators are wrong on tensors without elements: those are left to others. */
+static clv_status check_inputs(const clv__openvino_model *model, const clv_tensor *inputs, uint32_t input_count,
+                               clv_error *error) {
+  for (uint32_t i = 0; model->no_empty && i < input_count; ++i) {
     for (int32_t d = 0; d < inputs[i].rank; ++d) {
-      if (inputs[i].dims[d] == 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: input %u has no elements", i);
+      if (inputs[i].dims[d] != 0) continue;
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: '%s' has no elements, which it reduces wrongly",
+                            model->ports[i].name);
     }
   }
   return CLV_OK;
@@ -50,7 +53,7 @@ clv_status clv__openvino_request_create(void *handle, const clv_tensor *inputs, 
                                         clv_error *error) {
   clv__openvino_model *model = handle;
   *out = NULL;
-  CLV__TRY(check_inputs(inputs, input_count, error));
+  CLV__TRY(check_inputs(model, inputs, input_count, error));
   size_t count = (size_t)model->input_count + model->output_count;
   request *self = clv__allocate_zero(model->device->allocator, sizeof *self + count * sizeof *self->bound);
   if (self == NULL) return clv__error_memory(error, sizeof *self);
@@ -71,7 +74,7 @@ clv_status clv__openvino_request_resize(void *handle, const clv_tensor *inputs, 
   if (self->model->device->static_shapes) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: models for %s have fixed shapes", self->model->device->name);
   }
-  return check_inputs(inputs, input_count, error);
+  return check_inputs(self->model, inputs, input_count, error);
 }
 
 /* ---- Running ---- */

@@ -131,14 +131,14 @@ const clv__openvino_rule clv__openvino_rules[] = {
     /* Reductions. */
     {.op = "ReduceSum", .dtypes = F | H | I32, INDEX(IN(1)), CONSTANT(IN(1))},
     {.op = "ReduceMean", .dtypes = F | H, INDEX(IN(1)), CONSTANT(IN(1))},
-    {.op = "ReduceMax", .dtypes = F | H | I32, INDEX(IN(1)), CONSTANT(IN(1)), .loses_nan = true},
-    {.op = "ReduceMin", .dtypes = F | H | I32, INDEX(IN(1)), CONSTANT(IN(1)), .loses_nan = true},
+    {.op = "ReduceMax", .dtypes = F | H | I32, INDEX(IN(1)), CONSTANT(IN(1)), .loses_nan = true, .no_empty = true},
+    {.op = "ReduceMin", .dtypes = F | H | I32, INDEX(IN(1)), CONSTANT(IN(1)), .loses_nan = true, .no_empty = true},
     {.op = "ReduceProd", .dtypes = F | H, INDEX(IN(1)), CONSTANT(IN(1))},
     {.op = "ReduceL1", .dtypes = F | H, INDEX(IN(1)), CONSTANT(IN(1))},
     {.op = "ReduceL2", .dtypes = F | H, INDEX(IN(1)), CONSTANT(IN(1))},
     {.op = "ReduceSumSquare", .dtypes = F | H, INDEX(IN(1)), CONSTANT(IN(1))},
     {.op = "ReduceLogSum", .dtypes = F | H, INDEX(IN(1)), CONSTANT(IN(1))},
-    {.op = "ReduceLogSumExp", .dtypes = F | H, INDEX(IN(1)), CONSTANT(IN(1)), .loses_nan = true},
+    {.op = "ReduceLogSumExp", .dtypes = F | H, INDEX(IN(1)), CONSTANT(IN(1)), .loses_nan = true, .no_empty = true},
     {.op = "CumSum", .dtypes = F | I32, INDEX(IN(1)), CONSTANT(IN(1))},
 
     /* Products, windows, normalisation. */

@@ -22,9 +22,10 @@ typedef struct clv_check_options {
    * program must have no other threads then, and must not have opened the device. */
   bool apart;
   uint32_t time_limit_s; /* with `apart`: how long one thing may take before it counts as hung; 0: 120 */
+  uint32_t every;        /* of what there is much of (operators' cases, graphs drawn) only every Nth; 0: all */
 } clv_check_options;
 #define CLV_CHECK_OPTIONS_INIT \
-  { sizeof(clv_check_options), NULL, 0, 0, 0, NULL, NULL, false, 0 }
+  { sizeof(clv_check_options), NULL, 0, 0, 0, NULL, NULL, false, 0, 0 }
 
 typedef struct clv_check_item {
   const char *what; /* "Conv 22, f32, x[1,3,8,8]" */

@@ -147,7 +147,7 @@ static void check_offsets(clv__check *check, clv__check_scene *scene, bool in_bu
   clv__check_job job = {0};
   clv_error error = {0};
   shelf s = {.alignment = clv__devices_alignment(check->devices, check->device->space)};
-  char text[1024], what[256];
+  char text[1024], what[320];
   if (!clv__scene_start(scene, &job)) return;
   for (uint32_t i = 0; i < 6; ++i) {
     uint32_t gap = 1 + i % 3, order = i / 3 % 2;

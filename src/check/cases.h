@@ -93,8 +93,8 @@ typedef struct clv__case_operand {
   char name[CLV__CASE_MAX_NAME];
   clv_tensor type;
   clv__case_fill fill;
-  double low, high;    /* RANGE; TURN: `high` is n */
-  const char *values;  /* behind the bracket; NULL: seeded */
+  double low, high;   /* RANGE; TURN: `high` is n */
+  const char *values; /* behind the bracket; NULL: seeded */
 } clv__case_operand;
 
 /* One operand; *text moves behind it. `dtype` stands for T. */

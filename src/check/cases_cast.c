@@ -11,9 +11,12 @@ const clv__case_row clv__cases_cast[] = {
     {"Cast", "21", "*" CASE_FLOATS " " CASE_SIGNED, "x[33,35]~-100:100", "*" TO_FLOATS " | " TO_SIGNED " | to=$bool", NULL},
     {"Cast", "21", "*" CASE_INTEGERS, "x[33,35]~any", "*" TO_INTEGERS, NULL},
     {"Cast", "21", "*" CASE_FLOATS, "x[33,35]~nan | x[33,35]~max", "*" TO_FLOATS, NULL},
-    {"Cast", "21 19 13 9", "f32 i64", "x[5,7]~0:9 | x | x[0,4] | x[1] | x[4099]~-99:99 | x[2,1,3,1,2] | x[5]&", "to=$i32 | to=$f16 | to=$bool", NULL},
+    {"Cast", "21 19 13 9", "f32 i64", "x[5,7]~0:9 | x | x[0,4] | x[1] | x[4099]~-99:99 | x[2,1,3,1,2] | x[5]&",
+     "to=$i32 | to=$f16 | to=$bool", NULL},
     {"CastLike", "21 19 15", CASE_ANY,
-     "x[5,7]~0:99 l:f16[1] | x[5,7]~0:99 l:i64 | x[4099]~0:99 l:bool[3]= | x[0,4] l:f64[2] | x~0:9 l:u8[1]~0:9= | x[5,7]~0:99 l:bf16[2,2]"
-     " | x[5,7]~0:99 l:f32[1]", NULL, NULL},
+     "x[5,7]~0:99 l:f16[1] | x[5,7]~0:99 l:i64 | x[4099]~0:99 l:bool[3]= | x[0,4] l:f64[2] | x~0:9 l:u8[1]~0:9= | x[5,7]~0:99 "
+     "l:bf16[2,2]"
+     " | x[5,7]~0:99 l:f32[1]",
+     NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -63,7 +63,8 @@ static clv_status read_fill(const char **text, const char *end, clv__case_operan
   static const struct {
     const char *name;
     clv__case_fill fill;
-  } names[] = {{"half", CLV__FILL_HALF}, {"max", CLV__FILL_MAX}, {"inf", CLV__FILL_INF}, {"nan", CLV__FILL_NAN}, {"any", CLV__FILL_ANY}};
+  } names[] = {
+      {"half", CLV__FILL_HALF}, {"max", CLV__FILL_MAX}, {"inf", CLV__FILL_INF}, {"nan", CLV__FILL_NAN}, {"any", CLV__FILL_ANY}};
   const char *at = *text + 1, *behind = word_end(at, end);
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
     if (strlen(names[i].name) != (size_t)(behind - at) || memcmp(names[i].name, at, (size_t)(behind - at)) != 0) continue;

@@ -92,6 +92,11 @@ void clv__check_progress(clv__check *check, uint32_t done, uint32_t of) {
   options->progress(options->user_data, check->report->sections[check->section].name, done, of);
 }
 
+uint32_t clv__check_thin(const clv__check *check, uint32_t count) {
+  uint32_t few = check->options->every > 1 ? count / check->options->every : count;
+  return few > 0 ? few : 1;
+}
+
 void clv__check_failed_call(clv__check *check, const char *what, const char *call, clv_status status, const clv_error *error) {
   clv__check_fail(check, what, "%s failed: %s: %s", call, clv_status_name(status),
                   error->message[0] != '\0' ? error->message : "(no text)");

@@ -51,6 +51,8 @@ bool clv__check_that(clv__check *check, bool holds, const char *what, const char
 /* What is looked at next, in case that the backend does not come back from it; and how far the section is. */
 void clv__check_at(clv__check *check, const char *format, ...) CLV_PRINTF(2, 3);
 void clv__check_progress(clv__check *check, uint32_t done, uint32_t of);
+/* How many of `count` things that are much alike are to be looked at: 1 at least. */
+uint32_t clv__check_thin(const clv__check *check, uint32_t count);
 /* A failed call: its status and text. The text must not be empty, nor the status one that no call gives. */
 void clv__check_failed_call(clv__check *check, const char *what, const char *call, clv_status status, const clv_error *error);
 

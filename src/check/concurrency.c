@@ -178,7 +178,7 @@ static void check_in_flight(clv__check *check, uint64_t seed) {
 }
 
 void clv__check_concurrency(clv__check *check) {
-  for (uint32_t i = 0; i < 3; ++i) {
+  for (uint32_t i = 0; i < clv__check_thin(check, 3); ++i) {
     check_one_executable(check, check->seed + 3u * i);
     check_two_executables(check, check->seed + 3u * i + 1);
     check_in_flight(check, check->seed + 3u * i + 2);

@@ -127,7 +127,7 @@ static void check_damage(clv__check_scene *scene, const blob *saved) {
   char how[96];
   if (bytes == NULL) return;
   memcpy(bytes, saved->bytes, saved->size_bytes);
-  for (uint32_t i = 0; i < CUTS; ++i) {
+  for (uint32_t i = 0; i < clv__check_thin(check, CUTS); ++i) {
     size_t size_bytes = i == 0   ? 0
                         : i == 1 ? 1
                         : i == 2 ? saved->size_bytes - 1
@@ -140,7 +140,7 @@ static void check_damage(clv__check_scene *scene, const blob *saved) {
     check_bytes(scene, cut, size_bytes, false, how);
     clv__release(check->allocator, cut);
   }
-  for (uint32_t i = 0; i < FLIPS; ++i) {
+  for (uint32_t i = 0; i < clv__check_thin(check, FLIPS); ++i) {
     size_t at = clv__check_below(&dice, (uint32_t)saved->size_bytes);
     uint8_t bit = (uint8_t)(1u << clv__check_below(&dice, 8));
     snprintf(how, sizeof how, "bit %u of byte %zu of %zu flipped", (unsigned)__builtin_ctz(bit), at, saved->size_bytes);
@@ -198,7 +198,7 @@ static void check_saved(clv__check *check, uint64_t seed, bool with_damage) {
 }
 
 void clv__check_executables(clv__check *check) {
-  for (uint32_t i = 0; i < 3; ++i) {
+  for (uint32_t i = 0; i < clv__check_thin(check, 3); ++i) {
     check_independence(check, check->seed + 41u * i);
     check_without_view(check, check->seed + 43u * i);
   }
@@ -206,7 +206,7 @@ void clv__check_executables(clv__check *check) {
     clv__check_skip(check, "saving and loading", "the backend leaves the slots out: it keeps no executables");
     return;
   }
-  for (uint32_t i = 0; i < 4 && check->devices != NULL; ++i) {
+  for (uint32_t i = 0; i < clv__check_thin(check, 4) && check->devices != NULL; ++i) {
     check_saved(check, check->seed + 47u * i, i < 2);
     clv__check_progress(check, i + 1, 4);
   }

@@ -227,6 +227,6 @@ void clv__check_memory(clv__check *check) {
   check_too_much(check, UINT64_C(1) << 60);
   if (limit > 0) check_too_much(check, limit + 1);
   check_limit(check);
-  check_executions(check, false, 24);
-  check_executions(check, true, 16);
+  check_executions(check, false, clv__check_thin(check, 24));
+  check_executions(check, true, clv__check_thin(check, 16));
 }

@@ -111,8 +111,8 @@ static void check_case(clv__check *check, const clv__check_case *made) {
 }
 
 void clv__check_operators(clv__check *check) {
-  const uint32_t count = clv__check_case_count();
-  for (uint32_t i = 0; i < count; ++i) {
+  const uint32_t count = clv__check_case_count(), every = check->options->every > 1 ? check->options->every : 1;
+  for (uint32_t i = (uint32_t)(check->seed % every); i < count; i += every) {
     clv__check_case made = {0};
     clv_error error = {0};
     clv__check_progress(check, i, count);

@@ -105,7 +105,7 @@ static void close_pair(pair *p) {
 }
 
 static bool open_pair(clv__check *check, pair *p) {
-  static const int64_t rows[] = {96, 96}, image[] = {2, 8, 24, 24};
+  static const int64_t rows[] = {64, 64}, image[] = {1, 8, 20, 20};
   clv__menu menu;
   clv_error error = {0};
   *p = (pair){.check = check};

@@ -74,7 +74,7 @@ void clv__check_resize(clv__check *check) {
     return;
   }
   uint32_t refusals = 0, steps = 0;
-  for (uint32_t i = 0; i < 4; ++i) {
+  for (uint32_t i = 0; i < clv__check_thin(check, 4); ++i) {
     clv__check_scene scene;
     clv__check_job job = {0};
     const int64_t sizes[] = {first, 8};

@@ -58,7 +58,7 @@ static void check_rows(clv__check *check) {
     clv__check_skip(check, "rows", "the device takes none of the operators that graphs are drawn from");
     return;
   }
-  for (uint32_t i = 0; i < 4; ++i) {
+  for (uint32_t i = 0; i < clv__check_thin(check, 4); ++i) {
     clv__check_scene scene;
     clv_error error = {0};
     bool is_open = !check->device->info.static_shapes_only;
@@ -81,7 +81,7 @@ static void check_images(clv__check *check) {
     clv__check_skip(check, "images", "the device takes none of the operators that graphs are drawn from");
     return;
   }
-  for (uint32_t i = 0; i < 3; ++i) {
+  for (uint32_t i = 0; i < clv__check_thin(check, 3); ++i) {
     clv__check_scene scene;
     clv_error error = {0};
     bool is_open = !check->device->info.static_shapes_only;

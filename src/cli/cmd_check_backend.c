@@ -136,6 +136,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   options.seed = cli_number(cli, OPTION_SEED, 0);
   options.progress = show_progress;
   options.user_data = cli;
+  options.every = (uint32_t)cli_number(cli, OPTION_EVERY, 0);
   options.apart = true;
   clv_check_report *report = NULL;
   clv_status status = clv_check_backend(cli->context, device, &devices, &options, &report, error);

@@ -109,6 +109,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                            "try N random placements a directory as well; number k has seed --seed + k"},
     [OPTION_SECTION] = {"section", 0, CLI_TEXT, true, CLI_IN(check_backend), 0, "NAME", "all",
                         "what to look at: life, operators, boundaries, ...; a wrong NAME lists them"},
+    [OPTION_EVERY] = {"every", 0, CLI_NUMBER, false, CLI_IN(check_backend), 1, "N", "1: all",
+                      "of what there is much of (operators' cases, random graphs) only every Nth"},
     [OPTION_JSON] = {"json", 0, CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "print one JSON document"},
     [OPTION_VERBOSE] = {"verbose", 'v', CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "print more, and the library's messages"},
     [OPTION_QUIET] = {"quiet", 'q', CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "print less: no notes, no progress"},

@@ -195,7 +195,7 @@ clv__aten_value clv__aten_vector(clv__aten_node *node, const int64_t *values, ui
     type.data = clv__arena_allocate_data(arena, count * sizeof *values);
     if (type.data == NULL)
       fail_memory(node, count * sizeof *values);
-    else
+    else if (count > 0)
       memcpy(type.data, values, count * sizeof *values);
   }
   return share(node, text, &type);

@@ -160,7 +160,7 @@ static clv_status pack(clv__npz_writer *writer, const uint8_t *data, size_t size
     writer->stream.avail_out = CHUNK_BYTES;
     int code = deflate(&writer->stream, finish && in == left ? Z_FINISH : Z_NO_FLUSH);
     if (code == Z_STREAM_ERROR) return clv__error_set(error, CLV_INTERNAL_ERROR, "deflate failed");
-    data += in - writer->stream.avail_in;
+    if (in > 0) data += in - writer->stream.avail_in; /* finishing has no data */
     left -= in - writer->stream.avail_in;
     size_t made = CHUNK_BYTES - writer->stream.avail_out;
     CLV__TRY(append_file(writer, chunk, made, error));

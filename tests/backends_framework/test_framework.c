@@ -2,11 +2,12 @@
  * trial and what is kept of them, executables on disk, failures, memory that runs out. */
 #include "../cache/folder.h"
 #include "fake.h"
+#include "ops/shapes.h"
 
 /* x [4] -> Add, Mul, Relu, Add, with a weight; and positions of what is not zero, whose number depends on data. */
-static clv_graph *make_graph(bool open) {
+static clv_graph *make_graph(const clv_allocator *allocator, bool open) {
   test_graph g;
-  test_graph_begin(&g, clv__allocator_default(), 7);
+  test_graph_begin(&g, allocator, 7);
   test_graph_input(&g, "x", CLV_F32, 1, DIMS(4));
   test_graph_weight(&g, "w", 1, DIMS(4));
   test_graph_node(&g, "first", "Add", "x,w", "a");
@@ -42,7 +43,7 @@ static void whole_models(void **state) {
       clv_devices_info(m.devices, 0, &info);
       assert_int_equal(info.is_synchronous, o != 1);
       assert_string_equal(info.memory_space, "host");
-      clv_graph *graph = make_graph(open == 1);
+      clv_graph *graph = make_graph(&m.counting.allocator, open == 1);
       run_all(&m, graph, NULL, "all on the fake");
       run_all(&m, graph, "second=cpu", "one on the CPU");
       assert_true(atomic_load(&fake.runs) > 0);
@@ -87,8 +88,17 @@ static void devices_and_options(void **state) {
 
 static clv_verdict ask(const machine *m, const clv_graph *graph, uint32_t node) {
   clv_verdict verdict = {0};
+  clv_error error = {0};
+  clv__shapes *shapes;
+  clv__arena arena;
+  clv_graph_view *whole;
   const clv__device *device = &m->devices->items[0];
-  device->backend->supports(device->handle, graph->whole, node, &verdict);
+  clv__arena_init(&arena, graph->allocator);
+  assert_ok(clv__shapes_infer(graph, NULL, 0, 0, &shapes, &error), error);
+  assert_ok(clv__view_create_whole(graph, shapes->types, &arena, &whole, &error), error);
+  device->backend->supports(device->handle, whole, node, &verdict);
+  clv__arena_finish(&arena);
+  clv__shapes_destroy(shapes);
   return verdict;
 }
 
@@ -97,7 +107,7 @@ static void verdicts(void **state) {
   machine m;
   fake_reset();
   fake_machine(&m, "fake:ONE", NULL, "");
-  clv_graph *graph = make_graph(true);
+  clv_graph *graph = make_graph(&m.counting.allocator, true);
   fake.refused = "Mul";
   fake.uncompiled = "Relu";
   assert_true(ask(&m, graph, 0).supported);
@@ -124,7 +134,7 @@ static int tries_of(const char *op, const char *attribute, const int64_t *number
   atomic_store(&fake.tries, 0);
   for (int i = 0; i < 2; ++i) {
     test_graph g;
-    test_graph_begin(&g, clv__allocator_default(), (uint64_t)i);
+    test_graph_begin(&g, &m.counting.allocator, (uint64_t)i);
     test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, i == 0 ? 8 : size));
     test_graph_node_ints(&g, "n", op, "x", "y", attribute, false, 1, &numbers[i]);
     clv_graph *graph = test_graph_end(&g, "y");
@@ -150,7 +160,7 @@ static int tries_with(const char *cache, const char *list, const char *refused, 
   fake_reset();
   fake.uncompiled = refused;
   fake_machine(&m, list, NULL, cache);
-  clv_graph *graph = make_graph(false);
+  clv_graph *graph = make_graph(&m.counting.allocator, false);
   for (uint32_t n = 0; n < graph->node_count; ++n) {
     clv_verdict verdict = ask(&m, graph, n);
     if (n == 2) *relu = verdict.supported;
@@ -231,7 +241,7 @@ static void executables_on_disk(void **state) {
     machine m;
     fake_reset();
     fake_machine(&m, "fake:ONE", NULL, f.path);
-    clv_graph *graph = make_graph(false);
+    clv_graph *graph = make_graph(&m.counting.allocator, false);
     run_all(&m, graph, NULL, i == 0 ? "compiled" : "from disk");
     clv_graph_destroy(graph);
     machine_close(&m);
@@ -250,7 +260,7 @@ static void failures(void **state) {
       if (kind == 0) fake.in_company = "Relu";
       if (kind == 1) atomic_store(&fake.fail_run, 2);
       fake_machine(&m, "fake:ONE,cpu", async == 1 ? "fake:ONE:async=yes" : NULL, "");
-      clv_graph *graph = make_graph(false);
+      clv_graph *graph = make_graph(&m.counting.allocator, false);
       run_all(&m, graph, NULL, "with a failure");
       clv_graph_destroy(graph);
       machine_close(&m);
@@ -266,7 +276,7 @@ static void nobody_reads(void **state) {
   test_graph g;
   fake_reset();
   fake_machine(&m, "fake:ONE,cpu", NULL, "");
-  test_graph_begin(&g, clv__allocator_default(), 7);
+  test_graph_begin(&g, &m.counting.allocator, 7);
   test_graph_input(&g, "x", CLV_F32, 1, DIMS(4));
   test_graph_node(&g, "read", "Neg", "x", "out");
   test_graph_node(&g, "unread", "Relu", "x", "nothing");
@@ -280,7 +290,6 @@ static void nobody_reads(void **state) {
 /* Every allocation fails once. */
 static void memory_runs_out(void **state) {
   (void)state;
-  clv_graph *graph = make_graph(true);
   size_t most = SIZE_MAX;
   for (size_t fail_at = 1; fail_at <= most; fail_at += fail_at < 200 ? 1 : 7) {
     test_allocator counting;
@@ -293,6 +302,7 @@ static void memory_runs_out(void **state) {
     fake_reset();
     test_allocator_init(&counting);
     clv_context *context = fake_context(&counting.allocator, "");
+    clv_graph *graph = make_graph(&counting.allocator, true);
     counting.fail_at = counting.calls + fail_at;
     clv_status status = fake_open_devices(context, "fake:ONE", fail_at % 2 == 0 ? "fake:ONE:async=yes" : NULL, &devices, &error);
     if (status == CLV_OK) status = clv_plan_make(graph, devices, NULL, &plan, &error);
@@ -302,12 +312,12 @@ static void memory_runs_out(void **state) {
     if (status == CLV_OK && counting.calls < counting.fail_at) most = fail_at;
     clv_session_destroy(session);
     clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
     clv_devices_close(devices);
     clv_context_destroy(context);
     assert_int_equal(counting.live, 0);
     assert_int_equal(atomic_load(&fake.live), 0);
   }
-  clv_graph_destroy(graph);
 }
 
 int main(void) {

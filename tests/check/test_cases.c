@@ -379,10 +379,14 @@ static void memory_may_run_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(every_case_is_the_same_twice), cmocka_unit_test(names_tell_cases_apart),
-      cmocka_unit_test(every_case_runs),              cmocka_unit_test(data_vary),
-      cmocka_unit_test(every_operator_has_cases),     cmocka_unit_test(text_becomes_graphs),
-      cmocka_unit_test(data_are_what_the_fill_says),  cmocka_unit_test(no_such_case),
+      cmocka_unit_test(every_case_is_the_same_twice),
+      cmocka_unit_test(names_tell_cases_apart),
+      cmocka_unit_test(every_case_runs),
+      cmocka_unit_test(data_vary),
+      cmocka_unit_test(every_operator_has_cases),
+      cmocka_unit_test(text_becomes_graphs),
+      cmocka_unit_test(data_are_what_the_fill_says),
+      cmocka_unit_test(no_such_case),
       cmocka_unit_test(memory_may_run_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

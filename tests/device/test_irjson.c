@@ -125,6 +125,70 @@ static void runs_with_constants(void **state) {
   machine_close(&m);
 }
 
+/* Weights from a file beside the model, on two devices; the file need not stay where it was. */
+static void runs_with_params(void **state) {
+  (void)state;
+  machine m;
+  machine_open(&m, "npu,cpu", 1, all_spec);
+  char model[64], params[64];
+  snprintf(model, sizeof model, "/tmp/cleave-params-%d.json", (int)getpid());
+  snprintf(params, sizeof params, "/tmp/cleave-params-%d.safetensors", (int)getpid());
+  static const char header[] = "{\"fc.weight\":{\"dtype\":\"F32\",\"shape\":[4,3],\"data_offsets\":[0,48]}} ";
+  static const float weight[12] = {1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 1};
+  const uint64_t header_bytes = sizeof header - 1;
+  FILE *file = fopen(params, "wb");
+  assert_non_null(file);
+  fwrite(&header_bytes, sizeof header_bytes, 1, file);
+  fwrite(header, sizeof header - 1, 1, file);
+  fwrite(weight, sizeof weight, 1, file);
+  fclose(file);
+  file = fopen(model, "wb");
+  assert_non_null(file);
+  fputs(IR_LAYER, file);
+  fclose(file);
+  const char *const paths[] = {params, NULL};
+  clv_error error = {0};
+  clv_graph *graph = NULL;
+  assert_int_equal(clv_graph_load_params(m.context, model, paths, 2, &graph, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(clv_graph_load_params(m.context, model, NULL, 1, &graph, &error), CLV_INVALID_ARGUMENT);
+  assert_ok(clv_graph_load_params(m.context, model, paths, 1, &graph, &error), error);
+  unlink(params);
+  unlink(model);
+  clv_plan *plan = machine_plan(&m, graph, "relu=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  clv_session *session = NULL;
+  assert_ok(clv_session_create(plan, NULL, &session, &error), error);
+  float x[6] = {1, -2, 3, -4, 5, -6}, y[8] = {0}, wanted[8] = {1, 0, 3, 2, 0, 5, 0, 0};
+  clv_tensor input = clv__tensor_make(CLV_F32, 3, DIMS(1, 2, 3), x), output = clv__tensor_make(CLV_F32, 3, DIMS(1, 2, 4), y);
+  assert_ok(clv_session_run(session, &input, 1, &output, 1, &error), error);
+  for (uint32_t i = 0; i < 8; ++i) assert_true(y[i] == wanted[i]);
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* What no device can do is refused with its name, its whole call, and what every device says. */
+static void refuses_unknown_operators(void **state) {
+  (void)state;
+  machine m;
+  machine_open(&m, "npu,cpu", 0, NULL);
+  clv_graph *graph = load(
+      &m,
+      IR_MODEL(
+          IR_TENSOR("x", "2,2", "float32"), IR_FROM("inv", "2,2", "float32", "inv", "0"), "", "",
+          "{\"name\":\"inv\",\"op_type\":\"aten.linalg_inv.default\",\"inputs\":[" IR_FROM(
+              "x", "2,2", "float32", "x",
+              "0") "],\"outputs\":[" IR_TENSOR("inv", "2,2",
+                                               "float32") "],\"attrs\":{},\"call\":[\"Tensor A=%0\"],\"returns\":[\"Tensor\"]}"));
+  clv_plan *plan = NULL;
+  clv_error error = {0};
+  assert_int_equal(clv_plan_make(graph, m.devices, NULL, &plan, &error), CLV_NOT_SUPPORTED);
+  assert_non_null(strstr(error.message, "node 'inv' (linalg_inv.default: Tensor A=%0): no device can run it: npu: "));
+  assert_non_null(strstr(error.message, "; cpu: "));
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
 /* Partitions where one ATen operator must be on the CPU, as counted over the file's own nodes. */
 static void decoder(void **state) {
   (void)state;
@@ -167,8 +231,13 @@ static void decoder(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(from_file),           cmocka_unit_test(source_names), cmocka_unit_test(no_session_without_weights),
-      cmocka_unit_test(runs_with_constants), cmocka_unit_test(decoder),
+      cmocka_unit_test(from_file),
+      cmocka_unit_test(source_names),
+      cmocka_unit_test(no_session_without_weights),
+      cmocka_unit_test(runs_with_constants),
+      cmocka_unit_test(runs_with_params),
+      cmocka_unit_test(refuses_unknown_operators),
+      cmocka_unit_test(decoder),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,9 @@ says 'no plugin cleave_template.so' "$cleave" "${run[@]}"
 cd "$work"
 # By CLEAVE_PLUGIN_PATH: by name, and among all that there are.
 CLEAVE_PLUGIN_PATH=/nowhere:$work/template "$cleave" "${run[@]}" -q
-CLEAVE_PLUGIN_PATH=$work/template "$cleave" devices --json | grep -q '"name": "template"'
+CLEAVE_PLUGIN_PATH=$work/template "$cleave" devices --json >"$work/out"
+grep -q '"name": "template"' "$work/out"
+grep -q '"key": "trace"' "$work/out"
 CLEAVE_PLUGIN_PATH=template says 'no plugin cleave_template.so' "$cleave" "${run[@]}"
 # In the installation's folder, also of a tree that was moved: for the command, and for a program that has the library.
 cmake --install "$work/template" --prefix "$work/usr" >/dev/null
@@ -63,7 +65,11 @@ test -f "$library/cleave/plugins/cleave_template.so"
 mv "$work/usr" "$work/moved"
 cleave=$work/moved/bin/cleave
 "$cleave" "${run[@]}" -q
-LD_LIBRARY_PATH=${library/\/usr\//\/moved\/} "$work/run_model" "$work/model.onnx" template,cpu | grep -F 'y f32['
-"$cleave" devices --json | grep -q '"name": "template"'
+LD_LIBRARY_PATH=${library/\/usr\//\/moved\/} "$work/run_model" "$work/model.onnx" template,cpu >"$work/out"
+grep -F 'y f32[' "$work/out"
+"$cleave" devices -v >"$work/out" 2>"$work/error"
+grep -q '^template *template *cpu' "$work/out"
+grep -q 'template takes, as --device-option template:OPTION=VALUE' "$work/out"
+grep -q '^vnpu *its devices are virtual' "$work/out"
 # And it conforms.
 "$cleave" check-backend "$work/template/cleave_template.so"

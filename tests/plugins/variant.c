@@ -96,6 +96,15 @@ static clv_status list(void *self, const clv_host *host, clv_found_fn found, voi
   return status != CLV_OK ? status : found(cookie, "fast", "gpu");
 }
 
+/* Of a table that ends before it: nobody sees it. */
+static clv_status beyond_the_end(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error) {
+  (void)self;
+  (void)host;
+  (void)found;
+  (void)cookie;
+  return clv_host_fail(error, CLV_INTERNAL_ERROR, "a slot beyond the table's end was called");
+}
+
 static const clv_option_info options[] = {{"speed", "high or none", "how quick it is; high"}};
 
 /* As a later version might be. */
@@ -130,8 +139,10 @@ static const later_backend table = {
             CLV_HOST_WEIGHT_SLOTS,
             CLV_HOST_INSTANCE_SLOTS,
             .options = VARIANT == LISTS ? options : NULL,
-            .option_count = VARIANT == LISTS || VARIANT == OLDER, /* of an older table: beyond its end */
-            .list = VARIANT == LISTS ? list : NULL,
+            .option_count = VARIANT == LISTS,
+            .list = VARIANT == LISTS   ? list
+                    : VARIANT == OLDER ? beyond_the_end
+                                       : NULL,
         },
     .teleport = teleport,
     .more = {NULL},

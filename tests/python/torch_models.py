@@ -208,6 +208,26 @@ class DecoderWithState(nn.Module):
         return y
 
 
+class OnlyInPyTorch(nn.Module):
+    """Operators without an ONNX form in the middle: one result, several, a list, i32, a constant among the inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 4)
+        self.register_buffer("edges", torch.linspace(-2, 2, 7))
+
+    def forward(self, x):
+        y = torch.relu(self.first(x))
+        places = torch.searchsorted(self.edges, y, right=True)
+        inverse = torch.linalg.inv(y[0] + torch.eye(4) * 5)
+        _, lower, upper = torch.linalg.lu(y)
+        values, which = torch.kthvalue(y, 2, -1)
+        left, right = torch.tensor_split(y, [1], -1)
+        rolled = torch.roll(y, (1, -1), (0, 2))
+        return (places * 2, torch.tanh(inverse), lower @ upper, values, which, left * 2, right, torch.relu(rolled),
+                torch.bucketize(x, self.edges, out_int32=True))
+
+
 def image(*shape):
     return torch.randn(shape)
 
@@ -269,8 +289,31 @@ def run_steps(tally, name, module, exported, devices):
     tally.add(f"{name}, four steps, {devices}", wrong)
 
 
+def run_only_in_pytorch(tally, folder, names):
+    """With the `torch` backend such operators run; without it they are refused by name."""
+    name, devices = "operators that only PyTorch has", "npu,cpu,torch"
+    if names and not any(wanted in name for wanted in names):
+        return
+    os.environ.setdefault("CLEAVE_TORCH", os.path.join(os.path.dirname(torch.__file__), "lib"))
+    torch.manual_seed(0)
+    exported = torch_runs.Exported(os.path.join(folder, "only-in-pytorch"), OnlyInPyTorch().eval(), [torch.randn(2, 4, 4)])
+    try:
+        exported.run("--devices", "npu,cpu")
+        tally.add(f"{name}, npu,cpu", "it ran where nobody has its operators")
+    except oracle.CleaveError as error:
+        text = str(error)
+        said = "no device can run it: npu: " in text and "; cpu: " in text and ("searchsorted" in text or "linalg" in text)
+        tally.add(f"{name}, refused by npu,cpu", None if said else text[-600:])
+    missing = oracle.missing_device("torch")
+    if missing:
+        tally.skip(f"{name}, {devices}", missing)
+    else:
+        attempt(tally, f"{name}, {devices}", exported, exported.expected, "--devices", devices)
+
+
 def run_models(tally, folder, names, devices, every):
     generator = random.Random(3)
+    run_only_in_pytorch(tally, folder, names)
     for name, (module, examples, forced) in make_all().items():
         if names and not any(wanted in name for wanted in names):
             continue

@@ -97,6 +97,6 @@ KERNEL(top)
   for (index_t j = 0; j < length; ++j) rank += clv_precedes(LOAD(T, x, first + j * inner), j, own, i, largest);
   if (rank >= k) return;
   const index_t to = (outer * k + rank) * inner + column;
-  if (has_values) values[to] = x[at];
+  if (has_values) STORE(T, values, to, own);
   if (has_places) places[to] = i;
 }

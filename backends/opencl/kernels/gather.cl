@@ -1,6 +1,19 @@
 /* Reading and writing at listed places. Defines: T (u8 to u64, by size; or the dtype where values are reduced), I (i32 or i64). An
  * index outside its axis reads 0 and writes nothing. */
 
+/* Where a row of `depth` indices points, or -1. */
+FUNCTION index_t clv_row_place(GLOBAL const STORAGE(I) * indices, index_t row, int depth, dims_t dims, dims_t strides) {
+  index_t place = 0;
+  for (int d = 0; d < depth; ++d) {
+    LONG index = indices[row * depth + d];
+    if (index < 0) index += dims.at[d];
+    if (index < 0 || index >= dims.at[d]) return -1;
+    place += (index_t)index * strides.at[d];
+  }
+  return place;
+}
+
+#ifndef UPDATE
 /* [outer, size, inner] read at `n` indices. */
 KERNEL(gather)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, index_t size, index_t n,
@@ -25,18 +38,6 @@ KERNEL(gather_elements)
   y[at] = index >= 0 && index < size ? x[base + (index_t)index * stride] : (STORAGE(T))0;
 }
 
-/* Where a row of `depth` indices points, or -1. */
-FUNCTION index_t clv_row_place(GLOBAL const STORAGE(I) * indices, index_t row, int depth, dims_t dims, dims_t strides) {
-  index_t place = 0;
-  for (int d = 0; d < depth; ++d) {
-    LONG index = indices[row * depth + d];
-    if (index < 0) index += dims.at[d];
-    if (index < 0 || index >= dims.at[d]) return -1;
-    place += (index_t)index * strides.at[d];
-  }
-  return place;
-}
-
 /* GatherND: `each` rows a batch, slices of `inner`. */
 KERNEL(gather_rows)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(I) * indices, index_t count, index_t inner, index_t each,
@@ -46,8 +47,7 @@ KERNEL(gather_rows)
   const index_t row = at / inner, place = clv_row_place(indices, row, depth, dims, strides);
   y[at] = place >= 0 ? x[row / each * batch_stride + place + at % inner] : (STORAGE(T))0;
 }
-
-#ifdef UPDATE /* of `to` by `by` */
+#else /* UPDATE of `to` by `by` */
 
 /* ScatterElements: of the updates only those of one line along the axis can meet, so an item applies a line in order; or, where
  * none may meet and lines are few, a single update. */

@@ -1,6 +1,8 @@
 /* Resize, one axis at a time: x is [before, input, after], y [before, output, after]. Tables give, for each output position, the
- * input positions it reads (the first -1: outside, takes the constant) and their weights. Defines: X, T. */
+ * input positions it reads (the first -1: outside, takes the constant) and their weights. Defines: T; and X for blend, which is
+ * compiled apart: T is then a dtype, and otherwise as wide as one. */
 
+#ifndef X
 KERNEL(pick)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(T) * x, GLOBAL const int *places, index_t count, index_t input, index_t output,
  index_t after, LONG outside) {
@@ -9,8 +11,7 @@ KERNEL(pick)
   const index_t from = places[at / after % output];
   y[at] = from < 0 ? (STORAGE(T))outside : x[(at / after / output * input + from) * after + at % after];
 }
-
-#ifdef X
+#else
 KERNEL(blend)
 (GLOBAL STORAGE(T) * y, GLOBAL const STORAGE(X) * x, GLOBAL const int *places, GLOBAL const float *weights, index_t count,
  index_t input, index_t output, index_t after, int taps, float outside) {

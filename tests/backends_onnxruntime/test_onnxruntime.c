@@ -1,0 +1,321 @@
+/* ONNX Runtime as a device: every function of its API that is used here does what its place in the table says, all dtypes and odd
+ * shapes, outputs sized by data, open sizes, options, threads, verdicts; and libraries that are none. Skipped where the library is
+ * not here. */
+#include <glob.h>
+
+#include "../backends/onnxruntime/device.h"
+#include "machine.h"
+
+static const char *library_folder; /* NULL: not here */
+
+static clv_status open_devices(clv_context *context, const char *list, const char *option, clv_devices **devices,
+                               clv_error *error) {
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  options.list = list;
+  options.device_options = &option;
+  options.device_option_count = option != NULL;
+  options.thread_count = 1;
+  return clv_devices_open(context, &options, devices, error);
+}
+
+static void open_machine(machine *m, const char *list, const char *option) {
+  clv_error error = {0};
+  test_allocator_init(&m->counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &m->counting.allocator;
+  context.cache_directory = "";
+  assert_ok(clv_context_create(&context, &m->context, &error), error);
+  assert_ok(open_devices(m->context, list, option, &m->devices, &error), error);
+}
+
+static bool skipped(void) {
+  if (library_folder == NULL) print_message("skipped: no ONNX Runtime: tools/setup test installs it, or set CLEAVE_ONNXRUNTIME\n");
+  return library_folder == NULL;
+}
+
+/* ---- The API ---- */
+
+/* Functions that no test here comes to otherwise, or that could be mistaken for a neighbour. */
+static void places(void **state) {
+  (void)state;
+  if (skipped()) return;
+  machine m;
+  clv_error error = {0};
+  void *loaded;
+  open_machine(&m, "cpu", NULL);
+  assert_ok(clv__ort_load(clv__context_host(m.context), &loaded, &error), error);
+  const clv__ort_library *library = loaded;
+  const clv__ort_api *api = library->api;
+  assert_true(strncmp(library->version, "1.", 2) == 0);
+  clv__ort_options *options;
+  assert_null(api->CreateSessionOptions(&options));
+  clv__ort_status *status = api->SessionOptionsAppendExecutionProvider(options, "NoSuchThing", NULL, NULL, 0);
+  assert_non_null(status);
+  assert_int_not_equal(api->GetErrorCode(status), 0);
+  assert_non_null(strstr(api->GetErrorMessage(status), "NoSuchThing"));
+  api->ReleaseStatus(status);
+  /* Without CUDA in the library it is refused by name; with it there are options to release. */
+  clv__ort_cuda *cuda = NULL;
+  status = api->CreateCUDAProviderOptions(&cuda);
+  if (status == NULL) {
+    const char *const key = "device_id", *const value = "0";
+    assert_null(api->UpdateCUDAProviderOptions(cuda, &key, &value, 1));
+    api->ReleaseCUDAProviderOptions(cuda);
+  } else {
+    assert_non_null(strstr(api->GetErrorMessage(status), "CUDA"));
+    api->ReleaseStatus(status);
+  }
+  assert_null(api->AddSessionConfigEntry(options, "session.disable_cpu_ep_fallback", "1"));
+  status = api->AddSessionConfigEntry(options, "", "1"); /* a key must have a length */
+  assert_non_null(status);
+  assert_ok(clv__ort_check(api, NULL, "nothing", &error), error);
+  assert_int_not_equal(clv__ort_check(api, status, "AddSessionConfigEntry", &error), CLV_OK);
+  assert_non_null(strstr(error.message, "AddSessionConfigEntry: "));
+  assert_null(api->SetDeterministicCompute(options, true));
+  assert_null(api->SetIntraOpNumThreads(options, 1));
+  assert_null(api->SetSessionLogSeverityLevel(options, CLV__ORT_LOG_ERROR));
+  api->ReleaseSessionOptions(options);
+  machine_close(&m);
+}
+
+/* ---- Values ---- */
+
+static void check_graph(machine *m, clv_graph *graph, const clv_tensor *inputs, const char *what) {
+  clv_plan *plan = machine_plan(m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  clv_session *session = machine_session(plan);
+  for (int i = 0; i < 3; ++i) machine_check_run(session, plan, inputs, what);
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+}
+
+static void dtypes(void **state) {
+  (void)state;
+  static const clv_dtype all[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16, CLV_I8,  CLV_I16, CLV_I32,
+                                  CLV_I64, CLV_U8,  CLV_U16, CLV_U32,  CLV_U64, CLV_BOOL};
+  static const int64_t shapes[][3] = {{2, 3, 4}, {1, 1, 1}, {2, 0, 4}};
+  if (skipped()) return;
+  for (size_t d = 0; d < sizeof all / sizeof *all; ++d) {
+    for (int32_t s = 0; s < 4; ++s) { /* the last one: a scalar */
+      machine m;
+      test_graph g;
+      uint64_t random = d * 7 + (uint64_t)s, data[24] = {0};
+      int32_t rank = s == 3 ? 0 : 3;
+      clv_tensor input = clv__tensor_make(all[d], rank, shapes[s % 3], data);
+      for (size_t i = 0; i < (s == 0 ? 24 : 1); ++i) {
+        double number = (double)(test_random(&random) % 100);
+        clv__tensor_put(&input, i, number, (int64_t)number, number > 50);
+      }
+      open_machine(&m, "onnxruntime:CPU", s == 1 ? "onnxruntime:CPU:async=yes" : NULL);
+      test_graph_begin(&g, &m.counting.allocator, 1);
+      test_graph_input(&g, "x", all[d], rank, shapes[s % 3]);
+      test_graph_node(&g, "copy", "Identity", "x", "y");
+      clv_graph *graph = test_graph_end(&g, "y");
+      check_graph(&m, graph, &input, clv_dtype_name(all[d]));
+      clv_graph_destroy(graph);
+      machine_close(&m);
+    }
+  }
+}
+
+static void sized_by_data(void **state) {
+  (void)state;
+  if (skipped()) return;
+  for (int async = 0; async < 2; ++async) {
+    machine m;
+    test_graph g;
+    float x[8] = {0, 1, 0, 0, -2, 3, 0, 4};
+    open_machine(&m, "onnxruntime:CPU", async == 1 ? "onnxruntime:CPU:async=yes" : NULL);
+    test_graph_begin(&g, &m.counting.allocator, 1);
+    test_graph_input(&g, "x", CLV_F32, 2, DIMS(2, 4));
+    test_graph_node(&g, "relu", "Relu", "x", "y");
+    test_graph_node(&g, "places", "NonZero", "y", "p");
+    clv_graph *graph = test_graph_end(&g, "y,p");
+    clv_tensor input = clv__tensor_make(CLV_F32, 2, DIMS(2, 4), x);
+    clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    clv_session *session = machine_session(plan);
+    for (int i = 0; i < 8; ++i) {
+      x[i] = i % 3 == 0 ? 0 : 1;
+      machine_check_run(session, plan, &input, "places");
+    }
+    memset(x, 0, sizeof x);
+    machine_check_run(session, plan, &input, "no places");
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    machine_close(&m);
+  }
+}
+
+static void open_sizes(void **state) {
+  (void)state;
+  if (skipped()) return;
+  machine m;
+  test_graph g;
+  static float x[64 * 4];
+  for (int i = 0; i < 256; ++i) x[i] = (float)(i % 17) - 8;
+  open_machine(&m, "onnxruntime:CPU,cpu", NULL);
+  test_graph_begin(&g, &m.counting.allocator, 1);
+  int64_t n = test_graph_symbol(&g, "N");
+  test_graph_input(&g, "x", CLV_F32, 2, DIMS(n, 4));
+  test_graph_weight(&g, "w", 2, DIMS(4, 4));
+  test_graph_node(&g, "product", "MatMul", "x,w", "a");
+  test_graph_node(&g, "relu", "Relu", "a", "y");
+  clv_graph *graph = test_graph_end(&g, "y");
+  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  clv_session *session = machine_session(plan);
+  static const int64_t sizes[] = {3, 64, 1, 3, 17, 64};
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    clv_tensor input = clv__tensor_make(CLV_F32, 2, DIMS(sizes[i], 4), x);
+    machine_check_run(session, plan, &input, "an open size");
+  }
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* ---- Options, threads, logs ---- */
+
+static void options(void **state) {
+  (void)state;
+  static const char *const good[] = {"optimize=off", "optimize=basic", "optimize=extended", "optimize=all", "spin=no", "spin=yes",
+                                     "provider="};
+  static const char *const bad[] = {"optimize=most", "spin=perhaps", "provider=x", "provider==1", "provider=a=1;b"};
+  if (skipped()) return;
+  char text[128];
+  for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
+    machine m;
+    snprintf(text, sizeof text, "onnxruntime:CPU:%s", good[i]);
+    open_machine(&m, "onnxruntime:CPU", text);
+    clv_graph *graph = test_seven_nodes(&m.counting.allocator);
+    clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    clv_session_destroy(machine_session(plan));
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    machine_close(&m);
+  }
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
+    machine m;
+    clv_error error = {0};
+    clv_devices *devices = NULL;
+    open_machine(&m, "cpu", NULL);
+    snprintf(text, sizeof text, "onnxruntime:CPU:%s", bad[i]);
+    assert_int_equal(open_devices(m.context, "onnxruntime:CPU", text, &devices, &error), CLV_INVALID_ARGUMENT);
+    assert_null(devices);
+    assert_non_null(strstr(error.message, "onnxruntime:CPU"));
+    machine_close(&m);
+  }
+}
+
+/* Two devices that want different numbers of threads, in one process. */
+static void two_devices(void **state) {
+  (void)state;
+  if (skipped()) return;
+  machine a, b;
+  uint64_t random = 4;
+  static float x[3 * 8 * 8];
+  for (size_t i = 0; i < sizeof x / sizeof *x; ++i) x[i] = test_random_float(&random);
+  open_machine(&a, "onnxruntime", NULL);
+  open_machine(&b, "cpu", NULL);
+  clv_devices *devices;
+  clv_error error = {0};
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  options.list = "onnxruntime:CPU";
+  options.thread_count = 2;
+  assert_ok(clv_devices_open(b.context, &options, &devices, &error), error);
+  clv_devices_close(b.devices);
+  b.devices = devices;
+  machine *both[] = {&a, &b};
+  for (int i = 0; i < 2; ++i) {
+    test_graph g;
+    test_graph_begin(&g, &both[i]->counting.allocator, 1);
+    test_graph_input(&g, "x", CLV_F32, 4, DIMS(1, 3, 8, 8));
+    test_graph_weight(&g, "w", 4, DIMS(8, 3, 3, 3));
+    test_graph_node(&g, "conv", "Conv", "x,w", "a");
+    test_graph_node(&g, "relu", "Relu", "a", "y");
+    clv_graph *graph = test_graph_end(&g, "y");
+    clv_tensor input = clv__tensor_make(CLV_F32, 4, DIMS(1, 3, 8, 8), x);
+    check_graph(both[i], graph, &input, "two devices");
+    clv_graph_destroy(graph);
+  }
+  machine_close(&a);
+  machine_close(&b); /* which has the environment alone now */
+}
+
+static void reasons(void **state) {
+  (void)state;
+  if (skipped()) return;
+  machine m;
+  test_graph g;
+  clv_error error = {0};
+  clv_plan *plan = NULL;
+  open_machine(&m, "onnxruntime:CPU", NULL);
+  test_graph_begin(&g, &m.counting.allocator, 1);
+  test_graph_input(&g, "x", CLV_BF16, 1, DIMS(4));
+  test_graph_node(&g, "tangent", "Atan", "x", "y");
+  clv_graph *graph = test_graph_end(&g, "y");
+  assert_int_equal(clv_plan_make(graph, m.devices, NULL, &plan, &error), CLV_NOT_SUPPORTED);
+  assert_non_null(strstr(error.message, "Atan")); /* in ONNX Runtime's own words */
+  assert_null(strchr(error.message, '\n'));
+  clv_graph_destroy(graph);
+  test_graph_begin(&g, &m.counting.allocator, 1);
+  test_graph_input(&g, "from", CLV_I64, 1, DIMS(1));
+  test_graph_input(&g, "to", CLV_I64, 0, DIMS(1));
+  test_graph_input(&g, "step", CLV_I64, 0, DIMS(1));
+  test_graph_node(&g, "range", "Range", "from,to,step", "y");
+  graph = test_graph_end(&g, "y");
+  assert_int_equal(clv_plan_make(graph, m.devices, NULL, &plan, &error), CLV_NOT_SUPPORTED);
+  assert_non_null(strstr(error.message, "operands that are no scalars"));
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* ---- Libraries that are none; each in a process that has loaded none before ---- */
+
+static void refuse(const char *said, const char *expected) {
+  machine m;
+  clv_error error = {0};
+  clv_devices *devices = NULL;
+  setenv("CLEAVE_ONNXRUNTIME", said, 1);
+  open_machine(&m, "cpu", NULL);
+  assert_int_equal(open_devices(m.context, "onnxruntime:CPU", NULL, &devices, &error), CLV_NOT_SUPPORTED);
+  assert_null(devices);
+  if (strstr(error.message, expected) == NULL) fail_msg("'%s' does not say '%s'", error.message, expected);
+  assert_null(strchr(error.message, '\n'));
+  machine_close(&m);
+}
+
+static void wrong_libraries(void **state) {
+  (void)state;
+  char garbage[] = "/tmp/cleave-garbage-XXXXXX";
+  int file = mkstemp(garbage);
+  assert_true(file >= 0);
+  assert_int_equal(write(file, "no library", 10), 10);
+  close(file);
+  refuse(garbage, garbage);
+  unlink(garbage);
+  refuse("/no/such/folder/libonnxruntime.so", "No such file");
+  refuse("/proc/self/task", "holds no libonnxruntime.so*");
+  refuse("libonnxruntime.so", "is no path");
+  refuse(OLD_LIBRARY, "ONNX Runtime 1.2.0; one of 1.17 or later");
+  refuse(NO_LIBRARY, "lacks OrtGetApiBase");
+  if (library_folder != NULL) setenv("CLEAVE_ONNXRUNTIME", library_folder, 1);
+}
+
+int main(void) {
+  static char found[4096];
+  glob_t matches = {0};
+  const char *said = getenv("CLEAVE_ONNXRUNTIME");
+  if (said != NULL && said[0] != '\0') {
+    library_folder = said;
+  } else if (glob(CLEAVE_SOURCE_DIR "/.venv/lib/python3*/site-packages/onnxruntime/capi", 0, NULL, &matches) == 0) {
+    snprintf(found, sizeof found, "%s", matches.gl_pathv[0]);
+    library_folder = found;
+  }
+  globfree(&matches);
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(wrong_libraries), cmocka_unit_test(places),  cmocka_unit_test(dtypes),      cmocka_unit_test(sized_by_data),
+      cmocka_unit_test(open_sizes),      cmocka_unit_test(options), cmocka_unit_test(two_devices), cmocka_unit_test(reasons),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
