@@ -117,6 +117,14 @@ static void check_limit(clv__check *check) {
 
 /* ---- Executions ---- */
 
+/* Where an operand lies in its block, and how large that is. */
+static uint64_t guard_offset(const clv__check *check) {
+  return clv__align_up(GUARD, clv__devices_alignment(check->devices, check->device->space));
+}
+static size_t guarded_bytes(const clv__check *check, size_t size_bytes) {
+  return (size_t)guard_offset(check) + size_bytes + GUARD;
+}
+
 /* All operands in blocks of their own between guards. */
 static clv_status guard_operands(clv__check_job *job, clv_error *error) {
   clv__check *check = job->check;
@@ -124,7 +132,7 @@ static clv_status guard_operands(clv__check_job *job, clv_error *error) {
     clv__check_operand *operand = &job->operands[i], room;
     const clv_tensor type = operand->type;
     const size_t size_bytes = operand->size_bytes;
-    const int64_t dims[] = {(int64_t)clv__align_up(size_bytes, GUARD) + 3 * GUARD};
+    const int64_t dims[] = {(int64_t)guarded_bytes(check, size_bytes)};
     const clv_tensor all = clv__tensor_make(CLV_U8, 1, dims, NULL);
     clv__check_operand_free(check, operand);
     CLV__TRY(clv__check_operand_alloc(check, &all, &room, error));
@@ -132,7 +140,7 @@ static clv_status guard_operands(clv__check_job *job, clv_error *error) {
     *operand = room;
     operand->type = type;
     operand->size_bytes = size_bytes;
-    operand->offset_bytes = clv__align_up(GUARD, clv__devices_alignment(check->devices, check->device->space));
+    operand->offset_bytes = guard_offset(check);
     CLV__TRY(status);
   }
   return CLV_OK;
@@ -145,7 +153,7 @@ static clv_status count_changed(clv__check_job *job, uint32_t index, const void 
   clv__check_operand all = job->operands[index];
   const size_t from = (size_t)all.offset_bytes, size_bytes = all.size_bytes;
   all.offset_bytes = 0;
-  all.size_bytes = clv__align_up(size_bytes, GUARD) + 3 * GUARD;
+  all.size_bytes = guarded_bytes(check, size_bytes);
   uint8_t *bytes = clv__allocate(check->allocator, all.size_bytes);
   *changed = 0;
   if (bytes == NULL) return clv__error_memory(error, all.size_bytes);
@@ -204,7 +212,7 @@ static void check_execution(clv__check_scene *scene) {
 }
 
 static void check_executions(clv__check *check, bool is_image, uint32_t count) {
-  static const int64_t rows[][2] = {{3, 5}, {4, 8}, {1, 1}, {7, 33}}, images[][4] = {{1, 3, 5, 7}, {1, 4, 8, 8}, {2, 5, 1, 3}, {1, 1, 1, 1}};
+  static const int64_t rows[][2] = {{7, 33}, {3, 5}, {1, 1}, {4, 8}}, images[][4] = {{1, 3, 5, 7}, {1, 4, 8, 8}, {2, 5, 1, 3}, {1, 1, 1, 1}};
   clv__menu menu;
   if (!clv__menu_find(check, is_image, false, &menu)) {
     clv__check_skip(check, is_image ? "images" : "rows", "the device takes none of the operators that graphs are drawn from");

@@ -1,5 +1,5 @@
-/* Rows out of edges: a first pass counts them, a second one puts each in its place. Threads share a piece of edges by the rows they
- * are for, so that the order in a row is that of the edges, whatever the number of threads. */
+/* Rows out of edges: a first pass counts them, a second one puts each in its place. Threads share a piece of edges by the rows
+ * they are for, so that the order in a row is that of the edges, whatever the number of threads. */
 #include <string.h>
 #ifdef _OPENMP
 #include <omp.h>
@@ -103,9 +103,10 @@ static clv_status count_edges(builder *b, clv_error *error) {
     b->source->least_edges = b->edge_count; /* the estimate has served */
     uint64_t limit = clv__vertices_limit(b->edge_count);
     if (b->vertex_count > limit) {
-      return clv__error_set(error, CLV_INVALID_MODEL,
-                            "%llu edges, but vertex ids up to %llu: ids are to be dense, below %llu here; number the vertices anew",
-                            (unsigned long long)b->edge_count, (unsigned long long)b->vertex_count - 1, (unsigned long long)limit);
+      return clv__error_set(
+          error, CLV_INVALID_MODEL,
+          "%llu edges, but vertex ids up to %llu: ids are to be dense, below %llu here; number the vertices anew",
+          (unsigned long long)b->edge_count, (unsigned long long)b->vertex_count - 1, (unsigned long long)limit);
     }
   } else {
     b->vertex_count = b->source->vertex_count;

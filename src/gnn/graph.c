@@ -1,4 +1,5 @@
-/* Graphs around their rows: made from edges in memory, with self loops, destroyed. Readers and generators come here at their end. */
+/* Graphs around their rows: made from edges in memory, with self loops, destroyed. Readers and generators come here at their end.
+ */
 #include "gnn/graph.h"
 
 #include <string.h>
@@ -95,8 +96,8 @@ static clv_status copy_tensor(const clv_allocator *allocator, const clv_tensor *
   return CLV_OK;
 }
 
-static clv_status check_attached(const char *what, const clv_tensor *tensor, clv_dtype dtype, int32_t rank,
-                                 uint32_t vertex_count, clv_error *error) {
+static clv_status check_attached(const char *what, const clv_tensor *tensor, clv_dtype dtype, int32_t rank, uint32_t vertex_count,
+                                 clv_error *error) {
   if (tensor->dtype == dtype && tensor->rank == rank && tensor->dims[0] == vertex_count) return CLV_OK;
   char type[160];
   clv__tensor_text(tensor, type, sizeof type);

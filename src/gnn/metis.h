@@ -16,8 +16,8 @@ typedef struct clv__metis_graph {
 clv_status clv__metis_graph_make(const clv_allocator *allocator, const clv__csr *csr, clv__metis_graph *graph, clv_error *error);
 void clv__metis_graph_finish(const clv_allocator *allocator, clv__metis_graph *graph);
 
-/* METIS_PartGraphKway by communication volume: a part below k for each vertex. CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR (METIS refused or
- * died: its code, and what to do), CLV_IO_ERROR (no process could be started). One call at a time; others wait. */
+/* METIS_PartGraphKway by communication volume: a part below k for each vertex. CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR (METIS refused
+ * or died: its code, and what to do), CLV_IO_ERROR (no process could be started). One call at a time; others wait. */
 clv_status clv__metis_part(const clv__metis_graph *graph, uint32_t k, uint64_t seed, uint32_t *parts, clv_error *error);
 
 /* What stands for its version and options in keys of caches. */

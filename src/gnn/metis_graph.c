@@ -65,8 +65,8 @@ static bool keep_first(maker *m, int32_t *offsets) {
 static clv_status check_limits(const clv__csr *csr, clv_error *error) {
   if (csr->vertex_count <= INT32_MAX - 1 && csr->edge_count <= (uint64_t)INT32_MAX - csr->vertex_count) return CLV_OK;
   return clv__error_set(error, CLV_INVALID_ARGUMENT,
-                        "METIS counts in 32 bits: %u vertices and %llu edges together are beyond %d; use k = 1", csr->vertex_count,
-                        (unsigned long long)csr->edge_count, INT32_MAX);
+                        "METIS counts in 32 bits: %u vertices and %llu edges together are beyond %d; use k = 1",
+                        csr->vertex_count, (unsigned long long)csr->edge_count, INT32_MAX);
 }
 
 clv_status clv__metis_graph_make(const clv_allocator *allocator, const clv__csr *csr, clv__metis_graph *graph, clv_error *error) {

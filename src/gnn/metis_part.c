@@ -1,5 +1,6 @@
-/* The call into METIS, in a process of its own. In this one it would catch SIGTERM and SIGABRT for everybody, print when memory is out
- * or a bisection comes out empty, and draw from the C library's rand(): what another thread draws would change the parts. */
+/* The call into METIS, in a process of its own. In this one it would catch SIGTERM and SIGABRT for everybody, print when memory
+ * is out or a bisection comes out empty, and draw from the C library's rand(): what another thread draws would change the parts.
+ */
 #define _GNU_SOURCE /* pipe2 */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +31,7 @@ typedef struct child {
 const char *clv__metis_identity(void) {
 #define TEXT_OF(number) #number
 #define VERSION(a, b, c) TEXT_OF(a) "." TEXT_OF(b) "." TEXT_OF(c)
-  return "METIS " VERSION(METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR) ", k-way, volume, weight 1 + in-edges";
+  return VERSION(METIS_VER_MAJOR, METIS_VER_MINOR, METIS_VER_SUBMINOR) ", k-way by volume, weights 1 + in-edges";
 #undef VERSION
 #undef TEXT_OF
 }
@@ -62,7 +63,10 @@ static void run_child(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
   }
-  srand(1); /* rand()'s lock does not survive a fork in which another thread held it: who waits for us sees that */
+  /* a lock that another thread held during the fork stays held here: who waits for us sees that */
+  srand(1);
+  void *volatile probe = malloc(1 << 16);
+  free(probe);
   const char started = STARTED;
   if (write(to, &started, 1) != 1) _exit(1);
   int32_t code = call_metis(graph, k, seed, parts);
@@ -74,13 +78,18 @@ static clv_status start(const clv__metis_graph *graph, uint32_t k, uint64_t seed
   int ends[2];
   pid_t parent = getpid();
   if (pipe2(ends, O_CLOEXEC) != 0) return clv__error_set(error, CLV_IO_ERROR, "METIS: no pipe: %s", strerror(errno));
+  sigset_t all, before; /* no handler of this program may run in the child */
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
   c->id = fork();
   if (c->id == 0) run_child(graph, k, seed, parts, ends[1], parent);
+  int code = errno;
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
   close(ends[1]);
   c->from = ends[0];
   if (c->id > 0) return CLV_OK;
   close(ends[0]);
-  return clv__error_set(error, CLV_IO_ERROR, "METIS: no process for it: %s", strerror(errno));
+  return clv__error_set(error, CLV_IO_ERROR, "METIS: no process for it: %s", strerror(code));
 }
 
 /* Waits for its end; what it ended with, where that can be told (a program may collect its children by itself). */
@@ -137,8 +146,9 @@ static clv_status ask(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
   if (answered) return explain(code, error);
   if (told && WIFSIGNALED(how)) {
     bool killed = WTERMSIG(how) == SIGKILL;
-    return clv__error_set(error, killed ? CLV_OUT_OF_MEMORY : CLV_DEVICE_ERROR, "METIS died of signal %d (%s)%s; try another k or seed",
-                          WTERMSIG(how), strsignal(WTERMSIG(how)), killed ? ": memory was probably out" : "");
+    return clv__error_set(error, killed ? CLV_OUT_OF_MEMORY : CLV_DEVICE_ERROR,
+                          "METIS died of signal %d (%s)%s; try another k or seed", WTERMSIG(how), strsignal(WTERMSIG(how)),
+                          killed ? ": memory was probably out" : "");
   }
   return clv__error_set(error, CLV_DEVICE_ERROR, "METIS ended without an answer; try another k or seed");
 }

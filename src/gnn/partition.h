@@ -14,9 +14,10 @@ typedef struct clv__membership {
 } clv__membership;
 
 /* METIS_PartGraphKway with objective communication volume over the symmetrised, deduplicated graph without loops; a vertex weighs
- * 1 + its in-edges. One call at a time in a process. The membership is kept in `cache` (may be NULL) under graph hash, k and
- * seed. k = 1 asks nobody; k above the number of vertices, and graphs beyond METIS's 32-bit indices, are CLV_INVALID_ARGUMENT
- * with the limit. */
+ * 1 + its in-edges. One call at a time, in a process of its own (metis_part.c says why). The membership is kept in `cache` (may
+ * be NULL) under graph hash, k and seed. k = 1, and graphs without an edge between two vertices, ask nobody: metis_seconds is 0
+ * then too. k above the number of vertices, and graphs beyond METIS's 32-bit indices, are CLV_INVALID_ARGUMENT with the limit. A
+ * part may be empty. Other errors: those of clv__metis_part(). */
 clv_status clv__membership_make(const clv_allocator *allocator, const clv__gnn_graph *graph, uint32_t k, uint64_t seed,
                                 clv__cache *cache, clv__membership *membership, clv_error *error);
 void clv__membership_finish(const clv_allocator *allocator, clv__membership *membership);
@@ -38,6 +39,7 @@ typedef struct clv__partitioned {
   uint64_t communication_volume; /* rows that cross between parts: the sum of halos */
 } clv__partitioned;
 
+/* In time of order n + m for all parts. CLV_INVALID_ARGUMENT where the membership is not of this graph. */
 clv_status clv__partitioned_make(const clv_allocator *allocator, const clv__gnn_graph *graph, const clv__membership *membership,
                                  clv__partitioned *partitioned, clv_error *error);
 void clv__partitioned_finish(clv__partitioned *partitioned);

@@ -1,5 +1,5 @@
-/* Lists of edges as text: "source destination" a line, apart by blanks, tabs or a comma; `#` and `%` begin comments. Blocks are cut
- * into pieces at ends of lines, which threads read at the same time. */
+/* Lists of edges as text: "source destination" a line, apart by blanks, tabs or a comma; `#` and `%` begin comments. Blocks are
+ * cut into pieces at ends of lines, which threads read at the same time. */
 #include <string.h>
 
 #include "base/error.h"

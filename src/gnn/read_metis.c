@@ -29,8 +29,10 @@ static clv_status refill(reader *r, bool *any, clv_error *error) {
   size_t size_bytes;
   *any = true;
   if (r->at < r->end) return CLV_OK;
-  if (r->at_file_end) size_bytes = 0;
-  else CLV__TRY(clv__text_blocks_next(r->blocks, &r->at, &size_bytes, error));
+  if (r->at_file_end)
+    size_bytes = 0;
+  else
+    CLV__TRY(clv__text_blocks_next(r->blocks, &r->at, &size_bytes, error));
   r->end = r->at + size_bytes;
   r->at_file_end = size_bytes == 0;
   *any = size_bytes > 0;
@@ -38,8 +40,8 @@ static clv_status refill(reader *r, bool *any, clv_error *error) {
 }
 
 static clv_status wrong_word(const reader *r, clv_error *error) {
-  return clv__error_set(error, CLV_INVALID_MODEL, "line %llu: '%.*s' is no whole number of 0 or more", (unsigned long long)r->line,
-                        clv__word_length(r->at, r->end), r->at);
+  return clv__error_set(error, CLV_INVALID_MODEL, "line %llu: '%.*s' is no whole number of 0 or more",
+                        (unsigned long long)r->line, clv__word_length(r->at, r->end), r->at);
 }
 
 /* Words do not cross blocks: these end at white space. */
@@ -47,8 +49,7 @@ static clv_status read_number(reader *r, uint64_t *number, clv_error *error) {
   const char *at = r->at;
   *number = 0;
   for (; at < r->end && (unsigned)(*at - '0') <= 9; ++at) {
-    if (__builtin_mul_overflow(*number, (uint64_t)10, number) ||
-        __builtin_add_overflow(*number, (uint64_t)(*at - '0'), number)) {
+    if (__builtin_mul_overflow(*number, (uint64_t)10, number) || __builtin_add_overflow(*number, (uint64_t)(*at - '0'), number)) {
       return wrong_word(r, error);
     }
   }

@@ -1,5 +1,5 @@
-/* Graphs in npz files: `edge_index` [2,m] of any integer type, `x` [n,F] of any number type, `y` [n], `num_nodes`. Other arrays are
- * left alone. Edges and features are read piece by piece: no array is in memory but in the form that is kept. */
+/* Graphs in npz files: `edge_index` [2,m] of any integer type, `x` [n,F] of any number type, `y` [n], `num_nodes`. Other arrays
+ * are left alone. Edges and features are read piece by piece: no array is in memory but in the form that is kept. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,15 +44,15 @@ typedef struct reader {
 } reader;
 
 /* Integers of any type as ids. Returns the first that is none, or `count`. */
-#define CONVERT(type)                                                        \
-  do {                                                                       \
-    const type *from = (const type *)data + start;                           \
-    for (; e < count; ++e) {                                                 \
+#define CONVERT(type)                                                         \
+  do {                                                                        \
+    const type *from = (const type *)data + start;                            \
+    for (; e < count; ++e) {                                                  \
       uint64_t id = (uint64_t)from[e * step]; /* negative ones: very large */ \
-      if (id >= limit) return e;                                             \
-      ids[e] = (uint32_t)id;                                                 \
-    }                                                                        \
-    return e;                                                                \
+      if (id >= limit) return e;                                              \
+      ids[e] = (uint32_t)id;                                                  \
+    }                                                                         \
+    return e;                                                                 \
   } while (0)
 
 static size_t convert_ids(clv_dtype dtype, const void *data, size_t start, size_t step, size_t count, uint64_t limit,
@@ -90,8 +90,8 @@ static clv_status wrong_id(const reader *r, const char *what, uint64_t edge, siz
     snprintf(number, sizeof number, "%" PRIu64, ((const uint64_t *)r->batch)[element]);
   else
     snprintf(number, sizeof number, "%" PRId64, clv__tensor_get_int(&batch, element));
-  return clv__error_set(error, CLV_INVALID_MODEL, "array 'edge_index': edge %" PRIu64 " has the %s %s, but %s", edge, what, number,
-                        limit);
+  return clv__error_set(error, CLV_INVALID_MODEL, "array 'edge_index': edge %" PRIu64 " has the %s %s, but %s", edge, what,
+                        number, limit);
 }
 
 static clv_status next_edges(clv__edge_source *source, uint32_t *sources, uint32_t *destinations, size_t room, size_t *count,
@@ -102,8 +102,10 @@ static clv_status next_edges(clv__edge_source *source, uint32_t *sources, uint32
   *count = left < room ? (size_t)left : room;
   for (size_t done = 0; done < *count;) {
     size_t some = *count - done < BATCH ? *count - done : BATCH, wrong;
-    if (r->in_turn) CLV__TRY(clv__npz_stream_read(r->heads, r->batch, 2 * some, error));
-    else CLV__TRY(clv__npz_stream_read(r->heads, r->batch, some, error));
+    if (r->in_turn)
+      CLV__TRY(clv__npz_stream_read(r->heads, r->batch, 2 * some, error));
+    else
+      CLV__TRY(clv__npz_stream_read(r->heads, r->batch, some, error));
     size_t step = r->in_turn ? 2 : 1;
     wrong = convert_ids(r->dtype, r->batch, 0, step, some, limit, sources + done);
     if (wrong < some) return wrong_id(r, "source", r->at + done + wrong, wrong * step, error);
@@ -122,8 +124,8 @@ static void close_streams(reader *r) {
   r->heads = r->tails = NULL;
 }
 
-/* The second row begins where the first one ends. The first time through it is looked at on the way there, so that the checksum of
- * the whole array is compared. */
+/* The second row begins where the first one ends. The first time through it is looked at on the way there, so that the checksum
+ * of the whole array is compared. */
 static clv_status rewind_edges(clv__edge_source *source, clv_error *error) {
   reader *r = (reader *)source;
   close_streams(r);
@@ -286,7 +288,8 @@ static clv_status read_labels(const clv_allocator *allocator, const clv__npz *np
 }
 
 /* What `num_nodes` claims takes no bytes in the file, so it is held against the edges there are. */
-static clv_status read_vertex_count(const clv__npz *npz, const clv_allocator *allocator, uint64_t *vertex_count, clv_error *error) {
+static clv_status read_vertex_count(const clv__npz *npz, const clv_allocator *allocator, uint64_t *vertex_count,
+                                    clv_error *error) {
   clv_tensor read;
   size_t count;
   CLV__TRY(clv__npz_read(npz, "num_nodes", &read, error));
@@ -342,8 +345,10 @@ clv_status clv__graph_read_npz(const clv_allocator *allocator, const clv__bytes_
   features f = {0};
   clv_tensor features_tensor = {0}, labels = {0};
   *graph = NULL;
-  if (bytes->data == NULL) CLV__TRY(clv__npz_open(allocator, bytes->path, &npz, error));
-  else CLV__TRY(clv__npz_open_memory(allocator, bytes->data, bytes->size_bytes, &npz, error));
+  if (bytes->data == NULL)
+    CLV__TRY(clv__npz_open(allocator, bytes->path, &npz, error));
+  else
+    CLV__TRY(clv__npz_open_memory(allocator, bytes->data, bytes->size_bytes, &npz, error));
   clv_status status = read_arrays(allocator, npz, &csr, &f, &features_tensor, &labels, error);
   clv__npz_stream_close(f.stream);
   clv__npz_close(npz);

@@ -153,11 +153,8 @@ clv_status clv__text_blocks_open(const clv_allocator *allocator, const clv__byte
   *out = NULL;
   clv__text_blocks *b = clv__allocate_zero(allocator, sizeof *b);
   if (b == NULL) return clv__error_memory(error, sizeof *b);
-  *b = (clv__text_blocks){.allocator = allocator,
-                          .file = -1,
-                          .memory = bytes->data,
-                          .size_bytes = bytes->size_bytes,
-                          .by_word = by_word};
+  *b = (clv__text_blocks){
+      .allocator = allocator, .file = -1, .memory = bytes->data, .size_bytes = bytes->size_bytes, .by_word = by_word};
   clv_status status = CLV_OK;
   if (bytes->data == NULL) status = open_file(bytes->path, &b->file, &b->size_bytes, error);
   if (status == CLV_OK) status = prepare(b, error);
@@ -201,8 +198,8 @@ clv_status clv__text_blocks_next(clv__text_blocks *b, const char **data, size_t 
   if (!b->at_end) {
     while (cut > 0 && !ends_block(b, b->block[cut - 1])) --cut;
     if (cut == 0) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "%d bytes without the end of a %s: no text of this kind",
-                            BLOCK_BYTES, b->by_word ? "word" : "line");
+      return clv__error_set(error, CLV_INVALID_MODEL, "%d bytes without the end of a %s: no text of this kind", BLOCK_BYTES,
+                            b->by_word ? "word" : "line");
     }
   }
   b->begin = cut;

@@ -25,9 +25,15 @@ import node_tests
 CHUNK = 64
 
 
-def read_exclusions():
-    """{name: reason}"""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "exclusions.txt")
+def read_exclusions(devices):
+    """{name: reason}; a backend may have more of its own."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    backend = devices.split(",")[0].split(":")[0]
+    own = os.path.join(folder, f"exclusions_{backend}.txt")
+    return read_exclusion_file(os.path.join(folder, "exclusions.txt")) | (read_exclusion_file(own) if os.path.exists(own) else {})
+
+
+def read_exclusion_file(path):
     excluded = {}
     with open(path, encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
@@ -109,7 +115,7 @@ def main():
     cases = node_tests.write_all(folder)
     if arguments.patterns:
         cases = [case for case in cases if any(fnmatch.fnmatch(case["name"], pattern) for pattern in arguments.patterns)]
-    excluded = read_exclusions()
+    excluded = read_exclusions(arguments.devices)
     tally = oracle.Tally()
     results = run(folder, cases, arguments.devices)
     again = [case for case in cases if results[case["name"]][0] == "UNSUPPORTED" and "is not a constant" in results[case["name"]][1]]

@@ -9,6 +9,7 @@ import torch
 
 import oracle
 import torch_cases
+import torch_random
 import torch_to_ir  # of tools/, which oracle makes visible
 
 # As a share of the table's tolerances, which are for whole models.
@@ -172,7 +173,10 @@ def run_group(tally, folder, cases, dtype, devices):
 
 
 def run_cases(tally, folder, names, devices, every):
-    for family, cases in torch_cases.make_all().items():
+    families = dict(torch_cases.make_all())
+    for seed in range(16 if every else 2):
+        families[f"drawn-{seed}"] = torch_random.draw(60, seed)
+    for family, cases in families.items():
         wanted = [case for case in cases if not names or any(name in case.name for name in names)]
         for dtype in torch_cases.FLOATS:
             of_dtype = [case for case in wanted if (dtype in torch_cases.FLOATS[:2] or every) and (dtype in case.dtypes)]

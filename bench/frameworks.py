@@ -1,0 +1,97 @@
+"""What going through Cleave costs a run: a framework used directly against its device with one partition, by turns in one process.
+
+    python bench/frameworks.py [MODEL...] [--devices DEVICE]... [--runs N] [--threads N] [--rounds N] [--check]
+
+MODEL is a file, or a light model's name (squeezenet); a model of one tiny node and the light ones when not said. `bench_frameworks` (built
+with the tests) measures, compares what both compute, and gives medians of runs and the median of the differences of neighbouring bursts;
+the table has those of the round with the median difference. --check fails above 3 % and 30 us a run: for a quiet machine. A framework that
+is not here is left out, and that is said.
+"""
+import argparse
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import onnx
+from onnx import TensorProto, helper
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.environ.get("CLEAVE_BUILD", os.path.join(ROOT, "build"))
+DATA = os.environ.get("CLEAVE_DATA", os.path.join(ROOT, "..", "shared", "data"))
+MOST_RATIO, MOST_US = 0.03, 30.0
+
+# Device, the variable that names its library, and where the tests' environment has that.
+FRAMEWORKS = [
+    ("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", "onnxruntime/capi"),
+]
+
+
+def write_tiny(path):
+    value = lambda name: helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 16])
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "tiny", [value("x")], [value("y")])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+
+
+def find_models(names, folder):
+    tiny = os.path.join(folder, "tiny.onnx")
+    write_tiny(tiny)
+    light = sorted(glob.glob(os.path.join(DATA, "onnx-light", "light_*.onnx")))
+    if not names:
+        return [tiny, *light]
+    found = [name for name in names if os.path.isfile(name)]
+    return found + [path for path in [tiny, *light] if any(name in os.path.basename(path) for name in names)]
+
+
+def measure(device, models, arguments):
+    """{model: [figures, one a round]}, or None where the device is not here."""
+    figures = {model: [] for model in models}
+    for _ in range(arguments.rounds):
+        command = [os.path.join(BUILD, "bench", "bench_frameworks"), "--device", device, "--runs", str(arguments.runs), "--threads",
+                   str(arguments.threads), "--json", *models]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=dict(os.environ, CLEAVE_CACHE_DIR=""))
+        if done.returncode != 0:
+            sys.exit(f"bench_frameworks: {done.stderr.strip()}")
+        if not done.stdout.startswith("{"):
+            print(done.stdout.strip())
+            return None
+        for line in done.stdout.splitlines():
+            found = json.loads(line)
+            figures[found["model"]].append(found)
+    return figures
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", metavar="MODEL")
+    parser.add_argument("--devices", action="append", metavar="DEVICE")
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    above = 0
+    with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
+        models = find_models(arguments.models, folder)
+        print("| model | device | directly, us | through Cleave, us | more a run, us | of it |\n| --- | --- | --- | --- | --- | --- |")
+        for device, variable, wheel in FRAMEWORKS:
+            if arguments.devices and device not in arguments.devices:
+                continue
+            here = glob.glob(os.path.join(ROOT, ".venv", "lib", "python3*", "site-packages", wheel))
+            if here:
+                os.environ.setdefault(variable, here[0])
+            for model, rounds in (measure(device, models, arguments) or {}).items():
+                median = sorted(rounds, key=lambda found: found["overhead_us"])[len(rounds) // 2]
+                more, direct = median["overhead_us"], median["direct_us"]
+                is_above = more > MOST_RATIO * direct + MOST_US
+                above += is_above
+                name = os.path.basename(model).removesuffix(".onnx")
+                print(f"| {name} | {device} | {direct:.1f} | {median['cleave_us']:.1f} | {more:+.1f} | {more / direct:+.2%}"
+                      f"{', above the limit' if is_above else ''} |", flush=True)
+    return 1 if arguments.check and above else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
