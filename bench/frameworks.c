@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "../backends/onnxruntime/device.h"
+#include "../backends/openvino/api.h"
 #include "base/file.h"
 #include "base/tensor.h"
 #include "bench.h"
@@ -108,8 +109,84 @@ static void ort_close(void *self) {
   free(o);
 }
 
+/* ---- OpenVINO ---- */
+
+typedef struct direct_ov {
+  const clv__openvino *ov;
+  const subject *subject;
+  ov_core *core;
+  ov_compiled_model *compiled;
+  ov_infer_request *request;
+} direct_ov;
+
+static void ov_check(const clv__openvino *ov, int code, const char *call) {
+  clv_error error = {0};
+  if (code != 0) check(clv__openvino_failed(ov, &error, call, code), &error, call);
+}
+#define OV(function, ...) ov_check(o->ov, o->ov->function(__VA_ARGS__), "ov_" #function)
+
+/* As the device is by default: latency, f32 as f32, threads that are not pinned. */
+static void ov_set(const direct_ov *o, const char *key, const char *value) {
+  OV(core_set_property, o->core, "CPU", key, value);
+}
+
+/* Tensors over the caller's memory, which stay set: the request has its own hold on them. */
+static void ov_bind(const direct_ov *o, const clv_tensor *tensor, uint32_t index, bool is_output) {
+  int64_t dims[CLV_MAX_RANK] = {0};
+  ov_tensor *made = NULL;
+  ov_port *port = NULL;
+  memcpy(dims, tensor->dims, (size_t)tensor->rank * sizeof *dims);
+  OV(tensor_create_from_host_ptr, clv__openvino_type(tensor->dtype), ((ov_shape){tensor->rank, dims}), tensor->data, &made);
+  if (is_output)
+    OV(compiled_model_output_by_index, o->compiled, index, &port);
+  else
+    OV(compiled_model_input_by_index, o->compiled, index, &port);
+  OV(infer_request_set_tensor_by_const_port, o->request, port, made);
+  o->ov->output_const_port_free(port);
+  o->ov->tensor_free(made);
+}
+
+static void *ov_open(const subject *s) {
+  direct_ov *o = calloc(1, sizeof *o);
+  clv_error error = {0};
+  void *library;
+  char threads[16];
+  ov_model *model = NULL;
+  check(clv__openvino_load(s->host, &library, &error), &error, "library");
+  o->ov = library;
+  o->subject = s;
+  snprintf(threads, sizeof threads, "%u", s->thread_count);
+  OV(core_create, &o->core);
+  ov_set(o, "PERFORMANCE_HINT", "LATENCY");
+  ov_set(o, "INFERENCE_PRECISION_HINT", "f32");
+  ov_set(o, "EXECUTION_MODE_HINT", "ACCURACY");
+  ov_set(o, "INFERENCE_NUM_THREADS", threads);
+  ov_set(o, "ENABLE_CPU_PINNING", "NO");
+  OV(core_read_model_from_memory_buffer, o->core, (const char *)s->file.data, s->file.size_bytes, NULL, &model);
+  OV(core_compile_model, o->core, model, "CPU", 0, &o->compiled);
+  o->ov->model_free(model);
+  OV(compiled_model_create_infer_request, o->compiled, &o->request);
+  for (uint32_t i = 0; i < s->input_count; ++i) ov_bind(o, &s->inputs[i], i, false);
+  for (uint32_t i = 0; i < s->output_count; ++i) ov_bind(o, &s->direct_outputs[i], i, true);
+  return o;
+}
+
+static void ov_run(void *self) {
+  direct_ov *o = self;
+  OV(infer_request_infer, o->request);
+}
+
+static void ov_close(void *self) {
+  direct_ov *o = self;
+  o->ov->infer_request_free(o->request);
+  o->ov->compiled_model_free(o->compiled);
+  o->ov->core_free(o->core);
+  free(o);
+}
+
 static const peer peers[] = {
     {"onnxruntime:CPU", ort_open, ort_run, ort_close},
+    {"openvino:CPU", ov_open, ov_run, ov_close},
 };
 
 /* ---- Through Cleave ---- */
@@ -179,7 +256,8 @@ static void subject_open(subject *s, clv_context *context, const char *path, uin
   for (uint32_t i = 0; i < s->output_count; ++i) {
     const clv__value *value = &s->graph->values[s->graph->outputs[i]];
     size_t size_bytes;
-    if (i == MOST_VALUES || !clv__tensor_size_bytes(&value->type, &size_bytes)) no_model(path, "its outputs' shapes are not known");
+    if (i == MOST_VALUES || !clv__tensor_size_bytes(&value->type, &size_bytes))
+      no_model(path, "its outputs' shapes are not known");
     s->output_names[i] = value->name;
     s->outputs[i] = s->direct_outputs[i] = value->type;
     s->outputs[i].data = aligned_alloc(64, clv__align_up(size_bytes + 1, 64));
@@ -307,11 +385,11 @@ int main(int argc, char **argv) {
     subject_open(&s, context, models[i], threads);
     result r = measure(p, &s, devices, runs);
     if (json) {
-      printf("{\"model\": \"%s\", \"device\": \"%s\", \"direct_us\": %.2f, \"cleave_us\": %.2f, \"overhead_us\": %.2f}\n", models[i],
-             device, r.direct_us, r.through_us, r.overhead_us);
+      printf("{\"model\": \"%s\", \"device\": \"%s\", \"direct_us\": %.2f, \"cleave_us\": %.2f, \"overhead_us\": %.2f}\n",
+             models[i], device, r.direct_us, r.through_us, r.overhead_us);
     } else {
-      printf("%-40s %s: directly %10.1f us, through Cleave %10.1f us: %+.1f us a run (%+.2f %%)\n", models[i], device, r.direct_us,
-             r.through_us, r.overhead_us, 100 * r.overhead_us / r.direct_us);
+      printf("%-40s %s: directly %10.1f us, through Cleave %10.1f us: %+.1f us a run (%+.2f %%)\n", models[i], device,
+             r.direct_us, r.through_us, r.overhead_us, 100 * r.overhead_us / r.direct_us);
     }
     subject_close(&s);
   }

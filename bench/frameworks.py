@@ -26,6 +26,7 @@ MOST_RATIO, MOST_US = 0.03, 30.0
 # Device, the variable that names its library, and where the tests' environment has that.
 FRAMEWORKS = [
     ("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", "onnxruntime/capi"),
+    ("openvino:CPU", "CLEAVE_OPENVINO", "openvino/libs"),
 ]
 
 

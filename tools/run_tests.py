@@ -17,6 +17,8 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = ".venv/bin/python"
 NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that want one say where
+# Where the tests' environment has it; found when the stage begins.
+ONNXRUNTIME = "CLEAVE_ONNXRUNTIME=$(echo .venv/lib/python3*/site-packages/onnxruntime/capi)"
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
 # One OpenMP thread: libgomp is not instrumented, and its barriers look like races.
 ONE_THREAD = {"TSAN_OPTIONS": "halt_on_error=1", "OMP_NUM_THREADS": "1"}
@@ -38,10 +40,11 @@ STAGES = [
     ("lint", 120, "tools/lint", {}),
     ("unit tests", 90, ctest("build"), {}),
     ("unit tests, address and undefined sanitizers", 420, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
-    ("execution, thread sanitizer", 180, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|backends_vnpu/|backends_cpu/test_(capture|packs)|device/test_pool')}", ONE_THREAD),
+    ("execution, thread sanitizer", 180, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|backends_vnpu/|backends_framework/|backends_cpu/test_(capture|packs)|device/test_pool')}", ONE_THREAD),
     ("operator tests of onnx", 90, f"{PYTHON} tests/python/test_node_cases.py", {}),
     ("operator tests of onnx, OpenCL", 300, f"{PYTHON} tests/python/test_node_cases.py --devices opencl", {}),
     ("operator tests of onnx, OpenCL and CPU", 120, f"{PYTHON} tests/python/test_node_cases.py --devices opencl,cpu", {}),
+    ("operator tests of onnx, ONNX Runtime", 90, f"{ONNXRUNTIME} {PYTHON} tests/python/test_node_cases.py --devices onnxruntime:CPU", {}),
     ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
@@ -49,6 +52,7 @@ STAGES = [
     ("PyTorch models", 180, f"{PYTHON} tests/python/test_torch.py --quick", {}),
     ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
+    ("models, frameworks", 300, f"{PYTHON} tests/python/test_frameworks.py", {}),
     ("demo", 30, "make --no-print-directory demo", {}),
 ]
 LONGER = [

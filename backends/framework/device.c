@@ -1,6 +1,7 @@
 /* A framework's device: opened with its options, described, and closed with whatever was left to it. */
 #include "device.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- Objects ---- */
@@ -117,7 +118,9 @@ clv_status clv__framework_open(const clv__framework *framework, void *library, c
   device->objects.previous = device->objects.next = &device->objects;
   pthread_mutex_init(&device->lock, NULL);
   clv__framework_queue_init(&device->queue);
-  clv__verdicts_init(&device->verdicts, host, framework->name, device->info.fingerprint);
+  snprintf(device->verdicts_key, sizeof device->verdicts_key, "%s %s %s|%s", CLEAVE_VERSION, framework->name, framework->version,
+           device->info.fingerprint);
+  clv__verdicts_init(&device->verdicts, host, framework->name, device->verdicts_key);
   *out = device;
   return CLV_OK;
 }

@@ -26,6 +26,7 @@ struct clv_device {
   clv__framework_object objects;
   clv__framework_queue queue;
   clv__verdicts verdicts;
+  char verdicts_key[512]; /* the fingerprint, and whose table and ways of trying they come from */
 };
 
 /* ---- Objects (device.c) ---- */

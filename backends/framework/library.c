@@ -17,8 +17,8 @@ typedef struct attempt {
   const clv__library_search *search;
   int flags;
   void *handle;
-  char found[PATH_BYTES];  /* the file that was tried last; "": none was there */
-  char problem[600]; /* what is wrong with it */
+  char found[PATH_BYTES]; /* the file that was tried last; "": none was there */
+  char problem[600];      /* what is wrong with it */
 } attempt;
 
 static bool is_folder(const char *path) {
@@ -74,8 +74,8 @@ static bool open_below(attempt *a, const char *folder, const char *pattern, cons
     char whole[PATH_BYTES] = "";
     if (folder != NULL && !append_escaped(whole, sizeof whole, folder)) return false;
     size_t used = strlen(whole);
-    int written = snprintf(whole + used, sizeof whole - used, "%s%s%s/%s", pattern, subfolder[0] != '\0' ? "/" : "", subfolder,
-                           *name);
+    int written =
+        snprintf(whole + used, sizeof whole - used, "%s%s%s/%s", pattern, subfolder[0] != '\0' ? "/" : "", subfolder, *name);
     if (written < 0 || (size_t)written >= sizeof whole - used) continue;
     if (open_matching(a, whole)) return true;
   }
@@ -94,8 +94,8 @@ static clv_status open_said(attempt *a, clv_error *error) {
   const clv__library_search *search = a->search;
   const char *said = search->variable;
   if (strchr(said, '/') == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s=%s is no path: write ./%s for one in the current folder", search->what,
-                          search->variable_name, said, said);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s=%s is no path: write ./%s for one in the current folder",
+                          search->what, search->variable_name, said, said);
   }
   bool folder = is_folder(said);
   bool opened = folder ? open_below(a, said, "", "") || open_in_subfolders(a, said, "") : open_at(a, said);
@@ -131,9 +131,9 @@ static bool open_in_wheels(attempt *a) {
   const struct {
     const char *folder, *pattern;
   } places[] = {
-      {environment, "/lib*/python3*/site-packages"},      {home, "/.local/lib*/python3*/site-packages"},
-      {"", "/usr/local/lib*/python3*/dist-packages"},     {"", "/usr/local/lib*/python3*/site-packages"},
-      {"", "/usr/lib*/python3*/dist-packages"},           {"", "/usr/lib*/python3*/site-packages"},
+      {environment, "/lib*/python3*/site-packages"},  {home, "/.local/lib*/python3*/site-packages"},
+      {"", "/usr/local/lib*/python3*/dist-packages"}, {"", "/usr/local/lib*/python3*/site-packages"},
+      {"", "/usr/lib*/python3*/dist-packages"},       {"", "/usr/lib*/python3*/site-packages"},
   };
   for (size_t i = 0; i < sizeof places / sizeof *places; ++i) {
     const char *folder = places[i].folder;
@@ -151,10 +151,11 @@ clv_status clv__library_open(const clv__library_search *search, int flags, void 
     CLV__TRY(open_said(&a, error));
   } else if (!open_by_loader(&a) && !open_in_wheels(&a)) {
     if (a.found[0] != '\0') return clv__error_set(error, CLV_NOT_SUPPORTED, "%s: %s", search->what, a.problem);
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "%s is not here: no %s in the loader's path or in site-packages (of VIRTUAL_ENV, the user, the system); "
-                          "install it, or say where it is with %s",
-                          search->what, search->names[0], search->variable_name);
+    return clv__error_set(
+        error, CLV_NOT_SUPPORTED,
+        "%s is not here: no %s in the loader's path or in site-packages (of VIRTUAL_ENV, the user, the system); "
+        "install it, or say where it is with %s",
+        search->what, search->names[0], search->variable_name);
   }
   if (path != NULL) snprintf(path, path_bytes, "%s", a.found);
   *handle = a.handle;

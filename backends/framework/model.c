@@ -79,7 +79,8 @@ clv_status clv__framework_compile(clv_device *device, const clv_graph_view *grap
 
 void clv__framework_executable_info(clv_device *device, clv_executable *executable, clv_executable_info *info) {
   clv_executable_info filled = {.struct_size = info->struct_size};
-  if (device->framework->model_bytes != NULL && executable->model != NULL) filled.resident_bytes = device->framework->model_bytes(executable->model);
+  if (device->framework->model_bytes != NULL && executable->model != NULL)
+    filled.resident_bytes = device->framework->model_bytes(executable->model);
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
 

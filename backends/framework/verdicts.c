@@ -108,8 +108,7 @@ static bool read_all(clv__verdicts *verdicts, const void *data, size_t size_byte
 static bool has_service(const clv_host *host, size_t end) {
   return host->struct_size >= end;
 }
-#define HAS(host, service) \
-  (has_service(host, offsetof(clv_host, service) + sizeof((host)->service)) && (host)->service != NULL)
+#define HAS(host, service) (has_service(host, offsetof(clv_host, service) + sizeof((host)->service)) && (host)->service != NULL)
 
 static void recall(clv__verdicts *verdicts) {
   const clv_host *host = verdicts->host;

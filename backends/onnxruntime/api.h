@@ -39,19 +39,21 @@ typedef struct clv__ort_api {
   int (*GetErrorCode)(const clv__ort_status *status);
   const char *(*GetErrorMessage)(const clv__ort_status *status);
   GAP(3, 7)
-  CALL (*CreateSessionFromArray)(const clv__ort_env *env, const void *data, size_t size_bytes, const clv__ort_options *options,
-                                 clv__ort_session **session);
-  CALL (*Run)(clv__ort_session *session, const clv__ort_run_options *options, const char *const *input_names,
-              const clv__ort_value *const *inputs, size_t input_count, const char *const *output_names, size_t output_count,
-              clv__ort_value **outputs);
+  CALL (*CreateSessionFromArray)
+  (const clv__ort_env *env, const void *data, size_t size_bytes, const clv__ort_options *options, clv__ort_session **session);
+  CALL (*Run)
+  (clv__ort_session *session, const clv__ort_run_options *options, const char *const *input_names,
+   const clv__ort_value *const *inputs, size_t input_count, const char *const *output_names, size_t output_count,
+   clv__ort_value **outputs);
   CALL (*CreateSessionOptions)(clv__ort_options **options);
   GAP(11, 21)
   CALL (*SetSessionLogSeverityLevel)(clv__ort_options *options, int severity);
   CALL (*SetSessionGraphOptimizationLevel)(clv__ort_options *options, int level);
   CALL (*SetIntraOpNumThreads)(clv__ort_options *options, int count);
   GAP(25, 48)
-  CALL (*CreateTensorWithDataAsOrtValue)(const clv__ort_memory *memory, void *data, size_t size_bytes, const int64_t *dims,
-                                         size_t rank, int dtype, clv__ort_value **value);
+  CALL (*CreateTensorWithDataAsOrtValue)
+  (const clv__ort_memory *memory, void *data, size_t size_bytes, const int64_t *dims, size_t rank, int dtype,
+   clv__ort_value **value);
   GAP(50, 50)
   CALL (*GetTensorMutableData)(clv__ort_value *value, void **data);
   GAP(52, 59)
@@ -85,8 +87,8 @@ typedef struct clv__ort_api {
   GAP(148, 148)
   CALL (*SetGlobalSpinControl)(clv__ort_threading *threading, int allow);
   GAP(150, 150)
-  CALL (*CreateEnvWithCustomLoggerAndGlobalThreadPools)(clv__ort_log_fn log, void *cookie, int severity, const char *log_id,
-                                                        const clv__ort_threading *threading, clv__ort_env **env);
+  CALL (*CreateEnvWithCustomLoggerAndGlobalThreadPools)
+  (clv__ort_log_fn log, void *cookie, int severity, const char *log_id, const clv__ort_threading *threading, clv__ort_env **env);
   GAP(152, 203)
   CALL (*SessionOptionsAppendExecutionProvider_CUDA_V2)(clv__ort_options *options, const clv__ort_cuda *cuda);
   CALL (*CreateCUDAProviderOptions)(clv__ort_cuda **cuda);
@@ -94,8 +96,8 @@ typedef struct clv__ort_api {
   GAP(207, 207)
   void (*ReleaseCUDAProviderOptions)(clv__ort_cuda *cuda);
   GAP(209, 215)
-  CALL (*SessionOptionsAppendExecutionProvider)(clv__ort_options *options, const char *name, const char *const *keys,
-                                                const char *const *values, size_t count);
+  CALL (*SessionOptionsAppendExecutionProvider)
+  (clv__ort_options *options, const char *name, const char *const *keys, const char *const *values, size_t count);
   GAP(217, 265)
   CALL (*SetUserLoggingFunction)(clv__ort_options *options, clv__ort_log_fn log, void *cookie);
   GAP(267, 272)

@@ -2,8 +2,8 @@
 #ifndef CLEAVE_BACKENDS_ONNXRUNTIME_DEVICE_H
 #define CLEAVE_BACKENDS_ONNXRUNTIME_DEVICE_H
 
-#include "api.h"
 #include "../framework/framework.h"
+#include "api.h"
 
 #define CLV__ORT_PROVIDER_SUFFIX "ExecutionProvider" /* of every provider's name; ours go without */
 
@@ -25,7 +25,7 @@ typedef struct clv__ort_device {
   int level; /* of optimisation */
   clv_option *provider_options;
   uint32_t provider_option_count;
-  char *option_text; /* what they point into */
+  char *option_text;            /* what they point into */
   struct clv__ort_device *next; /* open ones, in environment.c */
   char description[160];
   char fingerprint[256];

@@ -1,5 +1,5 @@
 /* What ONNX Runtime takes and then refuses while it runs, or computes otherwise than ONNX says: the nodes that a trial cannot
- * tell. Each was found by ONNX's own operator tests on 1.31. */
+ * tell. Each was found by ONNX's own operator tests, or by `cleave check-backend`, on 1.31. */
 #include <stdio.h>
 #include <string.h>
 
@@ -63,13 +63,62 @@ static const char *doubt_range(const question *q) {
   return NULL;
 }
 
+static const char *doubt_shrink(const question *q) {
+  clv_value_info data;
+  return get_input(q, 0, &data) && data.type.dtype == CLV_F64 ? "dtype f64: it is computed as f32" : NULL;
+}
+
+static const char *doubt_group_norm(const question *q) {
+  clv_value_info data;
+  if (!get_input(q, 0, &data)) return NULL;
+  for (int32_t i = 0; i < data.type.rank; ++i) {
+    if (data.type.dims[i] == 0) return "a tensor without elements";
+  }
+  return data.type.dtype == CLV_F64 ? "dtype f64: it is computed as f32" : NULL;
+}
+
+static const char *doubt_local_norm(const question *q) {
+  clv_value_info data;
+  return get_input(q, 0, &data) && data.type.rank != 4 ? "a rank other than 4" : NULL;
+}
+
+/* Into so many parts that some are empty. */
+static const char *doubt_split(const question *q) {
+  clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
+  int64_t parts = clv__attribute_int(attributes, "num_outputs", 0), axis = clv__attribute_int(attributes, "axis", 0);
+  clv_value_info data;
+  if (parts <= 1 || !get_input(q, 0, &data) || data.type.rank == CLV_RANK_UNKNOWN) return NULL;
+  if (axis < 0) axis += data.type.rank;
+  if (axis < 0 || axis >= data.type.rank || data.type.dims[axis] < 0) return NULL;
+  int64_t size = data.type.dims[axis], part = size / parts + (size % parts != 0);
+  return part * (parts - 1) >= size ? "more parts than there is to split" : NULL;
+}
+
+static const char *doubt_scatter(const question *q) {
+  clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
+  clv_value_info data;
+  bool is_half = get_input(q, 0, &data) && (data.type.dtype == CLV_F16 || data.type.dtype == CLV_BF16);
+  return is_half && !clv__attribute_is(attributes, "reduction", "none", true) ? "a reduction of 16-bit floats" : NULL;
+}
+
 bool clv__ort_may_support(void *self, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict) {
   static const struct {
     const char *op;
     const char *(*doubt)(const question *q);
   } doubts[] = {
-      {"Attention", doubt_attention}, {"ConvInteger", doubt_convolution}, {"MaxUnpool", doubt_unpool}, {"Range", doubt_range},
-      {"ReduceMax", doubt_reduction}, {"ReduceMin", doubt_reduction},     {"Resize", doubt_resize},
+      {"Attention", doubt_attention},
+      {"ConvInteger", doubt_convolution},
+      {"MaxUnpool", doubt_unpool},
+      {"Range", doubt_range},
+      {"ReduceMax", doubt_reduction},
+      {"ReduceMin", doubt_reduction},
+      {"Resize", doubt_resize},
+      {"Shrink", doubt_shrink},
+      {"GroupNormalization", doubt_group_norm},
+      {"LRN", doubt_local_norm},
+      {"Split", doubt_split},
+      {"ScatterElements", doubt_scatter},
+      {"ScatterND", doubt_scatter},
   };
   const clv__ort_device *device = self;
   question q = {device->host, graph, {.struct_size = sizeof q.node}};

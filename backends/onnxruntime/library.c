@@ -6,11 +6,35 @@
 #include "base/environment.h"
 #include "device.h"
 
+/* The end of a parenthesis that begins at `at`. */
+static const char *closing(const char *at) {
+  int depth = 0;
+  for (; *at != '\0'; ++at) {
+    depth += (*at == '(') - (*at == ')');
+    if (depth == 0) return at;
+  }
+  return NULL;
+}
+
+/* Many messages have the place in the library's sources before what they say: "/path/file.cc:12 type function(types) ", and where
+ * a check failed "condition was false. ". */
+static const char *without_place(const char *message) {
+  static const char ending[] = " was false. ";
+  const char *place = strstr(message, "/onnxruntime/core/"), *list = place != NULL ? strchr(place, '(') : NULL;
+  const char *end = list != NULL ? closing(list) : NULL;
+  if (end == NULL) return message;
+  const char *said = end + 1 + strspn(end + 1, " "), *condition = strstr(said, ending);
+  if (condition != NULL && condition[sizeof ending - 1 + strspn(condition + sizeof ending - 1, " \n")] != '\0') {
+    said = condition + sizeof ending - 1; /* else the condition is all that it says */
+  }
+  return *said != '\0' ? said : message;
+}
+
 clv_status clv__ort_check(const clv__ort_api *api, clv__ort_status *status, const char *call, clv_error *error) {
   if (status == NULL) return CLV_OK;
   int code = api->GetErrorCode(status);
   clv_status ours = code == CLV__ORT_CODE_NOT_IMPLEMENTED ? CLV_NOT_SUPPORTED : CLV_DEVICE_ERROR;
-  clv__error_set(error, ours, "%s: %s (code %d)", call, api->GetErrorMessage(status), code);
+  clv__error_set(error, ours, "%s: %s (code %d)", call, without_place(api->GetErrorMessage(status)), code);
   api->ReleaseStatus(status);
   if (error == NULL) return ours;
   for (char *at = error->message; *at != '\0'; ++at) { /* it may have lines, a message of ours is one */
@@ -56,9 +80,9 @@ clv_status clv__ort_load(const clv_host *host, void **out, clv_error *error) {
   const clv__ort_base *(*get_base)(void);
   *(void **)&get_base = dlsym(handle, "OrtGetApiBase");
   const clv__ort_base *base = get_base != NULL ? get_base() : NULL;
-  clv_status status = base != NULL ? check_version(base, path, &library, error)
-                                   : clv__error_set(error, CLV_NOT_SUPPORTED, "%s is no ONNX Runtime: it lacks OrtGetApiBase",
-                                                    path);
+  clv_status status = base != NULL
+                          ? check_version(base, path, &library, error)
+                          : clv__error_set(error, CLV_NOT_SUPPORTED, "%s is no ONNX Runtime: it lacks OrtGetApiBase", path);
   if (status != CLV_OK) {
     dlclose(handle);
     return status;

@@ -6,7 +6,8 @@
 #include "device.h"
 
 const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT] = {
-    {"optimize", "off, basic, extended, all", "how far ONNX Runtime rewrites a partition before it runs it; all unless told otherwise"},
+    {"optimize", "off, basic, extended, all",
+     "how far ONNX Runtime rewrites a partition before it runs it; all unless told otherwise"},
     {"spin", "yes, no", "its threads wait for work without sleeping; yes unless told otherwise"},
     {"provider", "key=value;key=value", "options of the execution provider itself, as ONNX Runtime's documents name them"},
 };
@@ -17,9 +18,9 @@ const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT] = {
 static const char *kind_of(const char *provider) {
   static const struct {
     const char *provider, *kind;
-  } kinds[] = {{"CPU", "cpu"},      {"Azure", NULL},     {"Dnnl", "cpu"},      {"Xnnpack", "cpu"},  {"ACL", "cpu"},
-               {"ArmNN", "cpu"},    {"QNN", "npu"},      {"SNPE", "npu"},      {"VitisAI", "npu"},  {"Nnapi", "npu"},
-               {"CoreML", "npu"},   {"CANN", "npu"},     {"RKNPU", "npu"},     {"VSINPU", "npu"},   {"OpenVINO", "npu"}};
+  } kinds[] = {{"CPU", "cpu"},    {"Azure", NULL}, {"Dnnl", "cpu"},  {"Xnnpack", "cpu"}, {"ACL", "cpu"},
+               {"ArmNN", "cpu"},  {"QNN", "npu"},  {"SNPE", "npu"},  {"VitisAI", "npu"}, {"Nnapi", "npu"},
+               {"CoreML", "npu"}, {"CANN", "npu"}, {"RKNPU", "npu"}, {"VSINPU", "npu"},  {"OpenVINO", "npu"}};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
     if (strcmp(provider, kinds[i].provider) == 0) return kinds[i].kind;
   }

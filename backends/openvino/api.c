@@ -75,21 +75,27 @@ clv_status clv__openvino_failed(const clv__openvino *ov, clv_error *error, const
 
 /* ---- The library ---- */
 
+static clv_status find_entry_point(void *handle, const char *path, const char *name, void *function, clv_error *error) {
+  void *address = dlsym(handle, name);
+  if (address == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: %s lacks %s", path, name);
+  memcpy(function, &address, sizeof address);
+  return CLV_OK;
+}
+
 static clv_status find_entry_points(void *handle, const char *path, clv__openvino *ov, clv_error *error) {
-#define FIND(result, name, parameters)                                                                          \
-  {                                                                                                             \
-    void *address = dlsym(handle, "ov_" #name);                                                                 \
-    if (address == NULL) return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: %s lacks ov_" #name, path); \
-    memcpy(&ov->name, &address, sizeof address);                                                                \
-  }
+#define FIND(result, name, parameters) CLV__TRY(find_entry_point(handle, path, "ov_" #name, &ov->name, error));
   CLV__OPENVINO_ENTRY_POINTS(FIND)
 #undef FIND
   return CLV_OK;
 }
 
-static clv_status check_version(clv__openvino *ov, const char *path, clv_error *error) {
+/* Before anything else of it is looked for: what another version lacks says less than its number. */
+static clv_status check_version(void *handle, const char *path, clv__openvino *ov, clv_error *error) {
+  CLV__TRY(find_entry_point(handle, path, "ov_get_openvino_version", &ov->get_openvino_version, error));
+  CLV__TRY(find_entry_point(handle, path, "ov_version_free", &ov->version_free, error));
   ov_version version = {NULL, NULL};
-  CLV__OPENVINO_TRY(ov, error, get_openvino_version, &version);
+  int code = ov->get_openvino_version(&version);
+  if (code != 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: %s: ov_get_openvino_version: code %d", path, code);
   snprintf(ov->build, sizeof ov->build, "%s", version.build_number != NULL ? version.build_number : "");
   ov->version_free(&version);
   unsigned year = 0, release = 0;
@@ -118,8 +124,8 @@ clv_status clv__openvino_load(const clv_host *host, void **library, clv_error *e
   char path[1024];
   *library = NULL;
   CLV__TRY(clv__library_open(&search, RTLD_NOW | RTLD_LOCAL, &handle, path, sizeof path, error));
+  CLV__TRY(check_version(handle, path, &loaded, error)); /* one that is refused stays loaded: its destructors are not known */
   CLV__TRY(find_entry_points(handle, path, &loaded, error));
-  CLV__TRY(check_version(&loaded, path, error)); /* one that is refused stays loaded: what its destructors do is not known */
   *library = &loaded;
   return CLV_OK;
 }

@@ -1,4 +1,5 @@
 /* What the table cannot say with dtypes alone: attributes for which OpenVINO was found to be wrong, or to have nothing. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -27,6 +28,41 @@ bool clv__openvino_accepts_max_pool(const clv__openvino_node *node, char reason[
   if (clv__openvino_has_output(node, 1)) return refuse(reason, "MaxPool with indices");
   if (clv__attribute_int(node->attributes, "ceil_mode", 0) != 0) return refuse(reason, "MaxPool with ceil_mode");
   return true;
+}
+
+bool clv__openvino_accepts_lp_pool(const clv__openvino_node *node, char reason[160]) {
+  if (clv__attribute_int(node->attributes, "ceil_mode", 0) != 0) return refuse(reason, "LpPool with ceil_mode");
+  return true;
+}
+
+/* The bias loses what is behind its point, and a window of even size stands one channel off. */
+bool clv__openvino_accepts_lrn(const clv__openvino_node *node, char reason[160]) {
+  float bias = clv__attribute_float(node->attributes, "bias", 1.0f);
+  if (bias != floorf(bias)) return refuse(reason, "LRN with a bias that is no whole number");
+  if (clv__attribute_int(node->attributes, "size", 1) % 2 == 0) return refuse(reason, "LRN over an even number of channels");
+  return true;
+}
+
+/* Before opset 13 the axes from `axis` on are one: it takes the first of them alone. */
+bool clv__openvino_accepts_softmax(const clv__openvino_node *node, char reason[160]) {
+  if (node->opset >= 13) return true;
+  const clv_tensor *input = &node->inputs[0];
+  int64_t axis = clv__attribute_int(node->attributes, "axis", 1);
+  if (input->rank == CLV_RANK_UNKNOWN) return refuse(reason, "opset below 13, of unknown rank");
+  for (int64_t i = axis + (axis < 0 ? input->rank : 0) + 1; i < input->rank; ++i) {
+    if (input->dims[i] != 1) return refuse(reason, "opset below 13 over several axes");
+  }
+  return true;
+}
+
+/* It wants indices of the data's size in all other axes. */
+bool clv__openvino_accepts_gather_elements(const clv__openvino_node *node, char reason[160]) {
+  const clv_tensor *data = &node->inputs[0], *indices = &node->inputs[1];
+  int64_t axis = clv__attribute_int(node->attributes, "axis", 0);
+  bool same = data->rank == indices->rank && data->rank != CLV_RANK_UNKNOWN;
+  if (axis < 0) axis += data->rank;
+  for (int32_t i = 0; same && i < data->rank; ++i) same = i == axis || (data->dims[i] >= 0 && data->dims[i] == indices->dims[i]);
+  return same || refuse(reason, "indices of other sizes than the data beside the axis");
 }
 
 bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[160]) {

@@ -46,6 +46,10 @@ const clv__openvino_rule *clv__openvino_rule_find(const char *domain, const char
 bool clv__openvino_accepts_cast(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_mod(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_max_pool(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_lp_pool(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_lrn(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_softmax(const clv__openvino_node *node, char reason[160]);
+bool clv__openvino_accepts_gather_elements(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_roi_align(const clv__openvino_node *node, char reason[160]);

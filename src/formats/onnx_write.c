@@ -5,7 +5,7 @@
 #include "formats/onnx_schema.h"
 #include "formats/protobuf.h"
 
-enum { OLDEST_IR_WRITTEN = 8 }; /* initializers need not be inputs from 4 on; every current reader takes 8 */
+enum { IR_WRITTEN = 8 }; /* has all that is written here, whatever the model says of itself; and every reader takes it */
 
 typedef struct writer {
   clv__text *out;
@@ -261,8 +261,7 @@ static bool uses_domain(const clv_graph_view *view, const char *domain) {
 static clv_status write_model(const writer *self, const clv_graph_view *view) {
   const clv_graph *graph = view->graph;
   clv__text *out = self->out;
-  int64_t ir_version = graph->ir_version > OLDEST_IR_WRITTEN ? graph->ir_version : OLDEST_IR_WRITTEN;
-  clv__proto_write_varint(out, MODEL_IR_VERSION, (uint64_t)ir_version);
+  clv__proto_write_varint(out, MODEL_IR_VERSION, IR_WRITTEN);
   clv__proto_write_string(out, MODEL_PRODUCER_NAME, "cleave");
   CLV__TRY(write_graph(self, MODEL_GRAPH, view, false));
   for (uint32_t i = 0; i < graph->import_count; ++i) {

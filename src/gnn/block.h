@@ -47,7 +47,7 @@ void clv__block_finish(clv__block *block); /* accepts a zeroed one */
 
 /* Whether a device runs all of a block; otherwise `reason` names the first node that it does not, and why. Devices of fixed shapes
  * are asked about fixed ones: an open form is judged as they would be given it. */
-clv_status clv__block_ask(const clv_devices *devices, uint32_t device, const clv__block *block, bool *runs, char reason[200],
+clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__block *block, bool *runs, char reason[200],
                           clv_error *error);
 
 /* What each device says of each block of a layer. */
@@ -56,11 +56,11 @@ typedef struct clv__stage_table {
   bool runs[CLV__MAX_DEVICES][CLV__MOST_STAGES][CLV__MOST_STAGES + 1]; /* [device][first][last] */
   char reasons[CLV__MAX_DEVICES][CLV__MOST_STAGES][200];               /* [device][stage alone]; "": it runs */
 } clv__stage_table;
-clv_status clv__stage_table_make(const clv_devices *devices, const clv__stages *stages, clv__stage_table *table, clv_error *error);
+clv_status clv__stage_table_make(clv_devices *devices, const clv__stages *stages, clv__stage_table *table, clv_error *error);
 
 /* ---- Running ---- */
 
-/* All values of a layer at work, by kind. No data: not there (yet). */
+/* All values of a layer at work, by kind. dtype none: not there (yet). */
 typedef struct clv__layer_values {
   clv_tensor items[CLV__LAYER_VALUES];
 } clv__layer_values;
@@ -77,8 +77,8 @@ clv_status clv__block_open(clv_devices *devices, uint32_t device, clv__block *bl
                            clv__block_run *run, clv_error *error);
 void clv__block_close(clv__block_run *run); /* accepts a zeroed one */
 
-/* Runs once: reads values->items of what the block reads, and writes those of what it makes: where these have data, there;
- * otherwise into the session's memory, valid until the next run. */
+/* Runs once: reads values->items of what the block reads, and writes those of what it makes: where these have data, there (their
+ * types must be right); otherwise into the session's memory, valid until the next run, before which they must be cleared. */
 clv_status clv__block_execute(clv__block_run *run, clv__layer_values *values, clv_error *error);
 
 #endif

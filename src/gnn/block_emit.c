@@ -59,7 +59,7 @@ static clv_value_id node(clv__emitter *emitter, const char *op, operands inputs)
 #define NODE2(op, a, b) node(emitter, op, (operands){{a, b}, 2})
 #define NODE3(op, a, b, c) node(emitter, op, (operands){{a, b, c}, 3})
 
-/* Gives a value of the layer the name it has there: with a node that only passes it on where `from` is one already. */
+/* A node that makes a value of the layer. */
 static void finish_as(clv__emitter *emitter, const char *op, operands inputs, clv__layer_value which) {
   add_node(emitter, "", op, inputs, value(emitter, which), NULL);
 }
@@ -103,7 +103,7 @@ static clv_value_id narrow(clv__emitter *emitter, clv_value_id from) {
   return emitter->stages->storage == CLV_F32 ? from : cast(emitter, from, emitter->stages->storage);
 }
 
-/* Where the last node gave a value that has no name yet. */
+/* A value of the layer that is there by another name. */
 static void pass_on(clv__emitter *emitter, clv_value_id from, clv__layer_value as) {
   finish_as(emitter, "Identity", (operands){{from}, 1}, as);
 }
@@ -132,18 +132,35 @@ static void multiply_stored(clv__emitter *emitter, clv_value_id rows, const char
 
 /* ---- Aggregation ---- */
 
-static clv_value_id aggregate(clv__emitter *emitter, clv_value_id data, clv_value_id sources, const char *how) {
+static void aggregate_into(clv__emitter *emitter, clv_value_id data, clv_value_id sources, const char *how, clv_value_id output) {
   clv_string *text = clv__arena_allocate(clv__builder_arena(emitter->builder), sizeof *text);
-  clv_value_id output = between(emitter);
   if (text == NULL) {
     if (emitter->status == CLV_OK) emitter->status = clv__error_memory(emitter->error, sizeof *text);
-    return output;
+    return;
   }
   *text = (clv_string){how, strlen(how)};
   const clv_attribute reduce = {.name = "reduce", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = text};
   operands inputs = {{data, value(emitter, CLV__VALUE_OFFSETS), sources}, 3};
   add_node(emitter, "ai.cleave", "SparseAggregate", inputs, output, &reduce);
+}
+
+static clv_value_id aggregate(clv__emitter *emitter, clv_value_id data, clv_value_id sources, const char *how) {
+  clv_value_id output = between(emitter);
+  aggregate_into(emitter, data, sources, how, output);
   return output;
+}
+
+/* Sums (or means) of rows as the layer has them: scaled for GCN, in f32. */
+static void aggregate_as(clv__emitter *emitter, clv_value_id data, clv_value_id sources, const char *how, clv__layer_value as) {
+  const clv__stages *stages = emitter->stages;
+  if (stages->type == CLV__GNN_GCN) {
+    clv_value_id sum = widen(emitter, aggregate(emitter, data, sources, how));
+    finish_as(emitter, "Mul", (operands){{sum, value(emitter, CLV__VALUE_OWN_SCALE)}, 2}, as);
+  } else if (stages->storage != CLV_F32) {
+    pass_on(emitter, widen(emitter, aggregate(emitter, data, sources, how)), as);
+  } else {
+    aggregate_into(emitter, data, sources, how, value(emitter, as));
+  }
 }
 
 static clv__layer_value gathered_rows(const clv__stages *stages) {
@@ -172,21 +189,8 @@ static void emit_fused(clv__emitter *emitter, const clv__layer_step *step) {
   if (stages->type == CLV__GNN_GCN)
     rows = narrow(emitter, NODE2("Mul", widen(emitter, rows), value(emitter, CLV__VALUE_SCALE)));
   bool is_mean = stages->items[step->last - 1] == CLV__STAGE_NORMALIZE;
-  clv_value_id sum = aggregate(emitter, rows, value(emitter, CLV__VALUE_SOURCES), is_mean ? "mean" : "sum");
-  sum = widen(emitter, sum);
-  if (stages->type == CLV__GNN_GCN)
-    finish_as(emitter, "Mul", (operands){{sum, value(emitter, CLV__VALUE_OWN_SCALE)}, 2}, CLV__VALUE_SUM);
-  else
-    pass_on(emitter, sum, is_mean ? CLV__VALUE_MEAN : CLV__VALUE_SUM);
-}
-
-static void emit_reduce_sum(clv__emitter *emitter) {
-  clv_value_id messages = value(emitter, CLV__VALUE_MESSAGES), positions = value(emitter, CLV__VALUE_POSITIONS);
-  clv_value_id sum = widen(emitter, aggregate(emitter, messages, positions, "sum"));
-  if (emitter->stages->type == CLV__GNN_GCN)
-    finish_as(emitter, "Mul", (operands){{sum, value(emitter, CLV__VALUE_OWN_SCALE)}, 2}, CLV__VALUE_SUM);
-  else
-    pass_on(emitter, sum, CLV__VALUE_SUM);
+  aggregate_as(emitter, rows, value(emitter, CLV__VALUE_SOURCES), is_mean ? "mean" : "sum",
+               is_mean ? CLV__VALUE_MEAN : CLV__VALUE_SUM);
 }
 
 /* The lengths of rows: how far each offset is from the next. */
@@ -383,7 +387,7 @@ void clv__emit_step(clv__emitter *emitter, const clv__layer_step *step) {
       emit_weighted_message(emitter);
       break;
     case CLV__STAGE_REDUCE_SUM:
-      emit_reduce_sum(emitter);
+      aggregate_as(emitter, value(emitter, CLV__VALUE_MESSAGES), value(emitter, CLV__VALUE_POSITIONS), "sum", CLV__VALUE_SUM);
       break;
     case CLV__STAGE_REDUCE_COUNT:
       emit_reduce_count(emitter);

@@ -93,10 +93,11 @@ static clv_status count_edges(builder *b, clv_error *error) {
     survey(b, count, &largest, &mark);
     b->edge_count += count;
     b->mark += mark;
-    if (b->source->vertex_count == CLV__VERTICES_UNKNOWN && largest >= b->vertex_count) {
+    if (b->source->vertex_count != CLV__VERTICES_UNKNOWN)
+      b->vertex_count = b->source->vertex_count; /* it may have come to light with this piece */
+    else if (largest >= b->vertex_count)
       b->vertex_count = (uint64_t)largest + 1;
-      CLV__TRY(grow(b, b->vertex_count, error));
-    }
+    CLV__TRY(grow(b, b->vertex_count, error));
     count_piece(b, count);
   }
   if (b->source->vertex_count == CLV__VERTICES_UNKNOWN) {

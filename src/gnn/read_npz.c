@@ -182,8 +182,9 @@ typedef struct features {
 static clv_status wrong_feature(const features *f, uint64_t element, size_t at, clv_error *error) {
   uint64_t row = f->is_fortran ? element % f->rows : element / f->columns;
   uint64_t column = f->is_fortran ? element / f->rows : element % f->columns;
+  double value = clv__tensor_get(&f->batch, at);
   return clv__error_set(error, CLV_INVALID_MODEL, "vertex %" PRIu64 ": feature %" PRIu64 " is %g, and should be finite%s", row,
-                        column, clv__tensor_get(&f->batch, at), f->batch.dtype == CLV_F32 ? "" : " in f32");
+                        column, isnan(value) ? fabs(value) : value, f->batch.dtype == CLV_F32 ? "" : " in f32");
 }
 
 static clv_status take_features(features *f, uint64_t first, size_t count, clv_error *error) {

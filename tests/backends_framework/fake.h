@@ -1,5 +1,5 @@
-/* A framework for tests: it reads partitions as ONNX, runs them with the host's reference kernels, counts what is asked of it, and
- * does what is wrong on request. Single-node bodies are as good as any. */
+/* A framework for tests: it reads partitions as ONNX, runs them with the host's reference kernels, counts what is asked of it,
+ * and does what is wrong on request. Single-node bodies are as good as any. */
 #ifndef CLEAVE_TESTS_FAKE_FRAMEWORK_H
 #define CLEAVE_TESTS_FAKE_FRAMEWORK_H
 
@@ -11,7 +11,7 @@
 
 /* What one test asks of it; the device is told by its name. */
 typedef struct fake_control {
-  const char *refused;   /* operator that may_support() refuses */
+  const char *refused;    /* operator that may_support() refuses */
   const char *uncompiled; /* operator that it claims, and that does not compile */
   const char *in_company; /* operator that compiles alone, and in no group */
   bool is_static, is_remote, refuses_library;
@@ -104,8 +104,8 @@ static clv_status read_model(const clv_host *host, void *data, size_t size_bytes
   return status;
 }
 
-static clv_status fake_compile(void *device, const clv_host *host, const clv_graph_view *graph, const clv_compile_options *options,
-                               void **model, clv_error *error) {
+static clv_status fake_compile(void *device, const clv_host *host, const clv_graph_view *graph,
+                               const clv_compile_options *options, void **model, clv_error *error) {
   (void)options;
   assert_ptr_equal(device, host);
   uint32_t count = host->graph_node_count(graph);
@@ -178,7 +178,8 @@ static clv_status write_output(clv__framework_run *run, uint32_t index, const cl
     type.data = NULL;
     CLV__TRY(run->allocate_output(run->cookie, index, &type, output, error));
   }
-  if (!clv__tensor_same_type(&output->type, made)) return clv__error_set(error, CLV_INTERNAL_ERROR, "a fake's output is of another type");
+  if (!clv__tensor_same_type(&output->type, made))
+    return clv__error_set(error, CLV_INTERNAL_ERROR, "a fake's output is of another type");
   clv__tensor_size_bytes(made, &size_bytes);
   if (size_bytes > 0) memcpy(output->type.data, made->data, size_bytes);
   return CLV_OK;

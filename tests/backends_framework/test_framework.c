@@ -1,6 +1,7 @@
 /* What all frameworks share, over one that runs the reference kernels: whole models, synchronous and with threads, verdicts by
  * trial and what is kept of them, executables on disk, failures, memory that runs out. */
 #include "../cache/folder.h"
+#include "base/sealed.h"
 #include "fake.h"
 #include "ops/shapes.h"
 
@@ -210,6 +211,13 @@ static void remembered(void **state) {
   folder_remove(f.path);
 }
 
+#define KEY CLEAVE_VERSION " fake 1|fake one"
+
+static clv_status append(void *cookie, const void *data, size_t size_bytes) {
+  clv__text_append_bytes(cookie, data, size_bytes);
+  return CLV_OK;
+}
+
 /* What somebody else left under the key: verdicts of all lengths, and none of them is believed. */
 static void doubted(void **state) {
   (void)state;
@@ -225,7 +233,18 @@ static void doubted(void **state) {
     const clv_host *host = clv__context_host(context);
     for (size_t i = 0; i < sizeof bytes; ++i) bytes[i] = (uint8_t)test_random(&random);
     memcpy(bytes, "CLVTRIED\1\0\0\0\0\0\0\0", 16);
-    assert_ok(host->remember(host->self, "fake", "fake one", bytes, size_bytes, &error), error);
+    const void *left = bytes;
+    clv__text payload, file; /* every other one is sealed well, and says nonsense */
+    clv__text_init(&payload, clv__allocator_default());
+    clv__text_init(&file, clv__allocator_default());
+    clv__sealed_put_text(&payload, KEY);
+    clv__sealed_put(&payload, size_bytes % 4 == 0 ? UINT32_MAX : 3, 4);
+    clv__text_append_bytes(&payload, bytes, size_bytes);
+    assert_ok(clv__sealed_write(&(clv__sealed_kind){"verdicts", "CLVTRIED", 1}, &payload, append, &file, &error), error);
+    if (size_bytes % 2 == 0) left = file.data;
+    assert_ok(host->remember(host->self, "fake", KEY, left, size_bytes % 2 == 0 ? file.size_bytes : size_bytes, &error), error);
+    clv__text_finish(&file);
+    clv__text_finish(&payload);
     clv_context_destroy(context);
     assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 4);
     assert_true(relu);

@@ -1,5 +1,5 @@
-/* Streams with threads of their own: random copies over streams and events give what doing them one after the other gives, a failure
- * reaches what comes after it and nothing else, notices come once, and a device whose run does not end can be closed. */
+/* Streams with threads of their own: random copies over streams and events give what doing them one after the other gives, a
+ * failure reaches what comes after it and nothing else, notices come once, and a device whose run does not end can be closed. */
 #include "fake.h"
 
 #include "ops/shapes.h"
@@ -148,7 +148,8 @@ static void work_open(work *w, rig *r) {
 }
 
 static clv_status work_run(work *w, rig *r, clv_stream *stream, clv_error *error) {
-  clv_execute_args args = {.struct_size = sizeof args, .input_count = 1, .output_count = 1, .inputs = &w->input, .outputs = &w->output};
+  clv_execute_args args = {
+      .struct_size = sizeof args, .input_count = 1, .output_count = 1, .inputs = &w->input, .outputs = &w->output};
   return r->backend->execute(r->device, w->instance, stream, &args, error);
 }
 

@@ -1,6 +1,6 @@
 /* ONNX Runtime as a device: every function of its API that is used here does what its place in the table says, all dtypes and odd
- * shapes, outputs sized by data, open sizes, options, threads, verdicts; and libraries that are none. Skipped where the library is
- * not here. */
+ * shapes, outputs sized by data, open sizes, options, threads, verdicts; and libraries that are none. Skipped where the library
+ * is not here. */
 #include <glob.h>
 
 #include "../backends/onnxruntime/device.h"
@@ -29,7 +29,8 @@ static void open_machine(machine *m, const char *list, const char *option) {
 }
 
 static bool skipped(void) {
-  if (library_folder == NULL) print_message("skipped: no ONNX Runtime: tools/setup test installs it, or set CLEAVE_ONNXRUNTIME\n");
+  if (library_folder == NULL)
+    print_message("skipped: no ONNX Runtime: tools/setup test installs it, or set CLEAVE_ONNXRUNTIME\n");
   return library_folder == NULL;
 }
 
@@ -178,8 +179,8 @@ static void open_sizes(void **state) {
 
 static void options(void **state) {
   (void)state;
-  static const char *const good[] = {"optimize=off", "optimize=basic", "optimize=extended", "optimize=all", "spin=no", "spin=yes",
-                                     "provider="};
+  static const char *const good[] = {"optimize=off", "optimize=basic", "optimize=extended", "optimize=all",
+                                     "spin=no",      "spin=yes",       "provider="};
   static const char *const bad[] = {"optimize=most", "spin=perhaps", "provider=x", "provider==1", "provider=a=1;b"};
   if (skipped()) return;
   char text[128];
@@ -314,8 +315,9 @@ int main(void) {
   }
   globfree(&matches);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(wrong_libraries), cmocka_unit_test(places),  cmocka_unit_test(dtypes),      cmocka_unit_test(sized_by_data),
-      cmocka_unit_test(open_sizes),      cmocka_unit_test(options), cmocka_unit_test(two_devices), cmocka_unit_test(reasons),
+      cmocka_unit_test(wrong_libraries), cmocka_unit_test(places),     cmocka_unit_test(dtypes),
+      cmocka_unit_test(sized_by_data),   cmocka_unit_test(open_sizes), cmocka_unit_test(options),
+      cmocka_unit_test(two_devices),     cmocka_unit_test(reasons),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,6 +71,36 @@ static void odd_outputs(void **state) {
   clv__graph_destroy(graph);
 }
 
+/* A pooling of which the places alone are wanted, and a node whose only output nobody wants. */
+static void first_output_left_out(void **state) {
+  (void)state;
+  const float x[] = {1, 4, 2, 3, 0, 9};
+  clv_tensor input = floats(3, DIMS(1, 1, 6), x), outputs[1];
+  test_graph g;
+  test_graph_begin(&g, clv__allocator_default(), 1);
+  test_graph_input(&g, "x", CLV_F32, 3, DIMS(1, 1, 6));
+  test_graph_node_ints(&g, "", "MaxPool", "x", ",places", "kernel_shape", true, 1, DIMS(2));
+  clv_graph *graph = test_graph_end(&g, "places");
+  evaluate(graph, &input, outputs);
+  const int64_t places[] = {1, 1, 3, 3, 5};
+  assert_memory_equal(outputs[0].data, places, sizeof places);
+  free_outputs(outputs, 1);
+  clv__graph_destroy(graph);
+
+  clv_error error = {0};
+  test_graph_begin(&g, clv__allocator_default(), 1);
+  test_graph_input(&g, "x", CLV_F32, 3, DIMS(1, 1, 6));
+  clv_value_id value, nobody = CLV__NO_ID;
+  assert_ok(clv__builder_value(g.builder, "x", &value, &error), error);
+  assert_ok(clv__builder_node(g.builder, "idle", "", "Relu", &value, 1, &nobody, 1, NULL, 0, &error), error);
+  graph = test_graph_end(&g, "x");
+  outputs[0].data = NULL;
+  assert_int_equal(clv__graph_evaluate(graph, &input, NULL, outputs, NULL, NULL, clv__allocator_default(), &error),
+                   CLV_INVALID_MODEL);
+  assert_non_null(strstr(error.message, "node 'idle' (Relu): its only output is left out"));
+  clv__graph_destroy(graph);
+}
+
 static void empty_and_scalar(void **state) {
   (void)state;
   test_graph g;
@@ -361,6 +391,7 @@ static void allocation_failures(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(odd_outputs),
+      cmocka_unit_test(first_output_left_out),
       cmocka_unit_test(empty_and_scalar),
       cmocka_unit_test(errors_name_the_node),
       cmocka_unit_test(defaults_and_alignment),

@@ -1,0 +1,312 @@
+/* See tables.h. Points are kept; fits are made from them, and say no more than they know. */
+#include "gnn/tables.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_LEFT_OUT = 512 }; /* points that are left out in turn; more are sampled */
+#define LARGEST_TIME_NS 1e18
+#define LARGEST_SIZE ((uint64_t)1 << 52) /* doubles hold it exactly */
+
+const char *clv__origin_name(clv__origin origin) {
+  static const char *const names[] = {"measured", "imported", "synthetic"};
+  return names[origin];
+}
+
+void clv__tables_init(clv__tables *tables, const clv_allocator *allocator) {
+  *tables = (clv__tables){0};
+  clv__arena_init(&tables->arena, allocator);
+}
+
+void clv__tables_finish(clv__tables *tables) {
+  const clv_allocator *allocator = tables->arena.allocator;
+  for (uint32_t t = 0; t < tables->table_count; ++t) clv__release(allocator, tables->tables[t].points);
+  for (uint32_t c = 0; c < tables->copy_count; ++c) clv__release(allocator, tables->copies[c].points);
+  clv__release(allocator, tables->tables);
+  clv__release(allocator, tables->copies);
+  clv__arena_finish(&tables->arena);
+  *tables = (clv__tables){0};
+}
+
+/* ---- Points ---- */
+
+static clv__table *find_table(const clv__tables *tables, const char *device, const char *layer, uint32_t first, uint32_t last) {
+  for (uint32_t t = 0; t < tables->table_count; ++t) {
+    clv__table *table = &tables->tables[t];
+    if (table->first == first && table->last == last && strcmp(table->device, device) == 0 && strcmp(table->layer, layer) == 0)
+      return table;
+  }
+  return NULL;
+}
+
+static clv__copy_table *find_copy(const clv__tables *tables, const char *from, const char *to) {
+  for (uint32_t c = 0; c < tables->copy_count; ++c) {
+    if (strcmp(tables->copies[c].from, from) == 0 && strcmp(tables->copies[c].to, to) == 0) return &tables->copies[c];
+  }
+  return NULL;
+}
+
+static char *own(clv__tables *tables, const char *text) {
+  return clv__arena_string(&tables->arena, text, strlen(text));
+}
+
+static bool good_time(double time_ns, double spread_ns) {
+  return time_ns >= 0 && time_ns <= LARGEST_TIME_NS && spread_ns >= 0 && spread_ns <= LARGEST_TIME_NS;
+}
+
+clv_status clv__tables_put(clv__tables *tables, const char *device, const char *layer, uint32_t first, uint32_t last,
+                           const clv__table_point *point, clv_error *error) {
+  const clv_allocator *allocator = tables->arena.allocator;
+  if (first >= last || last > CLV__TABLE_STAGES)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: stages %u to %u are no block of at most %d", device, first, last,
+                          CLV__TABLE_STAGES);
+  if (point->n > LARGEST_SIZE || point->m > LARGEST_SIZE || point->peak_bytes > LARGEST_SIZE ||
+      (!point->infeasible && !good_time(point->time_ns, point->spread_ns)))
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: n %llu, m %llu, %g ns is no measurement", device,
+                          (unsigned long long)point->n, (unsigned long long)point->m, point->time_ns);
+  clv__table *table = find_table(tables, device, layer, first, last);
+  if (table == NULL) {
+    clv__table made = {.device = own(tables, device), .layer = own(tables, layer), .first = first, .last = last};
+    if (made.device == NULL || made.layer == NULL ||
+        !clv__array_reserve(allocator, (void **)&tables->tables, &tables->table_capacity, tables->table_count + 1u, sizeof made,
+                            tables->table_count))
+      return clv__error_memory(error, sizeof made);
+    table = &tables->tables[tables->table_count++];
+    *table = made;
+  }
+  for (uint32_t p = 0; p < table->point_count; ++p) {
+    if (table->points[p].n != point->n || table->points[p].m != point->m) continue;
+    table->points[p] = *point;
+    return CLV_OK;
+  }
+  if (!clv__array_reserve(allocator, (void **)&table->points, &table->capacity, table->point_count + 1u, sizeof *point,
+                          table->point_count))
+    return clv__error_memory(error, sizeof *point);
+  table->points[table->point_count++] = *point;
+  return CLV_OK;
+}
+
+clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const char *to, const clv__copy_point *point,
+                                clv_error *error) {
+  const clv_allocator *allocator = tables->arena.allocator;
+  if (point->size_bytes > LARGEST_SIZE || !good_time(point->time_ns, point->spread_ns))
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s to %s: %llu bytes, %g ns is no measurement", from, to,
+                          (unsigned long long)point->size_bytes, point->time_ns);
+  clv__copy_table *table = find_copy(tables, from, to);
+  if (table == NULL) {
+    clv__copy_table made = {.from = own(tables, from), .to = own(tables, to)};
+    if (made.from == NULL || made.to == NULL ||
+        !clv__array_reserve(allocator, (void **)&tables->copies, &tables->copy_capacity, tables->copy_count + 1u, sizeof made,
+                            tables->copy_count))
+      return clv__error_memory(error, sizeof made);
+    table = &tables->copies[tables->copy_count++];
+    *table = made;
+  }
+  for (uint32_t p = 0; p < table->point_count; ++p) {
+    if (table->points[p].size_bytes != point->size_bytes) continue;
+    table->points[p] = *point;
+    return CLV_OK;
+  }
+  if (!clv__array_reserve(allocator, (void **)&table->points, &table->capacity, table->point_count + 1u, sizeof *point,
+                          table->point_count))
+    return clv__error_memory(error, sizeof *point);
+  table->points[table->point_count++] = *point;
+  return CLV_OK;
+}
+
+/* ---- Fits ---- */
+
+static int compare_points(const void *a, const void *b) {
+  const clv__table_point *x = a, *y = b;
+  if (x->n != y->n) return (x->n > y->n) - (x->n < y->n);
+  return (x->m > y->m) - (x->m < y->m);
+}
+
+static int compare_copy_points(const void *a, const void *b) {
+  const clv__copy_point *x = a, *y = b;
+  return (x->size_bytes > y->size_bytes) - (x->size_bytes < y->size_bytes);
+}
+
+static int compare_tables(const void *a, const void *b) {
+  const clv__table *x = a, *y = b;
+  int order = strcmp(x->device, y->device);
+  if (order == 0) order = strcmp(x->layer, y->layer);
+  if (order == 0) order = (x->first > y->first) - (x->first < y->first);
+  return order != 0 ? order : (x->last > y->last) - (x->last < y->last);
+}
+
+static int compare_copies(const void *a, const void *b) {
+  const clv__copy_table *x = a, *y = b;
+  int order = strcmp(x->from, y->from);
+  return order != 0 ? order : strcmp(x->to, y->to);
+}
+
+static int compare_reals(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+/* Each point in turn is left out and foretold by the others. `spreads` are those of the points, relative. */
+static clv__table_fit fit_points(const clv__fit_point *points, uint32_t count, double *spreads) {
+  clv__fit whole, part;
+  clv__table_fit fit = {.points = count};
+  double errors[MOST_LEFT_OUT];
+  fit.is_good = clv__fit_points(points, count, &whole);
+  fit.base = whole.base_ns, fit.per_n = whole.per_flop_ns, fit.per_m = whole.per_byte_ns;
+  uint32_t left_out = 0, step = count / MOST_LEFT_OUT + 1;
+  clv__fit_point *others = (clv__fit_point *)points; /* put back below */
+  for (uint32_t p = 0; p < count && left_out < MOST_LEFT_OUT; p += step) {
+    clv__fit_point left = others[p];
+    others[p] = others[count - 1];
+    /* With the three unknowns in four points and one left out, there is nothing to check with. */
+    bool made = count > 4 && (clv__fit_points(others, count - 1, &part), part.points == count - 1);
+    others[p] = left;
+    if (!made || left.time_ns <= 0) continue;
+    double predicted = part.base_ns + part.per_flop_ns * left.flops + part.per_byte_ns * left.bytes;
+    errors[left_out++] = fabs(predicted - left.time_ns) / left.time_ns;
+  }
+  if (left_out > 0) {
+    qsort(errors, left_out, sizeof *errors, compare_reals);
+    fit.error = errors[left_out / 2], fit.worst_error = errors[left_out - 1];
+  } else {
+    fit.error = fit.worst_error = whole.error;
+  }
+  if (count > 0) {
+    qsort(spreads, count, sizeof *spreads, compare_reals);
+    fit.spread = spreads[count / 2];
+  }
+  return fit;
+}
+
+static void widen(double value, double *least, double *most) {
+  *least = fmin(*least, value), *most = fmax(*most, value);
+}
+
+/* `points` and `spreads` have room for all. */
+static void fit_table(clv__table *table, clv__fit_point *points, double *spreads) {
+  uint32_t count = 0, peaks = 0;
+  table->least_n = table->least_m = table->least_density = INFINITY;
+  table->most_n = table->most_m = table->most_density = -INFINITY;
+  table->origin = CLV__MEASURED;
+  table->first_infeasible = table->end_infeasible = 0;
+  qsort(table->points, table->point_count, sizeof *table->points, compare_points);
+  for (uint32_t p = 0; p < table->point_count; ++p) {
+    const clv__table_point *point = &table->points[p];
+    if (point->origin > table->origin) table->origin = point->origin;
+    if (point->infeasible) {
+      if (table->end_infeasible == 0) table->first_infeasible = p;
+      table->end_infeasible = p + 1;
+      continue;
+    }
+    spreads[count] = point->time_ns > 0 ? point->spread_ns / point->time_ns : 0;
+    points[count++] = (clv__fit_point){(double)point->n, (double)point->m, point->time_ns};
+    widen((double)point->n, &table->least_n, &table->most_n);
+    widen((double)point->m, &table->least_m, &table->most_m);
+    widen(point->n > 0 ? (double)point->m / (double)point->n : 0, &table->least_density, &table->most_density);
+  }
+  table->time = fit_points(points, count, spreads);
+  for (uint32_t p = 0; p < table->point_count; ++p) {
+    const clv__table_point *point = &table->points[p];
+    if (point->infeasible || point->peak_bytes == 0) continue;
+    spreads[peaks] = 0;
+    points[peaks++] = (clv__fit_point){(double)point->n, (double)point->m, (double)point->peak_bytes};
+  }
+  table->peak = fit_points(points, peaks, spreads);
+}
+
+static void fit_copy(clv__copy_table *table, clv__fit_point *points, double *spreads) {
+  table->origin = CLV__MEASURED;
+  qsort(table->points, table->point_count, sizeof *table->points, compare_copy_points);
+  for (uint32_t p = 0; p < table->point_count; ++p) {
+    const clv__copy_point *point = &table->points[p];
+    if (point->origin > table->origin) table->origin = point->origin;
+    spreads[p] = point->time_ns > 0 ? point->spread_ns / point->time_ns : 0;
+    points[p] = (clv__fit_point){(double)point->size_bytes, 0, point->time_ns};
+  }
+  table->time = fit_points(points, table->point_count, spreads);
+}
+
+clv_status clv__tables_fit(clv__tables *tables, clv_error *error) {
+  const clv_allocator *allocator = tables->arena.allocator;
+  uint32_t most = 1;
+  for (uint32_t t = 0; t < tables->table_count; ++t)
+    most = tables->tables[t].point_count > most ? tables->tables[t].point_count : most;
+  for (uint32_t c = 0; c < tables->copy_count; ++c)
+    most = tables->copies[c].point_count > most ? tables->copies[c].point_count : most;
+  clv__fit_point *points = clv__allocate(allocator, most * sizeof *points);
+  double *spreads = clv__allocate(allocator, most * sizeof *spreads);
+  if (points != NULL && spreads != NULL) {
+    if (tables->table_count > 1) qsort(tables->tables, tables->table_count, sizeof *tables->tables, compare_tables);
+    if (tables->copy_count > 1) qsort(tables->copies, tables->copy_count, sizeof *tables->copies, compare_copies);
+    for (uint32_t t = 0; t < tables->table_count; ++t) fit_table(&tables->tables[t], points, spreads);
+    for (uint32_t c = 0; c < tables->copy_count; ++c) fit_copy(&tables->copies[c], points, spreads);
+  }
+  clv_status status = points != NULL && spreads != NULL ? CLV_OK : clv__error_memory(error, most * sizeof *points);
+  clv__release(allocator, spreads);
+  clv__release(allocator, points);
+  return status;
+}
+
+/* ---- Questions ---- */
+
+const clv__table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
+                                   uint32_t last) {
+  return find_table(tables, device, layer, first, last);
+}
+
+const clv__copy_table *clv__tables_find_copy(const clv__tables *tables, const char *from, const char *to) {
+  return find_copy(tables, from, to);
+}
+
+static bool is_within(double value, double least, double most) {
+  return value >= least * (1 - CLV__TABLE_TOLERANCE) && value <= most * (1 + CLV__TABLE_TOLERANCE);
+}
+
+clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, double *time_ns) {
+  double rows = (double)n, edges = (double)m;
+  for (uint32_t p = table->first_infeasible; p < table->end_infeasible; ++p) {
+    const clv__table_point *point = &table->points[p];
+    if (point->n > n) break; /* they are in order */
+    if (point->infeasible && point->m <= m) return CLV__INFEASIBLE;
+  }
+  if (!table->time.is_good || n == 0) return CLV__UNKNOWN;
+  if (!is_within(rows, table->least_n, table->most_n) || !is_within(edges, table->least_m, table->most_m) ||
+      !is_within(edges / rows, table->least_density, table->most_density))
+    return CLV__UNKNOWN;
+  *time_ns = table->time.base + table->time.per_n * rows + table->time.per_m * edges;
+  return CLV__KNOWN;
+}
+
+uint64_t clv__table_peak(const clv__table *table, uint64_t n, uint64_t m) {
+  double peak = table->peak.base + table->peak.per_n * (double)n + table->peak.per_m * (double)m;
+  return table->peak.is_good ? (uint64_t)peak : 0;
+}
+
+bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, double *time_ns) {
+  *time_ns = 0;
+  if (size_bytes == 0) return true;
+  if (!table->time.is_good) return false;
+  double least = (double)table->points[0].size_bytes, most = (double)table->points[table->point_count - 1].size_bytes;
+  if ((double)size_bytes > most * (1 + CLV__TABLE_TOLERANCE)) return false;
+  *time_ns = table->time.base + table->time.per_n * fmax((double)size_bytes, least);
+  return true;
+}
+
+void clv__table_reason(const clv__table *table, uint64_t n, uint64_t m, char *reason, size_t room) {
+  double time;
+  clv__known known = clv__table_time(table, n, m, &time);
+  if (known == CLV__INFEASIBLE)
+    snprintf(reason, room, "n %llu, m %llu: as large as what ran out of memory", (unsigned long long)n, (unsigned long long)m);
+  else if (known == CLV__KNOWN)
+    snprintf(reason, room, "it is known");
+  else if (!table->time.is_good)
+    snprintf(reason, room, "%u points, from which others are foretold only within %.0f %%: measure more", table->time.points,
+             100 * table->time.error);
+  else
+    snprintf(reason, room,
+             "n %llu, m %llu lies outside what was measured: n %.0f to %.0f, m %.0f to %.0f, m/n %.3g to %.3g: measure there",
+             (unsigned long long)n, (unsigned long long)m, table->least_n, table->most_n, table->least_m, table->most_m,
+             table->least_density, table->most_density);
+}

@@ -1,0 +1,17 @@
+/* A library that says it is an OpenVINO too old to be used: a module for test_openvino.c. */
+typedef struct version {
+  const char *build_number, *description;
+} version;
+
+int ov_get_openvino_version(version *answer);
+void ov_version_free(version *answer);
+
+int ov_get_openvino_version(version *answer) {
+  answer->build_number = "2023.3.0-13775-ceeafaf64f3";
+  answer->description = "OpenVINO Runtime";
+  return 0;
+}
+
+void ov_version_free(version *answer) {
+  answer->build_number = answer->description = 0;
+}

@@ -1,0 +1,79 @@
+/* The reference run against sums in double: random graphs, three models, one to four layers; and what it refuses. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "gnn.h"
+#include "gnn/single.h"
+#include "support.h"
+
+typedef struct machine {
+  clv_context *context;
+  clv_devices *devices;
+} machine;
+
+static machine open_machine(const char *list) {
+  clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  clv_error error = {0};
+  machine m;
+  context_options.cache_directory = "";
+  options.list = list;
+  options.thread_count = 2;
+  assert_ok(clv_context_create(&context_options, &m.context, &error), error);
+  assert_ok(clv_devices_open(m.context, &options, &m.devices, &error), error);
+  return m;
+}
+
+static void close_machine(machine *m) {
+  clv_devices_close(m->devices);
+  clv_context_destroy(m->context);
+}
+
+static float *run(machine *m, const clv__gnn_model *model, const test_gnn *gnn, uint32_t device) {
+  const clv__gnn_layer *last = &model->layers[model->layer_count - 1];
+  const int64_t dims[] = {gnn->vertex_count, clv__gnn_layer_width(last)};
+  clv__gnn_single *single;
+  clv_error error = {0};
+  clv_tensor out = clv__tensor_make(CLV_F32, 2, dims, malloc((size_t)(dims[0] * dims[1]) * sizeof(float)));
+  assert_non_null(out.data);
+  assert_ok(clv__gnn_single_create(m->devices, device, model, gnn->graph, &single, &error), error);
+  for (int i = 0; i < 2; ++i) assert_ok(clv__gnn_single_run(single, NULL, &out, &error), error); /* again, replayed */
+  clv__gnn_single_destroy(single);
+  return out.data;
+}
+
+static void test_random_graphs(void **state) {
+  (void)state;
+  static const struct {
+    uint32_t vertices;
+    uint64_t edges;
+  } sizes[] = {{1, 0}, {1, 3}, {2, 1}, {7, 0}, {23, 61}, {64, 128}, {300, 2500}};
+  machine m = open_machine("cpu");
+  uint64_t seed = 7;
+  for (size_t s = 0; s < sizeof sizes / sizeof *sizes; ++s) {
+    for (int type = 0; type < 3; ++type) {
+      for (uint32_t layers = 1; layers <= 4; ++layers) {
+        uint32_t features = 1 + (uint32_t)(test_random(&seed) % 20);
+        test_gnn gnn;
+        char what[96];
+        test_gnn_make(&gnn, clv__allocator_default(), sizes[s].vertices, sizes[s].edges, features, test_random(&seed));
+        clv__gnn_model *model = test_gnn_model(clv__allocator_default(), (clv__gnn_type)type, layers, features, test_random(&seed));
+        double *expected = test_gnn_expected(&gnn, model);
+        float *actual = run(&m, model, &gnn, layers % 2 == 0 ? 0 : CLV__NO_ID);
+        snprintf(what, sizeof what, "type %d, %u layers, %u vertices", type, layers, sizes[s].vertices);
+        test_gnn_compare(expected, actual, sizes[s].vertices, clv__gnn_layer_width(&model->layers[layers - 1]), what);
+        free(expected), free(actual);
+        clv__gnn_model_destroy(model);
+        test_gnn_finish(&gnn);
+      }
+    }
+  }
+  close_machine(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_random_graphs),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
