@@ -45,6 +45,7 @@ STAGES = [
     ("operator tests of onnx, OpenCL", 300, f"{PYTHON} tests/python/test_node_cases.py --devices opencl", {}),
     ("operator tests of onnx, OpenCL and CPU", 120, f"{PYTHON} tests/python/test_node_cases.py --devices opencl,cpu", {}),
     ("operator tests of onnx, ONNX Runtime", 90, f"{ONNXRUNTIME} {PYTHON} tests/python/test_node_cases.py --devices onnxruntime:CPU", {}),
+    ("cases of the conformance kit", 60, f"{PYTHON} tests/python/test_cases.py", {}),
     ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),

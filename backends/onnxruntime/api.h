@@ -31,7 +31,7 @@ enum { CLV__ORT_ARENA_ALLOCATOR = 1, CLV__ORT_MEMORY_DEFAULT = 0 };
 typedef void (*clv__ort_log_fn)(void *cookie, int severity, const char *category, const char *log_id, const char *location,
                                 const char *message);
 
-#define CALL clv__ort_status *
+#define CALL(name) clv__ort_status *(*name)
 #define GAP(first, last) void *gap_##first[(last) - (first) + 1];
 
 typedef struct clv__ort_api {
@@ -39,31 +39,31 @@ typedef struct clv__ort_api {
   int (*GetErrorCode)(const clv__ort_status *status);
   const char *(*GetErrorMessage)(const clv__ort_status *status);
   GAP(3, 7)
-  CALL (*CreateSessionFromArray)
+  CALL(CreateSessionFromArray)
   (const clv__ort_env *env, const void *data, size_t size_bytes, const clv__ort_options *options, clv__ort_session **session);
-  CALL (*Run)
+  CALL(Run)
   (clv__ort_session *session, const clv__ort_run_options *options, const char *const *input_names,
    const clv__ort_value *const *inputs, size_t input_count, const char *const *output_names, size_t output_count,
    clv__ort_value **outputs);
-  CALL (*CreateSessionOptions)(clv__ort_options **options);
+  CALL(CreateSessionOptions)(clv__ort_options **options);
   GAP(11, 21)
-  CALL (*SetSessionLogSeverityLevel)(clv__ort_options *options, int severity);
-  CALL (*SetSessionGraphOptimizationLevel)(clv__ort_options *options, int level);
-  CALL (*SetIntraOpNumThreads)(clv__ort_options *options, int count);
+  CALL(SetSessionLogSeverityLevel)(clv__ort_options *options, int severity);
+  CALL(SetSessionGraphOptimizationLevel)(clv__ort_options *options, int level);
+  CALL(SetIntraOpNumThreads)(clv__ort_options *options, int count);
   GAP(25, 48)
-  CALL (*CreateTensorWithDataAsOrtValue)
+  CALL(CreateTensorWithDataAsOrtValue)
   (const clv__ort_memory *memory, void *data, size_t size_bytes, const int64_t *dims, size_t rank, int dtype,
    clv__ort_value **value);
   GAP(50, 50)
-  CALL (*GetTensorMutableData)(clv__ort_value *value, void **data);
+  CALL(GetTensorMutableData)(clv__ort_value *value, void **data);
   GAP(52, 59)
-  CALL (*GetTensorElementType)(const clv__ort_tensor_info *info, int *dtype);
-  CALL (*GetDimensionsCount)(const clv__ort_tensor_info *info, size_t *rank);
-  CALL (*GetDimensions)(const clv__ort_tensor_info *info, int64_t *dims, size_t rank);
+  CALL(GetTensorElementType)(const clv__ort_tensor_info *info, int *dtype);
+  CALL(GetDimensionsCount)(const clv__ort_tensor_info *info, size_t *rank);
+  CALL(GetDimensions)(const clv__ort_tensor_info *info, int64_t *dims, size_t rank);
   GAP(63, 64)
-  CALL (*GetTensorTypeAndShape)(const clv__ort_value *value, clv__ort_tensor_info **info);
+  CALL(GetTensorTypeAndShape)(const clv__ort_value *value, clv__ort_tensor_info **info);
   GAP(66, 68)
-  CALL (*CreateCpuMemoryInfo)(int allocator_type, int memory_type, clv__ort_memory **memory);
+  CALL(CreateCpuMemoryInfo)(int allocator_type, int memory_type, clv__ort_memory **memory);
   GAP(70, 91)
   void (*ReleaseEnv)(clv__ort_env *env);
   void (*ReleaseStatus)(clv__ort_status *status);
@@ -74,34 +74,34 @@ typedef struct clv__ort_api {
   void (*ReleaseTensorTypeAndShapeInfo)(clv__ort_tensor_info *info);
   void (*ReleaseSessionOptions)(clv__ort_options *options);
   GAP(101, 119)
-  CALL (*DisablePerSessionThreads)(clv__ort_options *options);
-  CALL (*CreateThreadingOptions)(clv__ort_threading **threading);
+  CALL(DisablePerSessionThreads)(clv__ort_options *options);
+  CALL(CreateThreadingOptions)(clv__ort_threading **threading);
   void (*ReleaseThreadingOptions)(clv__ort_threading *threading);
   GAP(123, 124)
-  CALL (*GetAvailableProviders)(char ***names, int *count);
-  CALL (*ReleaseAvailableProviders)(char **names, int count);
+  CALL(GetAvailableProviders)(char ***names, int *count);
+  CALL(ReleaseAvailableProviders)(char **names, int count);
   GAP(127, 129)
-  CALL (*AddSessionConfigEntry)(clv__ort_options *options, const char *key, const char *value);
+  CALL(AddSessionConfigEntry)(clv__ort_options *options, const char *key, const char *value);
   GAP(131, 146)
-  CALL (*SetGlobalIntraOpNumThreads)(clv__ort_threading *threading, int count);
+  CALL(SetGlobalIntraOpNumThreads)(clv__ort_threading *threading, int count);
   GAP(148, 148)
-  CALL (*SetGlobalSpinControl)(clv__ort_threading *threading, int allow);
+  CALL(SetGlobalSpinControl)(clv__ort_threading *threading, int allow);
   GAP(150, 150)
-  CALL (*CreateEnvWithCustomLoggerAndGlobalThreadPools)
+  CALL(CreateEnvWithCustomLoggerAndGlobalThreadPools)
   (clv__ort_log_fn log, void *cookie, int severity, const char *log_id, const clv__ort_threading *threading, clv__ort_env **env);
   GAP(152, 203)
-  CALL (*SessionOptionsAppendExecutionProvider_CUDA_V2)(clv__ort_options *options, const clv__ort_cuda *cuda);
-  CALL (*CreateCUDAProviderOptions)(clv__ort_cuda **cuda);
-  CALL (*UpdateCUDAProviderOptions)(clv__ort_cuda *cuda, const char *const *keys, const char *const *values, size_t count);
+  CALL(SessionOptionsAppendExecutionProvider_CUDA_V2)(clv__ort_options *options, const clv__ort_cuda *cuda);
+  CALL(CreateCUDAProviderOptions)(clv__ort_cuda **cuda);
+  CALL(UpdateCUDAProviderOptions)(clv__ort_cuda *cuda, const char *const *keys, const char *const *values, size_t count);
   GAP(207, 207)
   void (*ReleaseCUDAProviderOptions)(clv__ort_cuda *cuda);
   GAP(209, 215)
-  CALL (*SessionOptionsAppendExecutionProvider)
+  CALL(SessionOptionsAppendExecutionProvider)
   (clv__ort_options *options, const char *name, const char *const *keys, const char *const *values, size_t count);
   GAP(217, 265)
-  CALL (*SetUserLoggingFunction)(clv__ort_options *options, clv__ort_log_fn log, void *cookie);
+  CALL(SetUserLoggingFunction)(clv__ort_options *options, clv__ort_log_fn log, void *cookie);
   GAP(267, 272)
-  CALL (*SetDeterministicCompute)(clv__ort_options *options, _Bool deterministic);
+  CALL(SetDeterministicCompute)(clv__ort_options *options, _Bool deterministic);
 } clv__ort_api;
 
 #undef GAP

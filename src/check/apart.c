@@ -54,8 +54,10 @@ static void tell_fact(void *cookie, clv__check_fact fact, const char *what, cons
 }
 
 static void run_child(const clv__check_request *request, clv_check_report *report, uint32_t index, clv__check_sign *sign, int file) {
+  static const int ends[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
   clv__check_request mine = *request;
   clv_error error = {0};
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i) signal(ends[i], SIG_DFL); /* handlers of the program's know nothing */
   snprintf(sign->what, sizeof sign->what, "loading the plugin");
   clv_status status = clv__check_resolve(&mine, &error);
   if (status == CLV_OK) status = clv__check_run_section(&mine, index, report, tell_fact, &file, sign, &error);

@@ -7,7 +7,7 @@
 const clv__case_row clv__cases_sparse[] = {
     {"ai.cleave.SparseAggregate", "1", "f32 f16 bf16",
      "x[7,33] " EDGES " | x[7,1] " EDGES " | x[7,33] o:i64?{0,2,2,5,7} e:i64[10]~0:6 | x[7,33] o:i64?{0,2,2,5,9,10} "
-                                         "e:i32[10]~0:6 | x[3,5] o:i64?{0} e:i64[0] | x[3,5] o:i64?{0,0,0} e:i64[0]"
+     "e:i32[10]~0:6 | x[3,5] o:i64?{0} e:i64[0] | x[3,5] o:i64?{0,0,0} e:i64[0]"
      " | x[9,130] o:i64={0,9,40} e:i64[40]~0:8= | x[7,0] " EDGES " | x[7,33]& " EDGES,
      " | reduce=sum | reduce=mean | reduce=max", NULL},
     {"ai.cleave.SparseAttention", "1", "f32 f16 bf16",

@@ -17,6 +17,7 @@
   X(bench)              \
   X(test)               \
   X(profile)            \
+  X(gnn)                \
   X(cache)              \
   X(check_backend)
 

@@ -125,11 +125,13 @@ clv_status clv__membership_make(const clv_allocator *allocator, const clv__gnn_g
   uint32_t *parts = clv__allocate(allocator, parts_bytes);
   if (parts == NULL) return clv__error_memory(error, parts_bytes);
   double seconds = 0;
+  bool from_cache = false;
   if (k == 1) {
     memset(parts, 0, parts_bytes);
   } else {
     clv__key key = membership_key(graph, k, seed);
-    if (cache == NULL || !recall(cache, &key, k, vertex_count, parts)) {
+    from_cache = cache != NULL && recall(cache, &key, k, vertex_count, parts);
+    if (!from_cache) {
       clv_status status = ask_metis(allocator, graph, k, seed, parts, &seconds, error);
       if (status != CLV_OK) {
         clv__release(allocator, parts);
@@ -138,7 +140,7 @@ clv_status clv__membership_make(const clv_allocator *allocator, const clv__gnn_g
       if (cache != NULL && seconds > 0) remember(cache, &key, graph, k, seed, parts);
     }
   }
-  *membership = (clv__membership){k, vertex_count, parts, seconds};
+  *membership = (clv__membership){k, vertex_count, parts, seconds, from_cache};
   return CLV_OK;
 }
 

@@ -10,7 +10,8 @@ typedef struct clv__membership {
   uint32_t k;
   uint32_t vertex_count;
   const uint32_t *parts; /* [vertex_count], each below k */
-  double metis_seconds;  /* 0: it came from the cache */
+  double metis_seconds;  /* 0: METIS was not asked */
+  bool from_cache;
 } clv__membership;
 
 /* METIS_PartGraphKway with objective communication volume over the symmetrised, deduplicated graph without loops; a vertex weighs

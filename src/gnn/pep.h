@@ -97,6 +97,7 @@ void clv__piece_share(const clv__piece *piece, double from, double to, clv__shar
 
 typedef struct clv__pep_part {
   uint32_t device;
+  bool is_static;    /* as its device */
   uint32_t from, to; /* its share of the in-edges, in twentieths */
   clv__layer_sizes sizes, padded; /* what it works on, what it is compiled for; the same unless the device is static */
   double pack_ns, in_ns, compute_ns, out_ns, time_ns; /* time: the sum */

@@ -131,7 +131,7 @@ static clv__known try_cuts(const pricing *p, const uint32_t *devices, uint32_t c
   clv__pep_block block = {.first = p->question->first, .last = p->question->last, .part_count = count};
   for (uint32_t i = 0; i < count; ++i) {
     clv__pep_part *part = &block.parts[i];
-    *part = (clv__pep_part){.device = devices[i]};
+    *part = (clv__pep_part){.device = devices[i], .is_static = p->costs->machine->devices[devices[i]].is_static};
     part->from = i == 0 ? 0 : (uint32_t)cuts[i - 1];
     part->to = i + 1 == count ? CLV__PEP_SHARES : (uint32_t)cuts[i];
     clv__known known = price_part(p, (double)part->from / CLV__PEP_SHARES, (double)part->to / CLV__PEP_SHARES, part);
@@ -140,7 +140,7 @@ static clv__known try_cuts(const pricing *p, const uint32_t *devices, uint32_t c
   }
   block.merge_ns = p->costs->machine->merge_ns * (count - 1);
   block.time_ns += block.merge_ns;
-  block.ideal_ns = count == 1 ? block.time_ns : ideal_ns + block.merge_ns;
+  block.ideal_ns = count == 1 ? block.time_ns : fmin(block.time_ns, ideal_ns + block.merge_ns);
   if (answers->count < CLV__BLOCK_VARIANTS) answers->items[answers->count++] = block;
   return CLV__KNOWN;
 }

@@ -68,6 +68,7 @@ typedef enum broken_fault {
 static broken_fault broken_now;
 static const clv_backend *broken_inner;
 static clv_backend broken_table;
+static pthread_t broken_main;
 
 /* ---- What is known of executables and instances ---- */
 
@@ -301,7 +302,7 @@ static clv_status broken_execute(clv_device *device, clv_instance *instance, clv
   clv_execute_args given = *args;
   if (thing.is_rotten) return CLV_OK;
   if (broken_now == BROKEN_counts_ignored && args->input_count == 0) return CLV_OK;
-  if (broken_now == BROKEN_shared_scratch) return broken_execute_shared(device, instance, stream, args, error);
+  if (broken_now == BROKEN_shared_scratch && !pthread_equal(pthread_self(), broken_main)) return broken_execute_shared(device, instance, stream, args, error);
   if (broken_now == BROKEN_failure_untold) {
     given.cookie = args;
     given.allocate_output = broken_refused_room;
@@ -446,6 +447,7 @@ static double broken_node_seconds(clv_device *device, const clv_graph_view *grap
 static clv_status broken_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
   const bool is_npu = *(const bool *)user_data;
   broken_host = host;
+  broken_main = pthread_self();
   CLV__TRY(is_npu ? clv__vnpu_backend_query(host, NULL, &broken_inner, error)
                   : clv__cpu_backend_query(host, NULL, &broken_inner, error));
   broken_table = *broken_inner;

@@ -634,8 +634,9 @@ static void generated_graphs_are_seeded(void **state) {
   clv__gnn_graph_destroy(a);
 }
 
-/* In a matrix by R-MAT an edge leaves from the first half of the ids with probability a + b = 0.76, and so at every bit: the degrees
- * have moments that follow, whatever the shuffle. The sum of squared in-degrees over m^2 tends to ((a + c)^2 + (b + d)^2)^scale. */
+/* In a matrix by R-MAT an edge leaves from the first half of the ids with probability a + b = 0.76, and so at every bit: the
+ * degrees have moments that follow, whatever the shuffle. The sum of squared in-degrees over m^2 tends to ((a + c)^2 + (b +
+ * d)^2)^scale. */
 static void generated_degrees_are_those_of_rmat(void **state) {
   (void)state;
   enum { SCALE = 12, EDGES = 64 };

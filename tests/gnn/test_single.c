@@ -4,30 +4,8 @@
 
 #include "gnn.h"
 #include "gnn/single.h"
+#include "machines.h"
 #include "support.h"
-
-typedef struct machine {
-  clv_context *context;
-  clv_devices *devices;
-} machine;
-
-static machine open_machine(const char *list) {
-  clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
-  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
-  clv_error error = {0};
-  machine m;
-  context_options.cache_directory = "";
-  options.list = list;
-  options.thread_count = 2;
-  assert_ok(clv_context_create(&context_options, &m.context, &error), error);
-  assert_ok(clv_devices_open(m.context, &options, &m.devices, &error), error);
-  return m;
-}
-
-static void close_machine(machine *m) {
-  clv_devices_close(m->devices);
-  clv_context_destroy(m->context);
-}
 
 static float *run(machine *m, const clv__gnn_model *model, const test_gnn *gnn, uint32_t device) {
   const clv__gnn_layer *last = &model->layers[model->layer_count - 1];
@@ -57,7 +35,8 @@ static void test_random_graphs(void **state) {
         test_gnn gnn;
         char what[96];
         test_gnn_make(&gnn, clv__allocator_default(), sizes[s].vertices, sizes[s].edges, features, test_random(&seed));
-        clv__gnn_model *model = test_gnn_model(clv__allocator_default(), (clv__gnn_type)type, layers, features, test_random(&seed));
+        clv__gnn_model *model =
+            test_gnn_model(clv__allocator_default(), (clv__gnn_type)type, layers, features, test_random(&seed));
         double *expected = test_gnn_expected(&gnn, model);
         float *actual = run(&m, model, &gnn, layers % 2 == 0 ? 0 : CLV__NO_ID);
         snprintf(what, sizeof what, "type %d, %u layers, %u vertices", type, layers, sizes[s].vertices);

@@ -1,0 +1,93 @@
+/* A machine of three devices as the tables of ../shared/data/gnx measured it, completed where they are silent, and the subgraphs that
+ * METIS made of real graphs. For the tests of the planner. */
+#ifndef CLEAVE_TESTS_GNX_H
+#define CLEAVE_TESTS_GNX_H
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "gnn/synthetic.h"
+#include "support.h"
+
+enum { GNX_CPU, GNX_GPU, GNX_NPU, GNX_MOST_PIECES = 64 };
+#define GNX_FOLDER CLEAVE_SOURCE_DIR "/../shared/data/gnx/"
+
+typedef struct gnx {
+  clv__gnn_layer layer;
+  clv__chain chain;
+  clv__machine machine;
+  clv__tables tables;
+  clv__costs costs;
+} gnx;
+
+static inline void gnx_chain(gnx *g, clv__gnn_type type, uint32_t in, uint32_t out) {
+  clv__stages stages;
+  g->layer = (clv__gnn_layer){.in = in, .out = out, .heads = 1, .concat = true};
+  clv__stages_of(type, &g->layer, CLV_F32, &stages);
+  clv__chain_of(&stages, &g->chain);
+}
+
+/* CPU in the host's memory; GPU and NPU with their own; the NPU's shapes are fixed, and it cannot scatter. */
+static inline void gnx_machine(gnx *g) {
+  g->machine = (clv__machine){.device_count = 3, .pad_step = 1000, .merge_ns = 20e3, .switch_ns = 100e3, .queue_depth = 2};
+  g->machine.devices[GNX_CPU] = (clv__machine_device){.name = "cpu"};
+  g->machine.devices[GNX_GPU] = (clv__machine_device){.name = "gpu", .space = 1};
+  g->machine.devices[GNX_NPU] = (clv__machine_device){.name = "npu", .space = 2, .is_static = true};
+  g->machine.devices[GNX_NPU].cannot = 1u << CLV__STAGE_REDUCE_SUM | 1u << CLV__STAGE_REDUCE_COUNT;
+}
+
+static inline bool gnx_text(const char *file, clv__file_map *map) {
+  clv_error error;
+  char path[512];
+  snprintf(path, sizeof path, "%s%s", GNX_FOLDER, file);
+  if (clv__file_map_open(path, map, &error) == CLV_OK) return true;
+  print_message("no %s: skipped\n", path);
+  return false;
+}
+
+static inline clv_status gnx_import(gnx *g, const char *text, size_t size_bytes, clv_error *error) {
+  static const clv__import_column columns[] = {
+      {"cpu_ms", "cpu", 0, 4, true}, {"gpu_ms", "gpu", 0, 4, true}, {"npu_ms", "npu", 4, 7, false}};
+  return clv__tables_import(&g->tables, g->chain.layer, columns, 3, text, size_bytes, "profile", error);
+}
+
+/* False where the data is not there. */
+static inline bool gnx_open(gnx *g, const clv_allocator *allocator) {
+  static const clv__synthetic_device devices[] = {{"cpu", 0, 4, 1e11}, {"gpu", 0, 4, 1e12}, {"npu", 4, 7, 2.5e11}};
+  static const clv__synthetic_options options = {devices, 3, 400000, 40, 7, 1e10, 2e4, 2e10};
+  clv__file_map map;
+  clv_error error;
+  if (!gnx_text("profile_185h_fused.csv", &map)) return false;
+  gnx_chain(g, CLV__GNN_SAGE, 500, 500);
+  gnx_machine(g);
+  clv__tables_init(&g->tables, allocator);
+  assert_ok(gnx_import(g, (const char *)map.data, map.size_bytes, &error), error);
+  clv__file_map_close(&map);
+  assert_ok(clv__tables_complete(&g->tables, &g->machine, &g->chain, &options, &error), error);
+  assert_ok(clv__costs_init(&g->costs, &g->tables, &g->machine, &g->chain, &error), error);
+  return true;
+}
+
+static inline void gnx_close(gnx *g) { clv__tables_finish(&g->tables); }
+
+/* The subgraphs of a data set at one k; 0 where there are none. */
+static inline uint32_t gnx_pieces(const char *dataset, uint32_t k, clv__piece pieces[GNX_MOST_PIECES]) {
+  clv__file_map map;
+  uint32_t count = 0;
+  if (!gnx_text("metis_subgraphs.csv", &map)) return 0;
+  for (size_t at = 0, end; at < map.size_bytes; at = end + 1) {
+    char line[256], name[32];
+    unsigned its_k, index;
+    unsigned long long owned, halo, inner, boundary;
+    for (end = at; end < map.size_bytes && map.data[end] != '\n';) ++end;
+    snprintf(line, sizeof line, "%.*s", (int)(end - at), (const char *)map.data + at);
+    if (sscanf(line, "%31[^,],%u,%u,%llu,%llu,%llu,%llu", name, &its_k, &index, &owned, &halo, &inner, &boundary) != 7) continue;
+    if (strcmp(name, dataset) != 0 || its_k != k || count == GNX_MOST_PIECES) continue;
+    pieces[count++] = (clv__piece){.owned = owned, .halo = halo, .edges = inner + boundary};
+  }
+  clv__file_map_close(&map);
+  return count;
+}
+
+#endif
