@@ -67,7 +67,7 @@ LONGER = [
     ("PyTorch models, more", 600, f"{PYTHON} tests/python/test_torch.py --all", {}),
     ("models, OpenCL, in every way", 1200, f"{PYTHON} tests/python/test_opencl.py --all", {}),
     ("fuzzing", 600, "cmake --preset fuzz >/dev/null && cmake --build --preset fuzz && build-fuzz/fuzz/make_corpus build-fuzz/seeds && "
-     "for target in onnx irjson safetensors tensor npy npz plan profile npu_spec npubin opencl cache; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
+     "for target in onnx irjson safetensors tensor npy npz plan profile npu_spec npubin opencl cache gnn_graph; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
      "build-fuzz/seeds/$target fuzz/corpus/$target; done", {}),
     ("bench", 1200, f"{PYTHON} bench/bench.py --rounds 3 --check", {}),
 ]

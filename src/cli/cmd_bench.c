@@ -52,18 +52,6 @@ static clv_status prepare(bench *b, clv_error *error) {
   return b->in_flight > 1 ? bench_make_rooms(b, error) : CLV_OK;
 }
 
-/* The high-water mark of this program alone: getrusage() would say that of whoever started it where that was more. */
-static uint64_t peak_rss_bytes(void) {
-  FILE *file = fopen("/proc/self/status", "r");
-  unsigned long long kibibytes = 0;
-  char line[256];
-  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-    if (sscanf(line, "VmHWM: %llu", &kibibytes) == 1) break;
-  }
-  if (file != NULL) fclose(file);
-  return kibibytes * 1024;
-}
-
 static clv_status measure_runs(bench *b, clv_error *error) {
   double ignored;
   cli_progress(b->cli, "%s: first run", b->job.path);
@@ -77,7 +65,7 @@ static clv_status measure_runs(bench *b, clv_error *error) {
   b->total_ms = cli_ms(start, cli_now_ns());
   if (b->in_flight > 1) CLV__TRY(bench_measure_flow(b, error));
   qsort(b->latencies_ms, b->runs, sizeof *b->latencies_ms, compare_reals);
-  b->peak_rss_bytes = peak_rss_bytes();
+  b->peak_rss_bytes = cli_peak_rss_bytes();
   return CLV_OK;
 }
 

@@ -41,6 +41,18 @@ uint64_t cli_now_ns(void) {
   return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* The high-water mark of this program alone: getrusage() would say that of whoever started it where that was more. */
+uint64_t cli_peak_rss_bytes(void) {
+  FILE *file = fopen("/proc/self/status", "r");
+  unsigned long long kibibytes = 0;
+  char line[256];
+  while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+    if (sscanf(line, "VmHWM: %llu", &kibibytes) == 1) break;
+  }
+  if (file != NULL) fclose(file);
+  return kibibytes * 1024;
+}
+
 /* A line of free text without what would steer the terminal. */
 static void print_line(const char *begin, const char *prefix, const char *line, const char *end) {
   clv__text clean;

@@ -8,7 +8,8 @@
 /* In the order of the help text. */
 #define CLI_GNN_VERBS(X) \
   X(generate)            \
-  X(inspect)
+  X(inspect)             \
+  X(run)
 
 typedef struct cli_gnn_verb {
   const char *name;

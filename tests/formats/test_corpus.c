@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "../../fuzz/target_cache.h"
+#include "../../fuzz/target_gnn_graph.h"
 #include "../../fuzz/target_irjson.h"
 #include "../../fuzz/target_npu_spec.h"
 #include "../../fuzz/target_npubin.h"
@@ -98,6 +99,37 @@ static void irjson(void **state) {
   replay("irjson", fuzz_irjson);
 }
 
+/* What is right must be read, and what is wrong be refused for its mistake. */
+static void gnn_graph(void **state) {
+  (void)state;
+  static const char *const seeds[][3] = {{"edges", "x.txt", NULL},
+                                         {"edges-gz", "x.txt", NULL},
+                                         {"two-members", "x.txt", NULL},
+                                         {"metis", "x.graph", NULL},
+                                         {"weighted", "x.graph", NULL},
+                                         {"npz", "x.npz", NULL},
+                                         {"npz-stored", "x.npz", NULL},
+                                         {"npz-turned", "x.npz", NULL},
+                                         {"far-id", "x.txt", "number the vertices anew"},
+                                         {"negative", "x.txt", "'-1' is no destination"},
+                                         {"metis-gz-cut", "x.graph", "cut off"},
+                                         {"claims", "x.graph", "edges 18446744073709551615 in the header"},
+                                         {"npz-nan", "x.npz", "should be finite"},
+                                         {"npz-claims", "x.npz", "4000000000 vertices without features"}};
+  replay("gnn_graph", fuzz_gnn_graph);
+  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; ++i) {
+    char path[1024];
+    clv__file_map map;
+    clv_error error = {0};
+    snprintf(path, sizeof path, "%s/fuzz/corpus/gnn_graph/%s", CLEAVE_SOURCE_DIR, seeds[i][0]);
+    assert_ok(clv__file_map_open(path, &map, &error), error);
+    clv_status status = fuzz_gnn_graph_status(seeds[i][1], map.data, map.size_bytes, &error);
+    clv__file_map_close(&map);
+    if ((status == CLV_OK) != (seeds[i][2] == NULL)) fail_msg("%s: %s", seeds[i][0], error.message);
+    if (status != CLV_OK && strstr(error.message, seeds[i][2]) == NULL) fail_msg("%s: %s", seeds[i][0], error.message);
+  }
+}
+
 static void safetensors(void **state) {
   (void)state;
   replay("safetensors", fuzz_safetensors);
@@ -133,7 +165,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(onnx),   cmocka_unit_test(tensor),  cmocka_unit_test(npy),         cmocka_unit_test(npz),
       cmocka_unit_test(plan),   cmocka_unit_test(profile), cmocka_unit_test(npu_spec),    cmocka_unit_test(irjson),
-      cmocka_unit_test(npubin), cmocka_unit_test(cache),   cmocka_unit_test(safetensors),
+      cmocka_unit_test(npubin), cmocka_unit_test(cache),   cmocka_unit_test(safetensors), cmocka_unit_test(gnn_graph),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
