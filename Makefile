@@ -3,8 +3,8 @@
 #   make demo       a ResNet-50 split between a virtual NPU and the CPU: run, checked, drawn
 #   make test       everything that continuous integration runs (test-all: with what takes longer)
 #   make bench      against ONNX Runtime; BENCH='resnet50 --threads 2' for a part of it
-#   make lint, make format, make coverage (the README's table), make install PREFIX=/usr/local DESTDIR=
-.PHONY: build demo test test-all bench lint format coverage install clean
+#   make lint, make format, make coverage (the README's table), make conformance (the report in docs/), make install PREFIX=/usr/local DESTDIR=
+.PHONY: build demo test test-all bench lint format coverage conformance install clean
 
 PREFIX ?= /usr/local
 PYTHON := .venv/bin/python
@@ -44,6 +44,9 @@ format:
 coverage: build
 	@tools/setup demo
 	@$(PYTHON) tests/python/test_node_cases.py --write-table
+
+conformance: build
+	@python3 tools/conformance.py --write
 
 install: build
 	@cmake --install build --prefix $(PREFIX)

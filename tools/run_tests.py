@@ -19,6 +19,7 @@ PYTHON = ".venv/bin/python"
 NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that want one say where
 # Where the tests' environment has it; found when the stage begins.
 ONNXRUNTIME = "CLEAVE_ONNXRUNTIME=$(echo .venv/lib/python3*/site-packages/onnxruntime/capi)"
+OPENVINO = "CLEAVE_OPENVINO=$(echo .venv/lib/python3*/site-packages/openvino/libs)"
 SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
 # One OpenMP thread: libgomp is not instrumented, and its barriers look like races.
 ONE_THREAD = {"TSAN_OPTIONS": "halt_on_error=1", "OMP_NUM_THREADS": "1"}
@@ -41,10 +42,12 @@ STAGES = [
     ("unit tests", 90, ctest("build"), {}),
     ("unit tests, address and undefined sanitizers", 420, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
     ("execution, thread sanitizer", 180, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|backends_vnpu/|backends_framework/|backends_cpu/test_(capture|packs)|device/test_pool')}", ONE_THREAD),
+    ("conformance", 60, "python3 tools/conformance.py", {}),
     ("operator tests of onnx", 90, f"{PYTHON} tests/python/test_node_cases.py", {}),
     ("operator tests of onnx, OpenCL", 300, f"{PYTHON} tests/python/test_node_cases.py --devices opencl", {}),
     ("operator tests of onnx, OpenCL and CPU", 120, f"{PYTHON} tests/python/test_node_cases.py --devices opencl,cpu", {}),
     ("operator tests of onnx, ONNX Runtime", 90, f"{ONNXRUNTIME} {PYTHON} tests/python/test_node_cases.py --devices onnxruntime:CPU", {}),
+    ("operator tests of onnx, OpenVINO and CPU", 120, f"{OPENVINO} {PYTHON} tests/python/test_node_cases.py --devices openvino:CPU,cpu", {}),
     ("cases of the conformance kit", 60, f"{PYTHON} tests/python/test_cases.py", {}),
     ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
@@ -53,6 +56,7 @@ STAGES = [
     ("PyTorch models", 180, f"{PYTHON} tests/python/test_torch.py --quick", {}),
     ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
+    ("failures of frameworks, OpenVINO", 60, f"{PYTHON} tests/python/test_openvino.py", {}),
     ("models, frameworks", 300, f"{PYTHON} tests/python/test_frameworks.py", {}),
     ("demo", 30, "make --no-print-directory demo", {}),
 ]
@@ -63,6 +67,7 @@ LONGER = [
      dict(SANITIZERS, CLEAVE_COMMAND="build-asan/cleave")),
     ("operator tests, address and undefined sanitizers", 600, f"{PYTHON} tests/python/test_node_cases.py",
      dict(SANITIZERS, CLEAVE_COMMAND="build-asan/cleave")),
+    ("conformance, all of it", 900, "python3 tools/conformance.py --every 1", {}),
     ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
     ("PyTorch models, more", 600, f"{PYTHON} tests/python/test_torch.py --all", {}),
     ("models, OpenCL, in every way", 1200, f"{PYTHON} tests/python/test_opencl.py --all", {}),

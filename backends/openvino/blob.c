@@ -20,7 +20,6 @@ static void write_ports(const clv__openvino_model *model, clv__text *payload) {
   clv__sealed_put_text(payload, model->device->ov->build);
   clv__sealed_put(payload, model->input_count, 4);
   clv__sealed_put(payload, model->output_count, 4);
-  clv__sealed_put(payload, model->no_empty, 1);
   for (uint32_t i = 0; i < model->input_count + model->output_count; ++i) clv__sealed_put_text(payload, model->ports[i].name);
   for (uint32_t i = 0; i < model->input_count; ++i) clv__sealed_put(payload, model->ports[i].is_dropped, 1);
   for (int outputs = 0; outputs <= 1; ++outputs) {
@@ -79,7 +78,6 @@ static clv_status read_types(clv__sealed_reader *reader, clv__openvino_model *mo
 
 static clv_status read_ports(clv__sealed_reader *reader, clv__openvino_model *model) {
   uint32_t count = model->input_count + model->output_count;
-  model->no_empty = clv__sealed_take(reader, 1) != 0;
   for (uint32_t i = 0; i < count; ++i) {
     model->ports[i].name = clv__sealed_take_text(reader, &model->arena);
     if (model->ports[i].name == NULL) return clv__sealed_damaged(reader, "its names");

@@ -36,7 +36,6 @@ typedef struct clv__openvino_model {
   clv__arena arena;
   ov_compiled_model *compiled;
   uint32_t input_count, output_count;
-  bool no_empty;             /* has operators that are wrong on tensors without elements */
   clv__openvino_port *ports; /* inputs, then outputs */
 } clv__openvino_model;
 

@@ -6,7 +6,6 @@
 
 #include "base/tensor.h"
 #include "device.h"
-#include "table.h"
 
 /* ---- Ports ---- */
 
@@ -163,17 +162,6 @@ static clv_status describe_ports(clv__openvino_model *model, const clv_graph_vie
   return CLV_OK;
 }
 
-static bool has_no_empty(const clv_host *host, const clv_graph_view *graph) {
-  uint32_t count = host->graph_node_count(graph);
-  for (uint32_t n = 0; n < count; ++n) {
-    clv_node_info info = {.struct_size = sizeof info};
-    host->graph_node(graph, n, &info);
-    const clv__openvino_rule *rule = clv__openvino_rule_find(info.domain, info.op);
-    if (rule != NULL && rule->no_empty) return true;
-  }
-  return false;
-}
-
 /* Which inputs reading has dropped; all have their names at that point. */
 static clv_status find_dropped(clv__openvino_model *model, const ov_model *read, clv_error *error) {
   const clv__openvino *ov = model->device->ov;
@@ -218,7 +206,6 @@ static clv_status compile(clv__openvino_device *device, const clv_graph_view *gr
   clv__openvino_model *model = clv__openvino_model_new(device, host->graph_input_count(graph), host->graph_output_count(graph));
   if (model == NULL) return clv__error_memory(error, sizeof *model);
   clv_status status;
-  model->no_empty = has_no_empty(host, graph);
   CLV__TRY_GOTO(describe_ports(model, graph, error));
   CLV__TRY_GOTO(write_onnx(host, graph, &data, &size_bytes, error));
   CLV__TRY_GOTO(compile_onnx(model, data, size_bytes, error));

@@ -36,14 +36,13 @@ void clv__openvino_request_destroy(void *handle) {
   clv__release(device->allocator, self);
 }
 
-/* Some operators are wrong on tensors without elements: those are left to others. */
+/* Without elements some operators are computed wrongly, and some divide by zero, which ends the process: left to others. */
 static clv_status check_inputs(const clv__openvino_model *model, const clv_tensor *inputs, uint32_t input_count,
                                clv_error *error) {
-  for (uint32_t i = 0; model->no_empty && i < input_count; ++i) {
+  for (uint32_t i = 0; i < input_count; ++i) {
     for (int32_t d = 0; d < inputs[i].rank; ++d) {
       if (inputs[i].dims[d] != 0) continue;
-      return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: '%s' has no elements, which it reduces wrongly",
-                            model->ports[i].name);
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "OpenVINO: '%s' has no elements", model->ports[i].name);
     }
   }
   return CLV_OK;

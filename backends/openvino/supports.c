@@ -23,7 +23,7 @@ static void fill_known(void) {
   }
 }
 
-const clv__openvino_rule *clv__openvino_rule_find(const char *domain, const char *op) {
+static const clv__openvino_rule *find_rule(const char *domain, const char *op) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
   pthread_once(&once, fill_known);
   return clv__lookup_find(&known, domain, op);
@@ -31,6 +31,7 @@ const clv__openvino_rule *clv__openvino_rule_find(const char *domain, const char
 
 /* ---- Verdicts ---- */
 
+/* Without elements some operators are computed wrongly, and some divide by zero, which ends the process. */
 static bool has_elements(const clv_tensor *type) {
   for (int32_t i = 0; i < type->rank; ++i) {
     if (type->dims[i] == 0) return false;
@@ -86,7 +87,7 @@ static bool accepts(const clv__openvino_device *device, const clv_node_info *inf
     snprintf(reason, 160, "control flow (%.60s)", info->op);
     return false;
   }
-  const clv__openvino_rule *rule = clv__openvino_rule_find(info->domain, info->op);
+  const clv__openvino_rule *rule = find_rule(info->domain, info->op);
   if (rule == NULL || rule->wrong != NULL) {
     snprintf(reason, 160, "operator %.40s%s%.40s: %s", info->domain, info->domain[0] != '\0' ? "." : "", info->op,
              rule != NULL ? rule->wrong : "not known to be right on OpenVINO");

@@ -33,14 +33,11 @@ typedef struct clv__openvino_rule {
   uint32_t index_outputs; /* and for each output that may be one too: an i64 that fits 32 bits */
   uint32_t constants;     /* inputs that have to be constants */
   bool loses_nan;         /* a NaN becomes a number */
-  bool no_empty;          /* wrong where a tensor has no elements */
   bool (*accepts)(const clv__openvino_node *node, char reason[160]); /* optional: attributes, and what else matters */
   const char *wrong;                                                 /* not NULL: what is wrong with it, and it is not taken */
 } clv__openvino_rule;
 
 extern const clv__openvino_rule clv__openvino_rules[]; /* an `op` of NULL ends them */
-/* NULL where there is none. */
-const clv__openvino_rule *clv__openvino_rule_find(const char *domain, const char *op);
 
 /* ---- Rules of families (rules.c) ---- */
 bool clv__openvino_accepts_cast(const clv__openvino_node *node, char reason[160]);

@@ -16,7 +16,7 @@ static void check_menu(clv__check *check, const clv__menu *menu, uint32_t count,
     uint64_t seed = check->seed * 7919u + i * 104729u + menu->dtype;
     clv__check_progress(check, done + i, of);
     uint32_t share = i % 4 == 0 ? 100 : 50;
-    if (!clv__scene_draw(check, menu, 3 + i % 6, menu->is_image ? image : rows, NULL, true, share, seed, &scene)) continue;
+    if (!clv__scene_draw(check, menu, 8 - i % 6, menu->is_image ? image : rows, NULL, true, share, seed, &scene)) continue;
     if (clv__scene_start(&scene, &job)) {
       clv__check_that(check, clv__check_job_run(&job, scene.truth.values, text, sizeof text), scene.what, "%s", text);
       clv__check_job_finish(&job);

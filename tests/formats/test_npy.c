@@ -246,6 +246,72 @@ static void large_arrays_go_round(void **state) {
   free(numbers);
 }
 
+/* Piece by piece in both directions: pieces of any length, elements passed over, and what is wrong refused. */
+static void arrays_are_streamed(void **state) {
+  (void)state;
+  enum { COUNT = 300000 };
+  clv_error error = {0};
+  static int64_t data[COUNT], piece[COUNT];
+  uint64_t random = 5;
+  for (size_t i = 0; i < COUNT; ++i) data[i] = (int64_t)(test_random(&random) >> (i % 3 == 0 ? 3 : 60));
+  const int64_t dims[] = {COUNT};
+  clv_tensor type = clv__tensor_make(CLV_I64, 1, dims, NULL), all = clv__tensor_make(CLV_I64, 1, dims, data);
+  for (int deflate = 0; deflate < 2; ++deflate) {
+    clv__npz_writer *writer;
+    clv__npz *npz;
+    clv__npz_stream *stream, *second;
+    assert_ok(clv__npz_writer_open(clv__allocator_default(), path, deflate != 0, &writer, &error), error);
+    assert_int_equal(clv__npz_writer_append(writer, data, 8, &error), CLV_INVALID_ARGUMENT);
+    assert_ok(clv__npz_writer_put(writer, "whole", &all, &error), error);
+    assert_ok(clv__npz_writer_begin(writer, "pieces", &type, &error), error);
+    assert_int_equal(clv__npz_writer_put(writer, "between", &all, &error), CLV_INVALID_ARGUMENT);
+    for (size_t done = 0; done < COUNT;) {
+      size_t some = test_random(&random) % 50000;
+      if (some > COUNT - done) some = COUNT - done;
+      assert_ok(clv__npz_writer_append(writer, data + done, some * sizeof *data, &error), error);
+      done += some;
+    }
+    assert_int_equal(clv__npz_writer_commit(writer, &error), CLV_INVALID_ARGUMENT);
+    assert_ok(clv__npz_writer_end(writer, &error), error);
+    assert_ok(clv__npz_writer_commit(writer, &error), error);
+    clv__npz_writer_close(writer);
+
+    assert_ok(clv__npz_open(clv__allocator_default(), path, &npz, &error), error);
+    assert_int_equal(clv__npz_count(npz), 2);
+    for (int jump = 0; jump < 2; ++jump) {
+      assert_ok(clv__npz_stream_open(npz, jump == 0 ? "whole" : "pieces", &stream, &error), error);
+      assert_ok(clv__npz_stream_open(npz, "pieces", &second, &error), error);
+      assert_ok(clv__npz_stream_skip(second, 123456, jump != 0, &error), error);
+      for (size_t done = 0; done < COUNT;) {
+        size_t some = test_random(&random) % 50000;
+        if (some > COUNT - done) some = COUNT - done;
+        assert_ok(clv__npz_stream_read(stream, piece, some, &error), error);
+        assert_memory_equal(piece, data + done, some * sizeof *data);
+        done += some;
+      }
+      assert_ok(clv__npz_stream_read(second, piece, COUNT - 123456, &error), error);
+      assert_memory_equal(piece, data + 123456, (COUNT - 123456) * sizeof *data);
+      assert_int_equal(clv__npz_stream_read(stream, piece, 1, &error), CLV_INVALID_ARGUMENT);
+      assert_int_equal(clv__npz_stream_skip(stream, 1, true, &error), CLV_INVALID_ARGUMENT);
+      clv__npz_stream_close(second);
+      clv__npz_stream_close(stream);
+    }
+    clv__npz_close(npz);
+  }
+  /* what is not committed is as if it had never been begun */
+  clv__npz_writer *writer;
+  assert_ok(clv__npz_writer_open(clv__allocator_default(), path, false, &writer, &error), error);
+  assert_ok(clv__npz_writer_begin(writer, "x", &type, &error), error);
+  assert_ok(clv__npz_writer_append(writer, data, 80, &error), error);
+  assert_int_equal(clv__npz_writer_end(writer, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "of the 2400128 that its type takes"));
+  clv__npz_writer_close(writer);
+  clv__npz *npz;
+  assert_ok(clv__npz_open(clv__allocator_default(), path, &npz, &error), error);
+  assert_int_equal(clv__npz_count(npz), 2);
+  clv__npz_close(npz);
+}
+
 static void read_everything(const clv_allocator *allocator, const void *data, size_t size_bytes) {
   clv__npz *npz;
   clv_error error = {0};
@@ -321,6 +387,7 @@ int main(void) {
       cmocka_unit_test(damaged_headers_are_refused),
       cmocka_unit_test(mutated_files_get_a_status),
       cmocka_unit_test(archives_go_round),
+      cmocka_unit_test(arrays_are_streamed),
       cmocka_unit_test(large_arrays_go_round),
       cmocka_unit_test(damaged_archives_get_a_status),
       cmocka_unit_test(every_failed_allocation_gets_a_status),

@@ -1,5 +1,5 @@
-/* A machine of three devices as the tables of ../shared/data/gnx measured it, completed where they are silent, and the subgraphs that
- * METIS made of real graphs. For the tests of the planner. */
+/* A machine of three devices as the tables of ../shared/data/gnx measured it, completed where they are silent, and the subgraphs
+ * that METIS made of real graphs. For the tests of the planner. */
 #ifndef CLEAVE_TESTS_GNX_H
 #define CLEAVE_TESTS_GNX_H
 
@@ -69,7 +69,9 @@ static inline bool gnx_open(gnx *g, const clv_allocator *allocator) {
   return true;
 }
 
-static inline void gnx_close(gnx *g) { clv__tables_finish(&g->tables); }
+static inline void gnx_close(gnx *g) {
+  clv__tables_finish(&g->tables);
+}
 
 /* The subgraphs of a data set at one k; 0 where there are none. */
 static inline uint32_t gnx_pieces(const char *dataset, uint32_t k, clv__piece pieces[GNX_MOST_PIECES]) {

@@ -72,6 +72,64 @@ static void what_does_not_fit_is_refused(void **state) {
   assert_non_null(strstr(error.message, "f32[4,2]"));
 }
 
+/* A source whose second pass is not its first: as a file that is written to meanwhile. */
+typedef struct changing {
+  clv__edge_source source;
+  const uint32_t (*passes)[2][4]; /* sources and destinations of each pass */
+  const size_t *counts;
+  int pass;
+  bool given;
+} changing;
+
+static clv_status rewind_changing(clv__edge_source *source, clv_error *failed) {
+  (void)failed;
+  ++((changing *)source)->pass;
+  ((changing *)source)->given = false;
+  return CLV_OK;
+}
+
+static clv_status next_changing(clv__edge_source *source, uint32_t *sources, uint32_t *destinations, size_t room, size_t *count,
+                                clv_error *failed) {
+  changing *c = (changing *)source;
+  (void)failed;
+  *count = c->given ? 0 : c->counts[c->pass];
+  assert_true(*count <= room);
+  memcpy(sources, c->passes[c->pass][0], *count * sizeof *sources);
+  memcpy(destinations, c->passes[c->pass][1], *count * sizeof *destinations);
+  c->given = true;
+  return CLV_OK;
+}
+
+static void files_that_change_are_noticed(void **state) {
+  (void)state;
+  static const uint32_t passes[][2][2][4] = {{{{0, 1, 2, 0}, {0, 1, 2, 1}}, {{0, 1, 2, 0}, {1, 1, 2, 1}}},
+                                             {{{0, 1, 2, 0}, {0, 1, 2, 1}}, {{0, 1, 1, 0}, {0, 1, 2, 1}}},
+                                             {{{0, 1, 2, 0}, {0, 1, 2, 1}}, {{0, 1, 2, 0}, {2, 2, 2, 2}}},
+                                             {{{0, 1, 2, 0}, {0, 1, 2, 1}}, {{0, 1, 9, 0}, {0, 900, 2, 1}}},
+                                             {{{0, 1, 2, 0}, {0, 1, 2, 1}}, {{0, 1, 2, 0}, {0, 1, 2, 1}}}};
+  static const size_t counts[][2] = {{4, 4}, {4, 4}, {4, 4}, {4, 4}, {4, 3}};
+  for (size_t i = 0; i < sizeof passes / sizeof *passes; ++i) {
+    changing c = {{3, 4, rewind_changing, next_changing}, passes[i], counts[i], -1, false};
+    clv__csr csr;
+    assert_int_equal(clv__csr_build(clv__allocator_default(), &c.source, &csr, &error), CLV_IO_ERROR);
+    assert_non_null(strstr(error.message, "changed while it was read"));
+    assert_null(csr.offsets);
+  }
+}
+
+/* The same offsets with other sources, and the other way round. */
+static void the_hash_is_of_the_whole_structure(void **state) {
+  (void)state;
+  static const uint32_t sources[][2] = {{0, 1}, {1, 0}, {0, 1}, {0, 1}}, destinations[][2] = {{0, 0}, {0, 0}, {0, 1}, {1, 1}};
+  clv__gnn_graph *graphs[5];
+  for (size_t i = 0; i < 4; ++i) graphs[i] = made_of(&(edges){2, 2, (uint32_t *)sources[i], (uint32_t *)destinations[i]});
+  graphs[4] = made_of(&(edges){3, 2, (uint32_t *)sources[0], (uint32_t *)destinations[0]});
+  for (size_t i = 0; i < 5; ++i) {
+    for (size_t k = 0; k < i; ++k) assert_memory_not_equal(&graphs[i]->hash, &graphs[k]->hash, sizeof(clv__hash));
+  }
+  for (size_t i = 0; i < 5; ++i) clv__gnn_graph_destroy(graphs[i]);
+}
+
 static void loops_are_added_where_there_is_none(void **state) {
   (void)state;
   uint64_t random = 3;
@@ -666,6 +724,8 @@ int main(void) {
       cmocka_unit_test(rows_keep_the_order_of_edges),
       cmocka_unit_test(more_than_one_piece_of_edges),
       cmocka_unit_test(what_does_not_fit_is_refused),
+      cmocka_unit_test(files_that_change_are_noticed),
+      cmocka_unit_test(the_hash_is_of_the_whole_structure),
       cmocka_unit_test(loops_are_added_where_there_is_none),
       cmocka_unit_test(lists_of_edges),
       cmocka_unit_test(long_lists_of_edges),

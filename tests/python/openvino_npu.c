@@ -1,6 +1,6 @@
-/* An OpenVINO with an NPU, for test_openvino.py: the real library behind it does the work on its CPU. The NPU takes fixed shapes alone,
- * and does not compile what the variables say: a model with OPENVINO_NPU_REFUSES in its bytes. Linked against the real library, where
- * all other entry points are found. */
+/* An OpenVINO with an NPU, for test_openvino.py: the real library behind it does the work on its CPU. The NPU takes fixed shapes
+ * alone, and does not compile what the variables say: a model with OPENVINO_NPU_REFUSES in its bytes. Linked against the real
+ * library, where all other entry points are found. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -42,7 +42,8 @@ int ov_core_set_property(const void *core, const char *device, const char *key, 
 
 static _Thread_local bool is_refused;
 
-int ov_core_read_model_from_memory_buffer(const void *core, const char *data, size_t size_bytes, const void *weights, void **model) {
+int ov_core_read_model_from_memory_buffer(const void *core, const char *data, size_t size_bytes, const void *weights,
+                                          void **model) {
   const char *refused = getenv("OPENVINO_NPU_REFUSES");
   is_refused = refused != NULL && memmem(data, size_bytes, refused, strlen(refused)) != NULL;
   return REAL(int, "ov_core_read_model_from_memory_buffer", const void *, const char *, size_t, const void *, void **)(
@@ -57,5 +58,5 @@ int ov_core_compile_model(const void *core, const void *model, const char *devic
 
 int ov_core_import_model(const void *core, const char *data, size_t size_bytes, const char *device, void **compiled) {
   return REAL(int, "ov_core_import_model", const void *, const char *, size_t, const char *, void **)(core, data, size_bytes,
-                                                                                                     behind(device), compiled);
+                                                                                                      behind(device), compiled);
 }

@@ -1,0 +1,75 @@
+/* Simulated annealing over plans and sequence together: makespans are a maximum, so that most single moves change nothing and a
+ * descent ends early. Seeded, so that the same question has the same answer. */
+#include <math.h>
+#include <string.h>
+
+#include "gnn/simulate.h"
+
+#define WARMEST 0.03   /* relative to the makespan: the first moves */
+#define COOLEST 0.0003 /* the last */
+
+static uint64_t draw(uint64_t *state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+static uint32_t draw_below(uint64_t *state, uint32_t count) {
+  return (uint32_t)((draw(state) >> 32) * count >> 32);
+}
+
+static double draw_real(uint64_t *state) {
+  return (double)(draw(state) >> 11) / 9007199254740992.0;
+}
+
+/* What is undone when a move is not taken. */
+typedef struct move {
+  uint32_t piece, choice; /* before */
+  uint32_t from, to;      /* places */
+} move;
+
+static void relocate(uint32_t *sequence, uint32_t from, uint32_t to) {
+  uint32_t piece = sequence[from];
+  if (from < to)
+    memmove(sequence + from, sequence + from + 1, (to - from) * sizeof *sequence);
+  else
+    memmove(sequence + to + 1, sequence + to, (from - to) * sizeof *sequence);
+  sequence[to] = piece;
+}
+
+void clv__search_anneal(clv__search *search, clv__candidate *candidate, const uint32_t *ranked, uint64_t seed, uint32_t steps) {
+  const clv__pep_works *works = search->works;
+  const uint32_t *offsets = works->offsets;
+  uint32_t count = candidate->count;
+  uint64_t state = seed;
+  uint32_t *choices = search->trial, *sequence = search->best; /* the current ones; the candidate holds the best */
+  double now = candidate->makespan_ns;
+  memcpy(choices, candidate->choices, count * sizeof *choices);
+  memcpy(sequence, candidate->sequence, count * sizeof *sequence);
+  double warm = WARMEST * now, cooling = steps > 1 ? pow(COOLEST / WARMEST, 1.0 / steps) : 1;
+  for (uint32_t step = 0; step < steps && search->budget > 0; ++step, warm *= cooling) {
+    uint32_t from = draw_below(&state, count), kind = draw_below(&state, 8), piece = sequence[from];
+    move made = {piece, choices[piece], from, from};
+    if (kind < 5) { /* another plan; those that load the machine least are tried most */
+      uint32_t plans = offsets[piece + 1] - offsets[piece];
+      double where = draw_real(&state);
+      choices[piece] = ranked[offsets[piece] + (uint32_t)(where * where * where * plans)];
+    }
+    if (kind >= 3) made.to = draw_below(&state, count);
+    relocate(sequence, made.from, made.to);
+    for (uint32_t i = 0; i < count; ++i) search->sequence[i] = &works->items[offsets[sequence[i]] + choices[sequence[i]]];
+    search->budget -= search->budget < count ? search->budget : count;
+    double time = clv__simulate_time(works->machine, search->sequence, count);
+    if (time <= now || draw_real(&state) < exp((now - time) / warm)) {
+      now = time;
+      if (time >= candidate->makespan_ns) continue;
+      candidate->makespan_ns = time;
+      memcpy(candidate->choices, choices, count * sizeof *choices);
+      memcpy(candidate->sequence, sequence, count * sizeof *sequence);
+    } else {
+      relocate(sequence, made.to, made.from);
+      choices[made.piece] = made.choice;
+    }
+  }
+}

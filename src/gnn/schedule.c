@@ -1,0 +1,189 @@
+/* The search for a sequence, and for plans, by the makespan that the simulation gives: Johnson's rule and clusters to begin with,
+ * then moves that make it shorter. See simulate.h. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gnn/simulate.h"
+
+enum { MOST_ROUNDS = 64 };
+
+struct clv__search_place {
+  uint32_t piece;
+  uint64_t key;
+  double first_ns, rest_ns;
+};
+
+#define LEAST_GAIN 1e-9 /* relative: rounding is no gain */
+
+clv_status clv__search_init(clv__search *search, clv__arena *arena, const clv__pep_works *works, clv_error *error) {
+  uint32_t count = works->count;
+  *search = (clv__search){.works = works, .budget = UINT64_MAX};
+  search->sequence = clv__arena_allocate_zero(arena, count + 1u, sizeof *search->sequence);
+  search->trial = clv__arena_allocate_zero(arena, count + 1u, sizeof *search->trial);
+  search->best = clv__arena_allocate_zero(arena, count + 1u, sizeof *search->best);
+  search->places = clv__arena_allocate_zero(arena, count + 1u, sizeof *search->places);
+  if (search->sequence != NULL && search->trial != NULL && search->best != NULL && search->places != NULL) return CLV_OK;
+  return clv__error_memory(error, count * sizeof *search->sequence);
+}
+
+clv_status clv__candidate_init(clv__candidate *candidate, clv__arena *arena, uint32_t count, clv_error *error) {
+  *candidate = (clv__candidate){.count = count, .makespan_ns = INFINITY};
+  candidate->choices = clv__arena_allocate_zero(arena, count + 1u, sizeof *candidate->choices);
+  candidate->sequence = clv__arena_allocate_zero(arena, count + 1u, sizeof *candidate->sequence);
+  for (uint32_t i = 0; i < count && candidate->sequence != NULL; ++i) candidate->sequence[i] = i;
+  if (candidate->choices != NULL && candidate->sequence != NULL) return CLV_OK;
+  return clv__error_memory(error, count * sizeof *candidate->choices);
+}
+
+void clv__candidate_copy(clv__candidate *to, const clv__candidate *from) {
+  memcpy(to->choices, from->choices, from->count * sizeof *from->choices);
+  memcpy(to->sequence, from->sequence, from->count * sizeof *from->sequence);
+  to->makespan_ns = from->makespan_ns;
+}
+
+static const clv__pep_work *chosen(const clv__search *search, const clv__candidate *candidate, uint32_t piece) {
+  return &search->works->items[search->works->offsets[piece] + candidate->choices[piece]];
+}
+
+static double price(clv__search *search, const clv__candidate *candidate, const uint32_t *sequence) {
+  for (uint32_t i = 0; i < candidate->count; ++i) search->sequence[i] = chosen(search, candidate, sequence[i]);
+  search->budget -= search->budget < candidate->count ? search->budget : candidate->count;
+  return clv__simulate_time(search->works->machine, search->sequence, candidate->count);
+}
+
+/* ---- Where to begin ---- */
+
+static double longest(const clv__pep_work *work, uint32_t block) {
+  double most = 0;
+  for (uint32_t i = 0; i < work->part_counts[block]; ++i) most = fmax(most, work->times_ns[block][i]);
+  return most + work->merge_ns[block];
+}
+
+/* Johnson's rule (1954) for two machines, optimal for a cluster of two blocks on one device each with room in the queue: those whose
+ * first block is the shorter come first, the shortest first; the others by their second, the longest first. Where blocks are three
+ * the outer two pairs stand for them. */
+static int compare_places(const void *a, const void *b) {
+  const clv__search_place *x = a, *y = b;
+  if (x->key != y->key) return (x->key > y->key) - (x->key < y->key);
+  bool x_early = x->first_ns < x->rest_ns, y_early = y->first_ns < y->rest_ns;
+  if (x_early != y_early) return x_early ? -1 : 1;
+  double p = x_early ? x->first_ns : y->rest_ns, q = x_early ? y->first_ns : x->rest_ns;
+  if (p != q) return (p > q) - (p < q);
+  return (x->piece > y->piece) - (x->piece < y->piece);
+}
+
+static void begin_by_rule(clv__search *search, clv__candidate *candidate) {
+  clv__search_place *places = search->places;
+  for (uint32_t i = 0; i < candidate->count; ++i) {
+    const clv__pep_work *work = chosen(search, candidate, i);
+    uint32_t last = work->block_count - 1u;
+    places[i] = (clv__search_place){.piece = i, .key = work->key};
+    for (uint32_t b = 0; b < work->block_count; ++b) {
+      if (b < last || last == 0) places[i].first_ns += longest(work, b);
+      if (b > 0) places[i].rest_ns += longest(work, b);
+    }
+  }
+  if (candidate->count > 1) qsort(places, candidate->count, sizeof *places, compare_places);
+  for (uint32_t i = 0; i < candidate->count; ++i) candidate->sequence[i] = places[i].piece;
+}
+
+/* ---- Moves ---- */
+
+/* `trial` gets `sequence` with the `length` subgraphs at `from` taken out and put in so that they begin at `to` of the rest. */
+static void move_run(const uint32_t *sequence, uint32_t count, uint32_t from, uint32_t length, uint32_t to, uint32_t *trial) {
+  uint32_t used = 0;
+  for (uint32_t i = 0; i <= count; ++i) {
+    if (used == to) {
+      memcpy(trial + used, sequence + from, length * sizeof *trial);
+      used += length;
+      to = CLV__NO_ID;
+    }
+    if (i < count && (i < from || i >= from + length)) trial[used++] = sequence[i];
+  }
+}
+
+static uint32_t run_length(const clv__search *search, const clv__candidate *candidate, uint32_t from) {
+  uint64_t key = chosen(search, candidate, candidate->sequence[from])->key;
+  uint32_t to = from + 1;
+  while (to < candidate->count && chosen(search, candidate, candidate->sequence[to])->key == key) ++to;
+  return to - from;
+}
+
+/* The best place for a run of the sequence; true where the makespan falls. */
+static bool improve_run(clv__search *search, clv__candidate *candidate, uint32_t from, uint32_t length) {
+  bool improved = false;
+  for (uint32_t to = 0; to + length <= candidate->count && search->budget > 0; ++to) {
+    if (to == from) continue;
+    move_run(candidate->sequence, candidate->count, from, length, to, search->trial);
+    double time = price(search, candidate, search->trial);
+    if (!(time < candidate->makespan_ns * (1 - LEAST_GAIN))) continue;
+    memcpy(search->best, search->trial, candidate->count * sizeof *search->best);
+    candidate->makespan_ns = time;
+    improved = true;
+  }
+  if (improved) memcpy(candidate->sequence, search->best, candidate->count * sizeof *search->best);
+  return improved;
+}
+
+static bool improve_order(clv__search *search, clv__candidate *candidate) {
+  bool improved = false;
+  for (uint32_t from = 0; from < candidate->count; from += run_length(search, candidate, from)) {
+    improved |= improve_run(search, candidate, from, run_length(search, candidate, from));
+  }
+  for (uint32_t from = 0; from < candidate->count; ++from) improved |= improve_run(search, candidate, from, 1);
+  return improved;
+}
+
+void clv__search_order(clv__search *search, clv__candidate *candidate) {
+  begin_by_rule(search, candidate);
+  candidate->makespan_ns = price(search, candidate, candidate->sequence);
+  for (int round = 0; round < MOST_ROUNDS && search->budget > 0; ++round) {
+    if (!improve_order(search, candidate)) break;
+  }
+}
+
+/* Where `piece` would go with its new plan: to its own place, before or behind each cluster of the same key, to both ends. */
+static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t at) {
+  uint32_t count = candidate->count, piece = candidate->sequence[at];
+  uint64_t key = chosen(search, candidate, piece)->key;
+  bool improved = false;
+  for (uint32_t to = 0; to < count && search->budget > 0; ++to) {
+    uint32_t before = to > 0 ? candidate->sequence[to - 1 >= at ? to : to - 1] : piece;
+    uint32_t after = to + 1 < count ? candidate->sequence[to >= at ? to + 1 : to] : piece;
+    bool touches = (before != piece && chosen(search, candidate, before)->key == key) ||
+                   (after != piece && chosen(search, candidate, after)->key == key);
+    if (to != at && to != 0 && to + 1 != count && !touches) continue;
+    move_run(candidate->sequence, count, at, 1, to, search->trial);
+    double time = price(search, candidate, search->trial);
+    if (!(time < candidate->makespan_ns * (1 - LEAST_GAIN))) continue;
+    memcpy(search->best, search->trial, count * sizeof *search->best);
+    candidate->makespan_ns = time;
+    improved = true;
+  }
+  if (improved) memcpy(candidate->sequence, search->best, count * sizeof *search->best);
+  return improved;
+}
+
+void clv__search_plans(clv__search *search, clv__candidate *candidate) {
+  const uint32_t *offsets = search->works->offsets;
+  bool improved = true;
+  for (int round = 0; round < MOST_ROUNDS && improved && search->budget > 0; ++round) {
+    improved = false;
+    for (uint32_t piece = 0; piece < candidate->count; ++piece) {
+      uint32_t kept = candidate->choices[piece], at = 0;
+      while (candidate->sequence[at] != piece) ++at;
+      for (uint32_t choice = 0; choice < offsets[piece + 1] - offsets[piece] && search->budget > 0; ++choice) {
+        if (choice == kept) continue;
+        candidate->choices[piece] = choice;
+        if (try_places(search, candidate, at)) {
+          kept = choice;
+          improved = true;
+          for (at = 0; candidate->sequence[at] != piece;) ++at;
+        }
+      }
+      candidate->choices[piece] = kept;
+    }
+    improved |= improve_order(search, candidate);
+  }
+}
