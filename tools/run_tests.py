@@ -42,7 +42,7 @@ STAGES = [
     ("unit tests", 90, ctest("build"), {}),
     ("unit tests, address and undefined sanitizers", 420, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
     ("execution, thread sanitizer", 180, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|backends_vnpu/|backends_framework/|backends_cpu/test_(capture|packs)|device/test_pool')}", ONE_THREAD),
-    ("conformance", 60, "python3 tools/conformance.py", {}),
+    ("conformance", 90, "python3 tools/conformance.py", {}),
     ("operator tests of onnx", 90, f"{PYTHON} tests/python/test_node_cases.py", {}),
     ("operator tests of onnx, OpenCL", 300, f"{PYTHON} tests/python/test_node_cases.py --devices opencl", {}),
     ("operator tests of onnx, OpenCL and CPU", 120, f"{PYTHON} tests/python/test_node_cases.py --devices opencl,cpu", {}),

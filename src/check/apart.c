@@ -53,7 +53,8 @@ static void tell_fact(void *cookie, clv__check_fact fact, const char *what, cons
   tell(*(int *)cookie, MESSAGE_FACT, fact, 0, what, text);
 }
 
-static void run_child(const clv__check_request *request, clv_check_report *report, uint32_t index, clv__check_sign *sign, int file) {
+static void run_child(const clv__check_request *request, clv_check_report *report, uint32_t index, clv__check_sign *sign,
+                      int file) {
   static const int ends[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
   clv__check_request mine = *request;
   clv_error error = {0};

@@ -27,7 +27,8 @@ static void check_menu(clv__check *check, const clv__menu *menu, uint32_t count,
 
 void clv__check_boundaries(clv__check *check) {
   static const clv_dtype dtypes[] = {CLV_F32, CLV_F16, CLV_BF16, CLV_F64, CLV_I32};
-  const uint32_t kinds = sizeof dtypes / sizeof *dtypes, of = 2 * (clv__check_thin(check, GRAPHS) + 4 * clv__check_thin(check, GRAPHS / 4));
+  const uint32_t kinds = sizeof dtypes / sizeof *dtypes,
+                 of = 2 * (clv__check_thin(check, GRAPHS) + 4 * clv__check_thin(check, GRAPHS / 4));
   uint32_t done = 0;
   for (uint32_t d = 0; d < kinds; ++d) {
     const uint32_t count = clv__check_thin(check, dtypes[d] == CLV_F32 ? GRAPHS : GRAPHS / 4);

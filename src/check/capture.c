@@ -94,7 +94,8 @@ static void check_nothing_ran(recording *r) {
     for (size_t k = 0; k < operand->size_bytes; ++k) changed += bytes[k] != CLV__CHECK_POISON;
     clv__release(check->allocator, bytes);
     if (status == CLV_OK) {
-      clv__check_that(check, changed == 0, r->scene.what, "%zu bytes of output %u were written while it was recorded", changed, i);
+      clv__check_that(check, changed == 0, r->scene.what, "%zu bytes of output %u were written while it was recorded", changed,
+                      i);
     }
   }
   if (status != CLV_OK) clv__check_failed_call(check, r->scene.what, "after recording", status, &error);

@@ -34,8 +34,8 @@ struct clv__check {
   const clv_check_options *options;
   uint64_t seed;
   clv_check_report *report;
-  uint32_t section; /* of the report, under way */
-  clv__arena arena; /* of one section */
+  uint32_t section;             /* of the report, under way */
+  clv__arena arena;             /* of one section */
   clv__check_listener listener; /* may be NULL */
   void *cookie;
   clv__check_sign *sign;

@@ -1,5 +1,5 @@
-/* Section errors: what cannot be done is refused, with a status that is one and a text that says something, and the device goes on
- * as before. */
+/* Section errors: what cannot be done is refused, with a status that is one and a text that says something, and the device goes
+ * on as before. */
 #include <stdio.h>
 #include <string.h>
 

@@ -66,8 +66,8 @@ static void check_without_view(clv__check *check, uint64_t seed) {
   clv_status status = clv__check_program_compile(&scene.program, &error);
   if (status == CLV_OK) status = clv__check_program_view(check, scene.graph, scene.inputs, NULL, 0, &without, &error);
   if (status == CLV_OK) {
-    clv_weight **weights = clv__arena_copy(&without.arena, scene.program.weights,
-                                           scene.program.info.weight_count * sizeof *scene.program.weights);
+    clv_weight **weights =
+        clv__arena_copy(&without.arena, scene.program.weights, scene.program.info.weight_count * sizeof *scene.program.weights);
     without.executable = scene.program.executable;
     without.info = scene.program.info;
     without.weights = weights;
@@ -159,8 +159,7 @@ static void check_refused_write(clv__check_scene *scene) {
   clv__check *check = scene->check;
   blob full = {.allocator = check->allocator, .refuses = true};
   clv_error error = {0};
-  clv_status status =
-      check->backend->executable_save(check->handle, scene->program.executable, write_blob, &full, &error);
+  clv_status status = check->backend->executable_save(check->handle, scene->program.executable, write_blob, &full, &error);
   clv__check_that(check, status != CLV_OK, "executable_save to a full disk", "the write failed, and it answered 'ok'");
   clv__release(check->allocator, full.bytes);
 }

@@ -45,8 +45,8 @@ clv_status clv__check_operand_write(clv__check *check, clv_stream *stream, const
     return CLV_OK;
   }
   clv__error_clear(error);
-  clv_status status = check->backend->copy_in(check->handle, stream, operand->buffer, operand->offset_bytes, data,
-                                              operand->size_bytes, error);
+  clv_status status =
+      check->backend->copy_in(check->handle, stream, operand->buffer, operand->offset_bytes, data, operand->size_bytes, error);
   if (status == CLV_OK) status = check->backend->stream_synchronize(check->handle, stream, error);
   return status == CLV_OK ? status : clv__error_prefix(error, status, "copy_in of %zu bytes", operand->size_bytes);
 }
@@ -70,8 +70,8 @@ clv_status clv__check_operand_read(clv__check *check, clv_stream *stream, const 
     return CLV_OK;
   }
   clv__error_clear(error);
-  clv_status status = check->backend->copy_out(check->handle, stream, data, operand->buffer, operand->offset_bytes,
-                                               operand->size_bytes, error);
+  clv_status status =
+      check->backend->copy_out(check->handle, stream, data, operand->buffer, operand->offset_bytes, operand->size_bytes, error);
   if (status == CLV_OK) status = check->backend->stream_synchronize(check->handle, stream, error);
   return status == CLV_OK ? status : clv__error_prefix(error, status, "copy_out of %zu bytes", operand->size_bytes);
 }

@@ -90,8 +90,8 @@ static void check_unknown_option(clv__check *check) {
                        clv_status_name(status))) {
     return;
   }
-  clv__check_that(check, strstr(error.message, "no-such-option") != NULL, "an unknown option",
-                  "the refusal does not name it: %s", error.message);
+  clv__check_that(check, strstr(error.message, "no-such-option") != NULL, "an unknown option", "the refusal does not name it: %s",
+                  error.message);
 }
 
 static void check_nulls(clv__check *check) {

@@ -212,7 +212,8 @@ static void check_execution(clv__check_scene *scene) {
 }
 
 static void check_executions(clv__check *check, bool is_image, uint32_t count) {
-  static const int64_t rows[][2] = {{7, 33}, {3, 5}, {1, 1}, {4, 8}}, images[][4] = {{1, 3, 5, 7}, {1, 4, 8, 8}, {2, 5, 1, 3}, {1, 1, 1, 1}};
+  static const int64_t rows[][2] = {{7, 33}, {3, 5}, {1, 1}, {4, 8}},
+                       images[][4] = {{1, 3, 5, 7}, {1, 4, 8, 8}, {2, 5, 1, 3}, {1, 1, 1, 1}};
   clv__menu menu;
   if (!clv__menu_find(check, is_image, false, &menu)) {
     clv__check_skip(check, is_image ? "images" : "rows", "the device takes none of the operators that graphs are drawn from");

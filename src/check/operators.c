@@ -104,7 +104,8 @@ static void check_case(clv__check *check, const clv__check_case *made) {
       clv__check_pass(check);
     else
       clv__check_fail(check, made->what, "%s", text);
-    for (uint32_t n = 0; program.view->node_count > 1 && n < program.view->node_count; ++n) check_alone(&a, program.view->nodes[n]);
+    for (uint32_t n = 0; program.view->node_count > 1 && n < program.view->node_count; ++n)
+      check_alone(&a, program.view->nodes[n]);
   }
   clv__check_program_finish(&program);
   clv__check_truth_finish(&a.truth);

@@ -78,8 +78,7 @@ clv_status clv__report_identify(clv_check_report *report, const char *device, co
 
 static void list_item(own_report *own, items *list, const char *what, const char *text) {
   void *array = list->list;
-  bool room =
-      clv__array_reserve(own->arena.allocator, &array, &list->capacity, list->count + 1, sizeof *list->list, list->count);
+  bool room = clv__array_reserve(own->arena.allocator, &array, &list->capacity, list->count + 1, sizeof *list->list, list->count);
   list->list = array;
   const char *what_kept = room ? keep(own, what) : NULL, *text_kept = room ? keep(own, text) : NULL;
   if (what_kept == NULL || text_kept == NULL) return;

@@ -1,5 +1,5 @@
-/* Section resize: an instance for other shapes. Either it computes them from then on, or it answers that this is not supported and
- * goes on as it was. */
+/* Section resize: an instance for other shapes. Either it computes them from then on, or it answers that this is not supported
+ * and goes on as it was. */
 #include <stdio.h>
 #include <string.h>
 

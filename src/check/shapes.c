@@ -10,8 +10,7 @@
 static bool agrees_exactly(clv__check_scene *scene, char *text, size_t text_bytes, bool *is_refused) {
   clv_error error = {0};
   clv__check_program program = {0};
-  clv_status status =
-      clv__check_program_view(scene->check, scene->graph, scene->inputs, NULL, 0, &program, &error);
+  clv_status status = clv__check_program_view(scene->check, scene->graph, scene->inputs, NULL, 0, &program, &error);
   *is_refused = status == CLV_OK && clv__check_program_refused(&program, text) != NULL;
   bool agrees = status == CLV_OK && !*is_refused && clv__check_view_agrees(&program, scene->truth.values, text, text_bytes);
   if (status != CLV_OK) clv__check_call_text("the kit's own view", status, &error, text, text_bytes);

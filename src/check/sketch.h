@@ -34,8 +34,8 @@ clv_status clv__sketch_end(clv__sketch *sketch, const char *outputs, clv_graph *
 
 /* Seeded data for the inputs of a graph in `arena`: floats in [-1, 1), whole numbers 0 to 9. `sizes` (may be NULL): what each
  * symbol is. */
-clv_status clv__sketch_data(const clv_graph *graph, const int64_t *sizes, uint64_t seed, clv__arena *arena,
-                            clv_tensor **inputs, clv_error *error);
+clv_status clv__sketch_data(const clv_graph *graph, const int64_t *sizes, uint64_t seed, clv__arena *arena, clv_tensor **inputs,
+                            clv_error *error);
 
 /* ---- What a device takes (menu.c) ---- */
 

@@ -111,9 +111,9 @@ static clv_status print_report(cli_invocation *cli, const clv_check_report *repo
     write_table(cli, report, &text);
     clv__text_append(&text, "\n");
   }
-  clv__text_append(&text, "%s%u passed, %u failed%s, %u skipped%s\n",
-                   cli_begin(cli, report->failed > 0 ? CLI_RED : CLI_GREEN), report->passed, report->failed, cli_reset(cli),
-                   report->skipped, report->skipped > 0 && !cli->verbose && !cli->quiet ? "; -v tells why" : "");
+  clv__text_append(&text, "%s%u passed, %u failed%s, %u skipped%s\n", cli_begin(cli, report->failed > 0 ? CLI_RED : CLI_GREEN),
+                   report->passed, report->failed, cli_reset(cli), report->skipped,
+                   report->skipped > 0 && !cli->verbose && !cli->quiet ? "; -v tells why" : "");
   return cli_print(cli, &text, error);
 }
 

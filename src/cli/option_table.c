@@ -46,9 +46,10 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_PARAMS] = {"params", 0, CLI_TEXT, true, SIZED | CLI_IN(profile), 0, "FILE", NULL,
                        "the weights of a model whose file has none (IR JSON): safetensors or npz"},
     [OPTION_NODES] = {"nodes", 0, CLI_FLAG, false, CLI_IN(inspect), 0, NULL, NULL, "list every node with its shapes"},
-    [OPTION_OUTPUT] = {"output", 'o', CLI_TEXT, false, CLI_IN(plan) | CLI_IN(profile) | CLI_IN(gnn), 0, "FILE", NULL,
-                       "write the plan, which run and bench take too; of 'cleave profile' the measured costs, for --profile: a "
-                       "file that is there is extended; of 'cleave gnn generate' the graph, of 'cleave gnn run' the results, npz"},
+    [OPTION_OUTPUT] =
+        {"output", 'o', CLI_TEXT, false, CLI_IN(plan) | CLI_IN(profile) | CLI_IN(gnn), 0, "FILE", NULL,
+         "write the plan, which run and bench take too; of 'cleave profile' the measured costs, for --profile: a "
+         "file that is there is extended; of 'cleave gnn generate' the graph, of 'cleave gnn run' the results, npz"},
     [OPTION_SVG] = {"svg", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "draw the plan: a lane a device"},
     [OPTION_DOT] = {"dot", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "write the plan for graphviz"},
     [OPTION_HTML] = {"html", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL,

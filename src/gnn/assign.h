@@ -48,8 +48,9 @@ void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*mov
  * worth what they are in the relaxation. `ranked` is as long as all lists. */
 clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t *ranked, clv_error *error);
 
-/* Gets assignments that may be better than what there is, in order of discovery; answers the best makespan known by now. */
-typedef double (*clv__assign_try)(void *user, const uint32_t *choices);
+/* Gets assignments that may be better than what there is, in order of discovery; answers the best makespan known by now. `proven_ns`
+ * may be set to what no schedule of the assignment is below, as far as that matters: up to goal_ns. */
+typedef double (*clv__assign_try)(void *user, const uint32_t *choices, double goal_ns, double *proven_ns);
 
 typedef struct clv__assign_result {
   double bound_ns; /* no schedule with these plans is shorter */

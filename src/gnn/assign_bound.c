@@ -2,10 +2,10 @@
  * which devices are used and from what values on, so that options below fall away and the value gains head and tail for free. In a
  * frame the largest load is bounded by multipliers: for any weights of the devices that sum to 1, the weighted load of every
  * assignment is at least the sum of each subgraph's least (Lagrange's relaxation; its best weights give what the linear program
- * gives). What the weights leave open is settled subgraph by subgraph below. Options whose reduced cost is too high fall away. */
+ * gives). Since all devices keep to one sequence, some subgraph is first on all of its devices, and one last: the cheapest way to
+ * be that is added, in reduced cost and weighted heads or tails. What the weights leave open is settled subgraph by subgraph below. Options whose reduced cost is too high fall away. */
 #include <math.h>
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "gnn/assign.h"
@@ -30,8 +30,11 @@ typedef struct bounding {
   size_t frame_count, frame_capacity;
   /* The frame at work: its options, of subgraph i from live_offsets[i] on. */
   const clv__option **live;
+  double *scratch; /* weighted loads of the live ones */
   uint32_t *live_offsets;
-  double bonus[CLV__PEP_DEVICES];
+  double bonus[SIDES][CLV__PEP_DEVICES]; /* of devices that the first or last subgraph does not use */
+  double ends[SIDES];                    /* the cheapest first and last, as of the last weighted_bound() */
+  double sum;                            /* and the rest of it */
   /* The lower part. */
   double multipliers[MOST_MULTIPLIERS][CLV__PEP_DEVICES], constants[MOST_MULTIPLIERS];
   uint32_t multiplier_count, *order, *choices;
@@ -76,7 +79,8 @@ static void set_bonus(bounding *b, const frame *f) {
       if (!uses(b->live[o], d)) continue;
       head = fmin(head, b->live[o]->head[d]), tail = fmin(tail, b->live[o]->tail[d]);
     }
-    b->bonus[d] = f->use[d] == MUST && isfinite(head) ? head + tail : 0;
+    b->bonus[HEAD][d] = f->use[d] == MUST && isfinite(head) ? head : 0;
+    b->bonus[TAIL][d] = f->use[d] == MUST && isfinite(head) ? tail : 0;
   }
 }
 
@@ -97,23 +101,56 @@ static bool fill(bounding *b, const frame *f) {
   return true;
 }
 
+/* Weighted heads (tails) where this is the first (the last) subgraph. */
+static double weigh_end(const bounding *b, const clv__option *option, int side, const double *weights) {
+  double sum = 0;
+  for (uint32_t d = 0; d < b->assign->device_count; ++d)
+    sum += weights[d] * (uses(option, d) ? side_of(option, side, d) : b->bonus[side][d]);
+  return sum;
+}
+
 /* The bound that these weights give; `slope` is how it changes with them. */
 static double weighted_bound(bounding *b, const double *weights, double *slope) {
   uint32_t devices = b->assign->device_count;
+  const clv__option *end[SIDES] = {NULL, NULL}, *instead[SIDES] = {NULL, NULL};
   double sum = 0;
-  for (uint32_t d = 0; d < devices; ++d) slope[d] = b->bonus[d], sum += weights[d] * b->bonus[d];
+  b->ends[HEAD] = b->ends[TAIL] = INFINITY;
+  for (uint32_t d = 0; d < devices; ++d) slope[d] = 0;
   for (uint32_t i = 0; i < b->assign->count; ++i) {
     const clv__option *best = NULL;
     double least = INFINITY;
     for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) {
-      double cost = weigh(b->live[o], weights, devices);
+      double cost = b->scratch[o] = weigh(b->live[o], weights, devices);
       if (cost < least) least = cost, best = b->live[o];
     }
     sum += least;
     for (uint32_t d = 0; d < devices; ++d) slope[d] += best->load[d];
+    for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1] && b->assign->count > 1; ++o) {
+      if (b->live[o]->devices == 0) continue; /* nothing to run: first is another */
+      for (int side = HEAD; side < SIDES; ++side) {
+        double more = b->scratch[o] - least;
+        if (more >= b->ends[side]) continue;
+        more += weigh_end(b, b->live[o], side, weights);
+        if (more < b->ends[side]) b->ends[side] = more, end[side] = b->live[o], instead[side] = best;
+      }
+    }
+  }
+  for (int side = HEAD; side < SIDES; ++side) {
+    if (end[side] == NULL) b->ends[side] = 0;
+    for (uint32_t d = 0; d < devices && end[side] != NULL; ++d)
+      slope[d] += end[side]->load[d] - instead[side]->load[d] + (uses(end[side], d) ? side_of(end[side], side, d) : b->bonus[side][d]);
   }
   b->used += b->live_offsets[b->assign->count];
-  return sum;
+  b->sum = sum;
+  return sum + b->ends[HEAD] + b->ends[TAIL];
+}
+
+/* The bound where a subgraph takes an option that costs `more` than its cheapest: it may be the first or the last itself. */
+static double bound_with(const bounding *b, const clv__option *option, double more, const double *weights) {
+  double bound = b->sum + more;
+  for (int side = HEAD; side < SIDES && b->assign->count > 1; ++side)
+    bound += option->devices == 0 ? b->ends[side] : fmin(b->ends[side], weigh_end(b, option, side, weights));
+  return bound;
 }
 
 /* The nearest point whose coordinates are not negative and sum to 1. */
@@ -165,22 +202,22 @@ static double relax(bounding *b, frame *f) {
   return best;
 }
 
-/* The least reduced cost of an option that a device must have, where it must have one; the largest over what is demanded. */
+/* The bound by what must be there: where a device must be used, or have a head or a tail below some value, the cheapest such option.
+ * The frame's weights are in force. */
 static double demand(const bounding *b, const frame *f) {
   const clv__assign *assign = b->assign;
   double cheapest[3][CLV__PEP_DEVICES], worst = 0;
   for (uint32_t d = 0; d < assign->device_count; ++d) cheapest[0][d] = cheapest[1][d] = cheapest[2][d] = INFINITY;
   for (uint32_t i = 0; i < assign->count; ++i) {
     double least = INFINITY;
-    for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o)
-      least = fmin(least, weigh(b->live[o], f->weights, assign->device_count));
+    for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) least = fmin(least, b->scratch[o]);
     for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) {
-      double more = weigh(b->live[o], f->weights, assign->device_count) - least;
+      double with = bound_with(b, b->live[o], b->scratch[o] - least, f->weights);
       for (uint32_t d = 0; d < assign->device_count; ++d) {
         if (!uses(b->live[o], d)) continue;
-        cheapest[2][d] = fmin(cheapest[2][d], more);
+        cheapest[2][d] = fmin(cheapest[2][d], with);
         for (int side = HEAD; side < SIDES; ++side) {
-          if (side_of(b->live[o], side, d) < f->high[side][d]) cheapest[side][d] = fmin(cheapest[side][d], more);
+          if (side_of(b->live[o], side, d) < f->high[side][d]) cheapest[side][d] = fmin(cheapest[side][d], with);
         }
       }
     }
@@ -193,18 +230,17 @@ static double demand(const bounding *b, const frame *f) {
   return worst;
 }
 
-/* Takes out options that no assignment below the goal has, by reduced cost. False: no subgraph lost any. */
-static bool shrink(bounding *b, const frame *f, double bound) {
+/* Takes out options that no assignment below the goal has. False: none was. */
+static bool shrink(bounding *b, const frame *f) {
   const clv__assign *assign = b->assign;
   uint32_t used = 0, before = b->live_offsets[assign->count];
   for (uint32_t i = 0, from = 0; i < assign->count; ++i) {
     uint32_t to = b->live_offsets[i + 1];
     double least = INFINITY;
-    for (uint32_t o = from; o < to; ++o) least = fmin(least, weigh(b->live[o], f->weights, assign->device_count));
+    for (uint32_t o = from; o < to; ++o) least = fmin(least, b->scratch[o]);
     b->live_offsets[i] = used;
     for (uint32_t o = from; o < to; ++o) {
-      double more = weigh(b->live[o], f->weights, assign->device_count) - least;
-      if (bound + more < goal(b)) b->live[used++] = b->live[o];
+      if (bound_with(b, b->live[o], b->scratch[o] - least, f->weights) < goal(b)) b->live[used++] = b->live[o];
     }
     from = to;
   }
@@ -236,9 +272,13 @@ static void prepare_search(bounding *b, const frame *f) {
     ++b->multiplier_count;
   }
   for (uint32_t l = 0; l < b->multiplier_count; ++l) {
-    b->constants[l] = 0;
-    for (uint32_t d = 0; d < devices; ++d) b->constants[l] += b->multipliers[l][d] * b->bonus[d];
-    for (uint32_t o = 0; o < b->live_offsets[assign->count]; ++o) b->costs[l][o] = weigh(b->live[o], b->multipliers[l], devices);
+    double ends[SIDES] = {INFINITY, INFINITY};
+    for (uint32_t o = 0; o < b->live_offsets[assign->count]; ++o) {
+      b->costs[l][o] = weigh(b->live[o], b->multipliers[l], devices);
+      for (int side = HEAD; side < SIDES && b->live[o]->devices != 0; ++side)
+        ends[side] = fmin(ends[side], weigh_end(b, b->live[o], side, b->multipliers[l]));
+    }
+    b->constants[l] = assign->count > 1 && isfinite(ends[HEAD]) ? ends[HEAD] + ends[TAIL] : 0;
     b->rests[l][assign->count] = 0;
     for (uint32_t depth = assign->count; depth-- > 0;) {
       uint32_t i = b->order[depth];
@@ -251,9 +291,10 @@ static void prepare_search(bounding *b, const frame *f) {
 }
 
 static void reach_leaf(bounding *b) {
-  double value = clv__assign_value(b->assign, b->choices);
-  if (value < b->best_value) b->best_value = value;
-  if (b->attempt != NULL && value < b->upper) b->upper = fmin(b->upper, b->attempt(b->user, b->choices));
+  double value = clv__assign_value(b->assign, b->choices), proven = 0;
+  if (value >= goal(b)) return;
+  if (b->attempt != NULL) b->upper = fmin(b->upper, b->attempt(b->user, b->choices, goal(b), &proven));
+  b->best_value = fmin(b->best_value, fmax(value, proven));
 }
 
 typedef struct branch {
@@ -396,10 +437,13 @@ static bool settle(bounding *b, frame *f, double *values) {
   double bound = f->bound;
   if (!fill(b, f)) return true;
   for (int round = 0; round < ROUNDS; ++round) {
-    double relaxed = relax(b, f);
-    bound = fmax(bound, relaxed);
-    if (bound >= goal(b) || fmax(bound, relaxed + demand(b, f)) >= goal(b)) return true;
-    if (!shrink(b, f, relaxed)) break;
+    double slope[CLV__PEP_DEVICES];
+    bound = fmax(bound, relax(b, f));
+    if (bound >= goal(b)) return true;
+    (void)weighted_bound(b, f->weights, slope);
+    bound = fmax(bound, demand(b, f));
+    if (bound >= goal(b)) return true;
+    if (!shrink(b, f)) break;
     for (uint32_t i = 0; i < b->assign->count; ++i) {
       if (b->live_offsets[i] == b->live_offsets[i + 1]) return true;
     }
@@ -418,10 +462,11 @@ static bool settle(bounding *b, frame *f, double *values) {
 static bool reserve(bounding *b, clv__arena *arena) {
   uint32_t count = b->assign->count, total = b->assign->offsets[count];
   b->live = clv__arena_allocate_zero(arena, total, sizeof *b->live);
+  b->scratch = clv__arena_allocate_zero(arena, total, sizeof *b->scratch);
   b->live_offsets = clv__arena_allocate_zero(arena, count + 1u, sizeof *b->live_offsets);
   b->order = clv__arena_allocate_zero(arena, count + 1u, sizeof *b->order);
   b->choices = clv__arena_allocate_zero(arena, count + 1u, sizeof *b->choices);
-  bool good = b->live != NULL && b->live_offsets != NULL && b->order != NULL && b->choices != NULL;
+  bool good = b->live != NULL && b->live_offsets != NULL && b->order != NULL && b->choices != NULL && b->scratch != NULL;
   for (uint32_t l = 0; l < MOST_MULTIPLIERS && good; ++l) {
     b->costs[l] = clv__arena_allocate_zero(arena, total, sizeof **b->costs);
     b->rests[l] = clv__arena_allocate_zero(arena, count + 1u, sizeof **b->rests);
@@ -438,8 +483,7 @@ static bool start(bounding *b, const clv__assign *assign, clv__arena *arena, dou
     root->high[HEAD][d] = root->high[TAIL][d] = INFINITY;
   }
   if (!reserve(b, arena)) return false;
-  clv__assign_greedy(assign, b->choices, NULL, NULL); /* an assignment, so that there is something to reach */
-  b->best_value = clv__assign_value(assign, b->choices);
+  b->best_value = upper_ns;
   return true;
 }
 
@@ -463,7 +507,6 @@ clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t
   rank *ranks = clv__arena_allocate_zero(&arena, total, sizeof *ranks);
   bool good = ranks != NULL && start(&b, assign, &arena, upper_ns, &root);
   if (good) {
-    b.best_value = b.upper = upper_ns;
     if (fill(&b, &root)) (void)relax(&b, &root);
     for (uint32_t i = 0; i < assign->count; ++i) {
       uint32_t from = assign->offsets[i], count = assign->offsets[i + 1] - from;
@@ -503,7 +546,6 @@ clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double 
     result->is_closed = open >= goal(&b);
     result->nodes = b.nodes;
   }
-  if (getenv("DBG")) fprintf(stderr, "   closed %d bestF %.2f upper %.2f open %.2f frames left %zu top %.2f nodes %lu used %lu\n", result->is_closed, b.best_value/1e6, b.upper/1e6, b.open/1e6, b.frame_count, b.frame_count?b.frames[0].bound/1e6:0, b.nodes, b.used);
   clv__release(assign->arena->allocator, b.frames);
   clv__arena_finish(&arena);
   return good ? CLV_OK : clv__error_memory(error, sizeof(frame));

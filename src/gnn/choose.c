@@ -35,6 +35,7 @@ static clv_status choose_cut(const asking *a, const clv__choose_cut *cut, clv__c
     double exchange = l > 0 ? a->options->exchange_ns : 0;
     item->makespan_ns += layer->timeline.makespan_ns + exchange;
     item->bound_ns += layer->bound_ns + exchange;
+    item->bound_all_ns += layer->bound_all_ns + exchange;
     item->switches += layer->timeline.switches;
     for (uint32_t d = 0; d < machine->device_count; ++d) {
       item->single_ns[d] += layer->single_ns[d] + exchange;

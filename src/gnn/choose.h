@@ -37,7 +37,8 @@ typedef struct clv__chosen_layer {
   uint32_t cluster_count;
   clv__cluster *clusters; /* in order */
   clv__timeline timeline;
-  double bound_ns;                    /* no schedule of these plans, k and layer is shorter */
+  double bound_ns;                    /* no schedule at this k of the plans that were kept (Top-K) is shorter */
+  double bound_all_ns;                /* nor of any of the others, with this bound, which is looser */
   double single_ns[CLV__PEP_DEVICES]; /* all of it on one device; INFINITY: it cannot */
   double rounding_ns;                 /* what the rounding of shares adds to the subgraphs' times, summed */
   const char *from;                   /* which candidate it came of */
@@ -48,7 +49,7 @@ typedef struct clv__chosen_k {
   bool has_plan;
   char reason[256];          /* where it has none */
   clv__chosen_layer *layers; /* [layer_count] */
-  double makespan_ns, bound_ns, gap;
+  double makespan_ns, bound_ns, bound_all_ns, gap;
   double single_ns[CLV__PEP_DEVICES]; /* all layers */
   double busy_ns[CLV__PEP_DEVICES], idle_ns[CLV__PEP_DEVICES];
   uint32_t switches;

@@ -4,10 +4,9 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 
-enum { STARTS = 4, MOST_ATTEMPTS = 24 };
+enum { STARTS = 4, MOST_ATTEMPTS = 24, MOST_SEQUENCED = 20, MOST_NODES = 4096, ANNEALING_STEPS = 30000 };
 #define FULL_BUDGET 12000000u
 #define QUICK_BUDGET 1000000u
 
@@ -22,7 +21,8 @@ typedef struct choosing {
   clv__assign assign;
   clv__candidate best, trial, starts[STARTS];
   const char *best_from, *start_from[STARTS];
-  uint32_t start_count, attempts;
+  uint32_t start_count, attempts, sequence_nodes;
+  uint32_t *ranked; /* plans of each subgraph, see clv__assign_rank() */
   clv__chosen_layer *chosen;
 } choosing;
 
@@ -118,12 +118,22 @@ static void tell_move(void *user, const clv__assign_move *move) {
                     &c->lists[move->piece].items[move->to]);
 }
 
-/* What the tree finds. Searching all plans around takes long: only from what is near enough. */
-static double attempt(void *user, const uint32_t *choices) {
+/* What the tree finds: all sequences where they are few; a search of all plans around, which takes long, only from what is near
+ * enough. */
+static double attempt(void *user, const uint32_t *choices, double goal_ns, double *proven_ns) {
   choosing *c = user;
+  memcpy(c->trial.choices, choices, c->k * sizeof *choices);
+  if (c->k <= MOST_SEQUENCED && c->sequence_nodes > 0) {
+    uint32_t nodes = c->sequence_nodes < MOST_NODES ? c->sequence_nodes : MOST_NODES;
+    for (uint32_t i = 0; i < c->k; ++i) c->trial.sequence[i] = i;
+    c->trial.makespan_ns = c->best.makespan_ns;
+    *proven_ns = clv__search_sequences(&c->search, &c->trial, goal_ns, nodes);
+    c->sequence_nodes -= nodes / 8; /* few spend all */
+    keep_best(c, &c->trial, "branch and bound");
+    if (*proven_ns > 0) return c->best.makespan_ns;
+  }
   if (c->attempts >= MOST_ATTEMPTS) return c->best.makespan_ns;
   ++c->attempts;
-  memcpy(c->trial.choices, choices, c->k * sizeof *choices);
   clv__search_order(&c->search, &c->trial);
   if (c->trial.makespan_ns < 1.05 * c->best.makespan_ns) clv__search_plans(&c->search, &c->trial);
   keep_best(c, &c->trial, "branch and bound");
@@ -155,28 +165,103 @@ static clv_status give(choosing *c, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status prepare(choosing *c, const clv__choose_cut *cut, clv_error *error) {
+/* What is made from the lists. */
+static clv_status prepare(choosing *c, clv_error *error) {
   size_t total = 0;
   uint32_t *offsets = clv__arena_allocate_zero(c->arena, c->k + 1u, sizeof *offsets);
-  c->lists = clv__arena_allocate_zero(c->arena, c->k, sizeof *c->lists);
-  if (offsets == NULL || c->lists == NULL) return clv__error_memory(error, c->k * sizeof *c->lists);
+  if (offsets == NULL) return clv__error_memory(error, c->k * sizeof *offsets);
   for (uint32_t i = 0; i < c->k; ++i) {
-    clv_status status = clv__peps_make(c->arena, c->costs, &cut->pieces[i], &c->options->peps, &c->lists[i], error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "subgraph %u of %u", i, c->k);
     total += c->lists[i].count;
     offsets[i + 1] = (uint32_t)total;
   }
   clv__pep_work *items = clv__arena_allocate_zero(c->arena, total, sizeof *items);
-  if (items == NULL) return clv__error_memory(error, total * sizeof *items);
+  c->ranked = clv__arena_allocate_zero(c->arena, total, sizeof *c->ranked);
+  if (items == NULL || c->ranked == NULL) return clv__error_memory(error, total * sizeof *items);
   for (uint32_t i = 0; i < c->k; ++i) {
     for (uint32_t o = 0; o < c->lists[i].count; ++o) clv__pep_work_of(&c->lists[i].items[o], &items[offsets[i] + o]);
   }
   c->works = (clv__pep_works){c->costs->machine, c->k, offsets, items};
+  return clv__assign_init(&c->assign, c->arena, c->costs->machine->device_count, c->lists, c->k, error);
+}
+
+static clv_status make_lists(choosing *c, const clv__choose_cut *cut, clv_error *error) {
+  clv__pep_options options = c->options->peps;
+  options.top_k = 0; /* which are the best is known later: narrow() */
+  c->lists = clv__arena_allocate_zero(c->arena, c->k, sizeof *c->lists);
+  if (c->lists == NULL) return clv__error_memory(error, c->k * sizeof *c->lists);
+  for (uint32_t i = 0; i < c->k; ++i) {
+    clv_status status = clv__peps_make(c->arena, c->costs, &cut->pieces[i], &options, &c->lists[i], error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "subgraph %u of %u", i, c->k);
+  }
+  CLV__TRY(prepare(c, error));
   CLV__TRY(clv__search_init(&c->search, c->arena, &c->works, error));
   CLV__TRY(clv__candidate_init(&c->best, c->arena, c->k, error));
   CLV__TRY(clv__candidate_init(&c->trial, c->arena, c->k, error));
   for (uint32_t s = 0; s < STARTS; ++s) CLV__TRY(clv__candidate_init(&c->starts[s], c->arena, c->k, error));
-  return clv__assign_init(&c->assign, c->arena, c->costs->machine->device_count, c->lists, c->k, error);
+  return CLV_OK;
+}
+
+/* ---- Top-K ---- */
+
+/* Whether a good schedule has this form somewhere. */
+static bool is_useful(const choosing *c, const clv__pep *pep) {
+  for (uint32_t i = 0; i < c->k; ++i) {
+    if (same_form(pep, &c->lists[i].items[c->best.choices[i]])) return true;
+    for (uint32_t s = 0; s < c->start_count; ++s) {
+      if (same_form(pep, &c->lists[i].items[c->starts[s].choices[i]])) return true;
+    }
+  }
+  return false;
+}
+
+/* Keeps of each subgraph's plans the forms that the schedules found so far use, those on one device, and, up to top_k, those that
+ * load the machine least. The bound is then about these. */
+static clv_status narrow(choosing *c, clv_error *error) {
+  clv__pep_list *kept = clv__arena_allocate_zero(c->arena, c->k, sizeof *kept);
+  clv__pep **items = clv__arena_allocate_zero(c->arena, c->k, sizeof *items);
+  uint32_t **moved = clv__arena_allocate_zero(c->arena, c->k, sizeof *moved); /* to where each plan comes */
+  if (kept == NULL || items == NULL || moved == NULL) return clv__error_memory(error, c->k * sizeof *kept);
+  for (uint32_t i = 0; i < c->k; ++i) {
+    const clv__pep_list *list = &c->lists[i];
+    const uint32_t *ranked = c->ranked + c->works.offsets[i];
+    bool *wanted = clv__arena_allocate_zero(c->arena, list->count, sizeof *wanted);
+    moved[i] = clv__arena_allocate_zero(c->arena, list->count, sizeof **moved);
+    kept[i] = *list;
+    kept[i].count = 0;
+    items[i] = kept[i].items = clv__arena_allocate_zero(c->arena, list->count, sizeof *items[i]);
+    if (wanted == NULL || moved[i] == NULL || items[i] == NULL) return clv__error_memory(error, list->count * sizeof *items[i]);
+    uint32_t used = 0;
+    for (uint32_t o = 0; o < list->count; ++o) {
+      wanted[o] = clv__pep_single(&list->items[o]) != CLV__NO_ID || is_useful(c, &list->items[o]);
+      used += wanted[o];
+    }
+    for (uint32_t r = 0; r < list->count && used < c->options->peps.top_k; ++r) {
+      used += !wanted[ranked[r]];
+      wanted[ranked[r]] = true;
+    }
+    for (uint32_t o = 0; o < list->count; ++o) {
+      moved[i][o] = kept[i].count;
+      if (wanted[o]) items[i][kept[i].count++] = list->items[o];
+    }
+  }
+  for (uint32_t i = 0; i < c->k; ++i) {
+    c->best.choices[i] = moved[i][c->best.choices[i]];
+    for (uint32_t s = 0; s < c->start_count; ++s) c->starts[s].choices[i] = moved[i][c->starts[s].choices[i]];
+  }
+  c->lists = kept;
+  return prepare(c, error);
+}
+
+/* ---- The whole ---- */
+
+static clv_status anneal(choosing *c, uint32_t steps, clv_error *error) {
+  CLV__TRY(clv__assign_rank(&c->assign, c->best.makespan_ns, c->ranked, error));
+  for (uint32_t s = 0; s < c->start_count && c->k > 1; ++s) {
+    clv__search_anneal(&c->search, &c->starts[s], c->ranked, s, steps);
+    clv__search_plans(&c->search, &c->starts[s]);
+    keep_best(c, &c->starts[s], "annealing");
+  }
+  return CLV_OK;
 }
 
 clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_t layer, const clv__choose_cut *cut,
@@ -184,27 +269,28 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
   choosing c = {.arena = arena, .costs = costs, .options = options, .k = cut->k, .layer = layer, .chosen = chosen};
   bool is_quick = options->effort == CLV__EFFORT_QUICK;
   uint64_t budget = options->budget > 0 ? options->budget : is_quick ? QUICK_BUDGET : FULL_BUDGET;
-  clv__assign_result result;
+  clv__assign_result all, result;
   *chosen = (clv__chosen_layer){0};
-  CLV__TRY(prepare(&c, cut, error));
-  c.search.budget = 100*budget;
+  CLV__TRY(make_lists(&c, cut, error));
+  c.search.budget = 2 * budget;
   try_singles(&c);
   clv__assign_greedy(&c.assign, c.trial.choices, tell_move, &c);
   try_trial(&c, "greedy");
   if (!is_quick) {
     try_forms(&c);
-    uint32_t *ranked = clv__arena_allocate_zero(c.arena, c.works.offsets[c.k], sizeof *ranked);
-    if (ranked == NULL) return clv__error_memory(error, c.works.offsets[c.k] * sizeof *ranked);
-    CLV__TRY(clv__assign_rank(&c.assign, c.best.makespan_ns, ranked, error));
-    for (uint32_t s = 0; s < c.start_count && c.k > 1; ++s) {
-      clv__search_anneal(&c.search, &c.starts[s], ranked, s, 30000);
-      keep_best(&c, &c.starts[s], "annealing");
-    if(getenv("DBG")) fprintf(stderr,"  start %u %s annealed %.2f\n",s,c.start_from[s],c.starts[s].makespan_ns/1e6);
-      clv__search_plans(&c.search, &c.starts[s]);
-      keep_best(&c, &c.starts[s], c.start_from[s]);
-    }
+    CLV__TRY(anneal(&c, ANNEALING_STEPS, error));
   }
-  CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget, is_quick ? NULL : attempt, &c, &result, error));
-  chosen->bound_ns = fmin(result.bound_ns, c.best.makespan_ns);
+  CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget / 8, NULL, NULL, &all, error));
+  result = all;
+  if (c.k > 1 && c.best.makespan_ns > all.bound_ns * (1 + options->tolerance) * (1 + 1e-9)) {
+    CLV__TRY(clv__assign_rank(&c.assign, c.best.makespan_ns, c.ranked, error));
+    CLV__TRY(narrow(&c, error));
+    c.search.budget = 2 * budget;
+    c.sequence_nodes = MOST_NODES * 64;
+    if (!is_quick) CLV__TRY(anneal(&c, ANNEALING_STEPS, error));
+    CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget, is_quick ? NULL : attempt, &c, &result, error));
+  }
+  chosen->bound_all_ns = fmin(all.bound_ns, c.best.makespan_ns);
+  chosen->bound_ns = fmax(chosen->bound_all_ns, fmin(result.bound_ns, c.best.makespan_ns));
   return give(&c, error);
 }

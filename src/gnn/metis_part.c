@@ -21,7 +21,9 @@
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with 32-bit indices");
 
-enum { STARTED = 'S', START_MS = 5000, START_ATTEMPTS = 3 };
+/* A child that inherits a lock of the C library which another thread held (rand()'s is such a one) stands still: it is given up,
+ * and another is made. Short waits first, for such a child never starts; then long ones, for a machine may be busy. */
+enum { STARTED = 'S', FIRST_WAIT_MS = 40, LONGEST_WAIT_MS = 10000, START_ATTEMPTS = 24 };
 
 typedef struct child {
   pid_t id;
@@ -63,8 +65,7 @@ static void run_child(const clv__metis_graph *graph, uint32_t k, uint64_t seed, 
     dup2(nowhere, STDOUT_FILENO);
     dup2(nowhere, STDERR_FILENO);
   }
-  /* a lock that another thread held during the fork stays held here: who waits for us sees that */
-  srand(1);
+  srand(1); /* stands still here where it would later: see above */
   void *volatile probe = malloc(1 << 16);
   free(probe);
   const char started = STARTED;
@@ -112,11 +113,11 @@ static bool read_all(int file, void *to, size_t size_bytes) {
   return true;
 }
 
-static bool has_started(const child *c) {
+static bool has_started(const child *c, int wait_ms) {
   struct pollfd wait = {.fd = c->from, .events = POLLIN};
   int ready;
   char said = 0;
-  do ready = poll(&wait, 1, START_MS);
+  do ready = poll(&wait, 1, wait_ms);
   while (ready < 0 && errno == EINTR);
   return ready == 1 && read_all(c->from, &said, 1) && said == STARTED;
 }
@@ -132,12 +133,14 @@ static clv_status explain(int32_t code, clv_error *error) {
 
 static clv_status ask(const clv__metis_graph *graph, uint32_t k, uint64_t seed, idx_t *parts, clv_error *error) {
   child c = {0};
-  int how = 0;
+  int how = 0, wait_ms = FIRST_WAIT_MS;
   bool started = false;
   for (int attempt = 0; attempt < START_ATTEMPTS && !started; ++attempt) {
     CLV__TRY(start(graph, k, seed, parts, &c, error));
-    started = has_started(&c);
+    started = has_started(&c, wait_ms);
     if (!started) (void)finish(&c, true, &how);
+    wait_ms += wait_ms / 3;
+    if (wait_ms > LONGEST_WAIT_MS) wait_ms = LONGEST_WAIT_MS;
   }
   if (!started) return clv__error_set(error, CLV_IO_ERROR, "METIS: its process does not start");
   int32_t code;

@@ -64,9 +64,13 @@ static bool match_product(const clv__finder *f, clv_value_id value, product *p) 
   return p->bias != NULL;
 }
 
+static bool is_sparse(const clv__node *node) {
+  return strcmp(node->domain, "ai.cleave") == 0 && strcmp(node->op, "SparseAggregate") == 0;
+}
+
 static bool is_scatter(const clv__finder *f, const clv__node *node) {
   if (node == NULL) return false;
-  if (strcmp(node->op, "SparseAggregate") == 0) return clv__find_of_features(f, node->inputs[0]);
+  if (is_sparse(node)) return clv__find_of_features(f, node->inputs[0]);
   if (!clv__find_is(node, "ScatterElements") && !clv__find_is(node, "ScatterND")) return false;
   return clv__attribute_is(node->attributes, "reduction", "add", false) && clv__find_of_features(f, node->inputs[2]);
 }
@@ -96,7 +100,7 @@ static bool match_aggregate(const clv__finder *f, clv_value_id value, aggregate 
   *a = (aggregate){.coefficients = CLV__NO_ID, .index = CLV__NO_ID};
   a->scatter = find_scatter(f, value, &a->is_averaged, 0);
   if (a->scatter == NULL) return false;
-  if (strcmp(a->scatter->op, "SparseAggregate") == 0) {
+  if (is_sparse(a->scatter)) {
     a->rows = clv__find_through_shapes(f, a->scatter->inputs[0]);
     return true;
   }

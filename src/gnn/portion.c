@@ -72,6 +72,7 @@ clv_status clv__portion_make(clv__arena *arena, const clv__subgraph *sub, uint32
   portion->vertices = sub->vertices;
   portion->offsets = sub->offsets;
   portion->sources = sub->sources;
+  if (from == to) portion->sizes.rows = 0;
   if (portion->is_whole || from == to) return CLV_OK;
   uint32_t *places = clv__allocate(arena->allocator, (size_t)count * sizeof *places);
   if (places == NULL) return clv__error_memory(error, (size_t)count * sizeof *places);

@@ -20,7 +20,7 @@ typedef struct shared {
   clv_error error;
   double weight_done; /* of all layers, under the lock */
   uint32_t done;
-  double last_told; /* under `telling` */
+  uint32_t last_told; /* under `telling` */
 } shared;
 
 typedef struct worker {
@@ -102,11 +102,11 @@ static void tell(shared *s) {
       .layer = s->layer_index, .layer_count = run->schedule->layer_count, .done = s->done, .of = run->task_count};
   pthread_mutex_unlock(&s->lock);
   bool goes_on = true;
-  if (done >= s->last_told) { /* whoever is late has nothing new to tell */
+  if (progress.done > s->last_told) { /* whoever is late has nothing new to tell */
     progress.elapsed_s = 1e-9 * (double)(clv__run_now_ns() - s->start_ns);
     double mine = done - run->weight_begun; /* of this run: the layers of another one tell nothing of its pace */
     progress.left_s = mine > 0 ? progress.elapsed_s * (run->weight - done) / mine : -1;
-    s->last_told = done;
+    s->last_told = progress.done;
     goes_on = s->options->progress(s->options->user_data, &progress);
   }
   pthread_mutex_unlock(&s->telling);

@@ -143,6 +143,96 @@ void clv__search_order(clv__search *search, clv__candidate *candidate) {
   }
 }
 
+/* ---- All sequences ---- */
+
+typedef struct enumeration {
+  clv__search *search;
+  clv__candidate *candidate; /* its sequence and makespan are the best known */
+  double goal_ns;
+  uint32_t nodes;
+  bool is_spent;
+} enumeration;
+
+/* What follows each device's task of a plan; INFINITY: it has none. */
+static void tails_of(const clv__pep_work *work, double *tails) {
+  double after = 0;
+  for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) tails[d] = INFINITY;
+  for (uint32_t b = work->block_count; b-- > 0;) {
+    for (uint32_t p = 0; p < work->part_counts[b]; ++p) tails[work->devices[b][p]] = after + work->merge_ns[b];
+    after += longest(work, b);
+  }
+}
+
+/* What no sequence that begins with the first `depth` subgraphs of `trial` is below. Each device has its other tasks to do, not
+ * before the first of them can begin; then the shortest of what follows them; but one of the others is the last on all of its
+ * devices, and what follows there is its own. */
+static double bound_rest(const enumeration *e, uint32_t depth, const double *free_ns) {
+  const clv__search *search = e->search;
+  double loads[CLV__PEP_DEVICES] = {0}, starts[CLV__PEP_DEVICES], tails[CLV__PEP_DEVICES], own[CLV__PEP_DEVICES], least = INFINITY;
+  for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) tails[d] = starts[d] = INFINITY;
+  for (uint32_t i = depth; i < e->candidate->count; ++i) {
+    const clv__pep_work *work = chosen(search, e->candidate, search->trial[i]);
+    double ready = 0;
+    for (uint32_t b = 0; b < work->block_count; ++b) {
+      double end = 0;
+      for (uint32_t p = 0; p < work->part_counts[b]; ++p) {
+        uint32_t d = work->devices[b][p];
+        double start = fmax(ready, free_ns[d]);
+        loads[d] += work->times_ns[b][p];
+        starts[d] = fmin(starts[d], start);
+        end = fmax(end, start + work->times_ns[b][p]);
+      }
+      ready = end + work->merge_ns[b];
+    }
+    tails_of(work, own);
+    for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) tails[d] = fmin(tails[d], own[d]);
+  }
+  for (uint32_t i = depth; i < e->candidate->count; ++i) { /* this one is the last */
+    double bound = 0;
+    tails_of(chosen(search, e->candidate, search->trial[i]), own);
+    for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) {
+      if (isfinite(tails[d])) bound = fmax(bound, starts[d] + loads[d] + (isfinite(own[d]) ? own[d] : tails[d]));
+    }
+    least = fmin(least, bound);
+  }
+  return depth < e->candidate->count ? least : 0;
+}
+
+static void enumerate(enumeration *e, uint32_t depth) {
+  clv__search *search = e->search;
+  uint32_t count = e->candidate->count;
+  double free_ns[CLV__PEP_DEVICES];
+  for (uint32_t i = 0; i < depth; ++i) search->sequence[i] = chosen(search, e->candidate, search->trial[i]);
+  double time = clv__simulate_free(search->works->machine, search->sequence, depth, free_ns);
+  if (fmax(time, bound_rest(e, depth, free_ns)) >= fmin(e->goal_ns, e->candidate->makespan_ns)) return;
+  if (depth == count) {
+    e->candidate->makespan_ns = time;
+    memcpy(e->candidate->sequence, search->trial, count * sizeof *search->trial);
+    return;
+  }
+  for (uint32_t i = depth; i < count; ++i) {
+    if (e->nodes == 0) {
+      e->is_spent = true;
+      return;
+    }
+    --e->nodes;
+    uint32_t swap = search->trial[depth];
+    search->trial[depth] = search->trial[i], search->trial[i] = swap;
+    enumerate(e, depth + 1);
+    swap = search->trial[depth];
+    search->trial[depth] = search->trial[i], search->trial[i] = swap;
+  }
+}
+
+double clv__search_sequences(clv__search *search, clv__candidate *candidate, double goal_ns, uint32_t nodes) {
+  enumeration e = {search, candidate, goal_ns, nodes, false};
+  memcpy(search->trial, candidate->sequence, candidate->count * sizeof *search->trial);
+  enumerate(&e, 0);
+  return e.is_spent ? 0 : fmin(goal_ns, candidate->makespan_ns);
+}
+
+/* ---- Plans ---- */
+
 /* Where `piece` would go with its new plan: to its own place, before or behind each cluster of the same key, to both ends. */
 static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t at) {
   uint32_t count = candidate->count, piece = candidate->sequence[at];

@@ -32,6 +32,9 @@ typedef struct clv__timeline {
 
 /* `sequence[i]` runs at place i. */
 double clv__simulate_time(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count);
+/* And when each device is free again. */
+double clv__simulate_free(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count,
+                          double free_ns[CLV__PEP_DEVICES]);
 /* The same with all that can be said; `tasks`, which may be NULL, has room for count * CLV__PEP_DEVICES and gets them in the order
  * of the sequence. */
 void clv__simulate(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count, clv__timeline *timeline,
@@ -70,6 +73,9 @@ void clv__candidate_copy(clv__candidate *to, const clv__candidate *from);
 /* The sequence for what has been chosen: clusters, each by Johnson's rule (first block against the rest), then whatever moving
  * clusters and subgraphs about brings. Sets makespan_ns. */
 void clv__search_order(clv__search *search, clv__candidate *candidate);
+/* All sequences for what has been chosen, as far as they can be below `goal_ns`: the best becomes the candidate's. Answers what no
+ * sequence of these plans is below: goal_ns, or less where `nodes` were spent before that was known. */
+double clv__search_sequences(clv__search *search, clv__candidate *candidate, double goal_ns, uint32_t nodes);
 /* Changes plans too, one subgraph at a time, as long as the simulated makespan falls. Never makes it worse. */
 void clv__search_plans(clv__search *search, clv__candidate *candidate);
 /* The same by simulated annealing from where the candidate is. ranked[offsets[i] + r] is subgraph i's plan of rank r: the first are

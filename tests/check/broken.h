@@ -192,7 +192,8 @@ static clv_status broken_instance_create(clv_device *device, clv_executable *exe
     *instance = (clv_instance *)&nothing;
     return CLV_OK;
   }
-  clv_status status = broken_inner->instance_create(device, executable, inputs, input_count, weights, weight_count, instance, error);
+  clv_status status =
+      broken_inner->instance_create(device, executable, inputs, input_count, weights, weight_count, instance, error);
   if (status != CLV_OK) return status;
   thing.pointer = *instance;
   thing.of = executable;
@@ -255,7 +256,8 @@ static void broken_spoil(clv_device *device, const broken_thing *thing, clv_exec
     if (broken_now == BROKEN_forgets_inner && thing->nodes >= 7 && i == 0 && args->output_count > 1) {
       memset(bytes, 0xff, size_bytes);
     }
-    if (broken_now == BROKEN_loses_tail && thing->nodes > 1 && broken_has_dims(&output->type, 17, 8)) bytes[size_bytes - 1] ^= 0x40;
+    if (broken_now == BROKEN_loses_tail && thing->nodes > 1 && broken_has_dims(&output->type, 17, 8))
+      bytes[size_bytes - 1] ^= 0x40;
     if (broken_now == BROKEN_writes_beside && broken_has_dims(&output->type, 7, 33)) bytes[size_bytes] ^= 1;
   }
   for (uint32_t i = 0; i < args->input_count; ++i) {
@@ -265,7 +267,8 @@ static void broken_spoil(clv_device *device, const broken_thing *thing, clv_exec
   }
 }
 
-static clv_status broken_refused_room(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
+static clv_status broken_refused_room(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding,
+                                      clv_error *error) {
   clv_execute_args *args = cookie;
   static uint64_t anywhere[64];
   if (args->allocate_output(args->cookie, index, type, binding, error) == CLV_OK) return CLV_OK;
@@ -302,7 +305,8 @@ static clv_status broken_execute(clv_device *device, clv_instance *instance, clv
   clv_execute_args given = *args;
   if (thing.is_rotten) return CLV_OK;
   if (broken_now == BROKEN_counts_ignored && args->input_count == 0) return CLV_OK;
-  if (broken_now == BROKEN_shared_scratch && !pthread_equal(pthread_self(), broken_main)) return broken_execute_shared(device, instance, stream, args, error);
+  if (broken_now == BROKEN_shared_scratch && !pthread_equal(pthread_self(), broken_main))
+    return broken_execute_shared(device, instance, stream, args, error);
   if (broken_now == BROKEN_failure_untold) {
     given.cookie = args;
     given.allocate_output = broken_refused_room;
@@ -341,7 +345,8 @@ static clv_status broken_event_wait(clv_device *device, clv_stream *stream, clv_
   return broken_now == BROKEN_event_never_waits ? CLV_OK : broken_inner->event_wait(device, stream, event, error);
 }
 
-static clv_status broken_event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {
+static clv_status broken_event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie,
+                                      clv_error *error) {
   if (broken_now == BROKEN_early_notice) {
     notify(cookie);
     return CLV_OK;
@@ -383,7 +388,8 @@ static clv_status broken_write(void *cookie, const void *data, size_t size_bytes
   return writer->write(writer->cookie, data, size_bytes);
 }
 
-static clv_status broken_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie, clv_error *error) {
+static clv_status broken_save(clv_device *device, clv_executable *executable, clv_write_fn write, void *cookie,
+                              clv_error *error) {
   broken_writer writer = {write, cookie};
   unsigned char *before = broken_blob;
   size_t before_bytes = broken_blob_bytes;

@@ -48,11 +48,11 @@ static void close_machine(machine *m) {
 }
 
 static clv__machine about(uint64_t pad_step, uint32_t depth) {
-  clv__machine machine = {.device_count = DEVICES, .pad_step = pad_step, .queue_depth = depth};
-  machine.devices[0] = (clv__machine_device){.name = "cpu"};
-  machine.devices[1] = (clv__machine_device){.name = "npu", .space = 1, .is_static = true};
-  machine.devices[2] = (clv__machine_device){.name = "npu1", .space = 2, .is_static = true};
-  return machine;
+  clv__machine means = {.device_count = DEVICES, .pad_step = pad_step, .queue_depth = depth};
+  means.devices[0] = (clv__machine_device){.name = "cpu"};
+  means.devices[1] = (clv__machine_device){.name = "npu", .space = 1, .is_static = true};
+  means.devices[2] = (clv__machine_device){.name = "npu1", .space = 2, .is_static = true};
+  return means;
 }
 
 /* ---- All plans of a layer ---- */
@@ -118,18 +118,18 @@ typedef struct scene {
   double *expected;
 } scene;
 
-/* `rough`: vertices are strewn over the parts, of which some may own nothing. */
+/* Vertices are strewn over the parts, of which some may own nothing. */
 static void make_scene(scene *s, machine *m, clv__gnn_type type, uint32_t layers, uint32_t n, uint64_t edges, uint32_t k,
-                       uint64_t *seed) {
+                       uint32_t spread, uint64_t *seed) {
   clv_error error = {0};
   clv__gnn_single *single;
-  uint32_t features = 1 + (uint32_t)(test_random(seed) % 14), spread = 1 + (uint32_t)(test_random(seed) % k);
+  uint32_t features = 1 + (uint32_t)(test_random(seed) % 14);
   *s = (scene){.n = n, .k = k};
   test_gnn_make(&s->gnn, clv__allocator_default(), n, edges, features, test_random(seed));
   s->model = test_gnn_model(clv__allocator_default(), type, layers, features, test_random(seed));
   if (type != CLV__GNN_SAGE) assert_ok(clv__gnn_graph_with_loops(s->gnn.graph, &s->looped, &error), error);
   assert_true(n <= sizeof s->parts / sizeof *s->parts);
-  for (uint32_t v = 0; v < n; ++v) s->parts[v] = k == 1 ? 0 : (uint32_t)(test_random(seed) % spread);
+  for (uint32_t v = 0; v < n; ++v) s->parts[v] = (uint32_t)(test_random(seed) % spread);
   clv__membership membership = {.k = k, .vertex_count = n, .parts = s->parts};
   assert_ok(clv__partitioned_make(clv__allocator_default(), s->looped != NULL ? s->looped : s->gnn.graph, &membership,
                                   &s->partitioned, &error),
@@ -161,8 +161,8 @@ typedef struct places {
 } places;
 
 /* Subgraphs in an order of chance; clusters where neighbours happen to have the same plan. */
-static void make_places(places *p, const scene *s, const clv__machine *machine, uint64_t *seed) {
-  *p = (places){.schedule = {machine, s->model->layer_count, s->k, p->layers}};
+static void make_places(places *p, const scene *s, const clv__machine *means, uint64_t *seed) {
+  *p = (places){.schedule = {means, s->model->layer_count, s->k, p->layers}};
   for (uint32_t i = 0; i < s->model->layer_count; ++i) {
     p->layers[i] = p->items[i];
     for (uint32_t k = 0; k < s->k; ++k) {
@@ -218,14 +218,14 @@ static void run_places(machine *m, const scene *s, const places *p, bool is_same
 
 static void every_plan(machine *m, clv__gnn_type type, uint32_t layers, uint32_t n, uint64_t edges, uint32_t k, uint64_t *seed) {
   const uint64_t steps[] = {1, 8, 100};
-  clv__machine machine = about(steps[test_random(seed) % 3], 1 + (uint32_t)(test_random(seed) % 3));
+  clv__machine means = about(steps[test_random(seed) % 3], 1 + (uint32_t)(test_random(seed) % 3));
   clv__stage_table *table = malloc(sizeof *table);
   clv_error error = {0};
   pep_set peps[MOST_LAYERS];
   uint32_t next[MOST_LAYERS] = {0}, most = 0;
   scene s;
   assert_non_null(table);
-  make_scene(&s, m, type, layers, n, edges, k, seed);
+  make_scene(&s, m, type, layers, n, edges, k, 1 + (uint32_t)(test_random(seed) % k), seed);
   for (uint32_t i = 0; i < layers; ++i) {
     clv__stages stages;
     clv__stages_of(type, &s.model->layers[i], CLV_F32, &stages);
@@ -237,7 +237,7 @@ static void every_plan(machine *m, clv__gnn_type type, uint32_t layers, uint32_t
   for (bool done = false; !done;) {
     places p;
     char what[160];
-    make_places(&p, &s, &machine, seed);
+    make_places(&p, &s, &means, seed);
     done = true;
     for (uint32_t i = 0; i < layers; ++i) {
       for (uint32_t a = 0; a < k; ++a) p.items[i][a].pep = &peps[i].items[next[i]++ % peps[i].count];
@@ -284,7 +284,7 @@ static void test_odd_graphs(void **state) {
     uint64_t edges;
   } sizes[] = {{1, 0}, {1, 3}, {2, 1}, {3, 0}, {4, 9}, {100, 200}, {400, 6000}};
   machine m = open_machine(NULL);
-  clv__machine machine = about(10, 2);
+  clv__machine means = about(10, 2);
   uint64_t seed = 77;
   for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
     for (int type = 0; type < 3; ++type) {
@@ -293,7 +293,8 @@ static void test_odd_graphs(void **state) {
         places p;
         clv__stages stages;
         char what[96];
-        make_scene(&s, &m, (clv__gnn_type)type, 1 + k % MOST_LAYERS, sizes[i].n, sizes[i].edges, k, &seed);
+        make_scene(&s, &m, (clv__gnn_type)type, 1 + k % MOST_LAYERS, sizes[i].n, sizes[i].edges, k,
+                   1 + (uint32_t)(test_random(&seed) % k), &seed);
         clv__stages_of((clv__gnn_type)type, s.model->layers, CLV_F32, &stages);
         clv__pep whole = one_device(0, stages.count), pipeline = {.block_count = 2}, shared = one_device(0, stages.count);
         pipeline.blocks[0] = pipeline.blocks[1] = whole.blocks[0];
@@ -305,13 +306,13 @@ static void test_odd_graphs(void **state) {
         shared.blocks[0].parts[1].to = CLV__PEP_SHARES;
         const clv__pep *const each[] = {&whole, &pipeline, &shared};
         for (size_t e = 0; e < sizeof each / sizeof *each; ++e) {
-          make_places(&p, &s, &machine, &seed);
+          make_places(&p, &s, &means, &seed);
           for (uint32_t layer = 0; layer < s.model->layer_count; ++layer) {
             for (uint32_t a = 0; a < k; ++a) p.items[layer][a].pep = each[e];
           }
           snprintf(what, sizeof what, "n %u, m %llu, type %d, k %u, plan %zu", sizes[i].n, (unsigned long long)sizes[i].edges, type,
                    k, e);
-          run_places(&m, &s, &p, e == 0, what);
+          run_places(&m, &s, &p, e == 0 && k == 1, what);
         }
         finish_scene(&s);
       }
@@ -330,7 +331,7 @@ static void test_portions(void **state) {
     scene s;
     clv__arena arena;
     clv_error error = {0};
-    make_scene(&s, &m, CLV__GNN_SAGE, 1, 1 + (uint32_t)(test_random(&seed) % 60), test_random(&seed) % 300, 3, &seed);
+    make_scene(&s, &m, CLV__GNN_SAGE, 1, 1 + (uint32_t)(test_random(&seed) % 60), test_random(&seed) % 300, 3, 3, &seed);
     clv__arena_init(&arena, clv__allocator_default());
     for (uint32_t i = 0; i < s.k; ++i) {
       const clv__subgraph *sub = &s.partitioned.subgraphs[i];
@@ -367,7 +368,7 @@ static void test_portions(void **state) {
 /* A pipeline from the CPU to the NPU over five subgraphs and three layers. */
 typedef struct pipeline {
   machine m;
-  clv__machine machine;
+  clv__machine means;
   scene s;
   clv__pep pep;
   places p;
@@ -378,15 +379,15 @@ static void open_pipeline(pipeline *l, const char *option, uint64_t seed) {
   clv__stages stages;
   clv_error error = {0};
   l->m = open_machine(option);
-  l->machine = about(16, 2);
-  make_scene(&l->s, &l->m, CLV__GNN_SAGE, 3, 200, 2000, MOST_K, &seed);
+  l->means = about(16, 2);
+  make_scene(&l->s, &l->m, CLV__GNN_SAGE, 3, 200, 2000, MOST_K, MOST_K, &seed);
   clv__stages_of(CLV__GNN_SAGE, l->s.model->layers, CLV_F32, &stages);
   l->pep = one_device(0, stages.count);
   l->pep.block_count = 2;
   l->pep.blocks[1] = l->pep.blocks[0];
-  l->pep.blocks[0].last = l->pep.blocks[1].first = 6;
+  l->pep.blocks[0].last = l->pep.blocks[1].first = 5;
   l->pep.blocks[1].parts[0].device = 2;
-  make_places(&l->p, &l->s, &l->machine, &seed);
+  make_places(&l->p, &l->s, &l->means, &seed);
   for (uint32_t i = 0; i < 3; ++i) {
     for (uint32_t a = 0; a < MOST_K; ++a) l->p.items[i][a].pep = &l->pep;
   }
@@ -413,14 +414,15 @@ static float *make_rows(const pipeline *l) {
 
 static void test_device_fails(void **state) {
   (void)state;
-  for (int launch = 1; launch <= 9; launch += 4) {
+  for (int launch = 1; launch <= 3; ++launch) {
     pipeline l;
     char option[32];
     clv_error error = {0};
     snprintf(option, sizeof option, "npu1:fail=%d", launch);
     open_pipeline(&l, option, 3);
     float *rows = make_rows(&l);
-    assert_int_equal(run_pipeline(&l, rows, NULL, &error), CLV_DEVICE_ERROR);
+    clv_status status = run_pipeline(&l, rows, NULL, &error);
+    if (status != CLV_DEVICE_ERROR) fail_msg("launch %d: %s", launch, clv_status_name(status));
     assert_non_null(strstr(error.message, "npu1"));
     assert_non_null(strstr(error.message, "layer "));
     assert_non_null(strstr(error.message, "subgraph "));
@@ -430,17 +432,17 @@ static void test_device_fails(void **state) {
 }
 
 typedef struct watcher {
-  uint32_t calls, stop_at; /* 0: never */
-  uint32_t done;
+  uint32_t stop_at; /* so many tasks; 0: never */
+  uint32_t first, done;
   bool dies;
 } watcher;
 
 static bool watch(void *user_data, const clv__gnn_progress *progress) {
   watcher *w = user_data;
   assert_true(progress->done > w->done && progress->done <= progress->of);
+  if (w->done == 0) w->first = progress->done;
   w->done = progress->done;
-  ++w->calls;
-  if (w->calls != w->stop_at) return true;
+  if (w->stop_at == 0 || w->done < w->stop_at) return true;
   if (w->dies) kill(getpid(), SIGKILL);
   return false;
 }
@@ -455,7 +457,8 @@ static void test_cancel(void **state) {
     watcher w = {.stop_at = at};
     clv__gnn_run_options options = {.progress = watch, .user_data = &w};
     clv_status status = run_pipeline(&l, rows, &options, &error);
-    if (w.calls >= at) assert_int_equal(status, CLV_CANCELLED);
+    assert_int_equal(status, CLV_CANCELLED);
+    assert_true(w.done >= at && w.done <= at + 2);
   }
   watcher all = {0};
   clv__gnn_run_options options = {.progress = watch, .user_data = &all};
@@ -475,7 +478,7 @@ static void test_refusals(void **state) {
   clv__pep wrong[8];
   for (size_t i = 0; i < 8; ++i) wrong[i] = l.pep;
   wrong[0].block_count = 0;
-  wrong[1].blocks[1].first = 5;
+  wrong[1].blocks[1].first = 4;
   wrong[2].blocks[1].parts[0].device = 0; /* as the first block's */
   wrong[3].blocks[1].parts[0].device = 3;
   wrong[4].blocks[0].parts[0].to = 19;
@@ -546,7 +549,7 @@ static void test_resume(void **state) {
       assert_ok(run_pipeline(&l, rows, &options, &error), error);
       clv__gnn_run_record(l.run, &record);
       assert_int_equal(record.first_layer, layer);
-      assert_int_equal(w.calls, (3 - layer) * MOST_K * 2);
+      assert_true(w.first > layer * MOST_K * 2 && w.done == 3 * MOST_K * 2);
       test_gnn_compare(l.s.expected, rows, l.s.n, l.s.width, "resumed");
       assert_int_not_equal(access(path, F_OK), 0); /* it is done with */
       free(rows);

@@ -1,6 +1,7 @@
 /* The reference run against sums in double: random graphs, three models, one to four layers; and what it refuses. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "gnn.h"
 #include "gnn/single.h"
@@ -50,9 +51,56 @@ static void test_random_graphs(void **state) {
   close_machine(&m);
 }
 
+static void test_refusals(void **state) {
+  (void)state;
+  machine m = open_machine("npu,cpu");
+  const clv_allocator *allocator = clv__allocator_default();
+  clv__gnn_model *model = test_gnn_model(allocator, CLV__GNN_GCN, 2, 9, 1);
+  clv__gnn_single *single;
+  clv__gnn_graph *bare;
+  clv_error error = {0};
+  test_gnn gnn;
+  test_gnn_make(&gnn, allocator, 20, 50, 8, 3);
+  assert_int_equal(clv__gnn_single_create(m.devices, CLV__NO_ID, model, gnn.graph, &single, &error), CLV_INVALID_ARGUMENT);
+  assert_string_equal(error.message, "the graph has 8 features a vertex, layer 0 of the model reads 9");
+  assert_null(single);
+  assert_ok(clv__gnn_graph_make(allocator, 20, 50, gnn.sources, gnn.destinations, NULL, NULL, &bare, &error), error);
+  assert_int_equal(clv__gnn_single_create(m.devices, CLV__NO_ID, model, bare, &single, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "no features"));
+  test_gnn_finish(&gnn);
+  test_gnn_make(&gnn, allocator, 20, 50, 9, 3);
+  assert_int_equal(clv__gnn_single_create(m.devices, 0, model, gnn.graph, &single, &error), CLV_NOT_SUPPORTED); /* the NPU alone */
+  assert_non_null(strstr(error.message, "layer 0: block "));
+  assert_non_null(strstr(error.message, "SparseAggregate"));
+  clv__gnn_graph_destroy(bare);
+  clv__gnn_model_destroy(model);
+  test_gnn_finish(&gnn);
+  close_machine(&m);
+}
+
+/* Products on the virtual NPU, the rest on the CPU: placed as any model is. */
+static void test_two_devices(void **state) {
+  (void)state;
+  machine m = open_machine("npu,cpu");
+  for (int type = 0; type < 3; ++type) {
+    test_gnn gnn;
+    test_gnn_make(&gnn, clv__allocator_default(), 60, 300, 9, (uint64_t)type);
+    clv__gnn_model *model = test_gnn_model(clv__allocator_default(), (clv__gnn_type)type, 2, 9, 17);
+    double *expected = test_gnn_expected(&gnn, model);
+    float *actual = run(&m, model, &gnn, CLV__NO_ID);
+    test_gnn_compare(expected, actual, 60, clv__gnn_layer_width(&model->layers[1]), "npu,cpu");
+    free(expected), free(actual);
+    clv__gnn_model_destroy(model);
+    test_gnn_finish(&gnn);
+  }
+  close_machine(&m);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_graphs),
+      cmocka_unit_test(test_two_devices),
+      cmocka_unit_test(test_refusals),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,152 @@
+/* See planning.h. */
+#include "gnn/planning.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "gnn/piece.h"
+#include "gnn/single.h"
+
+/* What it costs that a thread waits for another one: a wake-up, roughly. Small beside any block worth sharing out. */
+#define MERGE_NS 20e3
+
+/* ---- The machine ---- */
+
+static clv_status make_machine(clv__gnn_planning *p, uint64_t pad_step, clv_error *error) {
+  const clv_devices *devices = p->devices;
+  clv__machine *machine = &p->machine;
+  if (devices->count > CLV__PEP_DEVICES)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u devices; at most %d can share a graph: name them with --devices",
+                          devices->count, CLV__PEP_DEVICES);
+  *machine = (clv__machine){.device_count = devices->count, .pad_step = pad_step, .merge_ns = MERGE_NS, .queue_depth = 2};
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    const clv__device *device = &devices->items[d];
+    machine->devices[d] = (clv__machine_device){.name = device->name,
+                                                .space = device->space,
+                                                .is_static = device->info.static_shapes_only,
+                                                .memory_bytes = device->info.memory_limit_bytes};
+  }
+  return CLV_OK;
+}
+
+/* A stage that a device refuses in one layer it is not given in any. */
+static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
+  uint32_t count = p->model->layer_count;
+  p->stages = clv__arena_allocate_zero(&p->arena, count, sizeof *p->stages);
+  p->chains = clv__arena_allocate_zero(&p->arena, count, sizeof *p->chains);
+  p->runs = clv__arena_allocate_zero(&p->arena, count, sizeof *p->runs);
+  if (p->stages == NULL || p->chains == NULL || p->runs == NULL) return clv__error_memory(error, count * sizeof *p->chains);
+  for (uint32_t i = 0; i < count; ++i) {
+    clv__stages_of(p->model->type, &p->model->layers[i], CLV_F32, &p->stages[i]);
+    clv__chain_of(&p->stages[i], &p->chains[i]);
+    p->runs[i] = clv__arena_allocate(&p->arena, sizeof *p->runs[i]);
+    if (p->runs[i] == NULL) return clv__error_memory(error, sizeof *p->runs[i]);
+    clv_status status = clv__stage_table_make(p->devices, &p->stages[i], p->runs[i], error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
+    for (uint32_t d = 0; d < p->machine.device_count; ++d) {
+      for (uint32_t s = 0; s < p->stages[i].count; ++s) {
+        if (!p->runs[i]->runs[d][s][s + 1]) p->machine.devices[d].cannot |= 1u << p->stages[i].items[s];
+      }
+    }
+  }
+  return CLV_OK;
+}
+
+/* ---- The cuts ---- */
+
+static clv_status make_cut(clv__gnn_planning *p, uint32_t k, clv__cache *cache, clv__gnn_cut *cut, clv_error *error) {
+  clv__partitioned partitioned;
+  CLV__TRY(clv__membership_make(p->arena.allocator, p->graph, k, p->seed, cache, &cut->membership, error));
+  cut->pieces = clv__arena_allocate_zero(&p->arena, k, sizeof *cut->pieces);
+  if (cut->pieces == NULL) return clv__error_memory(error, k * sizeof *cut->pieces);
+  CLV__TRY(clv__gnn_planning_subgraphs(p, k, &partitioned, error));
+  clv_status status = CLV_OK;
+  cut->communication_volume = partitioned.communication_volume;
+  for (uint32_t i = 0; i < k && status == CLV_OK; ++i) {
+    cut->edge_count += partitioned.subgraphs[i].edge_count;
+    cut->cut_edges += partitioned.subgraphs[i].cut_edge_count;
+    status = clv__piece_of(&p->arena, &partitioned.subgraphs[i], &cut->pieces[i], error);
+  }
+  clv__partitioned_finish(&partitioned);
+  return status;
+}
+
+static clv_status make_cuts(clv__gnn_planning *p, const uint32_t *ks, uint32_t count, clv__cache *cache,
+                            void (*progress)(void *, uint32_t), void *user_data, clv_error *error) {
+  p->cuts = clv__arena_allocate_zero(&p->arena, count, sizeof *p->cuts);
+  p->choose_cuts = clv__arena_allocate_zero(&p->arena, count, sizeof *p->choose_cuts);
+  if (p->cuts == NULL || p->choose_cuts == NULL) return clv__error_memory(error, count * sizeof *p->cuts);
+  for (uint32_t i = 0; i < count; ++i) {
+    if (progress != NULL) progress(user_data, ks[i]);
+    p->cut_count = i + 1;
+    p->cuts[i].membership.k = ks[i];
+    clv_status status = make_cut(p, ks[i], cache, &p->cuts[i], error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "k = %u", ks[i]);
+    p->choose_cuts[i] = (clv__choose_cut){ks[i], p->cuts[i].pieces};
+  }
+  return CLV_OK;
+}
+
+clv_status clv__gnn_planning_subgraphs(const clv__gnn_planning *p, uint32_t k, clv__partitioned *partitioned, clv_error *error) {
+  const clv__gnn_graph *graph = p->looped != NULL ? p->looped : p->graph;
+  for (uint32_t i = 0; i < p->cut_count; ++i) {
+    if (p->cuts[i].membership.k == k)
+      return clv__partitioned_make(p->arena.allocator, graph, &p->cuts[i].membership, partitioned, error);
+  }
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "the graph was not cut into %u", k);
+}
+
+clv_status clv__gnn_planning_init(clv__gnn_planning *p, clv_devices *devices, const clv__gnn_model *model,
+                                  const clv__gnn_graph *graph, const uint32_t *ks, uint32_t k_count, uint64_t seed,
+                                  uint64_t pad_step, clv__cache *cache, void (*progress)(void *user_data, uint32_t k),
+                                  void *user_data, clv_error *error) {
+  *p = (clv__gnn_planning){.devices = devices, .model = model, .graph = graph, .seed = seed};
+  clv__arena_init(&p->arena, clv__context_allocator(devices->context));
+  clv_status status = clv__gnn_check_fit(model, graph, error);
+  if (status == CLV_OK && model->type != CLV__GNN_SAGE) status = clv__gnn_graph_with_loops(graph, &p->looped, error);
+  if (status == CLV_OK) status = make_machine(p, pad_step, error);
+  if (status == CLV_OK) status = ask_layers(p, error);
+  if (status == CLV_OK) status = make_cuts(p, ks, k_count, cache, progress, user_data, error);
+  if (status != CLV_OK) clv__gnn_planning_finish(p);
+  return status;
+}
+
+void clv__gnn_planning_finish(clv__gnn_planning *p) {
+  if (p->arena.allocator == NULL) return;
+  for (uint32_t i = 0; i < p->cut_count; ++i) clv__membership_finish(p->arena.allocator, &p->cuts[i].membership);
+  clv__gnn_graph_destroy(p->looped);
+  clv__arena_finish(&p->arena);
+  *p = (clv__gnn_planning){0};
+}
+
+/* ---- The choice ---- */
+
+clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tables, const clv__choose_options *options,
+                                    clv__choice *choice, clv_error *error) {
+  uint32_t count = p->model->layer_count;
+  clv__costs *costs = clv__arena_allocate_zero(&p->arena, count, sizeof *costs);
+  if (costs == NULL) return clv__error_memory(error, count * sizeof *costs);
+  for (uint32_t i = 0; i < count; ++i) {
+    clv_status status = clv__costs_init(&costs[i], tables, &p->machine, &p->chains[i], error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
+  }
+  return clv__choose(&p->arena, costs, count, p->choose_cuts, p->cut_count, options, choice, error);
+}
+
+clv_status clv__gnn_planning_schedule(clv__gnn_planning *p, const clv__chosen_k *chosen, clv__gnn_schedule *schedule,
+                                      clv_error *error) {
+  uint32_t count = p->model->layer_count, k = chosen->k;
+  const clv__gnn_place **layers = clv__arena_allocate_zero(&p->arena, count, sizeof *layers);
+  if (layers == NULL) return clv__error_memory(error, count * sizeof *layers);
+  for (uint32_t i = 0; i < count; ++i) {
+    clv__gnn_place *places = clv__arena_allocate_zero(&p->arena, k, sizeof *places);
+    if (places == NULL) return clv__error_memory(error, k * sizeof *places);
+    for (uint32_t a = 0; a < k; ++a) {
+      places[a].subgraph = chosen->layers[i].sequence[a];
+      places[a].pep = chosen->layers[i].peps[places[a].subgraph];
+    }
+    layers[i] = places;
+  }
+  *schedule = (clv__gnn_schedule){&p->machine, count, k, layers};
+  return CLV_OK;
+}

@@ -1,0 +1,55 @@
+/* From a graph, a model and open devices to a choice: the graph is cut for every k, the layers become chains, the devices a machine,
+ * tables price them, and clv__choose() chooses. What runs is a schedule (run.h) over the subgraphs of the k that was chosen. */
+#ifndef CLEAVE_GNN_PLANNING_H
+#define CLEAVE_GNN_PLANNING_H
+
+#include "gnn/block.h"
+#include "gnn/choose.h"
+#include "gnn/graph.h"
+#include "gnn/run.h"
+
+/* The graph that a model aggregates over: with self loops for GCN and GAT. */
+typedef struct clv__gnn_cut {
+  clv__membership membership;
+  uint64_t edge_count, cut_edges, communication_volume;
+  clv__piece *pieces; /* [k] */
+} clv__gnn_cut;
+
+typedef struct clv__gnn_planning {
+  clv__arena arena;
+  clv_devices *devices;
+  const clv__gnn_model *model;
+  const clv__gnn_graph *graph;
+  clv__gnn_graph *looped; /* NULL: the graph itself */
+  uint64_t seed;          /* of METIS */
+  clv__machine machine;
+  clv__stages *stages; /* [layer_count] */
+  clv__chain *chains;
+  clv__stage_table **runs;
+  uint32_t cut_count;
+  clv__gnn_cut *cuts; /* by k */
+  clv__choose_cut *choose_cuts;
+} clv__gnn_planning;
+
+/* Asks the devices, and cuts the graph for each of `ks` (ascending), from the cache (may be NULL) where it was before. `progress` (may
+ * be NULL) is told of each k before it is cut. Model, graph and devices outlive it. Errors: those of clv__gnn_check_fit(), of
+ * clv__membership_make(), and CLV_INVALID_ARGUMENT for more devices than can share a graph. */
+clv_status clv__gnn_planning_init(clv__gnn_planning *planning, clv_devices *devices, const clv__gnn_model *model,
+                                  const clv__gnn_graph *graph, const uint32_t *ks, uint32_t k_count, uint64_t seed,
+                                  uint64_t pad_step, clv__cache *cache, void (*progress)(void *user_data, uint32_t k),
+                                  void *user_data, clv_error *error);
+void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed one */
+
+/* Prices and chooses. `tables` must have every device: CLV_NOT_FOUND. The choice lives in the planning's arena. */
+clv_status clv__gnn_planning_choose(clv__gnn_planning *planning, const clv__tables *tables, const clv__choose_options *options,
+                                    clv__choice *choice, clv_error *error);
+
+/* The schedule of one k of a choice, in the planning's arena. */
+clv_status clv__gnn_planning_schedule(clv__gnn_planning *planning, const clv__chosen_k *chosen, clv__gnn_schedule *schedule,
+                                      clv_error *error);
+
+/* The subgraphs of one k: with self loops where the model wants them. */
+clv_status clv__gnn_planning_subgraphs(const clv__gnn_planning *planning, uint32_t k, clv__partitioned *partitioned,
+                                       clv_error *error);
+
+#endif

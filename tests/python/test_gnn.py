@@ -1,0 +1,223 @@
+"""GNNs of random weights over Cora, over Pubmed's edges with random features, and over random graphs: `cleave gnn run` against sums in
+float64 by the definitions, and against PyTorch Geometric where it is installed; and what it refuses.
+
+    python tests/python/test_gnn.py          CLEAVE_DATA names the folder that holds graphs/
+"""
+import json
+import os
+import sys
+
+import numpy as np
+
+import oracle
+
+try:
+    import torch
+    import torch_geometric.nn as geometric
+except ImportError:
+    geometric = None
+
+TOLERANCE = 1e-5  # of the largest result
+TYPES = ("graphsage", "gcn", "gat")
+
+
+# --- models
+
+def random_model(folder, kind, widths, heads, rng, name):
+    """Writes JSON and weights; (path, layers, weights)."""
+    layers, weights, given = [], {}, widths[0]
+    uniform = lambda *shape: (rng.uniform(-1, 1, shape) / np.sqrt(shape[-1])).astype(np.float32)
+    for i, out in enumerate(widths[1:]):
+        last = i + 2 == len(widths)
+        layer = {"in": given, "out": out, "activation": "none" if last else "elu" if kind == "gat" else "relu"}
+        if kind == "gat":
+            layer |= {"heads": heads, "concat": not last}
+            weights |= {f"convs.{i}.lin.weight": uniform(heads * out, given), f"convs.{i}.att_src": uniform(1, heads, out),
+                        f"convs.{i}.att_dst": uniform(1, heads, out), f"convs.{i}.bias": uniform(out if last else heads * out)}
+            given = heads * out
+        else:
+            part = "lin_l." if kind == "graphsage" else "lin."
+            weights |= {f"convs.{i}.{part}weight": uniform(out, given)}
+            weights |= {f"convs.{i}.{'lin_l.bias' if kind == 'graphsage' else 'bias'}": uniform(out)}
+            if kind == "graphsage":
+                weights |= {f"convs.{i}.lin_r.weight": uniform(out, given)}
+            given = out
+        layers.append(layer)
+    path = os.path.join(folder, f"{name}.json")
+    np.savez(os.path.join(folder, f"{name}.npz"), **weights)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"type": kind, "weights": f"{name}.npz", "layers": layers}, file)
+    return path, layers, weights
+
+
+# --- references
+
+def scatter(values, index, n):
+    total = np.zeros((n, *values.shape[1:]))
+    np.add.at(total, index, values)
+    return total
+
+
+def with_loops(edges, n):
+    has = np.zeros(n, bool)
+    has[edges[0][edges[0] == edges[1]]] = True
+    missing = np.flatnonzero(~has)
+    return np.concatenate([edges, [missing, missing]], axis=1)
+
+
+def attend(x, weights, name, layer, source, target, n):
+    h = (x @ weights[name + "lin.weight"].T.astype(float)).reshape(n, layer["heads"], layer["out"])
+    score = (h * weights[name + "att_src"]).sum(-1)[source] + (h * weights[name + "att_dst"]).sum(-1)[target]
+    score = np.where(score > 0, score, 0.2 * score)
+    largest = np.full((n, layer["heads"]), -np.inf)
+    np.maximum.at(largest, target, score)
+    power = np.exp(score - largest[target])
+    share = power / scatter(power, target, n)[target]
+    result = scatter(share[:, :, None] * h[source], target, n)
+    return result.reshape(n, -1) if layer["concat"] else result.mean(1)
+
+
+def by_definition(kind, layers, weights, x, edges):
+    x, n = x.astype(float), len(x)
+    source, target = edges if kind == "graphsage" else with_loops(edges, n)
+    degree = np.maximum(np.bincount(target, minlength=n), 1).astype(float)
+    for i, layer in enumerate(layers):
+        name = f"convs.{i}."
+        if kind == "graphsage":
+            mean = scatter(x[source], target, n) / degree[:, None]
+            x = mean @ weights[name + "lin_l.weight"].T + weights[name + "lin_l.bias"] + x @ weights[name + "lin_r.weight"].T
+        elif kind == "gcn":
+            h, scale = x @ weights[name + "lin.weight"].T.astype(float), 1 / np.sqrt(degree[source] * degree[target])
+            x = scatter(h[source] * scale[:, None], target, n) + weights[name + "bias"]
+        else:
+            x = attend(x, weights, name, layer, source, target, n) + weights[name + "bias"]
+        if layer["activation"] == "relu":
+            x = np.maximum(x, 0)
+        elif layer["activation"] == "elu":
+            x = np.where(x > 0, x, np.expm1(np.minimum(x, 0)))
+    return x
+
+
+def by_geometric(kind, layers, weights, x, edges):
+    makers = {"graphsage": lambda l: geometric.SAGEConv(l["in"], l["out"]), "gcn": lambda l: geometric.GCNConv(l["in"], l["out"]),
+              "gat": lambda l: geometric.GATConv(l["in"], l["out"], heads=l["heads"], concat=l["concat"])}
+    acts = {"none": lambda v: v, "relu": torch.relu, "elu": torch.nn.functional.elu}
+    value, index = torch.from_numpy(x).double(), torch.from_numpy(edges.astype(np.int64))
+    with torch.no_grad():
+        for i, layer in enumerate(layers):
+            conv, prefix = makers[kind](layer).double(), f"convs.{i}."
+            conv.load_state_dict({k[len(prefix):]: torch.from_numpy(w) for k, w in weights.items() if k.startswith(prefix)})
+            value = acts[layer["activation"]](conv(value, index))
+    return value.numpy()
+
+
+# --- runs
+
+def difference(expected, actual):
+    if expected.shape != actual.shape:
+        return f"shape {actual.shape} instead of {expected.shape}"
+    largest, off = max(1, np.abs(expected).max(initial=0)), np.abs(expected - actual)
+    if not np.isfinite(actual).all() or off.max(initial=0) > TOLERANCE * largest:
+        at = np.unravel_index(np.argmax(off), off.shape)
+        return f"{actual[at]:.9g} instead of {expected[at]:.9g} at {tuple(map(int, at))}, largest {largest:.3g}"
+    return None
+
+
+def run(tally, folder, name, model, graph, references, *options):
+    """references: [(who, expected)]"""
+    out = os.path.join(folder, "out.npz")
+    try:
+        told = json.loads(oracle.cleave("gnn", "run", "--model", model, "--graph", graph, "--output", out, "--json", *options))
+    except (oracle.CleaveError, ValueError) as error:
+        tally.add(name, str(error))
+        return
+    reason = None if told["measured_ms"] > 0 and told["peak_rss_bytes"] > 0 else f"measured_ms or peak_rss_bytes is missing: {told}"
+    actual = np.load(out)["out"]
+    for who, expected in references:
+        wrong = difference(expected, actual)
+        reason = reason or (wrong and f"against {who}: {wrong}")
+    tally.add(name, reason)
+
+
+def run_all(tally, folder, title, x, edges, widths, rng, devices=("cpu",)):
+    graph = os.path.join(folder, "graph.npz")
+    np.savez(graph, x=x, edge_index=edges)
+    for kind in TYPES:
+        model, layers, weights = random_model(folder, kind, widths, 2, rng, "model")
+        references = [("the definition", by_definition(kind, layers, weights, x, edges))]
+        if geometric is not None:
+            references.append(("PyTorch Geometric", by_geometric(kind, layers, weights, x, edges)))
+        for listed in devices:
+            run(tally, folder, f"{title}, {kind}, {len(layers)} layers, {listed}", model, graph, references, "--devices", listed)
+
+
+def random_edges(rng, n, m):
+    """Some vertices without edges, a hub, repeated edges; a loop at most once a vertex."""
+    edges = rng.integers(0, max(1, n - n // 5), (2, m))
+    edges[1, : m // 3] = n // 3
+    edges = np.concatenate([edges, edges[:, : m // 8]], axis=1)
+    loops = np.unique(edges[0][edges[0] == edges[1]])
+    return np.concatenate([edges[:, edges[0] != edges[1]], [loops, loops]], axis=1)
+
+
+# --- what is refused
+
+def refused(tally, name, expected, *arguments):
+    try:
+        oracle.cleave("gnn", "run", *arguments)
+        tally.add(name, "was not refused")
+    except oracle.CleaveError as error:
+        text = str(error)
+        missing = [part for part in ("exit 1", *expected) if part not in text]
+        tally.add(name, f"no {missing} in: {text}" if missing else None)
+
+
+def bad_inputs(tally, folder, rng):
+    path = lambda name: os.path.join(folder, name)
+    edges, x = random_edges(rng, 20, 60), rng.uniform(-1, 1, (20, 6)).astype(np.float32)
+    model, _, weights = random_model(folder, "graphsage", [6, 4, 3], 1, rng, "bad")
+    np.savez(path("good.npz"), x=x, edge_index=edges)
+    np.savez(path("narrow.npz"), x=x[:, :5], edge_index=edges)
+    np.savez(path("bare.npz"), edge_index=edges)
+    nan = x.copy()
+    nan[7, 2] = np.nan
+    np.savez(path("nan.npz"), x=nan, edge_index=edges)
+    np.savez(path("outside.npz"), x=x, edge_index=np.concatenate([edges, [[3], [20]]], axis=1))
+    refused(tally, "wrong F", ["5 features", "reads 6"], "--model", model, "--graph", path("narrow.npz"))
+    refused(tally, "no features", ["no features"], "--model", model, "--graph", path("bare.npz"))
+    refused(tally, "NaN features", ["nan"], "--model", model, "--graph", path("nan.npz"))
+    refused(tally, "ids out of range", ["20"], "--model", model, "--graph", path("outside.npz"))
+    np.savez(path("bad.npz"), **{k: v for k, v in weights.items() if k != "convs.1.lin_r.weight"})
+    refused(tally, "weights missing", ["layer 1", "convs.1.lin_r.weight"], "--model", model, "--graph", path("good.npz"))
+    np.savez(path("bad.npz"), **(weights | {"convs.0.lin_l.weight": np.zeros((4, 7), np.float32)}))
+    refused(tally, "weights of another shape", ["layer 0", "[4,7]", "[4,6]"], "--model", model, "--graph", path("good.npz"))
+    np.savez(path("bad.npz"), **weights)
+    whole = open(path("bad.npz"), "rb").read()
+    with open(path("bad.npz"), "wb") as file:
+        file.write(whole[: len(whole) // 2])
+    refused(tally, "truncated weights", ["bad.npz"], "--model", model, "--graph", path("good.npz"))
+    refused(tally, "no such model", ["none.json"], "--model", path("none.json"), "--graph", path("good.npz"))
+    tally.add("a result that failed leaves nothing", None if not os.path.exists(path("never.npz")) else "it did")
+
+
+def main():
+    tally, folder, rng = oracle.Tally(), oracle.build_folder("gnn"), np.random.default_rng(5)
+    if geometric is None:
+        print("PyTorch Geometric is not installed: the definition in float64 is the only reference")
+    for n, m, widths in ((1, 0, [3, 2]), (2, 1, [3, 5]), (50, 200, [6, 4, 9]), (300, 3000, [20, 8, 8, 30, 5])):
+        x = rng.uniform(-1, 1, (n, widths[0])).astype(np.float32)
+        run_all(tally, folder, f"random, {n} vertices", x, random_edges(rng, n, m), widths, rng, ("cpu", "npu,cpu"))
+    bad_inputs(tally, folder, rng)
+    graphs = os.path.join(oracle.DATA, "graphs")
+    if not os.path.isdir(graphs):
+        tally.skip("Cora and Pubmed", f"no folder {graphs} (set CLEAVE_DATA to the folder that holds graphs)")
+        return tally.finish()
+    cora, pubmed = np.load(os.path.join(graphs, "cora.npz")), np.load(os.path.join(graphs, "pubmed_edges.npz"))
+    run_all(tally, folder, "Cora", cora["x"], cora["edge_index"], [cora["x"].shape[1], 16, 7], rng, ("cpu", "npu,cpu"))
+    n = int(pubmed["edge_index"].max()) + 1
+    run_all(tally, folder, "Pubmed", rng.uniform(-1, 1, (n, 24)).astype(np.float32), pubmed["edge_index"], [24, 32, 16, 3], rng)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
