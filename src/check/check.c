@@ -33,8 +33,12 @@ double clv__check_real(uint64_t *state) {
 
 /* ---- What sections say ---- */
 
+void clv__check_beat(clv__check *check) {
+  __atomic_add_fetch(&check->sign->beats, 1, __ATOMIC_RELAXED);
+}
+
 static void say(clv__check *check, clv__check_fact fact, const char *what, const char *text) {
-  ++check->sign->beats;
+  clv__check_beat(check);
   clv__report_add(check->report, check->section, fact, what, text);
   if (check->listener != NULL) check->listener(check->cookie, fact, what, text);
 }
@@ -80,13 +84,13 @@ void clv__check_at(clv__check *check, const char *format, ...) {
   va_start(arguments, format);
   vsnprintf(check->sign->what, sizeof check->sign->what, format, arguments);
   va_end(arguments);
-  ++check->sign->beats;
+  clv__check_beat(check);
 }
 
 void clv__check_progress(clv__check *check, uint32_t done, uint32_t of) {
   check->sign->done = done;
   check->sign->of = of;
-  ++check->sign->beats;
+  clv__check_beat(check);
   const clv_check_options *options = check->options;
   if (options->progress == NULL || check->listener != NULL) return; /* whoever listens tells it */
   options->progress(options->user_data, check->report->sections[check->section].name, done, of);
@@ -148,8 +152,7 @@ clv_status clv__check_run_section(const clv__check_request *request, uint32_t in
                                            check.device->info.description, error);
   clv__arena_init(&check.arena, check.allocator);
   if (status == CLV_OK) clv__check_sections[section].run(&check);
-  snprintf(sign->what, sizeof sign->what, "closing the device");
-  ++sign->beats;
+  clv__check_at(&check, "closing the device");
   clv__arena_finish(&check.arena);
   clv_devices_close(check.devices);
   clv__report_time(report, index, now_s() - start_s);

@@ -48,6 +48,8 @@ void clv__check_fail(clv__check *check, const char *what, const char *format, ..
 void clv__check_skip(clv__check *check, const char *what, const char *format, ...) CLV_PRINTF(3, 4);
 /* Passes where `holds`, fails with the text otherwise. Returns `holds`. */
 bool clv__check_that(clv__check *check, bool holds, const char *what, const char *format, ...) CLV_PRINTF(4, 5);
+/* A sign of life, from any thread. */
+void clv__check_beat(clv__check *check);
 /* What is looked at next, in case that the backend does not come back from it; and how far the section is. */
 void clv__check_at(clv__check *check, const char *format, ...) CLV_PRINTF(2, 3);
 void clv__check_progress(clv__check *check, uint32_t done, uint32_t of);

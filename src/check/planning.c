@@ -116,7 +116,7 @@ static void check_list(clv__check *check) {
   clv_error error = {0};
   uint32_t count = 0;
   if (check->backend->list == NULL) {
-    clv__check_skip(check, "list", "the backend leaves it out: it has one device, or more by number");
+    clv__check_skip(check, "list", "the backend leaves list out: it has one device, or more by number");
     return;
   }
   const clv_host *host = clv__context_host(check->context);
@@ -137,7 +137,7 @@ void clv__check_planning(clv__check *check) {
   check_list(check);
   if (b->node_seconds == NULL) clv__check_skip(check, "estimates and wishes", "the backend leaves node_seconds out");
   if (b->prefers == NULL) clv__check_skip(check, "estimates and wishes", "the backend leaves prefers out");
-  if (b->claim == NULL) clv__check_skip(check, "claim", "the backend leaves it out: the host groups its nodes");
+  if (b->claim == NULL) clv__check_skip(check, "claim", "the backend leaves claim out: the host groups its nodes");
   for (uint32_t i = 0; i < 4; ++i) {
     clv__check_scene scene;
     if (!clv__scene_plain(check, check->seed + 61u * i, &scene)) return;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/compare.h"
+#include "base/hash.h"
 #include "execute/internal.h"
 #include "ops/evaluate.h"
 
@@ -131,6 +132,34 @@ static clv_status evaluate_partition(reference *ref, const clv_graph_view *view,
   return status;
 }
 
+/* The bytes of what a partition reads in the host's memory, which it must leave as they are: they are the reference's own. */
+static void hash_inputs(const reference *ref, const clv__partition *partition, clv__hash *hash) {
+  const clv_plan *plan = clv__request_plan(ref->request);
+  const clv_graph_view *view = partition->view;
+  bool is_host = plan->devices->items[partition->device].space == CLV__SPACE_HOST, is_constant;
+  clv__hasher hasher;
+  clv__hasher_init(&hasher);
+  for (uint32_t i = 0; is_host && i < view->input_count; ++i) {
+    const clv_tensor *input = input_of(ref, view->values[view->inputs[i]], &is_constant);
+    clv__hash content;
+    size_t size_bytes;
+    if (!clv__tensor_size_bytes(input, &size_bytes)) continue;
+    clv__hash_bytes(input->data, size_bytes, &content);
+    clv__hasher_update(&hasher, content.bytes, sizeof content.bytes);
+  }
+  clv__hasher_finish(&hasher, hash);
+}
+
+static clv_status check_inputs(const reference *ref, uint32_t index, const clv__hash *before, clv_error *error) {
+  const clv_plan *plan = clv__request_plan(ref->request);
+  const clv__partition *partition = &plan->partitions[index];
+  clv__hash after;
+  hash_inputs(ref, partition, &after);
+  if (memcmp(&after, before, sizeof after) == 0) return CLV_OK;
+  return clv__error_set(error, CLV_INTERNAL_ERROR, "partition %u on %s wrote over one of its inputs", index,
+                        plan->devices->items[partition->device].name);
+}
+
 static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch *mismatch, bool *differs, clv_error *error) {
   clv__request *request = ref->request;
   clv__prepared *prepared = request->prepared;
@@ -151,10 +180,13 @@ static clv_status verify_partition(reference *ref, uint32_t index, clv__mismatch
     clv__slot *slot = clv__prepared_slot(prepared, view->values[view->outputs[i]], space);
     if (!slot->is_external) slot->bound = NULL;
   }
+  clv__hash before;
+  hash_inputs(ref, partition, &before);
   request->pending_first = CLV__NO_ID;
   CLV__TRY(clv__request_partition(request, index, error));
   CLV__TRY(clv__request_synchronize(request, 2 * partition->device, error));
   CLV__TRY(clv__stage_finish(&prepared->partitions[index], error));
+  CLV__TRY(check_inputs(ref, index, &before, error));
   for (uint32_t i = 0; i < view->output_count; ++i) {
     clv_value_id value = view->values[view->outputs[i]];
     CLV__TRY(check_output(ref, partition, value, mismatch, differs, error));

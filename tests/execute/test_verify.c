@@ -2,6 +2,7 @@
  * leave nothing. The culprit is the virtual NPU with some of its slots replaced. */
 #include "machine.h"
 
+#include "../backends/cpu/cpu.h"
 #include "../backends/vnpu/vnpu.h"
 #include "execute/session.h"
 
@@ -181,6 +182,66 @@ static void the_first_wrong_partition_is_named(void **state) {
   end(&f);
 }
 
+/* ---- A device that writes to what it should read ---- */
+
+static const clv_backend *cpu;
+static clv_backend scribbler;
+static bool scribbles;
+
+static clv_status scribble(clv_device *device, clv_instance *instance, clv_stream *stream, clv_execute_args *args,
+                           clv_error *error) {
+  CLV__TRY(cpu->execute(device, instance, stream, args, error));
+  if (scribbles) ((float *)args->inputs[0].type.data)[1] += 1;
+  return CLV_OK;
+}
+
+static clv_status scribbler_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {
+  CLV__TRY(clv__cpu_backend_query(host, user_data, &cpu, error));
+  scribbler = *cpu;
+  scribbler.name = "scribbler";
+  scribbler.execute = scribble;
+  scribbler.capture_begin = NULL; /* and so it captures nothing */
+  scribbler.capture_end = NULL;
+  scribbler.captured_launch = NULL;
+  scribbler.captured_bind = NULL;
+  scribbler.captured_destroy = NULL;
+  scribbler.captured_bytes = NULL;
+  *backend = &scribbler;
+  return CLV_OK;
+}
+
+static void an_input_that_is_written_is_told(void **state) {
+  (void)state;
+  machine m;
+  clv_error error = {0};
+  test_allocator_init(&m.counting);
+  assert_ok(clv_context_create(NULL, &m.context, &error), error);
+  assert_ok(clv_context_add_backend(m.context, scribbler_query, NULL, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  devices.list = "scribbler";
+  assert_ok(clv_devices_open(m.context, &devices, &m.devices, &error), error);
+  test_graph g;
+  test_graph_begin(&g, clv__allocator_default(), 3);
+  test_graph_input(&g, "x", CLV_F32, 2, DIMS(2, 3));
+  test_graph_node(&g, "relu", "Relu", "x", "y");
+  clv_graph *graph = test_graph_end(&g, "y");
+  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  clv_session *session = machine_session(plan);
+  float x[6] = {1, -2, 3, -4, 5, -6};
+  clv_tensor input = f32(2, DIMS(2, 3), x);
+  clv__mismatch mismatch;
+  scribbles = false;
+  assert_ok(clv__session_verify(session, &input, 1, &mismatch, &error), error);
+  assert_int_equal(mismatch.partition, CLV__NO_ID);
+  scribbles = true;
+  assert_int_equal(clv__session_verify(session, &input, 1, &mismatch, &error), CLV_INTERNAL_ERROR);
+  assert_non_null(strstr(error.message, "partition 0 on scribbler wrote over one of its inputs"));
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
 static void verify_refuses_wrong_inputs(void **state) {
   (void)state;
   fixture f;
@@ -271,9 +332,13 @@ static void failures_in_a_run(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(a_wrong_element_is_named),    cmocka_unit_test(the_first_wrong_partition_is_named),
-      cmocka_unit_test(verify_refuses_wrong_inputs), cmocka_unit_test(failures_at_creation),
-      cmocka_unit_test(failures_in_a_run),           cmocka_unit_test(a_failed_upload_names_the_weight),
+      cmocka_unit_test(a_wrong_element_is_named),
+      cmocka_unit_test(the_first_wrong_partition_is_named),
+      cmocka_unit_test(verify_refuses_wrong_inputs),
+      cmocka_unit_test(failures_at_creation),
+      cmocka_unit_test(failures_in_a_run),
+      cmocka_unit_test(a_failed_upload_names_the_weight),
+      cmocka_unit_test(an_input_that_is_written_is_told),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

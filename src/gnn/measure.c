@@ -1,0 +1,314 @@
+/* See measure.h. */
+#include "gnn/measure.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cost/measure.h"
+#include "gnn/block_memory.h"
+#include "gnn/edges.h"
+
+enum { MOST_STEPS = 16, MOST_RUNS = 64 };
+#define LONG_NS UINT64_C(300000000) /* what takes longer runs once more, and no oftener */
+
+typedef struct measuring {
+  const clv__gnn_planning *planning;
+  const clv__gnn_measure_options *options;
+  clv__tables *tables;
+  const clv_allocator *allocator;
+  uint32_t done, of;
+} measuring;
+
+/* ---- What sizes there are ---- */
+
+typedef struct extent {
+  double least_rows, most_rows, least_density, most_density; /* edges a row */
+  uint64_t most_edges;
+} extent;
+
+static void widen(extent *x, double rows, double edges) {
+  if (rows < 1) return;
+  x->least_rows = fmin(x->least_rows, rows);
+  x->most_rows = fmax(x->most_rows, rows);
+  x->least_density = fmin(x->least_density, edges / rows);
+  x->most_density = fmax(x->most_density, edges / rows);
+  x->most_edges = (uint64_t)fmax((double)x->most_edges, edges);
+}
+
+/* All parts of all subgraphs, for a block that reads rows, edges, both or neither; padded where the device is static. */
+static extent find_extent(const measuring *m, const clv__chain_block *block, bool is_static) {
+  const clv__gnn_planning *p = m->planning;
+  extent x = {INFINITY, 0, INFINITY, 0, 0};
+  for (uint32_t c = 0; c < p->cut_count; ++c) {
+    for (uint32_t i = 0; i < p->cuts[c].membership.k; ++i) {
+      for (uint32_t from = 0; from < CLV__PEP_SHARES; ++from) {
+        for (uint32_t to = from + 1; to <= CLV__PEP_SHARES; ++to) {
+          clv__share share;
+          if (block->is_whole && (from > 0 || to < CLV__PEP_SHARES)) continue;
+          clv__piece_share(&p->cuts[c].pieces[i], (double)from / CLV__PEP_SHARES, (double)to / CLV__PEP_SHARES, &share);
+          if (share.targets == 0) continue;
+          clv__block_form form = clv__block_form_padded(share.targets + (block->reads_rows ? share.halo : 0),
+                                                        block->reads_edges ? share.edges : 0, is_static ? p->machine.pad_step : 1);
+          widen(&x, (double)form.sizes.rows, (double)form.sizes.edges);
+        }
+      }
+    }
+  }
+  return x;
+}
+
+static double step_of(double least, double most, uint32_t step, uint32_t steps) {
+  if (steps < 2 || !(most > least)) return most;
+  double low = fmax(least, 1e-3 * most); /* a density may be 0 */
+  return step == 0 ? least : low * pow(most / low, (double)step / (steps - 1));
+}
+
+/* ---- One block at one size ---- */
+
+static clv_status fill(const measuring *m, const clv__stages *stages, clv__layer_value value, clv__layer_sizes sizes, uint64_t *seed,
+                       clv_tensor *tensor, clv_error *error) {
+  clv__value_shape shape = clv__layer_value_shape(stages, value);
+  uint64_t rows = clv__layer_dimension_size(shape.dimension, sizes), columns = shape.columns == 0 ? 1 : shape.columns;
+  uint64_t bytes = clv__layer_value_bytes(stages, value, sizes);
+  void *data = clv__allocate(m->allocator, bytes);
+  if (data == NULL) return clv__error_memory(error, bytes);
+  *tensor = clv__tensor_make(shape.dtype, shape.columns == 0 ? 1 : 2, (const int64_t[]){(int64_t)rows, shape.columns}, data);
+  for (uint64_t i = 0; i < rows * columns; ++i) {
+    uint64_t chance = *seed = clv__mix64(*seed);
+    switch (value) {
+      case CLV__VALUE_OFFSETS: /* edges evenly */
+        ((int64_t *)data)[i] = sizes.targets == 0 ? 0 : (int64_t)((__uint128_t)sizes.edges * i / sizes.targets);
+        break;
+      case CLV__VALUE_SOURCES:
+        ((int32_t *)data)[i] = (int32_t)(chance % (sizes.rows == 0 ? 1 : sizes.rows));
+        break;
+      case CLV__VALUE_DESTINATIONS:
+        ((int32_t *)data)[i] = (int32_t)((__uint128_t)sizes.targets * i / (sizes.edges == 0 ? 1 : sizes.edges));
+        break;
+      case CLV__VALUE_POSITIONS:
+        ((int32_t *)data)[i] = (int32_t)i;
+        break;
+      case CLV__VALUE_DEGREES:
+      case CLV__VALUE_OWN_DEGREES:
+        ((float *)data)[i] = 1.0f + (float)(chance % 30);
+        break;
+      default:
+        ((float *)data)[i] = (float)(chance >> 40) / (float)(1 << 24) - 0.5f;
+        break;
+    }
+  }
+  return CLV_OK;
+}
+
+static clv_status time_block(const measuring *m, clv__block_run *run, clv__layer_values *values, clv__measure *measure,
+                             clv_error *error) {
+  uint64_t samples[MOST_RUNS];
+  uint32_t runs = m->options->runs < MOST_RUNS ? m->options->runs : MOST_RUNS;
+  for (uint32_t i = 0; i <= runs; ++i) { /* the first one prepares */
+    for (uint32_t o = 0; o < run->block.output_count; ++o)
+      values->items[run->block.outputs[o]] = (clv_tensor){.dtype = CLV_DTYPE_NONE};
+    uint64_t begin = clv__measure_now();
+    CLV__TRY(clv__block_execute(run, values, error));
+    uint64_t took = clv__measure_now() - begin;
+    if (i > 0) samples[i - 1] = took;
+    if (i > 0 && took > LONG_NS) runs = i;
+  }
+  *measure = clv__measure_of(samples, runs);
+  return CLV_OK;
+}
+
+/* What copies take beside the block, by the tables that are measured first. */
+static double copies_ns(const measuring *m, uint32_t device, const clv__block *block, clv__layer_sizes sizes) {
+  const clv__machine_device *about = &m->planning->machine.devices[device];
+  double in_ns = 0, out_ns = 0;
+  if (about->space == 0) return 0;
+  const clv__copy_table *in = clv__tables_find_copy(m->tables, CLV__TABLE_HOST, about->name);
+  const clv__copy_table *out = clv__tables_find_copy(m->tables, about->name, CLV__TABLE_HOST);
+  if (in == NULL || !clv__copy_table_time(in, clv__layer_set_bytes(&block->stages, block->reads, sizes), &in_ns)) in_ns = 0;
+  if (out == NULL || !clv__copy_table_time(out, clv__layer_set_bytes(&block->stages, block->makes, sizes), &out_ns)) out_ns = 0;
+  return in_ns + out_ns;
+}
+
+static clv_status measure_point(const measuring *m, uint32_t layer, uint32_t device, uint32_t first, uint32_t last,
+                                clv__layer_sizes sizes, clv__table_point *point, clv_error *error) {
+  const clv__gnn_planning *p = m->planning;
+  const clv__machine_device *about = &p->machine.devices[device];
+  clv_session_options options = CLV_SESSION_OPTIONS_INIT;
+  clv__block_form form = clv__block_form_fixed(sizes);
+  clv__block block;
+  clv__block_run run = {.plan = NULL};
+  clv__layer_values values = {0};
+  clv__measure measure = {0};
+  uint64_t seed = m->options->seed;
+  options.no_fallback = true;
+  clv_status status = clv__block_make(m->allocator, &p->stages[layer], first, last, &form, &block, error);
+  if (status == CLV_OK) status = clv__block_open(p->devices, device, &block, &options, &run, error);
+  for (uint32_t i = 0; status == CLV_OK && i < run.block.input_count; ++i)
+    status = fill(m, &p->stages[layer], run.block.inputs[i], sizes, &seed, &values.items[run.block.inputs[i]], error);
+  if (status == CLV_OK) status = time_block(m, &run, &values, &measure, error);
+  if (status == CLV_OK) {
+    double time_ns = (double)measure.time_ns - copies_ns(m, device, &run.block, sizes);
+    point->time_ns = fmax(time_ns, 0.01 * (double)measure.time_ns);
+    point->spread_ns = 2.0 * (double)measure.spread_ns;
+    point->peak_bytes = clv__block_peak_bytes(&run, about->space, p->devices);
+  } else if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE) {
+    clv__error_clear(error);
+    point->infeasible = true;
+    status = CLV_OK;
+  }
+  for (uint32_t i = 0; i < run.block.input_count; ++i) clv__release(m->allocator, values.items[run.block.inputs[i]].data);
+  clv__block_close(&run);
+  return status;
+}
+
+/* ---- A block over its grid ---- */
+
+static clv_status tell(measuring *m, uint32_t layer, uint32_t device, clv_error *error) {
+  const clv__gnn_measure_options *o = m->options;
+  const char *name = m->planning->machine.devices[device].name;
+  if (o->progress == NULL || o->progress(o->user_data, name, layer, m->done, m->of)) return CLV_OK;
+  return clv__error_set(error, CLV_CANCELLED, "measuring was cancelled at layer %u on %s", layer, name);
+}
+
+static clv_status measure_block(measuring *m, uint32_t layer, uint32_t device, uint32_t first, uint32_t last, clv_error *error) {
+  const clv__gnn_planning *p = m->planning;
+  const clv__chain_block *block = &p->chains[layer].blocks[first][last];
+  const clv__machine_device *about = &p->machine.devices[device];
+  const extent x = find_extent(m, block, about->is_static);
+  uint64_t step = about->is_static ? p->machine.pad_step : 1;
+  uint32_t row_steps = m->options->row_steps, densities = block->reads_edges ? m->options->density_steps : 1;
+  for (uint32_t r = 0; r < row_steps && x.most_rows > 0; ++r) {
+    for (uint32_t d = 0; d < densities; ++d) {
+      double rows = step_of(x.least_rows, x.most_rows, r, row_steps);
+      double edges = block->reads_edges ? rows * step_of(x.least_density, x.most_density, d, densities) : 0;
+      uint64_t n = (uint64_t)llround(rows), edge_count = (uint64_t)fmin(llround(edges), 1.05 * (double)x.most_edges);
+      clv__table_point point = {.origin = CLV__MEASURED};
+      point.n = clv__pad_up(n, step);
+      point.m = clv__pad_up(edge_count, step);
+      clv__layer_sizes sizes = {point.n, point.n, point.m};
+      CLV__TRY(tell(m, layer, device, error));
+      CLV__TRY(measure_point(m, layer, device, first, last, sizes, &point, error));
+      CLV__TRY(clv__tables_put(m->tables, about->name, p->chains[layer].layer, first, last, &point, error));
+      ++m->done;
+    }
+  }
+  return CLV_OK;
+}
+
+static bool is_wanted(const measuring *m, uint32_t layer, uint32_t device, uint32_t first, uint32_t last) {
+  const clv__gnn_planning *p = m->planning;
+  for (uint32_t before = 0; before < layer; ++before) { /* layers that are alike have one table */
+    if (strcmp(p->chains[before].layer, p->chains[layer].layer) == 0) return false;
+  }
+  return p->runs[layer]->runs[device][first][last] && !p->chains[layer].blocks[first][last].is_empty;
+}
+
+static clv_status measure_blocks(measuring *m, bool only_count, clv_error *error) {
+  const clv__gnn_planning *p = m->planning;
+  for (uint32_t layer = 0; layer < p->model->layer_count; ++layer) {
+    uint32_t stages = p->chains[layer].stage_count;
+    for (uint32_t d = 0; d < p->machine.device_count; ++d) {
+      for (uint32_t first = 0; first < stages; ++first) {
+        for (uint32_t last = first + 1; last <= stages; ++last) {
+          if (!is_wanted(m, layer, d, first, last)) continue;
+          bool has_edges = p->chains[layer].blocks[first][last].reads_edges;
+          if (only_count) {
+            m->of += m->options->row_steps * (has_edges ? m->options->density_steps : 1);
+            continue;
+          }
+          clv_status status = measure_block(m, layer, d, first, last, error);
+          if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u on %s", layer, p->machine.devices[d].name);
+        }
+      }
+    }
+  }
+  return CLV_OK;
+}
+
+/* ---- Copies ---- */
+
+static clv_status put_copies(const measuring *m, const char *from, const char *to, const clv__profile_copy *copies, uint32_t count,
+                             clv_error *error) {
+  for (uint32_t i = 0; i < count; ++i) {
+    clv__copy_point point = {copies[i].size_bytes, CLV__MEASURED, (double)copies[i].time.time_ns, 2.0 * (double)copies[i].time.spread_ns};
+    CLV__TRY(clv__tables_put_copy(m->tables, from, to, &point, error));
+  }
+  return CLV_OK;
+}
+
+static clv_status measure_copies(const measuring *m, uint32_t device, clv_error *error) {
+  const clv__device *about = &m->planning->devices->items[device];
+  const clv__measure_options options = {.runs = m->options->runs, .day = ""};
+  clv__profile *profile;
+  CLV__TRY(clv__profile_create(m->allocator, &profile, error));
+  clv_status status = clv__measure_device(m->planning->devices, device, &options, profile, error);
+  for (uint32_t i = 0; status == CLV_OK && i < profile->device_count; ++i) {
+    const clv__profile_device *found = profile->devices[i];
+    status = put_copies(m, CLV__TABLE_HOST, about->name, found->copies[CLV__COPY_IN], found->copy_counts[CLV__COPY_IN], error);
+    if (status == CLV_OK)
+      status = put_copies(m, about->name, CLV__TABLE_HOST, found->copies[CLV__COPY_OUT], found->copy_counts[CLV__COPY_OUT], error);
+  }
+  clv__profile_destroy(profile);
+  return status;
+}
+
+/* Rows of 256 bytes from places of chance, as a run gathers them. */
+static clv_status measure_packing(const measuring *m, uint64_t most_bytes, clv_error *error) {
+  enum { ROW_BYTES = 256 };
+  char *from = clv__allocate_zero(m->allocator, most_bytes), *to = clv__allocate_zero(m->allocator, most_bytes);
+  clv_status status = from == NULL || to == NULL ? clv__error_memory(error, most_bytes) : CLV_OK;
+  for (uint64_t bytes = 4096; status == CLV_OK && bytes <= most_bytes; bytes *= 8) {
+    uint64_t samples[MOST_RUNS], seed = m->options->seed, rows = bytes / ROW_BYTES;
+    uint32_t runs = m->options->runs < MOST_RUNS ? m->options->runs : MOST_RUNS;
+    for (uint32_t i = 0; i < runs; ++i) {
+      uint64_t begin = clv__measure_now();
+      for (uint64_t r = 0; r < rows; ++r)
+        memcpy(to + r * ROW_BYTES, from + clv__mix64(seed + r) % rows * ROW_BYTES, ROW_BYTES);
+      samples[i] = clv__measure_now() - begin;
+    }
+    clv__measure measure = clv__measure_of(samples, runs);
+    clv__copy_point point = {bytes, CLV__MEASURED, (double)measure.time_ns, 2.0 * (double)measure.spread_ns};
+    status = clv__tables_put_copy(m->tables, CLV__TABLE_HOST, CLV__TABLE_HOST, &point, error);
+  }
+  clv__release(m->allocator, to);
+  clv__release(m->allocator, from);
+  return status;
+}
+
+/* The most that a part of a layer has packed. */
+static uint64_t most_packed(const measuring *m) {
+  const clv__gnn_planning *p = m->planning;
+  double most = 1 << 20;
+  for (uint32_t layer = 0; layer < p->model->layer_count; ++layer) {
+    for (uint32_t first = 0; first < p->stages[layer].count; ++first) {
+      for (uint32_t last = first + 1; last <= p->stages[layer].count; ++last) {
+        const extent x = find_extent(m, &p->chains[layer].blocks[first][last], true);
+        clv__layer_sizes sizes = {(uint64_t)x.most_rows, (uint64_t)x.most_rows, x.most_edges};
+        clv__value_set reads = clv__block_reads(&p->stages[layer], first, last, false);
+        most = fmax(most, (double)clv__layer_set_bytes(&p->stages[layer], reads, sizes));
+      }
+    }
+  }
+  return 1u << (uint32_t)fmin(31, ceil(log2(most)));
+}
+
+clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_measure_options *options, clv__tables *tables,
+                            clv_error *error) {
+  measuring m = {.planning = planning, .options = options, .tables = tables, .allocator = planning->arena.allocator};
+  if (options->runs == 0 || options->row_steps < 2 || options->row_steps > MOST_STEPS || options->density_steps < 2 ||
+      options->density_steps > MOST_STEPS)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u runs over %u by %u sizes; at least 1, and 2 to %d by 2 to %d are wanted",
+                          options->runs, options->row_steps, options->density_steps, MOST_STEPS, MOST_STEPS);
+  CLV__TRY(measure_packing(&m, most_packed(&m), error));
+  for (uint32_t d = 0; d < planning->machine.device_count; ++d) {
+    if (planning->machine.devices[d].space == 0) continue;
+    clv_status status = measure_copies(&m, d, error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "copies of %s", planning->machine.devices[d].name);
+  }
+  CLV__TRY(clv__tables_fit(tables, error));
+  CLV__TRY(measure_blocks(&m, true, error));
+  CLV__TRY(measure_blocks(&m, false, error));
+  return clv__tables_fit(tables, error);
+}
