@@ -52,6 +52,7 @@ STAGES = [
     ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
+    ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", {}),
     ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),
     ("PyTorch models", 180, f"{PYTHON} tests/python/test_torch.py --quick", {}),
     ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),
@@ -72,7 +73,7 @@ LONGER = [
     ("PyTorch models, more", 600, f"{PYTHON} tests/python/test_torch.py --all", {}),
     ("models, OpenCL, in every way", 1200, f"{PYTHON} tests/python/test_opencl.py --all", {}),
     ("fuzzing", 600, "cmake --preset fuzz >/dev/null && cmake --build --preset fuzz && build-fuzz/fuzz/make_corpus build-fuzz/seeds && "
-     "for target in onnx irjson safetensors tensor npy npz plan profile npu_spec npubin opencl cache gnn_graph; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
+     "for target in onnx irjson safetensors tensor npy npz plan profile npu_spec npubin opencl cache gnn_graph gnn_model; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
      "build-fuzz/seeds/$target fuzz/corpus/$target; done", {}),
     ("bench", 1200, f"{PYTHON} bench/bench.py --rounds 3 --check", {}),
 ]

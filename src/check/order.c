@@ -331,10 +331,11 @@ void clv__check_order(clv__check *check) {
   check_copy_order(check);
   check_failure(check);
   if (!open_pair(check, &p)) return;
-  for (uint32_t round = 0; round < clv__check_thin(check, 12); ++round) {
+  const uint32_t times = 3 + clv__check_thin(check, 9);
+  for (uint32_t round = 0; round < times; ++round) {
     check_event_wait(&p, round);
     check_event_synchronize(&p, round);
-    clv__check_progress(check, round + 1, 12);
+    clv__check_progress(check, round + 1, times);
   }
   if (check->backend->event_notify != NULL) {
     const uint32_t rounds = clv__check_thin(check, 4);

@@ -7,7 +7,7 @@
 #include "gnn/single.h"
 #include "report/label.h"
 
-static const cli_option_id options[] = {OPTION_MODEL,         OPTION_GNN_GRAPH, OPTION_OUTPUT,  OPTION_DEVICES, OPTION_NPU_SPEC,
+static const cli_option_id options[] = {OPTION_MODEL,         OPTION_GNN_GRAPH, OPTION_OUTPUT,  OPTION_DEVICES,  OPTION_NPU_SPEC,
                                         OPTION_DEVICE_OPTION, OPTION_PLUGIN,    OPTION_THREADS, OPTION_CACHE_DIR};
 
 typedef struct running {

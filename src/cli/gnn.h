@@ -9,6 +9,8 @@
 #define CLI_GNN_VERBS(X) \
   X(generate)            \
   X(inspect)             \
+  X(profile)             \
+  X(plan)                \
   X(run)
 
 typedef struct cli_gnn_verb {

@@ -21,10 +21,11 @@ static clv_status check_form(const clv__block_form *form, clv_error *error) {
   const clv__layer_sizes *sizes = &form->sizes;
   if (!form->is_fixed) return CLV_OK;
   if (sizes->targets > sizes->rows || (form->same_rows && sizes->targets != sizes->rows))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block of %llu targets among %llu rows", (unsigned long long)sizes->targets,
-                          (unsigned long long)sizes->rows);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block of %llu targets among %llu rows",
+                          (unsigned long long)sizes->targets, (unsigned long long)sizes->rows);
   if (sizes->rows > INT32_MAX || sizes->edges > INT64_MAX / 1024)
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "a block of %llu rows and %llu edges: rows are numbered in 31 bits, so cut the graph into more parts",
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "a block of %llu rows and %llu edges: rows are numbered in 31 bits, so cut the graph into more parts",
                           (unsigned long long)sizes->rows, (unsigned long long)sizes->edges);
   return CLV_OK;
 }
@@ -44,8 +45,7 @@ static clv_status find_dims(const clv__block_form *form, clv__builder *builder, 
 }
 
 static clv_status add_inputs(clv__block *block, clv__emitter *emitter, clv_error *error) {
-  static const clv__layer_value pairs[][2] = {{CLV__VALUE_OWN, CLV__VALUE_ROWS},
-                                              {CLV__VALUE_OWN_DEGREES, CLV__VALUE_DEGREES}};
+  static const clv__layer_value pairs[][2] = {{CLV__VALUE_OWN, CLV__VALUE_ROWS}, {CLV__VALUE_OWN_DEGREES, CLV__VALUE_DEGREES}};
   for (uint32_t v = 0; v < CLV__LAYER_VALUES; ++v) {
     if ((block->reads & CLV__VALUE_BIT(v)) == 0) continue;
     clv_value_id id = clv__emit_value(emitter, (clv__layer_value)v);
@@ -153,7 +153,8 @@ clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__bloc
   if (!block->form.is_fixed && devices->items[device].info.static_shapes_only) { /* it would be given padded ones */
     clv__block_form form = clv__block_form_padded(LEAST_ROWS, LEAST_EDGES, LEAST_ROWS);
     clv__block fixed;
-    CLV__TRY(clv__block_make(clv__context_allocator(devices->context), &block->stages, block->first, block->last, &form, &fixed, error));
+    CLV__TRY(clv__block_make(clv__context_allocator(devices->context), &block->stages, block->first, block->last, &form, &fixed,
+                             error));
     clv_status status = clv__block_ask(devices, device, &fixed, runs, reason, error);
     clv__block_finish(&fixed);
     return status;
@@ -167,8 +168,8 @@ clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__bloc
 }
 
 /* One block, of every device. */
-static clv_status ask_all(clv_devices *devices, const clv__stages *stages, uint32_t first, uint32_t last,
-                          clv__stage_table *table, clv_error *error) {
+static clv_status ask_all(clv_devices *devices, const clv__stages *stages, uint32_t first, uint32_t last, clv__stage_table *table,
+                          clv_error *error) {
   clv__block_form form = clv__block_form_open(false);
   clv__block block;
   clv_status status = clv__block_make(clv__context_allocator(devices->context), stages, first, last, &form, &block, error);

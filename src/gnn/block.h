@@ -45,8 +45,8 @@ clv_status clv__block_make(const clv_allocator *allocator, const clv__stages *st
                            const clv__block_form *form, clv__block *block, clv_error *error);
 void clv__block_finish(clv__block *block); /* accepts a zeroed one */
 
-/* Whether a device runs all of a block; otherwise `reason` names the first node that it does not, and why. Devices of fixed shapes
- * are asked about fixed ones: an open form is judged as they would be given it. */
+/* Whether a device runs all of a block; otherwise `reason` names the first node that it does not, and why. Devices of fixed
+ * shapes are asked about fixed ones: an open form is judged as they would be given it. */
 clv_status clv__block_ask(clv_devices *devices, uint32_t device, const clv__block *block, bool *runs, char reason[200],
                           clv_error *error);
 

@@ -75,7 +75,8 @@ static clv_value_id constant(clv__emitter *emitter, const char *name, const clv_
 static clv_value_id small(clv__emitter *emitter, clv_dtype dtype, int32_t rank, int64_t count, const void *data) {
   char name[64];
   size_t size_bytes = (size_t)count * clv_dtype_size_bytes(dtype);
-  clv_tensor tensor = clv__tensor_make(dtype, rank, &count, clv__arena_copy(clv__builder_arena(emitter->builder), data, size_bytes));
+  clv_tensor tensor =
+      clv__tensor_make(dtype, rank, &count, clv__arena_copy(clv__builder_arena(emitter->builder), data, size_bytes));
   if (tensor.data == NULL && emitter->status == CLV_OK) emitter->status = clv__error_memory(emitter->error, size_bytes);
   snprintf(name, sizeof name, "%s.%u.constant", emitter->prefix, emitter->made++);
   return constant(emitter, name, &tensor);
@@ -173,8 +174,8 @@ static void emit_attention(clv__emitter *emitter) {
                            value(emitter, CLV__VALUE_SOURCES)};
   clv_value_id stored = emitter->stages->storage == CLV_F32 ? value(emitter, CLV__VALUE_SUM) : between(emitter);
   if (emitter->status == CLV_OK)
-    emitter->status = clv__builder_node(emitter->builder, "attention", "ai.cleave", "SparseAttention", inputs, 5, &stored, 1, NULL,
-                                        0, emitter->error);
+    emitter->status = clv__builder_node(emitter->builder, "attention", "ai.cleave", "SparseAttention", inputs, 5, &stored, 1,
+                                        NULL, 0, emitter->error);
   if (emitter->stages->storage != CLV_F32) pass_on(emitter, widen(emitter, stored), CLV__VALUE_SUM);
 }
 
@@ -186,8 +187,7 @@ static void emit_fused(clv__emitter *emitter, const clv__layer_step *step) {
     return;
   }
   clv_value_id rows = value(emitter, gathered_rows(stages));
-  if (stages->type == CLV__GNN_GCN)
-    rows = narrow(emitter, NODE2("Mul", widen(emitter, rows), value(emitter, CLV__VALUE_SCALE)));
+  if (stages->type == CLV__GNN_GCN) rows = narrow(emitter, NODE2("Mul", widen(emitter, rows), value(emitter, CLV__VALUE_SCALE)));
   bool is_mean = stages->items[step->last - 1] == CLV__STAGE_NORMALIZE;
   aggregate_as(emitter, rows, value(emitter, CLV__VALUE_SOURCES), is_mean ? "mean" : "sum",
                is_mean ? CLV__VALUE_MEAN : CLV__VALUE_SUM);
@@ -266,8 +266,7 @@ static void emit_transform(clv__emitter *emitter) {
 }
 
 static void emit_activate(clv__emitter *emitter) {
-  static const char *const ops[] = {
-      [CLV__GNN_NONE] = "Identity", [CLV__GNN_RELU] = "Relu", [CLV__GNN_ELU] = "Elu"};
+  static const char *const ops[] = {[CLV__GNN_NONE] = "Identity", [CLV__GNN_RELU] = "Relu", [CLV__GNN_ELU] = "Elu"};
   const clv__stages *stages = emitter->stages;
   const clv__gnn_layer *layer = stages->layer;
   clv_value_id at;
@@ -317,11 +316,9 @@ static void emit_message(clv__emitter *emitter) {
 }
 
 static void emit_gather_both(clv__emitter *emitter) {
-  finish_as(emitter, "Gather",
-            (operands){{value(emitter, CLV__VALUE_SOURCE_SCORE), value(emitter, CLV__VALUE_SOURCES)}, 2},
+  finish_as(emitter, "Gather", (operands){{value(emitter, CLV__VALUE_SOURCE_SCORE), value(emitter, CLV__VALUE_SOURCES)}, 2},
             CLV__VALUE_EDGE_SOURCE_SCORE);
-  finish_as(emitter, "Gather",
-            (operands){{value(emitter, CLV__VALUE_TARGET_SCORE), value(emitter, CLV__VALUE_DESTINATIONS)}, 2},
+  finish_as(emitter, "Gather", (operands){{value(emitter, CLV__VALUE_TARGET_SCORE), value(emitter, CLV__VALUE_DESTINATIONS)}, 2},
             CLV__VALUE_EDGE_TARGET_SCORE);
 }
 

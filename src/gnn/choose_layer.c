@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STARTS = 4, MOST_ATTEMPTS = 24, MOST_SEQUENCED = 20, MOST_NODES = 4096, ANNEALING_STEPS = 30000 };
+enum { STARTS = 4, MOST_ATTEMPTS = 24, MOST_SEQUENCED = 20, MOST_NODES = 4096, ROUNDS = 4, ANNEALING_STEPS = 30000 };
 #define FULL_BUDGET 12000000u
 #define QUICK_BUDGET 1000000u
 
@@ -21,7 +21,7 @@ typedef struct choosing {
   clv__assign assign;
   clv__candidate best, trial, starts[STARTS];
   const char *best_from, *start_from[STARTS];
-  uint32_t start_count, attempts, sequence_nodes;
+  uint32_t start_count, attempts, sequence_nodes, seed;
   uint32_t *ranked; /* plans of each subgraph, see clv__assign_rank() */
   clv__chosen_layer *chosen;
 } choosing;
@@ -254,14 +254,24 @@ static clv_status narrow(choosing *c, clv_error *error) {
 
 /* ---- The whole ---- */
 
+/* Each start with a seed of its own, and others the next time. */
 static clv_status anneal(choosing *c, uint32_t steps, clv_error *error) {
   CLV__TRY(clv__assign_rank(&c->assign, c->best.makespan_ns, c->ranked, error));
   for (uint32_t s = 0; s < c->start_count && c->k > 1; ++s) {
-    clv__search_anneal(&c->search, &c->starts[s], c->ranked, s, steps);
+    clv__search_anneal(&c->search, &c->starts[s], c->ranked, c->seed++, steps);
     clv__search_plans(&c->search, &c->starts[s]);
     keep_best(c, &c->starts[s], "annealing");
   }
   return CLV_OK;
+}
+
+static bool is_close(const choosing *c, double bound) {
+  return c->k < 2 || c->best.makespan_ns <= bound * (1 + c->options->tolerance) * (1 + 1e-9);
+}
+
+/* From here on only what the best schedule uses is of interest. */
+static void keep_only_best(choosing *c) {
+  for (uint32_t s = 0; s < c->start_count; ++s) clv__candidate_copy(&c->starts[s], &c->best);
 }
 
 clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_t layer, const clv__choose_cut *cut,
@@ -281,16 +291,18 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
     CLV__TRY(anneal(&c, ANNEALING_STEPS, error));
   }
   CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget / 8, NULL, NULL, &all, error));
-  result = all;
-  if (c.k > 1 && c.best.makespan_ns > all.bound_ns * (1 + options->tolerance) * (1 + 1e-9)) {
+  double bound = all.bound_ns;
+  for (uint32_t round = 0; round < (is_quick ? 1 : ROUNDS) && !is_close(&c, bound); ++round) {
+    if (round > 0) keep_only_best(&c);
     CLV__TRY(clv__assign_rank(&c.assign, c.best.makespan_ns, c.ranked, error));
     CLV__TRY(narrow(&c, error));
     c.search.budget = 2 * budget;
     c.sequence_nodes = MOST_NODES * 64;
     if (!is_quick) CLV__TRY(anneal(&c, ANNEALING_STEPS, error));
-    CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget, is_quick ? NULL : attempt, &c, &result, error));
+    CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget / 2, is_quick ? NULL : attempt, &c, &result, error));
+    bound = fmax(all.bound_ns, result.bound_ns);
   }
   chosen->bound_all_ns = fmin(all.bound_ns, c.best.makespan_ns);
-  chosen->bound_ns = fmax(chosen->bound_all_ns, fmin(result.bound_ns, c.best.makespan_ns));
+  chosen->bound_ns = fmin(bound, c.best.makespan_ns);
   return give(&c, error);
 }

@@ -9,10 +9,10 @@
 typedef struct clv__emitter {
   clv__builder *builder;
   const clv__stages *stages;
-  const int64_t *dims;                  /* by clv__layer_dimension: fixed, or a symbol */
-  clv_value_id ids[CLV__LAYER_VALUES];  /* CLV__NO_ID: not made (yet) */
-  const char *prefix;                   /* of names: the stage at work */
-  uint32_t made;                        /* values between */
+  const int64_t *dims;                 /* by clv__layer_dimension: fixed, or a symbol */
+  clv_value_id ids[CLV__LAYER_VALUES]; /* CLV__NO_ID: not made (yet) */
+  const char *prefix;                  /* of names: the stage at work */
+  uint32_t made;                       /* values between */
   clv_status status;
   clv_error *error;
 } clv__emitter;

@@ -72,7 +72,8 @@ clv_status clv__gnn_weight_take(clv__gnn_model *model, const char *name, const c
   }
   if (aligned.data != kept) clv__release(model->arena.allocator, aligned.data);
   if (bad != SIZE_MAX)
-    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s': element %zu is %g, not finite", name, bad, (double)kept[bad]);
+    return clv__error_set(error, CLV_INVALID_MODEL, "weight '%.200s': element %zu is %g, not finite", name, bad,
+                          (double)kept[bad]);
   wanted.data = kept;
   *weight = wanted;
   return CLV_OK;

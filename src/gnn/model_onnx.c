@@ -5,10 +5,11 @@
  *     GraphSAGE's own part: a product (Gemm, MatMul) of the layer's input and a constant;
  *     an aggregate: ScatterElements or ScatterND with reduction "add" (or SparseAggregate) of gathered rows, which may have been
  *     multiplied by coefficients of edges, and may be divided afterwards; the product with the weight comes before or after. GAT:
- *     the coefficients depend on features, by two sums (ReduceSum) of products with constants, gathered for both ends of the edge.
+ *     the coefficients depend on features, by two sums (ReduceSum) of products with constants, gathered for both ends of the
+ * edge.
  *
- * Reshapes, casts, expansions and slices are looked through, and how indices, degrees and the softmax are written is not looked at: instead
- * the model that was recognised is compared with the graph, number by number (model_prove.c). */
+ * Reshapes, casts, expansions and slices are looked through, and how indices, degrees and the softmax are written is not looked
+ * at: instead the model that was recognised is compared with the graph, number by number (model_prove.c). */
 #include <stdio.h>
 
 #include "formats/onnx.h"
@@ -160,8 +161,9 @@ static clv_status find_scores(const clv__finder *f, const aggregate *a, found *l
   }
   clv__release(f->allocator, wanted);
   if (count == 2) return CLV_OK;
-  return clv__find_refuse(f, a->scatter, "its messages are weighed by features, but not by two sums (ReduceSum) of products with "
-                                         "constants, one for each end of an edge, as GAT's are");
+  return clv__find_refuse(f, a->scatter,
+                          "its messages are weighed by features, but not by two sums (ReduceSum) of products with "
+                          "constants, one for each end of an edge, as GAT's are");
 }
 
 /* ---- Layers ---- */
@@ -189,7 +191,8 @@ static clv_status add_term(const clv__finder *f, clv_value_id value, found *laye
     if (p.bias != NULL && layer->bias_count < MOST_TERMS) layer->biases[layer->bias_count++] = p.bias;
     return CLV_OK;
   }
-  if (a->scatter != NULL || !match_aggregate(f, value, a)) return clv__find_refuse(f, node, "it is no part of a layer that is known");
+  if (a->scatter != NULL || !match_aggregate(f, value, a))
+    return clv__find_refuse(f, node, "it is no part of a layer that is known");
   if (!match_product(f, a->rows, &layer->neighbour))
     return clv__find_refuse(f, a->scatter, "neither what it sums up nor its sum is a product with a constant weight");
   if (layer->neighbour.bias != NULL)
@@ -203,8 +206,7 @@ static uint32_t flatten(const clv__finder *f, clv_value_id value, clv_value_id *
   clv_value_id at = clv__find_constant(f, value) == NULL ? clv__find_through_shapes(f, value) : value;
   const clv__node *node = clv__find_maker(f, at);
   bool is_sum = node != NULL && clv__find_is(node, "Add") && clv__find_constant(f, at) == NULL;
-  if (is_sum && count + 2 <= MOST_TERMS)
-    return flatten(f, node->inputs[1], values, flatten(f, node->inputs[0], values, count));
+  if (is_sum && count + 2 <= MOST_TERMS) return flatten(f, node->inputs[1], values, flatten(f, node->inputs[0], values, count));
   if (count < MOST_TERMS) values[count++] = at;
   return count;
 }
@@ -219,7 +221,8 @@ static clv_status find_layer(const clv__finder *f, clv_value_id value, found *la
   if (clv__find_is(node, "Elu") && clv__attribute_float(node->attributes, "alpha", 1) == 1) layer->activation = CLV__GNN_ELU;
   uint32_t count = flatten(f, layer->activation == CLV__GNN_NONE ? value : node->inputs[0], terms, 0);
   for (uint32_t i = 0; i < count; ++i) CLV__TRY(add_term(f, terms[i], layer, &a));
-  if (a.scatter == NULL) return clv__find_refuse(f, node, "nothing is summed up over edges before it (ScatterElements, ScatterND)");
+  if (a.scatter == NULL)
+    return clv__find_refuse(f, node, "nothing is summed up over edges before it (ScatterElements, ScatterND)");
   layer->is_averaged = a.is_averaged;
   layer->type = layer->has_self ? CLV__GNN_SAGE : CLV__GNN_GCN;
   if (layer->has_self && clv__find_through_shapes(f, layer->self.x) != clv__find_through_shapes(f, layer->x))
@@ -232,7 +235,8 @@ static clv_status find_layer(const clv__finder *f, clv_value_id value, found *la
 /* ---- Weights ---- */
 
 /* As state_dict has it, whichever way the graph does. */
-static clv_status take_product(const clv__finder *f, clv__gnn_model *model, const char *name, const product *p, clv_tensor *weight) {
+static clv_status take_product(const clv__finder *f, clv__gnn_model *model, const char *name, const product *p,
+                               clv_tensor *weight) {
   const int64_t dims[] = {p->weight->dims[p->is_transposed], p->weight->dims[!p->is_transposed]};
   CLV__TRY(clv__gnn_weight_take(model, name, p->weight, 2, p->weight->dims, weight, f->error));
   if (!p->is_transposed) return CLV_OK;

@@ -25,8 +25,9 @@ static clv_status choose_sizes(proof *p) {
   int64_t n = x->dims[0] >= 0 ? x->dims[0] : FEW_VERTICES;
   p->m = edges->dims[1] >= 0 ? edges->dims[1] : FEW_EDGES;
   if (n < 1 || n > MOST_VERTICES || p->m > MOST_EDGES || (edges->dims[0] >= 0 && edges->dims[0] != 2))
-    return clv__error_set(p->f->error, CLV_NOT_SUPPORTED, "it takes %lld vertices and [%lld,%lld] edges alone: export it with open sizes",
-                          (long long)n, (long long)edges->dims[0], (long long)p->m);
+    return clv__error_set(p->f->error, CLV_NOT_SUPPORTED,
+                          "it takes %lld vertices and [%lld,%lld] edges alone: export it with open sizes", (long long)n,
+                          (long long)edges->dims[0], (long long)p->m);
   p->n = (uint32_t)n;
   return CLV_OK;
 }
@@ -136,10 +137,11 @@ static clv_status compare(const proof *p, const clv__gnn_model *model, const clv
     off = fmax(off, by);
   }
   if (off <= TOLERANCE * largest) return CLV_OK;
-  return clv__error_set(p->f->error, CLV_NOT_SUPPORTED,
-                        "it looks like %u layers of %s, but computes something else: on a random graph %g where that gives %g (no "
-                        "self loops, another mean, weights of edges?)",
-                        model->layer_count, types[model->type], (double)a[worst], (double)b[worst]);
+  return clv__error_set(
+      p->f->error, CLV_NOT_SUPPORTED,
+      "it looks like %u layers of %s, but computes something else: on a random graph %g where that gives %g (no "
+      "self loops, another mean, weights of edges?)",
+      model->layer_count, types[model->type], (double)a[worst], (double)b[worst]);
 }
 
 clv_status clv__gnn_model_prove(const clv__finder *f, const clv__gnn_model *model) {

@@ -43,8 +43,7 @@ static uint64_t mix(uint64_t hash, uint64_t number) {
   return hash ^ hash >> 27;
 }
 
-/* Sums over the blocks, and the key. */
-static void finish_plan(clv__pep *pep) {
+void clv__pep_finish(clv__pep *pep) {
   double before = 0;
   uint64_t key = pep->block_count;
   pep->time_ns = pep->ideal_ns = 0;
@@ -184,7 +183,7 @@ static bool put_together(making *m, uint32_t blocks, const uint32_t *cuts, const
   for (bool more = true; more;) {
     clv__pep pep = {.block_count = blocks};
     for (uint32_t b = 0; b < blocks; ++b) pep.blocks[b] = answers[b]->items[at[b]];
-    finish_plan(&pep);
+    clv__pep_finish(&pep);
     ++m->list->priced;
     if (!keep(m, &pep)) return false;
     more = false;

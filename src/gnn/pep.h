@@ -124,6 +124,8 @@ typedef struct clv__pep {
   uint64_t key;                                             /* a hash of the key; clv__pep_same() decides */
 } clv__pep;
 
+/* Sets what follows from the blocks: sums, heads and tails, the key. */
+void clv__pep_finish(clv__pep *pep);
 /* Same key: the same blocks, devices and shares, and, where static devices take part, the same padded sizes. */
 bool clv__pep_same(const clv__pep *a, const clv__pep *b);
 /* The device that runs all of it alone; CLV__NO_ID: there are several. */

@@ -87,6 +87,9 @@ static clv__known price_part(const pricing *p, double from, double to, clv__pep_
     if (peak > device->memory_bytes || held > (double)device->memory_bytes) return CLV__INFEASIBLE;
   }
   known = price_moves(p, from > 0 || to < 1, part);
+  /* Whole nanoseconds: written to a plan and read again they are the same. */
+  part->pack_ns = round(part->pack_ns), part->in_ns = round(part->in_ns);
+  part->compute_ns = round(part->compute_ns), part->out_ns = round(part->out_ns);
   part->time_ns = part->pack_ns + part->in_ns + part->compute_ns + part->out_ns;
   return known;
 }
@@ -138,9 +141,9 @@ static clv__known try_cuts(const pricing *p, const uint32_t *devices, uint32_t c
     if (known != CLV__KNOWN) return known;
     block.time_ns = fmax(block.time_ns, part->time_ns);
   }
-  block.merge_ns = p->costs->machine->merge_ns * (count - 1);
+  block.merge_ns = round(p->costs->machine->merge_ns * (count - 1));
   block.time_ns += block.merge_ns;
-  block.ideal_ns = count == 1 ? block.time_ns : fmin(block.time_ns, ideal_ns + block.merge_ns);
+  block.ideal_ns = count == 1 ? block.time_ns : fmin(block.time_ns, round(ideal_ns) + block.merge_ns);
   if (answers->count < CLV__BLOCK_VARIANTS) answers->items[answers->count++] = block;
   return CLV__KNOWN;
 }

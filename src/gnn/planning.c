@@ -130,6 +130,7 @@ clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tab
     clv_status status = clv__costs_init(&costs[i], tables, &p->machine, &p->chains[i], error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
   }
+  p->costs = costs;
   return clv__choose(&p->arena, costs, count, p->choose_cuts, p->cut_count, options, choice, error);
 }
 

@@ -29,6 +29,7 @@ typedef struct clv__gnn_planning {
   uint32_t cut_count;
   clv__gnn_cut *cuts; /* by k */
   clv__choose_cut *choose_cuts;
+  clv__costs *costs; /* [layer_count], once there are tables */
 } clv__gnn_planning;
 
 /* Asks the devices, and cuts the graph for each of `ks` (ascending), from the cache (may be NULL) where it was before. `progress` (may

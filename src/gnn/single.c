@@ -3,6 +3,14 @@
 
 #include <string.h>
 
+#include "gnn/sweep.h"
+
+/* A layer: one block, or, where the graph is large, what is done for all rows and then the rest, piece by piece. */
+typedef struct single_layer {
+  clv__block_run whole;   /* no session: none */
+  clv__block_sweep sweep; /* the same */
+} single_layer;
+
 struct clv__gnn_single {
   const clv_allocator *allocator;
   const clv__gnn_model *model;
@@ -11,7 +19,7 @@ struct clv__gnn_single {
   const clv__csr *csr;         /* what is aggregated over */
   float *degrees;              /* GCN */
   float *between[2];           /* results of layers, in turn */
-  clv__block_run *layers;
+  single_layer *layers;
 };
 
 clv_status clv__gnn_check_fit(const clv__gnn_model *model, const clv__gnn_graph *graph, clv_error *error) {
@@ -48,18 +56,29 @@ static clv_status make_between(clv__gnn_single *single, clv_error *error) {
   return CLV_OK;
 }
 
+static clv_status open_layer(clv__gnn_single *single, clv_devices *devices, uint32_t device, const clv__stages *stages,
+                             single_layer *layer, clv_error *error) {
+  const clv__csr *csr = single->csr;
+  const clv__block_form form = clv__block_form_fixed((clv__layer_sizes){csr->vertex_count, csr->vertex_count, csr->edge_count});
+  uint32_t swept_from = clv__block_sweep_pays(stages, csr) ? clv__stages_sweep_from(stages) : stages->count;
+  clv__block block;
+  if (swept_from > 0) {
+    clv_status status = clv__block_make(single->allocator, stages, 0, swept_from, &form, &block, error);
+    if (status != CLV_OK) return status;
+    CLV__TRY(clv__block_open(devices, device, &block, NULL, &layer->whole, error));
+  }
+  if (swept_from == stages->count) return CLV_OK;
+  return clv__block_sweep_open(devices, device, stages, swept_from, stages->count, csr, NULL, &layer->sweep, error);
+}
+
 static clv_status open_layers(clv__gnn_single *single, clv_devices *devices, uint32_t device, clv_error *error) {
   const clv__gnn_model *model = single->model;
-  const clv__layer_sizes sizes = {single->csr->vertex_count, single->csr->vertex_count, single->csr->edge_count};
-  const clv__block_form form = clv__block_form_fixed(sizes);
   single->layers = clv__allocate_zero(single->allocator, model->layer_count * sizeof *single->layers);
   if (single->layers == NULL) return clv__error_memory(error, model->layer_count * sizeof *single->layers);
   for (uint32_t i = 0; i < model->layer_count; ++i) {
     clv__stages stages;
-    clv__block block;
     clv__stages_of(model->type, &model->layers[i], CLV_F32, &stages);
-    clv_status status = clv__block_make(single->allocator, &stages, 0, stages.count, &form, &block, error);
-    if (status == CLV_OK) status = clv__block_open(devices, device, &block, NULL, &single->layers[i], error);
+    clv_status status = open_layer(single, devices, device, &stages, &single->layers[i], error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
   }
   return CLV_OK;
@@ -90,7 +109,10 @@ cleanup:
 
 void clv__gnn_single_destroy(clv__gnn_single *single) {
   if (single == NULL) return;
-  for (uint32_t i = 0; single->layers != NULL && i < single->model->layer_count; ++i) clv__block_close(&single->layers[i]);
+  for (uint32_t i = 0; single->layers != NULL && i < single->model->layer_count; ++i) {
+    clv__block_sweep_close(&single->layers[i].sweep);
+    clv__block_close(&single->layers[i].whole);
+  }
   clv__release(single->allocator, single->layers);
   for (uint32_t i = 0; i < 2; ++i) clv__release(single->allocator, single->between[i]);
   clv__release(single->allocator, single->degrees);
@@ -114,13 +136,15 @@ clv_status clv__gnn_single_run(clv__gnn_single *single, const clv_tensor *featur
   for (uint32_t i = 0; i < model->layer_count; ++i) {
     clv__layer_values values = {0};
     clv_tensor *result = &values.items[CLV__VALUE_RESULT];
-    values.items[CLV__VALUE_ROWS] = rows;
+    values.items[CLV__VALUE_ROWS] = values.items[CLV__VALUE_OWN] = rows;
     values.items[CLV__VALUE_OFFSETS] = given(CLV_I64, (int64_t)csr->vertex_count + 1, csr->offsets);
     values.items[CLV__VALUE_SOURCES] = given(CLV_I32, (int64_t)csr->edge_count, csr->sources);
     if (single->degrees != NULL) values.items[CLV__VALUE_DEGREES] = rows_of(csr, 1, single->degrees);
     *result = rows_of(csr, clv__gnn_layer_width(&model->layers[i]), single->between[i % 2]);
     if (i + 1 == model->layer_count) *result = *out;
-    clv_status status = clv__block_execute(&single->layers[i], &values, error);
+    single_layer *layer = &single->layers[i];
+    clv_status status = layer->whole.session != NULL ? clv__block_execute(&layer->whole, &values, error) : CLV_OK;
+    if (status == CLV_OK && layer->sweep.run.session != NULL) status = clv__block_sweep_execute(&layer->sweep, &values, error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
     rows = *result;
   }

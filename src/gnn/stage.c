@@ -54,14 +54,12 @@ const char *clv__layer_value_name(clv__layer_value value) {
 }
 
 void clv__stages_of(clv__gnn_type type, const clv__gnn_layer *layer, clv_dtype storage, clv__stages *stages) {
-  static const clv__stage sage[] = {CLV__STAGE_GATHER,       CLV__STAGE_MESSAGE,   CLV__STAGE_REDUCE_SUM,
-                                    CLV__STAGE_REDUCE_COUNT, CLV__STAGE_NORMALIZE, CLV__STAGE_TRANSFORM,
-                                    CLV__STAGE_ACTIVATE};
+  static const clv__stage sage[] = {CLV__STAGE_GATHER,    CLV__STAGE_MESSAGE,   CLV__STAGE_REDUCE_SUM, CLV__STAGE_REDUCE_COUNT,
+                                    CLV__STAGE_NORMALIZE, CLV__STAGE_TRANSFORM, CLV__STAGE_ACTIVATE};
   static const clv__stage gcn[] = {CLV__STAGE_NORMALISE_DEGREE, CLV__STAGE_GATHER,    CLV__STAGE_MESSAGE,
                                    CLV__STAGE_REDUCE_SUM,       CLV__STAGE_TRANSFORM, CLV__STAGE_ACTIVATE};
-  static const clv__stage gat[] = {CLV__STAGE_TRANSFORM,  CLV__STAGE_GATHER_BOTH,      CLV__STAGE_SCORE,
-                                   CLV__STAGE_SOFTMAX,    CLV__STAGE_WEIGHTED_MESSAGE, CLV__STAGE_REDUCE_SUM,
-                                   CLV__STAGE_ACTIVATE};
+  static const clv__stage gat[] = {CLV__STAGE_TRANSFORM,        CLV__STAGE_GATHER_BOTH, CLV__STAGE_SCORE,   CLV__STAGE_SOFTMAX,
+                                   CLV__STAGE_WEIGHTED_MESSAGE, CLV__STAGE_REDUCE_SUM,  CLV__STAGE_ACTIVATE};
   const clv__stage *order = type == CLV__GNN_SAGE ? sage : type == CLV__GNN_GCN ? gcn : gat;
   *stages = (clv__stages){.layer = layer,
                           .type = type,
@@ -222,7 +220,8 @@ clv__value_shape clv__layer_value_shape(const clv__stages *stages, clv__layer_va
     single_step(stages, stages->items[s], &step);
     known |= step.reads | step.makes;
   }
-  if ((unsigned)value >= CLV__LAYER_VALUES || (known & CLV__VALUE_BIT(value)) == 0) return (clv__value_shape){.dtype = CLV_DTYPE_NONE};
+  if ((unsigned)value >= CLV__LAYER_VALUES || (known & CLV__VALUE_BIT(value)) == 0)
+    return (clv__value_shape){.dtype = CLV_DTYPE_NONE};
   const clv__value_shape shapes[CLV__LAYER_VALUES] = {
       [CLV__VALUE_ROWS] = {CLV__DIMENSION_ROWS, layer->in, storage},
       [CLV__VALUE_OWN] = {CLV__DIMENSION_TARGETS, layer->in, storage},

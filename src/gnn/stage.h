@@ -9,9 +9,9 @@
  * transform is linear, so that nothing but rounding changes, and fewer columns go along the edges. The choice follows from the
  * layer alone: all plans of a layer make the same one.
  *
- * A layer works on a subgraph in local ids: `targets` are the vertices that it makes rows of, `rows` those that it reads, of which
- * the targets are the first; offsets and sources say which rows the in-edges of each target come from. Of GCN and GAT the edges
- * hold the self loops (clv__gnn_graph_with_loops()). */
+ * A layer works on a subgraph in local ids: `targets` are the vertices that it makes rows of, `rows` those that it reads, of
+ * which the targets are the first; offsets and sources say which rows the in-edges of each target come from. Of GCN and GAT the
+ * edges hold the self loops (clv__gnn_graph_with_loops()). */
 #ifndef CLEAVE_GNN_STAGE_H
 #define CLEAVE_GNN_STAGE_H
 
@@ -39,8 +39,8 @@ enum { CLV__MOST_STAGES = 7 };
  * result's; all f32 where nothing is said. */
 typedef enum clv__layer_value {
   /* What a subgraph and the layer before give. */
-  CLV__VALUE_ROWS,         /* [rows, in]; of the storage dtype */
-  CLV__VALUE_OWN,          /* [targets, in]; of the storage dtype: the first of ROWS, a value of its own for blocks that need no others */
+  CLV__VALUE_ROWS, /* [rows, in]; of the storage dtype */
+  CLV__VALUE_OWN,  /* [targets, in]; of the storage dtype: the first of ROWS, a value of its own for blocks that need no others */
   CLV__VALUE_DEGREES,      /* GCN: [rows, 1]: in-edges of each, loops included, wherever they come from; 1 in padding */
   CLV__VALUE_OWN_DEGREES,  /* GCN: [targets, 1]: the first of DEGREES */
   CLV__VALUE_OFFSETS,      /* i64 [targets + 1] */
@@ -48,30 +48,31 @@ typedef enum clv__layer_value {
   CLV__VALUE_DESTINATIONS, /* i32 [edges]: targets; only where softmax is cut off, as the next */
   CLV__VALUE_POSITIONS,    /* i32 [edges]: 0, 1, 2, …; only where messages are reduced that another block has made */
   /* What stages make. */
-  CLV__VALUE_SCALE,               /* GCN: [rows, 1]: 1 / sqrt(degree) */
-  CLV__VALUE_OWN_SCALE,           /* GCN: [targets, 1] */
-  CLV__VALUE_PROJECTED,           /* transformed first, GAT: [rows, width]; of the storage dtype */
-  CLV__VALUE_OWN_PROJECTED,       /* GraphSAGE, transformed first: [targets, width]: the vertex itself, and the bias */
-  CLV__VALUE_SOURCE_SCORE,        /* GAT: [rows, heads] */
-  CLV__VALUE_TARGET_SCORE,        /* GAT: [targets, heads] */
-  CLV__VALUE_GATHERED,            /* [edges, width]; of the storage dtype */
-  CLV__VALUE_GATHERED_SCALE,      /* GCN: [edges, 1] */
-  CLV__VALUE_EDGE_SOURCE_SCORE,   /* GAT: [edges, heads] */
-  CLV__VALUE_EDGE_TARGET_SCORE,   /* GAT: [edges, heads] */
-  CLV__VALUE_SCORES,              /* GAT: [edges, heads] */
-  CLV__VALUE_SHARES,              /* GAT: [edges, heads]: after softmax */
-  CLV__VALUE_MESSAGES,            /* [edges, width]; of the storage dtype */
-  CLV__VALUE_SUM,                 /* [targets, width] */
-  CLV__VALUE_COUNT,               /* GraphSAGE: [targets, 1] */
-  CLV__VALUE_MEAN,                /* GraphSAGE: [targets, width] */
-  CLV__VALUE_TRANSFORMED,         /* [targets, out] */
-  CLV__VALUE_RESULT,              /* [targets, out] */
+  CLV__VALUE_SCALE,             /* GCN: [rows, 1]: 1 / sqrt(degree) */
+  CLV__VALUE_OWN_SCALE,         /* GCN: [targets, 1] */
+  CLV__VALUE_PROJECTED,         /* transformed first, GAT: [rows, width]; of the storage dtype */
+  CLV__VALUE_OWN_PROJECTED,     /* GraphSAGE, transformed first: [targets, width]: the vertex itself, and the bias */
+  CLV__VALUE_SOURCE_SCORE,      /* GAT: [rows, heads] */
+  CLV__VALUE_TARGET_SCORE,      /* GAT: [targets, heads] */
+  CLV__VALUE_GATHERED,          /* [edges, width]; of the storage dtype */
+  CLV__VALUE_GATHERED_SCALE,    /* GCN: [edges, 1] */
+  CLV__VALUE_EDGE_SOURCE_SCORE, /* GAT: [edges, heads] */
+  CLV__VALUE_EDGE_TARGET_SCORE, /* GAT: [edges, heads] */
+  CLV__VALUE_SCORES,            /* GAT: [edges, heads] */
+  CLV__VALUE_SHARES,            /* GAT: [edges, heads]: after softmax */
+  CLV__VALUE_MESSAGES,          /* [edges, width]; of the storage dtype */
+  CLV__VALUE_SUM,               /* [targets, width] */
+  CLV__VALUE_COUNT,             /* GraphSAGE: [targets, 1] */
+  CLV__VALUE_MEAN,              /* GraphSAGE: [targets, width] */
+  CLV__VALUE_TRANSFORMED,       /* [targets, out] */
+  CLV__VALUE_RESULT,            /* [targets, out] */
   CLV__LAYER_VALUES
 } clv__layer_value;
 
 typedef uint32_t clv__value_set; /* a bit for each */
 #define CLV__VALUE_BIT(value) (UINT32_C(1) << (value))
-#define CLV__VALUES_GIVEN (CLV__VALUE_BIT(CLV__VALUE_SCALE) - 1) /* by a subgraph and the layer before; all others stages make */
+#define CLV__VALUES_GIVEN (CLV__VALUE_BIT(CLV__VALUE_SCALE) - 1) /* by a subgraph and the layer before; all others stages make \
+                                                                  */
 
 typedef enum clv__layer_dimension {
   CLV__DIMENSION_ROWS,

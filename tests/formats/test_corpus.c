@@ -7,6 +7,7 @@
 
 #include "../../fuzz/target_cache.h"
 #include "../../fuzz/target_gnn_graph.h"
+#include "../../fuzz/target_gnn_model.h"
 #include "../../fuzz/target_irjson.h"
 #include "../../fuzz/target_npu_spec.h"
 #include "../../fuzz/target_npubin.h"
@@ -99,6 +100,21 @@ static void irjson(void **state) {
   replay("irjson", fuzz_irjson);
 }
 
+static void gnn_model(void **state) {
+  (void)state;
+  static const char *const whole[] = {"sage", "gcn", "gat"};
+  replay("gnn_model", fuzz_gnn_model);
+  for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) { /* these are read, not refused */
+    char path[256];
+    clv__file_map map;
+    clv_error error = {0};
+    snprintf(path, sizeof path, "%s/fuzz/corpus/gnn_model/%s", CLEAVE_SOURCE_DIR, whole[i]);
+    assert_ok(clv__file_map_open(path, &map, &error), error);
+    assert_ok(fuzz_gnn_model_status(map.data, map.size_bytes, &error), error);
+    clv__file_map_close(&map);
+  }
+}
+
 /* What is right must be read, and what is wrong be refused for its mistake. */
 static void gnn_graph(void **state) {
   (void)state;
@@ -163,9 +179,10 @@ static void npubin(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(onnx),   cmocka_unit_test(tensor),  cmocka_unit_test(npy),         cmocka_unit_test(npz),
-      cmocka_unit_test(plan),   cmocka_unit_test(profile), cmocka_unit_test(npu_spec),    cmocka_unit_test(irjson),
-      cmocka_unit_test(npubin), cmocka_unit_test(cache),   cmocka_unit_test(safetensors), cmocka_unit_test(gnn_graph),
+      cmocka_unit_test(onnx),      cmocka_unit_test(tensor),  cmocka_unit_test(npy),         cmocka_unit_test(npz),
+      cmocka_unit_test(plan),      cmocka_unit_test(profile), cmocka_unit_test(npu_spec),    cmocka_unit_test(irjson),
+      cmocka_unit_test(npubin),    cmocka_unit_test(cache),   cmocka_unit_test(safetensors), cmocka_unit_test(gnn_graph),
+      cmocka_unit_test(gnn_model),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

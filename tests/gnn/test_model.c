@@ -34,9 +34,9 @@ static int begin(void **state) {
   const char *const sage[] = {"convs.0.lin_l.weight", "convs.0.lin_l.bias",   "convs.0.lin_r.weight",
                               "convs.1.lin_l.weight", "convs.1.lin_r.weight", "loose.lin_l.weight",
                               "loose.lin_l.bias",     "loose.lin_r.weight",   "loose.lin_edge.weight"};
-  const clv_tensor sage_tensors[] = {tensor(2, HIDDEN, IN, 0), tensor(1, HIDDEN, 0, 0),      tensor(2, HIDDEN, IN, 0),
+  const clv_tensor sage_tensors[] = {tensor(2, HIDDEN, IN, 0),      tensor(1, HIDDEN, 0, 0),       tensor(2, HIDDEN, IN, 0),
                                      tensor(2, CLASSES, HIDDEN, 0), tensor(2, CLASSES, HIDDEN, 0), tensor(2, HIDDEN, IN, 0),
-                                     tensor(1, HIDDEN, 0, 0),  tensor(2, HIDDEN, IN, 0),      tensor(2, HIDDEN, IN, 0)};
+                                     tensor(1, HIDDEN, 0, 0),       tensor(2, HIDDEN, IN, 0),      tensor(2, HIDDEN, IN, 0)};
   const char *const gat[] = {"convs.0.lin.weight", "convs.0.att_src", "convs.0.att_dst", "convs.0.bias"};
   const clv_tensor gat_tensors[] = {tensor(2, HEADS * HIDDEN, IN, 0), tensor(3, 1, HEADS, HIDDEN), tensor(3, 1, HEADS, HIDDEN),
                                     tensor(1, HEADS * HIDDEN, 0, 0)};
@@ -55,9 +55,9 @@ static void test_read(void **state) {
   clv_error error = {0};
   clv__gnn_model *model;
   assert_ok(read_model("{\"type\": \"graphsage\", \"weights\": \"sage.npz\", \"layers\": ["
-                 "{\"in\": 5, \"out\": 3, \"activation\": \"relu\", \"heads\": 1, \"concat\": true},"
-                 "{\"in\": 3, \"out\": 4, \"bias\": false}]}",
-                 &model, &error),
+                       "{\"in\": 5, \"out\": 3, \"activation\": \"relu\", \"heads\": 1, \"concat\": true},"
+                       "{\"in\": 3, \"out\": 4, \"bias\": false}]}",
+                       &model, &error),
             error);
   assert_int_equal(model->type, CLV__GNN_SAGE);
   assert_int_equal(model->layer_count, 2);
@@ -68,8 +68,8 @@ static void test_read(void **state) {
   assert_memory_equal(model->layers[0].neighbour.data, numbers, HIDDEN * IN * sizeof(float));
   clv__gnn_model_destroy(model);
   assert_ok(read_model(" {\"type\": \"gat\", \"weights\": \"gat.npz\", \"layers\": [{\"in\": 5, \"out\": 3, \"heads\": 2, "
-                 "\"activation\": \"elu\"}]}",
-                 &model, &error),
+                       "\"activation\": \"elu\"}]}",
+                       &model, &error),
             error);
   assert_int_equal(model->layers[0].att_dst.rank, 2);
   assert_int_equal(model->layers[0].att_dst.dims[1], HIDDEN);
@@ -80,8 +80,9 @@ static void test_read(void **state) {
 /* Halves in safetensors: {"convs.0.lin.weight": f16 [2,1], "convs.0.bias": f32 [2]}. */
 static void test_safetensors(void **state) {
   (void)state;
-  static const char header[] = "{\"convs.0.lin.weight\":{\"dtype\":\"F16\",\"shape\":[2,1],\"data_offsets\":[0,4]},"
-                               "\"convs.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}";
+  static const char header[] =
+      "{\"convs.0.lin.weight\":{\"dtype\":\"F16\",\"shape\":[2,1],\"data_offsets\":[0,4]},"
+      "\"convs.0.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}";
   static const uint16_t halves[] = {0x3c00, 0xc000}; /* 1, -2 */
   static const float bias[] = {0.5f, 0.25f};
   uint8_t file[512];
@@ -93,8 +94,9 @@ static void test_safetensors(void **state) {
   memcpy(file + 8 + length, halves, 4);
   memcpy(file + 12 + length, bias, 8);
   assert_ok(clv__file_write(in_work("gcn.safetensors"), file, 20 + length, &error), error);
-  assert_ok(read_model("{\"type\": \"gcn\", \"weights\": \"gcn.safetensors\", \"layers\": [{\"in\": 1, \"out\": 2}]}", &model, &error),
-            error);
+  assert_ok(
+      read_model("{\"type\": \"gcn\", \"weights\": \"gcn.safetensors\", \"layers\": [{\"in\": 1, \"out\": 2}]}", &model, &error),
+      error);
   assert_true(((const float *)model->layers[0].neighbour.data)[1] == -2);
   assert_true(((const float *)model->layers[0].bias.data)[1] == 0.25f);
   clv__gnn_model_destroy(model);
@@ -128,10 +130,12 @@ static void test_mistakes(void **state) {
       {SAGE("{\"in\": 5, \"out\": 3, \"bias\": false}"), {"layer 0", "'convs.0.lin_l.bias' is there"}},
       {SAGE(LAYER ", {\"in\": 5, \"out\": 3, \"prefix\": \"convs.0\"}"), {"layer 1 reads 5", "layer 0 gives 3"}},
       {SAGE("{\"in\": 5, \"out\": 3, \"prefix\": \"loose\"}"), {"layer 0", "loose.lin_edge.weight"}},
-      {"{\"type\": \"gat\", \"weights\": \"gat.npz\", \"layers\": [{\"in\": 5, \"out\": 6}]}", {"layer 0: weight", "att_src", "f32[1,6]"}},
+      {"{\"type\": \"gat\", \"weights\": \"gat.npz\", \"layers\": [{\"in\": 5, \"out\": 6}]}",
+       {"layer 0: weight", "att_src", "f32[1,6]"}},
       {"{\"type\": \"gat\", \"weights\": \"gat.npz\", \"layers\": [{\"in\": 5, \"out\": 3, \"heads\": 2, \"concat\": false}]}",
        {"layer 0: weight 'convs.0.bias'", "f32[6]", "f32[3]"}},
-      {"{\"type\": \"gat\", \"weights\": \"gat.npz\", \"layers\": [{\"in\": 5, \"out\": 1048576, \"heads\": 1024}]}", {"layer 0", "1024 heads"}},
+      {"{\"type\": \"gat\", \"weights\": \"gat.npz\", \"layers\": [{\"in\": 5, \"out\": 1048576, \"heads\": 1024}]}",
+       {"layer 0", "1024 heads"}},
       {"hello", {"model.json"}},
       {"", {"model.json"}},
   };
@@ -158,12 +162,14 @@ static void test_numbers(void **state) {
   tensors[0].data = bad;
   ((uint32_t *)(void *)bad)[7] = 0x7fc00000;
   write_npz("bad.npz", names, tensors, 2);
-  assert_int_equal(read_model("{\"type\": \"gcn\", \"weights\": \"bad.npz\", \"layers\": [" LAYER "]}", &model, &error), CLV_INVALID_MODEL);
+  assert_int_equal(read_model("{\"type\": \"gcn\", \"weights\": \"bad.npz\", \"layers\": [" LAYER "]}", &model, &error),
+                   CLV_INVALID_MODEL);
   assert_non_null(strstr(error.message, "element 7 is"));
   tensors[0].dtype = CLV_I64;
   tensors[0].data = whole;
   write_npz("bad.npz", names, tensors, 2);
-  assert_int_equal(read_model("{\"type\": \"gcn\", \"weights\": \"bad.npz\", \"layers\": [" LAYER "]}", &model, &error), CLV_INVALID_MODEL);
+  assert_int_equal(read_model("{\"type\": \"gcn\", \"weights\": \"bad.npz\", \"layers\": [" LAYER "]}", &model, &error),
+                   CLV_INVALID_MODEL);
   assert_non_null(strstr(error.message, "i64[3,5]"));
 }
 

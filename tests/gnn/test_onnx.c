@@ -105,10 +105,14 @@ static void test_refused(void **state) {
   static const struct {
     const char *name, *part;
   } models[] = {
-      {"sum", "computes something else"},   {"max", "node '"},
-      {"without_loops", "something else"},  {"gatv2", "node '"},
-      {"gin", "node '"},                    {"log_softmax", "(LogSoftmax)"},
-      {"linear", "nothing is summed up"},   {"slope", "computes something else"},
+      {"sum", "computes something else"},
+      {"max", "node '"},
+      {"without_loops", "something else"},
+      {"gatv2", "node '"},
+      {"gin", "node '"},
+      {"log_softmax", "(LogSoftmax)"},
+      {"linear", "nothing is summed up"},
+      {"slope", "computes something else"},
       {"weighted", "input 'edge_weight'"},
   };
   for (size_t i = 0; i < sizeof models / sizeof *models; ++i) {
@@ -119,7 +123,8 @@ static void test_refused(void **state) {
     if (clv__gnn_model_read(clv__allocator_default(), path, &model, &error) != CLV_NOT_SUPPORTED)
       fail_msg("%s: not refused: %s", models[i].name, error.message);
     assert_null(model);
-    if (strstr(error.message, models[i].part) == NULL) fail_msg("%s: no '%s' in: %s", models[i].name, models[i].part, error.message);
+    if (strstr(error.message, models[i].part) == NULL)
+      fail_msg("%s: no '%s' in: %s", models[i].name, models[i].part, error.message);
   }
 }
 

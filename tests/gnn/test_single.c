@@ -5,6 +5,7 @@
 
 #include "gnn.h"
 #include "gnn/single.h"
+#include "gnn/sweep.h"
 #include "machines.h"
 #include "support.h"
 
@@ -51,6 +52,36 @@ static void test_random_graphs(void **state) {
   close_machine(&m);
 }
 
+/* Large enough to be swept in pieces, of which the last overlap; widening and narrowing layers. */
+static void test_large(void **state) {
+  (void)state;
+  enum { VERTICES = 36001, EDGES = 80000, FEATURES = 60 };
+  machine m = open_machine("cpu");
+  bool seen[3][2] = {0};
+  for (uint64_t seed = 1; seed <= 9; ++seed) {
+    clv__gnn_type type = (clv__gnn_type)(seed % 3);
+    test_gnn gnn;
+    clv__stages stages;
+    char what[48];
+    clv__gnn_model *model = test_gnn_model(clv__allocator_default(), type, 1, FEATURES, seed);
+    clv__stages_of(type, model->layers, CLV_F32, &stages);
+    if (!seen[type][stages.transform_first]) {
+      seen[type][stages.transform_first] = true;
+      test_gnn_make(&gnn, clv__allocator_default(), VERTICES, EDGES, FEATURES, seed);
+      assert_int_equal(clv__block_sweep_pays(&stages, &gnn.graph->csr), type != CLV__GNN_GCN);
+      double *expected = test_gnn_expected(&gnn, model);
+      float *actual = run(&m, model, &gnn, 0);
+      snprintf(what, sizeof what, "large, type %d, seed %d", (int)type, (int)seed);
+      test_gnn_compare(expected, actual, VERTICES, clv__gnn_layer_width(model->layers), what);
+      free(expected), free(actual);
+      test_gnn_finish(&gnn);
+    }
+    clv__gnn_model_destroy(model);
+  }
+  assert_true(seen[CLV__GNN_SAGE][0] && seen[CLV__GNN_SAGE][1] && seen[CLV__GNN_GAT][1]);
+  close_machine(&m);
+}
+
 static void test_refusals(void **state) {
   (void)state;
   machine m = open_machine("npu,cpu");
@@ -69,7 +100,8 @@ static void test_refusals(void **state) {
   assert_non_null(strstr(error.message, "no features"));
   test_gnn_finish(&gnn);
   test_gnn_make(&gnn, allocator, 20, 50, 9, 3);
-  assert_int_equal(clv__gnn_single_create(m.devices, 0, model, gnn.graph, &single, &error), CLV_NOT_SUPPORTED); /* the NPU alone */
+  assert_int_equal(clv__gnn_single_create(m.devices, 0, model, gnn.graph, &single, &error),
+                   CLV_NOT_SUPPORTED); /* the NPU alone */
   assert_non_null(strstr(error.message, "layer 0: block "));
   assert_non_null(strstr(error.message, "SparseAggregate"));
   clv__gnn_graph_destroy(bare);
@@ -99,6 +131,7 @@ static void test_two_devices(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_graphs),
+      cmocka_unit_test(test_large),
       cmocka_unit_test(test_two_devices),
       cmocka_unit_test(test_refusals),
   };

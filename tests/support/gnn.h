@@ -14,8 +14,8 @@ typedef struct test_gnn {
   clv__gnn_graph *graph;
 } test_gnn;
 
-/* Half of the edges lead to one hub, one in eight is a loop, one in eight repeats the one before; the last fifth of the vertices
- * has no edge. Features in [-1, 1). */
+/* Half of the edges (of large graphs one in eight) lead to one hub, one in eight is a loop, one in eight repeats the one before;
+ * the last fifth of the vertices has no edge. Features in [-1, 1). */
 void test_gnn_make(test_gnn *gnn, const clv_allocator *allocator, uint32_t vertex_count, uint64_t edge_count,
                    uint32_t feature_count, uint64_t seed);
 void test_gnn_finish(test_gnn *gnn);
