@@ -114,7 +114,7 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
   clv__gnn_schedule schedule;
   uint32_t count;
   if (folder == NULL) return CLV_OK;
-  CLV__TRY(clv__gnn_planning_schedule(&job->planning, cli_gnn_chosen(job), &schedule, error));
+  CLV__TRY(clv__gnn_schedule_of(&job->cli->arena, job->plan, &schedule, error));
   CLV__TRY(clv__gnn_export(&job->planning, &schedule, folder, &count, error));
   cli_note(job->cli, "%s: %u blocks as ONNX", folder, count);
   return CLV_OK;
@@ -123,6 +123,7 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
 static clv_status plan(cli_gnn_job *job, clv_error *error) {
   CLV__TRY(cli_gnn_cut(job, "1,2,4,8", error));
   CLV__TRY(cli_gnn_choose(job, error));
+  if (cli_is_given(job->cli, OPTION_OUTPUT)) CLV__TRY(clv__gnn_plan_write(job->plan, cli_text(job->cli, OPTION_OUTPUT, NULL), error));
   CLV__TRY(export(job, error));
   return job->cli->json ? print_json(job, error) : print_text(job, error);
 }

@@ -58,12 +58,12 @@ static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
 }
 
 static clv_status measure(cli_gnn_job *job, clv_error *error) {
-  clv__gnn_measure_options options = CLV__GNN_MEASURE_OPTIONS_INIT;
-  options.runs = (uint32_t)cli_number(job->cli, OPTION_RUNS, options.runs);
-  options.seed = cli_number(job->cli, OPTION_SEED, 0);
-  options.progress = tell;
-  options.user_data = job->cli;
-  return clv__gnn_measure(&job->planning, &options, &job->tables, error);
+  clv__gnn_measure_options how = CLV__GNN_MEASURE_OPTIONS_INIT;
+  how.runs = (uint32_t)cli_number(job->cli, OPTION_RUNS, how.runs);
+  how.seed = cli_number(job->cli, OPTION_SEED, 0);
+  how.progress = tell;
+  how.user_data = job->cli;
+  return clv__gnn_measure(&job->planning, &how, &job->tables, error);
 }
 
 static clv_status print(const cli_gnn_job *job, const char *path, clv_error *error) {

@@ -1,118 +1,252 @@
-/* `cleave gnn run`: a model over a graph, layer by layer on the devices given. */
+/* `cleave gnn run`: a model over a graph, by a plan on several devices, or in one piece. */
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
 #include "cli/console.h"
-#include "cli/gnn.h"
-#include "cli/job.h"
+#include "cli/gnn_job.h"
+#include "cli/gnn_run_report.h"
 #include "cli/json.h"
 #include "formats/npz.h"
 #include "gnn/single.h"
+#include "report/gnn_trace.h"
 #include "report/label.h"
 
-static const cli_option_id options[] = {OPTION_MODEL,         OPTION_GNN_GRAPH, OPTION_OUTPUT,  OPTION_DEVICES,  OPTION_NPU_SPEC,
-                                        OPTION_DEVICE_OPTION, OPTION_PLUGIN,    OPTION_THREADS, OPTION_CACHE_DIR};
+#define TOLERANCE 1e-5 /* of the largest number of the result: f32 sums in another order */
+
+static const cli_option_id options[] = {CLI_GNN_JOB_OPTIONS, CLI_GNN_CHOICE_OPTIONS, OPTION_GNN_PLAN, OPTION_OUTPUT,
+                                        OPTION_VERIFY,       OPTION_RESUME,          OPTION_TRACE,    OPTION_RUNS};
 
 typedef struct running {
-  cli_invocation *cli;
-  const char *model_path, *graph_path, *output;
-  clv__gnn_model *model;
-  clv__gnn_graph *graph;
-  clv_devices *devices;
+  cli_gnn_job job;
+  const char *output;
+  char *state_path;             /* beside the output */
+  clv__gnn_schedule schedule;   /* layer_count 0: in one piece */
+  clv__stages *stages;
+  clv__partitioned partitioned;
+  clv__gnn_run *run;
+  clv__gnn_record record;
   clv_tensor out;
-  double load_ms, compile_ms, measured_ms;
+  double compile_ms, measured_ms, worst; /* worst: negative unless it was verified */
+  uint32_t runs;
 } running;
 
-static clv_status load(running *r, clv_error *error) {
-  cli_invocation *cli = r->cli;
-  uint64_t begin_ns = cli_now_ns();
-  const clv_allocator *allocator = clv__context_allocator(cli->context);
-  cli_progress(cli, "reading %s", r->model_path);
-  CLV__TRY(clv__gnn_model_read(allocator, r->model_path, &r->model, error));
-  cli_progress(cli, "reading %s", r->graph_path);
-  CLV__TRY(clv__gnn_graph_read(allocator, r->graph_path, &r->graph, error));
-  clv_status status = clv__gnn_check_fit(r->model, r->graph, error);
-  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", r->graph_path);
-  r->load_ms = cli_ms(begin_ns, cli_now_ns());
-  return cli_devices_open(cli, NULL, &r->devices, error);
-}
-
-static clv_status make_out(running *r, clv_error *error) {
-  const int64_t dims[] = {r->graph->csr.vertex_count, clv__gnn_layer_width(&r->model->layers[r->model->layer_count - 1])};
+static clv_status make_rows(const running *r, clv_tensor *rows, clv_error *error) {
+  const clv__gnn_model *model = r->job.model;
+  const int64_t dims[] = {r->job.graph->csr.vertex_count, clv__gnn_layer_width(&model->layers[model->layer_count - 1])};
   size_t size_bytes;
-  r->out = clv__tensor_make(CLV_F32, 2, dims, NULL);
-  if (!clv__tensor_size_bytes(&r->out, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
-  r->out.data = clv__allocate(r->cli->allocator, size_bytes);
-  return r->out.data != NULL ? CLV_OK : clv__error_memory(error, size_bytes);
+  *rows = clv__tensor_make(CLV_F32, 2, dims, NULL);
+  if (!clv__tensor_size_bytes(rows, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
+  rows->data = clv__allocate(r->job.cli->allocator, size_bytes);
+  return rows->data != NULL ? CLV_OK : clv__error_memory(error, size_bytes);
 }
 
-static clv_status compute(running *r, clv_error *error) {
+/* ---- In one piece ---- */
+
+static clv_status run_single(running *r, clv_tensor *out, double *compile_ms, double *measured_ms, clv_error *error) {
+  cli_gnn_job *job = &r->job;
   clv__gnn_single *single;
   uint64_t begin_ns = cli_now_ns();
-  CLV__TRY(make_out(r, error));
-  cli_progress(r->cli, "compiling %u layers", r->model->layer_count);
-  CLV__TRY(clv__gnn_single_create(r->devices, CLV__NO_ID, r->model, r->graph, &single, error));
-  r->compile_ms = cli_ms(begin_ns, cli_now_ns());
-  cli_progress(r->cli, "running");
-  begin_ns = cli_now_ns();
-  clv_status status = clv__gnn_single_run(single, NULL, &r->out, error);
-  r->measured_ms = cli_ms(begin_ns, cli_now_ns());
+  cli_progress(job->cli, "compiling %u layers", job->model->layer_count);
+  CLV__TRY(clv__gnn_single_create(job->devices, CLV__NO_ID, job->model, job->graph, &single, error));
+  *compile_ms = cli_ms(begin_ns, cli_now_ns());
+  clv_status status = CLV_OK;
+  for (uint32_t i = 0; i < r->runs && status == CLV_OK; ++i) {
+    cli_progress(job->cli, "running");
+    begin_ns = cli_now_ns();
+    status = clv__gnn_single_run(single, NULL, out, error);
+    *measured_ms = cli_ms(begin_ns, cli_now_ns());
+  }
   clv__gnn_single_destroy(single);
   return status;
 }
 
-static clv_status tell(const running *r, clv_error *error) {
-  cli_invocation *cli = r->cli;
-  uint64_t peak_bytes = cli_peak_rss_bytes();
-  if (cli->json) {
-    json_t *root = json_object(), *devices = json_array();
-    for (uint32_t d = 0; d < r->devices->count; ++d) json_array_append_new(devices, cli_json_text(r->devices->items[d].name));
-    json_object_set_new(root, "model", cli_json_text(r->model_path));
-    json_object_set_new(root, "graph", cli_json_text(r->graph_path));
-    json_object_set_new(root, "devices", devices);
-    json_object_set_new(root, "layers", json_integer(r->model->layer_count));
-    json_object_set_new(root, "vertices", json_integer(r->graph->csr.vertex_count));
-    json_object_set_new(root, "edges", json_integer((json_int_t)r->graph->csr.edge_count));
-    json_object_set_new(root, "load_ms", cli_json_real(r->load_ms));
-    json_object_set_new(root, "compile_ms", cli_json_real(r->compile_ms));
-    json_object_set_new(root, "measured_ms", cli_json_real(r->measured_ms));
-    json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)peak_bytes));
-    return cli_json_print(cli, root, error);
+/* ---- By a plan ---- */
+
+static bool tell_progress(void *user_data, const clv__gnn_progress *progress) {
+  char left[CLV__LABEL_BYTES] = "";
+  if (progress->left_s >= 0) clv__label_time((uint64_t)(1e9 * progress->left_s), left);
+  cli_progress(user_data, "layer %u of %u: %u of %u tasks%s%s%s", progress->layer + 1, progress->layer_count, progress->done,
+               progress->of, left[0] != '\0' ? ", " : "", left, left[0] != '\0' ? " left" : "");
+  return true;
+}
+
+static clv_status read_plan(running *r, const char *path, clv_error *error) {
+  cli_gnn_job *job = &r->job;
+  const char *reason;
+  CLV__TRY(clv__gnn_plan_read(job->cli->allocator, path, &job->plan, error));
+  cli_progress(job->cli, "cutting into %u", job->plan->k);
+  uint64_t begin_ns = cli_now_ns();
+  clv_status status = clv__gnn_plan_subgraphs(job->cli->allocator, job->plan, job->model, job->graph,
+                                              clv__context_cache(job->cli->context, &reason), &r->partitioned, error);
+  job->cut_ms = cli_ms(begin_ns, cli_now_ns());
+  return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", path);
+}
+
+static clv_status make_plan(running *r, clv_error *error) {
+  CLV__TRY(cli_gnn_cut(&r->job, "1,2,4,8", error));
+  CLV__TRY(cli_gnn_choose(&r->job, error));
+  return clv__gnn_planning_subgraphs(&r->job.planning, r->job.plan->k, &r->partitioned, error);
+}
+
+static clv_status find_stages(running *r, clv_error *error) {
+  const clv__gnn_model *model = r->job.model;
+  r->stages = clv__arena_allocate_zero(&r->job.cli->arena, model->layer_count, sizeof *r->stages);
+  if (r->stages == NULL) return clv__error_memory(error, model->layer_count * sizeof *r->stages);
+  for (uint32_t i = 0; i < model->layer_count; ++i) clv__stages_of(model->type, &model->layers[i], CLV_F32, &r->stages[i]);
+  return CLV_OK;
+}
+
+static clv_status run_plan(running *r, clv_error *error) {
+  cli_gnn_job *job = &r->job;
+  const char *path = cli_text(job->cli, OPTION_GNN_PLAN, NULL);
+  clv__gnn_run_options how = CLV__GNN_RUN_OPTIONS_INIT;
+  how.progress = tell_progress;
+  how.user_data = job->cli;
+  how.state_path = r->state_path;
+  how.resume = cli_is_given(job->cli, OPTION_RESUME);
+  CLV__TRY(path != NULL ? read_plan(r, path, error) : make_plan(r, error));
+  CLV__TRY(find_stages(r, error));
+  CLV__TRY(clv__gnn_schedule_of(&job->cli->arena, job->plan, &r->schedule, error));
+  cli_progress(job->cli, "compiling %u layers", job->model->layer_count);
+  uint64_t begin_ns = cli_now_ns();
+  CLV__TRY(clv__gnn_run_create(job->devices, job->model, job->graph, &r->partitioned, &r->schedule, &r->run, error));
+  r->compile_ms = cli_ms(begin_ns, cli_now_ns());
+  for (uint32_t i = 0; i < r->runs; ++i) CLV__TRY(clv__gnn_run_execute(r->run, NULL, &r->out, &how, error));
+  clv__gnn_run_record(r->run, &r->record);
+  r->measured_ms = 1e-6 * r->record.measured_ns;
+  path = cli_text(job->cli, OPTION_TRACE, NULL);
+  if (path == NULL) return CLV_OK;
+  return clv__report_gnn_trace(job->cli->allocator, &r->record, r->schedule.machine, r->stages, path, error);
+}
+
+/* ---- Verifying ---- */
+
+static clv_status verify(running *r, clv_error *error) {
+  clv_tensor expected = {.data = NULL};
+  double compile_ms, measured_ms, largest = 0, worst = 0;
+  size_t count, at = 0, columns = (size_t)r->out.dims[1];
+  const float *actual = r->out.data;
+  r->runs = 1;
+  clv_status status = make_rows(r, &expected, error);
+  if (status == CLV_OK) status = run_single(r, &expected, &compile_ms, &measured_ms, error);
+  if (status == CLV_OK && clv__tensor_count(&expected, &count)) {
+    const float *rows = expected.data;
+    for (size_t i = 0; i < count; ++i) {
+      double off = fabs((double)rows[i] - (double)actual[i]);
+      largest = fmax(largest, fabs((double)rows[i]));
+      if (off <= worst) continue;
+      worst = isnan(off) ? INFINITY : off;
+      at = i;
+    }
+    r->worst = largest > 0 ? worst / largest : worst;
+    if (!(r->worst <= TOLERANCE))
+      status = clv__error_set(error, CLV_INTERNAL_ERROR,
+                              "vertex %zu, column %zu is %.9g, and %.9g where the graph is run in one piece: off by %.3g of the "
+                              "largest, and %.0e is allowed",
+                              at / columns, at % columns, (double)actual[at], (double)rows[at], r->worst, TOLERANCE);
   }
-  if (cli->quiet) return CLV_OK;
+  clv__release(r->job.cli->allocator, expected.data);
+  return status;
+}
+
+/* ---- What is printed ---- */
+
+static clv_status tell_json(const running *r, clv_error *error) {
+  const cli_gnn_job *job = &r->job;
+  json_t *root = json_object(), *devices = json_array();
+  if (job->choice.items != NULL) cli_gnn_choice_json(job, root);
+  for (uint32_t d = 0; d < job->devices->count; ++d) json_array_append_new(devices, cli_json_text(job->devices->items[d].name));
+  json_object_set_new(root, "model", cli_json_text(job->model_path));
+  json_object_set_new(root, "graph", cli_json_text(job->graph_path));
+  json_object_set_new(root, "devices", devices);
+  json_object_set_new(root, "layers", json_integer(job->model->layer_count));
+  json_object_set_new(root, "vertices", json_integer(job->graph->csr.vertex_count));
+  json_object_set_new(root, "edges", json_integer((json_int_t)job->graph->csr.edge_count));
+  if (job->plan != NULL) {
+    json_object_set_new(root, "k", json_integer(job->plan->k));
+    json_object_set_new(root, "makespan_ms", cli_json_real(1e-6 * job->plan->makespan_ns));
+    json_object_set_new(root, "lower_bound_ms", cli_json_real(1e-6 * job->plan->bound_ns));
+    json_object_set_new(root, "tables", cli_json_text(clv__origin_name(job->plan->origin)));
+    cli_gnn_record_json(&r->record, &r->schedule, r->stages, root);
+  }
+  json_object_set_new(root, "load_ms", cli_json_real(job->load_ms));
+  json_object_set_new(root, "compile_ms", cli_json_real(r->compile_ms));
+  json_object_set_new(root, "measured_ms", cli_json_real(r->measured_ms));
+  if (r->worst >= 0) json_object_set_new(root, "worst_difference", cli_json_real(r->worst));
+  json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)cli_peak_rss_bytes()));
+  return cli_json_print(job->cli, root, error);
+}
+
+static clv_status tell(const running *r, clv_error *error) {
+  const cli_gnn_job *job = &r->job;
+  if (job->cli->json) return tell_json(r, error);
+  if (job->cli->quiet) return CLV_OK;
   clv__text text;
   char first[CLV__LABEL_BYTES], second[CLV__LABEL_BYTES], third[CLV__LABEL_BYTES];
-  clv__text_init(&text, cli->allocator);
-  clv__label_name(&text, r->model_path);
+  clv__text_init(&text, job->cli->allocator);
+  if (job->plan != NULL) cli_gnn_record_text(&r->record, &r->schedule, r->stages, &text);
+  clv__label_name(&text, job->model_path);
   clv__text_append(&text, " over ");
-  clv__label_name(&text, r->graph_path);
-  clv__text_append(&text, ": loaded in %s, compiled in %s, run in %s; ", clv__label_time((uint64_t)(1e6 * r->load_ms), first),
+  clv__label_name(&text, job->graph_path);
+  clv__text_append(&text, ": loaded in %s, compiled in %s, run in %s; ", clv__label_time((uint64_t)(1e6 * job->load_ms), first),
                    clv__label_time((uint64_t)(1e6 * r->compile_ms), second),
                    clv__label_time((uint64_t)(1e6 * r->measured_ms), third));
-  clv__text_append(&text, "peak memory %s\n", clv__label_size(peak_bytes, first));
-  return cli_print(cli, &text, error);
+  if (job->plan != NULL) clv__text_append(&text, "predicted %s; ", clv__label_time((uint64_t)job->plan->makespan_ns, first));
+  if (r->worst >= 0) clv__text_append(&text, "off by at most %.1e of the largest; ", r->worst);
+  clv__text_append(&text, "peak memory %s\n", clv__label_size(cli_peak_rss_bytes(), first));
+  return cli_print(job->cli, &text, error);
+}
+
+/* ---- All of it ---- */
+
+/* Rows between layers are kept only beside a file that a later run can name again. */
+static clv_status find_state(running *r, clv_error *error) {
+  struct stat about;
+  cli_invocation *cli = r->job.cli;
+  if (r->output == NULL) {
+    if (cli_is_given(cli, OPTION_RESUME)) return cli_usage(cli, error, "--resume goes on where a run with the same --output stopped: name it");
+    return CLV_OK;
+  }
+  if (stat(r->output, &about) == 0 && !S_ISREG(about.st_mode)) return CLV_OK;
+  size_t length = strlen(r->output);
+  r->state_path = clv__arena_allocate(&cli->arena, length + sizeof ".state");
+  if (r->state_path == NULL) return clv__error_memory(error, length + sizeof ".state");
+  memcpy(r->state_path, r->output, length);
+  memcpy(r->state_path + length, ".state", sizeof ".state");
+  return CLV_OK;
 }
 
 static clv_status run(running *r, clv_error *error) {
   static const char *const names[] = {"out"};
-  CLV__TRY(load(r, error));
-  CLV__TRY(compute(r, error));
+  cli_invocation *cli = r->job.cli;
+  bool has_plan = cli_is_given(cli, OPTION_GNN_PLAN) || cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE);
+  if (cli_is_given(cli, OPTION_GNN_PLAN) && (cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE)))
+    return cli_usage(cli, error, "--plan says what --kset and --profile are for: give either");
+  if (!has_plan && (cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE)))
+    return cli_usage(cli, error, "--resume and --trace are of runs by a plan: give --plan, or --profile to plan now");
+  CLV__TRY(find_state(r, error));
+  CLV__TRY(make_rows(r, &r->out, error));
+  if (has_plan)
+    CLV__TRY(run_plan(r, error));
+  else
+    CLV__TRY(run_single(r, &r->out, &r->compile_ms, &r->measured_ms, error));
+  if (cli_is_given(cli, OPTION_VERIFY)) CLV__TRY(verify(r, error));
   if (r->output != NULL) {
-    cli_progress(r->cli, "writing %s", r->output);
-    CLV__TRY(clv__npz_write(r->cli->allocator, r->output, names, &r->out, 1, false, error));
+    cli_progress(cli, "writing %s", r->output);
+    CLV__TRY(clv__npz_write(cli->allocator, r->output, names, &r->out, 1, false, error));
   }
   return tell(r, error);
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
-  running r = {.cli = cli,
-               .model_path = cli_text(cli, OPTION_MODEL, NULL),
-               .graph_path = cli_text(cli, OPTION_GNN_GRAPH, NULL),
-               .output = cli_text(cli, OPTION_OUTPUT, NULL)};
-  if (r.model_path == NULL) return cli_usage(cli, error, "--model FILE is missing: JSON or ONNX");
-  if (r.graph_path == NULL) return cli_usage(cli, error, "--graph FILE is missing: npz, METIS's .graph or a list of edges");
-  clv_status status = run(&r, error);
+  running r = {.output = cli_text(cli, OPTION_OUTPUT, NULL), .worst = -1, .runs = (uint32_t)cli_number(cli, OPTION_RUNS, 1)};
+  clv_status status = cli_gnn_load(cli, &r.job, error);
+  if (status == CLV_OK) status = run(&r, error);
+  clv__gnn_run_destroy(r.run);
+  if (r.partitioned.subgraphs != NULL) clv__partitioned_finish(&r.partitioned);
   clv__release(cli->allocator, r.out.data);
-  clv_devices_close(r.devices);
-  clv__gnn_graph_destroy(r.graph);
-  clv__gnn_model_destroy(r.model);
+  cli_gnn_job_finish(&r.job);
   return status;
 }
 

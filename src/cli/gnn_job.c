@@ -81,11 +81,13 @@ clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error) {
   uint64_t begin_ns = cli_now_ns();
   clv_status status = clv__gnn_planning_choose(&job->planning, &job->tables, &options, &job->choice, error);
   job->plan_ms = cli_ms(begin_ns, cli_now_ns());
-  return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", path);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path);
+  return clv__gnn_planning_plan(&job->planning, &job->tables, &job->choice, job->model_path, job->graph_path, &job->plan, error);
 }
 
 void cli_gnn_job_finish(cli_gnn_job *job) {
   if (job->cli == NULL) return;
+  clv__gnn_plan_destroy(job->plan);
   clv__gnn_planning_finish(&job->planning);
   if (job->tables.arena.allocator != NULL) clv__tables_finish(&job->tables);
   clv_devices_close(job->devices);

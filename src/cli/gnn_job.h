@@ -17,6 +17,7 @@ typedef struct cli_gnn_job {
   clv__gnn_planning planning;
   clv__tables tables;
   clv__choice choice;
+  clv__gnn_plan *plan; /* what was chosen */
   double load_ms, cut_ms, plan_ms; /* cut: METIS and subgraphs */
 } cli_gnn_job;
 
@@ -29,6 +30,7 @@ typedef struct cli_gnn_job {
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error);
 /* For --kset, `fallback` where it is not given; and for 1. */
 clv_status cli_gnn_cut(cli_gnn_job *job, const char *fallback, clv_error *error);
+/* Sets choice and plan. */
 clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error);
 void cli_gnn_job_finish(cli_gnn_job *job); /* accepts a zeroed one */
 

@@ -10,6 +10,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "formats/onnx.h"
+#include "graph/view.h"
+#include "ops/shapes.h"
 
 /* A block as a file: what tells it from others. */
 typedef struct kind {
@@ -33,6 +35,23 @@ static void name_it(const clv__stages *stages, const kind *it, char name[160]) {
   snprintf(name + used, 160 - (size_t)used, ".onnx");
 }
 
+static clv_status write_graph(const exporting *x, const clv_graph *graph, const char *path, clv_error *error) {
+  clv__shapes *shapes;
+  clv_graph_view *view;
+  clv__arena arena;
+  void *data = NULL;
+  size_t size_bytes;
+  CLV__TRY(clv__shapes_infer(graph, NULL, 0, 0, &shapes, error));
+  clv__arena_init(&arena, x->allocator);
+  clv_status status = clv__view_create_whole(graph, shapes->types, &arena, &view, error);
+  if (status == CLV_OK) status = clv__onnx_write(view, SIZE_MAX, x->allocator, &data, &size_bytes, error);
+  if (status == CLV_OK) status = clv__file_write(path, data, size_bytes, error);
+  clv__release(x->allocator, data);
+  clv__arena_finish(&arena);
+  clv__shapes_destroy(shapes);
+  return status;
+}
+
 static clv_status write_it(exporting *x, const kind *it, clv_error *error) {
   const clv__stages *stages = &x->planning->stages[it->layer];
   clv__block_form form = clv__block_form_open(false);
@@ -43,7 +62,7 @@ static clv_status write_it(exporting *x, const kind *it, clv_error *error) {
   char *path = clv__path_join(x->allocator, x->folder, name);
   if (path == NULL) return clv__error_memory(error, strlen(x->folder) + sizeof name);
   clv_status status = clv__block_make(x->allocator, stages, it->first, it->last, &form, &block, error);
-  if (status == CLV_OK) status = clv__onnx_write(block.graph, path, error);
+  if (status == CLV_OK) status = write_graph(x, block.graph, path, error);
   clv__block_finish(&block);
   clv__release(x->allocator, path);
   return status;

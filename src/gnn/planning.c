@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "gnn/model_hash.h"
 #include "gnn/piece.h"
 #include "gnn/single.h"
 
@@ -134,20 +135,89 @@ clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tab
   return clv__choose(&p->arena, costs, count, p->choose_cuts, p->cut_count, options, choice, error);
 }
 
-clv_status clv__gnn_planning_schedule(clv__gnn_planning *p, const clv__chosen_k *chosen, clv__gnn_schedule *schedule,
-                                      clv_error *error) {
-  uint32_t count = p->model->layer_count, k = chosen->k;
-  const clv__gnn_place **layers = clv__arena_allocate_zero(&p->arena, count, sizeof *layers);
-  if (layers == NULL) return clv__error_memory(error, count * sizeof *layers);
-  for (uint32_t i = 0; i < count; ++i) {
-    clv__gnn_place *places = clv__arena_allocate_zero(&p->arena, k, sizeof *places);
-    if (places == NULL) return clv__error_memory(error, k * sizeof *places);
-    for (uint32_t a = 0; a < k; ++a) {
-      places[a].subgraph = chosen->layers[i].sequence[a];
-      places[a].pep = chosen->layers[i].peps[places[a].subgraph];
+/* ---- The plan ---- */
+
+static void name_membership(const clv__membership *membership, char text[2 * CLV__HASH_BYTES + 1]) {
+  clv__hash hash;
+  clv__hash_bytes(membership->parts, (size_t)membership->vertex_count * sizeof *membership->parts, &hash);
+  clv__hash_text(&hash, text);
+}
+
+static void name_model(const clv__gnn_model *model, char text[2 * CLV__HASH_BYTES + 1]) {
+  clv__hash hash;
+  clv__gnn_model_hash(model, &hash);
+  clv__hash_text(&hash, text);
+}
+
+static clv_status name_tables(const clv__gnn_planning *p, const clv__tables *tables, char name[2 * CLV__HASH_BYTES + 1],
+                              clv_error *error) {
+  clv__hash hash;
+  clv__text text;
+  clv__text_init(&text, p->arena.allocator);
+  clv_status status = clv__tables_print(tables, &text, error);
+  if (status == CLV_OK) {
+    clv__hash_bytes(text.data, text.size_bytes, &hash);
+    clv__hash_text(&hash, name);
+  }
+  clv__text_finish(&text);
+  return status;
+}
+
+clv_status clv__gnn_planning_plan(const clv__gnn_planning *p, const clv__tables *tables, const clv__choice *choice,
+                                  const char *model_path, const char *graph_path, clv__gnn_plan **plan, clv_error *error) {
+  char model[2 * CLV__HASH_BYTES + 1], graph[2 * CLV__HASH_BYTES + 1], membership[2 * CLV__HASH_BYTES + 1] = "",
+      table[2 * CLV__HASH_BYTES + 1];
+  for (uint32_t c = 0; c < p->cut_count; ++c) {
+    if (p->cuts[c].membership.k == choice->items[choice->chosen].k) name_membership(&p->cuts[c].membership, membership);
+  }
+  name_model(p->model, model);
+  clv__hash_text(&p->graph->hash, graph);
+  CLV__TRY(name_tables(p, tables, table, error));
+  const clv__gnn_plan_names names = {model_path, model, graph_path, graph, membership, table, p->seed};
+  return clv__gnn_plan_make(p->arena.allocator, &names, p->costs, choice, 0, plan, error);
+}
+
+clv_status clv__gnn_schedule_of(clv__arena *arena, const clv__gnn_plan *plan, clv__gnn_schedule *schedule, clv_error *error) {
+  const clv__gnn_place **layers = clv__arena_allocate_zero(arena, plan->layer_count, sizeof *layers);
+  if (layers == NULL) return clv__error_memory(error, plan->layer_count * sizeof *layers);
+  for (uint32_t i = 0; i < plan->layer_count; ++i) {
+    clv__gnn_place *places = clv__arena_allocate_zero(arena, plan->k, sizeof *places);
+    if (places == NULL) return clv__error_memory(error, plan->k * sizeof *places);
+    for (uint32_t a = 0; a < plan->k; ++a) {
+      places[a].subgraph = plan->layers[i].sequence[a];
+      places[a].pep = &plan->layers[i].peps[places[a].subgraph];
     }
     layers[i] = places;
   }
-  *schedule = (clv__gnn_schedule){&p->machine, count, k, layers};
+  *schedule = (clv__gnn_schedule){&plan->machine, plan->layer_count, plan->k, layers};
   return CLV_OK;
+}
+
+static clv_status check_plan(const clv__gnn_plan *plan, const clv__gnn_model *model, const clv__gnn_graph *graph, clv_error *error) {
+  char text[2 * CLV__HASH_BYTES + 1];
+  clv__hash_text(&graph->hash, text);
+  if (plan->graph_hash[0] != '\0' && strcmp(plan->graph_hash, text) != 0)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan is for another graph (%s): plan anew", plan->graph);
+  name_model(model, text);
+  if (plan->model_hash[0] != '\0' && strcmp(plan->model_hash, text) != 0)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the plan is for another model (%s): plan anew", plan->model);
+  return CLV_OK;
+}
+
+clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_model *model,
+                                   const clv__gnn_graph *graph, clv__cache *cache, clv__partitioned *partitioned, clv_error *error) {
+  clv__gnn_graph *looped = NULL;
+  clv__membership membership;
+  char text[2 * CLV__HASH_BYTES + 1];
+  CLV__TRY(check_plan(plan, model, graph, error));
+  CLV__TRY(clv__membership_make(allocator, graph, plan->k, plan->seed, cache, &membership, error));
+  clv_status status = CLV_OK;
+  name_membership(&membership, text);
+  if (plan->membership_key[0] != '\0' && strcmp(plan->membership_key, text) != 0)
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "METIS cuts the graph otherwise than it did for the plan: plan anew");
+  if (status == CLV_OK && model->type != CLV__GNN_SAGE) status = clv__gnn_graph_with_loops(graph, &looped, error);
+  if (status == CLV_OK) status = clv__partitioned_make(allocator, looped != NULL ? looped : graph, &membership, partitioned, error);
+  clv__gnn_graph_destroy(looped);
+  clv__membership_finish(allocator, &membership);
+  return status;
 }

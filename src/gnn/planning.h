@@ -5,6 +5,7 @@
 
 #include "gnn/block.h"
 #include "gnn/choose.h"
+#include "gnn/gnn_plan.h"
 #include "gnn/graph.h"
 #include "gnn/run.h"
 
@@ -45,9 +46,17 @@ void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed 
 clv_status clv__gnn_planning_choose(clv__gnn_planning *planning, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error);
 
-/* The schedule of one k of a choice, in the planning's arena. */
-clv_status clv__gnn_planning_schedule(clv__gnn_planning *planning, const clv__chosen_k *chosen, clv__gnn_schedule *schedule,
-                                      clv_error *error);
+/* The choice as a plan, which outlives all this. The names are of files: information. */
+clv_status clv__gnn_planning_plan(const clv__gnn_planning *planning, const clv__tables *tables, const clv__choice *choice,
+                                  const char *model_path, const char *graph_path, clv__gnn_plan **plan, clv_error *error);
+
+/* What a plan says to run; it and `arena` outlive the schedule. */
+clv_status clv__gnn_schedule_of(clv__arena *arena, const clv__gnn_plan *plan, clv__gnn_schedule *schedule, clv_error *error);
+
+/* The subgraphs that a plan was made for, by METIS or from the cache (may be NULL). CLV_INVALID_ARGUMENT where graph, model or cut are
+ * not those of the plan. */
+clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_model *model,
+                                   const clv__gnn_graph *graph, clv__cache *cache, clv__partitioned *partitioned, clv_error *error);
 
 /* The subgraphs of one k: with self loops where the model wants them. */
 clv_status clv__gnn_planning_subgraphs(const clv__gnn_planning *planning, uint32_t k, clv__partitioned *partitioned,

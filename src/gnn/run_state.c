@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/file_writer.h"
+#include "gnn/model_hash.h"
 #include "gnn/run_own.h"
 
 typedef struct header {
@@ -16,32 +17,6 @@ typedef struct header {
 } header;
 
 static const char magic[8] = "CLVGNNS1";
-
-static void hash_tensor(clv__hasher *hasher, const clv_tensor *tensor) {
-  clv__hash hash;
-  size_t size_bytes = 0;
-  bool is_there = tensor->dtype != CLV_DTYPE_NONE && clv__tensor_size_bytes(tensor, &size_bytes);
-  clv__hasher_u64(hasher, is_there ? (uint64_t)tensor->dtype : 0);
-  if (!is_there) return;
-  for (int32_t i = 0; i < tensor->rank; ++i) clv__hasher_u64(hasher, (uint64_t)tensor->dims[i]);
-  clv__hash_bytes(tensor->data, size_bytes, &hash);
-  clv__hasher_update(hasher, &hash, sizeof hash);
-}
-
-static void hash_model(clv__hasher *hasher, const clv__gnn_model *model) {
-  clv__hasher_u64(hasher, (uint64_t)model->type);
-  clv__hasher_u64(hasher, model->layer_count);
-  for (uint32_t i = 0; i < model->layer_count; ++i) {
-    const clv__gnn_layer *layer = &model->layers[i];
-    const uint64_t numbers[] = {layer->in, layer->out, layer->heads, layer->concat, (uint64_t)layer->activation};
-    clv__hasher_update(hasher, numbers, sizeof numbers);
-    hash_tensor(hasher, &layer->neighbour);
-    hash_tensor(hasher, &layer->self);
-    hash_tensor(hasher, &layer->bias);
-    hash_tensor(hasher, &layer->att_src);
-    hash_tensor(hasher, &layer->att_dst);
-  }
-}
 
 static void hash_pep(clv__hasher *hasher, const clv__pep *pep) {
   clv__hasher_u64(hasher, pep->block_count);
@@ -62,8 +37,9 @@ void clv__run_state_key(const clv__gnn_run *run, const clv_tensor *features, clv
   clv__hash hash;
   clv__hasher_init(&hasher);
   clv__hasher_update(&hasher, &run->graph->hash, sizeof run->graph->hash);
-  hash_tensor(&hasher, features);
-  hash_model(&hasher, run->model);
+  clv__hasher_tensor(&hasher, features);
+  clv__gnn_model_hash(run->model, &hash);
+  clv__hasher_update(&hasher, &hash, sizeof hash);
   clv__hash_bytes(run->rows, (size_t)run->vertex_count * sizeof *run->rows, &hash); /* whose the vertices are */
   clv__hasher_update(&hasher, &hash, sizeof hash);
   clv__hasher_u64(&hasher, schedule->k);

@@ -69,6 +69,48 @@ static inline bool gnx_open(gnx *g, const clv_allocator *allocator) {
   return true;
 }
 
+/* Devices of random speed, with tables of every block that each runs, for sizes up to 100,000 rows. */
+static inline void gnx_made(gnx *g, const clv_allocator *allocator, uint64_t seed) {
+  clv_error error;
+  uint64_t state = seed;
+  gnx_chain(g, (clv__gnn_type)(seed % 3), 16 + 16 * (uint32_t)(seed % 4), 32);
+  gnx_machine(g);
+  clv__tables_init(&g->tables, allocator);
+  for (uint32_t d = 0; d < g->machine.device_count; ++d) {
+    const clv__machine_device *device = &g->machine.devices[d];
+    double row = 20 + (double)(test_random(&state) % 200), edge = 2 + (double)(test_random(&state) % 40);
+    for (uint32_t first = 0; first < g->chain.stage_count; ++first) {
+      for (uint32_t last = first + 1; last <= g->chain.stage_count; ++last) {
+        const clv__chain_block *block = &g->chain.blocks[first][last];
+        bool runs = !block->is_empty;
+        for (uint32_t s = first; s < last; ++s) runs = runs && (device->cannot >> g->chain.stages[s] & 1u) == 0;
+        double some = 0.5 + (double)(test_random(&state) % 100) / 100; /* fused blocks are no sums */
+        for (uint64_t n = 10; n <= 100000 && runs; n *= 10) {
+          for (uint64_t density = 0; density <= (block->reads_edges ? 64 : 0); density += 16) {
+            clv__table_point point = {.n = n, .m = n * density, .origin = CLV__SYNTHETIC};
+            point.time_ns = 2000 + some * (last - first) * (row * (double)n + edge * (double)point.m) / 4;
+            assert_ok(clv__tables_put(&g->tables, device->name, g->chain.layer, first, last, &point, &error), error);
+          }
+        }
+      }
+    }
+    for (uint64_t bytes = 64; bytes <= (uint64_t)1 << 36; bytes *= 16) {
+      clv__copy_point point = {.size_bytes = bytes, .time_ns = 1000 + (double)bytes * 0.02, .origin = CLV__SYNTHETIC};
+      assert_ok(clv__tables_put_copy(&g->tables, CLV__TABLE_HOST, CLV__TABLE_HOST, &point, &error), error);
+      point.time_ns *= 3;
+      assert_ok(clv__tables_put_copy(&g->tables, CLV__TABLE_HOST, device->name, &point, &error), error);
+      assert_ok(clv__tables_put_copy(&g->tables, device->name, CLV__TABLE_HOST, &point, &error), error);
+    }
+  }
+  assert_ok(clv__tables_fit(&g->tables, &error), error);
+  assert_ok(clv__costs_init(&g->costs, &g->tables, &g->machine, &g->chain, &error), error);
+}
+
+static inline void gnx_random_piece(uint64_t *state, clv__piece *piece) {
+  *piece = (clv__piece){.owned = 2000 + test_random(state) % 8000, .halo = test_random(state) % 5000};
+  piece->edges = piece->owned * (1 + test_random(state) % 12);
+}
+
 static inline void gnx_close(gnx *g) {
   clv__tables_finish(&g->tables);
 }

@@ -382,11 +382,35 @@ static void test_refusals(void **state) {
   close_machine(&m);
 }
 
+/* Every allocation fails once; nothing is lost. */
+static void test_memory(void **state) {
+  (void)state;
+  for (int type = 0; type < 3; ++type) {
+    clv__gnn_model *model = test_gnn_model(clv__allocator_default(), (clv__gnn_type)type, 1, 9, 5);
+    clv__block_form form = clv__block_form_open(false);
+    clv__stages stages;
+    clv__stages_of((clv__gnn_type)type, model->layers, CLV_BF16, &stages);
+    for (size_t fail_at = 1;; ++fail_at) {
+      test_allocator counting;
+      clv__block block;
+      clv_error error = {0};
+      test_allocator_init(&counting);
+      counting.fail_at = fail_at;
+      clv_status status = clv__block_make(&counting.allocator, &stages, 0, stages.count, &form, &block, &error);
+      clv__block_finish(&block);
+      assert_int_equal(counting.live, 0);
+      if (status == CLV_OK) break;
+      assert_int_equal(status, CLV_OUT_OF_MEMORY);
+    }
+    clv__gnn_model_destroy(model);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_every_cut), cmocka_unit_test(test_every_padding), cmocka_unit_test(test_padded_sizes),
       cmocka_unit_test(test_halves),    cmocka_unit_test(test_values),        cmocka_unit_test(test_devices),
-      cmocka_unit_test(test_npu_tail),  cmocka_unit_test(test_refusals),
+      cmocka_unit_test(test_npu_tail),  cmocka_unit_test(test_refusals),      cmocka_unit_test(test_memory),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

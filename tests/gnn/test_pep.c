@@ -1,0 +1,272 @@
+/* Plans of a subgraph: all of them are legal and priced as they say, none is left out, shares are balanced, and what is dropped is
+ * never missed. */
+#include "gnn/pep.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "gnn/assign.h"
+#include "gnn/pep_cost.h"
+#include "gnx.h"
+
+static clv_error error;
+
+static bool runs(const gnx *g, uint32_t device, uint32_t first, uint32_t last) {
+  for (uint32_t s = first; s < last; ++s) {
+    if ((g->machine.devices[device].cannot >> g->chain.stages[s] & 1u) != 0) return false;
+  }
+  return !g->chain.blocks[first][last].is_empty;
+}
+
+static void check_plan(const gnx *g, const clv__piece *piece, const clv__pep *pep) {
+  uint32_t at = 0, used = 0;
+  double time = 0;
+  for (uint32_t b = 0; b < pep->block_count; ++b) {
+    const clv__pep_block *block = &pep->blocks[b];
+    uint32_t share = 0;
+    uint64_t targets = 0, edges = 0;
+    double longest = 0;
+    assert_int_equal(block->first, at);
+    assert_true(block->last > at);
+    at = block->last;
+    for (uint32_t i = 0; i < block->part_count; ++i) {
+      const clv__pep_part *part = &block->parts[i];
+      assert_true(runs(g, part->device, block->first, block->last));
+      assert_int_equal(used >> part->device & 1, 0);
+      used |= 1u << part->device;
+      assert_int_equal(part->from, share);
+      assert_true(part->to > share);
+      share = part->to;
+      targets += part->sizes.targets, edges += part->sizes.edges;
+      assert_true(part->padded.rows >= part->sizes.rows && part->padded.edges >= part->sizes.edges);
+      if (g->machine.devices[part->device].is_static) {
+        assert_true(part->padded.rows % 1000 == 0 && part->padded.edges % 1000 == 0);
+        if (part->padded.edges != part->sizes.edges) assert_true(part->padded.rows > part->sizes.rows); /* the dummy vertex */
+      }
+      double compute;
+      const clv__table *table = g->costs.blocks[part->device][block->first][block->last];
+      assert_int_equal(clv__table_time(table, part->padded.rows, part->padded.edges, &compute), CLV__KNOWN);
+      assert_true(fabs(compute - part->compute_ns) <= 1);
+      assert_true(part->time_ns == part->pack_ns + part->in_ns + part->compute_ns + part->out_ns);
+      if (g->machine.devices[part->device].space == 0) assert_true(part->in_ns == 0 && part->out_ns == 0 && part->bytes == 0);
+      assert_true(pep->load_ns[part->device] == part->time_ns && pep->head_ns[part->device] == time);
+      longest = fmax(longest, part->time_ns);
+    }
+    assert_int_equal(share, CLV__PEP_SHARES);
+    assert_int_equal(targets, piece->owned);
+    assert_true(edges == piece->edges || edges == 0);
+    assert_true(block->time_ns == longest + block->merge_ns && block->ideal_ns <= block->time_ns);
+    time += block->time_ns;
+  }
+  assert_int_equal(at, g->chain.stage_count);
+  assert_true(fabs(pep->time_ns - time) < 1e-3);
+}
+
+/* Structures counted another way: stage by stage, device by device. */
+static uint32_t count_structures(const gnx *g) {
+  uint32_t found = 0, stages = g->chain.stage_count;
+  for (uint32_t cuts = 0; cuts < 1u << (stages - 1); ++cuts) {
+    if (__builtin_popcount(cuts) > 2) continue;
+    uint32_t blocks = 1u + (uint32_t)__builtin_popcount(cuts), ways = 1, bounds[4] = {0}, at = 1;
+    for (uint32_t s = 1; s < stages; ++s) {
+      if ((cuts >> (s - 1) & 1) != 0) bounds[at++] = s;
+    }
+    bounds[at] = stages;
+    for (int d = 0; d < 3; ++d) ways *= blocks + 1;
+    for (uint32_t way = 0; way < ways; ++way) {
+      uint32_t of[3] = {way % (blocks + 1), way / (blocks + 1) % (blocks + 1), way / (blocks + 1) / (blocks + 1)}, members[4] = {0};
+      bool good = true;
+      for (uint32_t d = 0; d < 3; ++d) {
+        ++members[of[d]];
+        if (of[d] < blocks) good = good && runs(g, d, bounds[of[d]], bounds[of[d] + 1]);
+      }
+      for (uint32_t b = 0; b < blocks; ++b)
+        good = good && members[b] > 0 && !(members[b] > 1 && g->chain.blocks[bounds[b]][bounds[b + 1]].is_whole);
+      found += good;
+    }
+  }
+  return found;
+}
+
+static void test_plans(void **unused) {
+  (void)unused;
+  uint64_t state = 3;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    gnx g;
+    clv__piece piece;
+    clv__arena arena;
+    clv__pep_list list;
+    clv__pep_options options = CLV__PEP_OPTIONS_INIT;
+    gnx_made(&g, clv__allocator_default(), seed);
+    clv__arena_init(&arena, clv__allocator_default());
+    gnx_random_piece(&state, &piece);
+    assert_ok(clv__peps_make(&arena, &g.costs, &piece, &options, &list, &error), error);
+    assert_int_equal(list.structures, count_structures(&g));
+    uint32_t singles = 0;
+    for (uint32_t i = 0; i < list.count; ++i) {
+      check_plan(&g, &piece, &list.items[i]);
+      if (i > 0) assert_true(list.items[i].time_ns >= list.items[i - 1].time_ns);
+      singles += clv__pep_single(&list.items[i]) != CLV__NO_ID;
+      for (uint32_t k = 0; k < i; ++k) assert_false(clv__pep_same(&list.items[i], &list.items[k]));
+    }
+    assert_int_equal(singles, 2); /* the NPU does not run everything */
+    uint32_t all = list.count;
+    options.top_k = 3;
+    assert_ok(clv__peps_make(&arena, &g.costs, &piece, &options, &list, &error), error);
+    assert_true(list.count <= 5 && list.count <= all);
+    clv__arena_finish(&arena);
+    gnx_close(&g);
+  }
+}
+
+/* A share with its price, by itself: what the search for cuts goes by. */
+static double part_time(const gnx *g, const clv__piece *piece, uint32_t device, uint32_t last, double from, double to) {
+  clv__share share;
+  double compute, pack, in = 0, out = 0;
+  clv__piece_share(piece, from, to, &share);
+  const clv__chain_block *block = &g->chain.blocks[0][last];
+  uint64_t rows = share.targets + share.halo;
+  if (clv__table_time(g->costs.blocks[device][0][last], rows, share.edges, &compute) != CLV__KNOWN) return INFINITY;
+  double given = block->given[0].fixed + block->given[0].row * (double)rows + block->given[0].target * (double)share.targets +
+                 block->given[0].edge * (double)share.edges;
+  clv__copy_table_time(g->costs.pack, (uint64_t)(block->packed[0].row * (double)rows), &pack);
+  if (device != GNX_CPU) {
+    clv__copy_table_time(g->costs.in[device], (uint64_t)given, &in);
+    clv__copy_table_time(g->costs.out[device], (uint64_t)(block->out.fixed + block->out.target * (double)share.targets), &out);
+  }
+  return compute + pack + in + out;
+}
+
+/* The cut between CPU and GPU is as good as any of 4,000; of the rounded ones none is better. */
+static void test_balance(void **unused) {
+  (void)unused;
+  uint64_t state = 8;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    gnx g;
+    clv__piece piece;
+    clv__block_answers answers;
+    gnx_made(&g, clv__allocator_default(), seed);
+    gnx_random_piece(&state, &piece);
+    clv__block_question question = {.first = 0, .last = g.chain.stage_count, .set = 1u << GNX_CPU | 1u << GNX_GPU};
+    clv__block_price(&g.costs, &piece, &question, 1, &answers);
+    assert_int_equal(answers.known, CLV__KNOWN);
+    double best = INFINITY, rounded = INFINITY, got = INFINITY;
+    for (int i = 1; i < 4000; ++i) {
+      double cut = i / 4000.0;
+      double time = fmax(part_time(&g, &piece, GNX_CPU, question.last, 0, cut), part_time(&g, &piece, GNX_GPU, question.last, cut, 1));
+      best = fmin(best, time);
+      if (i % 200 == 0) rounded = fmin(rounded, time);
+    }
+    for (uint32_t a = 0; a < answers.count; ++a) got = fmin(got, answers.items[a].time_ns);
+    double merge = g.machine.merge_ns;
+    if (answers.items[0].ideal_ns - merge > best * 1.002) fail_msg("seed %u: %g, best %g", (unsigned)seed, answers.items[0].ideal_ns, best);
+    assert_true(fabs(got - merge - rounded) <= 1e-3 * rounded);
+    gnx_close(&g);
+  }
+}
+
+/* Everything that can be put together, without dropping any. */
+static uint32_t all_plans(const gnx *g, const clv__piece *piece, clv__pep *plans, uint32_t room) {
+  uint32_t count = 0, stages = g->chain.stage_count;
+  clv__block_answers *answers[3] = {malloc(sizeof **answers), malloc(sizeof **answers), malloc(sizeof **answers)};
+  for (uint32_t blocks = 1; blocks <= 3; ++blocks) {
+    for (uint32_t cut = 1; cut < (blocks > 1 ? stages : 2); ++cut) {
+      for (uint32_t next = cut + 1; next < (blocks > 2 ? stages : cut + 2); ++next) {
+        uint32_t bounds[4] = {0, cut, next, stages};
+        bounds[blocks] = stages;
+        for (uint32_t sets = 0; sets < 512; ++sets) {
+          uint32_t of[3] = {sets & 7, sets >> 3 & 7, sets >> 6};
+          if ((of[0] & of[1]) != 0 || (of[0] & of[2]) != 0 || (of[1] & of[2]) != 0) continue;
+          if ((of[1] != 0) != (blocks > 1) || (of[2] != 0) != (blocks > 2)) continue;
+          bool good = true;
+          for (uint32_t b = 0; b < blocks && good; ++b) {
+            clv__block_question question = {.first = bounds[b], .last = bounds[b + 1], .set = of[b]};
+            good = clv__block_is_legal(&g->costs, &question);
+            if (good) clv__block_price(&g->costs, piece, &question, 1, answers[b]);
+            good = good && answers[b]->known == CLV__KNOWN;
+          }
+          for (uint32_t x = 0; good && x < answers[0]->count; ++x) {
+            for (uint32_t y = 0; y < (blocks > 1 ? answers[1]->count : 1); ++y) {
+              for (uint32_t z = 0; z < (blocks > 2 ? answers[2]->count : 1); ++z) {
+                clv__pep *pep = &plans[count < room ? count++ : 0];
+                *pep = (clv__pep){.block_count = blocks, .blocks = {answers[0]->items[x]}};
+                if (blocks > 1) pep->blocks[1] = answers[1]->items[y];
+                if (blocks > 2) pep->blocks[2] = answers[2]->items[z];
+                clv__pep_finish(pep);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+  for (int b = 0; b < 3; ++b) free(answers[b]);
+  return count;
+}
+
+static double best_pair(clv__arena *arena, clv__pep_list lists[2]) {
+  clv__assign assign;
+  double best = INFINITY;
+  assert_ok(clv__assign_init(&assign, arena, 3, lists, 2, &error), error);
+  for (uint32_t a = 0; a < lists[0].count; ++a) {
+    for (uint32_t b = 0; b < lists[1].count; ++b) best = fmin(best, clv__assign_value(&assign, (uint32_t[]){a, b}));
+  }
+  return best;
+}
+
+static void test_dominated(void **unused) {
+  (void)unused;
+  uint64_t state = 21;
+  enum { ROOM = 2000 };
+  clv__pep *plans[2] = {malloc(ROOM * sizeof **plans), malloc(ROOM * sizeof **plans)};
+  for (uint64_t seed = 0; seed < 6; ++seed) {
+    gnx g;
+    clv__arena arena;
+    clv__piece pieces[2];
+    clv__pep_list kept[2], all[2];
+    clv__pep_options options = CLV__PEP_OPTIONS_INIT;
+    gnx_made(&g, clv__allocator_default(), seed);
+    clv__arena_init(&arena, clv__allocator_default());
+    for (int i = 0; i < 2; ++i) {
+      gnx_random_piece(&state, &pieces[i]);
+      assert_ok(clv__peps_make(&arena, &g.costs, &pieces[i], &options, &kept[i], &error), error);
+      all[i] = (clv__pep_list){.items = plans[i], .count = all_plans(&g, &pieces[i], plans[i], ROOM)};
+      assert_int_equal(all[i].count, kept[i].priced);
+      assert_true(kept[i].count < all[i].count);
+    }
+    double with = best_pair(&arena, all), without = best_pair(&arena, kept);
+    assert_true(fabs(with - without) <= 1e-9 * with);
+    clv__arena_finish(&arena);
+    gnx_close(&g);
+  }
+  free(plans[0]);
+  free(plans[1]);
+}
+
+/* Nothing is made up: without tables, outside of them, beyond a memory there is no plan, and it is said why. */
+static void test_refusals(void **unused) {
+  (void)unused;
+  gnx g;
+  clv__arena arena;
+  clv__pep_list list;
+  clv__pep_options options = CLV__PEP_OPTIONS_INIT;
+  clv__piece piece = {.owned = 5000, .halo = 100, .edges = 20000}, huge = {.owned = 1u << 30, .halo = 0, .edges = 1u << 31};
+  gnx_made(&g, clv__allocator_default(), 0);
+  clv__arena_init(&arena, clv__allocator_default());
+  assert_int_equal(clv__peps_make(&arena, &g.costs, &huge, &options, &list, &error), CLV_NOT_SUPPORTED);
+  assert_non_null(strstr(error.message, "outside what was measured"));
+  for (uint32_t d = 0; d < 3; ++d) g.machine.devices[d].memory_bytes = 1000;
+  assert_int_equal(clv__peps_make(&arena, &g.costs, &piece, &options, &list, &error), CLV_NOT_SUPPORTED);
+  assert_true(list.infeasible > 0);
+  g.machine.devices[GNX_GPU].name = "opencl:0";
+  assert_int_equal(clv__costs_init(&g.costs, &g.tables, &g.machine, &g.chain, &error), CLV_NOT_FOUND);
+  assert_non_null(strstr(error.message, "opencl:0"));
+  clv__arena_finish(&arena);
+  gnx_close(&g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans), cmocka_unit_test(test_balance), cmocka_unit_test(test_dominated),
+                                     cmocka_unit_test(test_refusals)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

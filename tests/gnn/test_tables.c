@@ -1,0 +1,240 @@
+/* Cost tables: fits recovered, domains kept, what ran out of memory; the files. */
+#include "gnn/tables.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gnx.h"
+
+static clv_error error;
+
+static double uniform(uint64_t *state) { return (test_random_float(state) + 1) / 2; }
+
+/* Points of a plane with no negative slopes give it back; predictions between them are exact. */
+static void test_recovers(void **unused) {
+  (void)unused;
+  uint64_t state = 1;
+  for (int round = 0; round < 50; ++round) {
+    clv__tables tables;
+    clv__tables_init(&tables, clv__allocator_default());
+    double a = 1e5 * uniform(&state), b = round % 3 == 0 ? 0 : 100 * uniform(&state), c = round % 5 == 0 ? 0 : 10 * uniform(&state);
+    for (uint64_t n = 100; n <= 51200; n *= 2) {
+      for (uint64_t density = 1; density <= 16; density *= 4) {
+        clv__table_point point = {.n = n, .m = n * density, .time_ns = a + b * (double)n + c * (double)(n * density)};
+        point.peak_bytes = 1000 + 8 * n;
+        assert_ok(clv__tables_put(&tables, "cpu", "l", 0, 4, &point, &error), error);
+      }
+    }
+    assert_ok(clv__tables_fit(&tables, &error), error);
+    const clv__table *table = clv__tables_find(&tables, "cpu", "l", 0, 4);
+    double time;
+    assert_true(table->time.is_good);
+    assert_true(table->time.base >= 0 && table->time.per_n >= 0 && table->time.per_m >= 0);
+    assert_true(table->time.error < 1e-3 && table->time.worst_error < 0.1);
+    for (int q = 0; q < 20; ++q) {
+      uint64_t n = 100 + test_random(&state) % 51000, m = n * (1 + test_random(&state) % 16);
+      assert_int_equal(clv__table_time(table, n, m, &time), CLV__KNOWN);
+      assert_true(fabs(time - (a + b * (double)n + c * (double)m)) <= 1e-3 * time + 1);
+      assert_true(llabs((long long)clv__table_peak(table, n, m) - (long long)(1000 + 8 * n)) <= 1 + (long long)n / 100);
+    }
+    assert_null(clv__tables_find(&tables, "cpu", "l", 0, 3));
+    clv__tables_finish(&tables);
+  }
+}
+
+/* Outside in n, in m, in edges a row: unknown; as large in both as what ran out of memory: infeasible, however fast. */
+static void test_domain(void **unused) {
+  (void)unused;
+  clv__tables tables;
+  clv__tables_init(&tables, clv__allocator_default());
+  for (uint64_t n = 1000; n <= 8000; n *= 2) {
+    for (uint64_t density = 2; density <= 8; density *= 2) {
+      clv__table_point point = {.n = n, .m = n * density, .time_ns = 1e4 + (double)n};
+      if (n == 8000 && density == 8) point.infeasible = true;
+      assert_ok(clv__tables_put(&tables, "gpu", "l", 0, 4, &point, &error), error);
+    }
+  }
+  assert_ok(clv__tables_fit(&tables, &error), error);
+  const clv__table *table = clv__tables_find(&tables, "gpu", "l", 0, 4);
+  static const struct {
+    uint64_t n, m;
+    clv__known known;
+  } asked[] = {{4000, 16000, CLV__KNOWN},    {951, 3000, CLV__KNOWN},      {940, 3000, CLV__UNKNOWN},  {8300, 30000, CLV__KNOWN},
+               {8500, 30000, CLV__UNKNOWN},  {4000, 4000, CLV__UNKNOWN},   {2000, 20000, CLV__UNKNOWN}, {8000, 64000, CLV__INFEASIBLE},
+               {9000, 90000, CLV__INFEASIBLE}, {7999, 64000, CLV__UNKNOWN}, {8000, 31000, CLV__KNOWN},  {0, 0, CLV__UNKNOWN}};
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; ++i) {
+    double time;
+    char reason[256];
+    clv__table_reason(table, asked[i].n, asked[i].m, reason, sizeof reason);
+    if (clv__table_time(table, asked[i].n, asked[i].m, &time) != asked[i].known)
+      fail_msg("n %u, m %u: not %d: %s", (unsigned)asked[i].n, (unsigned)asked[i].m, asked[i].known, reason);
+  }
+  clv__tables_finish(&tables);
+}
+
+static void test_copies(void **unused) {
+  (void)unused;
+  clv__tables tables;
+  double time, before = 0;
+  clv__tables_init(&tables, clv__allocator_default());
+  for (uint64_t bytes = 1024; bytes <= 1 << 24; bytes *= 4) {
+    clv__copy_point point = {.size_bytes = bytes, .time_ns = 5000 + (double)bytes / 4};
+    assert_ok(clv__tables_put_copy(&tables, "host", "npu", &point, &error), error);
+  }
+  assert_ok(clv__tables_fit(&tables, &error), error);
+  const clv__copy_table *table = clv__tables_find_copy(&tables, "host", "npu");
+  assert_null(clv__tables_find_copy(&tables, "npu", "host"));
+  assert_true(clv__copy_table_time(table, 0, &time) && time == 0);
+  for (uint64_t bytes = 1; bytes < 1 << 24; bytes = bytes * 3 + 1) {
+    assert_true(clv__copy_table_time(table, bytes, &time));
+    assert_true(time >= before && time > 0);
+    before = time;
+  }
+  assert_true(clv__copy_table_time(table, 1 << 20, &time) && fabs(time / (5000 + (1 << 18)) - 1) < 1e-3);
+  assert_false(clv__copy_table_time(table, 1 << 26, &time));
+  clv__tables_finish(&tables);
+}
+
+static clv_status import(const char *text, clv__tables *tables) {
+  static const clv__import_column columns[] = {{"cpu_ms", "cpu", 0, 4, true}, {"npu_ms", "npu", 4, 7, false}};
+  clv__tables_init(tables, clv__allocator_default());
+  return clv__tables_import(tables, "l", columns, 2, text, strlen(text), "t.csv", &error);
+}
+
+static void test_csv(void **unused) {
+  (void)unused;
+  clv__tables tables;
+  assert_ok(import("n_nodes,n_edges,cpu_ms,npu_ms,status\r\n100, 500 ,1.5,2,OK\n\n100,1000,None,4,OK\n200,500,-1,9,CPU_OOM", &tables), error);
+  const clv__table *cpu = clv__tables_find(&tables, "cpu", "l", 0, 4), *npu = clv__tables_find(&tables, "npu", "l", 4, 7);
+  assert_int_equal(cpu->point_count, 2); /* None is nothing */
+  assert_true(cpu->points[1].infeasible && !cpu->points[0].infeasible);
+  assert_true(cpu->points[0].time_ns == 1.5e6 && cpu->origin == CLV__IMPORTED);
+  assert_int_equal(npu->point_count, 2); /* edges do not count: the two of 100 rows are one */
+  assert_true(npu->points[0].time_ns == 3e6 && npu->points[0].m == 0 && npu->points[0].spread_ns == 2e6);
+  clv__tables_finish(&tables);
+  static const struct {
+    const char *text, *says;
+  } wrong[] = {{"", "no rows"},
+               {"n_nodes,cpu_ms,npu_ms\n1,2,3", "n_edges"},
+               {"n_nodes,n_edges,cpu_ms,status\n1,2,3,OK", "npu_ms"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms,gpu_ms\n1,2,3,4,5", "gpu_ms"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms\n1,2,3", "line 2: 3 fields"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms\n1,2,3,x", "line 2: npu_ms is 'x'"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms\n1,2,nan,4", "cpu_ms is 'nan'"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms\n1,2,-2,4", "outside"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms\n1,2,0,4", "outside"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms\n-1,2,3,4", "n_nodes is '-1'"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms\n1,99999999999999999999,3,4", "n_edges"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms,cpu_ms\n1,2,3,4,5", "twice"}};
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    assert_int_not_equal(import(wrong[i].text, &tables), CLV_OK);
+    if (strstr(error.message, wrong[i].says) == NULL) fail_msg("'%s' does not say '%s'", error.message, wrong[i].says);
+    clv__tables_finish(&tables);
+  }
+}
+
+/* The tables that were measured elsewhere: memory limits kept, held-out points met as well as linear fits are known to. */
+static void test_measured(void **unused) {
+  (void)unused;
+  gnx g;
+  clv__file_map map;
+  double time;
+  if (!gnx_text("profile_185h_fused.csv", &map)) return;
+  gnx_chain(&g, CLV__GNN_SAGE, 500, 256);
+  clv__tables_init(&g.tables, clv__allocator_default());
+  assert_ok(gnx_import(&g, (const char *)map.data, map.size_bytes, &error), error);
+  clv__file_map_close(&map);
+  const clv__table *cpu = clv__tables_find(&g.tables, "cpu", g.chain.layer, 0, 4);
+  const clv__table *gpu = clv__tables_find(&g.tables, "gpu", g.chain.layer, 0, 4);
+  const clv__table *npu = clv__tables_find(&g.tables, "npu", g.chain.layer, 4, 7);
+  assert_true(cpu->time.is_good && gpu->time.is_good && npu->time.is_good);
+  assert_true(cpu->time.error < 0.25 && gpu->time.error < 0.05 && npu->time.error < 0.06);
+  assert_true(cpu->time.error > 0.01); /* left out, not fitted */
+  assert_int_equal(cpu->point_count, 41); /* one is missing */
+  assert_int_equal(clv__table_time(gpu, 50000, 2500000, &time), CLV__INFEASIBLE);
+  assert_int_equal(clv__table_time(gpu, 60000, 2600000, &time), CLV__INFEASIBLE);
+  assert_int_equal(clv__table_time(gpu, 60000, 1200000, &time), CLV__KNOWN);
+  assert_int_equal(clv__table_time(gpu, 20000, 60000, &time), CLV__UNKNOWN); /* 3 edges a row: it begins at 10 */
+  assert_int_equal(clv__table_time(npu, 40000, 0, &time), CLV__KNOWN);
+  assert_true(time > 85e6 && time < 120e6);
+  clv__tables_finish(&g.tables);
+}
+
+static void make_tables(clv__tables *tables, const clv_allocator *allocator, bool backwards) {
+  clv__tables_init(tables, allocator);
+  for (uint32_t i = 0; i < 24; ++i) {
+    uint32_t at = backwards ? 23 - i : i;
+    clv__table_point point = {.n = 100 + at % 6 * 50, .m = at % 4 * 300, .time_ns = 1e6 / (3 + at), .spread_ns = at, .peak_bytes = at * 7};
+    point.infeasible = at % 11 == 10;
+    if (point.infeasible) point.time_ns = point.spread_ns = 0, point.peak_bytes = 0;
+    point.origin = (clv__origin)(at % 3);
+    if (clv__tables_put(tables, at % 2 == 0 ? "npu \"1\"" : "cpu", at % 5 == 0 ? "b" : "a", at % 3, 4 + at % 2, &point, &error) != CLV_OK) return;
+    clv__copy_point copy = {.size_bytes = 64u << at % 7, .time_ns = 10 + at / 7.0, .origin = CLV__SYNTHETIC};
+    if (clv__tables_put_copy(tables, at % 2 == 0 ? "host" : "cpu", "host", &copy, &error) != CLV_OK) return;
+  }
+}
+
+static void test_json(void **unused) {
+  (void)unused;
+  const clv_allocator *allocator = clv__allocator_default();
+  clv__tables tables, other;
+  clv__text text, again;
+  make_tables(&tables, allocator, false);
+  make_tables(&other, allocator, true);
+  assert_ok(clv__tables_fit(&tables, &error), error);
+  clv__text_init(&text, allocator);
+  clv__text_init(&again, allocator);
+  assert_ok(clv__tables_print(&tables, &text, &error), error);
+  assert_ok(clv__tables_parse(&other, text.data, text.size_bytes, "t.json", &error), error);
+  assert_ok(clv__tables_print(&other, &again, &error), error);
+  assert_string_equal(text.data, again.data);
+  assert_int_equal(tables.table_count, other.table_count);
+  for (uint32_t t = 0; t < tables.table_count; ++t) {
+    const clv__table_fit *x = &tables.tables[t].time, *y = &other.tables[t].time;
+    assert_true(x->is_good == y->is_good && x->base == y->base && x->per_n == y->per_n && x->error == y->error);
+  }
+  for (size_t cut = 0; cut < text.size_bytes - 2; cut += 37) /* no beginning of it is a whole one */
+    assert_int_equal(clv__tables_parse(&other, text.data, cut, "cut", &error), CLV_INVALID_MODEL);
+  static const char *const wrong[][2] = {{"\"version\": 1", "\"version\": 2"},  {"\"time_ns\"", "\"time\""},
+                                         {"\"first\": 0", "\"first\": 6"},      {"\"n\": 150", "\"n\": -1"},
+                                         {"\"n\": 150", "\"n\": 1.5"},          {"measured", "guessed"},
+                                         {"\"infeasible\": true", "\"infeasible\": false"}};
+  for (size_t w = 0; w < sizeof wrong / sizeof *wrong; ++w) {
+    const char *at = strstr(text.data, wrong[w][0]);
+    assert_non_null(at);
+    clv__text edited;
+    clv__text_init(&edited, allocator);
+    clv__text_append(&edited, "%.*s%s%s", (int)(at - text.data), text.data, wrong[w][1], at + strlen(wrong[w][0]));
+    if (clv__tables_parse(&other, edited.data, edited.size_bytes, "edited", &error) == CLV_OK) fail_msg("%s was read", wrong[w][1]);
+    clv__text_finish(&edited);
+  }
+  clv__text_finish(&again);
+  clv__text_finish(&text);
+  clv__tables_finish(&other);
+  clv__tables_finish(&tables);
+}
+
+static void test_memory(void **unused) {
+  (void)unused;
+  test_allocator counting;
+  bool done = false;
+  for (size_t fail = 1; !done; ++fail) {
+    clv__tables tables;
+    test_allocator_init(&counting);
+    counting.fail_at = fail;
+    clv__error_clear(&error);
+    make_tables(&tables, &counting.allocator, false);
+    done = error.message[0] == '\0' && clv__tables_fit(&tables, &error) == CLV_OK;
+    clv__tables_finish(&tables);
+    assert_int_equal(counting.live, 0);
+    assert_true(fail < 1000);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_recovers), cmocka_unit_test(test_domain),   cmocka_unit_test(test_copies),
+                                     cmocka_unit_test(test_csv),      cmocka_unit_test(test_measured), cmocka_unit_test(test_json),
+                                     cmocka_unit_test(test_memory)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
