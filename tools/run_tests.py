@@ -54,7 +54,7 @@ STAGES = [
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
     ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", {}),
     ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),
-    ("PyTorch models", 180, f"{PYTHON} tests/python/test_torch.py --quick", {}),
+    ("PyTorch models", 180, f"{OPENVINO} {PYTHON} tests/python/test_torch.py --quick", {}),
     ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
     ("failures of frameworks, OpenVINO", 60, f"{PYTHON} tests/python/test_openvino.py", {}),

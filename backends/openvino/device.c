@@ -8,7 +8,7 @@
 
 /* ---- Options ---- */
 
-enum { THREADS, PRECISION, INTEGERS, NAN_VALUES, SHAPES, PINNING };
+enum { THREADS, PRECISION, INTEGERS, HALVES, NAN_VALUES, SHAPES, PINNING };
 
 const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT] = {
     [THREADS] = {"threads", "a whole number from 1", "threads that it computes with; --threads where not given"},
@@ -17,6 +17,8 @@ const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT] = {
     [INTEGERS] =
         {"integers", "exact, narrow",
          "exact, where not given: nodes on 64-bit integers are left out, which it computes as 32-bit ones; narrow: taken"},
+    [HALVES] = {"halves", "exact, wide",
+                "exact, where not given: casts from and to f16 and bf16 are left out, whose rounding it drops; wide: taken"},
     [NAN_VALUES] = {"nan", "lose, keep",
                     "lose, where not given; keep: operators that it loses NaNs in (Relu, Max, Exp) are left out"},
     [SHAPES] = {"shapes", "open, fixed", "fixed: models are compiled for known shapes alone; so where not given on an NPU"},
@@ -25,7 +27,7 @@ const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT] = {
 
 typedef struct settings {
   uint32_t threads; /* 0: as many as it likes */
-  bool exact, narrow, keeps_nan, fixed, pinned;
+  bool exact, narrow, wide, keeps_nan, fixed, pinned;
 } settings;
 
 static clv_status wrong_value(const clv_option *option, uint32_t which, clv_error *error) {
@@ -67,6 +69,9 @@ static clv_status read_settings(const clv_device_config *config, bool is_npu, se
           break;
         case INTEGERS:
           status = read_word(option, which, "exact", "narrow", &s->narrow, error);
+          break;
+        case HALVES:
+          status = read_word(option, which, "exact", "wide", &s->wide, error);
           break;
         case NAN_VALUES:
           status = read_word(option, which, "lose", "keep", &s->keeps_nan, error);
@@ -170,9 +175,9 @@ static void describe(clv__openvino_device *device, const settings *s, bool is_ex
   if (!get_property(device, "FULL_DEVICE_NAME", full, sizeof full)) snprintf(full, sizeof full, "?");
   snprintf(device->description, sizeof device->description, "OpenVINO %.*s, %s: %s%s", (int)strcspn(device->ov->build, "-"),
            device->ov->build, device->name, full, s->exact && !is_exact ? " (which cannot be told to compute f32 as f32)" : "");
-  int used = snprintf(device->fingerprint, sizeof device->fingerprint, "openvino %s %s %s threads=%u%s%s%s%s%s",
+  int used = snprintf(device->fingerprint, sizeof device->fingerprint, "openvino %s %s %s threads=%u%s%s%s%s%s%s",
                       device->ov->build, device->name, full, s->threads, s->exact ? " exact" : "", s->narrow ? " narrow" : "",
-                      s->keeps_nan ? " nan" : "", s->fixed ? " fixed" : "", s->pinned ? " pinned" : "");
+                      s->wide ? " wide" : "", s->keeps_nan ? " nan" : "", s->fixed ? " fixed" : "", s->pinned ? " pinned" : "");
   for (size_t i = 0; i < sizeof keys / sizeof *keys; ++i) {
     if (used < 0 || (size_t)used >= sizeof device->fingerprint) return;
     if (!get_property(device, keys[i], value, sizeof value)) continue;
@@ -209,6 +214,7 @@ clv_status clv__openvino_device_open(void *library, const clv_host *host, const 
   device->allocator = host->allocator;
   device->static_shapes = s.fixed;
   device->narrow = s.narrow;
+  device->wide = s.wide;
   device->keeps_nan = s.keeps_nan;
   snprintf(device->kind, sizeof device->kind, "%s", kind_of(name));
   clv_status status = CLV_OK;

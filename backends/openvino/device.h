@@ -17,6 +17,7 @@ typedef struct clv__openvino_device {
   char fingerprint[640];
   bool static_shapes;
   bool narrow;    /* 64-bit integers may be computed as 32-bit ones */
+  bool wide;      /* f16 and bf16 may stay f32 in between */
   bool keeps_nan; /* operators that lose NaNs are left out */
 } clv__openvino_device;
 
@@ -40,7 +41,7 @@ typedef struct clv__openvino_model {
 } clv__openvino_model;
 
 /* ---- Devices (device.c) ---- */
-enum { CLV__OPENVINO_OPTION_COUNT = 6 };
+enum { CLV__OPENVINO_OPTION_COUNT = 7 };
 extern const clv_option_info clv__openvino_options[CLV__OPENVINO_OPTION_COUNT];
 clv_status clv__openvino_list(void *library, clv_found_fn found, void *cookie, clv_error *error);
 clv_status clv__openvino_device_open(void *library, const clv_host *host, const char *name, const clv_device_config *config,

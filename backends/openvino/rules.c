@@ -14,6 +14,7 @@ static bool refuse(char reason[160], const char *what) {
  * gives has not been rounded yet. To i64 goes what is known to fit 32 bits. */
 bool clv__openvino_accepts_cast(const clv__openvino_node *node, char reason[160]) {
   clv_dtype to = node->outputs[0].dtype;
+  if (node->halves_are_wide && (to == CLV_F16 || to == CLV_BF16)) return true;
   if (node->inputs[0].dtype != CLV_F32 || to == CLV_F32 || to == CLV_BOOL || to == CLV_I32) return true;
   snprintf(reason, 160, "a cast from f32 to %s", clv_dtype_name(to));
   return false;

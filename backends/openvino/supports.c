@@ -46,6 +46,7 @@ static bool dtype_fits(const clv__openvino_device *device, const clv__openvino_r
   uint32_t indices = is_output ? rule->index_outputs : rule->index_inputs, allowed = rule->dtypes;
   if (index < 32 && (indices >> index & 1) != 0) allowed = CLV__OPENVINO_INDEX | (is_output ? allowed : 0);
   if (device->narrow && (allowed & CLV__DTYPE_BIT(CLV_I32)) != 0) allowed |= CLV__DTYPE_BIT(CLV_I64);
+  if (device->wide && (allowed & CLV__DTYPE_BIT(CLV_F32)) != 0) allowed |= CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16);
   if ((allowed & CLV__DTYPE_BIT(dtype)) != 0) return true;
   snprintf(reason, 160, "%s %u of dtype %s%s", is_output ? "output" : "input", index, clv_dtype_name(dtype),
            dtype == CLV_I64 && (rule->dtypes & CLV__DTYPE_BIT(CLV_I32)) != 0
@@ -139,6 +140,7 @@ bool clv__openvino_may_support(void *self, const clv_graph_view *graph, uint32_t
       .inputs = types,
       .outputs = types + info.input_count,
       .is_constant = constant,
+      .halves_are_wide = device->wide,
   };
   bool may = accepts(device, &info, &node, verdict->reason);
   if (types != few) clv__release(device->allocator, types);

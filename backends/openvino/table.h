@@ -17,6 +17,7 @@ typedef struct clv__openvino_node {
   const uint32_t *operands, *results; /* CLV_NO_VALUE where absent */
   const clv_tensor *inputs, *outputs; /* with `data` where it is known */
   const bool *is_constant;
+  bool halves_are_wide; /* f16 and bf16 may stay f32 in between */
 } clv__openvino_node;
 
 static inline bool clv__openvino_has(const clv__openvino_node *node, uint32_t input) {

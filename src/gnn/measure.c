@@ -9,6 +9,7 @@
 #include "cost/measure.h"
 #include "gnn/block_memory.h"
 #include "gnn/edges.h"
+#include "gnn/measure_copies.h"
 
 enum { MOST_STEPS = 16, MOST_RUNS = 64 };
 #define LONG_NS UINT64_C(300000000) /* what takes longer runs once more, and no oftener */
@@ -227,58 +228,10 @@ static clv_status measure_blocks(measuring *m, bool only_count, clv_error *error
   return CLV_OK;
 }
 
-/* ---- Copies ---- */
+/* ---- All of it ---- */
 
-static clv_status put_copies(const measuring *m, const char *from, const char *to, const clv__profile_copy *copies, uint32_t count,
-                             clv_error *error) {
-  for (uint32_t i = 0; i < count; ++i) {
-    clv__copy_point point = {copies[i].size_bytes, CLV__MEASURED, (double)copies[i].time.time_ns, 2.0 * (double)copies[i].time.spread_ns};
-    CLV__TRY(clv__tables_put_copy(m->tables, from, to, &point, error));
-  }
-  return CLV_OK;
-}
-
-static clv_status measure_copies(const measuring *m, uint32_t device, clv_error *error) {
-  const clv__device *about = &m->planning->devices->items[device];
-  const clv__measure_options options = {.runs = m->options->runs, .day = ""};
-  clv__profile *profile;
-  CLV__TRY(clv__profile_create(m->allocator, &profile, error));
-  clv_status status = clv__measure_device(m->planning->devices, device, &options, profile, error);
-  for (uint32_t i = 0; status == CLV_OK && i < profile->device_count; ++i) {
-    const clv__profile_device *found = profile->devices[i];
-    status = put_copies(m, CLV__TABLE_HOST, about->name, found->copies[CLV__COPY_IN], found->copy_counts[CLV__COPY_IN], error);
-    if (status == CLV_OK)
-      status = put_copies(m, about->name, CLV__TABLE_HOST, found->copies[CLV__COPY_OUT], found->copy_counts[CLV__COPY_OUT], error);
-  }
-  clv__profile_destroy(profile);
-  return status;
-}
-
-/* Rows of 256 bytes from places of chance, as a run gathers them. */
-static clv_status measure_packing(const measuring *m, uint64_t most_bytes, clv_error *error) {
-  enum { ROW_BYTES = 256 };
-  char *from = clv__allocate_zero(m->allocator, most_bytes), *to = clv__allocate_zero(m->allocator, most_bytes);
-  clv_status status = from == NULL || to == NULL ? clv__error_memory(error, most_bytes) : CLV_OK;
-  for (uint64_t bytes = 4096; status == CLV_OK && bytes <= most_bytes; bytes *= 8) {
-    uint64_t samples[MOST_RUNS], seed = m->options->seed, rows = bytes / ROW_BYTES;
-    uint32_t runs = m->options->runs < MOST_RUNS ? m->options->runs : MOST_RUNS;
-    for (uint32_t i = 0; i < runs; ++i) {
-      uint64_t begin = clv__measure_now();
-      for (uint64_t r = 0; r < rows; ++r)
-        memcpy(to + r * ROW_BYTES, from + clv__mix64(seed + r) % rows * ROW_BYTES, ROW_BYTES);
-      samples[i] = clv__measure_now() - begin;
-    }
-    clv__measure measure = clv__measure_of(samples, runs);
-    clv__copy_point point = {bytes, CLV__MEASURED, (double)measure.time_ns, 2.0 * (double)measure.spread_ns};
-    status = clv__tables_put_copy(m->tables, CLV__TABLE_HOST, CLV__TABLE_HOST, &point, error);
-  }
-  clv__release(m->allocator, to);
-  clv__release(m->allocator, from);
-  return status;
-}
-
-/* The most that a part of a layer has packed. */
-static uint64_t most_packed(const measuring *m) {
+/* The most that any part reads or makes, as a power of two. */
+static uint64_t most_moved(const measuring *m) {
   const clv__gnn_planning *p = m->planning;
   double most = 1 << 20;
   for (uint32_t layer = 0; layer < p->model->layer_count; ++layer) {
@@ -287,11 +240,13 @@ static uint64_t most_packed(const measuring *m) {
         const extent x = find_extent(m, &p->chains[layer].blocks[first][last], true);
         clv__layer_sizes sizes = {(uint64_t)x.most_rows, (uint64_t)x.most_rows, x.most_edges};
         clv__value_set reads = clv__block_reads(&p->stages[layer], first, last, false);
+        clv__value_set makes = clv__block_makes(&p->stages[layer], first, last);
         most = fmax(most, (double)clv__layer_set_bytes(&p->stages[layer], reads, sizes));
+        most = fmax(most, (double)clv__layer_set_bytes(&p->stages[layer], makes, sizes));
       }
     }
   }
-  return 1u << (uint32_t)fmin(31, ceil(log2(most)));
+  return UINT64_C(1) << (uint32_t)fmin(32, ceil(log2(most))); /* what is beyond has no price, and no plan */
 }
 
 clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_measure_options *options, clv__tables *tables,
@@ -301,10 +256,11 @@ clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_me
       options->density_steps > MOST_STEPS)
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u runs over %u by %u sizes; at least 1, and 2 to %d by 2 to %d are wanted",
                           options->runs, options->row_steps, options->density_steps, MOST_STEPS, MOST_STEPS);
-  CLV__TRY(measure_packing(&m, most_packed(&m), error));
+  uint64_t most_bytes = most_moved(&m);
+  CLV__TRY(clv__measure_packing(tables, m.allocator, most_bytes, options->runs, options->seed, error));
   for (uint32_t d = 0; d < planning->machine.device_count; ++d) {
     if (planning->machine.devices[d].space == 0) continue;
-    clv_status status = measure_copies(&m, d, error);
+    clv_status status = clv__measure_device_copies(tables, m.allocator, &planning->devices->items[d], most_bytes, options->runs, error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "copies of %s", planning->machine.devices[d].name);
   }
   CLV__TRY(clv__tables_fit(tables, error));

@@ -311,9 +311,16 @@ def run_only_in_pytorch(tally, folder, names):
         attempt(tally, f"{name}, {devices}", exported, exported.expected, "--devices", devices)
 
 
+# OpenVINO alone: it computes 64-bit integers as 32-bit ones, and f16 and bf16 as f32, which these models bear.
+OPENVINO = ("--devices", "openvino:CPU", "--device-option", "openvino:CPU:integers=narrow", "--device-option", "openvino:CPU:halves=wide")
+
+
 def run_models(tally, folder, names, devices, every):
     generator = random.Random(3)
     run_only_in_pytorch(tally, folder, names)
+    missing = oracle.missing_device("openvino:CPU")
+    if missing:
+        tally.skip("models on openvino:CPU", missing)
     for name, (module, examples, forced) in make_all().items():
         if names and not any(wanted in name for wanted in names):
             continue
@@ -336,6 +343,8 @@ def run_models(tally, folder, names, devices, every):
                 if nodes:
                     attempt(tally, f"{name}, {device_list}, placement {k}", exported, exported.expected, "--devices", device_list, "--npu-spec", "all",
                             "--pins", pins)
+        if not missing and isinstance(module, (ResNetBlock, UNet, Encoder, Decoder, DecoderWithState)):
+            attempt(tally, f"{name}, openvino:CPU alone", exported, exported.expected, *OPENVINO)
         if "state" in name:
             for device_list in devices:
                 run_steps(tally, name, module, exported, device_list)

@@ -1,0 +1,111 @@
+/* See measure_copies.h. Sizes go down from the largest by halves. Small copies are quicker than a line through the large ones has them
+ * (caches): where one line does not hold all, the smallest are left out, and count as the smallest that stays. */
+#include "gnn/measure_copies.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "cost/measure.h"
+#include "gnn/edges.h"
+
+enum { MOST_SIZES = 12, LEAST_SIZES = 4, MOST_RUNS = 64, ROW_BYTES = 256 };
+#define LEAST_BYTES UINT64_C(4096)
+
+typedef struct line {
+  uint32_t count;
+  clv__copy_point points[MOST_SIZES]; /* the largest first */
+} line;
+
+static void add_point(line *l, uint64_t size_bytes, uint64_t *samples_ns, uint32_t runs) {
+  clv__measure measure = clv__measure_of(samples_ns, runs);
+  l->points[l->count++] = (clv__copy_point){size_bytes, CLV__MEASURED, (double)measure.time_ns, 2.0 * (double)measure.spread_ns};
+}
+
+static clv_status put_line(clv__tables *tables, const char *from, const char *to, const line *l, clv_error *error) {
+  clv__fit_point points[MOST_SIZES];
+  clv__fit fit;
+  uint32_t count = l->count;
+  for (uint32_t i = 0; i < count; ++i) points[i] = (clv__fit_point){(double)l->points[i].size_bytes, 0, l->points[i].time_ns};
+  while (count > LEAST_SIZES && !clv__fit_points(points, count, &fit)) --count;
+  for (uint32_t i = 0; i < count; ++i) CLV__TRY(clv__tables_put_copy(tables, from, to, &l->points[i], error));
+  return CLV_OK;
+}
+
+static uint32_t runs_of(uint32_t runs) {
+  return runs == 0 ? 1 : runs < MOST_RUNS ? runs : MOST_RUNS;
+}
+
+clv_status clv__measure_packing(clv__tables *tables, const clv_allocator *allocator, uint64_t most_bytes, uint32_t runs,
+                                uint64_t seed, clv_error *error) {
+  char *from = clv__allocate_zero(allocator, most_bytes), *to = clv__allocate_zero(allocator, most_bytes);
+  clv_status status = from == NULL || to == NULL ? clv__error_memory(error, most_bytes) : CLV_OK;
+  line l = {0};
+  for (uint64_t bytes = most_bytes; status == CLV_OK && bytes >= LEAST_BYTES && l.count < MOST_SIZES; bytes /= 2) {
+    uint64_t samples[MOST_RUNS], rows = bytes / ROW_BYTES;
+    for (uint32_t i = 0; i < runs_of(runs); ++i) {
+      uint64_t begin = clv__measure_now();
+      for (uint64_t r = 0; r < rows; ++r) memcpy(to + r * ROW_BYTES, from + clv__mix64(seed + r) % rows * ROW_BYTES, ROW_BYTES);
+      samples[i] = clv__measure_now() - begin;
+    }
+    add_point(&l, bytes, samples, runs_of(runs));
+  }
+  if (status == CLV_OK) status = put_line(tables, CLV__TABLE_HOST, CLV__TABLE_HOST, &l, error);
+  clv__release(allocator, to);
+  clv__release(allocator, from);
+  return status;
+}
+
+/* ---- Devices ---- */
+
+typedef struct lane {
+  const clv__device *device;
+  clv_buffer *buffer;
+  clv_stream *stream;
+  char *host;
+} lane;
+
+static clv_status copy(const lane *at, bool is_in, uint64_t bytes, uint64_t *took_ns, clv_error *error) {
+  const clv_backend *backend = at->device->backend;
+  clv_device *handle = at->device->handle;
+  uint64_t begin = clv__measure_now();
+  CLV__TRY(is_in ? backend->copy_in(handle, at->stream, at->buffer, 0, at->host, bytes, error)
+                 : backend->copy_out(handle, at->stream, at->host, at->buffer, 0, bytes, error));
+  CLV__TRY(backend->stream_synchronize(handle, at->stream, error));
+  *took_ns = clv__measure_now() - begin;
+  return CLV_OK;
+}
+
+static clv_status measure_line(const lane *at, bool is_in, uint64_t most_bytes, uint32_t runs, line *l, clv_error *error) {
+  for (uint64_t bytes = most_bytes; bytes >= LEAST_BYTES && l->count < MOST_SIZES; bytes /= 2) {
+    uint64_t samples[MOST_RUNS], warm;
+    CLV__TRY(copy(at, is_in, bytes, &warm, error));
+    for (uint32_t i = 0; i < runs_of(runs); ++i) CLV__TRY(copy(at, is_in, bytes, &samples[i], error));
+    add_point(l, bytes, samples, runs_of(runs));
+  }
+  return CLV_OK;
+}
+
+clv_status clv__measure_device_copies(clv__tables *tables, const clv_allocator *allocator, const clv__device *device,
+                                      uint64_t most_bytes, uint32_t runs, clv_error *error) {
+  const clv_backend *backend = device->backend;
+  lane at = {.device = device};
+  line in = {0}, out = {0};
+  clv_status status = backend->stream_create(device->handle, &at.stream, error);
+  if (status != CLV_OK) return status;
+  do {
+    clv__error_clear(error);
+    status = backend->buffer_alloc(device->handle, most_bytes, &at.buffer, error);
+  } while (status == CLV_OUT_OF_MEMORY && (most_bytes /= 2) >= LEAST_BYTES);
+  if (status == CLV_OK) {
+    at.host = clv__allocate_zero(allocator, most_bytes);
+    if (at.host == NULL) status = clv__error_memory(error, most_bytes);
+  }
+  if (status == CLV_OK) status = measure_line(&at, true, most_bytes, runs, &in, error);
+  if (status == CLV_OK) status = measure_line(&at, false, most_bytes, runs, &out, error);
+  if (status == CLV_OK) status = put_line(tables, CLV__TABLE_HOST, device->name, &in, error);
+  if (status == CLV_OK) status = put_line(tables, device->name, CLV__TABLE_HOST, &out, error);
+  clv__release(allocator, at.host);
+  if (at.buffer != NULL) backend->buffer_free(device->handle, at.buffer);
+  backend->stream_destroy(device->handle, at.stream);
+  return status;
+}
