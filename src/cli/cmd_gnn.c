@@ -77,14 +77,20 @@ const cli_command cli_command_gnn = {
     .description =
         "  generate  writes a random graph by the R-MAT model as npz; the same --seed gives the same graph\n"
         "  inspect   what a graph is like; with --kset what METIS cuts it into, which is kept in the cache\n"
-        "  run       a model over a graph, layer by layer; --output has 'out' [n, classes] in the graph's order\n"
+        "  profile   measures the blocks of a model's layers on the devices, over the sizes that --kset cuts the graph into; a\n"
+        "            file that is there is extended\n"
+        "  plan      which k, and for every subgraph and layer which device does what; by measured costs alone\n"
+        "  run       a model over a graph, layer by layer; --output has 'out' [n, classes] in the graph's order. By --plan, or\n"
+        "            planned now with --profile; without either in one piece on the devices together\n"
         "GRAPH is npz (edge_index [2,m]; x [n,F], y [n], num_nodes where they are), METIS's .graph, or text with\n"
         "'source destination' a line (# and % begin comments); the latter two may be packed by gzip.",
     .examples =
         "  cleave gnn generate --rmat 20 --edges-per-vertex 16 --features 128 -o g.npz\n"
         "  cleave gnn inspect g.npz\n"
         "  cleave gnn inspect cora.npz --kset 1,2,4,10..20\n"
-        "  cleave gnn run --model sage.json --graph cora.npz --output out.npz\n"
+        "  cleave gnn profile --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 -o costs.json\n"
+        "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 --profile costs.json -o plan.json\n"
+        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz\n"
         "  cleave gnn inspect web.txt.gz --kset 8 --json -v\n",
     .execute = execute,
 };

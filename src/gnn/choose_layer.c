@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STARTS = 4, MOST_ATTEMPTS = 24, MOST_SEQUENCED = 20, MOST_NODES = 4096, ROUNDS = 4, ANNEALING_STEPS = 30000 };
+enum { STARTS = 4, MOST_ATTEMPTS = 24, MOST_SEQUENCED = 20, MOST_NODES = 16384, MOST_WHOLE = 4, ROUNDS = 4, ANNEALING_STEPS = 30000 };
 #define FULL_BUDGET 12000000u
 #define QUICK_BUDGET 1000000u
 
@@ -290,19 +290,22 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
     try_forms(&c);
     CLV__TRY(anneal(&c, ANNEALING_STEPS, error));
   }
-  CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget / 8, NULL, NULL, &all, error));
+  bool is_small = c.k <= MOST_WHOLE && !is_quick; /* few enough for all plans in all sequences */
+  c.sequence_nodes = MOST_NODES * 16;
+  CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, is_small ? budget : budget / 8,
+                             is_small ? attempt : NULL, &c, &all, error));
   double bound = all.bound_ns;
   for (uint32_t round = 0; round < (is_quick ? 1 : ROUNDS) && !is_close(&c, bound); ++round) {
     if (round > 0) keep_only_best(&c);
     CLV__TRY(clv__assign_rank(&c.assign, c.best.makespan_ns, c.ranked, error));
     CLV__TRY(narrow(&c, error));
     c.search.budget = 2 * budget;
-    c.sequence_nodes = MOST_NODES * 64;
+    c.sequence_nodes = MOST_NODES * 16;
     if (!is_quick) CLV__TRY(anneal(&c, ANNEALING_STEPS, error));
     CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget / 2, is_quick ? NULL : attempt, &c, &result, error));
     bound = fmax(all.bound_ns, result.bound_ns);
   }
-  chosen->bound_all_ns = fmin(all.bound_ns, c.best.makespan_ns);
-  chosen->bound_ns = fmin(bound, c.best.makespan_ns);
+  chosen->bound_all_ns = floor(fmin(all.bound_ns, c.best.makespan_ns)); /* whole nanoseconds, as all times */
+  chosen->bound_ns = floor(fmin(bound, c.best.makespan_ns));
   return give(&c, error);
 }

@@ -131,11 +131,15 @@ cleanup:
 
 /* ---- Self loops ---- */
 
-static bool has_loop(const clv__csr *csr, uint32_t v) {
+/* Edges of a row that come from elsewhere; copied where `to` is not NULL. */
+static uint64_t other_sources(const clv__csr *csr, uint32_t v, uint32_t *to) {
+  uint64_t count = 0;
   for (uint64_t e = csr->offsets[v]; e < csr->offsets[v + 1]; ++e) {
-    if (csr->sources[e] == v) return true;
+    if (csr->sources[e] == v) continue;
+    if (to != NULL) to[count] = csr->sources[e];
+    ++count;
   }
-  return false;
+  return count;
 }
 
 clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph **looped, clv_error *error) {
@@ -147,9 +151,7 @@ clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph
   if (offsets == NULL) return clv__error_memory(error, offsets_bytes);
   int64_t row_count = from->vertex_count;
 #pragma omp parallel for schedule(dynamic, 4096)
-  for (int64_t v = 0; v < row_count; ++v) {
-    offsets[v + 1] = from->offsets[v + 1] - from->offsets[v] + (has_loop(from, (uint32_t)v) ? 0 : 1);
-  }
+  for (int64_t v = 0; v < row_count; ++v) offsets[v + 1] = other_sources(from, (uint32_t)v, NULL) + 1;
   offsets[0] = 0;
   for (int64_t v = 0; v < row_count; ++v) offsets[v + 1] += offsets[v];
   clv__csr csr = {from->vertex_count, offsets[row_count], offsets, NULL};
@@ -162,9 +164,7 @@ clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph
   csr.sources = sources;
 #pragma omp parallel for schedule(dynamic, 4096)
   for (int64_t v = 0; v < row_count; ++v) {
-    size_t count = (size_t)(from->offsets[v + 1] - from->offsets[v]);
-    if (count > 0) memcpy(sources + offsets[v], from->sources + from->offsets[v], count * sizeof *sources);
-    if (offsets[v + 1] - offsets[v] > count) sources[offsets[v] + count] = (uint32_t)v;
+    sources[offsets[v] + other_sources(from, (uint32_t)v, sources + offsets[v])] = (uint32_t)v;
   }
   CLV__TRY(clv__gnn_graph_wrap(allocator, &csr, NULL, NULL, looped, error));
   (*looped)->features = graph->features;

@@ -46,8 +46,8 @@ clv_status clv__gnn_graph_write(const clv__gnn_graph *graph, const char *path, c
 clv_status clv__gnn_graph_generate(const clv_allocator *allocator, uint32_t scale, uint32_t edges_per_vertex,
                                    uint32_t feature_count, uint64_t seed, clv__gnn_graph **graph, clv_error *error);
 
-/* The same graph with one more edge v -> v at the end of each row that has none: what GCN and GAT aggregate over. Features and
- * labels are the first graph's, which must outlive this one. */
+/* The same graph with exactly one edge v -> v, at the end of each row: what GCN and GAT aggregate over, as PyTorch Geometric has
+ * them. Features and labels are the first graph's, which must outlive this one. */
 clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph **looped, clv_error *error);
 
 #endif

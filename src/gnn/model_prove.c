@@ -32,7 +32,7 @@ static clv_status choose_sizes(proof *p) {
   return CLV_OK;
 }
 
-/* One loop, at vertex 0: where there are several at one vertex, libraries differ. The last vertex has no edge. */
+/* One loop, at vertex 0. The last vertex has no edge. */
 static void fill_edges(proof *p) {
   uint32_t connected = p->n > 2 ? p->n - 1 : p->n;
   for (int64_t e = 0; e < p->m; ++e) {

@@ -85,24 +85,21 @@ typedef struct edge_list {
   uint32_t *from, *to;
 } edge_list;
 
-/* For GCN and GAT one loop more for every vertex that has none. */
+/* For GCN and GAT exactly one loop for every vertex. */
 static edge_list edges_of(const test_gnn *gnn, clv__gnn_type type) {
   edge_list list = {.from = calloc(gnn->edge_count + gnn->vertex_count + 1, sizeof *list.from),
                     .to = calloc(gnn->edge_count + gnn->vertex_count + 1, sizeof *list.to)};
-  bool *has_loop = calloc(gnn->vertex_count, sizeof *has_loop);
-  assert_true(list.from != NULL && list.to != NULL && has_loop != NULL);
+  assert_true(list.from != NULL && list.to != NULL);
   for (uint64_t e = 0; e < gnn->edge_count; ++e) {
-    list.from[e] = gnn->sources[e];
-    list.to[e] = gnn->destinations[e];
-    if (list.from[e] == list.to[e]) has_loop[list.to[e]] = true;
+    if (type != CLV__GNN_SAGE && gnn->sources[e] == gnn->destinations[e]) continue;
+    list.from[list.count] = gnn->sources[e];
+    list.to[list.count] = gnn->destinations[e];
+    ++list.count;
   }
-  list.count = gnn->edge_count;
   for (uint32_t v = 0; v < gnn->vertex_count && type != CLV__GNN_SAGE; ++v) {
-    if (has_loop[v]) continue;
     list.from[list.count] = list.to[list.count] = v;
     ++list.count;
   }
-  free(has_loop);
   return list;
 }
 

@@ -1,0 +1,286 @@
+/* The choice: never behind one device, close to its bound, quick, the same each time; and the plan's file. */
+#include "gnn/choose.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gnn/gnn_plan.h"
+#include "gnx.h"
+
+static clv_error error;
+
+/* What must hold of every choice. */
+static void check_choice(const gnx *g, const clv__choice *choice, uint32_t layers) {
+  double best = INFINITY;
+  bool has_whole = false;
+  for (uint32_t c = 0; c < choice->k_count; ++c) {
+    const clv__chosen_k *item = &choice->items[c];
+    has_whole = has_whole || item->k == 1;
+    if (!item->has_plan) {
+      assert_true(item->reason[0] != '\0');
+      continue;
+    }
+    double makespan = 0, bound = 0, single[CLV__PEP_DEVICES] = {0};
+    for (uint32_t l = 0; l < layers; ++l) {
+      const clv__chosen_layer *layer = &item->layers[l];
+      clv__pep_work works[GNX_MOST_PIECES];
+      const clv__pep_work *sequence[GNX_MOST_PIECES];
+      uint64_t seen = 0;
+      for (uint32_t at = 0; at < item->k; ++at) {
+        uint32_t piece = layer->sequence[at];
+        assert_true(piece < item->k && (seen >> piece & 1) == 0);
+        seen |= (uint64_t)1 << piece;
+        clv__pep_work_of(layer->peps[piece], &works[at]);
+        sequence[at] = &works[at];
+      }
+      uint32_t places = 0;
+      for (uint32_t q = 0; q < layer->cluster_count; ++q) {
+        assert_int_equal(layer->clusters[q].first, places);
+        for (uint32_t at = 1; at < layer->clusters[q].count; ++at)
+          assert_true(clv__pep_same(layer->peps[layer->sequence[places]], layer->peps[layer->sequence[places + at]]));
+        places += layer->clusters[q].count;
+      }
+      assert_int_equal(places, item->k);
+      assert_true(layer->timeline.makespan_ns == clv__simulate_time(&g->machine, sequence, item->k));
+      assert_true(layer->bound_ns <= layer->timeline.makespan_ns * (1 + 1e-9) && layer->bound_all_ns <= layer->bound_ns * (1 + 1e-9));
+      assert_true(layer->bound_ns > 0);
+      makespan += layer->timeline.makespan_ns, bound += layer->bound_ns;
+      for (uint32_t d = 0; d < 3; ++d) {
+        assert_true(layer->timeline.makespan_ns <= layer->single_ns[d] * (1 + 1e-9));
+        single[d] += layer->single_ns[d];
+      }
+    }
+    assert_true(fabs(makespan - item->makespan_ns) <= 1e-9 * makespan && fabs(bound - item->bound_ns) <= 1e-9 * bound);
+    for (uint32_t d = 0; d < 3; ++d) assert_true(item->makespan_ns <= single[d] * (1 + 1e-9));
+    best = fmin(best, makespan);
+  }
+  assert_true(has_whole);
+  assert_true(choice->items[choice->chosen].makespan_ns == best);
+  assert_true(best <= choice->best_single_ns * (1 + 1e-9));
+}
+
+static clv_status choose(clv__arena *arena, const gnx *g, const clv__choose_cut *cuts, uint32_t count, clv__effort effort,
+                         clv__choice *choice) {
+  clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
+  options.effort = effort;
+  return clv__choose(arena, &g->costs, 1, cuts, count, &options, choice, &error);
+}
+
+/* Flickr's subgraphs on the machine that was measured: k = 1 to 20, within 1 % of the bound. */
+static void test_flickr(void **unused) {
+  (void)unused;
+  gnx g;
+  if (!gnx_open(&g, clv__allocator_default())) return;
+  for (uint32_t k = 1; k <= 20; ++k) {
+    clv__piece pieces[GNX_MOST_PIECES];
+    clv__choose_cut cut = {k, pieces};
+    clv__choice choice, quick;
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    assert_int_equal(gnx_pieces("flickr", k, pieces), k);
+    assert_ok(choose(&arena, &g, &cut, 1, CLV__EFFORT_FULL, &choice), error);
+    check_choice(&g, &choice, 1);
+    assert_int_equal(choice.origin, CLV__SYNTHETIC);
+    const clv__chosen_k *item = &choice.items[choice.k_count - 1];
+    assert_int_equal(item->k, k);
+    if (!(item->gap <= 0.01)) fail_msg("k %u: %g ms, bound %g ms, gap %g", k, item->makespan_ns / 1e6, item->bound_ns / 1e6, item->gap);
+    assert_ok(choose(&arena, &g, &cut, 1, CLV__EFFORT_QUICK, &quick), error);
+    check_choice(&g, &quick, 1);
+    clv__arena_finish(&arena);
+  }
+  gnx_close(&g);
+}
+
+/* Small ones against all plans in all sequences: the bound over all plans holds, and the plan is close. */
+static double best_of_two(const clv__machine *machine, const clv__pep_list lists[2]) {
+  double best = INFINITY;
+  for (uint32_t a = 0; a < lists[0].count; ++a) {
+    for (uint32_t b = 0; b < lists[1].count; ++b) {
+      clv__pep_work x, y;
+      clv__pep_work_of(&lists[0].items[a], &x);
+      clv__pep_work_of(&lists[1].items[b], &y);
+      const clv__pep_work *one[] = {&x, &y}, *other[] = {&y, &x};
+      best = fmin(best, fmin(clv__simulate_time(machine, one, 2), clv__simulate_time(machine, other, 2)));
+    }
+  }
+  return best;
+}
+
+static void test_small(void **unused) {
+  (void)unused;
+  uint64_t state = 17;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    gnx g;
+    clv__arena arena;
+    clv__piece pieces[2];
+    clv__choose_cut cut = {2, pieces};
+    clv__choice choice;
+    clv__pep_list lists[2];
+    clv__pep_options options = CLV__PEP_OPTIONS_INIT;
+    gnx_made(&g, clv__allocator_default(), seed);
+    clv__arena_init(&arena, clv__allocator_default());
+    for (int i = 0; i < 2; ++i) {
+      gnx_random_piece(&state, &pieces[i]);
+      assert_ok(clv__peps_make(&arena, &g.costs, &pieces[i], &options, &lists[i], &error), error);
+    }
+    assert_ok(choose(&arena, &g, &cut, 1, CLV__EFFORT_FULL, &choice), error);
+    check_choice(&g, &choice, 1);
+    const clv__chosen_k *item = &choice.items[1];
+    double best = best_of_two(&g.machine, lists);
+    assert_true(item->layers[0].bound_all_ns <= best * (1 + 1e-9));
+    if (!(item->makespan_ns <= best * 1.01 && item->makespan_ns >= best * (1 - 1e-9)))
+      fail_msg("seed %u: %g, best %g", (unsigned)seed, item->makespan_ns, best);
+    clv__arena_finish(&arena);
+    gnx_close(&g);
+  }
+}
+
+/* Odd cuts: subgraphs without vertices, more subgraphs than work, sizes that nobody measured. */
+static void test_odd(void **unused) {
+  (void)unused;
+  gnx g;
+  clv__arena arena;
+  clv__choice choice;
+  gnx_made(&g, clv__allocator_default(), 3);
+  clv__arena_init(&arena, clv__allocator_default());
+  clv__piece pieces[3] = {{.owned = 5000, .halo = 100, .edges = 30000}, {0}, {.owned = 0}}, none[2] = {{0}, {0}};
+  clv__piece huge[2] = {{.owned = 1u << 30, .edges = 1u << 31}, {.owned = 50, .edges = 70}};
+  clv__choose_cut cuts[] = {{3, pieces}, {2, huge}}, empty = {2, none}, only = {2, huge};
+  assert_ok(choose(&arena, &g, cuts, 1, CLV__EFFORT_FULL, &choice), error);
+  check_choice(&g, &choice, 1);
+  assert_ok(choose(&arena, &g, cuts, 2, CLV__EFFORT_FULL, &choice), error);
+  assert_false(choice.items[1].has_plan);
+  assert_non_null(strstr(choice.items[1].reason, "outside what was measured"));
+  assert_ok(choose(&arena, &g, &empty, 1, CLV__EFFORT_FULL, &choice), error);
+  assert_true(choice.items[choice.chosen].makespan_ns == 0);
+  assert_int_equal(choose(&arena, &g, &only, 1, CLV__EFFORT_FULL, &choice), CLV_NOT_SUPPORTED);
+  assert_int_equal(choose(&arena, &g, NULL, 0, CLV__EFFORT_FULL, &choice), CLV_INVALID_ARGUMENT);
+  clv__choose_cut twice[] = {{3, pieces}, {3, pieces}};
+  assert_int_equal(choose(&arena, &g, twice, 2, CLV__EFFORT_FULL, &choice), CLV_INVALID_ARGUMENT);
+  clv__arena_finish(&arena);
+  gnx_close(&g);
+}
+
+/* ---- The file ---- */
+
+static clv_status make_plan(const gnx *g, const clv_allocator *allocator, clv__gnn_plan **plan) {
+  uint64_t state = 5;
+  clv__arena arena;
+  clv__choice choice;
+  clv__piece pieces[7];
+  clv__choose_cut cuts[] = {{3, pieces}, {4, pieces + 3}};
+  clv__costs costs[2] = {g->costs, g->costs};
+  clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
+  clv__gnn_plan_names names = {.model = "m.json", .model_hash = "ab", .graph_hash = "cd", .membership_key = "k", .seed = 9};
+  options.exchange_ns = 5000;
+  options.budget = 20000;
+  for (int i = 0; i < 7; ++i) gnx_random_piece(&state, &pieces[i]);
+  *plan = NULL;
+  clv__arena_init(&arena, allocator);
+  clv_status status = clv__choose(&arena, costs, 2, cuts, 2, &options, &choice, &error);
+  if (status == CLV_OK) status = clv__gnn_plan_make(allocator, &names, costs, &choice, options.exchange_ns, plan, &error);
+  if (status == CLV_OK && allocator == clv__allocator_default()) assert_true(choice.items[choice.chosen].makespan_ns == (*plan)->makespan_ns);
+  clv__arena_finish(&arena);
+  return status;
+}
+
+static void print(const clv__gnn_plan *plan, clv__text *text) {
+  clv__text_init(text, clv__allocator_default());
+  assert_ok(clv__gnn_plan_print(plan, text, &error), error);
+}
+
+static void test_file(void **unused) {
+  (void)unused;
+  gnx g;
+  clv__gnn_plan *plan, *other;
+  clv__text text, again;
+  gnx_made(&g, clv__allocator_default(), 6);
+  assert_ok(make_plan(&g, clv__allocator_default(), &plan), error);
+  print(plan, &text);
+  assert_ok(make_plan(&g, clv__allocator_default(), &other), error); /* the same inputs, the same bytes */
+  print(other, &again);
+  assert_string_equal(text.data, again.data);
+  clv__text_finish(&again);
+  clv__gnn_plan_destroy(other);
+  assert_ok(clv__gnn_plan_parse(clv__allocator_default(), text.data, text.size_bytes, "p.json", &other, &error), error);
+  print(other, &again);
+  assert_string_equal(text.data, again.data); /* all of it was read */
+  assert_true(other->makespan_ns == plan->makespan_ns && other->k == plan->k && other->seed == 9);
+  for (uint32_t l = 0; l < plan->layer_count; ++l) {
+    for (uint32_t i = 0; i < plan->k; ++i) assert_true(clv__pep_same(&plan->layers[l].peps[i], &other->layers[l].peps[i]));
+  }
+  clv__text_finish(&again);
+  clv__gnn_plan_destroy(other);
+  static const char *const names[] = {"\"per_k\"", "\"k\"", "\"makespan_ms\"", "\"lower_bound_ms\"", "\"gap\"", "\"best_single_device_ms\""};
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) assert_non_null(strstr(text.data, names[i]));
+  for (size_t cut = 0; cut < text.size_bytes - 2; cut += 211)
+    assert_int_equal(clv__gnn_plan_parse(clv__allocator_default(), text.data, cut, "cut", &other, &error), CLV_INVALID_MODEL);
+  clv__text_finish(&text);
+  clv__gnn_plan_destroy(plan);
+  gnx_close(&g);
+}
+
+/* Every number in turn becomes another: what is read all the same holds together. */
+static void test_edits(void **unused) {
+  (void)unused;
+  static const char *const values[] = {"-1", "0", "1", "7", "21", "4000000000", "1e300", "true", "\"x\"", "[]"};
+  gnx g;
+  clv__gnn_plan *plan, *other;
+  clv__text text;
+  uint32_t refused = 0, read = 0;
+  gnx_made(&g, clv__allocator_default(), 6);
+  assert_ok(make_plan(&g, clv__allocator_default(), &plan), error);
+  print(plan, &text);
+  uint64_t state = 2;
+  for (size_t at = 1; at < text.size_bytes; ++at) {
+    if (strchr("0123456789", text.data[at]) == NULL || strchr(" [", text.data[at - 1]) == NULL || test_random(&state) % 4 != 0) continue;
+    size_t end = at + strspn(text.data + at, "0123456789.eE+-");
+    clv__text edited;
+    clv__text_init(&edited, clv__allocator_default());
+    clv__text_append(&edited, "%.*s%s%s", (int)at, text.data, values[test_random(&state) % 10], text.data + end);
+    if (clv__gnn_plan_parse(clv__allocator_default(), edited.data, edited.size_bytes, "edited", &other, &error) == CLV_OK) {
+      ++read;
+      for (uint32_t l = 0; l < other->layer_count; ++l) {
+        assert_true(isfinite(other->layers[l].timeline.makespan_ns) && other->layers[l].cluster_count > 0);
+        for (uint32_t i = 0; i < other->k; ++i) assert_true(other->layers[l].sequence[i] < other->k);
+      }
+      clv__gnn_plan_destroy(other);
+    } else {
+      ++refused;
+      assert_non_null(strstr(error.message, "edited: "));
+    }
+    clv__text_finish(&edited);
+  }
+  assert_true(refused > 20 && read > 20);
+  clv__text_finish(&text);
+  clv__gnn_plan_destroy(plan);
+  gnx_close(&g);
+}
+
+/* Every allocation fails once. */
+static void test_memory(void **unused) {
+  (void)unused;
+  gnx g;
+  gnx_made(&g, clv__allocator_default(), 6);
+  clv_status status = CLV_OUT_OF_MEMORY;
+  size_t fail = 1;
+  for (; status != CLV_OK; fail += 1 + fail / 20) {
+    test_allocator counting;
+    clv__gnn_plan *plan;
+    test_allocator_init(&counting);
+    counting.fail_at = fail;
+    status = make_plan(&g, &counting.allocator, &plan);
+    if (status != CLV_OK) assert_int_equal(status, CLV_OUT_OF_MEMORY);
+    clv__gnn_plan_destroy(plan);
+    assert_int_equal(counting.live, 0);
+  }
+  assert_true(fail > 50);
+  gnx_close(&g);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_flickr), cmocka_unit_test(test_small), cmocka_unit_test(test_odd),
+                                     cmocka_unit_test(test_file),   cmocka_unit_test(test_edits), cmocka_unit_test(test_memory)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* From a graph to a run: shares of subgraphs against counting, tables measured here, the plan that they give, its file, its run
+ * against the whole graph in one piece, and its blocks as ONNX. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "formats/onnx.h"
+#include "gnn.h"
+#include "gnn/export.h"
+#include "gnn/measure.h"
+#include "gnn/piece.h"
+#include "gnn/portion.h"
+#include "gnn/single.h"
+#include "machines.h"
+#include "support.h"
+
+/* ---- Shares ---- */
+
+static void check_share(const clv__piece *piece, const clv__subgraph *sub, uint32_t from, uint32_t to) {
+  clv__arena arena;
+  clv__share share;
+  clv__portion portion;
+  clv_error error = {0};
+  double low = (double)from / CLV__PEP_SHARES, high = (double)to / CLV__PEP_SHARES;
+  clv__arena_init(&arena, clv__allocator_default());
+  assert_ok(clv__portion_make(&arena, sub, clv__subgraph_vertex_at(sub, low), clv__subgraph_vertex_at(sub, high), &portion, &error),
+            error);
+  clv__piece_share(piece, low, high, &share);
+  assert_int_equal(share.targets, portion.sizes.targets);
+  assert_int_equal(share.edges, portion.sizes.edges);
+  if (portion.sizes.targets > 0) assert_int_equal(share.targets + share.halo, portion.sizes.rows);
+  clv__arena_finish(&arena);
+}
+
+static void test_shares(void **state) {
+  (void)state;
+  uint64_t seed = 3;
+  for (int round = 0; round < 12; ++round) {
+    test_gnn gnn;
+    clv__partitioned partitioned;
+    clv__arena arena;
+    clv_error error = {0};
+    uint32_t n = 1 + (uint32_t)(test_random(&seed) % 90), *parts = malloc(n * sizeof *parts);
+    assert_non_null(parts);
+    test_gnn_make(&gnn, clv__allocator_default(), n, test_random(&seed) % 500, 1, test_random(&seed));
+    for (uint32_t v = 0; v < n; ++v) parts[v] = (uint32_t)(test_random(&seed) % 2);
+    clv__membership membership = {.k = 3, .vertex_count = n, .parts = parts}; /* the third owns nothing */
+    assert_ok(clv__partitioned_make(clv__allocator_default(), gnn.graph, &membership, &partitioned, &error), error);
+    clv__arena_init(&arena, clv__allocator_default());
+    for (uint32_t i = 0; i < 3; ++i) {
+      const clv__subgraph *sub = &partitioned.subgraphs[i];
+      clv__piece piece;
+      assert_ok(clv__piece_of(&arena, sub, &piece, &error), error);
+      assert_int_equal(piece.owned, sub->owned_count);
+      assert_int_equal(piece.halo, sub->halo_count);
+      for (uint32_t from = 0; from < CLV__PEP_SHARES; ++from) {
+        for (uint32_t to = from + 1; to <= CLV__PEP_SHARES; ++to)
+          if (from > 0 || to < CLV__PEP_SHARES) check_share(&piece, sub, from, to);
+      }
+      uint64_t targets = 0, edges = 0; /* neighbours meet, wherever they are cut */
+      for (double at = 0; at < 1; at += 0.037) {
+        clv__share share;
+        clv__piece_share(&piece, at, fmin(1, at + 0.037), &share);
+        targets += share.targets, edges += share.edges;
+      }
+      assert_int_equal(targets, sub->owned_count);
+      assert_int_equal(edges, sub->edge_count);
+    }
+    clv__arena_finish(&arena);
+    clv__partitioned_finish(&partitioned);
+    test_gnn_finish(&gnn);
+    free(parts);
+  }
+}
+
+/* ---- The whole way ---- */
+
+static void count_told(void *user_data, uint32_t k) {
+  assert_true(k > 0);
+  ++*(uint32_t *)user_data;
+}
+
+/* Every file is a model that is read again. */
+static uint32_t check_folder(const char *folder) {
+  DIR *open = opendir(folder);
+  uint32_t count = 0;
+  assert_non_null(open);
+  for (const struct dirent *entry = readdir(open); entry != NULL; entry = readdir(open)) {
+    char path[512];
+    clv_graph *graph;
+    clv_error error = {0};
+    if (entry->d_name[0] == '.') continue;
+    snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+    assert_ok(clv__onnx_load(clv__allocator_default(), path, &graph, &error), error);
+    assert_true(clv_graph_input_count(graph) > 0 && clv_graph_output_count(graph) > 0);
+    clv_graph_destroy(graph);
+    unlink(path);
+    ++count;
+  }
+  closedir(open);
+  rmdir(folder);
+  return count;
+}
+
+static void check_run(machine *m, const test_gnn *gnn, const clv__gnn_model *model, const clv__gnn_plan *plan, const double *expected) {
+  uint32_t width = clv__gnn_layer_width(&model->layers[model->layer_count - 1]);
+  float *rows = malloc((size_t)gnn->vertex_count * width * sizeof *rows);
+  clv_tensor out = clv__tensor_make(CLV_F32, 2, (const int64_t[]){gnn->vertex_count, width}, rows);
+  clv__partitioned partitioned;
+  clv__gnn_schedule schedule;
+  clv__gnn_run *run;
+  clv__arena arena;
+  clv_error error = {0};
+  clv__arena_init(&arena, clv__allocator_default());
+  assert_ok(clv__gnn_plan_subgraphs(clv__allocator_default(), plan, model, gnn->graph, NULL, &partitioned, &error), error);
+  assert_ok(clv__gnn_schedule_of(&arena, plan, &schedule, &error), error);
+  assert_ok(clv__gnn_run_create(m->devices, model, gnn->graph, &partitioned, &schedule, &run, &error), error);
+  assert_ok(clv__gnn_run_execute(run, NULL, &out, NULL, &error), error);
+  test_gnn_compare(expected, rows, gnn->vertex_count, width, "planned");
+  clv__gnn_record record;
+  clv__gnn_run_record(run, &record);
+  for (uint32_t t = 0; t < record.task_count; ++t) { /* what was priced is what ran */
+    const clv__gnn_task *task = &record.tasks[t];
+    const clv__pep_part *part = &schedule.layers[task->layer][task->place].pep->blocks[task->block].parts[task->part];
+    assert_int_equal(task->sizes.targets, part->sizes.targets);
+    if (part->sizes.targets == 0) continue;
+    assert_int_equal(task->sizes.rows, part->sizes.rows);
+    assert_int_equal(task->sizes.edges, part->sizes.edges);
+    assert_int_equal(task->padded.rows, part->padded.rows);
+    assert_int_equal(task->padded.edges, part->padded.edges);
+  }
+  clv__gnn_run_destroy(run);
+  clv__partitioned_finish(&partitioned);
+  clv__arena_finish(&arena);
+  free(rows);
+}
+
+static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
+  static const uint32_t ks[] = {1, 2, 3};
+  test_gnn gnn, stranger;
+  clv__gnn_planning planning;
+  clv__gnn_measure_options how = CLV__GNN_MEASURE_OPTIONS_INIT;
+  clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
+  clv__tables tables;
+  clv__choice choice;
+  clv__gnn_plan *plan, *again;
+  clv__gnn_schedule schedule;
+  clv_error error = {0};
+  uint32_t told = 0, written;
+  char path[] = "/tmp/cleave-gnn-plan-XXXXXX", folder[] = "/tmp/cleave-gnn-blocks-XXXXXX";
+  test_gnn_make(&gnn, clv__allocator_default(), 120, 700, 6, seed);
+  clv__gnn_model *model = test_gnn_model(clv__allocator_default(), type, 2, 6, seed + 1);
+  double *expected = test_gnn_expected(&gnn, model);
+  assert_ok(clv__gnn_planning_init(&planning, m->devices, model, gnn.graph, ks, 3, 0, 16, NULL, count_told, &told, &error), error);
+  assert_int_equal(told, 3);
+  clv__tables_init(&tables, clv__allocator_default());
+  assert_int_equal(clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error), CLV_NOT_FOUND); /* nothing is made up */
+  how.runs = 1;
+  assert_ok(clv__gnn_measure(&planning, &how, &tables, &error), error);
+  for (uint32_t k = 0; k < 3; ++k) { /* each k by itself, so that all of them run */
+    clv__choose_cut *all = planning.choose_cuts;
+    uint32_t count = planning.cut_count;
+    clv_status status = clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error);
+    planning.choose_cuts = all, planning.cut_count = count;
+    assert_ok(status, error);
+    if (!choice.items[k].has_plan) continue; /* times of microseconds may give no line */
+    choice.chosen = k;
+    assert_ok(clv__gnn_planning_plan(&planning, &tables, &choice, "m", "g", &plan, &error), error);
+    check_run(m, &gnn, model, plan, expected);
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    assert_ok(clv__gnn_plan_write(plan, path, &error), error);
+    assert_ok(clv__gnn_plan_read(clv__allocator_default(), path, &again, &error), error);
+    check_run(m, &gnn, model, again, expected);
+    unlink(path);
+    strcpy(path, "/tmp/cleave-gnn-plan-XXXXXX");
+    test_gnn_make(&stranger, clv__allocator_default(), 120, 700, 6, seed + 9);
+    clv__partitioned partitioned;
+    assert_int_equal(clv__gnn_plan_subgraphs(clv__allocator_default(), again, model, stranger.graph, NULL, &partitioned, &error),
+                     CLV_INVALID_ARGUMENT); /* the plan of another graph */
+    test_gnn_finish(&stranger);
+    assert_non_null(mkdtemp(folder));
+    clv__arena arena;
+    clv__arena_init(&arena, clv__allocator_default());
+    assert_ok(clv__gnn_schedule_of(&arena, again, &schedule, &error), error);
+    assert_ok(clv__gnn_export(&planning, &schedule, folder, &written, &error), error);
+    assert_true(written > 0);
+    assert_int_equal(check_folder(folder), written);
+    strcpy(folder, "/tmp/cleave-gnn-blocks-XXXXXX");
+    clv__arena_finish(&arena);
+    clv__gnn_plan_destroy(again);
+    clv__gnn_plan_destroy(plan);
+  }
+  clv__tables_finish(&tables);
+  clv__gnn_planning_finish(&planning);
+  free(expected);
+  clv__gnn_model_destroy(model);
+  test_gnn_finish(&gnn);
+}
+
+static void test_plans(void **state) {
+  (void)state;
+  machine m = open_machine("cpu,npu");
+  for (int type = 0; type < 3; ++type) plan_and_run(&m, (clv__gnn_type)type, 40 + (uint64_t)type);
+  close_machine(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_shares),
+      cmocka_unit_test(test_plans),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
