@@ -53,6 +53,7 @@ STAGES = [
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
     ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", {}),
+    ("GNNs by plans", 60, f"{PYTHON} tests/python/test_gnn_plan.py", {}),
     ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),
     ("PyTorch models", 180, f"{OPENVINO} {PYTHON} tests/python/test_torch.py --quick", {}),
     ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),

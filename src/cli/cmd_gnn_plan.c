@@ -44,10 +44,12 @@ static clv_status tell_text(void *user, uint32_t layer, uint32_t subgraph, const
   const telling *t = user;
   const clv__pep *chosen = cli_gnn_chosen(t->job)->layers[layer].peps[subgraph];
   (void)error;
-  clv__text_append(t->text, "layer %u, subgraph %u: %u ways to share its stages out, %u priced, %u beyond the tables, %u beyond a memory\n",
-                   layer, subgraph, list->structures, list->priced, list->unknown, list->infeasible);
+  clv__text_append(
+      t->text, "layer %u, subgraph %u: %u ways to share its stages out, %u priced, %u beyond the tables, %u beyond a memory\n",
+      layer, subgraph, list->structures, list->priced, list->unknown, list->infeasible);
   for (uint32_t i = 0; i < list->count; ++i) {
-    clv__text_append(t->text, "%s %12.3f ms  ", clv__pep_same(&list->items[i], chosen) ? "*" : " ", 1e-6 * list->items[i].time_ns);
+    clv__text_append(t->text, "%s %12.3f ms  ", clv__pep_same(&list->items[i], chosen) ? "*" : " ",
+                     1e-6 * list->items[i].time_ns);
     clv__pep_describe(&list->items[i], &t->job->planning.machine, t->text);
     clv__text_append(t->text, "\n");
   }
@@ -123,7 +125,8 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
 static clv_status plan(cli_gnn_job *job, clv_error *error) {
   CLV__TRY(cli_gnn_cut(job, "1,2,4,8", error));
   CLV__TRY(cli_gnn_choose(job, error));
-  if (cli_is_given(job->cli, OPTION_OUTPUT)) CLV__TRY(clv__gnn_plan_write(job->plan, cli_text(job->cli, OPTION_OUTPUT, NULL), error));
+  if (cli_is_given(job->cli, OPTION_OUTPUT))
+    CLV__TRY(clv__gnn_plan_write(job->plan, cli_text(job->cli, OPTION_OUTPUT, NULL), error));
   CLV__TRY(export(job, error));
   return job->cli->json ? print_json(job, error) : print_text(job, error);
 }

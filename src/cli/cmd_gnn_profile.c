@@ -29,7 +29,8 @@ static clv_status find_columns(cli_gnn_job *job, const clv__file_map *map, clv__
     size_t length = (size_t)((comma != NULL ? comma : end) - at);
     if (length > 0 && at[length - 1] == '\r') --length;
     if (length > 3 && memcmp(at + length - 3, "_ms", 3) == 0) {
-      if (*count == MOST_COLUMNS) return clv__error_set(error, CLV_INVALID_MODEL, "more than %d columns of devices", MOST_COLUMNS);
+      if (*count == MOST_COLUMNS)
+        return clv__error_set(error, CLV_INVALID_MODEL, "more than %d columns of devices", MOST_COLUMNS);
       const char *column = clv__arena_string(&job->cli->arena, at, length);
       const char *device = clv__arena_string(&job->cli->arena, at, length - 3);
       if (column == NULL || device == NULL) return clv__error_memory(error, 2 * length);
@@ -49,8 +50,8 @@ static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
                                          : clv__error_set(error, CLV_INVALID_MODEL, "it is empty");
   for (uint32_t l = 0; status == CLV_OK && l < job->model->layer_count; ++l) {
     for (uint32_t c = 0; c < count; ++c) columns[c].last = job->planning.chains[l].stage_count;
-    status = clv__tables_import(&job->tables, job->planning.chains[l].layer, columns, count, (const char *)map.data, map.size_bytes,
-                                path, error);
+    status = clv__tables_import(&job->tables, job->planning.chains[l].layer, columns, count, (const char *)map.data,
+                                map.size_bytes, path, error);
   }
   clv__file_map_close(&map);
   if (status == CLV_OK) return clv__tables_fit(&job->tables, error);

@@ -20,8 +20,8 @@ static const cli_option_id options[] = {CLI_GNN_JOB_OPTIONS, CLI_GNN_CHOICE_OPTI
 typedef struct running {
   cli_gnn_job job;
   const char *output;
-  char *state_path;             /* beside the output */
-  clv__gnn_schedule schedule;   /* layer_count 0: in one piece */
+  char *state_path;           /* beside the output */
+  clv__gnn_schedule schedule; /* layer_count 0: in one piece */
   clv__stages *stages;
   clv__partitioned partitioned;
   clv__gnn_run *run;
@@ -205,7 +205,8 @@ static clv_status find_state(running *r, clv_error *error) {
   struct stat about;
   cli_invocation *cli = r->job.cli;
   if (r->output == NULL) {
-    if (cli_is_given(cli, OPTION_RESUME)) return cli_usage(cli, error, "--resume goes on where a run with the same --output stopped: name it");
+    if (cli_is_given(cli, OPTION_RESUME))
+      return cli_usage(cli, error, "--resume goes on where a run with the same --output stopped: name it");
     return CLV_OK;
   }
   if (stat(r->output, &about) == 0 && !S_ISREG(about.st_mode)) return CLV_OK;

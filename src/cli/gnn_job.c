@@ -44,15 +44,16 @@ clv_status cli_gnn_cut(cli_gnn_job *job, const char *fallback, clv_error *error)
     ks = more;
     ++count;
   }
-  clv_status status = clv__gnn_planning_init(&job->planning, job->devices, job->model, job->graph, ks, count,
-                                             cli_number(cli, OPTION_SEED, 0), cli_number(cli, OPTION_PAD, 1000),
-                                             clv__context_cache(cli->context, &reason), tell_cut, cli, error);
+  clv_status status =
+      clv__gnn_planning_init(&job->planning, job->devices, job->model, job->graph, ks, count, cli_number(cli, OPTION_SEED, 0),
+                             cli_number(cli, OPTION_PAD, 1000), clv__context_cache(cli->context, &reason), tell_cut, cli, error);
   job->cut_ms = cli_ms(begin_ns, cli_now_ns());
   return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", job->graph_path);
 }
 
 /* The quick mode's moves, with -v. */
-static void tell_move(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from, const clv__pep *to) {
+static void tell_move(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from,
+                      const clv__pep *to) {
   const cli_gnn_job *job = user;
   clv__text text;
   clv__text_init(&text, job->cli->allocator);
@@ -179,8 +180,7 @@ void cli_gnn_choice_text(const cli_gnn_job *job, clv__text *text) {
   clv__text_append(text, "      k  makespan, ms  at least, ms       gap  switches  busy\n");
   for (uint32_t i = 0; i < choice->k_count; ++i) k_text(job, &choice->items[i], text);
   clv__text_append(text, "%s\n", choice->why);
-  if (choice->origin != CLV__MEASURED)
-    clv__text_append(text, "prices are from %s tables\n", clv__origin_name(choice->origin));
+  if (choice->origin != CLV__MEASURED) clv__text_append(text, "prices are from %s tables\n", clv__origin_name(choice->origin));
   for (uint32_t l = 0; l < choice->layer_count; ++l) {
     const clv__chosen_layer *layer = &chosen->layers[l];
     clv__text_append(text, "layer %u: %.3f ms\n", l, 1e-6 * layer->timeline.makespan_ns);

@@ -1,5 +1,5 @@
-/* What plan, profile and run of `cleave gnn` begin with: model, graph and devices; the graph cut for every k of --kset; tables, and the
- * choice of a plan. */
+/* What plan, profile and run of `cleave gnn` begin with: model, graph and devices; the graph cut for every k of --kset; tables,
+ * and the choice of a plan. */
 #ifndef CLEAVE_CLI_GNN_JOB_H
 #define CLEAVE_CLI_GNN_JOB_H
 
@@ -17,13 +17,13 @@ typedef struct cli_gnn_job {
   clv__gnn_planning planning;
   clv__tables tables;
   clv__choice choice;
-  clv__gnn_plan *plan; /* what was chosen */
+  clv__gnn_plan *plan;             /* what was chosen */
   double load_ms, cut_ms, plan_ms; /* cut: METIS and subgraphs */
 } cli_gnn_job;
 
 /* Options that cli_gnn_load(), cli_gnn_cut() and cli_gnn_choose() look at. */
-#define CLI_GNN_JOB_OPTIONS                                                                                                \
-  OPTION_MODEL, OPTION_GNN_GRAPH, OPTION_DEVICES, OPTION_NPU_SPEC, OPTION_DEVICE_OPTION, OPTION_PLUGIN, OPTION_THREADS,     \
+#define CLI_GNN_JOB_OPTIONS                                                                                             \
+  OPTION_MODEL, OPTION_GNN_GRAPH, OPTION_DEVICES, OPTION_NPU_SPEC, OPTION_DEVICE_OPTION, OPTION_PLUGIN, OPTION_THREADS, \
       OPTION_CACHE_DIR, OPTION_KSET, OPTION_SEED, OPTION_PAD
 #define CLI_GNN_CHOICE_OPTIONS OPTION_PROFILE, OPTION_EFFORT, OPTION_TOP_K
 

@@ -44,7 +44,8 @@ static double busy_ms(const clv__gnn_record *record, uint32_t device) {
   return busy;
 }
 
-void cli_gnn_record_json(const clv__gnn_record *record, const clv__gnn_schedule *schedule, const clv__stages *stages, json_t *root) {
+void cli_gnn_record_json(const clv__gnn_record *record, const clv__gnn_schedule *schedule, const clv__stages *stages,
+                         json_t *root) {
   json_t *blocks = json_array(), *layers = json_array(), *devices = json_array();
   for (uint32_t t = 0; t < record->task_count; ++t) {
     const sum s = sum_from(record, t);
@@ -84,7 +85,9 @@ void cli_gnn_record_json(const clv__gnn_record *record, const clv__gnn_schedule 
 
 void cli_gnn_record_text(const clv__gnn_record *record, const clv__gnn_schedule *schedule, const clv__stages *stages,
                          clv__text *text) {
-  clv__text_append(text, "layer  cluster  device        block                                 tasks  predicted, ms   measured, ms  packing, ms\n");
+  clv__text_append(
+      text,
+      "layer  cluster  device        block                                 tasks  predicted, ms   measured, ms  packing, ms\n");
   for (uint32_t t = 0; t < record->task_count; ++t) {
     const sum s = sum_from(record, t);
     char block[80];
@@ -99,7 +102,8 @@ void cli_gnn_record_text(const clv__gnn_record *record, const clv__gnn_schedule 
       clv__text_append(text, "%13s", "-");
     clv__text_append(text, "  %13.3f  %11.3f\n", s.measured_ms, s.packing_ms);
   }
-  clv__text_append(text, "%u clusters, %u switches, %u executables; gathered from elsewhere %llu rows, padding %llu rows and %llu edges\n",
-                   record->cluster_count, record->switches, record->executables, (unsigned long long)record->halo_rows,
-                   (unsigned long long)record->packed_rows, (unsigned long long)record->packed_edges);
+  clv__text_append(
+      text, "%u clusters, %u switches, %u executables; gathered from elsewhere %llu rows, padding %llu rows and %llu edges\n",
+      record->cluster_count, record->switches, record->executables, (unsigned long long)record->halo_rows,
+      (unsigned long long)record->packed_rows, (unsigned long long)record->packed_edges);
 }

@@ -7,7 +7,8 @@
 #include "base/text.h"
 #include "gnn/run.h"
 
-void cli_gnn_record_json(const clv__gnn_record *record, const clv__gnn_schedule *schedule, const clv__stages *stages, json_t *root);
+void cli_gnn_record_json(const clv__gnn_record *record, const clv__gnn_schedule *schedule, const clv__stages *stages,
+                         json_t *root);
 void cli_gnn_record_text(const clv__gnn_record *record, const clv__gnn_schedule *schedule, const clv__stages *stages,
                          clv__text *text);
 

@@ -2,8 +2,9 @@
  *
  *   load + smallest head + smallest tail
  *
- * A device's first task cannot begin before the shortest of what precedes its tasks has run, and nothing is over before the shortest
- * of what follows them has (as in flow shops): no schedule of the assignment is shorter. Nor is any shorter than its longest plan. */
+ * A device's first task cannot begin before the shortest of what precedes its tasks has run, and nothing is over before the
+ * shortest of what follows them has (as in flow shops): no schedule of the assignment is shorter. Nor is any shorter than its
+ * longest plan. */
 #ifndef CLEAVE_GNN_ASSIGN_H
 #define CLEAVE_GNN_ASSIGN_H
 
@@ -39,8 +40,8 @@ typedef struct clv__assign_move {
   double before_ns, after_ns;
 } clv__assign_move;
 
-/* The quick mode: every subgraph's fastest plan; then, as long as it helps, of the bottleneck device's subgraphs the one whose other
- * plan lowers the largest load most takes it. `moves` (may be NULL) is told of each. */
+/* The quick mode: every subgraph's fastest plan; then, as long as it helps, of the bottleneck device's subgraphs the one whose
+ * other plan lowers the largest load most takes it. `moves` (may be NULL) is told of each. */
 void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*moves)(void *user, const clv__assign_move *move),
                         void *user);
 
@@ -48,8 +49,8 @@ void clv__assign_greedy(const clv__assign *assign, uint32_t *choices, void (*mov
  * worth what they are in the relaxation. `ranked` is as long as all lists. */
 clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t *ranked, clv_error *error);
 
-/* Gets assignments that may be better than what there is, in order of discovery; answers the best makespan known by now. `proven_ns`
- * may be set to what no schedule of the assignment is below, as far as that matters: up to goal_ns. */
+/* Gets assignments that may be better than what there is, in order of discovery; answers the best makespan known by now.
+ * `proven_ns` may be set to what no schedule of the assignment is below, as far as that matters: up to goal_ns. */
 typedef double (*clv__assign_try)(void *user, const uint32_t *choices, double goal_ns, double *proven_ns);
 
 typedef struct clv__assign_result {
@@ -58,9 +59,9 @@ typedef struct clv__assign_result {
   bool is_closed;  /* the bound is as close as was asked for, or exact */
 } clv__assign_result;
 
-/* Branch and bound on the value, until the bound is within `tolerance` (relative) of `upper_ns`, the makespan of a schedule that there
- * is, or `budget` nodes are spent. What is open then counts with its own bound, so that the bound always holds. */
-clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double tolerance, uint64_t budget, clv__assign_try attempt,
-                             void *user, clv__assign_result *result, clv_error *error);
+/* Branch and bound on the value, until the bound is within `tolerance` (relative) of `upper_ns`, the makespan of a schedule that
+ * there is, or `budget` nodes are spent. What is open then counts with its own bound, so that the bound always holds. */
+clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double tolerance, uint64_t budget,
+                             clv__assign_try attempt, void *user, clv__assign_result *result, clv_error *error);
 
 #endif

@@ -1,16 +1,19 @@
-/* The tree behind clv__assign_bound(). Its upper part branches on what the heads and tails of a device are at least: a *frame* says
- * which devices are used and from what values on, so that options below fall away and the value gains head and tail for free. In a
- * frame the largest load is bounded by multipliers: for any weights of the devices that sum to 1, the weighted load of every
- * assignment is at least the sum of each subgraph's least (Lagrange's relaxation; its best weights give what the linear program
- * gives). Since all devices keep to one sequence, some subgraph is first on all of its devices, and one last: the cheapest way to
- * be that is added, in reduced cost and weighted heads or tails. What the weights leave open is settled subgraph by subgraph below. Options whose reduced cost is too high fall away. */
+/* The tree behind clv__assign_bound(). Its upper part branches on what the heads and tails of a device are at least: a *frame*
+ * says which devices are used and from what values on, so that options below fall away and the value gains head and tail for
+ * free. In a frame the largest load is bounded by multipliers: for any weights of the devices that sum to 1, the weighted load of
+ * every assignment is at least the sum of each subgraph's least (Lagrange's relaxation; its best weights give what the linear
+ * program gives). Since all devices keep to one sequence, some subgraph is first on all of its devices, and one last: the
+ * cheapest way to be that is added, in reduced cost and weighted heads or tails. What the weights leave open is settled subgraph
+ * by subgraph below. Options whose reduced cost is too high fall away. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gnn/assign.h"
 
-enum { HEAD, TAIL, SIDES, OPEN = 0, MUST, NEVER, STEPS = 120, MOST_MULTIPLIERS = 8, ROUNDS = 4 };
+#define MOVED 0.15
+
+enum { HEAD, TAIL, SIDES, OPEN = 0, MUST, NEVER, STEPS = 120, MOST_MULTIPLIERS = 16, ROUNDS = 4 };
 
 typedef struct frame {
   double low[SIDES][CLV__PEP_DEVICES], high[SIDES][CLV__PEP_DEVICES]; /* the smallest head or tail lies in [low, high) */
@@ -138,7 +141,8 @@ static double weighted_bound(bounding *b, const double *weights, double *slope) 
   for (int side = HEAD; side < SIDES; ++side) {
     if (end[side] == NULL) b->ends[side] = 0;
     for (uint32_t d = 0; d < devices && end[side] != NULL; ++d)
-      slope[d] += end[side]->load[d] - instead[side]->load[d] + (uses(end[side], d) ? side_of(end[side], side, d) : b->bonus[side][d]);
+      slope[d] +=
+          end[side]->load[d] - instead[side]->load[d] + (uses(end[side], d) ? side_of(end[side], side, d) : b->bonus[side][d]);
   }
   b->used += b->live_offsets[b->assign->count];
   b->sum = sum;
@@ -202,8 +206,8 @@ static double relax(bounding *b, frame *f) {
   return best;
 }
 
-/* The bound by what must be there: where a device must be used, or have a head or a tail below some value, the cheapest such option.
- * The frame's weights are in force. */
+/* The bound by what must be there: where a device must be used, or have a head or a tail below some value, the cheapest such
+ * option. The frame's weights are in force. */
 static double demand(const bounding *b, const frame *f) {
   const clv__assign *assign = b->assign;
   double cheapest[3][CLV__PEP_DEVICES], worst = 0;
@@ -264,12 +268,14 @@ static void prepare_search(bounding *b, const frame *f) {
     double *alone = weights_of(b, b->multiplier_count++);
     for (uint32_t e = 0; e < devices; ++e) alone[e] = e == d ? 1 : 0;
   }
-  for (uint32_t d = 0; d < devices && devices > 2 && b->multiplier_count < MOST_MULTIPLIERS; ++d) { /* without one of them */
-    double *some = weights_of(b, b->multiplier_count);
-    double rest = 1 - f->weights[d];
-    if (f->weights[d] <= 0 || rest <= 0) continue;
-    for (uint32_t e = 0; e < devices; ++e) some[e] = e == d ? 0 : f->weights[e] / rest;
-    ++b->multiplier_count;
+  for (uint32_t d = 0; d < devices;
+       ++d) { /* what has been decided may load one device more than another: some of its worth moved */
+    for (uint32_t e = 0; e < devices && b->multiplier_count < MOST_MULTIPLIERS; ++e) {
+      if (e == d || f->weights[d] <= 0) continue;
+      double *moved = weights_of(b, b->multiplier_count++);
+      memcpy(moved, f->weights, sizeof f->weights);
+      moved[d] *= 1 - MOVED, moved[e] += f->weights[d] * MOVED;
+    }
   }
   for (uint32_t l = 0; l < b->multiplier_count; ++l) {
     double ends[SIDES] = {INFINITY, INFINITY};
@@ -375,7 +381,8 @@ static int compare_reals(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* Where to part the values that the smallest of a side may have: at the middle one of those over the least. False: there is but one. */
+/* Where to part the values that the smallest of a side may have: at the middle one of those over the least. False: there is but
+ * one. */
 static bool middle_value(bounding *b, const frame *f, uint32_t device, int side, double *values, double *least, double *middle) {
   uint32_t count = 0, above = 0;
   *least = INFINITY, *middle = 0;
@@ -520,8 +527,8 @@ clv_status clv__assign_rank(const clv__assign *assign, double upper_ns, uint32_t
   return good ? CLV_OK : clv__error_memory(error, total * sizeof *ranks);
 }
 
-clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double tolerance, uint64_t budget, clv__assign_try attempt,
-                             void *user, clv__assign_result *result, clv_error *error) {
+clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double tolerance, uint64_t budget,
+                             clv__assign_try attempt, void *user, clv__assign_result *result, clv_error *error) {
   clv__arena arena;
   bounding b = {0};
   frame f;

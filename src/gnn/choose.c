@@ -29,7 +29,7 @@ static clv_status choose_cut(const asking *a, const clv__choose_cut *cut, clv__c
     if (status == CLV_OUT_OF_MEMORY) return clv__error_set(error, status, "%s", why.message);
     if (status != CLV_OK) {
       item->has_plan = false;
-      snprintf(item->reason, sizeof item->reason, "layer %u: %s", l, why.message);
+      snprintf(item->reason, sizeof item->reason, "layer %u: %.230s", l, why.message);
       return CLV_OK;
     }
     double exchange = l > 0 ? a->options->exchange_ns : 0;

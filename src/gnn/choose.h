@@ -16,9 +16,9 @@ typedef struct clv__choose_cut {
 typedef struct clv__choose_options {
   clv__effort effort;
   clv__pep_options peps;
-  double tolerance;    /* how close, relative, the bound should come; it stops there */
-  uint64_t budget;     /* of steps of the bound and of the search, for each k and layer; 0: as many as the effort has */
-  double exchange_ns;  /* between two layers */
+  double tolerance;   /* how close, relative, the bound should come; it stops there */
+  uint64_t budget;    /* of steps of the bound and of the search, for each k and layer; 0: as many as the effort has */
+  double exchange_ns; /* between two layers */
   /* The quick mode's moves, as they are made; may be NULL. */
   void (*moves)(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from, const clv__pep *to);
   void *user;
@@ -57,16 +57,16 @@ typedef struct clv__chosen_k {
 
 typedef struct clv__choice {
   uint32_t layer_count, k_count, chosen;
-  clv__chosen_k *items; /* [k_count], by k; 1 is always there */
+  clv__chosen_k *items;  /* [k_count], by k; 1 is always there */
   double best_single_ns; /* over all k; INFINITY: no device runs everything */
   uint32_t best_single_device, best_single_k;
-  double gain;         /* best_single_ns / makespan_ns; 0 where there is no single device */
-  clv__origin origin;  /* the least trusted of the tables that were used */
+  double gain;        /* best_single_ns / makespan_ns; 0 where there is no single device */
+  clv__origin origin; /* the least trusted of the tables that were used */
   char why[512];
 } clv__choice;
 
-/* `costs` are of the layers, on one machine. Everything in the choice lives in the arena. CLV_NOT_SUPPORTED with the reason where no
- * k has a plan. The same inputs give the same choice. */
+/* `costs` are of the layers, on one machine. Everything in the choice lives in the arena. CLV_NOT_SUPPORTED with the reason where
+ * no k has a plan. The same inputs give the same choice. */
 clv_status clv__choose(clv__arena *arena, const clv__costs *costs, uint32_t layer_count, const clv__choose_cut *cuts,
                        uint32_t cut_count, const clv__choose_options *options, clv__choice *choice, clv_error *error);
 

@@ -6,8 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STARTS = 4, MOST_ATTEMPTS = 24, MOST_SEQUENCED = 20, MOST_NODES = 16384, MOST_WHOLE = 4, ROUNDS = 4, ANNEALING_STEPS = 30000 };
+enum {
+  STARTS = 4,
+  MOST_ATTEMPTS = 24,
+  MOST_SEQUENCED = 20,
+  MOST_NODES = 100000,
+  ALL_NODES = 300000,
+  MOST_WHOLE = 4,
+  ROUNDS = 4,
+  ANNEALING_STEPS = 30000,
+  LARGE = 20
+};
 #define FULL_BUDGET 12000000u
+#define LARGE_BUDGET 4000000u /* single subgraphs matter less there: many are near any split */
 #define QUICK_BUDGET 1000000u
 
 typedef struct choosing {
@@ -54,7 +65,10 @@ static void keep_start(choosing *c, const char *from) {
 }
 
 static void try_trial(choosing *c, const char *from) {
-  clv__search_order(&c->search, &c->trial);
+  if (c->options->effort == CLV__EFFORT_QUICK)
+    clv__search_order(&c->search, &c->trial);
+  else
+    clv__search_begin(&c->search, &c->trial); /* the best of them are searched later */
   keep_best(c, &c->trial, from);
   keep_start(c, from);
 }
@@ -111,6 +125,58 @@ static void try_forms(choosing *c) {
   }
 }
 
+/* Smooth where the largest load is not: each change for the better counts, on whichever device. */
+static double imbalance(const double *loads, const double *without, const clv__option *option, uint32_t devices) {
+  double sum = 0;
+  for (uint32_t d = 0; d < devices; ++d) {
+    double load = loads[d] - (without != NULL ? without[d] : 0) + option->load[d];
+    sum += load * load * load * load;
+  }
+  return sum * sum;
+}
+
+/* Each subgraph in turn takes the plan that leaves the loads most even and low, until none changes. */
+static void try_balanced(choosing *c) {
+  uint32_t devices = c->costs->machine->device_count;
+  double loads[CLV__PEP_DEVICES] = {0};
+  bool changes = true;
+  for (uint32_t round = 0; round < 32 && changes; ++round) {
+    changes = false;
+    for (uint32_t i = 0; i < c->k; ++i) {
+      const clv__option *options = &c->assign.options[c->assign.offsets[i]];
+      const double *without = round > 0 ? options[c->trial.choices[i]].load : NULL;
+      uint32_t best = round > 0 ? c->trial.choices[i] : 0;
+      double least = imbalance(loads, without, &options[best], devices);
+      for (uint32_t o = 0; o < c->lists[i].count; ++o) {
+        double value = imbalance(loads, without, &options[o], devices);
+        if (value < least * (1 - 1e-9)) least = value, best = o;
+      }
+      changes = changes || round == 0 || best != c->trial.choices[i];
+      for (uint32_t d = 0; d < devices; ++d) loads[d] += options[best].load[d] - (without != NULL ? without[d] : 0);
+      c->trial.choices[i] = best;
+    }
+  }
+  try_trial(c, "balanced loads");
+}
+
+/* Two subgraphs: all plans in both orders, so that what is best is known. */
+static void try_pairs(choosing *c) {
+  const clv__pep_work *first = c->works.items, *second = c->works.items + c->works.offsets[1];
+  for (uint32_t a = 0; a < c->lists[0].count; ++a) {
+    for (uint32_t b = 0; b < c->lists[1].count; ++b) {
+      for (uint32_t order = 0; order < 2; ++order) {
+        const clv__pep_work *sequence[2] = {order == 0 ? &first[a] : &second[b], order == 0 ? &second[b] : &first[a]};
+        double time = clv__simulate_time(c->costs->machine, sequence, 2);
+        if (time >= c->best.makespan_ns) continue;
+        c->best.makespan_ns = time;
+        c->best.choices[0] = a, c->best.choices[1] = b;
+        c->best.sequence[0] = order, c->best.sequence[1] = 1 - order;
+        c->best_from = "all pairs";
+      }
+    }
+  }
+}
+
 static void tell_move(void *user, const clv__assign_move *move) {
   const choosing *c = user;
   if (c->options->moves == NULL) return;
@@ -124,11 +190,11 @@ static double attempt(void *user, const uint32_t *choices, double goal_ns, doubl
   choosing *c = user;
   memcpy(c->trial.choices, choices, c->k * sizeof *choices);
   if (c->k <= MOST_SEQUENCED && c->sequence_nodes > 0) {
-    uint32_t nodes = c->sequence_nodes < MOST_NODES ? c->sequence_nodes : MOST_NODES;
+    uint32_t nodes = c->sequence_nodes < MOST_NODES ? c->sequence_nodes : MOST_NODES, given = nodes;
     for (uint32_t i = 0; i < c->k; ++i) c->trial.sequence[i] = i;
     c->trial.makespan_ns = c->best.makespan_ns;
-    *proven_ns = clv__search_sequences(&c->search, &c->trial, goal_ns, nodes);
-    c->sequence_nodes -= nodes / 8; /* few spend all */
+    *proven_ns = clv__search_sequences(&c->search, &c->trial, goal_ns, &nodes);
+    c->sequence_nodes -= given - nodes;
     keep_best(c, &c->trial, "branch and bound");
     if (*proven_ns > 0) return c->best.makespan_ns;
   }
@@ -278,7 +344,9 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
                              const clv__choose_options *options, clv__chosen_layer *chosen, clv_error *error) {
   choosing c = {.arena = arena, .costs = costs, .options = options, .k = cut->k, .layer = layer, .chosen = chosen};
   bool is_quick = options->effort == CLV__EFFORT_QUICK;
-  uint64_t budget = options->budget > 0 ? options->budget : is_quick ? QUICK_BUDGET : FULL_BUDGET;
+  bool is_large = c.k > LARGE;
+  uint64_t budget = options->budget > 0 ? options->budget : is_quick ? QUICK_BUDGET : is_large ? LARGE_BUDGET : FULL_BUDGET;
+  uint32_t steps = is_large ? ANNEALING_STEPS * LARGE / c.k / 2 : ANNEALING_STEPS;
   clv__assign_result all, result;
   *chosen = (clv__chosen_layer){0};
   CLV__TRY(make_lists(&c, cut, error));
@@ -288,21 +356,27 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
   try_trial(&c, "greedy");
   if (!is_quick) {
     try_forms(&c);
-    CLV__TRY(anneal(&c, ANNEALING_STEPS, error));
+    try_balanced(&c);
+    CLV__TRY(anneal(&c, steps, error));
   }
   bool is_small = c.k <= MOST_WHOLE && !is_quick; /* few enough for all plans in all sequences */
-  c.sequence_nodes = MOST_NODES * 16;
+  c.sequence_nodes = ALL_NODES;
   CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, is_small ? budget : budget / 8,
                              is_small ? attempt : NULL, &c, &all, error));
+  if (c.k == 2 && !is_quick) { /* what was tried is all that there is */
+    try_pairs(&c);
+    all.bound_ns = c.best.makespan_ns;
+  }
   double bound = all.bound_ns;
-  for (uint32_t round = 0; round < (is_quick ? 1 : ROUNDS) && !is_close(&c, bound); ++round) {
+  for (uint32_t round = 0; round < (is_quick || is_large ? 1 : ROUNDS) && !is_close(&c, bound); ++round) {
     if (round > 0) keep_only_best(&c);
     CLV__TRY(clv__assign_rank(&c.assign, c.best.makespan_ns, c.ranked, error));
     CLV__TRY(narrow(&c, error));
     c.search.budget = 2 * budget;
-    c.sequence_nodes = MOST_NODES * 16;
-    if (!is_quick) CLV__TRY(anneal(&c, ANNEALING_STEPS, error));
-    CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget / 2, is_quick ? NULL : attempt, &c, &result, error));
+    c.sequence_nodes = ALL_NODES;
+    if (!is_quick) CLV__TRY(anneal(&c, steps, error));
+    CLV__TRY(clv__assign_bound(&c.assign, c.best.makespan_ns, options->tolerance, budget / 2, is_quick ? NULL : attempt, &c,
+                               &result, error));
     bound = fmax(all.bound_ns, result.bound_ns);
   }
   chosen->bound_all_ns = floor(fmin(all.bound_ns, c.best.makespan_ns)); /* whole nanoseconds, as all times */

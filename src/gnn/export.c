@@ -68,14 +68,15 @@ static clv_status write_it(exporting *x, const kind *it, clv_error *error) {
   return status;
 }
 
-static clv_status export_part(exporting *x, uint32_t layer, const clv__pep_block *block, const clv__pep_part *part, clv_error *error) {
+static clv_status export_part(exporting *x, uint32_t layer, const clv__pep_block *block, const clv__pep_part *part,
+                              clv_error *error) {
   kind it = {.layer = layer, .first = block->first, .last = block->last, .is_static = part->is_static};
   if (part->sizes.targets == 0) return CLV_OK;
   if (part->is_static) it.rows = part->padded.rows, it.edges = part->padded.edges;
   for (size_t i = 0; i < x->count; ++i) {
     const kind *o = &x->written[i];
-    if (o->layer == it.layer && o->first == it.first && o->last == it.last && o->is_static == it.is_static && o->rows == it.rows &&
-        o->edges == it.edges)
+    if (o->layer == it.layer && o->first == it.first && o->last == it.last && o->is_static == it.is_static &&
+        o->rows == it.rows && o->edges == it.edges)
       return CLV_OK;
   }
   if (!clv__array_reserve(x->allocator, (void **)&x->written, &x->capacity, x->count + 1, sizeof it, x->count))
@@ -84,8 +85,8 @@ static clv_status export_part(exporting *x, uint32_t layer, const clv__pep_block
   return write_it(x, &it, error);
 }
 
-clv_status clv__gnn_export(const clv__gnn_planning *planning, const clv__gnn_schedule *schedule, const char *folder, uint32_t *count,
-                           clv_error *error) {
+clv_status clv__gnn_export(const clv__gnn_planning *planning, const clv__gnn_schedule *schedule, const char *folder,
+                           uint32_t *count, clv_error *error) {
   exporting x = {.planning = planning, .folder = folder, .allocator = planning->arena.allocator};
   clv_status status = CLV_OK;
   if (mkdir(folder, 0777) != 0 && errno != EEXIST) return clv__error_set(error, CLV_IO_ERROR, "%s: %s", folder, strerror(errno));

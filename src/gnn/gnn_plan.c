@@ -166,7 +166,8 @@ static json_t *pep_json(const clv__gnn_plan *plan, const clv__pep *pep) {
   json_t *blocks = json_array();
   for (uint32_t b = 0; b < pep->block_count; ++b) {
     json_t *block = json_object(), *parts = json_array();
-    for (uint32_t i = 0; i < pep->blocks[b].part_count; ++i) json_array_append_new(parts, part_json(plan, &pep->blocks[b].parts[i]));
+    for (uint32_t i = 0; i < pep->blocks[b].part_count; ++i)
+      json_array_append_new(parts, part_json(plan, &pep->blocks[b].parts[i]));
     set_size(block, "first", pep->blocks[b].first);
     set_size(block, "last", pep->blocks[b].last);
     json_object_set_new(block, "parts", parts);
@@ -225,7 +226,8 @@ static json_t *k_json(const clv__gnn_plan *plan, const clv__gnn_plan_k *item) {
   json_object_set_new(object, "makespan_ms", milliseconds(item->makespan_ns));
   json_object_set_new(object, "lower_bound_ms", milliseconds(item->bound_ns));
   json_object_set_new(object, "gap", json_real(item->bound_ns > 0 ? (item->makespan_ns - item->bound_ns) / item->bound_ns : 0));
-  json_object_set_new(object, "gain", isfinite(single) && item->makespan_ns > 0 ? json_real(single / item->makespan_ns) : json_null());
+  json_object_set_new(object, "gain",
+                      isfinite(single) && item->makespan_ns > 0 ? json_real(single / item->makespan_ns) : json_null());
   json_object_set_new(object, "busy_ms", by_device(plan, item->busy_ns));
   json_object_set_new(object, "idle_ms", by_device(plan, item->idle_ns));
   json_object_set_new(object, "single_device_ms", by_device(plan, item->single_ns));

@@ -56,8 +56,8 @@ double clv__gnn_plan_gap(const clv__gnn_plan *plan);
 
 clv_status clv__gnn_plan_print(const clv__gnn_plan *plan, clv__text *text, clv_error *error);
 clv_status clv__gnn_plan_write(const clv__gnn_plan *plan, const char *path, clv_error *error);
-/* Refuses what does not hold together: blocks that leave stages out, devices in two of them, sequences that leave subgraphs out. The
- * timelines are simulated from the parts' times, whatever was edited. */
+/* Refuses what does not hold together: blocks that leave stages out, devices in two of them, sequences that leave subgraphs out.
+ * The timelines are simulated from the parts' times, whatever was edited. */
 clv_status clv__gnn_plan_parse(const clv_allocator *allocator, const char *text, size_t size_bytes, const char *name,
                                clv__gnn_plan **plan, clv_error *error);
 clv_status clv__gnn_plan_read(const clv_allocator *allocator, const char *path, clv__gnn_plan **plan, clv_error *error);

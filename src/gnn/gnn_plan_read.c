@@ -1,5 +1,6 @@
-/* Reading a plan. The file may come from anywhere, and may have been edited: every key is known, every number in range, every index
- * points at something, and what is said twice agrees. What follows from the rest (loads, clusters, timelines) is worked out again. */
+/* Reading a plan. The file may come from anywhere, and may have been edited: every key is known, every number in range, every
+ * index points at something, and what is said twice agrees. What follows from the rest (loads, clusters, timelines) is worked out
+ * again. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -175,7 +176,8 @@ static clv_status read_block(const reading *r, json_t *item, const char *where, 
     if ((*used >> part->device & 1u) != 0)
       return bad(r, "%s: device '%s' has two parts", where, r->plan->machine.devices[part->device].name);
     *used |= 1u << part->device;
-    if (part->from != at || part->to <= part->from) return bad(r, "%s: shares must follow each other from 0 to %d", where, CLV__PEP_SHARES);
+    if (part->from != at || part->to <= part->from)
+      return bad(r, "%s: shares must follow each other from 0 to %d", where, CLV__PEP_SHARES);
     at = part->to;
     block->time_ns = fmax(block->time_ns, part->time_ns);
   }
@@ -281,7 +283,8 @@ static clv_status read_machine(const reading *r, const json_t *root) {
   CLV__TRY(get_time(r, object, "machine", "merge_ms", &machine->merge_ns));
   CLV__TRY(get_time(r, object, "machine", "switch_ms", &machine->switch_ns));
   CLV__TRY(get_time(r, object, "machine", "exchange_ms", &r->plan->exchange_ns));
-  if (machine->pad_step == 0 || machine->queue_depth == 0) return bad(r, "machine: 'pad_step' and 'queue_depth' must be 1 or more");
+  if (machine->pad_step == 0 || machine->queue_depth == 0)
+    return bad(r, "machine: 'pad_step' and 'queue_depth' must be 1 or more");
   for (size_t d = 0; d < json_array_size(devices); ++d) {
     clv__machine_device *device = &machine->devices[d];
     json_t *item = json_array_get(devices, d);
@@ -332,15 +335,32 @@ static clv_status read_head(const reading *r, const json_t *root) {
   CLV__TRY(get_index(r, root, "plan", "k", MOST_K, &plan->k));
   CLV__TRY(get_index(r, root, "plan", "best_single_device_k", MOST_K, &plan->best_single_k));
   CLV__TRY(get_time(r, root, "plan", "lower_bound_ms", &plan->bound_ns));
-  CLV__TRY(take_time(r, json_object_get(root, "best_single_device_ms"), "plan", "best_single_device_ms", true, &plan->best_single_ns));
+  CLV__TRY(
+      take_time(r, json_object_get(root, "best_single_device_ms"), "plan", "best_single_device_ms", true, &plan->best_single_ns));
   return plan->k > 0 ? CLV_OK : bad(r, "plan: 'k' must be 1 or more");
 }
 
 static clv_status read_root(const reading *r, json_t *root) {
-  static const char *const keys[] = {"cleave_gnn_plan", "model",   "model_hash", "graph",          "graph_hash",
-                                     "membership_key",  "prices",  "seed",       "machine",        "k",
-                                     "makespan_ms",     "why",     "gap",        "lower_bound_ms", "best_single_device_ms",
-                                     "tables_hash",     "per_k",   "layers",     "best_single_device", "best_single_device_k",
+  static const char *const keys[] = {"cleave_gnn_plan",
+                                     "model",
+                                     "model_hash",
+                                     "graph",
+                                     "graph_hash",
+                                     "membership_key",
+                                     "prices",
+                                     "seed",
+                                     "machine",
+                                     "k",
+                                     "makespan_ms",
+                                     "why",
+                                     "gap",
+                                     "lower_bound_ms",
+                                     "best_single_device_ms",
+                                     "tables_hash",
+                                     "per_k",
+                                     "layers",
+                                     "best_single_device",
+                                     "best_single_device_k",
                                      NULL};
   clv__gnn_plan *plan = r->plan;
   json_t *layers, *per_k;
@@ -356,7 +376,8 @@ static clv_status read_root(const reading *r, json_t *root) {
   CLV__TRY(get_list(r, root, "plan", "per_k", 0, MOST_PER_K, &per_k));
   plan->layers = clv__arena_allocate_zero(&plan->arena, json_array_size(layers), sizeof *plan->layers);
   plan->per_k = clv__arena_allocate_zero(&plan->arena, json_array_size(per_k), sizeof *plan->per_k);
-  if (plan->layers == NULL || plan->per_k == NULL) return clv__error_memory(r->error, json_array_size(layers) * sizeof *plan->layers);
+  if (plan->layers == NULL || plan->per_k == NULL)
+    return clv__error_memory(r->error, json_array_size(layers) * sizeof *plan->layers);
   plan->layer_count = (uint32_t)json_array_size(layers), plan->per_k_count = (uint32_t)json_array_size(per_k);
   for (uint32_t c = 0; c < plan->per_k_count; ++c) CLV__TRY(read_k(r, json_array_get(per_k, c), c));
   for (uint32_t l = 0; l < plan->layer_count; ++l) {

@@ -50,8 +50,9 @@ static extent find_extent(const measuring *m, const clv__chain_block *block, boo
           if (block->is_whole && (from > 0 || to < CLV__PEP_SHARES)) continue;
           clv__piece_share(&p->cuts[c].pieces[i], (double)from / CLV__PEP_SHARES, (double)to / CLV__PEP_SHARES, &share);
           if (share.targets == 0) continue;
-          clv__block_form form = clv__block_form_padded(share.targets + (block->reads_rows ? share.halo : 0),
-                                                        block->reads_edges ? share.edges : 0, is_static ? p->machine.pad_step : 1);
+          clv__block_form form =
+              clv__block_form_padded(share.targets + (block->reads_rows ? share.halo : 0), block->reads_edges ? share.edges : 0,
+                                     is_static ? p->machine.pad_step : 1);
           widen(&x, (double)form.sizes.rows, (double)form.sizes.edges);
         }
       }
@@ -68,8 +69,8 @@ static double step_of(double least, double most, uint32_t step, uint32_t steps) 
 
 /* ---- One block at one size ---- */
 
-static clv_status fill(const measuring *m, const clv__stages *stages, clv__layer_value value, clv__layer_sizes sizes, uint64_t *seed,
-                       clv_tensor *tensor, clv_error *error) {
+static clv_status fill(const measuring *m, const clv__stages *stages, clv__layer_value value, clv__layer_sizes sizes,
+                       uint64_t *seed, clv_tensor *tensor, clv_error *error) {
   clv__value_shape shape = clv__layer_value_shape(stages, value);
   uint64_t rows = clv__layer_dimension_size(shape.dimension, sizes), columns = shape.columns == 0 ? 1 : shape.columns;
   uint64_t bytes = clv__layer_value_bytes(stages, value, sizes);
@@ -254,13 +255,15 @@ clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_me
   measuring m = {.planning = planning, .options = options, .tables = tables, .allocator = planning->arena.allocator};
   if (options->runs == 0 || options->row_steps < 2 || options->row_steps > MOST_STEPS || options->density_steps < 2 ||
       options->density_steps > MOST_STEPS)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u runs over %u by %u sizes; at least 1, and 2 to %d by 2 to %d are wanted",
-                          options->runs, options->row_steps, options->density_steps, MOST_STEPS, MOST_STEPS);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "%u runs over %u by %u sizes; at least 1, and 2 to %d by 2 to %d are wanted", options->runs,
+                          options->row_steps, options->density_steps, MOST_STEPS, MOST_STEPS);
   uint64_t most_bytes = most_moved(&m);
   CLV__TRY(clv__measure_packing(tables, m.allocator, most_bytes, options->runs, options->seed, error));
   for (uint32_t d = 0; d < planning->machine.device_count; ++d) {
     if (planning->machine.devices[d].space == 0) continue;
-    clv_status status = clv__measure_device_copies(tables, m.allocator, &planning->devices->items[d], most_bytes, options->runs, error);
+    clv_status status =
+        clv__measure_device_copies(tables, m.allocator, &planning->devices->items[d], most_bytes, options->runs, error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "copies of %s", planning->machine.devices[d].name);
   }
   CLV__TRY(clv__tables_fit(tables, error));

@@ -1,5 +1,5 @@
-/* Measuring the tables that plans are priced with: every block of a layer that a device runs, over rows and edges, as a run would have
- * it; copies between each device and the host; gathering in the host's memory. Needs a quiet machine to be of use. */
+/* Measuring the tables that plans are priced with: every block of a layer that a device runs, over rows and edges, as a run would
+ * have it; copies between each device and the host; gathering in the host's memory. Needs a quiet machine to be of use. */
 #ifndef CLEAVE_GNN_MEASURE_H
 #define CLEAVE_GNN_MEASURE_H
 
@@ -8,7 +8,7 @@
 #include "gnn/tables.h"
 
 typedef struct clv__gnn_measure_options {
-  uint32_t runs;              /* of each thing; what takes long gets fewer */
+  uint32_t runs;                     /* of each thing; what takes long gets fewer */
   uint32_t row_steps, density_steps; /* of the grid: geometric, from the smallest part of any subgraph to the whole graph */
   uint64_t seed;
   /* May be NULL; false ends it with CLV_CANCELLED. */
@@ -18,9 +18,9 @@ typedef struct clv__gnn_measure_options {
 #define CLV__GNN_MEASURE_OPTIONS_INIT \
   { 5, 5, 4, 1, NULL, NULL }
 
-/* Measures what the planning's cuts need of all of its devices into `tables`, and fits them. Of a device whose memory is not the host's
- * a block's time is that of a run less that of copying what goes in and out, which has tables of its own. What a device has no memory
- * for is kept as infeasible; other failures end it. */
+/* Measures what the planning's cuts need of all of its devices into `tables`, and fits them. Of a device whose memory is not the
+ * host's a block's time is that of a run less that of copying what goes in and out, which has tables of its own. What a device
+ * has no memory for is kept as infeasible; other failures end it. */
 clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_measure_options *options, clv__tables *tables,
                             clv_error *error);
 

@@ -1,5 +1,5 @@
-/* See measure_copies.h. Sizes go down from the largest by halves. Small copies are quicker than a line through the large ones has them
- * (caches): where one line does not hold all, the smallest are left out, and count as the smallest that stays. */
+/* See measure_copies.h. Sizes go down from the largest by halves. Small copies are quicker than a line through the large ones has
+ * them (caches): where one line does not hold all, the smallest are left out, and count as the smallest that stays. */
 #include "gnn/measure_copies.h"
 
 #include <string.h>

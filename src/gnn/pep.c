@@ -51,7 +51,8 @@ void clv__pep_finish(clv__pep *pep) {
     pep->load_ns[d] = pep->head_ns[d] = pep->tail_ns[d] = 0;
     pep->stage_of[d] = CLV__PEP_BLOCKS;
   }
-  for (uint32_t b = 0; b < pep->block_count; ++b) pep->time_ns += pep->blocks[b].time_ns, pep->ideal_ns += pep->blocks[b].ideal_ns;
+  for (uint32_t b = 0; b < pep->block_count; ++b)
+    pep->time_ns += pep->blocks[b].time_ns, pep->ideal_ns += pep->blocks[b].ideal_ns;
   for (uint32_t b = 0; b < pep->block_count; ++b) {
     clv__pep_block *block = &pep->blocks[b];
     key = mix(mix(key, block->first), block->last);
@@ -107,11 +108,12 @@ void clv__pep_describe(const clv__pep *pep, const clv__machine *machine, clv__te
 
 /* ---- What is kept ----
  *
- * A plan A makes B superfluous when every device that A uses B uses too, for as long or longer; any two devices of which A needs one
- * before the other, B needs in that order too; and what is merged behind a device takes B as long or longer. Then in any schedule B's
- * tasks can be taken out and A's put in their places, device for device: each fits its place, none begins before what it waits for
- * has ended, and nothing that follows is later. So no schedule needs B, whatever the other subgraphs do, and the optimum of the
- * assignment (by loads, heads and tails, or by the schedule) is not lost. Of two that do this to each other one stays. */
+ * A plan A makes B superfluous when every device that A uses B uses too, for as long or longer; any two devices of which A needs
+ * one before the other, B needs in that order too; and what is merged behind a device takes B as long or longer. Then in any
+ * schedule B's tasks can be taken out and A's put in their places, device for device: each fits its place, none begins before
+ * what it waits for has ended, and nothing that follows is later. So no schedule needs B, whatever the other subgraphs do, and
+ * the optimum of the assignment (by loads, heads and tails, or by the schedule) is not lost. Of two that do this to each other
+ * one stays. */
 static bool makes_superfluous(const clv__pep *a, const clv__pep *b) {
   for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) {
     if (a->stage_of[d] == CLV__PEP_BLOCKS) continue;

@@ -1,11 +1,11 @@
-/* Parallel execution plans (PEPs) of one subgraph and one layer: 1 to 3 blocks over the layer's stages, each on one device or shared
- * out among several, no device in two blocks. Plain numbers: nothing here runs.
+/* Parallel execution plans (PEPs) of one subgraph and one layer: 1 to 3 blocks over the layer's stages, each on one device or
+ * shared out among several, no device in two blocks. Plain numbers: nothing here runs.
  *
- * How a run behaves, which prices and the simulation (simulate.h) assume. Values pass through host memory. A device has one thread;
- * a task of it, its part of a block, takes the device for packing (gathering the rows that it reads, or laying values out in padded
- * form), copying in, computing and copying out, one after the other; a device that shares the host's memory copies nothing, and
- * neither do blocks between devices that share another. Parts of a block begin each when its device is free, end when it is done; the
- * block is done `merge_ns` for each part beyond the first after the last of them. */
+ * How a run behaves, which prices and the simulation (simulate.h) assume. Values pass through host memory. A device has one
+ * thread; a task of it, its part of a block, takes the device for packing (gathering the rows that it reads, or laying values out
+ * in padded form), copying in, computing and copying out, one after the other; a device that shares the host's memory copies
+ * nothing, and neither do blocks between devices that share another. Parts of a block begin each when its device is free, end
+ * when it is done; the block is done `merge_ns` for each part beyond the first after the last of them. */
 #ifndef CLEAVE_GNN_PEP_H
 #define CLEAVE_GNN_PEP_H
 
@@ -26,8 +26,8 @@ typedef struct clv__chain_block {
   bool is_empty;                /* computes nothing */
   bool reads_rows, reads_edges; /* n is its rows, otherwise its targets; m its edges, otherwise 0 */
   bool is_whole;                /* makes something for each row, so that parts would overlap: not to be shared out */
-  /* Of what it reads: given by subgraph and layer before, made by earlier blocks, and, of both, a row for each row; in the open form
-   * and in the padded one. */
+  /* Of what it reads: given by subgraph and layer before, made by earlier blocks, and, of both, a row for each row; in the open
+   * form and in the padded one. */
   clv__size_rule given[CLV__PEP_FORMS], made[CLV__PEP_FORMS], packed[CLV__PEP_FORMS];
   clv__size_rule out; /* what it makes */
 } clv__chain_block;
@@ -66,11 +66,11 @@ typedef struct clv__costs {
   const clv__machine *machine;
   const clv__table *blocks[CLV__PEP_DEVICES][CLV__TABLE_STAGES][CLV__TABLE_STAGES + 1]; /* NULL: cannot, or never measured */
   const clv__copy_table *in[CLV__PEP_DEVICES], *out[CLV__PEP_DEVICES], *pack;           /* in and out of the host's memory */
-  clv__origin origin; /* the least trusted of what is used */
+  clv__origin origin;                                                                   /* the least trusted of what is used */
 } clv__costs;
 
-/* A device without any block of this layer in the tables, or without copies where it needs them, is CLV_NOT_FOUND. The others must
- * outlive `costs`. */
+/* A device without any block of this layer in the tables, or without copies where it needs them, is CLV_NOT_FOUND. The others
+ * must outlive `costs`. */
 clv_status clv__costs_init(clv__costs *costs, const clv__tables *tables, const clv__machine *machine, const clv__chain *chain,
                            clv_error *error);
 
@@ -97,11 +97,11 @@ void clv__piece_share(const clv__piece *piece, double from, double to, clv__shar
 
 typedef struct clv__pep_part {
   uint32_t device;
-  bool is_static;    /* as its device */
-  uint32_t from, to; /* its share of the in-edges, in twentieths */
+  bool is_static;                 /* as its device */
+  uint32_t from, to;              /* its share of the in-edges, in twentieths */
   clv__layer_sizes sizes, padded; /* what it works on, what it is compiled for; the same unless the device is static */
   double pack_ns, in_ns, compute_ns, out_ns, time_ns; /* time: the sum */
-  uint64_t bytes; /* copied in and out */
+  uint64_t bytes;                                     /* copied in and out */
 } clv__pep_part;
 
 typedef struct clv__pep_block {
@@ -116,12 +116,12 @@ typedef struct clv__pep_block {
 typedef struct clv__pep {
   uint32_t block_count;
   clv__pep_block blocks[CLV__PEP_BLOCKS];
-  double time_ns;                                           /* alone: all blocks one after the other */
-  double ideal_ns;                                          /* the same with shares that are not rounded */
-  double load_ns[CLV__PEP_DEVICES];                         /* of each device; 0: not used */
+  double time_ns;                                              /* alone: all blocks one after the other */
+  double ideal_ns;                                             /* the same with shares that are not rounded */
+  double load_ns[CLV__PEP_DEVICES];                            /* of each device; 0: not used */
   double head_ns[CLV__PEP_DEVICES], tail_ns[CLV__PEP_DEVICES]; /* what must pass before and after a used device's task */
-  uint8_t stage_of[CLV__PEP_DEVICES];                       /* the block that it is in; CLV__PEP_BLOCKS: none */
-  uint64_t key;                                             /* a hash of the key; clv__pep_same() decides */
+  uint8_t stage_of[CLV__PEP_DEVICES];                          /* the block that it is in; CLV__PEP_BLOCKS: none */
+  uint64_t key;                                                /* a hash of the key; clv__pep_same() decides */
 } clv__pep;
 
 /* Sets what follows from the blocks: sums, heads and tails, the key. */
@@ -142,9 +142,9 @@ typedef struct clv__pep_options {
 
 typedef struct clv__pep_list {
   uint32_t count;
-  clv__pep *items;     /* by time */
-  uint32_t structures; /* blocks on sets of devices that the stages allow */
-  uint32_t priced;     /* of these with shares: all whose costs are known */
+  clv__pep *items;              /* by time */
+  uint32_t structures;          /* blocks on sets of devices that the stages allow */
+  uint32_t priced;              /* of these with shares: all whose costs are known */
   uint32_t unknown, infeasible; /* structures without a price: outside the tables; beyond a memory */
 } clv__pep_list;
 

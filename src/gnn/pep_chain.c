@@ -70,8 +70,8 @@ static clv_status find_copy(clv__costs *costs, const clv__tables *tables, const 
                             const clv__copy_table **found, clv_error *error) {
   *found = clv__tables_find_copy(tables, from, to);
   if (*found == NULL)
-    return clv__error_set(error, CLV_NOT_FOUND, "copies from %s to %s are not in the profile: measure them with 'cleave gnn profile'",
-                          from, to);
+    return clv__error_set(error, CLV_NOT_FOUND,
+                          "copies from %s to %s are not in the profile: measure them with 'cleave gnn profile'", from, to);
   trust_less(costs, (*found)->origin);
   return CLV_OK;
 }
@@ -99,10 +99,11 @@ clv_status clv__costs_init(clv__costs *costs, const clv__tables *tables, const c
       }
     }
     if (!found)
-      return clv__error_set(error, CLV_NOT_FOUND,
-                            "%s: nothing of layer %s that it runs is in the profile: measure it with 'cleave gnn profile', or leave "
-                            "it out of --devices",
-                            device->name, chain->layer);
+      return clv__error_set(
+          error, CLV_NOT_FOUND,
+          "%s: nothing of layer %s that it runs is in the profile: measure it with 'cleave gnn profile', or leave "
+          "it out of --devices",
+          device->name, chain->layer);
     if (device->space == 0) continue;
     CLV__TRY(find_copy(costs, tables, CLV__TABLE_HOST, device->name, &costs->in[d], error));
     CLV__TRY(find_copy(costs, tables, device->name, CLV__TABLE_HOST, &costs->out[d], error));

@@ -1,5 +1,5 @@
-/* What a block costs, and how a block on several devices is shared out: in-edges decide where the owned vertices are cut, each part
- * pays for the halo that it reads, and the cuts lie where all parts end together. */
+/* What a block costs, and how a block on several devices is shared out: in-edges decide where the owned vertices are cut, each
+ * part pays for the halo that it reads, and the cuts lie where all parts end together. */
 #include "gnn/pep_cost.h"
 
 #include <math.h>
@@ -111,8 +111,8 @@ static double guide(const pricing *p, uint32_t device, double from, double to) {
          part.out_ns;
 }
 
-/* The cuts between `count` devices behind `from`: the first gets so much that it ends with all others. Time grows with a share, so
- * that halving finds where. Gives the time. */
+/* The cuts between `count` devices behind `from`: the first gets so much that it ends with all others. Time grows with a share,
+ * so that halving finds where. Gives the time. */
 static double balance(const pricing *p, const uint32_t *devices, uint32_t count, double from, double *cuts) {
   if (count == 1) return guide(p, devices[0], from, 1);
   double low = from, high = 1, mine = 0, others = 0;

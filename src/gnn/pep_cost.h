@@ -7,8 +7,8 @@
 /* One block on one set of devices, with its neighbours' memory. */
 typedef struct clv__block_question {
   uint32_t first, last;
-  uint32_t set;                /* a bit for each device */
-  bool shared_in, shared_out;  /* earlier blocks' results, its own, stay in a memory that is not the host's */
+  uint32_t set;               /* a bit for each device */
+  bool shared_in, shared_out; /* earlier blocks' results, its own, stay in a memory that is not the host's */
 } clv__block_question;
 
 enum { CLV__BLOCK_VARIANTS = 32 };

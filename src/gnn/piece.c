@@ -15,8 +15,8 @@ typedef struct shares {
   uint64_t halo[CUTS][CUTS + 1];       /* [from][to] */
 } shares;
 
-/* Row u counts in all ranges from `from` on that reach beyond its first reader, and, where it is owned behind `from`, no further than
- * to its owner. Written as differences along `to`. */
+/* Row u counts in all ranges from `from` on that reach beyond its first reader, and, where it is owned behind `from`, no further
+ * than to its owner. Written as differences along `to`. */
 static void count_row(shares *s, uint32_t readers, uint32_t owner) {
   for (uint32_t from = 0; from < CLV__PEP_SHARES && readers >> from != 0; ++from) {
     uint32_t reader = from + (uint32_t)__builtin_ctz(readers >> from);

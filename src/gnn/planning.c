@@ -165,8 +165,8 @@ static clv_status name_tables(const clv__gnn_planning *p, const clv__tables *tab
 
 clv_status clv__gnn_planning_plan(const clv__gnn_planning *p, const clv__tables *tables, const clv__choice *choice,
                                   const char *model_path, const char *graph_path, clv__gnn_plan **plan, clv_error *error) {
-  char model[2 * CLV__HASH_BYTES + 1], graph[2 * CLV__HASH_BYTES + 1], membership[2 * CLV__HASH_BYTES + 1] = "",
-      table[2 * CLV__HASH_BYTES + 1];
+  char model[2 * CLV__HASH_BYTES + 1], graph[2 * CLV__HASH_BYTES + 1],
+      membership[2 * CLV__HASH_BYTES + 1] = "", table[2 * CLV__HASH_BYTES + 1];
   for (uint32_t c = 0; c < p->cut_count; ++c) {
     if (p->cuts[c].membership.k == choice->items[choice->chosen].k) name_membership(&p->cuts[c].membership, membership);
   }
@@ -193,7 +193,8 @@ clv_status clv__gnn_schedule_of(clv__arena *arena, const clv__gnn_plan *plan, cl
   return CLV_OK;
 }
 
-static clv_status check_plan(const clv__gnn_plan *plan, const clv__gnn_model *model, const clv__gnn_graph *graph, clv_error *error) {
+static clv_status check_plan(const clv__gnn_plan *plan, const clv__gnn_model *model, const clv__gnn_graph *graph,
+                             clv_error *error) {
   char text[2 * CLV__HASH_BYTES + 1];
   clv__hash_text(&graph->hash, text);
   if (plan->graph_hash[0] != '\0' && strcmp(plan->graph_hash, text) != 0)
@@ -205,7 +206,8 @@ static clv_status check_plan(const clv__gnn_plan *plan, const clv__gnn_model *mo
 }
 
 clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_model *model,
-                                   const clv__gnn_graph *graph, clv__cache *cache, clv__partitioned *partitioned, clv_error *error) {
+                                   const clv__gnn_graph *graph, clv__cache *cache, clv__partitioned *partitioned,
+                                   clv_error *error) {
   clv__gnn_graph *looped = NULL;
   clv__membership membership;
   char text[2 * CLV__HASH_BYTES + 1];
@@ -216,7 +218,8 @@ clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gn
   if (plan->membership_key[0] != '\0' && strcmp(plan->membership_key, text) != 0)
     status = clv__error_set(error, CLV_INVALID_ARGUMENT, "METIS cuts the graph otherwise than it did for the plan: plan anew");
   if (status == CLV_OK && model->type != CLV__GNN_SAGE) status = clv__gnn_graph_with_loops(graph, &looped, error);
-  if (status == CLV_OK) status = clv__partitioned_make(allocator, looped != NULL ? looped : graph, &membership, partitioned, error);
+  if (status == CLV_OK)
+    status = clv__partitioned_make(allocator, looped != NULL ? looped : graph, &membership, partitioned, error);
   clv__gnn_graph_destroy(looped);
   clv__membership_finish(allocator, &membership);
   return status;

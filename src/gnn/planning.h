@@ -1,5 +1,6 @@
-/* From a graph, a model and open devices to a choice: the graph is cut for every k, the layers become chains, the devices a machine,
- * tables price them, and clv__choose() chooses. What runs is a schedule (run.h) over the subgraphs of the k that was chosen. */
+/* From a graph, a model and open devices to a choice: the graph is cut for every k, the layers become chains, the devices a
+ * machine, tables price them, and clv__choose() chooses. What runs is a schedule (run.h) over the subgraphs of the k that was
+ * chosen. */
 #ifndef CLEAVE_GNN_PLANNING_H
 #define CLEAVE_GNN_PLANNING_H
 
@@ -33,9 +34,9 @@ typedef struct clv__gnn_planning {
   clv__costs *costs; /* [layer_count], once there are tables */
 } clv__gnn_planning;
 
-/* Asks the devices, and cuts the graph for each of `ks` (ascending), from the cache (may be NULL) where it was before. `progress` (may
- * be NULL) is told of each k before it is cut. Model, graph and devices outlive it. Errors: those of clv__gnn_check_fit(), of
- * clv__membership_make(), and CLV_INVALID_ARGUMENT for more devices than can share a graph. */
+/* Asks the devices, and cuts the graph for each of `ks` (ascending), from the cache (may be NULL) where it was before. `progress`
+ * (may be NULL) is told of each k before it is cut. Model, graph and devices outlive it. Errors: those of clv__gnn_check_fit(),
+ * of clv__membership_make(), and CLV_INVALID_ARGUMENT for more devices than can share a graph. */
 clv_status clv__gnn_planning_init(clv__gnn_planning *planning, clv_devices *devices, const clv__gnn_model *model,
                                   const clv__gnn_graph *graph, const uint32_t *ks, uint32_t k_count, uint64_t seed,
                                   uint64_t pad_step, clv__cache *cache, void (*progress)(void *user_data, uint32_t k),
@@ -53,10 +54,11 @@ clv_status clv__gnn_planning_plan(const clv__gnn_planning *planning, const clv__
 /* What a plan says to run; it and `arena` outlive the schedule. */
 clv_status clv__gnn_schedule_of(clv__arena *arena, const clv__gnn_plan *plan, clv__gnn_schedule *schedule, clv_error *error);
 
-/* The subgraphs that a plan was made for, by METIS or from the cache (may be NULL). CLV_INVALID_ARGUMENT where graph, model or cut are
- * not those of the plan. */
+/* The subgraphs that a plan was made for, by METIS or from the cache (may be NULL). CLV_INVALID_ARGUMENT where graph, model or
+ * cut are not those of the plan. */
 clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_model *model,
-                                   const clv__gnn_graph *graph, clv__cache *cache, clv__partitioned *partitioned, clv_error *error);
+                                   const clv__gnn_graph *graph, clv__cache *cache, clv__partitioned *partitioned,
+                                   clv_error *error);
 
 /* The subgraphs of one k: with self loops where the model wants them. */
 clv_status clv__gnn_planning_subgraphs(const clv__gnn_planning *planning, uint32_t k, clv__partitioned *partitioned,

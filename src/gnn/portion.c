@@ -55,7 +55,8 @@ static clv_status number_edges(clv__arena *arena, clv__portion *portion, const u
   uint64_t targets = portion->sizes.targets, edges = portion->sizes.edges;
   uint64_t *offsets = clv__arena_allocate_zero(arena, targets + 1, sizeof *offsets);
   uint32_t *sources = clv__arena_allocate_zero(arena, edges, sizeof *sources);
-  if (offsets == NULL || sources == NULL) return clv__error_memory(error, (size_t)(targets * sizeof *offsets + edges * sizeof *sources));
+  if (offsets == NULL || sources == NULL)
+    return clv__error_memory(error, (size_t)(targets * sizeof *offsets + edges * sizeof *sources));
   for (uint64_t v = 0; v <= targets; ++v) offsets[v] = sub->offsets[portion->from + v] - portion->first_edge;
   for (uint64_t e = 0; e < edges; ++e) sources[e] = places[sub->sources[portion->first_edge + e]];
   portion->offsets = offsets;

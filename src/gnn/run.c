@@ -17,8 +17,9 @@ static clv_status check_parts(const clv__gnn_schedule *schedule, const clv__chai
   if (block->part_count == 0 || block->part_count > CLV__PEP_DEVICES)
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a block of %u parts", block->part_count);
   if (block->part_count > 1 && about->is_whole)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "stages %u to %u make a row for each row that is read: one device must do them all",
-                          block->first, block->last);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "stages %u to %u make a row for each row that is read: one device must do them all", block->first,
+                          block->last);
   for (uint32_t i = 0; i < block->part_count; ++i) {
     const clv__pep_part *part = &block->parts[i];
     if (part->device >= schedule->machine->device_count || (*devices >> part->device & 1u) != 0)
@@ -26,7 +27,8 @@ static clv_status check_parts(const clv__gnn_schedule *schedule, const clv__chai
                             schedule->machine->device_count);
     *devices |= 1u << part->device;
     if (part->from != at || part->to < part->from || part->to > CLV__PEP_SHARES)
-      return clv__error_set(error, CLV_INVALID_ARGUMENT, "shares %u to %u after %u, of %d", part->from, part->to, at, CLV__PEP_SHARES);
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "shares %u to %u after %u, of %d", part->from, part->to, at,
+                            CLV__PEP_SHARES);
     at = part->to;
   }
   if (at != CLV__PEP_SHARES) return clv__error_set(error, CLV_INVALID_ARGUMENT, "shares end at %u of %d", at, CLV__PEP_SHARES);
@@ -73,10 +75,11 @@ static clv_status check_schedule(clv__gnn_run *run, clv_error *error) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan of %u layers for a model of %u", schedule->layer_count,
                           run->model->layer_count);
   if (schedule->k != run->partitioned->k)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan of %u subgraphs, where there are %u", schedule->k, run->partitioned->k);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan of %u subgraphs, where there are %u", schedule->k,
+                          run->partitioned->k);
   if (machine->pad_step == 0 || machine->queue_depth == 0 || machine->device_count > CLV__PEP_DEVICES)
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan for %u devices, padded to %llu, queues of %u", machine->device_count,
-                          (unsigned long long)machine->pad_step, machine->queue_depth);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a plan for %u devices, padded to %llu, queues of %u",
+                          machine->device_count, (unsigned long long)machine->pad_step, machine->queue_depth);
   for (uint32_t d = 0; d < machine->device_count; ++d) {
     run->device_of[d] = clv__devices_find(run->devices, machine->devices[d].name);
     if (run->device_of[d] == CLV__NO_ID)
@@ -101,7 +104,8 @@ static clv_status number_vertices(clv__gnn_run *run, clv_error *error) {
   for (uint32_t s = 0; s < parts->k; ++s) {
     const clv__subgraph *sub = &parts->subgraphs[s];
     for (uint32_t v = 0; v < sub->owned_count; ++v, ++used) {
-      if (used == n || sub->vertices[v] >= n) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the subgraphs are not of this graph");
+      if (used == n || sub->vertices[v] >= n)
+        return clv__error_set(error, CLV_INVALID_ARGUMENT, "the subgraphs are not of this graph");
       run->is_in_order = run->is_in_order && sub->vertices[v] == used;
       run->rows[sub->vertices[v]] = used;
     }
@@ -116,7 +120,8 @@ static clv_status count_degrees(clv__gnn_run *run, clv_error *error) {
   if (run->degrees == NULL) return clv__error_memory(error, (size_t)run->vertex_count * sizeof *run->degrees);
   for (uint32_t s = 0; s < parts->k; ++s) {
     const clv__subgraph *sub = &parts->subgraphs[s];
-    for (uint32_t v = 0; v < sub->owned_count; ++v) run->degrees[sub->vertices[v]] = (float)(sub->offsets[v + 1] - sub->offsets[v]);
+    for (uint32_t v = 0; v < sub->owned_count; ++v)
+      run->degrees[sub->vertices[v]] = (float)(sub->offsets[v + 1] - sub->offsets[v]);
   }
   return CLV_OK;
 }
@@ -141,7 +146,8 @@ static clv_status find_portion(clv__gnn_run *run, uint32_t subgraph, const clv__
 
 /* ---- Tasks ---- */
 
-static bool reads_dimension(const clv__stages *stages, const clv__pep_block *block, bool and_makes, clv__layer_dimension dimension) {
+static bool reads_dimension(const clv__stages *stages, const clv__pep_block *block, bool and_makes,
+                            clv__layer_dimension dimension) {
   clv__value_set set = clv__block_reads(stages, block->first, block->last, false);
   if (and_makes) set |= clv__block_makes(stages, block->first, block->last);
   for (uint32_t v = 0; v < CLV__LAYER_VALUES; ++v) {
@@ -150,7 +156,8 @@ static bool reads_dimension(const clv__stages *stages, const clv__pep_block *blo
   return false;
 }
 
-/* What a part works on, and what it is padded to: the plan's sizes where these are enough, so that several share an executable. */
+/* What a part works on, and what it is padded to: the plan's sizes where these are enough, so that several share an executable.
+ */
 static void size_task(const clv__gnn_run *run, const clv__stages *stages, const clv__pep_block *block, const clv__pep_part *part,
                       bool is_static, const clv__portion *portion, clv__gnn_task *said) {
   clv__layer_sizes *sizes = &said->sizes;
@@ -161,12 +168,13 @@ static void size_task(const clv__gnn_run *run, const clv__stages *stages, const 
   if (!is_static || sizes->targets == 0) return;
   said->padded = clv__block_form_padded(sizes->rows, sizes->edges, run->schedule->machine->pad_step).sizes;
   const clv__layer_sizes *asked = &part->padded;
-  if (part->is_static && asked->edges >= said->padded.edges && asked->rows >= said->padded.rows && asked->rows == asked->targets &&
-      (asked->edges == sizes->edges || asked->rows > sizes->rows))
+  if (part->is_static && asked->edges >= said->padded.edges && asked->rows >= said->padded.rows &&
+      asked->rows == asked->targets && (asked->edges == sizes->edges || asked->rows > sizes->rows))
     said->padded = *asked;
 }
 
-static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_task *where, clv__run_task *task, clv_error *error) {
+static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_task *where, clv__run_task *task,
+                            clv_error *error) {
   const clv__pep *pep = run->schedule->layers[layer][where->place].pep;
   const clv__pep_block *block = &pep->blocks[where->block];
   const clv__pep_part *part = &block->parts[where->part];
@@ -289,7 +297,8 @@ static clv_status make(clv__gnn_run *run, clv_error *error) {
   run->layers = clv__arena_allocate_zero(&run->arena, model->layer_count, sizeof *run->layers);
   run->portions = clv__arena_allocate_zero(&run->arena, run->partitioned->k, sizeof *run->portions);
   if (run->layers == NULL || run->portions == NULL) return clv__error_memory(error, model->layer_count * sizeof *run->layers);
-  for (uint32_t i = 0; i < model->layer_count; ++i) clv__stages_of(model->type, &model->layers[i], CLV_F32, &run->layers[i].stages);
+  for (uint32_t i = 0; i < model->layer_count; ++i)
+    clv__stages_of(model->type, &model->layers[i], CLV_F32, &run->layers[i].stages);
   CLV__TRY(check_schedule(run, error));
   CLV__TRY(number_vertices(run, error));
   if (model->type == CLV__GNN_GCN) CLV__TRY(count_degrees(run, error));
@@ -373,8 +382,8 @@ static clv_status run_layers(clv__gnn_run *run, const clv_tensor *features, clv_
   return CLV_OK;
 }
 
-clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, clv_tensor *out, const clv__gnn_run_options *options,
-                                clv_error *error) {
+clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, clv_tensor *out,
+                                const clv__gnn_run_options *options, clv_error *error) {
   static const clv__gnn_run_options plain = CLV__GNN_RUN_OPTIONS_INIT;
   clv__hash key;
   uint32_t layers_done = 0;

@@ -1,5 +1,5 @@
-/* A plan at work: layer after layer, subgraphs in the order of the plan, each by its PEP, all devices at the same time. Between two
- * layers the owned rows of all subgraphs are exchanged, which makes any depth exact.
+/* A plan at work: layer after layer, subgraphs in the order of the plan, each by its PEP, all devices at the same time. Between
+ * two layers the owned rows of all subgraphs are exchanged, which makes any depth exact.
  *
  * Every device has one thread, which does its tasks in the order of the subgraphs, as simulate.h has it: a task begins when the
  * block before it is done, and, within a cluster, when the block behind it is done with the subgraph queue_depth places earlier.
@@ -26,11 +26,10 @@ typedef struct clv__gnn_schedule {
 
 typedef struct clv__gnn_run clv__gnn_run;
 
-/* Compiles every block that the schedule has, for each of its devices: open where the device takes any shape, padded where it does
- * not. `graph` has the features, and the hash that a state is kept under; `partitioned` is of the rows that are aggregated over:
- * with self loops for GCN and GAT. All outlive the run.
- * Errors: those of clv__gnn_check_fit(); CLV_INVALID_ARGUMENT where schedule, model and subgraphs do not fit; those of blocks, with
- * layer, block and device in front. */
+/* Compiles every block that the schedule has, for each of its devices: open where the device takes any shape, padded where it
+ * does not. `graph` has the features, and the hash that a state is kept under; `partitioned` is of the rows that are aggregated
+ * over: with self loops for GCN and GAT. All outlive the run. Errors: those of clv__gnn_check_fit(); CLV_INVALID_ARGUMENT where
+ * schedule, model and subgraphs do not fit; those of blocks, with layer, block and device in front. */
 clv_status clv__gnn_run_create(clv_devices *devices, const clv__gnn_model *model, const clv__gnn_graph *graph,
                                const clv__partitioned *partitioned, const clv__gnn_schedule *schedule, clv__gnn_run **run,
                                clv_error *error);
@@ -38,8 +37,9 @@ void clv__gnn_run_destroy(clv__gnn_run *run); /* accepts NULL */
 
 typedef struct clv__gnn_progress {
   uint32_t layer, layer_count;
-  uint32_t done, of;   /* tasks of all layers */
-  double elapsed_s, left_s; /* left: by predicted times as far as there are any, else by rows and edges; negative: not known yet */
+  uint32_t done, of; /* tasks of all layers */
+  double elapsed_s,
+      left_s; /* left: by predicted times as far as there are any, else by rows and edges; negative: not known yet */
 } clv__gnn_progress;
 
 typedef struct clv__gnn_run_options {
@@ -54,19 +54,19 @@ typedef struct clv__gnn_run_options {
 #define CLV__GNN_RUN_OPTIONS_INIT \
   { NULL, NULL, NULL, false }
 
-/* Runs all layers. `features` f32 [n, F] (NULL: the graph's), `out` f32 [n, width of the last layer], both with data. `options` may
- * be NULL. The first error of any device ends it, with layer, subgraph, block and device in front; what `out` holds is then
+/* Runs all layers. `features` f32 [n, F] (NULL: the graph's), `out` f32 [n, width of the last layer], both with data. `options`
+ * may be NULL. The first error of any device ends it, with layer, subgraph, block and device in front; what `out` holds is then
  * unspecified. CLV_CANCELLED. One call at a time. */
-clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, clv_tensor *out, const clv__gnn_run_options *options,
-                                clv_error *error);
+clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, clv_tensor *out,
+                                const clv__gnn_run_options *options, clv_error *error);
 
 /* ---- What it came to ---- */
 
 typedef struct clv__gnn_task {
-  uint32_t layer, place, cluster; /* clusters are counted from 0 in each layer */
+  uint32_t layer, place, cluster;                      /* clusters are counted from 0 in each layer */
   uint32_t subgraph, block, part, first, last, device; /* the machine's */
-  clv__layer_sizes sizes, padded; /* the same unless the device is static */
-  double predicted_ns;            /* 0: the PEP says nothing */
+  clv__layer_sizes sizes, padded;                      /* the same unless the device is static */
+  double predicted_ns;                                 /* 0: the PEP says nothing */
   uint64_t begin_ns, packed_ns, computed_ns, end_ns; /* since the run began: gathering and padding come first, laying out last */
 } clv__gnn_task;
 
@@ -74,13 +74,13 @@ typedef struct clv__gnn_task {
 typedef struct clv__gnn_record {
   const clv__gnn_task *tasks;
   uint32_t task_count, first_layer;
-  const double *layer_ns;            /* [layer_count] */
-  double measured_ns;                /* all layers that ran, without what follows */
-  double state_ns;                   /* spent on the state's file */
-  uint32_t cluster_count, switches;  /* clusters of all layers; a device's changes from one to another */
-  uint32_t executables;              /* sessions that were made */
-  uint64_t halo_rows, packed_rows;   /* rows gathered beside the targets; rows that static devices got beyond those there are */
-  uint64_t packed_edges;             /* the same of edges */
+  const double *layer_ns;           /* [layer_count] */
+  double measured_ns;               /* all layers that ran, without what follows */
+  double state_ns;                  /* spent on the state's file */
+  uint32_t cluster_count, switches; /* clusters of all layers; a device's changes from one to another */
+  uint32_t executables;             /* sessions that were made */
+  uint64_t halo_rows, packed_rows;  /* rows gathered beside the targets; rows that static devices got beyond those there are */
+  uint64_t packed_edges;            /* the same of edges */
 } clv__gnn_record;
 
 void clv__gnn_run_record(const clv__gnn_run *run, clv__gnn_record *record);

@@ -1,5 +1,5 @@
-/* One layer on all devices: a thread for each, tasks in the order of the subgraphs, waiting for each other by counts under one lock.
- * Since all keep to that order, the first task that is not done never waits for a later one. */
+/* One layer on all devices: a thread for each, tasks in the order of the subgraphs, waiting for each other by counts under one
+ * lock. Since all keep to that order, the first task that is not done never waits for a later one. */
 #include <pthread.h>
 #include <string.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-/* What the files of a run share: run.c (made, and layer after layer), run_program.c (executables), run_values.c (what a task reads
- * and writes), run_layer.c (threads), run_state.c (the file between two layers). */
+/* What the files of a run share: run.c (made, and layer after layer), run_program.c (executables), run_values.c (what a task
+ * reads and writes), run_layer.c (threads), run_state.c (the file between two layers). */
 #ifndef CLEAVE_GNN_RUN_OWN_H
 #define CLEAVE_GNN_RUN_OWN_H
 
@@ -20,7 +20,7 @@ typedef struct clv__run_task {
   clv__gnn_task said;
   const clv__portion *portion;
   size_t program; /* of the run's */
-  double weight; /* of progress */
+  double weight;  /* of progress */
 } clv__run_task;
 
 /* Where the values that cross inside of a subgraph's PEP are, in the memory that the place is given. */
@@ -62,11 +62,11 @@ struct clv__gnn_run {
   clv__arena arena;
   uint32_t device_of[CLV__PEP_DEVICES]; /* the machine's device among `devices` */
   uint32_t vertex_count, task_count;
-  clv__run_layer *layers;       /* [layer_count] */
-  clv__run_portion **portions;  /* [k] */
+  clv__run_layer *layers;      /* [layer_count] */
+  clv__run_portion **portions; /* [k] */
   clv__run_program *programs;
   size_t program_count, program_capacity;
-  bool is_in_order; /* the vertices are in the order of `rows` anyway */
+  bool is_in_order;  /* the vertices are in the order of `rows` anyway */
   uint32_t *rows;    /* [vertex_count]: where a vertex's row lies between layers: subgraph after subgraph */
   float *degrees;    /* [vertex_count]: GCN */
   float *between[2]; /* the rows of inner layers, in turn */
@@ -75,15 +75,15 @@ struct clv__gnn_run {
   clv__run_memory *rooms; /* [k] */
   bool *room_is_taken;
   /* Of the last run. */
-  clv__gnn_task *said; /* [task_count] */
+  clv__gnn_task *said;                                           /* [task_count] */
   double *layer_ns, state_ns, weight, weight_done, weight_begun; /* begun: what had been done before */
   uint32_t first_layer, tasks_done;
 };
 
 /* ---- run_program.c ---- */
 
-/* The program for a task, made where it is the first that needs it; programs may move until all are there, so that the index is what
- * is given. */
+/* The program for a task, made where it is the first that needs it; programs may move until all are there, so that the index is
+ * what is given. */
 clv_status clv__run_program_find(clv__gnn_run *run, const clv__gnn_task *task, bool is_static, size_t *index, clv_error *error);
 clv_status clv__run_programs_open(clv__gnn_run *run, clv_error *error);
 void clv__run_programs_close(clv__gnn_run *run);
@@ -115,7 +115,7 @@ void clv__run_state_key(const clv__gnn_run *run, const clv_tensor *features, clv
 clv_status clv__run_state_write(const char *path, const clv__hash *key, uint32_t layers_done, const float *rows, size_t count,
                                 clv_error *error);
 /* `layers_done` 0: there is no file. `rows`, with room for the widest layer, gets what the last layer that is done gave. */
-clv_status clv__run_state_read(const clv__gnn_run *run, const char *path, const clv__hash *key, uint32_t *layers_done, float *rows,
-                               clv_error *error);
+clv_status clv__run_state_read(const clv__gnn_run *run, const char *path, const clv__hash *key, uint32_t *layers_done,
+                               float *rows, clv_error *error);
 
 #endif

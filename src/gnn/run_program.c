@@ -38,12 +38,13 @@ static clv_status open_program(clv__gnn_run *run, clv__run_program *program, clv
   clv__block block;
   options.no_fallback = true; /* the plan says where things run */
   options.prepared_shapes = program->uses < MOST_SHAPES ? program->uses : MOST_SHAPES;
-  clv_status status = clv__block_make(run->allocator, &run->layers[program->layer].stages, program->first, program->last, &form,
-                                      &block, error);
+  clv_status status =
+      clv__block_make(run->allocator, &run->layers[program->layer].stages, program->first, program->last, &form, &block, error);
   if (status == CLV_OK)
     status = clv__block_open(run->devices, run->device_of[program->device], &block, &options, &program->run, error);
   if (status == CLV_OK) return CLV_OK;
-  return clv__error_prefix(error, status, "layer %u on %s", program->layer, run->schedule->machine->devices[program->device].name);
+  return clv__error_prefix(error, status, "layer %u on %s", program->layer,
+                           run->schedule->machine->devices[program->device].name);
 }
 
 clv_status clv__run_programs_open(clv__gnn_run *run, clv_error *error) {

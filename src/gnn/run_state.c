@@ -1,5 +1,6 @@
 /* The rows between two layers, kept in a file while a run goes on: magic, key, how many layers are done, how many numbers follow,
- * their hash, the numbers. The key is a hash of graph, features, model, subgraphs and plan: a state is of no use to another run. */
+ * their hash, the numbers. The key is a hash of graph, features, model, subgraphs and plan: a state is of no use to another run.
+ */
 #include <string.h>
 
 #include "base/error.h"
@@ -90,8 +91,8 @@ static clv_status take(const clv__gnn_run *run, const char *path, const clv__fil
   return CLV_OK;
 }
 
-clv_status clv__run_state_read(const clv__gnn_run *run, const char *path, const clv__hash *key, uint32_t *layers_done, float *rows,
-                               clv_error *error) {
+clv_status clv__run_state_read(const clv__gnn_run *run, const char *path, const clv__hash *key, uint32_t *layers_done,
+                               float *rows, clv_error *error) {
   clv__file_map map;
   *layers_done = 0;
   clv_status status = clv__file_map_open(path, &map, error);

@@ -1,5 +1,5 @@
-/* What a task reads and writes. Everything is used where it lies if it lies as the block wants it; rows from elsewhere are gathered,
- * and for devices of fixed shapes all is laid out with its padding (block.h says what that is made of). */
+/* What a task reads and writes. Everything is used where it lies if it lies as the block wants it; rows from elsewhere are
+ * gathered, and for devices of fixed shapes all is laid out with its padding (block.h says what that is made of). */
 #include <string.h>
 
 #include "base/error.h"
@@ -61,12 +61,14 @@ static size_t find_run(const uint32_t *ids, const uint32_t *order, uint64_t coun
   return first;
 }
 
-static void gather_rows(char *to, const char *from, size_t row_bytes, const uint32_t *ids, const uint32_t *order, uint64_t count) {
+static void gather_rows(char *to, const char *from, size_t row_bytes, const uint32_t *ids, const uint32_t *order,
+                        uint64_t count) {
 #pragma omp parallel for if (count * row_bytes > LARGE_BYTES) schedule(static)
   for (uint64_t i = 0; i < count; ++i) memcpy(to + i * row_bytes, from + row_at(ids, order, i) * row_bytes, row_bytes);
 }
 
-static void scatter_rows(char *to, const char *from, size_t row_bytes, const uint32_t *ids, const uint32_t *order, uint64_t count) {
+static void scatter_rows(char *to, const char *from, size_t row_bytes, const uint32_t *ids, const uint32_t *order,
+                         uint64_t count) {
 #pragma omp parallel for if (count * row_bytes > LARGE_BYTES) schedule(static)
   for (uint64_t i = 0; i < count; ++i) memcpy(to + row_at(ids, order, i) * row_bytes, from + i * row_bytes, row_bytes);
 }

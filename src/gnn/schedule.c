@@ -6,7 +6,7 @@
 
 #include "gnn/simulate.h"
 
-enum { MOST_ROUNDS = 64 };
+enum { MOST_ROUNDS = 64, MOST_ENUMERATED = 32 };
 
 struct clv__search_place {
   uint32_t piece;
@@ -18,7 +18,7 @@ struct clv__search_place {
 
 clv_status clv__search_init(clv__search *search, clv__arena *arena, const clv__pep_works *works, clv_error *error) {
   uint32_t count = works->count;
-  *search = (clv__search){.works = works, .budget = UINT64_MAX};
+  *search = (clv__search){.works = works, .arena = arena, .budget = UINT64_MAX};
   search->sequence = clv__arena_allocate_zero(arena, count + 1u, sizeof *search->sequence);
   search->trial = clv__arena_allocate_zero(arena, count + 1u, sizeof *search->trial);
   search->best = clv__arena_allocate_zero(arena, count + 1u, sizeof *search->best);
@@ -60,9 +60,9 @@ static double longest(const clv__pep_work *work, uint32_t block) {
   return most + work->merge_ns[block];
 }
 
-/* Johnson's rule (1954) for two machines, optimal for a cluster of two blocks on one device each with room in the queue: those whose
- * first block is the shorter come first, the shortest first; the others by their second, the longest first. Where blocks are three
- * the outer two pairs stand for them. */
+/* Johnson's rule (1954) for two machines, optimal for a cluster of two blocks on one device each with room in the queue: those
+ * whose first block is the shorter come first, the shortest first; the others by their second, the longest first. Where blocks
+ * are three the outer two pairs stand for them. */
 static int compare_places(const void *a, const void *b) {
   const clv__search_place *x = a, *y = b;
   if (x->key != y->key) return (x->key > y->key) - (x->key < y->key);
@@ -135,9 +135,13 @@ static bool improve_order(clv__search *search, clv__candidate *candidate) {
   return improved;
 }
 
-void clv__search_order(clv__search *search, clv__candidate *candidate) {
+void clv__search_begin(clv__search *search, clv__candidate *candidate) {
   begin_by_rule(search, candidate);
   candidate->makespan_ns = price(search, candidate, candidate->sequence);
+}
+
+void clv__search_order(clv__search *search, clv__candidate *candidate) {
+  clv__search_begin(search, candidate);
   for (int round = 0; round < MOST_ROUNDS && search->budget > 0; ++round) {
     if (!improve_order(search, candidate)) break;
   }
@@ -145,13 +149,61 @@ void clv__search_order(clv__search *search, clv__candidate *candidate) {
 
 /* ---- All sequences ---- */
 
+/* Without switches and with queues that never fill, so that no schedule is longer for it: all that counts of a beginning is then
+ * which subgraphs it has, and when each device is free behind it. */
+typedef struct beginning {
+  double free_ns[CLV__PEP_DEVICES], makespan_ns;
+} beginning;
+
+struct clv__search_memory {
+  uint32_t subset, generation;
+  beginning at;
+};
+
 typedef struct enumeration {
   clv__search *search;
   clv__candidate *candidate; /* its sequence and makespan are the best known */
-  double goal_ns;
+  double goal_ns;            /* what is longer, by the relaxed time, is of no interest */
   uint32_t nodes;
   bool is_spent;
 } enumeration;
+
+enum { MEMORY_SLOTS = 1 << 14, MEMORY_PROBES = 12 };
+
+static void step(const clv__pep_work *work, beginning *at) {
+  double ready = 0;
+  for (uint32_t b = 0; b < work->block_count; ++b) {
+    double end = 0;
+    for (uint32_t p = 0; p < work->part_counts[b]; ++p) {
+      double *free_ns = &at->free_ns[work->devices[b][p]];
+      *free_ns = fmax(*free_ns, ready) + work->times_ns[b][p];
+      end = fmax(end, *free_ns);
+    }
+    ready = end + work->merge_ns[b];
+  }
+  at->makespan_ns = fmax(at->makespan_ns, ready);
+}
+
+static bool is_no_later(const beginning *a, const beginning *b) {
+  bool good = a->makespan_ns <= b->makespan_ns;
+  for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) good = good && a->free_ns[d] <= b->free_ns[d];
+  return good;
+}
+
+/* Whether another beginning with the same subgraphs was no later in anything; remembers this one if not. */
+static bool was_seen(clv__search *search, uint32_t subset, const beginning *at) {
+  uint32_t slot = subset * 2654435761u >> 18, place = CLV__NO_ID;
+  for (uint32_t probe = 0; probe < MEMORY_PROBES; ++probe) {
+    clv__search_memory *memory = &search->memory[(slot + probe) % MEMORY_SLOTS];
+    bool is_old = memory->generation != search->generation;
+    if (!is_old && memory->subset == subset && is_no_later(&memory->at, at)) return true;
+    if (is_old || (memory->subset == subset && is_no_later(at, &memory->at))) place = (slot + probe) % MEMORY_SLOTS;
+    if (is_old) break;
+  }
+  if (place == CLV__NO_ID) place = (slot + search->turn++ % MEMORY_PROBES) % MEMORY_SLOTS;
+  search->memory[place] = (clv__search_memory){subset, search->generation, *at};
+  return false;
+}
 
 /* What follows each device's task of a plan; INFINITY: it has none. */
 static void tails_of(const clv__pep_work *work, double *tails) {
@@ -163,72 +215,111 @@ static void tails_of(const clv__pep_work *work, double *tails) {
   }
 }
 
+/* A device's task that is still to do: not before `start`, with `tail` behind it. */
+typedef struct rest {
+  double start, time, tail;
+} rest;
+
+/* The largest, over sets of tasks, of the earliest start, all times and the shortest tail: those from some start and tail on are
+ * enough to look at. `tasks` are in the order of falling tails. */
+static double worst_set(const rest *tasks, uint32_t count) {
+  double worst = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    double sum = tasks[i].start;
+    for (uint32_t k = 0; k < count; ++k) {
+      if (tasks[k].start < tasks[i].start) continue;
+      sum += tasks[k].time;
+      worst = fmax(worst, sum + tasks[k].tail);
+    }
+  }
+  return worst;
+}
+
+static void insert_rest(rest *tasks, uint32_t *count, rest made) {
+  uint32_t at = (*count)++;
+  for (; at > 0 && tasks[at - 1].tail < made.tail; --at) tasks[at] = tasks[at - 1];
+  tasks[at] = made;
+}
+
 /* What no sequence that begins with the first `depth` subgraphs of `trial` is below. Each device has its other tasks to do, not
  * before the first of them can begin; then the shortest of what follows them; but one of the others is the last on all of its
  * devices, and what follows there is its own. */
 static double bound_rest(const enumeration *e, uint32_t depth, const double *free_ns) {
   const clv__search *search = e->search;
-  double loads[CLV__PEP_DEVICES] = {0}, starts[CLV__PEP_DEVICES], tails[CLV__PEP_DEVICES], own[CLV__PEP_DEVICES], least = INFINITY;
+  rest tasks[CLV__PEP_DEVICES][MOST_ENUMERATED];
+  uint32_t counts[CLV__PEP_DEVICES] = {0};
+  double loads[CLV__PEP_DEVICES] = {0}, starts[CLV__PEP_DEVICES], tails[CLV__PEP_DEVICES], own[CLV__PEP_DEVICES],
+         least = INFINITY;
   for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) tails[d] = starts[d] = INFINITY;
   for (uint32_t i = depth; i < e->candidate->count; ++i) {
     const clv__pep_work *work = chosen(search, e->candidate, search->trial[i]);
     double ready = 0;
+    tails_of(work, own);
     for (uint32_t b = 0; b < work->block_count; ++b) {
       double end = 0;
       for (uint32_t p = 0; p < work->part_counts[b]; ++p) {
         uint32_t d = work->devices[b][p];
         double start = fmax(ready, free_ns[d]);
         loads[d] += work->times_ns[b][p];
-        starts[d] = fmin(starts[d], start);
+        starts[d] = fmin(starts[d], start), tails[d] = fmin(tails[d], own[d]);
+        insert_rest(tasks[d], &counts[d], (rest){start, work->times_ns[b][p], own[d]});
         end = fmax(end, start + work->times_ns[b][p]);
       }
       ready = end + work->merge_ns[b];
     }
-    tails_of(work, own);
-    for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) tails[d] = fmin(tails[d], own[d]);
   }
   for (uint32_t i = depth; i < e->candidate->count; ++i) { /* this one is the last */
     double bound = 0;
     tails_of(chosen(search, e->candidate, search->trial[i]), own);
     for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) {
-      if (isfinite(tails[d])) bound = fmax(bound, starts[d] + loads[d] + (isfinite(own[d]) ? own[d] : tails[d]));
+      if (counts[d] > 0) bound = fmax(bound, starts[d] + loads[d] + (isfinite(own[d]) ? own[d] : tails[d]));
     }
     least = fmin(least, bound);
   }
-  return depth < e->candidate->count ? least : 0;
+  if (depth == e->candidate->count) return 0;
+  for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) least = fmax(least, worst_set(tasks[d], counts[d]));
+  return least;
 }
 
-static void enumerate(enumeration *e, uint32_t depth) {
+static void enumerate(enumeration *e, uint32_t depth, uint32_t subset, const beginning *at) {
   clv__search *search = e->search;
   uint32_t count = e->candidate->count;
-  double free_ns[CLV__PEP_DEVICES];
-  for (uint32_t i = 0; i < depth; ++i) search->sequence[i] = chosen(search, e->candidate, search->trial[i]);
-  double time = clv__simulate_free(search->works->machine, search->sequence, depth, free_ns);
-  if (fmax(time, bound_rest(e, depth, free_ns)) >= fmin(e->goal_ns, e->candidate->makespan_ns)) return;
+  if (at->makespan_ns >= e->goal_ns) return;
   if (depth == count) {
+    e->goal_ns = at->makespan_ns;
+    double time = price(search, e->candidate, search->trial);
+    if (time >= e->candidate->makespan_ns) return;
     e->candidate->makespan_ns = time;
     memcpy(e->candidate->sequence, search->trial, count * sizeof *search->trial);
     return;
   }
+  if (was_seen(search, subset, at) || bound_rest(e, depth, at->free_ns) >= e->goal_ns) return;
   for (uint32_t i = depth; i < count; ++i) {
     if (e->nodes == 0) {
       e->is_spent = true;
       return;
     }
     --e->nodes;
-    uint32_t swap = search->trial[depth];
-    search->trial[depth] = search->trial[i], search->trial[i] = swap;
-    enumerate(e, depth + 1);
-    swap = search->trial[depth];
-    search->trial[depth] = search->trial[i], search->trial[i] = swap;
+    uint32_t piece = search->trial[i];
+    beginning next = *at;
+    search->trial[i] = search->trial[depth], search->trial[depth] = piece;
+    step(chosen(search, e->candidate, piece), &next);
+    enumerate(e, depth + 1, subset | 1u << piece, &next);
+    search->trial[depth] = search->trial[i], search->trial[i] = piece;
   }
 }
 
-double clv__search_sequences(clv__search *search, clv__candidate *candidate, double goal_ns, uint32_t nodes) {
-  enumeration e = {search, candidate, goal_ns, nodes, false};
+double clv__search_sequences(clv__search *search, clv__candidate *candidate, double goal_ns, uint32_t *nodes) {
+  if (candidate->count > MOST_ENUMERATED) return 0;
+  if (search->memory == NULL) search->memory = clv__arena_allocate_zero(search->arena, MEMORY_SLOTS, sizeof *search->memory);
+  if (search->memory == NULL) return 0; /* nothing is proven */
+  enumeration e = {search, candidate, goal_ns, *nodes, false};
+  beginning none = {.makespan_ns = 0};
+  ++search->generation;
   memcpy(search->trial, candidate->sequence, candidate->count * sizeof *search->trial);
-  enumerate(&e, 0);
-  return e.is_spent ? 0 : fmin(goal_ns, candidate->makespan_ns);
+  enumerate(&e, 0, 0, &none);
+  *nodes = e.nodes;
+  return e.is_spent ? 0 : e.goal_ns;
 }
 
 /* ---- Plans ---- */

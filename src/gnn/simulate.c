@@ -1,8 +1,6 @@
-/* See simulate.h. Since every device keeps to the sequence, what waits for what is known beforehand, and one pass over the sequence
- * meets all events in an order that they could happen in. */
+/* See simulate.h. Since every device keeps to the sequence, what waits for what is known beforehand, and one pass over the
+ * sequence meets all events in an order that they could happen in. */
 #include "gnn/simulate.h"
-
-#include <string.h>
 
 void clv__pep_work_of(const clv__pep *pep, clv__pep_work *work) {
   *work = (clv__pep_work){.key = pep->key, .block_count = (uint8_t)pep->block_count};
@@ -28,8 +26,7 @@ typedef struct running {
 
 /* Both questions at once: what only one of them asks for costs the other nothing. */
 static inline __attribute__((always_inline)) double pass(const clv__machine *machine, const clv__pep_work *const *sequence,
-                                                         uint32_t count, clv__timeline *timeline, clv__task_time *tasks,
-                                                         double *free_ns) {
+                                                         uint32_t count, clv__timeline *timeline, clv__task_time *tasks) {
   running r = {.makespan_ns = 0};
   uint32_t depth = machine->queue_depth < CLV__QUEUE_DEPTH ? machine->queue_depth : CLV__QUEUE_DEPTH, slot = 0;
   for (uint32_t place = 0; place < count; ++place) {
@@ -59,23 +56,17 @@ static inline __attribute__((always_inline)) double pass(const clv__machine *mac
     }
     if (ready > r.makespan_ns) r.makespan_ns = ready;
   }
-  if (free_ns != NULL) memcpy(free_ns, r.free_ns, sizeof r.free_ns);
   return r.makespan_ns;
 }
 
 double clv__simulate_time(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count) {
-  return pass(machine, sequence, count, NULL, NULL, NULL);
-}
-
-double clv__simulate_free(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count,
-                          double free_ns[CLV__PEP_DEVICES]) {
-  return pass(machine, sequence, count, NULL, NULL, free_ns);
+  return pass(machine, sequence, count, NULL, NULL);
 }
 
 void clv__simulate(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count, clv__timeline *timeline,
                    clv__task_time *tasks, uint32_t *task_count) {
   *timeline = (clv__timeline){.cluster_count = 0};
-  timeline->makespan_ns = pass(machine, sequence, count, timeline, tasks, NULL);
+  timeline->makespan_ns = pass(machine, sequence, count, timeline, tasks);
   for (uint32_t d = 0; d < machine->device_count; ++d) timeline->idle_ns[d] = timeline->makespan_ns - timeline->busy_ns[d];
   *task_count = 0;
   for (uint32_t place = 0; place < count; ++place) {

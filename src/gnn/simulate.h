@@ -1,7 +1,8 @@
-/* The schedule of one layer over the timelines of the devices. Subgraphs come in one sequence, which every device keeps to; runs of it
- * with the same PEP key are clusters. Between clusters there is no barrier: a device goes on to the next as soon as its own work is
- * done, and pays machine->switch_ns. Blocks are stages of a pipeline: a task begins when its device is free, the block before it done,
- * and, within a cluster, the block behind it done with the subgraph queue_depth places earlier, whose buffer it fills. */
+/* The schedule of one layer over the timelines of the devices. Subgraphs come in one sequence, which every device keeps to; runs
+ * of it with the same PEP key are clusters. Between clusters there is no barrier: a device goes on to the next as soon as its own
+ * work is done, and pays machine->switch_ns. Blocks are stages of a pipeline: a task begins when its device is free, the block
+ * before it done, and, within a cluster, the block behind it done with the subgraph queue_depth places earlier, whose buffer it
+ * fills. */
 #ifndef CLEAVE_GNN_SIMULATE_H
 #define CLEAVE_GNN_SIMULATE_H
 
@@ -32,11 +33,8 @@ typedef struct clv__timeline {
 
 /* `sequence[i]` runs at place i. */
 double clv__simulate_time(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count);
-/* And when each device is free again. */
-double clv__simulate_free(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count,
-                          double free_ns[CLV__PEP_DEVICES]);
-/* The same with all that can be said; `tasks`, which may be NULL, has room for count * CLV__PEP_DEVICES and gets them in the order
- * of the sequence. */
+/* The same with all that can be said; `tasks`, which may be NULL, has room for count * CLV__PEP_DEVICES and gets them in the
+ * order of the sequence. */
 void clv__simulate(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count, clv__timeline *timeline,
                    clv__task_time *tasks, uint32_t *task_count);
 
@@ -58,11 +56,15 @@ typedef struct clv__pep_works {
 
 /* Room for the search, of count each. */
 typedef struct clv__search_place clv__search_place;
+typedef struct clv__search_memory clv__search_memory;
 typedef struct clv__search {
   const clv__pep_works *works;
   const clv__pep_work **sequence;
   uint32_t *trial, *best;
   clv__search_place *places;
+  clv__arena *arena;
+  clv__search_memory *memory; /* of clv__search_sequences(): made when first needed */
+  uint32_t generation, turn;
   uint64_t budget; /* simulated tasks that are left */
 } clv__search;
 
@@ -70,16 +72,18 @@ clv_status clv__search_init(clv__search *search, clv__arena *arena, const clv__p
 clv_status clv__candidate_init(clv__candidate *candidate, clv__arena *arena, uint32_t count, clv_error *error);
 void clv__candidate_copy(clv__candidate *to, const clv__candidate *from);
 
-/* The sequence for what has been chosen: clusters, each by Johnson's rule (first block against the rest), then whatever moving
- * clusters and subgraphs about brings. Sets makespan_ns. */
+/* A sequence for what has been chosen: clusters, each by Johnson's rule (first block against the rest). Sets makespan_ns. */
+void clv__search_begin(clv__search *search, clv__candidate *candidate);
+/* The same, then whatever moving clusters and subgraphs about brings. */
 void clv__search_order(clv__search *search, clv__candidate *candidate);
-/* All sequences for what has been chosen, as far as they can be below `goal_ns`: the best becomes the candidate's. Answers what no
- * sequence of these plans is below: goal_ns, or less where `nodes` were spent before that was known. */
-double clv__search_sequences(clv__search *search, clv__candidate *candidate, double goal_ns, uint32_t nodes);
+/* Sequences for what has been chosen, all that can be below `goal_ns`; what is better than the candidate becomes it. Answers what
+ * no sequence of these plans is below: up to goal_ns, and 0 where `nodes` were spent before anything was known; what is left of
+ * them stays there. It is found without switches and with long queues, and so may be a little less than the best sequence. */
+double clv__search_sequences(clv__search *search, clv__candidate *candidate, double goal_ns, uint32_t *nodes);
 /* Changes plans too, one subgraph at a time, as long as the simulated makespan falls. Never makes it worse. */
 void clv__search_plans(clv__search *search, clv__candidate *candidate);
-/* The same by simulated annealing from where the candidate is. ranked[offsets[i] + r] is subgraph i's plan of rank r: the first are
- * tried most. */
+/* The same by simulated annealing from where the candidate is. ranked[offsets[i] + r] is subgraph i's plan of rank r: the first
+ * are tried most. */
 void clv__search_anneal(clv__search *search, clv__candidate *candidate, const uint32_t *ranked, uint64_t seed, uint32_t steps);
 
 #endif

@@ -101,7 +101,8 @@ static clv_status complete_device(clv__tables *tables, const clv__machine_device
       if (!runs || clv__tables_find(tables, assumed->device, chain->layer, first, last) != NULL) continue;
       CLV__TRY(put(tables, options, assumed, chain, first, last, &measured.time, state, error));
       if (chain->blocks[first][last].reads_edges)
-        CLV__TRY(put_infeasible(tables, measured.points, measured.point_count, assumed->device, chain->layer, first, last, error));
+        CLV__TRY(
+            put_infeasible(tables, measured.points, measured.point_count, assumed->device, chain->layer, first, last, error));
     }
   }
   return put_beside(tables, options, &measured, state, error);

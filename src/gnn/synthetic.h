@@ -10,9 +10,10 @@
  *   time = base + (rows * B_row + edges * B_edge) + rows * F / flops
  *
  * with base, B_row and B_edge those of the measured block's fit, the latter two scaled by the bytes a row and an edge that either
- * block reads and makes (of rows that are gathered along an edge: their width), and F the operations a row of a transform, of which
- * the measured block's own have been taken off. Times are scattered by up to 2 %, seeded. Sizes: `rows` up to most_rows, each with
- * 0 to most_density edges a row. Sizes that ran out of memory in the measured block do so in every block that reads edges. */
+ * block reads and makes (of rows that are gathered along an edge: their width), and F the operations a row of a transform, of
+ * which the measured block's own have been taken off. Times are scattered by up to 2 %, seeded. Sizes: `rows` up to most_rows,
+ * each with 0 to most_density edges a row. Sizes that ran out of memory in the measured block do so in every block that reads
+ * edges. */
 typedef struct clv__synthetic_device {
   const char *device;
   uint32_t first, last; /* its measured block */

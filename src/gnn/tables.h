@@ -1,8 +1,9 @@
 /* Cost tables of blocks and copies: what was measured, and what can be said between the points.
  *
- * T_comp and Mem_peak of (device, layer, stages first to last as one fused block) over n, the rows that the block reads, and m, the
- * edges (0 where it reads none): a + b n + c m, none of them negative. T_comm of (from, to) over bytes: a + b bytes. What lies
- * outside of what was measured is unknown, what is as large as a point that ran out of memory is infeasible; neither has a time. */
+ * T_comp and Mem_peak of (device, layer, stages first to last as one fused block) over n, the rows that the block reads, and m,
+ * the edges (0 where it reads none): a + b n + c m, none of them negative. T_comm of (from, to) over bytes: a + b bytes. What
+ * lies outside of what was measured is unknown, what is as large as a point that ran out of memory is infeasible; neither has a
+ * time. */
 #ifndef CLEAVE_GNN_TABLES_H
 #define CLEAVE_GNN_TABLES_H
 
@@ -35,9 +36,9 @@ typedef struct clv__table_point {
 typedef struct clv__table_fit {
   bool is_good;
   double base, per_n, per_m;
-  double error;        /* median of |predicted - measured| / measured over points that were left out of the fit, one by one */
-  double worst_error;  /* the largest of these */
-  double spread;       /* median of spread / time: what no fit can do better than */
+  double error;       /* median of |predicted - measured| / measured over points that were left out of the fit, one by one */
+  double worst_error; /* the largest of these */
+  double spread;      /* median of spread / time: what no fit can do better than */
   uint32_t points;
 } clv__table_fit;
 
@@ -49,7 +50,7 @@ typedef struct clv__table {
   size_t capacity;
   clv__origin origin; /* the least trusted of its points' */
   clv__table_fit time, peak;
-  uint32_t first_infeasible, end_infeasible; /* where among the points the infeasible ones lie */
+  uint32_t first_infeasible, end_infeasible;                            /* where among the points the infeasible ones lie */
   double least_n, most_n, least_m, most_m, least_density, most_density; /* of the points that have a time */
 } clv__table;
 
@@ -89,7 +90,8 @@ clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const cha
 clv_status clv__tables_fit(clv__tables *tables, clv_error *error);
 
 /* NULL: there is none. */
-const clv__table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first, uint32_t last);
+const clv__table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
+                                   uint32_t last);
 const clv__copy_table *clv__tables_find_copy(const clv__tables *tables, const char *from, const char *to);
 
 clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, double *time_ns);

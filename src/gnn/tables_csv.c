@@ -142,7 +142,8 @@ static clv_status put_rows(clv__tables *tables, const char *layer, const clv__im
   if (count > 1) qsort(rows, count, sizeof *rows, compare_rows);
   for (uint32_t r = 0, end; r < count; r = end) {
     uint32_t times = 0;
-    for (end = r; end < count && rows[end].n == rows[r].n && rows[end].m == rows[r].m; ++end) times += rows[end].kind == CELL_TIME;
+    for (end = r; end < count && rows[end].n == rows[r].n && rows[end].m == rows[r].m; ++end)
+      times += rows[end].kind == CELL_TIME;
     const row *middle = &rows[r + times / 2];
     clv__table_point point = {.n = rows[r].n, .m = rows[r].m, .origin = CLV__IMPORTED};
     point.infeasible = times < end - r; /* one that ran out of memory is enough */

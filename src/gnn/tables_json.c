@@ -1,4 +1,5 @@
-/* Tables as JSON: points only, since fits follow from them. Read strictly: every key known, every number in range, no size twice. */
+/* Tables as JSON: points only, since fits follow from them. Read strictly: every key known, every number in range, no size twice.
+ */
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>

@@ -112,8 +112,8 @@ static void test_bound(void **unused) {
   assert_true(loosest > 0.6);
 }
 
-/* The quick mode as it is told: the fastest plan for each; the bottleneck; of its subgraphs the switch that lowers the largest load
- * most; until there is none. */
+/* The quick mode as it is told: the fastest plan for each; the bottleneck; of its subgraphs the switch that lowers the largest
+ * load most; until there is none. */
 static uint32_t told_greedy(const instance *in, uint32_t *choices) {
   uint32_t moves = 0;
   for (uint32_t i = 0; i < in->count; ++i) {

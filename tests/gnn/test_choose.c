@@ -43,7 +43,8 @@ static void check_choice(const gnx *g, const clv__choice *choice, uint32_t layer
       }
       assert_int_equal(places, item->k);
       assert_true(layer->timeline.makespan_ns == clv__simulate_time(&g->machine, sequence, item->k));
-      assert_true(layer->bound_ns <= layer->timeline.makespan_ns * (1 + 1e-9) && layer->bound_all_ns <= layer->bound_ns * (1 + 1e-9));
+      assert_true(layer->bound_ns <= layer->timeline.makespan_ns * (1 + 1e-9) &&
+                  layer->bound_all_ns <= layer->bound_ns * (1 + 1e-9));
       assert_true(layer->bound_ns > 0);
       makespan += layer->timeline.makespan_ns, bound += layer->bound_ns;
       for (uint32_t d = 0; d < 3; ++d) {
@@ -84,7 +85,8 @@ static void test_flickr(void **unused) {
     assert_int_equal(choice.origin, CLV__SYNTHETIC);
     const clv__chosen_k *item = &choice.items[choice.k_count - 1];
     assert_int_equal(item->k, k);
-    if (!(item->gap <= 0.01)) fail_msg("k %u: %g ms, bound %g ms, gap %g", k, item->makespan_ns / 1e6, item->bound_ns / 1e6, item->gap);
+    if (!(item->gap <= 0.01))
+      fail_msg("k %u: %g ms, bound %g ms, gap %g", k, item->makespan_ns / 1e6, item->bound_ns / 1e6, item->gap);
     assert_ok(choose(&arena, &g, &cut, 1, CLV__EFFORT_QUICK, &quick), error);
     check_choice(&g, &quick, 1);
     clv__arena_finish(&arena);
@@ -180,7 +182,8 @@ static clv_status make_plan(const gnx *g, const clv_allocator *allocator, clv__g
   clv__arena_init(&arena, allocator);
   clv_status status = clv__choose(&arena, costs, 2, cuts, 2, &options, &choice, &error);
   if (status == CLV_OK) status = clv__gnn_plan_make(allocator, &names, costs, &choice, options.exchange_ns, plan, &error);
-  if (status == CLV_OK && allocator == clv__allocator_default()) assert_true(choice.items[choice.chosen].makespan_ns == (*plan)->makespan_ns);
+  if (status == CLV_OK && allocator == clv__allocator_default())
+    assert_true(choice.items[choice.chosen].makespan_ns == (*plan)->makespan_ns);
   clv__arena_finish(&arena);
   return status;
 }
@@ -212,7 +215,8 @@ static void test_file(void **unused) {
   }
   clv__text_finish(&again);
   clv__gnn_plan_destroy(other);
-  static const char *const names[] = {"\"per_k\"", "\"k\"", "\"makespan_ms\"", "\"lower_bound_ms\"", "\"gap\"", "\"best_single_device_ms\""};
+  static const char *const names[] = {"\"per_k\"",          "\"k\"",   "\"makespan_ms\"",
+                                      "\"lower_bound_ms\"", "\"gap\"", "\"best_single_device_ms\""};
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) assert_non_null(strstr(text.data, names[i]));
   for (size_t cut = 0; cut < text.size_bytes - 2; cut += 211)
     assert_int_equal(clv__gnn_plan_parse(clv__allocator_default(), text.data, cut, "cut", &other, &error), CLV_INVALID_MODEL);
@@ -234,7 +238,8 @@ static void test_edits(void **unused) {
   print(plan, &text);
   uint64_t state = 2;
   for (size_t at = 1; at < text.size_bytes; ++at) {
-    if (strchr("0123456789", text.data[at]) == NULL || strchr(" [", text.data[at - 1]) == NULL || test_random(&state) % 4 != 0) continue;
+    if (strchr("0123456789", text.data[at]) == NULL || strchr(" [", text.data[at - 1]) == NULL || test_random(&state) % 4 != 0)
+      continue;
     size_t end = at + strspn(text.data + at, "0123456789.eE+-");
     clv__text edited;
     clv__text_init(&edited, clv__allocator_default());

@@ -1,5 +1,5 @@
-/* Plans of a subgraph: all of them are legal and priced as they say, none is left out, shares are balanced, and what is dropped is
- * never missed. */
+/* Plans of a subgraph: all of them are legal and priced as they say, none is left out, shares are balanced, and what is dropped
+ * is never missed. */
 #include "gnn/pep.h"
 
 #include <math.h>
@@ -74,7 +74,8 @@ static uint32_t count_structures(const gnx *g) {
     bounds[at] = stages;
     for (int d = 0; d < 3; ++d) ways *= blocks + 1;
     for (uint32_t way = 0; way < ways; ++way) {
-      uint32_t of[3] = {way % (blocks + 1), way / (blocks + 1) % (blocks + 1), way / (blocks + 1) / (blocks + 1)}, members[4] = {0};
+      uint32_t of[3] = {way % (blocks + 1), way / (blocks + 1) % (blocks + 1), way / (blocks + 1) / (blocks + 1)},
+               members[4] = {0};
       bool good = true;
       for (uint32_t d = 0; d < 3; ++d) {
         ++members[of[d]];
@@ -153,13 +154,15 @@ static void test_balance(void **unused) {
     double best = INFINITY, rounded = INFINITY, got = INFINITY;
     for (int i = 1; i < 4000; ++i) {
       double cut = i / 4000.0;
-      double time = fmax(part_time(&g, &piece, GNX_CPU, question.last, 0, cut), part_time(&g, &piece, GNX_GPU, question.last, cut, 1));
+      double time =
+          fmax(part_time(&g, &piece, GNX_CPU, question.last, 0, cut), part_time(&g, &piece, GNX_GPU, question.last, cut, 1));
       best = fmin(best, time);
       if (i % 200 == 0) rounded = fmin(rounded, time);
     }
     for (uint32_t a = 0; a < answers.count; ++a) got = fmin(got, answers.items[a].time_ns);
     double merge = g.machine.merge_ns;
-    if (answers.items[0].ideal_ns - merge > best * 1.002) fail_msg("seed %u: %g, best %g", (unsigned)seed, answers.items[0].ideal_ns, best);
+    if (answers.items[0].ideal_ns - merge > best * 1.002)
+      fail_msg("seed %u: %g, best %g", (unsigned)seed, answers.items[0].ideal_ns, best);
     assert_true(fabs(got - merge - rounded) <= 1e-3 * rounded);
     gnx_close(&g);
   }
@@ -266,7 +269,7 @@ static void test_refusals(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans), cmocka_unit_test(test_balance), cmocka_unit_test(test_dominated),
-                                     cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans), cmocka_unit_test(test_balance),
+                                     cmocka_unit_test(test_dominated), cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

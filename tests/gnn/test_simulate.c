@@ -1,4 +1,5 @@
-/* The schedule: against an independent simulation that goes from event to event, against Johnson's rule, against all sequences. */
+/* The schedule: against an independent simulation that goes from event to event, against Johnson's rule, against all sequences.
+ */
 #include "gnn/simulate.h"
 
 #include <math.h>
@@ -36,7 +37,8 @@ static double step_by_step(const clv__machine *machine, const clv__pep_work *con
   bool used[3] = {false};
   uint32_t next[3] = {0}, run[MOST];
   for (uint32_t i = 0; i < MOST; ++i) {
-    for (uint32_t b = 0; b < 3; ++b) done[i][b] = INFINITY, ends[i][b][0] = ends[i][b][1] = ends[i][b][2] = ends[i][b][3] = INFINITY;
+    for (uint32_t b = 0; b < 3; ++b)
+      done[i][b] = INFINITY, ends[i][b][0] = ends[i][b][1] = ends[i][b][2] = ends[i][b][3] = INFINITY;
   }
   for (uint32_t i = 0; i < count; ++i) run[i] = i > 0 && sequence[i - 1]->key == sequence[i]->key ? run[i - 1] + 1 : 0;
   for (bool more = true; more;) {
@@ -161,7 +163,8 @@ static double best_of_all(pipeline *p, uint32_t *sequence, uint32_t depth, uint3
   return best;
 }
 
-/* What two machines need by Johnson (1954): the largest, over a subgraph, of all first blocks up to it and all second from it on. */
+/* What two machines need by Johnson (1954): the largest, over a subgraph, of all first blocks up to it and all second from it on.
+ */
 static double johnson(pipeline *p, uint32_t count) {
   double most = 0;
   uint32_t sorted[MOST * 4], used = 0;
@@ -173,8 +176,8 @@ static double johnson(pipeline *p, uint32_t count) {
         bool early = w->times_ns[0][0] < w->times_ns[1][0], taken = false;
         for (uint32_t k = 0; k < used; ++k) taken = taken || sorted[k] == i;
         if (taken || early != (group == 0)) continue;
-        if (best == UINT32_MAX || (group == 0 ? w->times_ns[0][0] < p->works[best].times_ns[0][0]
-                                              : w->times_ns[1][0] > p->works[best].times_ns[1][0]))
+        if (best == UINT32_MAX ||
+            (group == 0 ? w->times_ns[0][0] < p->works[best].times_ns[0][0] : w->times_ns[1][0] > p->works[best].times_ns[1][0]))
           best = i;
       }
       if (best == UINT32_MAX) break;
@@ -198,7 +201,8 @@ static void test_johnson(void **unused) {
     uint32_t count = 2 + (uint32_t)(test_random(&state) % (round < 60 ? 5 : 26)), order[MOST * 4];
     for (uint32_t i = 0; i < count; ++i) {
       p.works[i] = (clv__pep_work){.key = 1, .block_count = 2, .part_counts = {1, 1}, .devices = {{0}, {1}}};
-      p.works[i].times_ns[0][0] = (double)(1 + test_random(&state) % 50), p.works[i].times_ns[1][0] = (double)(1 + test_random(&state) % 50);
+      p.works[i].times_ns[0][0] = (double)(1 + test_random(&state) % 50),
+      p.works[i].times_ns[1][0] = (double)(1 + test_random(&state) % 50);
       order[i] = i;
     }
     open_pipeline(&p, count, CLV__QUEUE_DEPTH);
@@ -228,16 +232,26 @@ static void test_sequences(void **unused) {
     clv__search_order(&p.search, &p.candidate);
     assert_true(p.candidate.makespan_ns >= best && p.candidate.makespan_ns <= 1.3 * best);
     worse += p.candidate.makespan_ns > best * (1 + 1e-9);
+    /* Proven is what holds without switches and with long queues. */
+    double proven_best;
+    clv__machine machine = p.machine;
+    p.machine.switch_ns = 0, p.machine.queue_depth = CLV__QUEUE_DEPTH;
+    proven_best = best_of_all(&p, order, 0, count);
+    p.machine = machine;
+    uint32_t nodes = 100000, few = 1;
     p.candidate.makespan_ns = INFINITY;
-    assert_true(clv__search_sequences(&p.search, &p.candidate, INFINITY, 100000) == best);
-    assert_true(p.candidate.makespan_ns == best && sequence_time(&p, p.candidate.sequence, count) == best);
-    assert_true(clv__search_sequences(&p.search, &p.candidate, best * 0.99, 100000) == best * 0.99);
+    assert_true(clv__search_sequences(&p.search, &p.candidate, INFINITY, &nodes) == proven_best);
+    assert_true(p.candidate.makespan_ns >= best && sequence_time(&p, p.candidate.sequence, count) == p.candidate.makespan_ns);
+    if (best == proven_best) assert_true(p.candidate.makespan_ns <= 1.2 * best);
+    assert_true(clv__search_sequences(&p.search, &p.candidate, proven_best * 0.99, &nodes) == proven_best * 0.99);
+    if (count > 2) assert_true(clv__search_sequences(&p.search, &p.candidate, INFINITY, &few) == 0 && few == 0);
     clv__arena_finish(&p.arena);
   }
   assert_true(worse < 45);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_events), cmocka_unit_test(test_johnson), cmocka_unit_test(test_sequences)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_events), cmocka_unit_test(test_johnson),
+                                     cmocka_unit_test(test_sequences)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

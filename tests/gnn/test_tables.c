@@ -9,7 +9,9 @@
 
 static clv_error error;
 
-static double uniform(uint64_t *state) { return (test_random_float(state) + 1) / 2; }
+static double uniform(uint64_t *state) {
+  return (test_random_float(state) + 1) / 2;
+}
 
 /* Points of a plane with no negative slopes give it back; predictions between them are exact. */
 static void test_recovers(void **unused) {
@@ -18,7 +20,8 @@ static void test_recovers(void **unused) {
   for (int round = 0; round < 50; ++round) {
     clv__tables tables;
     clv__tables_init(&tables, clv__allocator_default());
-    double a = 1e5 * uniform(&state), b = round % 3 == 0 ? 0 : 100 * uniform(&state), c = round % 5 == 0 ? 0 : 10 * uniform(&state);
+    double a = 1e5 * uniform(&state), b = round % 3 == 0 ? 0 : 100 * uniform(&state),
+           c = round % 5 == 0 ? 0 : 10 * uniform(&state);
     for (uint64_t n = 100; n <= 51200; n *= 2) {
       for (uint64_t density = 1; density <= 16; density *= 4) {
         clv__table_point point = {.n = n, .m = n * density, .time_ns = a + b * (double)n + c * (double)(n * density)};
@@ -60,9 +63,10 @@ static void test_domain(void **unused) {
   static const struct {
     uint64_t n, m;
     clv__known known;
-  } asked[] = {{4000, 16000, CLV__KNOWN},    {951, 3000, CLV__KNOWN},      {940, 3000, CLV__UNKNOWN},  {8300, 30000, CLV__KNOWN},
-               {8500, 30000, CLV__UNKNOWN},  {4000, 4000, CLV__UNKNOWN},   {2000, 20000, CLV__UNKNOWN}, {8000, 64000, CLV__INFEASIBLE},
-               {9000, 90000, CLV__INFEASIBLE}, {7999, 64000, CLV__UNKNOWN}, {8000, 31000, CLV__KNOWN},  {0, 0, CLV__UNKNOWN}};
+  } asked[] = {{4000, 16000, CLV__KNOWN},   {951, 3000, CLV__KNOWN},        {940, 3000, CLV__UNKNOWN},
+               {8300, 30000, CLV__KNOWN},   {8500, 30000, CLV__UNKNOWN},    {4000, 4000, CLV__UNKNOWN},
+               {2000, 20000, CLV__UNKNOWN}, {8000, 64000, CLV__INFEASIBLE}, {9000, 90000, CLV__INFEASIBLE},
+               {7999, 64000, CLV__UNKNOWN}, {8000, 31000, CLV__KNOWN},      {0, 0, CLV__UNKNOWN}};
   for (size_t i = 0; i < sizeof asked / sizeof *asked; ++i) {
     double time;
     char reason[256];
@@ -105,7 +109,9 @@ static clv_status import(const char *text, clv__tables *tables) {
 static void test_csv(void **unused) {
   (void)unused;
   clv__tables tables;
-  assert_ok(import("n_nodes,n_edges,cpu_ms,npu_ms,status\r\n100, 500 ,1.5,2,OK\n\n100,1000,None,4,OK\n200,500,-1,9,CPU_OOM", &tables), error);
+  assert_ok(
+      import("n_nodes,n_edges,cpu_ms,npu_ms,status\r\n100, 500 ,1.5,2,OK\n\n100,1000,None,4,OK\n200,500,-1,9,CPU_OOM", &tables),
+      error);
   const clv__table *cpu = clv__tables_find(&tables, "cpu", "l", 0, 4), *npu = clv__tables_find(&tables, "npu", "l", 4, 7);
   assert_int_equal(cpu->point_count, 2); /* None is nothing */
   assert_true(cpu->points[1].infeasible && !cpu->points[0].infeasible);
@@ -150,7 +156,7 @@ static void test_measured(void **unused) {
   const clv__table *npu = clv__tables_find(&g.tables, "npu", g.chain.layer, 4, 7);
   assert_true(cpu->time.is_good && gpu->time.is_good && npu->time.is_good);
   assert_true(cpu->time.error < 0.25 && gpu->time.error < 0.05 && npu->time.error < 0.06);
-  assert_true(cpu->time.error > 0.01); /* left out, not fitted */
+  assert_true(cpu->time.error > 0.01);    /* left out, not fitted */
   assert_int_equal(cpu->point_count, 41); /* one is missing */
   assert_int_equal(clv__table_time(gpu, 50000, 2500000, &time), CLV__INFEASIBLE);
   assert_int_equal(clv__table_time(gpu, 60000, 2600000, &time), CLV__INFEASIBLE);
@@ -165,11 +171,14 @@ static void make_tables(clv__tables *tables, const clv_allocator *allocator, boo
   clv__tables_init(tables, allocator);
   for (uint32_t i = 0; i < 24; ++i) {
     uint32_t at = backwards ? 23 - i : i;
-    clv__table_point point = {.n = 100 + at % 6 * 50, .m = at % 4 * 300, .time_ns = 1e6 / (3 + at), .spread_ns = at, .peak_bytes = at * 7};
+    clv__table_point point = {
+        .n = 100 + at % 6 * 50, .m = at % 4 * 300, .time_ns = 1e6 / (3 + at), .spread_ns = at, .peak_bytes = at * 7};
     point.infeasible = at % 11 == 10;
     if (point.infeasible) point.time_ns = point.spread_ns = 0, point.peak_bytes = 0;
     point.origin = (clv__origin)(at % 3);
-    if (clv__tables_put(tables, at % 2 == 0 ? "npu \"1\"" : "cpu", at % 5 == 0 ? "b" : "a", at % 3, 4 + at % 2, &point, &error) != CLV_OK) return;
+    if (clv__tables_put(tables, at % 2 == 0 ? "npu \"1\"" : "cpu", at % 5 == 0 ? "b" : "a", at % 3, 4 + at % 2, &point, &error) !=
+        CLV_OK)
+      return;
     clv__copy_point copy = {.size_bytes = 64u << at % 7, .time_ns = 10 + at / 7.0, .origin = CLV__SYNTHETIC};
     if (clv__tables_put_copy(tables, at % 2 == 0 ? "host" : "cpu", "host", &copy, &error) != CLV_OK) return;
   }
@@ -196,9 +205,12 @@ static void test_json(void **unused) {
   }
   for (size_t cut = 0; cut < text.size_bytes - 2; cut += 37) /* no beginning of it is a whole one */
     assert_int_equal(clv__tables_parse(&other, text.data, cut, "cut", &error), CLV_INVALID_MODEL);
-  static const char *const wrong[][2] = {{"\"version\": 1", "\"version\": 2"},  {"\"time_ns\"", "\"time\""},
-                                         {"\"first\": 0", "\"first\": 6"},      {"\"n\": 150", "\"n\": -1"},
-                                         {"\"n\": 150", "\"n\": 1.5"},          {"measured", "guessed"},
+  static const char *const wrong[][2] = {{"\"version\": 1", "\"version\": 2"},
+                                         {"\"time_ns\"", "\"time\""},
+                                         {"\"first\": 0", "\"first\": 6"},
+                                         {"\"n\": 150", "\"n\": -1"},
+                                         {"\"n\": 150", "\"n\": 1.5"},
+                                         {"measured", "guessed"},
                                          {"\"infeasible\": true", "\"infeasible\": false"}};
   for (size_t w = 0; w < sizeof wrong / sizeof *wrong; ++w) {
     const char *at = strstr(text.data, wrong[w][0]);
@@ -206,7 +218,8 @@ static void test_json(void **unused) {
     clv__text edited;
     clv__text_init(&edited, allocator);
     clv__text_append(&edited, "%.*s%s%s", (int)(at - text.data), text.data, wrong[w][1], at + strlen(wrong[w][0]));
-    if (clv__tables_parse(&other, edited.data, edited.size_bytes, "edited", &error) == CLV_OK) fail_msg("%s was read", wrong[w][1]);
+    if (clv__tables_parse(&other, edited.data, edited.size_bytes, "edited", &error) == CLV_OK)
+      fail_msg("%s was read", wrong[w][1]);
     clv__text_finish(&edited);
   }
   clv__text_finish(&again);
@@ -233,8 +246,8 @@ static void test_memory(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_recovers), cmocka_unit_test(test_domain),   cmocka_unit_test(test_copies),
-                                     cmocka_unit_test(test_csv),      cmocka_unit_test(test_measured), cmocka_unit_test(test_json),
-                                     cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_recovers), cmocka_unit_test(test_domain), cmocka_unit_test(test_copies), cmocka_unit_test(test_csv),
+      cmocka_unit_test(test_measured), cmocka_unit_test(test_json),   cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
