@@ -3,10 +3,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "cache/cache.h"
 #include "cli/console.h"
 #include "cli/json.h"
 #include "cli/options.h"
-#include "cache/cache.h"
 #include "report/label.h"
 #include "report/table.h"
 

@@ -15,10 +15,19 @@ enum { OPSET = 21, MAX_OPERANDS = 8 };
  * scalar 4       g  constant f32 [2] t          constant f32 scalar        q  constant f32 [4] of ones        j  runtime i64
  * [4,1]          e  runtime i64 [5]          n  absent */
 static const char *const trials[] = {
-    "f4",   "f2",     "f1",   "f0",       "f3",    "i2",    "i1",     "i0",    "b2",   "u2",     "f4 w",    "f4 c",  "f4 s",
-    "f4 m", "f4 r",   "f4 p", "f4 i4 f4", "f4 i2", "b2 f2", "i1 z g", "f2 t",  "u2 t", "f4 n q", "f1 j f1", "f1 s",  "f2 s",
-    "f2 m", "f2 f2 ", "s",    "f3 c",     "f2 c",  "f2 z",  "f1 z",   "f4 f0", "f4 t", "h4",     "f4 o s",  "f1 b1",
-    "f2 f2 f2 e1 i1",
+    "f4",     "f2",       "f1",
+    "f0",     "f3",       "i2",
+    "i1",     "i0",       "b2",
+    "u2",     "f4 w",     "f4 c",
+    "f4 s",   "f4 m",     "f4 r",
+    "f4 p",   "f4 i4 f4", "f4 i2",
+    "b2 f2",  "i1 z g",   "f2 t",
+    "u2 t",   "f4 n q",   "f1 j f1",
+    "f1 s",   "f2 s",     "f2 m",
+    "f2 f2 ", "s",        "f3 c",
+    "f2 c",   "f2 z",     "f1 z",
+    "f4 f0",  "f4 t",     "h4",
+    "f4 o s", "f1 b1",    "f2 f2 f2 e1 i1",
 };
 
 typedef struct builder {

@@ -71,8 +71,9 @@ typedef enum clv__layer_value {
 
 typedef uint32_t clv__value_set; /* a bit for each */
 #define CLV__VALUE_BIT(value) (UINT32_C(1) << (value))
-#define CLV__VALUES_GIVEN (CLV__VALUE_BIT(CLV__VALUE_SCALE) - 1) /* by a subgraph and the layer before; all others stages make \
-                                                                  */
+#define CLV__VALUES_GIVEN                                                                              \
+  (CLV__VALUE_BIT(CLV__VALUE_SCALE) - 1) /* by a subgraph and the layer before; all others stages make \
+                                          */
 
 typedef enum clv__layer_dimension {
   CLV__DIMENSION_ROWS,
