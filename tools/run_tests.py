@@ -39,9 +39,9 @@ def ctest(folder, *options):
 STAGES = [
     ("build", 240, cmake_build("release"), {}),
     ("lint", 120, "tools/lint", {}),
-    ("unit tests", 90, ctest("build"), {}),
-    ("unit tests, address and undefined sanitizers", 420, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
-    ("execution, thread sanitizer", 180, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|backends_vnpu/|backends_framework/|backends_cpu/test_(capture|packs)|device/test_pool')}", ONE_THREAD),
+    ("unit tests", 240, ctest("build"), {}),
+    ("unit tests, address and undefined sanitizers", 720, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
+    ("execution, thread sanitizer", 360, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|backends_vnpu/|backends_framework/|backends_cpu/test_(capture|packs)|device/test_pool')}", ONE_THREAD),
     ("conformance", 90, "python3 tools/conformance.py", {}),
     ("operator tests of onnx", 90, f"{PYTHON} tests/python/test_node_cases.py", {}),
     ("operator tests of onnx, OpenCL", 300, f"{PYTHON} tests/python/test_node_cases.py --devices opencl", {}),
@@ -74,7 +74,7 @@ LONGER = [
     ("PyTorch models, more", 600, f"{PYTHON} tests/python/test_torch.py --all", {}),
     ("models, OpenCL, in every way", 1200, f"{PYTHON} tests/python/test_opencl.py --all", {}),
     ("fuzzing", 600, "cmake --preset fuzz >/dev/null && cmake --build --preset fuzz && build-fuzz/fuzz/make_corpus build-fuzz/seeds && "
-     "for target in onnx irjson safetensors tensor npy npz plan profile npu_spec npubin opencl cache gnn_graph gnn_model; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
+     "for target in onnx irjson safetensors tensor npy npz plan profile npu_spec npubin opencl cache gnn_graph gnn_model gnn_tables gnn_plan; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
      "build-fuzz/seeds/$target fuzz/corpus/$target; done", {}),
     ("bench", 1200, f"{PYTHON} bench/bench.py --rounds 3 --check", {}),
 ]

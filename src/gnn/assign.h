@@ -4,7 +4,8 @@
  *
  * A device's first task cannot begin before the shortest of what precedes its tasks has run, and nothing is over before the
  * shortest of what follows them has (as in flow shops): no schedule of the assignment is shorter. Nor is any shorter than its
- * longest plan. */
+ * longest plan. The bound further uses that all devices keep to one sequence (simulate.h): one
+ * subgraph is the first on all of its devices, one the last. */
 #ifndef CLEAVE_GNN_ASSIGN_H
 #define CLEAVE_GNN_ASSIGN_H
 

@@ -220,6 +220,32 @@ static void test_file(void **unused) {
   for (size_t i = 0; i < sizeof names / sizeof *names; ++i) assert_non_null(strstr(text.data, names[i]));
   for (size_t cut = 0; cut < text.size_bytes - 2; cut += 211)
     assert_int_equal(clv__gnn_plan_parse(clv__allocator_default(), text.data, cut, "cut", &other, &error), CLV_INVALID_MODEL);
+  static const struct {
+    const char *from, *to, *says;
+  } edits[] = {{"\"cleave_gnn_plan\": 1", "\"cleave_gnn_plan\": 2", "plan again"},
+               {"\"from\": 0,", "\"from\": 1,", "shares must follow"},
+               {"\"to\": 20,", "\"to\": 19,", "shares end at 19"},
+               {"\"first\": 0,\n     \"last\"", "\"first\": 1,\n     \"last\"", "stages 1 to"},
+               {"\"seed\": 9", "\"seeds\": 9", "unknown key 'seeds'"},
+               {"\"device\": \"gpu\"", "\"device\": \"tpu\"", "'tpu'"},
+               {"\"padded\"", "\"padding\"", "unknown key 'padding'"},
+               {"\"pad_step\": 1000", "\"pad_step\": 0", "pad_step"},
+               {"\"prices\": \"synthetic\"", "\"prices\": \"guessed\"", "guessed"},
+               {"\"name\": \"gpu\"", "\"name\": \"cpu\"", "twice"}};
+  uint32_t tried = 0;
+  for (size_t i = 0; i < sizeof edits / sizeof *edits; ++i) {
+    const char *at = strstr(text.data, edits[i].from);
+    clv__text edited;
+    if (at == NULL) continue; /* this plan has no such place */
+    clv__text_init(&edited, clv__allocator_default());
+    clv__text_append(&edited, "%.*s%s%s", (int)(at - text.data), text.data, edits[i].to, at + strlen(edits[i].from));
+    if (clv__gnn_plan_parse(clv__allocator_default(), edited.data, edited.size_bytes, "edited", &other, &error) == CLV_OK)
+      fail_msg("%s was read", edits[i].to);
+    if (strstr(error.message, edits[i].says) == NULL) fail_msg("'%s' does not say '%s'", error.message, edits[i].says);
+    clv__text_finish(&edited);
+    ++tried;
+  }
+  assert_true(tried >= 8);
   clv__text_finish(&text);
   clv__gnn_plan_destroy(plan);
   gnx_close(&g);
