@@ -3,12 +3,12 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "gnn/strict_json.h"
 #include "gnn/tables.h"
 
 enum { MOST_POINTS = 4096, MOST_TABLES = 4096, MOST_NAME_BYTES = 256 };
@@ -87,49 +87,16 @@ clv_status clv__tables_write(const clv__tables *tables, const char *path, clv_er
 /* ---- Reading ---- */
 
 typedef struct reading {
-  const char *name;
+  clv__strict_json json;
   clv__tables *tables;
-  clv_error *error;
 } reading;
-
-static clv_status bad(const reading *r, const char *format, ...) CLV_PRINTF(2, 3);
-static clv_status bad(const reading *r, const char *format, ...) {
-  char what[384];
-  va_list arguments;
-  va_start(arguments, format);
-  vsnprintf(what, sizeof what, format, arguments);
-  va_end(arguments);
-  return clv__error_set(r->error, CLV_INVALID_MODEL, "%s: %s", r->name, what);
-}
-
-static clv_status check_keys(const reading *r, json_t *object, const char *where, const char *const *known) {
-  const char *key;
-  json_t *value;
-  if (!json_is_object(object)) return bad(r, "%s is not an object", where);
-  json_object_foreach(object, key, value) {
-    bool found = false;
-    for (const char *const *k = known; *k != NULL && !found; ++k) found = strcmp(*k, key) == 0;
-    if (!found) return bad(r, "%s: unknown key '%.60s'", where, key);
-  }
-  return CLV_OK;
-}
-
-static clv_status get_integer(const reading *r, const json_t *object, const char *where, const char *key, uint64_t most,
-                              uint64_t *number) {
-  const json_t *value = json_object_get(object, key);
-  json_int_t got = json_integer_value(value);
-  if (!json_is_integer(value) || got < 0 || (uint64_t)got > most)
-    return bad(r, "%s: '%s' must be a whole number of 0 to %" PRIu64, where, key, most);
-  *number = (uint64_t)got;
-  return CLV_OK;
-}
 
 static clv_status get_time(const reading *r, const json_t *object, const char *where, const char *key, double *number) {
   const json_t *value = json_object_get(object, key);
-  if (!json_is_number(value)) return bad(r, "%s: '%s' must be a number", where, key);
+  if (!json_is_number(value)) return clv__json_bad(&r->json, "%s: '%s' must be a number", where, key);
   *number = json_number_value(value);
   if (!isfinite(*number) || *number < 0 || *number > 1e18)
-    return bad(r, "%s: '%s' is %g, outside 0 to 1e18", where, key, *number);
+    return clv__json_bad(&r->json, "%s: '%s' is %g, outside 0 to 1e18", where, key, *number);
   return CLV_OK;
 }
 
@@ -138,7 +105,7 @@ static clv_status get_name(const reading *r, const json_t *object, const char *w
   size_t length = json_string_length(value);
   *name = json_string_value(value);
   if (*name == NULL || length == 0 || length > MOST_NAME_BYTES || strlen(*name) != length)
-    return bad(r, "%s: '%s' must be a text of 1 to %d bytes", where, key, MOST_NAME_BYTES);
+    return clv__json_bad(&r->json, "%s: '%s' must be a text of 1 to %d bytes", where, key, MOST_NAME_BYTES);
   return CLV_OK;
 }
 
@@ -149,14 +116,14 @@ static clv_status get_origin(const reading *r, const json_t *object, const char 
     *origin = (clv__origin)o;
     if (strcmp(name, clv__origin_name(*origin)) == 0) return CLV_OK;
   }
-  return bad(r, "%s: 'origin' is '%.40s', and must be measured, imported or synthetic", where, name);
+  return clv__json_bad(&r->json, "%s: 'origin' is '%.40s', and must be measured, imported or synthetic", where, name);
 }
 
 static clv_status get_list(const reading *r, const json_t *object, const char *where, const char *key, size_t most,
                            json_t **list) {
   *list = json_object_get(object, key);
   if (!json_is_array(*list) || json_array_size(*list) > most)
-    return bad(r, "%s: '%s' must be a list of at most %zu", where, key, most);
+    return clv__json_bad(&r->json, "%s: '%s' must be a list of at most %zu", where, key, most);
   return CLV_OK;
 }
 
@@ -164,17 +131,18 @@ static clv_status read_point(const reading *r, json_t *item, const char *where, 
   static const char *const keys[] = {"n", "m", "origin", "infeasible", "time_ns", "spread_ns", "peak_bytes", NULL};
   static const char *const infeasible_keys[] = {"n", "m", "origin", "infeasible", NULL};
   const json_t *infeasible = json_object_get(item, "infeasible");
-  if (infeasible != NULL && !json_is_true(infeasible)) return bad(r, "%s: 'infeasible' must be true where it is there", where);
+  if (infeasible != NULL && !json_is_true(infeasible))
+    return clv__json_bad(&r->json, "%s: 'infeasible' must be true where it is there", where);
   *point = (clv__table_point){.infeasible = infeasible != NULL};
-  CLV__TRY(check_keys(r, item, where, point->infeasible ? infeasible_keys : keys));
-  CLV__TRY(get_integer(r, item, where, "n", (uint64_t)1 << 52, &point->n));
-  CLV__TRY(get_integer(r, item, where, "m", (uint64_t)1 << 52, &point->m));
+  CLV__TRY(clv__json_check_keys(&r->json, item, where, point->infeasible ? infeasible_keys : keys));
+  CLV__TRY(clv__json_size(&r->json, item, where, "n", (uint64_t)1 << 52, &point->n));
+  CLV__TRY(clv__json_size(&r->json, item, where, "m", (uint64_t)1 << 52, &point->m));
   CLV__TRY(get_origin(r, item, where, &point->origin));
   if (point->infeasible) return CLV_OK;
   CLV__TRY(get_time(r, item, where, "time_ns", &point->time_ns));
   CLV__TRY(get_time(r, item, where, "spread_ns", &point->spread_ns));
   if (json_object_get(item, "peak_bytes") == NULL) return CLV_OK;
-  return get_integer(r, item, where, "peak_bytes", (uint64_t)1 << 52, &point->peak_bytes);
+  return clv__json_size(&r->json, item, where, "peak_bytes", (uint64_t)1 << 52, &point->peak_bytes);
 }
 
 static clv_status read_table(const reading *r, json_t *item, size_t number) {
@@ -184,22 +152,23 @@ static clv_status read_table(const reading *r, json_t *item, size_t number) {
   char where[64];
   json_t *points;
   snprintf(where, sizeof where, "blocks[%zu]", number);
-  CLV__TRY(check_keys(r, item, where, keys));
+  CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
   CLV__TRY(get_name(r, item, where, "device", &device));
   CLV__TRY(get_name(r, item, where, "layer", &layer));
-  CLV__TRY(get_integer(r, item, where, "last", CLV__TABLE_STAGES, &last));
-  CLV__TRY(get_integer(r, item, where, "first", CLV__TABLE_STAGES, &first));
-  if (first >= last) return bad(r, "%s: stages %" PRIu64 " to %" PRIu64 " are no block", where, first, last);
+  CLV__TRY(clv__json_size(&r->json, item, where, "last", CLV__TABLE_STAGES, &last));
+  CLV__TRY(clv__json_size(&r->json, item, where, "first", CLV__TABLE_STAGES, &first));
+  if (first >= last) return clv__json_bad(&r->json, "%s: stages %" PRIu64 " to %" PRIu64 " are no block", where, first, last);
   CLV__TRY(get_list(r, item, where, "points", MOST_POINTS, &points));
-  if (json_array_size(points) == 0) return bad(r, "%s: there are no points", where);
+  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: there are no points", where);
   if (clv__tables_find(r->tables, device, layer, (uint32_t)first, (uint32_t)last) != NULL)
-    return bad(r, "%s: this block of '%.40s' is there twice", where, device);
+    return clv__json_bad(&r->json, "%s: this block of '%.40s' is there twice", where, device);
   for (size_t i = 0; i < json_array_size(points); ++i) {
     clv__table_point point;
     snprintf(where, sizeof where, "blocks[%zu]: points[%zu]", number, i);
     CLV__TRY(read_point(r, json_array_get(points, i), where, &point));
-    CLV__TRY(clv__tables_put(r->tables, device, layer, (uint32_t)first, (uint32_t)last, &point, r->error));
-    if (r->tables->tables[r->tables->table_count - 1].point_count != i + 1) return bad(r, "%s: this size is there twice", where);
+    CLV__TRY(clv__tables_put(r->tables, device, layer, (uint32_t)first, (uint32_t)last, &point, r->json.error));
+    if (r->tables->tables[r->tables->table_count - 1].point_count != i + 1)
+      return clv__json_bad(&r->json, "%s: this size is there twice", where);
   }
   return CLV_OK;
 }
@@ -211,23 +180,25 @@ static clv_status read_copy(const reading *r, json_t *item, size_t number) {
   char where[64];
   json_t *points;
   snprintf(where, sizeof where, "copies[%zu]", number);
-  CLV__TRY(check_keys(r, item, where, keys));
+  CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
   CLV__TRY(get_name(r, item, where, "from", &from));
   CLV__TRY(get_name(r, item, where, "to", &to));
   CLV__TRY(get_list(r, item, where, "points", MOST_POINTS, &points));
-  if (json_array_size(points) == 0) return bad(r, "%s: there are no points", where);
-  if (clv__tables_find_copy(r->tables, from, to) != NULL) return bad(r, "%s: this direction is there twice", where);
+  if (json_array_size(points) == 0) return clv__json_bad(&r->json, "%s: there are no points", where);
+  if (clv__tables_find_copy(r->tables, from, to) != NULL)
+    return clv__json_bad(&r->json, "%s: this direction is there twice", where);
   for (size_t i = 0; i < json_array_size(points); ++i) {
     json_t *each = json_array_get(points, i);
     clv__copy_point point = {0};
     snprintf(where, sizeof where, "copies[%zu]: points[%zu]", number, i);
-    CLV__TRY(check_keys(r, each, where, point_keys));
-    CLV__TRY(get_integer(r, each, where, "bytes", (uint64_t)1 << 52, &point.size_bytes));
+    CLV__TRY(clv__json_check_keys(&r->json, each, where, point_keys));
+    CLV__TRY(clv__json_size(&r->json, each, where, "bytes", (uint64_t)1 << 52, &point.size_bytes));
     CLV__TRY(get_origin(r, each, where, &point.origin));
     CLV__TRY(get_time(r, each, where, "time_ns", &point.time_ns));
     CLV__TRY(get_time(r, each, where, "spread_ns", &point.spread_ns));
-    CLV__TRY(clv__tables_put_copy(r->tables, from, to, &point, r->error));
-    if (r->tables->copies[r->tables->copy_count - 1].point_count != i + 1) return bad(r, "%s: this size is there twice", where);
+    CLV__TRY(clv__tables_put_copy(r->tables, from, to, &point, r->json.error));
+    if (r->tables->copies[r->tables->copy_count - 1].point_count != i + 1)
+      return clv__json_bad(&r->json, "%s: this size is there twice", where);
   }
   return CLV_OK;
 }
@@ -237,26 +208,28 @@ static clv_status read_root(const reading *r, json_t *root) {
   const char *format = json_string_value(json_object_get(root, "format"));
   uint64_t version;
   json_t *blocks, *copies;
-  if (format == NULL || strcmp(format, FORMAT) != 0) return bad(r, "these are no tables: 'format' must be '" FORMAT "'");
-  CLV__TRY(get_integer(r, root, "tables", "version", UINT32_MAX, &version));
+  if (format == NULL || strcmp(format, FORMAT) != 0)
+    return clv__json_bad(&r->json, "these are no tables: 'format' must be '" FORMAT "'");
+  CLV__TRY(clv__json_size(&r->json, root, "tables", "version", UINT32_MAX, &version));
   if (version != CLV__TABLES_VERSION)
-    return bad(r, "version %" PRIu64 " is not known; this library reads version %d: measure again with 'cleave gnn profile'",
-               version, CLV__TABLES_VERSION);
-  CLV__TRY(check_keys(r, root, "tables", keys));
+    return clv__json_bad(
+        &r->json, "version %" PRIu64 " is not known; this library reads version %d: measure again with 'cleave gnn profile'",
+        version, CLV__TABLES_VERSION);
+  CLV__TRY(clv__json_check_keys(&r->json, root, "tables", keys));
   CLV__TRY(get_list(r, root, "tables", "blocks", MOST_TABLES, &blocks));
   CLV__TRY(get_list(r, root, "tables", "copies", MOST_TABLES, &copies));
   for (size_t i = 0; i < json_array_size(blocks); ++i) CLV__TRY(read_table(r, json_array_get(blocks, i), i));
   for (size_t i = 0; i < json_array_size(copies); ++i) CLV__TRY(read_copy(r, json_array_get(copies, i), i));
-  return clv__tables_fit(r->tables, r->error);
+  return clv__tables_fit(r->tables, r->json.error);
 }
 
 clv_status clv__tables_parse(clv__tables *tables, const char *text, size_t size_bytes, const char *name, clv_error *error) {
   json_error_t where;
   const clv_allocator *allocator = tables->arena.allocator;
-  reading r = {.name = name, .tables = tables, .error = error};
-  if (size_bytes > MOST_FILE_BYTES) return bad(&r, "%zu bytes are no tables", size_bytes);
+  reading r = {.json = {name, error}, .tables = tables};
+  if (size_bytes > MOST_FILE_BYTES) return clv__json_bad(&r.json, "%zu bytes are no tables", size_bytes);
   json_t *root = json_loadb(text == NULL ? "" : text, size_bytes, JSON_REJECT_DUPLICATES, &where);
-  if (root == NULL) return bad(&r, "line %d, column %d: %s", where.line, where.column, where.text);
+  if (root == NULL) return clv__json_bad(&r.json, "line %d, column %d: %s", where.line, where.column, where.text);
   clv__tables_finish(tables);
   clv__tables_init(tables, allocator);
   clv_status status = read_root(&r, root);
