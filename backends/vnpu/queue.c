@@ -210,12 +210,19 @@ clv_status clv__vnpu_stream_launch(clv__vnpu_queue *queue, clv_stream *stream, c
 
 /* ---- Events ---- */
 
+/* Brings a notice with it, so that what is taken does not depend on how many happen to be asked for at once. */
 clv_status clv__vnpu_event_create(clv__vnpu_queue *queue, clv_event **out, clv_error *error) {
   *out = NULL;
   clv_event *event = clv__allocate_zero(queue->allocator, sizeof *event);
-  if (event == NULL) return clv__error_memory(error, sizeof *event);
+  clv__vnpu_notice *notice = event != NULL ? clv__allocate_zero(queue->allocator, sizeof *notice) : NULL;
+  if (notice == NULL) {
+    clv__release(queue->allocator, event);
+    return clv__error_memory(error, sizeof *event + sizeof *notice);
+  }
   event->queue = queue;
   pthread_mutex_lock(&queue->lock);
+  notice->next = queue->unused;
+  queue->unused = notice;
   event->next = queue->events;
   event->link = &queue->events;
   if (event->next != NULL) event->next->link = &event->next;
@@ -229,12 +236,16 @@ void clv__vnpu_event_destroy(clv__vnpu_queue *queue, clv_event *event) {
   if (event == NULL) return;
   pthread_mutex_lock(&queue->lock);
   bool passed = true;
+  clv__vnpu_notice *notice = NULL;
   while (event->pending > 0 && passed) passed = clv__vnpu_queue_wait(queue, NULL, 0);
   if (passed) {
     *event->link = event->next;
     if (event->next != NULL) event->next->link = event->link;
+    notice = queue->unused;
+    if (notice != NULL) queue->unused = notice->next;
   }
   pthread_mutex_unlock(&queue->lock);
+  clv__release(queue->allocator, notice);
   if (passed) clv__release(queue->allocator, event); /* else the queue does that */
 }
 
