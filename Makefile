@@ -2,7 +2,7 @@
 #   make build      the command at build/cleave, the library beside it
 #   make demo       a ResNet-50 split between a virtual NPU and the CPU: run, checked, drawn
 #   make test       everything that continuous integration runs (test-all: with what takes longer)
-#   make bench      against ONNX Runtime; BENCH='resnet50 --threads 2' for a part of it
+#   make bench      against ONNX Runtime and OpenVINO; BENCH='resnet50 --threads 2' for a part of it
 #   make lint, make format, make coverage (the README's table), make conformance (the report in docs/), make install PREFIX=/usr/local DESTDIR=
 .PHONY: build demo test test-all bench lint format coverage conformance install clean
 

@@ -1,17 +1,20 @@
-"""`make bench`: Cleave against ONNX Runtime, alternating in one run, with results checked and the same number of threads.
+"""`make bench`: Cleave against ONNX Runtime and OpenVINO, alternating in one run, results checked, the same number of threads.
 
-    python bench/bench.py [MODEL...] [--threads 1,2] [--rounds 5] [--devices cpu] [--check] [-o FILE.md]
+    python bench/bench.py [MODEL...] [--threads 1,2] [--rounds 5] [--devices cpu] [--peers onnxruntime,openvino] [--check] [-o FILE.md]
 
 MODEL is a light model (light_resnet50: needs CLEAVE_DATA or ../shared/data), or a generated one at its published size (resnet50, bert);
-all of both when not said. A round is a burst of runs by a fresh `cleave bench` process and one by a fresh process of ONNX Runtime, the
-order changing from round to round; a burst's figure is the median of its runs, a ratio is taken within a round, and the table gives
-the median over rounds with the least and greatest ratio.
+all of both when not said. A round is a burst of runs by a fresh process of each side, the order changing from round to round; a burst's
+figure is the median of its runs, a ratio is taken within a round, and the table gives the median over rounds with the least and
+greatest ratio. Below it are the geometric means that are aimed at. A peer that is not installed is left out, and that is said.
 
-Memory: peak of Cleave's process beside the peak of the Python process less what it held after its imports. Load: Cleave's load, plan
-and compile, and ONNX Runtime's session, each with the model's file dropped from the page cache before.
+Memory: peak of Cleave's process beside the peak of the peer's Python process less what it held after its imports. Load: Cleave's load,
+plan and compile, and the peer's model until it can run, each with the model's file dropped from the page cache before. All compute in
+f32 as the model has it (OpenVINO is told so); of int8 models the integers are the model's.
 """
 import argparse
+import importlib.util
 import json
+import math
 import os
 import platform
 import statistics
@@ -26,9 +29,12 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(ROOT, "tests", "python"))
 
 BURST_SECONDS = 1.0
-LIMITS = {"light_resnet50": 1.2}  # --check: Cleave's time over ONNX Runtime's
-LIGHT_LIMIT = 1.5
+# --check: Cleave's time over a peer's. The light models' geometric mean, that of the others over the better peer, and each model's
+# own over the better peer; load in ms and memory over ONNX Runtime's.
+LIGHT_MEANS = {"onnxruntime": 0.70, "openvino": 0.85}
+OTHERS_MEAN, MODEL_LIMIT = 0.95, 1.05
 LOAD_LIMITS_MS = {"resnet50": 1000}
+QUANTISED_ERROR = 0.1  # of the outputs' deviation: single values may be rounded to the next step
 
 
 def peak_bytes():
@@ -37,25 +43,41 @@ def peak_bytes():
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
 
 
-def peer_burst(model_path, inputs_path, threads, runs):
-    """In a process of its own: ONNX Runtime's figures as JSON."""
+def open_onnxruntime(path, inputs, threads):
     import onnxruntime
-    imports = peak_bytes()
-    inputs = dict(np.load(inputs_path))
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, inputs)
+
+
+def open_openvino(path, inputs, threads):
+    import openvino
+    settings = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": threads}
+    request = openvino.Core().compile_model(path, "CPU", settings).create_infer_request()
+    return lambda: request.infer(inputs, share_inputs=True)
+
+
+PEERS = {"onnxruntime": open_onnxruntime, "openvino": open_openvino}
+
+
+def peer_burst(peer, model_path, inputs_path, threads, runs):
+    """In a process of its own: the peer's figures as JSON."""
+    importlib.import_module(peer)
+    imports = peak_bytes()
+    inputs = dict(np.load(inputs_path))
     start = time.perf_counter()
-    session = onnxruntime.InferenceSession(model_path, options, providers=["CPUExecutionProvider"])
+    run = PEERS[peer](model_path, inputs, threads)
     loaded = time.perf_counter()
-    session.run(None, inputs)
+    run()
     first = time.perf_counter()
     for _ in range(2):
-        session.run(None, inputs)
+        run()
     times = []
     for _ in range(runs):
         before = time.perf_counter()
-        session.run(None, inputs)
+        run()
         times.append((time.perf_counter() - before) * 1e3)
     print(json.dumps({"latency_ms": {"median": statistics.median(times)}, "load_ms": (loaded - start) * 1e3,
                       "first_run_ms": (first - loaded) * 1e3, "peak_rss_bytes": peak_bytes() - imports}))
@@ -88,7 +110,7 @@ class Subject:
         import onnx
         import oracle
         import models  # of tools/, which oracle makes visible
-        self.name, self.path = name, os.path.join(folder, name + ".onnx")
+        self.name, self.path, self.is_quantised = name, os.path.join(folder, name + ".onnx"), name in models.QUANTISED
         if name.startswith("light_"):
             self.path = light_path(name)
             graph = onnx.load(self.path).graph
@@ -119,65 +141,93 @@ class Subject:
         if self.name.startswith("light_"):  # constant weights: their logits reach 1e9; the tolerance is that of their test
             close = all(np.allclose(a, e, rtol=1e-3, atol=1e-7) for a, e in zip(outputs, expected))
             return None if close else "not within rtol 1e-3, atol 1e-7"
+        if self.is_quantised:
+            worst = max(np.abs(a - e).max() / e.std() for a, e in zip(outputs, expected))
+            return None if worst <= QUANTISED_ERROR else f"off by {worst:.3f} of the outputs' deviation, limit {QUANTISED_ERROR}"
         return oracle.first_difference(expected, outputs)
 
 
-def measure(subject, devices, threads, rounds):
-    """Lists of figures, one a round, for ('cleave', 'peer')."""
+def measure(subject, devices, peers, threads, rounds):
+    """Lists of figures, one a round, for 'cleave' and each peer."""
     import oracle
-    ours = [oracle.COMMAND, "bench", subject.path, *subject.input_arguments, "--devices", devices, "--threads", threads, "--json"]
-    peer = [sys.executable, os.path.abspath(__file__), "--peer-burst", subject.path, subject.inputs_path, threads]
-    probe = run_json(peer + [3], threads)["latency_ms"]["median"]
+    commands = {peer: [sys.executable, os.path.abspath(__file__), "--peer-burst", peer, subject.path, subject.inputs_path, threads]
+                for peer in peers}
+    probe = min(run_json(command + [3], threads)["latency_ms"]["median"] for command in commands.values())
     runs = int(min(300, max(5, BURST_SECONDS * 1e3 / max(probe, 1e-3))))
-    commands = {"cleave": ours + ["--runs", runs], "peer": peer + [runs]}
-    figures = {"cleave": [], "peer": []}
+    commands = {peer: command + [runs] for peer, command in commands.items()}
+    commands["cleave"] = [oracle.COMMAND, "bench", subject.path, *subject.input_arguments, "--devices", devices, "--threads", threads,
+                          "--json", "--runs", runs]
+    figures = {side: [] for side in commands}
     for number in range(rounds):
-        for side in ("cleave", "peer") if number % 2 == 0 else ("peer", "cleave"):
+        for side in sorted(commands, reverse=number % 2 == 1):
             drop_from_cache(subject.path)
             figures[side].append(run_json(commands[side], threads))
     return figures
 
 
-def machine():
-    import onnx
-    import onnxruntime
+def machine(peers):
     import oracle
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         model = next((line.partition(":")[2].strip() for line in file if line.startswith("model name")), platform.machine())
     version = subprocess.run([oracle.COMMAND, "--version"], capture_output=True, text=True).stdout.strip() or "cleave"
-    return f"{model}, {os.cpu_count()} CPUs, {platform.system()} {platform.release()}; {version}, " \
-           f"ONNX Runtime {onnxruntime.__version__}, onnx {onnx.__version__}"
+    versions = ", ".join(f"{peer} {importlib.import_module(peer).__version__}" for peer in ("onnx", *peers))
+    return f"{model}, {os.cpu_count()} CPUs, {platform.system()} {platform.release()}; {version}, {versions}"
 
 
-def row(subject, threads, figures):
-    """The table's row, and the figures that limits are set on."""
-    def latency(side):
-        return [figure["latency_ms"]["median"] for figure in figures[side]]
+class Result:
+    """What a model came to with so many threads: medians over the rounds."""
 
-    def middle(side, key):
-        return statistics.median(figure[key] for figure in figures[side])
-    ratios = [a / b for a, b in zip(latency("cleave"), latency("peer"))]
-    ratio = statistics.median(ratios)
-    line = (f"| {subject.name} | {threads} | {statistics.median(latency('cleave')):.2f} | {statistics.median(latency('peer')):.2f} "
-            f"| {ratio:.2f} ({min(ratios):.2f}–{max(ratios):.2f}) | {middle('cleave', 'load_ms'):.0f} | {middle('peer', 'load_ms'):.0f} "
-            f"| {middle('cleave', 'first_run_ms'):.1f} | {middle('peer', 'first_run_ms'):.1f} "
-            f"| {middle('cleave', 'peak_rss_bytes') / 1e6:.0f} | {middle('peer', 'peak_rss_bytes') / 1e6:.0f} |")
-    return line, ratio, middle("cleave", "load_ms"), middle("cleave", "peak_rss_bytes") / max(1, middle("peer", "peak_rss_bytes"))
+    def __init__(self, subject, threads, figures):
+        self.name, self.threads, self.sides = subject.name, threads, ["cleave", *(side for side in figures if side != "cleave")]
+        self.latency = {side: [figure["latency_ms"]["median"] for figure in figures[side]] for side in self.sides}
+        self.middle = {key: {side: statistics.median(figure[key] for figure in figures[side]) for side in self.sides}
+                       for key in ("load_ms", "first_run_ms", "peak_rss_bytes")}
+        self.ratios = {peer: [a / b for a, b in zip(self.latency["cleave"], self.latency[peer])] for peer in self.sides[1:]}
+
+    def ratio(self, peer):
+        return statistics.median(self.ratios[peer])
+
+    def worst_ratio(self):
+        """Over the better of the peers."""
+        return max(self.ratio(peer) for peer in self.ratios)
+
+    def row(self):
+        def cell(values, form):
+            return " / ".join(form.format(values[side]) for side in self.sides)
+        middle = {side: statistics.median(values) for side, values in self.latency.items()}
+        memory = {side: value / 1e6 for side, value in self.middle["peak_rss_bytes"].items()}
+        ratios = (f"{self.ratio(peer):.2f} ({min(found):.2f}–{max(found):.2f})" for peer, found in self.ratios.items())
+        return (f"| {self.name} | {self.threads} | {cell(middle, '{:.2f}')} | {' | '.join(ratios)} | {cell(self.middle['load_ms'], '{:.0f}')} "
+                f"| {cell(self.middle['first_run_ms'], '{:.1f}')} | {cell(memory, '{:.0f}')} |")
+
+    def over_limits(self):
+        if self.worst_ratio() > MODEL_LIMIT:
+            yield f"{self.name}, {self.threads} threads: {self.worst_ratio():.2f} times the better peer's time, limit {MODEL_LIMIT}"
+        load_ms = self.middle["load_ms"]["cleave"]
+        if load_ms > LOAD_LIMITS_MS.get(self.name, math.inf):
+            yield f"{self.name}: loads in {load_ms:.0f} ms, limit {LOAD_LIMITS_MS[self.name]}"
+        for key, unit in (("load_ms", "load time"), ("peak_rss_bytes", "memory")):
+            values = self.middle[key]
+            over = [peer for peer in self.ratios if values["cleave"] > values[peer]]
+            if over:
+                yield f"{self.name}, {self.threads} threads: more {unit} than {' and '.join(over)}"
 
 
-def over_limit(name, ratio, load_ms, memory_ratio):
-    limit = LIMITS.get(name, LIGHT_LIMIT if name.startswith("light_") else None)
-    if limit is not None and ratio > limit:
-        yield f"{name}: {ratio:.2f} times ONNX Runtime's time, limit {limit}"
-    if load_ms > LOAD_LIMITS_MS.get(name, float("inf")):
-        yield f"{name}: loads in {load_ms:.0f} ms, limit {LOAD_LIMITS_MS[name]}"
-    if name in LOAD_LIMITS_MS and memory_ratio > 1:
-        yield f"{name}: {memory_ratio:.2f} times ONNX Runtime's memory, limit 1"
+def means(results):
+    """(what it is, geometric mean, limit), as far as there are results."""
+    light = [result for result in results if result.name.startswith("light_")]
+    others = [result for result in results if not result.name.startswith("light_")]
+    for peer, limit in LIGHT_MEANS.items():
+        ratios = [result.ratio(peer) for result in light if peer in result.ratios]
+        if ratios:
+            yield f"light models over {peer}", statistics.geometric_mean(ratios), limit
+    if others:
+        yield "other models over the better peer", statistics.geometric_mean(result.worst_ratio() for result in others), OTHERS_MEAN
 
 
 def main():
     if sys.argv[1:2] == ["--peer-burst"]:
-        peer_burst(sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
+        peer_burst(*sys.argv[2:5], *map(int, sys.argv[5:7]))
         return 0
     import oracle
     import models
@@ -186,6 +236,7 @@ def main():
     parser.add_argument("--threads", default="1,2")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--devices", default="cpu")
+    parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--check", action="store_true", help="fail where a limit is passed")
     parser.add_argument("-o", "--output", metavar="FILE.md", help="write the table there too")
     arguments = parser.parse_args()
@@ -196,21 +247,28 @@ def main():
             names += sorted(file[:-len(".onnx")] for file in os.listdir(light) if file.endswith(".onnx"))
         else:
             print(f"light models left out: no folder {light} (set CLEAVE_DATA)", file=sys.stderr)
-        names += list(models.MODELS)
-
+        names += [*models.MODELS, *models.QUANTISED]
+    peers = [peer for peer in arguments.peers.split(",") if peer]
+    for peer in [peer for peer in peers if peer not in PEERS]:
+        parser.error(f"--peers {peer}: no such peer; there are: {', '.join(PEERS)}")
+    for peer in [peer for peer in peers if importlib.util.find_spec(peer) is None]:
+        print(f"{peer} left out: not installed here ('tools/setup test' does it)", file=sys.stderr)
+        peers.remove(peer)
+    if not peers:
+        parser.error("no peer to compare with")
     for name in names:
         if name.startswith("light_"):
             if not os.path.isfile(light_path(name)):
                 parser.error(f"{name}: no file {light_path(name)} (set CLEAVE_DATA)")
-        elif name not in models.MODELS:
-            parser.error(f"{name}: no such model; there are: {', '.join(models.MODELS)}")
+        elif name not in models.MODELS | models.QUANTISED:
+            parser.error(f"{name}: no such model; there are: {', '.join(models.MODELS | models.QUANTISED)}")
 
-    lines = [machine(), "", f"devices {arguments.devices}; {arguments.rounds} rounds; times in ms, memory in MB; ratio: Cleave's time "
-             "over ONNX Runtime's, median of the rounds (least–greatest)", "",
-             "| model | threads | cleave | ORT | ratio | load | ORT load | first run | ORT first run | peak | ORT peak |",
-             "| --- " * 11 + "|"]
+    lines = [machine(peers), "", f"devices {arguments.devices}; {arguments.rounds} rounds; cells: cleave / {' / '.join(peers)}; ratio: Cleave's "
+             "time over the peer's, median of the rounds (least–greatest)", "",
+             f"| model | threads | ms | {' | '.join(f'of {peer}' for peer in peers)} | load, ms | first run, ms | peak, MB |",
+             "| --- " * (6 + len(peers)) + "|"]
     print("\n".join(lines), flush=True)
-    wrong, passed = [], []
+    wrong, results = [], []
     with tempfile.TemporaryDirectory(prefix="cleave-bench-") as folder:
         for name in names:
             try:
@@ -219,13 +277,20 @@ def main():
                 if difference is not None:
                     raise RuntimeError(f"wrong result: {difference}")
                 for threads in map(int, arguments.threads.split(",")):
-                    line, *figures = row(subject, threads, measure(subject, arguments.devices, threads, arguments.rounds))
-                    passed += over_limit(f"{name}", *figures)
-                    lines.append(line)
-                    print(line, flush=True)
+                    figures = measure(subject, arguments.devices, peers, threads, arguments.rounds)
+                    results.append(Result(subject, threads, figures))
+                    lines.append(results[-1].row())
+                    print(lines[-1], flush=True)
             except (RuntimeError, oracle.CleaveError) as error:
                 wrong.append(f"{name}: {error}")
                 print(f"| {name} | {error} |", flush=True)
+    passed = [text for result in results for text in result.over_limits()]
+    summary = [""]
+    for what, mean, limit in means(results):
+        summary.append(f"{what}: geometric mean {mean:.3f}, aimed at {limit:.2f}")
+        passed += [f"{what}: {mean:.3f}, limit {limit:.2f}"] if mean > limit else []
+    lines += summary
+    print("\n".join(summary))
     for text in passed:
         print(f"over the limit: {text}")
     for text in wrong:

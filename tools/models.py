@@ -85,6 +85,30 @@ def mobilenet(g, full):
     g.output(g.op("Identity", classifier(g, x, 160 * scale, classes), outputs=["logits"]), shape=[1, classes])
 
 
+def channels_last_norm(g, x, channels):
+    y = layer_norm(g, g.op("Transpose", x, perm=[0, 2, 3, 1]), channels)
+    return g.op("Transpose", y, perm=[0, 3, 1, 2])
+
+
+def convnext(g, full):
+    widths, depths, size = ((96, 192, 384, 768), (3, 3, 9, 3), 224) if full else ((16, 32), (2, 1), 32)
+    x = g.input("image", [1, 3, size, size])
+    x = g.op("Conv", x, g.normal((widths[0], 3, 4, 4), math.sqrt(1 / 48)), g.normal((widths[0],), 0.1), kernel_shape=[4, 4],
+             strides=[4, 4])
+    x = channels_last_norm(g, x, widths[0])
+    for stage, (width, depth) in enumerate(zip(widths, depths)):
+        if stage:
+            before = widths[stage - 1]
+            x = g.op("Conv", channels_last_norm(g, x, before), g.normal((width, before, 2, 2), math.sqrt(1 / (4 * before))),
+                     g.normal((width,), 0.1), kernel_shape=[2, 2], strides=[2, 2])
+        for _ in range(depth):
+            y = g.op("Transpose", conv(g, x, width, width, 7, groups=width, bias=True, gain=1.0), perm=[0, 2, 3, 1])
+            y = gelu_by_erf(g, linear(g, layer_norm(g, y, width), width, 4 * width))
+            y = g.op("Mul", linear(g, y, 4 * width, width), g.uniform((width,), 0.2, 0.4, hint="scale"))
+            x = g.op("Add", x, g.op("Transpose", y, perm=[0, 3, 1, 2]))
+    g.output(g.op("Identity", classifier(g, x, widths[-1], 1000 if full else 10), outputs=["logits"]), shape=[1, 1000 if full else 10])
+
+
 def densenet(g, full):
     growth, blocks, size, classes = (32, (6, 12, 24, 16), 224, 1000) if full else (8, (3, 4, 6, 4), 64, 100)
     x = g.input("data", [1, 3, size, size])
@@ -228,6 +252,31 @@ def gpt(g, full):
     return {"batch": 1, "sequence": 1 if full else 3, "past": past}
 
 
+def attention_block(g, x, rows, width, heads):
+    """Of an encoder that norms first; `rows` of a batch of one are known."""
+    y = layer_norm(g, x, width)
+    lengths = [g.ints(1), g.ints(rows)]
+    q, k, v = (split_heads(g, linear(g, y, width, width), lengths, heads, width) for _ in range(3))
+    mixed = attend(g, q, k, v, g.constant(np.float32(0), "none"), lengths, width, heads)
+    return g.op("Add", x, linear(g, mixed, width, width))
+
+
+def vit(g, full):
+    width, heads, layers, size, patch = (384, 6, 6, 224, 16) if full else (48, 3, 2, 32, 8)
+    x = g.input("image", [1, 3, size, size])
+    w = g.normal((width, 3, patch, patch), math.sqrt(1 / (3 * patch * patch)))
+    x = g.op("Conv", x, w, g.normal((width,), 0.1, hint="b"), kernel_shape=[patch] * 2, strides=[patch] * 2)
+    rows = (size // patch) ** 2
+    x = g.op("Transpose", g.op("Reshape", x, g.ints(1, width, rows)), perm=[0, 2, 1])
+    x = g.op("Concat", g.normal((1, 1, width), hint="class"), x, axis=1)
+    x = g.op("Add", x, g.normal((1, rows + 1, width), 0.5, hint="positions"))
+    for _ in range(layers):
+        x = attention_block(g, x, rows + 1, width, heads)
+        x = g.op("Add", x, linear(g, gelu_by_erf(g, linear(g, layer_norm(g, x, width), width, 4 * width)), 4 * width, width))
+    first = g.op("Gather", layer_norm(g, x, width), g.constant(np.int64(0), "i"), axis=1)
+    g.output(g.op("Identity", linear(g, first, width, 1000 if full else 10), outputs=["logits"]), shape=[1, 1000 if full else 10])
+
+
 # --- the others
 
 def lstm(g, full):
@@ -305,13 +354,53 @@ def branchy(g, full):
     g.output(g.op("LogSoftmax", classifier(g, x, 4 * width, 20), outputs=["log_prob"], axis=-1), shape=[1, 20])
 
 
-MODELS = {f.__name__: f for f in (resnet50, mobilenet, densenet, unet, bert, gpt, lstm, multi_output, branchy)}
+# --- quantised: for benches alone, as a value that lies between two steps may be rounded either way
+
+def quantised(g, x, scale, dtype=np.int8):
+    """QuantizeLinear and DequantizeLinear, between which integer kernels may be used."""
+    step, zero = g.constant(np.float32(scale), "step"), g.constant(dtype(0), "zero")
+    return g.op("DequantizeLinear", g.op("QuantizeLinear", x, step, zero), step, zero)
+
+
+def quantised_conv(g, x, c_in, c_out, kernel=1, stride=1, relu=True, gain=2.0):
+    """int8 weights with a step a channel, int32 biases: what quantisers make of a convolution with its batch-norm."""
+    fan_in = c_in * kernel * kernel
+    weights = g.rng.standard_normal((c_out, c_in, kernel, kernel), dtype=np.float32) * np.float32(math.sqrt(gain / fan_in))
+    steps = np.abs(weights).max(axis=(1, 2, 3)) / 127
+    integers = np.rint(weights / steps[:, None, None, None]).astype(np.int8)
+    w = g.op("DequantizeLinear", g.constant(integers), g.constant(steps), g.constant(np.zeros(c_out, np.int8), "zero"), axis=0)
+    pad = kernel // 2
+    x = g.op("Conv", x, w, g.normal((c_out,), 0.1, hint="b"), kernel_shape=[kernel] * 2, strides=[stride] * 2, pads=[pad] * 4)
+    return quantised(g, g.op("Relu", x) if relu else x, 6 / 127)
+
+
+def resnet50_int8(g, full):
+    width, size, classes = (64, 224, 1000) if full else (16, 64, 100)
+    x = quantised(g, g.input("data", [1, 3, size, size]), 4 / 127)
+    x = quantised_conv(g, x, 3, width, 7, 2)
+    x = g.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    channels = width
+    for stage, blocks in enumerate((3, 4, 6, 3)):
+        inner, outer = width << stage, width << stage + 2
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            y = quantised_conv(g, x, channels, inner)
+            y = quantised_conv(g, y, inner, inner, 3, stride)
+            y = quantised_conv(g, y, inner, outer, relu=False, gain=0.2)
+            if not block:
+                x = quantised_conv(g, x, channels, outer, 1, stride, relu=False, gain=1.0)
+            x, channels = quantised(g, g.op("Relu", g.op("Add", y, x)), 6 / 127), outer
+    g.output(g.op("Identity", classifier(g, x, channels, classes), outputs=["logits"]), shape=[1, classes])
+
+
+QUANTISED = {f.__name__: f for f in (resnet50_int8,)}
+MODELS = {f.__name__: f for f in (resnet50, mobilenet, convnext, densenet, unet, bert, gpt, vit, lstm, multi_output, branchy)}
 
 
 def make(name, seed=0, full=False):
     """The model, and inputs that fit it: {name: array}."""
     g = GraphBuilder(name, seed)
-    sizes = MODELS[name](g, full) or {}
+    sizes = (MODELS | QUANTISED)[name](g, full) or {}
     rng = np.random.default_rng([seed, 1])
     inputs = {}
     for info in g.inputs:
@@ -330,7 +419,7 @@ def make(name, seed=0, full=False):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("name", nargs="?", choices=sorted(MODELS), metavar="NAME")
+    parser.add_argument("name", nargs="?", choices=sorted(MODELS | QUANTISED), metavar="NAME")
     parser.add_argument("-o", "--output", metavar="F.onnx")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--full", action="store_true", help="published sizes; small ones when not said")
@@ -338,7 +427,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     arguments = parser.parse_args()
     if arguments.list:
-        print("\n".join(MODELS))
+        print("\n".join(MODELS | QUANTISED))
         return 0
     if not arguments.name or not arguments.output:
         parser.error("a NAME and -o F.onnx are needed (--list names the models)")
