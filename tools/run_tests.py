@@ -54,6 +54,7 @@ STAGES = [
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
     ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", {}),
     ("GNNs by plans", 60, f"{PYTHON} tests/python/test_gnn_plan.py", {}),
+    ("instructions of the runtime", 60, f"{PYTHON} tests/python/test_overhead.py", {}),
     ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),
     ("PyTorch models", 180, f"{OPENVINO} {PYTHON} tests/python/test_torch.py --quick", {}),
     ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),

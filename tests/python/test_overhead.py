@@ -1,0 +1,84 @@
+"""Instructions that a run takes beside its kernels, counted by callgrind: a regression that no noise hides.
+
+    python tests/python/test_overhead.py        the table, and a failure where a figure is above its limit
+
+bench_overhead runs a chain of tiny nodes, long and short; the difference is what a node (where there is one partition) or a partition
+(where they alternate between devices) costs the calling thread. Functions of src/kernels are left out. Limits stand a fifth above what
+was counted with gcc 12 at -O3: whoever makes a path longer on purpose writes the new figure down here.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import oracle
+
+NODES, RUNS = (60, 660), 4
+PROGRAM = os.path.join(oracle.BUILD, "bench", "bench_overhead")
+# name, arguments of bench_overhead, instructions counted, per
+SCENES = [
+    ("cpu, one partition, eager", ("cpu", "default", "off", ""), 11, "node"),
+    ("npu, one partition, eager", ("npu", "all", "off", ""), 538, "node"),
+    ("npu, one partition, replayed", ("npu", "all", "on", ""), 0, "node"),
+    ("npu,cpu in turns, eager", ("npu,cpu", "all", "off", "Relu"), 5800, "partition"),
+    ("npu,cpu in turns, replayed", ("npu,cpu", "all", "on", "Relu"), 4120, "partition"),
+]
+SLACK, GRACE = 1.2, 2
+LINE = re.compile(r"^\s*([\d,]+) \([ \d.]+%\)\s+\S*?:(\S+?)(?:\.(?:part|constprop|isra|cold|avx\w*|\d+)[.\w]*)?(?: \[.*\])?$")
+
+
+def kernel_names():
+    """Functions of src/kernels, by the objects of the build."""
+    names = set()
+    for folder, _, files in os.walk(oracle.BUILD):
+        if folder.endswith("src/kernels"):
+            paths = [os.path.join(folder, file) for file in files if file.endswith(".o")]
+            listed = subprocess.run(["nm", "--defined-only", "--format=posix", *paths], capture_output=True, text=True, check=True).stdout
+            names |= {words[0].split(".")[0] for words in map(str.split, listed.splitlines()) if len(words) > 1 and words[1] in "tTi"}
+    return names
+
+
+def count(arguments, nodes, kernels):
+    """(instructions beside the kernels in all measured runs, partitions)"""
+    with tempfile.TemporaryDirectory(prefix="cleave-overhead-") as folder:
+        path = os.path.join(folder, "callgrind.out")
+        command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={path}", "--toggle-collect=measured_run", PROGRAM,
+                   *arguments, str(nodes), str(RUNS)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        if done.returncode != 0:
+            raise RuntimeError(done.stderr.strip().splitlines()[-1])
+        report = subprocess.run(["callgrind_annotate", "--threshold=100", "--auto=no", path], capture_output=True, text=True, check=True)
+    total = 0
+    for line in report.stdout.splitlines():
+        found = LINE.match(line)
+        if found and found.group(2) not in kernels:
+            total += int(found.group(1).replace(",", ""))
+    return total, int(done.stdout.split()[0])
+
+
+def main():
+    tally = oracle.Tally()
+    if shutil.which("valgrind") is None:
+        tally.skip("overhead", "valgrind is not installed")
+        return tally.finish()
+    kernels = kernel_names()
+
+    def measure(scene):
+        _, arguments, _, per = scene
+        (short, few), (long, many) = (count(arguments, nodes, kernels) for nodes in NODES)
+        return (long - short) / RUNS / (NODES[1] - NODES[0] if per == "node" else many - few)
+
+    for (name, _, counted, per), found in oracle.each(measure, SCENES):
+        if isinstance(found, Exception):
+            tally.add(name, f"{type(found).__name__}: {found}")
+            continue
+        limit = counted * SLACK + GRACE
+        print(f"{name:32}{found:8.1f} instructions a {per}, limit {limit:.0f}", flush=True)
+        tally.add(name, None if found <= limit else f"{found:.1f} instructions a {per}, limit {limit:.0f}")
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
