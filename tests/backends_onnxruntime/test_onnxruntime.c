@@ -1,37 +1,11 @@
 /* ONNX Runtime as a device: every function of its API that is used here does what its place in the table says, all dtypes and odd
  * shapes, outputs sized by data, open sizes, options, threads, verdicts; and libraries that are none. Skipped where the library
  * is not here. */
-#include <glob.h>
-
 #include "../backends/onnxruntime/device.h"
-#include "machine.h"
-
-static const char *library_folder; /* NULL: not here */
-
-static clv_status open_devices(clv_context *context, const char *list, const char *option, clv_devices **devices,
-                               clv_error *error) {
-  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
-  options.list = list;
-  options.device_options = &option;
-  options.device_option_count = option != NULL;
-  options.thread_count = 1;
-  return clv_devices_open(context, &options, devices, error);
-}
-
-static void open_machine(machine *m, const char *list, const char *option) {
-  clv_error error = {0};
-  test_allocator_init(&m->counting);
-  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
-  context.allocator = &m->counting.allocator;
-  context.cache_directory = "";
-  assert_ok(clv_context_create(&context, &m->context, &error), error);
-  assert_ok(open_devices(m->context, list, option, &m->devices, &error), error);
-}
+#include "framework.h"
 
 static bool skipped(void) {
-  if (library_folder == NULL)
-    print_message("skipped: no ONNX Runtime: tools/setup test installs it, or set CLEAVE_ONNXRUNTIME\n");
-  return library_folder == NULL;
+  return framework_skipped("ONNX Runtime", "CLEAVE_ONNXRUNTIME");
 }
 
 /* ---- The API ---- */
@@ -81,14 +55,6 @@ static void places(void **state) {
 
 /* ---- Values ---- */
 
-static void check_graph(machine *m, clv_graph *graph, const clv_tensor *inputs, const char *what) {
-  clv_plan *plan = machine_plan(m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  clv_session *session = machine_session(plan);
-  for (int i = 0; i < 3; ++i) machine_check_run(session, plan, inputs, what);
-  clv_session_destroy(session);
-  clv_plan_destroy(plan);
-}
-
 static void dtypes(void **state) {
   (void)state;
   static const clv_dtype all[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16, CLV_I8,  CLV_I16, CLV_I32,
@@ -120,59 +86,12 @@ static void dtypes(void **state) {
 
 static void sized_by_data(void **state) {
   (void)state;
-  if (skipped()) return;
-  for (int async = 0; async < 2; ++async) {
-    machine m;
-    test_graph g;
-    float x[8] = {0, 1, 0, 0, -2, 3, 0, 4};
-    open_machine(&m, "onnxruntime:CPU", async == 1 ? "onnxruntime:CPU:async=yes" : NULL);
-    test_graph_begin(&g, &m.counting.allocator, 1);
-    test_graph_input(&g, "x", CLV_F32, 2, DIMS(2, 4));
-    test_graph_node(&g, "relu", "Relu", "x", "y");
-    test_graph_node(&g, "places", "NonZero", "y", "p");
-    clv_graph *graph = test_graph_end(&g, "y,p");
-    clv_tensor input = clv__tensor_make(CLV_F32, 2, DIMS(2, 4), x);
-    clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-    clv_session *session = machine_session(plan);
-    for (int i = 0; i < 8; ++i) {
-      x[i] = i % 3 == 0 ? 0 : 1;
-      machine_check_run(session, plan, &input, "places");
-    }
-    memset(x, 0, sizeof x);
-    machine_check_run(session, plan, &input, "no places");
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
-    machine_close(&m);
-  }
+  if (!skipped()) check_sized_by_data("onnxruntime:CPU");
 }
 
 static void open_sizes(void **state) {
   (void)state;
-  if (skipped()) return;
-  machine m;
-  test_graph g;
-  static float x[64 * 4];
-  for (int i = 0; i < 256; ++i) x[i] = (float)(i % 17) - 8;
-  open_machine(&m, "onnxruntime:CPU,cpu", NULL);
-  test_graph_begin(&g, &m.counting.allocator, 1);
-  int64_t n = test_graph_symbol(&g, "N");
-  test_graph_input(&g, "x", CLV_F32, 2, DIMS(n, 4));
-  test_graph_weight(&g, "w", 2, DIMS(4, 4));
-  test_graph_node(&g, "product", "MatMul", "x,w", "a");
-  test_graph_node(&g, "relu", "Relu", "a", "y");
-  clv_graph *graph = test_graph_end(&g, "y");
-  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  clv_session *session = machine_session(plan);
-  static const int64_t sizes[] = {3, 64, 1, 3, 17, 64};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-    clv_tensor input = clv__tensor_make(CLV_F32, 2, DIMS(sizes[i], 4), x);
-    machine_check_run(session, plan, &input, "an open size");
-  }
-  clv_session_destroy(session);
-  clv_plan_destroy(plan);
-  clv_graph_destroy(graph);
-  machine_close(&m);
+  if (!skipped()) check_open_sizes("onnxruntime:CPU,cpu");
 }
 
 /* ---- Options, threads, logs ---- */
@@ -304,16 +223,7 @@ static void wrong_libraries(void **state) {
 }
 
 int main(void) {
-  static char found[4096];
-  glob_t matches = {0};
-  const char *said = getenv("CLEAVE_ONNXRUNTIME");
-  if (said != NULL && said[0] != '\0') {
-    library_folder = said;
-  } else if (glob(CLEAVE_SOURCE_DIR "/.venv/lib/python3*/site-packages/onnxruntime/capi", 0, NULL, &matches) == 0) {
-    snprintf(found, sizeof found, "%s", matches.gl_pathv[0]);
-    library_folder = found;
-  }
-  globfree(&matches);
+  framework_find("CLEAVE_ONNXRUNTIME", "onnxruntime/capi");
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(wrong_libraries), cmocka_unit_test(places),     cmocka_unit_test(dtypes),
       cmocka_unit_test(sized_by_data),   cmocka_unit_test(open_sizes), cmocka_unit_test(options),

@@ -1,49 +1,12 @@
 /* OpenVINO as a device: dtypes and odd shapes, outputs that are inputs or one another, sizes that are open or follow from data,
  * compiled models kept, options, verdicts with their reasons; and libraries that are none. Skipped where the library is not here.
  */
-#include <glob.h>
-
 #include "../backends/openvino/device.h"
-#include "machine.h"
+#include "framework.h"
 #include "ops/shapes.h"
 
-static const char *library_folder; /* NULL: not here */
-
-static clv_status open_devices(clv_context *context, const char *list, const char *option, clv_devices **devices,
-                               clv_error *error) {
-  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
-  options.list = list;
-  options.device_options = &option;
-  options.device_option_count = option != NULL;
-  options.thread_count = 1;
-  return clv_devices_open(context, &options, devices, error);
-}
-
-static void open_machine_with_cache(machine *m, const char *list, const char *option, const char *cache) {
-  clv_error error = {0};
-  test_allocator_init(&m->counting);
-  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
-  context.allocator = &m->counting.allocator;
-  context.cache_directory = cache;
-  assert_ok(clv_context_create(&context, &m->context, &error), error);
-  assert_ok(open_devices(m->context, list, option, &m->devices, &error), error);
-}
-
-static void open_machine(machine *m, const char *list, const char *option) {
-  open_machine_with_cache(m, list, option, "");
-}
-
 static bool skipped(void) {
-  if (library_folder == NULL) print_message("skipped: no OpenVINO: tools/setup test installs it, or set CLEAVE_OPENVINO\n");
-  return library_folder == NULL;
-}
-
-static void check_graph(machine *m, clv_graph *graph, const clv_tensor *inputs, const char *what) {
-  clv_plan *plan = machine_plan(m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  clv_session *session = machine_session(plan);
-  for (int i = 0; i < 3; ++i) machine_check_run(session, plan, inputs, what);
-  clv_session_destroy(session);
-  clv_plan_destroy(plan);
+  return framework_skipped("OpenVINO", "CLEAVE_OPENVINO");
 }
 
 /* ---- Values ---- */
@@ -120,59 +83,12 @@ static void one_tensor(void **state) {
 
 static void sized_by_data(void **state) {
   (void)state;
-  if (skipped()) return;
-  for (int async = 0; async < 2; ++async) {
-    machine m;
-    test_graph g;
-    float x[8] = {0, 1, 0, 0, -2, 3, 0, 4};
-    open_machine(&m, "openvino:CPU", async == 1 ? "openvino:CPU:async=yes" : NULL);
-    test_graph_begin(&g, &m.counting.allocator, 1);
-    test_graph_input(&g, "x", CLV_F32, 2, DIMS(2, 4));
-    test_graph_node(&g, "relu", "Relu", "x", "y");
-    test_graph_node(&g, "places", "NonZero", "y", "p");
-    clv_graph *graph = test_graph_end(&g, "y,p");
-    clv_tensor input = clv__tensor_make(CLV_F32, 2, DIMS(2, 4), x);
-    clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-    clv_session *session = machine_session(plan);
-    for (int i = 0; i < 8; ++i) {
-      x[i] = i % 3 == 0 ? 0 : 1;
-      machine_check_run(session, plan, &input, "places");
-    }
-    memset(x, 0, sizeof x);
-    machine_check_run(session, plan, &input, "no places");
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
-    machine_close(&m);
-  }
+  if (!skipped()) check_sized_by_data("openvino:CPU");
 }
 
 static void open_sizes(void **state) {
   (void)state;
-  if (skipped()) return;
-  machine m;
-  test_graph g;
-  static float x[64 * 4];
-  for (int i = 0; i < 256; ++i) x[i] = (float)(i % 17) - 8;
-  open_machine(&m, "openvino:CPU,cpu", NULL);
-  test_graph_begin(&g, &m.counting.allocator, 1);
-  int64_t n = test_graph_symbol(&g, "N");
-  test_graph_input(&g, "x", CLV_F32, 2, DIMS(n, 4));
-  test_graph_weight(&g, "w", 2, DIMS(4, 4));
-  test_graph_node(&g, "product", "MatMul", "x,w", "a");
-  test_graph_node(&g, "relu", "Relu", "a", "y");
-  clv_graph *graph = test_graph_end(&g, "y");
-  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  clv_session *session = machine_session(plan);
-  static const int64_t sizes[] = {3, 64, 1, 3, 0, 17, 64};
-  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
-    clv_tensor input = clv__tensor_make(CLV_F32, 2, DIMS(sizes[i], 4), x);
-    machine_check_run(session, plan, &input, "an open size");
-  }
-  clv_session_destroy(session);
-  clv_plan_destroy(plan);
-  clv_graph_destroy(graph);
-  machine_close(&m);
+  if (!skipped()) check_open_sizes("openvino:CPU,cpu");
 }
 
 /* ---- Compiled models as bytes ---- */
@@ -353,16 +269,7 @@ static void wrong_libraries(void **state) {
 
 int main(void) {
   setenv("TBB_ENABLE_SANITIZERS", "1", 1); /* otherwise its TBB loads a library in a way that sanitizers refuse */
-  static char found[4096];
-  glob_t matches = {0};
-  const char *said = getenv("CLEAVE_OPENVINO");
-  if (said != NULL && said[0] != '\0') {
-    library_folder = said;
-  } else if (glob(CLEAVE_SOURCE_DIR "/.venv/lib/python3*/site-packages/openvino/libs", 0, NULL, &matches) == 0) {
-    snprintf(found, sizeof found, "%s", matches.gl_pathv[0]);
-    library_folder = found;
-  }
-  globfree(&matches);
+  framework_find("CLEAVE_OPENVINO", "openvino/libs");
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(wrong_libraries), cmocka_unit_test(dtypes),     cmocka_unit_test(one_tensor),
       cmocka_unit_test(sized_by_data),   cmocka_unit_test(open_sizes), cmocka_unit_test(kept_models),
