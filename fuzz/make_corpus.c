@@ -1,5 +1,6 @@
-/* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz,npubin,safetensors}. The same every
- * time. The seeds of the other targets are text, and in corpus/; their folders here are for what is found. */
+/* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz,npubin,safetensors,gnn_tables,
+ * gnn_plan}. The same every time. The seeds of the other targets are text, and in corpus/; their folders here are for what is
+ * found. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "formats/npy.h"
 #include "formats/npz.h"
 #include "formats/onnx.h"
+#include "gnn_seeds.h"
 #include "target_npubin.h"
 
 static const char *folder;
@@ -147,14 +149,29 @@ static bool make_safetensors(void) {
   return true;
 }
 
+static bool make_gnn(void) {
+  clv__text tables, plan, csv;
+  clv_error error = {0};
+  clv__text_init(&tables, clv__allocator_default());
+  clv__text_init(&plan, clv__allocator_default());
+  clv__text_init(&csv, clv__allocator_default());
+  clv__text_append(&csv, "%s", FUZZ_GNN_CSV);
+  clv_status status = fuzz_gnn_seeds(&tables, &plan, &error);
+  if (status != CLV_OK) fprintf(stderr, "%s\n", error.message);
+  bool saved = save_text("gnn_tables", "tables", &tables);
+  saved = save_text("gnn_plan", "plan", &plan) && saved;
+  saved = save_text("gnn_tables", "csv", &csv) && saved;
+  return saved && status == CLV_OK;
+}
+
 int main(int argument_count, char **arguments) {
   if (argument_count != 2) {
     fprintf(stderr, "usage: make_corpus FOLDER\n");
     return 2;
   }
   folder = arguments[1];
-  static const char *const kinds[] = {"",         "onnx",   "tensor",  "npy",    "npz",        "plan",
-                                      "npu_spec", "irjson", "profile", "npubin", "safetensors"};
+  static const char *const kinds[] = {"",       "onnx",    "tensor", "npy",         "npz",        "plan",    "npu_spec",
+                                      "irjson", "profile", "npubin", "safetensors", "gnn_tables", "gnn_plan"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
     char path[1024];
     if (!in_folder(path, sizeof path, kinds[i], "") || (mkdir(path, 0777) != 0 && errno != EEXIST)) {
@@ -162,5 +179,5 @@ int main(int argument_count, char **arguments) {
       return 1;
     }
   }
-  return make_models() && make_tensors() && make_programs() && make_safetensors() ? 0 : 1;
+  return make_models() && make_tensors() && make_programs() && make_safetensors() && make_gnn() ? 0 : 1;
 }

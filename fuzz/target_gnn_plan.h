@@ -7,6 +7,13 @@
 
 #include "gnn/gnn_plan.h"
 
+static inline clv_status fuzz_gnn_plan_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
+  clv__gnn_plan *plan;
+  clv_status status = clv__gnn_plan_parse(clv__allocator_default(), (const char *)data, size_bytes, "fuzz", &plan, error);
+  clv__gnn_plan_destroy(plan);
+  return status;
+}
+
 static inline void fuzz_gnn_plan(const uint8_t *data, size_t size_bytes) {
   const clv_allocator *allocator = clv__allocator_default();
   clv_error error = {0};

@@ -11,15 +11,27 @@ static inline void fuzz_gnn_tables_ask(const clv__tables *tables) {
   double time;
   for (uint32_t t = 0; t < tables->table_count; ++t) {
     char reason[64];
-    (void)clv__table_time(&tables->tables[t], 1000, 5000, &time);
-    (void)clv__table_peak(&tables->tables[t], 1000, 5000);
+    (void)clv__table_time(&tables->tables[t], 1000, 5000, 700, &time);
+    (void)clv__table_peak(&tables->tables[t], 1000, 5000, 700);
     clv__table_reason(&tables->tables[t], UINT64_MAX, 0, reason, sizeof reason);
   }
   for (uint32_t c = 0; c < tables->copy_count; ++c) (void)clv__copy_table_time(&tables->copies[c], 4096, &time);
 }
 
+static const clv__import_column fuzz_gnn_columns[] = {{"cpu_ms", "cpu", 0, 4, true}, {"npu_ms", "npu", 4, 7, false}};
+
+/* Whether it is tables, of either kind; the error is of what it is no CSV for, or, where it begins as JSON does, no JSON. */
+static inline clv_status fuzz_gnn_tables_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
+  clv__tables tables;
+  clv__tables_init(&tables, clv__allocator_default());
+  clv_status status = size_bytes > 0 && data[0] == '{' ? clv__tables_parse(&tables, (const char *)data, size_bytes, "fuzz", error)
+                                                       : clv__tables_import(&tables, "layer", fuzz_gnn_columns, 2,
+                                                                            (const char *)data, size_bytes, "fuzz", error);
+  clv__tables_finish(&tables);
+  return status;
+}
+
 static inline void fuzz_gnn_tables(const uint8_t *data, size_t size_bytes) {
-  static const clv__import_column columns[] = {{"cpu_ms", "cpu", 0, 4, true}, {"npu_ms", "npu", 4, 7, false}};
   const clv_allocator *allocator = clv__allocator_default();
   clv_error error = {0};
   clv__tables tables, again;
@@ -28,7 +40,7 @@ static inline void fuzz_gnn_tables(const uint8_t *data, size_t size_bytes) {
   clv__tables_init(&again, allocator);
   clv__text_init(&text, allocator);
   clv__text_init(&second, allocator);
-  if (clv__tables_import(&tables, "layer", columns, 2, (const char *)data, size_bytes, "fuzz", &error) == CLV_OK ||
+  if (clv__tables_import(&tables, "layer", fuzz_gnn_columns, 2, (const char *)data, size_bytes, "fuzz", &error) == CLV_OK ||
       clv__tables_parse(&tables, (const char *)data, size_bytes, "fuzz", &error) == CLV_OK) {
     fuzz_gnn_tables_ask(&tables);
     if (clv__tables_print(&tables, &text, &error) == CLV_OK) { /* what was read can be written, and means the same */

@@ -26,7 +26,7 @@ static inline void fuzz_opencl_device(clv_device *device, uint8_t mode) {
   if (context == NULL && clv_context_create(NULL, &context, NULL) != CLV_OK) abort();
   const clv_host *host = clv__context_host(context);
   *device = (clv_device){.host = host, .allocator = host->allocator};
-  device->objects.previous = device->objects.next = &device->objects;
+  clv__objects_init(&device->objects, host->allocator, device);
   device->traits = (clv__opencl_traits){.is_cpu = (mode & FUZZ_OPENCL_CPU) != 0,
                                         .has_double = true,
                                         .compute_units = 16,
@@ -43,6 +43,7 @@ static inline void fuzz_opencl_device(clv_device *device, uint8_t mode) {
 }
 
 static inline void fuzz_opencl_finish(clv_device *device) {
+  clv__objects_finish(&device->objects);
   clv__opencl_programs_finish(device);
   pthread_mutex_destroy(&device->build_lock);
   pthread_mutex_destroy(&device->lock);

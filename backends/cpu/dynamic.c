@@ -52,7 +52,7 @@ static clv_status start(dynamic *state, const clv_execute_args *args, clv_error 
     }
     if (value->data == NULL) value->data = &nothing;
     const size_t element_bytes = clv_dtype_size_bytes(value->dtype);
-    if (element_bytes > 8 || (uintptr_t)value->data % element_bytes == 0) continue;
+    if (element_bytes == 0 || element_bytes > 8 || (uintptr_t)value->data % element_bytes == 0) continue;
     void *copy = clv__allocate(allocator, size_bytes);
     if (copy == NULL) return clv__error_memory(error, size_bytes);
     memcpy(copy, value->data, size_bytes);
@@ -82,6 +82,8 @@ static clv_status run_kernel(dynamic *state, const clv__cpu_node *node, const cl
                                  .outputs = outputs,
                                  .output_count = node->output_count,
                                  .error = error};
+  char reason[160]; /* in a body the types may be news */
+  if (!clv__kernel_holds(node->kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
   return clv__kernel_run(node->kernel, &call, allocator);
 }
 

@@ -1,4 +1,5 @@
-/* Capability: a node runs here when its kernel takes it; If, Loop and Scan when every node of their bodies does. */
+/* Capability: a node runs here when its kernel takes it; If, Loop, Scan and FlexAttention when every node of their bodies does.
+ */
 #include <stdio.h>
 
 #include "device.h"
@@ -75,6 +76,34 @@ static bool kernel_runs(const clv_host *host, const clv_graph_view *graph, const
   return accepted;
 }
 
+/* Whether some of the values have elements that share bytes: slices of those cannot be taken apart and put together. */
+static bool any_packed(const clv_host *host, const clv_graph_view *graph, const uint32_t *ids, uint32_t first, uint32_t end,
+                       char reason[160]) {
+  for (uint32_t i = first; i < end; ++i) {
+    clv_tensor type;
+    operand_types(host, graph, &ids[i], 1, &type);
+    if (!clv__dtype_is_in(type.dtype, CLV__DTYPES_PACKED)) continue;
+    snprintf(reason, 160, "slices of dtype %s not supported", clv_dtype_name(type.dtype));
+    return true;
+  }
+  return false;
+}
+
+/* Loop and Scan stack slices into outputs, and Scan takes its inputs apart; what they carry from one iteration to the next, and
+ * If, has every dtype. */
+static bool slices_run(const clv_host *host, const clv_graph_view *graph, const clv_node_info *info, char reason[160]) {
+  const clv__attributes attributes = {info->attributes, info->attribute_count};
+  const clv_attribute *body = clv__attribute_find(attributes, "body");
+  if (body == NULL || body->kind != CLV_ATTRIBUTE_GRAPH) return true;
+  const bool is_scan = strcmp(info->op, "Scan") == 0;
+  const uint32_t inputs = host->graph_input_count(body->graph);
+  const int64_t scanned = is_scan ? clv__attribute_int(attributes, "num_scan_inputs", 0) : 2; /* Loop: iteration, condition */
+  const uint32_t carried = scanned >= 0 && scanned <= inputs ? inputs - (uint32_t)scanned : 0;
+  if (any_packed(host, graph, info->outputs, carried, info->output_count, reason)) return false;
+  const uint32_t end = inputs < info->input_count ? inputs : info->input_count;
+  return !is_scan || !any_packed(host, graph, info->inputs, carried, end, reason);
+}
+
 static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_t node, int depth, char reason[160]) {
   clv_node_info info;
   memset(&info, 0, sizeof info);
@@ -88,8 +117,9 @@ static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_
   }
   if (!has_body) return kernel_runs(host, graph, &info, depth > 0, reason);
   if (info.domain[0] == 0 && (strcmp(info.op, "If") == 0 || strcmp(info.op, "Loop") == 0 || strcmp(info.op, "Scan") == 0)) {
-    return true;
+    return slices_run(host, graph, &info, reason);
   }
+  if (strcmp(info.domain, "ai.onnx.preview") == 0 && strcmp(info.op, "FlexAttention") == 0) return true;
   snprintf(reason, 160, "operator %.60s with a body", info.op);
   return false;
 }

@@ -4,31 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- Objects ---- */
-
-void *clv__framework_object_new(clv_device *device, size_t size_bytes, void (*destroy)(clv_device *device, void *self)) {
-  clv__framework_object *object = clv__allocate_zero(device->allocator, size_bytes);
-  if (object == NULL) return NULL;
-  object->destroy = destroy;
-  pthread_mutex_lock(&device->lock);
-  object->previous = device->objects.previous;
-  object->next = &device->objects;
-  object->previous->next = object->next->previous = object;
-  pthread_mutex_unlock(&device->lock);
-  return object;
-}
-
-void clv__framework_object_free(clv_device *device, void *self) {
-  clv__framework_object *object = self;
-  pthread_mutex_lock(&device->lock);
-  object->previous->next = object->next;
-  object->next->previous = object->previous;
-  pthread_mutex_unlock(&device->lock);
-  clv__release(device->allocator, object);
-}
-
-/* ---- Opening ---- */
-
 static bool is_word(const char *text, const char *const *words) {
   for (; *words != NULL; ++words) {
     if (strcmp(text, *words) == 0) return true;
@@ -115,8 +90,7 @@ clv_status clv__framework_open(const clv__framework *framework, void *library, c
     clv__release(host->allocator, device);
     return status;
   }
-  device->objects.previous = device->objects.next = &device->objects;
-  pthread_mutex_init(&device->lock, NULL);
+  clv__objects_init(&device->objects, host->allocator, device);
   clv__framework_queue_init(&device->queue);
   snprintf(device->verdicts_key, sizeof device->verdicts_key, "%s %s %s|%s", CLEAVE_VERSION, framework->name, framework->version,
            device->info.fingerprint);
@@ -125,22 +99,13 @@ clv_status clv__framework_open(const clv__framework *framework, void *library, c
   return CLV_OK;
 }
 
-/* What is left was given up with the device; the last made goes first, for instances before executables. */
-static void destroy_objects(clv_device *device) {
-  while (device->objects.previous != &device->objects) {
-    clv__framework_object *last = device->objects.previous;
-    last->destroy(device, last);
-  }
-}
-
 void clv__framework_close(clv_device *device) {
   if (device == NULL) return;
   clv__verdicts_finish(&device->verdicts);
   if (!clv__framework_queue_stop(device)) return; /* a run that does not end keeps all that it may touch */
-  destroy_objects(device);
+  clv__objects_finish(&device->objects);          /* given up with the device: instances before executables */
   device->framework->device_close(device->handle);
   clv__framework_queue_finish(device);
-  pthread_mutex_destroy(&device->lock);
   clv__release(device->allocator, device);
 }
 

@@ -3,17 +3,10 @@
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 #define CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 
-#include <pthread.h>
-
+#include "base/objects.h"
 #include "framework.h"
 #include "queue.h"
 #include "verdicts.h"
-
-/* The first member of whatever a device hands out: close() destroys what is left. */
-typedef struct clv__framework_object {
-  struct clv__framework_object *previous, *next;
-  void (*destroy)(clv_device *device, void *self);
-} clv__framework_object;
 
 struct clv_device {
   const clv__framework *framework;
@@ -22,16 +15,11 @@ struct clv_device {
   void *handle; /* the framework's device */
   clv__framework_device_info info;
   bool is_async;
-  pthread_mutex_t lock; /* of `objects` */
-  clv__framework_object objects;
+  clv__objects objects;
   clv__framework_queue queue;
   clv__verdicts verdicts;
   char verdicts_key[512]; /* the fingerprint, and whose table and ways of trying they come from */
 };
-
-/* ---- Objects (device.c) ---- */
-void *clv__framework_object_new(clv_device *device, size_t size_bytes, void (*destroy)(clv_device *device, void *self));
-void clv__framework_object_free(clv_device *device, void *self);
 
 /* ---- Devices (device.c). `library` is the framework's. ---- */
 clv_status clv__framework_open(const clv__framework *framework, void *library, const clv_host *host,

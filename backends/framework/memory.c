@@ -5,30 +5,30 @@
 #include "device.h"
 
 struct clv_buffer {
-  clv__framework_object object;
+  clv__object object;
   uint8_t *data;
   uint64_t size_bytes;
 };
 
 struct clv_weight {
-  clv__framework_object object;
+  clv__object object;
 };
 
 static void destroy_buffer(clv_device *device, void *self) {
   clv_buffer *buffer = self;
   clv__release(device->allocator, buffer->data);
-  clv__framework_object_free(device, buffer);
+  clv__object_free(&device->objects, buffer);
 }
 
 clv_status clv__framework_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **out, clv_error *error) {
   *out = NULL;
   if (size_bytes > SIZE_MAX / 2) return clv__error_memory(error, SIZE_MAX);
-  clv_buffer *buffer = clv__framework_object_new(device, sizeof *buffer, destroy_buffer);
+  clv_buffer *buffer = clv__object_new(&device->objects, sizeof *buffer, destroy_buffer);
   if (buffer == NULL) return clv__error_memory(error, sizeof *buffer);
   buffer->data = clv__allocate(device->allocator, (size_t)size_bytes);
   buffer->size_bytes = size_bytes;
   if (buffer->data == NULL) {
-    clv__framework_object_free(device, buffer);
+    clv__object_free(&device->objects, buffer);
     return clv__error_memory(error, (size_t)size_bytes);
   }
   *out = buffer;
@@ -90,14 +90,14 @@ clv_status clv__framework_copy_out(clv_device *device, clv_stream *stream, void 
 }
 
 static void destroy_weight(clv_device *device, void *self) {
-  clv__framework_object_free(device, self);
+  clv__object_free(&device->objects, self);
 }
 
 clv_status clv__framework_weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
                                         clv_error *error) {
   (void)id;
   (void)data;
-  *weight = clv__framework_object_new(device, sizeof **weight, destroy_weight);
+  *weight = clv__object_new(&device->objects, sizeof **weight, destroy_weight);
   return *weight != NULL ? CLV_OK : clv__error_memory(error, sizeof **weight);
 }
 

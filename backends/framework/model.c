@@ -7,7 +7,7 @@
 #include "device.h"
 
 struct clv_executable {
-  clv__framework_object object;
+  clv__object object;
   void *model; /* NULL: nobody reads what it would make, and there is nothing to do */
   uint32_t input_count, output_count;
 };
@@ -23,7 +23,7 @@ typedef struct launch {
 } launch;
 
 struct clv_instance {
-  clv__framework_object object;
+  clv__object object;
   clv_device *device;
   clv_executable *executable;
   void *request;
@@ -35,7 +35,7 @@ struct clv_instance {
 static void destroy_executable(clv_device *device, void *self) {
   clv_executable *executable = self;
   if (executable->model != NULL) device->framework->model_destroy(executable->model);
-  clv__framework_object_free(device, executable);
+  clv__object_free(&device->objects, executable);
 }
 
 void clv__framework_executable_destroy(clv_device *device, clv_executable *executable) {
@@ -57,7 +57,7 @@ clv_status clv__framework_compile(clv_device *device, const clv_graph_view *grap
                                   clv_executable **out, clv_error *error) {
   const clv_compile_options defaults = {.struct_size = sizeof defaults};
   *out = NULL;
-  clv_executable *executable = clv__framework_object_new(device, sizeof *executable, destroy_executable);
+  clv_executable *executable = clv__object_new(&device->objects, sizeof *executable, destroy_executable);
   if (executable == NULL) return clv__error_memory(error, sizeof *executable);
   executable->input_count = device->host->graph_input_count(graph);
   executable->output_count = device->host->graph_output_count(graph);
@@ -117,7 +117,7 @@ clv_status clv__framework_executable_load(clv_device *device, const void *data, 
   CLV__TRY(clv__sealed_open(&kind, data, size_bytes, &reader, error));
   CLV__TRY(clv__sealed_check_fingerprint(&reader, device->framework->name));
   CLV__TRY(clv__sealed_check_fingerprint(&reader, device->info.fingerprint));
-  clv_executable *executable = clv__framework_object_new(device, sizeof *executable, destroy_executable);
+  clv_executable *executable = clv__object_new(&device->objects, sizeof *executable, destroy_executable);
   if (executable == NULL) return clv__error_memory(error, sizeof *executable);
   executable->input_count = (uint32_t)clv__sealed_take(&reader, 4);
   executable->output_count = (uint32_t)clv__sealed_take(&reader, 4);
@@ -250,7 +250,7 @@ static void destroy_instance(clv_device *device, void *self) {
     clv__release(device->allocator, instance->unused);
     instance->unused = next;
   }
-  clv__framework_object_free(device, instance);
+  clv__object_free(&device->objects, instance);
 }
 
 static clv_status check_inputs(const clv_executable *executable, uint32_t input_count, clv_error *error) {
@@ -266,7 +266,7 @@ clv_status clv__framework_instance_create(clv_device *device, clv_executable *ex
   *out = NULL;
   if (weight_count != 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u weights given, none wanted", weight_count);
   CLV__TRY(check_inputs(executable, input_count, error));
-  clv_instance *instance = clv__framework_object_new(device, sizeof *instance, destroy_instance);
+  clv_instance *instance = clv__object_new(&device->objects, sizeof *instance, destroy_instance);
   if (instance == NULL) return clv__error_memory(error, sizeof *instance);
   instance->device = device;
   instance->executable = executable;

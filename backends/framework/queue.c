@@ -27,7 +27,7 @@ typedef struct command {
 } command;
 
 struct clv_stream {
-  clv__framework_object object;
+  clv__object object;
   clv_device *device;
   pthread_t thread;
   bool started, ending;
@@ -46,7 +46,7 @@ typedef struct clv__framework_notice {
 } notice;
 
 struct clv_event {
-  clv__framework_object object;
+  clv__object object;
   clv_device *device;
   uint64_t recorded, reached;
   uint64_t waits, waited; /* enqueued; over */
@@ -205,16 +205,16 @@ static void destroy_stream(clv_device *device, void *self) {
     if (stream->started) pthread_join(stream->thread, NULL);
     pthread_cond_destroy(&stream->filled);
   }
-  clv__framework_object_free(device, stream);
+  clv__object_free(&device->objects, stream);
 }
 
 /* With the queue's lock held. */
 static void for_streams(clv_device *device, void (*what)(clv_stream *stream)) {
-  pthread_mutex_lock(&device->lock);
-  for (clv__framework_object *o = device->objects.next; o != &device->objects; o = o->next) {
+  pthread_mutex_lock(&device->objects.lock);
+  for (clv__object *o = device->objects.ring.next; o != &device->objects.ring; o = o->next) {
     if (o->destroy == destroy_stream && ((clv_stream *)o)->started) what((clv_stream *)o);
   }
-  pthread_mutex_unlock(&device->lock);
+  pthread_mutex_unlock(&device->objects.lock);
 }
 
 static void wake(clv_stream *stream) {
@@ -251,7 +251,7 @@ bool clv__framework_queue_stop(clv_device *device) {
 
 clv_status clv__framework_stream_create(clv_device *device, clv_stream **out, clv_error *error) {
   *out = NULL;
-  clv_stream *stream = clv__framework_object_new(device, sizeof *stream, destroy_stream);
+  clv_stream *stream = clv__object_new(&device->objects, sizeof *stream, destroy_stream);
   if (stream == NULL) return clv__error_memory(error, sizeof *stream);
   stream->device = device;
   if (device->is_async) pthread_cond_init(&stream->filled, NULL);
@@ -325,12 +325,12 @@ static void destroy_event(clv_device *device, void *self) {
   while (event->pending > 0 && passed) passed = wait_for_change(&device->queue);
   pthread_mutex_unlock(&device->queue.lock);
   free_notices(device, event->notices);
-  clv__framework_object_free(device, event);
+  clv__object_free(&device->objects, event);
 }
 
 clv_status clv__framework_event_create(clv_device *device, clv_event **out, clv_error *error) {
   *out = NULL;
-  clv_event *event = clv__framework_object_new(device, sizeof *event, destroy_event);
+  clv_event *event = clv__object_new(&device->objects, sizeof *event, destroy_event);
   if (event == NULL) return clv__error_memory(error, sizeof *event);
   event->device = device;
   *out = event;

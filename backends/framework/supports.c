@@ -16,7 +16,9 @@ static bool check_value(const clv_device *device, const clv_graph_view *graph, u
   if (v == CLV_NO_VALUE) return true;
   clv_value_info value = {.struct_size = sizeof value};
   device->host->graph_value(graph, v, &value);
-  if (value.type.dtype == CLV_STRING) return refuse(verdict, "dtype %s", "string");
+  if (value.type.dtype == CLV_STRING || clv__dtype_is_in(value.type.dtype, CLV__DTYPES_SMALL)) {
+    return refuse(verdict, "dtype %s", clv_dtype_name(value.type.dtype));
+  }
   if (value.type.dtype == CLV_DTYPE_NONE) return refuse(verdict, "the type of '%.120s' is not known", value.name);
   if (!device->info.static_shapes_only || clv__tensor_is_static(&value.type)) return true;
   return refuse(verdict, "dynamic shape of '%.120s'", value.name);

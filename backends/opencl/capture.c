@@ -12,7 +12,7 @@ typedef struct entry {
 } entry;
 
 struct clv_captured {
-  clv__opencl_object object;
+  clv__object object;
   entry *entries;
   size_t count, capacity;
   cl_command_buffer_khr commands; /* NULL: the list */
@@ -43,7 +43,7 @@ static void destroy(clv_device *device, void *self) {
     clv__release(device->allocator, captured->entries[i].held);
   }
   clv__release(device->allocator, captured->entries);
-  clv__opencl_object_free(device, captured);
+  clv__object_free(&device->objects, captured);
 }
 
 void clv__opencl_captured_destroy(clv_device *device, clv_captured *captured) {
@@ -68,7 +68,7 @@ uint64_t clv__opencl_captured_bytes(clv_device *device, const clv_captured *capt
 clv_status clv__opencl_capture_begin(clv_device *device, clv_stream *stream, clv_error *error) {
   if (!device->can_capture) return clv__error_set(error, CLV_NOT_SUPPORTED, "option capture=off");
   if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream is recorded already");
-  stream->recording = clv__opencl_object_new(device, sizeof *stream->recording, destroy);
+  stream->recording = clv__object_new(&device->objects, sizeof *stream->recording, destroy);
   return stream->recording == NULL ? clv__error_memory(error, sizeof *stream->recording) : CLV_OK;
 }
 

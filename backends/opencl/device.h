@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "base/memory.h"
+#include "base/objects.h"
 #include "base/tensor.h"
 #include "cleave/plugin/backend.h"
 #include "icd.h"
@@ -13,12 +14,6 @@
 
 #define CLV__OPENCL_VERSION "1"
 #define CLV__OPENCL_NONE UINT32_MAX
-
-/* Whatever was made and not destroyed: a device that is given up gets no call but close(). */
-typedef struct clv__opencl_object {
-  struct clv__opencl_object *previous, *next;
-  void (*destroy)(clv_device *device, void *self); /* the object is the first field of self */
-} clv__opencl_object;
 
 typedef enum clv__opencl_capture {
   CLV__OPENCL_CAPTURE_AUTO,
@@ -57,12 +52,12 @@ struct clv_device {
   uint64_t memory_bytes;
   size_t alignment_bytes; /* of buffers, and of what lies in one */
   double flops_per_second, bytes_per_second, launch_seconds, copy_latency_seconds, copy_bytes_per_second;
-  pthread_mutex_t lock;         /* objects, programs, the capture's choice */
+  pthread_mutex_t lock;         /* programs, the capture's choice */
   pthread_mutex_t service_lock; /* the service queue */
   pthread_mutex_t build_lock;   /* building programs */
   pthread_mutex_t staging_lock; /* stagings, and what they are to write */
   clv__opencl_staging stagings; /* a ring of all streams' */
-  clv__opencl_object objects;   /* a ring */
+  clv__objects objects;
   clv__opencl_program *programs;
   clv__opencl_notice *notices;  /* to be used again */
   uint64_t next_id;             /* of buffers: an address may come again, a number does not */
@@ -76,7 +71,7 @@ struct clv_device {
 };
 
 struct clv_buffer {
-  clv__opencl_object object;
+  clv__object object;
   uint64_t id;
   uint64_t size_bytes;
   cl_mem memory;
@@ -84,18 +79,13 @@ struct clv_buffer {
 };
 
 struct clv_weight {
-  clv__opencl_object object;
+  clv__object object;
   uint32_t users;
   char *id;
   clv_tensor type;
   uint64_t size_bytes;
   cl_mem memory;
 };
-
-/* An object comes zeroed, its first field a clv__opencl_object. NULL: memory is out. */
-void *clv__opencl_object_new(clv_device *device, size_t size_bytes, void (*destroy)(clv_device *device, void *self));
-/* Takes it off the list and frees it; what it holds was released before. */
-void clv__opencl_object_free(clv_device *device, void *object);
 
 /* A cl_mem of at least one byte on the device. */
 clv_status clv__opencl_memory_create(clv_device *device, uint64_t size_bytes, cl_mem *memory, clv_error *error);

@@ -135,7 +135,7 @@ static void destroy(clv_device *device, void *self) {
   if (e->view != NULL) device->host->graph_close(device->host->self, e->view);
   clv__arena_finish(&e->arena);
   clv__release(device->allocator, e->onnx);
-  clv__opencl_object_free(device, e);
+  clv__object_free(&device->objects, e);
 }
 
 void clv__opencl_executable_destroy(clv_device *device, clv_executable *executable) {
@@ -152,7 +152,7 @@ static bool all_static(const clv_tensor *types, uint32_t count) {
 clv_status clv__opencl_executable_open(clv_device *device, void *onnx, size_t onnx_bytes, const clv_tensor *input_types,
                                        uint32_t input_count, clv_executable **out, clv_error *error) {
   *out = NULL;
-  clv_executable *e = clv__opencl_object_new(device, sizeof *e, destroy);
+  clv_executable *e = clv__object_new(&device->objects, sizeof *e, destroy);
   if (e == NULL) {
     clv__release(device->allocator, onnx);
     return clv__error_memory(error, sizeof *e);

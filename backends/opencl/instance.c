@@ -82,7 +82,7 @@ static void destroy(clv_device *device, void *self) {
   }
   clv__arena_finish(&instance->arena);
   if (instance->owns_plan) clv__opencl_plan_destroy(instance->plan);
-  clv__opencl_object_free(device, instance);
+  clv__object_free(&device->objects, instance);
 }
 
 void clv__opencl_instance_destroy(clv_device *device, clv_instance *instance) {
@@ -212,7 +212,7 @@ clv_status clv__opencl_instance_create(clv_device *device, clv_executable *execu
                           executable->input_count);
   }
   CLV__TRY(check_weights(executable, weights, weight_count, error));
-  clv_instance *instance = clv__opencl_object_new(device, sizeof *instance, destroy);
+  clv_instance *instance = clv__object_new(&device->objects, sizeof *instance, destroy);
   if (instance == NULL) return clv__error_memory(error, sizeof *instance);
   instance->executable = executable;
   clv__arena_init(&instance->arena, device->allocator);

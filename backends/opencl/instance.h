@@ -22,7 +22,7 @@ typedef struct clv__opencl_user {
 } clv__opencl_user;
 
 struct clv_instance {
-  clv__opencl_object object;
+  clv__object object;
   clv_executable *executable;
   clv__opencl_plan *plan;
   bool owns_plan;

@@ -59,12 +59,12 @@ static void buffer_destroy(clv_device *device, void *self) {
   clv_buffer *buffer = self;
   clv__opencl_memory_release(device, buffer->memory);
   if (buffer->host != NULL) device->allocator->release(device->allocator->user_data, buffer->host);
-  clv__opencl_object_free(device, buffer);
+  clv__object_free(&device->objects, buffer);
 }
 
 clv_status clv__opencl_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **out, clv_error *error) {
   *out = NULL;
-  clv_buffer *buffer = clv__opencl_object_new(device, sizeof *buffer, buffer_destroy);
+  clv_buffer *buffer = clv__object_new(&device->objects, sizeof *buffer, buffer_destroy);
   if (buffer == NULL) return clv__error_memory(error, sizeof *buffer);
   buffer->size_bytes = size_bytes;
   pthread_mutex_lock(&device->lock);
@@ -101,7 +101,7 @@ static void weight_destroy(clv_device *device, void *self) {
   clv_weight *weight = self;
   clv__opencl_memory_release(device, weight->memory);
   clv__release(device->allocator, weight->id);
-  clv__opencl_object_free(device, weight);
+  clv__object_free(&device->objects, weight);
 }
 
 enum { COMPARE_BYTES = 1 << 16 };
@@ -125,13 +125,13 @@ static bool same_bytes(clv_device *device, const clv_weight *weight, const uint8
 /* A weight with this id that is here already. The host calls this from one thread at a time. */
 static clv_weight *find_weight(clv_device *device, const char *id, const clv_tensor *data) {
   clv_weight *found = NULL;
-  pthread_mutex_lock(&device->lock);
-  for (clv__opencl_object *o = device->objects.next; o != &device->objects && found == NULL; o = o->next) {
+  pthread_mutex_lock(&device->objects.lock);
+  for (clv__object *o = device->objects.ring.next; o != &device->objects.ring && found == NULL; o = o->next) {
     clv_weight *weight = (clv_weight *)o;
     if (o->destroy != weight_destroy || weight->memory == NULL) continue;
     if (strcmp(weight->id, id) == 0 && clv__tensor_same_type(&weight->type, data)) found = weight;
   }
-  pthread_mutex_unlock(&device->lock);
+  pthread_mutex_unlock(&device->objects.lock);
   return found != NULL && same_bytes(device, found, data->data) ? found : NULL;
 }
 
@@ -150,7 +150,7 @@ clv_status clv__opencl_weight_upload(clv_device *device, const char *id, const c
     *out = weight;
     return CLV_OK;
   }
-  weight = clv__opencl_object_new(device, sizeof *weight, weight_destroy);
+  weight = clv__object_new(&device->objects, sizeof *weight, weight_destroy);
   if (weight == NULL) return clv__error_memory(error, sizeof *weight);
   size_t id_bytes = strlen(id) + 1;
   weight->type = *data;

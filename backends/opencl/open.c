@@ -310,7 +310,7 @@ clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_c
   device->host = host;
   device->allocator = host->allocator;
   device->fuse = device->half = device->binaries = true;
-  device->objects.previous = device->objects.next = &device->objects;
+  clv__objects_init(&device->objects, host->allocator, device);
   device->stagings.previous = device->stagings.next = &device->stagings;
   snprintf(device->name, sizeof device->name, "%s", config->name != NULL && config->name[0] != '\0' ? config->name : "opencl");
   pthread_mutex_init(&device->lock, NULL);
@@ -326,18 +326,10 @@ clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_c
   return CLV_OK;
 }
 
-/* What is left was given up with the device; the last made goes first, for executables before weights before buffers. */
-static void destroy_objects(clv_device *device) {
-  while (device->objects.previous != &device->objects) {
-    clv__opencl_object *last = device->objects.previous;
-    last->destroy(device, last);
-  }
-}
-
 void clv__opencl_close(clv_device *device) {
   if (device == NULL) return;
   const clv__opencl_icd *cl = device->cl;
-  destroy_objects(device);
+  clv__objects_finish(&device->objects); /* given up with the device: executables before weights before buffers */
   clv__opencl_programs_finish(device);
   clv__opencl_notices_finish(device);
   if (device->service != NULL) cl->clReleaseCommandQueue(device->service);
@@ -347,27 +339,4 @@ void clv__opencl_close(clv_device *device) {
   pthread_mutex_destroy(&device->service_lock);
   pthread_mutex_destroy(&device->lock);
   clv__release(device->allocator, device);
-}
-
-/* ---- Objects ---- */
-
-void *clv__opencl_object_new(clv_device *device, size_t size_bytes, void (*destroy)(clv_device *device, void *self)) {
-  clv__opencl_object *object = clv__allocate_zero(device->allocator, size_bytes);
-  if (object == NULL) return NULL;
-  object->destroy = destroy;
-  pthread_mutex_lock(&device->lock);
-  object->previous = device->objects.previous;
-  object->next = &device->objects;
-  object->previous->next = object->next->previous = object;
-  pthread_mutex_unlock(&device->lock);
-  return object;
-}
-
-void clv__opencl_object_free(clv_device *device, void *self) {
-  clv__opencl_object *object = self;
-  pthread_mutex_lock(&device->lock);
-  object->previous->next = object->next;
-  object->next->previous = object->previous;
-  pthread_mutex_unlock(&device->lock);
-  clv__release(device->allocator, object);
 }

@@ -121,7 +121,7 @@ typedef struct clv__opencl_value {
 } clv__opencl_value;
 
 struct clv_executable {
-  clv__opencl_object object;
+  clv__object object;
   clv_device *device;
   clv__arena arena;
   void *onnx; /* from the host's allocator */

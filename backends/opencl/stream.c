@@ -9,11 +9,11 @@ static void stream_destroy(clv_device *device, void *self) {
   if (stream->queue != NULL) device->cl->clFinish(stream->queue);
   clv__opencl_staging_finish(device, &stream->staging);
   if (stream->queue != NULL) device->cl->clReleaseCommandQueue(stream->queue);
-  clv__opencl_object_free(device, stream);
+  clv__object_free(&device->objects, stream);
 }
 
 clv_status clv__opencl_stream_create(clv_device *device, clv_stream **out, clv_error *error) {
-  *out = clv__opencl_object_new(device, sizeof **out, stream_destroy);
+  *out = clv__object_new(&device->objects, sizeof **out, stream_destroy);
   if (*out == NULL) return clv__error_memory(error, sizeof **out);
   clv__opencl_staging_init(device, &(*out)->staging);
   return CLV_OK;
@@ -61,7 +61,7 @@ static clv_status not_recording(const clv_stream *stream, const char *what, clv_
 /* ---- Events ---- */
 
 struct clv_event {
-  clv__opencl_object object;
+  clv__object object;
   pthread_mutex_t lock; /* `marker`: it is replaced while other threads wait for the one before */
   cl_event marker;      /* NULL: never recorded, or recorded where nothing was ever enqueued */
 };
@@ -70,11 +70,11 @@ static void event_destroy(clv_device *device, void *self) {
   clv_event *event = self;
   if (event->marker != NULL) device->cl->clReleaseEvent(event->marker);
   pthread_mutex_destroy(&event->lock);
-  clv__opencl_object_free(device, event);
+  clv__object_free(&device->objects, event);
 }
 
 clv_status clv__opencl_event_create(clv_device *device, clv_event **out, clv_error *error) {
-  *out = clv__opencl_object_new(device, sizeof **out, event_destroy);
+  *out = clv__object_new(&device->objects, sizeof **out, event_destroy);
   if (*out == NULL) return clv__error_memory(error, sizeof **out);
   pthread_mutex_init(&(*out)->lock, NULL);
   return CLV_OK;

@@ -6,7 +6,7 @@
 #include "staging.h"
 
 struct clv_stream {
-  clv__opencl_object object;
+  clv__object object;
   cl_command_queue queue;  /* made when first used */
   clv_captured *recording; /* between capture_begin() and capture_end() */
   clv__opencl_staging staging;

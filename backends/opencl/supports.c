@@ -63,7 +63,8 @@ static bool dtypes_fit(const clv_device *device, const clv__opencl_node *node, c
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     bool output = i >= node->input_count;
     clv_dtype dtype = output ? node->outputs[i - node->input_count].dtype : node->inputs[i].dtype;
-    bool lacks = dtype == CLV_STRING || (dtype == CLV_F64 && !device->traits.has_double) || (dtype == CLV_F16 && !device->half);
+    bool lacks = dtype == CLV_STRING || clv__dtype_is_in(dtype, CLV__DTYPES_SMALL) ||
+                 (dtype == CLV_F64 && !device->traits.has_double) || (dtype == CLV_F16 && !device->half);
     if (!lacks) continue;
     snprintf(reason, 160, "%s %u of dtype %s, which this device has not", output ? "output" : "input",
              output ? i - node->input_count : i, clv_dtype_name(dtype));
@@ -98,7 +99,7 @@ bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, co
     snprintf(reason, 160, "control flow (%.60s)", info->op);
     return false;
   }
-  if (follows_from_shapes(info)) return true;
+  if (follows_from_shapes(info) && !clv__dtype_is_in(node->inputs[0].dtype, CLV__DTYPES_SMALL)) return true;
   if (!dtypes_fit(device, node, reason)) return false;
   if (clv__opencl_is_view(info->domain, info->op, info->opset)) return view_fits(node, reason);
   const clv__opencl_operator *op = clv__opencl_operator_find(info->domain, info->op);

@@ -354,19 +354,40 @@ static clv_status read_operators(reader *r, json_t *root) {
   return CLV_OK;
 }
 
+static clv_status read_operator_speeds(reader *r, json_t *object, clv__vnpu_speed *speed) {
+  static const char *const keys[] = {"us", "ns_per_row", "ns_per_edge", NULL};
+  json_t *map = json_object_get(object, "operators"), *figures;
+  const char *name;
+  if (map == NULL) return CLV_OK;
+  push(r, "operators");
+  if (!json_is_object(map)) return fail(r, "must be an object from an operator to its figures");
+  clv__vnpu_operator_speed *items = clv__arena_allocate_zero(&r->spec->arena, json_object_size(map), sizeof *items);
+  if (items == NULL && json_object_size(map) > 0) return no_memory(r);
+  speed->operators = items;
+  json_object_foreach(map, name, figures) {
+    clv__vnpu_operator_speed *item = &items[speed->operator_count];
+    push(r, name);
+    CLV__TRY(check_keys(r, figures, keys));
+    CLV__TRY(read_figure(r, figures, "us", &item->us));
+    CLV__TRY(read_figure(r, figures, "ns_per_row", &item->ns_per_row));
+    CLV__TRY(read_figure(r, figures, "ns_per_edge", &item->ns_per_edge));
+    item->name = clv__arena_string(&r->spec->arena, name, strlen(name));
+    if (item->name == NULL) return no_memory(r);
+    ++speed->operator_count;
+    pop(r);
+  }
+  pop(r);
+  return CLV_OK;
+}
+
 static clv_status read_speed(reader *r, json_t *root) {
   clv__vnpu_speed *speed = &r->spec->speed;
   *speed = (clv__vnpu_speed){.time_scale = 1, .frequency = 1};
   json_t *object = json_object_get(root, "speed");
   if (object == NULL) return CLV_OK;
   push(r, "speed");
-  static const char *const keys[] = {"launch_overhead_us",
-                                     "flops_per_second",
-                                     "bytes_per_second",
-                                     "copy_latency_us",
-                                     "copy_bytes_per_second",
-                                     "time_scale",
-                                     NULL};
+  static const char *const keys[] = {"launch_overhead_us",    "flops_per_second", "bytes_per_second", "copy_latency_us",
+                                     "copy_bytes_per_second", "time_scale",       "operators",        NULL};
   CLV__TRY(check_keys(r, object, keys));
   CLV__TRY(read_figure(r, object, "launch_overhead_us", &speed->launch_overhead_us));
   CLV__TRY(read_figure(r, object, "flops_per_second", &speed->flops_per_second));
@@ -374,6 +395,7 @@ static clv_status read_speed(reader *r, json_t *root) {
   CLV__TRY(read_figure(r, object, "copy_latency_us", &speed->copy_latency_us));
   CLV__TRY(read_figure(r, object, "copy_bytes_per_second", &speed->copy_bytes_per_second));
   CLV__TRY(read_figure(r, object, "time_scale", &speed->time_scale));
+  CLV__TRY(read_operator_speeds(r, object, speed));
   speed->given = true;
   pop(r);
   return CLV_OK;

@@ -42,6 +42,12 @@ typedef struct clv__vnpu_operator {
   const uint32_t *constants; /* inputs that must be constants */
 } clv__vnpu_operator;
 
+/* What a node of one operator takes, by what it is given (speed.h says what rows and edges are). */
+typedef struct clv__vnpu_operator_speed {
+  const char *name; /* as of clv__vnpu_operator */
+  double us, ns_per_row, ns_per_edge;
+} clv__vnpu_operator_speed;
+
 /* Zero figures cost no time. Times are multiplied by time_scale at the end. */
 typedef struct clv__vnpu_speed {
   bool given;
@@ -52,6 +58,8 @@ typedef struct clv__vnpu_speed {
   double copy_bytes_per_second;
   double time_scale;
   double frequency; /* computing (not copies) is this many times as fast as the figures say */
+  uint32_t operator_count;
+  const clv__vnpu_operator_speed *operators; /* these instead of arithmetic and traffic */
 } clv__vnpu_speed;
 
 typedef struct clv__vnpu_spec {

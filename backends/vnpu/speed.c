@@ -1,4 +1,4 @@
-/* The speed model: see speed.h. A roofline from the figures of the description. */
+/* The speed model: see speed.h. A roofline from the figures of the description, or lines of their own for single operators. */
 #include "speed.h"
 
 #include <string.h>
@@ -89,9 +89,40 @@ static bool is_view(const clv_node_info *node) {
   return false;
 }
 
+/* ---- Operators with figures of their own ---- */
+
+static bool is_called(const char *name, const clv_node_info *node) {
+  size_t length = strlen(node->domain);
+  if (length == 0) return strcmp(name, node->op) == 0;
+  return strncmp(name, node->domain, length) == 0 && name[length] == ':' && strcmp(name + length + 1, node->op) == 0;
+}
+
+static const clv__vnpu_operator_speed *find_operator(const clv__vnpu_speed *speed, const clv_node_info *node) {
+  for (uint32_t i = 0; i < speed->operator_count; ++i) {
+    if (is_called(speed->operators[i].name, node)) return &speed->operators[i];
+  }
+  return NULL;
+}
+
+/* The operand that says which rows: the last one of ai.cleave's operators over a graph. */
+static double edges_of(const clv_node_info *node, const clv_tensor *inputs) {
+  bool is_ours = strcmp(node->domain, "ai.cleave") == 0 && strncmp(node->op, "Sparse", 6) == 0;
+  if (is_ours && node->input_count > 0) return count_of(&inputs[node->input_count - 1]);
+  bool has_indices = node->domain[0] == '\0' && (strncmp(node->op, "Gather", 6) == 0 || strncmp(node->op, "Scatter", 7) == 0);
+  return has_indices && node->input_count > 1 ? count_of(&inputs[1]) : 0;
+}
+
+static double operator_seconds(const clv__vnpu_operator_speed *figures, const clv_node_info *node, const clv_tensor *inputs) {
+  double rows = 0;
+  if (node->input_count > 0 && inputs[0].dtype != CLV_DTYPE_NONE) rows = inputs[0].rank > 0 ? (double)inputs[0].dims[0] : 1;
+  return 1e-6 * figures->us + 1e-9 * (figures->ns_per_row * rows + figures->ns_per_edge * edges_of(node, inputs));
+}
+
 double clv__vnpu_node_seconds(const clv__vnpu_speed *speed, const clv_node_info *node, const clv_tensor *inputs,
                               const clv_tensor *outputs) {
   if (!speed->given || is_view(node)) return 0;
+  const clv__vnpu_operator_speed *own = find_operator(speed, node);
+  if (own != NULL) return operator_seconds(own, node, inputs) / speed->frequency * speed->time_scale;
   double bytes = 0;
   for (uint32_t i = 0; i < node->input_count; ++i) bytes += count_of(&inputs[i]) * (double)clv_dtype_size_bytes(inputs[i].dtype);
   for (uint32_t i = 0; i < node->output_count; ++i)

@@ -64,7 +64,17 @@ typedef enum clv_dtype {
   CLV_F64 = 11,
   CLV_U32 = 12,
   CLV_U64 = 13,
-  CLV_BF16 = 16
+  CLV_BF16 = 16,
+  CLV_F8E4M3FN = 17,   /* one byte: 1 sign, 4 exponent, 3 mantissa bits; no infinity, NaN is S.1111.111 */
+  CLV_F8E4M3FNUZ = 18, /* one byte; no infinity, no negative zero: 0x80 is NaN */
+  CLV_F8E5M2 = 19,     /* one byte; infinity and NaN as in IEEE formats */
+  CLV_F8E5M2FNUZ = 20, /* one byte; no infinity, no negative zero: 0x80 is NaN */
+  CLV_U4 = 21,         /* two to a byte, the first in the low bits, as ONNX packs them; so with the next */
+  CLV_I4 = 22,
+  CLV_F4E2M1 = 23, /* two to a byte: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives */
+  CLV_F8E8M0 = 24, /* one byte: 2^(byte - 127), 255 is NaN */
+  CLV_U2 = 25,     /* four to a byte */
+  CLV_I2 = 26
 } clv_dtype;
 
 #define CLV_MAX_RANK 8
@@ -98,8 +108,13 @@ typedef struct clv_allocator {
   void (*release)(void *user_data, void *pointer); /* pointer may be NULL */
 } clv_allocator;
 
-/* Bytes an element takes (a clv_string for CLV_STRING); 0 for CLV_DTYPE_NONE and numbers that are no dtype. Any thread. */
+/* Bytes an element takes (a clv_string for CLV_STRING); 0 for dtypes of less than a byte, of which several share one (a tensor of
+ * n of them takes n * clv_dtype_size_bits() / 8 bytes, rounded up), for CLV_DTYPE_NONE and numbers that are no dtype. Any thread.
+ */
 CLV_API size_t clv_dtype_size_bytes(clv_dtype dtype);
+
+/* Bits an element takes; 0 for CLV_DTYPE_NONE and numbers that are no dtype, and for no others. Any thread. */
+CLV_API size_t clv_dtype_size_bits(clv_dtype dtype);
 
 /* "f32", "i64", "bool", …; "none" for what is no dtype. Static storage. Any thread. */
 CLV_API const char *clv_dtype_name(clv_dtype dtype);

@@ -21,6 +21,7 @@ double clv__dtype_tolerance(clv_dtype dtype) {
 /* Bit for bit: for integers, bools and strings. */
 static bool same_element(const clv_tensor *a, const clv_tensor *b, size_t index) {
   size_t element = clv_dtype_size_bytes(a->dtype);
+  if (element == 0) return clv__tensor_get_int(a, index) == clv__tensor_get_int(b, index);
   if (a->dtype != CLV_STRING) return memcmp((char *)a->data + index * element, (char *)b->data + index * element, element) == 0;
   const clv_string *x = (const clv_string *)a->data + index, *y = (const clv_string *)b->data + index;
   return x->size_bytes == y->size_bytes && (x->size_bytes == 0 || memcmp(x->data, y->data, x->size_bytes) == 0);
@@ -28,7 +29,7 @@ static bool same_element(const clv_tensor *a, const clv_tensor *b, size_t index)
 
 bool clv__tensor_agrees(const clv_tensor *expected, const clv_tensor *actual, clv__difference *worst) {
   size_t count;
-  bool is_float = (CLV__DTYPE_BIT(expected->dtype) & CLV__DTYPES_FLOAT) != 0;
+  bool is_float = clv__dtype_is_in(expected->dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT);
   *worst = (clv__difference){0};
   if (!clv__tensor_count(expected, &count)) return true;
   double largest = 0, gap = -1;

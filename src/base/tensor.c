@@ -4,23 +4,49 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/small.h"
+
 static const struct {
-  uint8_t size_bytes;
+  uint8_t size_bits;
   const char *name;
 } dtypes[] = {
-    [CLV_DTYPE_NONE] = {0, "none"}, [CLV_F32] = {4, "f32"}, [CLV_U8] = {1, "u8"},
-    [CLV_I8] = {1, "i8"},           [CLV_U16] = {2, "u16"}, [CLV_I16] = {2, "i16"},
-    [CLV_I32] = {4, "i32"},         [CLV_I64] = {8, "i64"}, [CLV_STRING] = {sizeof(clv_string), "string"},
-    [CLV_BOOL] = {1, "bool"},       [CLV_F16] = {2, "f16"}, [CLV_F64] = {8, "f64"},
-    [CLV_U32] = {4, "u32"},         [CLV_U64] = {8, "u64"}, [CLV_BF16] = {2, "bf16"},
+    [CLV_DTYPE_NONE] = {0, "none"},
+    [CLV_F32] = {32, "f32"},
+    [CLV_U8] = {8, "u8"},
+    [CLV_I8] = {8, "i8"},
+    [CLV_U16] = {16, "u16"},
+    [CLV_I16] = {16, "i16"},
+    [CLV_I32] = {32, "i32"},
+    [CLV_I64] = {64, "i64"},
+    [CLV_STRING] = {8 * sizeof(clv_string), "string"},
+    [CLV_BOOL] = {8, "bool"},
+    [CLV_F16] = {16, "f16"},
+    [CLV_F64] = {64, "f64"},
+    [CLV_U32] = {32, "u32"},
+    [CLV_U64] = {64, "u64"},
+    [CLV_BF16] = {16, "bf16"},
+    [CLV_F8E4M3FN] = {8, "f8e4m3fn"},
+    [CLV_F8E4M3FNUZ] = {8, "f8e4m3fnuz"},
+    [CLV_F8E5M2] = {8, "f8e5m2"},
+    [CLV_F8E5M2FNUZ] = {8, "f8e5m2fnuz"},
+    [CLV_U4] = {4, "u4"},
+    [CLV_I4] = {4, "i4"},
+    [CLV_F4E2M1] = {4, "f4e2m1"},
+    [CLV_F8E8M0] = {8, "f8e8m0"},
+    [CLV_U2] = {2, "u2"},
+    [CLV_I2] = {2, "i2"},
 };
 
 static bool is_dtype(clv_dtype dtype) {
   return (size_t)dtype < sizeof dtypes / sizeof *dtypes && dtypes[dtype].name != NULL;
 }
 
+size_t clv_dtype_size_bits(clv_dtype dtype) {
+  return is_dtype(dtype) ? dtypes[dtype].size_bits : 0;
+}
+
 size_t clv_dtype_size_bytes(clv_dtype dtype) {
-  return is_dtype(dtype) ? dtypes[dtype].size_bytes : 0;
+  return clv_dtype_size_bits(dtype) / 8;
 }
 
 const char *clv_dtype_name(clv_dtype dtype) {
@@ -61,7 +87,8 @@ bool clv__tensor_count(const clv_tensor *tensor, size_t *count) {
 bool clv__tensor_size_bytes(const clv_tensor *tensor, size_t *size_bytes) {
   size_t count;
   if (!clv__tensor_count(tensor, &count)) return false;
-  *size_bytes = count * clv_dtype_size_bytes(tensor->dtype);
+  size_t bits = clv_dtype_size_bits(tensor->dtype);
+  *size_bytes = bits >= 8 ? count * (bits / 8) : (count * bits + 7) / 8;
   return tensor->dtype != CLV_DTYPE_NONE;
 }
 
@@ -183,6 +210,11 @@ int64_t clv__tensor_get_int(const clv_tensor *tensor, size_t index) {
       LOAD(int64_t)
     case CLV_U64:
       LOAD(uint64_t)
+    case CLV_U4:
+    case CLV_I4:
+    case CLV_U2:
+    case CLV_I2:
+      return clv__packed_get(tensor->dtype, tensor->data, index);
     default: {
       double value = clv__tensor_get(tensor, index);
       if (isnan(value)) return 0;
@@ -218,6 +250,13 @@ double clv__tensor_get(const clv_tensor *tensor, size_t index) {
       memcpy(&value, at, sizeof value);
       return (double)value;
     }
+    case CLV_F8E4M3FN:
+    case CLV_F8E4M3FNUZ:
+    case CLV_F8E5M2:
+    case CLV_F8E5M2FNUZ:
+    case CLV_F8E8M0:
+    case CLV_F4E2M1:
+      return (double)clv__small_to_f32(tensor->dtype, clv__small_bits(tensor->dtype, tensor->data, index));
     case CLV_STRING:
     case CLV_DTYPE_NONE:
       return 0;
@@ -258,6 +297,20 @@ void clv__tensor_put(const clv_tensor *tensor, size_t index, double real, int64_
     case CLV_I64:
     case CLV_U64:
       ((uint64_t *)tensor->data)[index] = (uint64_t)whole;
+      break;
+    case CLV_F8E4M3FN:
+    case CLV_F8E4M3FNUZ:
+    case CLV_F8E5M2:
+    case CLV_F8E5M2FNUZ:
+    case CLV_F8E8M0:
+    case CLV_F4E2M1:
+      clv__small_store(tensor->dtype, tensor->data, index, clv__small_from_f64(tensor->dtype, real, true));
+      break;
+    case CLV_U4:
+    case CLV_I4:
+    case CLV_U2:
+    case CLV_I2:
+      clv__small_store(tensor->dtype, tensor->data, index, (uint8_t)whole);
       break;
     default:
       break;

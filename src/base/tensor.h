@@ -8,13 +8,32 @@
 
 /* A bit for each dtype, for masks of dtypes. */
 #define CLV__DTYPE_BIT(dtype) (1u << (unsigned)(dtype))
+#define CLV__DTYPE_COUNT (CLV_I2 + 1) /* of tables by dtype */
 #define CLV__DTYPES_FLOAT (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F64) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 #define CLV__DTYPES_SIGNED (CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_I16) | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64))
 #define CLV__DTYPES_UNSIGNED \
   (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_U16) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64))
 #define CLV__DTYPES_INTEGER (CLV__DTYPES_SIGNED | CLV__DTYPES_UNSIGNED)
 #define CLV__DTYPES_NUMBER (CLV__DTYPES_FLOAT | CLV__DTYPES_INTEGER)
-#define CLV__DTYPES_ANY (CLV__DTYPES_NUMBER | CLV__DTYPE_BIT(CLV_BOOL)) /* everything but strings */
+#define CLV__DTYPES_ANY (CLV__DTYPES_NUMBER | CLV__DTYPE_BIT(CLV_BOOL)) /* everything but strings and the small dtypes */
+/* The small dtypes, which are stored, moved and converted but not computed in (see small.h): floats of a byte, and what shares a
+ * byte with others. */
+#define CLV__DTYPES_F8                                                                                                           \
+  (CLV__DTYPE_BIT(CLV_F8E4M3FN) | CLV__DTYPE_BIT(CLV_F8E4M3FNUZ) | CLV__DTYPE_BIT(CLV_F8E5M2) | CLV__DTYPE_BIT(CLV_F8E5M2FNUZ) | \
+   CLV__DTYPE_BIT(CLV_F8E8M0))
+#define CLV__DTYPES_PACKED_INTEGER \
+  (CLV__DTYPE_BIT(CLV_U4) | CLV__DTYPE_BIT(CLV_I4) | CLV__DTYPE_BIT(CLV_U2) | CLV__DTYPE_BIT(CLV_I2))
+#define CLV__DTYPES_PACKED (CLV__DTYPES_PACKED_INTEGER | CLV__DTYPE_BIT(CLV_F4E2M1))
+#define CLV__DTYPES_SMALL_FLOAT (CLV__DTYPES_F8 | CLV__DTYPE_BIT(CLV_F4E2M1))
+#define CLV__DTYPES_SMALL (CLV__DTYPES_F8 | CLV__DTYPES_PACKED)
+
+/* True for what is an element type. `number` may be anything, as it stands in a file. */
+static inline bool clv__dtype_is_known(int64_t number) {
+  return number > 0 && number <= INT32_MAX && clv_dtype_size_bits((clv_dtype)number) > 0;
+}
+static inline bool clv__dtype_is_in(clv_dtype dtype, uint32_t dtypes) {
+  return (unsigned)dtype < 32 && (CLV__DTYPE_BIT(dtype) & dtypes) != 0;
+}
 
 /* True when rank and every dim are known (and the dtype is). */
 bool clv__tensor_is_static(const clv_tensor *tensor);

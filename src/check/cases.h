@@ -49,7 +49,13 @@ typedef struct clv__case_row {
   X(generate)                 \
   X(select)                   \
   X(quantize)                 \
+  X(integer)                  \
+  X(recurrent)                \
+  X(loss)                     \
   X(resize)                   \
+  X(attention)                \
+  X(picture)                  \
+  X(signal)                   \
   X(sparse)                   \
   X(fused)
 

@@ -23,6 +23,10 @@ const clv__case_row clv__cases_quantize[] = {
     {"QuantizeLinear", "21", "f32", "x[2,6]~-9:9 s[2,3]~0.05:0.2= z:i8[2,3]= | x[5,6]~-9:9 s[5,3]~0.05:0.2= z:u8[5,3]=",
      "axis=1 block_size=2 | axis=-1 block_size=2", NULL},
     {"QuantizeLinear", "21", "f32", "x[3,5]~-9:9 s=(0.07)", "output_dtype=$i8 | output_dtype=$u16", NULL},
+    {"QuantizeLinear", "25", "f32 f16", "x[3,5]~-9:9 s=(0.5) | x[33,35]~-9:9 s=(0.5)",
+     "output_dtype=$f8e4m3fn | output_dtype=$f8e5m2 | output_dtype=$f4e2m1 | output_dtype=$u4 | output_dtype=$i4 | "
+     "output_dtype=$i2",
+     NULL},
     {"QuantizeLinear", "13", "i32", "x[3,5]~-900:900 s:f32=(7.5) z:i8=(3)", NULL, NULL},
     {"DequantizeLinear", "22 21 19 13 10", "u8 i8 i32",
      "x[3,5,7,11]~0:99 s:f32=(0.07) z=(0) | x[3,5]~0:99 s:f32=(0.07) | x[4099]~0:99 s:f32=(0.03) | x s:f32=(0.1) | x[0,3] "

@@ -8,7 +8,7 @@ static clv_status bad_text(clv_error *error, const char *at, const char *end, co
 }
 
 clv_dtype clv__case_dtype(const char *text, size_t length) {
-  for (int dtype = CLV_F32; dtype <= CLV_BF16; ++dtype) {
+  for (int dtype = CLV_F32; dtype < CLV__DTYPE_COUNT; ++dtype) {
     const char *name = clv_dtype_name((clv_dtype)dtype);
     if (dtype != CLV_STRING && strlen(name) == length && memcmp(name, text, length) == 0) return (clv_dtype)dtype;
   }

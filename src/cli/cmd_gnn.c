@@ -1,6 +1,8 @@
-/* `cleave gnn`: finds the verb. */
+/* `cleave gnn`: finds the verb, and writes the help of each. */
+#include <stdio.h>
 #include <string.h>
 
+#include "cli/console.h"
 #include "cli/gnn.h"
 
 #define CLI_DECLARE(verb) extern const cli_gnn_verb cli_gnn_verb_##verb;
@@ -10,6 +12,7 @@ CLI_GNN_VERBS(CLI_DECLARE)
 #define CLI_ENTRY(verb) &cli_gnn_verb_##verb,
 static const cli_gnn_verb *const verbs[] = {CLI_GNN_VERBS(CLI_ENTRY)};
 #undef CLI_ENTRY
+extern const cli_command cli_command_gnn;
 
 enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
 
@@ -28,13 +31,15 @@ static clv_status find_verb(cli_invocation *cli, const char *name, const cli_gnn
   return cli_usage(cli, error, "'%s' is not one of %s", name, list);
 }
 
+static const cli_option_id of_all[] = {OPTION_JSON, OPTION_VERBOSE, OPTION_QUIET, OPTION_COLOR, OPTION_HELP};
+enum { OF_ALL_COUNT = sizeof of_all / sizeof *of_all };
+
 static bool verb_takes(const cli_gnn_verb *verb, cli_option_id id) {
-  static const cli_option_id of_all[] = {OPTION_JSON, OPTION_VERBOSE, OPTION_QUIET, OPTION_COLOR, OPTION_HELP};
-  for (size_t i = 0; i < sizeof of_all / sizeof *of_all; ++i) {
+  for (size_t i = 0; i < OF_ALL_COUNT; ++i) {
     if (of_all[i] == id) return true;
   }
   for (size_t i = 0; i < verb->option_count; ++i) {
-    if (verb->options[i] == id) return true;
+    if (verb->options[i].id == id) return true;
   }
   return false;
 }
@@ -68,6 +73,54 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   return verb->execute(cli, error);
 }
 
+/* ---- Help ---- */
+
+static void print_title(const cli_invocation *cli, const char *title) {
+  printf("\n%s%s%s\n", cli_begin(cli, CLI_BOLD), title, cli_reset(cli));
+}
+
+static void help_all(const cli_invocation *cli) {
+  const cli_command *command = &cli_command_gnn;
+  printf("cleave %s: %s\n", command->name, command->summary);
+  print_title(cli, "Usage");
+  printf("  cleave %s %s [OPTIONS]\n", command->name, command->operands);
+  print_title(cli, "Verbs");
+  for (size_t i = 0; i < VERB_COUNT; ++i) printf("  %-9s %-6s %s\n", verbs[i]->name, verbs[i]->operands, verbs[i]->summary);
+  printf("\n%s\n", command->description);
+  print_title(cli, "From a graph to its plan and its result");
+  printf("%s\n'cleave gnn VERB --help' tells the options of a verb.\n", command->examples);
+}
+
+static void help_verb(const cli_invocation *cli, const cli_gnn_verb *verb) {
+  printf("cleave gnn %s: %s\n", verb->name, verb->summary);
+  print_title(cli, "Usage");
+  printf("  cleave gnn %s%s%s%s%s [OPTIONS]\n\n%s\n", verb->name, verb->operands[0] != '\0' ? " " : "", verb->operands,
+         verb->wanted[0] != '\0' ? " " : "", verb->wanted, verb->description);
+  print_title(cli, "Options");
+  for (size_t i = 0; i < verb->option_count; ++i) {
+    cli_option option = cli_option_table[verb->options[i].id];
+    if (verb->options[i].help != NULL) option.help = verb->options[i].help;
+    if (verb->options[i].fallback != NULL)
+      option.fallback = verb->options[i].fallback[0] != '\0' ? verb->options[i].fallback : NULL;
+    cli_help_option(&option);
+  }
+  print_title(cli, "Options of all verbs");
+  for (size_t i = 0; i < OF_ALL_COUNT; ++i) cli_help_option(&cli_option_table[of_all[i]]);
+  print_title(cli, "Examples");
+  printf("%s", verb->examples);
+}
+
+static clv_status help(cli_invocation *cli, const char *name, clv_error *error) {
+  const cli_gnn_verb *verb;
+  if (name == NULL) {
+    help_all(cli);
+    return CLV_OK;
+  }
+  CLV__TRY(find_verb(cli, name, &verb, error));
+  help_verb(cli, verb);
+  return CLV_OK;
+}
+
 const cli_command cli_command_gnn = {
     .name = "gnn",
     .operands = "VERB [GRAPH]",
@@ -75,22 +128,14 @@ const cli_command cli_command_gnn = {
     .max_operands = 2,
     .summary = "graph neural networks over large graphs",
     .description =
-        "  generate  writes a random graph by the R-MAT model as npz; the same --seed gives the same graph\n"
-        "  inspect   what a graph is like; with --kset what METIS cuts it into, which is kept in the cache\n"
-        "  profile   measures the blocks of a model's layers on the devices, over the sizes that --kset cuts the graph into; a\n"
-        "            file that is there is extended\n"
-        "  plan      which k, and for every subgraph and layer which device does what; by measured costs alone\n"
-        "  run       a model over a graph, layer by layer; --output has 'out' [n, classes] in the graph's order. By --plan, or\n"
-        "            planned now with --profile; without either in one piece on the devices together\n"
-        "GRAPH is npz (edge_index [2,m]; x [n,F], y [n], num_nodes where they are), METIS's .graph, or text with\n"
-        "'source destination' a line (# and % begin comments); the latter two may be packed by gzip.",
+        "A graph is npz (edge_index [2,m]; x [n,F], y [n], num_nodes where they are), METIS's .graph, or text with\n"
+        "'source destination' a line (# and % begin comments); the latter two may be packed by gzip. A model is JSON\n"
+        "with its weights beside it (npz or safetensors), or ONNX.",
     .examples =
-        "  cleave gnn generate --rmat 20 --edges-per-vertex 16 --features 128 -o g.npz\n"
-        "  cleave gnn inspect g.npz\n"
-        "  cleave gnn inspect cora.npz --kset 1,2,4,10..20\n"
-        "  cleave gnn profile --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 -o costs.json\n"
-        "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 --profile costs.json -o plan.json\n"
-        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz\n"
-        "  cleave gnn inspect web.txt.gz --kset 8 --json -v\n",
+        "  cleave gnn generate --rmat 20 --features 128 -o g.npz\n"
+        "  cleave gnn profile --model sage.json --graph g.npz --devices cpu,npu --kset 1,4,8 -o costs.json\n"
+        "  cleave gnn plan --model sage.json --graph g.npz --devices cpu,npu --kset 1,4,8 --profile costs.json -o plan.json\n"
+        "  cleave gnn run --model sage.json --graph g.npz --devices cpu,npu --plan plan.json --output out.npz\n",
     .execute = execute,
+    .help = help,
 };

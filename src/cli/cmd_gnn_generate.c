@@ -5,7 +5,13 @@
 #include "gnn/graph.h"
 #include "report/label.h"
 
-static const cli_option_id options[] = {OPTION_RMAT, OPTION_EDGES_PER_VERTEX, OPTION_FEATURES, OPTION_SEED, OPTION_OUTPUT};
+static const cli_gnn_option options[] = {
+    {OPTION_RMAT, NULL, NULL},
+    {OPTION_EDGES_PER_VERTEX, NULL, NULL},
+    {OPTION_FEATURES, NULL, NULL},
+    {OPTION_SEED, "of the random numbers: the same one gives the same graph", NULL},
+    {OPTION_OUTPUT, "where the graph is written, as npz", NULL},
+};
 
 static clv_status tell(cli_invocation *cli, const clv__gnn_graph *graph, const char *path, double seconds, clv_error *error) {
   const clv__csr *csr = &graph->csr;
@@ -54,4 +60,16 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   return status;
 }
 
-const cli_gnn_verb cli_gnn_verb_generate = {"generate", "", options, sizeof options / sizeof *options, execute};
+const cli_gnn_verb cli_gnn_verb_generate = {
+    .name = "generate",
+    .operands = "",
+    .wanted = "--rmat SCALE -o FILE",
+    .summary = "writes a random graph by the R-MAT model",
+    .description = "Degrees are as uneven as those of social networks; edges may repeat and vertices may be without any.",
+    .examples =
+        "  cleave gnn generate --rmat 20 --edges-per-vertex 16 --features 128 -o g.npz    a million vertices\n"
+        "  cleave gnn generate --rmat 10 --seed 7 -o small.npz\n",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .execute = execute,
+};

@@ -7,7 +7,11 @@
 #include "report/label.h"
 #include "report/table.h"
 
-static const cli_option_id options[] = {OPTION_KSET, OPTION_SEED, OPTION_CACHE_DIR};
+static const cli_gnn_option options[] = {
+    {OPTION_KSET, "numbers of subgraphs that METIS cuts it into, as 1,2,10..20", ""},
+    {OPTION_SEED, CLI_GNN_SEED_HELP, NULL},
+    {OPTION_CACHE_DIR, CLI_GNN_CACHE_HELP, NULL},
+};
 
 typedef struct cut {
   uint32_t k;
@@ -204,4 +208,19 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   return status;
 }
 
-const cli_gnn_verb cli_gnn_verb_inspect = {"inspect", "GRAPH", options, sizeof options / sizeof *options, execute};
+const cli_gnn_verb cli_gnn_verb_inspect = {
+    .name = "inspect",
+    .operands = "GRAPH",
+    .wanted = "",
+    .summary = "what a graph is like, and what METIS cuts it into",
+    .description =
+        "With --kset: of each cut the vertices, halos and in-edges of the smallest and the largest subgraph, cut edges, rows\n"
+        "that cross, and METIS's time. What METIS says is kept in the cache, where plan and run find it.",
+    .examples =
+        "  cleave gnn inspect g.npz\n"
+        "  cleave gnn inspect cora.npz --kset 1,2,4,10..20\n"
+        "  cleave gnn inspect web.txt.gz --kset 8 --json -v    every subgraph\n",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .execute = execute,
+};

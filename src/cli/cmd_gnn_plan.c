@@ -1,11 +1,17 @@
 /* `cleave gnn plan`: how many subgraphs, what runs where, and what it should take. */
 #include "cli/console.h"
-#include "cli/gnn_job.h"
+#include "cli/gnn_report.h"
 #include "cli/json.h"
 #include "gnn/export.h"
 
-static const cli_option_id options[] = {CLI_GNN_JOB_OPTIONS, CLI_GNN_CHOICE_OPTIONS, OPTION_LIST_PEPS, OPTION_EXPORT_DIR,
-                                        OPTION_OUTPUT};
+static const cli_gnn_option options[] = {
+    CLI_GNN_JOB_OPTIONS,
+    CLI_GNN_CHOICE_OPTIONS,
+    {OPTION_LIST_PEPS, NULL, NULL},
+    {OPTION_EXPORT_DIR, NULL, NULL},
+    {OPTION_HTML, CLI_GNN_HTML_HELP, NULL},
+    {OPTION_OUTPUT, "write the plan, for --plan of 'cleave gnn run'", NULL},
+};
 
 /* ---- All plans of the k that is chosen ---- */
 
@@ -81,9 +87,9 @@ static clv_status tell_json(void *user, uint32_t layer, uint32_t subgraph, const
 
 /* ---- What is printed ---- */
 
-static clv_status print_json(cli_gnn_job *job, clv_error *error) {
+static clv_status print_json(cli_gnn_job *job, const clv__gnn_account *account, clv_error *error) {
   json_t *root = json_object();
-  cli_gnn_choice_json(job, root);
+  cli_gnn_report_json(job, account, root);
   if (cli_is_given(job->cli, OPTION_LIST_PEPS)) {
     telling t = {job, NULL, json_array()};
     json_object_set_new(root, "peps", t.list);
@@ -96,10 +102,11 @@ static clv_status print_json(cli_gnn_job *job, clv_error *error) {
   return cli_json_print(job->cli, root, error);
 }
 
-static clv_status print_text(cli_gnn_job *job, clv_error *error) {
+static clv_status print_text(cli_gnn_job *job, const clv__gnn_account *account, clv_error *error) {
   clv__text text;
   clv__text_init(&text, job->cli->allocator);
-  cli_gnn_choice_text(job, &text);
+  cli_gnn_report_choice(job, &text);
+  cli_gnn_report_blocks(job, account, &text);
   if (cli_is_given(job->cli, OPTION_LIST_PEPS)) {
     telling t = {job, &text, NULL};
     clv_status status = each_list(job, tell_text, &t, error);
@@ -123,12 +130,15 @@ static clv_status export(cli_gnn_job *job, clv_error *error) {
 }
 
 static clv_status plan(cli_gnn_job *job, clv_error *error) {
-  CLV__TRY(cli_gnn_cut(job, "1,2,4,8", error));
+  clv__gnn_account account;
+  CLV__TRY(cli_gnn_cut(job, error));
   CLV__TRY(cli_gnn_choose(job, error));
   if (cli_is_given(job->cli, OPTION_OUTPUT))
     CLV__TRY(clv__gnn_plan_write(job->plan, cli_text(job->cli, OPTION_OUTPUT, NULL), error));
   CLV__TRY(export(job, error));
-  return job->cli->json ? print_json(job, error) : print_text(job, error);
+  CLV__TRY(clv__gnn_account_make(&job->cli->arena, job->plan, job->planning.stages, NULL, &account, error));
+  CLV__TRY(cli_gnn_report_html(job, &account, error));
+  return job->cli->json ? print_json(job, &account, error) : print_text(job, &account, error);
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
@@ -139,4 +149,20 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   return status;
 }
 
-const cli_gnn_verb cli_gnn_verb_plan = {"plan", "", options, sizeof options / sizeof *options, execute};
+const cli_gnn_verb cli_gnn_verb_plan = {
+    .name = "plan",
+    .operands = "",
+    .wanted = "--model FILE --graph FILE --profile FILE",
+    .summary = "how many subgraphs, what runs where, and what it should take",
+    .description =
+        "The graph is cut for every k of --kset, and 1; each subgraph and layer gets a plan: blocks of stages, each on one\n"
+        "device or shared among several. Told are, for every k, the makespan, a bound that no plan of that k is below, the\n"
+        "gap, the gain over the best single device, and each device's load.",
+    .examples =
+        "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 --profile costs.json -o plan.json\n"
+        "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --profile costs.json --html plan.html\n"
+        "  cleave gnn plan --model sage.json --graph cora.npz --profile costs.json --effort quick -v    with its moves\n",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .execute = execute,
+};

@@ -11,14 +11,20 @@
 
 enum { MOST_COLUMNS = 16 };
 
-static const cli_option_id options[] = {CLI_GNN_JOB_OPTIONS, OPTION_OUTPUT, OPTION_RUNS, OPTION_IMPORT};
+static const cli_gnn_option options[] = {
+    CLI_GNN_JOB_OPTIONS,
+    {OPTION_IMPORT, NULL, NULL},
+    {OPTION_STAGES, NULL, NULL},
+    {OPTION_RUNS, "measurements of each block, size and copy; the median counts", "5"},
+    {OPTION_OUTPUT, "where the costs are written, for --profile of plan and run; a file that is there is extended", NULL},
+};
 
 static bool tell(void *user_data, const char *device, uint32_t layer, uint32_t done, uint32_t of) {
   cli_progress(user_data, "measuring %s, layer %u: %u of %u", device, layer, done, of);
   return true;
 }
 
-/* The columns of the file's first line that end with "_ms" are of devices, each a whole layer. */
+/* The columns of the file's first line that end with "_ms" are of devices. */
 static clv_status find_columns(cli_gnn_job *job, const clv__file_map *map, clv__import_column *columns, uint32_t *count,
                                clv_error *error) {
   const char *at = (const char *)map->data, *end = memchr(at, '\n', map->size_bytes);
@@ -38,30 +44,68 @@ static clv_status find_columns(cli_gnn_job *job, const clv__file_map *map, clv__
     }
     at = comma != NULL ? comma + 1 : end;
   }
+  if (*count == 0)
+    return clv__error_set(error, CLV_INVALID_MODEL, "line 1: no column is of a device: n_nodes,n_edges,DEVICE_ms,...,status");
+  return CLV_OK;
+}
+
+/* "npu=4-7": of the column of npu. */
+static clv_status take_stages(cli_gnn_job *job, const char *text, clv__import_column *columns, uint32_t count, clv_error *error) {
+  size_t length = strcspn(text, "=");
+  unsigned first, last;
+  int used = 0;
+  if (sscanf(text + length, "=%3u-%3u%n", &first, &last, &used) != 2 || text[length + (size_t)used] != '\0' || first >= last)
+    return cli_usage(job->cli, error, "option '--stages': '%s' is not of the form DEVICE=FIRST-LAST, as npu=4-7", text);
+  for (uint32_t c = 0; c < count; ++c) {
+    if (strlen(columns[c].device) != length || strncmp(columns[c].device, text, length) != 0) continue;
+    columns[c].first = first, columns[c].last = last;
+    return CLV_OK;
+  }
+  return cli_usage(job->cli, error, "option '--stages': '%.*s' has no column in what is imported", (int)length, text);
+}
+
+/* The columns as they are of one layer: its stages, and whether edges matter to them. */
+static clv_status place_columns(const cli_gnn_job *job, uint32_t layer, const clv__import_column *columns, uint32_t count,
+                                clv__import_column *placed, clv_error *error) {
+  const clv__chain *chain = &job->planning.chains[layer];
+  for (uint32_t c = 0; c < count; ++c) {
+    placed[c] = columns[c];
+    if (placed[c].last == 0) placed[c].last = chain->stage_count;
+    if (placed[c].last > chain->stage_count)
+      return cli_usage(job->cli, error, "option '--stages': %s: layer %u has the stages 0-%u, not %u-%u", placed[c].device, layer,
+                       chain->stage_count, placed[c].first, placed[c].last);
+    placed[c].has_edges = chain->blocks[placed[c].first][placed[c].last].reads_edges;
+  }
   return CLV_OK;
 }
 
 static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
-  clv__import_column columns[MOST_COLUMNS];
+  const cli_given *stages = &job->cli->options->given[OPTION_STAGES];
+  clv__import_column columns[MOST_COLUMNS], placed[MOST_COLUMNS];
   clv__file_map map;
   uint32_t count;
   CLV__TRY(clv__file_map_open(path, &map, error));
   clv_status status = map.size_bytes > 0 ? find_columns(job, &map, columns, &count, error)
                                          : clv__error_set(error, CLV_INVALID_MODEL, "it is empty");
+  for (uint32_t i = 0; status == CLV_OK && i < stages->count; ++i)
+    status = take_stages(job, stages->values[i], columns, count, error);
   for (uint32_t l = 0; status == CLV_OK && l < job->model->layer_count; ++l) {
-    for (uint32_t c = 0; c < count; ++c) columns[c].last = job->planning.chains[l].stage_count;
-    status = clv__tables_import(&job->tables, job->planning.chains[l].layer, columns, count, (const char *)map.data,
-                                map.size_bytes, path, error);
+    status = place_columns(job, l, columns, count, placed, error);
+    if (status == CLV_OK)
+      status = clv__tables_import(&job->tables, job->planning.chains[l].layer, placed, count, (const char *)map.data,
+                                  map.size_bytes, path, error);
   }
   clv__file_map_close(&map);
   if (status == CLV_OK) return clv__tables_fit(&job->tables, error);
+  if (job->cli->exit_status == CLI_EXIT_USAGE) return status;
   return strncmp(error->message, path, strlen(path)) == 0 ? status : clv__error_prefix(error, status, "%s", path);
 }
 
-static clv_status measure(cli_gnn_job *job, clv_error *error) {
+static clv_status measure(cli_gnn_job *job, bool only_copies, clv_error *error) {
   clv__gnn_measure_options how = CLV__GNN_MEASURE_OPTIONS_INIT;
   how.runs = (uint32_t)cli_number(job->cli, OPTION_RUNS, how.runs);
   how.seed = cli_number(job->cli, OPTION_SEED, 0);
+  how.only_copies = only_copies;
   how.progress = tell;
   how.user_data = job->cli;
   return clv__gnn_measure(&job->planning, &how, &job->tables, error);
@@ -104,14 +148,22 @@ static clv_status print(const cli_gnn_job *job, const char *path, clv_error *err
 static clv_status profile(cli_gnn_job *job, clv_error *error) {
   cli_invocation *cli = job->cli;
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL), *csv = cli_text(cli, OPTION_IMPORT, NULL);
-  CLV__TRY(cli_gnn_cut(job, "1,2,4,8", error));
+  if (csv == NULL && cli_is_given(cli, OPTION_STAGES))
+    return cli_usage(cli, error, "--stages says what --import has of a device: name the file with --import");
+  CLV__TRY(cli_gnn_cut(job, error));
   clv__tables_init(&job->tables, clv__context_allocator(cli->context));
   if (path != NULL && access(path, F_OK) == 0) { /* extended */
     clv_status status = clv__tables_read(&job->tables, path, error);
     if (status != CLV_OK)
       return clv__error_prefix(error, status, "'%s' is there and cannot be extended: name another file", path);
+    for (uint32_t d = 0; csv == NULL && d < job->planning.machine.device_count; ++d) {
+      const clv__device *device = &job->devices->items[d];
+      status = clv__tables_check_device(&job->tables, device->name, device->info.fingerprint, error);
+      if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path);
+    }
   }
-  CLV__TRY(csv != NULL ? import(job, csv, error) : measure(job, error));
+  if (csv != NULL) CLV__TRY(import(job, csv, error));
+  CLV__TRY(measure(job, csv != NULL, error)); /* what is imported has no copies */
   if (path != NULL) CLV__TRY(clv__tables_write(&job->tables, path, error));
   return print(job, path, error);
 }
@@ -124,4 +176,20 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   return status;
 }
 
-const cli_gnn_verb cli_gnn_verb_profile = {"profile", "", options, sizeof options / sizeof *options, execute};
+const cli_gnn_verb cli_gnn_verb_profile = {
+    .name = "profile",
+    .operands = "",
+    .wanted = "--model FILE --graph FILE",
+    .summary = "measures what plans are priced with",
+    .description =
+        "Every block of the model's layers on every device, over the sizes that --kset cuts the graph into; copies too. Plans\n"
+        "are priced by these numbers alone: between the sizes by fits whose error is told, beyond them not at all. Costs of\n"
+        "blocks that were measured elsewhere are taken over with --import; copies are measured here all the same.",
+    .examples =
+        "  cleave gnn profile --model sage.json --graph cora.npz --devices cpu,npu --kset 1,2,4..8 -o costs.json\n"
+        "  cleave gnn profile --model sage.json --graph cora.npz --devices gpu,cpu --import measured.csv -o costs.json\n"
+        "  cleave gnn profile --model sage.json --graph cora.npz --import measured.csv --stages cpu=0-4 --stages npu=4-7\n",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .execute = execute,
+};

@@ -4,8 +4,7 @@
 #include <sys/stat.h>
 
 #include "cli/console.h"
-#include "cli/gnn_job.h"
-#include "cli/gnn_run_report.h"
+#include "cli/gnn_report.h"
 #include "cli/json.h"
 #include "formats/npz.h"
 #include "gnn/single.h"
@@ -14,8 +13,17 @@
 
 #define TOLERANCE 1e-5 /* of the largest number of the result: f32 sums in another order */
 
-static const cli_option_id options[] = {CLI_GNN_JOB_OPTIONS, CLI_GNN_CHOICE_OPTIONS, OPTION_GNN_PLAN, OPTION_OUTPUT,
-                                        OPTION_VERIFY,       OPTION_RESUME,          OPTION_TRACE,    OPTION_RUNS};
+static const cli_gnn_option options[] = {
+    {OPTION_GNN_PLAN, NULL, NULL},
+    CLI_GNN_JOB_OPTIONS,
+    CLI_GNN_CHOICE_OPTIONS,
+    {OPTION_VERIFY, "compare with the whole graph in one piece", NULL},
+    {OPTION_RUNS, "how many runs; the last one is told of", "1"},
+    {OPTION_RESUME, NULL, NULL},
+    {OPTION_TRACE, NULL, NULL},
+    {OPTION_HTML, CLI_GNN_HTML_HELP, NULL},
+    {OPTION_OUTPUT, "write the results: 'out' [n, classes], in the graph's order, as npz", NULL},
+};
 
 typedef struct running {
   cli_gnn_job job;
@@ -26,6 +34,7 @@ typedef struct running {
   clv__partitioned partitioned;
   clv__gnn_run *run;
   clv__gnn_record record;
+  clv__gnn_account account;
   clv_tensor out;
   double compile_ms, measured_ms, worst; /* worst: negative unless it was verified */
   uint32_t runs;
@@ -84,7 +93,7 @@ static clv_status read_plan(running *r, const char *path, clv_error *error) {
 }
 
 static clv_status make_plan(running *r, clv_error *error) {
-  CLV__TRY(cli_gnn_cut(&r->job, "1,2,4,8", error));
+  CLV__TRY(cli_gnn_cut(&r->job, error));
   CLV__TRY(cli_gnn_choose(&r->job, error));
   return clv__gnn_planning_subgraphs(&r->job.planning, r->job.plan->k, &r->partitioned, error);
 }
@@ -115,6 +124,8 @@ static clv_status run_plan(running *r, clv_error *error) {
   for (uint32_t i = 0; i < r->runs; ++i) CLV__TRY(clv__gnn_run_execute(r->run, NULL, &r->out, &how, error));
   clv__gnn_run_record(r->run, &r->record);
   r->measured_ms = 1e-6 * r->record.measured_ns;
+  CLV__TRY(clv__gnn_account_make(&job->cli->arena, job->plan, r->stages, &r->record, &r->account, error));
+  CLV__TRY(cli_gnn_report_html(job, &r->account, error));
   path = cli_text(job->cli, OPTION_TRACE, NULL);
   if (path == NULL) return CLV_OK;
   return clv__report_gnn_trace(job->cli->allocator, &r->record, r->schedule.machine, r->stages, path, error);
@@ -155,7 +166,6 @@ static clv_status verify(running *r, clv_error *error) {
 static clv_status tell_json(const running *r, clv_error *error) {
   const cli_gnn_job *job = &r->job;
   json_t *root = json_object(), *devices = json_array();
-  if (job->choice.items != NULL) cli_gnn_choice_json(job, root);
   for (uint32_t d = 0; d < job->devices->count; ++d) json_array_append_new(devices, cli_json_text(job->devices->items[d].name));
   json_object_set_new(root, "model", cli_json_text(job->model_path));
   json_object_set_new(root, "graph", cli_json_text(job->graph_path));
@@ -164,11 +174,9 @@ static clv_status tell_json(const running *r, clv_error *error) {
   json_object_set_new(root, "vertices", json_integer(job->graph->csr.vertex_count));
   json_object_set_new(root, "edges", json_integer((json_int_t)job->graph->csr.edge_count));
   if (job->plan != NULL) {
-    json_object_set_new(root, "k", json_integer(job->plan->k));
-    json_object_set_new(root, "makespan_ms", cli_json_real(1e-6 * job->plan->makespan_ns));
-    json_object_set_new(root, "lower_bound_ms", cli_json_real(1e-6 * job->plan->bound_ns));
-    json_object_set_new(root, "tables", cli_json_text(clv__origin_name(job->plan->origin)));
-    cli_gnn_record_json(&r->record, &r->schedule, r->stages, root);
+    cli_gnn_report_json(job, &r->account, root);
+    json_object_set_new(root, "cut_from_cache", json_boolean(r->partitioned.from_cache));
+    json_object_set_new(root, "cut_metis_seconds", cli_json_real(r->partitioned.metis_seconds));
   }
   json_object_set_new(root, "load_ms", cli_json_real(job->load_ms));
   json_object_set_new(root, "compile_ms", cli_json_real(r->compile_ms));
@@ -185,7 +193,8 @@ static clv_status tell(const running *r, clv_error *error) {
   clv__text text;
   char first[CLV__LABEL_BYTES], second[CLV__LABEL_BYTES], third[CLV__LABEL_BYTES];
   clv__text_init(&text, job->cli->allocator);
-  if (job->plan != NULL) cli_gnn_record_text(&r->record, &r->schedule, r->stages, &text);
+  if (job->plan != NULL && job->cli->verbose) cli_gnn_report_choice(job, &text);
+  if (job->plan != NULL) cli_gnn_report_blocks(job, &r->account, &text);
   clv__label_name(&text, job->model_path);
   clv__text_append(&text, " over ");
   clv__label_name(&text, job->graph_path);
@@ -224,8 +233,8 @@ static clv_status run(running *r, clv_error *error) {
   bool has_plan = cli_is_given(cli, OPTION_GNN_PLAN) || cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE);
   if (cli_is_given(cli, OPTION_GNN_PLAN) && (cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE)))
     return cli_usage(cli, error, "--plan says what --kset and --profile are for: give either");
-  if (!has_plan && (cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE)))
-    return cli_usage(cli, error, "--resume and --trace are of runs by a plan: give --plan, or --profile to plan now");
+  if (!has_plan && (cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE) || cli_is_given(cli, OPTION_HTML)))
+    return cli_usage(cli, error, "--resume, --trace and --html are of runs by a plan: give --plan, or --profile to plan now");
   CLV__TRY(find_state(r, error));
   CLV__TRY(make_rows(r, &r->out, error));
   if (has_plan)
@@ -251,4 +260,20 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   return status;
 }
 
-const cli_gnn_verb cli_gnn_verb_run = {"run", "", options, sizeof options / sizeof *options, execute};
+const cli_gnn_verb cli_gnn_verb_run = {
+    .name = "run",
+    .operands = "",
+    .wanted = "--model FILE --graph FILE",
+    .summary = "runs a model over a graph",
+    .description =
+        "By --plan; or planned now, with --profile; without either in one piece, on the devices together. Of runs by a plan\n"
+        "are told, for each block, what was predicted and what was measured.",
+    .examples =
+        "  cleave gnn run --model sage.json --graph cora.npz --output out.npz\n"
+        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --html "
+        "run.html\n"
+        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --resume\n",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .execute = execute,
+};

@@ -53,6 +53,8 @@ typedef struct cli_command {
   const char *description; /* paragraphs, wrapped */
   const char *examples;    /* lines */
   clv_status (*execute)(cli_invocation *cli, clv_error *error);
+  /* The help of a command that has verbs: of all of it (`verb` NULL) or of one. NULL: cli_help_command(). */
+  clv_status (*help)(cli_invocation *cli, const char *verb, clv_error *error);
 } cli_command;
 
 extern const cli_command *const cli_commands[CLI_COMMAND_COUNT];

@@ -24,9 +24,9 @@ static double excess(const clv_tensor *expected, const clv_tensor *actual, size_
   }
   if (!is_float) {
     size_t size = clv_dtype_size_bytes(expected->dtype);
-    if (memcmp((const char *)expected->data + i * size, (const char *)actual->data + i * size, size) == 0) return 0;
+    if (size > 0 && memcmp((const char *)expected->data + i * size, (const char *)actual->data + i * size, size) == 0) return 0;
     double apart = fabs(clv__tensor_get(actual, i) - clv__tensor_get(expected, i));
-    return apart > 0 ? apart : 1;
+    return apart > 0 || size == 0 ? apart : 1;
   }
   double e = clv__tensor_get(expected, i), a = clv__tensor_get(actual, i);
   if (e == a || (isnan(e) && isnan(a))) return 0;
@@ -52,7 +52,7 @@ bool cli_compare(const clv_tensor *expected, const clv_tensor *actual, const cli
     clv__text_append(why, "is %s, expected %s", is, should);
     return false;
   }
-  bool is_float = (CLV__DTYPE_BIT(expected->dtype) & CLV__DTYPES_FLOAT) != 0;
+  bool is_float = clv__dtype_is_in(expected->dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT);
   double relative = relative_of(tolerance, expected->dtype), largest = 0;
   for (size_t i = 0; i < count; ++i) {
     double beyond = excess(expected, actual, i, is_float, relative, tolerance->absolute);

@@ -3,8 +3,6 @@
 #ifndef CLEAVE_CLI_GNN_JOB_H
 #define CLEAVE_CLI_GNN_JOB_H
 
-#include <jansson.h>
-
 #include "cli/gnn.h"
 #include "gnn/planning.h"
 
@@ -22,14 +20,22 @@ typedef struct cli_gnn_job {
 } cli_gnn_job;
 
 /* Options that cli_gnn_load(), cli_gnn_cut() and cli_gnn_choose() look at. */
-#define CLI_GNN_JOB_OPTIONS                                                                                             \
-  OPTION_MODEL, OPTION_GNN_GRAPH, OPTION_DEVICES, OPTION_NPU_SPEC, OPTION_DEVICE_OPTION, OPTION_PLUGIN, OPTION_THREADS, \
-      OPTION_CACHE_DIR, OPTION_KSET, OPTION_SEED, OPTION_PAD
-#define CLI_GNN_CHOICE_OPTIONS OPTION_PROFILE, OPTION_EFFORT, OPTION_TOP_K
+#define CLI_GNN_JOB_OPTIONS                                                                                \
+  {OPTION_MODEL, "the GNN: JSON with its weights beside it, or ONNX", ""}, {OPTION_GNN_GRAPH, NULL, NULL}, \
+      {OPTION_DEVICES, NULL, NULL}, {OPTION_NPU_SPEC, NULL, NULL}, {OPTION_DEVICE_OPTION, NULL, NULL},     \
+      {OPTION_PLUGIN, NULL, NULL}, {OPTION_THREADS, NULL, NULL}, {OPTION_KSET, NULL, NULL},                \
+      {OPTION_SEED, CLI_GNN_SEED_HELP, NULL}, {OPTION_PAD, NULL, NULL}, {                                  \
+    OPTION_CACHE_DIR, CLI_GNN_CACHE_HELP, NULL                                                             \
+  }
+#define CLI_GNN_CHOICE_OPTIONS                                                                        \
+  {OPTION_PROFILE, "measured costs, from 'cleave gnn profile'", NULL}, {OPTION_EFFORT, NULL, NULL}, { \
+    OPTION_TOP_K, NULL, NULL                                                                          \
+  }
+#define CLI_GNN_HTML_HELP "write a page: timelines, every k, and every block with what was predicted and, of a run, measured"
 
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error);
-/* For --kset, `fallback` where it is not given; and for 1. */
-clv_status cli_gnn_cut(cli_gnn_job *job, const char *fallback, clv_error *error);
+/* For --kset, and for 1. */
+clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error);
 /* Sets choice and plan. */
 clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error);
 void cli_gnn_job_finish(cli_gnn_job *job); /* accepts a zeroed one */
@@ -37,9 +43,5 @@ void cli_gnn_job_finish(cli_gnn_job *job); /* accepts a zeroed one */
 static inline const clv__chosen_k *cli_gnn_chosen(const cli_gnn_job *job) {
   return &job->choice.items[job->choice.chosen];
 }
-
-/* What the choice says, into a document, and as text. */
-void cli_gnn_choice_json(const cli_gnn_job *job, json_t *root);
-void cli_gnn_choice_text(const cli_gnn_job *job, clv__text *text);
 
 #endif

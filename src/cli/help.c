@@ -59,7 +59,7 @@ static void print_wrapped(const char *text, int used) {
   putchar('\n');
 }
 
-static void print_option(const cli_option *option) {
+void cli_help_option(const cli_option *option) {
   char head[96], text[512];
   const char *equals = option->kind == CLI_MAYBE_TEXT ? "[=" : " ", *close = option->kind == CLI_MAYBE_TEXT ? "]" : "";
   int used;
@@ -83,7 +83,7 @@ void cli_help_command(const cli_invocation *cli, const cli_command *command) {
   printf("cleave %s: %s\n\n%sUsage%s\n  cleave %s%s%s [OPTIONS]\n\n%s\n\n%sOptions%s\n", command->name, command->summary, bold,
          reset, command->name, command->operands[0] != '\0' ? " " : "", command->operands, command->description, bold, reset);
   for (uint32_t i = 0; i < OPTION_COUNT; ++i) {
-    if ((cli_option_table[i].commands >> index & 1) != 0) print_option(&cli_option_table[i]);
+    if ((cli_option_table[i].commands >> index & 1) != 0) cli_help_option(&cli_option_table[i]);
   }
   if ((cli_option_table[OPTION_STRATEGY].commands >> index & 1) != 0) {
     printf("\n%sStrategies%s\n", bold, reset);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/small.h"
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/job.h"
@@ -255,6 +256,7 @@ static uint64_t next_random(uint64_t *state) {
 }
 
 static void fill_random(clv_tensor *tensor, size_t count, uint64_t state) {
+  clv__small_clear(tensor);
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits = next_random(&state);
     clv__tensor_put(tensor, i, (double)(bits >> 40) / 8388608.0 - 1.0 /* exact in f32 */, (int64_t)(bits >> 33) % 10,

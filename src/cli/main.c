@@ -61,6 +61,12 @@ static clv_status load_plugins(cli_invocation *cli, clv_error *error) {
   return CLV_OK;
 }
 
+static clv_status help_command(cli_invocation *cli, const cli_command *command, const char *verb, clv_error *error) {
+  if (command->help != NULL) return command->help(cli, verb, error);
+  cli_help_command(cli, command);
+  return CLV_OK;
+}
+
 static clv_status run_command(cli_invocation *cli, const cli_command *command, int count, char **arguments, clv_error *error) {
   cli_options options;
   CLV__TRY(cli_options_parse(cli, command, count, arguments, &options, error));
@@ -68,7 +74,7 @@ static clv_status run_command(cli_invocation *cli, const cli_command *command, i
   take_general_options(cli);
   clv_status status = CLV_OK;
   if (cli_is_given(cli, OPTION_HELP)) {
-    cli_help_command(cli, command);
+    status = help_command(cli, command, options.operand_count > 0 ? options.operands[0] : NULL, error);
   } else {
     clv_context_options context_options;
     cli_context_options(cli, &context_options);
@@ -97,8 +103,7 @@ static clv_status dispatch(cli_invocation *cli, int count, char **arguments, clv
   }
   if (strcmp(first, "help") == 0) {
     CLV__TRY(find_command(cli, arguments[2], &command, error));
-    cli_help_command(cli, command);
-    return CLV_OK;
+    return help_command(cli, command, count > 3 ? arguments[3] : NULL, error);
   }
   if (first[0] == '-') return cli_usage(cli, error, "the command comes before its options: cleave COMMAND %s ...", first);
   CLV__TRY(find_command(cli, first, &command, error));

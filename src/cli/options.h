@@ -73,6 +73,7 @@ typedef enum cli_option_id {
   OPTION_EXPORT_DIR,
   OPTION_RESUME,
   OPTION_IMPORT,
+  OPTION_STAGES,
   OPTION_JSON,
   OPTION_VERBOSE,
   OPTION_QUIET,
@@ -141,5 +142,6 @@ void cli_session_options(cli_invocation *cli, clv_session_options *options);
 /* help.c: texts on standard output. */
 void cli_help(const cli_invocation *cli);
 void cli_help_command(const cli_invocation *cli, const cli_command *command);
+void cli_help_option(const cli_option *option);
 
 #endif

@@ -1,4 +1,5 @@
-/* See fit.h. Three unknowns: the best non-negative solution is the best among those of all subsets that are not negative. */
+/* See fit.h. Three or four unknowns: the best non-negative solution is the best among those of all subsets that are not negative.
+ */
 #include "cost/fit.h"
 
 #include <math.h>
@@ -8,17 +9,18 @@
 
 #include "cost/signature.h"
 
-enum { LEAST_POINTS = 4, LEAST_EDGES = 2, FAMILY_BYTES = 96 };
+enum { LEAST_POINTS = 4, LEAST_EDGES = 2, FAMILY_BYTES = 96, UNKNOWNS = 4 };
 #define WORST_ERROR 0.35   /* a fit that misses by more at the median is none */
 #define SMALLEST_NS 1000.0 /* differences below are noise */
 
 /* ---- One fit ---- */
 
 /* Solves the normal equations of the unknowns in `mask`; false where they do not tell them apart. */
-static bool solve_subset(double square[3][3], const double right[3], unsigned mask, double solution[3]) {
-  double a[3][4];
-  int unknowns[3], count = 0;
-  for (int i = 0; i < 3; ++i) {
+static bool solve_subset(double square[UNKNOWNS][UNKNOWNS], const double right[UNKNOWNS], unsigned mask,
+                         double solution[UNKNOWNS]) {
+  double a[UNKNOWNS][UNKNOWNS + 1];
+  int unknowns[UNKNOWNS], count = 0;
+  for (int i = 0; i < UNKNOWNS; ++i) {
     solution[i] = 0;
     if ((mask >> i & 1u) != 0) unknowns[count++] = i;
   }
@@ -52,8 +54,8 @@ static int compare_reals(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static double predict(const clv__fit *fit, double flops, double bytes) {
-  return fit->base_ns + fit->per_flop_ns * flops + fit->per_byte_ns * bytes;
+static double predict(const clv__fit *fit, double flops, double bytes, double other) {
+  return fit->base_ns + fit->per_flop_ns * flops + fit->per_byte_ns * bytes + fit->per_other_ns * other;
 }
 
 static double median_error(const clv__fit_point *points, uint32_t count, const clv__fit *fit) {
@@ -61,7 +63,7 @@ static double median_error(const clv__fit_point *points, uint32_t count, const c
   uint32_t used = count < 256 ? count : 256; /* spread over all points where there are more */
   for (uint32_t i = 0; i < used; ++i) {
     const clv__fit_point *point = &points[(size_t)i * count / used];
-    few[i] = fabs(predict(fit, point->flops, point->bytes) - point->time_ns) / (point->time_ns + SMALLEST_NS);
+    few[i] = fabs(predict(fit, point->flops, point->bytes, point->other) - point->time_ns) / (point->time_ns + SMALLEST_NS);
   }
   qsort(few, used, sizeof *few, compare_reals);
   return few[used / 2];
@@ -80,29 +82,33 @@ bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit
   *fit = (clv__fit){.points = count};
   if (count < LEAST_POINTS) return false;
   set_domain(points, count, fit);
-  double scales[3] = {SMALLEST_NS, 0, 0}, square[3][3] = {{0}}, right[3] = {0}, best = INFINITY;
+  double scales[UNKNOWNS] = {SMALLEST_NS}, square[UNKNOWNS][UNKNOWNS] = {{0}}, right[UNKNOWNS] = {0}, best = INFINITY, most = 0;
+  for (uint32_t p = 0; p < count; ++p) most = fmax(most, points[p].other);
   scales[1] = fit->most_flops > 0 ? 1e3 * SMALLEST_NS / fit->most_flops : 0;
   scales[2] = fit->most_bytes > 0 ? 1e3 * SMALLEST_NS / fit->most_bytes : 0;
+  scales[3] = most > 0 ? 1e3 * SMALLEST_NS / most : 0;
   for (uint32_t p = 0; p < count; ++p) {
     double weight = 1 / (points[p].time_ns + SMALLEST_NS);
-    double row[3] = {scales[0] * weight, points[p].flops * scales[1] * weight, points[p].bytes * scales[2] * weight};
-    for (int i = 0; i < 3; ++i) {
-      for (int k = 0; k < 3; ++k) square[i][k] += row[i] * row[k];
+    double row[UNKNOWNS] = {scales[0] * weight, points[p].flops * scales[1] * weight, points[p].bytes * scales[2] * weight,
+                            points[p].other * scales[3] * weight};
+    for (int i = 0; i < UNKNOWNS; ++i) {
+      for (int k = 0; k < UNKNOWNS; ++k) square[i][k] += row[i] * row[k];
       right[i] += row[i] * points[p].time_ns * weight;
     }
   }
-  for (unsigned mask = 0; mask < 8; ++mask) {
-    double solution[3], value = 0; /* the sum of squares, but for a constant */
+  for (unsigned mask = 0; mask < (most > 0 ? 1u << UNKNOWNS : 8u); ++mask) {
+    double solution[UNKNOWNS], value = 0; /* the sum of squares, but for a constant */
     if (!solve_subset(square, right, mask, solution)) continue;
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < UNKNOWNS; ++i) {
       value -= 2 * solution[i] * right[i];
-      for (int k = 0; k < 3; ++k) value += solution[i] * solution[k] * square[i][k];
+      for (int k = 0; k < UNKNOWNS; ++k) value += solution[i] * solution[k] * square[i][k];
     }
     if (!(value < best)) continue;
     best = value;
     fit->base_ns = solution[0] * scales[0];
     fit->per_flop_ns = solution[1] * scales[1];
     fit->per_byte_ns = solution[2] * scales[2];
+    fit->per_other_ns = solution[3] * scales[3];
   }
   fit->error = median_error(points, count, fit);
   return fit->error <= WORST_ERROR;
@@ -110,7 +116,7 @@ bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit
 
 bool clv__fit_time(const clv__fit *fit, double flops, double bytes, double *time_ns) {
   if (flops < fit->least_flops || flops > fit->most_flops || bytes < fit->least_bytes || bytes > fit->most_bytes) return false;
-  *time_ns = predict(fit, flops, bytes);
+  *time_ns = predict(fit, flops, bytes, 0);
   return true;
 }
 
@@ -171,7 +177,7 @@ static bool fit_families(clv__fits *fits, const clv__profile_device *tables, uin
   for (uint32_t i = 0; i < tables->operator_count; ++i) {
     const clv__profile_operator *entry = &tables->operators[i];
     group *g = &fits->family_groups[groups[i]];
-    if (known_time(tables, entry, &time)) points[g->offset + g->count++] = (clv__fit_point){entry->flops, entry->bytes, time};
+    if (known_time(tables, entry, &time)) points[g->offset + g->count++] = (clv__fit_point){entry->flops, entry->bytes, time, 0};
   }
   for (uint32_t k = 0; k < fits->families.count; ++k) {
     group *g = &fits->family_groups[k];

@@ -7,7 +7,7 @@
 /* time = base + flops * per_flop + bytes * per_byte, none of them negative, for the nodes of one operator and dtype. Only to be
  * used inside the domain: the least and the most work that was measured. */
 typedef struct clv__fit {
-  double base_ns, per_flop_ns, per_byte_ns;
+  double base_ns, per_flop_ns, per_byte_ns, per_other_ns;
   double least_flops, most_flops, least_bytes, most_bytes;
   uint32_t points;
   double error; /* median of |predicted - measured| / measured */
@@ -27,9 +27,10 @@ bool clv__fit_time(const clv__fit *fit, double flops, double bytes, double *time
 /* What an edge between these families saves a byte; 0 where none was measured. */
 double clv__fits_saving_rate(const clv__fits *fits, const char *producer, const char *consumer);
 
-/* One fit by itself: weighted to relative errors. False where the points do not give one. For clv__fits and tests. */
+/* One fit by itself: weighted to relative errors. False where the points do not give one. `other` is a third amount, for who has
+ * one: 0 in all points where there is none. */
 typedef struct clv__fit_point {
-  double flops, bytes, time_ns;
+  double flops, bytes, time_ns, other;
 } clv__fit_point;
 bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit);
 

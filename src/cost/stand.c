@@ -85,7 +85,8 @@ static clv_status compile(stand *s, clv_error *error) {
 /* Seeded floats in [-1, 1) without denormals; integers all the same; bools alternate. */
 static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
   uint64_t state = 0x9e3779b97f4a7c15u;
-  memset(tensor->data, 0, count * clv_dtype_size_bytes(tensor->dtype));
+  size_t size_bytes;
+  if (clv__tensor_size_bytes(tensor, &size_bytes)) memset(tensor->data, 0, size_bytes);
   for (size_t i = 0; i < count; ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     clv__tensor_put(tensor, i, (double)((int64_t)(state >> 40) - (1 << 23)) / (1 << 23), integer, state >> 63 != 0);

@@ -37,6 +37,16 @@ static clv_status prepare_first(clv__request *request, const void *cookie, clv_e
   return clv__request_prepare(request, NULL, error);
 }
 
+static clv_status prepare_types(clv__request *request, const void *cookie, clv_error *error) {
+  return clv__request_prepare(request, cookie, error);
+}
+
+clv_status clv__session_prepare(clv_session *session, const clv_tensor *types, uint32_t count, clv_error *error) {
+  uint32_t wanted = session->plan->graph->input_count;
+  if (count != wanted) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the model has %u inputs, not %u", wanted, count);
+  return clv__session_attempt(session, prepare_types, types, error);
+}
+
 static clv_status create(clv_session *session, clv_error *error) {
   CLV__TRY(clv__session_begin(session, error));
   return clv__session_attempt(session, prepare_first, NULL, error);

@@ -8,6 +8,9 @@
 /* The plan that it runs: the one it was made from, or, where a device was taken out, another. Valid until the next run. */
 const clv_plan *clv__session_plan(clv_session *session);
 
+/* What a run with inputs of these types would prepare first, now; their data is not looked at. */
+clv_status clv__session_prepare(clv_session *session, const clv_tensor *types, uint32_t count, clv_error *error);
+
 /* A device that failed, and was taken out of the session. */
 typedef struct clv__incident {
   uint32_t device;

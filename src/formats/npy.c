@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/small.h"
 #include "formats/npy_text.h"
 
 static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
@@ -126,7 +126,10 @@ static clv_status read_descr(cursor *text, clv__npy_header *header, clv_error *e
   header->type.dtype = dtype_of(kind, (size_t)number);
   if (header->type.dtype == CLV_DTYPE_NONE || inside.at != inside.end) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "npy header: elements of type '%.*s' are not supported%s",
-                          (int)(length < 40 ? length : 40), descr, kind == 'O' ? " (Python objects)" : "");
+                          (int)(length < 40 ? length : 40), descr,
+                          kind == 'O'                  ? " (Python objects)"
+                          : kind == 'V' && number == 1 ? " (which one-byte type they are is not said: use a .pb file)"
+                                                       : "");
   }
   /* none at all would let an empty file ask for any number of them */
   if (number == 0 || !clv__multiply((size_t)number, kind == 'U' ? 4 : 1, &header->element_bytes)) {
@@ -297,6 +300,25 @@ clv_status clv__npy_read(const clv_allocator *allocator, const char *path, clv_t
 
 /* ---- Writing ---- */
 
+/* Magic, version, length, dictionary; padded so that the data is aligned to 64 bytes. */
+static void append_header(clv__text *out, const clv_tensor *tensor, const char *descr) {
+  size_t start = out->size_bytes;
+  clv__text_append_bytes(out, magic, sizeof magic);
+  clv__text_append_bytes(out, "\1\0\0\0", 4);
+  clv__text_append(out, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+  for (int32_t i = 0; i < tensor->rank; ++i) {
+    clv__text_append(out, "%s%" PRId64 "%s", i > 0 ? " " : "", tensor->dims[i],
+                     i + 1 < tensor->rank || tensor->rank == 1 ? "," : "");
+  }
+  clv__text_append(out, "), }");
+  while (!out->failed && (out->size_bytes - start + 1) % 64 != 0) clv__text_append(out, " ");
+  clv__text_append(out, "\n");
+  if (out->failed) return;
+  size_t length = out->size_bytes - start - 10;
+  out->data[start + 8] = (char)(length & 0xff);
+  out->data[start + 9] = (char)(length >> 8);
+}
+
 static const char *descr_of(clv_dtype dtype) {
   switch (dtype) {
     case CLV_F32:
@@ -325,28 +347,30 @@ static const char *descr_of(clv_dtype dtype) {
       return "<u8";
     case CLV_BOOL:
       return "|b1";
+    case CLV_F8E4M3FN: /* as NumPy writes bytes whose type it knows no name for */
+    case CLV_F8E4M3FNUZ:
+    case CLV_F8E5M2:
+    case CLV_F8E5M2FNUZ:
+    case CLV_F8E8M0:
+      return "|V1";
     default:
       return NULL;
   }
 }
 
-/* Magic, version, length, dictionary; padded so that the data is aligned to 64 bytes. */
-static void append_header(clv__text *out, const clv_tensor *tensor, const char *descr) {
-  size_t start = out->size_bytes;
-  clv__text_append_bytes(out, magic, sizeof magic);
-  clv__text_append_bytes(out, "\1\0\0\0", 4);
-  clv__text_append(out, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
-  for (int32_t i = 0; i < tensor->rank; ++i) {
-    clv__text_append(out, "%s%" PRId64 "%s", i > 0 ? " " : "", tensor->dims[i],
-                     i + 1 < tensor->rank || tensor->rank == 1 ? "," : "");
+/* What shares a byte in memory takes one each in the file: integers as numbers, floats as their bits. */
+static void append_packed(clv__text *out, const clv_tensor *tensor, size_t count) {
+  const bool is_signed = tensor->dtype == CLV_I4 || tensor->dtype == CLV_I2;
+  append_header(out, tensor, tensor->dtype == CLV_F4E2M1 ? "|V1" : is_signed ? "|i1" : "|u1");
+  uint8_t bytes[256];
+  for (size_t first = 0; first < count; first += sizeof bytes) {
+    const size_t some = count - first < sizeof bytes ? count - first : sizeof bytes;
+    for (size_t i = 0; i < some; ++i) {
+      bytes[i] = tensor->dtype == CLV_F4E2M1 ? clv__small_bits(tensor->dtype, tensor->data, first + i)
+                                             : (uint8_t)clv__packed_get(tensor->dtype, tensor->data, first + i);
+    }
+    clv__text_append_bytes(out, bytes, some);
   }
-  clv__text_append(out, "), }");
-  while (!out->failed && (out->size_bytes - start + 1) % 64 != 0) clv__text_append(out, " ");
-  clv__text_append(out, "\n");
-  if (out->failed) return;
-  size_t length = out->size_bytes - start - 10;
-  out->data[start + 8] = (char)(length & 0xff);
-  out->data[start + 9] = (char)(length >> 8);
 }
 
 clv_status clv__npy_append_header(clv__text *out, const clv_tensor *type, clv_error *error) {
@@ -371,6 +395,10 @@ clv_status clv__npy_append(clv__text *out, const clv_tensor *tensor, clv_error *
     snprintf(descr, sizeof descr, "<U%zu", characters);
     append_header(out, tensor, descr);
     clv__npy_strings_append(out, tensor, characters);
+  } else if (clv__dtype_is_in(tensor->dtype, CLV__DTYPES_PACKED)) {
+    size_t count = 0;
+    (void)clv__tensor_count(tensor, &count);
+    append_packed(out, tensor, count);
   } else {
     append_header(out, tensor, descr_of(tensor->dtype));
     clv__text_append_bytes(out, tensor->data, size_bytes);

@@ -90,7 +90,7 @@ static clv_status check_type(const clv__onnx_tensor_message *tensor, clv_error *
   }
   int64_t type = tensor->data_type;
   if (type == CLV_DTYPE_NONE) return clv__error_set(error, CLV_INVALID_MODEL, "has no element type");
-  if (clv_dtype_size_bytes((clv_dtype)type) == 0) {
+  if (!clv__dtype_is_known(type)) {
     bool known = type > 0 && (size_t)type < sizeof dtype_names / sizeof *dtype_names;
     return clv__error_set(error, CLV_NOT_SUPPORTED, "elements of type %" PRId64 " (%s) are not supported", type,
                           known ? dtype_names[type] : "unknown");
@@ -128,6 +128,11 @@ static typed_field field_of(clv_dtype dtype) {
     default:
       return (typed_field){TENSOR_INT32_DATA, CLV__PROTO_VARINT};
   }
+}
+
+/* Bytes a number of the typed field fills: where elements share a byte, a number is a byte of them. */
+static size_t number_bytes(clv_dtype dtype) {
+  return clv__dtype_is_in(dtype, CLV__DTYPES_PACKED) ? 1 : clv_dtype_size_bytes(dtype);
 }
 
 static size_t fixed_bytes(clv__proto_wire wire) {
@@ -173,7 +178,7 @@ static void store(clv_dtype dtype, size_t width, uint64_t number, uint8_t *to) {
 
 static clv_status store_typed(const clv__onnx_tensor_message *message, const uint8_t *origin, typed_field typed,
                               clv_tensor *tensor, clv_error *error) {
-  size_t width = clv_dtype_size_bytes(tensor->dtype);
+  size_t width = number_bytes(tensor->dtype);
   uint8_t *to = tensor->data;
   clv__proto_reader reader = clv__proto_read(message->message, origin);
   for (clv__proto_field field;;) {
@@ -210,8 +215,10 @@ static clv_status decode_typed(const clv__onnx_tensor_message *message, const ui
   clv__proto_span run = {0};
   size_t found = 0;
   CLV__TRY(count_typed(message, origin, typed, &found, &run, error));
-  if (found != count) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "has data of %zu elements, but its dims make %zu", found, count);
+  const bool packed = clv__dtype_is_in(tensor->dtype, CLV__DTYPES_PACKED);
+  if (found != (packed ? size_bytes : count)) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "has data of %zu %s, but its dims make %zu", found,
+                          packed ? "bytes" : "elements", packed ? size_bytes : count);
   }
   if (run.data != NULL) {
     tensor->data = (void *)run.data;

@@ -49,8 +49,8 @@ static clv_status load_tensor_type(clv__onnx_loader *loader, clv__builder *build
     CLV__TRY(clv__proto_next(&reader, &field, error));
     if (field.tag == 0) return CLV_OK;
     if (field.tag == VARINT_FIELD(TENSOR_TYPE_ELEM)) {
-      bool known = field.number <= INT32_MAX && clv_dtype_size_bytes((clv_dtype)field.number) > 0;
-      type->dtype = known ? (clv_dtype)field.number : CLV_DTYPE_NONE;
+      type->dtype =
+          field.number <= INT32_MAX && clv__dtype_is_known((int64_t)field.number) ? (clv_dtype)field.number : CLV_DTYPE_NONE;
     } else if (field.tag == BYTES_FIELD(TENSOR_TYPE_SHAPE)) {
       CLV__TRY(load_shape(loader, builder, scope, field.bytes, type, error));
     }

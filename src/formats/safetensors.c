@@ -39,11 +39,11 @@ static const struct {
   clv_dtype dtype;
   uint32_t bits;
 } known_dtypes[] = {
-    {"F32", CLV_F32, 32},        {"BF16", CLV_BF16, 16},         {"F16", CLV_F16, 16},           {"F64", CLV_F64, 64},
-    {"I64", CLV_I64, 64},        {"I32", CLV_I32, 32},           {"I16", CLV_I16, 16},           {"I8", CLV_I8, 8},
-    {"U8", CLV_U8, 8},           {"U16", CLV_U16, 16},           {"U32", CLV_U32, 32},           {"U64", CLV_U64, 64},
-    {"BOOL", CLV_BOOL, 8},       {"F8_E4M3", CLV_DTYPE_NONE, 8}, {"F8_E5M2", CLV_DTYPE_NONE, 8}, {"F8_E8M0", CLV_DTYPE_NONE, 8},
-    {"C64", CLV_DTYPE_NONE, 64}, {"F4", CLV_DTYPE_NONE, 4},      {"F6_E2M3", CLV_DTYPE_NONE, 6}, {"F6_E3M2", CLV_DTYPE_NONE, 6}};
+    {"F32", CLV_F32, 32},        {"BF16", CLV_BF16, 16},       {"F16", CLV_F16, 16},           {"F64", CLV_F64, 64},
+    {"I64", CLV_I64, 64},        {"I32", CLV_I32, 32},         {"I16", CLV_I16, 16},           {"I8", CLV_I8, 8},
+    {"U8", CLV_U8, 8},           {"U16", CLV_U16, 16},         {"U32", CLV_U32, 32},           {"U64", CLV_U64, 64},
+    {"BOOL", CLV_BOOL, 8},       {"F8_E4M3", CLV_F8E4M3FN, 8}, {"F8_E5M2", CLV_F8E5M2, 8},     {"F8_E8M0", CLV_F8E8M0, 8},
+    {"C64", CLV_DTYPE_NONE, 64}, {"F4", CLV_DTYPE_NONE, 4},    {"F6_E2M3", CLV_DTYPE_NONE, 6}, {"F6_E3M2", CLV_DTYPE_NONE, 6}};
 
 static clv_status refuse(clv_error *error, const entry *item, const char *what) {
   return clv__error_set(error, CLV_INVALID_MODEL, "tensor '%.200s': %s", item->name, what);

@@ -5,8 +5,9 @@
 
 #include "gnn/simulate.h"
 
-#define WARMEST 0.03   /* relative to the makespan: the first moves */
-#define COOLEST 0.0003 /* the last */
+#define WARMEST 0.03      /* relative to the makespan: the first moves */
+#define COOLEST 0.0003    /* the last */
+#define LEAST_EXCESS 1e-9 /* of a load, which is added up in another order than a schedule */
 
 static uint64_t draw(uint64_t *state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -47,7 +48,8 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
   double now = candidate->makespan_ns;
   memcpy(choices, candidate->choices, count * sizeof *choices);
   memcpy(sequence, candidate->sequence, count * sizeof *sequence);
-  double warm = WARMEST * now, cooling = steps > 1 ? pow(COOLEST / WARMEST, 1.0 / steps) : 1;
+  double warm = WARMEST * now, cooling = steps > 1 ? pow(COOLEST / WARMEST, 1.0 / steps) : 1, loads[CLV__PEP_DEVICES] = {0};
+  for (uint32_t i = 0; i < count; ++i) clv__pep_work_add(&works->items[offsets[i] + choices[i]], 1, loads);
   for (uint32_t step = 0; step < steps && search->budget > 0; ++step, warm *= cooling) {
     uint32_t from = draw_below(&state, count), kind = draw_below(&state, 8), piece = sequence[from];
     move made = {piece, choices[piece], from, from};
@@ -57,12 +59,25 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
       choices[piece] = ranked[offsets[piece] + (uint32_t)(where * where * where * plans)];
     }
     if (kind >= 3) made.to = draw_below(&state, count);
+    double most = now - warm * log(1 - draw_real(&state)); /* what is taken: all that is shorter, and some of the longer ones */
+    double changed[CLV__PEP_DEVICES];
+    memcpy(changed, loads, sizeof changed);
+    if (choices[piece] != made.choice) {
+      clv__pep_work_add(&works->items[offsets[piece] + made.choice], -1, changed);
+      clv__pep_work_add(&works->items[offsets[piece] + choices[piece]], 1, changed);
+    }
+    if (clv__most_loaded(changed) > most * (1 + LEAST_EXCESS)) { /* nor can the schedule be: it is not looked at */
+      --search->budget;
+      choices[piece] = made.choice;
+      continue;
+    }
     relocate(sequence, made.from, made.to);
     for (uint32_t i = 0; i < count; ++i) search->sequence[i] = &works->items[offsets[sequence[i]] + choices[sequence[i]]];
     search->budget -= search->budget < count ? search->budget : count;
     double time = clv__simulate_time(works->machine, search->sequence, count);
-    if (time <= now || draw_real(&state) < exp((now - time) / warm)) {
+    if (time <= most) {
       now = time;
+      memcpy(loads, changed, sizeof loads);
       if (time >= candidate->makespan_ns) continue;
       candidate->makespan_ns = time;
       memcpy(candidate->choices, choices, count * sizeof *choices);

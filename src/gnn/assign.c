@@ -59,7 +59,7 @@ static double worst_set(task *tasks, uint32_t count) {
     for (uint32_t k = 0; k < count; ++k) {
       if (tasks[k].head < head) continue;
       loads += tasks[k].load;
-      worst = fmax(worst, head + loads + tasks[k].tail);
+      worst = clv__larger(worst, head + loads + tasks[k].tail);
     }
   }
   return worst;
@@ -74,15 +74,15 @@ double clv__assign_value(const clv__assign *assign, const uint32_t *choices) {
     double loads = 0, head = INFINITY, tail = INFINITY;
     for (uint32_t i = 0; i < assign->count; ++i) {
       const clv__option *option = &assign->options[assign->offsets[i] + choices[i]];
-      value = fmax(value, option->time);
+      value = clv__larger(value, option->time);
       if ((option->devices >> d & 1u) == 0) continue;
       loads += option->load[d];
-      head = fmin(head, option->head[d]), tail = fmin(tail, option->tail[d]);
+      head = clv__smaller(head, option->head[d]), tail = clv__smaller(tail, option->tail[d]);
       if (used < SOME) tasks[used++] = (task){option->load[d], option->head[d], option->tail[d]};
     }
     if (used == 0) continue;
-    value = fmax(value, loads + head + tail);
-    value = fmax(value, worst_set(tasks, used)); /* of the first, where there are more: still a bound */
+    value = clv__larger(value, loads + head + tail);
+    value = clv__larger(value, worst_set(tasks, used)); /* of the first, where there are more: still a bound */
   }
   return value;
 }
@@ -116,7 +116,7 @@ static bool best_move(const clv__assign *assign, const uint32_t *choices, clv__a
     if ((now->devices >> best->bottleneck & 1u) == 0) continue;
     for (uint32_t o = 0; o < assign->offsets[i + 1] - assign->offsets[i]; ++o) {
       double most = 0;
-      for (uint32_t d = 0; d < assign->device_count; ++d) most = fmax(most, loads[d] - now->load[d] + options[o].load[d]);
+      for (uint32_t d = 0; d < assign->device_count; ++d) most = clv__larger(most, loads[d] - now->load[d] + options[o].load[d]);
       if (most >= best->after_ns) continue;
       best->piece = i, best->from = choices[i], best->to = o, best->after_ns = most;
       found = true;

@@ -46,7 +46,7 @@ typedef struct bounding {
 
 /* What a bound must reach to be enough. */
 static double goal(const bounding *b) {
-  return fmin(b->best_value, b->upper / (1 + b->tolerance));
+  return clv__smaller(b->best_value, b->upper / (1 + b->tolerance));
 }
 
 static double side_of(const clv__option *option, int side, uint32_t device) {
@@ -80,7 +80,7 @@ static void set_bonus(bounding *b, const frame *f) {
     double head = INFINITY, tail = INFINITY;
     for (uint32_t o = 0; o < b->live_offsets[b->assign->count]; ++o) {
       if (!uses(b->live[o], d)) continue;
-      head = fmin(head, b->live[o]->head[d]), tail = fmin(tail, b->live[o]->tail[d]);
+      head = clv__smaller(head, b->live[o]->head[d]), tail = clv__smaller(tail, b->live[o]->tail[d]);
     }
     b->bonus[HEAD][d] = f->use[d] == MUST && isfinite(head) ? head : 0;
     b->bonus[TAIL][d] = f->use[d] == MUST && isfinite(head) ? tail : 0;
@@ -153,7 +153,7 @@ static double weighted_bound(bounding *b, const double *weights, double *slope) 
 static double bound_with(const bounding *b, const clv__option *option, double more, const double *weights) {
   double bound = b->sum + more;
   for (int side = HEAD; side < SIDES && b->assign->count > 1; ++side)
-    bound += option->devices == 0 ? b->ends[side] : fmin(b->ends[side], weigh_end(b, option, side, weights));
+    bound += option->devices == 0 ? b->ends[side] : clv__smaller(b->ends[side], weigh_end(b, option, side, weights));
   return bound;
 }
 
@@ -199,7 +199,7 @@ static double relax(bounding *b, frame *f) {
     for (uint32_t d = 0; d < devices; ++d) mean += slope[d] / devices;
     for (uint32_t d = 0; d < devices; ++d) square += (slope[d] - mean) * (slope[d] - mean);
     if (!(square > 0)) break;
-    double far = scale * fmax(goal(b) - value, 1e-3 * fabs(value)) / square;
+    double far = scale * clv__larger(goal(b) - value, 1e-3 * fabs(value)) / square;
     for (uint32_t d = 0; d < devices; ++d) weights[d] += far * (slope[d] - mean);
     project(weights, devices);
   }
@@ -214,22 +214,22 @@ static double demand(const bounding *b, const frame *f) {
   for (uint32_t d = 0; d < assign->device_count; ++d) cheapest[0][d] = cheapest[1][d] = cheapest[2][d] = INFINITY;
   for (uint32_t i = 0; i < assign->count; ++i) {
     double least = INFINITY;
-    for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) least = fmin(least, b->scratch[o]);
+    for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) least = clv__smaller(least, b->scratch[o]);
     for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) {
       double with = bound_with(b, b->live[o], b->scratch[o] - least, f->weights);
       for (uint32_t d = 0; d < assign->device_count; ++d) {
         if (!uses(b->live[o], d)) continue;
-        cheapest[2][d] = fmin(cheapest[2][d], with);
+        cheapest[2][d] = clv__smaller(cheapest[2][d], with);
         for (int side = HEAD; side < SIDES; ++side) {
-          if (side_of(b->live[o], side, d) < f->high[side][d]) cheapest[side][d] = fmin(cheapest[side][d], with);
+          if (side_of(b->live[o], side, d) < f->high[side][d]) cheapest[side][d] = clv__smaller(cheapest[side][d], with);
         }
       }
     }
   }
   for (uint32_t d = 0; d < assign->device_count; ++d) {
     if (f->use[d] != MUST) continue;
-    worst = fmax(worst, cheapest[2][d]);
-    for (int side = HEAD; side < SIDES; ++side) worst = fmax(worst, cheapest[side][d]);
+    worst = clv__larger(worst, cheapest[2][d]);
+    for (int side = HEAD; side < SIDES; ++side) worst = clv__larger(worst, cheapest[side][d]);
   }
   return worst;
 }
@@ -241,7 +241,7 @@ static bool shrink(bounding *b, const frame *f) {
   for (uint32_t i = 0, from = 0; i < assign->count; ++i) {
     uint32_t to = b->live_offsets[i + 1];
     double least = INFINITY;
-    for (uint32_t o = from; o < to; ++o) least = fmin(least, b->scratch[o]);
+    for (uint32_t o = from; o < to; ++o) least = clv__smaller(least, b->scratch[o]);
     b->live_offsets[i] = used;
     for (uint32_t o = from; o < to; ++o) {
       if (bound_with(b, b->live[o], b->scratch[o] - least, f->weights) < goal(b)) b->live[used++] = b->live[o];
@@ -282,14 +282,14 @@ static void prepare_search(bounding *b, const frame *f) {
     for (uint32_t o = 0; o < b->live_offsets[assign->count]; ++o) {
       b->costs[l][o] = weigh(b->live[o], b->multipliers[l], devices);
       for (int side = HEAD; side < SIDES && b->live[o]->devices != 0; ++side)
-        ends[side] = fmin(ends[side], weigh_end(b, b->live[o], side, b->multipliers[l]));
+        ends[side] = clv__smaller(ends[side], weigh_end(b, b->live[o], side, b->multipliers[l]));
     }
     b->constants[l] = assign->count > 1 && isfinite(ends[HEAD]) ? ends[HEAD] + ends[TAIL] : 0;
     b->rests[l][assign->count] = 0;
     for (uint32_t depth = assign->count; depth-- > 0;) {
       uint32_t i = b->order[depth];
       double least = INFINITY;
-      for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) least = fmin(least, b->costs[l][o]);
+      for (uint32_t o = b->live_offsets[i]; o < b->live_offsets[i + 1]; ++o) least = clv__smaller(least, b->costs[l][o]);
       b->rests[l][depth] = b->rests[l][depth + 1] + least;
     }
   }
@@ -299,8 +299,8 @@ static void prepare_search(bounding *b, const frame *f) {
 static void reach_leaf(bounding *b) {
   double value = clv__assign_value(b->assign, b->choices), proven = 0;
   if (value >= goal(b)) return;
-  if (b->attempt != NULL) b->upper = fmin(b->upper, b->attempt(b->user, b->choices, goal(b), &proven));
-  b->best_value = fmin(b->best_value, fmax(value, proven));
+  if (b->attempt != NULL) b->upper = clv__smaller(b->upper, b->attempt(b->user, b->choices, goal(b), &proven));
+  b->best_value = clv__smaller(b->best_value, clv__larger(value, proven));
 }
 
 typedef struct branch {
@@ -328,10 +328,10 @@ static void search(bounding *b, uint32_t depth, const double *partial, uint64_t 
     if (twin != CLV__NO_ID && b->live[o]->index < b->choices[twin]) continue; /* the same with both changed over */
     double bound = 0;
     for (uint32_t l = 0; l < b->multiplier_count; ++l)
-      bound = fmax(bound, partial[l] + b->costs[l][o] + b->rests[l][depth + 1] + b->constants[l]);
+      bound = clv__larger(bound, partial[l] + b->costs[l][o] + b->rests[l][depth + 1] + b->constants[l]);
     if (bound >= goal(b)) continue;
     if (count == MOST_BRANCHES) { /* left open */
-      b->open = fmin(b->open, bound);
+      b->open = clv__smaller(b->open, bound);
       ++rest;
       continue;
     }
@@ -343,7 +343,7 @@ static void search(bounding *b, uint32_t depth, const double *partial, uint64_t 
   for (uint32_t k = 0; k < count; ++k) {
     if (branches[k].bound >= goal(b)) return; /* so are the others */
     if (b->used >= limit) {
-      b->open = fmin(b->open, branches[k].bound);
+      b->open = clv__smaller(b->open, branches[k].bound);
       return;
     }
     double below[MOST_MULTIPLIERS];
@@ -389,7 +389,7 @@ static bool middle_value(bounding *b, const frame *f, uint32_t device, int side,
   for (uint32_t o = 0; o < b->live_offsets[b->assign->count]; ++o) {
     if (uses(b->live[o], device)) values[count++] = side_of(b->live[o], side, device);
   }
-  for (uint32_t v = 0; v < count; ++v) *least = fmin(*least, values[v]);
+  for (uint32_t v = 0; v < count; ++v) *least = clv__smaller(*least, values[v]);
   for (uint32_t v = 0; v < count; ++v) {
     if (values[v] > *least * (1 + 1e-9) && values[v] < f->high[side][device]) values[above++] = values[v];
   }
@@ -420,7 +420,7 @@ static bool split(bounding *b, const frame *f, double bound, double *values, fra
     halves[0].use[device] = MUST, halves[1].use[device] = NEVER;
   } else {
     halves[0].low[side][device] = value;
-    halves[1].high[side][device] = fmin(value, f->high[side][device]);
+    halves[1].high[side][device] = clv__smaller(value, f->high[side][device]);
   }
   return true;
 }
@@ -430,7 +430,7 @@ static void order_pieces(bounding *b, double *values) {
   for (uint32_t i = 0; i < assign->count; ++i) {
     double most = 0;
     for (uint32_t o = assign->offsets[i]; o < assign->offsets[i + 1]; ++o) {
-      for (uint32_t d = 0; d < assign->device_count; ++d) most = fmax(most, assign->options[o].load[d]);
+      for (uint32_t d = 0; d < assign->device_count; ++d) most = clv__larger(most, assign->options[o].load[d]);
     }
     uint32_t at = i; /* by insertion, the largest first; twins stay in their order */
     for (; at > 0 && values[b->order[at - 1]] < most; --at) b->order[at] = b->order[at - 1];
@@ -445,10 +445,10 @@ static bool settle(bounding *b, frame *f, double *values) {
   if (!fill(b, f)) return true;
   for (int round = 0; round < ROUNDS; ++round) {
     double slope[CLV__PEP_DEVICES];
-    bound = fmax(bound, relax(b, f));
+    bound = clv__larger(bound, relax(b, f));
     if (bound >= goal(b)) return true;
     (void)weighted_bound(b, f->weights, slope);
-    bound = fmax(bound, demand(b, f));
+    bound = clv__larger(bound, demand(b, f));
     if (bound >= goal(b)) return true;
     if (!shrink(b, f)) break;
     for (uint32_t i = 0; i < b->assign->count; ++i) {
@@ -462,7 +462,7 @@ static bool settle(bounding *b, frame *f, double *values) {
   double before = b->open;
   b->open = INFINITY;
   search(b, 0, none, b->used + left / 2);
-  b->open = fmin(before, fmax(b->open, bound));
+  b->open = clv__smaller(before, clv__larger(b->open, bound));
   return true;
 }
 
@@ -548,8 +548,8 @@ clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double 
     good = settle(&b, &f, values);
   }
   if (good) {
-    double open = b.frame_count > 0 ? fmin(b.open, b.frames[0].bound) : b.open;
-    result->bound_ns = fmin(goal(&b), open);
+    double open = b.frame_count > 0 ? clv__smaller(b.open, b.frames[0].bound) : b.open;
+    result->bound_ns = clv__smaller(goal(&b), open);
     result->is_closed = open >= goal(&b);
     result->nodes = b.nodes;
   }

@@ -77,6 +77,9 @@ clv_status clv__block_open(clv_devices *devices, uint32_t device, clv__block *bl
                            clv__block_run *run, clv_error *error);
 void clv__block_close(clv__block_run *run); /* accepts a zeroed one */
 
+/* Prepares for a run with these sizes, so that the first one takes no longer than the next. */
+clv_status clv__block_prepare(clv__block_run *run, clv__layer_sizes sizes, clv_error *error);
+
 /* Runs once: reads values->items of what the block reads, and writes those of what it makes: where these have data, there (their
  * types must be right); otherwise into the session's memory, valid until the next run, before which they must be cleared. */
 clv_status clv__block_execute(clv__block_run *run, clv__layer_values *values, clv_error *error);

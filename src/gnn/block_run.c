@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "execute/session.h"
 #include "gnn/block.h"
 
 static clv_status open_session(clv_devices *devices, uint32_t device, const clv_session_options *options, clv__block_run *run,
@@ -39,6 +40,17 @@ void clv__block_close(clv__block_run *run) {
   clv__block_finish(&run->block);
   run->session = NULL;
   run->plan = NULL;
+}
+
+clv_status clv__block_prepare(clv__block_run *run, clv__layer_sizes sizes, clv_error *error) {
+  const clv__block *block = &run->block;
+  clv_tensor types[CLV__LAYER_VALUES];
+  for (uint32_t i = 0; i < block->input_count; ++i) {
+    clv__value_shape shape = clv__layer_value_shape(&block->stages, block->inputs[i]);
+    const int64_t dims[] = {(int64_t)clv__layer_dimension_size(shape.dimension, sizes), shape.columns};
+    types[i] = clv__tensor_make(shape.dtype, shape.columns == 0 ? 1 : 2, dims, NULL);
+  }
+  return clv__session_prepare(run->session, types, block->input_count, error);
 }
 
 clv_status clv__block_execute(clv__block_run *run, clv__layer_values *values, clv_error *error) {

@@ -13,11 +13,11 @@ enum {
   MOST_NODES = 100000,
   ALL_NODES = 300000,
   MOST_WHOLE = 4,
-  ROUNDS = 4,
+  ROUNDS = 6,
   ANNEALING_STEPS = 30000,
   LARGE = 20
 };
-#define FULL_BUDGET 12000000u
+#define FULL_BUDGET 60000000u
 #define LARGE_BUDGET 4000000u /* single subgraphs matter less there: many are near any split */
 #define QUICK_BUDGET 1000000u
 
@@ -331,6 +331,38 @@ static clv_status anneal(choosing *c, uint32_t steps, clv_error *error) {
   return CLV_OK;
 }
 
+static bool is_pipeline(const clv__pep *pep) {
+  for (uint32_t b = 0; b < pep->block_count; ++b) {
+    if (pep->blocks[b].part_count > 1) return false;
+  }
+  return true;
+}
+
+/* Among all plans those that share no block are few, and often as good as any: by themselves. Behind anneal(), which ranks. */
+static clv_status try_pipelines(choosing *c, uint32_t steps, clv_error *error) {
+  const uint32_t *offsets = c->works.offsets;
+  uint32_t *few = clv__arena_allocate_zero(c->arena, offsets[c->k], sizeof *few);
+  if (few == NULL) return clv__error_memory(error, offsets[c->k] * sizeof *few);
+  for (uint32_t i = 0; i < c->k; ++i) {
+    uint32_t plans = offsets[i + 1] - offsets[i], count = 0;
+    uint32_t *mine = few + offsets[i];
+    for (uint32_t r = 0; r < plans; ++r) {
+      uint32_t plan = c->ranked[offsets[i] + r];
+      if (is_pipeline(&c->lists[i].items[plan])) mine[count++] = plan;
+    }
+    if (count == 0) return CLV_OK; /* not all subgraphs have one */
+    c->trial.choices[i] = mine[0];
+    c->trial.sequence[i] = i;
+    for (uint32_t r = plans; r-- > count;) mine[r] = mine[(uint64_t)r * count / plans]; /* as many ranks, in the same order */
+    for (uint32_t r = count; r-- > 0;) mine[r] = mine[(uint64_t)r * count / plans];
+  }
+  clv__search_begin(&c->search, &c->trial);
+  clv__search_anneal(&c->search, &c->trial, few, c->seed++, steps);
+  keep_best(c, &c->trial, "pipelines");
+  keep_start(c, "pipelines");
+  return CLV_OK;
+}
+
 static bool is_close(const choosing *c, double bound) {
   return c->k < 2 || c->best.makespan_ns <= bound * (1 + c->options->tolerance) * (1 + 1e-9);
 }
@@ -358,6 +390,7 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
     try_forms(&c);
     try_balanced(&c);
     CLV__TRY(anneal(&c, steps, error));
+    if (c.k > 1) CLV__TRY(try_pipelines(&c, steps, error));
   }
   bool is_small = c.k <= MOST_WHOLE && !is_quick; /* few enough for all plans in all sequences */
   c.sequence_nodes = ALL_NODES;

@@ -48,6 +48,27 @@ static clv_status make_layer(clv__gnn_plan *plan, const clv__costs *costs, const
   return clv__gnn_plan_layer_settle(plan, layer, error);
 }
 
+void clv__gnn_overhead_add(clv__gnn_overhead *overhead, clv__layer_sizes sizes, clv__layer_sizes padded) {
+  /* Plan files may be edited: sizes need not make sense. */
+  if (sizes.rows > sizes.targets) overhead->halo_rows += sizes.rows - sizes.targets;
+  if (padded.rows > sizes.rows) overhead->padding_rows += padded.rows - sizes.rows;
+  if (padded.edges > sizes.edges) overhead->padding_edges += padded.edges - sizes.edges;
+}
+
+static clv__gnn_overhead overhead_of(const clv__chosen_k *item, uint32_t layer_count) {
+  clv__gnn_overhead overhead = {0};
+  for (uint32_t l = 0; l < layer_count; ++l) {
+    for (uint32_t i = 0; i < item->k; ++i) {
+      const clv__pep *pep = item->layers[l].peps[i];
+      for (uint32_t b = 0; b < pep->block_count; ++b) {
+        for (uint32_t p = 0; p < pep->blocks[b].part_count; ++p)
+          clv__gnn_overhead_add(&overhead, pep->blocks[b].parts[p].sizes, pep->blocks[b].parts[p].padded);
+      }
+    }
+  }
+  return overhead;
+}
+
 static clv_status make_per_k(clv__gnn_plan *plan, const clv__choice *choice, clv_error *error) {
   plan->per_k_count = choice->k_count;
   plan->per_k = clv__arena_allocate_zero(&plan->arena, choice->k_count, sizeof *plan->per_k);
@@ -61,7 +82,8 @@ static clv_status make_per_k(clv__gnn_plan *plan, const clv__choice *choice, clv
       if (out->reason == NULL) return clv__error_memory(error, sizeof item->reason);
       continue;
     }
-    out->makespan_ns = item->makespan_ns, out->bound_ns = item->bound_ns;
+    out->makespan_ns = item->makespan_ns, out->bound_ns = item->bound_ns, out->switches = item->switches;
+    out->overhead = overhead_of(item, choice->layer_count);
     memcpy(out->busy_ns, item->busy_ns, sizeof out->busy_ns);
     memcpy(out->idle_ns, item->idle_ns, sizeof out->idle_ns);
     memcpy(out->single_ns, item->single_ns, sizeof out->single_ns);
@@ -119,8 +141,16 @@ void clv__gnn_plan_destroy(clv__gnn_plan *plan) {
   clv__release(allocator, plan);
 }
 
+static double gap_of(double makespan_ns, double bound_ns) {
+  return bound_ns > 0 ? (makespan_ns - bound_ns) / bound_ns : 0;
+}
+
 double clv__gnn_plan_gap(const clv__gnn_plan *plan) {
-  return plan->bound_ns > 0 ? (plan->makespan_ns - plan->bound_ns) / plan->bound_ns : 0;
+  return gap_of(plan->makespan_ns, plan->bound_ns);
+}
+
+double clv__gnn_plan_k_gap(const clv__gnn_plan_k *item) {
+  return gap_of(item->makespan_ns, item->bound_ns);
 }
 
 /* ---- Writing ---- */
@@ -225,9 +255,13 @@ static json_t *k_json(const clv__gnn_plan *plan, const clv__gnn_plan_k *item) {
   for (uint32_t d = 0; d < plan->machine.device_count; ++d) single = fmin(single, item->single_ns[d]);
   json_object_set_new(object, "makespan_ms", milliseconds(item->makespan_ns));
   json_object_set_new(object, "lower_bound_ms", milliseconds(item->bound_ns));
-  json_object_set_new(object, "gap", json_real(item->bound_ns > 0 ? (item->makespan_ns - item->bound_ns) / item->bound_ns : 0));
+  json_object_set_new(object, "gap", json_real(clv__gnn_plan_k_gap(item)));
   json_object_set_new(object, "gain",
                       isfinite(single) && item->makespan_ns > 0 ? json_real(single / item->makespan_ns) : json_null());
+  set_size(object, "switches", item->switches);
+  set_size(object, "halo_rows", item->overhead.halo_rows);
+  set_size(object, "padding_rows", item->overhead.padding_rows);
+  set_size(object, "padding_edges", item->overhead.padding_edges);
   json_object_set_new(object, "busy_ms", by_device(plan, item->busy_ns));
   json_object_set_new(object, "idle_ms", by_device(plan, item->idle_ns));
   json_object_set_new(object, "single_device_ms", by_device(plan, item->single_ns));

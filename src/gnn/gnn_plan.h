@@ -18,11 +18,21 @@ typedef struct clv__gnn_plan_layer {
   const char *from;
 } clv__gnn_plan_layer;
 
+/* What is worked on beyond the graph: rows that parts gather beside those that they make, and what static devices are given
+ * beyond that. Sums over all layers and parts. */
+typedef struct clv__gnn_overhead {
+  uint64_t halo_rows, padding_rows, padding_edges;
+} clv__gnn_overhead;
+
+void clv__gnn_overhead_add(clv__gnn_overhead *overhead, clv__layer_sizes sizes, clv__layer_sizes padded);
+
 typedef struct clv__gnn_plan_k {
   uint32_t k;
   const char *reason; /* why there is no plan; NULL: there is */
   double makespan_ns, bound_ns;
   double busy_ns[CLV__PEP_DEVICES], idle_ns[CLV__PEP_DEVICES], single_ns[CLV__PEP_DEVICES]; /* single: INFINITY where it cannot */
+  uint32_t switches;
+  clv__gnn_overhead overhead;
 } clv__gnn_plan_k;
 
 typedef struct clv__gnn_plan {
@@ -53,6 +63,7 @@ clv_status clv__gnn_plan_make(const clv_allocator *allocator, const clv__gnn_pla
                               const clv__choice *choice, double exchange_ns, clv__gnn_plan **plan, clv_error *error);
 void clv__gnn_plan_destroy(clv__gnn_plan *plan); /* accepts NULL */
 double clv__gnn_plan_gap(const clv__gnn_plan *plan);
+double clv__gnn_plan_k_gap(const clv__gnn_plan_k *item);
 
 clv_status clv__gnn_plan_print(const clv__gnn_plan *plan, clv__text *text, clv_error *error);
 clv_status clv__gnn_plan_write(const clv__gnn_plan *plan, const char *path, clv_error *error);

@@ -273,8 +273,9 @@ static clv_status read_machine(const reading *r, const json_t *root) {
 }
 
 static clv_status read_k(const reading *r, json_t *item, uint32_t number) {
-  static const char *const keys[] = {"k",    "reason",  "makespan_ms", "lower_bound_ms",   "gap",
-                                     "gain", "busy_ms", "idle_ms",     "single_device_ms", NULL};
+  static const char *const keys[] = {
+      "k",       "reason",           "makespan_ms", "lower_bound_ms", "gap",          "gain",          "busy_ms",
+      "idle_ms", "single_device_ms", "switches",    "halo_rows",      "padding_rows", "padding_edges", NULL};
   clv__gnn_plan_k *out = &r->plan->per_k[number];
   char where[64];
   snprintf(where, sizeof where, "per_k[%u]", number);
@@ -283,6 +284,10 @@ static clv_status read_k(const reading *r, json_t *item, uint32_t number) {
   if (json_object_get(item, "reason") != NULL) return get_text(r, item, where, "reason", &out->reason);
   CLV__TRY(get_time(r, item, where, "makespan_ms", &out->makespan_ns));
   CLV__TRY(get_time(r, item, where, "lower_bound_ms", &out->bound_ns));
+  CLV__TRY(get_index(r, item, where, "switches", UINT32_MAX - 1, &out->switches));
+  CLV__TRY(clv__json_size(&r->json, item, where, "halo_rows", INT64_MAX, &out->overhead.halo_rows));
+  CLV__TRY(clv__json_size(&r->json, item, where, "padding_rows", INT64_MAX, &out->overhead.padding_rows));
+  CLV__TRY(clv__json_size(&r->json, item, where, "padding_edges", INT64_MAX, &out->overhead.padding_edges));
   CLV__TRY(get_by_device(r, item, where, "busy_ms", out->busy_ns));
   CLV__TRY(get_by_device(r, item, where, "idle_ms", out->idle_ns));
   return get_by_device(r, item, where, "single_device_ms", out->single_ns);

@@ -2,6 +2,7 @@
 #include "gnn/measure.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #include "gnn/block_memory.h"
 #include "gnn/edges.h"
 #include "gnn/measure_copies.h"
+#include "graph/view.h"
+#include "split/plan.h"
 
 enum { MOST_STEPS = 16, MOST_RUNS = 64 };
 #define LONG_NS UINT64_C(300000000) /* what takes longer runs once more, and no oftener */
@@ -25,12 +28,13 @@ typedef struct measuring {
 /* ---- What sizes there are ---- */
 
 typedef struct extent {
-  double least_rows, most_rows, least_density, most_density; /* edges a row */
+  double least_rows, most_rows, least_density, most_density, least_targets; /* edges, and targets, a row */
   uint64_t most_edges;
 } extent;
 
-static void widen(extent *x, double rows, double edges) {
+static void widen(extent *x, double rows, double edges, double targets) {
   if (rows < 1) return;
+  x->least_targets = fmin(x->least_targets, targets / rows);
   x->least_rows = fmin(x->least_rows, rows);
   x->most_rows = fmax(x->most_rows, rows);
   x->least_density = fmin(x->least_density, edges / rows);
@@ -41,7 +45,7 @@ static void widen(extent *x, double rows, double edges) {
 /* All parts of all subgraphs, for a block that reads rows, edges, both or neither; padded where the device is static. */
 static extent find_extent(const measuring *m, const clv__chain_block *block, bool is_static) {
   const clv__gnn_planning *p = m->planning;
-  extent x = {INFINITY, 0, INFINITY, 0, 0};
+  extent x = {INFINITY, 0, INFINITY, 0, 1, 0};
   for (uint32_t c = 0; c < p->cut_count; ++c) {
     for (uint32_t i = 0; i < p->cuts[c].membership.k; ++i) {
       for (uint32_t from = 0; from < CLV__PEP_SHARES; ++from) {
@@ -53,7 +57,8 @@ static extent find_extent(const measuring *m, const clv__chain_block *block, boo
           clv__block_form form =
               clv__block_form_padded(share.targets + (block->reads_rows ? share.halo : 0), block->reads_edges ? share.edges : 0,
                                      is_static ? p->machine.pad_step : 1);
-          widen(&x, (double)form.sizes.rows, (double)form.sizes.edges);
+          widen(&x, (double)form.sizes.rows, (double)form.sizes.edges,
+                is_static ? (double)form.sizes.rows : (double)share.targets);
         }
       }
     }
@@ -165,6 +170,50 @@ static clv_status measure_point(const measuring *m, uint32_t layer, uint32_t dev
   return status;
 }
 
+/* ---- What a device says of itself ---- */
+
+/* The block as planning would give it to the device: a launch for each partition, and its nodes. */
+static clv_status add_up(const clv_plan *plan, const clv__device *device, double *seconds, clv_error *error) {
+  const clv_backend *backend = device->backend;
+  bool states = backend->struct_size >= offsetof(clv_backend, launch_seconds) + sizeof backend->launch_seconds;
+  states = states && backend->node_seconds != NULL && backend->launch_seconds != NULL;
+  *seconds = 0;
+  for (uint32_t p = 0; p < plan->partition_count && states; ++p) {
+    const clv_graph_view *view = plan->partitions[p].view;
+    double said = backend->launch_seconds(device->handle);
+    for (uint32_t n = 0; n < view->node_count && said >= 0; ++n) {
+      double node = backend->node_seconds(device->handle, view, n);
+      said = node >= 0 ? said + node : -1;
+    }
+    states = said >= 0;
+    *seconds += said;
+  }
+  if (states) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' has no speed model that says how long this takes: measure it",
+                        device->name);
+}
+
+static clv_status ask_model(const measuring *m, uint32_t layer, uint32_t device, uint32_t first, uint32_t last,
+                            clv__layer_sizes sizes, clv__table_point *point, clv_error *error) {
+  const clv__gnn_planning *p = m->planning;
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  clv_assignment pin = {.pattern = "*", .device = p->devices->items[device].name};
+  clv__block_form form = clv__block_form_fixed(sizes);
+  clv__block block;
+  clv_plan *plan = NULL;
+  double seconds = 0;
+  options.pins = &pin;
+  options.pin_count = 1;
+  CLV__TRY(clv__block_make(m->allocator, &p->stages[layer], first, last, &form, &block, error));
+  clv_status status = clv_plan_make(block.graph, p->devices, &options, &plan, error);
+  if (status == CLV_OK) status = add_up(plan, &p->devices->items[device], &seconds, error);
+  point->origin = CLV__SYNTHETIC;
+  point->time_ns = 1e9 * seconds;
+  clv_plan_destroy(plan);
+  clv__block_finish(&block);
+  return status;
+}
+
 /* ---- A block over its grid ---- */
 
 static clv_status tell(measuring *m, uint32_t layer, uint32_t device, clv_error *error) {
@@ -189,9 +238,13 @@ static clv_status measure_block(measuring *m, uint32_t layer, uint32_t device, u
       clv__table_point point = {.origin = CLV__MEASURED};
       point.n = clv__pad_up(n, step);
       point.m = clv__pad_up(edge_count, step);
-      clv__layer_sizes sizes = {point.n, point.n, point.m};
+      /* Parts make fewer rows than they read. In every other point they make all, so that one is told from the other. */
+      double part = (r + d) % 2 == 0 ? 1 : x.least_targets;
+      point.targets = fmax(1, ceil(part * (double)point.n));
+      clv__layer_sizes sizes = {point.n, point.targets, point.m};
       CLV__TRY(tell(m, layer, device, error));
-      CLV__TRY(measure_point(m, layer, device, first, last, sizes, &point, error));
+      CLV__TRY(m->options->asks_models ? ask_model(m, layer, device, first, last, sizes, &point, error)
+                                       : measure_point(m, layer, device, first, last, sizes, &point, error));
       CLV__TRY(clv__tables_put(m->tables, about->name, p->chains[layer].layer, first, last, &point, error));
       ++m->done;
     }
@@ -258,15 +311,21 @@ clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_me
     return clv__error_set(error, CLV_INVALID_ARGUMENT,
                           "%u runs over %u by %u sizes; at least 1, and 2 to %d by 2 to %d are wanted", options->runs,
                           options->row_steps, options->density_steps, MOST_STEPS, MOST_STEPS);
+  for (uint32_t d = 0; d < planning->machine.device_count && !options->only_copies; ++d)
+    CLV__TRY(
+        clv__tables_put_device(tables, planning->machine.devices[d].name, planning->devices->items[d].info.fingerprint, error));
   uint64_t most_bytes = most_moved(&m);
   CLV__TRY(clv__measure_packing(tables, m.allocator, most_bytes, options->runs, options->seed, error));
   for (uint32_t d = 0; d < planning->machine.device_count; ++d) {
     if (planning->machine.devices[d].space == 0) continue;
-    clv_status status =
-        clv__measure_device_copies(tables, m.allocator, &planning->devices->items[d], most_bytes, options->runs, error);
+    const clv__device *device = &planning->devices->items[d];
+    clv_status status = options->asks_models
+                            ? clv__model_device_copies(tables, device, most_bytes, error)
+                            : clv__measure_device_copies(tables, m.allocator, device, most_bytes, options->runs, error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "copies of %s", planning->machine.devices[d].name);
   }
   CLV__TRY(clv__tables_fit(tables, error));
+  if (options->only_copies) return CLV_OK;
   CLV__TRY(measure_blocks(&m, true, error));
   CLV__TRY(measure_blocks(&m, false, error));
   return clv__tables_fit(tables, error);

@@ -11,12 +11,16 @@ typedef struct clv__gnn_measure_options {
   uint32_t runs;                     /* of each thing; what takes long gets fewer */
   uint32_t row_steps, density_steps; /* of the grid: geometric, from the smallest part of any subgraph to the whole graph */
   uint64_t seed;
+  /* Nothing is run: devices are asked what their own speed models say, for virtual ones. What they say is marked as synthetic;
+   * gathering in the host's memory is measured all the same. A device without a model is CLV_NOT_SUPPORTED. */
+  bool asks_models;
+  bool only_copies; /* of devices whose blocks were measured elsewhere: those are not said to be these */
   /* May be NULL; false ends it with CLV_CANCELLED. */
   bool (*progress)(void *user_data, const char *device, uint32_t layer, uint32_t done, uint32_t of);
   void *user_data;
 } clv__gnn_measure_options;
 #define CLV__GNN_MEASURE_OPTIONS_INIT \
-  { 5, 5, 4, 1, NULL, NULL }
+  { 5, 5, 4, 1, false, false, NULL, NULL }
 
 /* Measures what the planning's cuts need of all of its devices into `tables`, and fits them. Of a device whose memory is not the
  * host's a block's time is that of a run less that of copying what goes in and out, which has tables of its own. What a device

@@ -2,13 +2,14 @@
  * them (caches): where one line does not hold all, the smallest are left out, and count as the smallest that stays. */
 #include "gnn/measure_copies.h"
 
+#include <stddef.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "cost/measure.h"
 #include "gnn/edges.h"
 
-enum { MOST_SIZES = 12, LEAST_SIZES = 4, MOST_RUNS = 64, ROW_BYTES = 256 };
+enum { MOST_SIZES = 12, LEAST_SIZES = 4, MOST_RUNS = 64, ROW_BYTES = 256, STRIDE = 4 };
 #define LEAST_BYTES UINT64_C(4096)
 
 typedef struct line {
@@ -18,14 +19,18 @@ typedef struct line {
 
 static void add_point(line *l, uint64_t size_bytes, uint64_t *samples_ns, uint32_t runs) {
   clv__measure measure = clv__measure_of(samples_ns, runs);
-  l->points[l->count++] = (clv__copy_point){size_bytes, CLV__MEASURED, (double)measure.time_ns, 2.0 * (double)measure.spread_ns};
+  l->points[l->count++] = (clv__copy_point){.size_bytes = size_bytes,
+                                            .origin = CLV__MEASURED,
+                                            .time_ns = (double)measure.time_ns,
+                                            .spread_ns = 2.0 * (double)measure.spread_ns};
 }
 
 static clv_status put_line(clv__tables *tables, const char *from, const char *to, const line *l, clv_error *error) {
   clv__fit_point points[MOST_SIZES];
   clv__fit fit;
   uint32_t count = l->count;
-  for (uint32_t i = 0; i < count; ++i) points[i] = (clv__fit_point){(double)l->points[i].size_bytes, 0, l->points[i].time_ns};
+  for (uint32_t i = 0; i < count; ++i)
+    points[i] = (clv__fit_point){.flops = (double)l->points[i].size_bytes, .time_ns = l->points[i].time_ns};
   while (count > LEAST_SIZES && !clv__fit_points(points, count, &fit)) --count;
   for (uint32_t i = 0; i < count; ++i) CLV__TRY(clv__tables_put_copy(tables, from, to, &l->points[i], error));
   return CLV_OK;
@@ -44,7 +49,10 @@ clv_status clv__measure_packing(clv__tables *tables, const clv_allocator *alloca
     uint64_t samples[MOST_RUNS], rows = bytes / ROW_BYTES;
     for (uint32_t i = 0; i < runs_of(runs); ++i) {
       uint64_t begin = clv__measure_now();
-      for (uint64_t r = 0; r < rows; ++r) memcpy(to + r * ROW_BYTES, from + clv__mix64(seed + r) % rows * ROW_BYTES, ROW_BYTES);
+      for (uint64_t r = 0; r < rows; ++r) {
+        uint64_t place = (r * STRIDE + clv__mix64(seed + r) % STRIDE) % rows;
+        memcpy(to + r * ROW_BYTES, from + place * ROW_BYTES, ROW_BYTES);
+      }
       samples[i] = clv__measure_now() - begin;
     }
     add_point(&l, bytes, samples, runs_of(runs));
@@ -108,4 +116,18 @@ clv_status clv__measure_device_copies(clv__tables *tables, const clv_allocator *
   if (at.buffer != NULL) backend->buffer_free(device->handle, at.buffer);
   backend->stream_destroy(device->handle, at.stream);
   return status;
+}
+
+clv_status clv__model_device_copies(clv__tables *tables, const clv__device *device, uint64_t most_bytes, clv_error *error) {
+  const clv_backend *backend = device->backend;
+  bool states = backend->struct_size >= offsetof(clv_backend, copy_seconds) + sizeof backend->copy_seconds;
+  if (!states || backend->copy_seconds == NULL || backend->copy_seconds(device->handle, 1) < 0)
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' has no speed model: measure it", device->name);
+  for (uint64_t bytes = most_bytes; bytes >= LEAST_BYTES; bytes /= 2) {
+    clv__copy_point point = {.size_bytes = bytes, .origin = CLV__SYNTHETIC};
+    point.time_ns = 1e9 * backend->copy_seconds(device->handle, bytes);
+    CLV__TRY(clv__tables_put_copy(tables, CLV__TABLE_HOST, device->name, &point, error));
+    CLV__TRY(clv__tables_put_copy(tables, device->name, CLV__TABLE_HOST, &point, error));
+  }
+  return CLV_OK;
 }

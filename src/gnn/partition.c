@@ -174,7 +174,8 @@ static clv_status allocate_parts(splitter *s, clv__partitioned *made, clv_error 
 clv_status clv__partitioned_make(const clv_allocator *allocator, const clv__gnn_graph *graph, const clv__membership *membership,
                                  clv__partitioned *partitioned, clv_error *error) {
   clv_status status = CLV_OK;
-  *partitioned = (clv__partitioned){.k = membership->k};
+  *partitioned =
+      (clv__partitioned){.k = membership->k, .metis_seconds = membership->metis_seconds, .from_cache = membership->from_cache};
   clv__arena_init(&partitioned->arena, allocator);
   if (membership->vertex_count != graph->csr.vertex_count || membership->k < 1) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a membership of %u vertices in %u parts, but the graph has %u vertices",

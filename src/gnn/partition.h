@@ -38,6 +38,8 @@ typedef struct clv__partitioned {
   uint32_t k;
   clv__subgraph *subgraphs;
   uint64_t communication_volume; /* rows that cross between parts: the sum of halos */
+  double metis_seconds;          /* as the membership says */
+  bool from_cache;
 } clv__partitioned;
 
 /* In time of order n + m for all parts. CLV_INVALID_ARGUMENT where the membership is not of this graph. */

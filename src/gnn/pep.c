@@ -212,14 +212,17 @@ static bool all_cuts(making *m, uint32_t blocks, const uint32_t *sets) {
 /* Every device goes into one of the blocks, or into none; no block stays empty. */
 static bool all_sets(making *m) {
   uint32_t devices = m->costs->machine->device_count;
-  for (uint32_t blocks = 1; blocks <= CLV__PEP_BLOCKS; ++blocks) {
+  const clv__pep_options *o = m->options;
+  uint32_t most = o->most_blocks > 0 && o->most_blocks < CLV__PEP_BLOCKS ? o->most_blocks : CLV__PEP_BLOCKS;
+  for (uint32_t blocks = 1; blocks <= most; ++blocks) {
     uint32_t ways = 1;
     for (uint32_t d = 0; d < devices; ++d) ways *= blocks + 1;
     for (uint32_t way = 0; way < ways; ++way) {
       uint32_t sets[CLV__PEP_BLOCKS + 1] = {0};
       for (uint32_t d = 0, left = way; d < devices; ++d, left /= blocks + 1) sets[left % (blocks + 1)] |= 1u << d;
       bool full = true; /* sets[blocks]: in none */
-      for (uint32_t b = 0; b < blocks; ++b) full = full && sets[b] != 0;
+      for (uint32_t b = 0; b < blocks; ++b)
+        full = full && sets[b] != 0 && (o->most_parts == 0 || (uint32_t)__builtin_popcount(sets[b]) <= o->most_parts);
       if (full && !all_cuts(m, blocks, sets)) return false;
     }
   }

@@ -15,6 +15,14 @@
 
 enum { CLV__PEP_DEVICES = 4, CLV__PEP_BLOCKS = 3, CLV__PEP_SHARES = 20, CLV__PEP_FORMS = 2 };
 
+/* Of numbers, as all times are: fmax() and fmin() are calls, for the sake of what is none. */
+static inline double clv__larger(double a, double b) {
+  return a > b ? a : b;
+}
+static inline double clv__smaller(double a, double b) {
+  return a < b ? a : b;
+}
+
 /* ---- The layer ---- */
 
 /* Bytes of something: fixed + row * rows + target * targets + edge * edges. */
@@ -134,11 +142,13 @@ uint32_t clv__pep_single(const clv__pep *pep);
 void clv__pep_describe(const clv__pep *pep, const clv__machine *machine, clv__text *text);
 
 typedef struct clv__pep_options {
-  uint32_t top_k;    /* plans kept a subgraph, beside those on one device; 0: all that are not dominated */
-  uint32_t variants; /* shares tried beside the two nearest to the balanced one, on each side */
+  uint32_t top_k;                   /* plans kept a subgraph, beside those on one device; 0: all that are not dominated */
+  uint32_t variants;                /* shares tried beside the two nearest to the balanced one, on each side */
+  uint32_t most_blocks, most_parts; /* of a plan, and of each of its blocks; 0: no limit. 1 block: data parallel alone; 1 part:
+                                       pipelines alone; both: one device */
 } clv__pep_options;
 #define CLV__PEP_OPTIONS_INIT \
-  { 0, 1 }
+  { 0, 1, 0, 0 }
 
 typedef struct clv__pep_list {
   uint32_t count;

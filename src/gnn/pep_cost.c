@@ -77,11 +77,11 @@ static clv__known price_part(const pricing *p, double from, double to, clv__pep_
   part->bytes = 0;
   size_part(p, &share, part);
   if (share.targets == 0) return CLV__KNOWN; /* nothing to do */
-  clv__known known = clv__table_time(table, part->padded.rows, part->padded.edges, &part->compute_ns);
+  clv__known known = clv__table_time(table, part->padded.rows, part->padded.edges, part->padded.targets, &part->compute_ns);
   if (known != CLV__KNOWN) return known;
   if (device->memory_bytes > 0) {
     uint32_t form = device->is_static ? 1 : 0;
-    uint64_t peak = clv__table_peak(table, part->padded.rows, part->padded.edges);
+    uint64_t peak = clv__table_peak(table, part->padded.rows, part->padded.edges, part->padded.targets);
     double held = bytes_of(&p->block->given[form], part->padded) + bytes_of(&p->block->made[form], part->padded) +
                   bytes_of(&p->block->out, part->padded);
     if (peak > device->memory_bytes || held > (double)device->memory_bytes) return CLV__INFEASIBLE;
@@ -107,8 +107,8 @@ static double guide(const pricing *p, uint32_t device, double from, double to) {
   if (share.targets == 0) return 0;
   size_part(p, &share, &part);
   (void)price_moves(p, true, &part);
-  return fit->base + fit->per_n * (double)part.padded.rows + fit->per_m * (double)part.padded.edges + part.pack_ns + part.in_ns +
-         part.out_ns;
+  return fit->base + fit->per_n * (double)part.padded.rows + fit->per_m * (double)part.padded.edges +
+         fit->per_target * (double)part.padded.targets + part.pack_ns + part.in_ns + part.out_ns;
 }
 
 /* The cuts between `count` devices behind `from`: the first gets so much that it ends with all others. Time grows with a share,
@@ -125,7 +125,7 @@ static double balance(const pricing *p, const uint32_t *devices, uint32_t count,
     else
       high = cuts[0];
   }
-  return fmax(mine, others);
+  return clv__larger(mine, others);
 }
 
 /* Prices the block with these cuts, in twentieths; keeps it where all is known. */
@@ -139,11 +139,11 @@ static clv__known try_cuts(const pricing *p, const uint32_t *devices, uint32_t c
     part->to = i + 1 == count ? CLV__PEP_SHARES : (uint32_t)cuts[i];
     clv__known known = price_part(p, (double)part->from / CLV__PEP_SHARES, (double)part->to / CLV__PEP_SHARES, part);
     if (known != CLV__KNOWN) return known;
-    block.time_ns = fmax(block.time_ns, part->time_ns);
+    block.time_ns = clv__larger(block.time_ns, part->time_ns);
   }
   block.merge_ns = round(p->costs->machine->merge_ns * (count - 1));
   block.time_ns += block.merge_ns;
-  block.ideal_ns = count == 1 ? block.time_ns : fmin(block.time_ns, round(ideal_ns) + block.merge_ns);
+  block.ideal_ns = count == 1 ? block.time_ns : clv__smaller(block.time_ns, round(ideal_ns) + block.merge_ns);
   if (answers->count < CLV__BLOCK_VARIANTS) answers->items[answers->count++] = block;
   return CLV__KNOWN;
 }

@@ -55,9 +55,33 @@ static clv_status ask_layers(clv__gnn_planning *p, clv_error *error) {
 
 /* ---- The cuts ---- */
 
-static clv_status make_cut(clv__gnn_planning *p, uint32_t k, clv__cache *cache, clv__gnn_cut *cut, clv_error *error) {
+/* Where the parts come from. */
+typedef struct cutting {
+  const uint32_t *ks;
+  uint32_t count;
+  const clv__membership *given; /* [count]; NULL: METIS or the cache is asked */
+  clv__cache *cache;
+  void (*progress)(void *user_data, uint32_t k);
+  void *user_data;
+} cutting;
+
+static clv_status copy_membership(const clv_allocator *allocator, const clv__membership *given, clv__membership *own,
+                                  clv_error *error) {
+  size_t size_bytes = (size_t)given->vertex_count * sizeof *given->parts;
+  uint32_t *parts = clv__allocate(allocator, size_bytes);
+  if (parts == NULL) return clv__error_memory(error, size_bytes);
+  memcpy(parts, given->parts, size_bytes);
+  *own = (clv__membership){.k = given->k, .vertex_count = given->vertex_count, .parts = parts};
+  return CLV_OK;
+}
+
+static clv_status make_cut(clv__gnn_planning *p, const cutting *how, uint32_t index, clv__gnn_cut *cut, clv_error *error) {
   clv__partitioned partitioned;
-  CLV__TRY(clv__membership_make(p->arena.allocator, p->graph, k, p->seed, cache, &cut->membership, error));
+  uint32_t k = cut->membership.k;
+  if (how->given != NULL)
+    CLV__TRY(copy_membership(p->arena.allocator, &how->given[index], &cut->membership, error));
+  else
+    CLV__TRY(clv__membership_make(p->arena.allocator, p->graph, k, p->seed, how->cache, &cut->membership, error));
   cut->pieces = clv__arena_allocate_zero(&p->arena, k, sizeof *cut->pieces);
   if (cut->pieces == NULL) return clv__error_memory(error, k * sizeof *cut->pieces);
   CLV__TRY(clv__gnn_planning_subgraphs(p, k, &partitioned, error));
@@ -72,18 +96,20 @@ static clv_status make_cut(clv__gnn_planning *p, uint32_t k, clv__cache *cache, 
   return status;
 }
 
-static clv_status make_cuts(clv__gnn_planning *p, const uint32_t *ks, uint32_t count, clv__cache *cache,
-                            void (*progress)(void *, uint32_t), void *user_data, clv_error *error) {
+static clv_status make_cuts(clv__gnn_planning *p, const cutting *how, clv_error *error) {
+  uint32_t count = how->count;
   p->cuts = clv__arena_allocate_zero(&p->arena, count, sizeof *p->cuts);
   p->choose_cuts = clv__arena_allocate_zero(&p->arena, count, sizeof *p->choose_cuts);
   if (p->cuts == NULL || p->choose_cuts == NULL) return clv__error_memory(error, count * sizeof *p->cuts);
   for (uint32_t i = 0; i < count; ++i) {
-    if (progress != NULL) progress(user_data, ks[i]);
+    uint32_t k = how->given != NULL ? how->given[i].k : how->ks[i];
+    if (how->progress != NULL) how->progress(how->user_data, k);
     p->cut_count = i + 1;
-    p->cuts[i].membership.k = ks[i];
-    clv_status status = make_cut(p, ks[i], cache, &p->cuts[i], error);
-    if (status != CLV_OK) return clv__error_prefix(error, status, "k = %u", ks[i]);
-    p->choose_cuts[i] = (clv__choose_cut){ks[i], p->cuts[i].pieces};
+    p->cuts[i].membership.k = k;
+    clv_status status = make_cut(p, how, i, &p->cuts[i], error);
+    /* Errors of METIS's cuts say which k. */
+    if (status != CLV_OK) return how->given == NULL ? status : clv__error_prefix(error, status, "k = %u", k);
+    p->choose_cuts[i] = (clv__choose_cut){k, p->cuts[i].pieces};
   }
   return CLV_OK;
 }
@@ -97,19 +123,30 @@ clv_status clv__gnn_planning_subgraphs(const clv__gnn_planning *p, uint32_t k, c
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "the graph was not cut into %u", k);
 }
 
+static clv_status init(clv__gnn_planning *p, uint64_t pad_step, const cutting *how, clv_error *error) {
+  clv__arena_init(&p->arena, clv__context_allocator(p->devices->context));
+  clv_status status = clv__gnn_check_fit(p->model, p->graph, error);
+  if (status == CLV_OK && p->model->type != CLV__GNN_SAGE) status = clv__gnn_graph_with_loops(p->graph, &p->looped, error);
+  if (status == CLV_OK) status = make_machine(p, pad_step, error);
+  if (status == CLV_OK) status = ask_layers(p, error);
+  if (status == CLV_OK) status = make_cuts(p, how, error);
+  if (status != CLV_OK) clv__gnn_planning_finish(p);
+  return status;
+}
+
 clv_status clv__gnn_planning_init(clv__gnn_planning *p, clv_devices *devices, const clv__gnn_model *model,
                                   const clv__gnn_graph *graph, const uint32_t *ks, uint32_t k_count, uint64_t seed,
                                   uint64_t pad_step, clv__cache *cache, void (*progress)(void *user_data, uint32_t k),
                                   void *user_data, clv_error *error) {
   *p = (clv__gnn_planning){.devices = devices, .model = model, .graph = graph, .seed = seed};
-  clv__arena_init(&p->arena, clv__context_allocator(devices->context));
-  clv_status status = clv__gnn_check_fit(model, graph, error);
-  if (status == CLV_OK && model->type != CLV__GNN_SAGE) status = clv__gnn_graph_with_loops(graph, &p->looped, error);
-  if (status == CLV_OK) status = make_machine(p, pad_step, error);
-  if (status == CLV_OK) status = ask_layers(p, error);
-  if (status == CLV_OK) status = make_cuts(p, ks, k_count, cache, progress, user_data, error);
-  if (status != CLV_OK) clv__gnn_planning_finish(p);
-  return status;
+  return init(p, pad_step, &(cutting){ks, k_count, NULL, cache, progress, user_data}, error);
+}
+
+clv_status clv__gnn_planning_init_parts(clv__gnn_planning *p, clv_devices *devices, const clv__gnn_model *model,
+                                        const clv__gnn_graph *graph, const clv__membership *given, uint32_t count,
+                                        uint64_t pad_step, clv_error *error) {
+  *p = (clv__gnn_planning){.devices = devices, .model = model, .graph = graph};
+  return init(p, pad_step, &(cutting){.count = count, .given = given}, error);
 }
 
 void clv__gnn_planning_finish(clv__gnn_planning *p) {
@@ -124,6 +161,8 @@ void clv__gnn_planning_finish(clv__gnn_planning *p) {
 
 clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error) {
+  for (uint32_t d = 0; d < p->machine.device_count; ++d)
+    CLV__TRY(clv__tables_check_device(tables, p->machine.devices[d].name, p->devices->items[d].info.fingerprint, error));
   uint32_t count = p->model->layer_count;
   clv__costs *costs = clv__arena_allocate_zero(&p->arena, count, sizeof *costs);
   if (costs == NULL) return clv__error_memory(error, count * sizeof *costs);

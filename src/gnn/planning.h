@@ -41,9 +41,15 @@ clv_status clv__gnn_planning_init(clv__gnn_planning *planning, clv_devices *devi
                                   const clv__gnn_graph *graph, const uint32_t *ks, uint32_t k_count, uint64_t seed,
                                   uint64_t pad_step, clv__cache *cache, void (*progress)(void *user_data, uint32_t k),
                                   void *user_data, clv_error *error);
+/* The same over parts that are given, one membership for each k, ascending; they are copied. CLV_INVALID_ARGUMENT where one is
+ * not of the graph. */
+clv_status clv__gnn_planning_init_parts(clv__gnn_planning *planning, clv_devices *devices, const clv__gnn_model *model,
+                                        const clv__gnn_graph *graph, const clv__membership *given, uint32_t count,
+                                        uint64_t pad_step, clv_error *error);
 void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed one */
 
-/* Prices and chooses. `tables` must have every device: CLV_NOT_FOUND. The choice lives in the planning's arena. */
+/* Prices and chooses. `tables` must have every device: CLV_NOT_FOUND; measured ones must be those of these devices:
+ * CLV_INVALID_ARGUMENT. The choice lives in the planning's arena. */
 clv_status clv__gnn_planning_choose(clv__gnn_planning *planning, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error);
 

@@ -190,6 +190,10 @@ static clv_status make_task(clv__gnn_run *run, uint32_t layer, const clv__gnn_ta
     task->said.predicted_ns = 0;
     return CLV_OK;
   }
+  if (!is_static && run->schedule->machine->devices[part->device].space == 0) {
+    const clv__csr csr = clv__run_portion_csr(task->portion);
+    task->sweep = clv__sweep_find(&run->layers[layer].stages, block->first, block->last, &csr);
+  }
   return clv__run_program_find(run, &task->said, is_static, &task->program, error);
 }
 

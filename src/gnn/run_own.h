@@ -6,6 +6,7 @@
 #include "gnn/graph.h"
 #include "gnn/portion.h"
 #include "gnn/run.h"
+#include "gnn/sweep.h"
 
 /* A block compiled for one device, open or for one padded size. */
 typedef struct clv__run_program {
@@ -19,8 +20,9 @@ typedef struct clv__run_program {
 typedef struct clv__run_task {
   clv__gnn_task said;
   const clv__portion *portion;
-  size_t program; /* of the run's */
-  double weight;  /* of progress */
+  clv__sweep sweep; /* of devices in the host's memory: the portion is run piece by piece */
+  size_t program;   /* of the run's */
+  double weight;    /* of progress */
 } clv__run_task;
 
 /* Where the values that cross inside of a subgraph's PEP are, in the memory that the place is given. */
@@ -80,6 +82,10 @@ struct clv__gnn_run {
   uint32_t first_layer, tasks_done;
 };
 
+static inline clv__csr clv__run_portion_csr(const clv__portion *portion) {
+  return (clv__csr){(uint32_t)portion->sizes.targets, portion->sizes.edges, portion->offsets, portion->sources};
+}
+
 /* ---- run_program.c ---- */
 
 /* The program for a task, made where it is the first that needs it; programs may move until all are there, so that the index is
@@ -96,6 +102,9 @@ typedef struct clv__run_rows {
   const uint32_t *order;
   uint32_t columns;
 } clv__run_rows;
+
+/* Memory to lay out what the task reads, of its device; one task at a time uses it. */
+clv_status clv__run_task_reserve(clv__gnn_run *run, const clv__run_layer *layer, const clv__run_task *task, clv_error *error);
 
 /* Runs one task: packs, executes, lays out. `room` is where crossing values are. */
 clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__run_task *task, const clv__run_rows *in,

@@ -47,8 +47,26 @@ static clv_status open_program(clv__gnn_run *run, clv__run_program *program, clv
                            run->schedule->machine->devices[program->device].name);
 }
 
+/* What a task's first run would do beside computing, so that it is done before the clock starts. */
+static clv_status prepare_task(clv__gnn_run *run, const clv__run_layer *layer, const clv__run_task *task, clv_error *error) {
+  clv__run_program *program = &run->programs[task->program];
+  if (task->portion->sizes.targets == 0) return CLV_OK;
+  CLV__TRY(clv__run_task_reserve(run, layer, task, error));
+  if (program->is_static) return CLV_OK;
+  clv__layer_sizes sizes = task->said.padded;
+  if (task->sweep.piece > 0) sizes = clv__sweep_sizes(&task->sweep, sizes.rows);
+  return clv__block_prepare(&program->run, sizes, error);
+}
+
 clv_status clv__run_programs_open(clv__gnn_run *run, clv_error *error) {
   for (size_t i = 0; i < run->program_count; ++i) CLV__TRY(open_program(run, &run->programs[i], error));
+  for (uint32_t l = 0; l < run->schedule->layer_count; ++l) {
+    const clv__run_layer *layer = &run->layers[l];
+    for (uint32_t t = 0; t < layer->task_count; ++t) {
+      clv_status status = prepare_task(run, layer, &layer->tasks[t], error);
+      if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u, subgraph %u", l, layer->tasks[t].said.subgraph);
+    }
+  }
   return CLV_OK;
 }
 

@@ -14,6 +14,7 @@ typedef struct work {
   const clv__gnn_task *said;
   const clv__portion *portion;
   const clv__block *block;
+  const clv__sweep *sweep;
   const clv__run_rows *in, *out;
   bool is_static;
   char *room, *scratch;
@@ -196,6 +197,13 @@ static clv_status reserve_scratch(clv__gnn_run *run, work *w, clv_error *error) 
     if (!clv__multiply(size.padded, size.row_bytes, &bytes) || !clv__add(needed, bytes, &needed))
       return clv__error_memory(error, SIZE_MAX);
   }
+  if (w->sweep->piece > 0) { /* a result that is not made in its place */
+    value_size size = size_of(w, CLV__VALUE_RESULT);
+    size_t bytes;
+    if (!clv__multiply(size.real, size.row_bytes, &bytes) || !clv__add(needed, bytes, &needed) ||
+        !clv__add(needed, clv__sweep_bytes(w->sweep), &needed))
+      return clv__error_memory(error, SIZE_MAX);
+  }
   if (needed > memory->size_bytes) {
     clv__release(run->allocator, memory->data);
     memory->size_bytes = 0;
@@ -207,7 +215,24 @@ static clv_status reserve_scratch(clv__gnn_run *run, work *w, clv_error *error) 
   return CLV_OK;
 }
 
+clv_status clv__run_task_reserve(clv__gnn_run *run, const clv__run_layer *layer, const clv__run_task *task, clv_error *error) {
+  work w = {
+      .run = run, .layer = layer, .said = &task->said, .block = &run->programs[task->program].run.block, .sweep = &task->sweep};
+  return reserve_scratch(run, &w, error);
+}
+
 /* ---- What it writes ---- */
+
+/* Pieces leave what they make where it is to be, or in scratch. */
+static clv_status sweep_task(work *w, clv__run_program *program, clv_error *error) {
+  const clv__csr csr = clv__run_portion_csr(w->portion);
+  for (uint32_t i = 0; i < w->block->output_count; ++i) {
+    clv_tensor *made = &w->values.items[w->block->outputs[i]];
+    const value_size size = size_of(w, w->block->outputs[i]);
+    if (made->dtype == CLV_DTYPE_NONE) *made = tensor_of(&size, size.real, take_scratch(w, size.real * size.row_bytes));
+  }
+  return clv__sweep_execute(w->sweep, &csr, &program->run, take_scratch(w, clv__sweep_bytes(w->sweep)), &w->values, error);
+}
 
 /* The row of `out` at which the targets' lie one behind the other, or SIZE_MAX. */
 static size_t result_at(const work *w) {
@@ -251,6 +276,7 @@ clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__
             .said = said,
             .portion = task->portion,
             .block = &program->run.block,
+            .sweep = &task->sweep,
             .in = in,
             .out = out,
             .is_static = program->is_static,
@@ -263,7 +289,8 @@ clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__
     asked[i] = w.values.items[w.block->outputs[i]];
   }
   said->packed_ns = clv__run_now_ns() - start_ns;
-  clv_status status = clv__block_execute(&program->run, &w.values, error);
+  clv_status status =
+      task->sweep.piece > 0 ? sweep_task(&w, program, error) : clv__block_execute(&program->run, &w.values, error);
   said->computed_ns = clv__run_now_ns() - start_ns;
   for (uint32_t i = 0; i < w.block->output_count && status == CLV_OK; ++i) move_output(&w, w.block->outputs[i], &asked[i]);
   said->end_ns = clv__run_now_ns() - start_ns;

@@ -56,7 +56,7 @@ static double price(clv__search *search, const clv__candidate *candidate, const 
 
 static double longest(const clv__pep_work *work, uint32_t block) {
   double most = 0;
-  for (uint32_t i = 0; i < work->part_counts[block]; ++i) most = fmax(most, work->times_ns[block][i]);
+  for (uint32_t i = 0; i < work->part_counts[block]; ++i) most = clv__larger(most, work->times_ns[block][i]);
   return most + work->merge_ns[block];
 }
 
@@ -176,12 +176,12 @@ static void step(const clv__pep_work *work, beginning *at) {
     double end = 0;
     for (uint32_t p = 0; p < work->part_counts[b]; ++p) {
       double *free_ns = &at->free_ns[work->devices[b][p]];
-      *free_ns = fmax(*free_ns, ready) + work->times_ns[b][p];
-      end = fmax(end, *free_ns);
+      *free_ns = clv__larger(*free_ns, ready) + work->times_ns[b][p];
+      end = clv__larger(end, *free_ns);
     }
     ready = end + work->merge_ns[b];
   }
-  at->makespan_ns = fmax(at->makespan_ns, ready);
+  at->makespan_ns = clv__larger(at->makespan_ns, ready);
 }
 
 static bool is_no_later(const beginning *a, const beginning *b) {
@@ -229,7 +229,7 @@ static double worst_set(const rest *tasks, uint32_t count) {
     for (uint32_t k = 0; k < count; ++k) {
       if (tasks[k].start < tasks[i].start) continue;
       sum += tasks[k].time;
-      worst = fmax(worst, sum + tasks[k].tail);
+      worst = clv__larger(worst, sum + tasks[k].tail);
     }
   }
   return worst;
@@ -259,11 +259,11 @@ static double bound_rest(const enumeration *e, uint32_t depth, const double *fre
       double end = 0;
       for (uint32_t p = 0; p < work->part_counts[b]; ++p) {
         uint32_t d = work->devices[b][p];
-        double start = fmax(ready, free_ns[d]);
+        double start = clv__larger(ready, free_ns[d]);
         loads[d] += work->times_ns[b][p];
-        starts[d] = fmin(starts[d], start), tails[d] = fmin(tails[d], own[d]);
+        starts[d] = clv__smaller(starts[d], start), tails[d] = clv__smaller(tails[d], own[d]);
         insert_rest(tasks[d], &counts[d], (rest){start, work->times_ns[b][p], own[d]});
-        end = fmax(end, start + work->times_ns[b][p]);
+        end = clv__larger(end, start + work->times_ns[b][p]);
       }
       ready = end + work->merge_ns[b];
     }
@@ -272,12 +272,12 @@ static double bound_rest(const enumeration *e, uint32_t depth, const double *fre
     double bound = 0;
     tails_of(chosen(search, e->candidate, search->trial[i]), own);
     for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) {
-      if (counts[d] > 0) bound = fmax(bound, starts[d] + loads[d] + (isfinite(own[d]) ? own[d] : tails[d]));
+      if (counts[d] > 0) bound = clv__larger(bound, starts[d] + loads[d] + (isfinite(own[d]) ? own[d] : tails[d]));
     }
-    least = fmin(least, bound);
+    least = clv__smaller(least, bound);
   }
   if (depth == e->candidate->count) return 0;
-  for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) least = fmax(least, worst_set(tasks[d], counts[d]));
+  for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) least = clv__larger(least, worst_set(tasks[d], counts[d]));
   return least;
 }
 
@@ -348,15 +348,22 @@ static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t 
 
 void clv__search_plans(clv__search *search, clv__candidate *candidate) {
   const uint32_t *offsets = search->works->offsets;
+  double loads[CLV__PEP_DEVICES] = {0};
   bool improved = true;
+  for (uint32_t i = 0; i < candidate->count; ++i) clv__pep_work_add(chosen(search, candidate, i), 1, loads);
   for (int round = 0; round < MOST_ROUNDS && improved && search->budget > 0; ++round) {
     improved = false;
     for (uint32_t piece = 0; piece < candidate->count; ++piece) {
       uint32_t kept = candidate->choices[piece], at = 0;
+      clv__pep_work_add(chosen(search, candidate, piece), -1, loads);
       while (candidate->sequence[at] != piece) ++at;
       for (uint32_t choice = 0; choice < offsets[piece + 1] - offsets[piece] && search->budget > 0; ++choice) {
         if (choice == kept) continue;
         candidate->choices[piece] = choice;
+        double with[CLV__PEP_DEVICES];
+        memcpy(with, loads, sizeof with);
+        clv__pep_work_add(chosen(search, candidate, piece), 1, with);
+        if (clv__most_loaded(with) >= candidate->makespan_ns) continue; /* in any order */
         if (try_places(search, candidate, at)) {
           kept = choice;
           improved = true;
@@ -364,6 +371,7 @@ void clv__search_plans(clv__search *search, clv__candidate *candidate) {
         }
       }
       candidate->choices[piece] = kept;
+      clv__pep_work_add(chosen(search, candidate, piece), 1, loads);
     }
     improved |= improve_order(search, candidate);
   }

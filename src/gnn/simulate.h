@@ -19,6 +19,19 @@ typedef struct clv__pep_work {
 
 void clv__pep_work_of(const clv__pep *pep, clv__pep_work *work);
 
+/* What each device does of it: no schedule is shorter than the sum over its plans. */
+static inline void clv__pep_work_add(const clv__pep_work *work, double sign, double loads[CLV__PEP_DEVICES]) {
+  for (uint32_t b = 0; b < work->block_count; ++b) {
+    for (uint32_t i = 0; i < work->part_counts[b]; ++i) loads[work->devices[b][i]] += sign * work->times_ns[b][i];
+  }
+}
+
+static inline double clv__most_loaded(const double loads[CLV__PEP_DEVICES]) {
+  double most = 0;
+  for (uint32_t d = 0; d < CLV__PEP_DEVICES; ++d) most = loads[d] > most ? loads[d] : most;
+  return most;
+}
+
 typedef struct clv__task_time {
   uint32_t place, block, device; /* of the sequence */
   double start_ns, end_ns;

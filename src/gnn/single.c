@@ -60,7 +60,10 @@ static clv_status open_layer(clv__gnn_single *single, clv_devices *devices, uint
                              single_layer *layer, clv_error *error) {
   const clv__csr *csr = single->csr;
   const clv__block_form form = clv__block_form_fixed((clv__layer_sizes){csr->vertex_count, csr->vertex_count, csr->edge_count});
-  uint32_t swept_from = clv__block_sweep_pays(stages, csr) ? clv__stages_sweep_from(stages) : stages->count;
+  uint32_t swept_from = clv__stages_sweep_from(stages);
+  clv__sweep sweep = {0, 0};
+  if (swept_from < stages->count) sweep = clv__sweep_find(stages, swept_from, stages->count, csr);
+  if (sweep.piece == 0) swept_from = stages->count;
   clv__block block;
   if (swept_from > 0) {
     clv_status status = clv__block_make(single->allocator, stages, 0, swept_from, &form, &block, error);
@@ -68,7 +71,7 @@ static clv_status open_layer(clv__gnn_single *single, clv_devices *devices, uint
     CLV__TRY(clv__block_open(devices, device, &block, NULL, &layer->whole, error));
   }
   if (swept_from == stages->count) return CLV_OK;
-  return clv__block_sweep_open(devices, device, stages, swept_from, stages->count, csr, NULL, &layer->sweep, error);
+  return clv__block_sweep_open(devices, device, stages, swept_from, stages->count, csr, &sweep, &layer->sweep, error);
 }
 
 static clv_status open_layers(clv__gnn_single *single, clv_devices *devices, uint32_t device, clv_error *error) {

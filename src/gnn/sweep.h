@@ -6,30 +6,42 @@
 #include "gnn/block.h"
 #include "gnn/graph.h"
 
-typedef struct clv__block_sweep {
-  const clv_allocator *allocator;
-  clv__block_run run; /* of one piece */
-  const clv__csr *csr;
-  uint32_t piece;       /* targets of each; the last ones overlap, so that it has as many */
+/* How the targets of a block are parted. */
+typedef struct clv__sweep {
+  uint32_t piece;       /* targets of each piece; the last ones overlap, so that it has as many; 0: not at all */
   uint64_t piece_edges; /* room for its edges */
-  int64_t *offsets;     /* of a piece, from 0 */
-  int32_t *sources;     /* where the graph's end before the room does */
-} clv__block_sweep;
+} clv__sweep;
 
 /* The first stage from which on a layer can be swept: what comes before makes values of all rows, once (stages->count: GCN, whose
  * rows are scaled where they are gathered). */
 uint32_t clv__stages_sweep_from(const clv__stages *stages);
-/* Whether it is worth it: the graph has several pieces, and none has most of its edges. */
-bool clv__block_sweep_pays(const clv__stages *stages, const clv__csr *csr);
+/* Pieces of block [first, last) over the in-edges of `csr`'s vertices, the targets. piece is 0 where it is not worth it (few
+ * pieces, or one with most of the edges), where the block begins before clv__stages_sweep_from(), and where it makes or reads
+ * values of edges or makes values of rows. */
+clv__sweep clv__sweep_find(const clv__stages *stages, uint32_t first, uint32_t last, const clv__csr *csr);
+/* Bytes of memory that sweeping needs for itself. */
+size_t clv__sweep_bytes(const clv__sweep *sweep);
+/* What the block is run for: `rows` are what it reads. */
+static inline clv__layer_sizes clv__sweep_sizes(const clv__sweep *sweep, uint64_t rows) {
+  return (clv__layer_sizes){rows, sweep->piece, sweep->piece_edges};
+}
+/* As clv__block_execute(), piece by piece, but for the edges, which are those of `csr`. What the block makes must have data. */
+clv_status clv__sweep_execute(const clv__sweep *sweep, const clv__csr *csr, clv__block_run *run, void *memory,
+                              clv__layer_values *values, clv_error *error);
 
-/* Stages [first, last), `first` not before clv__stages_sweep_from() and `last` behind the stages that need edges, over all rows
- * of a graph, as clv__block_open() does it. `csr` must outlive the sweep. */
+/* A block compiled for the pieces of a graph, with the memory it takes. */
+typedef struct clv__block_sweep {
+  const clv_allocator *allocator;
+  clv__block_run run; /* of one piece */
+  const clv__csr *csr;
+  clv__sweep sweep;
+  void *memory;
+} clv__block_sweep;
+
+/* Stages [first, last), as clv__block_open() does it, for what clv__sweep_find() says. `csr` must outlive it. */
 clv_status clv__block_sweep_open(clv_devices *devices, uint32_t device, const clv__stages *stages, uint32_t first, uint32_t last,
-                                 const clv__csr *csr, const clv_session_options *options, clv__block_sweep *sweep,
-                                 clv_error *error);
+                                 const clv__csr *csr, const clv__sweep *sweep, clv__block_sweep *opened, clv_error *error);
 void clv__block_sweep_close(clv__block_sweep *sweep); /* accepts a zeroed one */
-
-/* As clv__block_execute(), but for the edges, which are the graph's. What the block makes must have data. */
 clv_status clv__block_sweep_execute(clv__block_sweep *sweep, clv__layer_values *values, clv_error *error);
 
 #endif

@@ -26,6 +26,7 @@ void clv__tables_finish(clv__tables *tables) {
   for (uint32_t c = 0; c < tables->copy_count; ++c) clv__release(allocator, tables->copies[c].points);
   clv__release(allocator, tables->tables);
   clv__release(allocator, tables->copies);
+  clv__release(allocator, tables->devices);
   clv__arena_finish(&tables->arena);
   *tables = (clv__tables){0};
 }
@@ -56,16 +57,21 @@ static bool good_time(double time_ns, double spread_ns) {
   return time_ns >= 0 && time_ns <= LARGEST_TIME_NS && spread_ns >= 0 && spread_ns <= LARGEST_TIME_NS;
 }
 
+static uint64_t targets_of(const clv__table_point *point) {
+  return point->targets == 0 ? point->n : point->targets;
+}
+
 clv_status clv__tables_put(clv__tables *tables, const char *device, const char *layer, uint32_t first, uint32_t last,
                            const clv__table_point *point, clv_error *error) {
   const clv_allocator *allocator = tables->arena.allocator;
   if (first >= last || last > CLV__TABLE_STAGES)
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: stages %u to %u are no block of at most %d", device, first, last,
                           CLV__TABLE_STAGES);
-  if (point->n > LARGEST_SIZE || point->m > LARGEST_SIZE || point->peak_bytes > LARGEST_SIZE ||
+  if (point->n > LARGEST_SIZE || point->m > LARGEST_SIZE || point->peak_bytes > LARGEST_SIZE || point->targets > point->n ||
       (!point->infeasible && !good_time(point->time_ns, point->spread_ns)))
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: n %llu, m %llu, %g ns is no measurement", device,
-                          (unsigned long long)point->n, (unsigned long long)point->m, point->time_ns);
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: n %llu, m %llu, targets %llu, %g ns is no measurement", device,
+                          (unsigned long long)point->n, (unsigned long long)point->m, (unsigned long long)point->targets,
+                          point->time_ns);
   clv__table *table = find_table(tables, device, layer, first, last);
   if (table == NULL) {
     clv__table made = {.device = own(tables, device), .layer = own(tables, layer), .first = first, .last = last};
@@ -77,7 +83,8 @@ clv_status clv__tables_put(clv__tables *tables, const char *device, const char *
     *table = made;
   }
   for (uint32_t p = 0; p < table->point_count; ++p) {
-    if (table->points[p].n != point->n || table->points[p].m != point->m) continue;
+    const clv__table_point *other = &table->points[p];
+    if (other->n != point->n || other->m != point->m || targets_of(other) != targets_of(point)) continue;
     table->points[p] = *point;
     return CLV_OK;
   }
@@ -116,12 +123,43 @@ clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const cha
   return CLV_OK;
 }
 
+/* ---- Devices ---- */
+
+clv_status clv__tables_check_device(const clv__tables *tables, const char *name, const char *fingerprint, clv_error *error) {
+  for (uint32_t d = 0; d < tables->device_count; ++d) {
+    const clv__tables_device *device = &tables->devices[d];
+    if (strcmp(device->name, name) == 0 && strcmp(device->fingerprint, fingerprint) != 0)
+      return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "%s is '%s' here, and was '%s' when it was measured: measure it here with 'cleave gnn profile' into "
+                            "another file",
+                            name, fingerprint, device->fingerprint);
+  }
+  return CLV_OK;
+}
+
+clv_status clv__tables_put_device(clv__tables *tables, const char *name, const char *fingerprint, clv_error *error) {
+  uint32_t at = 0;
+  CLV__TRY(clv__tables_check_device(tables, name, fingerprint, error));
+  while (at < tables->device_count && strcmp(tables->devices[at].name, name) < 0) ++at;
+  if (at < tables->device_count && strcmp(tables->devices[at].name, name) == 0) return CLV_OK;
+  clv__tables_device made = {own(tables, name), own(tables, fingerprint)};
+  if (made.name == NULL || made.fingerprint == NULL ||
+      !clv__array_reserve(tables->arena.allocator, (void **)&tables->devices, &tables->device_capacity, tables->device_count + 1u,
+                          sizeof made, tables->device_count))
+    return clv__error_memory(error, sizeof made);
+  memmove(&tables->devices[at + 1], &tables->devices[at], (tables->device_count - at) * sizeof made);
+  tables->devices[at] = made;
+  ++tables->device_count;
+  return CLV_OK;
+}
+
 /* ---- Fits ---- */
 
 static int compare_points(const void *a, const void *b) {
   const clv__table_point *x = a, *y = b;
   if (x->n != y->n) return (x->n > y->n) - (x->n < y->n);
-  return (x->m > y->m) - (x->m < y->m);
+  if (x->m != y->m) return (x->m > y->m) - (x->m < y->m);
+  return (targets_of(x) > targets_of(y)) - (targets_of(x) < targets_of(y));
 }
 
 static int compare_copy_points(const void *a, const void *b) {
@@ -154,17 +192,18 @@ static clv__table_fit fit_points(const clv__fit_point *points, uint32_t count, d
   clv__table_fit fit = {.points = count};
   double errors[MOST_LEFT_OUT];
   fit.is_good = clv__fit_points(points, count, &whole);
-  fit.base = whole.base_ns, fit.per_n = whole.per_flop_ns, fit.per_m = whole.per_byte_ns;
+  fit.base = whole.base_ns, fit.per_n = whole.per_flop_ns, fit.per_m = whole.per_byte_ns, fit.per_target = whole.per_other_ns;
   uint32_t left_out = 0, step = count / MOST_LEFT_OUT + 1;
   clv__fit_point *others = (clv__fit_point *)points; /* put back below */
   for (uint32_t p = 0; p < count && left_out < MOST_LEFT_OUT; p += step) {
     clv__fit_point left = others[p];
     others[p] = others[count - 1];
-    /* With the three unknowns in four points and one left out, there is nothing to check with. */
+    /* With three unknowns in four points and one left out, there is nothing to check with. */
     bool made = count > 4 && (clv__fit_points(others, count - 1, &part), part.points == count - 1);
     others[p] = left;
     if (!made || left.time_ns <= 0) continue;
-    double predicted = part.base_ns + part.per_flop_ns * left.flops + part.per_byte_ns * left.bytes;
+    double predicted =
+        part.base_ns + part.per_flop_ns * left.flops + part.per_byte_ns * left.bytes + part.per_other_ns * left.other;
     errors[left_out++] = fabs(predicted - left.time_ns) / left.time_ns;
   }
   if (left_out > 0) {
@@ -184,14 +223,22 @@ static void widen(double value, double *least, double *most) {
   *least = fmin(*least, value), *most = fmax(*most, value);
 }
 
+/* For fits; the rows that are made are an amount of their own only where some point makes fewer than it reads. */
+static clv__fit_point fit_point_of(const clv__table_point *point, bool has_targets, double value) {
+  return (clv__fit_point){(double)point->n, (double)point->m, value, has_targets ? (double)targets_of(point) : 0};
+}
+
 /* `points` and `spreads` have room for all. */
 static void fit_table(clv__table *table, clv__fit_point *points, double *spreads) {
   uint32_t count = 0, peaks = 0;
+  bool has_targets = false;
   table->least_n = table->least_m = table->least_density = INFINITY;
   table->most_n = table->most_m = table->most_density = -INFINITY;
   table->origin = CLV__MEASURED;
   table->first_infeasible = table->end_infeasible = 0;
   qsort(table->points, table->point_count, sizeof *table->points, compare_points);
+  for (uint32_t p = 0; p < table->point_count; ++p)
+    has_targets = has_targets || (!table->points[p].infeasible && targets_of(&table->points[p]) < table->points[p].n);
   for (uint32_t p = 0; p < table->point_count; ++p) {
     const clv__table_point *point = &table->points[p];
     if (point->origin > table->origin) table->origin = point->origin;
@@ -201,7 +248,7 @@ static void fit_table(clv__table *table, clv__fit_point *points, double *spreads
       continue;
     }
     spreads[count] = point->time_ns > 0 ? point->spread_ns / point->time_ns : 0;
-    points[count++] = (clv__fit_point){(double)point->n, (double)point->m, point->time_ns};
+    points[count++] = fit_point_of(point, has_targets, point->time_ns);
     widen((double)point->n, &table->least_n, &table->most_n);
     widen((double)point->m, &table->least_m, &table->most_m);
     widen(point->n > 0 ? (double)point->m / (double)point->n : 0, &table->least_density, &table->most_density);
@@ -211,7 +258,7 @@ static void fit_table(clv__table *table, clv__fit_point *points, double *spreads
     const clv__table_point *point = &table->points[p];
     if (point->infeasible || point->peak_bytes == 0) continue;
     spreads[peaks] = 0;
-    points[peaks++] = (clv__fit_point){(double)point->n, (double)point->m, (double)point->peak_bytes};
+    points[peaks++] = fit_point_of(point, has_targets, (double)point->peak_bytes);
   }
   table->peak = fit_points(points, peaks, spreads);
 }
@@ -223,7 +270,12 @@ static void fit_copy(clv__copy_table *table, clv__fit_point *points, double *spr
     const clv__copy_point *point = &table->points[p];
     if (point->origin > table->origin) table->origin = point->origin;
     spreads[p] = point->time_ns > 0 ? point->spread_ns / point->time_ns : 0;
-    points[p] = (clv__fit_point){(double)point->size_bytes, 0, point->time_ns};
+    points[p] = (clv__fit_point){.flops = (double)point->size_bytes, .time_ns = point->time_ns};
+  }
+  for (uint32_t p = 0; p < table->point_count; ++p) {
+    clv__copy_point *point = &table->points[p];
+    point->smooth_ns = point->time_ns;
+    for (uint32_t q = p + 1; q < table->point_count; ++q) point->smooth_ns = fmin(point->smooth_ns, table->points[q].time_ns);
   }
   table->time = fit_points(points, table->point_count, spreads);
 }
@@ -264,7 +316,7 @@ static bool is_within(double value, double least, double most) {
   return value >= least * (1 - CLV__TABLE_TOLERANCE) && value <= most * (1 + CLV__TABLE_TOLERANCE);
 }
 
-clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, double *time_ns) {
+clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns) {
   double rows = (double)n, edges = (double)m;
   for (uint32_t p = table->first_infeasible; p < table->end_infeasible; ++p) {
     const clv__table_point *point = &table->points[p];
@@ -275,32 +327,46 @@ clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, doub
   if (!is_within(rows, table->least_n, table->most_n) || !is_within(edges, table->least_m, table->most_m) ||
       !is_within(edges / rows, table->least_density, table->most_density))
     return CLV__UNKNOWN;
-  *time_ns = table->time.base + table->time.per_n * rows + table->time.per_m * edges;
+  *time_ns = table->time.base + table->time.per_n * rows + table->time.per_m * edges + table->time.per_target * (double)targets;
   return CLV__KNOWN;
 }
 
-uint64_t clv__table_peak(const clv__table *table, uint64_t n, uint64_t m) {
-  double peak = table->peak.base + table->peak.per_n * (double)n + table->peak.per_m * (double)m;
+uint64_t clv__table_peak(const clv__table *table, uint64_t n, uint64_t m, uint64_t targets) {
+  double peak =
+      table->peak.base + table->peak.per_n * (double)n + table->peak.per_m * (double)m + table->peak.per_target * (double)targets;
   return table->peak.is_good ? (uint64_t)peak : 0;
 }
 
 bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, double *time_ns) {
   *time_ns = 0;
   if (size_bytes == 0) return true;
-  if (!table->time.is_good) return false;
-  double least = (double)table->points[0].size_bytes, most = (double)table->points[table->point_count - 1].size_bytes;
-  if ((double)size_bytes > most * (1 + CLV__TABLE_TOLERANCE)) return false;
-  *time_ns = table->time.base + table->time.per_n * fmax((double)size_bytes, least);
+  if (table->point_count < 2) return false;
+  const clv__copy_point *points = table->points, *last = &points[table->point_count - 1];
+  double bytes = (double)size_bytes;
+  if (bytes > (double)last->size_bytes * (1 + CLV__TABLE_TOLERANCE)) return false;
+  uint32_t low = 0, high = table->point_count - 1; /* points[low] is no larger, points[high] is, where there are such */
+  if (size_bytes <= points[0].size_bytes) high = 0;
+  while (high > low + 1) {
+    uint32_t middle = low + (high - low) / 2;
+    if (points[middle].size_bytes <= size_bytes)
+      low = middle;
+    else
+      high = middle;
+  }
+  if (size_bytes >= last->size_bytes) low = high;
+  double from = (double)points[low].size_bytes, to = (double)points[high].size_bytes;
+  double part = high > low ? (bytes - from) / (to - from) : 0;
+  *time_ns = points[low].smooth_ns + part * (points[high].smooth_ns - points[low].smooth_ns);
   return true;
 }
 
 void clv__table_reason(const clv__table *table, uint64_t n, uint64_t m, char *reason, size_t room) {
   double time;
-  clv__known known = clv__table_time(table, n, m, &time);
+  clv__known known = clv__table_time(table, n, m, n, &time);
   if (known == CLV__INFEASIBLE)
     snprintf(reason, room, "n %llu, m %llu: as large as what ran out of memory", (unsigned long long)n, (unsigned long long)m);
   else if (known == CLV__KNOWN)
-    snprintf(reason, room, "it is known");
+    snprintf(reason, room, "the block is known; what it reads or makes is more than any copy or packing that was measured");
   else if (!table->time.is_good)
     snprintf(reason, room, "%u points, from which others are foretold only within %.0f %%: measure more", table->time.points,
              100 * table->time.error);

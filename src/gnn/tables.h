@@ -1,7 +1,8 @@
 /* Cost tables of blocks and copies: what was measured, and what can be said between the points.
  *
- * T_comp and Mem_peak of (device, layer, stages first to last as one fused block) over n, the rows that the block reads, and m,
- * the edges (0 where it reads none): a + b n + c m, none of them negative. T_comm of (from, to) over bytes: a + b bytes. What
+ * T_comp and Mem_peak of (device, layer, stages first to last as one fused block) over n, the rows that the block reads, m, the
+ * edges (0 where it reads none), and t, the rows that it makes: a + b n + c m + d t, none of them negative; where all points make
+ * as many rows as they read, d is 0. T_comm of (from, to) over bytes: by the sizes beside. What
  * lies outside of what was measured is unknown, what is as large as a point that ran out of memory is infeasible; neither has a
  * time. */
 #ifndef CLEAVE_GNN_TABLES_H
@@ -25,8 +26,8 @@ const char *clv__origin_name(clv__origin origin);
 typedef enum clv__known { CLV__KNOWN, CLV__UNKNOWN, CLV__INFEASIBLE } clv__known;
 
 typedef struct clv__table_point {
-  uint64_t n, m;
-  bool infeasible; /* it ran out of memory: no time */
+  uint64_t n, m, targets; /* targets, 0: n */
+  bool infeasible;        /* it ran out of memory: no time */
   clv__origin origin;
   double time_ns, spread_ns; /* the median, and how far the quarters lie apart; 0: one run, or not known */
   uint64_t peak_bytes;       /* 0: not known */
@@ -35,7 +36,7 @@ typedef struct clv__table_point {
 /* One fit with how far to trust it. */
 typedef struct clv__table_fit {
   bool is_good;
-  double base, per_n, per_m;
+  double base, per_n, per_m, per_target;
   double error;       /* median of |predicted - measured| / measured over points that were left out of the fit, one by one */
   double worst_error; /* the largest of these */
   double spread;      /* median of spread / time: what no fit can do better than */
@@ -58,6 +59,7 @@ typedef struct clv__copy_point {
   uint64_t size_bytes;
   clv__origin origin;
   double time_ns, spread_ns;
+  double smooth_ns; /* what no larger one is below; set by fits */
 } clv__copy_point;
 
 typedef struct clv__copy_table {
@@ -69,12 +71,19 @@ typedef struct clv__copy_table {
   clv__table_fit time; /* per_n: a byte */
 } clv__copy_table;
 
+/* What a device was when it was measured: another machine's costs are not this one's. Devices whose costs were imported, or made
+ * up, need not be here. */
+typedef struct clv__tables_device {
+  const char *name, *fingerprint;
+} clv__tables_device;
+
 typedef struct clv__tables {
   clv__arena arena;
-  uint32_t table_count, copy_count;
-  clv__table *tables; /* in the order of device, layer, first, last once they are fitted */
+  uint32_t table_count, copy_count, device_count;
+  clv__tables_device *devices; /* by name */
+  clv__table *tables;          /* in the order of device, layer, first, last once they are fitted */
   clv__copy_table *copies;
-  size_t table_capacity, copy_capacity;
+  size_t table_capacity, copy_capacity, device_capacity;
 } clv__tables;
 
 void clv__tables_init(clv__tables *tables, const clv_allocator *allocator);
@@ -86,6 +95,10 @@ clv_status clv__tables_put(clv__tables *tables, const char *device, const char *
                            const clv__table_point *point, clv_error *error);
 clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const char *to, const clv__copy_point *point,
                                 clv_error *error);
+/* CLV_INVALID_ARGUMENT where it was another device that was measured. */
+clv_status clv__tables_put_device(clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
+/* The same question, without putting it in: what is not in the tables is no error. */
+clv_status clv__tables_check_device(const clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
 /* Sorts and fits; the same points give the same tables in whatever order they came. */
 clv_status clv__tables_fit(clv__tables *tables, clv_error *error);
 
@@ -94,10 +107,12 @@ const clv__table *clv__tables_find(const clv__tables *tables, const char *device
                                    uint32_t last);
 const clv__copy_table *clv__tables_find_copy(const clv__tables *tables, const char *from, const char *to);
 
-clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, double *time_ns);
+/* `targets` may be anything up to n, whatever was measured: a time is a straight line between none and all. */
+clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns);
 /* Never an unknown one where the time is known: 0 where no peak was measured. */
-uint64_t clv__table_peak(const clv__table *table, uint64_t n, uint64_t m);
-/* Below the smallest size: the smallest's. False above the largest, or without a good fit. No bytes take no time. */
+uint64_t clv__table_peak(const clv__table *table, uint64_t n, uint64_t m, uint64_t targets);
+/* Between two sizes that were measured a straight line (caches make one line over all sizes wrong), never less for more bytes.
+ * Below the smallest: the smallest's. False above the largest, and of a single size. No bytes take no time. */
 bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, double *time_ns);
 /* Why a time is not known, with the way out: for errors. */
 void clv__table_reason(const clv__table *table, uint64_t n, uint64_t m, char *reason, size_t room);
@@ -112,8 +127,8 @@ typedef struct clv__import_column {
   bool has_edges;
 } clv__import_column;
 
-/* CSV: n_nodes,n_edges,<device>_ms…,status. None, or nothing: not measured; -1: out of memory. Columns that nobody asks for are
- * an error, and so is what is no number. */
+/* CSV: n_nodes,n_edges,<device>_ms…,status. None, or nothing: not measured; -1: out of memory, and then status ends with OOM, and
+ * is OK otherwise (the column may be missing). Columns that nobody asks for are an error, and so is what is no number. */
 clv_status clv__tables_import(clv__tables *tables, const char *layer, const clv__import_column *columns, uint32_t column_count,
                               const char *text, size_t size_bytes, const char *name, clv_error *error);
 

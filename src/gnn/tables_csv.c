@@ -85,6 +85,16 @@ static clv_status find_column(const importing *in, const line *header, const cha
   return CLV_OK;
 }
 
+/* "OK", or what ends with "OOM", as "GPU_OOM": a row says of itself whether something ran out of memory. */
+static clv_status check_status(const importing *in, const char *field, bool ran_out) {
+  size_t length = strlen(field);
+  bool is_out = length >= 3 && strcmp(field + length - 3, "OOM") == 0;
+  if (!is_out && strcmp(field, "OK") != 0)
+    return bad(in, "status is '%s', and must be OK or, where something ran out of memory, end with OOM", field);
+  if (is_out != ran_out) return bad(in, "status is '%s', but %s is -1 (out of memory)", field, ran_out ? "a time" : "no time");
+  return CLV_OK;
+}
+
 typedef struct layout {
   uint32_t n, m, status, fields;
   uint32_t of[MOST_FIELDS]; /* of each wanted column */
@@ -189,11 +199,14 @@ clv_status clv__tables_import(clv__tables *tables, const char *layer, const clv_
     uint64_t n, m;
     CLV__TRY_GOTO(take_size(&in, fields.fields[places.n], "n_nodes", &n));
     CLV__TRY_GOTO(take_size(&in, fields.fields[places.m], "n_edges", &m));
+    bool ran_out = false;
     for (uint32_t c = 0; c < column_count; ++c) {
       row *made = &rows[row_count * column_count + c];
       *made = (row){.n = n, .m = m};
       CLV__TRY_GOTO(take_time(&in, fields.fields[places.of[c]], columns[c].column, &made->kind, &made->time_ns));
+      ran_out = ran_out || made->kind == CELL_INFEASIBLE;
     }
+    if (places.status != CLV__NO_ID) CLV__TRY_GOTO(check_status(&in, fields.fields[places.status], ran_out));
     ++row_count;
   }
   ++in.number;

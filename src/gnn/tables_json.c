@@ -21,6 +21,7 @@ static json_t *point_json(const clv__table_point *point) {
   json_t *object = json_object();
   json_object_set_new(object, "n", json_integer((json_int_t)point->n));
   json_object_set_new(object, "m", json_integer((json_int_t)point->m));
+  if (point->targets != 0) json_object_set_new(object, "targets", json_integer((json_int_t)point->targets));
   json_object_set_new(object, "origin", json_string(clv__origin_name(point->origin)));
   if (point->infeasible) {
     json_object_set_new(object, "infeasible", json_true());
@@ -65,6 +66,14 @@ clv_status clv__tables_print(const clv__tables *tables, clv__text *text, clv_err
   for (uint32_t c = 0; c < tables->copy_count; ++c) json_array_append_new(copies, copy_json(&tables->copies[c]));
   json_object_set_new(root, "format", json_string(FORMAT));
   json_object_set_new(root, "version", json_integer(CLV__TABLES_VERSION));
+  json_t *devices = json_array();
+  for (uint32_t d = 0; d < tables->device_count; ++d) {
+    json_t *device = json_object();
+    json_object_set_new(device, "name", json_string(tables->devices[d].name));
+    json_object_set_new(device, "fingerprint", json_string(tables->devices[d].fingerprint));
+    json_array_append_new(devices, device);
+  }
+  json_object_set_new(root, "devices", devices);
   json_object_set_new(root, "blocks", blocks);
   json_object_set_new(root, "copies", copies);
   char *dumped = root == NULL ? NULL : json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
@@ -128,8 +137,8 @@ static clv_status get_list(const reading *r, const json_t *object, const char *w
 }
 
 static clv_status read_point(const reading *r, json_t *item, const char *where, clv__table_point *point) {
-  static const char *const keys[] = {"n", "m", "origin", "infeasible", "time_ns", "spread_ns", "peak_bytes", NULL};
-  static const char *const infeasible_keys[] = {"n", "m", "origin", "infeasible", NULL};
+  static const char *const keys[] = {"n", "m", "targets", "origin", "infeasible", "time_ns", "spread_ns", "peak_bytes", NULL};
+  static const char *const infeasible_keys[] = {"n", "m", "targets", "origin", "infeasible", NULL};
   const json_t *infeasible = json_object_get(item, "infeasible");
   if (infeasible != NULL && !json_is_true(infeasible))
     return clv__json_bad(&r->json, "%s: 'infeasible' must be true where it is there", where);
@@ -137,6 +146,8 @@ static clv_status read_point(const reading *r, json_t *item, const char *where, 
   CLV__TRY(clv__json_check_keys(&r->json, item, where, point->infeasible ? infeasible_keys : keys));
   CLV__TRY(clv__json_size(&r->json, item, where, "n", (uint64_t)1 << 52, &point->n));
   CLV__TRY(clv__json_size(&r->json, item, where, "m", (uint64_t)1 << 52, &point->m));
+  if (json_object_get(item, "targets") != NULL)
+    CLV__TRY(clv__json_size(&r->json, item, where, "targets", point->n, &point->targets));
   CLV__TRY(get_origin(r, item, where, &point->origin));
   if (point->infeasible) return CLV_OK;
   CLV__TRY(get_time(r, item, where, "time_ns", &point->time_ns));
@@ -203,8 +214,26 @@ static clv_status read_copy(const reading *r, json_t *item, size_t number) {
   return CLV_OK;
 }
 
+static clv_status read_devices(const reading *r, const json_t *root) {
+  static const char *const keys[] = {"name", "fingerprint", NULL};
+  json_t *devices;
+  if (json_object_get(root, "devices") == NULL) return CLV_OK;
+  CLV__TRY(get_list(r, root, "tables", "devices", MOST_TABLES, &devices));
+  for (size_t i = 0; i < json_array_size(devices); ++i) {
+    const char *name, *fingerprint;
+    char where[64];
+    snprintf(where, sizeof where, "devices[%zu]", i);
+    CLV__TRY(clv__json_check_keys(&r->json, json_array_get(devices, i), where, keys));
+    CLV__TRY(get_name(r, json_array_get(devices, i), where, "name", &name));
+    CLV__TRY(get_name(r, json_array_get(devices, i), where, "fingerprint", &fingerprint));
+    CLV__TRY(clv__tables_put_device(r->tables, name, fingerprint, r->json.error));
+    if (r->tables->device_count != i + 1) return clv__json_bad(&r->json, "%s: '%.100s' is there twice", where, name);
+  }
+  return CLV_OK;
+}
+
 static clv_status read_root(const reading *r, json_t *root) {
-  static const char *const keys[] = {"format", "version", "blocks", "copies", NULL};
+  static const char *const keys[] = {"format", "version", "devices", "blocks", "copies", NULL};
   const char *format = json_string_value(json_object_get(root, "format"));
   uint64_t version;
   json_t *blocks, *copies;
@@ -216,6 +245,7 @@ static clv_status read_root(const reading *r, json_t *root) {
         &r->json, "version %" PRIu64 " is not known; this library reads version %d: measure again with 'cleave gnn profile'",
         version, CLV__TABLES_VERSION);
   CLV__TRY(clv__json_check_keys(&r->json, root, "tables", keys));
+  CLV__TRY(read_devices(r, root));
   CLV__TRY(get_list(r, root, "tables", "blocks", MOST_TABLES, &blocks));
   CLV__TRY(get_list(r, root, "tables", "copies", MOST_TABLES, &copies));
   for (size_t i = 0; i < json_array_size(blocks); ++i) CLV__TRY(read_table(r, json_array_get(blocks, i), i));

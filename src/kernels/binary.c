@@ -129,7 +129,7 @@ static void pow_f64(const clv__row *row) {
   (row->step[1] == 0 && *(const double *)row->in[1] == 2 ? square_f64 : power_f64)(row);
 }
 
-enum { DTYPE_COUNT = CLV_BF16 + 1 };
+enum { DTYPE_COUNT = CLV__DTYPE_COUNT };
 
 #define FLOATS(name) [CLV_F32] = name##_f32, [CLV_F64] = name##_f64, [CLV_F16] = name##_f32, [CLV_BF16] = name##_f32
 #define SIGNED(name) [CLV_I8] = name##_i8, [CLV_I16] = name##_i16, [CLV_I32] = name##_i32, [CLV_I64] = name##_i64

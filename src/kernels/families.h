@@ -13,6 +13,10 @@
   X(axis)                       \
   X(softmax)                    \
   X(quantize)                   \
+  X(loss)                       \
+  X(matmul_integer)             \
+  X(conv_integer)               \
+  X(recurrent)                  \
   X(conv)                       \
   X(matmul)                     \
   X(pool)                       \
@@ -23,8 +27,19 @@
   X(layout)                     \
   X(join)                       \
   X(gather)                     \
+  X(attention)                  \
+  X(linear_attention)           \
+  X(decode)                     \
   X(sparse)                     \
   X(generate)                   \
+  X(grid)                       \
+  X(spectrum)                   \
+  X(taper)                      \
+  X(suppress)                   \
+  X(region)                     \
+  X(patches)                    \
+  X(deform)                     \
+  X(determinant)                \
   X(select)
 
 #define CLV__DECLARE_KERNELS(family) extern const clv__kernel clv__kernels_##family[];

@@ -343,9 +343,9 @@ static clv_status run_scatter_nd(const clv__kernel_call *call) {
 }
 
 const clv__kernel clv__kernels_gather[] = {
-    {"", "Gather", CLV__DTYPES_ANY, run_gather, NULL, NULL},
-    {"", "GatherElements", CLV__DTYPES_ANY, run_gather_elements, NULL, NULL},
-    {"", "GatherND", CLV__DTYPES_ANY, run_gather_nd, NULL, NULL},
+    {"", "Gather", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_gather, NULL, NULL},
+    {"", "GatherElements", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_gather_elements, NULL, NULL},
+    {"", "GatherND", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_gather_nd, NULL, NULL},
     {"", "Scatter", CLV__DTYPES_ANY, run_scatter_elements, NULL, accepts_scatter},
     {"", "ScatterElements", CLV__DTYPES_ANY, run_scatter_elements, NULL, accepts_scatter},
     {"", "ScatterND", CLV__DTYPES_ANY, run_scatter_nd, NULL, accepts_scatter},

@@ -36,7 +36,7 @@ static clv_status run_constant_of_shape(const clv__kernel_call *call) {
 static bool accepts_constant_of_shape(const clv__kernel_call *call, char reason[160]) {
   const clv_attribute *value = clv__attribute_find(call->attributes, "value");
   clv_dtype dtype = value != NULL && value->kind == CLV_ATTRIBUTE_TENSOR ? value->tensor->dtype : CLV_F32;
-  if ((CLV__DTYPE_BIT(dtype) & CLV__DTYPES_ANY) != 0) return true;
+  if (call->inputs[0].dtype == CLV_I64 && clv__dtype_is_in(dtype, CLV__DTYPES_ANY | CLV__DTYPES_F8)) return true;
   snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(dtype));
   return false;
 }
@@ -175,8 +175,8 @@ static bool accepts_one_hot(const clv__kernel_call *call, char reason[160]) {
 }
 
 const clv__kernel clv__kernels_generate[] = {
-    {"", "Constant", CLV__DTYPES_ANY, run_constant, NULL, NULL},
-    {"", "ConstantOfShape", CLV__DTYPE_BIT(CLV_I64), run_constant_of_shape, NULL, accepts_constant_of_shape},
+    {"", "Constant", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_constant, NULL, NULL},
+    {"", "ConstantOfShape", CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPES_F8, run_constant_of_shape, NULL, accepts_constant_of_shape},
     {"", "Range", CLV__DTYPES_NUMBER, run_range, NULL, NULL},
     {"", "EyeLike", CLV__DTYPES_ANY, run_eye_like, NULL, accepts_eye_like},
     {"", "Trilu", CLV__DTYPES_ANY, run_trilu, NULL, NULL},

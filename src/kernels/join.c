@@ -276,11 +276,11 @@ static clv_status run_tile(const clv__kernel_call *call) {
 }
 
 const clv__kernel clv__kernels_join[] = {
-    {"", "Concat", CLV__DTYPES_ANY, run_concat, NULL, NULL},
-    {"", "Split", CLV__DTYPES_ANY, run_split, NULL, NULL},
-    {"", "Slice", CLV__DTYPES_ANY, run_slice, NULL, NULL},
+    {"", "Concat", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_concat, NULL, NULL},
+    {"", "Split", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_split, NULL, NULL},
+    {"", "Slice", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_slice, NULL, NULL},
     {"", "Pad", CLV__DTYPES_ANY, run_pad, scratch_pad, NULL},
-    {"", "Expand", CLV__DTYPES_ANY, run_expand, NULL, NULL},
-    {"", "Tile", CLV__DTYPES_ANY, run_tile, NULL, NULL},
+    {"", "Expand", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_expand, NULL, NULL},
+    {"", "Tile", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_tile, NULL, NULL},
     {.op = NULL},
 };

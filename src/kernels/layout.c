@@ -54,7 +54,7 @@ static clv_status run_space_to_depth(const clv__kernel_call *call) {
 }
 
 const clv__kernel clv__kernels_layout[] = {
-    {"", "Transpose", CLV__DTYPES_ANY, run_transpose, NULL, NULL},
+    {"", "Transpose", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_transpose, NULL, NULL},
     {"", "DepthToSpace", CLV__DTYPES_ANY, run_depth_to_space, NULL, NULL},
     {"", "SpaceToDepth", CLV__DTYPES_ANY, run_space_to_depth, NULL, NULL},
     {.op = NULL},

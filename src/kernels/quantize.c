@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/small.h"
 #include "kernels/kernels.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
@@ -18,6 +19,7 @@ typedef struct runs {
   int64_t total, rows;
   int64_t scale_step;
   clv_dtype precision; /* of the quotient */
+  bool saturate;       /* of small floats */
 } runs;
 
 static clv_status runs_make(const clv__kernel_call *call, runs *r) {
@@ -104,9 +106,33 @@ static void target_range(clv_dtype dtype, float *low, float *high) {
     case CLV_U16:
       *low = 0, *high = UINT16_MAX;
       break;
-    default:
+    case CLV_I16:
       *low = INT16_MIN, *high = INT16_MAX;
       break;
+    default: {
+      int least, most;
+      clv__packed_range(dtype, &least, &most);
+      *low = (float)least, *high = (float)most;
+      break;
+    }
+  }
+}
+
+/* Quotients in the precision they are asked for. */
+static void divide(const runs *r, int64_t first, int64_t count, const float *scales, float *x) {
+  clv__row_to_f32(r->x->dtype, r->x->data, first, count, x);
+  for (int64_t i = 0; i < count; ++i) x[i] /= scales[i * r->scale_step];
+  if (r->precision == CLV_F16 || r->precision == CLV_BF16) {
+    for (int64_t i = 0; i < count; ++i) x[i] = round_to(r->precision, x[i]);
+  }
+}
+
+static void quantize_small_float(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros) {
+  float x[BLOCK];
+  divide(r, first, count, scales, x);
+  for (int64_t i = 0; i < count; ++i) {
+    const uint8_t bits = clv__small_from_f64(r->y->dtype, (double)x[i] + zeros[i * r->scale_step], r->saturate);
+    clv__small_store(r->y->dtype, r->y->data, (size_t)(first + i), bits);
   }
 }
 
@@ -115,11 +141,7 @@ static void quantize(const runs *r, int64_t first, int64_t count, const float *s
   float x[BLOCK], low, high;
   int64_t y[BLOCK];
   target_range(r->y->dtype, &low, &high);
-  clv__row_to_f32(r->x->dtype, r->x->data, first, count, x);
-  for (int64_t i = 0; i < count; ++i) x[i] /= scales[i * r->scale_step];
-  if (r->precision == CLV_F16 || r->precision == CLV_BF16) {
-    for (int64_t i = 0; i < count; ++i) x[i] = round_to(r->precision, x[i]);
-  }
+  divide(r, first, count, scales, x);
   for (int64_t i = 0; i < count; ++i) { /* clamped first: bounds and zero point are whole, so rounding changes nothing */
     const float zero = (float)zeros[i * r->scale_step], least = low - zero, most = high - zero;
     float value = x[i] != x[i] ? 0 : x[i];
@@ -139,7 +161,9 @@ static void dequantize(const runs *r, int64_t first, int64_t count, const float 
 }
 
 static void run_all(const runs *r, run_fn each) {
-  const int threads = clv__kernel_threads(r->rows, 4.0 * (double)r->total);
+  /* Runs begin within a byte that the one before ends in, but for those of RUN elements. */
+  const bool alone = !r->whole && clv__dtype_is_in(r->y->dtype, CLV__DTYPES_PACKED);
+  const int threads = alone ? 1 : clv__kernel_threads(r->rows, 4.0 * (double)r->total);
   (void)threads; /* without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t row = 0; row < r->rows; ++row) {
@@ -164,7 +188,9 @@ static clv_status run_quantize(const clv__kernel_call *call) {
   CLV__TRY(runs_make(call, &r));
   int64_t precision = clv__attribute_int(call->attributes, "precision", 0);
   r.precision = precision == 0 ? call->inputs[1].dtype : (clv_dtype)precision;
-  run_all(&r, quantize);
+  r.saturate = clv__attribute_int(call->attributes, "saturate", 1) != 0;
+  clv__small_clear(r.y);
+  run_all(&r, clv__dtype_is_in(r.y->dtype, CLV__DTYPES_SMALL_FLOAT) ? quantize_small_float : quantize);
   return CLV_OK;
 }
 
@@ -199,18 +225,26 @@ static clv_status run_dynamic(const clv__kernel_call *call) {
   return call->outputs[0].dtype != CLV_DTYPE_NONE ? run_quantize(&quantize_call) : CLV_OK;
 }
 
-/* The 8-bit floats and 4-bit integers are no dtypes of ours. */
-static bool accepts_target(const clv__kernel_call *call, uint32_t dtypes, char reason[160]) {
-  const int64_t wanted = clv__attribute_int(call->attributes, "output_dtype", 0);
-  if (wanted != 0 && (wanted < 0 || wanted > CLV_BF16 || (dtypes >> wanted & 1u) == 0)) {
-    snprintf(reason, 160, "output_dtype %lld not supported", (long long)wanted);
-    return false;
-  }
-  return true;
+static bool accepts_target(int64_t dtype, uint32_t dtypes, char reason[160]) {
+  if (clv__dtype_is_known(dtype) && clv__dtype_is_in((clv_dtype)dtype, dtypes)) return true;
+  if (clv__dtype_is_known(dtype))
+    snprintf(reason, 160, "output of dtype %s not supported", clv_dtype_name((clv_dtype)dtype));
+  else
+    snprintf(reason, 160, "output_dtype %lld not supported", (long long)dtype);
+  return false;
 }
 
+#define SCALES CLV__DTYPE_BIT(CLV_F8E8M0) /* powers of two, which are for scales alone */
 #define SMALL_INTEGERS (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_U16) | CLV__DTYPE_BIT(CLV_I16))
 #define SMALL_FLOATS (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
+#define QUANTIZED (SMALL_INTEGERS | (CLV__DTYPES_SMALL & ~SCALES))
+
+static bool accepts_operand(const clv__kernel_call *call, uint32_t index, uint32_t dtypes, char reason[160]) {
+  if (index >= call->input_count || call->inputs[index].dtype == CLV_DTYPE_NONE) return true;
+  if (clv__dtype_is_in(call->inputs[index].dtype, dtypes)) return true;
+  snprintf(reason, 160, "dtype %s not supported (input %u)", clv_dtype_name(call->inputs[index].dtype), index);
+  return false;
+}
 
 static bool accepts_quantize(const clv__kernel_call *call, char reason[160]) {
   const int64_t precision = clv__attribute_int(call->attributes, "precision", 0);
@@ -218,15 +252,22 @@ static bool accepts_quantize(const clv__kernel_call *call, char reason[160]) {
     snprintf(reason, 160, "precision %lld not supported", (long long)precision);
     return false;
   }
-  return accepts_target(call, SMALL_INTEGERS, reason);
+  const int64_t wanted = clv__attribute_int(call->attributes, "output_dtype", 0);
+  return accepts_operand(call, 0, SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32), reason) &&
+         accepts_operand(call, 1, SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32) | SCALES, reason) &&
+         accepts_operand(call, 2, QUANTIZED, reason) && (wanted == 0 || accepts_target(wanted, QUANTIZED, reason));
 }
+
 static bool accepts_dequantize(const clv__kernel_call *call, char reason[160]) {
-  return accepts_target(call, SMALL_FLOATS, reason);
+  const int64_t wanted = clv__attribute_int(call->attributes, "output_dtype", 0);
+  if (!accepts_operand(call, 0, QUANTIZED | CLV__DTYPE_BIT(CLV_I32), reason)) return false;
+  if (!accepts_operand(call, 1, SMALL_FLOATS | SCALES, reason)) return false;
+  return accepts_target(wanted != 0 ? wanted : (int64_t)call->inputs[1].dtype, SMALL_FLOATS, reason);
 }
 
 const clv__kernel clv__kernels_quantize[] = {
-    {"", "QuantizeLinear", SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32), run_quantize, NULL, accepts_quantize},
-    {"", "DequantizeLinear", SMALL_INTEGERS | CLV__DTYPE_BIT(CLV_I32), run_dequantize, NULL, accepts_dequantize},
+    {"", "QuantizeLinear", SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPES_SMALL, run_quantize, NULL, accepts_quantize},
+    {"", "DequantizeLinear", QUANTIZED | CLV__DTYPE_BIT(CLV_I32) | SCALES, run_dequantize, NULL, accepts_dequantize},
     {"", "DynamicQuantizeLinear", CLV__DTYPE_BIT(CLV_F32), run_dynamic, NULL, NULL},
     {NULL, NULL, 0, NULL, NULL, NULL},
 };

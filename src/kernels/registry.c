@@ -29,6 +29,18 @@ const clv__kernel *clv__kernel_find(const char *domain, const char *op) {
   return clv__lookup_find(&lookup, domain, op);
 }
 
+bool clv__kernel_holds(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]) {
+  for (uint32_t i = 0; i < call->input_count + call->output_count; ++i) {
+    const bool output = i >= call->input_count;
+    const clv_dtype dtype = output ? call->outputs[i - call->input_count].dtype : call->inputs[i].dtype;
+    if (!clv__dtype_is_in(dtype, CLV__DTYPES_SMALL & ~kernel->dtypes)) continue;
+    snprintf(reason, 160, "dtype %s not supported (%s %u)", clv_dtype_name(dtype), output ? "output" : "input",
+             output ? i - call->input_count : i);
+    return false;
+  }
+  return true;
+}
+
 bool clv__kernel_accepts(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]) {
   const clv_tensor *decides = call->input_count > 0 ? call->inputs : call->output_count > 0 ? call->outputs : NULL;
   clv_dtype dtype = decides != NULL ? decides->dtype : CLV_DTYPE_NONE;
@@ -36,6 +48,7 @@ bool clv__kernel_accepts(const clv__kernel *kernel, const clv__kernel_call *call
     snprintf(reason, 160, "dtype %s not supported", clv_dtype_name(dtype));
     return false;
   }
+  if (!clv__kernel_holds(kernel, call, reason)) return false;
   return kernel->accepts == NULL || kernel->accepts(call, reason);
 }
 

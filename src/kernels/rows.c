@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/small.h"
 #include "kernels/multiversion.h"
 
 #define CONVERT(source_type, expression)                     \
@@ -12,6 +13,22 @@
     for (int64_t i = 0; i < count; ++i) row[i] = expression; \
     break;                                                   \
   }
+
+/* Element `index` of a small dtype; 0 for a string. */
+static float small_value(clv_dtype dtype, const void *data, size_t index) {
+  if (clv__dtype_is_in(dtype, CLV__DTYPES_PACKED_INTEGER)) return (float)clv__packed_get(dtype, data, index);
+  if (!clv__dtype_is_in(dtype, CLV__DTYPES_SMALL)) return 0;
+  return clv__small_to_f32(dtype, clv__small_bits(dtype, data, index));
+}
+
+static void put_small(clv_dtype dtype, void *data, size_t index, double value) {
+  if (clv__dtype_is_in(dtype, CLV__DTYPES_PACKED_INTEGER)) {
+    const int64_t whole = isnan(value) || fabs(value) >= 0x1p62 ? 0 : (int64_t)value;
+    clv__small_store(dtype, data, index, (uint8_t)whole);
+  } else if (clv__dtype_is_in(dtype, CLV__DTYPES_SMALL)) {
+    clv__small_store(dtype, data, index, clv__small_from_f64(dtype, value, true));
+  }
+}
 
 CLV__MULTIVERSION void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row) {
   switch (dtype) {
@@ -42,6 +59,7 @@ CLV__MULTIVERSION void clv__row_to_f32(clv_dtype dtype, const void *data, int64_
     case CLV_I64:
       CONVERT(int64_t, (float)source[i])
     default:
+      for (int64_t i = 0; i < count; ++i) row[i] = small_value(dtype, data, (size_t)(first + i));
       break;
   }
 }
@@ -75,6 +93,7 @@ CLV__MULTIVERSION void clv__row_to_f64(clv_dtype dtype, const void *data, int64_
     case CLV_I64:
       CONVERT(int64_t, (double)source[i])
     default:
+      for (int64_t i = 0; i < count; ++i) row[i] = (double)small_value(dtype, data, (size_t)(first + i));
       break;
   }
 }
@@ -124,6 +143,7 @@ CLV__MULTIVERSION void clv__row_from_f32(clv_dtype dtype, void *data, int64_t fi
       STORE(double, (double)row[i])
       STORE_INTEGERS
     default:
+      for (int64_t i = 0; i < count; ++i) put_small(dtype, data, (size_t)(first + i), (double)row[i]);
       break;
   }
 }
@@ -141,6 +161,7 @@ CLV__MULTIVERSION void clv__row_from_f64(clv_dtype dtype, void *data, int64_t fi
       STORE(uint16_t, clv__f64_to_bf16(row[i]))
       STORE_INTEGERS
     default:
+      for (int64_t i = 0; i < count; ++i) put_small(dtype, data, (size_t)(first + i), row[i]);
       break;
   }
 }
@@ -164,6 +185,12 @@ void clv__row_to_i64(clv_dtype dtype, const void *data, int64_t first, int64_t c
     case CLV_I64:
       if (count > 0) memcpy(row, (const int64_t *)data + first, (size_t)count * sizeof(int64_t));
       break;
+    case CLV_U4:
+    case CLV_I4:
+    case CLV_U2:
+    case CLV_I2:
+      for (int64_t i = 0; i < count; ++i) row[i] = clv__packed_get(dtype, data, (size_t)(first + i));
+      break;
     default:
       break;
   }
@@ -185,6 +212,12 @@ void clv__row_from_i64(clv_dtype dtype, void *data, int64_t first, int64_t count
     case CLV_U64:
     case CLV_I64:
       if (count > 0) memcpy((int64_t *)data + first, row, (size_t)count * sizeof(int64_t));
+      break;
+    case CLV_U4:
+    case CLV_I4:
+    case CLV_U2:
+    case CLV_I2:
+      for (int64_t i = 0; i < count; ++i) clv__small_store(dtype, data, (size_t)(first + i), (uint8_t)row[i]);
       break;
     default:
       break;

@@ -4,10 +4,11 @@
 
 #include "base/tensor.h"
 
-/* Elements [first, first + count) of `data`, converted. Floats, i8, u8 and the wider integers; nothing for other dtypes. */
+/* Elements [first, first + count) of `data`, converted; nothing for strings. Small dtypes (base/small.h) come element by element. */
 void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row);
 void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row);
-/* The reverse. Integers are truncated and saturate; a NaN becomes 0. */
+/* The reverse. Integers are truncated and saturate (those of less than a byte keep the low bits), small floats saturate; a NaN
+ * becomes 0 in an integer. */
 void clv__row_from_f32(clv_dtype dtype, void *data, int64_t first, int64_t count, const float *row);
 void clv__row_from_f64(clv_dtype dtype, void *data, int64_t first, int64_t count, const double *row);
 /* Integers and bool only. u64 keeps its bits; the reverse keeps the low bits. */

@@ -66,13 +66,13 @@ static clv_status run_size(const clv__kernel_call *call) {
 }
 
 const clv__kernel clv__kernels_shape[] = {
-    {"", "Reshape", CLV__DTYPES_ANY, run_view, NULL, NULL},
-    {"", "Flatten", CLV__DTYPES_ANY, run_view, NULL, NULL},
-    {"", "Squeeze", CLV__DTYPES_ANY, run_view, NULL, NULL},
-    {"", "Unsqueeze", CLV__DTYPES_ANY, run_view, NULL, NULL},
-    {"", "Identity", CLV__DTYPES_ANY, run_view, NULL, NULL},
+    {"", "Reshape", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_view, NULL, NULL},
+    {"", "Flatten", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_view, NULL, NULL},
+    {"", "Squeeze", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_view, NULL, NULL},
+    {"", "Unsqueeze", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_view, NULL, NULL},
+    {"", "Identity", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_view, NULL, NULL},
     {"", "Dropout", CLV__DTYPES_FLOAT, run_dropout, NULL, accepts_dropout},
-    {"", "Shape", CLV__DTYPES_ANY, run_shape, NULL, NULL},
-    {"", "Size", CLV__DTYPES_ANY, run_size, NULL, NULL},
+    {"", "Shape", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_shape, NULL, NULL},
+    {"", "Size", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_size, NULL, NULL},
     {.op = NULL},
 };

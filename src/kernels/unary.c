@@ -120,7 +120,7 @@ UNSIGNED_OP(sign, x > 0)
 UNSIGNED_OP(bitwise_not, ~x)
 INTEGER_ROW(not_bool, uint8_t, x == 0)
 
-enum { DTYPE_COUNT = CLV_BF16 + 1 };
+enum { DTYPE_COUNT = CLV__DTYPE_COUNT };
 
 typedef struct unary {
   const char *op;

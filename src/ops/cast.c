@@ -1,4 +1,4 @@
-/* Cast and CastLike. Contents of shape tensors pass between the wide integers. */
+/* Cast, CastLike and BitCast. Contents of shape tensors pass between the wide integers. */
 #include "ops/families.h"
 
 static clv_status infer_to(clv__infer *infer, clv_dtype dtype) {
@@ -23,16 +23,30 @@ static clv_status infer_to(clv__infer *infer, clv_dtype dtype) {
 static clv_status infer_cast(clv__infer *infer) {
   int64_t to = clv__attribute_int(infer->attributes, "to", 0);
   if (to == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute to is missing");
-  bool known = to > 0 && to <= CLV_BF16 && clv_dtype_size_bytes((clv_dtype)to) > 0;
-  return infer_to(infer, known ? (clv_dtype)to : CLV_DTYPE_NONE);
+  return infer_to(infer, clv__dtype_is_known(to) ? (clv_dtype)to : CLV_DTYPE_NONE);
 }
 
 static clv_status infer_cast_like(clv__infer *infer) {
   return infer_to(infer, infer->inputs[1].dtype);
 }
 
+static clv_status infer_bit_cast(clv__infer *infer) {
+  const clv_tensor *input = &infer->inputs[0];
+  const int64_t to = clv__attribute_int(infer->attributes, "to", 0);
+  if (to == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute to is missing");
+  const clv_dtype dtype = clv__dtype_is_known(to) ? (clv_dtype)to : CLV_DTYPE_NONE;
+  const size_t from_bits = clv_dtype_size_bits(input->dtype), to_bits = clv_dtype_size_bits(dtype);
+  if ((from_bits != to_bits && from_bits > 0 && to_bits > 0) || dtype == CLV_STRING || input->dtype == CLV_STRING) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "the bits of a %s are no %s", clv_dtype_name(input->dtype),
+                          clv_dtype_name(dtype));
+  }
+  clv__infer_set(infer, 0, dtype, input->rank, input->dims);
+  return CLV_OK;
+}
+
 const clv__op clv__ops_cast[] = {
     {"", "Cast", 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer_cast, NULL},
     {"", "CastLike", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_cast_like, NULL},
+    {"", "BitCast", 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer_bit_cast, NULL},
     {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
 };

@@ -204,21 +204,57 @@ static clv_status scan_outputs(clv__infer *infer, const clv_graph_view *body, cl
   return CLV_OK;
 }
 
+/* Opset 8: lengths, then values whose first axis is the batch and, of what is scanned, the second one time. */
+static clv_status scan_batched_outputs(clv__infer *infer, const clv_graph_view *body, clv_tensor *arguments,
+                                       uint32_t state_count) {
+  const uint32_t count = infer->input_count - 1;
+  clv_tensor *results = arguments + count;
+  int64_t outer[2] = {CLV_DIM_UNKNOWN, CLV_DIM_UNKNOWN}; /* sequences, steps */
+  for (uint32_t i = 0; i < count; ++i) {
+    const clv_tensor *input = &infer->inputs[1 + i];
+    const int32_t dropped = i < state_count ? 1 : 2;
+    arguments[i] = *input;
+    arguments[i].data = NULL;
+    if (input->rank < 0) continue;
+    if (input->rank < dropped) {
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has rank %d, %d at least expected", 1 + i,
+                            (int)input->rank, (int)dropped);
+    }
+    for (int32_t d = 0; d < dropped; ++d) {
+      if (clv__dim_merge(outer[d], input->dims[d], &outer[d])) continue;
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u has %lld %s, others %lld", 1 + i,
+                            (long long)input->dims[d], d == 0 ? "sequences" : "steps", (long long)outer[d]);
+    }
+    arguments[i].rank -= dropped;
+    for (int32_t d = 0; d < arguments[i].rank; ++d) arguments[i].dims[d] = input->dims[d + dropped];
+  }
+  CLV__TRY(settle(infer, body, arguments, count, 0, results, infer->output_count, 0, state_count));
+  for (uint32_t i = 0; i < infer->output_count; ++i) {
+    const clv_tensor *one = i < state_count ? &arguments[i] : &results[i];
+    const int32_t added = i < state_count ? 1 : 2;
+    int64_t dims[CLV_MAX_RANK] = {outer[0], outer[1]};
+    if (one->rank >= 0) CLV__TRY(clv__infer_rank(infer, one->rank + added));
+    for (int32_t d = 0; d < one->rank; ++d) dims[d + added] = one->dims[d];
+    clv__infer_set(infer, i, one->dtype, one->rank < 0 ? CLV_RANK_UNKNOWN : one->rank + added, dims);
+  }
+  return CLV_OK;
+}
+
 static clv_status infer_scan(clv__infer *infer) {
   const clv_graph_view *body = body_of(infer, "body");
   int64_t scanned = clv__attribute_int(infer->attributes, "num_scan_inputs", 0);
+  const bool batched = infer->opset < 9;
+  const uint32_t count = infer->input_count - batched; /* of the body */
   if (body == NULL) return missing_body(infer, "body");
-  if (infer->opset < 9) { /* batched, with lengths: another operator in all but name */
-    return clv__error_set(infer->error, CLV_NOT_SUPPORTED, "Scan of opset %d is not supported (from 9 on it is)", infer->opset);
-  }
-  if (scanned < 1 || scanned > infer->input_count || infer->output_count < infer->input_count - (uint32_t)scanned) {
+  if (scanned < 1 || scanned > count || infer->output_count < count - (uint32_t)scanned) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld scan inputs of %u inputs, %u outputs", (long long)scanned,
                           infer->input_count, infer->output_count);
   }
   if (infer->infer_body == NULL) return CLV_OK;
   clv_tensor *arguments;
-  CLV__TRY(make_room(infer, infer->input_count + infer->output_count, &arguments));
-  clv_status status = scan_outputs(infer, body, arguments, infer->input_count - (uint32_t)scanned);
+  CLV__TRY(make_room(infer, count + infer->output_count, &arguments));
+  clv_status status = batched ? scan_batched_outputs(infer, body, arguments, count - (uint32_t)scanned)
+                              : scan_outputs(infer, body, arguments, count - (uint32_t)scanned);
   clv__release(infer->allocator, arguments);
   return status;
 }

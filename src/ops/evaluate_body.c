@@ -66,10 +66,18 @@ static clv_status evaluate_if(const clv__node *node, const clv_tensor *inputs, c
   return CLV_OK;
 }
 
+/* Slices begin and end within a byte there. */
+static clv_status refuse_packed(const clv_tensor *tensor, const char *what, clv_error *error) {
+  if (!clv__dtype_is_in(tensor->dtype, CLV__DTYPES_PACKED)) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "%s of dtype %s, whose elements share bytes", what,
+                        clv_dtype_name(tensor->dtype));
+}
+
 /* ---- Stacks --------------------------------------------------------------------------------------------------------------- */
 
 static clv_status stack_push(stack *s, const clv_tensor *slice, const clv_allocator *allocator, clv_error *error) {
   if (s->slice.dtype == CLV_DTYPE_NONE) {
+    CLV__TRY(refuse_packed(slice, "a scan output", error));
     s->slice = *slice;
     if (!clv__tensor_size_bytes(slice, &s->slice_bytes)) return clv__error_memory(error, SIZE_MAX);
   } else if (!clv__tensor_same_type(&s->slice, slice)) {
@@ -298,6 +306,7 @@ static clv_status scan_prepare(loop *l, scan *s, const clv_tensor *inputs) {
   s->length = -1;
   for (uint32_t i = 0; i < s->input_count; ++i) {
     const clv_tensor *input = &inputs[l->carried_count + i];
+    CLV__TRY(refuse_packed(input, "a scan input", l->error));
     int64_t axis = listed(axes, axis_count, i);
     if (axis < 0) axis += input->rank;
     if (axis < 0 || axis >= input->rank) {
@@ -323,7 +332,8 @@ static clv_status scan_iterate(const clv_graph *graph, clv_node_id id, loop *l, 
                                clv_tensor *outputs) {
   clv__attributes attributes = l->node->attributes;
   size_t direction_count, axis_count, reverse_count;
-  const int64_t *directions = clv__attribute_ints(attributes, "scan_input_directions", &direction_count);
+  const char *name = l->node->opset < 9 ? "directions" : "scan_input_directions";
+  const int64_t *directions = clv__attribute_ints(attributes, name, &direction_count);
   const int64_t *axes = clv__attribute_ints(attributes, "scan_output_axes", &axis_count);
   const int64_t *reverse = clv__attribute_ints(attributes, "scan_output_directions", &reverse_count);
   CLV__TRY(scan_prepare(l, s, inputs));
@@ -351,7 +361,7 @@ static clv_status scan_iterate(const clv_graph *graph, clv_node_id id, loop *l, 
 
 static clv_status evaluate_scan(const clv_graph *graph, clv_node_id id, loop *l, const clv_tensor *inputs, clv_tensor *outputs) {
   const clv__node *node = l->node;
-  uint32_t given = clv__node_explicit_inputs(node);
+  uint32_t given = clv__scan_inputs(node);
   int64_t scanned = clv__attribute_int(node->attributes, "num_scan_inputs", 0);
   if (scanned < 1 || scanned > 64 || scanned > given || l->body->input_count != given ||
       l->body->output_count != node->output_count || node->output_count < given - (uint32_t)scanned) {
@@ -367,13 +377,12 @@ static clv_status evaluate_scan(const clv_graph *graph, clv_node_id id, loop *l,
   return status;
 }
 
-clv_status clv__body_evaluate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
-                              uint32_t depth, const clv_allocator *allocator, clv_error *error) {
+clv_status clv__body_iterate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, const clv_tensor *captures,
+                             clv_tensor *outputs, uint32_t depth, const clv_allocator *allocator, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
-  if (strcmp(node->op, "If") == 0) return evaluate_if(node, inputs, outputs, depth, allocator, error);
   loop l = {.node = node,
             .body = clv__node_body(node, "body"),
-            .captures = inputs + clv__node_explicit_inputs(node),
+            .captures = captures,
             .depth = depth,
             .allocator = allocator,
             .error = error};
@@ -382,4 +391,18 @@ clv_status clv__body_evaluate(const clv_graph *graph, clv_node_id id, const clv_
   clv_status status = is_loop ? evaluate_loop(graph, id, &l, inputs, outputs) : evaluate_scan(graph, id, &l, inputs, outputs);
   loop_finish(&l);
   return status;
+}
+
+clv_status clv__body_evaluate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
+                              uint32_t depth, const clv_allocator *allocator, clv_error *error) {
+  const clv__node *node = &graph->nodes[id];
+  const clv_tensor *captures = inputs + clv__node_explicit_inputs(node);
+  if (strcmp(node->op, "If") == 0) return evaluate_if(node, inputs, outputs, depth, allocator, error);
+  if (strcmp(node->op, "FlexAttention") == 0) {
+    return clv__flex_evaluate(graph, id, inputs, outputs, depth, allocator, error);
+  }
+  if (strcmp(node->op, "Scan") == 0 && node->opset < 9) {
+    return clv__scan_evaluate_batched(graph, id, inputs, captures, outputs, depth, allocator, error);
+  }
+  return clv__body_iterate(graph, id, inputs, captures, outputs, depth, allocator, error);
 }

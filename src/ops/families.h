@@ -13,6 +13,9 @@
   X(axis)                   \
   X(softmax)                \
   X(quantize)               \
+  X(loss)                   \
+  X(integer)                \
+  X(recurrent)              \
   X(conv)                   \
   X(matmul)                 \
   X(pool)                   \
@@ -23,8 +26,14 @@
   X(layout)                 \
   X(join)                   \
   X(gather)                 \
+  X(attention)              \
+  X(decode)                 \
   X(sparse)                 \
   X(generate)               \
+  X(grid)                   \
+  X(spectrum)               \
+  X(region)                 \
+  X(patches)                \
   X(select)                 \
   X(control)
 

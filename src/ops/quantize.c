@@ -2,10 +2,9 @@
  */
 #include "ops/families.h"
 
-/* A number of ONNX's as one of our dtypes; NONE for the small floats and integers that we have not. */
+/* A number of ONNX's as one of our dtypes; NONE for what we have not. */
 static clv_dtype dtype_from(int64_t number) {
-  bool known = number > 0 && number <= CLV_BF16 && clv_dtype_size_bytes((clv_dtype)number) > 0;
-  return known ? (clv_dtype)number : CLV_DTYPE_NONE;
+  return clv__dtype_is_known(number) ? (clv_dtype)number : CLV_DTYPE_NONE;
 }
 
 /* Scale and zero point have one shape, and fit x: one for all, one an index of the axis, or one a block. What only all dims

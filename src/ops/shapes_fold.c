@@ -81,7 +81,7 @@ static void *map_constant(const clv__node *node, const clv_tensor *output, clv__
   if (value != NULL && (value->kind != CLV_ATTRIBUTE_TENSOR || value->tensor->dtype != output->dtype)) return NULL;
   clv__file_map_list *fill = clv__arena_allocate(arena, sizeof *fill);
   const void *element = value == NULL ? zeros : value->tensor->data;
-  if (fill == NULL || element == NULL) return NULL;
+  if (fill == NULL || element == NULL || clv_dtype_size_bytes(output->dtype) == 0) return NULL;
   if (clv__file_map_fill(element, clv_dtype_size_bytes(output->dtype), size_bytes, &fill->map, NULL) != CLV_OK) return NULL;
   fill->next = *fills;
   *fills = fill;

@@ -24,10 +24,11 @@ static void append_badge_colors(bool dark, clv__text *text) {
   for (uint32_t i = 0; i <= CLV__PALETTE_SIZE; ++i) {
     const clv__colors *c = clv__palette(i, dark);
     clv__text_append(text, ".badge.d%u { background: %s; color: %s; border-color: %s; }\n", i, c->fill, c->stroke, c->stroke);
+    clv__text_append(text, ".bar-fill.d%u { background: %s; }\n", i, c->stroke);
   }
 }
 
-static void append_head(const char *title, clv__text *text) {
+void clv__html_head(const char *title, const char *style, clv__text *text) {
   clv__text_append(
       text,
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -35,7 +36,7 @@ static void append_head(const char *title, clv__text *text) {
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
       "'unsafe-inline'\">\n<title>");
   clv__label_xml(text, title);
-  clv__text_append(text, "</title>\n<style>\n%s", clv__page_style);
+  clv__text_append(text, "</title>\n<style>\n%s%s", clv__page_style, style);
   clv__svg_fonts(text);
   clv__svg_colors(false, text);
   append_badge_colors(false, text);
@@ -45,7 +46,7 @@ static void append_head(const char *title, clv__text *text) {
   clv__text_append(text, "}\n</style>\n</head>\n<body>\n");
 }
 
-static void append_tile(clv__text *text, const char *what, const char *value) {
+void clv__html_tile(clv__text *text, const char *what, const char *value) {
   clv__text_append(text, "<div><dt>%s</dt><dd>%s</dd></div>\n", what, value);
 }
 
@@ -54,16 +55,16 @@ static void append_tiles(const clv_plan *plan, clv__text *text) {
   clv__plan_totals totals;
   clv__plan_totals_get(plan, &totals);
   clv__text_append(text, "<dl class=\"tiles\">\n");
-  append_tile(text, "predicted", clv__label_time(plan->predicted_ns, label));
-  append_tile(text, "no plan is below", clv__label_time(plan->lower_bound_ns, label));
-  append_tile(text, "gap", clv__label_gap(clv__plan_gap(plan), label));
-  append_tile(text, "nodes", clv__label_grouped(plan->graph->node_count, label));
-  append_tile(text, "partitions", clv__label_grouped(plan->partition_count, label));
-  append_tile(text, "transfers between", clv__label_grouped(totals.inner_transfers, label));
+  clv__html_tile(text, "predicted", clv__label_time(plan->predicted_ns, label));
+  clv__html_tile(text, "no plan is below", clv__label_time(plan->lower_bound_ns, label));
+  clv__html_tile(text, "gap", clv__label_gap(clv__plan_gap(plan), label));
+  clv__html_tile(text, "nodes", clv__label_grouped(plan->graph->node_count, label));
+  clv__html_tile(text, "partitions", clv__label_grouped(plan->partition_count, label));
+  clv__html_tile(text, "transfers between", clv__label_grouped(totals.inner_transfers, label));
   snprintf(value, sizeof value, "%s%s", totals.bytes_known ? "" : "≥ ", clv__label_size(totals.inner_bytes, label));
-  append_tile(text, "bytes copied", value);
-  append_tile(text, "one step after the other", clv__label_time(plan->price.serial_ns, label));
-  append_tile(text, "devices at the same time", clv__label_time(plan->price.overlapped_ns, label));
+  clv__html_tile(text, "bytes copied", value);
+  clv__html_tile(text, "one step after the other", clv__label_time(plan->price.serial_ns, label));
+  clv__html_tile(text, "devices at the same time", clv__label_time(plan->price.overlapped_ns, label));
   clv__text_append(text, "</dl>\n");
 }
 
@@ -243,7 +244,7 @@ void clv__report_html(const clv_plan *plan, const clv__comparison *rows, uint32_
   clv__text title;
   clv__text_init(&title, text->allocator);
   clv__plan_title(plan, &title);
-  append_head(title.data, text);
+  clv__html_head(title.data, "", text);
   append_header(plan, title.data, text);
   finish_text(text, &title);
   clv__text_append(text, "<main>\n<div>\n");

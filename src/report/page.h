@@ -3,5 +3,6 @@
 #define CLEAVE_REPORT_PAGE_H
 
 extern const char clv__page_style[], clv__page_script[];
+extern const char clv__page_gnn_style[], clv__page_gnn_script[]; /* the style comes behind the other one */
 
 #endif

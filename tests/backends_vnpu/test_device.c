@@ -337,6 +337,36 @@ static void the_model_takes_its_time(void **state) {
   assert_true(clv__vnpu_now_ns() - start >= 3000000);
 }
 
+/* Figures of single operators stand instead of arithmetic and traffic: rows of the first input, elements of what says which. */
+static void operators_have_figures(void **state) {
+  (void)state;
+  static const clv__vnpu_operator_speed figures[] = {
+      {"ai.cleave:SparseAggregate", 5, 10, 3}, {"Gather", 1, 0, 2}, {"Relu", 0, 7, 9}};
+  clv__vnpu_speed speed = {.given = true, .time_scale = 3, .frequency = 2, .flops_per_second = 1, .operators = figures};
+  speed.operator_count = 3;
+  int64_t rows[] = {1000, 8}, offsets[] = {501}, sources[] = {4000}, scalar[] = {1};
+  const clv_tensor in[] = {clv__tensor_make(CLV_F32, 2, rows, NULL), clv__tensor_make(CLV_I64, 1, offsets, NULL),
+                           clv__tensor_make(CLV_I32, 1, sources, NULL)};
+  const clv_tensor two[] = {in[0], in[2]}, none = clv__tensor_make(CLV_F32, 0, scalar, NULL);
+  const struct {
+    const char *domain, *op;
+    const clv_tensor *inputs;
+    uint32_t count;
+    double expected_us;
+  } cases[] = {{"ai.cleave", "SparseAggregate", in, 3, 5 + 10 + 12},
+               {"", "Gather", two, 2, 1 + 8},
+               {"", "Relu", in, 1, 7},
+               {"", "Relu", &none, 1, 0.007},
+               {"", "Neg", in, 1, 8000e6},       /* none of its own */
+               {"other", "Relu", in, 1, 8000e6}, /* another domain's */
+               {"", "SparseAggregate", in, 3, 8000e6}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    clv_node_info node = {.op = cases[i].op, .domain = cases[i].domain, .input_count = cases[i].count, .output_count = 1};
+    double got = clv__vnpu_node_seconds(&speed, &node, cases[i].inputs, &in[0]), expected = cases[i].expected_us * 1e-6 * 3 / 2;
+    if (!(got > expected * 0.999 && got < expected * 1.001)) fail_msg("%zu: %g s, not %g", i, got, expected);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blocks_are_apart_poisoned_and_checked),
@@ -348,6 +378,7 @@ int main(void) {
       cmocka_unit_test(destroy_and_stop_drain),
       cmocka_unit_test(threads_share_a_device),
       cmocka_unit_test(the_model_takes_its_time),
+      cmocka_unit_test(operators_have_figures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

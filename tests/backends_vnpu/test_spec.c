@@ -53,7 +53,8 @@ static void limits_are_read(void **state) {
   clv__vnpu_spec spec = open_spec(
       "{\"name\": \"chip\", \"memory\": \"64M\", \"alignment\": 256, \"memory_space\": \"host\", \"dtypes\": [\"f16\"],"
       " \"compute_dtype\": \"bf16\", \"max_rank\": 3, \"static_shapes\": true, \"max_partition_inputs\": 7,"
-      " \"speed\": {\"launch_overhead_us\": 20, \"flops_per_second\": 1e12, \"time_scale\": 2.5},"
+      " \"speed\": {\"launch_overhead_us\": 20, \"flops_per_second\": 1e12, \"time_scale\": 2.5,"
+      "  \"operators\": {\"ai.cleave:Sum\": {\"us\": 3, \"ns_per_edge\": 0.5}, \"Conv\": {\"ns_per_row\": 7}}},"
       " \"operators\": {\"Conv\": {\"dtypes\": [\"f32\", \"i8\"], \"max_rank\": 5, \"max_kernel\": 7, \"inputs\": {\"2\": "
       "[\"i32\"]},"
       "   \"constant_inputs\": [1], \"max_inputs\": 3,"
@@ -66,6 +67,10 @@ static void limits_are_read(void **state) {
   assert_int_equal(spec.compute_dtype, CLV_BF16);
   assert_int_equal(spec.max_partition_inputs, 7);
   assert_true(spec.speed.given && spec.speed.launch_overhead_us == 20 && spec.speed.time_scale == 2.5);
+  assert_int_equal(spec.speed.operator_count, 2);
+  const clv__vnpu_operator_speed *first = &spec.speed.operators[0], *second = first + 1;
+  assert_string_equal(first->name, "ai.cleave:Sum");
+  assert_true(first->us == 3 && first->ns_per_row == 0 && first->ns_per_edge == 0.5 && second->ns_per_row == 7);
   const clv__vnpu_operator *conv = clv__vnpu_spec_find(&spec, "", "Conv");
   assert_int_equal(conv->dtypes, CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_I8));
   assert_int_equal(conv->max_rank, 5);
@@ -96,6 +101,9 @@ static void mistakes_are_named(void **state) {
       {"{\"operators\": {}, \"compute_dtype\": \"f64\"}", {"compute_dtype", "f64", "bf16"}},
       {"{\"operators\": {}, \"speed\": {\"flops\": 1}}", {"speed.flops", "flops_per_second", ""}},
       {"{\"operators\": {}, \"speed\": {\"time_scale\": -1}}", {"speed.time_scale", "0 or more", ""}},
+      {"{\"operators\": {}, \"speed\": {\"operators\": 3}}", {"speed.operators", "figures", ""}},
+      {"{\"operators\": {}, \"speed\": {\"operators\": {\"Add\": {\"ms\": 1}}}}", {"speed.operators.Add.ms", "ns_per_row", ""}},
+      {"{\"operators\": {}, \"speed\": {\"operators\": {\"Add\": {\"us\": -1}}}}", {"speed.operators.Add.us", "0 or more", ""}},
       {"{\"operators\": 7}", {"operators", "all", ""}},
       {"{}", {"'operators' is missing", "", ""}},
       {"{\"operators\": {\"Conv\": {}, \"Conv\": {}}}", {"line 1", "", ""}},
@@ -180,7 +188,8 @@ static void files_are_read(void **state) {
 static void memory_failures_leave_nothing(void **state) {
   (void)state;
   static const char text[] =
-      "{\"name\": \"chip\", \"operators\": {\"Conv\": {\"inputs\": {\"1\": [\"f32\"]}, \"constant_inputs\": [1],"
+      "{\"name\": \"chip\", \"speed\": {\"operators\": {\"Add\": {\"us\": 1}}}, \"operators\": {\"Conv\": {\"inputs\": {\"1\": "
+      "[\"f32\"]}, \"constant_inputs\": [1],"
       " \"attributes\": {\"auto_pad\": {\"in\": [\"NOTSET\"]}}}}}";
   test_allocator counting;
   for (size_t fail_at = 1;; ++fail_at) {

@@ -1,4 +1,4 @@
-/* `cleave gnn generate` and `inspect` as a user meets them. */
+/* `cleave gnn generate` and `inspect`, and the help of all verbs, as a user meets them. */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -141,6 +141,31 @@ static void generated_graphs_are_cut_once(void **state) {
   expect("inspect g.npz --kset 3 --seed 2 --cache-dir ''", 0, "ms");
 }
 
+/* Each verb tells its own options, and no others. */
+static void help_is_of_the_verb(void **state) {
+  (void)state;
+  static const struct {
+    const char *verb, *usage, *has, *has_not;
+  } texts[] = {{"generate", "  cleave gnn generate --rmat SCALE -o FILE [OPTIONS]", "--edges-per-vertex E", "--kset"},
+               {"inspect", "  cleave gnn inspect GRAPH [OPTIONS]", "--kset LIST", "--rmat"},
+               {"profile", "  cleave gnn profile --model FILE --graph FILE [OPTIONS]", "--import CSV", "--effort"},
+               {"plan", "  cleave gnn plan --model FILE --graph FILE --profile FILE [OPTIONS]", "--list-peps", "--resume"},
+               {"run", "  cleave gnn run --model FILE --graph FILE [OPTIONS]", "--resume", "--list-peps"}};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
+    char arguments[64], first[sizeof out];
+    snprintf(arguments, sizeof arguments, "%s --help", texts[i].verb);
+    expect(arguments, 0, texts[i].usage);
+    if (strstr(out, texts[i].has) == NULL || strstr(out, texts[i].has_not) != NULL || strstr(out, "\nExamples\n") == NULL)
+      fail_msg("help of %s:\n%s", texts[i].verb, out);
+    strcpy(first, out);
+    snprintf(arguments, sizeof arguments, "--help %s", texts[i].verb);
+    expect(arguments, 0, texts[i].usage);
+    assert_string_equal(out, first);
+  }
+  expect("--help", 0, "'cleave gnn VERB --help' tells the options of a verb.");
+  expect("pln --help", 2, "did you mean 'plan'?");
+}
+
 static void wrong_usage_is_told(void **state) {
   (void)state;
   write_text("small.txt", "0 1\n1 2\n");
@@ -170,6 +195,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_small_graph_is_told_whole),
       cmocka_unit_test(generated_graphs_are_cut_once),
+      cmocka_unit_test(help_is_of_the_verb),
       cmocka_unit_test(wrong_usage_is_told),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);

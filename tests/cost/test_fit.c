@@ -13,7 +13,7 @@ static void recovers_the_truth(void **state) {
   uint64_t seed = 5;
   for (uint32_t i = 0; i < 32; ++i) {
     double flops = 1e6 * (double)(1 + test_random(&seed) % 1000), bytes = 1e4 * (double)(1 + test_random(&seed) % 500);
-    points[i] = (clv__fit_point){flops, bytes, 3000 + flops * 2e-2 + bytes * 5e-2};
+    points[i] = (clv__fit_point){flops, bytes, 3000 + flops * 2e-2 + bytes * 5e-2, 0};
   }
   clv__fit fit;
   double time;
@@ -34,7 +34,7 @@ static void is_never_negative(void **state) {
     uint32_t count = 4 + (uint32_t)(test_random(&random) % 9);
     for (uint32_t i = 0; i < count; ++i) {
       points[i] = (clv__fit_point){(double)(test_random(&random) % 1000) * 1e5, (double)(test_random(&random) % 1000) * 1e3,
-                                   (double)(test_random(&random) % 100000)};
+                                   (double)(test_random(&random) % 100000), 0};
     }
     clv__fit fit;
     (void)clv__fit_points(points, count, &fit);
@@ -60,7 +60,7 @@ static void refuses_what_is_no_fit(void **state) {
   (void)state;
   clv__fit_point points[8];
   clv__fit fit;
-  for (uint32_t i = 0; i < 8; ++i) points[i] = (clv__fit_point){1e6, 1e5, i % 2 ? 1e4 : 1e6};
+  for (uint32_t i = 0; i < 8; ++i) points[i] = (clv__fit_point){1e6, 1e5, i % 2 ? 1e4 : 1e6, 0};
   assert_false(clv__fit_points(points, 8, &fit));
   assert_false(clv__fit_points(points, 3, &fit)); /* too few */
 }

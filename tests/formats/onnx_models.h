@@ -208,7 +208,7 @@ MODEL_UNUSED static void model_everything(clv__text *out) {
   model_value(out, GRAPH_INPUT, "X", CLV_F32, x_dims, 2);
   model_value(out, GRAPH_INPUT, "flag", CLV_BOOL, NULL, 0);
   model_value(out, GRAPH_INPUT, "w", CLV_F32, three, 1);
-  model_value(out, GRAPH_INPUT, "small", 17 /* float8 */, three, 1);
+  model_value(out, GRAPH_INPUT, "small", 14 /* complex64 */, three, 1);
   model_value(out, GRAPH_OUTPUT, "Y", CLV_F32, x_dims, 2);
   model_value(out, GRAPH_OUTPUT, "s", CLV_F32, NULL, 0);
   model_value(out, GRAPH_VALUE_INFO, "a", CLV_F32, x_dims, 2);

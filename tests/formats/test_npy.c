@@ -120,6 +120,41 @@ static void orders_are_brought_to_ours(void **state) {
   clv__release(clv__allocator_default(), tensor.data);
 }
 
+/* One element a byte in the file: integers as such, small floats as bits that the header does not tell apart. */
+static void small_dtypes_are_written(void **state) {
+  (void)state;
+  static const struct {
+    clv_dtype dtype, read;
+    int64_t count;
+    uint8_t bytes[3], file[5];
+  } cases[] = {{CLV_I4, CLV_I8, 5, {0x78, 0x0f, 0x03}, {0xf8, 7, 0xff, 0, 3}},
+               {CLV_U4, CLV_U8, 3, {0x1f, 0x09}, {15, 1, 9}},
+               {CLV_I2, CLV_I8, 5, {0x36, 0x01}, {0xfe, 1, 0xff, 0, 1}},
+               {CLV_U2, CLV_U8, 4, {0x93}, {3, 0, 1, 2}},
+               {CLV_F4E2M1, CLV_DTYPE_NONE, 3, {0x7f, 0x08}, {15, 7, 8}},
+               {CLV_F8E4M3FN, CLV_DTYPE_NONE, 2, {0x7e, 0x80}, {0x7e, 0x80}}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; ++c) {
+    clv_tensor again, tensor = clv__tensor_make(cases[c].dtype, 1, &cases[c].count, (void *)cases[c].bytes);
+    clv_error error = {0};
+    clv__text out;
+    clv__text_init(&out, clv__allocator_default());
+    assert_ok(clv__npy_append(&out, &tensor, &error), error);
+    const size_t count = (size_t)cases[c].count;
+    assert_memory_equal(out.data + out.size_bytes - count, cases[c].file, count);
+    const clv_status status = clv__npy_read_memory(clv__allocator_default(), out.data, out.size_bytes, &again, &error);
+    if (cases[c].read == CLV_DTYPE_NONE) {
+      assert_int_equal(status, CLV_NOT_SUPPORTED);
+      assert_non_null(strstr(error.message, "which one-byte type they are is not said"));
+    } else {
+      assert_ok(status, error);
+      assert_int_equal(again.dtype, cases[c].read);
+      assert_memory_equal(again.data, cases[c].file, count);
+      clv__release(clv__allocator_default(), again.data);
+    }
+    clv__text_finish(&out);
+  }
+}
+
 typedef struct bad_header {
   const char *dictionary, *text;
   clv_status status;
@@ -384,6 +419,7 @@ int main(void) {
       cmocka_unit_test(every_dtype_and_rank_goes_round),
       cmocka_unit_test(strings_go_round),
       cmocka_unit_test(orders_are_brought_to_ours),
+      cmocka_unit_test(small_dtypes_are_written),
       cmocka_unit_test(damaged_headers_are_refused),
       cmocka_unit_test(mutated_files_get_a_status),
       cmocka_unit_test(archives_go_round),

@@ -277,8 +277,11 @@ static void absurd_tensors_are_refused(void **state) {
   expect_tensor(CLV_F32, negative, 1, 16, CLV_INVALID_MODEL, "dim 0 is -1");
   expect_tensor(CLV_F32, ones, 9, 4, CLV_NOT_SUPPORTED, "rank 9");
   expect_tensor(CLV_F32, two, 1, 9, CLV_INVALID_MODEL, "has 9 bytes of raw_data, but f32[2] takes 8");
-  expect_tensor(17, two, 1, 2, CLV_NOT_SUPPORTED, "tensor 'w': elements of type 17 (float8e4m3fn)");
-  expect_tensor(22, two, 1, 2, CLV_NOT_SUPPORTED, "int4");
+  expect_tensor(14, two, 1, 2, CLV_NOT_SUPPORTED, "tensor 'w': elements of type 14 (complex64)");
+  expect_tensor(27, two, 1, 2, CLV_NOT_SUPPORTED, "float6e2m3");
+  expect_tensor(CLV_F8E4M3FN, two, 1, 3, CLV_INVALID_MODEL, "has 3 bytes of raw_data, but f8e4m3fn[2] takes 2");
+  expect_tensor(CLV_I4, two, 1, 2, CLV_INVALID_MODEL, "has 2 bytes of raw_data, but i4[2] takes 1");
+  expect_tensor(CLV_U2, two, 1, 0, CLV_INVALID_MODEL, "has data of 0 bytes, but its dims make 1");
   expect_tensor(99, two, 1, 2, CLV_NOT_SUPPORTED, "99");
   expect_tensor(0, two, 1, 2, CLV_INVALID_MODEL, "no element type");
   expect_tensor(CLV_STRING, two, 1, 2, CLV_INVALID_MODEL, "strings in raw_data");

@@ -337,10 +337,49 @@ static void bodies_can_be_written_alone(void **state) {
 
 /* ---- Tensors ---- */
 
+/* Where elements share bytes, a number of the typed field is a byte of them. */
+static void packed_elements_are_read(void **state) {
+  (void)state;
+  static const struct {
+    clv_dtype dtype;
+    int64_t count, values[5];
+    size_t numbers;
+    int64_t field[3];
+  } cases[] = {{CLV_I4, 5, {-8, 7, -1, 0, 3}, 3, {0x78, 0x0f, 0x03}},
+               {CLV_U4, 3, {15, 1, 9}, 2, {0x1f, 0x09}},
+               {CLV_I2, 5, {-2, 1, -1, 0, 1}, 2, {0x36, 0x01}},
+               {CLV_U2, 4, {3, 0, 1, 2}, 1, {0x93}}};
+  for (size_t c = 0; c < sizeof cases / sizeof *cases; ++c) {
+    for (int raw = 0; raw < 2; ++raw) {
+      clv__text message;
+      clv__text_init(&message, clv__allocator_default());
+      clv__proto_write_varint(&message, TENSOR_DIMS, (uint64_t)cases[c].count);
+      clv__proto_write_varint(&message, TENSOR_DATA_TYPE, cases[c].dtype);
+      uint8_t bytes[3];
+      for (size_t i = 0; i < cases[c].numbers; ++i) bytes[i] = (uint8_t)cases[c].field[i];
+      if (raw)
+        clv__proto_write_bytes(&message, TENSOR_RAW_DATA, bytes, cases[c].numbers);
+      else
+        clv__proto_write_ints(&message, TENSOR_INT32_DATA, cases[c].field, cases[c].numbers);
+      clv_tensor tensor;
+      clv_error error = {0};
+      assert_ok(clv__onnx_tensor_read(clv__allocator_default(), message.data, message.size_bytes, &tensor, NULL, &error), error);
+      assert_int_equal(tensor.dtype, cases[c].dtype);
+      for (int64_t i = 0; i < cases[c].count; ++i) {
+        assert_int_equal(clv__tensor_get_int(&tensor, (size_t)i), cases[c].values[i]);
+      }
+      clv__release(clv__allocator_default(), tensor.data);
+      clv__text_finish(&message);
+    }
+  }
+}
+
 static void tensors_of_every_dtype_go_round(void **state) {
   (void)state;
-  static const clv_dtype dtypes[] = {CLV_F32,  CLV_U8,  CLV_I8,  CLV_U16, CLV_I16, CLV_I32, CLV_I64,
-                                     CLV_BOOL, CLV_F16, CLV_F64, CLV_U32, CLV_U64, CLV_BF16};
+  static const clv_dtype dtypes[] = {CLV_F32,  CLV_U8,       CLV_I8,         CLV_U16,    CLV_I16,        CLV_I32,
+                                     CLV_I64,  CLV_BOOL,     CLV_F16,        CLV_F64,    CLV_U32,        CLV_U64,
+                                     CLV_BF16, CLV_F8E4M3FN, CLV_F8E4M3FNUZ, CLV_F8E5M2, CLV_F8E5M2FNUZ, CLV_F8E8M0,
+                                     CLV_U4,   CLV_I4,       CLV_F4E2M1,     CLV_U2,     CLV_I2};
   static const int64_t dims[] = {2, 3};
   uint64_t seed = 7;
   for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; ++d) {
@@ -385,6 +424,7 @@ static void typed_fields_are_decoded(void **state) {
       {CLV_BOOL, TENSOR_INT32_DATA, {0, 1, 5}, {0, 1, 1}},
       {CLV_F16, TENSOR_INT32_DATA, {0x3c00, 0xfc00, 0}, {0, 0x3c, 0, 0xfc, 0, 0}},
       {CLV_BF16, TENSOR_INT32_DATA, {0x3f80, 0xff80, 0}, {0x80, 0x3f, 0x80, 0xff, 0, 0}},
+      {CLV_F8E5M2, TENSOR_INT32_DATA, {0, 0x7c, 0xff}, {0, 0x7c, 0xff}},
       {CLV_I64, TENSOR_INT64_DATA, {-1, 1, 0}, {255, 255, 255, 255, 255, 255, 255, 255, 1}},
       {CLV_U32, TENSOR_UINT64_DATA, {4294967295, 1, 0}, {255, 255, 255, 255, 1}},
       {CLV_U64, TENSOR_UINT64_DATA, {-1, 1, 0}, {255, 255, 255, 255, 255, 255, 255, 255, 1}},
@@ -421,6 +461,7 @@ int main(void) {
       cmocka_unit_test(large_constants_become_inputs),
       cmocka_unit_test(bodies_can_be_written_alone),
       cmocka_unit_test(tensors_of_every_dtype_go_round),
+      cmocka_unit_test(packed_elements_are_read),
       cmocka_unit_test(typed_fields_are_decoded),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

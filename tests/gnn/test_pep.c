@@ -45,7 +45,7 @@ static void check_plan(const gnx *g, const clv__piece *piece, const clv__pep *pe
       }
       double compute;
       const clv__table *table = g->costs.blocks[part->device][block->first][block->last];
-      assert_int_equal(clv__table_time(table, part->padded.rows, part->padded.edges, &compute), CLV__KNOWN);
+      assert_int_equal(clv__table_time(table, part->padded.rows, part->padded.edges, part->padded.targets, &compute), CLV__KNOWN);
       assert_true(fabs(compute - part->compute_ns) <= 1);
       assert_true(part->time_ns == part->pack_ns + part->in_ns + part->compute_ns + part->out_ns);
       if (g->machine.devices[part->device].space == 0) assert_true(part->in_ns == 0 && part->out_ns == 0 && part->bytes == 0);
@@ -127,7 +127,8 @@ static double part_time(const gnx *g, const clv__piece *piece, uint32_t device, 
   clv__piece_share(piece, from, to, &share);
   const clv__chain_block *block = &g->chain.blocks[0][last];
   uint64_t rows = share.targets + share.halo;
-  if (clv__table_time(g->costs.blocks[device][0][last], rows, share.edges, &compute) != CLV__KNOWN) return INFINITY;
+  if (clv__table_time(g->costs.blocks[device][0][last], rows, share.edges, share.targets, &compute) != CLV__KNOWN)
+    return INFINITY;
   double given = block->given[0].fixed + block->given[0].row * (double)rows + block->given[0].target * (double)share.targets +
                  block->given[0].edge * (double)share.edges;
   clv__copy_table_time(g->costs.pack, (uint64_t)(block->packed[0].row * (double)rows), &pack);

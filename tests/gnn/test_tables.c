@@ -37,9 +37,9 @@ static void test_recovers(void **unused) {
     assert_true(table->time.error < 1e-3 && table->time.worst_error < 0.1);
     for (int q = 0; q < 20; ++q) {
       uint64_t n = 100 + test_random(&state) % 51000, m = n * (1 + test_random(&state) % 16);
-      assert_int_equal(clv__table_time(table, n, m, &time), CLV__KNOWN);
+      assert_int_equal(clv__table_time(table, n, m, n, &time), CLV__KNOWN);
       assert_true(fabs(time - (a + b * (double)n + c * (double)m)) <= 1e-3 * time + 1);
-      assert_true(llabs((long long)clv__table_peak(table, n, m) - (long long)(1000 + 8 * n)) <= 1 + (long long)n / 100);
+      assert_true(llabs((long long)clv__table_peak(table, n, m, n) - (long long)(1000 + 8 * n)) <= 1 + (long long)n / 100);
     }
     assert_null(clv__tables_find(&tables, "cpu", "l", 0, 3));
     clv__tables_finish(&tables);
@@ -71,7 +71,7 @@ static void test_domain(void **unused) {
     double time;
     char reason[256];
     clv__table_reason(table, asked[i].n, asked[i].m, reason, sizeof reason);
-    if (clv__table_time(table, asked[i].n, asked[i].m, &time) != asked[i].known)
+    if (clv__table_time(table, asked[i].n, asked[i].m, asked[i].n, &time) != asked[i].known)
       fail_msg("n %u, m %u: not %d: %s", (unsigned)asked[i].n, (unsigned)asked[i].m, asked[i].known, reason);
   }
   clv__tables_finish(&tables);
@@ -132,7 +132,11 @@ static void test_csv(void **unused) {
                {"n_nodes,n_edges,cpu_ms,npu_ms\n1,2,0,4", "outside"},
                {"n_nodes,n_edges,cpu_ms,npu_ms\n-1,2,3,4", "n_nodes is '-1'"},
                {"n_nodes,n_edges,cpu_ms,npu_ms\n1,99999999999999999999,3,4", "n_edges"},
-               {"n_nodes,n_edges,cpu_ms,npu_ms,cpu_ms\n1,2,3,4,5", "twice"}};
+               {"n_nodes,n_edges,cpu_ms,npu_ms,cpu_ms\n1,2,3,4,5", "twice"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms,status\n1,2,3,4,", "line 2: status is ''"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms,status\n1,2,3,4,OK\n1,2,3,4,good", "line 3: status is 'good'"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms,status\n1,2,3,4,OOM", "status is 'OOM', but no time is -1"},
+               {"n_nodes,n_edges,cpu_ms,npu_ms,status\n1,2,3,-1,OK", "status is 'OK', but a time is -1"}};
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
     assert_int_not_equal(import(wrong[i].text, &tables), CLV_OK);
     if (strstr(error.message, wrong[i].says) == NULL) fail_msg("'%s' does not say '%s'", error.message, wrong[i].says);
@@ -158,11 +162,11 @@ static void test_measured(void **unused) {
   assert_true(cpu->time.error < 0.25 && gpu->time.error < 0.05 && npu->time.error < 0.06);
   assert_true(cpu->time.error > 0.01);    /* left out, not fitted */
   assert_int_equal(cpu->point_count, 41); /* one is missing */
-  assert_int_equal(clv__table_time(gpu, 50000, 2500000, &time), CLV__INFEASIBLE);
-  assert_int_equal(clv__table_time(gpu, 60000, 2600000, &time), CLV__INFEASIBLE);
-  assert_int_equal(clv__table_time(gpu, 60000, 1200000, &time), CLV__KNOWN);
-  assert_int_equal(clv__table_time(gpu, 20000, 60000, &time), CLV__UNKNOWN); /* 3 edges a row: it begins at 10 */
-  assert_int_equal(clv__table_time(npu, 40000, 0, &time), CLV__KNOWN);
+  assert_int_equal(clv__table_time(gpu, 50000, 2500000, 50000, &time), CLV__INFEASIBLE);
+  assert_int_equal(clv__table_time(gpu, 60000, 2600000, 60000, &time), CLV__INFEASIBLE);
+  assert_int_equal(clv__table_time(gpu, 60000, 1200000, 60000, &time), CLV__KNOWN);
+  assert_int_equal(clv__table_time(gpu, 20000, 60000, 20000, &time), CLV__UNKNOWN); /* 3 edges a row: it begins at 10 */
+  assert_int_equal(clv__table_time(npu, 40000, 0, 40000, &time), CLV__KNOWN);
   assert_true(time > 85e6 && time < 120e6);
   clv__tables_finish(&g.tables);
 }

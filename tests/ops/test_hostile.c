@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/small.h"
 #include "kernels/kernels.h"
 #include "ops/families.h"
 #include "support.h"
@@ -34,6 +35,10 @@ static uint64_t below(hostile *h, uint64_t limit) {
   return test_random(&h->seed) % limit;
 }
 
+static clv_dtype any_dtype(hostile *h) {
+  return below(h, 8) != 0 ? dtypes[below(h, 13)] : (clv_dtype)(CLV_F8E4M3FN + below(h, CLV__DTYPE_COUNT - CLV_F8E4M3FN));
+}
+
 /* Mostly small, sometimes enormous. */
 static int64_t any_number(hostile *h) {
   static const int64_t extremes[] = {INT64_MIN, INT64_MAX, INT32_MAX, INT32_MIN, -1, 1ll << 40, -(1ll << 40), 65536};
@@ -57,7 +62,7 @@ static void make_attributes(hostile *h) {
           .name = below(h, 2) ? "mode" : "reduction", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &h->string};
     } else if (kind == 1) {
       h->value_bits = test_random(&h->seed);
-      h->value = clv__tensor_make(dtypes[below(h, 13)], (int32_t)below(h, 2), (const int64_t[]){1}, &h->value_bits);
+      h->value = clv__tensor_make(any_dtype(h), (int32_t)below(h, 2), (const int64_t[]){1}, &h->value_bits);
       *a = (clv_attribute){.name = "value", .kind = CLV_ATTRIBUTE_TENSOR, .count = 1, .tensor = &h->value};
     }
   }
@@ -77,7 +82,7 @@ static void make_input(hostile *h, uint32_t index, const clv_tensor *likely, boo
     t->dtype = below(h, 4) ? CLV_I64 : CLV_I32;
     if (below(h, 2)) t->rank = (int32_t)below(h, 2);
   }
-  if (below(h, 10) == 0) t->dtype = dtypes[below(h, 13)];
+  if (below(h, 10) == 0) t->dtype = any_dtype(h);
   if (below(h, 10) == 0) t->rank = (int32_t)below(h, CLV_MAX_RANK + 1);
   for (int32_t d = 0; d < t->rank; ++d) {
     if (d >= likely->rank || below(h, 5) == 0) t->dims[d] = (int64_t)below(h, 5);
@@ -106,7 +111,7 @@ static void make_input(hostile *h, uint32_t index, const clv_tensor *likely, boo
     count = 1;
   }
   size_t bytes = clv_dtype_size_bytes(t->dtype);
-  t->data = malloc(count * bytes + 1);
+  t->data = calloc(count * (bytes > 0 ? bytes : 1) + 1, 1);
   for (size_t i = 0; i < count; ++i) {
     int64_t number = any_number(h);
     if (t->dtype == CLV_BOOL) number &= 1;
@@ -114,8 +119,10 @@ static void make_input(hostile *h, uint32_t index, const clv_tensor *likely, boo
       ((float *)t->data)[i] = (float)number;
     else if (t->dtype == CLV_F64)
       ((double *)t->data)[i] = (double)number;
-    else
+    else if (bytes > 0)
       memcpy((char *)t->data + i * bytes, &number, bytes);
+    else
+      clv__small_store(t->dtype, t->data, i, (uint8_t)number);
   }
 }
 
@@ -170,7 +177,7 @@ static int attack(hostile *h, const clv__op *op) {
   uint32_t most_out = op->max_outputs < MAX_OUTPUTS ? op->max_outputs : MAX_OUTPUTS;
   int32_t opset = opsets[below(h, 9)];
   bool with_data = below(h, 3) != 0;
-  clv_tensor likely = {.dtype = dtypes[below(h, 13)], .rank = (int32_t)below(h, 5)};
+  clv_tensor likely = {.dtype = any_dtype(h), .rank = (int32_t)below(h, 5)};
   for (int32_t d = 0; d < CLV_MAX_RANK; ++d) likely.dims[d] = (int64_t)below(h, 5);
   make_attributes(h);
   if (h->attribute_count > 0 && below(h, 2)) h->attributes[0].name = strstr(op->name, "Depth") != NULL ? "blocksize" : "axis";

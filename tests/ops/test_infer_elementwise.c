@@ -144,7 +144,7 @@ static void test_cast_and_fold_contents(void **state) {
   const clv__content *contents[1] = {&shape};
   clv_tensor input = type(CLV_I64, 1, 3, 0, 0);
   (void)state;
-  const int64_t to_i32 = CLV_I32, to_f32 = CLV_F32, no = 0, to_float8 = 17;
+  const int64_t to_i32 = CLV_I32, to_f64 = CLV_F64, to_f32 = CLV_F32, no = 0, to_complex = 14, to_float8 = CLV_F8E5M2;
   clv_attribute to = {.name = "to", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = &to_i32};
   inferred r = infer("Cast", 13, &to, 1, &input, contents, 1);
   expect_type(&r, "i32[3]");
@@ -152,9 +152,17 @@ static void test_cast_and_fold_contents(void **state) {
   to.ints = &to_f32;
   r = infer("Cast", 13, &to, 1, &input, contents, 1);
   assert_false(r.content.known);
-  to.ints = &to_float8;
+  to.ints = &to_complex;
   r = infer("Cast", 19, &to, 1, &input, contents, 1);
   assert_true(r.status == CLV_OK && r.out.dtype == CLV_DTYPE_NONE && r.out.rank == 1);
+  to.ints = &to_float8;
+  r = infer("Cast", 19, &to, 1, &input, contents, 1);
+  expect_type(&r, "f8e5m2[3]");
+  r = infer("BitCast", 26, &to, 1, &input, NULL, 1);
+  expect_refused(&r, "the bits of a i64 are no f8e5m2");
+  to.ints = &to_f64;
+  r = infer("BitCast", 26, &to, 1, &input, NULL, 1);
+  expect_type(&r, "f64[3]");
   r = infer("Cast", 13, NULL, 0, &input, contents, 1);
   expect_refused(&r, "to is missing");
   clv_attribute keep = {.name = "keepdims", .kind = CLV_ATTRIBUTE_INTS, .count = 1, .ints = &no};

@@ -1,11 +1,16 @@
 """GNNs of random weights over Cora, over Pubmed's edges with random features, and over random graphs: `cleave gnn run` against sums in
-float64 by the definitions, and against PyTorch Geometric where it is installed; and what it refuses.
+float64 by the definitions, and against PyTorch Geometric where it is installed; models as ONNX against the same as JSON; and what it
+refuses.
 
-    python tests/python/test_gnn.py          CLEAVE_DATA names the folder that holds graphs/
+    python tests/python/test_gnn.py [--all]          --all: also large models as ONNX from both exporters of PyTorch, where it is installed
+CLEAVE_DATA names the folder that holds graphs/.
 """
+import argparse
 import json
+import logging
 import os
 import sys
+import warnings
 
 import numpy as np
 
@@ -19,6 +24,7 @@ except ImportError:
 
 TOLERANCE = 1e-5  # of the largest result
 TYPES = ("graphsage", "gcn", "gat")
+EXPORTED = os.path.join(oracle.ROOT, "tests", "gnn", "models")  # of PyTorch Geometric, by both exporters, with what it makes of a graph
 
 
 # --- models
@@ -96,17 +102,33 @@ def by_definition(kind, layers, weights, x, edges):
     return x
 
 
-def by_geometric(kind, layers, weights, x, edges):
+ACTIVATIONS = {"none": lambda v: v, "relu": lambda v: torch.relu(v), "elu": lambda v: torch.nn.functional.elu(v)}
+
+
+def geometric_net(kind, layers, weights):
+    """The layers as PyTorch Geometric has them."""
     makers = {"graphsage": lambda l: geometric.SAGEConv(l["in"], l["out"]), "gcn": lambda l: geometric.GCNConv(l["in"], l["out"]),
               "gat": lambda l: geometric.GATConv(l["in"], l["out"], heads=l["heads"], concat=l["concat"])}
-    acts = {"none": lambda v: v, "relu": torch.relu, "elu": torch.nn.functional.elu}
-    value, index = torch.from_numpy(x).double(), torch.from_numpy(edges.astype(np.int64))
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.convs = torch.nn.ModuleList(makers[kind](layer) for layer in layers)
+
+        def forward(self, x, edge_index):
+            for layer, conv in zip(layers, self.convs):
+                x = ACTIVATIONS[layer["activation"]](conv(x, edge_index))
+            return x
+
+    net = Net()
+    net.load_state_dict({key: torch.from_numpy(value) for key, value in weights.items()})
+    return net.eval()
+
+
+def by_geometric(kind, layers, weights, x, edges):
     with torch.no_grad():
-        for i, layer in enumerate(layers):
-            conv, prefix = makers[kind](layer).double(), f"convs.{i}."
-            conv.load_state_dict({k[len(prefix):]: torch.from_numpy(w) for k, w in weights.items() if k.startswith(prefix)})
-            value = acts[layer["activation"]](conv(value, index))
-    return value.numpy()
+        return geometric_net(kind, layers, weights).double()(torch.from_numpy(x).double(),
+                                                             torch.from_numpy(edges.astype(np.int64))).numpy()
 
 
 # --- runs
@@ -121,20 +143,23 @@ def difference(expected, actual):
     return None
 
 
-def run(tally, folder, name, model, graph, references, *options):
-    """references: [(who, expected)]"""
+def run(tally, folder, name, model, graph, references, *options, same_as=None):
+    """references: [(who, expected)]; same_as: the very numbers. What came out, or None."""
     out = os.path.join(folder, "out.npz")
     try:
         told = json.loads(oracle.cleave("gnn", "run", "--model", model, "--graph", graph, "--output", out, "--json", *options))
     except (oracle.CleaveError, ValueError) as error:
         tally.add(name, str(error))
-        return
+        return None
     reason = None if told["measured_ms"] > 0 and told["peak_rss_bytes"] > 0 else f"measured_ms or peak_rss_bytes is missing: {told}"
     actual = np.load(out)["out"]
     for who, expected in references:
         wrong = difference(expected, actual)
         reason = reason or (wrong and f"against {who}: {wrong}")
+    if same_as is not None and not np.array_equal(same_as, actual):
+        reason = reason or f"{np.count_nonzero(same_as != actual)} of {actual.size} numbers differ from those by JSON"
     tally.add(name, reason)
+    return actual
 
 
 def run_all(tally, folder, title, x, edges, widths, rng, devices=("cpu",)):
@@ -147,6 +172,49 @@ def run_all(tally, folder, title, x, edges, widths, rng, devices=("cpu",)):
             references.append(("PyTorch Geometric", by_geometric(kind, layers, weights, x, edges)))
         for listed in devices:
             run(tally, folder, f"{title}, {kind}, {len(layers)} layers, {listed}", model, graph, references, "--devices", listed)
+
+
+# --- models as ONNX
+
+def exported_models(tally, folder):
+    """By either exporter the same numbers as by JSON, which are those of PyTorch Geometric."""
+    for kind in TYPES:
+        path = lambda name: os.path.join(EXPORTED, f"{kind}{name}")
+        references = [("PyTorch Geometric", np.load(path("_expected.npz"))["out"])]
+        by_json = run(tally, folder, f"{kind} as JSON", path(".json"), path("_graph.npz"), references)
+        for exporter in ("script", "dynamo"):
+            for listed in ("cpu", "npu,cpu"):
+                run(tally, folder, f"{kind} as ONNX, {exporter}, {listed}", path(f"_{exporter}.onnx"), path("_graph.npz"), references,
+                    "--devices", listed, same_as=by_json if listed == "cpu" else None)
+
+
+def export(net, path, features, dynamo):
+    x, edges, names = torch.randn(11, features), torch.randint(0, 10, (2, 30)), {"input_names": ["x", "edge_index"], "output_names": ["out"]}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        logging.getLogger("torch.onnx").setLevel(logging.ERROR)
+        if dynamo:
+            shapes = ({0: torch.export.Dim("n", min=3)}, {1: torch.export.Dim("m", min=3)})
+            torch.onnx.export(net, (x, edges), path, dynamo=True, dynamic_shapes=shapes, external_data=False, verbose=False, **names)
+        else:
+            torch.onnx.export(net, (x, edges), path, dynamo=False, opset_version=17, dynamic_axes={"x": {0: "n"}, "edge_index": {1: "m"}},
+                              **names)
+
+
+def export_all(tally, folder, title, x, edges, rng, most_layers):
+    """Exported here: the widths of real graphs, one layer to several."""
+    graph = os.path.join(folder, "export_graph.npz")
+    np.savez(graph, x=x, edge_index=edges)
+    for kind in TYPES:
+        for count in range(1, most_layers + 1):
+            model, layers, weights = random_model(folder, kind, [x.shape[1], 16, 8, 24, 7][:count] + [7], 2, rng, "exported")
+            by_json = run(tally, folder, f"{title}, {kind} of {count} layers as JSON", model, graph,
+                          [("PyTorch Geometric", by_geometric(kind, layers, weights, x, edges))])
+            for dynamo in (False, True):
+                path = os.path.join(folder, f"exported_{kind}.onnx")
+                export(geometric_net(kind, layers, weights), path, x.shape[1], dynamo)
+                run(tally, folder, f"{title}, {kind} of {count} layers, {'dynamo' if dynamo else 'script'}", path, graph, [],
+                    same_as=by_json)
 
 
 def random_edges(rng, n, m):
@@ -199,9 +267,13 @@ def bad_inputs(tally, folder, rng):
 
 
 def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true")
+    runs_all = parser.parse_args().all
     tally, folder, rng = oracle.Tally(), oracle.build_folder("gnn"), np.random.default_rng(5)
     if geometric is None:
         print("PyTorch Geometric is not installed: the definition in float64 is the only reference")
+    exported_models(tally, folder)
     for n, m, widths in ((1, 0, [3, 2]), (2, 1, [3, 5]), (50, 200, [6, 4, 9]), (300, 3000, [20, 8, 8, 30, 5])):
         x = rng.uniform(-1, 1, (n, widths[0])).astype(np.float32)
         run_all(tally, folder, f"random, {n} vertices", x, random_edges(rng, n, m), widths, rng, ("cpu", "npu,cpu"))
@@ -211,9 +283,16 @@ def main():
         tally.skip("Cora and Pubmed", f"no folder {graphs} (set CLEAVE_DATA to the folder that holds graphs)")
         return tally.finish()
     cora, pubmed = np.load(os.path.join(graphs, "cora.npz")), np.load(os.path.join(graphs, "pubmed_edges.npz"))
-    run_all(tally, folder, "Cora", cora["x"], cora["edge_index"], [cora["x"].shape[1], 16, 7], rng, ("cpu", "npu,cpu"))
+    features = cora["x"].shape[1]
+    run_all(tally, folder, "Cora", cora["x"], cora["edge_index"], [features, 16, 7], rng, ("cpu", "npu,cpu"))
+    for hidden in ([], [16, 16], [16, 8, 32]):
+        run_all(tally, folder, "Cora", cora["x"], cora["edge_index"], [features, *hidden, 7], rng)
     n = int(pubmed["edge_index"].max()) + 1
     run_all(tally, folder, "Pubmed", rng.uniform(-1, 1, (n, 24)).astype(np.float32), pubmed["edge_index"], [24, 32, 16, 3], rng)
+    if geometric is not None:
+        export_all(tally, folder, "Cora", cora["x"], cora["edge_index"], rng, 4 if runs_all else 1)
+    elif runs_all:
+        tally.skip("models exported here", "PyTorch Geometric is not installed")
     return tally.finish()
 
 

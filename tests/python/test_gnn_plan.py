@@ -1,5 +1,5 @@
 """`cleave gnn profile`, `plan` and `run` by a plan: costs measured here, the plan that they give and its file, also edited; its run
-against the graph in one piece; a run that is killed and gone on with; and what is refused.
+against the graph in one piece; runs that are killed and gone on with; and what is refused.
 
     python tests/python/test_gnn_plan.py
 """
@@ -16,7 +16,9 @@ import oracle
 from test_gnn import random_model
 
 DEVICES = ("--devices", "cpu,npu", "--pad", "100", "--cache-dir", "")
+THREE = ("--devices", "cpu,npu,npu1", "--npu-spec", "default", "--npu-spec", "all", "--cache-dir", "")
 ATTEMPTS = 8  # to kill a run between its layers
+KILLS = 20
 
 
 def told(*arguments):
@@ -31,19 +33,36 @@ def same(one, other):
 
 # --- edits: a plan file may be edited, and what it says then is run
 
-def force_pipeline(plan):
-    """The last stages of every layer to the NPU; the rest stays on the CPU."""
+def forms(stages):
+    """Blocks, each up to a stage and of parts (device, from, to): in twentieths of the in-edges."""
+    last = stages - 1
+    return {
+        "a pipeline": [(last, [("cpu", 0, 20)]), (stages, [("npu", 0, 20)])],
+        "shares": [(stages, [("cpu", 0, 13), ("npu1", 13, 20)])],
+        "both": [(last, [("cpu", 0, 9), ("npu1", 9, 20)]), (stages, [("npu", 0, 20)])],
+        "three blocks": [(last - 1, [("npu1", 0, 20)]), (last, [("cpu", 0, 20)]), (stages, [("npu", 0, 20)])],
+    }
+
+
+def force(plan, form, k):
+    """The plan in this form for every layer and subgraph."""
+    plan["machine"]["devices"].append({"name": "npu1", "space": 2, "static": True})
+    for told_times in plan["per_k"] + plan["layers"]:
+        for key in {"busy_ms", "idle_ms", "single_device_ms"} & set(told_times):
+            told_times[key]["npu1"] = 0.0
+    plan["k"], plan["membership_key"] = k, ""
+    zero = {"bytes": 0, "pack_ms": 0.0, "in_ms": 0.0, "compute_ms": 1.0, "out_ms": 0.0}
+    sizes = {"sizes": [100, 100, 100]}
     for layer in plan["layers"]:
-        cut = layer["stages"] - 1
-        for subgraph in layer["subgraphs"]:
-            parts = [part for block in subgraph for part in block["parts"]]
-            rows, targets, edges = (max(part["sizes"][i] for part in parts) for i in range(3))
-            padded = -(-targets // 100) * 100
-            times = {"bytes": 0, "pack_ms": 0.0, "in_ms": 0.0, "compute_ms": 1.0, "out_ms": 0.0}
-            first = {"device": "cpu", "from": 0, "to": 20, "sizes": [rows, targets, edges], **times}
-            second = {"device": "npu", "from": 0, "to": 20, "sizes": [targets, targets, 0], "padded": [padded, padded, 0], **times}
-            subgraph[:] = [{"first": 0, "last": cut, "parts": [first], "merge_ms": 0.0, "ideal_ms": 1.0},
-                           {"first": cut, "last": layer["stages"], "parts": [second], "merge_ms": 0.0, "ideal_ms": 1.0}]
+        first, blocks = 0, []
+        for last, parts in forms(layer["stages"])[form]:
+            made = [{"device": device, "from": begin, "to": end, **sizes, **({} if device == "cpu" else {"padded": [200, 200, 100]}), **zero}
+                    for device, begin, end in parts]
+            blocks.append({"first": first, "last": last, "parts": made, "merge_ms": 0.0, "ideal_ms": 1.0})
+            first = last
+        layer["subgraphs"], layer["sequence"] = [blocks] * k, list(range(k))[::-1]
+        layer["clusters"] = [{"first": 0, "count": k}]
+    return plan
 
 
 def check_kind(tally, folder, graph, kind, rng):
@@ -70,15 +89,17 @@ def check_kind(tally, folder, graph, kind, rng):
     tally.add(f"{kind}: run by the plan", reason)
     told("run", *asked, "--kset", "3", "--effort", "quick", "--profile", path("costs.json"), "--output", path("now.npz"))
     tally.add(f"{kind}: planned by run", same(path("single.npz"), path("now.npz")))
-    plan = json.load(open(path("plan.json"), encoding="utf-8"))
-    force_pipeline(plan)
-    json.dump(plan, open(path("edited.json"), "w", encoding="utf-8"))
-    ran = told("run", *asked, "--plan", path("edited.json"), "--verify", "--output", path("edited.npz"))
-    used = {block["device"] for block in ran["blocks"]}
-    reason = same(path("single.npz"), path("edited.npz"))
-    if used != {"cpu", "npu"}:
-        reason = f"it ran on {used}"
-    tally.add(f"{kind}: an edited plan", reason)
+    for form in forms(7):
+        with open(path("plan.json"), encoding="utf-8") as file:
+            plan = force(json.load(file), form, 3)
+        with open(path("edited.json"), "w", encoding="utf-8") as file:
+            json.dump(plan, file)
+        ran = told("run", *asked[:4], *THREE, "--plan", path("edited.json"), "--verify", "--output", path("edited.npz"))
+        used, wanted = {block["device"] for block in ran["blocks"]}, {part[0] for block in forms(7)[form] for part in block[1]}
+        reason = same(path("single.npz"), path("edited.npz"))
+        if used != wanted:
+            reason = f"it ran on {used}"
+        tally.add(f"{kind}: an edited plan, {form}", reason)
     return asked, path
 
 
@@ -111,6 +132,53 @@ def check_resume(tally, asked, path):
     os.remove(state)
 
 
+def check_kills(tally, folder, rng):
+    """Killed at random moments, some of them again, and gone on with: the same numbers, and nothing is left behind."""
+    n, m, k = 8000, 60000, 4
+    graph, path = os.path.join(folder, "killed_graph.npz"), lambda name: os.path.join(folder, f"killed_{name}")
+    np.savez(graph, edge_index=rng.integers(0, n, (2, m)), x=rng.standard_normal((n, 24)).astype(np.float32))
+    model, *_ = random_model(folder, "gat", [24, 16, 16, 16, 8], 2, rng, "killed")
+    small = os.path.join(folder, "killed_small.npz")  # a plan of the right layers, whatever it says
+    np.savez(small, edge_index=rng.integers(0, 300, (2, 1200)), x=rng.standard_normal((300, 24)).astype(np.float32))
+    told("profile", "--model", model, "--graph", small, *DEVICES, "--kset", "1", "--runs", "1", "--output", path("costs.json"))
+    told("plan", "--model", model, "--graph", small, *DEVICES, "--kset", "1", "--profile", path("costs.json"), "--output", path("plan.json"))
+    with open(path("plan.json"), encoding="utf-8") as file:
+        plan = force(json.load(file), "both", k)
+    plan["graph_hash"] = ""
+    with open(path("plan.json"), "w", encoding="utf-8") as file:
+        json.dump(plan, file)
+    output, state = path("out.npz"), path("out.npz.state")
+    asked = ("--model", model, "--graph", graph, *THREE[:-1], path("cache"), "--plan", path("plan.json"))
+    told("run", *asked, "--verify", "--output", path("whole.npz"))
+    start = time.monotonic()
+    told("run", *asked, "--output", output)
+    length, went_on = time.monotonic() - start, []
+    expected = np.load(path("whole.npz"))["out"]
+    reason = None
+    for trial in range(KILLS):
+        for name in (output, state):
+            if os.path.exists(name):
+                os.remove(name)
+        for attempt in range(1 + trial % 3):
+            command = [oracle.COMMAND, "gnn", "run", *asked, "--output", output, "--quiet"] + (["--resume"] if attempt > 0 else [])
+            run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            while trial % 2 == 1 and run.poll() is None and not os.path.exists(state):  # every other time not before a layer is done
+                time.sleep(0.001)
+            time.sleep(rng.uniform(0, length if trial % 2 == 0 else length / 3))
+            run.send_signal(signal.SIGKILL)
+            run.wait()
+        if os.path.exists(output) and not np.array_equal(np.load(output)["out"], expected):
+            reason = reason or f"kill {trial} left another output"
+        ran = told("run", *asked, "--output", output, "--resume")
+        went_on.append(ran["resumed_at_layer"])
+        if not np.array_equal(np.load(output)["out"], expected):
+            reason = reason or f"kill {trial}: other numbers, gone on with at layer {went_on[-1]}"
+        if os.path.exists(state):
+            reason = reason or f"kill {trial}: the state is still there"
+    print(f"killed {KILLS} times, gone on with at layers {sorted(went_on)}")
+    tally.add("killed at random moments", reason)
+
+
 def refuse(tally, name, expected, *arguments, verb="run"):
     try:
         oracle.cleave("gnn", verb, *arguments)
@@ -129,14 +197,14 @@ def main():
     for kind in ("graphsage", "gcn", "gat"):
         asked, path = check_kind(tally, folder, graph, kind, rng)
     check_resume(tally, asked, path)
+    check_kills(tally, folder, rng)
     other = os.path.join(folder, "other.npz")
     np.savez(other, edge_index=edges[:, :-1], x=rng.standard_normal((n, 12)).astype(np.float32))
     plan = path("plan.json")
     refuse(tally, "another graph", ["another graph"], "--model", asked[1], "--graph", other, *DEVICES, "--plan", plan)
     refuse(tally, "a device that is not there", ["npu"], *asked[:4], "--devices", "cpu", "--plan", path("edited.json"))
-    devices = ("--devices", "cpu,npu,npu1", "--npu-spec", "default", "--npu-spec", "all", "--cache-dir", "")
-    refuse(tally, "a device without a profile", ["npu1", "profile"], *asked[:4], *devices, "--kset", "2", "--profile",
-           path("costs.json"), verb="plan")
+    refuse(tally, "a device without a profile", ["npu1", "profile"], *asked[:4], *THREE, "--kset", "2", "--profile", path("costs.json"),
+           verb="plan")
     refuse(tally, "no profile", ["--profile"], *asked, "--kset", "2", verb="plan")
     refuse(tally, "k above n", ["3001"], *asked, "--kset", "3001", "--profile", path("costs.json"), verb="plan")
     return tally.finish()

@@ -213,7 +213,7 @@ double *test_gnn_expected(const test_gnn *gnn, const clv__gnn_model *model) {
 }
 
 void test_gnn_compare(const double *expected, const float *actual, size_t rows, size_t columns, const char *what) {
-  double largest = 1, worst = 0;
+  double largest = 0, worst = 0;
   size_t at = 0;
   for (size_t i = 0; i < rows * columns; ++i) {
     largest = fmax(largest, fabs(expected[i]));

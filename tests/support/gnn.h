@@ -26,7 +26,7 @@ clv__gnn_model *test_gnn_model(const clv_allocator *allocator, clv__gnn_type typ
 
 /* [vertex_count, width of the last layer], to be freed. */
 double *test_gnn_expected(const test_gnn *gnn, const clv__gnn_model *model);
-/* Fails the test, naming the worst element, where one is off by more than 1e-5 of the largest (of `expected` or 1). */
+/* Fails the test, naming the worst element, where one is off by more than 1e-5 of the largest of `expected`. */
 void test_gnn_compare(const double *expected, const float *actual, size_t rows, size_t columns, const char *what);
 
 #endif

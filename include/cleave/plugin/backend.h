@@ -14,8 +14,9 @@
  *   capture / launch         record what execute() enqueues, and enqueue it again as one
  *
  * Rules for all slots: return a status, fill `error` with a text when it is not CLV_OK, never abort, never print, never let a
- * C++ exception out. Values that cross a boundary are dense row-major in their dtype, bit for bit; layout inside a partition is
- * the backend's business. A slot marked optional may be NULL.
+ * C++ exception out. Values that cross a boundary are dense row-major in their dtype, bit for bit (several elements to a byte
+ * where clv_dtype_size_bytes() is 0); layout inside a partition is the backend's business. More dtypes may come: supports() says
+ * yes to those it knows, of every input and output. A slot marked optional may be NULL.
  *
  * Versions: structs only grow at their end. Each carries `struct_size`, the size its maker knew; whoever reads a field beyond it
  * treats the field as zero. `abi_version` changes only when an old field changes its meaning; the host refuses other versions.

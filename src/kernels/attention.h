@@ -1,0 +1,52 @@
+/* One call of Attention, read: which rows of which tensors meet, and which keys a query may look at. */
+#ifndef CLEAVE_KERNELS_ATTENTION_H
+#define CLEAVE_KERNELS_ATTENTION_H
+
+#include "kernels/kernels.h"
+
+/* Rows of `size` elements for each batch, head and position; the first `past_length` positions lie in `past`. */
+typedef struct clv__attention_rows {
+  const clv_tensor *tensor, *past;
+  int64_t size, heads, past_length;
+  int64_t batch_step, head_step, row_step; /* of `tensor` */
+} clv__attention_rows;
+
+typedef struct clv__attention {
+  clv__attention_rows query, key, value;
+  const clv_tensor *mask, *scores; /* NULL: absent */
+  clv__attention_rows output;
+  int64_t mask_steps[4], mask_keys; /* what lies behind mask_keys is masked */
+  const int64_t *valid;             /* keys of each batch that hold tokens; NULL: all */
+  int64_t batches, heads, group;    /* heads of K and V; heads of Q to each of them */
+  int64_t queries, total;
+  int64_t left, right; /* of the window; INT64_MAX / 4: no bound */
+  double scale, cap;
+  int mode;           /* what `scores` shows */
+  clv_dtype rounding; /* of the softmax, where it is coarser than what is computed in; NONE: not so */
+} clv__attention;
+
+/* Where a row begins, in elements of *tensor. */
+static inline int64_t clv__attention_row(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at,
+                                         const clv_tensor **tensor) {
+  if (at < rows->past_length) {
+    *tensor = rows->past;
+    return ((batch * rows->heads + head) * rows->past_length + at) * rows->size;
+  }
+  *tensor = rows->tensor;
+  return batch * rows->batch_step + head * rows->head_step + (at - rows->past_length) * rows->row_step;
+}
+
+/* Keys [*first, *end) are all that a query may look at; 0 and 0 where there is none. */
+static inline void clv__attention_range(const clv__attention *a, int64_t batch, int64_t query, int64_t *first, int64_t *end) {
+  const int64_t past = a->key.past_length;
+  const int64_t place = query + (a->valid != NULL ? a->valid[batch] - a->queries : past);
+  int64_t low = place - a->left, high = place + a->right + 1;
+  const int64_t most = a->valid != NULL && a->valid[batch] < a->mask_keys ? a->valid[batch] : a->mask_keys;
+  if (low < 0) low = 0;
+  if (high > most) high = most;
+  if (high < low) low = high = 0;
+  *first = low;
+  *end = high;
+}
+
+#endif

@@ -1,0 +1,52 @@
+"""What the tests of `cleave gnn`'s commands share: a graph that cuts well, and costs of made-up devices for it, so that what is
+chosen does not depend on the machine: the CPU is slow at the last stages, where the NPU is quick."""
+import json
+import os
+
+import numpy as np
+
+import oracle
+from test_gnn import random_model
+
+VERTICES, NEIGHBOURS, WIDTHS = 4000, 10, [12, 16, 20]  # layers that widen: they gather first
+DEVICES = ("--devices", "cpu,npu", "--pad", "100", "--threads", "1")
+KSET = ("--kset", "1,2,4")
+
+
+def ring(rng, width=WIDTHS[0]):
+    """Every vertex has the next ones as sources: cuts are short."""
+    targets = np.repeat(np.arange(VERTICES), NEIGHBOURS)
+    sources = (targets + np.tile(np.arange(1, NEIGHBOURS + 1), VERTICES)) % VERTICES
+    return {"edge_index": np.stack([sources, targets]), "x": rng.standard_normal((VERTICES, width)).astype(np.float32)}
+
+
+def made_time(device, first, last, stages, n, m):
+    """Whole numbers, the same everywhere."""
+    late = max(0, last - max(first, stages - 2))
+    row = 20 + 400 * late if device == "cpu" else 20 + 150 * late
+    return 3000.0 + row * n + 40 * m
+
+
+def make(folder):
+    """{graph, model, costs}: paths in the folder. Costs were measured, and then put in other times."""
+    rng = np.random.default_rng(3)
+    made = {name: os.path.join(folder, name + end) for name, end in (("graph", ".npz"), ("model", ".json"), ("costs", ".json"))}
+    np.savez(made["graph"], **ring(rng))
+    random_model(folder, "graphsage", WIDTHS, 2, rng, "model")
+    if os.path.exists(made["costs"]):
+        os.remove(made["costs"])
+    oracle.cleave("gnn", "profile", "--model", made["model"], "--graph", made["graph"], *DEVICES, *KSET, "--runs", "1", "-o",
+                  made["costs"], "--cache-dir", "")
+    with open(made["costs"], encoding="utf-8") as file:
+        costs = json.load(file)
+    for block in costs["blocks"]:
+        for point in block["points"]:
+            if "time_ns" in point:
+                point["time_ns"] = made_time(block["device"], block["first"], block["last"], 7, point["n"], point["m"])
+                point["spread_ns"] = 0.0
+    for copy in costs["copies"]:
+        for point in copy["points"]:
+            point["time_ns"], point["spread_ns"] = 500.0 + 0.05 * point["bytes"], 0.0
+    with open(made["costs"], "w", encoding="utf-8") as file:
+        json.dump(costs, file)
+    return made

@@ -1,0 +1,334 @@
+"""The commands of `cleave gnn` as people and programs meet them: help, texts and JSON against the plan's file, METIS asked once for
+each k, costs measured elsewhere from the import to the plan, and what is refused, with where, what, and the way out.
+
+    python tests/python/test_gnn_cli.py          CLEAVE_DATA names the folder that holds gnx/
+"""
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+
+import gnn_made
+import oracle
+from test_gnn import random_model
+
+VERBS = {"generate": ["rmat", "edges-per-vertex", "features"], "inspect": ["kset"], "profile": ["import", "stages", "runs"],
+         "plan": ["list-peps", "export-dir", "html", "effort"], "run": ["plan", "verify", "resume", "trace", "html"]}
+OF_ALL = ["json", "verbose", "quiet", "color", "help"]
+CSV = "n_nodes,n_edges,cpu_ms,status\n"
+
+
+def told(*arguments):
+    return json.loads(oracle.cleave("gnn", *arguments, "--json"))
+
+
+def refuse(tally, name, expected, *arguments, status=1):
+    """The error is one line with all that is expected."""
+    done = subprocess.run([oracle.COMMAND, "gnn", *arguments], capture_output=True, text=True, check=False)
+    text = done.stderr.strip()
+    missing = [part for part in expected if part not in text]
+    reason = None
+    if done.returncode != status or missing or "\n" in text or done.stdout:
+        reason = f"exit {done.returncode}, no {missing} in: {text} {done.stdout[:200]}"
+    tally.add(f"refused: {name}", reason)
+
+
+def near(one, other):
+    return abs(one - other) <= 1e-6 * max(abs(one), abs(other), 1e-3)
+
+
+# --- help
+
+def check_help(tally):
+    texts = {verb: oracle.cleave("gnn", verb, "--help") for verb in VERBS}
+    options = {}
+    for verb, text in texts.items():
+        lines = text[text.index("\nOptions\n"):text.index("\nExamples\n")].splitlines()
+        options[verb] = [line.split("--")[1].split()[0] for line in lines if line.startswith("  -")]
+        examples = text[text.index("\nExamples\n"):].splitlines()[2:]
+        wrong = [name for name in VERBS[verb] + OF_ALL if name not in options[verb]]
+        if len(options[verb]) != len(set(options[verb])) or f"\n  cleave gnn {verb}" not in text:
+            wrong.append("twice, or no usage")
+        if not 2 <= len(examples) <= 3 or not all(line.startswith(f"  cleave gnn {verb} ") for line in examples):
+            wrong.append(f"examples {examples}")
+        if text != oracle.cleave("help", "gnn", verb):
+            wrong.append("'help gnn' says another thing")
+        tally.add(f"help of {verb}", f"{wrong}" if wrong else None)
+    for verb, other, name in (("plan", "generate", "rmat"), ("run", "plan", "list-peps"), ("generate", "run", "graph"), ("inspect", "plan", "model")):
+        tally.add(f"help of {verb}: no --{name}", "it is there" if name in options[verb] or name not in options[other] else None)
+    text = oracle.cleave("help", "gnn")
+    missing = [verb for verb in VERBS if f"\n  {verb} " not in text]
+    tally.add("help of all verbs", f"{missing}, or options" if missing or "--rmat SCALE  " in text else None)
+    refuse(tally, "help of a verb that is none", ["did you mean 'plan'?"], "pln", "--help", status=2)
+    # what the help says of an option holds: it is taken, and those of others are not
+    refuse(tally, "an option of another verb", ["'--rmat' is of 'cleave gnn generate'"], "plan", "--rmat", "3", status=2)
+
+
+# --- what is printed
+
+def parts_of(plan):
+    for number, layer in enumerate(plan["layers"]):
+        for subgraph in layer["subgraphs"]:
+            for block in subgraph:
+                for part in block["parts"]:
+                    yield number, block, part
+
+
+def check_numbers(tally, planned, plan):
+    """JSON against the plan's file."""
+    halo = sum(part["sizes"][0] - part["sizes"][1] for _, _, part in parts_of(plan))
+    padding = [sum(part.get("padded", part["sizes"])[i] - part["sizes"][i] for _, _, part in parts_of(plan)) for i in (0, 2)]
+    wrong = []
+    if [planned["halo_rows"], planned["padding_rows"], planned["padding_edges"]] != [halo, *padding]:
+        wrong.append(f"halo {planned['halo_rows']}, should be {halo}; padding should be {padding}")
+    spent = sum(part[key] for _, _, part in parts_of(plan) for key in ("pack_ms", "in_ms", "compute_ms", "out_ms"))
+    if not near(sum(block["predicted_ms"] for block in planned["blocks"]), spent):
+        wrong.append("blocks do not add up")
+    if sum(block["tasks"] for block in planned["blocks"]) != len(list(parts_of(plan))):
+        wrong.append("tasks do not add up")
+    if not near(sum(layer["predicted_ms"] for layer in planned["by_layer"]), planned["makespan_ms"]):
+        wrong.append("layers do not add up")
+    if any(sum(cluster["subgraphs"] for cluster in layer["clusters"]) != planned["k"] for layer in planned["by_layer"]):
+        wrong.append("clusters do not add up")
+    chosen = next(item for item in planned["per_k"] if item["k"] == planned["k"])
+    if any(chosen[key] != planned[key] for key in ("makespan_ms", "lower_bound_ms", "switches", "halo_rows", "padding_rows", "padding_edges", "gain")):
+        wrong.append("the chosen k is told of in two ways")
+    for item in planned["per_k"]:
+        if not near(item["gap"], (item["makespan_ms"] - item["lower_bound_ms"]) / item["lower_bound_ms"]):
+            wrong.append(f"gap of {item['k']}")
+        if not near(item["gain"], planned["best_single_device_ms"] / item["makespan_ms"]):
+            wrong.append(f"gain of {item['k']}")
+        for device in item["devices"]:
+            if not near(device["busy_ms"] + device["idle_ms"], item["makespan_ms"]):
+                wrong.append(f"loads of {item['k']}")
+    tally.add("plan: numbers", f"{wrong}" if wrong else None)
+
+
+def check_text(tally, name, text, told_of):
+    """Every block's line, its columns under the head's."""
+    lines = text.splitlines()
+    at = next((i for i, line in enumerate(lines) if line.startswith("layer  cluster  device")), None)
+    if at is None:
+        tally.add(name, f"no table of blocks in: {text}")
+        return
+    wrong, head = [], lines[at]
+    rows = lines[at + 1:at + 1 + len(told_of["blocks"])]
+    for block, row in zip(told_of["blocks"], rows):
+        wanted = [block["device"], f"{block['predicted_ms']:.3f}"]
+        end = head.index("predicted, ms") + len("predicted, ms")
+        if not all(part in row.split() for part in wanted) or row[:end].split()[-1] != wanted[1] or len(row) > len(head):
+            wrong.append(row)
+    overhead = f"halo {told_of['halo_rows']} rows"
+    if overhead not in text or f"padding {told_of['padding_rows']} rows" not in text or f"{told_of['switches']} switches" not in text:
+        wrong.append(overhead)
+    tally.add(name, f"{wrong}" if wrong else None)
+
+
+def check_outputs(tally, made, asked, folder):
+    plan_path = os.path.join(folder, "plan.json")
+    arguments = ("plan", *asked, *gnn_made.KSET, "--profile", made["costs"])
+    planned = told(*arguments, "-o", plan_path)
+    with open(plan_path, encoding="utf-8") as file:
+        plan = json.load(file)
+    tally.add("plan: several subgraphs, two devices", None if planned["k"] > 1 and {block["device"] for block in planned["blocks"]} == {"cpu", "npu"}
+              else f"k {planned['k']}")
+    check_numbers(tally, planned, plan)
+    text = oracle.cleave("gnn", *arguments)
+    check_text(tally, "plan: text", text, planned)
+    stars = [line.split()[1] for line in text.splitlines() if line.startswith("*")]
+    tally.add("plan: the chosen k is marked", None if stars == [str(planned["k"])] else f"{stars}")
+    run = ("run", *asked, "--plan", plan_path, "--output", os.path.join(folder, "out.npz"))
+    ran = told(*run)
+    wrong = [key for key in ("per_k", "k", "makespan_ms", "lower_bound_ms", "gap", "best_single_device_ms") if key not in ran]
+    wrong += [key for key in ("k", "makespan_ms", "gap", "switches", "halo_rows", "padding_rows", "padding_edges", "best_single_device_ms")
+              if not wrong and ran[key] != planned[key]]
+    if [block["predicted_ms"] for block in ran["blocks"]] != [block["predicted_ms"] for block in planned["blocks"]]:
+        wrong.append("predictions of blocks")
+    for device in ran["measured_devices"]:
+        spent = sum(block["measured_ms"] for block in ran["blocks"] if block["device"] == device["device"])
+        if not near(spent, device["measured_busy_ms"]) or spent > ran["measured_ms"]:
+            wrong.append(f"time of {device['device']}: {spent}, {device['measured_busy_ms']} of {ran['measured_ms']}")
+    if not near(sum(layer["measured_ms"] for layer in ran["by_layer"]), ran["measured_ms"]):
+        wrong.append("layers")
+    tally.add("run by a plan: the plan's numbers, and what was measured", f"{wrong}" if wrong else None)
+    text = oracle.cleave("gnn", *run)
+    check_text(tally, "run: text", text, ran)
+    tally.add("run: text: predicted and measured", None if text.count("ms predicted, ") == 2 and "; predicted " in text else text)
+    return plan_path
+
+
+# --- METIS
+
+def check_metis(tally, made, asked, folder):
+    """Asked once for each k above 1, by whatever command; another seed is another cut."""
+    cache = os.path.join(folder, "cache")
+    subprocess.run(["rm", "-rf", cache], check=True)
+    asked = [part for part in asked if part not in ("--cache-dir", "")] + ["--cache-dir", cache]
+    plan_path = os.path.join(folder, "cached.json")
+    arguments = ("plan", *asked, *gnn_made.KSET, "--profile", made["costs"])
+    first, second = told(*arguments, "-o", plan_path), told(*arguments)
+    said = [[(item["k"], item["from_cache"], item["metis_seconds"] > 0) for item in plan["per_k"]] for plan in (first, second)]
+    expected = [[(1, False, False), (2, False, True), (4, False, True)], [(1, False, False), (2, True, False), (4, True, False)]]
+    tally.add("METIS once for each k", None if said == expected else f"{said}")
+    done = subprocess.run([oracle.COMMAND, "gnn", *arguments, "-v"], capture_output=True, text=True, check=True).stderr
+    missing = [k for k in (2, 4) if f"k = {k}: the cut is from the cache" not in done]
+    tally.add("-v says where cuts are from", f"{missing} in {done}" if missing else None)
+    ran = told("run", *asked, "--plan", plan_path)
+    tally.add("a run by the plan asks METIS nothing", None if ran["cut_from_cache"] and ran["cut_metis_seconds"] == 0 else
+              f"{ran['cut_from_cache']}, {ran['cut_metis_seconds']}")
+    seen = json.loads(oracle.cleave("gnn", "inspect", made["graph"], *gnn_made.KSET, "--cache-dir", cache, "--json"))["per_k"]
+    tally.add("nor does inspect", None if [cut["cached"] for cut in seen] == [False, True, True] else f"{seen}")
+    other = told(*arguments, "--seed", "7")["per_k"]
+    tally.add("another seed is another cut", None if not any(item["from_cache"] for item in other) else f"{other}")
+    same = [plan["makespan_ms"] for plan in (first, second)]
+    tally.add("the same plan from the cache", None if same[0] == same[1] else f"{same}")
+
+
+# --- costs from elsewhere
+
+def check_import(tally, folder, rng):
+    table = os.path.join(oracle.DATA, "gnx", "profile_185h_fused.csv")
+    if not os.path.exists(table):
+        tally.skip("import", f"no {table} (set CLEAVE_DATA to the folder that holds gnx)")
+        return
+    costs, graph = os.path.join(folder, "imported.json"), os.path.join(folder, "large.npz")
+    model, *_ = random_model(folder, "graphsage", [4, 8], 2, rng, "one")
+    n, m = 6000, 240000
+    np.savez(graph, edge_index=rng.integers(0, n, (2, m)), x=rng.standard_normal((n, 4)).astype(np.float32))
+    asked = ("--model", model, "--graph", graph, "--cache-dir", "")
+    take = ("profile", *asked, "--import", table, "--kset", "1", "-o", costs)
+
+    def fresh(*more):
+        if os.path.exists(costs):
+            os.remove(costs)
+        return told(*take, *more)["tables"]
+
+    tables = {block["device"]: (block["first"], block["last"], block["points"]) for block in fresh("--stages", "cpu=0-4", "--stages", "gpu=0-4",
+                                                                                                  "--stages", "npu=4-7")}
+    expected = {"cpu": (0, 4, 41), "gpu": (0, 4, 42), "npu": (4, 7, 6)}  # the NPU's stages read no edges: a point a number of rows
+    tally.add("import: stages as they were measured", None if tables == expected else f"{tables}")
+    refuse(tally, "half a layer is no layer", ["imported.json", "no plan has a known price"], "plan", *asked, "--profile", costs, "--kset", "1")
+    tables = {block["device"]: (block["first"], block["last"]) for block in fresh()}
+    tally.add("import: whole layers", None if tables == {name: (0, 7) for name in ("cpu", "gpu", "npu")} else f"{tables}")
+    planned = told("plan", *asked, "--profile", costs, "--kset", "1,2")
+    whole, halves = planned["per_k"]
+    low, high = 71.07, 375.42  # milliseconds of 5,000 rows with 10 edges each, of 10,000 with 40
+    wrong = [] if planned["tables"] == "imported" and low < whole["makespan_ms"] < high else [f"{planned['tables']}, {whole['makespan_ms']} ms"]
+    if halves["makespan_ms"] is not None and halves["makespan_ms"] <= low:
+        wrong.append(f"{halves} is made up")
+    tally.add("import: planned by it", f"{wrong}" if wrong else None)
+    text = oracle.cleave("gnn", "plan", *asked, "--profile", costs, "--kset", "1,20")
+    tally.add("import: what is outside is told of", None if "prices are from imported tables" in text and "k = 20 has no plan: " in text
+              and "outside what was measured" in text else text)
+    refuse(tally, "stages of no column", ["'tpu' has no column"], *take, "--stages", "tpu=0-4", status=2)
+    refuse(tally, "stages beyond the layer", ["layer 0 has the stages 0-7, not 4-9"], *take, "--stages", "npu=4-9", status=2)
+    refuse(tally, "stages without import", ["--import"], "profile", *asked, "--stages", "npu=4-7", status=2)
+
+
+def check_rows(tally, asked, folder):
+    """Rows of a CSV that are none; nothing is written."""
+    csv, costs = os.path.join(folder, "bad.csv"), os.path.join(folder, "never.json")
+    take = ("profile", *asked, "--kset", "1", "--import", csv, "-o", costs)
+    for name, row, expected in (("a word", "100,200,fast,OK", ["line 3", "cpu_ms is 'fast'", "None", "-1"]),
+                                ("less than nothing", "100,200,-2,OK", ["line 3", "cpu_ms is -2 ms"]),
+                                ("NaN", "100,200,nan,OK", ["line 3", "cpu_ms is 'nan'"]),
+                                ("no edges", "100,,1,OK", ["line 3", "n_edges is ''", "whole number"]),
+                                ("half a vertex", "100.5,200,1,OK", ["line 3", "n_nodes is '100.5'"]),
+                                ("a field too few", "100,200,1", ["line 3", "3 fields", "has 4"]),
+                                ("ran out, and has a time", "100,200,1,CPU_OOM", ["line 3", "'CPU_OOM'"]),
+                                ("no time, and OK", "100,200,-1,OK", ["line 3", "'OK'", "-1"]),
+                                ("a status that is none", "100,200,1,maybe", ["line 3", "'maybe'", "OK"])):
+        with open(csv, "w", encoding="utf-8") as file:
+            file.write(f"{CSV}50,100,1,OK\n{row}\n")
+        refuse(tally, f"import: {name}", ["bad.csv", *expected], *take)
+    for name, text, expected in (("empty", "", ["bad.csv", "empty"]), ("a head alone", CSV, ["no rows"]),
+                                 ("no device", "n_nodes,n_edges,status\n1,2,OK\n", ["no column is of a device", "DEVICE_ms"]),
+                                 ("no edges", "n_nodes,cpu_ms\n1,2\n", ["n_nodes and n_edges must be there"]),
+                                 ("a column too many", f"{CSV[:-1]},note\n1,2,3,OK,x\n", ["'note'"])):
+        with open(csv, "w", encoding="utf-8") as file:
+            file.write(text)
+        refuse(tally, f"import: {name}", expected, *take)
+    tally.add("a failed import writes nothing", None if not os.path.exists(costs) else "it did")
+
+
+# --- what else is refused
+
+def cut_file(source, target):
+    with open(source, "rb") as file:
+        whole = file.read()
+    with open(target, "wb") as file:
+        file.write(whole[:len(whole) // 2])
+
+
+def put(arrays, key, index, value):
+    changed = arrays[key].copy()
+    changed[index] = value
+    return dict(arrays, **{key: changed})
+
+
+def check_refused(tally, made, asked, folder, plan_path, rng):
+    path = lambda name: os.path.join(folder, name)
+    good = gnn_made.ring(rng)
+    changed = lambda key, index, value: put(good, key, index, value)
+    plan = lambda model, graph, *more: ("plan", "--model", model, "--graph", graph, *gnn_made.DEVICES, "--cache-dir", "", "--profile",
+                                        made["costs"], *(more or gnn_made.KSET))
+    for name, arrays, expected in (("an id out of range", changed("edge_index", (1, 7), 4000), ["edge 7", "destination 4000", "4000 vertices"]),
+                                   ("a negative id", changed("edge_index", (0, 7), -3), ["edge 7", "source -3"]),
+                                   ("NaN features", changed("x", (7, 2), np.nan), ["vertex 7", "feature 2", "nan"]),
+                                   ("wrong F", gnn_made.ring(rng, 11), ["11 features", "reads 12"])):
+        np.savez(path("odd.npz"), **arrays)
+        refuse(tally, name, ["odd.npz", *expected], *plan(made["model"], path("odd.npz")))
+    cut_file(made["graph"], path("cut.npz"))
+    refuse(tally, "half a graph", ["cut.npz", "cut off"], *plan(made["model"], path("cut.npz")))
+    weights = dict(np.load(os.path.join(folder, "model.npz")))
+    np.savez(path("lacking.npz"), **{key: value for key, value in weights.items() if key != "convs.1.lin_r.weight"})
+    with open(made["model"], encoding="utf-8") as file:
+        model = json.load(file)
+    with open(path("lacking.json"), "w", encoding="utf-8") as file:
+        json.dump(dict(model, weights="lacking.npz"), file)
+    refuse(tally, "a weight missing", ["lacking.json", "layer 1", "convs.1.lin_r.weight", "lacking.npz"], *plan(path("lacking.json"), made["graph"]))
+    refuse(tally, "k larger than n", ["k 4001", "1 to 4000"], *plan(made["model"], made["graph"], "--kset", "1,4001"))
+    specs = ("--npu-spec", "default", "--npu-spec", "all")
+    refuse(tally, "a device that has no profile", ["costs.json", "npu1", "cleave gnn profile", "--devices"], "plan", *asked[:4], "--cache-dir", "",
+           "--devices", "cpu,npu,npu1", *specs, "--threads", "1", "--profile", made["costs"])
+    refuse(tally, "a profile of another machine", ["costs.json", "cpu is 'cpu:", "was 'cpu:", "cleave gnn profile"], "plan", *asked[:4],
+           "--devices", "cpu", "--threads", "3", "--profile", made["costs"])
+    with open(made["costs"], "rb") as file:
+        before = file.read()
+    refuse(tally, "adding to a profile of another machine", ["costs.json", "another file"], "profile", *asked[:4], "--devices", "cpu", "--threads",
+           "3", "-o", made["costs"])
+    with open(made["costs"], "rb") as file:
+        tally.add("and leaving it as it is", None if file.read() == before else "it was changed")
+    np.savez(path("other.npz"), **dict(good, edge_index=good["edge_index"][:, 1:]))
+    refuse(tally, "a plan of another graph", ["plan.json", "another graph", "plan anew"], "run", "--model", made["model"], "--graph",
+           path("other.npz"), *gnn_made.DEVICES, "--plan", plan_path)
+    other, *_ = random_model(folder, "graphsage", gnn_made.WIDTHS, 2, rng, "other")
+    refuse(tally, "a plan of another model", ["plan.json", "another model", "plan anew"], "run", "--model", other, "--graph", made["graph"],
+           *gnn_made.DEVICES, "--plan", plan_path)
+    cut_file(plan_path, path("cut.json"))
+    refuse(tally, "half a plan", ["cut.json", "line "], "run", *asked, "--plan", path("cut.json"))
+    refuse(tally, "costs for a plan", ["costs.json", "this is no plan"], "run", *asked, "--plan", made["costs"])
+    refuse(tally, "a plan for costs", ["plan.json", "these are no tables"], "plan", *asked, "--profile", plan_path)
+    cut_file(made["costs"], path("cut_costs.json"))
+    refuse(tally, "half a profile", ["cut_costs.json", "line "], "plan", *asked, "--profile", path("cut_costs.json"))
+    refuse(tally, "a page of a run in one piece", ["--html", "--plan"], "run", *asked, "--html", path("page.html"), status=2)
+    tally.add("what is refused writes nothing", None if not os.path.exists(path("page.html")) else "it did")
+
+
+def main():
+    tally, folder, rng = oracle.Tally(), oracle.build_folder("gnn_cli"), np.random.default_rng(11)
+    check_help(tally)
+    made = gnn_made.make(folder)
+    asked = ("--model", made["model"], "--graph", made["graph"], *gnn_made.DEVICES, "--cache-dir", "")
+    plan_path = check_outputs(tally, made, asked, folder)
+    check_metis(tally, made, asked, folder)
+    check_import(tally, folder, rng)
+    check_rows(tally, asked, folder)
+    check_refused(tally, made, asked, folder, plan_path, rng)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
