@@ -131,7 +131,7 @@ static void append_speed(clv__text *text, const flickr_options *options, double 
 
 /* A device that runs every operator on any shape. */
 static void describe_open(clv__text *text, const flickr_options *options, const char *name, const char *space,
-                          const clv__table *table, const assumed *peaks, uint64_t *state) {
+                          const clv__block_table *table, const assumed *peaks, uint64_t *state) {
   double row_bytes = 4.0 * FLICKR_COLUMNS, products = 2.0 * FLICKR_COLUMNS * FLICKR_COLUMNS;
   clv__text_append(
       text,
@@ -148,7 +148,7 @@ static void describe_open(clv__text *text, const flickr_options *options, const 
 }
 
 /* Fixed shapes, and no sums over edges. */
-static void describe_npu(clv__text *text, const flickr_options *options, const clv__table *table, uint64_t *state) {
+static void describe_npu(clv__text *text, const flickr_options *options, const clv__block_table *table, uint64_t *state) {
   double row = table->time.per_n;
   clv__text_append(text,
                    "{\"name\": \"vnpu\", \"description\": \"virtual, partly synthetic\", \"static_shapes\": true, \"operators\": "
@@ -172,8 +172,9 @@ static bool describe(const flickr_options *options, clv__text texts[3]) {
   bool is_there = flickr_import(&plain, "l", &tables);
   for (int i = 0; i < 3; ++i) clv__text_init(&texts[i], clv__allocator_default());
   if (is_there) {
-    const clv__table *cpu = clv__tables_find(&tables, "vcpu", "l", 0, 4), *gpu = clv__tables_find(&tables, "vgpu", "l", 0, 4),
-                     *npu = clv__tables_find(&tables, "vnpu", "l", 4, 7);
+    const clv__block_table *cpu = clv__tables_find(&tables, "vcpu", "l", 0, 4),
+                           *gpu = clv__tables_find(&tables, "vgpu", "l", 0, 4),
+                           *npu = clv__tables_find(&tables, "vnpu", "l", 4, 7);
     need(cpu != NULL && gpu != NULL && npu != NULL && cpu->time.is_good && gpu->time.is_good && npu->time.is_good,
          "no good fits");
     describe_open(&texts[0], options, "vcpu", "host", cpu, &of_cpu, &state);

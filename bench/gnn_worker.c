@@ -3,8 +3,8 @@
  *   bench_gnn_worker --model FILE --graph FILE --plan FILE [--devices LIST] [--threads N]
  *
  * Reads commands, a line each, and answers each with a line: "run" with the seconds that the plan took and the CPU seconds of all
- * threads; "write FILE" with "done", once the last result is there as raw f32; "memory" with three numbers of bytes: resident
- * before anything was loaded, resident once all was, and the most that was resident since then. */
+ * threads; "write FILE" with "done", once the last result is there as raw f32; "memory" with two numbers of bytes: resident
+ * before anything was loaded, and the most that ever was. */
 #define BENCH "bench_gnn_worker"
 
 #include <string.h>
@@ -48,14 +48,6 @@ static double status_bytes(const char *name) {
   }
   if (file != NULL) fclose(file);
   return bytes;
-}
-
-/* The peak counts from now on. */
-static void forget_peak(void) {
-  FILE *file = fopen("/proc/self/clear_refs", "w");
-  if (file == NULL) return;
-  fputs("5", file);
-  fclose(file);
 }
 
 static void open(worker *w, const char *model, const char *graph, const char *plan, const clv_devices_options *list) {
@@ -133,8 +125,6 @@ int main(int argc, char **argv) {
   char line[LINE_BYTES];
   double before = status_bytes("VmRSS:");
   open(&w, model, graph, plan, &list);
-  double loaded = status_bytes("VmRSS:");
-  forget_peak();
   while (fgets(line, sizeof line, stdin) != NULL) {
     line[strcspn(line, "\n")] = '\0';
     if (strcmp(line, "run") == 0)
@@ -142,7 +132,7 @@ int main(int argc, char **argv) {
     else if (strncmp(line, "write ", 6) == 0)
       write_out(&w, line + 6);
     else if (strcmp(line, "memory") == 0)
-      printf("%.0f %.0f %.0f\n", before, loaded, status_bytes("VmHWM:"));
+      printf("%.0f %.0f\n", before, status_bytes("VmHWM:"));
     fflush(stdout);
   }
   finish(&w);

@@ -133,7 +133,7 @@ static clv_status print(const cli_gnn_job *job, const char *path, clv_error *err
   clv__text_init(&text, job->cli->allocator);
   clv__text_append(&text, "device       layer                          stages  points  error  worst  spread\n");
   for (uint32_t t = 0; t < tables->table_count; ++t) {
-    const clv__table *table = &tables->tables[t];
+    const clv__block_table *table = &tables->tables[t];
     clv__text_append(&text, "%-12s %-30s %3u-%-3u  %6u  ", table->device, table->layer, table->first, table->last,
                      table->point_count);
     if (table->time.is_good)

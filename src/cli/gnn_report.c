@@ -9,7 +9,6 @@
 #include "cli/console.h"
 #include "cli/json.h"
 #include "report/gnn_html.h"
-#define clv__table clv__aligned_table /* gnn/tables.h has a type of this name */
 #include "report/table.h"
 
 static json_t *ms(double ns) {
@@ -143,7 +142,7 @@ void cli_gnn_report_json(const cli_gnn_job *job, const clv__gnn_account *account
   json_object_set_new(root, "best_single_device_ms", ms(plan->best_single_ns));
   json_object_set_new(root, "best_single_device", has_single ? cli_json_text(plan->best_single_device) : json_null());
   json_object_set_new(root, "gain", has_single ? cli_json_real(plan->best_single_ns / plan->makespan_ns) : json_null());
-  json_object_set_new(root, "tables", cli_json_text(clv__origin_name(plan->origin)));
+  json_object_set_new(root, "tables", cli_json_text(clv__table_origin_name(plan->origin)));
   json_object_set_new(root, "why", cli_json_text(plan->why));
   json_object_set_new(root, "by_layer", layers);
   json_object_set_new(root, "blocks", blocks);
@@ -203,7 +202,7 @@ void cli_gnn_report_choice(const cli_gnn_job *job, clv__text *text) {
       clv__text_append(text, "k = %u has no plan: %s\n", plan->per_k[i].k, plan->per_k[i].reason);
   }
   clv__text_append(text, "%s\n", plan->why);
-  if (plan->origin != CLV__MEASURED) clv__text_append(text, "prices are from %s tables\n", clv__origin_name(plan->origin));
+  if (plan->origin != CLV__MEASURED) clv__text_append(text, "prices are from %s tables\n", clv__table_origin_name(plan->origin));
 }
 
 static void ratio_cell(double measured_ns, double predicted_ns, clv__table *table) {

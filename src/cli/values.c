@@ -22,10 +22,10 @@ typedef struct summary {
 } summary;
 
 static bool is_number(const clv_tensor *tensor) {
-  return (CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_NUMBER) != 0;
+  return clv__dtype_is_in(tensor->dtype, CLV__DTYPES_NUMBER | CLV__DTYPES_SMALL);
 }
 static bool is_float(const clv_tensor *tensor) {
-  return (CLV__DTYPE_BIT(tensor->dtype) & CLV__DTYPES_FLOAT) != 0;
+  return clv__dtype_is_in(tensor->dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT);
 }
 
 static summary summarize(const clv_tensor *tensor) {

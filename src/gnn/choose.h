@@ -60,8 +60,8 @@ typedef struct clv__choice {
   clv__chosen_k *items;  /* [k_count], by k; 1 is always there */
   double best_single_ns; /* over all k; INFINITY: no device runs everything */
   uint32_t best_single_device, best_single_k;
-  double gain;        /* best_single_ns / makespan_ns; 0 where there is no single device */
-  clv__origin origin; /* the least trusted of the tables that were used */
+  double gain;              /* best_single_ns / makespan_ns; 0 where there is no single device */
+  clv__table_origin origin; /* the least trusted of the tables that were used */
   char why[512];
 } clv__choice;
 

@@ -13,11 +13,11 @@ enum {
   MOST_NODES = 100000,
   ALL_NODES = 300000,
   MOST_WHOLE = 4,
-  ROUNDS = 6,
+  ROUNDS = 10,
   ANNEALING_STEPS = 30000,
   LARGE = 20
 };
-#define FULL_BUDGET 60000000u
+#define FULL_BUDGET 72000000u
 #define LARGE_BUDGET 4000000u /* single subgraphs matter less there: many are near any split */
 #define QUICK_BUDGET 1000000u
 

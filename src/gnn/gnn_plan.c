@@ -297,7 +297,7 @@ static json_t *plan_json(const clv__gnn_plan *plan) {
   set_text(root, "graph_hash", plan->graph_hash);
   set_text(root, "membership_key", plan->membership_key);
   set_text(root, "tables_hash", plan->tables_hash);
-  set_text(root, "prices", clv__origin_name(plan->origin));
+  set_text(root, "prices", clv__table_origin_name(plan->origin));
   set_size(root, "seed", plan->seed);
   json_object_set_new(root, "machine", machine_json(plan));
   set_size(root, "k", plan->k);

@@ -40,7 +40,7 @@ typedef struct clv__gnn_plan {
   /* What it was made for. */
   const char *model, *model_hash, *graph, *graph_hash, *membership_key, *tables_hash;
   uint64_t seed;
-  clv__origin origin;
+  clv__table_origin origin;
   clv__machine machine; /* names, spaces, static or not, padding, queues, costs of merging and switching */
   double exchange_ns;
   /* What was decided. */

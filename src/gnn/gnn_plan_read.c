@@ -306,7 +306,7 @@ static clv_status read_head(const reading *r, const json_t *root) {
   CLV__TRY(get_text(r, root, "plan", "why", &plan->why));
   CLV__TRY(get_text(r, root, "plan", "prices", &prices));
   for (int o = CLV__MEASURED; o <= CLV__SYNTHETIC; ++o) {
-    if (strcmp(prices, clv__origin_name((clv__origin)o)) == 0) plan->origin = (clv__origin)o, prices = "";
+    if (strcmp(prices, clv__table_origin_name((clv__table_origin)o)) == 0) plan->origin = (clv__table_origin)o, prices = "";
   }
   if (prices[0] != '\0')
     return clv__json_bad(&r->json, "plan: 'prices' is '%.40s', and must be measured, imported or synthetic", prices);

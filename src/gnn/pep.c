@@ -255,7 +255,7 @@ static clv_status refuse(const making *m, clv_error *error) {
   uint32_t stages = costs->chain->stage_count;
   char reason[256] = "no devices together run all of its stages, as far as the profile has them";
   for (uint32_t d = 0; d < costs->machine->device_count; ++d) {
-    const clv__table *table = costs->blocks[d][0][stages];
+    const clv__block_table *table = costs->blocks[d][0][stages];
     if (table == NULL) continue;
     const clv__chain_block *block = &costs->chain->blocks[0][stages];
     char why[224];

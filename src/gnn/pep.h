@@ -72,9 +72,10 @@ typedef struct clv__machine {
 typedef struct clv__costs {
   const clv__chain *chain;
   const clv__machine *machine;
-  const clv__table *blocks[CLV__PEP_DEVICES][CLV__TABLE_STAGES][CLV__TABLE_STAGES + 1]; /* NULL: cannot, or never measured */
-  const clv__copy_table *in[CLV__PEP_DEVICES], *out[CLV__PEP_DEVICES], *pack;           /* in and out of the host's memory */
-  clv__origin origin;                                                                   /* the least trusted of what is used */
+  const clv__block_table
+      *blocks[CLV__PEP_DEVICES][CLV__TABLE_STAGES][CLV__TABLE_STAGES + 1];    /* NULL: cannot, or never measured */
+  const clv__copy_table *in[CLV__PEP_DEVICES], *out[CLV__PEP_DEVICES], *pack; /* in and out of the host's memory */
+  clv__table_origin origin;                                                   /* the least trusted of what is used */
 } clv__costs;
 
 /* A device without any block of this layer in the tables, or without copies where it needs them, is CLV_NOT_FOUND. The others

@@ -55,7 +55,7 @@ void clv__chain_of(const clv__stages *stages, clv__chain *chain) {
 
 /* ---- Costs ---- */
 
-static void trust_less(clv__costs *costs, clv__origin origin) {
+static void trust_less(clv__costs *costs, clv__table_origin origin) {
   if (origin > costs->origin) costs->origin = origin;
 }
 
@@ -91,7 +91,7 @@ clv_status clv__costs_init(clv__costs *costs, const clv__tables *tables, const c
     for (uint32_t first = 0; first < chain->stage_count; ++first) {
       for (uint32_t last = first + 1; last <= chain->stage_count; ++last) {
         if (!runs(device, chain, first, last)) continue;
-        const clv__table *table = clv__tables_find(tables, device->name, chain->layer, first, last);
+        const clv__block_table *table = clv__tables_find(tables, device->name, chain->layer, first, last);
         costs->blocks[d][first][last] = table;
         if (table == NULL) continue;
         found = true;

@@ -70,7 +70,7 @@ static clv__known price_moves(const pricing *p, bool is_part, clv__pep_part *par
 
 static clv__known price_part(const pricing *p, double from, double to, clv__pep_part *part) {
   const clv__machine_device *device = &p->costs->machine->devices[part->device];
-  const clv__table *table = p->costs->blocks[part->device][p->question->first][p->question->last];
+  const clv__block_table *table = p->costs->blocks[part->device][p->question->first][p->question->last];
   clv__share share;
   clv__piece_share(p->piece, from, to, &share);
   part->pack_ns = part->in_ns = part->compute_ns = part->out_ns = part->time_ns = 0;

@@ -56,7 +56,7 @@ static clv_status put(clv__tables *tables, const clv__synthetic_options *options
 }
 
 /* Points like those of the measured block, but of what it lacks: fewer rows, fewer edges a row. */
-static clv_status put_beside(clv__tables *tables, const clv__synthetic_options *options, const clv__table *measured,
+static clv_status put_beside(clv__tables *tables, const clv__synthetic_options *options, const clv__block_table *measured,
                              uint64_t *state, clv_error *error) {
   static const double parts[] = {0.0005, 0.01, 0.1, 0.4, 1}, densities[] = {0, 0.1, 0.5};
   clv__table_fit fit = measured->time;
@@ -89,11 +89,11 @@ static clv_status put_infeasible(clv__tables *tables, const clv__table_point *po
 static clv_status complete_device(clv__tables *tables, const clv__machine_device *device, const clv__chain *chain,
                                   const clv__synthetic_options *options, const clv__synthetic_device *assumed, uint64_t *state,
                                   clv_error *error) {
-  const clv__table *found = clv__tables_find(tables, assumed->device, chain->layer, assumed->first, assumed->last);
+  const clv__block_table *found = clv__tables_find(tables, assumed->device, chain->layer, assumed->first, assumed->last);
   if (found == NULL || !found->time.is_good)
     return clv__error_set(error, CLV_NOT_FOUND, "%s: stages %u to %u of layer %s are not in the tables, or without a good fit",
                           assumed->device, assumed->first, assumed->last, chain->layer);
-  clv__table measured = *found; /* tables may move; its points stay where they are unless some are put beside them, last */
+  clv__block_table measured = *found; /* tables may move; its points stay where they are unless some are put beside them, last */
   for (uint32_t first = 0; first < chain->stage_count; ++first) {
     for (uint32_t last = first + 1; last <= chain->stage_count; ++last) {
       bool runs = !chain->blocks[first][last].is_empty;

@@ -10,7 +10,7 @@ enum { MOST_LEFT_OUT = 512 }; /* points that are left out in turn; more are samp
 #define LARGEST_TIME_NS 1e18
 #define LARGEST_SIZE ((uint64_t)1 << 52) /* doubles hold it exactly */
 
-const char *clv__origin_name(clv__origin origin) {
+const char *clv__table_origin_name(clv__table_origin origin) {
   static const char *const names[] = {"measured", "imported", "synthetic"};
   return names[origin];
 }
@@ -33,9 +33,10 @@ void clv__tables_finish(clv__tables *tables) {
 
 /* ---- Points ---- */
 
-static clv__table *find_table(const clv__tables *tables, const char *device, const char *layer, uint32_t first, uint32_t last) {
+static clv__block_table *find_table(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
+                                    uint32_t last) {
   for (uint32_t t = 0; t < tables->table_count; ++t) {
-    clv__table *table = &tables->tables[t];
+    clv__block_table *table = &tables->tables[t];
     if (table->first == first && table->last == last && strcmp(table->device, device) == 0 && strcmp(table->layer, layer) == 0)
       return table;
   }
@@ -72,9 +73,9 @@ clv_status clv__tables_put(clv__tables *tables, const char *device, const char *
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: n %llu, m %llu, targets %llu, %g ns is no measurement", device,
                           (unsigned long long)point->n, (unsigned long long)point->m, (unsigned long long)point->targets,
                           point->time_ns);
-  clv__table *table = find_table(tables, device, layer, first, last);
+  clv__block_table *table = find_table(tables, device, layer, first, last);
   if (table == NULL) {
-    clv__table made = {.device = own(tables, device), .layer = own(tables, layer), .first = first, .last = last};
+    clv__block_table made = {.device = own(tables, device), .layer = own(tables, layer), .first = first, .last = last};
     if (made.device == NULL || made.layer == NULL ||
         !clv__array_reserve(allocator, (void **)&tables->tables, &tables->table_capacity, tables->table_count + 1u, sizeof made,
                             tables->table_count))
@@ -168,7 +169,7 @@ static int compare_copy_points(const void *a, const void *b) {
 }
 
 static int compare_tables(const void *a, const void *b) {
-  const clv__table *x = a, *y = b;
+  const clv__block_table *x = a, *y = b;
   int order = strcmp(x->device, y->device);
   if (order == 0) order = strcmp(x->layer, y->layer);
   if (order == 0) order = (x->first > y->first) - (x->first < y->first);
@@ -229,7 +230,7 @@ static clv__fit_point fit_point_of(const clv__table_point *point, bool has_targe
 }
 
 /* `points` and `spreads` have room for all. */
-static void fit_table(clv__table *table, clv__fit_point *points, double *spreads) {
+static void fit_table(clv__block_table *table, clv__fit_point *points, double *spreads) {
   uint32_t count = 0, peaks = 0;
   bool has_targets = false;
   table->least_n = table->least_m = table->least_density = INFINITY;
@@ -303,8 +304,8 @@ clv_status clv__tables_fit(clv__tables *tables, clv_error *error) {
 
 /* ---- Questions ---- */
 
-const clv__table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
-                                   uint32_t last) {
+const clv__block_table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
+                                         uint32_t last) {
   return find_table(tables, device, layer, first, last);
 }
 
@@ -316,7 +317,7 @@ static bool is_within(double value, double least, double most) {
   return value >= least * (1 - CLV__TABLE_TOLERANCE) && value <= most * (1 + CLV__TABLE_TOLERANCE);
 }
 
-clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns) {
+clv__known clv__table_time(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns) {
   double rows = (double)n, edges = (double)m;
   for (uint32_t p = table->first_infeasible; p < table->end_infeasible; ++p) {
     const clv__table_point *point = &table->points[p];
@@ -331,7 +332,7 @@ clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, uint
   return CLV__KNOWN;
 }
 
-uint64_t clv__table_peak(const clv__table *table, uint64_t n, uint64_t m, uint64_t targets) {
+uint64_t clv__table_peak(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets) {
   double peak =
       table->peak.base + table->peak.per_n * (double)n + table->peak.per_m * (double)m + table->peak.per_target * (double)targets;
   return table->peak.is_good ? (uint64_t)peak : 0;
@@ -360,7 +361,7 @@ bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, dou
   return true;
 }
 
-void clv__table_reason(const clv__table *table, uint64_t n, uint64_t m, char *reason, size_t room) {
+void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, char *reason, size_t room) {
   double time;
   clv__known known = clv__table_time(table, n, m, n, &time);
   if (known == CLV__INFEASIBLE)

@@ -20,15 +20,15 @@ enum { CLV__TABLES_VERSION = 1, CLV__TABLE_STAGES = 8 };
  * are never quite equal. */
 #define CLV__TABLE_TOLERANCE 0.05
 
-typedef enum clv__origin { CLV__MEASURED, CLV__IMPORTED, CLV__SYNTHETIC } clv__origin;
-const char *clv__origin_name(clv__origin origin);
+typedef enum clv__table_origin { CLV__MEASURED, CLV__IMPORTED, CLV__SYNTHETIC } clv__table_origin;
+const char *clv__table_origin_name(clv__table_origin origin);
 
 typedef enum clv__known { CLV__KNOWN, CLV__UNKNOWN, CLV__INFEASIBLE } clv__known;
 
 typedef struct clv__table_point {
   uint64_t n, m, targets; /* targets, 0: n */
   bool infeasible;        /* it ran out of memory: no time */
-  clv__origin origin;
+  clv__table_origin origin;
   double time_ns, spread_ns; /* the median, and how far the quarters lie apart; 0: one run, or not known */
   uint64_t peak_bytes;       /* 0: not known */
 } clv__table_point;
@@ -43,21 +43,21 @@ typedef struct clv__table_fit {
   uint32_t points;
 } clv__table_fit;
 
-typedef struct clv__table {
+typedef struct clv__block_table {
   const char *device, *layer; /* the layer's key: type, widths, dtype */
   uint32_t first, last;       /* stages, counted from 0; last is not in it */
   uint32_t point_count;
   clv__table_point *points; /* by n, then m */
   size_t capacity;
-  clv__origin origin; /* the least trusted of its points' */
+  clv__table_origin origin; /* the least trusted of its points' */
   clv__table_fit time, peak;
   uint32_t first_infeasible, end_infeasible;                            /* where among the points the infeasible ones lie */
   double least_n, most_n, least_m, most_m, least_density, most_density; /* of the points that have a time */
-} clv__table;
+} clv__block_table;
 
 typedef struct clv__copy_point {
   uint64_t size_bytes;
-  clv__origin origin;
+  clv__table_origin origin;
   double time_ns, spread_ns;
   double smooth_ns; /* what no larger one is below; set by fits */
 } clv__copy_point;
@@ -67,7 +67,7 @@ typedef struct clv__copy_table {
   uint32_t point_count;
   clv__copy_point *points; /* by size */
   size_t capacity;
-  clv__origin origin;
+  clv__table_origin origin;
   clv__table_fit time; /* per_n: a byte */
 } clv__copy_table;
 
@@ -81,7 +81,7 @@ typedef struct clv__tables {
   clv__arena arena;
   uint32_t table_count, copy_count, device_count;
   clv__tables_device *devices; /* by name */
-  clv__table *tables;          /* in the order of device, layer, first, last once they are fitted */
+  clv__block_table *tables;    /* in the order of device, layer, first, last once they are fitted */
   clv__copy_table *copies;
   size_t table_capacity, copy_capacity, device_capacity;
 } clv__tables;
@@ -103,19 +103,19 @@ clv_status clv__tables_check_device(const clv__tables *tables, const char *name,
 clv_status clv__tables_fit(clv__tables *tables, clv_error *error);
 
 /* NULL: there is none. */
-const clv__table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
-                                   uint32_t last);
+const clv__block_table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
+                                         uint32_t last);
 const clv__copy_table *clv__tables_find_copy(const clv__tables *tables, const char *from, const char *to);
 
 /* `targets` may be anything up to n, whatever was measured: a time is a straight line between none and all. */
-clv__known clv__table_time(const clv__table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns);
+clv__known clv__table_time(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns);
 /* Never an unknown one where the time is known: 0 where no peak was measured. */
-uint64_t clv__table_peak(const clv__table *table, uint64_t n, uint64_t m, uint64_t targets);
+uint64_t clv__table_peak(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets);
 /* Between two sizes that were measured a straight line (caches make one line over all sizes wrong), never less for more bytes.
  * Below the smallest: the smallest's. False above the largest, and of a single size. No bytes take no time. */
 bool clv__copy_table_time(const clv__copy_table *table, uint64_t size_bytes, double *time_ns);
 /* Why a time is not known, with the way out: for errors. */
-void clv__table_reason(const clv__table *table, uint64_t n, uint64_t m, char *reason, size_t room);
+void clv__table_reason(const clv__block_table *table, uint64_t n, uint64_t m, char *reason, size_t room);
 
 /* ---- Files ---- */
 

@@ -22,7 +22,7 @@ static json_t *point_json(const clv__table_point *point) {
   json_object_set_new(object, "n", json_integer((json_int_t)point->n));
   json_object_set_new(object, "m", json_integer((json_int_t)point->m));
   if (point->targets != 0) json_object_set_new(object, "targets", json_integer((json_int_t)point->targets));
-  json_object_set_new(object, "origin", json_string(clv__origin_name(point->origin)));
+  json_object_set_new(object, "origin", json_string(clv__table_origin_name(point->origin)));
   if (point->infeasible) {
     json_object_set_new(object, "infeasible", json_true());
     return object;
@@ -33,7 +33,7 @@ static json_t *point_json(const clv__table_point *point) {
   return object;
 }
 
-static json_t *table_json(const clv__table *table) {
+static json_t *table_json(const clv__block_table *table) {
   json_t *object = json_object(), *points = json_array();
   for (uint32_t p = 0; p < table->point_count; ++p) json_array_append_new(points, point_json(&table->points[p]));
   json_object_set_new(object, "device", json_string(table->device));
@@ -49,7 +49,7 @@ static json_t *copy_json(const clv__copy_table *table) {
   for (uint32_t p = 0; p < table->point_count; ++p) {
     json_t *point = json_object();
     json_object_set_new(point, "bytes", json_integer((json_int_t)table->points[p].size_bytes));
-    json_object_set_new(point, "origin", json_string(clv__origin_name(table->points[p].origin)));
+    json_object_set_new(point, "origin", json_string(clv__table_origin_name(table->points[p].origin)));
     json_object_set_new(point, "time_ns", json_real(table->points[p].time_ns));
     json_object_set_new(point, "spread_ns", json_real(table->points[p].spread_ns));
     json_array_append_new(points, point);
@@ -118,12 +118,12 @@ static clv_status get_name(const reading *r, const json_t *object, const char *w
   return CLV_OK;
 }
 
-static clv_status get_origin(const reading *r, const json_t *object, const char *where, clv__origin *origin) {
+static clv_status get_origin(const reading *r, const json_t *object, const char *where, clv__table_origin *origin) {
   const char *name = NULL;
   CLV__TRY(get_name(r, object, where, "origin", &name));
   for (int o = CLV__MEASURED; o <= CLV__SYNTHETIC; ++o) {
-    *origin = (clv__origin)o;
-    if (strcmp(name, clv__origin_name(*origin)) == 0) return CLV_OK;
+    *origin = (clv__table_origin)o;
+    if (strcmp(name, clv__table_origin_name(*origin)) == 0) return CLV_OK;
   }
   return clv__json_bad(&r->json, "%s: 'origin' is '%.40s', and must be measured, imported or synthetic", where, name);
 }

@@ -88,6 +88,11 @@ static const clv_tensor *present_of(const clv_tensor *tensors, uint32_t count, u
 
 /* ---- Reading the call ---- */
 
+/* Where a dim is 0 the others may be anything: products of them mean nothing then, but must not overflow. */
+static int64_t times(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
 /* Rows of a tensor of three dims (heads side by side) or four. */
 static clv__attention_rows rows_of(const clv_tensor *t, int64_t heads, const clv_tensor *past) {
   clv__attention_rows rows = {.tensor = t, .past = past, .heads = heads, .past_length = past != NULL ? past->dims[2] : 0};
@@ -95,12 +100,12 @@ static clv__attention_rows rows_of(const clv_tensor *t, int64_t heads, const clv
     rows.size = heads > 0 ? t->dims[2] / heads : 0;
     rows.head_step = rows.size;
     rows.row_step = t->dims[2];
-    rows.batch_step = t->dims[1] * t->dims[2];
+    rows.batch_step = times(t->dims[1], t->dims[2]);
   } else {
     rows.size = t->dims[3];
     rows.row_step = t->dims[3];
-    rows.head_step = t->dims[2] * t->dims[3];
-    rows.batch_step = t->dims[1] * rows.head_step;
+    rows.head_step = times(t->dims[2], t->dims[3]);
+    rows.batch_step = times(t->dims[1], rows.head_step);
   }
   return rows;
 }
@@ -112,7 +117,7 @@ static void read_mask(const clv__kernel_call *call, clv__attention *a) {
   int64_t step = 1;
   for (int32_t i = mask->rank - 1; i >= 0; --i) {
     a->mask_steps[4 - mask->rank + i] = mask->dims[i] == 1 ? 0 : step;
-    step *= mask->dims[i];
+    step = times(step, mask->dims[i]);
   }
   /* A last dim of 1 is broadcast before opset 24, and since then as short as any other. */
   const int64_t keys = mask->dims[mask->rank - 1];
@@ -166,8 +171,8 @@ typedef struct cut {
 } cut;
 
 static cut cut_of(const clv__attention *a) {
-  const int64_t pairs = a->batches * a->heads;
-  cut c = {.rows = a->group * a->queries, .task_rows = FEW};
+  const int64_t pairs = times(a->batches, a->heads);
+  cut c = {.rows = times(a->group, a->queries), .task_rows = FEW};
   c.tiled = c.rows >= MANY && a->scores == NULL && a->rounding == CLV_DTYPE_NONE;
   if (c.tiled) {
     int64_t chunks = (c.rows + TASK_ROWS - 1) / TASK_ROWS;
@@ -188,8 +193,15 @@ static size_t slice_bytes(const clv__attention *a, const cut *c, bool wide) {
   return wide ? rows_scratch_f64(a) : rows_scratch_f32(a);
 }
 
+/* Whether there is more to make than the cache. */
+static bool has_output(const clv__attention *a) {
+  return (a->output.tensor != NULL && !clv__tensor_is_empty(a->output.tensor)) ||
+         (a->scores != NULL && !clv__tensor_is_empty(a->scores));
+}
+
 static size_t scratch_bytes(const clv__kernel_call *call) {
   const clv__attention a = attention_of(call);
+  if (!has_output(&a)) return 0;
   const cut c = cut_of(&a);
   const size_t slice = slice_bytes(&a, &c, is_wide(call));
   const size_t threads = (size_t)clv__kernel_thread_limit(a.batches * a.heads * c.chunks);
@@ -198,10 +210,9 @@ static size_t scratch_bytes(const clv__kernel_call *call) {
 
 /* Past and new rows, one after the other: a copy of bytes. */
 static void join_cache(const clv__attention_rows *rows, const clv_tensor *present) {
-  if (present == NULL) return;
+  if (present == NULL || clv__tensor_is_empty(present)) return;
   const int64_t pairs = present->dims[0] * present->dims[1], length = present->dims[2];
   const size_t row_bytes = (size_t)rows->size * clv_dtype_size_bytes(present->dtype);
-  if (row_bytes == 0) return;
   const int threads = clv__kernel_threads(pairs, (double)pairs * (double)length * (double)row_bytes / 16);
   (void)threads; /* without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
@@ -243,12 +254,12 @@ static void run_task(const clv__attention *a, const cut *c, bool wide, int64_t t
 
 static clv_status run(const clv__kernel_call *call) {
   const clv__attention a = attention_of(call);
-  const cut c = cut_of(&a);
   const bool wide = is_wide(call);
   CLV__TRY(check_valid(call, &a));
   join_cache(&a.key, present_of(call->outputs, call->output_count, 1));
   join_cache(&a.value, present_of(call->outputs, call->output_count, 2));
-  if (a.output.tensor == NULL && a.scores == NULL) return CLV_OK;
+  if (!has_output(&a)) return CLV_OK;
+  const cut c = cut_of(&a);
   const size_t slice = slice_bytes(&a, &c, wide);
   const int64_t tasks = a.batches * a.heads * c.chunks;
   const double scores = (double)a.batches * (double)a.heads * (double)c.rows * (double)a.total;

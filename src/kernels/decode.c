@@ -129,6 +129,7 @@ CLV__MULTIVERSION static void convolve(const float *line, const float *taps, int
 
 static clv_status run_convolution(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *w = &call->inputs[1], *y = &call->outputs[0];
+  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* the other dims may be anything */
   const clv_tensor *present = call->output_count > 1 && call->outputs[1].dtype != CLV_DTYPE_NONE ? &call->outputs[1] : NULL;
   const int64_t channels = x->dims[1], length = x->dims[2], taps = w->dims[2], kept = taps - 1, rows = x->dims[0] * channels;
   const bool silu = !clv__attribute_is(call->attributes, "activation", "none", true);
@@ -154,6 +155,7 @@ static clv_status run_convolution(const clv__kernel_call *call) {
 
 static size_t convolution_scratch(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *w = &call->inputs[1];
+  if (x->dims[0] == 0 || x->dims[1] == 0) return 0;
   if (x->dims[2] > INT64_MAX / 8 || w->dims[2] > INT64_MAX / 8) return SIZE_MAX;
   return slices_bytes(2 * x->dims[2] + 2 * w->dims[2], x->dims[0] * x->dims[1]);
 }

@@ -28,8 +28,8 @@ typedef struct clv__kernel_call {
 typedef struct clv__kernel {
   const char *domain; /* "" is ONNX's */
   const char *op;
-  uint32_t dtypes; /* CLV__DTYPE_BIT of what input 0 may be (of output 0 for operators without inputs); of the small dtypes: of what
-                      any input and output may be */
+  uint32_t dtypes; /* CLV__DTYPE_BIT of what input 0 may be (of output 0 for operators without inputs); of the small dtypes: of
+                      what any input and output may be */
   clv_status (*run)(const clv__kernel_call *call);
   /* Optional. Bytes of scratch for these shapes; tensors may come without data. SIZE_MAX: beyond any memory. */
   size_t (*scratch_bytes)(const clv__kernel_call *call);
@@ -44,8 +44,8 @@ const clv__kernel *clv__kernel_find(const char *domain, const char *op);
 /* Whether `kernel` can run the call (dtypes, then accepts()); fills `reason` when not. */
 bool clv__kernel_accepts(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
 
-/* Whether every small dtype among the inputs and outputs is one that `kernel` knows; fills `reason` when not. A part of the above,
- * for calls whose types are known only when they run. */
+/* Whether every small dtype among the inputs and outputs is one that `kernel` knows; fills `reason` when not. A part of the
+ * above, for calls whose types are known only when they run. */
 bool clv__kernel_holds(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
 
 /* Runs it, with scratch from `allocator` where call->scratch is NULL and some is needed. */

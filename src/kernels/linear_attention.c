@@ -97,8 +97,14 @@ static size_t slice_bytes(const linear *l) {
   return (bytes + 63) / 64 * 64;
 }
 
+/* Without values there is nothing to do, and however many heads of nothing. */
+static bool is_empty(const linear *l) {
+  return l->batch == 0 || l->value_size == 0;
+}
+
 static clv_status run_linear(const clv__kernel_call *call) {
   const linear l = linear_of(call);
+  if (is_empty(&l)) return CLV_OK;
   const int64_t tasks = l.batch * l.kv_heads * l.blocks;
   const size_t slice = slice_bytes(&l);
   const double states = (double)tasks * (double)l.key_size * COLUMNS;
@@ -126,6 +132,7 @@ static clv_status run_linear(const clv__kernel_call *call) {
 
 static size_t scratch_bytes(const clv__kernel_call *call) {
   const linear l = linear_of(call);
+  if (is_empty(&l)) return 0;
   const size_t slice = slice_bytes(&l), limit = (size_t)clv__kernel_thread_limit(l.batch * l.kv_heads * l.blocks);
   return slice == SIZE_MAX ? SIZE_MAX : slice * limit;
 }

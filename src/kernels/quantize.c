@@ -31,6 +31,7 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
   if (zero != NULL && clv__dims_product(zero, 0, zero->rank) != scales) {
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "scale and zero point must have the same shape");
   }
+  if (r->total == 0) return CLV_OK; /* no rows, however many scales */
   if (scales == 1) {
     r->whole = true;
     r->outer = 1;
@@ -57,7 +58,7 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
   }
   bool fits = r->block > 0 && r->scale_length == (r->length + r->block - 1) / r->block &&
               scales == (blocked ? r->outer * r->scale_length * r->inner : r->scale_length);
-  if (!fits && r->total > 0) {
+  if (!fits) {
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld scales do not fit axis %lld of %lld elements",
                           (long long)r->scale_length, (long long)axis, (long long)r->length);
   }

@@ -72,10 +72,7 @@ static void project(const clv__recurrent *p, int64_t direction) {
       .rows = rows,
       .columns = columns,
       .depth = p->inputs,
-      .alpha = 1,
-      .beta = 1,
-      .addend = (const char *)p->bias_sums + (size_t)(direction * columns) * real_bytes,
-      .addend_column = 1};
+      .alpha = 1};
   if (rows == 0 || columns == 0) return;
   clv__product_bind(&product, p->product);
   product.a_batch[0] = product.b_batch[0] = product.c_batch[0] = 0;
@@ -90,6 +87,12 @@ static void project(const clv__recurrent *p, int64_t direction) {
     product.c_column[j] = j;
   }
   clv__product_run(&product);
+  for (int64_t row = 0; p->bias != NULL && row < rows; ++row) {
+    if (p->wide)
+      add_biases_f64(p, direction, row);
+    else
+      add_biases_f32(p, direction, row);
+  }
 }
 
 static void run_phase(const clv__recurrent *p, int phase, int gates, int64_t step) {

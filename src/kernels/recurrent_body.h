@@ -53,6 +53,15 @@ static void NAME(prepare)(const clv__recurrent *p, int64_t direction) {
   }
 }
 
+/* The biases, on what a row of the inputs contributes. */
+static void NAME(add_biases)(const clv__recurrent *p, int64_t direction, int64_t row) {
+  const int64_t columns = p->gates * p->hidden;
+  const REAL *sums = (const REAL *)p->bias_sums + direction * columns;
+  REAL *to = (REAL *)p->projected + (direction * p->steps * p->batch + row) * columns;
+#pragma omp simd
+  for (int64_t i = 0; i < columns; ++i) to[i] += sums[i];
+}
+
 /* sums[row][gate][unit] = the sum over k of h[row][k] * panel[k][gate][unit], for a number of rows and gates known here. */
 static inline __attribute__((always_inline)) void NAME(sums_of)(const REAL *const *h, const int rows, const int gates,
                                                                 int64_t depth, const REAL *panel, REAL *out) {

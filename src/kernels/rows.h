@@ -4,7 +4,7 @@
 
 #include "base/tensor.h"
 
-/* Elements [first, first + count) of `data`, converted; nothing for strings. Small dtypes (base/small.h) come element by element. */
+/* Elements [first, first + count) of `data`, converted; nothing for strings. Small dtypes come one by one (base/small.h). */
 void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row);
 void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row);
 /* The reverse. Integers are truncated and saturate (those of less than a byte keep the low bits), small floats saturate; a NaN

@@ -127,7 +127,7 @@ clv_status clv__sparse_for_rows(const clv__kernel_call *call, const clv__sparse 
     }
     /* All edges have been looked at by now. */
     int shares = bad == INT64_MAX ? hubs.count * threads : 0;
-#pragma omp for schedule(dynamic, 1)
+#pragma omp for schedule(dynamic, 1) nowait
     for (int t = 0; t < shares; ++t) {
       int64_t hub = hubs.rows[t / threads], from = first_column(s, unit, t % threads, threads);
       int64_t to = first_column(s, unit, t % threads + 1, threads);

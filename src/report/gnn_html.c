@@ -83,7 +83,7 @@ static void append_header(const clv__gnn_account *account, const char *title, cl
   clv__label_xml(text, plan->why);
   clv__text_append(text, "</p>\n");
   if (plan->origin != CLV__MEASURED)
-    clv__text_append(text, "<p class=\"warning\">Prices are from %s tables.</p>\n", clv__origin_name(plan->origin));
+    clv__text_append(text, "<p class=\"warning\">Prices are from %s tables.</p>\n", clv__table_origin_name(plan->origin));
   if (account->record != NULL && account->record->first_layer > 0)
     clv__text_append(text, "<p class=\"warning\">The run went on at layer %u: what came before is not measured.</p>\n",
                      account->record->first_layer);

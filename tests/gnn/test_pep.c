@@ -44,7 +44,7 @@ static void check_plan(const gnx *g, const clv__piece *piece, const clv__pep *pe
         if (part->padded.edges != part->sizes.edges) assert_true(part->padded.rows > part->sizes.rows); /* the dummy vertex */
       }
       double compute;
-      const clv__table *table = g->costs.blocks[part->device][block->first][block->last];
+      const clv__block_table *table = g->costs.blocks[part->device][block->first][block->last];
       assert_int_equal(clv__table_time(table, part->padded.rows, part->padded.edges, part->padded.targets, &compute), CLV__KNOWN);
       assert_true(fabs(compute - part->compute_ns) <= 1);
       assert_true(part->time_ns == part->pack_ns + part->in_ns + part->compute_ns + part->out_ns);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "gnn/portion.h"
+#include "gnn/sweep.h"
 #include "scenes.h"
 
 enum { MOST_K = 5 };
@@ -60,6 +61,41 @@ static void test_odd_graphs(void **state) {
         finish_scene(&s);
       }
     }
+  }
+  close_machine(&m);
+}
+
+/* Parts that are large enough to be run piece by piece, of a layer that widens: what they give is laid out as that of small ones.
+ */
+static void test_large_parts(void **state) {
+  (void)state;
+  enum { VERTICES = 5000, FEATURES = 1024, LARGE_K = 2 };
+  static uint32_t parts[VERTICES];
+  machine m = open_machine("cpu");
+  clv__machine means = about_machine(&m, 10, 2);
+  uint64_t seed = 78;
+  for (uint32_t k = 1; k <= LARGE_K; ++k) {
+    scene s = {.k = k};
+    places p;
+    clv__stages stages;
+    do {
+      clv__gnn_model_destroy(s.model);
+      s.model = test_gnn_model(clv__allocator_default(), CLV__GNN_SAGE, 1, FEATURES, test_random(&seed));
+      clv__stages_of(CLV__GNN_SAGE, s.model->layers, CLV_F32, &stages);
+    } while (stages.transform_first);
+    test_gnn_make(&s.gnn, clv__allocator_default(), VERTICES, 3 * VERTICES, FEATURES, test_random(&seed));
+    for (uint32_t v = 0; v < VERTICES; ++v) parts[v] = (uint32_t)(test_random(&seed) % k);
+    cut_scene(&s, &m, k, parts);
+    for (uint32_t i = 0; i < k; ++i) {
+      const clv__subgraph *sub = &s.partitioned.subgraphs[i];
+      const clv__csr csr = {sub->owned_count, sub->edge_count, sub->offsets, sub->sources};
+      assert_true(clv__sweep_find(&stages, 0, stages.count, &csr).piece > 0);
+    }
+    clv__pep whole = one_device(&means, 0, stages.count);
+    make_places(&p, &s, &means, &seed);
+    for (uint32_t i = 0; i < k; ++i) p.items[0][i].pep = &whole;
+    free(run_places(&m, &s, &p, 2, NULL, "large parts"));
+    finish_scene(&s);
   }
   close_machine(&m);
 }
@@ -339,9 +375,9 @@ static void test_damaged_state(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_resume),        cmocka_unit_test(test_portions), cmocka_unit_test(test_odd_graphs),
-      cmocka_unit_test(test_device_fails),  cmocka_unit_test(test_cancel),   cmocka_unit_test(test_refusals),
-      cmocka_unit_test(test_damaged_state),
+      cmocka_unit_test(test_resume),      cmocka_unit_test(test_portions),      cmocka_unit_test(test_odd_graphs),
+      cmocka_unit_test(test_large_parts), cmocka_unit_test(test_device_fails),  cmocka_unit_test(test_cancel),
+      cmocka_unit_test(test_refusals),    cmocka_unit_test(test_damaged_state),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

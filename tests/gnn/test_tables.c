@@ -30,7 +30,7 @@ static void test_recovers(void **unused) {
       }
     }
     assert_ok(clv__tables_fit(&tables, &error), error);
-    const clv__table *table = clv__tables_find(&tables, "cpu", "l", 0, 4);
+    const clv__block_table *table = clv__tables_find(&tables, "cpu", "l", 0, 4);
     double time;
     assert_true(table->time.is_good);
     assert_true(table->time.base >= 0 && table->time.per_n >= 0 && table->time.per_m >= 0);
@@ -46,6 +46,43 @@ static void test_recovers(void **unused) {
   }
 }
 
+/* Rows that are made cost apart from those that are read, once some point tells them apart; before, all are as one. */
+static void test_targets(void **unused) {
+  (void)unused;
+  clv__tables tables, again;
+  clv__text text;
+  double time;
+  clv__tables_init(&tables, clv__allocator_default());
+  clv__tables_init(&again, clv__allocator_default());
+  for (int round = 0; round < 2; ++round) {
+    for (uint64_t n = 100; n <= 51200; n *= 2) {
+      for (uint64_t m = n; m <= 16 * n; m *= 4) {
+        for (uint64_t part = 1; part <= (round == 0 ? 1 : 4); part *= 4) {
+          clv__table_point point = {.n = n, .m = m, .targets = n / part, .origin = CLV__SYNTHETIC};
+          point.time_ns = 5e4 + 3 * (double)n + 2 * (double)m + 40 * (double)(n / part);
+          assert_ok(clv__tables_put(&tables, "gpu", "l", 0, 7, &point, &error), error);
+        }
+      }
+    }
+    assert_ok(clv__tables_fit(&tables, &error), error);
+    const clv__block_table *table = clv__tables_find(&tables, "gpu", "l", 0, 7);
+    assert_int_equal(clv__table_time(table, 10000, 50000, 1000, &time), CLV__KNOWN);
+    double expected = 5e4 + 3e4 + 1e5 + 40 * (round == 0 ? 1e4 : 1e3);
+    if (fabs(time - expected) > 1e-3 * expected) fail_msg("round %d: %g, not %g", round, time, expected);
+    if (round == 0) assert_true(table->time.per_target == 0);
+  }
+  clv__text_init(&text, clv__allocator_default());
+  assert_ok(clv__tables_print(&tables, &text, &error), error);
+  assert_ok(clv__tables_parse(&again, text.data, text.size_bytes, "t", &error), error);
+  assert_int_equal(clv__table_time(clv__tables_find(&again, "gpu", "l", 0, 7), 10000, 50000, 1000, &time), CLV__KNOWN);
+  assert_true(fabs(time - 2.2e5) <= 220);
+  clv__table_point wrong = {.n = 5, .targets = 6};
+  assert_int_equal(clv__tables_put(&tables, "gpu", "l", 0, 7, &wrong, &error), CLV_INVALID_ARGUMENT);
+  clv__text_finish(&text);
+  clv__tables_finish(&again);
+  clv__tables_finish(&tables);
+}
+
 /* Outside in n, in m, in edges a row: unknown; as large in both as what ran out of memory: infeasible, however fast. */
 static void test_domain(void **unused) {
   (void)unused;
@@ -59,7 +96,7 @@ static void test_domain(void **unused) {
     }
   }
   assert_ok(clv__tables_fit(&tables, &error), error);
-  const clv__table *table = clv__tables_find(&tables, "gpu", "l", 0, 4);
+  const clv__block_table *table = clv__tables_find(&tables, "gpu", "l", 0, 4);
   static const struct {
     uint64_t n, m;
     clv__known known;
@@ -112,7 +149,7 @@ static void test_csv(void **unused) {
   assert_ok(
       import("n_nodes,n_edges,cpu_ms,npu_ms,status\r\n100, 500 ,1.5,2,OK\n\n100,1000,None,4,OK\n200,500,-1,9,CPU_OOM", &tables),
       error);
-  const clv__table *cpu = clv__tables_find(&tables, "cpu", "l", 0, 4), *npu = clv__tables_find(&tables, "npu", "l", 4, 7);
+  const clv__block_table *cpu = clv__tables_find(&tables, "cpu", "l", 0, 4), *npu = clv__tables_find(&tables, "npu", "l", 4, 7);
   assert_int_equal(cpu->point_count, 2); /* None is nothing */
   assert_true(cpu->points[1].infeasible && !cpu->points[0].infeasible);
   assert_true(cpu->points[0].time_ns == 1.5e6 && cpu->origin == CLV__IMPORTED);
@@ -155,9 +192,9 @@ static void test_measured(void **unused) {
   clv__tables_init(&g.tables, clv__allocator_default());
   assert_ok(gnx_import(&g, (const char *)map.data, map.size_bytes, &error), error);
   clv__file_map_close(&map);
-  const clv__table *cpu = clv__tables_find(&g.tables, "cpu", g.chain.layer, 0, 4);
-  const clv__table *gpu = clv__tables_find(&g.tables, "gpu", g.chain.layer, 0, 4);
-  const clv__table *npu = clv__tables_find(&g.tables, "npu", g.chain.layer, 4, 7);
+  const clv__block_table *cpu = clv__tables_find(&g.tables, "cpu", g.chain.layer, 0, 4);
+  const clv__block_table *gpu = clv__tables_find(&g.tables, "gpu", g.chain.layer, 0, 4);
+  const clv__block_table *npu = clv__tables_find(&g.tables, "npu", g.chain.layer, 4, 7);
   assert_true(cpu->time.is_good && gpu->time.is_good && npu->time.is_good);
   assert_true(cpu->time.error < 0.25 && gpu->time.error < 0.05 && npu->time.error < 0.06);
   assert_true(cpu->time.error > 0.01);    /* left out, not fitted */
@@ -179,7 +216,7 @@ static void make_tables(clv__tables *tables, const clv_allocator *allocator, boo
         .n = 100 + at % 6 * 50, .m = at % 4 * 300, .time_ns = 1e6 / (3 + at), .spread_ns = at, .peak_bytes = at * 7};
     point.infeasible = at % 11 == 10;
     if (point.infeasible) point.time_ns = point.spread_ns = 0, point.peak_bytes = 0;
-    point.origin = (clv__origin)(at % 3);
+    point.origin = (clv__table_origin)(at % 3);
     if (clv__tables_put(tables, at % 2 == 0 ? "npu \"1\"" : "cpu", at % 5 == 0 ? "b" : "a", at % 3, 4 + at % 2, &point, &error) !=
         CLV_OK)
       return;
@@ -250,8 +287,9 @@ static void test_memory(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_recovers), cmocka_unit_test(test_domain), cmocka_unit_test(test_copies), cmocka_unit_test(test_csv),
-      cmocka_unit_test(test_measured), cmocka_unit_test(test_json),   cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_recovers), cmocka_unit_test(test_targets),
+                                     cmocka_unit_test(test_domain),   cmocka_unit_test(test_copies),
+                                     cmocka_unit_test(test_csv),      cmocka_unit_test(test_measured),
+                                     cmocka_unit_test(test_json),     cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -543,6 +543,31 @@ static void test_hostile(void **state) {
   assert_in_range(refused, 300, 2900);
 }
 
+/* Where a dim is 0 the others may be too large for any product of them; and heads of nothing may be as many as one likes. */
+static void test_huge_dims_of_nothing(void **state) {
+  (void)state;
+  uint64_t seed = 69;
+  const int64_t huge = 1ll << 40;
+  for (int kind = 0; kind < 4; ++kind) {
+    node_case *c = case_begin(kind < 2 ? "Attention" : kind == 2 ? "LinearAttention" : "CausalConvWithState", 27);
+    if (kind == 0) {
+      for (int k = 0; k < 3; ++k) case_input(c, &seed, CLV_F32, 4, (int64_t[]){0, huge, huge, huge});
+    } else if (kind < 3) {
+      for (int k = 0; k < 3; ++k) case_input(c, &seed, CLV_F32, 3, (int64_t[]){3, 2, 0});
+      case_int(c, "q_num_heads", INT64_MAX);
+      case_int(c, "kv_num_heads", INT64_MAX);
+    } else {
+      case_input(c, &seed, CLV_F32, 3, (int64_t[]){0, huge, huge});
+      memset(&c->inputs[c->input_count++], 0, sizeof *c->inputs);
+      c->inputs[1] = clv__tensor_make(CLV_F32, 3, (int64_t[]){huge, 1, 2}, NULL); /* never read */
+    }
+    if (kind == 2) case_string(c, "update_rule", "linear");
+    c->output_count = kind < 2 ? 3 : 2;
+    assert_true(answers(c));
+    case_end(c);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_attention),
@@ -553,6 +578,7 @@ int main(void) {
       cmocka_unit_test(test_scatter),
       cmocka_unit_test(test_swiglu),
       cmocka_unit_test(test_hostile),
+      cmocka_unit_test(test_huge_dims_of_nothing),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,9 @@
 /* Aggregation and attention over compressed rows against sums in double: random graphs with empty rows, loops, repeated edges and
  * hubs, every dtype, widths around the blocks; and offsets and sources that lie. */
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
 #include "kernel_case.h"
 #include "ops/ops.h"
 
@@ -105,6 +109,9 @@ static void threads_do_not_matter(void **state) {
   clv_tensor data = case_tensor(CLV_F32, 2, (const int64_t[]){2000, 70}),
              out = case_tensor(CLV_F32, 2, (const int64_t[]){3000, 70});
   case_fill(&data, -1, 1, &seed);
+#ifdef _OPENMP
+  omp_set_num_threads(3);
+#endif
   assert_ok(run("SparseAggregate", NULL, (const clv_tensor[]){data, g.offsets, g.sources}, 3, &out, &error), error);
   const int64_t *offsets = g.offsets.data;
   float *row = malloc(70 * sizeof *row);
@@ -118,12 +125,37 @@ static void threads_do_not_matter(void **state) {
   free(row), free(data.data), free(out.data), free(g.offsets.data), free(g.sources.data);
 }
 
+/* The same of attention, whose hub is shared out by heads: the same bits on one thread. */
+static void attention_on_threads(void **state) {
+  (void)state;
+  uint64_t seed = 10;
+  clv_error error = {0};
+  graph g = make_graph(3000, 2000, 40000, 0, CLV_I32, &seed);
+  clv_tensor data = case_tensor(CLV_F32, 2, (const int64_t[]){2000, 48}),
+             from = case_tensor(CLV_F32, 2, (const int64_t[]){2000, 3}), to = case_tensor(CLV_F32, 2, (const int64_t[]){3000, 3}),
+             outs[2];
+  case_fill(&data, -1, 1, &seed), case_fill(&from, -3, 3, &seed), case_fill(&to, -3, 3, &seed);
+  for (int i = 0; i < 2; ++i) {
+    outs[i] = case_tensor(CLV_F32, 2, (const int64_t[]){3000, 48});
+#ifdef _OPENMP
+    omp_set_num_threads(i == 0 ? 5 : 1);
+#endif
+    const clv_tensor inputs[] = {data, from, to, g.offsets, g.sources};
+    assert_ok(run("SparseAttention", NULL, inputs, 5, &outs[i], &error), error);
+  }
+  assert_memory_equal(outs[0].data, outs[1].data, (size_t)3000 * 48 * sizeof(float));
+  for (int i = 0; i < 2; ++i) free(outs[i].data);
+  free(data.data), free(from.data), free(to.data), free(g.offsets.data), free(g.sources.data);
+}
+
 static void attention(void **state) {
   (void)state;
   uint64_t seed = 3;
   static const float slope = 0.1f;
   for (uint32_t round = 0; round < 40; ++round) {
-    int64_t heads = 1 + (int64_t)(round % 4), width = 1 + (int64_t)(test_random(&seed) % 40), columns = heads * width;
+    int64_t heads = 1 + (int64_t)(round % 4), width = 1 + (int64_t)(test_random(&seed) % 40);
+    if (round % 3 == 1) width = 16 * (1 + (int64_t)(test_random(&seed) % 9)); /* whole vectors */
+    int64_t columns = heads * width;
     clv_dtype dtype = round % 3 == 2 ? CLV_BF16 : CLV_F32;
     graph g = make_graph(1 + (int64_t)(test_random(&seed) % 30), 1 + (int64_t)(test_random(&seed) % 30),
                          (int64_t)(test_random(&seed) % 150), 2, round % 2 == 0 ? CLV_I32 : CLV_I64, &seed);
@@ -188,6 +220,6 @@ static void lies(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(aggregates), cmocka_unit_test(threads_do_not_matter),
-                                     cmocka_unit_test(attention), cmocka_unit_test(lies)};
+                                     cmocka_unit_test(attention), cmocka_unit_test(attention_on_threads), cmocka_unit_test(lies)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-/* Operators over pictures and signals, called with their cases of the conformance kit after something in them was changed at
- * random: a dim, a rank, a dtype, an attribute, an element, an input left out. Nothing is expected but an answer: a status with a
- * text, or outputs whose every byte lies inside. */
+/* Operators over pictures and signals, recurrences, products of bytes and losses, called with their cases of the conformance kit
+ * after something in them was changed at random: a dim, a rank, a dtype, an attribute, an element, an input left out. Nothing is
+ * expected but an answer: a status with a text, or outputs whose every byte lies inside. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,13 +11,32 @@
 #include "ops/ops.h"
 #include "support.h"
 
-enum { CHANGES = 60, MAX_INPUTS = 6, MAX_ATTRIBUTES = 8, GUARD = 64, LIMIT = 1 << 16 };
+enum { CHANGES = 60, MAX_INPUTS = 9, MAX_ATTRIBUTES = 8, GUARD = 64, LIMIT = 1 << 16 };
 
-static const char *const operators[] = {"GridSample",    "AffineGrid",     "NonMaxSuppression",
-                                        "RoiAlign",      "Col2Im",         "MaxUnpool",
-                                        "CenterCropPad", "DeformConv",     "Det",
-                                        "DFT",           "STFT",           "HannWindow",
-                                        "HammingWindow", "BlackmanWindow", "MelWeightMatrix"};
+static const char *const operators[] = {"GridSample",
+                                        "AffineGrid",
+                                        "NonMaxSuppression",
+                                        "RoiAlign",
+                                        "Col2Im",
+                                        "MaxUnpool",
+                                        "CenterCropPad",
+                                        "DeformConv",
+                                        "Det",
+                                        "DFT",
+                                        "STFT",
+                                        "HannWindow",
+                                        "HammingWindow",
+                                        "BlackmanWindow",
+                                        "MelWeightMatrix",
+                                        "RNN",
+                                        "GRU",
+                                        "LSTM",
+                                        "MatMulInteger",
+                                        "QLinearMatMul",
+                                        "ConvInteger",
+                                        "QLinearConv",
+                                        "NegativeLogLikelihoodLoss",
+                                        "SoftmaxCrossEntropyLoss"};
 static const clv_dtype dtypes[] = {CLV_F32, CLV_F64, CLV_F16, CLV_BF16, CLV_I8, CLV_U8, CLV_I32, CLV_I64, CLV_U64, CLV_BOOL};
 
 typedef struct victim {

@@ -35,6 +35,11 @@ def refuse(tally, name, expected, *arguments, status=1):
     tally.add(f"refused: {name}", reason)
 
 
+def remove(path):
+    if os.path.exists(path):
+        os.remove(path)
+
+
 def near(one, other):
     return abs(one - other) <= 1e-6 * max(abs(one), abs(other), 1e-3)
 
@@ -201,8 +206,7 @@ def check_import(tally, folder, rng):
     take = ("profile", *asked, "--import", table, "--kset", "1", "-o", costs)
 
     def fresh(*more):
-        if os.path.exists(costs):
-            os.remove(costs)
+        remove(costs)
         return told(*take, *more)["tables"]
 
     tables = {block["device"]: (block["first"], block["last"], block["points"]) for block in fresh("--stages", "cpu=0-4", "--stages", "gpu=0-4",
@@ -231,6 +235,7 @@ def check_rows(tally, asked, folder):
     """Rows of a CSV that are none; nothing is written."""
     csv, costs = os.path.join(folder, "bad.csv"), os.path.join(folder, "never.json")
     take = ("profile", *asked, "--kset", "1", "--import", csv, "-o", costs)
+    remove(costs)
     for name, row, expected in (("a word", "100,200,fast,OK", ["line 3", "cpu_ms is 'fast'", "None", "-1"]),
                                 ("less than nothing", "100,200,-2,OK", ["line 3", "cpu_ms is -2 ms"]),
                                 ("NaN", "100,200,nan,OK", ["line 3", "cpu_ms is 'nan'"]),
@@ -271,6 +276,7 @@ def put(arrays, key, index, value):
 def check_refused(tally, made, asked, folder, plan_path, rng):
     path = lambda name: os.path.join(folder, name)
     good = gnn_made.ring(rng)
+    remove(path("page.html"))
     changed = lambda key, index, value: put(good, key, index, value)
     plan = lambda model, graph, *more: ("plan", "--model", model, "--graph", graph, *gnn_made.DEVICES, "--cache-dir", "", "--profile",
                                         made["costs"], *(more or gnn_made.KSET))

@@ -220,7 +220,8 @@ def matmul_integer(r):
     along_rows = lambda z: z.reshape(-1, 1) if z.ndim == 1 else z
     left = a.astype(I32) - (along_rows(za).astype(I32) if za is not None else 0)
     right = b.astype(I32) - (zb.astype(I32) if zb is not None else 0)
-    runs = (za is None or za.shape in ((), (1,))) and (zb is None or zb.ndim == 0 or zb.ndim == 1 and b.ndim == 2) and not (a_dtype == I8 and b_dtype == U8)
+    runs_zeros = (za is None or za.shape in ((), (1,))) and (zb is None or zb.ndim == 0 or zb.ndim == 1 and b.ndim == 2)
+    runs = runs_zeros and not (a_dtype == I8 and b_dtype == U8)
     return Case("MatMulInteger", [a, b, za, zb], [left @ right], 10, runs)
 
 

@@ -66,6 +66,8 @@ def grid_sample(r):
     x = r.array((n, c, *[r.randint(2, 6) for _ in range(spatial)]), r.choice(FLOATS))
     opset = 22 if x.dtype == BF16 else r.choice([16, 20, 22]) if spatial == 2 else 20
     grid = r.array((n, *[r.randint(1, 5) for _ in range(spatial)], spatial), r.choice([F32, F32, F64, x.dtype]), -1.6, 1.6)
+    if r.random() < 0.4:
+        grid = np.round(grid.astype(F64) * 4).astype(grid.dtype) / np.asarray(4, grid.dtype)  # points halfway between two elements
     padding, align = r.choice(["zeros", "border", "reflection"]), r.randint(0, 1)
     expected = None
     if mode == "cubic" and padding == "border":
@@ -92,6 +94,8 @@ def suppression(r):
     boxes = r.array((batches, count, 4), F32, 0, 3)
     if centered:
         boxes[..., 2:] = boxes[..., 2:] / 2 + 0.1
+    if count > 4 and r.random() < 0.6:  # all near one box: they overlap more or less
+        boxes = (np.array([1, 1, 2, 2] if not centered else [1, 1, 1, 1], F32) + boxes / 8).astype(F32)
     scores = np.round(r.array((batches, classes, count), F32, 0, 1), r.choice([1, 3]))  # rounded: some are equal
     return Case("NonMaxSuppression", [boxes, scores, np.array([r.choice([0, 2, 5, 100])]), np.array([r.uniform(0, 0.8)], F32),
                                       r.maybe(np.array([r.uniform(0, 0.8)], F32))], r.choice([10, 11, 22]),
@@ -100,12 +104,15 @@ def suppression(r):
 
 def roi_align(r):
     n, c = r.randint(1, 3), r.randint(1, 4)
-    x = r.array((n, c, r.randint(1, 9), r.randint(1, 9)), r.choice(FLOATS))
+    x = r.array((n, c, *r.choice([(r.randint(1, 9), r.randint(1, 9)), (8, 9)])), r.choice(FLOATS), -2, r.choice([2, 0]))
     count = r.randint(1, 4)
     rois = r.array((count, 4), x.dtype, -2, 12)
     rois[:, 2:] = rois[:, :2] + np.abs(rois[:, 2:]) / 2
     attributes = {"mode": r.choice(["avg", "max"]), "output_height": r.randint(1, 4), "output_width": r.randint(1, 4),
                   "sampling_ratio": r.choice([0, 0, 1, 2, 3]), "spatial_scale": r.choice([1.0, 0.5, 0.25])}
+    if min(x.shape[2:]) >= 7 and r.random() < 0.6:  # few samples far apart: one inside, the next beyond the map
+        rois[:] = [2.5, 2.5, 14.5, 14.5]
+        attributes |= {"output_height": 1, "output_width": 1, "sampling_ratio": 2, "spatial_scale": 1.0}
     opset = 22 if x.dtype == BF16 else r.choice([10, 16, 22])
     if opset >= 16:
         attributes["coordinate_transformation_mode"] = r.choice(["half_pixel", "output_half_pixel"])

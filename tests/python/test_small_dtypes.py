@@ -128,7 +128,8 @@ def narrowed(r):
         for rounding in ("up", "down", "nearest"):
             array = np.exp2(r.uniform(-13, 14, 300)).astype(NUMPY[source])
             array[:40] = np.ldexp(1.0 + (np.arange(40) % 4) / 4, np.arange(40) // 4 - 5).astype(NUMPY[source])
-            yield cast(f"{name_of(source)}_to_powers_{rounding}", array, source, T.FLOAT8E8M0, power_of(array, rounding), round_mode=rounding)
+            yield cast(f"{name_of(source)}_to_powers_{rounding}", array, source, T.FLOAT8E8M0, power_of(array, rounding),
+                       round_mode=rounding)
     long = r.uniform(-8, 8, 300001).astype(np.float32)
     yield cast("on_several_threads", long, T.FLOAT, T.INT4, rounded(long, T.INT4, 1))
 
@@ -179,7 +180,8 @@ def quantize(r, number):
         inputs["z"] = (zero, target)
     else:
         attributes["output_dtype"] = target
-    return Case(f"quantize_{number}", [helper.make_node("QuantizeLinear", list(inputs), ["y"], **attributes)], inputs, {"y": (expected, target)})
+    return Case(f"quantize_{number}", [helper.make_node("QuantizeLinear", list(inputs), ["y"], **attributes)], inputs,
+                {"y": (expected, target)})
 
 
 def dequantize(r, number):
@@ -214,7 +216,8 @@ def moved(r):
     for dtype in SMALL:
         array = r.choice(every_code(dtype), (3, 5, 7))
         shape, what = ints("shape", (7, 15)), name_of(dtype)
-        for op, more, expected in (("Identity", [], array), ("Reshape", ["shape"], array.reshape(7, 15)), ("Flatten", [], array.reshape(3, 35))):
+        for op, more, expected in (("Identity", [], array), ("Reshape", ["shape"], array.reshape(7, 15)),
+                                   ("Flatten", [], array.reshape(3, 35))):
             yield Case(f"{op}_{what}", [helper.make_node(op, ["x"] + more, ["y"])], {"x": (array, dtype)}, {"y": (expected, dtype)},
                        [shape] if more else [])
         yield Case(f"Shape_{what}", [helper.make_node("Shape", ["x"], ["y"])], {"x": (array, dtype)},
@@ -231,13 +234,15 @@ def moved(r):
         chosen = helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch)
         yield Case(f"If_{what}", [chosen], {"c": (np.array(True), T.BOOL), "x": (array, dtype)}, {"y": (array, dtype)})
         elements = [
-            ("Transpose", [], {"perm": [2, 0, 1]}, array.transpose(2, 0, 1)), ("Concat", ["x"], {"axis": 1}, np.concatenate([array, array], 1)),
+            ("Transpose", [], {"perm": [2, 0, 1]}, array.transpose(2, 0, 1)),
+            ("Concat", ["x"], {"axis": 1}, np.concatenate([array, array], 1)),
             ("Slice", ["from", "to", "axes"], {}, array[:, 1:4]), ("Gather", ["from"], {"axis": 2}, array[:, :, [1]]),
             ("Tile", ["twice"], {}, np.tile(array, (1, 2, 1))), ("Expand", ["longer"], {}, np.broadcast_to(array, (2, 3, 5, 7)))]
         given = [ints("from", [1]), ints("to", [4]), ints("axes", [1]), ints("twice", [1, 2, 1]), ints("longer", [2, 3, 5, 7])]
         for op, more, attributes, expected in elements:
             yield Case(f"{op}_{what}", [helper.make_node(op, ["x"] + more, ["y"], **attributes)], {"x": (array, dtype)},
-                       {"y": (np.ascontiguousarray(expected), dtype)}, [g for g in given if g.name in more], refused=dtype in FLOAT4 | PACKED)
+                       {"y": (np.ascontiguousarray(expected), dtype)}, [g for g in given if g.name in more],
+                       refused=dtype in FLOAT4 | PACKED)
         condition = r.random((3, 5, 7)) < 0.5
         for op, operands, inputs, expected in (
                 ("Where", ["c", "x", "x"], {"c": (condition, T.BOOL), "x": (array, dtype)}, array),
@@ -297,8 +302,8 @@ def main():
             part = made[start:start + 64]
             for case, found in zip(part, oracle.cleave_test([os.path.join(folder, case.name) for case in part], *options)):
                 wanted = "UNSUPPORTED" if case.refused else "PASS"
-                wrong = found["status"] != wanted
-                tally.add(f"{case.name} on {options[1]}", f"{found['status']} where {wanted} is right: {found.get('reason')}" if wrong else None)
+                wrong = f"{found['status']} where {wanted} is right: {found.get('reason')}" if found["status"] != wanted else None
+                tally.add(f"{case.name} on {options[1]}", wrong)
     return tally.finish()
 
 
