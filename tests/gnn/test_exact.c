@@ -21,11 +21,11 @@ static bool runs_all;
 
 /* ---- Devices ---- */
 
-/* At most four can share a graph. Without OpenCL, or where its threads are not ours to watch, the other three. */
+/* At most four can share a graph. Without OpenCL, or where its threads and leaks are not ours to watch, the other three. */
 static machine open_all(void) {
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
   clv_error error = {0};
   machine m;
-#if !defined(__SANITIZE_THREAD__)
   if (try_machine("cpu,npu,npu1,opencl:0", NULL, &m, &error) == CLV_OK) return m;
   print_message("without OpenCL: %s\n", error.message);
   clv_context_destroy(m.context);
