@@ -372,6 +372,23 @@ static void keep_only_best(choosing *c) {
   for (uint32_t s = 0; s < c->start_count; ++s) clv__candidate_copy(&c->starts[s], &c->best);
 }
 
+/* Where the bound was not met: the plans that share no block, chosen from as if there were no others. `taken`: it is better than
+ * what `c` has; the bound is then about the plans that either kept. */
+static clv_status choose_pipelines(choosing *c, const clv__choose_cut *cut, double bound_ns, bool *taken, clv_error *error) {
+  clv__choose_options options = *c->options;
+  clv__chosen_layer apart;
+  options.peps.most_parts = 1;
+  options.moves = NULL;
+  CLV__TRY(clv__choose_layer(c->arena, c->costs, c->layer, cut, &options, &apart, error));
+  *taken = apart.timeline.makespan_ns < c->best.makespan_ns;
+  if (!*taken) return CLV_OK;
+  apart.bound_ns = floor(fmin(bound_ns, apart.bound_ns));
+  memcpy(apart.single_ns, c->chosen->single_ns, sizeof apart.single_ns);
+  apart.from = "pipelines";
+  *c->chosen = apart;
+  return CLV_OK;
+}
+
 clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_t layer, const clv__choose_cut *cut,
                              const clv__choose_options *options, clv__chosen_layer *chosen, clv_error *error) {
   choosing c = {.arena = arena, .costs = costs, .options = options, .k = cut->k, .layer = layer, .chosen = chosen};
@@ -412,7 +429,13 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
                                &result, error));
     bound = fmax(all.bound_ns, result.bound_ns);
   }
-  chosen->bound_all_ns = floor(fmin(all.bound_ns, c.best.makespan_ns)); /* whole nanoseconds, as all times */
+  bool taken = false;
+  if (!is_quick && !is_large && options->peps.most_parts != 1 && !is_close(&c, bound)) {
+    CLV__TRY(choose_pipelines(&c, cut, bound, &taken, error));
+  }
+  /* whole nanoseconds, as all times */
+  chosen->bound_all_ns = floor(fmin(all.bound_ns, taken ? chosen->timeline.makespan_ns : c.best.makespan_ns));
+  if (taken) return CLV_OK;
   chosen->bound_ns = floor(fmin(bound, c.best.makespan_ns));
   return give(&c, error);
 }
