@@ -25,16 +25,81 @@ static bool has_output(const question *q, uint32_t index) {
   return index < q->node.output_count && q->node.outputs[index] != CLV_NO_VALUE;
 }
 
+static bool is_one_number(const clv_tensor *type) {
+  return type->rank == 0 || (type->rank == 1 && type->dims[0] == 1);
+}
+
 static const char *doubt_attention(const question *q) {
-  clv_value_info mask, lengths;
-  if (get_input(q, 3, &mask) && get_input(q, 6, &lengths)) return "a mask with lengths of keys beside it";
-  return has_output(q, 3) ? "the products of queries and keys as an output: what is masked differs" : NULL;
+  clv_value_info query, mask, other;
+  bool has_mask = get_input(q, 3, &mask);
+  if (has_mask && get_input(q, 6, &other)) return "a mask with lengths of keys beside it";
+  if (has_output(q, 3)) return "the products of queries and keys as an output: what is masked differs";
+  if (get_input(q, 4, &other) && !has_output(q, 1)) return "past keys without present ones";
+  if (!get_input(q, 0, &query) || query.type.rank < 2) return NULL;
+  if (query.type.dims[query.type.rank - 2] == 0) return "no queries";
+  if (query.type.dtype == CLV_F64) return "dtype f64: it is computed as f32";
+  if (!has_mask || mask.type.rank == CLV_RANK_UNKNOWN) return NULL;
+  if (mask.type.rank < 2) return "a mask of one axis";
+  bool has_rows = mask.type.dims[mask.type.rank - 2] == query.type.dims[query.type.rank - 2];
+  return has_rows ? NULL : "a mask with one row for all queries";
+}
+
+static const char *doubt_rotation(const question *q) {
+  clv_value_info positions;
+  return get_input(q, 3, &positions) ? "positions: negative ones are an error" : NULL;
 }
 
 static const char *doubt_convolution(const question *q) {
+  clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
   clv_value_info zero;
-  if (!get_input(q, 3, &zero) || zero.type.rank == 0 || (zero.type.rank == 1 && zero.type.dims[0] == 1)) return NULL;
-  return "a zero point for each channel of the weights";
+  if (get_input(q, 3, &zero) && !is_one_number(&zero.type)) return "a zero point for each channel of the weights";
+  bool is_padded = !clv__attribute_is(attributes, "auto_pad", "NOTSET", true);
+  size_t count;
+  const int64_t *dilations = clv__attribute_ints(attributes, "dilations", &count);
+  for (size_t i = 0; i < count && is_padded; ++i) {
+    if (dilations[i] != 1) return "auto_pad with dilations";
+  }
+  return NULL;
+}
+
+static const char *doubt_product(const question *q) {
+  clv_value_info zero;
+  bool is_scaled = strcmp(q->node.op, "QLinearMatMul") == 0; /* a, its scale, its zero point; the other has them behind a and b */
+  if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point for each row";
+  if (is_scaled || !get_input(q, 0, &zero) || zero.type.rank < 1) return NULL;
+  return zero.type.dims[zero.type.rank - 1] == 0 ? "nothing to sum" : NULL;
+}
+
+static const char *doubt_recurrence(const question *q) {
+  clv_value_info data;
+  return get_input(q, 0, &data) && data.type.dtype == CLV_F64 ? "dtype f64: an error when it runs" : NULL;
+}
+
+static const char *doubt_cache(const question *q) {
+  clv_value_info places;
+  return get_input(q, 2, &places) ? "places to write to: negative ones are an error" : NULL;
+}
+
+static const char *doubt_grid(const question *q) {
+  clv_value_info data;
+  return get_input(q, 0, &data) && data.type.rank != 4 && data.type.rank != 5 ? "a rank other than 4 and 5" : NULL;
+}
+
+static const char *doubt_regions(const question *q) {
+  clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
+  bool is_old = clv__attribute_is(attributes, "coordinate_transformation_mode", "output_half_pixel", q->node.opset < 16);
+  return is_old ? NULL : "half_pixel: regions that end before they begin are an error";
+}
+
+static const char *doubt_frames(const question *q) {
+  clv_value_info given;
+  return get_input(q, 2, &given) || get_input(q, 3, &given) ? NULL : "neither a window nor a length of frames";
+}
+
+static const char *doubt_transform(const question *q) {
+  clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
+  bool is_back = clv__attribute_int(attributes, "inverse", 0) != 0 && clv__attribute_int(attributes, "onesided", 0) != 0;
+  return is_back ? "back from one side: it takes the other side as zeros" : NULL;
 }
 
 static const char *doubt_unpool(const question *q) {
@@ -77,7 +142,7 @@ static const char *doubt_group_norm(const question *q) {
   return data.type.dtype == CLV_F64 ? "dtype f64: it is computed as f32" : NULL;
 }
 
-static const char *doubt_local_norm(const question *q) {
+static const char *doubt_not_4d(const question *q) {
   clv_value_info data;
   return get_input(q, 0, &data) && data.type.rank != 4 ? "a rank other than 4" : NULL;
 }
@@ -108,17 +173,28 @@ bool clv__ort_may_support(void *self, const clv_graph_view *graph, uint32_t node
   } doubts[] = {
       {"Attention", doubt_attention},
       {"ConvInteger", doubt_convolution},
+      {"DFT", doubt_transform},
+      {"DeformConv", doubt_not_4d},
+      {"GRU", doubt_recurrence},
+      {"GridSample", doubt_grid},
+      {"GroupNormalization", doubt_group_norm},
+      {"LRN", doubt_not_4d},
+      {"LSTM", doubt_recurrence},
+      {"MatMulInteger", doubt_product},
       {"MaxUnpool", doubt_unpool},
+      {"QLinearMatMul", doubt_product},
       {"Range", doubt_range},
       {"ReduceMax", doubt_reduction},
       {"ReduceMin", doubt_reduction},
       {"Resize", doubt_resize},
-      {"Shrink", doubt_shrink},
-      {"GroupNormalization", doubt_group_norm},
-      {"LRN", doubt_local_norm},
-      {"Split", doubt_split},
+      {"RoiAlign", doubt_regions},
+      {"RotaryEmbedding", doubt_rotation},
+      {"STFT", doubt_frames},
       {"ScatterElements", doubt_scatter},
       {"ScatterND", doubt_scatter},
+      {"Shrink", doubt_shrink},
+      {"Split", doubt_split},
+      {"TensorScatter", doubt_cache},
   };
   const clv__ort_device *device = self;
   question q = {device->host, graph, {.struct_size = sizeof q.node}};
