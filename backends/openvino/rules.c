@@ -96,11 +96,6 @@ bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason
   return true;
 }
 
-bool clv__openvino_accepts_roi_align(const clv__openvino_node *node, char reason[160]) {
-  if (clv__attribute_is(node->attributes, "mode", "max", false)) return refuse(reason, "RoiAlign with mode max");
-  return true;
-}
-
 /* With a reduction small integers saturate. */
 bool clv__openvino_accepts_scatter(const clv__openvino_node *node, char reason[160]) {
   if (clv__attribute_is(node->attributes, "reduction", "none", true) || node->inputs[0].dtype == CLV_F32) return true;

@@ -166,7 +166,6 @@ const clv__openvino_rule clv__openvino_rules[] = {
     {.op = "Resize", .dtypes = F, INDEX(IN(3)), CONSTANT(IN(1) | IN(2) | IN(3)), .accepts = clv__openvino_accepts_resize},
     {.op = "Upsample", .dtypes = F, CONSTANT(IN(1))},
     {.op = "GridSample", .dtypes = F},
-    {.op = "RoiAlign", .dtypes = F, INDEX(IN(2)), .accepts = clv__openvino_accepts_roi_align},
     {.op = "RNN", .dtypes = F | I32, .accepts = clv__openvino_accepts_recurrent},
     {.op = "GRU", .dtypes = F | I32, .accepts = clv__openvino_accepts_recurrent},
     {.op = "LSTM", .dtypes = F | I32, .accepts = clv__openvino_accepts_recurrent},

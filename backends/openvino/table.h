@@ -50,7 +50,6 @@ bool clv__openvino_accepts_softmax(const clv__openvino_node *node, char reason[1
 bool clv__openvino_accepts_gather_elements(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_resize(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_recurrent(const clv__openvino_node *node, char reason[160]);
-bool clv__openvino_accepts_roi_align(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_scatter(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_pad(const clv__openvino_node *node, char reason[160]);
 bool clv__openvino_accepts_space_to_depth(const clv__openvino_node *node, char reason[160]);
