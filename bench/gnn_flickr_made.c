@@ -4,6 +4,7 @@
 
 #define BENCH "gnn_flickr"
 #include "base/file.h"
+#include "base/random.h"
 #include "bench.h"
 #include "cleave/devices.h"
 #include "gnn_flickr.h"
@@ -12,21 +13,6 @@ static void need(bool fine, const char *what) {
   if (fine) return;
   fprintf(stderr, BENCH ": %s\n", what);
   exit(1);
-}
-
-static uint64_t draw(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
-
-static uint32_t draw_below(uint64_t *state, uint32_t count) {
-  return (uint32_t)((draw(state) >> 32) * count >> 32);
-}
-
-static double draw_real(uint64_t *state) {
-  return (double)(draw(state) >> 11) / 9007199254740992.0;
 }
 
 /* ---- Options ---- */
@@ -107,7 +93,7 @@ static const assumed of_cpu = {1e11, 4e10}, of_gpu = {1e12, 7e10};
 #define ALONE 1.5          /* gathering by itself writes what it gathers */
 
 static double scattered(double figure, uint64_t *state) {
-  return figure * (1 + 0.02 * (2 * draw_real(state) - 1));
+  return figure * (1 + 0.02 * (2 * clv__random_real(state) - 1));
 }
 
 static void append_figures(clv__text *text, const char *op, double per_row, double per_edge) {
@@ -189,7 +175,7 @@ static bool describe(const flickr_options *options, clv__text texts[3]) {
 static clv_tensor weight(uint32_t rows, uint32_t columns, uint64_t *state) {
   float *data = malloc((size_t)rows * columns * sizeof *data);
   need(data != NULL, "out of memory");
-  for (size_t i = 0; i < (size_t)rows * columns; ++i) data[i] = (float)((draw_real(state) - 0.5) / sqrt(columns));
+  for (size_t i = 0; i < (size_t)rows * columns; ++i) data[i] = (float)((clv__random_real(state) - 0.5) / sqrt(columns));
   return clv__tensor_make(CLV_F32, rows == 1 ? 1 : 2, rows == 1 ? (const int64_t[]){columns} : (const int64_t[]){rows, columns},
                           data);
 }
@@ -263,20 +249,22 @@ static uint32_t draw_edges(const part_sizes *sizes, const uint32_t *mine, uint32
   uint32_t halo = sizes->halo < other_count ? sizes->halo : other_count, used = 0;
   if (halo > sizes->boundary) halo = sizes->boundary;
   for (uint32_t h = 0; h < halo; ++h) { /* the first `halo` of others are the sources outside */
-    uint32_t at = h + draw_below(state, other_count - h), kept = others[h];
+    uint32_t at = h + clv__random_below(state, other_count - h), kept = others[h];
     others[h] = others[at], others[at] = kept;
   }
   for (uint32_t e = 0; e < sizes->boundary && halo > 0; ++e, ++used)
-    sources[used] = others[e < halo ? e : draw_below(state, halo)], destinations[used] = mine[draw_below(state, sizes->owned)];
+    sources[used] = others[e < halo ? e : clv__random_below(state, halo)],
+    destinations[used] = mine[clv__random_below(state, sizes->owned)];
   for (uint32_t e = 0; e < sizes->inner; ++e, ++used)
-    sources[used] = mine[draw_below(state, sizes->owned)], destinations[used] = mine[draw_below(state, sizes->owned)];
+    sources[used] = mine[clv__random_below(state, sizes->owned)],
+    destinations[used] = mine[clv__random_below(state, sizes->owned)];
   return used;
 }
 
 static clv_tensor draw_features(uint32_t n, uint32_t width, uint64_t *state) {
   float *data = malloc((size_t)n * width * sizeof *data);
   need(data != NULL, "out of memory");
-  for (size_t i = 0; i < (size_t)n * width; ++i) data[i] = (float)draw_real(state) - 0.5f;
+  for (size_t i = 0; i < (size_t)n * width; ++i) data[i] = (float)clv__random_real(state) - 0.5f;
   return clv__tensor_make(CLV_F32, 2, (const int64_t[]){n, width}, data);
 }
 
@@ -293,7 +281,7 @@ bool flickr_graph_make(const flickr_options *options, uint32_t k, flickr_graph *
   need(order != NULL && others != NULL && parts != NULL && sources != NULL && destinations != NULL, "out of memory");
   for (uint32_t v = 0; v < n; ++v) order[v] = v;
   for (uint32_t v = n; v-- > 1;) { /* a part's vertices are anywhere */
-    uint32_t other = draw_below(&state, v + 1), kept = order[v];
+    uint32_t other = clv__random_below(&state, v + 1), kept = order[v];
     order[v] = order[other], order[other] = kept;
   }
   for (uint32_t i = 0; i < k; at += sizes[i].owned, ++i) {
@@ -329,9 +317,9 @@ void flickr_pieces(uint32_t k, clv__piece *pieces) {
   uint64_t state = FLICKR_SEED + k;
   double rows = 89250.0 / k, edges = 899756.0 / k, outside = k == 1 ? 0 : fmin(3.4 * rows, 89250 - rows);
   for (uint32_t i = 0; i < k; ++i) {
-    pieces[i] = (clv__piece){.owned = (uint64_t)(rows * (0.97 + 0.06 * draw_real(&state))),
-                             .halo = (uint64_t)(outside * (0.7 + 0.3 * draw_real(&state))),
-                             .edges = (uint64_t)(edges * (0.8 + 0.4 * draw_real(&state)))};
+    pieces[i] = (clv__piece){.owned = (uint64_t)(rows * (0.97 + 0.06 * clv__random_real(&state))),
+                             .halo = (uint64_t)(outside * (0.7 + 0.3 * clv__random_real(&state))),
+                             .edges = (uint64_t)(edges * (0.8 + 0.4 * clv__random_real(&state)))};
   }
 }
 

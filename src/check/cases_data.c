@@ -1,14 +1,11 @@
 /* The numbers of cases: seeded, never all the same, and within what the operators define. */
 #include <math.h>
 
+#include "base/random.h"
 #include "check/cases.h"
 
-/* SplitMix64. */
 uint64_t clv__case_random(uint64_t *state) {
-  uint64_t z = (*state += UINT64_C(0x9e3779b97f4a7c15));
-  z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-  z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-  return z ^ (z >> 31);
+  return clv__random(state);
 }
 
 /* In [0, 1). */

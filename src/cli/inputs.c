@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "base/small.h"
 #include "base/text.h"
 #include "cli/console.h"
@@ -247,18 +248,10 @@ clv_status cli_inputs_check_sizes(cli_invocation *cli, const cli_job *job, clv_e
 
 /* ---- Random numbers ---- */
 
-/* SplitMix64. */
-static uint64_t next_random(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 static void fill_random(clv_tensor *tensor, size_t count, uint64_t state) {
   clv__small_clear(tensor);
   for (size_t i = 0; i < count; ++i) {
-    uint64_t bits = next_random(&state);
+    uint64_t bits = clv__random(&state);
     clv__tensor_put(tensor, i, (double)(bits >> 40) / 8388608.0 - 1.0 /* exact in f32 */, (int64_t)(bits >> 33) % 10,
                     bits >> 63 != 0);
   }

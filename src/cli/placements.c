@@ -1,21 +1,14 @@
 /* See placements.h. */
 #include "cli/placements.h"
+#include "base/random.h"
 
 #include <string.h>
 
 #include "base/text.h"
 
-/* SplitMix64. */
-static uint64_t next_random(uint64_t *state) {
-  uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 static uint32_t choose(const clv_plan *base, clv_node_id node, uint64_t *state) {
   uint32_t able[CLV__MAX_DEVICES], count = 0;
-  uint64_t bits = next_random(state); /* one a node, so that a node's choice does not depend on what the others support */
+  uint64_t bits = clv__random(state); /* one a node, so that a node's choice does not depend on what the others support */
   if (strcmp(base->placement.causes[node], "usr") == 0) return base->placement.devices[node];
   for (uint32_t d = 0; d < base->devices->count; ++d) {
     if (clv__capability_reason(&base->capability, node, d) == NULL) able[count++] = d;

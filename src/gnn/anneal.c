@@ -3,26 +3,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "gnn/simulate.h"
 
 #define WARMEST 0.03      /* relative to the makespan: the first moves */
 #define COOLEST 0.0003    /* the last */
 #define LEAST_EXCESS 1e-9 /* of a load, which is added up in another order than a schedule */
-
-static uint64_t draw(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return z ^ z >> 31;
-}
-
-static uint32_t draw_below(uint64_t *state, uint32_t count) {
-  return (uint32_t)((draw(state) >> 32) * count >> 32);
-}
-
-static double draw_real(uint64_t *state) {
-  return (double)(draw(state) >> 11) / 9007199254740992.0;
-}
 
 /* What is undone when a move is not taken. */
 typedef struct move {
@@ -51,15 +37,16 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
   double warm = WARMEST * now, cooling = steps > 1 ? pow(COOLEST / WARMEST, 1.0 / steps) : 1, loads[CLV__PEP_DEVICES] = {0};
   for (uint32_t i = 0; i < count; ++i) clv__pep_work_add(&works->items[offsets[i] + choices[i]], 1, loads);
   for (uint32_t step = 0; step < steps && search->budget > 0; ++step, warm *= cooling) {
-    uint32_t from = draw_below(&state, count), kind = draw_below(&state, 8), piece = sequence[from];
+    uint32_t from = clv__random_below(&state, count), kind = clv__random_below(&state, 8), piece = sequence[from];
     move made = {piece, choices[piece], from, from};
     if (kind < 5) { /* another plan; those that load the machine least are tried most */
       uint32_t plans = offsets[piece + 1] - offsets[piece];
-      double where = draw_real(&state);
+      double where = clv__random_real(&state);
       choices[piece] = ranked[offsets[piece] + (uint32_t)(where * where * where * plans)];
     }
-    if (kind >= 3) made.to = draw_below(&state, count);
-    double most = now - warm * log(1 - draw_real(&state)); /* what is taken: all that is shorter, and some of the longer ones */
+    if (kind >= 3) made.to = clv__random_below(&state, count);
+    double most =
+        now - warm * log(1 - clv__random_real(&state)); /* what is taken: all that is shorter, and some of the longer ones */
     double changed[CLV__PEP_DEVICES];
     memcpy(changed, loads, sizeof changed);
     if (choices[piece] != made.choice) {

@@ -2,6 +2,7 @@
 #ifndef CLEAVE_GNN_EDGES_H
 #define CLEAVE_GNN_EDGES_H
 
+#include "base/random.h"
 #include "gnn/graph.h"
 
 #define CLV__VERTICES_UNKNOWN UINT64_MAX
@@ -34,13 +35,5 @@ clv_status clv__gnn_graph_wrap(const clv_allocator *allocator, clv__csr *csr, cl
 
 /* Threads that share work on arrays of edges. */
 uint32_t clv__edge_threads(void);
-
-/* A SplitMix64 step: what numbers are made from, by position rather than in sequence. */
-static inline uint64_t clv__mix64(uint64_t number) {
-  number += 0x9e3779b97f4a7c15u;
-  number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9u;
-  number = (number ^ number >> 27) * 0x94d049bb133111ebu;
-  return number ^ number >> 31;
-}
 
 #endif

@@ -1,14 +1,12 @@
 /* See synthetic.h. */
 #include "gnn/synthetic.h"
+#include "base/random.h"
 
 #include <math.h>
 #include <string.h>
 
 static double scatter(uint64_t *state) {
-  uint64_t z = *state += 0x9e3779b97f4a7c15u;
-  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-  return 1 + 0.02 * (2 * (double)((z ^ z >> 31) >> 11) / 9007199254740992.0 - 1);
+  return 1 + 0.02 * (2 * clv__random_real(state) - 1);
 }
 
 /* Bytes a row and an edge that a block reads and makes; an edge along which rows are gathered costs one. */

@@ -3,6 +3,7 @@
  * timed, so that the same inputs give the same plan. */
 #include <string.h>
 
+#include "base/random.h"
 #include "place/optimal.h"
 
 /* Kicks in vain after which a small problem has been searched through: it has few placements. */
@@ -25,17 +26,10 @@ typedef struct search {
   clv_error *error;
 } search;
 
-static uint64_t mix(uint64_t x) {
-  x += 0x9e3779b97f4a7c15u;
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
 static uint64_t hash_devices(const uint32_t *devices, uint32_t count) {
   uint64_t hash = 1;
   for (uint32_t n = 0; n < count; ++n) hash = (hash ^ devices[n]) * 0x100000001b3u + (hash >> 29);
-  return mix(hash) | 1; /* 0 is an empty slot */
+  return clv__mix64(hash) | 1; /* 0 is an empty slot */
 }
 
 static bool is_spent(const search *s) {
@@ -158,10 +152,10 @@ static clv_status kick(search *s, uint32_t *best, clv__score *best_score) {
     s->limit = 0; /* nothing can move */
     return CLV_OK;
   }
-  s->random = mix(s->random);
+  s->random = clv__mix64(s->random);
   uint32_t kicks = 1 + (uint32_t)(s->random % MOST_KICKS);
   for (uint32_t k = 0; k < kicks; ++k) {
-    s->random = mix(s->random);
+    s->random = clv__mix64(s->random);
     apply(s, &s->changes.items[s->random % s->changes.count]);
   }
   status = set_placement(s);
