@@ -39,15 +39,17 @@ static void remember(clv__cpu_plan_value *value, const clv__dnn_layout *layout, 
   value->forms[at] = (clv__cpu_form){layout, slot};
 }
 
-static const clv__dnn_layout *canonical(const clv__dnn_layout *layout) {
-  return layout != NULL && clv__dnn_layout_is_dense(layout) ? NULL : layout;
+/* NULL for row-major in the value's own dtype. */
+static const clv__dnn_layout *canonical(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout) {
+  if (layout == NULL || !clv__dnn_layout_is_dense(layout)) return layout;
+  return clv__dnn_layout_dtype(layout) == plan->values[value].type.dtype ? NULL : layout;
 }
 
 clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error) {
   clv__cpu_plan_value *made = &plan->values[value];
   size_t size_bytes;
-  layout = canonical(layout);
+  layout = canonical(plan, value, layout);
   CLV__TRY(bytes_of(plan, value, layout, &size_bytes, error));
   const bool leaves = layout == NULL && made->output != CLV__CPU_NONE;
   CLV__TRY(slot_new(plan, leaves ? CLV__CPU_SLOT_OUTPUT : CLV__CPU_SLOT_ARENA, made->output, size_bytes, slot, error));
@@ -58,7 +60,7 @@ clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dn
 clv_status clv__cpu_form_make_in(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t in, uint32_t *slot,
                                  clv_error *error) {
   size_t size_bytes;
-  layout = canonical(layout);
+  layout = canonical(plan, value, layout);
   CLV__TRY(bytes_of(plan, value, layout, &size_bytes, error));
   CLV__TRY(slot_new(plan, CLV__CPU_SLOT_ARENA, 0, size_bytes, slot, error));
   plan->slots[*slot].root = plan->slots[in].root;
@@ -73,7 +75,7 @@ bool clv__cpu_form_is_blocked(const clv__cpu_plan *plan, uint32_t value) {
 const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_plan *plan, uint32_t value) {
   const clv__cpu_plan_value *read = &plan->values[value];
   if (read->form_count > 0 && read->forms[0].layout != NULL) return read->forms[0].layout;
-  return clv__dnn_layout_dense(&plan->arena, read->type.rank, read->type.dims);
+  return clv__dnn_layout_dense(&plan->arena, read->type.dtype, read->type.rank, read->type.dims);
 }
 
 /* Constants get their slot when they are first read. */
@@ -93,7 +95,8 @@ static clv_status reorder(clv__cpu_plan *plan, uint32_t value, const clv__dnn_la
   clv__cpu_plan_value *read = &plan->values[value];
   const clv__cpu_form from = read->forms[0];
   const clv__dnn_layout *from_layout = clv__cpu_form_layout(plan, value);
-  const clv__dnn_layout *to = layout != NULL ? layout : clv__dnn_layout_dense(&plan->arena, read->type.rank, read->type.dims);
+  const clv__dnn_layout *to =
+      layout != NULL ? layout : clv__dnn_layout_dense(&plan->arena, read->type.dtype, read->type.rank, read->type.dims);
   if (from_layout == NULL || to == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
   CLV__TRY(clv__dnn_reorder_create(plan->device->dnn, from_layout, to, &plan->arena, &primitive, error));
@@ -109,7 +112,7 @@ static clv_status reorder(clv__cpu_plan *plan, uint32_t value, const clv__dnn_la
 clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                              clv_error *error) {
   clv__cpu_plan_value *read = &plan->values[value];
-  layout = canonical(layout);
+  layout = canonical(plan, value, layout);
   if (read->form_count == 0) {
     if (!read->is_constant) return clv__error_set(error, CLV_INTERNAL_ERROR, "value %u is read before it is made", value);
     CLV__TRY(place_constant(plan, value, error));

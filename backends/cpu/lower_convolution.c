@@ -93,7 +93,7 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
                                const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
   const clv__cpu_packing packing = {
       .value = node->inputs[1],
-      .from = clv__dnn_layout_dense(&plan->arena, spec->weights.rank, spec->weights.dims),
+      .from = clv__dnn_layout_dense(&plan->arena, spec->weights.dtype, spec->weights.rank, spec->weights.dims),
       .scale = node->scale,
       .scale_axis = 0,
       .expand_groups = spec->weights.rank == spec->source.rank ? clv__attribute_int(node->source->attributes, "group", 1) : 1,
@@ -111,7 +111,7 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
   const clv__dnn_layout *bias_layout = NULL;
   CLV__TRY(weights_slot(plan, node, spec, primitive->weights, &weights, error));
   if (node->bias != NULL) {
-    bias_layout = clv__dnn_layout_dense(&plan->arena, 1, &spec->bias_count);
+    bias_layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &spec->bias_count);
     if (bias_layout == NULL) return clv__error_memory(error, 0);
     CLV__TRY(clv__cpu_slot_constant(plan, node->bias, (size_t)spec->bias_count * sizeof(float), &bias, error));
   }

@@ -41,7 +41,7 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   strides[1] = taps * spec->weights.dims[0];
   const clv__cpu_packing packing = {
       .value = node->inputs[1],
-      .from = clv__dnn_layout_strided(&plan->arena, spec->weights.rank, spec->weights.dims, strides),
+      .from = clv__dnn_layout_strided(&plan->arena, spec->weights.dtype, spec->weights.rank, spec->weights.dims, strides),
       .variant = 16,
   };
   void *data;
@@ -56,7 +56,7 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
   const clv__dnn_layout *bias_layout = NULL;
   CLV__TRY(weights_slot(plan, node, spec, primitive->weights, &weights, error));
   if (spec->bias_count > 0) {
-    bias_layout = clv__dnn_layout_dense(&plan->arena, 1, &spec->bias_count);
+    bias_layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &spec->bias_count);
     if (bias_layout == NULL) return clv__error_memory(error, 0);
     CLV__TRY(clv__cpu_form_get(plan, node->inputs[2], NULL, &bias, error));
   }

@@ -6,7 +6,7 @@ clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node
   const size_t row_bytes = (size_t)channels * sizeof(float);
   const int64_t dims[2] = {2, channels};
   const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]);
-  const clv__dnn_layout *pair = clv__dnn_layout_dense(&plan->arena, 2, dims);
+  const clv__dnn_layout *pair = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, dims);
   float *data = clv__arena_allocate_data(&plan->arena, 2 * row_bytes);
   if (layout == NULL || pair == NULL || data == NULL) return clv__error_memory(error, 2 * row_bytes);
   void *scale, *shift;

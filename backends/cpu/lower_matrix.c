@@ -11,7 +11,7 @@ typedef struct product {
 
 static const clv__dnn_layout *matrix_layout(clv__cpu_plan *plan, int64_t rows, int64_t columns, bool transposed) {
   const int64_t dims[2] = {rows, columns}, strides[2] = {transposed ? 1 : columns, transposed ? rows : 1};
-  return clv__dnn_layout_strided(&plan->arena, 2, dims, strides);
+  return clv__dnn_layout_strided(&plan->arena, CLV_F32, 2, dims, strides);
 }
 
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, product *p) {
@@ -40,14 +40,14 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, produc
     for (int k = 0; k < 3; ++k) {
       for (int32_t i = 0; i < rank; ++i) dims[i] = all[k]->dims[same ? all[k]->rank - 3 + i : i];
       if (same) dims[0] = clv__dims_product(all[k], 0, all[k]->rank - 2);
-      *made[k] = clv__dnn_layout_dense(&plan->arena, rank, dims);
+      *made[k] = clv__dnn_layout_dense(&plan->arena, CLV_F32, rank, dims);
     }
   }
   if (node->bias != NULL) {
     for (int32_t i = 0; i < CLV_MAX_RANK; ++i) dims[i] = 1;
     const int32_t rank = b->rank == 2 ? 2 : b->rank;
     dims[rank - 1] = columns;
-    p->bias = b->rank == 2 ? clv__dnn_layout_dense(&plan->arena, rank, dims) : NULL;
+    p->bias = b->rank == 2 ? clv__dnn_layout_dense(&plan->arena, CLV_F32, rank, dims) : NULL;
     if (p->bias == NULL) return false;
   }
   return p->a != NULL && p->b != NULL && p->destination != NULL;

@@ -64,8 +64,8 @@ clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   strides[from->rank - 1] = 1;
   for (int32_t i = from->rank - 1; i > 0; --i) strides[i - 1] = strides[i] * from->dims[i];
   for (int32_t i = 0; i < from->rank; ++i) turned[i] = strides[perm != NULL ? perm[i] : from->rank - 1 - i];
-  const clv__dnn_layout *source = clv__dnn_layout_strided(&plan->arena, to->rank, to->dims, turned);
-  const clv__dnn_layout *destination = clv__dnn_layout_dense(&plan->arena, to->rank, to->dims);
+  const clv__dnn_layout *source = clv__dnn_layout_strided(&plan->arena, to->dtype, to->rank, to->dims, turned);
+  const clv__dnn_layout *destination = clv__dnn_layout_dense(&plan->arena, to->dtype, to->rank, to->dims);
   if (source == NULL || destination == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
   clv_status status = clv__dnn_reorder_create(plan->device->dnn, source, destination, &plan->arena, &primitive, error);
@@ -104,8 +104,8 @@ static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *n
     dims[i + 1] = type->dims[i];
     before[i + 1] = after[i + 1] = strides[i];
   }
-  *from = clv__dnn_layout_strided(&plan->arena, type->rank + 1, dims, before);
-  *to = clv__dnn_layout_strided(&plan->arena, type->rank + 1, dims, after);
+  *from = clv__dnn_layout_strided(&plan->arena, type->dtype, type->rank + 1, dims, before);
+  *to = clv__dnn_layout_strided(&plan->arena, type->dtype, type->rank + 1, dims, after);
   if (*from == NULL || *to == NULL) return clv__error_memory(error, 0);
   return clv__dnn_reorder_create(plan->device->dnn, *from, *to, &plan->arena, primitive, error);
 }
@@ -119,7 +119,7 @@ clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node,
   clv_status status = CLV_NOT_SUPPORTED;
   if (!clv__dnn_layout_is_plain(layout)) {
     status = clv__dnn_shuffle_create(plan->device->dnn, layout, 1, type->dims[1] / node->groups, &plan->arena, &primitive, error);
-    if (status == CLV_NOT_SUPPORTED) layout = clv__dnn_layout_dense(&plan->arena, type->rank, type->dims);
+    if (status == CLV_NOT_SUPPORTED) layout = clv__dnn_layout_dense(&plan->arena, type->dtype, type->rank, type->dims);
     if (layout == NULL) return clv__error_memory(error, 0);
   }
   if (status == CLV_NOT_SUPPORTED && type->rank < CLV_MAX_RANK) {

@@ -50,7 +50,7 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
                                int64_t columns, bool transposed, uint32_t *slot, clv_error *error) {
   const int64_t dims[2] = {depth, columns}, strides[2] = {transposed ? 1 : columns, transposed ? depth : 1};
   const clv__cpu_packing packing = {.value = node->inputs[1],
-                                    .from = clv__dnn_layout_strided(&plan->arena, 2, dims, strides),
+                                    .from = clv__dnn_layout_strided(&plan->arena, CLV_F32, 2, dims, strides),
                                     .scale = node->scale,
                                     .scale_axis = transposed ? 0 : 1,
                                     .variant = transposed ? 4 : 2};
@@ -100,7 +100,7 @@ clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
   }
   row->target_operand = step->operand_count;
   clv__cpu_step_output(step, 0, target, NULL);
-  const clv__dnn_layout *line = clv__dnn_layout_dense(&plan->arena, 1, &columns);
+  const clv__dnn_layout *line = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &columns);
   if (line == NULL) return clv__error_memory(error, 0);
   for (post += row->relu; post < node->post_count; ++post) {
     CLV__TRY(clv__cpu_lower_post(plan, node, &node->posts[post], line, target, error));

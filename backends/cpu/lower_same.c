@@ -50,7 +50,7 @@ clv_status clv__cpu_lower_unary(clv__cpu_plan *plan, clv__cpu_plan_node *node, b
   *taken = blocked || node->composed || count >= (is_costly(node->posts[0].algorithm) ? SMALL_COUNT_COSTLY : SMALL_COUNT);
   if (!*taken) return CLV_OK;
   const clv__dnn_layout *form = blocked ? clv__cpu_form_layout(plan, node->inputs[0]) : NULL;
-  const clv__dnn_layout *layout = blocked ? form : clv__dnn_layout_dense(&plan->arena, 1, &count);
+  const clv__dnn_layout *layout = blocked ? form : clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &count);
   if (layout == NULL) return clv__error_memory(error, 0);
   const clv__cpu_post *post = &node->posts[0];
   clv__dnn_primitive *primitive;
@@ -79,7 +79,8 @@ clv_status clv__cpu_lower_affine(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
   clv__arena *arena = &plan->arena;
   float *data = clv__arena_allocate_data(arena, (size_t)channels * 4 * sizeof *data); /* scale, shift, mean 0, variance 1 */
   const int64_t dims[2] = {2, channels};
-  const clv__dnn_layout *pair = clv__dnn_layout_dense(arena, 2, dims), *single = clv__dnn_layout_dense(arena, 1, &channels);
+  const clv__dnn_layout *pair = clv__dnn_layout_dense(arena, CLV_F32, 2, dims),
+                        *single = clv__dnn_layout_dense(arena, CLV_F32, 1, &channels);
   if (layout == NULL || data == NULL || pair == NULL || single == NULL) return clv__error_memory(error, 0);
   for (int64_t c = 0; c < channels; ++c) {
     data[c] = node->scale[c];
@@ -104,8 +105,8 @@ clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *no
   const clv_tensor *x = &plan->values[node->inputs[0]].type;
   const int64_t extent = x->dims[x->rank - 1];
   const int64_t dims[2] = {clv__dims_product(x, 0, x->rank - 1), extent}, pair_dims[2] = {2, extent};
-  const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, 2, dims);
-  clv__cpu_operand extra = {.id = CLV__DNN_WEIGHTS, .layout = clv__dnn_layout_dense(&plan->arena, 2, pair_dims)};
+  const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, dims);
+  clv__cpu_operand extra = {.id = CLV__DNN_WEIGHTS, .layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, pair_dims)};
   float *data = clv__arena_allocate_data(&plan->arena, (size_t)extent * 2 * sizeof *data);
   if (layout == NULL || extra.layout == NULL || data == NULL) return clv__error_memory(error, 0);
   void *scale, *shift = NULL;
@@ -148,7 +149,7 @@ clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node,
   const bool logarithm = strcmp(node->source->op, "LogSoftmax") == 0;
   *taken = !(logarithm && dims[1] == 1); /* where all is 0 by definition, oneDNN says 1e-6 */
   if (!*taken) return CLV_OK;
-  const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, dims[2] == 1 ? 2 : 3, dims);
+  const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, dims[2] == 1 ? 2 : 3, dims);
   if (layout == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
   const clv_status status = clv__dnn_softmax_create(plan->device->dnn, layout, 1, logarithm, &plan->arena, &primitive, error);
@@ -162,7 +163,7 @@ clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node,
 static const clv__dnn_layout *widened(clv__cpu_plan *plan, const clv_tensor *type, int32_t rank) {
   int64_t dims[CLV_MAX_RANK];
   for (int32_t i = 0; i < rank; ++i) dims[i] = i < rank - type->rank ? 1 : type->dims[i - (rank - type->rank)];
-  return clv__dnn_layout_dense(&plan->arena, rank, dims);
+  return clv__dnn_layout_dense(&plan->arena, CLV_F32, rank, dims);
 }
 
 static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *forms[3],
@@ -177,7 +178,7 @@ static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, co
       return layouts[0] != NULL;
     }
     const int64_t count = count_of(plan, node->outputs[0]);
-    for (int i = 0; i < 3; ++i) layouts[i] = clv__dnn_layout_dense(&plan->arena, 1, &count);
+    for (int i = 0; i < 3; ++i) layouts[i] = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &count);
     const bool apart = node->post_count < 2 || clv__cpu_post_is_elementwise(&node->posts[1]); /* else it has no kernel */
     return (count >= SMALL_COUNT || !apart) && layouts[0] != NULL;
   }

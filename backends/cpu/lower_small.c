@@ -68,9 +68,9 @@ static clv_status right_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node
     return clv__cpu_form_get(plan, node->inputs[1], NULL, slot, error);
   }
   const int64_t dims[2] = {s->depth, s->columns}, strides[2] = {s->b_depth, s->b_column};
-  const clv__dnn_layout *dense = clv__dnn_layout_dense(&plan->arena, 2, dims);
+  const clv__dnn_layout *dense = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, dims);
   const clv__cpu_packing packing = {.value = node->inputs[1],
-                                    .from = clv__dnn_layout_strided(&plan->arena, 2, dims, strides),
+                                    .from = clv__dnn_layout_strided(&plan->arena, CLV_F32, 2, dims, strides),
                                     .scale = node->scale,
                                     .scale_axis = s->b_column == 1 ? 1 : 0,
                                     .variant = s->b_column == 1 ? 2 : 4};

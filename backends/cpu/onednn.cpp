@@ -59,14 +59,34 @@ const clv__dnn_layout *keep(clv__arena *arena, const dnnl_memory_desc_t &desc) {
   return static_cast<const clv__dnn_layout *>(clv__arena_copy(arena, &desc, sizeof desc));
 }
 
-bool any_desc(dnnl_memory_desc_t *desc, int32_t rank, const int64_t *dims) {
+// Of the dtypes that layouts may have; undef for others.
+dnnl_data_type_t data_type(clv_dtype dtype) {
+  switch (dtype) {
+    case CLV_F32:
+      return dnnl_f32;
+    case CLV_BF16:
+      return dnnl_bf16;
+    case CLV_F16:
+      return dnnl_f16;
+    case CLV_I32:
+      return dnnl_s32;
+    case CLV_I8:
+      return dnnl_s8;
+    case CLV_U8:
+      return dnnl_u8;
+    default:
+      return dnnl_data_type_undef;
+  }
+}
+
+bool any_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims) {
   dnnl_dims_t copy;
   if (rank < 1 || rank > DNNL_MAX_NDIMS) return false;
   for (int32_t i = 0; i < rank; ++i) copy[i] = dims[i];
-  return dnnl_memory_desc_init_by_tag(desc, rank, copy, dnnl_f32, dnnl_format_tag_any) == dnnl_success;
+  return dnnl_memory_desc_init_by_tag(desc, rank, copy, data_type(dtype), dnnl_format_tag_any) == dnnl_success;
 }
 
-bool dense_desc(dnnl_memory_desc_t *desc, int32_t rank, const int64_t *dims) {
+bool dense_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims) {
   dnnl_dims_t copy, strides;
   if (rank < 1 || rank > DNNL_MAX_NDIMS) return false;
   int64_t stride = 1;
@@ -75,7 +95,7 @@ bool dense_desc(dnnl_memory_desc_t *desc, int32_t rank, const int64_t *dims) {
     strides[i] = stride;
     stride *= dims[i] > 0 ? dims[i] : 1;
   }
-  return dnnl_memory_desc_init_by_strides(desc, rank, copy, dnnl_f32, strides) == dnnl_success;
+  return dnnl_memory_desc_init_by_strides(desc, rank, copy, data_type(dtype), strides) == dnnl_success;
 }
 
 const dnnl_alg_kind_t unary_kinds[] = {dnnl_eltwise_relu,     dnnl_eltwise_elu,       dnnl_eltwise_tanh,  dnnl_eltwise_logistic,
@@ -232,14 +252,15 @@ void clv__dnn_describe(char *text, size_t size_bytes) {
   std::snprintf(text, size_bytes, "oneDNN %d.%d.%d %s", version->major, version->minor, version->patch, isa);
 }
 
-const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, int32_t rank, const int64_t *dims) {
+const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims) {
   dnnl_memory_desc_t desc;
   const int64_t one = 1;
-  if (rank == 0) return clv__dnn_layout_dense(arena, 1, &one);
-  return dense_desc(&desc, rank, dims) ? keep(arena, desc) : nullptr;
+  if (rank == 0) return clv__dnn_layout_dense(arena, dtype, 1, &one);
+  return dense_desc(&desc, dtype, rank, dims) ? keep(arena, desc) : nullptr;
 }
 
-const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, int32_t rank, const int64_t *dims, const int64_t *strides) {
+const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims,
+                                               const int64_t *strides) {
   dnnl_memory_desc_t desc;
   dnnl_dims_t dims_copy, strides_copy;
   if (rank < 1 || rank > DNNL_MAX_NDIMS) return nullptr;
@@ -247,11 +268,11 @@ const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, int32_t rank, 
     dims_copy[i] = dims[i];
     strides_copy[i] = strides[i];
   }
-  if (dnnl_memory_desc_init_by_strides(&desc, rank, dims_copy, dnnl_f32, strides_copy) != dnnl_success) return nullptr;
+  if (dnnl_memory_desc_init_by_strides(&desc, rank, dims_copy, data_type(dtype), strides_copy) != dnnl_success) return nullptr;
   return keep(arena, desc);
 }
 
-const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, int32_t rank, const int64_t *dims) {
+const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims) {
   int64_t strides[DNNL_MAX_NDIMS];
   if (rank < 3 || rank > DNNL_MAX_NDIMS) return nullptr;
   int64_t stride = dims[1];
@@ -261,7 +282,7 @@ const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, int32_t 
     stride *= dims[i];
   }
   strides[0] = stride;
-  return clv__dnn_layout_strided(arena, rank, dims, strides);
+  return clv__dnn_layout_strided(arena, dtype, rank, dims, strides);
 }
 
 const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, const int64_t dims[2]) {
@@ -274,10 +295,11 @@ const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__d
   const dnnl_memory_desc_t &from = layout->desc;
   if (from.format_kind != dnnl_blocked || from.ndims < 3 || from.ndims > 5) return nullptr;
   const dnnl_blocking_desc_t &blocking = from.format_desc.blocking;
+  const clv_dtype dtype = clv__dnn_layout_dtype(layout);
   if (blocking.inner_nblks == 0) {
-    const clv__dnn_layout *last = clv__dnn_layout_channels_last(arena, from.ndims, from.dims);
+    const clv__dnn_layout *last = clv__dnn_layout_channels_last(arena, dtype, from.ndims, from.dims);
     if (last == nullptr || !clv__dnn_layout_equal(last, layout)) return nullptr;
-    return clv__dnn_layout_channels_last(arena, from.ndims, dims);
+    return clv__dnn_layout_channels_last(arena, dtype, from.ndims, dims);
   }
   if (blocking.inner_nblks != 1 || blocking.inner_idxs[0] != 1) return nullptr;
   static const dnnl_format_tag_t by16[] = {dnnl_nCw16c, dnnl_nChw16c, dnnl_nCdhw16c};
@@ -285,13 +307,13 @@ const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__d
   const dnnl_format_tag_t *tags = blocking.inner_blks[0] == 16 ? by16 : blocking.inner_blks[0] == 8 ? by8 : nullptr;
   if (tags == nullptr) return nullptr;
   dnnl_memory_desc_t same, made;
-  if (dnnl_memory_desc_init_by_tag(&same, from.ndims, from.dims, dnnl_f32, tags[from.ndims - 3]) != dnnl_success ||
+  if (dnnl_memory_desc_init_by_tag(&same, from.ndims, from.dims, from.data_type, tags[from.ndims - 3]) != dnnl_success ||
       !dnnl_memory_desc_equal(&same, &from)) {
     return nullptr;
   }
   dnnl_dims_t copy;
   for (int i = 0; i < from.ndims; ++i) copy[i] = dims[i];
-  if (dnnl_memory_desc_init_by_tag(&made, from.ndims, copy, dnnl_f32, tags[from.ndims - 3]) != dnnl_success) return nullptr;
+  if (dnnl_memory_desc_init_by_tag(&made, from.ndims, copy, from.data_type, tags[from.ndims - 3]) != dnnl_success) return nullptr;
   return keep(arena, made);
 }
 
@@ -343,6 +365,14 @@ bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout) {
   return layout->desc.format_kind == dnnl_blocked && layout->desc.format_desc.blocking.inner_nblks == 0;
 }
 
+clv_dtype clv__dnn_layout_dtype(const clv__dnn_layout *layout) {
+  static const clv_dtype dtypes[] = {CLV_F32, CLV_BF16, CLV_F16, CLV_I32, CLV_I8, CLV_U8};
+  for (const clv_dtype dtype : dtypes) {
+    if (data_type(dtype) == layout->desc.data_type) return dtype;
+  }
+  return CLV_DTYPE_NONE;
+}
+
 int32_t clv__dnn_layout_dims(const clv__dnn_layout *layout, int64_t dims[CLV_MAX_RANK]) {
   for (int i = 0; i < layout->desc.ndims && i < CLV_MAX_RANK; ++i) dims[i] = layout->desc.dims[i];
   return layout->desc.ndims;
@@ -367,16 +397,16 @@ clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution
     dnnl_memory_desc_t source, weights, destination, bias;
     if (spec->source_layout != nullptr) {
       source = spec->source_layout->desc;
-    } else if (!any_desc(&source, spec->source.rank, spec->source.dims)) {
+    } else if (!any_desc(&source, spec->source.dtype, spec->source.rank, spec->source.dims)) {
       return failed(error, dnnl_invalid_arguments, "convolution source");
     }
     if (spec->destination_layout != nullptr) {
       destination = spec->destination_layout->desc;
-    } else if (!any_desc(&destination, spec->destination.rank, spec->destination.dims)) {
+    } else if (!any_desc(&destination, spec->destination.dtype, spec->destination.rank, spec->destination.dims)) {
       return failed(error, dnnl_invalid_arguments, "convolution destination");
     }
-    if (!any_desc(&weights, spec->weights.rank, spec->weights.dims) ||
-        (spec->bias_count > 0 && !dense_desc(&bias, 1, &spec->bias_count))) {
+    if (!any_desc(&weights, spec->weights.dtype, spec->weights.rank, spec->weights.dims) ||
+        (spec->bias_count > 0 && !dense_desc(&bias, CLV_F32, 1, &spec->bias_count))) {
       return failed(error, dnnl_invalid_arguments, "convolution weights");
     }
     dnnl_dims_t strides, dilates, begin, end;
@@ -411,7 +441,7 @@ clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const
   *primitive = nullptr;
   return guarded(error, "matmul", [&]() -> clv_status {
     dnnl_memory_desc_t weights = b->desc;
-    if (weights_any && !any_desc(&weights, b->desc.ndims, b->desc.dims)) {
+    if (weights_any && !any_desc(&weights, clv__dnn_layout_dtype(b), b->desc.ndims, b->desc.dims)) {
       return failed(error, dnnl_invalid_arguments, "matmul weights");
     }
     dnnl_matmul_desc_t desc;
@@ -438,8 +468,8 @@ clv_status clv__dnn_inner_product_create(clv__dnn *dnn, int64_t rows, int64_t in
   return guarded(error, "inner product", [&]() -> clv_status {
     dnnl_memory_desc_t source, weights, shift, destination;
     const int64_t source_dims[2] = {rows, inputs}, weights_dims[2] = {outputs, inputs}, destination_dims[2] = {rows, outputs};
-    if (!dense_desc(&source, 2, source_dims) || !any_desc(&weights, 2, weights_dims) || !dense_desc(&shift, 1, &outputs) ||
-        !dense_desc(&destination, 2, destination_dims)) {
+    if (!dense_desc(&source, CLV_F32, 2, source_dims) || !any_desc(&weights, CLV_F32, 2, weights_dims) ||
+        !dense_desc(&shift, CLV_F32, 1, &outputs) || !dense_desc(&destination, CLV_F32, 2, destination_dims)) {
       return failed(error, dnnl_invalid_arguments, "inner product");
     }
     dnnl_inner_product_desc_t desc;
@@ -457,7 +487,8 @@ clv_status clv__dnn_pool_create(clv__dnn *dnn, clv__dnn_pool kind, const clv__dn
   return guarded(error, "pooling", [&]() -> clv_status {
     static const dnnl_alg_kind_t kinds[] = {dnnl_pooling_max, dnnl_pooling_avg_exclude_padding, dnnl_pooling_avg_include_padding};
     dnnl_memory_desc_t destination;
-    if (!any_desc(&destination, rank, destination_dims)) return failed(error, dnnl_invalid_arguments, "pooling");
+    if (!any_desc(&destination, clv__dnn_layout_dtype(source), rank, destination_dims))
+      return failed(error, dnnl_invalid_arguments, "pooling");
     dnnl_dims_t strides, kernel, dilation, begin, end;
     for (int32_t i = 0; i < window->count; ++i) {
       strides[i] = window->stride[i];
@@ -528,7 +559,8 @@ clv_status clv__dnn_resize_create(clv__dnn *dnn, const clv__dnn_layout *source, 
   *primitive = nullptr;
   return guarded(error, "resampling", [&]() -> clv_status {
     dnnl_memory_desc_t destination;
-    if (!any_desc(&destination, rank, dims)) return failed(error, dnnl_invalid_arguments, "resampling");
+    if (!any_desc(&destination, clv__dnn_layout_dtype(source), rank, dims))
+      return failed(error, dnnl_invalid_arguments, "resampling");
     dnnl_resampling_desc_t desc;
     dnnl_status_t status = dnnl_resampling_forward_desc_init(&desc, dnnl_forward_inference,
                                                              linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr,

@@ -106,11 +106,12 @@ clv_status clv__dnn_open(const clv_allocator *allocator, clv__dnn **dnn, clv_err
 void clv__dnn_close(clv__dnn *dnn);
 void clv__dnn_describe(char *text, size_t size_bytes); /* "oneDNN 2.6.3 avx512_core" */
 
-/* Layouts of f32 tensors; NULL when memory is out or oneDNN refuses. */
-const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, int32_t rank, const int64_t *dims);
-const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, int32_t rank, const int64_t *dims, const int64_t *strides);
-const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, int32_t rank, const int64_t *dims);
-/* A matrix in panels of 64 columns, row after row of 64 elements, rows padded to a multiple of 16. */
+/* Layouts of tensors in f32, bf16, f16, i32, i8 or u8; NULL when memory is out or oneDNN refuses (other dtypes, too). */
+const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims);
+const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims,
+                                               const int64_t *strides);
+const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims);
+/* A matrix of f32 in panels of 64 columns, row after row of 64 elements, rows padded to a multiple of 16. */
 const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, const int64_t dims[2]);
 /* `layout` blocked over axis 1 as it is, for another extent of that axis; NULL when it is not blocked that way. */
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims);
@@ -122,6 +123,7 @@ clv__dnn_layout *clv__dnn_layout_clone(const clv_allocator *allocator, const clv
 bool clv__dnn_layout_equal(const clv__dnn_layout *a, const clv__dnn_layout *b);
 bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout); /* the same bytes in the same order as row-major */
 bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout); /* strides only: a permuted row-major */
+clv_dtype clv__dnn_layout_dtype(const clv__dnn_layout *layout);
 /* The rank. */
 int32_t clv__dnn_layout_dims(const clv__dnn_layout *layout, int64_t dims[CLV_MAX_RANK]);
 /* The strides of a plain layout, in elements. */

@@ -49,7 +49,7 @@ bool clv__cpu_may_overwrite(const clv__cpu_plan *plan, const clv__cpu_plan_node 
 clv_status clv__cpu_private_copy(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t value,
                                  const clv__dnn_layout *layout, uint32_t *slot, clv_error *error) {
   const clv_tensor *type = &plan->values[value].type;
-  const clv__dnn_layout *to = layout != NULL ? layout : clv__dnn_layout_dense(&plan->arena, type->rank, type->dims);
+  const clv__dnn_layout *to = layout != NULL ? layout : clv__dnn_layout_dense(&plan->arena, type->dtype, type->rank, type->dims);
   uint32_t from;
   /* Constants and inputs lie row-major; everything else in the form it was made in. */
   if (plan->values[value].form_count == 0) CLV__TRY(clv__cpu_form_get(plan, value, NULL, &from, error));

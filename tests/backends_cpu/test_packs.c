@@ -161,8 +161,9 @@ static void test_store(void **state) {
   const int64_t dims[2] = {64, 64}, turned[2] = {1, 64}, line[1] = {4096};
   for (int i = 0; i < 4096; ++i) numbers[i] = (float)i;
   clv__arena_init(&arena, &counting);
-  const clv__dnn_layout *row = clv__dnn_layout_dense(&arena, 2, dims), *column = clv__dnn_layout_strided(&arena, 2, dims, turned);
-  assert_true(row != NULL && column != NULL && clv__dnn_layout_dense(&arena, 1, line) != NULL);
+  const clv__dnn_layout *row = clv__dnn_layout_dense(&arena, CLV_F32, 2, dims),
+                        *column = clv__dnn_layout_strided(&arena, CLV_F32, 2, dims, turned);
+  assert_true(row != NULL && column != NULL && clv__dnn_layout_dense(&arena, CLV_F32, 1, line) != NULL);
   assert_ok(clv__cpu_packs_create(&counting, &packs, &error), error);
   assert_ok(clv__cpu_packs_keep(packs, row, bytes_of(numbers, sizeof numbers), sizeof numbers, &a, &is_new, &error), error);
   assert_true(is_new);
