@@ -60,7 +60,7 @@ static void open(worker *w, const char *model, const char *graph, const char *pl
   check(clv__gnn_model_read(allocator, model, &w->model, &error), &error, model);
   check(clv__gnn_graph_read(allocator, graph, &w->graph, &error), &error, graph);
   check(clv__gnn_plan_read(allocator, plan, &w->plan, &error), &error, plan);
-  check(clv__gnn_plan_subgraphs(allocator, w->plan, w->model, w->graph, clv__context_cache(w->context, &reason), &w->partitioned,
+  check(clv__gnn_plan_subgraphs(allocator, w->plan, w->model, w->graph, NULL, clv__context_cache(w->context, &reason), &w->partitioned,
                                 &error),
         &error, plan);
   clv__arena_init(&w->arena, allocator);

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "gnn/figures.h"
+#include "gnn/partition.h"
 #include "gnn/readers.h"
 
 static inline void fuzz_gnn_check(const clv__gnn_graph *graph) {
@@ -50,6 +51,28 @@ static inline clv_status fuzz_gnn_graph_status(const char *name, const uint8_t *
   return CLV_OK;
 }
 
+/* As parts of a graph that has as many vertices as there are lines: each has one, and no part is without. */
+static inline void fuzz_gnn_parts(const char *name, const uint8_t *data, size_t size_bytes) {
+  const clv_allocator *allocator = clv__allocator_default();
+  uint8_t has[1000] = {0};
+  clv__membership membership;
+  clv_error error = {0};
+  uint32_t lines = 0;
+  for (size_t i = 0; i < size_bytes && lines < sizeof has; ++i) lines += data[i] == '\n';
+  if (clv__membership_read_memory(allocator, name, data, size_bytes, lines, &membership, &error) != CLV_OK) {
+    if (membership.parts != NULL || error.message[0] == '\0') abort();
+    return;
+  }
+  for (uint32_t v = 0; v < lines; ++v) {
+    if (membership.parts[v] >= membership.k) abort();
+    has[membership.parts[v]] = 1;
+  }
+  for (uint32_t p = 0; p < membership.k && lines > 0; ++p) {
+    if (has[p] == 0) abort();
+  }
+  clv__membership_finish(allocator, &membership);
+}
+
 static inline void fuzz_gnn_graph(const uint8_t *data, size_t size_bytes) {
   static const uint8_t none;
   clv_error error = {0};
@@ -57,6 +80,8 @@ static inline void fuzz_gnn_graph(const uint8_t *data, size_t size_bytes) {
   (void)fuzz_gnn_graph_status("fuzz.graph", data, size_bytes, &error);
   error = (clv_error){0};
   (void)fuzz_gnn_graph_status("fuzz.txt", data, size_bytes, &error);
+  fuzz_gnn_parts("fuzz.parts", data, size_bytes);
+  fuzz_gnn_parts("fuzz.part.3", data, size_bytes);
 }
 
 #endif

@@ -62,7 +62,7 @@ static bool read_switch(const char *text, bool *on) {
 
 #define ON_OFF "on or off"
 static const clv_option_info option_list[] = {
-    {"profile", ON_OFF, "what each step takes, logged; off"},
+    {"profile", ON_OFF, "what each step takes, logged when an instance goes; off"},
     {"fuse", ON_OFF, "several nodes in one step; on"},
     {"onednn", ON_OFF, "kernels of oneDNN; on. Off: the portable ones alone"},
     {"winograd", ON_OFF, "convolutions by Winograd's algorithm where they are quicker; on"},
@@ -254,6 +254,8 @@ static const clv_backend cpu_backend = {
     .captured_bind = clv__cpu_captured_bind,
     .captured_destroy = clv__cpu_captured_destroy,
     .captured_bytes = clv__cpu_captured_bytes,
+    .instance_time_steps = clv__cpu_instance_time_steps,
+    .instance_steps = clv__cpu_instance_steps,
     .options = option_list,
     .option_count = sizeof option_list / sizeof *option_list,
 };

@@ -78,7 +78,7 @@ static clv_status add_kernel(clv__cpu_list *list, uint32_t index, clv_error *err
   CLV__TRY(clv__cpu_list_patch(list, &arguments->call.inputs, CLV__CPU_BASE_LIST, tensors, error));
   CLV__TRY(clv__cpu_list_patch(list, &arguments->call.outputs, CLV__CPU_BASE_LIST,
                                tensors + step->input_count * sizeof(clv_tensor), error));
-  CLV__TRY(clv__cpu_list_patch(list, &arguments->call.scratch, CLV__CPU_BASE_SCRATCH, 0, error));
+  CLV__TRY(clv__cpu_list_patch(list, &arguments->call.scratch, CLV__CPU_BASE_MEMORY, step->scratch_offset_bytes, error));
   return fill_tensors(list, step, arguments->tensors, error);
 }
 
@@ -107,18 +107,20 @@ static const primitive_arguments *twin(const clv__cpu_list *list, const clv__cpu
   return (const primitive_arguments *)(const void *)((const clv__cpu_call *)(const void *)same)->arguments;
 }
 
+/* An operand, or, where `scratch` is not NULL, that step's scratch. */
 static clv_status add_memory(clv__cpu_list *list, primitive_arguments *arguments, const primitive_arguments *like, int id,
-                             uint32_t slot, const clv__dnn_layout *layout, size_t scratch_bytes, clv_error *error) {
+                             uint32_t slot, const clv__dnn_layout *layout, const clv__cpu_step *scratch, clv_error *error) {
   void *data = NULL;
-  uint32_t base = CLV__CPU_BASE_SCRATCH;
-  size_t addend = 0;
+  uint32_t base = CLV__CPU_BASE_MEMORY;
+  size_t addend = scratch != NULL ? scratch->scratch_offset_bytes : 0;
   clv__dnn_argument *argument = &arguments->arguments[arguments->count];
   if (slot != CLV__CPU_NONE) locate(list->plan, slot, &data, &base, &addend);
   argument->id = id;
   if (like != NULL && (data != NULL || base < CLV__CPU_BASE_BINDINGS)) {
     argument->memory = like->arguments[arguments->count].memory;
   } else {
-    CLV__TRY(clv__cpu_list_memory(list, layout, scratch_bytes, base, addend, data, &argument->memory, error));
+    CLV__TRY(clv__cpu_list_memory(list, layout, scratch != NULL ? scratch->scratch_bytes : 0, base, addend, data,
+                                  &argument->memory, error));
   }
   arguments->count++;
   return CLV_OK;
@@ -138,10 +140,10 @@ static clv_status add_primitive(clv__cpu_list *list, uint32_t index, clv_error *
   arguments->serial = step->serial;
   for (uint32_t i = 0; i < step->operand_count; ++i) {
     const clv__cpu_operand *operand = &step->operands[i];
-    CLV__TRY(add_memory(list, arguments, like, operand->id, operand->slot, operand->layout, 0, error));
+    CLV__TRY(add_memory(list, arguments, like, operand->id, operand->slot, operand->layout, NULL, error));
   }
   if (step->scratch_bytes == 0) return CLV_OK;
-  return add_memory(list, arguments, like, CLV__DNN_SCRATCH, CLV__CPU_NONE, NULL, step->scratch_bytes, error);
+  return add_memory(list, arguments, like, CLV__DNN_SCRATCH, CLV__CPU_NONE, NULL, step, error);
 }
 
 /* ---- Bytes to another place. ---- */

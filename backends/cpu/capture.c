@@ -63,7 +63,7 @@ static clv_status record_list(execution *recorded, const clv_execute_args *args,
   CLV__TRY(clv__cpu_list_create(run->plan, run->list, &recorded->list, error));
   recorded->list->step_ns = run->list->step_ns;
   recorded->placed = run->placed;
-  CLV__TRY(clv__cpu_list_place(recorded->list, run->memory, run->scratch, error));
+  CLV__TRY(clv__cpu_list_place(recorded->list, run->memory, error));
   return clv__cpu_list_bind(recorded->list, &given, error);
 }
 
@@ -162,7 +162,7 @@ static clv_status follow(execution *recorded, size_t index, clv_error *error) {
   clv__cpu_run *run = recorded->instance->run;
   if (recorded->list == NULL || recorded->placed == run->placed) return CLV_OK;
   CLV__TRY(clv__cpu_run_ready(run, error));
-  CLV__TRY(clv__cpu_list_place(recorded->list, run->memory, run->scratch, error));
+  CLV__TRY(clv__cpu_list_place(recorded->list, run->memory, error));
   recorded->placed = run->placed;
   return CLV_OK;
 }
@@ -177,7 +177,7 @@ static clv_status launch_one(execution *recorded, clv_error *error) {
                            .output_count = recorded->output_count,
                            .inputs = recorded->bindings,
                            .outputs = recorded->bindings + recorded->input_count};
-  return clv__cpu_dynamic_execute(recorded->instance->executable, &args, error);
+  return clv__cpu_dynamic_execute(recorded->instance->executable, &args, NULL, error);
 }
 
 static clv_status launch_block(const clv_captured *captured, clv_error *error) {

@@ -48,7 +48,7 @@ void clv__cpu_executable_info(clv_device *device, clv_executable *executable, cl
   info->weight_count = 0;
   info->weights = NULL;
   info->resident_bytes = executable->constants.resident_bytes + executable->program.model_bytes;
-  info->scratch_bytes = executable->plan != NULL ? executable->plan->memory_bytes + executable->plan->scratch_bytes : 0;
+  info->scratch_bytes = executable->plan != NULL ? executable->plan->memory_bytes : 0;
 }
 
 static bool fits(const clv__cpu_plan *plan, const clv_tensor *inputs) {
@@ -78,6 +78,8 @@ static clv_status prepare(clv_instance *instance, const clv_tensor *inputs, uint
 static void clear(clv_instance *instance) {
   clv__cpu_run_destroy(instance->run);
   clv__cpu_plan_destroy(instance->own);
+  clv__release(instance->executable->device->allocator, instance->node_ns);
+  instance->node_ns = NULL;
   instance->run = NULL;
   instance->own = NULL;
 }
@@ -151,7 +153,7 @@ clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stre
   if (stream != NULL && stream->recording != NULL) return clv__cpu_record(stream->recording, instance, args, error);
   const int threads = clv__cpu_threads_enter(device);
   clv_status status = instance->run != NULL ? clv__cpu_run_execute(instance->run, args, error)
-                                            : clv__cpu_dynamic_execute(instance->executable, args, error);
+                                            : clv__cpu_instance_walk(instance, args, error);
   clv__cpu_threads_leave(threads);
   return status;
 }

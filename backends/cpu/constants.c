@@ -1,6 +1,8 @@
 /* Packing: find an equal pack, else make one from the raw bytes, else from a pack in another layout. */
 #include "constants.h"
 
+#include "winograd.h"
+
 enum { SLICE_BYTES = 16 << 20, SLICE_ROWS = 64 /* a multiple of every block of oneDNN's */ };
 
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program) {
@@ -154,12 +156,19 @@ static bool reorder_slices(clv__cpu_constants *constants, const clv__cpu_packing
   return done;
 }
 
+/* True for row-major f32 that differ from what is to be packed in a scale of the first axis at most. */
+static bool is_whole_f32(const clv__cpu_packing *packing, const clv_tensor *type) {
+  return type->dtype == CLV_F32 && packing->variant == 0 && packing->expand_groups <= 1 &&
+         (packing->scale == NULL || packing->scale_axis == 0);
+}
+
 /* Reorders raw (possibly unaligned, possibly to be scaled) bytes into `data`. */
 static clv_status pack_raw(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                            void *data, clv_error *error) {
   const clv_allocator *allocator = constants->arena.allocator;
   const clv__cpu_value *constant = &constants->program->values[packing->value];
   void *raw = constant->type.data, *copy = NULL;
+  if (is_whole_f32(packing, &constant->type) && clv__cpu_winograd_pack(layout, raw, packing->scale, data)) return CLV_OK;
   if (packing->scale != NULL || packing->expand_groups > 1 || (uintptr_t)raw % sizeof(float) != 0) {
     size_t size_bytes;
     if (!clv__tensor_size_bytes(&constant->type, &size_bytes)) return gone(constants, packing->value, error);

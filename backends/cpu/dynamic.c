@@ -1,5 +1,7 @@
 /* Node by node: for partitions with shapes that depend on data, and for If, Loop and Scan. Each node's shapes are asked for with
  * its actual inputs; a value is freed after its last reader. */
+#include <time.h>
+
 #include "executable.h"
 
 typedef struct dynamic {
@@ -149,7 +151,13 @@ static clv_status write_outputs(dynamic *state, clv_execute_args *args, clv_erro
   return CLV_OK;
 }
 
-clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, clv_error *error) {
+static uint64_t now_ns(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, clv_error *error) {
   const clv__cpu_program *program = &executable->program;
   dynamic state = {.program = program, .executable = executable};
   clv__arena_init(&state.arena, executable->device->allocator);
@@ -170,7 +178,11 @@ clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args
     goto cleanup;
   }
   CLV__TRY_GOTO(start(&state, args, error));
-  for (uint32_t i = 0; i < program->node_count; ++i) CLV__TRY_GOTO(run_node(&state, i, scratch, error));
+  for (uint32_t i = 0; i < program->node_count; ++i) {
+    const uint64_t begin = node_ns != NULL ? now_ns() : 0;
+    CLV__TRY_GOTO(run_node(&state, i, scratch, error));
+    if (node_ns != NULL) node_ns[i] += now_ns() - begin;
+  }
   CLV__TRY_GOTO(write_outputs(&state, args, error));
 cleanup:
   for (uint32_t i = 0; state.owned != NULL && i < program->value_count; ++i) drop(&state, i);

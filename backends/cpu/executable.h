@@ -15,10 +15,11 @@ struct clv_executable {
 typedef struct clv__cpu_run {
   const clv__cpu_plan *plan;
   clv__cpu_list *list;
-  void *memory, *scratch; /* where the values between steps are; NULL: nowhere yet */
-  void *own_memory;       /* of its own, where the host gives none */
-  uint64_t placed;        /* how often it was given memory: lists that were made before follow when they see it */
+  void *memory;     /* where values between steps and scratch are; NULL: nowhere yet */
+  void *own_memory; /* of its own, where the host gives none */
+  uint64_t placed;  /* how often it was given memory: lists that were made before follow when they see it */
   uint64_t executions;
+  uint64_t *step_ns; /* where its lists keep times, or kept some; NULL: they never did */
 } clv__cpu_run;
 
 struct clv_instance {
@@ -26,17 +27,25 @@ struct clv_instance {
   clv__cpu_plan *own; /* a plan for other shapes than the executable's; NULL otherwise */
   clv__cpu_run *run;  /* NULL: node by node */
   uint64_t prepared;  /* how often it was resized: what was captured before is of another plan */
+  bool is_timed;      /* node by node: into node_ns, which has how often it was executed behind the nodes */
+  uint64_t *node_ns;
 };
 
 clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, clv_error *error);
 void clv__cpu_run_destroy(clv__cpu_run *run);         /* accepts NULL; logs the profile when the device keeps one */
+clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error); /* begins anew */
 uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* of memory that it wants; aligned to CLV__ALIGNMENT */
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error);
 clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error); /* memory of its own, unless it has some */
 clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, clv_error *error);
 
-/* Node by node, with shapes asked for as they become known (dynamic.c). */
-clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, clv_error *error);
+/* Node by node, with shapes asked for as they become known (dynamic.c). `node_ns` by node, or NULL: what each takes is added. */
+clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, clv_error *error);
+/* What each step takes, and executions node by node, timed or not (times.c). */
+clv_status clv__cpu_instance_walk(clv_instance *instance, clv_execute_args *args, clv_error *error);
+clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error);
+clv_status clv__cpu_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie,
+                                   clv_error *error);
 
 /* compile.c */
 clv_status clv__cpu_compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,

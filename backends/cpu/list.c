@@ -87,11 +87,9 @@ static clv_status finish(clv__cpu_list *list, clv_error *error) {
   const uint32_t count = (uint32_t)list->patch_count;
   while (at < count && list->patches[at].base == CLV__CPU_BASE_MEMORY) ++at;
   list->memory_end = at;
-  while (at < count && list->patches[at].base == CLV__CPU_BASE_SCRATCH) ++at;
-  list->scratch_end = at;
   while (at < count && list->patches[at].base == CLV__CPU_BASE_LIST) ++at;
   list->own_end = at;
-  CLV__TRY(move(list, list->scratch_end, at, list->block, error));
+  CLV__TRY(move(list, list->memory_end, at, list->block, error));
   for (uint32_t i = 0; i < list->bound_count; ++i) {
     list->bound[i].first_patch = at;
     while (at < count && list->patches[at].base == CLV__CPU_BASE_BINDINGS + i) ++at;
@@ -149,7 +147,7 @@ clv_status clv__cpu_list_lodge(clv__cpu_list *list, void *block, clv_error *erro
   list->block = block;
   list->is_lodger = true;
   list->capacity_bytes = 0;
-  return move(list, list->scratch_end, list->own_end, block, error);
+  return move(list, list->memory_end, list->own_end, block, error);
 }
 
 size_t clv__cpu_list_bytes(const clv__cpu_list *list) {
@@ -162,11 +160,9 @@ size_t clv__cpu_list_bytes(const clv__cpu_list *list) {
 
 /* ---- Binding. ---- */
 
-clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, void *scratch, clv_error *error) {
+clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, clv_error *error) {
   if (memory != list->memory) CLV__TRY(move(list, 0, list->memory_end, memory, error));
   list->memory = memory;
-  if (scratch != list->scratch) CLV__TRY(move(list, list->memory_end, list->scratch_end, scratch, error));
-  list->scratch = scratch;
   return CLV_OK;
 }
 

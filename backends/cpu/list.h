@@ -23,8 +23,7 @@ struct clv__cpu_call {
 
 /* Where a list's addresses come from. */
 enum {
-  CLV__CPU_BASE_MEMORY, /* of values between steps */
-  CLV__CPU_BASE_SCRATCH,
+  CLV__CPU_BASE_MEMORY,  /* the instance's */
   CLV__CPU_BASE_LIST,    /* the block itself */
   CLV__CPU_BASE_BINDINGS /* the inputs, then the outputs */
 };
@@ -55,21 +54,21 @@ struct clv__cpu_list {
   bool is_lodger;          /* the block is in memory of somebody else's */
   clv__cpu_patch *patches; /* sorted by base once the list is made */
   size_t patch_count, patch_capacity;
-  uint32_t memory_end, scratch_end, own_end; /* patches of the first three bases */
-  clv__dnn_memory **memories;                /* owned */
+  uint32_t memory_end, own_end; /* patches of the first two bases */
+  clv__dnn_memory **memories;   /* owned */
   size_t memory_count, memory_capacity;
-  const void *memory, *scratch; /* where the bases are */
+  const void *memory; /* where that base is */
   clv__cpu_bound *bound;
   uint32_t bound_count;
-  uint64_t *step_ns; /* time spent by step, where the device keeps a profile */
+  uint64_t *step_ns; /* time spent by step, where it is timed; not owned */
 };
 
 /* Addresses are not valid before place() and bind(). `like`, which may be NULL and outlives the list, is another list of the
  * plan, whose oneDNN memories serve where no binding is in them: they follow that list's place. */
 clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error);
 void clv__cpu_list_destroy(clv__cpu_list *list); /* accepts NULL */
-/* Memory of the plan's memory_bytes and scratch_bytes, aligned to CLV__ALIGNMENT. */
-clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, void *scratch, clv_error *error);
+/* Memory of the plan's memory_bytes, aligned to CLV__ALIGNMENT. */
+clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, clv_error *error);
 /* Moves the bindings that changed. On an error some may have moved: bind again before running. */
 clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error);
 /* Runs the calls in order. Allocates nothing. */

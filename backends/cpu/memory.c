@@ -1,6 +1,5 @@
-/* Where each slot of the arena lies: lifetimes from the steps, then places, reused as soon as they are free. */
-#include <stdlib.h>
-
+/* Where each slot of the arena and each step's scratch lie: lifetimes from the steps, then places, reused when they are free. */
+#include "base/arrange.h"
 #include "plan.h"
 
 #define NEVER UINT32_MAX
@@ -42,106 +41,65 @@ static void overlap(clv__cpu_plan *plan) {
   }
 }
 
-/* Free stretches of the arena, by offset. */
-typedef struct stretch {
-  size_t offset, size;
-} stretch;
-
-typedef struct places {
-  stretch *free;
-  size_t count;
-  size_t end; /* of the arena so far */
-} places;
-
-static size_t take(places *p, size_t size) {
-  size_t best = p->count;
-  for (size_t i = 0; i < p->count; ++i) {
-    if (p->free[i].size >= size && (best == p->count || p->free[i].size < p->free[best].size)) best = i;
-  }
-  if (best < p->count) {
-    const size_t offset = p->free[best].offset;
-    p->free[best].offset += size;
-    p->free[best].size -= size;
-    if (p->free[best].size == 0) {
-      memmove(&p->free[best], &p->free[best + 1], (p->count - best - 1) * sizeof *p->free);
-      p->count--;
-    }
-    return offset;
-  }
-  if (p->count > 0 && p->free[p->count - 1].offset + p->free[p->count - 1].size == p->end) { /* grow the last free stretch */
-    const size_t offset = p->free[--p->count].offset;
-    p->end = offset + size;
-    return offset;
-  }
-  p->end += size;
-  return p->end - size;
-}
-
-static void give(places *p, size_t offset, size_t size) {
-  size_t at = 0;
-  while (at < p->count && p->free[at].offset < offset) ++at;
-  const bool joins_left = at > 0 && p->free[at - 1].offset + p->free[at - 1].size == offset;
-  const bool joins_right = at < p->count && offset + size == p->free[at].offset;
-  if (joins_left && joins_right) {
-    p->free[at - 1].size += size + p->free[at].size;
-    memmove(&p->free[at], &p->free[at + 1], (p->count - at - 1) * sizeof *p->free);
-    p->count--;
-  } else if (joins_left) {
-    p->free[at - 1].size += size;
-  } else if (joins_right) {
-    p->free[at].offset = offset;
-    p->free[at].size += size;
-  } else {
-    memmove(&p->free[at + 1], &p->free[at], (p->count - at) * sizeof *p->free);
-    p->free[at] = (stretch){offset, size};
-    p->count++;
-  }
-}
-
 static bool has_place(const clv__cpu_plan *plan, uint32_t slot) {
   const clv__cpu_slot *s = &plan->slots[slot];
   return s->kind == CLV__CPU_SLOT_ARENA && s->root == slot && s->first != NEVER;
 }
 
-/* Slots by the step where they begin (`starts`) or end: a counting sort. */
-static void bucket(const clv__cpu_plan *plan, bool starts, uint32_t *offsets, uint32_t *order) {
-  memset(offsets, 0, (plan->step_count + 2) * sizeof *offsets);
+/* What takes room: the slots, and after them each step's scratch. */
+static uint32_t collect(const clv__cpu_plan *plan, clv__interval *intervals) {
+  uint32_t count = 0;
   for (uint32_t i = 0; i < plan->slot_count; ++i) {
-    if (has_place(plan, i)) offsets[(starts ? plan->slots[i].first : plan->slots[i].last) + 2]++;
+    const clv__cpu_slot *slot = &plan->slots[i];
+    if (!has_place(plan, i)) continue;
+    const size_t size_bytes = clv__align_up(slot->size_bytes + (slot->size_bytes == 0), CLV__ALIGNMENT);
+    intervals[count++] = (clv__interval){.id = i, .first = slot->first, .last = slot->last, .size_bytes = size_bytes};
   }
-  for (size_t s = 2; s < plan->step_count + 2; ++s) offsets[s] += offsets[s - 1];
-  for (uint32_t i = 0; i < plan->slot_count; ++i) {
-    if (has_place(plan, i)) order[offsets[(starts ? plan->slots[i].first : plan->slots[i].last) + 1]++] = i;
+  for (uint32_t s = 0; s < plan->step_count; ++s) {
+    if (plan->steps[s].scratch_bytes == 0) continue;
+    const size_t size_bytes = clv__align_up(plan->steps[s].scratch_bytes, CLV__ALIGNMENT);
+    intervals[count++] = (clv__interval){.id = (uint32_t)plan->slot_count + s, .first = s, .last = s, .size_bytes = size_bytes};
   }
+  return count;
+}
+
+/* The most that is alive at one step: no places take less. `change` has room for a number a step and one more, all 0. */
+static size_t least(const clv__cpu_plan *plan, const clv__interval *intervals, uint32_t count, int64_t *change) {
+  int64_t alive = 0, worst = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    change[intervals[i].first] += (int64_t)intervals[i].size_bytes;
+    change[intervals[i].last + 1] -= (int64_t)intervals[i].size_bytes;
+  }
+  for (size_t s = 0; s < plan->step_count; ++s) {
+    alive += change[s];
+    if (alive > worst) worst = alive;
+  }
+  return (size_t)worst;
 }
 
 static clv_status place(clv__cpu_plan *plan, clv_error *error) {
+  const size_t room = plan->slot_count + plan->step_count;
   clv__arena arena;
   clv__arena_init(&arena, plan->device->allocator);
-  const size_t steps = plan->step_count;
-  places p = {.free = clv__arena_allocate_zero(&arena, plan->slot_count + 2, sizeof *p.free)};
-  uint32_t *starts = clv__arena_allocate_zero(&arena, steps + 2, sizeof *starts);
-  uint32_t *ends = clv__arena_allocate_zero(&arena, steps + 2, sizeof *ends);
-  uint32_t *by_start = clv__arena_allocate_zero(&arena, plan->slot_count, sizeof *by_start);
-  uint32_t *by_end = clv__arena_allocate_zero(&arena, plan->slot_count, sizeof *by_end);
+  clv__interval *intervals = clv__arena_allocate_zero(&arena, room, sizeof *intervals);
+  clv__interval **order = clv__arena_allocate_zero(&arena, room, sizeof *order);
+  int64_t *change = clv__arena_allocate_zero(&arena, plan->step_count + 1, sizeof *change);
   clv_status status = CLV_OK;
-  if (p.free == NULL || starts == NULL || ends == NULL || by_start == NULL || by_end == NULL) {
-    status = clv__error_memory(error, plan->slot_count * sizeof *p.free);
+  if (intervals == NULL || order == NULL || change == NULL) {
+    status = clv__error_memory(error, room * sizeof *intervals);
     goto cleanup;
   }
-  bucket(plan, true, starts, by_start);
-  bucket(plan, false, ends, by_end);
-  for (size_t s = 0; s < steps; ++s) {
-    for (uint32_t i = starts[s]; i < starts[s + 1]; ++i) {
-      clv__cpu_slot *slot = &plan->slots[by_start[i]];
-      slot->offset_bytes = take(&p, clv__align_up(slot->size_bytes + (slot->size_bytes == 0), CLV__ALIGNMENT));
-    }
-    for (uint32_t i = ends[s]; i < ends[s + 1]; ++i) {
-      const clv__cpu_slot *slot = &plan->slots[by_end[i]];
-      give(&p, slot->offset_bytes, clv__align_up(slot->size_bytes + (slot->size_bytes == 0), CLV__ALIGNMENT));
-    }
+  const uint32_t count = collect(plan, intervals);
+  plan->least_memory_bytes = least(plan, intervals, count, change);
+  for (uint32_t i = 0; i < count; ++i) order[i] = &intervals[i];
+  status = clv__intervals_arrange(order, count, plan->device->allocator, &plan->memory_bytes, error);
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t id = intervals[i].id;
+    if (id < plan->slot_count)
+      plan->slots[id].offset_bytes = intervals[i].offset;
+    else
+      plan->steps[id - plan->slot_count].scratch_offset_bytes = intervals[i].offset;
   }
-  plan->memory_bytes = p.end;
 cleanup:
   clv__arena_finish(&arena);
   return status;
@@ -152,8 +110,5 @@ clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error) {
   overlap(plan);
   CLV__TRY(place(plan, error));
   for (uint32_t i = 0; i < plan->slot_count; ++i) plan->slots[i].root = root_of(plan, i);
-  for (size_t s = 0; s < plan->step_count; ++s) {
-    if (plan->steps[s].scratch_bytes > plan->scratch_bytes) plan->scratch_bytes = plan->steps[s].scratch_bytes;
-  }
   return CLV_OK;
 }

@@ -101,7 +101,7 @@ bool dense_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const i
 const dnnl_alg_kind_t unary_kinds[] = {dnnl_eltwise_relu,     dnnl_eltwise_elu,       dnnl_eltwise_tanh,  dnnl_eltwise_logistic,
                                        dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_tanh, dnnl_eltwise_clip,  dnnl_eltwise_hardswish,
                                        dnnl_eltwise_swish,    dnnl_eltwise_mish,      dnnl_eltwise_abs,   dnnl_eltwise_sqrt,
-                                       dnnl_eltwise_exp,      dnnl_eltwise_log,       dnnl_eltwise_linear};
+                                       dnnl_eltwise_exp,      dnnl_eltwise_log,       dnnl_eltwise_linear,   dnnl_eltwise_round};
 const dnnl_alg_kind_t binary_kinds[] = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul,
                                         dnnl_binary_div, dnnl_binary_max, dnnl_binary_min};
 
@@ -135,7 +135,21 @@ struct attributes {
     if (list != nullptr) dnnl_post_ops_destroy(list);
     return status;
   }
+  // Of integers; `axis` of the destination is the one that several factors run along.
+  dnnl_status_t scale(const float *scales, int64_t count, int axis, int32_t source_zero) {
+    dnnl_status_t status = dnnl_primitive_attr_set_output_scales(handle, count, count > 1 ? 1 << axis : 0, scales);
+    if (status != dnnl_success || source_zero == 0) return status;
+    return dnnl_primitive_attr_set_zero_points(handle, DNNL_ARG_SRC, 1, 0, &source_zero);
+  }
 };
+
+// The name of the implementation that was chosen; a reference is none.
+clv_status chosen(dnnl_primitive_desc_t desc, const char *call, const char **name, clv_error *error) {
+  *name = "";
+  (void)dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, name);
+  if (std::strncmp(*name, "ref", 3) != 0) return CLV_OK;
+  return clv__error_set(error, CLV_NOT_SUPPORTED, "oneDNN: %s: only a reference implementation (%s)", call, *name);
+}
 
 const dnnl_memory_desc_t *wanted(dnnl_primitive_desc_t desc, dnnl_query_t what, int index) {
   const dnnl_memory_desc_t *layout = dnnl_primitive_desc_query_md(desc, what, index);
@@ -149,11 +163,9 @@ clv_status finish(dnnl_primitive_desc_t desc, const char *call, bool allow_refer
     dnnl_primitive_desc_t desc;
     ~owner() { dnnl_primitive_desc_destroy(desc); }
   } owned{desc};
-  const char *name = "";
-  (void)dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, &name);
-  if (!allow_reference && std::strncmp(name, "ref", 3) == 0) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "oneDNN: %s: only a reference implementation (%s)", call, name);
-  }
+  const char *name;
+  const clv_status usable = chosen(desc, call, &name, allow_reference ? nullptr : error);
+  if (usable != CLV_OK && !allow_reference) return usable;
   auto *made = static_cast<clv__dnn_primitive *>(clv__arena_allocate_zero(arena, 1, sizeof(clv__dnn_primitive)));
   if (made == nullptr) return clv__error_memory(error, sizeof *made);
   made->implementation = clv__arena_string(arena, name, std::strlen(name));
@@ -186,6 +198,19 @@ clv_status create(clv__dnn *dnn, const_dnnl_op_desc_t op, const clv__dnn_post *p
   status = dnnl_primitive_desc_create(&desc, op, attr.handle, dnn->engine, nullptr);
   if (status != dnnl_success) return failed(error, status, call);
   return finish(desc, call, allow_reference, arena, primitive, error);
+}
+
+// A primitive of integers, or whether there is one.
+clv_status create_integers(clv__dnn *dnn, const_dnnl_op_desc_t op, const attributes &attr, const char *call, bool is_probe,
+                           clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
+  dnnl_primitive_desc_t desc = nullptr;
+  const dnnl_status_t status = dnnl_primitive_desc_create(&desc, op, attr.handle, dnn->engine, nullptr);
+  if (status != dnnl_success) return failed(error, status, call);
+  if (!is_probe) return finish(desc, call, false, arena, primitive, error);
+  const char *name;
+  const clv_status usable = chosen(desc, call, &name, error);
+  dnnl_primitive_desc_destroy(desc);
+  return usable;
 }
 
 }  // namespace
@@ -250,6 +275,11 @@ void clv__dnn_describe(char *text, size_t size_bytes) {
       break;
   }
   std::snprintf(text, size_bytes, "oneDNN %d.%d.%d %s", version->major, version->minor, version->patch, isa);
+}
+
+bool clv__dnn_sums_integers(void) {
+  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+  return isa == dnnl_cpu_isa_avx2_vnni || (isa & dnnl_cpu_isa_avx512_core_vnni) == dnnl_cpu_isa_avx512_core_vnni;
 }
 
 const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims) {
@@ -390,6 +420,44 @@ size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout) {
   return dnnl_memory_desc_get_size(&layout->desc);
 }
 
+bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *winograd) {
+  const dnnl_memory_desc_t &desc = layout->desc;
+  // The orders have no specification. Those of the version that this was built with are held against its own reorder by a test.
+  const dnnl_version_t *version = dnnl_version();
+  if (version->major != DNNL_VERSION_MAJOR || version->minor != DNNL_VERSION_MINOR) return false;
+  if (desc.format_kind != dnnl_format_kind_wino || desc.data_type != dnnl_f32 || desc.ndims != 4 || desc.offset0 != 0 ||
+      desc.dims[2] != 3 || desc.dims[3] != 3) {
+    return false;
+  }
+  const dnnl_wino_desc_t &wino = desc.format_desc.wino_desc;
+  const int points = wino.wino_format == dnnl_wino_wei_OBaaIBOIio ? 6 : 4;
+  if (wino.r != 3 || wino.alpha != points || wino.adj_scale != 1.0f) return false;
+  if (wino.ic_block < 1 || wino.ic_block != wino.oc_block || wino.ic2_block < 1 || wino.oc2_block < 1) return false;
+  if (wino.ic % (wino.ic_block * wino.ic2_block) != 0 || wino.oc % (wino.oc_block * wino.oc2_block) != 0) return false;
+  if (wino.oc < desc.dims[0] || wino.ic < desc.dims[1] || wino.size != (size_t)points * points * wino.ic * wino.oc * sizeof(float)) return false;
+  *winograd = {};
+  switch (wino.wino_format) {
+    case dnnl_wino_wei_aaOio:
+      winograd->order = clv__dnn_winograd::CLV__DNN_WINOGRAD_POINTS_OUTPUTS;
+      break;
+    case dnnl_wino_wei_aaOBiOo:
+      winograd->order = clv__dnn_winograd::CLV__DNN_WINOGRAD_POINTS_GROUPS;
+      break;
+    case dnnl_wino_wei_OBaaIBOIio:
+      winograd->order = clv__dnn_winograd::CLV__DNN_WINOGRAD_GROUPS_POINTS;
+      break;
+    default:
+      return false;
+  }
+  winograd->points = points;
+  winograd->outputs = wino.oc;
+  winograd->inputs = wino.ic;
+  winograd->lanes = wino.oc_block;
+  winograd->output_group = wino.oc2_block;
+  winograd->input_group = wino.ic2_block;
+  return true;
+}
+
 clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution *spec, clv__arena *arena,
                                        clv__dnn_primitive **primitive, clv_error *error) {
   *primitive = nullptr;
@@ -430,6 +498,13 @@ clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution
         &desc, inference, spec->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct, &source, &weights, bias_desc,
         &destination, strides, dilates, begin, end);
     if (status != dnnl_success) return failed(error, status, "convolution");
+    if (spec->scales != nullptr) {
+      attributes attr;
+      status = attr.make(spec->posts, spec->post_count);
+      if (status == dnnl_success) status = attr.scale(spec->scales, spec->scale_count, 1, spec->source_zero);
+      if (status != dnnl_success) return failed(error, status, "convolution of integers");
+      return create_integers(dnn, &desc, attr, "convolution of integers", spec->is_probe, arena, primitive, error);
+    }
     return create(dnn, &desc, spec->posts, spec->post_count, "convolution", arena, primitive, error);
   });
 }
@@ -458,6 +533,28 @@ clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const
     status = dnnl_primitive_desc_create(&made, &desc, attr.handle, dnn->engine, nullptr);
     if (status != dnnl_success) return failed(error, status, "matmul");
     return finish(made, "matmul", false, arena, primitive, error);
+  });
+}
+
+clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b,
+                                           const clv__dnn_layout *bias, const clv__dnn_layout *destination, const float *scales,
+                                           int64_t scale_count, const clv__dnn_post *posts, uint32_t post_count, bool is_probe,
+                                           clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
+  *primitive = nullptr;
+  return guarded(error, "matmul of integers", [&]() -> clv_status {
+    dnnl_memory_desc_t weights;
+    if (!any_desc(&weights, clv__dnn_layout_dtype(b), b->desc.ndims, b->desc.dims)) {
+      return failed(error, dnnl_invalid_arguments, "matmul weights");
+    }
+    dnnl_matmul_desc_t desc;
+    dnnl_status_t status =
+        dnnl_matmul_desc_init(&desc, &a->desc, &weights, bias != nullptr ? &bias->desc : nullptr, &destination->desc);
+    if (status != dnnl_success) return failed(error, status, "matmul");
+    attributes attr;
+    status = attr.make(posts, post_count);
+    if (status == dnnl_success) status = attr.scale(scales, scale_count, destination->desc.ndims - 1, 0);
+    if (status != dnnl_success) return failed(error, status, "matmul of integers");
+    return create_integers(dnn, &desc, attr, "matmul of integers", is_probe, arena, primitive, error);
   });
 }
 

@@ -60,7 +60,8 @@ typedef enum clv__dnn_unary {
   CLV__DNN_SQRT,
   CLV__DNN_EXP,
   CLV__DNN_LOG,
-  CLV__DNN_LINEAR /* alpha * x + beta */
+  CLV__DNN_LINEAR, /* alpha * x + beta */
+  CLV__DNN_ROUND   /* half to even */
 } clv__dnn_unary;
 
 typedef enum clv__dnn_binary {
@@ -99,12 +100,19 @@ typedef struct clv__dnn_convolution {
   const clv__dnn_layout *destination_layout;
   const clv__dnn_post *posts;
   uint32_t post_count;
+  /* Of integers: what the sum with its bias is multiplied by before the posts, one factor or one a channel; NULL: of floats. */
+  const float *scales;
+  int64_t scale_count;
+  int32_t source_zero; /* subtracted from every element of the source; padding stands for it */
+  bool is_probe;       /* only to know whether there is an implementation: the primitive stays NULL */
 } clv__dnn_convolution;
 
 /* Engine. */
 clv_status clv__dnn_open(const clv_allocator *allocator, clv__dnn **dnn, clv_error *error);
 void clv__dnn_close(clv__dnn *dnn);
 void clv__dnn_describe(char *text, size_t size_bytes); /* "oneDNN 2.6.3 avx512_core" */
+/* Whether products of integers are summed exactly. Before VNNI, oneDNN adds pairs of them in 16 bits, which saturate. */
+bool clv__dnn_sums_integers(void);
 
 /* Layouts of tensors in f32, bf16, f16, i32, i8 or u8; NULL when memory is out or oneDNN refuses (other dtypes, too). */
 const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims);
@@ -130,6 +138,16 @@ int32_t clv__dnn_layout_dims(const clv__dnn_layout *layout, int64_t dims[CLV_MAX
 void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_MAX_RANK]);
 bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout); /* cannot be reordered back (Winograd weights) */
 size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout);
+/* In which order weights of 3x3 windows lie once they are transformed for Winograd's algorithm: winograd.c says it in full. */
+typedef struct clv__dnn_winograd {
+  enum { CLV__DNN_WINOGRAD_POINTS_OUTPUTS, CLV__DNN_WINOGRAD_POINTS_GROUPS, CLV__DNN_WINOGRAD_GROUPS_POINTS } order;
+  int points;                     /* along an axis: 4 or 6 */
+  int64_t outputs, inputs;        /* channels, padded to whole blocks and groups */
+  int lanes;                      /* channels of a block, of inputs and of outputs */
+  int output_group, input_group; /* blocks of a group */
+} clv__dnn_winograd;
+/* False: no such weights, or in an order that was not checked against this version of oneDNN. */
+bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *winograd);
 
 /* Primitives. */
 clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution *spec, clv__arena *arena,
@@ -139,6 +157,11 @@ clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const
                                   const clv__dnn_layout *bias, const clv__dnn_layout *destination, float scale,
                                   const clv__dnn_post *posts, uint32_t post_count, clv__arena *arena,
                                   clv__dnn_primitive **primitive, clv_error *error);
+/* Of integers: weights in the layout that oneDNN chooses, the sum and its bias (f32) times one factor or one a column. */
+clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b,
+                                           const clv__dnn_layout *bias, const clv__dnn_layout *destination, const float *scales,
+                                           int64_t scale_count, const clv__dnn_post *posts, uint32_t post_count, bool is_probe,
+                                           clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
 /* [n, …] times [channels, …]: rank 2, weights as [outputs, inputs], their layout oneDNN's choice. */
 clv_status clv__dnn_inner_product_create(clv__dnn *dnn, int64_t rows, int64_t inputs, int64_t outputs, bool bias,
                                          const clv__dnn_post *posts, uint32_t post_count, clv__arena *arena,

@@ -31,6 +31,7 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
   CLV__TRY(start(plan, error));
   CLV__TRY(clv__cpu_pass_infer(plan, graph, complete, error));
   if (!*complete) return CLV_OK;
+  CLV__TRY(clv__cpu_pass_widen(plan, error));
   clv__cpu_pass_count(plan);
   clv__cpu_pass_recognise(plan);
   if (plan->fuse) {
@@ -45,6 +46,7 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
     clv__cpu_pass_fuse(plan);
     clv__cpu_pass_count(plan);
   }
+  clv__cpu_pass_precision(plan);
   CLV__TRY(clv__cpu_pass_lower(plan, error));
   return clv__cpu_pass_memory(plan, error);
 }

@@ -44,6 +44,7 @@ typedef struct clv__cpu_plan_node {
   uint32_t input_count, output_count;
   uint32_t *inputs, *outputs;
   float *scale, *bias; /* per channel; NULL: none */
+  clv_dtype product;   /* of the factors of a CONVOLUTION, DECONVOLUTION or MATRIX: CLV_F32 or CLV_BF16 */
   int64_t groups;
   uint32_t post_count;
   clv__cpu_post posts[CLV__CPU_MAX_POSTS];
@@ -58,6 +59,8 @@ typedef struct clv__cpu_form {
 
 typedef struct clv__cpu_plan_value {
   clv_tensor type;    /* static; `data`: known at plan time and at hand */
+  clv_dtype outer;    /* the model's dtype where steps see the value as f32 (widen.c); NONE: type.dtype */
+  clv_dtype made;     /* what an f32 value is made in by oneDNN's steps: CLV_F32 or CLV_BF16 (precision.c) */
   bool is_constant;   /* of the program or folded: always there */
   uint32_t producer;  /* plan node, or NONE */
   uint32_t readers;   /* live nodes that read it, each counted once an operand; an output of the plan counts one more */
@@ -96,6 +99,7 @@ typedef enum clv__cpu_step_kind {
   CLV__CPU_STEP_KERNEL,
   CLV__CPU_STEP_PRIMITIVE,
   CLV__CPU_STEP_COPY,
+  CLV__CPU_STEP_CONVERT, /* row-major, between f32 and f16 */
   CLV__CPU_STEP_ROW,
   CLV__CPU_STEP_SMALL,
   CLV__CPU_STEP_ELEMENTWISE
@@ -115,9 +119,9 @@ typedef struct clv__cpu_step {
   const clv__cpu_elementwise *elementwise;
   uint32_t input_count, operand_count, operand_room; /* inputs first, then outputs */
   clv__cpu_operand *operands;
-  size_t scratch_bytes;
-  bool serial;      /* so small that waking other threads takes longer */
-  bool may_overlap; /* its first output may take the memory of its first input */
+  size_t scratch_bytes, scratch_offset_bytes; /* in the instance's memory */
+  bool serial;                                /* so small that waking other threads takes longer */
+  bool may_overlap;                           /* its first output may take the memory of its first input */
 } clv__cpu_step;
 
 typedef struct clv__cpu_plan {
@@ -131,11 +135,13 @@ typedef struct clv__cpu_plan {
   clv__cpu_plan_value *values;
   const clv_tensor *given; /* the input types that it is made for; valid while it is made */
   clv_tensor *input_types; /* a copy that stays */
+  clv_tensor *output_types;
   clv__cpu_slot *slots;
   size_t slot_count, slot_capacity;
   clv__cpu_step *steps;
   size_t step_count, step_capacity;
-  size_t memory_bytes, scratch_bytes;
+  size_t memory_bytes;       /* of an instance: values between steps, and the steps' scratch; a multiple of CLV__ALIGNMENT */
+  size_t least_memory_bytes; /* that any places in this order of steps take */
 } clv__cpu_plan;
 
 /* CLV_OK with *plan NULL: some shape is only known at run time. `graph` is the view (or its copy) to ask for shapes. */
@@ -145,11 +151,13 @@ void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
 
 /* ---- The passes, in their order. ---- */
 clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
+clv_status clv__cpu_pass_widen(clv__cpu_plan *plan, clv_error *error);  /* widen.c */
 void clv__cpu_pass_recognise(clv__cpu_plan *plan);                    /* recognise.c */
 clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error); /* fold.c */
 void clv__cpu_pass_gelu(clv__cpu_plan *plan);                         /* gelu.c */
 void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                      /* fuse.c */
 void clv__cpu_pass_fuse(clv__cpu_plan *plan);                         /* fuse.c */
+void clv__cpu_pass_precision(clv__cpu_plan *plan);                    /* precision.c */
 void clv__cpu_pass_count(clv__cpu_plan *plan); /* drops dead nodes; readers, producers, last reads: uses.c */
 clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);  /* lower.c */
 clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* memory.c */
@@ -160,6 +168,13 @@ static inline clv__cpu_plan_value *clv__cpu_input(clv__cpu_plan *plan, const clv
 }
 static inline clv__cpu_plan_value *clv__cpu_output(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return &plan->values[node->outputs[0]];
+}
+/* The type that the value has outside of this backend: with its outer dtype. */
+static inline clv_tensor clv__cpu_outer_type(const clv__cpu_plan *plan, uint32_t value) {
+  clv_tensor type = plan->values[value].type;
+  type.data = NULL;
+  if (plan->values[value].outer != CLV_DTYPE_NONE) type.dtype = plan->values[value].outer;
+  return type;
 }
 /* The bytes of a constant value, row-major and aligned; NULL (with status CLV_OK) when the value is no constant. */
 clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error);

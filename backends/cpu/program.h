@@ -35,7 +35,8 @@ typedef struct clv__cpu_program {
   clv__cpu_value *values;
   uint32_t *inputs, *outputs;
   bool has_body;
-  bool deterministic; /* no algorithm that changes rounding */
+  bool deterministic;  /* no algorithm that changes rounding */
+  clv_dtype precision; /* CLV_BF16: f32 products may be made in it; else CLV_DTYPE_NONE */
   void *model;        /* the partition as ONNX, for shapes and bodies met at run time; NULL when the host gave none */
   size_t model_bytes;
   clv_graph_view *view; /* that model, opened when first needed */

@@ -5,13 +5,8 @@
 #include "base/text.h"
 #include "executable.h"
 
-static size_t scratch_offset(const clv__cpu_plan *plan) {
-  return clv__align_up(plan->memory_bytes, CLV__ALIGNMENT);
-}
-
 uint64_t clv__cpu_run_bytes(const clv__cpu_run *run) {
-  const clv__cpu_plan *plan = run->plan;
-  return plan->memory_bytes + plan->scratch_bytes > 0 ? (uint64_t)scratch_offset(plan) + plan->scratch_bytes : 0;
+  return run->plan->memory_bytes;
 }
 
 clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, clv_error *error) {
@@ -21,15 +16,25 @@ clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, cl
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->plan = plan;
   clv_status status = clv__cpu_list_create(plan, NULL, &made->list, error);
-  if (status == CLV_OK && plan->device->profile) {
-    made->list->step_ns = clv__allocate_zero(allocator, plan->step_count * sizeof *made->list->step_ns);
-    if (made->list->step_ns == NULL) status = clv__error_memory(error, plan->step_count * sizeof *made->list->step_ns);
-  }
+  if (status == CLV_OK && plan->device->profile) status = clv__cpu_run_time(made, true, error);
   if (status != CLV_OK) {
     clv__cpu_run_destroy(made);
     return status;
   }
   *run = made;
+  return CLV_OK;
+}
+
+/* The times stay when it is over: lists that were captured in between write to them. */
+clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error) {
+  const size_t size_bytes = (run->plan->step_count + 1) * sizeof *run->step_ns; /* never none */
+  if (on && run->step_ns == NULL) {
+    run->step_ns = clv__allocate_zero(run->plan->device->allocator, size_bytes);
+    if (run->step_ns == NULL) return clv__error_memory(error, size_bytes);
+  }
+  if (on) memset(run->step_ns, 0, size_bytes);
+  if (on) run->executions = 0;
+  run->list->step_ns = on || run->plan->device->profile ? run->step_ns : NULL;
   return CLV_OK;
 }
 
@@ -40,26 +45,24 @@ static void log_profile(const clv__cpu_run *run) {
   uint64_t total_ns = 0;
   for (size_t s = 0; s < run->plan->step_count; ++s) {
     const clv__cpu_step *step = &run->plan->steps[s];
-    const uint64_t ns = run->list->step_ns[s];
+    const uint64_t ns = run->step_ns[s];
     total_ns += ns;
     snprintf(line, sizeof line, "%9.1f us  %-20s %-32s %s", (double)ns / 1e3 / (double)run->executions, step->what,
              step->primitive != NULL ? step->primitive->implementation : "kernel", step->node != NULL ? step->node->name : "");
     host->log(host->self, 2, line);
   }
-  snprintf(line, sizeof line, "%9.1f us  in all, %zu steps, %zu bytes of memory, %zu of scratch",
+  snprintf(line, sizeof line, "%9.1f us  in all, %zu steps, %zu bytes of memory, at least %zu",
            (double)total_ns / 1e3 / (double)run->executions, run->plan->step_count, run->plan->memory_bytes,
-           run->plan->scratch_bytes);
+           run->plan->least_memory_bytes);
   host->log(host->self, 2, line);
 }
 
 void clv__cpu_run_destroy(clv__cpu_run *run) {
   if (run == NULL) return;
   const clv_allocator *allocator = run->plan->device->allocator;
-  if (run->list != NULL && run->list->step_ns != NULL) {
-    log_profile(run);
-    clv__release(allocator, run->list->step_ns);
-  }
+  if (run->step_ns != NULL && run->plan->device->profile) log_profile(run);
   clv__cpu_list_destroy(run->list);
+  clv__release(allocator, run->step_ns);
   clv__release(allocator, run->own_memory);
   clv__release(allocator, run);
 }
@@ -67,13 +70,11 @@ void clv__cpu_run_destroy(clv__cpu_run *run) {
 /* ---- Where its values are. ---- */
 
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error) {
-  void *scratch = (uint8_t *)memory + scratch_offset(run->plan);
   run->memory = NULL; /* until all of it has moved */
   run->placed++;
   atomic_fetch_add_explicit(&run->plan->device->changes, 1, memory_order_release);
-  CLV__TRY(clv__cpu_list_place(run->list, memory, scratch, error));
+  CLV__TRY(clv__cpu_list_place(run->list, memory, error));
   run->memory = memory;
-  run->scratch = scratch;
   if (memory == run->own_memory) return CLV_OK;
   clv__release(run->plan->device->allocator, run->own_memory);
   run->own_memory = NULL;
@@ -82,7 +83,7 @@ clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error)
 
 clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error) {
   if (run->memory != NULL) return CLV_OK;
-  const size_t size_bytes = scratch_offset(run->plan) + run->plan->scratch_bytes;
+  const size_t size_bytes = run->plan->memory_bytes;
   if (run->own_memory == NULL) run->own_memory = clv__allocate(run->plan->device->allocator, size_bytes);
   if (run->own_memory == NULL) return clv__error_memory(error, size_bytes);
   return clv__cpu_run_place(run, run->own_memory, error);

@@ -18,7 +18,8 @@
   FAMILY(axis)                       \
   FAMILY(resize)                     \
   FAMILY(quantize)                   \
-  FAMILY(generate)
+  FAMILY(generate)                   \
+  FAMILY(sparse)
 
 #define DECLARE(name) extern const clv__opencl_operator clv__opencl_family_##name[];
 CLV__OPENCL_FAMILIES(DECLARE)

@@ -23,9 +23,11 @@ typedef struct clv_session_options {
   double device_time_limit_s; /* a device that keeps a request waiting for longer is taken out; 0: none */
   bool no_fallback;           /* a device that fails is an error, not taken out of the plan */
   uint32_t bucket_multiple;   /* open sizes are padded to multiples of it for devices of fixed shapes; 0: 64, 1: never */
+  clv_dtype precision;        /* CLV_BF16: products of f32 values may be made in bf16, with sums in f32, by devices that can; what
+                                 crosses a partition's boundary stays f32. CLV_F32 and CLV_DTYPE_NONE: as the model says */
 } clv_session_options;
 #define CLV_SESSION_OPTIONS_INIT \
-  { sizeof(clv_session_options), false, false, 1, 0, 0, false, 0 }
+  { sizeof(clv_session_options), false, false, 1, 0, 0, false, 0, CLV_DTYPE_NONE }
 
 /* Compiles every partition and uploads weights. `options` may be NULL; `plan` must outlive the session. A device that fails, now
  * or in a run, is taken out of the session and its partitions are placed again on the others, unless no_fallback; that is logged

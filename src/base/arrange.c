@@ -1,7 +1,8 @@
 /* Where intervals lie in memory: see arrange.h.
  *
  * Greedy by size, each at the lowest offset free during its life: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural
- * Net Inference", 2020. It looks at every pair, so very many are walked in time instead, with a list of free blocks as a heap has
+ * Net Inference", 2020; where that is above what no arrangement is below, by length of life and by the product of both, too. It
+ * looks at every pair, so very many are walked in time instead, with a list of free blocks as a heap has
  * one: a little more memory, no more than linear work for each. */
 #include "base/arrange.h"
 
@@ -10,7 +11,10 @@
 
 #include "base/error.h"
 
-enum { BLOCKS_TRIED = 256 }; /* free blocks looked at before memory is added at the end */
+enum {
+  BLOCKS_TRIED = 256,    /* free blocks looked at before memory is added at the end */
+  ORDERS_TRIED_TO = 1024 /* up to so many intervals other orders are tried than that by size */
+};
 
 typedef bool (*meet_fn)(const void *cookie, const clv__interval *a, const clv__interval *b);
 
@@ -18,6 +22,26 @@ static int by_size(const void *a, const void *b) {
   const clv__interval *x = *(clv__interval *const *)a, *y = *(clv__interval *const *)b;
   if (x->size_bytes != y->size_bytes) return x->size_bytes < y->size_bytes ? 1 : -1;
   return x->first != y->first ? (x->first > y->first ? 1 : -1) : (x->id > y->id) - (x->id < y->id);
+}
+
+static uint64_t length(const clv__interval *interval) {
+  return interval->last - interval->first + UINT64_C(1);
+}
+
+static int by_length(const void *a, const void *b) {
+  const clv__interval *x = *(clv__interval *const *)a, *y = *(clv__interval *const *)b;
+  return length(x) != length(y) ? (length(x) < length(y) ? 1 : -1) : by_size(a, b);
+}
+
+static int by_area(const void *a, const void *b) {
+  const clv__interval *x = *(clv__interval *const *)a, *y = *(clv__interval *const *)b;
+  const double p = (double)x->size_bytes * (double)length(x), q = (double)y->size_bytes * (double)length(y);
+  return p != q ? (p < q ? 1 : -1) : by_size(a, b);
+}
+
+static int by_address(const void *a, const void *b) {
+  const clv__interval *x = *(clv__interval *const *)a, *y = *(clv__interval *const *)b;
+  return (x > y) - (x < y);
 }
 
 static int by_first(const void *a, const void *b) {
@@ -49,14 +73,56 @@ static void place(meet_fn meet, const void *cookie, clv__interval *const *placed
   interval->offset = offset;
 }
 
-static void arrange_greedily(meet_fn meet, const void *cookie, clv__interval **order, clv__interval **placed, size_t count) {
-  qsort(order, count, sizeof *order, by_size);
+static void place_all(meet_fn meet, const void *cookie, clv__interval *const *order, clv__interval **placed, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     place(meet, cookie, placed, i, order[i]);
     size_t at = i;
     for (; at > 0 && placed[at - 1]->offset > order[i]->offset; --at) placed[at] = placed[at - 1];
     placed[at] = order[i];
   }
+}
+
+static size_t end_of(clv__interval *const *intervals, size_t count) {
+  size_t end = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t own = intervals[i]->offset + intervals[i]->size_bytes;
+    if (own > end) end = own;
+  }
+  return end;
+}
+
+/* The most that meets where one begins: in time, no arrangement takes less; elsewhere it is as good a place to stop. */
+static size_t most_at_once(meet_fn meet, const void *cookie, clv__interval *const *intervals, size_t count) {
+  size_t most = 0;
+  for (size_t i = 0; i < count; ++i) {
+    size_t alive = intervals[i]->size_bytes;
+    for (size_t j = 0; j < count; ++j) {
+      if (j != i && intervals[j]->first <= intervals[i]->first && meet(cookie, intervals[j], intervals[i]))
+        alive += intervals[j]->size_bytes;
+    }
+    if (alive > most) most = alive;
+  }
+  return most;
+}
+
+/* Orders one after the other, until one reaches what no arrangement is below; the best is kept. */
+static void arrange_greedily(meet_fn meet, const void *cookie, clv__interval **order, clv__interval **placed, size_t *offsets,
+                             size_t count) {
+  static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_area};
+  size_t best = SIZE_MAX;
+  const bool few = count <= ORDERS_TRIED_TO;
+  const size_t least = few ? most_at_once(meet, cookie, order, count) : 0;
+  for (size_t o = 0; o < (few ? sizeof orders / sizeof *orders : 1) && best > least; ++o) {
+    qsort(order, count, sizeof *order, orders[o]);
+    place_all(meet, cookie, order, placed, count);
+    const size_t end = end_of(order, count);
+    if (end >= best) continue;
+    best = end;
+    qsort(order, count, sizeof *order, by_address);
+    for (size_t i = 0; i < count; ++i) offsets[i] = order[i]->offset;
+  }
+  qsort(order, count, sizeof *order, by_address);
+  for (size_t i = 0; i < count; ++i) order[i]->offset = offsets[i];
 }
 
 /* ---- In time ---- */
@@ -146,7 +212,13 @@ static clv_status arrange(clv__interval **intervals, size_t count, meet_fn meet,
   clv__interval **other = clv__allocate(allocator, count * sizeof *other);
   if (other == NULL) return clv__error_memory(error, count * sizeof *other);
   if (meet != NULL) {
-    arrange_greedily(meet, cookie, intervals, other, count);
+    size_t *offsets = clv__allocate(allocator, count * sizeof *offsets);
+    if (offsets == NULL) {
+      clv__release(allocator, other);
+      return clv__error_memory(error, count * sizeof *offsets);
+    }
+    arrange_greedily(meet, cookie, intervals, other, offsets, count);
+    clv__release(allocator, offsets);
   } else {
     block *blocks = clv__allocate(allocator, count * sizeof *blocks);
     if (blocks == NULL) {
@@ -157,9 +229,7 @@ static clv_status arrange(clv__interval **intervals, size_t count, meet_fn meet,
     clv__release(allocator, blocks);
   }
   clv__release(allocator, other);
-  for (size_t i = 0; i < count; ++i) {
-    if (intervals[i]->offset + intervals[i]->size_bytes > *total) *total = intervals[i]->offset + intervals[i]->size_bytes;
-  }
+  *total = end_of(intervals, count);
   return CLV_OK;
 }
 

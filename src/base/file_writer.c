@@ -2,6 +2,7 @@
 #define _GNU_SOURCE /* memfd_create */
 #include "base/file_writer.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -13,10 +14,13 @@
 
 #include "base/error.h"
 
+#define MARK ".tmp-" /* and six letters, which the system chooses */
+enum { LETTERS = 6 };
+
 clv_status clv__file_writer_open(const char *path, clv__file_writer *writer, clv_error *error) {
   struct stat info;
   *writer = (clv__file_writer){.path = path, .file = -1, .special = -1};
-  int length = snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp-XXXXXX", path);
+  int length = snprintf(writer->temporary, sizeof writer->temporary, "%s" MARK "XXXXXX", path);
   if (length < 0 || (size_t)length >= sizeof writer->temporary) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "path of %zu bytes is too long", strlen(path));
   }
@@ -110,4 +114,30 @@ void clv__file_writer_abandon(clv__file_writer *writer) {
   bool has_temporary = writer->special < 0;
   close_all(writer);
   if (has_temporary) unlink(writer->temporary);
+}
+
+/* Whether the entry is `name`, the mark and the letters. */
+static bool is_temporary(const char *entry, const char *name) {
+  size_t length = strlen(name), mark = sizeof MARK - 1;
+  return strlen(entry) == length + mark + LETTERS && memcmp(entry, name, length) == 0 && memcmp(entry + length, MARK, mark) == 0;
+}
+
+void clv__file_writer_sweep(const char *path) {
+  char folder[4096] = ".";
+  struct stat info;
+  const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+  if (slash != NULL) {
+    size_t length = slash == path ? 1 : (size_t)(slash - path);
+    if (length >= sizeof folder) return; /* it could not be written either */
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+  }
+  DIR *open = opendir(folder);
+  if (open == NULL) return;
+  for (const struct dirent *entry = readdir(open); entry != NULL; entry = readdir(open)) {
+    if (is_temporary(entry->d_name, name) && fstatat(dirfd(open), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+        S_ISREG(info.st_mode))
+      unlinkat(dirfd(open), entry->d_name, 0);
+  }
+  closedir(open);
 }

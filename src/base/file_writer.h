@@ -22,4 +22,7 @@ clv_status clv__file_writer_commit(clv__file_writer *writer, clv_error *error);
 /* Forgets what was written, unless it was committed. */
 void clv__file_writer_abandon(clv__file_writer *writer);
 
+/* Removes temporary files that writers of `path` left beside it when they were killed. Nobody may be writing it meanwhile. */
+void clv__file_writer_sweep(const char *path);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file_writer.h"
 #include "cli/console.h"
 #include "cli/gnn_report.h"
 #include "cli/json.h"
@@ -83,10 +84,18 @@ static bool tell_progress(void *user_data, const clv__gnn_progress *progress) {
 static clv_status read_plan(running *r, const char *path, clv_error *error) {
   cli_gnn_job *job = &r->job;
   const char *reason;
+  const clv__membership *given = NULL;
   CLV__TRY(clv__gnn_plan_read(job->cli->allocator, path, &job->plan, error));
+  CLV__TRY(cli_gnn_parts_read(job, error));
+  for (uint32_t i = 0; i < job->part_count; ++i) {
+    if (job->parts[i].k == job->plan->k) given = &job->parts[i];
+  }
+  if (job->part_count > 0 && given == NULL)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: the plan is of %u subgraphs, and no --parts is of as many", path,
+                          job->plan->k);
   cli_progress(job->cli, "cutting into %u", job->plan->k);
   uint64_t begin_ns = cli_now_ns();
-  clv_status status = clv__gnn_plan_subgraphs(job->cli->allocator, job->plan, job->model, job->graph,
+  clv_status status = clv__gnn_plan_subgraphs(job->cli->allocator, job->plan, job->model, job->graph, given,
                                               clv__context_cache(job->cli->context, &reason), &r->partitioned, error);
   job->cut_ms = cli_ms(begin_ns, cli_now_ns());
   return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", path);
@@ -224,6 +233,7 @@ static clv_status find_state(running *r, clv_error *error) {
   if (r->state_path == NULL) return clv__error_memory(error, length + sizeof ".state");
   memcpy(r->state_path, r->output, length);
   memcpy(r->state_path + length, ".state", sizeof ".state");
+  clv__file_writer_sweep(r->output); /* of runs that were killed while they wrote it */
   return CLV_OK;
 }
 
@@ -233,8 +243,11 @@ static clv_status run(running *r, clv_error *error) {
   bool has_plan = cli_is_given(cli, OPTION_GNN_PLAN) || cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE);
   if (cli_is_given(cli, OPTION_GNN_PLAN) && (cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE)))
     return cli_usage(cli, error, "--plan says what --kset and --profile are for: give either");
-  if (!has_plan && (cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE) || cli_is_given(cli, OPTION_HTML)))
-    return cli_usage(cli, error, "--resume, --trace and --html are of runs by a plan: give --plan, or --profile to plan now");
+  bool wants_plan = cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE) || cli_is_given(cli, OPTION_HTML) ||
+                    cli_is_given(cli, OPTION_GNN_PARTS);
+  if (!has_plan && wants_plan)
+    return cli_usage(
+        cli, error, "--resume, --trace, --html and --parts are of runs by a plan: give --plan, or --profile to plan now");
   CLV__TRY(find_state(r, error));
   CLV__TRY(make_rows(r, &r->out, error));
   if (has_plan)
@@ -245,6 +258,7 @@ static clv_status run(running *r, clv_error *error) {
   if (r->output != NULL) {
     cli_progress(cli, "writing %s", r->output);
     CLV__TRY(clv__npz_write(cli->allocator, r->output, names, &r->out, 1, false, error));
+    if (r->state_path != NULL && has_plan) clv__gnn_run_forget(r->state_path); /* only now nothing can be lost any more */
   }
   return tell(r, error);
 }

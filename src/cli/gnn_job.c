@@ -42,11 +42,22 @@ static void tell_cuts(const cli_gnn_job *job) {
   }
 }
 
+static clv_status cut_as_given(cli_gnn_job *job, clv_error *error) {
+  uint64_t begin_ns = cli_now_ns();
+  cli_progress(job->cli, "cutting as --parts says");
+  clv_status status = clv__gnn_planning_init_parts(&job->planning, job->devices, job->model, job->graph, job->parts,
+                                                   job->part_count, cli_number(job->cli, OPTION_PAD, 1000), error);
+  job->cut_ms = cli_ms(begin_ns, cli_now_ns());
+  return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", job->graph_path);
+}
+
 clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error) {
   cli_invocation *cli = job->cli;
   const char *reason;
   uint32_t *ks, count;
   uint64_t begin_ns = cli_now_ns();
+  CLV__TRY(cli_gnn_parts_read(job, error));
+  if (job->part_count > 0) return cut_as_given(job, error);
   CLV__TRY(cli_kset_parse(cli, cli_text(cli, OPTION_KSET, cli_option_table[OPTION_KSET].fallback), &ks, &count, error));
   if (ks[0] != 1) { /* the whole graph is always a candidate */
     uint32_t *more = clv__arena_allocate_zero(&cli->arena, count + 1u, sizeof *more);
@@ -105,6 +116,7 @@ void cli_gnn_job_finish(cli_gnn_job *job) {
   clv__gnn_plan_destroy(job->plan);
   clv__gnn_planning_finish(&job->planning);
   if (job->tables.arena.allocator != NULL) clv__tables_finish(&job->tables);
+  for (uint32_t i = 0; i < job->part_count; ++i) clv__membership_finish(job->cli->allocator, &job->parts[i]);
   clv_devices_close(job->devices);
   clv__gnn_graph_destroy(job->graph);
   clv__gnn_model_destroy(job->model);

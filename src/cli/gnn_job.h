@@ -16,6 +16,8 @@ typedef struct cli_gnn_job {
   clv__tables tables;
   clv__choice choice;
   clv__gnn_plan *plan;             /* what was chosen */
+  clv__membership *parts;          /* [part_count]: what --parts gives, by k, and for k = 1 */
+  uint32_t part_count;             /* 0: METIS cuts */
   double load_ms, cut_ms, plan_ms; /* cut: METIS and subgraphs */
 } cli_gnn_job;
 
@@ -24,7 +26,7 @@ typedef struct cli_gnn_job {
   {OPTION_MODEL, "the GNN: JSON with its weights beside it, or ONNX", ""}, {OPTION_GNN_GRAPH, NULL, NULL}, \
       {OPTION_DEVICES, NULL, NULL}, {OPTION_NPU_SPEC, NULL, NULL}, {OPTION_DEVICE_OPTION, NULL, NULL},     \
       {OPTION_PLUGIN, NULL, NULL}, {OPTION_THREADS, NULL, NULL}, {OPTION_KSET, NULL, NULL},                \
-      {OPTION_SEED, CLI_GNN_SEED_HELP, NULL}, {OPTION_PAD, NULL, NULL}, {                                  \
+      {OPTION_GNN_PARTS, NULL, NULL}, {OPTION_SEED, CLI_GNN_SEED_HELP, NULL}, {OPTION_PAD, NULL, NULL}, {                                  \
     OPTION_CACHE_DIR, CLI_GNN_CACHE_HELP, NULL                                                             \
   }
 #define CLI_GNN_CHOICE_OPTIONS                                                                        \
@@ -34,7 +36,9 @@ typedef struct cli_gnn_job {
 #define CLI_GNN_HTML_HELP "write a page: timelines, every k, and every block with what was predicted and, of a run, measured"
 
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error);
-/* For --kset, and for 1. */
+/* gnn_parts.c: what --parts names, if it does; of the ks that --kset has, where both are given. */
+clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error);
+/* For --kset or --parts, and for 1. */
 clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error);
 /* Sets choice and plan. */
 clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error);

@@ -103,6 +103,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_ALL] = {"all", 0, CLI_FLAG, false, CLI_IN(cache), 0, NULL, NULL, "prune: everything goes"},
     [OPTION_DETERMINISTIC] = {"deterministic", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "no algorithm that changes rounding"},
     [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "measure to choose algorithms"},
+    [OPTION_PRECISION] = {"precision", 0, CLI_CHOICE, false, RUNS, 0, "f32|bf16", "as the model says",
+                          "bf16: devices that can make the products of f32 models in bf16, with sums in f32"},
     [OPTION_RTOL] = {"rtol", 0, CLI_REAL, false, CLI_IN(test), 0, "R", "1e-3; f16 2e-3, bf16 2e-2",
                      "relative tolerance of floats"},
     [OPTION_ATOL] = {"atol", 0, CLI_REAL, false, CLI_IN(test), 0, "A", "1e-7", "absolute tolerance of floats"},
@@ -119,6 +121,9 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                          "random features of a vertex, in [-1, 1)"},
     [OPTION_KSET] = {"kset", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "LIST", "1,2,4,8",
                      "numbers of subgraphs to cut into, as 1,2,10..20"},
+    [OPTION_GNN_PARTS] = {"parts", 0, CLI_TEXT, true, CLI_IN(gnn), 0, "FILE", "METIS cuts the graph",
+                          "which part each vertex is in, made elsewhere: one number a line, as gpmetis writes to GRAPH.part.K; one "
+                          "FILE for each k"},
     [OPTION_GNN_GRAPH] = {"graph", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "FILE", NULL, "the graph that the model is run over"},
     [OPTION_GNN_PLAN] = {"plan", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "FILE", NULL, "a plan that 'cleave gnn plan -o' wrote"},
     [OPTION_EFFORT] = {"effort", 0, CLI_CHOICE, false, CLI_IN(gnn), 0, "quick|full", "full",

@@ -25,6 +25,7 @@ void cli_session_options(cli_invocation *cli, clv_session_options *options) {
   *options = (clv_session_options)CLV_SESSION_OPTIONS_INIT;
   options->deterministic = cli_is_given(cli, OPTION_DETERMINISTIC);
   options->tune = cli_is_given(cli, OPTION_TUNE);
+  if (strcmp(cli_text(cli, OPTION_PRECISION, ""), "bf16") == 0) options->precision = CLV_BF16;
   options->bucket_multiple = (uint32_t)cli_number(cli, OPTION_BUCKET, 0);
   options->in_flight = (uint32_t)cli_number(cli, OPTION_IN_FLIGHT, 1);
   options->device_time_limit_s = cli_real(cli, OPTION_DEVICE_TIME_LIMIT, 0);

@@ -159,6 +159,7 @@ void clv__key_make(const clv_graph_view *view, const clv__device *device, const 
   clv__hasher_init(&hasher);
   clv__hasher_u64(&hasher, options->deterministic);
   clv__hasher_u64(&hasher, options->tune);
+  clv__hasher_u64(&hasher, options->precision);
   clv__hasher_finish(&hasher, &key->parts[CLV__KEY_OPTIONS]);
 }
 

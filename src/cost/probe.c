@@ -4,6 +4,7 @@
 #include <sys/utsname.h>
 
 #include "cost/measure.h"
+#include "cost/peaks.h"
 
 /* Copies enqueued together: what one more takes is a copy's time, waiting for them is part of launches. As few as plans enqueue
  * between two waits: a device that is kept busy by many takes less for each. */
@@ -262,6 +263,22 @@ clv_status clv__measure_device(clv_devices *devices, uint32_t index, const clv__
   tables->bytes_per_second = peak_bytes(device, allocator, options->runs, &tables->launch);
   clv__devices_unlock(devices);
   return status == CLV_OK ? status : clv__error_prefix(error, status, "measuring %s", device->name);
+}
+
+void clv__peaks_of_device(clv_devices *devices, uint32_t index, uint32_t runs, clv__peaks *peaks) {
+  const clv__device *device = &devices->items[index];
+  const clv_allocator *allocator = clv__context_allocator(devices->context);
+  clv__measure launch;
+  *peaks = (clv__peaks){.thread_count = 0};
+  clv__devices_lock(devices);
+  measure_launch(device, allocator, runs, &launch);
+  peaks->flops_per_second[CLV__PEAK_F32] = peak_flops(device, allocator, runs, &launch);
+  const double bytes_per_second = peak_bytes(device, allocator, runs, &launch);
+  clv__devices_unlock(devices);
+  if (bytes_per_second <= 0) return;
+  peaks->size_count = 1;
+  peaks->sizes_bytes[0] = LARGE_BYTES;
+  peaks->read_bytes_per_second[0] = peaks->copy_bytes_per_second[0] = bytes_per_second;
 }
 
 /* "model name : AMD EPYC" of the first processor. */

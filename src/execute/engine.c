@@ -49,8 +49,10 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
   if (engine == NULL) return clv__error_memory(error, sizeof *engine);
   *engine = (clv__engine){.users = 1, .plan = plan};
   clv__arena_init(&engine->arena, session->allocator);
-  clv_compile_options compile = {
-      .struct_size = sizeof compile, .deterministic = session->options.deterministic, .tune = session->options.tune};
+  clv_compile_options compile = {.struct_size = sizeof compile,
+                                 .deterministic = session->options.deterministic,
+                                 .tune = session->options.tune,
+                                 .precision = session->options.precision};
   clv__devices_lock(session->devices);
   clv_status status = clv__program_init(plan, &compile, &engine->program, error);
   *failed_device = engine->program.failed_device;

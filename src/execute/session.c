@@ -22,6 +22,10 @@ static clv_status read_options(const clv_session_options *given, clv_session_opt
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a device's time limit of %g s: expected 0 (none) to 1e9",
                           options->device_time_limit_s);
   }
+  if (options->precision == CLV_F32) options->precision = CLV_DTYPE_NONE; /* the same, and the same key */
+  if (options->precision != CLV_DTYPE_NONE && options->precision != CLV_BF16) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "precision %s: expected f32 or bf16", clv_dtype_name(options->precision));
+  }
   return CLV_OK;
 }
 

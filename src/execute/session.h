@@ -34,6 +34,15 @@ void clv__session_time_steps(clv_session *session, bool on);
 /* Nanoseconds of step `index` of the session's plan in the last timed run. */
 uint64_t clv__session_step_time_ns(const clv_session *session, uint32_t index);
 
+/* What devices' own steps take, in runs whose steps are timed. Between runs; not while several threads run the session.
+ * clv__session_time_operators(): for every partition that the last run had, from now on, and anew; or no more. A device that
+ * cannot is no error. clv__session_operators(): the steps of partition `index` of the session's plan, their nodes being indices
+ * into its own. CLV_NOT_SUPPORTED: its device does not tell. */
+clv_status clv__session_time_operators(clv_session *session, bool on, clv_error *error);
+clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step_fn found, void *cookie, clv_error *error);
+/* By value: the types of the last run; valid until the next. */
+const clv_tensor *clv__session_types(clv_session *session);
+
 /* Of one memory space. */
 typedef struct clv__space_stats {
   const char *name;

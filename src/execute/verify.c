@@ -1,6 +1,7 @@
 /* Verification: every partition is run on the reference evaluator's inputs, so that the first wrong partition is the one named,
  * and not one that was fed with its errors. A partition with an operator that only its device knows has no reference: what the
  * device makes of the reference's inputs is passed on, and counted. */
+#include <math.h>
 #include <string.h>
 
 #include "base/compare.h"
@@ -29,9 +30,15 @@ static clv_status keep_value(reference *ref, clv_value_id value, const clv_tenso
   return CLV_OK;
 }
 
-static void compare(const clv_tensor *expected, const clv_tensor *actual, clv__mismatch *worst, bool *differs) {
+/* `precision` is what the session's devices may compute f32 in. */
+static void compare(const clv_tensor *expected, const clv_tensor *actual, clv_dtype precision, clv__mismatch *worst,
+                    bool *differs) {
   clv__difference difference;
   *differs = !clv__tensor_agrees(expected, actual, &difference);
+  if (precision != CLV_DTYPE_NONE && expected->dtype == CLV_F32) {
+    difference.tolerance = clv__dtype_tolerance(precision) * difference.largest;
+    *differs = *differs && !(fabs(difference.actual - difference.expected) <= difference.tolerance);
+  }
   worst->element = difference.element;
   worst->expected = difference.expected;
   worst->actual = difference.actual;
@@ -100,7 +107,7 @@ static clv_status check_output(reference *ref, const clv__partition *partition, 
       status = clv__error_set(error, CLV_INTERNAL_ERROR, "'%s' came out as %s, the reference has %s",
                               plan->graph->values[value].name, is, should);
     } else {
-      compare(expected, &actual, mismatch, differs);
+      compare(expected, &actual, request->session->options.precision, mismatch, differs);
     }
   }
   clv__pool_give(request->session->devices, &copy);

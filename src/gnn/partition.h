@@ -21,6 +21,14 @@ typedef struct clv__membership {
  * part may be empty. Other errors: those of clv__metis_part(). */
 clv_status clv__membership_make(const clv_allocator *allocator, const clv__gnn_graph *graph, uint32_t k, uint64_t seed,
                                 clv__cache *cache, clv__membership *membership, clv_error *error);
+/* From a text file, packed by gzip or not: one part number a line, vertex after vertex, as gpmetis writes it. k is what the name
+ * says where it ends with ".part.K", otherwise the largest part and one more. CLV_INVALID_MODEL, with the line, where it is not
+ * that, has another number of vertices, or where a part has none; errors of opening it. */
+clv_status clv__membership_read(const clv_allocator *allocator, const char *path, uint32_t vertex_count,
+                                clv__membership *membership, clv_error *error);
+/* The same of bytes in memory, called `name`. */
+clv_status clv__membership_read_memory(const clv_allocator *allocator, const char *name, const void *data, size_t size_bytes,
+                                       uint32_t vertex_count, clv__membership *membership, clv_error *error);
 void clv__membership_finish(const clv_allocator *allocator, clv__membership *membership);
 
 /* One subgraph, in local ids: owned vertices first, ascending by global id, then the halo, ascending. */

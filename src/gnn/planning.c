@@ -244,18 +244,31 @@ static clv_status check_plan(const clv__gnn_plan *plan, const clv__gnn_model *mo
   return CLV_OK;
 }
 
+/* The plan's own membership: METIS's, or what is given. */
+static clv_status plan_membership(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_graph *graph,
+                                  const clv__membership *given, clv__cache *cache, clv__membership *membership,
+                                  clv_error *error) {
+  if (given == NULL) return clv__membership_make(allocator, graph, plan->k, plan->seed, cache, membership, error);
+  if (given->k != plan->k)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%u parts for a plan of %u subgraphs", given->k, plan->k);
+  return copy_membership(allocator, given, membership, error);
+}
+
 clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_model *model,
-                                   const clv__gnn_graph *graph, clv__cache *cache, clv__partitioned *partitioned,
-                                   clv_error *error) {
+                                   const clv__gnn_graph *graph, const clv__membership *given, clv__cache *cache,
+                                   clv__partitioned *partitioned, clv_error *error) {
   clv__gnn_graph *looped = NULL;
   clv__membership membership;
   char text[2 * CLV__HASH_BYTES + 1];
   CLV__TRY(check_plan(plan, model, graph, error));
-  CLV__TRY(clv__membership_make(allocator, graph, plan->k, plan->seed, cache, &membership, error));
+  CLV__TRY(plan_membership(allocator, plan, graph, given, cache, &membership, error));
   clv_status status = CLV_OK;
   name_membership(&membership, text);
   if (plan->membership_key[0] != '\0' && strcmp(plan->membership_key, text) != 0)
-    status = clv__error_set(error, CLV_INVALID_ARGUMENT, "METIS cuts the graph otherwise than it did for the plan: plan anew");
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            given != NULL ? "these are not the parts that the plan was made for: plan anew"
+                                          : "METIS cuts the graph otherwise than it was cut for the plan: plan anew, or give the "
+                                            "parts that the plan was made for (--parts)");
   if (status == CLV_OK && model->type != CLV__GNN_SAGE) status = clv__gnn_graph_with_loops(graph, &looped, error);
   if (status == CLV_OK)
     status = clv__partitioned_make(allocator, looped != NULL ? looped : graph, &membership, partitioned, error);

@@ -60,11 +60,11 @@ clv_status clv__gnn_planning_plan(const clv__gnn_planning *planning, const clv__
 /* What a plan says to run; it and `arena` outlive the schedule. */
 clv_status clv__gnn_schedule_of(clv__arena *arena, const clv__gnn_plan *plan, clv__gnn_schedule *schedule, clv_error *error);
 
-/* The subgraphs that a plan was made for, by METIS or from the cache (may be NULL). CLV_INVALID_ARGUMENT where graph, model or
- * cut are not those of the plan. */
+/* The subgraphs that a plan was made for: as `given` says, or, where it is NULL, by METIS or from the cache (may be NULL).
+ * CLV_INVALID_ARGUMENT where graph, model or cut are not those of the plan. */
 clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gnn_plan *plan, const clv__gnn_model *model,
-                                   const clv__gnn_graph *graph, clv__cache *cache, clv__partitioned *partitioned,
-                                   clv_error *error);
+                                   const clv__gnn_graph *graph, const clv__membership *given, clv__cache *cache,
+                                   clv__partitioned *partitioned, clv_error *error);
 
 /* The subgraphs of one k: with self loops where the model wants them. */
 clv_status clv__gnn_planning_subgraphs(const clv__gnn_planning *planning, uint32_t k, clv__partitioned *partitioned,

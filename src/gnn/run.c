@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file_writer.h"
 #include "gnn/run_own.h"
 #include "gnn/single.h"
 
@@ -394,6 +395,7 @@ clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, c
   if (options == NULL) options = &plain;
   if (features == NULL) features = &run->graph->features;
   bool keeps = options->state_path != NULL && run->schedule->layer_count > 1;
+  if (keeps) clv__file_writer_sweep(options->state_path);
   if (keeps) clv__run_state_key(run, features, &key);
   if (keeps && options->resume) {
     /* The buffer depends on the number that is read: a single inner layer has one. */
@@ -406,9 +408,11 @@ clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, c
   }
   run->state_ns = 0;
   skip_layers(run, layers_done);
-  CLV__TRY(run_layers(run, features, out, options, keeps ? &key : NULL, error));
-  if (keeps) unlink(options->state_path);
-  return CLV_OK;
+  return run_layers(run, features, out, options, keeps ? &key : NULL, error);
+}
+
+void clv__gnn_run_forget(const char *state_path) {
+  unlink(state_path);
 }
 
 /* ---- What it came to ---- */

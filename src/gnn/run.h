@@ -46,8 +46,8 @@ typedef struct clv__gnn_run_options {
   /* Called after each task, one call at a time, in a thread of the run; false cancels it. May be NULL. */
   bool (*progress)(void *user_data, const clv__gnn_progress *progress);
   void *user_data;
-  /* Where the rows are kept after each layer but the last, so that a run that was killed can go on; NULL: nowhere. The file is
-   * removed when the run is over. */
+  /* Where the rows are kept after each layer but the last, so that a run that was killed can go on; NULL: nowhere. What writers
+   * that were killed left beside it is removed first. The file stays when the run is over, until clv__gnn_run_forget(). */
   const char *state_path;
   bool resume; /* goes on with the file where there is one: of another graph, model or plan is CLV_INVALID_ARGUMENT */
 } clv__gnn_run_options;
@@ -59,6 +59,9 @@ typedef struct clv__gnn_run_options {
  * unspecified. CLV_CANCELLED. One call at a time. */
 clv_status clv__gnn_run_execute(clv__gnn_run *run, const clv_tensor *features, clv_tensor *out,
                                 const clv__gnn_run_options *options, clv_error *error);
+
+/* Removes the rows that a run kept: for when its result is in safety. */
+void clv__gnn_run_forget(const char *state_path);
 
 /* ---- What it came to ---- */
 

@@ -5,6 +5,10 @@
 #include "graph/graph.h"
 #include "ops/ops.h"
 
+/* Fold limits: everything; everything but DequantizeLinear of the integer weights of a product, which integer kernels want. */
+#define CLV__FOLD_ALL SIZE_MAX
+#define CLV__FOLD_BUT_QUANTISED (SIZE_MAX - 1)
+
 typedef struct clv__shapes {
   clv__arena arena;          /* holds folded data */
   clv_tensor *types;         /* by value id; `data` not NULL: known at plan time, an initializer (perhaps unaligned) or folded.
@@ -30,7 +34,7 @@ typedef struct clv__shape_given {
  * of an unknown operator may have dtype none and unknown rank.
  *
  * Infers every value's type. Given sizes replace symbols everywhere they occur; a contradiction with the declared type is an
- * error. Values computable from constants are computed (up to `fold_limit_bytes` each; SIZE_MAX: all). */
+ * error. Values computable from constants are computed (up to `fold_limit_bytes` each, or one of the limits above). */
 clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *given, uint32_t given_count, size_t fold_limit_bytes,
                              clv__shapes **shapes, clv_error *error);
 void clv__shapes_destroy(clv__shapes *shapes); /* accepts NULL */

@@ -21,12 +21,27 @@ static bool body_folds(const clv__node *node, uint32_t depth) {
   return true;
 }
 
+/* Whether the node gives the weights of convolutions and matrix products their real numbers, and nobody else any. */
+static bool is_quantised_weight(const clv_graph *graph, const clv__node *node, const clv_tensor *inputs) {
+  if (node->domain[0] != '\0' || strcmp(node->op, "DequantizeLinear") != 0) return false;
+  if ((inputs[0].dtype != CLV_I8 && inputs[0].dtype != CLV_U8) || inputs[0].rank < 2) return false;
+  const clv_value_id made = node->outputs[0];
+  if (graph->values[made].is_output || graph->use_offsets[made] == graph->use_offsets[made + 1]) return false;
+  for (uint32_t u = graph->use_offsets[made]; u < graph->use_offsets[made + 1]; ++u) {
+    const clv__node *reader = &graph->nodes[graph->use_nodes[u]];
+    const bool multiplies = strcmp(reader->op, "Conv") == 0 || strcmp(reader->op, "MatMul") == 0 || strcmp(reader->op, "Gemm") == 0;
+    if (!multiplies || reader->domain[0] != '\0' || reader->inputs[0] == made || reader->inputs[1] != made) return false;
+  }
+  return true;
+}
+
 static bool foldable(const clv_graph *graph, const clv__node *node, const clv__op *op, const clv_tensor *inputs,
                      size_t limit_bytes, const clv_tensor *types) {
   if (op == NULL || (op->flags & CLV__OP_NO_FOLD) != 0) return false;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     if (node->inputs[i] != CLV__NO_ID && inputs[i].data == NULL) return false;
   }
+  if (limit_bytes == CLV__FOLD_BUT_QUANTISED && is_quantised_weight(graph, node, inputs)) return false;
   if ((op->flags & CLV__OP_HAS_BODY) != 0) return body_folds(node, 0);
   for (uint32_t i = 0; i < node->output_count; ++i) {
     size_t size_bytes;

@@ -63,6 +63,14 @@ static clv_status take_sizes(clv_plan *plan, const clv_size *sizes, uint32_t siz
   return CLV_OK;
 }
 
+/* Integer weights stay integers where every device that may get them knows what to do with them. */
+static size_t fold_limit(const clv_devices *devices) {
+  for (uint32_t d = 0; d < devices->count; ++d) {
+    if (!devices->items[d].info.keeps_quantised) return CLV__FOLD_ALL;
+  }
+  return CLV__FOLD_BUT_QUANTISED;
+}
+
 clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const clv_size *sizes, uint32_t size_count,
                             const char *const *keeps, uint32_t keep_count, clv_plan **out, clv_error *error) {
   *out = NULL;
@@ -77,7 +85,7 @@ clv_status clv__plan_create(const clv_graph *graph, clv_devices *devices, const 
   plan->devices = devices;
   clv_status status = take_sizes(plan, sizes, size_count, error);
   if (status == CLV_OK) status = resolve_kept(plan, keeps, keep_count, error);
-  if (status == CLV_OK) status = clv__shapes_infer(graph, plan->sizes, size_count, SIZE_MAX, &plan->shapes, error);
+  if (status == CLV_OK) status = clv__shapes_infer(graph, plan->sizes, size_count, fold_limit(devices), &plan->shapes, error);
   if (status == CLV_OK) status = check_kept(plan, error);
   if (status == CLV_OK) status = clv__open_find(graph, plan->shapes, plan->sizes, size_count, &plan->arena, &plan->open, error);
   if (status == CLV_OK) {

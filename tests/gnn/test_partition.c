@@ -424,8 +424,96 @@ static void citation_graphs(void **state) {
   }
 }
 
+/* ---- Parts that were made elsewhere ---- */
+
+static clv_status read_parts(const char *name, const char *text, uint32_t n, clv__membership *membership) {
+  error = (clv_error){0};
+  return clv__membership_read_memory(clv__allocator_default(), name, text, strlen(text), n, membership, &error);
+}
+
+/* What is written is read: any parts, white space around them, the last line without its end or with empty ones behind it. */
+static void parts_are_read(void **state) {
+  (void)state;
+  static const char *const ends[] = {"\n", "\r\n", " \t\n", "\n\n"};
+  uint64_t random = 11;
+  for (int round = 0; round < 60; ++round) {
+    uint32_t n = 1 + (uint32_t)(test_random(&random) % 300), k = 1 + (uint32_t)(test_random(&random) % (n < 9 ? n : 9));
+    uint32_t *parts = malloc(n * sizeof *parts);
+    char *text = malloc(20 * (size_t)n + 20), name[32], *at = text;
+    assert_true(parts != NULL && text != NULL);
+    for (uint32_t v = 0; v < n; ++v) {
+      parts[v] = v < k ? v : (uint32_t)(test_random(&random) % k);
+      bool is_open = v + 1 == n && test_random(&random) % 2 == 0;
+      at += sprintf(at, "%s%u%s", test_random(&random) % 5 == 0 ? " " : "", parts[v],
+                    is_open ? "" : ends[test_random(&random) % 4]);
+    }
+    clv__membership membership;
+    snprintf(name, sizeof name, round % 2 == 0 ? "parts" : "a.part.1/g.part.%u", k);
+    assert_ok(read_parts(name, text, n, &membership), error);
+    assert_true(membership.k == k && membership.vertex_count == n && membership.metis_seconds == 0);
+    assert_memory_equal(membership.parts, parts, n * sizeof *parts);
+    clv__membership_finish(clv__allocator_default(), &membership);
+    free(parts);
+    free(text);
+  }
+}
+
+static void wrong_parts_are_refused(void **state) {
+  (void)state;
+  static const struct {
+    const char *name, *text;
+    uint32_t n;
+    const char *told[3];
+  } wrong[] = {
+      {"p", "0\n1\n0\n", 4, {"p: ", "3 vertices", "has 4"}},
+      {"p", "0\n1\n0\n1\n", 3, {"p: line 4", "more parts", "vertices, 3"}},
+      {"p", "", 2, {"p: ", "0 vertices", "has 2"}},
+      {"p", "0\n7\n1\n", 3, {"p: line 2", "part 7 of vertex 1", "at most 3"}},
+      {"p", "0\n4294967296\n1\n", 3, {"line 2", "4294967296"}},
+      {"p", "0\n99999999999999999999999\n1\n", 3, {"line 2"}},
+      {"p", "0\n-1\n1\n", 3, {"line 2", "'-1' is no part"}},
+      {"p", "0\n1.5\n1\n", 3, {"line 2", "'1.5'"}},
+      {"p", "0 1\n1\n", 2, {"line 1", "'0 1'"}},
+      {"p", "0\n2\n2\n", 3, {"p: part 1 of 3 has no vertices"}},
+      {"g.part.4", "0\n1\n2\n0\n", 4, {"g.part.4: part 3 of 4 has no vertices"}},
+      {"g.part.2", "0\n1\n2\n0\n", 4, {"g.part.2: line 3", "part 2 of vertex 2", "below 2"}},
+      {"g.part.9", "0\n1\n", 2, {"g.part.9: ", "says 9 parts", "1 to 2"}},
+  };
+  for (size_t i = 0; i < sizeof wrong / sizeof *wrong; ++i) {
+    clv__membership membership;
+    assert_int_equal(read_parts(wrong[i].name, wrong[i].text, wrong[i].n, &membership), CLV_INVALID_MODEL);
+    assert_null(membership.parts);
+    for (int t = 0; t < 3 && wrong[i].told[t] != NULL; ++t) {
+      if (strstr(error.message, wrong[i].told[t]) == NULL) fail_msg("no '%s' in: %s", wrong[i].told[t], error.message);
+    }
+  }
+  clv__membership membership;
+  assert_int_equal(clv__membership_read(clv__allocator_default(), "no such parts", 3, &membership, &error), CLV_NOT_FOUND);
+}
+
+static void reading_parts_without_memory(void **state) {
+  (void)state;
+  bool passed = false;
+  for (size_t fail_at = 1; !passed; ++fail_at) {
+    test_allocator counting;
+    clv__membership membership;
+    test_allocator_init(&counting);
+    counting.fail_at = fail_at;
+    clv_status status =
+        clv__membership_read_memory(&counting.allocator, "g.part.2", "0\n1\n1\n", 6, 3, &membership, &error);
+    clv__membership_finish(&counting.allocator, &membership);
+    passed = counting.calls < fail_at;
+    assert_int_equal(status, passed ? CLV_OK : CLV_OUT_OF_MEMORY);
+    assert_int_equal(counting.live, 0);
+    assert_true(fail_at < 100);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(reading_parts_without_memory),
+      cmocka_unit_test(parts_are_read),
+      cmocka_unit_test(wrong_parts_are_refused),
       cmocka_unit_test(subgraphs_are_those_of_the_definition),
       cmocka_unit_test(memberships_of_other_graphs_are_refused),
       cmocka_unit_test(the_undirected_graph_has_every_edge_once),

@@ -116,7 +116,7 @@ static void check_run(machine *m, const test_gnn *gnn, const clv__gnn_model *mod
   clv__arena arena;
   clv_error error = {0};
   clv__arena_init(&arena, clv__allocator_default());
-  assert_ok(clv__gnn_plan_subgraphs(clv__allocator_default(), plan, model, gnn->graph, NULL, &partitioned, &error), error);
+  assert_ok(clv__gnn_plan_subgraphs(clv__allocator_default(), plan, model, gnn->graph, NULL, NULL, &partitioned, &error), error);
   assert_ok(clv__gnn_schedule_of(&arena, plan, &schedule, &error), error);
   assert_ok(clv__gnn_run_create(m->devices, model, gnn->graph, &partitioned, &schedule, &run, &error), error);
   assert_ok(clv__gnn_run_execute(run, NULL, &out, NULL, &error), error);
@@ -179,7 +179,7 @@ static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
     strcpy(path, "/tmp/cleave-gnn-plan-XXXXXX");
     test_gnn_make(&stranger, clv__allocator_default(), 120, 700, 6, seed + 9);
     clv__partitioned partitioned;
-    assert_int_equal(clv__gnn_plan_subgraphs(clv__allocator_default(), again, model, stranger.graph, NULL, &partitioned, &error),
+    assert_int_equal(clv__gnn_plan_subgraphs(clv__allocator_default(), again, model, stranger.graph, NULL, NULL, &partitioned, &error),
                      CLV_INVALID_ARGUMENT); /* the plan of another graph */
     test_gnn_finish(&stranger);
     assert_non_null(mkdtemp(folder));

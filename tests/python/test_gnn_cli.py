@@ -191,6 +191,51 @@ def check_metis(tally, made, asked, folder):
     tally.add("the same plan from the cache", None if same[0] == same[1] else f"{same}")
 
 
+# --- parts from elsewhere
+
+def check_parts(tally, made, asked, folder):
+    """What gpmetis would have written: planned for and run, and METIS not asked; files that do not fit are refused."""
+    n, path = gnn_made.VERTICES, lambda name: os.path.join(folder, name)
+    costs = ("--profile", made["costs"])
+
+    def write(name, parts):
+        with open(path(name), "w", encoding="utf-8") as file:
+            file.write("".join(f"{part}\n" for part in parts))
+        return path(name)
+
+    halves, quarters = [2 * v // n for v in range(n)], [4 * v // n for v in range(n)]
+    two, four = write("graph.part.2", halves), write("quarters.txt", quarters)
+    plan_path = path("parts_plan.json")
+    planned = told("plan", *asked, *costs, "--parts", four, "--parts", two, "-o", plan_path)
+    wrong = [item["k"] for item in planned["per_k"]] != [1, 2, 4] or any(item["metis_seconds"] or item["from_cache"] for item in planned["per_k"])
+    crossing = [sum(1 for v in range(n) for u in range(1, gnn_made.NEIGHBOURS + 1) if parts[v] != parts[(v + u) % n]) for parts in (halves, quarters)]
+    if [item["cut_edges"] for item in planned["per_k"]] != [0, *crossing]:
+        wrong = f"{[item['cut_edges'] for item in planned['per_k']]}, and edges of {crossing} are cut"
+    tally.add("--parts: planned for", f"{planned['per_k']}" if wrong else None)
+    given = two if planned["k"] == 2 else four
+    run = ("run", *asked, "--plan", plan_path)
+    ran = told(*run, "--parts", given, "--verify")
+    tally.add("--parts: run", None if planned["k"] > 1 and ran["cut_metis_seconds"] == 0 and ran["k"] == planned["k"] else f"k {planned['k']}, {ran['k']}")
+    told("run", *asked, *costs, "--kset", "1,2", "--parts", two, "--verify")
+    refuse(tally, "a plan for parts without them", ["parts_plan.json", "--parts"], *run)
+    refuse(tally, "parts of another k than the plan's", ["parts_plan.json", f"{planned['k']} subgraphs"], *run, "--parts", two if given == four else four)
+    refuse(tally, "other parts than the plan's", ["parts_plan.json", "not the parts"], *run, "--parts",
+           write("others.txt", [(part + 1) % planned["k"] for part in (halves if given == two else quarters)]))
+    plan = ("plan", *asked, *costs)
+    for name, expected, file, status in (
+            ("too few", ["short.txt", "3999 vertices", "4000"], write("short.txt", halves[1:]), 1),
+            ("too many", ["long.txt", "line 4001", "4000"], write("long.txt", halves + [0]), 1),
+            ("a part out of range", ["odd.part.2", "line 3", "part 2 ", "below 2"], write("odd.part.2", [0, 1, 2] + halves[3:]), 1),
+            ("an empty part", ["gap.txt", "part 1 of 3"], write("gap.txt", [2 * part for part in halves]), 1),
+            ("words", ["words.txt", "line 1", "'zero'"], write("words.txt", ["zero"] + halves[1:]), 1),
+            ("no file", ["none.txt", "cannot open"], path("none.txt"), 1)):
+        refuse(tally, f"parts: {name}", expected, *plan, "--parts", file, status=status)
+    refuse(tally, "parts of a k twice", ["graph.part.2", "k = 2"], *plan, "--parts", two, "--parts", two, status=2)
+    refuse(tally, "parts without their k", ["--kset", "k = 4"], *plan, "--parts", two, "--parts", four, "--kset", "2", status=2)
+    refuse(tally, "a k without parts", ["--kset", "k = 3"], *plan, "--parts", two, "--kset", "2,3", status=2)
+    refuse(tally, "parts of a run in one piece", ["--parts", "--plan"], "run", *asked, "--parts", two, status=2)
+
+
 # --- costs from elsewhere
 
 def check_import(tally, folder, rng):
@@ -330,6 +375,7 @@ def main():
     asked = ("--model", made["model"], "--graph", made["graph"], *gnn_made.DEVICES, "--cache-dir", "")
     plan_path = check_outputs(tally, made, asked, folder)
     check_metis(tally, made, asked, folder)
+    check_parts(tally, made, asked, folder)
     check_import(tally, folder, rng)
     check_rows(tally, asked, folder)
     check_refused(tally, made, asked, folder, plan_path, rng)

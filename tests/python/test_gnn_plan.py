@@ -128,6 +128,25 @@ def check_resume(tally, asked, path):
     if left or ran["resumed_at_layer"] != 1 or os.path.exists(state):
         reason = f"{left}, went on at layer {ran['resumed_at_layer']}, state is there: {os.path.exists(state)}"
     tally.add("resume", reason)
+    # an output that cannot be written costs the writing alone; what a killed run left beside its files goes at the next start
+    os.remove(output)
+    os.mkdir(output)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    tally.add("a folder is no output", None if done.returncode == 1 and os.path.isdir(output) else f"exit {done.returncode}: {done.stderr}")
+    os.rmdir(output)
+    limited = subprocess.run(["bash", "-c", 'ulimit -f 50; trap "" XFSZ; exec "$@"', "-", *command[:-1], "--output", output],
+                             capture_output=True, text=True, check=False)
+    left = [name for name in (output + ".tmp-AAAAAA", state + ".tmp-zzZZ09")]
+    for name in left:
+        open(name, "wb").close()
+    reason = None if limited.returncode == 1 and not os.path.exists(output) else f"exit {limited.returncode}: {limited.stderr}"
+    if os.path.exists(state):
+        ran = told("run", *asked, "--plan", path("plan.json"), "--output", output, "--resume")
+        reason = reason or same(path("single.npz"), output)
+    tally.add("an output without room", reason)
+    told("run", *asked, "--plan", path("plan.json"), "--output", output)
+    there = [name for name in left + [state] if os.path.exists(name)]
+    tally.add("nothing is left behind", f"{there}" if there else None)
     open(state, "wb").write(b"no state")
     refuse(tally, "a damaged state", ["the state of a run"], *asked, "--plan", path("plan.json"), "--output", output, "--resume")
     os.remove(state)

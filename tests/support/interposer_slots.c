@@ -409,6 +409,16 @@ static clv_status instance_resize(clv_device *device, clv_instance *instance, co
   return INNER(device)->instance_resize(device->inner, instance, inputs, input_count, error);
 }
 
+static clv_status instance_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error) {
+  ASK_OR_FAIL(device, instance_time_steps, .object = instance);
+  return INNER(device)->instance_time_steps(device->inner, instance, on, error);
+}
+
+static clv_status instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error) {
+  ASK_OR_FAIL(device, instance_steps, .object = instance);
+  return INNER(device)->instance_steps(device->inner, instance, found, cookie, error);
+}
+
 static uint64_t instance_scratch_bytes(clv_device *device, clv_instance *instance) {
   ASK(device, instance_scratch_bytes, .object = instance);
   (void)fate;
@@ -600,6 +610,8 @@ void interposer_fill(interposer *self) {
   PUT(captured_destroy);
   PUT(captured_bytes);
   PUT(finish);
+  PUT(instance_time_steps);
+  PUT(instance_steps);
 #undef PUT
   self->table.options = behind.options;
   self->table.option_count = behind.option_count;

@@ -189,6 +189,9 @@ typedef struct clv_device_info {
   uint32_t max_partition_inputs; /* 0: no limit */
   uint32_t max_partition_nodes;  /* 0: no limit */
   bool is_synchronous;           /* execute() and copies do their work in the caller's thread and return when it is done */
+  /* It wants integer weights as the model has them: a DequantizeLinear of them before a Conv, MatMul or Gemm comes as a node
+   * with constant inputs, to be computed once where no integer kernel reads it. Elsewhere the host has computed it. */
+  bool keeps_quantised;
 } clv_device_info;
 
 /* A device's answer about one node. */
@@ -199,8 +202,10 @@ typedef struct clv_verdict {
 
 typedef struct clv_compile_options {
   uint32_t struct_size;
-  bool deterministic; /* exclude algorithms that change rounding */
-  bool tune;          /* may measure to choose an algorithm */
+  bool deterministic;  /* exclude algorithms that change rounding */
+  bool tune;           /* may measure to choose an algorithm */
+  clv_dtype precision; /* CLV_BF16: products of f32 values may be made in bf16, where that is quicker; bindings keep their dtypes.
+                          Anything else: as the graph says. A backend that cannot does as the graph says */
 } clv_compile_options;
 
 typedef struct clv_executable_info {
@@ -231,6 +236,22 @@ typedef struct clv_execute_args {
   clv_status (*allocate_output)(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error);
 } clv_execute_args;
 
+/* A step of an instance: what a device does without looking up. Its times are sums over the executions that were timed. */
+typedef struct clv_step_info {
+  uint32_t struct_size; /* set by the device */
+  /* Nodes of the view that was compiled, ascending, whose work the step does: several where they are fused. A node is in one step
+   * at most, and in none where nothing is done for it (a view, a constant). */
+  uint32_t node_count;
+  const uint32_t *nodes;
+  uint32_t beside;            /* of a step without nodes, which is the device's own: the node it is for, or CLV_NO_VALUE */
+  const char *what;           /* the device's word for it: "Conv", "reorder" */
+  const char *implementation; /* which of several; "" where there is nothing to say */
+  uint64_t size_bytes;        /* read and written; 0 where the device does not know */
+  uint64_t time_ns;
+  uint64_t executions;
+} clv_step_info;
+
+typedef clv_status (*clv_step_fn)(void *cookie, const clv_step_info *step); /* `step` is valid for the call */
 typedef clv_status (*clv_write_fn)(void *cookie, const void *data, size_t size_bytes);
 typedef clv_status (*clv_claim_fn)(void *cookie, const uint32_t *nodes, uint32_t count);
 typedef void (*clv_notify_fn)(void *cookie);
@@ -345,6 +366,13 @@ typedef struct clv_backend {
    * are new to the device, before anything else is done with them but executable_info() and executable_destroy(). When it fails,
    * all of them are destroyed. */
   clv_status (*finish)(clv_device *device, clv_executable *const *executables, uint32_t count, clv_error *error);
+
+  /* What each step of an instance takes: optional, both or none. From instance_time_steps() with `on`, which begins anew, to the
+   * one without, executions are timed: they may be slower, never different; those of captured graphs need not be. Called while
+   * nothing of the instance runs, as is instance_steps(), which calls `found` for every step in their order, and gives back what
+   * that answers when it is not CLV_OK. CLV_NOT_SUPPORTED, with the reason: not of this instance. A resize may end it. */
+  clv_status (*instance_time_steps)(clv_device *device, clv_instance *instance, bool on, clv_error *error);
+  clv_status (*instance_steps)(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error);
 } clv_backend;
 
 /* The one exported symbol of a plugin. Fills `backend` with a table that lives as long as the library is loaded. */

@@ -1,0 +1,175 @@
+/* What an instance's steps are and took, as the host asks for it: which nodes each step does, after passes have moved their work
+ * from one to another. */
+#include "executable.h"
+
+/* ---- Timing. ---- */
+
+clv_status clv__cpu_instance_walk(clv_instance *instance, clv_execute_args *args, clv_error *error) {
+  uint64_t *node_ns = instance->is_timed ? instance->node_ns : NULL;
+  CLV__TRY(clv__cpu_dynamic_execute(instance->executable, args, node_ns, error));
+  if (node_ns != NULL) node_ns[instance->executable->program.node_count]++;
+  return CLV_OK;
+}
+
+clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error) {
+  if (instance->run != NULL) return clv__cpu_run_time(instance->run, on, error);
+  const size_t size_bytes = ((size_t)instance->executable->program.node_count + 1) * sizeof *instance->node_ns;
+  if (on && instance->node_ns == NULL) instance->node_ns = clv__allocate(device->allocator, size_bytes);
+  if (on && instance->node_ns == NULL) return clv__error_memory(error, size_bytes);
+  if (on) memset(instance->node_ns, 0, size_bytes);
+  instance->is_timed = on;
+  return CLV_OK;
+}
+
+/* ---- Whose work a step does. ---- */
+
+typedef struct survey {
+  const clv__cpu_plan *plan;
+  uint32_t *home;  /* by node: the plan's node that does its work, or NONE */
+  uint32_t *main;  /* by node of the plan: its step that does the work, or NONE */
+  uint32_t *owner; /* by step: the plan's node whose main step it is, or NONE */
+  uint32_t *nodes; /* the nodes of one step */
+} survey;
+
+static uint32_t node_index(const clv__cpu_plan *plan, const clv__cpu_node *node) {
+  return (uint32_t)(node - plan->program->nodes);
+}
+
+/* Every value that is used is known before: nothing is done for the node. */
+static bool is_known(const clv__cpu_plan *plan, const clv__cpu_node *node) {
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (node->outputs[i] != CLV__CPU_NONE && !plan->values[node->outputs[i]].is_constant) return false;
+  }
+  return true;
+}
+
+/* Passes move work forward, from makers to readers: a node that is no more is done where its first reader is. `reader` has the
+ * first node that reads each value. */
+static void find_homes(survey *s, uint32_t *reader) {
+  const clv__cpu_program *program = s->plan->program;
+  for (uint32_t n = 0; n < program->node_count; ++n) s->home[n] = CLV__CPU_NONE;
+  for (uint32_t v = 0; v < program->value_count; ++v) reader[v] = CLV__CPU_NONE;
+  for (uint32_t p = 0; p < s->plan->node_count; ++p) {
+    if (!s->plan->nodes[p].dead) s->home[node_index(s->plan, s->plan->nodes[p].source)] = p;
+  }
+  for (uint32_t n = program->node_count; n-- > 0;) {
+    const clv__cpu_node *node = &program->nodes[n];
+    for (uint32_t i = 0; i < node->output_count && s->home[n] == CLV__CPU_NONE && !is_known(s->plan, node); ++i) {
+      const uint32_t next = node->outputs[i] != CLV__CPU_NONE ? reader[node->outputs[i]] : CLV__CPU_NONE;
+      if (next != CLV__CPU_NONE) s->home[n] = s->home[next];
+    }
+    for (uint32_t i = 0; i < node->input_count; ++i) {
+      if (node->inputs[i] != CLV__CPU_NONE) reader[node->inputs[i]] = n;
+    }
+  }
+}
+
+/* Steps that only bring bytes elsewhere, beside the node's own. */
+static bool is_mover(const clv__cpu_step *step) {
+  return strcmp(step->what, "reorder") == 0 || strcmp(step->what, "copy") == 0;
+}
+
+static void find_steps(survey *s) {
+  for (uint32_t p = 0; p < s->plan->node_count; ++p) s->main[p] = CLV__CPU_NONE;
+  for (uint32_t i = 0; i < s->plan->step_count; ++i) {
+    const clv__cpu_step *step = &s->plan->steps[i];
+    s->owner[i] = CLV__CPU_NONE;
+    if (step->node == NULL || is_mover(step)) continue;
+    const uint32_t p = s->home[node_index(s->plan, step->node)];
+    if (p == CLV__CPU_NONE || s->main[p] != CLV__CPU_NONE) continue; /* a second step of its own */
+    s->main[p] = i;
+    s->owner[i] = p;
+  }
+}
+
+static uint64_t step_bytes(const clv__cpu_plan *plan, const clv__cpu_step *step) {
+  uint64_t size_bytes = 0;
+  for (uint32_t i = 0; i < step->operand_count; ++i) {
+    if (step->operands[i].slot != CLV__CPU_NONE) size_bytes += plan->slots[step->operands[i].slot].size_bytes;
+  }
+  return size_bytes;
+}
+
+static const char *implementation(const clv__cpu_step *step) {
+  static const char *const words[] = {[CLV__CPU_STEP_KERNEL] = "kernel",  [CLV__CPU_STEP_PRIMITIVE] = "primitive",
+                                      [CLV__CPU_STEP_COPY] = "copy",      [CLV__CPU_STEP_ROW] = "row",
+                                      [CLV__CPU_STEP_SMALL] = "small",    [CLV__CPU_STEP_ELEMENTWISE] = "elementwise"};
+  if (step->primitive != NULL && step->primitive->implementation != NULL) return step->primitive->implementation;
+  return words[step->kind];
+}
+
+/* The nodes by the plan's node that does them, ascending: `order`, those of p from offsets[p + 1] to offsets[p + 2]. */
+static void group(const survey *s, uint32_t *offsets, uint32_t *order) {
+  const uint32_t node_count = s->plan->program->node_count;
+  for (uint32_t n = 0; n < node_count; ++n) {
+    if (s->home[n] != CLV__CPU_NONE) offsets[s->home[n] + 1]++;
+  }
+  for (uint32_t p = 0; p < s->plan->node_count; ++p) offsets[p + 1] += offsets[p];
+  offsets[s->plan->node_count + 1] = offsets[s->plan->node_count];
+  for (uint32_t n = node_count; n-- > 0;) {
+    if (s->home[n] != CLV__CPU_NONE) order[--offsets[s->home[n] + 1]] = n;
+  }
+}
+
+static clv_status tell_planned(const clv_instance *instance, clv__arena *arena, clv_step_fn found, void *cookie,
+                               clv_error *error) {
+  const clv__cpu_plan *plan = instance->run->plan;
+  const clv__cpu_program *program = plan->program;
+  survey s = {.plan = plan,
+              .home = clv__arena_allocate_zero(arena, program->node_count, sizeof *s.home),
+              .main = clv__arena_allocate_zero(arena, plan->node_count, sizeof *s.main),
+              .owner = clv__arena_allocate_zero(arena, plan->step_count, sizeof *s.owner),
+              .nodes = clv__arena_allocate_zero(arena, program->node_count, sizeof *s.nodes)};
+  uint32_t *reader = clv__arena_allocate_zero(arena, program->value_count, sizeof *reader);
+  uint32_t *offsets = clv__arena_allocate_zero(arena, (size_t)plan->node_count + 2, sizeof *offsets);
+  if (s.home == NULL || s.main == NULL || s.owner == NULL || s.nodes == NULL || reader == NULL || offsets == NULL) {
+    return clv__error_memory(error, (size_t)program->node_count * sizeof *s.home);
+  }
+  find_homes(&s, reader);
+  find_steps(&s);
+  group(&s, offsets, s.nodes);
+  for (uint32_t i = 0; i < plan->step_count; ++i) {
+    const clv__cpu_step *step = &plan->steps[i];
+    const uint32_t p = s.owner[i];
+    const clv_step_info info = {.struct_size = sizeof info,
+                                .node_count = p != CLV__CPU_NONE ? offsets[p + 2] - offsets[p + 1] : 0,
+                                .nodes = p != CLV__CPU_NONE ? s.nodes + offsets[p + 1] : NULL,
+                                .beside = step->node != NULL ? node_index(plan, step->node) : CLV_NO_VALUE,
+                                .what = step->what,
+                                .implementation = implementation(step),
+                                .size_bytes = step_bytes(plan, step),
+                                .time_ns = instance->run->step_ns[i],
+                                .executions = instance->run->executions};
+    CLV__TRY(found(cookie, &info));
+  }
+  return CLV_OK;
+}
+
+static clv_status tell_walked(const clv_instance *instance, clv_step_fn found, void *cookie) {
+  const clv__cpu_program *program = &instance->executable->program;
+  for (uint32_t n = 0; n < program->node_count; ++n) {
+    const clv_step_info info = {.struct_size = sizeof info,
+                                .node_count = 1,
+                                .nodes = &n,
+                                .beside = n,
+                                .what = program->nodes[n].op,
+                                .implementation = "node by node",
+                                .time_ns = instance->node_ns[n],
+                                .executions = instance->node_ns[program->node_count]};
+    CLV__TRY(found(cookie, &info));
+  }
+  return CLV_OK;
+}
+
+clv_status clv__cpu_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie,
+                                   clv_error *error) {
+  if (instance->run != NULL ? instance->run->step_ns == NULL : instance->node_ns == NULL) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "the instance was never timed: instance_time_steps() begins it");
+  }
+  if (instance->run == NULL) return tell_walked(instance, found, cookie);
+  clv__arena arena;
+  clv__arena_init(&arena, device->allocator);
+  const clv_status status = tell_planned(instance, &arena, found, cookie, error);
+  clv__arena_finish(&arena);
+  return status;
+}

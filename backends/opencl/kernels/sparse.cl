@@ -1,0 +1,448 @@
+/* Graphs in compressed rows: row v of the result is the sum, mean or maximum of the rows of x that sources[offsets[v] ..
+ * offsets[v + 1]) name, or, with ATTENTION, their sum by the softmax of what they score. Rows are gathered and reduced at once, the
+ * columns in registers; softmax takes one pass, the largest score so far kept as the exponent's origin (Milakov, Gimelshein 2018).
+ *
+ *   rows    LANES items a row of up to HUB edges, each with EACH columns; rows of more it leaves 0
+ *   parts   what such hubs have, HUB edges a part, into `partial`
+ *   hubs    a hub's parts in their order: a number's sum depends on its row alone, not on how rows lie or on who computes
+ *   wide_rows, wide_parts   the same with vectors of columns, for CPUs (with VECTORS)
+ *
+ * Where a hub's parts begin only the offsets say. But parts of a row are HUB edges apart, and a hub has more than those of a
+ * chunk: in a chunk [HUB i, HUB (i + 1)) of the edges there begin at most a part of the hub that holds the chunk's first edge, and the
+ * first part of the one that holds the next chunk's. They have the slots 2i and 2i + 1 of `partial`, found by bisection.
+ *
+ * A source outside the data is a row of zeros; offsets that lie read nothing outside.
+ * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION. */
+#ifdef ATTENTION
+#define REDUCE 0
+#define INPUTS                                                                                                          \
+  GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(T) * from, GLOBAL const STORAGE(T) * to, GLOBAL const LONG *offsets, \
+      GLOBAL const STORAGE(I) * sources, index_t rows, index_t columns, index_t data_rows, index_t edges, index_t heads, \
+      index_t width, float slope
+#define GRAPH {x, from, to, offsets, sources, rows, columns, data_rows, edges, heads, width, slope}
+#else
+#define INPUTS                                                                                                     \
+  GLOBAL const STORAGE(T) * x, GLOBAL const LONG *offsets, GLOBAL const STORAGE(I) * sources, index_t rows,         \
+      index_t columns, index_t data_rows, index_t edges
+#define GRAPH {x, offsets, sources, rows, columns, data_rows, edges}
+#endif
+
+typedef struct {
+  GLOBAL const STORAGE(T) * x;
+#ifdef ATTENTION
+  GLOBAL const STORAGE(T) * from;
+  GLOBAL const STORAGE(T) * to;
+#endif
+  GLOBAL const LONG *offsets;
+  GLOBAL const STORAGE(I) * sources;
+  index_t rows, columns, data_rows, edges;
+#ifdef ATTENTION
+  index_t heads, width; /* columns a head */
+  float slope;
+#endif
+} graph_t;
+
+/* Where a slot's numbers lie in `partial`: sums, and the heads' largest scores and weights. */
+#ifdef ATTENTION
+#define SLOT(slot) ((LONG)(slot) * (g.columns + 2 * g.heads))
+#define LARGEST(slot, head) (SLOT(slot) + g.columns + (head))
+#define WEIGHT(slot, head) (SLOT(slot) + g.columns + g.heads + (head))
+#else
+#define SLOT(slot) ((LONG)(slot)*g.columns)
+#endif
+
+#if REDUCE == 2
+#define START (-INFINITY)
+#define FOLD(total, value) ((value) > (total) || (value) != (value) ? (value) : (total))
+#else
+#define START 0.0f
+#define FOLD(total, value) ((total) + (value))
+#endif
+
+/* ---- Rows and their edges ---- */
+
+typedef struct {
+  index_t begin, end;
+} span_t;
+
+FUNCTION span_t clv_span(const graph_t g, index_t row) {
+  const LONG begin = g.offsets[row], end = g.offsets[row + 1];
+  span_t span;
+  span.begin = begin < 0 ? 0 : begin > g.edges ? g.edges : (index_t)begin;
+  span.end = end < span.begin ? span.begin : end > g.edges ? g.edges : (index_t)end;
+  return span;
+}
+
+/* The row of x that an edge names, or -1. */
+FUNCTION index_t clv_source(const graph_t g, index_t edge) {
+  const LONG source = g.sources[edge];
+  return source >= 0 && source < g.data_rows ? (index_t)source : -1;
+}
+
+/* The row that holds an edge; `rows` where none does. */
+FUNCTION index_t clv_row_of(const graph_t g, index_t edge) {
+  index_t low = 0, high = g.rows;
+  while (low < high) {
+    const index_t middle = low + (high - low) / 2;
+    if (g.offsets[middle + 1] <= edge)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+typedef struct {
+  index_t row;
+  span_t span; /* empty: nothing begins in the slot */
+} part_t;
+
+FUNCTION part_t clv_part(const graph_t g, index_t slot) {
+  const index_t first = slot / 2 * HUB, next = first + HUB;
+  const int is_later = slot % 2 == 0; /* than a hub's first part */
+  part_t part;
+  part.span.begin = part.span.end = 0;
+  part.row = clv_row_of(g, is_later ? first : next);
+  if (part.row == g.rows) return part;
+  const span_t row = clv_span(g, part.row);
+  if (row.end - row.begin <= HUB) return part;
+  if (is_later ? row.begin >= first : row.begin < first || row.begin >= next) return part;
+  const index_t begin = is_later ? row.begin + (first - row.begin + HUB - 1) / HUB * HUB : row.begin;
+  if (begin >= row.end || begin >= next) return part;
+  part.span.begin = begin;
+  part.span.end = row.end - begin < HUB ? row.end : begin + HUB;
+  return part;
+}
+
+/* ---- Columns side by side in a group's lanes ---- */
+
+#define AHEAD 4 /* edges whose rows are asked for before the first is used */
+
+typedef struct {
+  float total[EACH];
+#ifdef ATTENTION
+  float largest[EACH], weight[EACH];
+#endif
+} state_t;
+
+FUNCTION void clv_begin(state_t *s) {
+  for (int i = 0; i < EACH; ++i) {
+    s->total[i] = START;
+#ifdef ATTENTION
+    s->largest[i] = -INFINITY;
+    s->weight[i] = 0;
+#endif
+  }
+}
+
+/* Columns column, column + LANES, … of `count` edges from `edge` on; `count` is a constant of at most AHEAD. */
+FUNCTION void clv_take(state_t *s, const graph_t g, index_t row, index_t edge, const int count, index_t column) {
+  index_t source[AHEAD];
+  float value[AHEAD][EACH];
+  for (int a = 0; a < count; ++a) source[a] = clv_source(g, edge + a);
+  for (int a = 0; a < count; ++a) {
+    for (int i = 0; i < EACH; ++i) {
+      const index_t c = column + i * LANES;
+      value[a][i] = source[a] >= 0 && c < g.columns ? LOAD(T, g.x, source[a] * g.columns + c) : 0;
+    }
+  }
+#ifdef ATTENTION
+  for (int i = 0; i < EACH; ++i) {
+    const index_t c = column + i * LANES, head = c < g.columns ? c / g.width : 0;
+    const float target = LOAD(T, g.to, row * g.heads + head), before = s->largest[i];
+    float score[AHEAD], most = before;
+    for (int a = 0; a < count; ++a) {
+      score[a] = (source[a] >= 0 ? LOAD(T, g.from, source[a] * g.heads + head) : 0) + target;
+      score[a] = score[a] >= 0 ? score[a] : score[a] * g.slope;
+      most = score[a] > most ? score[a] : most;
+    }
+    const float shrink = before == most ? 1 : exp(before - most);
+    s->largest[i] = most;
+    s->weight[i] *= shrink;
+    s->total[i] *= shrink;
+    for (int a = 0; a < count; ++a) {
+      const float share = exp(score[a] - most);
+      s->weight[i] += share;
+      s->total[i] += share * value[a][i];
+    }
+  }
+#else
+  (void)row;
+  for (int a = 0; a < count; ++a) {
+    for (int i = 0; i < EACH; ++i) s->total[i] = FOLD(s->total[i], value[a][i]);
+  }
+#endif
+}
+
+FUNCTION void clv_take_all(state_t *s, const graph_t g, index_t row, span_t span, index_t column) {
+  index_t edge = span.begin;
+  clv_begin(s);
+  for (; edge + AHEAD <= span.end; edge += AHEAD) clv_take(s, g, row, edge, AHEAD, column);
+  for (; edge < span.end; ++edge) clv_take(s, g, row, edge, 1, column);
+}
+
+/* A column's number of a row of `count` edges. */
+FUNCTION float clv_finish(const state_t *s, int i, index_t count) {
+  if (count == 0) return 0;
+#ifdef ATTENTION
+  return s->total[i] * (1 / s->weight[i]);
+#elif REDUCE == 1
+  return s->total[i] * (1 / (float)count);
+#else
+  return s->total[i];
+#endif
+}
+
+#define FIRST_ITEM (GROUP_ID(0) * (GROUP / LANES) + LOCAL_ID(0) / LANES)
+#define FIRST_COLUMN (GROUP_ID(1) * (LANES * EACH) + LOCAL_ID(0) % LANES)
+
+KERNEL_SIZED(rows, GROUP, 1, 1)(GLOBAL STORAGE(T) * y, INPUTS POST_PARAMETERS) {
+  const graph_t g = GRAPH;
+  const index_t row = FIRST_ITEM, column = FIRST_COLUMN;
+  state_t s;
+  if (row >= rows) return;
+  span_t span = clv_span(g, row);
+  if (span.end - span.begin > HUB) span.end = span.begin;
+  clv_take_all(&s, g, row, span, column);
+  for (int i = 0; i < EACH; ++i) {
+    const index_t c = column + i * LANES, at = row * columns + c;
+    const float value = clv_finish(&s, i, span.end - span.begin);
+    if (c < columns) STORE(T, y, at, POST(value, at));
+  }
+}
+
+KERNEL_SIZED(parts, GROUP, 1, 1)(GLOBAL float *partial, INPUTS, index_t slots) {
+  const graph_t g = GRAPH;
+  const index_t slot = FIRST_ITEM, column = FIRST_COLUMN;
+  state_t s;
+  if (slot >= slots) return;
+  const part_t part = clv_part(g, slot);
+  if (part.span.begin == part.span.end) return;
+  clv_take_all(&s, g, part.row, part.span, column);
+  for (int i = 0; i < EACH; ++i) {
+    const index_t c = column + i * LANES;
+    if (c >= columns) continue;
+    partial[SLOT(slot) + c] = s.total[i];
+#ifdef ATTENTION
+    if (c % width != 0) continue;
+    partial[LARGEST(slot, c / width)] = s.largest[i];
+    partial[WEIGHT(slot, c / width)] = s.weight[i];
+#endif
+  }
+}
+
+/* What a slot holds of column c joins what its hub's earlier parts made. */
+FUNCTION void clv_join(state_t *s, int i, const graph_t g, GLOBAL const float *partial, index_t slot, index_t c) {
+#ifdef ATTENTION
+  const index_t head = c / g.width;
+  const float before = s->largest[i], own = partial[LARGEST(slot, head)], most = own > before ? own : before;
+  const float shrink = before == most ? 1 : exp(before - most), share = own == most ? 1 : exp(own - most);
+  s->largest[i] = most;
+  s->weight[i] = s->weight[i] * shrink + partial[WEIGHT(slot, head)] * share;
+  s->total[i] = s->total[i] * shrink + partial[SLOT(slot) + c] * share;
+#else
+  s->total[i] = FOLD(s->total[i], partial[SLOT(slot) + c]);
+#endif
+}
+
+/* `chunks` of edges: a hub is its whose first part begins there. */
+KERNEL_SIZED(hubs, GROUP, 1, 1)
+(GLOBAL STORAGE(T) * y, GLOBAL const float *partial, INPUTS, index_t chunks POST_PARAMETERS) {
+  const graph_t g = GRAPH;
+  const index_t chunk = FIRST_ITEM, column = FIRST_COLUMN;
+  state_t s;
+  if (chunk >= chunks) return;
+  const part_t part = clv_part(g, 2 * chunk + 1);
+  if (part.span.begin == part.span.end) return;
+  const span_t span = clv_span(g, part.row);
+  clv_begin(&s);
+  for (index_t edge = span.begin; edge < span.end; edge += HUB) {
+    const index_t slot = edge / HUB * 2 + (edge == span.begin);
+    for (int i = 0; i < EACH; ++i) {
+      const index_t c = column + i * LANES;
+      if (c < columns) clv_join(&s, i, g, partial, slot, c);
+    }
+  }
+  for (int i = 0; i < EACH; ++i) {
+    const index_t c = column + i * LANES, at = part.row * columns + c;
+    const float value = clv_finish(&s, i, span.end - span.begin);
+    if (c < columns) STORE(T, y, at, POST(value, at));
+  }
+}
+
+#ifdef VECTORS /* for CPUs; rows (attention: heads) of at least WIDTH columns */
+
+/* ---- Columns as vectors ---- */
+
+#define WIDTH 16
+#define BLOCKS 8 /* vectors held at a time */
+#define EDGES 16 /* scores exponentiated at a time */
+#define EARLY 8  /* edges before a row is read it is fetched */
+
+#if IS_f32(T)
+#define LOAD_WIDE(p, i) vload16(0, (p) + (i))
+#elif IS_f16(T)
+#define LOAD_WIDE(p, i) vload_half16(0, (p) + (i))
+#else
+#define LOAD_WIDE(p, i) as_float16(convert_uint16(vload16(0, (p) + (i))) << 16)
+#endif
+
+#if REDUCE == 2
+#define FOLD_WIDE(total, value) select(total, value, (value) > (total) || (value) != (value))
+#else
+#define FOLD_WIDE(total, value) ((total) + (value))
+#endif
+
+typedef struct {
+  float16 total[BLOCKS];
+#ifdef ATTENTION
+  float largest, weight;
+#endif
+} wide_t;
+
+/* Asks for the row that an edge names, up to `count` vectors from column `at` on. */
+FUNCTION void clv_fetch(const graph_t g, index_t edge, index_t limit, const int count, index_t at) {
+#ifdef __has_builtin
+#if __has_builtin(__builtin_prefetch)
+  const index_t source = edge < limit ? clv_source(g, edge) : -1;
+  if (source < 0) return;
+  GLOBAL const STORAGE(T) *first = g.x + source * g.columns + at;
+  for (int b = 0; b < count; ++b) __builtin_prefetch((const void *)(size_t)(first + b * WIDTH));
+#endif
+#endif
+}
+
+#ifndef ATTENTION
+/* Columns [at, at + WIDTH * count) of a row; `count` is a constant. Edges below `limit` are fetched early. */
+FUNCTION void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span, index_t limit, const int count, index_t at) {
+  for (int b = 0; b < count; ++b) s->total[b] = START;
+  for (index_t e = span.begin; e < span.end; ++e) {
+    const index_t source = clv_source(g, e);
+    clv_fetch(g, e + EARLY, limit, count, at);
+    for (int b = 0; b < count; ++b) {
+      const float16 value = source >= 0 ? LOAD_WIDE(g.x, source * g.columns + at + b * WIDTH) : (float16)(0);
+      s->total[b] = FOLD_WIDE(s->total[b], value);
+    }
+  }
+}
+#else
+/* The scores of up to EDGES edges for a head as shares of the row so far: what earlier sums shrink by. */
+FUNCTION float clv_share_out(wide_t *s, const graph_t g, index_t head, float target, const index_t *source, int count,
+                             float *shares) {
+  const float before = s->largest;
+  float most = before, sum = 0;
+  for (int e = 0; e < EDGES; ++e) {
+    float score = target;
+    if (source[e] >= 0) score += LOAD(T, g.from, source[e] * g.heads + head);
+    score = score >= 0 ? score : score * g.slope;
+    shares[e] = e < count ? score : -INFINITY;
+    most = shares[e] > most ? shares[e] : most;
+  }
+  vstore16(exp(vload16(0, shares) - most), 0, shares);
+  for (int e = 0; e < count; ++e) sum += shares[e];
+  const float shrink = before == most ? 1 : exp(before - most);
+  s->largest = most;
+  s->weight = s->weight * shrink + sum;
+  return shrink;
+}
+
+FUNCTION void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span, index_t limit, const int count, index_t at) {
+  const index_t head = at / g.width;
+  const float target = LOAD(T, g.to, row * g.heads + head);
+  for (int b = 0; b < count; ++b) s->total[b] = 0;
+  s->largest = -INFINITY;
+  s->weight = 0;
+  for (index_t first = span.begin; first < span.end; first += EDGES) {
+    const int edges = span.end - first < EDGES ? (int)(span.end - first) : EDGES;
+    index_t source[EDGES];
+    float shares[EDGES];
+    for (int e = 0; e < EDGES; ++e) source[e] = e < edges ? clv_source(g, first + e) : -1;
+    const float shrink = clv_share_out(s, g, head, target, source, edges, shares);
+    for (int b = 0; b < count; ++b) s->total[b] *= shrink;
+    for (int e = 0; e < edges; ++e) {
+      clv_fetch(g, first + e + EARLY, limit, count, at);
+      if (source[e] < 0) continue;
+      for (int b = 0; b < count; ++b) s->total[b] += shares[e] * LOAD_WIDE(g.x, source[e] * g.columns + at + b * WIDTH);
+    }
+  }
+}
+#endif
+
+FUNCTION float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
+  if (edges == 0) return (float16)(0);
+#ifdef ATTENTION
+  return s->total[b] * (1 / s->weight);
+#elif REDUCE == 1
+  return s->total[b] * (1 / (float)edges);
+#else
+  return s->total[b];
+#endif
+}
+
+/* DO(count) for all columns of a row: `at` is the first of WIDTH * count that lie in one head. A head's last vector ends with it,
+ * whatever it has in common with the one before. */
+#ifdef ATTENTION
+#define HEAD_WIDTH width
+#else
+#define HEAD_WIDTH columns
+#endif
+#define FOR_COLUMNS(DO)                                                                 \
+  for (index_t last = HEAD_WIDTH, at = 0; at < columns; last += HEAD_WIDTH) {           \
+    while (at < last) {                                                                 \
+      if (last - at >= BLOCKS * WIDTH) {                                                \
+        DO(BLOCKS)                                                                      \
+        at += BLOCKS * WIDTH;                                                           \
+      } else if (last - at >= BLOCKS / 2 * WIDTH) {                                     \
+        DO(BLOCKS / 2)                                                                  \
+        at += BLOCKS / 2 * WIDTH;                                                       \
+      } else {                                                                          \
+        if (last - at < WIDTH) at = last - WIDTH;                                       \
+        DO(1)                                                                           \
+        at += WIDTH;                                                                    \
+      }                                                                                 \
+    }                                                                                   \
+  }
+
+/* One item `each` rows. */
+KERNEL(wide_rows)(GLOBAL STORAGE(T) * y, INPUTS, index_t each POST_PARAMETERS) {
+  const graph_t g = GRAPH;
+  const index_t first = GLOBAL_ID(0) * each, end = first + each < rows ? first + each : rows;
+  wide_t s;
+  if (first >= rows) return;
+  const index_t limit = clv_span(g, end - 1).end;
+  for (index_t row = first; row < end; ++row) {
+    span_t span = clv_span(g, row);
+    if (span.end - span.begin > HUB) span.end = span.begin;
+#define STORE_ROW(count)                                              \
+  clv_take_wide(&s, g, row, span, limit, count, at);                  \
+  for (int b = 0; b < count; ++b) {                                   \
+    const index_t place = row * columns + at + b * WIDTH;             \
+    float all[WIDTH];                                                 \
+    vstore16(clv_finish_wide(&s, b, span.end - span.begin), 0, all);  \
+    for (int j = 0; j < WIDTH; ++j) STORE(T, y, place + j, POST(all[j], place + j)); \
+  }
+    FOR_COLUMNS(STORE_ROW)
+  }
+}
+
+KERNEL(wide_parts)(GLOBAL float *partial, INPUTS, index_t slots) {
+  const graph_t g = GRAPH;
+  const index_t slot = GLOBAL_ID(0);
+  wide_t s;
+  if (slot >= slots) return;
+  const part_t part = clv_part(g, slot);
+  if (part.span.begin == part.span.end) return;
+#define STORE_SUMS(count)                                     \
+  clv_take_wide(&s, g, part.row, part.span, part.span.end, count, at); \
+  for (int b = 0; b < count; ++b) vstore16(s.total[b], 0, partial + SLOT(slot) + at + b * WIDTH);
+#ifdef ATTENTION
+#define STORE_PART(count)                           \
+  STORE_SUMS(count)                                 \
+  partial[LARGEST(slot, at / width)] = s.largest;   \
+  partial[WEIGHT(slot, at / width)] = s.weight;
+#else
+#define STORE_PART(count) STORE_SUMS(count)
+#endif
+  FOR_COLUMNS(STORE_PART)
+}
+#endif

@@ -1,0 +1,173 @@
+/* SparseAggregate and SparseAttention: sums over the rows that a graph in compressed rows names (kernels/sparse.cl). How long
+ * rows are only the device knows: launches follow from the number of rows, of columns and of edges. */
+#include <stdio.h>
+
+#include "list.h"
+
+enum {
+  LANES = 32,       /* of a group, for a row */
+  EACH = 4,         /* columns an item */
+  VECTOR = 16,      /* least columns for vectors */
+  GPU_HUB = 512,    /* edges: the longest row that one row's items take alone; longer ones are shared out in parts of so many */
+  CPU_HUB = 4096,   /* the same on a CPU, where fewer share the work */
+  ROWS_EACH = 16,   /* most rows of an item with vectors */
+  ITEMS_A_UNIT = 16 /* that are wanted of these */
+};
+
+typedef struct layout {
+  bool attends;
+  int64_t rows, columns, data_rows, edges, heads, width; /* width: columns a head */
+  uint32_t offsets, sources;                             /* inputs */
+  int32_t reduce;                                        /* as in sparse.cl */
+  bool wide;
+  int64_t lanes, each, tiles; /* a row's columns are in `tiles` groups, a tile's in lanes with `each` */
+  int64_t hub;
+} layout;
+
+static int64_t divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+/* Columns among lanes, as evenly as they go. */
+static void share_columns(const clv__opencl_lowering *l, layout *g) {
+  const int64_t group = clv__opencl_group(l), most = group < LANES ? group : LANES;
+  g->lanes = 1;
+  while (g->lanes < most && g->lanes < g->columns) g->lanes *= 2;
+  g->tiles = divide_up(g->columns, g->lanes * EACH);
+  g->each = divide_up(divide_up(g->columns, g->tiles), g->lanes);
+}
+
+static layout layout_of(const clv__opencl_lowering *l, const clv__opencl_node *node, bool attends) {
+  const clv_tensor *data = &node->inputs[0];
+  const uint32_t offsets = attends ? 3 : 1;
+  layout g = {.attends = attends,
+              .rows = node->outputs[0].dims[0],
+              .columns = data->dims[1],
+              .data_rows = data->dims[0],
+              .edges = node->inputs[offsets + 1].dims[0],
+              .heads = attends ? node->inputs[1].dims[1] : 1,
+              .offsets = offsets,
+              .sources = offsets + 1};
+  const bool is_cpu = clv__opencl_lowering_traits(l)->is_cpu;
+  g.width = g.columns / g.heads;
+  g.reduce = clv__attribute_is(node->attributes, "reduce", "mean", false)  ? 1
+             : clv__attribute_is(node->attributes, "reduce", "max", false) ? 2
+                                                                           : 0;
+  g.wide = is_cpu && g.width >= VECTOR;
+  g.hub = is_cpu ? CPU_HUB : GPU_HUB;
+  share_columns(l, &g);
+  return g;
+}
+
+static void begin(clv__opencl_lowering *l, const char *kernel, const clv__opencl_node *node, const layout *g) {
+  clv__opencl_launch(l, "sparse", kernel);
+  clv__opencl_define_dtype(l, "T", node->inputs[0].dtype);
+  clv__opencl_define_dtype(l, "I", node->inputs[g->sources].dtype);
+  clv__opencl_define(l, "GROUP", "%u", clv__opencl_group(l));
+  clv__opencl_define(l, "LANES", "%d", (int)g->lanes);
+  clv__opencl_define(l, "EACH", "%d", (int)g->each);
+  clv__opencl_define(l, "HUB", "%d", (int)g->hub);
+  if (g->attends)
+    clv__opencl_define(l, "ATTENTION", "1");
+  else
+    clv__opencl_define(l, "REDUCE", "%d", (int)g->reduce);
+  if (g->wide) clv__opencl_define(l, "VECTORS", "1");
+}
+
+/* INPUTS of sparse.cl. */
+static void pass_inputs(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g) {
+  for (uint32_t i = 0; i <= g->sources; ++i) clv__opencl_pass_input(l, i);
+  clv__opencl_pass_index(l, g->rows);
+  clv__opencl_pass_index(l, g->columns);
+  clv__opencl_pass_index(l, g->data_rows);
+  clv__opencl_pass_index(l, g->edges);
+  if (!g->attends) return;
+  clv__opencl_pass_index(l, g->heads);
+  clv__opencl_pass_index(l, g->width);
+  clv__opencl_pass_float(l, clv__attribute_float(node->attributes, "negative_slope", 0.2f));
+}
+
+/* So many rows, slots or chunks, each in lanes. */
+static clv_status enqueue_lanes(clv__opencl_lowering *l, const layout *g, int64_t count) {
+  const int64_t group = clv__opencl_group(l);
+  return clv__opencl_enqueue(l, 2, (int64_t[]){divide_up(count, group / g->lanes) * group, g->tiles}, (int64_t[]){group, 1});
+}
+
+static clv_status launch_rows(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g) {
+  begin(l, g->wide ? "wide_rows" : "rows", node, g);
+  clv__opencl_pass_output(l, 0);
+  pass_inputs(l, node, g);
+  if (!g->wide) {
+    clv__opencl_pass_posts(l);
+    return enqueue_lanes(l, g, g->rows);
+  }
+  int64_t each = g->rows / (ITEMS_A_UNIT * (int64_t)clv__opencl_lowering_traits(l)->compute_units);
+  each = each < 1 ? 1 : each > ROWS_EACH ? ROWS_EACH : each;
+  clv__opencl_pass_index(l, each);
+  clv__opencl_pass_posts(l);
+  return clv__opencl_enqueue(l, 1, (int64_t[]){divide_up(g->rows, each)}, (int64_t[]){1});
+}
+
+/* Where there are so many edges that a row could have more than its items take. */
+static clv_status launch_hubs(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g, clv_error *error) {
+  const int64_t chunks = divide_up(g->edges, g->hub), pitch = g->columns + (g->attends ? 2 * g->heads : 0);
+  int64_t size_bytes;
+  if (__builtin_mul_overflow(2 * chunks * (int64_t)sizeof(float), pitch, &size_bytes)) {
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "the parts of rows with many edges: %lld of %lld numbers each",
+                          (long long)(2 * chunks), (long long)pitch);
+  }
+  const uint32_t partial = clv__opencl_scratch(l, (uint64_t)size_bytes);
+  begin(l, g->wide ? "wide_parts" : "parts", node, g);
+  clv__opencl_pass_scratch(l, partial);
+  pass_inputs(l, node, g);
+  clv__opencl_pass_index(l, 2 * chunks);
+  CLV__TRY(g->wide ? clv__opencl_enqueue(l, 1, (int64_t[]){2 * chunks}, (int64_t[]){1}) : enqueue_lanes(l, g, 2 * chunks));
+  begin(l, "hubs", node, g);
+  clv__opencl_pass_output(l, 0);
+  clv__opencl_pass_scratch(l, partial);
+  pass_inputs(l, node, g);
+  clv__opencl_pass_index(l, chunks);
+  clv__opencl_pass_posts(l);
+  return enqueue_lanes(l, g, chunks);
+}
+
+static clv_status lower(clv__opencl_lowering *l, const clv__opencl_node *node, bool attends, clv_error *error) {
+  if (clv__opencl_is_empty(&node->outputs[0])) return CLV_OK;
+  const layout g = layout_of(l, node, attends);
+  CLV__TRY(launch_rows(l, node, &g));
+  return g.edges > g.hub ? launch_hubs(l, node, &g, error) : CLV_OK;
+}
+
+static clv_status lower_aggregate(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
+  return lower(l, node, false, error);
+}
+
+static clv_status lower_attention(clv__opencl_lowering *l, const clv__opencl_node *node, clv_error *error) {
+  return lower(l, node, true, error);
+}
+
+/* ---- What is taken ---- */
+
+#define SPARSE_DTYPES (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
+
+static bool accepts_graph(const clv__opencl_node *node, uint32_t offsets, char reason[160]) {
+  return clv__opencl_accepts_dtype(node, offsets, CLV__DTYPE_BIT(CLV_I64), reason) &&
+         clv__opencl_accepts_dtype(node, offsets + 1, CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64), reason);
+}
+
+static bool accepts_aggregate(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
+  (void)traits;
+  return accepts_graph(node, 1, reason);
+}
+
+static bool accepts_attention(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
+  (void)traits;
+  return clv__opencl_accepts_dtype(node, 1, CLV__DTYPE_BIT(node->inputs[0].dtype), reason) &&
+         clv__opencl_accepts_dtype(node, 2, CLV__DTYPE_BIT(node->inputs[0].dtype), reason) && accepts_graph(node, 3, reason);
+}
+
+const clv__opencl_operator clv__opencl_family_sparse[] = {
+    {"ai.cleave", "SparseAggregate", SPARSE_DTYPES, true, accepts_aggregate, lower_aggregate},
+    {"ai.cleave", "SparseAttention", SPARSE_DTYPES, true, accepts_attention, lower_attention},
+    {NULL, NULL, 0, false, NULL, NULL},
+};

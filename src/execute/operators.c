@@ -1,0 +1,56 @@
+/* What the devices of a session say of their own steps. */
+#include "execute/internal.h"
+
+static bool can_tell(const clv__device *device) {
+  return !device->is_lost && device->backend->instance_time_steps != NULL && device->backend->instance_steps != NULL;
+}
+
+static const clv__prepared *last_prepared(const clv_session *session) {
+  const clv__request *request = session->requests[session->last_request];
+  return request != NULL && request->engine == session->engine ? request->prepared : NULL;
+}
+
+clv_status clv__session_time_operators(clv_session *session, bool on, clv_error *error) {
+  clv_devices *devices = session->devices;
+  const clv_plan *plan = clv__session_plan(session);
+  clv_status status = CLV_OK;
+  clv__devices_lock(devices);
+  const clv__prepared *prepared = last_prepared(session);
+  for (uint32_t p = 0; prepared != NULL && p < plan->partition_count && status == CLV_OK; ++p) {
+    const clv__device *device = &devices->items[plan->partitions[p].device];
+    if (prepared->partitions[p].instance == NULL || !can_tell(device)) continue;
+    clv__error_clear(error);
+    status = device->backend->instance_time_steps(device->handle, prepared->partitions[p].instance, on, error);
+    if (status == CLV_NOT_SUPPORTED) status = CLV_OK; /* clv__session_operators() says it again */
+    if (status != CLV_OK) clv__error_prefix(error, status, "partition %u on %s: timing its steps", p, device->name);
+  }
+  clv__devices_unlock(devices);
+  return status;
+}
+
+clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step_fn found, void *cookie, clv_error *error) {
+  clv_devices *devices = session->devices;
+  const clv_plan *plan = clv__session_plan(session);
+  if (index >= plan->partition_count) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "partition %u of %u", index, plan->partition_count);
+  }
+  const clv__device *device = &devices->items[plan->partitions[index].device];
+  clv__devices_lock(devices);
+  const clv__prepared *prepared = last_prepared(session);
+  clv_instance *instance = prepared != NULL ? prepared->partitions[index].instance : NULL;
+  clv_status status;
+  clv__error_clear(error);
+  if (!can_tell(device) || instance == NULL) {
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "%s does not tell what its steps take", device->name);
+  } else {
+    status = device->backend->instance_steps(device->handle, instance, found, cookie, error);
+    if (status != CLV_OK) clv__error_prefix(error, status, "partition %u on %s: its steps", index, device->name);
+  }
+  clv__devices_unlock(devices);
+  return status;
+}
+
+const clv_tensor *clv__session_types(clv_session *session) {
+  const clv__prepared *prepared = last_prepared(session);
+  return prepared != NULL ? prepared->types : clv__plan_sized_types(clv__session_plan(session));
+}

@@ -1,0 +1,354 @@
+/* Aggregation and attention over compressed rows on the OpenCL device, by the kernels for CPUs and those for GPUs, against sums
+ * in double and, bit for bit, the portable kernels: empty rows, loops, repeated edges, hubs whose work is parted, padding behind
+ * the last offset, every dtype, widths around the lanes and vectors; elementwise nodes that are computed with them; captured
+ * runs; offsets and sources that lie. */
+#include "../kernels/kernel_case.h"
+#include "cleave/cleave.h"
+#include "graph/graph.h"
+
+#include <stdio.h>
+
+static clv_context *context;
+static clv_devices *devices;
+
+static bool device_open(const char *option) {
+  clv_error error = {0};
+  clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  context_options.cache_directory = "";
+  options.list = "opencl";
+  options.device_options = &option;
+  options.device_option_count = option != NULL;
+  clv_status status = clv_context_create(&context_options, &context, &error);
+  if (status == CLV_OK) status = clv_devices_open(context, &options, &devices, &error);
+  if (status == CLV_OK) return true;
+  printf("skipped: %s\n", error.message);
+  clv_context_destroy(context);
+  context = NULL;
+  return false;
+}
+
+static void device_close(void) {
+  clv_devices_close(devices);
+  clv_context_destroy(context);
+}
+
+/* ---- Graphs and their data ---- */
+
+typedef struct scene {
+  bool attends;
+  const char *reduce;
+  int64_t rows, data_rows, edges, columns, heads;
+  clv_tensor data, from, to, offsets, sources, out;
+} scene;
+
+/* `hub`: row 1 has about so many edges besides the others, which are strewn over the rows at random. */
+static scene make_scene(bool attends, int64_t rows, int64_t data_rows, int64_t edges, int64_t hub, int64_t columns, int64_t heads,
+                        clv_dtype dtype, clv_dtype index, uint64_t *seed) {
+  int64_t spare = (int64_t)(test_random(seed) % 3);
+  scene s = {.attends = attends, .rows = rows, .data_rows = data_rows, .edges = edges + hub, .columns = columns, .heads = heads};
+  s.data = case_tensor(dtype, 2, (const int64_t[]){data_rows, columns});
+  s.from = case_tensor(dtype, 2, (const int64_t[]){data_rows, heads});
+  s.to = case_tensor(dtype, 2, (const int64_t[]){rows, heads});
+  s.out = case_tensor(dtype, 2, (const int64_t[]){rows, columns});
+  s.offsets = case_tensor(CLV_I64, 1, (const int64_t[]){rows + 1});
+  s.sources = case_tensor(index, 1, (const int64_t[]){s.edges + spare});
+  int64_t *offsets = s.offsets.data;
+  for (int64_t v = 0; v <= rows; ++v) offsets[v] = 0;
+  for (int64_t e = 0; e < edges; ++e) ++offsets[1 + (int64_t)(test_random(seed) % (uint64_t)rows)];
+  offsets[rows > 1 ? 2 : 1] += hub;
+  for (int64_t v = 0; v < rows; ++v) offsets[v + 1] += offsets[v];
+  for (int64_t e = 0; e < s.edges; ++e) case_set(&s.sources, (size_t)e, (double)(test_random(seed) % (uint64_t)data_rows));
+  for (int64_t e = s.edges; e < s.edges + spare; ++e) case_set(&s.sources, (size_t)e, (double)(data_rows + 5));
+  case_fill(&s.data, -1, 1, seed);
+  case_fill(&s.from, -20, 20, seed);
+  case_fill(&s.to, -20, 20, seed);
+  return s;
+}
+
+static void free_scene(scene *s) {
+  free(s->data.data), free(s->from.data), free(s->to.data), free(s->out.data), free(s->offsets.data), free(s->sources.data);
+}
+
+static uint32_t inputs_of(const scene *s, clv_tensor inputs[5]) {
+  const clv_tensor attention[] = {s->data, s->from, s->to, s->offsets, s->sources}, sums[] = {s->data, s->offsets, s->sources};
+  memcpy(inputs, s->attends ? attention : sums, s->attends ? sizeof attention : sizeof sums);
+  return s->attends ? 5 : 3;
+}
+
+/* What double arithmetic says of a row's column, and the size of what it is made of. A source outside is a row of zeros. */
+static double defined(const scene *s, int64_t v, int64_t c, double *scale) {
+  const int64_t *offsets = s->offsets.data, width = s->columns / s->heads, head = c / width;
+  double largest = -INFINITY, sum = 0, weight = 0, most = 0;
+  *scale = 0;
+  for (int pass = 0; pass < 2; ++pass) {
+    for (int64_t e = offsets[v]; e < offsets[v + 1]; ++e) {
+      int64_t u = clv__tensor_get_int(&s->sources, (size_t)e);
+      bool is_inside = u >= 0 && u < s->data_rows;
+      double x = is_inside ? clv__tensor_get(&s->data, (size_t)(u * s->columns + c)) : 0;
+      double score = clv__tensor_get(&s->to, (size_t)(v * s->heads + head));
+      if (is_inside) score += clv__tensor_get(&s->from, (size_t)(u * s->heads + head));
+      score = score >= 0 ? score : 0.2 * score;
+      if (!s->attends) score = 0;
+      if (pass == 0) {
+        largest = fmax(largest, score);
+        most = e == offsets[v] ? x : fmax(most, x);
+        continue;
+      }
+      sum += exp(score - largest) * x;
+      weight += exp(score - largest);
+      *scale += exp(score - largest) * fabs(x);
+    }
+  }
+  if (weight > 0 && (s->attends || strcmp(s->reduce, "mean") == 0)) sum /= weight, *scale /= weight;
+  return !s->attends && strcmp(s->reduce, "max") == 0 ? most : sum;
+}
+
+/* ---- Runs ---- */
+
+/* Nodes behind the operator: (made + more) * by, or none. `more` and `by` are inputs [rows, columns] and [rows, 1]. */
+typedef struct chain {
+  clv_tensor more, by;
+} chain;
+
+static clv_value_id add_value(clv__builder *builder, const char *name, const clv_tensor *type) {
+  clv_error error = {0};
+  clv_value_id id;
+  assert_ok(clv__builder_value(builder, name, &id, &error), error);
+  if (type == NULL) return id;
+  clv_tensor plain = *type;
+  plain.data = NULL;
+  clv__builder_type(builder, id, &plain);
+  assert_ok(clv__builder_input(builder, id, &error), error);
+  return id;
+}
+
+static clv_graph *graph_of(const scene *s, const chain *behind) {
+  clv_error error = {0};
+  clv__builder *builder;
+  clv_tensor inputs[5];
+  clv_value_id in[5], made;
+  uint32_t count = inputs_of(s, inputs);
+  assert_ok(clv__builder_create(clv__allocator_default(), &builder, &error), error);
+  clv__builder_info(builder, "case", "", 10);
+  assert_ok(clv__builder_import(builder, "", 18, &error), error);
+  assert_ok(clv__builder_import(builder, "ai.cleave", 1, &error), error);
+  for (uint32_t i = 0; i < count; ++i) in[i] = add_value(builder, (const char[]){'x', (char)('0' + i), 0}, &inputs[i]);
+  const clv_string text = {s->reduce, s->reduce != NULL ? strlen(s->reduce) : 0};
+  const clv_attribute reduce = {.name = "reduce", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &text};
+  made = add_value(builder, "made", NULL);
+  assert_ok(clv__builder_node(builder, "node", "ai.cleave", s->attends ? "SparseAttention" : "SparseAggregate", in, count, &made,
+                              1, s->reduce != NULL ? &reduce : NULL, s->reduce != NULL, &error),
+            error);
+  if (behind != NULL) {
+    clv_value_id sum = add_value(builder, "sum", NULL), product = add_value(builder, "product", NULL);
+    const clv_value_id sums[] = {made, add_value(builder, "more", &behind->more)};
+    const clv_value_id factors[] = {sum, add_value(builder, "by", &behind->by)};
+    assert_ok(clv__builder_node(builder, "add", "", "Add", sums, 2, &sum, 1, NULL, 0, &error), error);
+    assert_ok(clv__builder_node(builder, "mul", "", "Mul", factors, 2, &product, 1, NULL, 0, &error), error);
+    made = product;
+  }
+  assert_ok(clv__builder_output(builder, made, &error), error);
+  clv_graph *graph;
+  assert_ok(clv__builder_finish(builder, &graph, &error), error);
+  return graph;
+}
+
+/* Runs it `rounds` times, which all make the same bits; fills s->out. */
+static void run(scene *s, const chain *behind, clv_graph_mode mode, uint32_t rounds) {
+  clv_error error = {0};
+  clv_graph *graph = graph_of(s, behind);
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  clv_session_options session_options = CLV_SESSION_OPTIONS_INIT;
+  clv_tensor inputs[7], made[1] = {{0}};
+  clv_plan *plan;
+  clv_session *session;
+  uint32_t count = inputs_of(s, inputs);
+  size_t size_bytes = case_count(&s->out) * clv_dtype_size_bytes(s->out.dtype);
+  options.strategy = "contiguous";
+  session_options.graph = mode;
+  if (behind != NULL) inputs[count++] = behind->more, inputs[count++] = behind->by;
+  assert_ok(clv_plan_make(graph, devices, &options, &plan, &error), error);
+  assert_ok(clv_session_create(plan, &session_options, &session, &error), error);
+  for (uint32_t round = 0; round < rounds; ++round) {
+    made[0] = (clv_tensor){0};
+    assert_ok(clv_session_run(session, inputs, count, made, 1, &error), error);
+    assert_true(clv__tensor_same_type(&made[0], &s->out));
+    if (round > 0) assert_memory_equal(s->out.data, made[0].data, size_bytes);
+    memcpy(s->out.data, made[0].data, size_bytes);
+  }
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+  clv__graph_destroy(graph);
+}
+
+/* Of every row, or of those that are `step` apart. */
+static void expect_defined(const scene *s, int64_t step) {
+  for (int64_t v = 0; v < s->rows; v += step) {
+    for (int64_t c = 0; c < s->columns; ++c) {
+      double scale, wanted = defined(s, v, c, &scale), got = clv__tensor_get(&s->out, (size_t)(v * s->columns + c));
+      if (!(fabs(got - wanted) <= case_tolerance(s->out.dtype) * 8 * (scale + 1e-3)))
+        fail_msg("%s %s %s [%lld, %lld], %lld edges: row %lld, column %lld is %.9g, not %.9g",
+                 s->attends ? "attention" : s->reduce, clv_dtype_name(s->out.dtype), clv_dtype_name(s->sources.dtype),
+                 (long long)s->rows, (long long)s->columns, (long long)s->edges, (long long)v, (long long)c, got, wanted);
+    }
+  }
+}
+
+/* The portable kernel adds the same numbers in the same order. */
+static void expect_bits(const scene *s) {
+  clv_tensor inputs[5], out = case_tensor(s->out.dtype, 2, s->out.dims);
+  const clv_string text = {s->reduce, strlen(s->reduce)};
+  const clv_attribute reduce = {.name = "reduce", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &text};
+  clv_error error = {0};
+  clv__kernel_call call = {.op = "SparseAggregate", .opset = 1, .attributes = {&reduce, 1}, .inputs = inputs};
+  call.input_count = inputs_of(s, inputs);
+  call.outputs = &out;
+  call.output_count = 1;
+  call.error = &error;
+  assert_ok(clv__kernel_run(clv__kernel_find("ai.cleave", "SparseAggregate"), &call, clv__allocator_default()), error);
+  assert_memory_equal(out.data, s->out.data, case_count(&out) * clv_dtype_size_bytes(out.dtype));
+  free(out.data);
+}
+
+/* ---- Tests ---- */
+
+static const char *const reductions[] = {"sum", "mean", "max"};
+static const clv_dtype dtypes[] = {CLV_F32, CLV_F16, CLV_BF16};
+
+static void aggregates(void **state) {
+  (void)state;
+  static const int64_t widths[] = {1, 3, 16, 31, 64, 127, 300};
+  uint64_t seed = 7;
+  for (size_t w = 0; w < sizeof widths / sizeof *widths; ++w) {
+    for (size_t d = 0; d < 3; ++d) {
+      int64_t rows = w == 0 && d == 0 ? 1 : 1 + (int64_t)(test_random(&seed) % 90);
+      scene s = make_scene(false, rows, 1 + (int64_t)(test_random(&seed) % 50), (int64_t)(test_random(&seed) % 300),
+                           w % 2 == 0 ? 0 : 170, widths[w], 1, dtypes[d], (w + d) % 2 == 0 ? CLV_I32 : CLV_I64, &seed);
+      s.reduce = reductions[(w + d) % 3];
+      run(&s, NULL, CLV_GRAPH_OFF, 1);
+      expect_defined(&s, 1);
+      expect_bits(&s);
+      free_scene(&s);
+    }
+  }
+}
+
+static void attention(void **state) {
+  (void)state;
+  static const int64_t shapes[][2] = {{1, 1}, {8, 8}, {3, 5}, {1, 16}, {4, 16}, {2, 33}, {1, 150}, {5, 24}, {16, 1}};
+  uint64_t seed = 8;
+  for (size_t i = 0; i < sizeof shapes / sizeof *shapes; ++i) {
+    scene s = make_scene(true, 1 + (int64_t)(test_random(&seed) % 60), 1 + (int64_t)(test_random(&seed) % 40),
+                         (int64_t)(test_random(&seed) % 400), i % 2 == 0 ? 70 : 0, shapes[i][0] * shapes[i][1], shapes[i][0],
+                         dtypes[i % 3], i % 2 == 0 ? CLV_I32 : CLV_I64, &seed);
+    run(&s, NULL, CLV_GRAPH_OFF, 1);
+    expect_defined(&s, 1);
+    free_scene(&s);
+  }
+}
+
+/* Rows of thousands of edges, next to each other too; the same row among others and alone. */
+static void hubs(void **state) {
+  (void)state;
+  static const int64_t edges[] = {4096, 4097, 8192, 12289, 513, 1024, 30000};
+  uint64_t seed = 9;
+  for (size_t i = 0; i < sizeof edges / sizeof *edges; ++i) {
+    const bool attends = i % 2 == 1;
+    const int64_t heads = attends ? 2 : 1, columns = i % 3 == 0 ? 6 : 48;
+    scene s = make_scene(attends, 40, 500, 3000, edges[i], columns, heads, CLV_F32, CLV_I32, &seed), alone = s;
+    int64_t *offsets = s.offsets.data, ends[2];
+    offsets[3] += (s.edges - offsets[3]) * (int64_t)(i % 4) / 4; /* of what follows row 2 has a part */
+    for (int64_t v = 4; v <= 40; ++v) offsets[v] = offsets[v] < offsets[v - 1] ? offsets[v - 1] : offsets[v];
+    s.reduce = attends ? NULL : reductions[i / 2 % 3];
+    run(&s, NULL, CLV_GRAPH_OFF, 1);
+    expect_defined(&s, 1);
+    /* Row 1 as the only row, with the sources that it had. */
+    ends[0] = 0, ends[1] = offsets[2] - offsets[1];
+    alone.reduce = s.reduce;
+    alone.rows = alone.offsets.dims[0] - 40;
+    alone.offsets.dims[0] = 2, alone.offsets.data = ends;
+    alone.out = case_tensor(CLV_F32, 2, (const int64_t[]){1, columns});
+    alone.to.dims[0] = 1, alone.to.data = (float *)s.to.data + heads;
+    alone.sources.dims[0] = ends[1], alone.sources.data = (int32_t *)s.sources.data + offsets[1];
+    run(&alone, NULL, CLV_GRAPH_OFF, 1);
+    assert_memory_equal(alone.out.data, (float *)s.out.data + columns, (size_t)columns * sizeof(float));
+    free(alone.out.data);
+    free_scene(&s);
+  }
+}
+
+/* Nodes behind it are computed where it stores, hubs' rows among them; a captured run makes the same bits. */
+static void with_what_follows(void **state) {
+  (void)state;
+  uint64_t seed = 10;
+  for (int i = 0; i < 4; ++i) {
+    const bool attends = i % 2 == 1;
+    const int64_t columns = i < 2 ? 40 : 12, heads = attends ? 2 : 1;
+    scene s = make_scene(attends, 30, 60, 400, 9000, columns, heads, CLV_F32, CLV_I32, &seed);
+    chain behind = {case_tensor(CLV_F32, 2, (const int64_t[]){30, columns}), case_tensor(CLV_F32, 2, (const int64_t[]){30, 1})};
+    case_fill(&behind.more, -1, 1, &seed), case_fill(&behind.by, 1, 2, &seed);
+    s.reduce = attends ? NULL : "mean";
+    run(&s, &behind, CLV_GRAPH_ON, 4);
+    for (int64_t at = 0; at < 30 * columns; ++at) {
+      const float more = ((float *)behind.more.data)[at], by = ((float *)behind.by.data)[at / columns];
+      double scale, wanted = (defined(&s, at / columns, at % columns, &scale) + (double)more) * (double)by;
+      double got = (double)((float *)s.out.data)[at];
+      if (!(fabs(got - wanted) <= 2e-5)) fail_msg("element %lld is %.9g, not %.9g", (long long)at, got, wanted);
+    }
+    free(behind.more.data), free(behind.by.data);
+    free_scene(&s);
+  }
+}
+
+/* Nothing outside is read or written; a source outside the data is a row of zeros. */
+static void lies(void **state) {
+  (void)state;
+  uint64_t seed = 11;
+  for (int i = 0; i < 8; ++i) {
+    const bool attends = i % 2 == 1, wide = i % 4 < 2;
+    scene s = make_scene(attends, 20, 30, 6000, 6000, wide ? 32 : 4, attends ? 2 : 1, CLV_F32, CLV_I64, &seed);
+    int64_t *sources = s.sources.data, *offsets = s.offsets.data;
+    s.reduce = attends ? NULL : reductions[i / 2 % 3];
+    for (int64_t e = 0; e < s.edges; e += 7) sources[e] = e % 2 == 0 ? INT64_MIN + e : INT64_MAX - e;
+    sources[s.edges - 1] = 30;
+    run(&s, NULL, CLV_GRAPH_OFF, 1);
+    expect_defined(&s, 1);
+    for (int64_t v = 0; v <= 20; ++v) {
+      const int64_t odd[] = {INT64_MIN, INT64_MAX, -1, s.edges + 9, 5, s.edges};
+      if (test_random(&seed) % 2 == 0) offsets[v] = odd[test_random(&seed) % 6];
+    }
+    run(&s, NULL, CLV_GRAPH_OFF, 1);
+    free_scene(&s);
+  }
+}
+
+/* No rows, no sources, no data. */
+static void nothing(void **state) {
+  (void)state;
+  static const int64_t sizes[][4] = {{0, 3, 0, 5}, {4, 3, 0, 20}, {4, 3, 9, 0}, {0, 1, 0, 0}}; /* rows, data, edges, columns */
+  uint64_t seed = 12;
+  for (size_t i = 0; i < sizeof sizes / sizeof *sizes; ++i) {
+    const int64_t *n = sizes[i];
+    scene s = make_scene(false, n[0] > 0 ? n[0] : 1, n[1], n[2], 0, n[3], 1, CLV_F32, CLV_I32, &seed);
+    s.rows = s.out.dims[0] = n[0];
+    s.offsets.dims[0] = n[0] + 1;
+    s.reduce = reductions[i % 3];
+    run(&s, NULL, CLV_GRAPH_OFF, 1);
+    for (int64_t at = 0; at < n[0] * n[3]; ++at) assert_true(((float *)s.out.data)[at] == 0);
+    free_scene(&s);
+  }
+}
+
+int main(void) {
+  static const char *const options[] = {NULL, "opencl:memory=own", "opencl:kernels=gpu"};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(aggregates),        cmocka_unit_test(attention), cmocka_unit_test(hubs),
+                                     cmocka_unit_test(with_what_follows), cmocka_unit_test(lies),      cmocka_unit_test(nothing)};
+  int failed = 0;
+  for (size_t i = 0; i < sizeof options / sizeof *options; ++i) {
+    if (!device_open(options[i])) return failed;
+    failed += cmocka_run_group_tests(tests, NULL, NULL);
+    device_close();
+  }
+  return failed;
+}
