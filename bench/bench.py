@@ -7,6 +7,10 @@ all of both when not said. A round is a burst of runs by a fresh process of each
 figure is the median of its runs, a ratio is taken within a round, and the table gives the median over rounds with the least and
 greatest ratio. Below it are the geometric means that are aimed at. A peer that is not installed is left out, and that is said.
 
+roofline: what Cleave's operators take at least, by the arithmetic and the bandwidth that this machine shows (`cleave bench --operators`),
+as a share of what a run takes. Where a model is over a limit of time, the operators that lose most against their rooflines are listed;
+within 10 % of its roofline it is over none.
+
 Memory: peak of Cleave's process beside the peak of the peer's Python process less what it held after its imports. Load: Cleave's load,
 plan and compile, and the peer's model until it can run, each with the model's file dropped from the page cache before. All compute in
 f32 as the model has it (OpenVINO is told so); of int8 models the integers are the model's.
@@ -30,10 +34,12 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "python"))
 
 BURST_SECONDS = 1.0
 # --check: Cleave's time over a peer's. The light models' geometric mean, that of the others over the better peer, and each model's
-# own over the better peer; load in ms and memory over ONNX Runtime's.
+# own over the better peer, unless it is that near its roofline; load time and memory are below both peers', and some load in so many ms.
 LIGHT_MEANS = {"onnxruntime": 0.70, "openvino": 0.85}
 OTHERS_MEAN, MODEL_LIMIT = 0.95, 1.05
+NEAR_ROOFLINE = 0.90
 LOAD_LIMITS_MS = {"resnet50": 1000}
+LOSSES_LISTED = 3
 QUANTISED_ERROR = 0.1  # of the outputs' deviation: single values may be rounded to the next step
 
 
@@ -165,6 +171,14 @@ def measure(subject, devices, peers, threads, rounds):
     return figures
 
 
+def measure_operators(subject, devices, threads):
+    """What `cleave bench --operators` says of the model: its "operators" as JSON."""
+    import oracle
+    command = [oracle.COMMAND, "bench", subject.path, *subject.input_arguments, "--devices", devices, "--threads", threads, "--json",
+               "--operators", "--runs", 10]
+    return run_json(command, threads)["operators"]
+
+
 def machine(peers):
     import oracle
     with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -177,12 +191,27 @@ def machine(peers):
 class Result:
     """What a model came to with so many threads: medians over the rounds."""
 
-    def __init__(self, subject, threads, figures):
+    def __init__(self, subject, threads, figures, operators):
+        self.operators = operators
         self.name, self.threads, self.sides = subject.name, threads, ["cleave", *(side for side in figures if side != "cleave")]
         self.latency = {side: [figure["latency_ms"]["median"] for figure in figures[side]] for side in self.sides}
         self.middle = {key: {side: statistics.median(figure[key] for figure in figures[side]) for side in self.sides}
                        for key in ("load_ms", "first_run_ms", "peak_rss_bytes")}
         self.ratios = {peer: [a / b for a, b in zip(self.latency["cleave"], self.latency[peer])] for peer in self.sides[1:]}
+
+    def roofline(self):
+        """The share of it that runs of the comparison reach, at the median."""
+        return self.operators["roofline_ms"] / statistics.median(self.latency["cleave"])
+
+    def losses(self):
+        """The operators that lose most against their rooflines."""
+        rows = [row for row in self.operators["rows"] if row["lost_ms"] is not None]
+        for row in sorted(rows, key=lambda row: -row["lost_ms"])[:LOSSES_LISTED]:
+            share = "not the model's work" if row["roofline"] is None else f"{row['roofline']:.0%} of its roofline ({row['bound']})"
+            yield f"{row['operator']} ×{row['count']}: {row['ms']:.3f} ms, {share}, {row['lost_ms']:.3f} ms lost"
+
+    def is_slow(self):
+        return self.worst_ratio() > MODEL_LIMIT and self.roofline() < NEAR_ROOFLINE
 
     def ratio(self, peer):
         return statistics.median(self.ratios[peer])
@@ -198,11 +227,13 @@ class Result:
         memory = {side: value / 1e6 for side, value in self.middle["peak_rss_bytes"].items()}
         ratios = (f"{self.ratio(peer):.2f} ({min(found):.2f}–{max(found):.2f})" for peer, found in self.ratios.items())
         return (f"| {self.name} | {self.threads} | {cell(middle, '{:.2f}')} | {' | '.join(ratios)} | {cell(self.middle['load_ms'], '{:.0f}')} "
-                f"| {cell(self.middle['first_run_ms'], '{:.1f}')} | {cell(memory, '{:.0f}')} |")
+                f"| {cell(self.middle['first_run_ms'], '{:.1f}')} | {cell(memory, '{:.0f}')} "
+                f"| {self.roofline():.0%} |")
 
     def over_limits(self):
-        if self.worst_ratio() > MODEL_LIMIT:
-            yield f"{self.name}, {self.threads} threads: {self.worst_ratio():.2f} times the better peer's time, limit {MODEL_LIMIT}"
+        if self.is_slow():
+            yield (f"{self.name}, {self.threads} threads: {self.worst_ratio():.2f} times the better peer's time, limit {MODEL_LIMIT}; "
+                   f"{self.roofline():.0%} of its roofline\n" + "\n".join(f"    {text}" for text in self.losses()))
         load_ms = self.middle["load_ms"]["cleave"]
         if load_ms > LOAD_LIMITS_MS.get(self.name, math.inf):
             yield f"{self.name}: loads in {load_ms:.0f} ms, limit {LOAD_LIMITS_MS[self.name]}"
@@ -265,8 +296,8 @@ def main():
 
     lines = [machine(peers), "", f"devices {arguments.devices}; {arguments.rounds} rounds; cells: cleave / {' / '.join(peers)}; ratio: Cleave's "
              "time over the peer's, median of the rounds (least–greatest)", "",
-             f"| model | threads | ms | {' | '.join(f'of {peer}' for peer in peers)} | load, ms | first run, ms | peak, MB |",
-             "| --- " * (6 + len(peers)) + "|"]
+             f"| model | threads | ms | {' | '.join(f'of {peer}' for peer in peers)} | load, ms | first run, ms | peak, MB | roofline |",
+             "| --- " * (7 + len(peers)) + "|"]
     print("\n".join(lines), flush=True)
     wrong, results = [], []
     with tempfile.TemporaryDirectory(prefix="cleave-bench-") as folder:
@@ -278,7 +309,7 @@ def main():
                     raise RuntimeError(f"wrong result: {difference}")
                 for threads in map(int, arguments.threads.split(",")):
                     figures = measure(subject, arguments.devices, peers, threads, arguments.rounds)
-                    results.append(Result(subject, threads, figures))
+                    results.append(Result(subject, threads, figures, measure_operators(subject, arguments.devices, threads)))
                     lines.append(results[-1].row())
                     print(lines[-1], flush=True)
             except (RuntimeError, oracle.CleaveError) as error:
@@ -289,10 +320,9 @@ def main():
     for what, mean, limit in means(results):
         summary.append(f"{what}: geometric mean {mean:.3f}, aimed at {limit:.2f}")
         passed += [f"{what}: {mean:.3f}, limit {limit:.2f}"] if mean > limit else []
+    summary += [f"over the limit: {text}" for text in passed]
     lines += summary
     print("\n".join(summary))
-    for text in passed:
-        print(f"over the limit: {text}")
     for text in wrong:
         print(f"FAIL {text}")
     if arguments.output:

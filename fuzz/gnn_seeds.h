@@ -47,7 +47,7 @@ static inline clv_status fuzz_gnn_make_plan(const clv__chain *chain, const clv__
   static const clv__piece pieces[3] = {{.owned = 500, .halo = 100, .edges = 4000},
                                        {.owned = 600, .halo = 200, .edges = 3000},
                                        {.owned = 700, .halo = 50, .edges = 5000}};
-  clv__machine machine = {.device_count = 2, .pad_step = 100, .merge_ns = 20e3, .switch_ns = 1e3, .queue_depth = 2};
+  clv__machine machine = {.device_count = 2, .pad_step = 100, .merge_ns = 20e3, .queue_depth = 2};
   clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
   clv__choose_cut cut = {3, pieces};
   clv__costs costs[2];

@@ -1,4 +1,6 @@
 /* The calls of a launch list, one kind after the other: what its arguments are, how they are filled in, how they run. */
+#include "kernels/rows.h"
+#include "kernels/threads.h"
 #include "list.h"
 #include "row.h"
 #include "small.h"
@@ -174,6 +176,50 @@ static clv_status add_copy(clv__cpu_list *list, uint32_t index, clv_error *error
   return point(list, &arguments->to, step->operands[1].slot, error);
 }
 
+/* ---- Elements to and from f16, and bf16 on CPUs without it. ---- */
+
+enum { CONVERT_CHUNK = 16384 };
+
+typedef struct convert_arguments {
+  void *to;
+  const void *from;
+  int64_t count;
+  clv_dtype narrow; /* the other one is f32 */
+  bool widens;
+} convert_arguments;
+
+static clv_status run_convert(const clv__cpu_call *call, clv_error *error) {
+  const convert_arguments *a = (const convert_arguments *)(const void *)call->arguments;
+  const int64_t chunks = (a->count + CONVERT_CHUNK - 1) / CONVERT_CHUNK;
+  const int threads = clv__kernel_threads(chunks, (double)a->count);
+  (void)threads; /* without OpenMP */
+  (void)error;
+#pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
+  for (int64_t c = 0; c < chunks; ++c) {
+    const int64_t first = c * CONVERT_CHUNK, left = a->count - first, count = left < CONVERT_CHUNK ? left : CONVERT_CHUNK;
+    if (a->widens) {
+      clv__row_to_f32(a->narrow, a->from, first, count, (float *)a->to + first);
+    } else {
+      clv__row_from_f32(a->narrow, a->to, first, count, (const float *)a->from + first);
+    }
+  }
+  return CLV_OK;
+}
+
+static clv_status add_convert(clv__cpu_list *list, uint32_t index, clv_error *error) {
+  const clv__cpu_step *step = &list->plan->steps[index];
+  const clv_tensor *from = &step->operands[0].type, *to = &step->operands[1].type;
+  clv__cpu_call *call = clv__cpu_list_append(list, index, sizeof(convert_arguments));
+  if (call == NULL) return clv__error_memory(error, sizeof(convert_arguments));
+  convert_arguments *arguments = (convert_arguments *)(void *)call->arguments;
+  call->function.run = run_convert;
+  arguments->count = clv__dims_product(from, 0, from->rank);
+  arguments->widens = to->dtype == CLV_F32;
+  arguments->narrow = arguments->widens ? from->dtype : to->dtype;
+  CLV__TRY(point(list, &arguments->from, step->operands[0].slot, error));
+  return point(list, &arguments->to, step->operands[1].slot, error);
+}
+
 /* ---- One row times a packed matrix. ---- */
 
 typedef struct row_arguments {
@@ -329,6 +375,8 @@ clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *err
       return add_primitive(list, step, error);
     case CLV__CPU_STEP_COPY:
       return add_copy(list, step, error);
+    case CLV__CPU_STEP_CONVERT:
+      return add_convert(list, step, error);
     case CLV__CPU_STEP_ROW:
       return add_row(list, step, error);
     case CLV__CPU_STEP_SMALL:

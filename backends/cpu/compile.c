@@ -1,11 +1,18 @@
 /* compile() and instance_create(): a plan where shapes allow one, else what it takes to run node by node. */
+#include <stddef.h>
+
 #include "executable.h"
 #include "stream.h"
 
-static clv_status compile_into(clv_executable *made, const clv_graph_view *graph, bool deterministic, clv_error *error) {
+static clv_status compile_into(clv_executable *made, const clv_graph_view *graph, const clv_compile_options *options,
+                               clv_error *error) {
   clv__cpu_program *program = &made->program;
   CLV__TRY(clv__cpu_program_read(program, made->device, graph, error));
-  program->deterministic = deterministic;
+  program->deterministic = options != NULL && options->deterministic;
+  const size_t with_precision = offsetof(clv_compile_options, precision) + sizeof options->precision;
+  if (options != NULL && options->struct_size >= with_precision && options->precision == CLV_BF16) {
+    program->precision = CLV_BF16;
+  }
   clv__cpu_constants_init(&made->constants, program);
   made->constants.graph = graph;
   clv_tensor *inputs = clv__arena_allocate_zero(&program->arena, program->input_count, sizeof *inputs);
@@ -25,7 +32,7 @@ clv_status clv__cpu_compile(clv_device *device, const clv_graph_view *graph, con
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->device = device;
   const int threads = clv__cpu_threads_enter(device);
-  clv_status status = compile_into(made, graph, options != NULL && options->deterministic, error);
+  clv_status status = compile_into(made, graph, options, error);
   clv__cpu_threads_leave(threads);
   if (status != CLV_OK) {
     clv__cpu_executable_destroy(device, made);
@@ -152,8 +159,8 @@ clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stre
                             clv_error *error) {
   if (stream != NULL && stream->recording != NULL) return clv__cpu_record(stream->recording, instance, args, error);
   const int threads = clv__cpu_threads_enter(device);
-  clv_status status = instance->run != NULL ? clv__cpu_run_execute(instance->run, args, error)
-                                            : clv__cpu_instance_walk(instance, args, error);
+  clv_status status =
+      instance->run != NULL ? clv__cpu_run_execute(instance->run, args, error) : clv__cpu_instance_walk(instance, args, error);
   clv__cpu_threads_leave(threads);
   return status;
 }

@@ -1,6 +1,7 @@
 /* Packing: find an equal pack, else make one from the raw bytes, else from a pack in another layout. */
 #include "constants.h"
 
+#include "kernels/rows.h"
 #include "winograd.h"
 
 enum { SLICE_BYTES = 16 << 20, SLICE_ROWS = 64 /* a multiple of every block of oneDNN's */ };
@@ -48,6 +49,39 @@ static clv_status gone(const clv__cpu_constants *constants, uint32_t value, clv_
                         constants->program->values[value].name);
 }
 
+/* The bytes of a constant that a node makes of others, in memory of the allocator's. */
+static clv_status compute(clv__cpu_constants *constants, const clv__cpu_value *constant, void **data, clv_error *error) {
+  const clv__cpu_node *node = constant->computed;
+  const clv_allocator *allocator = constants->arena.allocator;
+  clv_tensor inputs[3], output = constant->type;
+  size_t size_bytes;
+  memset(inputs, 0, sizeof inputs);
+  for (uint32_t i = 0; i < node->input_count && i < 3; ++i) {
+    if (node->inputs[i] == CLV__CPU_NONE) continue;
+    inputs[i] = constants->program->values[node->inputs[i]].type;
+    if (inputs[i].data != NULL && (uintptr_t)inputs[i].data % clv_dtype_size_bytes(inputs[i].dtype) == 0) continue;
+    CLV__TRY(clv__cpu_constant_raw(constants, node->inputs[i], &inputs[i].data, error));
+  }
+  if (!clv__tensor_size_bytes(&output, &size_bytes)) return gone(constants, node->outputs[0], error);
+  output.data = clv__allocate(allocator, size_bytes);
+  if (output.data == NULL) return clv__error_memory(error, size_bytes);
+  const clv__kernel_call call = {.op = node->op,
+                                 .opset = node->opset,
+                                 .attributes = node->attributes,
+                                 .inputs = inputs,
+                                 .input_count = node->input_count,
+                                 .outputs = &output,
+                                 .output_count = 1,
+                                 .error = error};
+  const clv_status status = clv__kernel_run(node->kernel, &call, allocator);
+  if (status != CLV_OK) {
+    clv__release(allocator, output.data);
+    return status;
+  }
+  *data = output.data;
+  return CLV_OK;
+}
+
 clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error) {
   const clv__cpu_value *constant = &constants->program->values[value];
   if (!constant->is_borrowed) {
@@ -60,10 +94,15 @@ clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, 
     *data = pack->shared->data;
     return CLV_OK;
   }
-  if (constant->type.data == NULL) return gone(constants, value, error);
   size_t size_bytes;
+  void *copy;
   if (!clv__tensor_size_bytes(&constant->type, &size_bytes)) return gone(constants, value, error);
-  void *copy = clv__allocate(constants->arena.allocator, size_bytes);
+  if (constant->computed != NULL) {
+    CLV__TRY(compute(constants, constant, &copy, error));
+    return add_pack(constants, (clv__cpu_pack){.value = value}, NULL, copy, size_bytes, data, error);
+  }
+  if (constant->type.data == NULL) return gone(constants, value, error);
+  copy = clv__allocate(constants->arena.allocator, size_bytes);
   if (copy == NULL) return clv__error_memory(error, size_bytes);
   memcpy(copy, constant->type.data, size_bytes);
   return add_pack(constants, (clv__cpu_pack){.value = value}, NULL, copy, size_bytes, data, error);
@@ -94,10 +133,9 @@ static uint64_t variant_of(const clv__cpu_packing *packing, const clv_tensor *ty
   return mix(hash, packing->scale, (size_t)type->dims[packing->scale_axis] * sizeof(float)) | 1u;
 }
 
-static void scale_copy(float *to, const void *from, const clv_tensor *type, const float *scale, int32_t axis) {
+static void scale_rows(float *to, const clv_tensor *type, const float *scale, int32_t axis) {
   const int64_t outer = clv__dims_product(type, 0, axis), extent = type->dims[axis];
   const int64_t inner = clv__dims_product(type, axis + 1, type->rank);
-  memcpy(to, from, (size_t)(outer * extent * inner) * sizeof *to);
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t e = 0; e < extent; ++e) {
       float *row = to + (o * extent + e) * inner;
@@ -124,18 +162,18 @@ static clv_status expand(const clv_allocator *allocator, const clv_tensor *type,
 
 /* Packs a large constant slice by slice along the axis that is outermost in the raw bytes, so that hardly more than a slice of
  * them is ever in memory beside the pack. False: nothing is lost, but it has to be packed at once. */
-static bool reorder_slices(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
-                           void *data) {
+static bool reorder_slices(clv__cpu_constants *constants, uint32_t value, const clv__dnn_layout *raw,
+                           const clv__dnn_layout *layout, void *data) {
   const clv_host *host = constants->program->device->host;
-  const clv__cpu_value *constant = &constants->program->values[packing->value];
-  const size_t size_bytes = clv__dnn_layout_size_bytes(packing->from);
+  const clv__cpu_value *constant = &constants->program->values[value];
+  const size_t size_bytes = clv__dnn_layout_size_bytes(raw);
   if (size_bytes < 2 * SLICE_BYTES || !constant->is_borrowed || constants->graph == NULL || host->constant_copied == NULL) {
     return false;
   }
   int64_t dims[CLV_MAX_RANK], strides[CLV_MAX_RANK], offsets[CLV_MAX_RANK] = {0};
-  if (!clv__dnn_layout_is_plain(packing->from)) return false;
-  const int32_t rank = clv__dnn_layout_dims(packing->from, dims);
-  clv__dnn_layout_strides(packing->from, strides);
+  if (!clv__dnn_layout_is_plain(raw)) return false;
+  const int32_t rank = clv__dnn_layout_dims(raw, dims);
+  clv__dnn_layout_strides(raw, strides);
   int32_t axis = 0;
   for (int32_t i = 1; i < rank; ++i) axis = strides[i] > strides[axis] ? i : axis;
   const int64_t extent = dims[axis], row_bytes = (int64_t)size_bytes / extent;
@@ -146,11 +184,11 @@ static bool reorder_slices(clv__cpu_constants *constants, const clv__cpu_packing
   for (int64_t at = 0; done && at < extent; at += rows) {
     offsets[axis] = at;
     dims[axis] = extent - at < rows ? extent - at : rows;
-    const clv__dnn_layout *from = clv__dnn_layout_part(&arena, packing->from, dims, offsets);
+    const clv__dnn_layout *from = clv__dnn_layout_part(&arena, raw, dims, offsets);
     const clv__dnn_layout *to = clv__dnn_layout_part(&arena, layout, dims, offsets);
     done = from != NULL && to != NULL &&
            clv__dnn_reorder_now(constants->program->device->dnn, from, constant->type.data, to, data, NULL) == CLV_OK;
-    if (done) host->constant_copied(constants->graph, packing->value);
+    if (done) host->constant_copied(constants->graph, value);
   }
   clv__arena_finish(&arena);
   return done;
@@ -162,24 +200,51 @@ static bool is_whole_f32(const clv__cpu_packing *packing, const clv_tensor *type
          (packing->scale == NULL || packing->scale_axis == 0);
 }
 
+/* The constant's elements in memory of their own, aligned: as they are, but f16 and bf16 in f32. */
+static clv_status copy_raw(clv__cpu_constants *constants, const clv__cpu_value *constant, void **copy, clv_error *error) {
+  const clv_allocator *allocator = constants->arena.allocator;
+  const clv_dtype dtype = constant->type.dtype;
+  const bool narrow = dtype == CLV_F16 || dtype == CLV_BF16;
+  size_t count, size_bytes;
+  if (!clv__tensor_count(&constant->type, &count) || !clv__tensor_size_bytes(&constant->type, &size_bytes)) {
+    return gone(constants, (uint32_t)(constant - constants->program->values), error);
+  }
+  *copy = clv__allocate(allocator, size_bytes);
+  if (*copy == NULL) return clv__error_memory(error, size_bytes);
+  memcpy(*copy, constant->type.data, size_bytes);
+  if (!narrow) return CLV_OK;
+  void *aligned = *copy;
+  *copy = clv__allocate(allocator, 2 * size_bytes);
+  if (*copy != NULL) clv__row_to_f32(dtype, aligned, 0, (int64_t)count, *copy);
+  clv__release(allocator, aligned);
+  return *copy != NULL ? CLV_OK : clv__error_memory(error, 2 * size_bytes);
+}
+
+/* The same strides over elements of bf16. */
+static const clv__dnn_layout *as_bf16(clv__arena *arena, const clv__dnn_layout *layout) {
+  int64_t dims[CLV_MAX_RANK], strides[CLV_MAX_RANK];
+  const int32_t rank = clv__dnn_layout_dims(layout, dims);
+  clv__dnn_layout_strides(layout, strides);
+  return clv__dnn_layout_strided(arena, CLV_BF16, rank, dims, strides);
+}
+
 /* Reorders raw (possibly unaligned, possibly to be scaled) bytes into `data`. */
 static clv_status pack_raw(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                            void *data, clv_error *error) {
   const clv_allocator *allocator = constants->arena.allocator;
   const clv__cpu_value *constant = &constants->program->values[packing->value];
+  const clv__dnn_layout *from = packing->from;
   void *raw = constant->type.data, *copy = NULL;
   if (is_whole_f32(packing, &constant->type) && clv__cpu_winograd_pack(layout, raw, packing->scale, data)) return CLV_OK;
-  if (packing->scale != NULL || packing->expand_groups > 1 || (uintptr_t)raw % sizeof(float) != 0) {
-    size_t size_bytes;
-    if (!clv__tensor_size_bytes(&constant->type, &size_bytes)) return gone(constants, packing->value, error);
-    copy = clv__allocate(allocator, size_bytes);
-    if (copy == NULL) return clv__error_memory(error, size_bytes);
-    if (packing->scale != NULL) {
-      scale_copy(copy, raw, &constant->type, packing->scale, packing->scale_axis);
-    } else {
-      memcpy(copy, raw, size_bytes);
-    }
+  const bool changes = packing->scale != NULL || packing->expand_groups > 1;
+  const bool foreign = constant->type.dtype == CLV_F16 || (constant->type.dtype == CLV_BF16 && !clv__dnn_has_bf16());
+  if (changes || foreign || (uintptr_t)raw % sizeof(float) != 0) {
+    CLV__TRY(copy_raw(constants, constant, &copy, error));
+    if (packing->scale != NULL) scale_rows(copy, &constant->type, packing->scale, packing->scale_axis);
     raw = copy;
+  } else if (constant->type.dtype == CLV_BF16) {
+    from = as_bf16(&constants->arena, from);
+    if (from == NULL) return clv__error_memory(error, 0);
   }
   if (packing->expand_groups > 1) {
     const clv_status expanded = expand(allocator, &constant->type, packing->expand_groups, &copy, error);
@@ -189,8 +254,8 @@ static clv_status pack_raw(clv__cpu_constants *constants, const clv__cpu_packing
     }
     raw = copy;
   }
-  if (copy == NULL && reorder_slices(constants, packing, layout, data)) return CLV_OK;
-  clv_status status = clv__dnn_reorder_now(constants->program->device->dnn, packing->from, raw, layout, data, error);
+  if (copy == NULL && reorder_slices(constants, packing->value, from, layout, data)) return CLV_OK;
+  clv_status status = clv__dnn_reorder_now(constants->program->device->dnn, from, raw, layout, data, error);
   clv__release(allocator, copy);
   return status;
 }
@@ -227,4 +292,12 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
     return status;
   }
   return add_pack(constants, pack, layout, made, size_bytes, data, error);
+}
+
+clv_status clv__cpu_constant_wide(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error) {
+  const clv_tensor *type = &constants->program->values[value].type;
+  const clv__dnn_layout *dense = clv__dnn_layout_dense(&constants->arena, CLV_F32, type->rank, type->dims);
+  const clv__cpu_packing packing = {.value = value, .from = dense};
+  if (dense == NULL) return clv__error_memory(error, 0);
+  return clv__cpu_constant_packed(constants, &packing, dense, data, error);
 }

@@ -35,6 +35,9 @@ void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *pr
 void clv__cpu_constants_finish(clv__cpu_constants *constants);
 /* Aligned row-major bytes, valid as long as the executable. */
 clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
+/* A constant of f16 or bf16 in f32, row-major. */
+clv_status clv__cpu_constant_wide(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
+/* Weights of f16 and bf16 are packed in f32 or bf16, as `layout` says; their factors apply in f32. */
 clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                     void **data, clv_error *error);
 /* Copies every constant that has no copy yet: for programs whose plans are made after compile(). */

@@ -45,13 +45,19 @@ static const clv__dnn_layout *canonical(const clv__cpu_plan *plan, uint32_t valu
   return clv__dnn_layout_dtype(layout) == plan->values[value].type.dtype ? NULL : layout;
 }
 
+/* Whether `layout` is how the bytes of the model lie, where the value is widened. */
+static bool is_outer(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout) {
+  return layout != NULL && clv__dnn_layout_dtype(layout) == plan->values[value].outer && clv__dnn_layout_is_dense(layout);
+}
+
 clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error) {
   clv__cpu_plan_value *made = &plan->values[value];
   size_t size_bytes;
   layout = canonical(plan, value, layout);
   CLV__TRY(bytes_of(plan, value, layout, &size_bytes, error));
-  const bool leaves = layout == NULL && made->output != CLV__CPU_NONE;
+  const bool leaves =
+      made->output != CLV__CPU_NONE && (made->outer == CLV_DTYPE_NONE ? layout == NULL : is_outer(plan, value, layout));
   CLV__TRY(slot_new(plan, leaves ? CLV__CPU_SLOT_OUTPUT : CLV__CPU_SLOT_ARENA, made->output, size_bytes, slot, error));
   remember(made, layout, *slot);
   return CLV_OK;
@@ -68,63 +74,147 @@ clv_status clv__cpu_form_make_in(clv__cpu_plan *plan, uint32_t value, const clv_
   return CLV_OK;
 }
 
+static clv_dtype dtype_of(const clv__cpu_plan *plan, uint32_t value, const clv__cpu_form *form) {
+  return form->layout != NULL ? clv__dnn_layout_dtype(form->layout) : plan->values[value].type.dtype;
+}
+
+/* What oneDNN has no primitives for: row-major alone, and by way of f32. */
+static bool is_foreign(clv_dtype dtype) {
+  return dtype == CLV_F16 || (dtype == CLV_BF16 && !clv__dnn_has_bf16());
+}
+
 bool clv__cpu_form_is_blocked(const clv__cpu_plan *plan, uint32_t value) {
-  return plan->values[value].form_count > 0 && plan->values[value].forms[0].layout != NULL;
+  const clv__cpu_plan_value *read = &plan->values[value];
+  return read->form_count > 0 && read->forms[0].layout != NULL && !is_foreign(dtype_of(plan, value, &read->forms[0]));
+}
+
+clv_dtype clv__cpu_form_dtype(const clv__cpu_plan *plan, uint32_t value) {
+  return clv__cpu_form_is_blocked(plan, value) ? dtype_of(plan, value, &plan->values[value].forms[0])
+                                               : plan->values[value].type.dtype;
+}
+
+const clv__dnn_layout *clv__cpu_form_dense(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype) {
+  const clv_tensor *type = &plan->values[value].type;
+  return clv__dnn_layout_dense(&plan->arena, dtype, type->rank, type->dims);
+}
+
+clv_status clv__cpu_form_outer(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout **layout, clv_error *error) {
+  *layout = NULL;
+  if (plan->values[value].outer == CLV_DTYPE_NONE) return CLV_OK;
+  *layout = clv__cpu_form_dense(plan, value, plan->values[value].outer);
+  return *layout != NULL ? CLV_OK : clv__error_memory(error, 0);
 }
 
 const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_plan *plan, uint32_t value) {
   const clv__cpu_plan_value *read = &plan->values[value];
-  if (read->form_count > 0 && read->forms[0].layout != NULL) return read->forms[0].layout;
-  return clv__dnn_layout_dense(&plan->arena, read->type.dtype, read->type.rank, read->type.dims);
+  if (clv__cpu_form_is_blocked(plan, value)) return read->forms[0].layout;
+  return clv__cpu_form_dense(plan, value, read->type.dtype);
 }
 
-/* Constants get their slot when they are first read. */
-static clv_status place_constant(clv__cpu_plan *plan, uint32_t value, clv_error *error) {
+bool clv__cpu_form_is_first(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout) {
+  const clv__cpu_plan_value *read = &plan->values[value];
+  if (read->form_count == 0) return false;
+  layout = canonical(plan, value, layout);
+  return read->forms[0].layout == layout || (layout != NULL && clv__dnn_layout_equal(read->forms[0].layout, layout));
+}
+
+static const clv__cpu_form *find(const clv__cpu_plan_value *value, const clv__dnn_layout *layout) {
+  for (uint32_t i = 0; i < value->form_count; ++i) {
+    const clv__cpu_form *form = &value->forms[i];
+    if (form->layout == layout) return form;
+    if (form->layout != NULL && layout != NULL && clv__dnn_layout_equal(form->layout, layout)) return form;
+  }
+  return NULL;
+}
+
+/* Constants get their slot when they are first read: the model's bytes, or the same in f32. */
+static clv_status place_constant(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, clv_error *error) {
   clv__cpu_plan_value *read = &plan->values[value];
+  const bool raw = is_outer(plan, value, layout) && plan->program->values[value].is_constant;
   void *data;
   size_t size_bytes;
   uint32_t slot;
-  CLV__TRY(clv__cpu_known(plan, value, &data, error));
-  CLV__TRY(bytes_of(plan, value, NULL, &size_bytes, error));
+  if (!raw && find(read, NULL) != NULL) return CLV_OK;
+  CLV__TRY(raw ? clv__cpu_constant_raw(plan->constants, value, &data, error) : clv__cpu_known(plan, value, &data, error));
+  CLV__TRY(bytes_of(plan, value, raw ? layout : NULL, &size_bytes, error));
   CLV__TRY(clv__cpu_slot_constant(plan, data, size_bytes, &slot, error));
-  remember(read, NULL, slot);
+  remember(read, raw ? layout : NULL, slot);
   return CLV_OK;
 }
 
-static clv_status reorder(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot, clv_error *error) {
-  clv__cpu_plan_value *read = &plan->values[value];
-  const clv__cpu_form from = read->forms[0];
-  const clv__dnn_layout *from_layout = clv__cpu_form_layout(plan, value);
-  const clv__dnn_layout *to =
-      layout != NULL ? layout : clv__dnn_layout_dense(&plan->arena, read->type.dtype, read->type.rank, read->type.dims);
+static clv_status reorder(clv__cpu_plan *plan, uint32_t value, const clv__cpu_form *from, const clv__dnn_layout *layout,
+                          uint32_t *slot, clv_error *error) {
+  const clv__cpu_plan_value *read = &plan->values[value];
+  const clv_dtype dtype = read->type.dtype;
+  const clv__cpu_form source = *from;
+  const clv__dnn_layout *from_layout = source.layout != NULL ? source.layout : clv__cpu_form_dense(plan, value, dtype);
+  const clv__dnn_layout *to = layout != NULL ? layout : clv__cpu_form_dense(plan, value, dtype);
   if (from_layout == NULL || to == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
   CLV__TRY(clv__dnn_reorder_create(plan->device->dnn, from_layout, to, &plan->arena, &primitive, error));
   clv__cpu_step *step;
   const clv__cpu_plan_node *node = read->producer != CLV__CPU_NONE ? &plan->nodes[read->producer] : NULL;
   CLV__TRY(clv__cpu_step_primitive(plan, node, "reorder", primitive, 2, &step, error));
-  clv__cpu_step_input(step, CLV__DNN_SOURCE, from.slot, from_layout);
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, source.slot, from_layout);
   CLV__TRY(clv__cpu_form_make(plan, value, layout, slot, error));
   clv__cpu_step_output(step, CLV__DNN_DESTINATION, *slot, to);
   return CLV_OK;
+}
+
+/* Between row-major f32 and a row-major dtype that oneDNN has not. */
+static clv_status convert(clv__cpu_plan *plan, uint32_t value, const clv__cpu_form *from, const clv__dnn_layout *layout,
+                          uint32_t *slot, clv_error *error) {
+  const clv__cpu_plan_value *read = &plan->values[value];
+  const clv__cpu_form source = *from;
+  const clv__cpu_node *node = read->producer != CLV__CPU_NONE ? plan->nodes[read->producer].source : NULL;
+  clv_tensor types[2] = {read->type, read->type};
+  types[0].data = types[1].data = NULL;
+  types[0].dtype = dtype_of(plan, value, &source);
+  if (layout != NULL) types[1].dtype = clv__dnn_layout_dtype(layout);
+  CLV__TRY(clv__cpu_form_make(plan, value, layout, slot, error));
+  clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_CONVERT, node, "convert", 2);
+  if (step == NULL) return clv__error_memory(error, sizeof *step);
+  clv__cpu_step_input(step, 0, source.slot, NULL);
+  clv__cpu_step_output(step, 0, *slot, NULL);
+  for (int i = 0; i < 2; ++i) step->operands[i].type = types[i];
+  return CLV_OK;
+}
+
+/* From the form that the value was made in; to and from foreign dtypes by way of row-major f32. */
+static clv_status change(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot, clv_error *error) {
+  const clv__cpu_plan_value *read = &plan->values[value];
+  const bool to_foreign = layout != NULL && is_foreign(clv__dnn_layout_dtype(layout));
+  const bool from_foreign = is_foreign(dtype_of(plan, value, &read->forms[0]));
+  if (!to_foreign && !from_foreign) return reorder(plan, value, &read->forms[0], layout, slot, error);
+  const clv__cpu_form *wide = find(read, NULL);
+  if (wide == NULL && from_foreign) {
+    CLV__TRY(convert(plan, value, &read->forms[0], NULL, slot, error));
+  } else if (wide == NULL) {
+    CLV__TRY(reorder(plan, value, &read->forms[0], NULL, slot, error));
+  } else {
+    *slot = wide->slot;
+  }
+  const clv__cpu_form row_major = {NULL, *slot};
+  if (layout == NULL) return CLV_OK;
+  return to_foreign ? convert(plan, value, &row_major, layout, slot, error)
+                    : reorder(plan, value, &row_major, layout, slot, error);
 }
 
 clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                              clv_error *error) {
   clv__cpu_plan_value *read = &plan->values[value];
   layout = canonical(plan, value, layout);
-  if (read->form_count == 0) {
-    if (!read->is_constant) return clv__error_set(error, CLV_INTERNAL_ERROR, "value %u is read before it is made", value);
-    CLV__TRY(place_constant(plan, value, error));
+  const clv__cpu_form *form = find(read, layout);
+  if (form == NULL && read->is_constant) {
+    CLV__TRY(place_constant(plan, value, layout, error));
+    form = find(read, layout);
   }
-  for (uint32_t i = 0; i < read->form_count; ++i) {
-    const clv__cpu_form *form = &read->forms[i];
-    if (form->layout == layout || (form->layout != NULL && layout != NULL && clv__dnn_layout_equal(form->layout, layout))) {
-      *slot = form->slot;
-      return CLV_OK;
-    }
+  if (form != NULL) {
+    *slot = form->slot;
+    return CLV_OK;
   }
-  return reorder(plan, value, layout, slot, error);
+  if (read->form_count == 0) return clv__error_set(error, CLV_INTERNAL_ERROR, "value %u is read before it is made", value);
+  return change(plan, value, layout, slot, error);
 }
 
 /* ---- Steps. ---- */

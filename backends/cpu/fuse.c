@@ -19,8 +19,19 @@ static clv__cpu_plan_node *absorb(clv__cpu_plan *plan, clv__cpu_plan_node *maker
   return reader;
 }
 
+/* oneDNN keeps one set of numbers an algorithm: of two functions of the same, the second would be computed with the first's. */
+static bool disagrees(const clv__cpu_plan_node *maker, const clv__cpu_post *unary) {
+  for (uint32_t i = 0; i < maker->post_count; ++i) {
+    const clv__cpu_post *post = &maker->posts[i];
+    if (post->kind != CLV__CPU_POST_UNARY || post->algorithm != unary->algorithm) continue;
+    if (maker->kind == CLV__CPU_BINARY && i == 0) continue; /* which operation it is */
+    if (post->alpha != unary->alpha || post->beta != unary->beta) return true;
+  }
+  return false;
+}
+
 static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *maker, const clv__cpu_post *unary) {
-  if (maker->post_count == CLV__CPU_MAX_POSTS) return false;
+  if (maker->post_count == CLV__CPU_MAX_POSTS || disagrees(maker, unary)) return false;
   switch (maker->kind) {
     case CLV__CPU_CONVOLUTION:
     case CLV__CPU_MATRIX:

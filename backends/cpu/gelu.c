@@ -15,7 +15,7 @@ static bool is_binary(const clv__cpu_plan_node *node, clv__dnn_binary algorithm)
   return node != NULL && node->kind == CLV__CPU_BINARY && node->post_count == 1 && node->posts[0].algorithm == (int)algorithm;
 }
 
-/* Whether `value` is known to be one number close to `wanted`. */
+/* Whether `value` is known to be one number close to `wanted`: as close as its dtype can be. */
 static bool is_number(const clv__cpu_plan *plan, uint32_t value, float wanted) {
   const clv__cpu_plan_value *known = &plan->values[value];
   size_t count;
@@ -23,7 +23,8 @@ static bool is_number(const clv__cpu_plan *plan, uint32_t value, float wanted) {
   if (!known->is_constant || known->type.data == NULL || !clv__cpu_is_f32(&known->type)) return false;
   if (!clv__tensor_count(&known->type, &count) || count != 1) return false;
   memcpy(&number, known->type.data, sizeof number);
-  return fabsf(number - wanted) <= 1e-6f;
+  const float unit = known->outer == CLV_BF16 ? 0x1p-8f : known->outer == CLV_F16 ? 0x1p-11f : 1e-6f;
+  return fabsf(number - wanted) <= unit * (known->outer != CLV_DTYPE_NONE ? wanted : 1.0f);
 }
 
 /* The x of 1 + erf(x / sqrt 2); CLV__CPU_NONE where `value` is something else. */

@@ -69,20 +69,12 @@ static clv_status fold(clv__cpu_plan *plan, const clv__cpu_node *node, clv_tenso
   return clv__kernel_run(node->kernel, &call, plan->device->allocator);
 }
 
-/* The host has computed all of the node's outputs already. */
-static bool is_given(const clv__cpu_plan *plan, const clv__cpu_node *node) {
-  for (uint32_t i = 0; i < node->output_count; ++i) {
-    if (node->outputs[i] != CLV__CPU_NONE && !plan->program->values[node->outputs[i]].is_constant) return false;
-  }
-  return true;
-}
-
 static clv_status infer_node(clv__cpu_plan *plan, const clv_graph_view *graph, uint32_t index, bool as_compiled,
                              clv_tensor *scratch, bool *complete, clv_error *error) {
   const clv__cpu_node *node = &plan->program->nodes[index];
   clv_tensor *inputs = scratch, *outputs = scratch + node->input_count;
   *complete = true;
-  plan->nodes[index].dead = is_given(plan, node);
+  plan->nodes[index].dead = clv__cpu_program_is_given(plan->program, node);
   if (plan->nodes[index].dead) return CLV_OK;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     memset(&inputs[i], 0, sizeof inputs[i]);

@@ -106,7 +106,7 @@ static clv_status fill(clv__cpu_list *list, clv_error *error) {
   if (list->bound == NULL) return clv__error_memory(error, list->bound_count * sizeof *list->bound);
   for (uint32_t i = 0; i < program->input_count; ++i) describe_bound(&list->bound[i], &plan->input_types[i]);
   for (uint32_t i = 0; i < program->output_count; ++i) {
-    describe_bound(&list->bound[program->input_count + i], &plan->values[program->outputs[i]].type);
+    describe_bound(&list->bound[program->input_count + i], &plan->output_types[i]);
   }
   for (uint32_t s = 0; s < plan->step_count; ++s) CLV__TRY(clv__cpu_calls_add(list, s, error));
   return finish(list, error);

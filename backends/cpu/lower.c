@@ -17,16 +17,25 @@ static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_INSTANCE_NORM] = clv__cpu_lower_instance,
     [CLV__CPU_DECONVOLUTION] = clv__cpu_lower_deconvolution,
     [CLV__CPU_RESIZE] = clv__cpu_lower_resize,
+    [CLV__CPU_INTEGER_CONVOLUTION] = clv__cpu_lower_integers,
+    [CLV__CPU_INTEGER_MATRIX] = clv__cpu_lower_integers,
 };
 
-static clv_tensor type_only(const clv__cpu_plan *plan, uint32_t value) {
+/* As steps see the value, or the model. */
+static clv_tensor type_only(const clv__cpu_plan *plan, uint32_t value, bool wide) {
   clv_tensor type;
   memset(&type, 0, sizeof type);
-  if (value != CLV__CPU_NONE) {
-    type = plan->values[value].type;
-    type.data = NULL;
-  }
+  if (value == CLV__CPU_NONE) return type;
+  if (!wide) return clv__cpu_outer_type(plan, value);
+  type = plan->values[value].type;
+  type.data = NULL;
   return type;
+}
+
+static clv_status kernel_layout(clv__cpu_plan *plan, uint32_t value, bool wide, const clv__dnn_layout **layout,
+                                clv_error *error) {
+  *layout = NULL;
+  return wide ? CLV_OK : clv__cpu_form_outer(plan, value, layout, error);
 }
 
 /* Scratch that the kernel asks for at these shapes; known values are shown to it. */
@@ -62,14 +71,21 @@ static clv_status lower_kernel(clv__cpu_plan *plan, clv__cpu_plan_node *node, cl
   const uint32_t room = node->input_count + node->output_count;
   clv__cpu_operand *operands = clv__arena_allocate_zero(&plan->arena, room, sizeof *operands);
   if (operands == NULL) return clv__error_memory(error, room * sizeof *operands);
+  const bool wide = clv__cpu_runs_wide(plan, node);
   for (uint32_t i = 0; i < node->input_count; ++i) {
-    operands[i] = (clv__cpu_operand){.slot = CLV__CPU_NONE, .type = type_only(plan, node->inputs[i])};
-    if (node->inputs[i] != CLV__CPU_NONE) CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], NULL, &operands[i].slot, error));
+    const clv__dnn_layout *layout;
+    operands[i] = (clv__cpu_operand){.slot = CLV__CPU_NONE, .type = type_only(plan, node->inputs[i], wide)};
+    if (node->inputs[i] == CLV__CPU_NONE) continue;
+    CLV__TRY(kernel_layout(plan, node->inputs[i], wide, &layout, error));
+    CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], layout, &operands[i].slot, error));
   }
   for (uint32_t i = 0; i < node->output_count; ++i) {
+    const clv__dnn_layout *layout;
     clv__cpu_operand *operand = &operands[node->input_count + i];
-    *operand = (clv__cpu_operand){.slot = CLV__CPU_NONE, .type = type_only(plan, node->outputs[i])};
-    if (node->outputs[i] != CLV__CPU_NONE) CLV__TRY(clv__cpu_form_make(plan, node->outputs[i], NULL, &operand->slot, error));
+    *operand = (clv__cpu_operand){.slot = CLV__CPU_NONE, .type = type_only(plan, node->outputs[i], wide)};
+    if (node->outputs[i] == CLV__CPU_NONE) continue;
+    CLV__TRY(kernel_layout(plan, node->outputs[i], wide, &layout, error));
+    CLV__TRY(clv__cpu_form_make(plan, node->outputs[i], layout, &operand->slot, error));
   }
   clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_KERNEL, node->source, node->source->op, 0);
   if (step == NULL) return clv__error_memory(error, sizeof *step);
@@ -79,23 +95,40 @@ static clv_status lower_kernel(clv__cpu_plan *plan, clv__cpu_plan_node *node, cl
   return kernel_scratch(plan, step, error);
 }
 
-/* Copies row-major bytes to a binding of their own. */
+/* Copies row-major bytes, in the model's dtype, to a binding of their own. */
 static clv_status copy_out(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t from_slot, uint32_t value, clv_error *error) {
+  const clv__dnn_layout *layout;
   uint32_t slot;
-  CLV__TRY(clv__cpu_form_make(plan, value, NULL, &slot, error));
+  CLV__TRY(clv__cpu_form_outer(plan, value, &layout, error));
+  CLV__TRY(clv__cpu_form_make(plan, value, layout, &slot, error));
   clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_COPY, node, "copy", 2);
   if (step == NULL) return clv__error_memory(error, sizeof *step);
   clv__cpu_step_input(step, 0, from_slot, NULL);
   clv__cpu_step_output(step, 0, slot, NULL);
-  step->operands[0].type = step->operands[1].type = type_only(plan, value);
+  step->operands[0].type = step->operands[1].type = type_only(plan, value, false);
   return CLV_OK;
 }
 
+/* Of a view: its source row-major, in the dtype it lies in, and how the view then lies. */
+static clv_status view_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout **from,
+                               const clv__dnn_layout **to, clv_dtype *dtype, clv_error *error) {
+  const clv__cpu_plan_value *source = &plan->values[node->inputs[0]];
+  const clv__dnn_layout *lies = source->form_count > 0 ? source->forms[0].layout : NULL;
+  *dtype = lies != NULL ? clv__dnn_layout_dtype(lies) : source->type.dtype;
+  *from = *to = NULL;
+  if (*dtype == source->type.dtype) return CLV_OK;
+  *from = clv__cpu_form_dense(plan, node->inputs[0], *dtype);
+  *to = clv__cpu_form_dense(plan, node->outputs[0], *dtype);
+  return *from != NULL && *to != NULL ? CLV_OK : clv__error_memory(error, 0);
+}
+
 /* The view's bytes are its source's: it shares their slot. Where it is an output of the plan, the source is made there, unless
- * the source lies where it cannot move from. */
+ * the source lies where it cannot move from; what lies in another dtype is brought there at the end. */
 static clv_status lower_view(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error) {
   clv__cpu_plan_value *made = clv__cpu_output(plan, node);
   const clv_tensor *from = &plan->values[node->inputs[0]].type;
+  const clv__dnn_layout *source, *view;
+  clv_dtype dtype;
   uint32_t slot;
   if (made->output == CLV__CPU_NONE && clv__tensor_same_type(from, &made->type) &&
       clv__cpu_form_is_blocked(plan, node->inputs[0])) { /* the same shape: any layout will do */
@@ -103,14 +136,15 @@ static clv_status lower_view(clv__cpu_plan *plan, const clv__cpu_plan_node *node
     made->form_count = 1;
     return CLV_OK;
   }
-  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], NULL, &slot, error));
+  CLV__TRY(view_layouts(plan, node, &source, &view, &dtype, error));
+  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], source, &slot, error));
   clv__cpu_slot *root = &plan->slots[plan->slots[slot].root];
-  if (made->output != CLV__CPU_NONE) {
+  if (made->output != CLV__CPU_NONE && dtype == clv__cpu_outer_type(plan, node->outputs[0]).dtype) {
     if (root->kind != CLV__CPU_SLOT_ARENA) return copy_out(plan, node->source, slot, node->outputs[0], error);
     root->kind = CLV__CPU_SLOT_OUTPUT;
     root->index = made->output;
   }
-  made->forms[0] = (clv__cpu_form){NULL, slot};
+  made->forms[0] = (clv__cpu_form){view, slot};
   made->form_count = 1;
   return CLV_OK;
 }
@@ -135,8 +169,10 @@ static clv_status finish_outputs(clv__cpu_plan *plan, clv_error *error) {
   for (uint32_t i = 0; i < program->output_count; ++i) {
     const uint32_t value = program->outputs[i];
     clv__cpu_plan_value *made = &plan->values[value];
+    const clv__dnn_layout *layout;
     uint32_t slot;
-    CLV__TRY(clv__cpu_form_get(plan, value, NULL, &slot, error));
+    CLV__TRY(clv__cpu_form_outer(plan, value, &layout, error));
+    CLV__TRY(clv__cpu_form_get(plan, value, layout, &slot, error));
     const clv__cpu_slot *root = &plan->slots[plan->slots[slot].root];
     if (root->kind == CLV__CPU_SLOT_OUTPUT && root->index == i) continue;
     made->output = i;
@@ -149,9 +185,11 @@ clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error) {
   for (uint32_t i = 0; i < plan->program->input_count; ++i) {
     clv__cpu_plan_value *value = &plan->values[plan->program->inputs[i]];
     const uint32_t output = value->output;
+    const clv__dnn_layout *layout;
     uint32_t slot;
     value->output = CLV__CPU_NONE; /* its own place is the caller's input */
-    CLV__TRY(clv__cpu_form_make(plan, plan->program->inputs[i], NULL, &slot, error));
+    CLV__TRY(clv__cpu_form_outer(plan, plan->program->inputs[i], &layout, error));
+    CLV__TRY(clv__cpu_form_make(plan, plan->program->inputs[i], layout, &slot, error));
     value->output = output;
     plan->slots[slot].kind = CLV__CPU_SLOT_INPUT;
     plan->slots[slot].index = i;

@@ -23,12 +23,26 @@ clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node
 clv_status clv__cpu_lower_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
+clv_status clv__cpu_lower_integers(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+
+/* Source, weights and destination as oneDNN's convolution wants them; `expand`: groups as one, with zeros between. */
+void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
+                                   clv__dnn_convolution *spec);
+
 /* The slot where `value` lies in `layout` (NULL: row-major); a reorder is emitted when it lies in none such. */
 clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                              clv_error *error);
-/* The layout `value` was made in: never NULL for an f32 value unless memory is out. */
+/* The layout `value` was made in, f32 for what lies in f16: never NULL for an f32 value unless memory is out. */
 const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_plan *plan, uint32_t value);
-/* Whether it was made in a layout that is not row-major. */
+/* Whether it was made in `layout`, and is there. */
+bool clv__cpu_form_is_first(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout);
+/* Its dtype: that of the step which follows, where that takes any. */
+clv_dtype clv__cpu_form_dtype(const clv__cpu_plan *plan, uint32_t value);
+/* Row-major in `dtype`; NULL when memory is out. */
+const clv__dnn_layout *clv__cpu_form_dense(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype);
+/* Row-major in the model's own dtype: as callers and kernels in it see the value. NULL in *layout: clv__cpu_form_get()'s NULL. */
+clv_status clv__cpu_form_outer(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout **layout, clv_error *error);
+/* Whether it was made in a layout that is not row-major, or in bf16. */
 bool clv__cpu_form_is_blocked(const clv__cpu_plan *plan, uint32_t value);
 /* A slot for `value`, which the next step makes in `layout` (NULL: row-major). */
 clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,

@@ -2,13 +2,17 @@
 #include "residual.h"
 #include "window.h"
 
-/* Source, weights and destination as oneDNN's convolution wants them. */
-static void describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand, clv__dnn_convolution *spec) {
+void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
+                                   clv__dnn_convolution *spec) {
   const clv_tensor *weights = &plan->values[node->inputs[1]].type;
   memset(spec, 0, sizeof *spec);
   spec->source = plan->values[node->inputs[0]].type;
   spec->destination = plan->values[node->outputs[0]].type;
   spec->weights = *weights;
+  if (node->product == CLV_BF16) {
+    spec->source.dtype = spec->weights.dtype = CLV_BF16;
+    spec->destination.dtype = plan->values[node->outputs[0]].made;
+  }
   spec->bias_count = node->bias != NULL ? spec->destination.dims[1] : 0;
   const int64_t groups = clv__attribute_int(node->source->attributes, "group", 1);
   if (groups > 1 && expand) {
@@ -66,9 +70,10 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   const uint32_t value = node->posts[post].value;
   const clv__dnn_layout *destination = chosen->primitive->destination, *layout = clv__cpu_form_layout(plan, value);
   if (layout == NULL) return clv__error_memory(error, 0);
-  const bool fits =
-      clv__dnn_layout_equal(layout, destination) || (clv__dnn_layout_is_dense(layout) && clv__dnn_layout_is_dense(destination));
-  if (fits && plan->values[value].form_count > 0 &&
+  const bool dense = clv__dnn_layout_is_dense(layout) && clv__dnn_layout_is_dense(destination) &&
+                     clv__dnn_layout_dtype(layout) == clv__dnn_layout_dtype(destination);
+  const bool fits = clv__dnn_layout_equal(layout, destination) || dense;
+  if (fits && clv__cpu_form_is_first(plan, value, layout) &&
       clv__cpu_may_overwrite(plan, node, value, plan->values[value].forms[0].slot)) {
     chosen->sum_slot = plan->values[value].forms[0].slot;
     return CLV_OK;
@@ -93,7 +98,8 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
                                const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
   const clv__cpu_packing packing = {
       .value = node->inputs[1],
-      .from = clv__dnn_layout_dense(&plan->arena, spec->weights.dtype, spec->weights.rank, spec->weights.dims),
+      .from =
+          clv__dnn_layout_dense(&plan->arena, plan->values[node->inputs[1]].type.dtype, spec->weights.rank, spec->weights.dims),
       .scale = node->scale,
       .scale_axis = 0,
       .expand_groups = spec->weights.rank == spec->source.rank ? clv__attribute_int(node->source->attributes, "group", 1) : 1,
@@ -152,9 +158,14 @@ static bool wants_expansion(clv__cpu_plan *plan, const clv__cpu_plan_node *node,
 clv_status clv__cpu_lower_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   clv__dnn_convolution spec;
   choice chosen;
-  describe(plan, node, false, &spec);
-  if (wants_expansion(plan, node, &spec)) describe(plan, node, true, &spec);
+  clv__cpu_convolution_describe(plan, node, false, &spec);
+  if (wants_expansion(plan, node, &spec)) clv__cpu_convolution_describe(plan, node, true, &spec);
   clv_status status = choose(plan, node, &spec, &chosen, error);
+  if (status == CLV_NOT_SUPPORTED && node->product == CLV_BF16) {
+    clv__dnn_primitive_release(chosen.primitive);
+    node->product = CLV_F32;
+    return clv__cpu_lower_convolution(plan, node, taken, error);
+  }
   if (status == CLV_OK) {
     status = emit(plan, node, &spec, &chosen, error);
     if (status == CLV_OK) return CLV_OK;

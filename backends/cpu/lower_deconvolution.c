@@ -16,6 +16,10 @@ static bool describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, 
   spec->source = plan->values[node->inputs[0]].type;
   spec->destination = plan->values[node->outputs[0]].type;
   spec->weights = *weights;
+  if (node->product == CLV_BF16) {
+    spec->source.dtype = spec->weights.dtype = CLV_BF16;
+    spec->destination.dtype = plan->values[node->outputs[0]].made;
+  }
   spec->weights.dims[0] = weights->dims[1];
   spec->weights.dims[1] = weights->dims[0];
   spec->window.count = weights->rank - 2;
@@ -41,7 +45,8 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   strides[1] = taps * spec->weights.dims[0];
   const clv__cpu_packing packing = {
       .value = node->inputs[1],
-      .from = clv__dnn_layout_strided(&plan->arena, spec->weights.dtype, spec->weights.rank, spec->weights.dims, strides),
+      .from = clv__dnn_layout_strided(&plan->arena, plan->values[node->inputs[1]].type.dtype, spec->weights.rank,
+                                      spec->weights.dims, strides),
       .variant = 16,
   };
   void *data;
@@ -80,6 +85,10 @@ clv_status clv__cpu_lower_deconvolution(clv__cpu_plan *plan, clv__cpu_plan_node 
   if (!*taken) return CLV_OK;
   if (clv__cpu_input(plan, node, 2) != NULL) spec.bias_count = spec.destination.dims[1];
   clv_status status = clv__dnn_convolution_create(plan->device->dnn, &spec, &plan->arena, &primitive, error);
+  if (status == CLV_NOT_SUPPORTED && node->product == CLV_BF16) {
+    node->product = CLV_F32;
+    return clv__cpu_lower_deconvolution(plan, node, taken, error);
+  }
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   status = emit(plan, node, &spec, primitive, error);
   if (status != CLV_OK) clv__dnn_primitive_release(primitive);

@@ -5,13 +5,15 @@
 
 typedef struct product {
   const clv__dnn_layout *a, *b, *bias, *destination;
-  bool packed; /* b is a constant matrix */
+  clv_dtype made; /* of the destination */
+  bool packed;    /* b is a constant matrix */
   bool b_transposed;
 } product;
 
-static const clv__dnn_layout *matrix_layout(clv__cpu_plan *plan, int64_t rows, int64_t columns, bool transposed) {
+static const clv__dnn_layout *matrix_layout(clv__cpu_plan *plan, clv_dtype dtype, int64_t rows, int64_t columns,
+                                            bool transposed) {
   const int64_t dims[2] = {rows, columns}, strides[2] = {transposed ? 1 : columns, transposed ? rows : 1};
-  return clv__dnn_layout_strided(&plan->arena, CLV_F32, 2, dims, strides);
+  return clv__dnn_layout_strided(&plan->arena, dtype, 2, dims, strides);
 }
 
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, product *p) {
@@ -22,14 +24,15 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, produc
   const int64_t columns = out->dims[out->rank - 1];
   int64_t dims[CLV_MAX_RANK];
   memset(p, 0, sizeof *p);
+  p->made = node->product == CLV_BF16 ? plan->values[node->outputs[0]].made : CLV_F32;
   p->b_transposed = gemm && clv__attribute_int(node->source->attributes, "transB", 0) != 0;
   if (b->rank == 2) {
     const int64_t inner = b->dims[p->b_transposed ? 1 : 0];
     const int64_t rows = clv__dims_product(out, 0, out->rank - 1);
     p->packed = node->inputs[1] < plan->program->value_count && plan->program->values[node->inputs[1]].is_constant;
-    p->a = matrix_layout(plan, rows, inner, a_transposed);
-    p->b = matrix_layout(plan, inner, columns, p->b_transposed);
-    p->destination = matrix_layout(plan, rows, columns, false);
+    p->a = matrix_layout(plan, node->product, rows, inner, a_transposed);
+    p->b = matrix_layout(plan, node->product, inner, columns, p->b_transposed);
+    p->destination = matrix_layout(plan, p->made, rows, columns, false);
   } else {
     /* Batches of one shape are one axis; others are left to broadcasting. */
     bool same = true;
@@ -40,7 +43,7 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, produc
     for (int k = 0; k < 3; ++k) {
       for (int32_t i = 0; i < rank; ++i) dims[i] = all[k]->dims[same ? all[k]->rank - 3 + i : i];
       if (same) dims[0] = clv__dims_product(all[k], 0, all[k]->rank - 2);
-      *made[k] = clv__dnn_layout_dense(&plan->arena, CLV_F32, rank, dims);
+      *made[k] = clv__dnn_layout_dense(&plan->arena, k < 2 ? node->product : p->made, rank, dims);
     }
   }
   if (node->bias != NULL) {
@@ -53,15 +56,25 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, produc
   return p->a != NULL && p->b != NULL && p->destination != NULL;
 }
 
+/* A value row-major in `dtype`. */
+static clv_status form_get(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype, uint32_t *slot, clv_error *error) {
+  const clv__dnn_layout *layout = clv__cpu_form_dense(plan, value, dtype);
+  if (layout == NULL) return clv__error_memory(error, 0);
+  return clv__cpu_form_get(plan, value, layout, slot, error);
+}
+
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const product *p,
                                const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
-  if (!p->packed) return clv__cpu_form_get(plan, node->inputs[1], NULL, slot, error);
-  const clv__cpu_packing packing = {.value = node->inputs[1],
-                                    .from = p->b,
-                                    .scale = node->scale,
-                                    .scale_axis = p->b_transposed ? 0 : 1,
-                                    .variant = p->b_transposed ? 4 : 2};
+  const clv_tensor *b = &plan->values[node->inputs[1]].type;
+  if (!p->packed) return form_get(plan, node->inputs[1], node->product, slot, error);
+  const clv__cpu_packing packing = {
+      .value = node->inputs[1],
+      .from = matrix_layout(plan, b->dtype, b->dims[p->b_transposed], b->dims[!p->b_transposed], p->b_transposed),
+      .scale = node->scale,
+      .scale_axis = p->b_transposed ? 0 : 1,
+      .variant = p->b_transposed ? 4 : 2};
   void *data;
+  if (packing.from == NULL) return clv__error_memory(error, 0);
   CLV__TRY(clv__cpu_constant_packed(plan->constants, &packing, wanted, &data, error));
   return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(wanted), slot, error);
 }
@@ -71,15 +84,17 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
   uint32_t a, b, bias = CLV__CPU_NONE, other = CLV__CPU_NONE, destination;
   const uint32_t post = clv__cpu_residual_post(node);
   CLV__TRY(weights_slot(plan, node, p, primitive->weights, &b, error));
-  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], NULL, &a, error));
+  CLV__TRY(form_get(plan, node->inputs[0], node->product, &a, error));
   if (p->bias != NULL) {
     CLV__TRY(clv__cpu_slot_constant(plan, node->bias, clv__dnn_layout_size_bytes(p->bias), &bias, error));
   }
-  if (binary) CLV__TRY(clv__cpu_form_get(plan, node->posts[post].value, NULL, &other, error));
+  if (binary) CLV__TRY(form_get(plan, node->posts[post].value, p->made, &other, error));
+  const clv__dnn_layout *made = clv__cpu_form_dense(plan, node->outputs[0], p->made);
+  if (made == NULL) return clv__error_memory(error, 0);
   if (sum_slot != CLV__CPU_NONE) {
-    CLV__TRY(clv__cpu_form_make_in(plan, node->outputs[0], NULL, sum_slot, &destination, error));
+    CLV__TRY(clv__cpu_form_make_in(plan, node->outputs[0], made, sum_slot, &destination, error));
   } else {
-    CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], NULL, &destination, error));
+    CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], made, &destination, error));
   }
   clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_PRIMITIVE, node->source, node->source->op, 6);
   if (step == NULL) return clv__error_memory(error, sizeof *step);
@@ -108,7 +123,8 @@ clv_status clv__cpu_lower_matrix(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
   const uint32_t post = clv__cpu_residual_post(node);
   const clv__cpu_plan_value *other = post != CLV__CPU_NONE ? &plan->values[node->posts[post].value] : NULL;
   const bool leaves = plan->values[node->outputs[0]].output != CLV__CPU_NONE;
-  if (other != NULL && !leaves && other->form_count > 0 && other->forms[0].layout == NULL &&
+  const clv__dnn_layout *beside = other != NULL ? clv__cpu_form_dense(plan, node->posts[post].value, p.made) : NULL;
+  if (beside != NULL && !leaves && clv__cpu_form_is_first(plan, node->posts[post].value, beside) &&
       clv__cpu_may_overwrite(plan, node, node->posts[post].value, other->forms[0].slot)) {
     sum_slot = other->forms[0].slot;
   }
@@ -124,6 +140,10 @@ clv_status clv__cpu_lower_matrix(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
     clv__dnn_primitive_release(primitive);
     *taken = false;
     return CLV_OK;
+  }
+  if (status == CLV_NOT_SUPPORTED && node->product == CLV_BF16) {
+    node->product = CLV_F32;
+    return clv__cpu_lower_matrix(plan, node, taken, error);
   }
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   status = emit(plan, node, &p, primitive, sum_slot, binary, error);

@@ -64,15 +64,18 @@ clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   strides[from->rank - 1] = 1;
   for (int32_t i = from->rank - 1; i > 0; --i) strides[i - 1] = strides[i] * from->dims[i];
   for (int32_t i = 0; i < from->rank; ++i) turned[i] = strides[perm != NULL ? perm[i] : from->rank - 1 - i];
-  const clv__dnn_layout *source = clv__dnn_layout_strided(&plan->arena, to->dtype, to->rank, to->dims, turned);
-  const clv__dnn_layout *destination = clv__dnn_layout_dense(&plan->arena, to->dtype, to->rank, to->dims);
-  if (source == NULL || destination == NULL) return clv__error_memory(error, 0);
+  const clv_dtype dtype = clv__cpu_form_dtype(plan, node->inputs[0]);
+  const clv_dtype made = to->dtype == CLV_F32 ? plan->values[node->outputs[0]].made : to->dtype;
+  const clv__dnn_layout *form = clv__cpu_form_dense(plan, node->inputs[0], dtype);
+  const clv__dnn_layout *source = clv__dnn_layout_strided(&plan->arena, dtype, to->rank, to->dims, turned);
+  const clv__dnn_layout *destination = clv__dnn_layout_dense(&plan->arena, made, to->rank, to->dims);
+  if (form == NULL || source == NULL || destination == NULL) return clv__error_memory(error, 0);
   clv__dnn_primitive *primitive;
   clv_status status = clv__dnn_reorder_create(plan->device->dnn, source, destination, &plan->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
   uint32_t from_slot, to_slot;
-  status = clv__cpu_form_get(plan, node->inputs[0], NULL, &from_slot, error);
-  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], NULL, &to_slot, error);
+  status = clv__cpu_form_get(plan, node->inputs[0], form, &from_slot, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], destination, &to_slot, error);
   if (status != CLV_OK) {
     clv__dnn_primitive_release(primitive);
     return status;
@@ -104,8 +107,8 @@ static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *n
     dims[i + 1] = type->dims[i];
     before[i + 1] = after[i + 1] = strides[i];
   }
-  *from = clv__dnn_layout_strided(&plan->arena, type->dtype, type->rank + 1, dims, before);
-  *to = clv__dnn_layout_strided(&plan->arena, type->dtype, type->rank + 1, dims, after);
+  *from = clv__dnn_layout_strided(&plan->arena, clv__dnn_layout_dtype(layout), type->rank + 1, dims, before);
+  *to = clv__dnn_layout_strided(&plan->arena, clv__dnn_layout_dtype(layout), type->rank + 1, dims, after);
   if (*from == NULL || *to == NULL) return clv__error_memory(error, 0);
   return clv__dnn_reorder_create(plan->device->dnn, *from, *to, &plan->arena, primitive, error);
 }
@@ -119,7 +122,7 @@ clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node,
   clv_status status = CLV_NOT_SUPPORTED;
   if (!clv__dnn_layout_is_plain(layout)) {
     status = clv__dnn_shuffle_create(plan->device->dnn, layout, 1, type->dims[1] / node->groups, &plan->arena, &primitive, error);
-    if (status == CLV_NOT_SUPPORTED) layout = clv__dnn_layout_dense(&plan->arena, type->dtype, type->rank, type->dims);
+    if (status == CLV_NOT_SUPPORTED) layout = clv__cpu_form_dense(plan, node->inputs[0], clv__dnn_layout_dtype(layout));
     if (layout == NULL) return clv__error_memory(error, 0);
   }
   if (status == CLV_NOT_SUPPORTED && type->rank < CLV_MAX_RANK) {

@@ -44,7 +44,8 @@ static clv_status create(clv__cpu_plan *plan, clv__dnn_pool kind, const clv_tens
   clv__dnn *dnn = plan->device->dnn;
   clv_status status = clv__dnn_pool_create(dnn, kind, *source, to->rank, to->dims, window, &plan->arena, primitive, error);
   if (status != CLV_OK || strncmp((*primitive)->implementation, "simple", 6) != 0) return status;
-  const clv__dnn_layout *last = clv__dnn_layout_channels_last(&plan->arena, from->dtype, from->rank, from->dims);
+  const clv__dnn_layout *last =
+      clv__dnn_layout_channels_last(&plan->arena, clv__dnn_layout_dtype(*source), from->rank, from->dims);
   clv__dnn_primitive *better;
   if (last == NULL) return CLV_OK;
   if (clv__dnn_pool_create(dnn, kind, last, to->rank, to->dims, window, &plan->arena, &better, NULL) != CLV_OK) return CLV_OK;

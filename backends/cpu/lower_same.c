@@ -9,25 +9,38 @@ static int64_t count_of(const clv__cpu_plan *plan, uint32_t value) {
   return clv__dims_product(&plan->values[value].type, 0, plan->values[value].type.rank);
 }
 
-/* Emits `primitive` from input 0 to output 0, both in `layout`; `weights` and friends are added by the caller. */
-static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *form,
-                       const clv__dnn_layout *layout, clv__dnn_primitive *primitive, const clv__cpu_operand *extra,
-                       uint32_t extra_count, bool may_overlap, clv_error *error) {
+/* How input 0 and output 0 lie (NULL: row-major), and how the primitive sees them. */
+typedef struct sides {
+  const clv__dnn_layout *from_form, *to_form, *from, *to;
+} sides;
+
+/* Emits `primitive` from input 0 to output 0; `extra` are weights and friends. */
+static clv_status emit_between(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const sides *between,
+                               clv__dnn_primitive *primitive, const clv__cpu_operand *extra, uint32_t extra_count,
+                               bool may_overlap, clv_error *error) {
   uint32_t from, to;
-  clv_status status = clv__cpu_form_get(plan, node->inputs[0], form, &from, error);
-  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], form, &to, error);
+  clv_status status = clv__cpu_form_get(plan, node->inputs[0], between->from_form, &from, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], between->to_form, &to, error);
   if (status != CLV_OK) {
     clv__dnn_primitive_release(primitive);
     return status;
   }
   clv__cpu_step *step;
   CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, 2 + extra_count, &step, error));
-  clv__cpu_step_input(step, CLV__DNN_SOURCE, from, layout);
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, from, between->from);
   for (uint32_t i = 0; i < extra_count; ++i) clv__cpu_step_input(step, extra[i].id, extra[i].slot, extra[i].layout);
-  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, layout);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, between->to);
   step->may_overlap = may_overlap;
   step->serial = count_of(plan, node->outputs[0]) <= CLV__CPU_SERIAL_COUNT;
   return CLV_OK;
+}
+
+/* Both sides alike. */
+static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *form,
+                       const clv__dnn_layout *layout, clv__dnn_primitive *primitive, const clv__cpu_operand *extra,
+                       uint32_t extra_count, bool may_overlap, clv_error *error) {
+  const sides between = {form, form, layout, layout};
+  return emit_between(plan, node, &between, primitive, extra, extra_count, may_overlap, error);
 }
 
 static bool is_costly(int algorithm) {
@@ -105,10 +118,12 @@ clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *no
   const clv_tensor *x = &plan->values[node->inputs[0]].type;
   const int64_t extent = x->dims[x->rank - 1];
   const int64_t dims[2] = {clv__dims_product(x, 0, x->rank - 1), extent}, pair_dims[2] = {2, extent};
-  const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, dims);
+  const clv_dtype dtype = clv__cpu_form_dtype(plan, node->inputs[0]);
+  const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, dtype, 2, dims);
+  const clv__dnn_layout *form = clv__cpu_form_dense(plan, node->inputs[0], dtype);
   clv__cpu_operand extra = {.id = CLV__DNN_WEIGHTS, .layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, pair_dims)};
   float *data = clv__arena_allocate_data(&plan->arena, (size_t)extent * 2 * sizeof *data);
-  if (layout == NULL || extra.layout == NULL || data == NULL) return clv__error_memory(error, 0);
+  if (layout == NULL || form == NULL || extra.layout == NULL || data == NULL) return clv__error_memory(error, 0);
   void *scale, *shift = NULL;
   CLV__TRY(clv__cpu_known(plan, node->inputs[1], &scale, error));
   if (clv__cpu_input(plan, node, 2) != NULL) CLV__TRY(clv__cpu_known(plan, node->inputs[2], &shift, error));
@@ -120,7 +135,7 @@ clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *no
   const float epsilon = clv__attribute_float(node->source->attributes, "epsilon", 1e-5f);
   const clv_status status = clv__dnn_layer_norm_create(plan->device->dnn, layout, epsilon, &plan->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
-  return emit(plan, node, NULL, layout, primitive, &extra, 1, true, error);
+  return emit(plan, node, form, layout, primitive, &extra, 1, true, error);
 }
 
 clv_status clv__cpu_lower_lrn(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
@@ -149,21 +164,37 @@ clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node,
   const bool logarithm = strcmp(node->source->op, "LogSoftmax") == 0;
   *taken = !(logarithm && dims[1] == 1); /* where all is 0 by definition, oneDNN says 1e-6 */
   if (!*taken) return CLV_OK;
-  const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, dims[2] == 1 ? 2 : 3, dims);
-  if (layout == NULL) return clv__error_memory(error, 0);
+  const clv_dtype from = clv__cpu_form_dtype(plan, node->inputs[0]), to = plan->values[node->outputs[0]].made;
+  const int32_t rank = dims[2] == 1 ? 2 : 3;
+  const sides between = {clv__cpu_form_dense(plan, node->inputs[0], from), clv__cpu_form_dense(plan, node->outputs[0], to),
+                         clv__dnn_layout_dense(&plan->arena, from, rank, dims),
+                         clv__dnn_layout_dense(&plan->arena, to, rank, dims)};
+  if (between.from_form == NULL || between.to_form == NULL || between.from == NULL || between.to == NULL) {
+    return clv__error_memory(error, 0);
+  }
   clv__dnn_primitive *primitive;
-  const clv_status status = clv__dnn_softmax_create(plan->device->dnn, layout, 1, logarithm, &plan->arena, &primitive, error);
+  const clv_status status =
+      clv__dnn_softmax_create(plan->device->dnn, between.from, between.to, 1, logarithm, &plan->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
-  return emit(plan, node, NULL, layout, primitive, NULL, 0, true, error);
+  return emit_between(plan, node, &between, primitive, NULL, 0, from == to, error);
 }
 
 /* ---- Two inputs. ---- */
 
 /* `type`'s dims as `rank` dims, with ones in front. */
-static const clv__dnn_layout *widened(clv__cpu_plan *plan, const clv_tensor *type, int32_t rank) {
+static const clv__dnn_layout *widened(clv__cpu_plan *plan, const clv_tensor *type, clv_dtype dtype, int32_t rank) {
   int64_t dims[CLV_MAX_RANK];
   for (int32_t i = 0; i < rank; ++i) dims[i] = i < rank - type->rank ? 1 : type->dims[i - (rank - type->rank)];
-  return clv__dnn_layout_dense(&plan->arena, CLV_F32, rank, dims);
+  return clv__dnn_layout_dense(&plan->arena, dtype, rank, dims);
+}
+
+/* Row-major in another dtype than f32, the second operand in whichever it has. */
+static bool dense_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv_tensor *const types[3],
+                        const clv__dnn_layout *forms[3], const clv__dnn_layout *layouts[3]) {
+  const clv_dtype dtype = clv__dnn_layout_dtype(forms[0]), second = clv__cpu_form_dtype(plan, node->inputs[1]);
+  forms[1] = clv__cpu_form_dense(plan, node->inputs[1], second);
+  for (int i = 0; i < 3; ++i) layouts[i] = widened(plan, types[i], i == 1 ? second : dtype, types[0]->rank);
+  return forms[1] != NULL && layouts[0] != NULL && layouts[1] != NULL && layouts[2] != NULL;
 }
 
 static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *forms[3],
@@ -186,13 +217,14 @@ static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, co
   if (!clv__tensor_same_type(types[0], types[2]) || types[1]->rank > types[0]->rank) return false;
   if (clv__cpu_form_is_blocked(plan, node->inputs[0])) {
     forms[0] = forms[2] = layouts[0] = layouts[2] = clv__cpu_form_layout(plan, node->inputs[0]);
+    if (layouts[0] != NULL && clv__dnn_layout_is_dense(layouts[0])) return dense_forms(plan, node, types, forms, layouts);
     if (types[1]->rank != types[0]->rank) return false;
     layouts[1] = clv__dnn_layout_rechannel(&plan->arena, layouts[0], types[1]->dims);
     forms[1] = layouts[1];
     return layouts[0] != NULL && layouts[1] != NULL;
   }
   if (count_of(plan, node->outputs[0]) < SMALL_COUNT) return false;
-  for (int i = 0; i < 3; ++i) layouts[i] = widened(plan, types[i], types[0]->rank);
+  for (int i = 0; i < 3; ++i) layouts[i] = widened(plan, types[i], CLV_F32, types[0]->rank);
   return layouts[0] != NULL && layouts[1] != NULL && layouts[2] != NULL;
 }
 

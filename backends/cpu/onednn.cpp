@@ -126,7 +126,8 @@ struct attributes {
       if (post.kind == clv__dnn_post::CLV__DNN_POST_SUM) {
         status = dnnl_post_ops_append_sum(list, 1.0f);
       } else if (post.kind == clv__dnn_post::CLV__DNN_POST_UNARY) {
-        status = dnnl_post_ops_append_eltwise(list, 1.0f, unary_kinds[post.algorithm], post.alpha, post.beta);
+        const float factor = post.factor != 0.0f ? post.factor : 1.0f;
+        status = dnnl_post_ops_append_eltwise(list, factor, unary_kinds[post.algorithm], post.alpha, post.beta);
       } else {
         status = dnnl_post_ops_append_binary(list, binary_kinds[post.algorithm], &post.layout->desc);
       }
@@ -136,10 +137,15 @@ struct attributes {
     return status;
   }
   // Of integers; `axis` of the destination is the one that several factors run along.
-  dnnl_status_t scale(const float *scales, int64_t count, int axis, int32_t source_zero) {
+  dnnl_status_t scale(const float *scales, int64_t count, int axis, int32_t source_zero, int32_t destination_zero) {
     dnnl_status_t status = dnnl_primitive_attr_set_output_scales(handle, count, count > 1 ? 1 << axis : 0, scales);
-    if (status != dnnl_success || source_zero == 0) return status;
-    return dnnl_primitive_attr_set_zero_points(handle, DNNL_ARG_SRC, 1, 0, &source_zero);
+    if (status == dnnl_success && source_zero != 0) {
+      status = dnnl_primitive_attr_set_zero_points(handle, DNNL_ARG_SRC, 1, 0, &source_zero);
+    }
+    if (status == dnnl_success && destination_zero != 0) {
+      status = dnnl_primitive_attr_set_zero_points(handle, DNNL_ARG_DST, 1, 0, &destination_zero);
+    }
+    return status;
   }
 };
 
@@ -275,6 +281,11 @@ void clv__dnn_describe(char *text, size_t size_bytes) {
       break;
   }
   std::snprintf(text, size_bytes, "oneDNN %d.%d.%d %s", version->major, version->minor, version->patch, isa);
+}
+
+bool clv__dnn_has_bf16(void) {
+  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+  return isa == dnnl_cpu_isa_avx512_core_bf16 || isa == dnnl_cpu_isa_avx512_core_amx;
 }
 
 bool clv__dnn_sums_integers(void) {
@@ -501,7 +512,7 @@ clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution
     if (spec->scales != nullptr) {
       attributes attr;
       status = attr.make(spec->posts, spec->post_count);
-      if (status == dnnl_success) status = attr.scale(spec->scales, spec->scale_count, 1, spec->source_zero);
+      if (status == dnnl_success) status = attr.scale(spec->scales, spec->scale_count, 1, spec->source_zero, spec->destination_zero);
       if (status != dnnl_success) return failed(error, status, "convolution of integers");
       return create_integers(dnn, &desc, attr, "convolution of integers", spec->is_probe, arena, primitive, error);
     }
@@ -538,7 +549,8 @@ clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const
 
 clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b,
                                            const clv__dnn_layout *bias, const clv__dnn_layout *destination, const float *scales,
-                                           int64_t scale_count, const clv__dnn_post *posts, uint32_t post_count, bool is_probe,
+                                           int64_t scale_count, int32_t destination_zero, const clv__dnn_post *posts,
+                                           uint32_t post_count, bool is_probe,
                                            clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
   *primitive = nullptr;
   return guarded(error, "matmul of integers", [&]() -> clv_status {
@@ -552,7 +564,7 @@ clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout 
     if (status != dnnl_success) return failed(error, status, "matmul");
     attributes attr;
     status = attr.make(posts, post_count);
-    if (status == dnnl_success) status = attr.scale(scales, scale_count, destination->desc.ndims - 1, 0);
+    if (status == dnnl_success) status = attr.scale(scales, scale_count, destination->desc.ndims - 1, 0, destination_zero);
     if (status != dnnl_success) return failed(error, status, "matmul of integers");
     return create_integers(dnn, &desc, attr, "matmul of integers", is_probe, arena, primitive, error);
   });
@@ -691,13 +703,13 @@ clv_status clv__dnn_lrn_create(clv__dnn *dnn, const clv__dnn_layout *layout, int
   });
 }
 
-clv_status clv__dnn_softmax_create(clv__dnn *dnn, const clv__dnn_layout *layout, int32_t axis, bool logarithm, clv__arena *arena,
-                                   clv__dnn_primitive **primitive, clv_error *error) {
+clv_status clv__dnn_softmax_create(clv__dnn *dnn, const clv__dnn_layout *source, const clv__dnn_layout *destination, int32_t axis,
+                                   bool logarithm, clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
   *primitive = nullptr;
   return guarded(error, "softmax", [&]() -> clv_status {
     dnnl_softmax_v2_desc_t desc;
     dnnl_status_t status = dnnl_softmax_v2_forward_desc_init(
-        &desc, dnnl_forward_inference, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, &layout->desc, &layout->desc, axis);
+        &desc, dnnl_forward_inference, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, &source->desc, &destination->desc, axis);
     if (status != dnnl_success) return failed(error, status, "softmax");
     return create(dnn, &desc, nullptr, 0, "softmax", arena, primitive, error);
   });

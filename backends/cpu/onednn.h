@@ -73,11 +73,12 @@ typedef enum clv__dnn_binary {
   CLV__DNN_MIN
 } clv__dnn_binary;
 
-#define CLV__DNN_MAX_POSTS 8
+#define CLV__DNN_MAX_POSTS 12
 typedef struct clv__dnn_post {
   enum { CLV__DNN_POST_SUM, CLV__DNN_POST_UNARY, CLV__DNN_POST_BINARY } kind;
   int algorithm;
   float alpha, beta;
+  float factor; /* on a unary's result; 0: none. Several unaries of one algorithm must agree in their numbers */
   const clv__dnn_layout *layout; /* of a binary's second operand */
 } clv__dnn_post;
 
@@ -104,6 +105,7 @@ typedef struct clv__dnn_convolution {
   const float *scales;
   int64_t scale_count;
   int32_t source_zero; /* subtracted from every element of the source; padding stands for it */
+  int32_t destination_zero; /* added at the end, before the last rounding */
   bool is_probe;       /* only to know whether there is an implementation: the primitive stays NULL */
 } clv__dnn_convolution;
 
@@ -111,6 +113,8 @@ typedef struct clv__dnn_convolution {
 clv_status clv__dnn_open(const clv_allocator *allocator, clv__dnn **dnn, clv_error *error);
 void clv__dnn_close(clv__dnn *dnn);
 void clv__dnn_describe(char *text, size_t size_bytes); /* "oneDNN 2.6.3 avx512_core" */
+/* Whether the CPU multiplies bf16; without, oneDNN would emulate it, slower than f32. */
+bool clv__dnn_has_bf16(void);
 /* Whether products of integers are summed exactly. Before VNNI, oneDNN adds pairs of them in 16 bits, which saturate. */
 bool clv__dnn_sums_integers(void);
 
@@ -160,7 +164,8 @@ clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const
 /* Of integers: weights in the layout that oneDNN chooses, the sum and its bias (f32) times one factor or one a column. */
 clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b,
                                            const clv__dnn_layout *bias, const clv__dnn_layout *destination, const float *scales,
-                                           int64_t scale_count, const clv__dnn_post *posts, uint32_t post_count, bool is_probe,
+                                           int64_t scale_count, int32_t destination_zero, const clv__dnn_post *posts,
+                                           uint32_t post_count, bool is_probe,
                                            clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
 /* [n, …] times [channels, …]: rank 2, weights as [outputs, inputs], their layout oneDNN's choice. */
 clv_status clv__dnn_inner_product_create(clv__dnn *dnn, int64_t rows, int64_t inputs, int64_t outputs, bool bias,
@@ -189,8 +194,9 @@ clv_status clv__dnn_layer_norm_create(clv__dnn *dnn, const clv__dnn_layout *layo
                                       clv__dnn_primitive **primitive, clv_error *error);
 clv_status clv__dnn_lrn_create(clv__dnn *dnn, const clv__dnn_layout *layout, int64_t size, float alpha, float beta, float k,
                                clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
-clv_status clv__dnn_softmax_create(clv__dnn *dnn, const clv__dnn_layout *layout, int32_t axis, bool logarithm, clv__arena *arena,
-                                   clv__dnn_primitive **primitive, clv_error *error);
+/* Between two layouts that differ in their dtypes at most. */
+clv_status clv__dnn_softmax_create(clv__dnn *dnn, const clv__dnn_layout *source, const clv__dnn_layout *destination, int32_t axis,
+                                   bool logarithm, clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
 clv_status clv__dnn_shuffle_create(clv__dnn *dnn, const clv__dnn_layout *layout, int32_t axis, int64_t group_size,
                                    clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
 clv_status clv__dnn_concat_create(clv__dnn *dnn, const clv__dnn_layout *const *sources, uint32_t count, int32_t axis,

@@ -41,6 +41,8 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
   CLV__TRY(clv__cpu_pass_fold(plan, error));
   clv__cpu_pass_count(plan);
   if (plan->fuse) {
+    CLV__TRY(clv__cpu_pass_quantise(plan, error));
+    clv__cpu_pass_count(plan);
     clv__cpu_pass_shuffle(plan);
     clv__cpu_pass_count(plan);
     clv__cpu_pass_fuse(plan);

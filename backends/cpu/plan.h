@@ -24,6 +24,8 @@ typedef enum clv__cpu_kind {
   CLV__CPU_INSTANCE_NORM, /* of one image; one post: relu */
   CLV__CPU_DECONVOLUTION,
   CLV__CPU_RESIZE, /* groups: 1 linear, 0 nearest */
+  CLV__CPU_INTEGER_CONVOLUTION, /* integers.h */
+  CLV__CPU_INTEGER_MATRIX,
   CLV__CPU_KIND_COUNT
 } clv__cpu_kind;
 
@@ -36,6 +38,8 @@ typedef struct clv__cpu_post {
 
 #define CLV__CPU_MAX_POSTS 4
 
+typedef struct clv__cpu_integers clv__cpu_integers; /* integers.h */
+
 typedef struct clv__cpu_plan_node {
   const clv__cpu_node *source; /* whose attributes apply */
   clv__cpu_kind kind;
@@ -46,6 +50,7 @@ typedef struct clv__cpu_plan_node {
   float *scale, *bias; /* per channel; NULL: none */
   clv_dtype product;   /* of the factors of a CONVOLUTION, DECONVOLUTION or MATRIX: CLV_F32 or CLV_BF16 */
   int64_t groups;
+  const clv__cpu_integers *integers; /* of a product of integers */
   uint32_t post_count;
   clv__cpu_post posts[CLV__CPU_MAX_POSTS];
 } clv__cpu_plan_node;
@@ -99,7 +104,7 @@ typedef enum clv__cpu_step_kind {
   CLV__CPU_STEP_KERNEL,
   CLV__CPU_STEP_PRIMITIVE,
   CLV__CPU_STEP_COPY,
-  CLV__CPU_STEP_CONVERT, /* row-major, between f32 and f16 */
+  CLV__CPU_STEP_CONVERT, /* row-major, between f32 and a dtype that oneDNN has not */
   CLV__CPU_STEP_ROW,
   CLV__CPU_STEP_SMALL,
   CLV__CPU_STEP_ELEMENTWISE
@@ -153,7 +158,8 @@ void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
 clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
 clv_status clv__cpu_pass_widen(clv__cpu_plan *plan, clv_error *error);  /* widen.c */
 void clv__cpu_pass_recognise(clv__cpu_plan *plan);                    /* recognise.c */
-clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error); /* fold.c */
+clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error);     /* fold.c */
+clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error); /* quantise.c */
 void clv__cpu_pass_gelu(clv__cpu_plan *plan);                         /* gelu.c */
 void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                      /* fuse.c */
 void clv__cpu_pass_fuse(clv__cpu_plan *plan);                         /* fuse.c */
@@ -178,6 +184,9 @@ static inline clv_tensor clv__cpu_outer_type(const clv__cpu_plan *plan, uint32_t
 }
 /* The bytes of a constant value, row-major and aligned; NULL (with status CLV_OK) when the value is no constant. */
 clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error);
+/* Whether a kernel node runs in f32 where the model has less; else it runs in the model's dtypes. Asked when it is lowered, when
+ * it is known how its inputs lie (widen.c). */
+bool clv__cpu_runs_wide(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 /* True when `type` is static f32 with at least one element. */
 bool clv__cpu_is_f32(const clv_tensor *type);
 /* The live node that alone reads `value`, when it is no output of the plan; NULL otherwise. */

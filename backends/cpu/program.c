@@ -112,6 +112,21 @@ static clv_status read_node(clv__cpu_program *program, const clv_graph_view *gra
                         node->domain[0] != 0 ? "." : "", node->op);
 }
 
+/* The real numbers of integer weights are a constant, computed when somebody wants them: integer kernels do not. */
+static void mark_computed(clv__cpu_program *program, const clv__cpu_node *node) {
+  if (strcmp(node->op, "DequantizeLinear") != 0 || node->domain[0] != 0 || node->kernel == NULL || node->output_count != 1) return;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (node->inputs[i] != CLV__CPU_NONE && !program->values[node->inputs[i]].is_constant) return;
+  }
+  const clv_dtype dtype = program->values[node->inputs[0]].type.dtype;
+  clv__cpu_value *made = &program->values[node->outputs[0]];
+  size_t count;
+  if ((dtype != CLV_I8 && dtype != CLV_U8) || made->type.dtype != CLV_F32 || node->input_count > 3) return;
+  if (made->is_constant || !clv__tensor_is_static(&made->type) || !clv__tensor_count(&made->type, &count) || count == 0) return;
+  made->is_constant = made->is_borrowed = true;
+  made->computed = node;
+}
+
 static clv_status read_all(clv__cpu_program *program, const clv_graph_view *graph, clv_error *error) {
   const clv_host *host = program->device->host;
   clv__arena *arena = &program->arena;
@@ -128,6 +143,7 @@ static clv_status read_all(clv__cpu_program *program, const clv_graph_view *grap
   }
   for (uint32_t i = 0; i < program->value_count; ++i) CLV__TRY(read_value(program, graph, i, error));
   for (uint32_t i = 0; i < program->node_count; ++i) CLV__TRY(read_node(program, graph, i, error));
+  for (uint32_t i = 0; i < program->node_count; ++i) mark_computed(program, &program->nodes[i]);
   for (uint32_t i = 0; i < program->input_count; ++i) program->inputs[i] = host->graph_input(graph, i);
   for (uint32_t i = 0; i < program->output_count; ++i) program->outputs[i] = host->graph_output(graph, i);
   /* The partition in a form that outlives the view. Large constants are left out: only types and bodies are read from it. */
@@ -153,6 +169,13 @@ void clv__cpu_program_finish(clv__cpu_program *program) {
   clv__release(program->device->allocator, program->model);
   clv__arena_finish(&program->arena);
   memset(program, 0, sizeof *program);
+}
+
+bool clv__cpu_program_is_given(const clv__cpu_program *program, const clv__cpu_node *node) {
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (node->outputs[i] != CLV__CPU_NONE && !program->values[node->outputs[i]].is_constant) return false;
+  }
+  return true;
 }
 
 void clv__cpu_program_detach(clv__cpu_program *program) {

@@ -10,14 +10,17 @@
 /* Constants above this size are not copied: most are packed for oneDNN, and only the packed copy stays. */
 #define CLV__CPU_SMALL_BYTES ((size_t)64 * 1024)
 
+typedef struct clv__cpu_node clv__cpu_node;
+
 typedef struct clv__cpu_value {
   const char *name;
   clv_tensor type; /* as the view has it; `data`: a constant that is at hand, aligned when it is small */
   bool is_constant;
-  bool is_borrowed; /* `data` is the view's: gone after compile() */
+  bool is_borrowed;              /* `data` is the view's: gone after compile() */
+  const clv__cpu_node *computed; /* a constant that this node makes of others, when somebody wants its bytes; else NULL */
 } clv__cpu_value;
 
-typedef struct clv__cpu_node {
+struct clv__cpu_node {
   const char *name, *op, *domain;
   int32_t opset;
   uint32_t input_count, output_count; /* captures are inputs */
@@ -25,7 +28,7 @@ typedef struct clv__cpu_node {
   clv__attributes attributes;         /* bodies left out */
   bool has_body;
   const clv__kernel *kernel; /* NULL for nodes with bodies */
-} clv__cpu_node;
+};
 
 typedef struct clv__cpu_program {
   clv_device *device;
@@ -44,6 +47,8 @@ typedef struct clv__cpu_program {
 
 clv_status clv__cpu_program_read(clv__cpu_program *program, clv_device *device, const clv_graph_view *graph, clv_error *error);
 void clv__cpu_program_finish(clv__cpu_program *program);
+/* Whether all that the node makes is constant: nothing is left to run. */
+bool clv__cpu_program_is_given(const clv__cpu_program *program, const clv__cpu_node *node);
 /* Forgets what belongs to the view. */
 void clv__cpu_program_detach(clv__cpu_program *program);
 /* Opens `model`, unless it is open. */

@@ -25,6 +25,8 @@ static bool absent_or_constant(clv__cpu_plan *plan, const clv__cpu_plan_node *no
 static bool same_bytes(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &clv__cpu_output(plan, node)->type;
   size_t a, b;
+  const clv_dtype before = plan->values[node->inputs[0]].outer, after = clv__cpu_output(plan, node)->outer;
+  if (after != CLV_DTYPE_NONE && after != before) return false; /* a Cast that rounds */
   return from->dtype == to->dtype && clv__tensor_size_bytes(from, &a) && clv__tensor_size_bytes(to, &b) && a == b;
 }
 

@@ -51,11 +51,9 @@ clv_status clv__cpu_private_copy(clv__cpu_plan *plan, const clv__cpu_plan_node *
   const clv_tensor *type = &plan->values[value].type;
   const clv__dnn_layout *to = layout != NULL ? layout : clv__dnn_layout_dense(&plan->arena, type->dtype, type->rank, type->dims);
   uint32_t from;
-  /* Constants and inputs lie row-major; everything else in the form it was made in. */
-  if (plan->values[value].form_count == 0) CLV__TRY(clv__cpu_form_get(plan, value, NULL, &from, error));
-  from = plan->values[value].forms[0].slot;
   const clv__dnn_layout *from_layout = clv__cpu_form_layout(plan, value);
   if (to == NULL || from_layout == NULL) return clv__error_memory(error, 0);
+  CLV__TRY(clv__cpu_form_get(plan, value, from_layout, &from, error));
   clv__dnn_primitive *primitive;
   CLV__TRY(clv__dnn_reorder_create(plan->device->dnn, from_layout, to, &plan->arena, &primitive, error));
   clv__cpu_step *step;

@@ -43,23 +43,36 @@ static bool is_known(const clv__cpu_plan *plan, const clv__cpu_node *node) {
   return true;
 }
 
-/* Passes move work forward, from makers to readers: a node that is no more is done where its first reader is. `reader` has the
- * first node that reads each value. */
-static void find_homes(survey *s, uint32_t *reader) {
+/* The first of a node's outputs for which `of` has a node of the plan. */
+static uint32_t first_of(const clv__cpu_node *node, const uint32_t *of) {
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (node->outputs[i] != CLV__CPU_NONE && of[node->outputs[i]] != CLV__CPU_NONE) return of[node->outputs[i]];
+  }
+  return CLV__CPU_NONE;
+}
+
+/* A node is done where what it made is made now; else where it is the source; else, as passes move work forward, from makers to
+ * readers, where its first reader is. `makers` and `readers` have room for a number a value. */
+static void find_homes(survey *s, uint32_t *makers, uint32_t *readers) {
   const clv__cpu_program *program = s->plan->program;
   for (uint32_t n = 0; n < program->node_count; ++n) s->home[n] = CLV__CPU_NONE;
-  for (uint32_t v = 0; v < program->value_count; ++v) reader[v] = CLV__CPU_NONE;
+  for (uint32_t v = 0; v < s->plan->value_count; ++v) makers[v] = readers[v] = CLV__CPU_NONE;
   for (uint32_t p = 0; p < s->plan->node_count; ++p) {
-    if (!s->plan->nodes[p].dead) s->home[node_index(s->plan, s->plan->nodes[p].source)] = p;
+    const clv__cpu_plan_node *node = &s->plan->nodes[p];
+    if (node->dead) continue;
+    s->home[node_index(s->plan, node->source)] = p;
+    for (uint32_t i = 0; i < node->output_count; ++i) {
+      if (node->outputs[i] != CLV__CPU_NONE) makers[node->outputs[i]] = p;
+    }
   }
   for (uint32_t n = program->node_count; n-- > 0;) {
     const clv__cpu_node *node = &program->nodes[n];
-    for (uint32_t i = 0; i < node->output_count && s->home[n] == CLV__CPU_NONE && !is_known(s->plan, node); ++i) {
-      const uint32_t next = node->outputs[i] != CLV__CPU_NONE ? reader[node->outputs[i]] : CLV__CPU_NONE;
-      if (next != CLV__CPU_NONE) s->home[n] = s->home[next];
-    }
+    if (is_known(s->plan, node)) continue;
+    const uint32_t maker = first_of(node, makers);
+    if (maker != CLV__CPU_NONE) s->home[n] = maker;
+    if (s->home[n] == CLV__CPU_NONE) s->home[n] = first_of(node, readers);
     for (uint32_t i = 0; i < node->input_count; ++i) {
-      if (node->inputs[i] != CLV__CPU_NONE) reader[node->inputs[i]] = n;
+      if (node->inputs[i] != CLV__CPU_NONE) readers[node->inputs[i]] = s->home[n];
     }
   }
 }
@@ -91,9 +104,9 @@ static uint64_t step_bytes(const clv__cpu_plan *plan, const clv__cpu_step *step)
 }
 
 static const char *implementation(const clv__cpu_step *step) {
-  static const char *const words[] = {[CLV__CPU_STEP_KERNEL] = "kernel",  [CLV__CPU_STEP_PRIMITIVE] = "primitive",
-                                      [CLV__CPU_STEP_COPY] = "copy",      [CLV__CPU_STEP_ROW] = "row",
-                                      [CLV__CPU_STEP_SMALL] = "small",    [CLV__CPU_STEP_ELEMENTWISE] = "elementwise"};
+  static const char *const words[] = {
+      [CLV__CPU_STEP_KERNEL] = "kernel", [CLV__CPU_STEP_PRIMITIVE] = "primitive", [CLV__CPU_STEP_COPY] = "copy",
+      [CLV__CPU_STEP_ROW] = "row",       [CLV__CPU_STEP_SMALL] = "small",         [CLV__CPU_STEP_ELEMENTWISE] = "elementwise"};
   if (step->primitive != NULL && step->primitive->implementation != NULL) return step->primitive->implementation;
   return words[step->kind];
 }
@@ -120,12 +133,14 @@ static clv_status tell_planned(const clv_instance *instance, clv__arena *arena, 
               .main = clv__arena_allocate_zero(arena, plan->node_count, sizeof *s.main),
               .owner = clv__arena_allocate_zero(arena, plan->step_count, sizeof *s.owner),
               .nodes = clv__arena_allocate_zero(arena, program->node_count, sizeof *s.nodes)};
-  uint32_t *reader = clv__arena_allocate_zero(arena, program->value_count, sizeof *reader);
+  uint32_t *makers = clv__arena_allocate_zero(arena, plan->value_count, sizeof *makers);
+  uint32_t *readers = clv__arena_allocate_zero(arena, plan->value_count, sizeof *readers);
   uint32_t *offsets = clv__arena_allocate_zero(arena, (size_t)plan->node_count + 2, sizeof *offsets);
-  if (s.home == NULL || s.main == NULL || s.owner == NULL || s.nodes == NULL || reader == NULL || offsets == NULL) {
+  if (s.home == NULL || s.main == NULL || s.owner == NULL || s.nodes == NULL || makers == NULL || readers == NULL ||
+      offsets == NULL) {
     return clv__error_memory(error, (size_t)program->node_count * sizeof *s.home);
   }
-  find_homes(&s, reader);
+  find_homes(&s, makers, readers);
   find_steps(&s);
   group(&s, offsets, s.nodes);
   for (uint32_t i = 0; i < plan->step_count; ++i) {

@@ -60,7 +60,11 @@ void clv__cpu_pass_count(clv__cpu_plan *plan) {
 clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error) {
   *data = NULL;
   if (value == CLV__CPU_NONE || !plan->values[value].is_constant) return CLV_OK;
-  if (!plan->program->values[value].is_constant) { /* folded by this plan */
+  const bool is_folded = !plan->program->values[value].is_constant; /* by this plan */
+  if (plan->values[value].outer != CLV_DTYPE_NONE && !is_folded && plan->values[value].type.data == NULL) {
+    return clv__cpu_constant_wide(plan->constants, value, data, error);
+  }
+  if (is_folded || plan->values[value].outer != CLV_DTYPE_NONE) {
     *data = plan->values[value].type.data;
     return CLV_OK;
   }

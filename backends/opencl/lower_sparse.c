@@ -28,13 +28,14 @@ static int64_t divide_up(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-/* Columns among lanes, as evenly as they go. */
+/* Columns among lanes, as evenly as they go. Each way is a program of its own: powers of two, and for vectors, which have lanes
+ * for little else than joining parts, always the same. */
 static void share_columns(const clv__opencl_lowering *l, layout *g) {
   const int64_t group = clv__opencl_group(l), most = group < LANES ? group : LANES;
-  g->lanes = 1;
-  while (g->lanes < most && g->lanes < g->columns) g->lanes *= 2;
+  g->lanes = g->each = 1;
+  while (g->lanes < most && (g->lanes < g->columns || g->wide)) g->lanes *= 2;
   g->tiles = divide_up(g->columns, g->lanes * EACH);
-  g->each = divide_up(divide_up(g->columns, g->tiles), g->lanes);
+  while (g->each < EACH && (g->lanes * g->each * g->tiles < g->columns || g->wide)) g->each *= 2;
 }
 
 static layout layout_of(const clv__opencl_lowering *l, const clv__opencl_node *node, bool attends) {
@@ -53,7 +54,7 @@ static layout layout_of(const clv__opencl_lowering *l, const clv__opencl_node *n
   g.reduce = clv__attribute_is(node->attributes, "reduce", "mean", false)  ? 1
              : clv__attribute_is(node->attributes, "reduce", "max", false) ? 2
                                                                            : 0;
-  g.wide = is_cpu && g.width >= VECTOR;
+  g.wide = is_cpu && g.columns >= VECTOR;
   g.hub = is_cpu ? CPU_HUB : GPU_HUB;
   share_columns(l, &g);
   return g;
@@ -72,6 +73,7 @@ static void begin(clv__opencl_lowering *l, const char *kernel, const clv__opencl
   else
     clv__opencl_define(l, "REDUCE", "%d", (int)g->reduce);
   if (g->wide) clv__opencl_define(l, "VECTORS", "1");
+  if (g->wide && g->width < VECTOR) clv__opencl_define(l, "NARROW", "1");
 }
 
 /* INPUTS of sparse.cl. */

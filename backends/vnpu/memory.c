@@ -27,6 +27,8 @@ typedef struct bank {
   uint8_t *memory;
   block *blocks;
   size_t count, capacity;
+  size_t low;          /* no block before it is free */
+  uint64_t free_bytes; /* of all free blocks */
 } bank;
 
 struct clv__vnpu_space {
@@ -177,9 +179,11 @@ uint64_t clv__vnpu_space_used(clv__vnpu_space *space) {
 
 /* First fit in one bank. There is room in `blocks` for the split. */
 static bool take(bank *b, uint64_t size_bytes, uint64_t *address) {
-  for (size_t i = 0; i < b->count; ++i) {
+  while (b->low < b->count && b->blocks[b->low].used) ++b->low;
+  for (size_t i = b->low; i < b->count; ++i) {
     block *found = &b->blocks[i];
     if (found->used || found->size_bytes < size_bytes) continue;
+    b->free_bytes -= size_bytes;
     if (found->size_bytes > size_bytes) {
       memmove(found + 2, found + 1, (b->count - i - 1) * sizeof *found);
       found[1] = (block){found->offset + size_bytes, found->size_bytes - size_bytes, false};
@@ -221,7 +225,7 @@ static bank *grow(clv__vnpu_space *space, uint64_t size_bytes) {
   }
   b->blocks = blocks;
   b->blocks[b->count++] = (block){0, bank_bytes, false};
-  b->size_bytes = bank_bytes;
+  b->size_bytes = b->free_bytes = bank_bytes;
   uint64_t step = space->alignment_bytes > BANK_GAP ? space->alignment_bytes : BANK_GAP;
   b->address = space->next_address;
   space->next_address += (bank_bytes + step - 1) / step * step + step;
@@ -243,6 +247,7 @@ static bool allocate_locked(clv__vnpu_space *space, uint64_t size_bytes, uint64_
   }
   for (bank *b = space->banks; b != NULL; b = b->next) {
     void *blocks = b->blocks;
+    if (b->free_bytes < size_bytes) continue;
     if (!clv__array_reserve(allocator, &blocks, &b->capacity, b->count + 1, sizeof(block), b->count)) return false;
     b->blocks = blocks;
     if (take(b, size_bytes, address)) return true;
@@ -309,6 +314,8 @@ void clv__vnpu_space_free(clv__vnpu_space *space, uint64_t address, uint64_t siz
       space->used_bytes -= b->blocks[i].size_bytes;
       memset(b->memory + b->blocks[i].offset, CLV__VNPU_POISON, b->blocks[i].size_bytes);
       b->blocks[i].used = false;
+      b->free_bytes += b->blocks[i].size_bytes;
+      if (i < b->low) b->low = i;
       merge_with_next(b, i);
       if (i > 0) merge_with_next(b, i - 1);
     }

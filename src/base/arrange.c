@@ -1,9 +1,10 @@
 /* Where intervals lie in memory: see arrange.h.
  *
  * Greedy by size, each at the lowest offset free during its life: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural
- * Net Inference", 2020; where that is above what no arrangement is below, by length of life and by the product of both, too. It
- * looks at every pair, so very many are walked in time instead, with a list of free blocks as a heap has
- * one: a little more memory, no more than linear work for each. */
+ * Net Inference", 2020. Where that is above what no arrangement is below, also by length of life and by the product of both, and
+ * from each of these orders some rounds in which what reaches farthest is placed first. It looks at every pair, so very many are
+ * walked in time instead, with a list of free blocks as a heap has one: a little more memory, no more than linear work for each.
+ */
 #include "base/arrange.h"
 
 #include <stdlib.h>
@@ -13,7 +14,8 @@
 
 enum {
   BLOCKS_TRIED = 256,    /* free blocks looked at before memory is added at the end */
-  ORDERS_TRIED_TO = 1024 /* up to so many intervals other orders are tried than that by size */
+  PAIRS_TRIED = 1 << 20, /* looked at in search of a better order than that by size */
+  ROUNDS = 64
 };
 
 typedef bool (*meet_fn)(const void *cookie, const clv__interval *a, const clv__interval *b);
@@ -39,11 +41,6 @@ static int by_area(const void *a, const void *b) {
   return p != q ? (p < q ? 1 : -1) : by_size(a, b);
 }
 
-static int by_address(const void *a, const void *b) {
-  const clv__interval *x = *(clv__interval *const *)a, *y = *(clv__interval *const *)b;
-  return (x > y) - (x < y);
-}
-
 static int by_first(const void *a, const void *b) {
   const clv__interval *x = *(clv__interval *const *)a, *y = *(clv__interval *const *)b;
   return x->first != y->first ? (x->first > y->first ? 1 : -1) : by_size(a, b);
@@ -61,68 +58,83 @@ static bool meet_in_time(const void *cookie, const clv__interval *a, const clv__
   return a->first <= b->last && b->first <= a->last;
 }
 
-/* `placed` is kept in order of offset. */
-static void place(meet_fn meet, const void *cookie, clv__interval *const *placed, size_t placed_count, clv__interval *interval) {
+typedef struct greedy {
+  meet_fn meet;
+  const void *cookie;
+  clv__interval **order, **placed; /* placed: in order of offset */
+  size_t count;
+  size_t end, best; /* of this arrangement, of the best */
+  size_t *offsets;  /* of the best, by what was first in the caller's order */
+  clv__interval **given;
+} greedy;
+
+static void place(const greedy *g, size_t placed_count, clv__interval *interval) {
   size_t offset = 0;
   for (size_t i = 0; i < placed_count; ++i) {
-    if (!meet(cookie, placed[i], interval)) continue;
-    if (offset + interval->size_bytes <= placed[i]->offset) break;
-    size_t end = placed[i]->offset + placed[i]->size_bytes;
+    const clv__interval *other = g->placed[i];
+    if (!g->meet(g->cookie, other, interval)) continue;
+    if (offset + interval->size_bytes <= other->offset) break;
+    const size_t end = other->offset + other->size_bytes;
     if (end > offset) offset = end;
   }
   interval->offset = offset;
 }
 
-static void place_all(meet_fn meet, const void *cookie, clv__interval *const *order, clv__interval **placed, size_t count) {
-  for (size_t i = 0; i < count; ++i) {
-    place(meet, cookie, placed, i, order[i]);
+/* Places all in their order; remembers where, when none was better. */
+static void place_all(greedy *g) {
+  g->end = 0;
+  for (size_t i = 0; i < g->count; ++i) {
+    clv__interval *interval = g->order[i];
+    place(g, i, interval);
     size_t at = i;
-    for (; at > 0 && placed[at - 1]->offset > order[i]->offset; --at) placed[at] = placed[at - 1];
-    placed[at] = order[i];
+    for (; at > 0 && g->placed[at - 1]->offset > interval->offset; --at) g->placed[at] = g->placed[at - 1];
+    g->placed[at] = interval;
+    if (interval->offset + interval->size_bytes > g->end) g->end = interval->offset + interval->size_bytes;
   }
+  if (g->end >= g->best) return;
+  g->best = g->end;
+  for (size_t i = 0; i < g->count; ++i) g->offsets[i] = g->given[i]->offset;
 }
 
-static size_t end_of(clv__interval *const *intervals, size_t count) {
-  size_t end = 0;
-  for (size_t i = 0; i < count; ++i) {
-    const size_t own = intervals[i]->offset + intervals[i]->size_bytes;
-    if (own > end) end = own;
-  }
-  return end;
+/* The interval that reaches farthest goes first: where it was placed late, what lay below it left gaps. */
+static void raise_farthest(const greedy *g) {
+  size_t at = 0;
+  while (g->order[at]->offset + g->order[at]->size_bytes < g->end) ++at;
+  clv__interval *farthest = g->order[at];
+  memmove(g->order + 1, g->order, at * sizeof *g->order);
+  g->order[0] = farthest;
 }
 
 /* The most that meets where one begins: in time, no arrangement takes less; elsewhere it is as good a place to stop. */
-static size_t most_at_once(meet_fn meet, const void *cookie, clv__interval *const *intervals, size_t count) {
+static size_t most_at_once(const greedy *g) {
   size_t most = 0;
-  for (size_t i = 0; i < count; ++i) {
-    size_t alive = intervals[i]->size_bytes;
-    for (size_t j = 0; j < count; ++j) {
-      if (j != i && intervals[j]->first <= intervals[i]->first && meet(cookie, intervals[j], intervals[i]))
-        alive += intervals[j]->size_bytes;
+  for (size_t i = 0; i < g->count; ++i) {
+    const clv__interval *interval = g->given[i];
+    size_t alive = interval->size_bytes;
+    for (size_t j = 0; j < g->count; ++j) {
+      const clv__interval *other = g->given[j];
+      if (j != i && other->first <= interval->first && g->meet(g->cookie, other, interval)) alive += other->size_bytes;
     }
     if (alive > most) most = alive;
   }
   return most;
 }
 
-/* Orders one after the other, until one reaches what no arrangement is below; the best is kept. */
-static void arrange_greedily(meet_fn meet, const void *cookie, clv__interval **order, clv__interval **placed, size_t *offsets,
-                             size_t count) {
+static void arrange_greedily(greedy *g) {
   static int (*const orders[])(const void *, const void *) = {by_size, by_length, by_area};
-  size_t best = SIZE_MAX;
-  const bool few = count <= ORDERS_TRIED_TO;
-  const size_t least = few ? most_at_once(meet, cookie, order, count) : 0;
-  for (size_t o = 0; o < (few ? sizeof orders / sizeof *orders : 1) && best > least; ++o) {
-    qsort(order, count, sizeof *order, orders[o]);
-    place_all(meet, cookie, order, placed, count);
-    const size_t end = end_of(order, count);
-    if (end >= best) continue;
-    best = end;
-    qsort(order, count, sizeof *order, by_address);
-    for (size_t i = 0; i < count; ++i) offsets[i] = order[i]->offset;
+  const size_t rounds = g->count * g->count < PAIRS_TRIED ? PAIRS_TRIED / (g->count * g->count + 1) : 0;
+  const size_t least = rounds > 0 ? most_at_once(g) : SIZE_MAX;
+  g->best = SIZE_MAX;
+  memcpy(g->order, g->given, g->count * sizeof *g->order);
+  for (size_t o = 0; o < sizeof orders / sizeof *orders && (o == 0 || g->best > least); ++o) {
+    qsort(g->order, g->count, sizeof *g->order, orders[o]);
+    place_all(g);
+    for (size_t r = 0; r < rounds && r < ROUNDS && g->best > least; ++r) {
+      raise_farthest(g);
+      place_all(g);
+    }
   }
-  qsort(order, count, sizeof *order, by_address);
-  for (size_t i = 0; i < count; ++i) order[i]->offset = offsets[i];
+  for (size_t i = 0; i < g->count; ++i) g->given[i]->offset = g->offsets[i];
 }
 
 /* ---- In time ---- */
@@ -209,27 +221,28 @@ static clv_status arrange(clv__interval **intervals, size_t count, meet_fn meet,
   for (size_t i = 0; i < count; ++i) { /* no offset is beyond the sum of all sizes */
     if (!clv__add(sum, intervals[i]->size_bytes, &sum)) return clv__error_memory(error, SIZE_MAX);
   }
-  clv__interval **other = clv__allocate(allocator, count * sizeof *other);
-  if (other == NULL) return clv__error_memory(error, count * sizeof *other);
-  if (meet != NULL) {
-    size_t *offsets = clv__allocate(allocator, count * sizeof *offsets);
-    if (offsets == NULL) {
-      clv__release(allocator, other);
-      return clv__error_memory(error, count * sizeof *offsets);
-    }
-    arrange_greedily(meet, cookie, intervals, other, offsets, count);
-    clv__release(allocator, offsets);
-  } else {
-    block *blocks = clv__allocate(allocator, count * sizeof *blocks);
-    if (blocks == NULL) {
-      clv__release(allocator, other);
-      return clv__error_memory(error, count * sizeof *blocks);
-    }
-    arrange_in_time(intervals, other, count, blocks);
-    clv__release(allocator, blocks);
+  if (count == 0) return CLV_OK;
+  clv__arena arena;
+  clv__arena_init(&arena, allocator);
+  clv__interval **order = clv__arena_allocate(&arena, count * sizeof *order);
+  clv__interval **other = clv__arena_allocate(&arena, count * sizeof *other);
+  block *blocks = clv__arena_allocate(&arena, count * sizeof *blocks);
+  size_t *offsets = clv__arena_allocate(&arena, count * sizeof *offsets);
+  if (order == NULL || other == NULL || blocks == NULL || offsets == NULL) {
+    clv__arena_finish(&arena);
+    return clv__error_memory(error, count * (sizeof *order + sizeof *blocks));
   }
-  clv__release(allocator, other);
-  *total = end_of(intervals, count);
+  if (meet != NULL) {
+    arrange_greedily(&(greedy){
+        .meet = meet, .cookie = cookie, .given = intervals, .order = order, .placed = other, .offsets = offsets, .count = count});
+  } else {
+    arrange_in_time(intervals, other, count, blocks);
+  }
+  clv__arena_finish(&arena);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t end = intervals[i]->offset + intervals[i]->size_bytes;
+    if (end > *total) *total = end;
+  }
   return CLV_OK;
 }
 

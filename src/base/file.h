@@ -23,6 +23,8 @@ clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t 
 typedef struct clv__file_map_list {
   struct clv__file_map_list *next;
   clv__file_map map;
+  uint8_t element[8]; /* of a fill: what repeats, in `element_bytes` */
+  size_t element_bytes;
 } clv__file_map_list;
 
 /* Writes `path` whole or not at all: to a temporary file beside it, flushed, then renamed over it. */

@@ -19,6 +19,8 @@ static void check_table(clv__check *check) {
             b->executable_load != NULL);
   check_set(check, "instance_scratch_bytes, instance_bind_scratch", b->instance_scratch_bytes != NULL,
             b->instance_bind_scratch != NULL, b->instance_bind_scratch != NULL);
+  check_set(check, "instance_time_steps, instance_steps", b->instance_time_steps != NULL, b->instance_steps != NULL,
+            b->instance_steps != NULL);
   check_set(check, "capture_begin, capture_end, captured_launch", b->capture_begin != NULL, b->capture_end != NULL,
             b->captured_launch != NULL);
   check_set(check, "capture_begin, captured_destroy, captured_bytes", b->capture_begin != NULL, b->captured_destroy != NULL,

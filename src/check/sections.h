@@ -16,6 +16,7 @@
   X(executables, "saved and loaded again, here and on the device opened anew; damaged files")        \
   X(capture, "a captured graph does what its executions would, with other data and in other memory") \
   X(resize, "an instance for other shapes: right, or not supported and as it was")                   \
+  X(timing, "what steps take: of nodes that are there, once each, and results as without it")        \
   X(errors, "what cannot be done is refused with a status and a text")                               \
   X(planning, "estimates, wishes and groups that the planner can use")
 

@@ -187,6 +187,7 @@ clv_status bench_print_json(const bench *b, clv_error *error) {
   json_object_set_new(root, "fallbacks", cli_incidents_json(b->session));
   json_object_set_new(root, "graphs", bench_graphs_json(b));
   json_object_set_new(root, "steps", steps_json(b));
+  json_object_set_new(root, "operators", bench_operators_json(b, median(b->latencies_ms, b->runs)));
   return cli_json_print(b->cli, root, error);
 }
 
@@ -267,6 +268,10 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
     clv__table_finish(&table);
     clv__text_append_bytes(&text, note.data, note.size_bytes);
     clv__text_append(&text, "Steps are medians of %u runs of their own, with a wait after each step.\n", b->step_runs);
+  }
+  if (bench_wants_operators(b)) {
+    if (!cli->quiet) clv__text_append(&text, "\n");
+    clv__efficiency_write(&b->efficiency, measured, cli->verbose, cli->color_out, &text);
   }
   clv__text_finish(&note);
   return cli_print(cli, &text, error);

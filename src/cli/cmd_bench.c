@@ -18,9 +18,7 @@ static double median(const double *sorted, uint32_t count) {
   return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
 }
 
-/* One run; outputs lie in the session's memory, as a program that reads them at once would have it, unless several requests may
- * be in flight. */
-static clv_status run_once(bench *b, double *time_ms, clv_error *error) {
+clv_status bench_run_once(bench *b, double *time_ms, clv_error *error) {
   clv_tensor *outputs = b->rooms != NULL ? b->rooms : b->outputs;
   if (b->rooms == NULL) memset(outputs, 0, b->output_count * sizeof *outputs);
   uint64_t start = cli_now_ns();
@@ -55,11 +53,11 @@ static clv_status prepare(bench *b, clv_error *error) {
 static clv_status measure_runs(bench *b, clv_error *error) {
   double ignored;
   cli_progress(b->cli, "%s: first run", b->job.path);
-  CLV__TRY(run_once(b, &b->first_run_ms, error));
-  for (uint32_t i = 0; i < b->warmup; ++i) CLV__TRY(run_once(b, &ignored, error));
+  CLV__TRY(bench_run_once(b, &b->first_run_ms, error));
+  for (uint32_t i = 0; i < b->warmup; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
   uint64_t start = cli_now_ns();
   for (uint32_t i = 0; i < b->runs && b->in_flight == 1; ++i) {
-    CLV__TRY(run_once(b, &b->latencies_ms[i], error));
+    CLV__TRY(bench_run_once(b, &b->latencies_ms[i], error));
     cli_progress(b->cli, "%s: run %u of %u", b->job.path, i + 1, b->runs);
   }
   b->total_ms = cli_ms(start, cli_now_ns());
@@ -76,7 +74,7 @@ static clv_status time_steps(bench *b, clv_error *error) {
   if (samples == NULL || b->steps_ms == NULL) return clv__error_memory(error, (size_t)steps * b->step_runs * sizeof *samples);
   clv__session_time_steps(b->session, true);
   for (uint32_t run = 0; run < b->step_runs; ++run) {
-    CLV__TRY(run_once(b, &ignored, error));
+    CLV__TRY(bench_run_once(b, &ignored, error));
     if (clv__session_incident_count(b->session) != before) break; /* other steps */
     for (uint32_t s = 0; s < steps; ++s) {
       samples[(size_t)s * b->step_runs + run] = (double)clv__session_step_time_ns(b->session, s) / 1e6;
@@ -108,7 +106,7 @@ static clv_status trace_runs(bench *b, clv_error *error) {
   double ignored;
   size_t count;
   clv__session_trace(b->session, true);
-  for (uint32_t i = 0; i < TRACED_RUNS; ++i) CLV__TRY(run_once(b, &ignored, error));
+  for (uint32_t i = 0; i < TRACED_RUNS; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
   clv__session_trace(b->session, false);
   const clv__trace_event *events = clv__session_trace_events(b->session, &count);
   return clv__report_trace(clv__session_plan(b->session), events, count, path, error);
@@ -120,7 +118,9 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
   if (status == CLV_OK) status = measure_runs(&b, error);
   if (status == CLV_OK) status = trace_runs(&b, error);
   if (status == CLV_OK) status = measure_steps(&b, error);
+  if (status == CLV_OK) status = bench_measure_operators(&b, error);
   if (status == CLV_OK) status = cli->json ? bench_print_json(&b, error) : bench_print_text(&b, error);
+  clv__efficiency_finish(&b.efficiency);
   clv_session_destroy(b.session);
   cli_job_finish(cli, &b.job);
   return status;
@@ -135,9 +135,12 @@ const cli_command cli_command_bench = {
     .description =
         "Loads, plans, compiles, runs once (the first run), warms up, and then measures --runs runs on inputs that were\n"
         "prepared once. load_ms is everything before the first run. Times of partitions and transfers come from runs of\n"
-        "their own, because waiting after each step takes time itself.",
+        "their own, because waiting after each step takes time itself. --operators measures, in further runs, what devices\n"
+        "that can tell take for each of their own steps, and what this machine's arithmetic and memory do at best: what is\n"
+        "far from its roofline, and takes long, is where time can be had.",
     .examples =
         "  cleave bench resnet50.onnx --runs 100\n"
+        "  cleave bench resnet50.onnx --threads 2 --operators\n"
         "  cleave bench plan.json --threads 2 --json\n",
     .execute = execute,
 };

@@ -111,6 +111,20 @@ static clv_status measure(cli_gnn_job *job, bool only_copies, clv_error *error) 
   return clv__gnn_measure(&job->planning, &how, &job->tables, error);
 }
 
+static json_t *overheads_json(const clv__tables *tables) {
+  json_t *list = json_array();
+  for (uint32_t o = 0; o < tables->overhead_count; ++o) {
+    const clv__table_overhead *overhead = &tables->overheads[o];
+    json_t *object = json_object();
+    json_object_set_new(object, "kind", cli_json_text(clv__overhead_name(overhead->kind)));
+    json_object_set_new(object, "device", overhead->device[0] != '\0' ? cli_json_text(overhead->device) : json_null());
+    json_object_set_new(object, "time_ms", cli_json_real(1e-6 * overhead->time_ns));
+    json_object_set_new(object, "spread_ms", cli_json_real(1e-6 * overhead->spread_ns));
+    json_array_append_new(list, object);
+  }
+  return list;
+}
+
 static clv_status print(const cli_gnn_job *job, const char *path, clv_error *error) {
   const clv__tables *tables = &job->tables;
   if (job->cli->json) {
@@ -127,6 +141,7 @@ static clv_status print(const cli_gnn_job *job, const char *path, clv_error *err
     }
     json_object_set_new(root, "file", cli_json_text(path));
     json_object_set_new(root, "tables", list);
+    json_object_set_new(root, "overheads", overheads_json(tables));
     return cli_json_print(job->cli, root, error);
   }
   clv__text text;
@@ -141,6 +156,12 @@ static clv_status print(const cli_gnn_job *job, const char *path, clv_error *err
                        100 * table->time.spread);
     else
       clv__text_append(&text, "no fit\n");
+  }
+  for (uint32_t o = 0; o < tables->overhead_count; ++o) {
+    const clv__table_overhead *overhead = &tables->overheads[o];
+    clv__text_append(&text, "%s%s%s: %.1f us, spread %.1f us\n", clv__overhead_name(overhead->kind),
+                     overhead->device[0] != '\0' ? " on " : "", overhead->device, 1e-3 * overhead->time_ns,
+                     1e-3 * overhead->spread_ns);
   }
   return cli_print(job->cli, &text, error);
 }

@@ -87,6 +87,22 @@ static json_t *block_json(const clv__gnn_account *account, const clv__gnn_block_
   return object;
 }
 
+static json_t *merges_json(const clv__gnn_plan *plan, const clv__gnn_plan_layer *planned) {
+  json_t *merged = json_array();
+  for (uint32_t i = 0; i < planned->merge_count; ++i) {
+    const clv__bucket_merge *merge = &planned->merges[i];
+    json_t *object = json_object();
+    json_object_set_new(object, "device", cli_json_text(plan->machine.devices[merge->device].name));
+    json_object_set_new(object, "rows", count(merge->into.rows));
+    json_object_set_new(object, "edges", count(merge->into.edges));
+    json_object_set_new(object, "parts", json_integer(merge->parts));
+    json_object_set_new(object, "padding_ms", ms(merge->added_ns));
+    json_object_set_new(object, "compiling_ms", ms(merge->saved_ns));
+    json_array_append_new(merged, object);
+  }
+  return merged;
+}
+
 static json_t *layer_json(const clv__gnn_account *account, uint32_t l) {
   const clv__gnn_plan_layer *planned = &account->plan->layers[l];
   const clv__gnn_layer_sum *sum = &account->layers[l];
@@ -106,6 +122,7 @@ static json_t *layer_json(const clv__gnn_account *account, uint32_t l) {
   json_object_set_new(object, "lower_bound_ms", ms(planned->bound_ns));
   if (account->record != NULL) json_object_set_new(object, "measured_ms", sum->has_run ? ms(sum->measured_ns) : json_null());
   json_object_set_new(object, "clusters", clusters);
+  json_object_set_new(object, "merged", merges_json(account->plan, planned));
   return object;
 }
 
@@ -212,7 +229,23 @@ static void ratio_cell(double measured_ns, double predicted_ns, clv__table *tabl
     clv__table_cell(table, "-");
 }
 
-static void append_layers(const clv__gnn_account *account, clv__text *text) {
+/* Which executables became one, and what for. */
+static void append_merges(const clv__gnn_account *account, uint32_t l, clv__text *text) {
+  const clv__gnn_plan_layer *planned = &account->plan->layers[l];
+  for (uint32_t i = 0; i < planned->merge_count; ++i) {
+    const clv__bucket_merge *merge = &planned->merges[i];
+    char name[80];
+    clv__gnn_block_name(&account->stages[l], merge->first, merge->last, name, sizeof name);
+    clv__text_append(text, "  %s, %s: %llu x %llu and %llu x %llu rows and edges run as %llu x %llu: padding %u parts takes ",
+                     account->plan->machine.devices[merge->device].name, name, (unsigned long long)merge->from[0].rows,
+                     (unsigned long long)merge->from[0].edges, (unsigned long long)merge->from[1].rows,
+                     (unsigned long long)merge->from[1].edges, (unsigned long long)merge->into.rows,
+                     (unsigned long long)merge->into.edges, merge->parts);
+    clv__text_append(text, "%.3f ms, compiling one more %.3f ms\n", 1e-6 * merge->added_ns, 1e-6 * merge->saved_ns);
+  }
+}
+
+static void append_layers(const clv__gnn_account *account, bool verbose, clv__text *text) {
   const clv__gnn_plan *plan = account->plan;
   for (uint32_t l = 0; l < plan->layer_count; ++l) {
     const clv__gnn_plan_layer *planned = &plan->layers[l];
@@ -228,6 +261,7 @@ static void append_layers(const clv__gnn_account *account, clv__text *text) {
       clv__pep_describe(&planned->peps[planned->sequence[planned->clusters[c].first]], &plan->machine, text);
       clv__text_append(text, "\n");
     }
+    if (verbose) append_merges(account, l, text);
   }
 }
 
@@ -266,7 +300,7 @@ static double share(uint64_t part, uint64_t whole) {
 
 void cli_gnn_report_blocks(const cli_gnn_job *job, const clv__gnn_account *account, clv__text *text) {
   const clv__gnn_overhead *overhead = &account->overhead;
-  append_layers(account, text);
+  append_layers(account, job->cli->verbose, text);
   append_blocks(account, job->cli->color_out, text);
   clv__text_append(text, "%u clusters, %u switches", account->cluster_count, account->switches);
   if (account->record != NULL) clv__text_append(text, ", %u executables", account->record->executables);

@@ -76,6 +76,9 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_RUNS] = {"runs", 0, CLI_NUMBER, false, MEASURED | CLI_IN(run) | CLI_IN(gnn), 1, "N",
                      "run: 1; bench: 50; profile: 15 of each thing", "how many runs; run shows, and traces, the last of them"},
     [OPTION_WARMUP] = {"warmup", 0, CLI_NUMBER, false, CLI_IN(bench), 0, "N", "5", "runs before that, beside the very first"},
+    [OPTION_OPERATORS] = {"operators", 0, CLI_FLAG, false, CLI_IN(bench), 0, NULL, NULL,
+                          "what each operator takes beside what it would take at least: FLOP/s, bandwidth, share of the "
+                          "roofline; -v: each step"},
     [OPTION_GRAPH] = {"graph", 0, CLI_CHOICE, false, RUNS, 0, "off|on|auto", "CLEAVE_GRAPH, else auto",
                       "capture a device's launches and issue them again as one: never; on the first run of a shape; on the "
                       "second"},

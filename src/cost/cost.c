@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cost/fit.h"
@@ -21,7 +22,7 @@ typedef struct price {
 
 /* An edge that could save something: a value that a node reads from another. */
 typedef struct edge {
-  uint32_t producer;
+  uint32_t producer, input;
   float bytes;
 } edge;
 
@@ -206,7 +207,13 @@ static clv_status classify(making *m) {
   return status;
 }
 
-/* The edges between nodes that do work, by reader. */
+static int compare_edges(const void *a, const void *b) {
+  const edge *x = a, *y = b;
+  if (x->producer != y->producer) return x->producer < y->producer ? -1 : 1;
+  return x->input < y->input ? -1 : x->input > y->input;
+}
+
+/* The edges between nodes that do work, by reader, then by producer. */
 static clv_status read_edges(making *m) {
   clv__cost_model *model = m->model;
   const clv_graph *graph = m->whole->graph;
@@ -221,8 +228,10 @@ static clv_status read_edges(making *m) {
     for (uint32_t k = 0; k < graph->nodes[n].input_count && !m->is_view[n] && !is_folded(m, n); ++k) {
       clv_node_id producer = clv__node_producer(m->whole, n, k);
       if (producer == CLV__NO_ID || m->is_view[producer] || is_folded(m, producer)) continue;
-      edges[at++] = (edge){producer, (float)clv__value_bytes(m->whole, graph->nodes[n].inputs[k])};
+      edges[at++] = (edge){producer, k, (float)clv__value_bytes(m->whole, graph->nodes[n].inputs[k])};
     }
+    uint32_t first = model->edge_offsets[n];
+    if (at - first > 1) qsort(edges + first, at - first, sizeof *edges, compare_edges);
     model->edge_offsets[n + 1] = at;
   }
   if (status != CLV_OK) return status;
@@ -394,10 +403,17 @@ clv__cost clv__cost_node(const clv__cost_model *model, uint32_t node, uint32_t d
 }
 
 uint64_t clv__cost_saving(const clv__cost_model *model, uint32_t producer, uint32_t consumer, uint32_t device) {
-  for (uint32_t e = model->edge_offsets[consumer]; e < model->edge_offsets[consumer + 1]; ++e) {
-    if (model->edges[e].producer == producer) return model->savings[(size_t)e * model->device_count + device];
+  uint32_t low = model->edge_offsets[consumer], high = model->edge_offsets[consumer + 1], end = high;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (model->edges[middle].producer < producer) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
   }
-  return 0;
+  if (low == end || model->edges[low].producer != producer) return 0;
+  return model->savings[(size_t)low * model->device_count + device];
 }
 
 uint64_t clv__cost_launch(const clv__cost_model *model, uint32_t device) {

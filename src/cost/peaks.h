@@ -19,16 +19,16 @@ const char *clv__peak_name(clv__peak peak);
 enum { CLV__PEAK_SIZES = 6 };
 
 typedef struct clv__peaks {
-  uint32_t thread_count;                     /* of the host's processor; 0: of another device */
-  double flops_per_second[CLV__PEAK_COUNT];  /* 0: not known */
-  uint32_t size_count;                       /* 0: no bandwidth is known */
-  uint64_t sizes_bytes[CLV__PEAK_SIZES];     /* ascending: how much is gone through, again and again; the last is memory's */
+  uint32_t thread_count;                    /* of the host's processor; 0: of another device */
+  double flops_per_second[CLV__PEAK_COUNT]; /* 0: not known */
+  uint32_t size_count;                      /* 0: no bandwidth is known */
+  uint64_t sizes_bytes[CLV__PEAK_SIZES];    /* ascending: how much is gone through, again and again; the last is memory's */
   double read_bytes_per_second[CLV__PEAK_SIZES];
   double copy_bytes_per_second[CLV__PEAK_SIZES]; /* read and written */
 } clv__peaks;
 
-/* The processor's, by so many threads (0: as many as there are cores): each figure the best of several short attempts, as others may
- * be running. Takes about half a second. */
+/* The processor's, by so many threads (0: as many as there are cores): each figure the best of several short attempts, as others
+ * may be running. Takes about half a second. */
 clv_status clv__peaks_of_host(uint32_t thread_count, const clv_allocator *allocator, clv__peaks *peaks, clv_error *error);
 /* A device's, of `runs` runs of a large product and of a large sum; what it cannot run stays unknown. */
 void clv__peaks_of_device(clv_devices *devices, uint32_t device, uint32_t runs, clv__peaks *peaks);

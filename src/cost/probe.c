@@ -277,7 +277,7 @@ void clv__peaks_of_device(clv_devices *devices, uint32_t index, uint32_t runs, c
   clv__devices_unlock(devices);
   if (bytes_per_second <= 0) return;
   peaks->size_count = 1;
-  peaks->sizes_bytes[0] = LARGE_BYTES;
+  peaks->sizes_bytes[0] = (uint64_t)48 << 20; /* three operands of the largest sum */
   peaks->read_bytes_per_second[0] = peaks->copy_bytes_per_second[0] = bytes_per_second;
 }
 

@@ -236,11 +236,26 @@ bool clv__node_is_view(const clv__node *node) {
   return op != NULL && (op->flags & CLV__OP_VIEW) != 0;
 }
 
+/* How often the node, which reads the value, is among its users: 1, or 2 for more. They are listed in the order of nodes. */
+static uint32_t uses_by(const clv_graph *graph, clv_value_id value, clv_node_id id) {
+  uint32_t low = graph->use_offsets[value], high = graph->use_offsets[value + 1], end = high;
+  while (low < high) {
+    uint32_t middle = low + (high - low) / 2;
+    if (graph->use_nodes[middle] < id) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low + 1 < end && graph->use_nodes[low + 1] == id ? 2 : 1;
+}
+
 clv_node_id clv__node_producer(const clv_graph_view *whole, clv_node_id id, uint32_t input) {
   const clv__node *node = &whole->graph->nodes[id];
   clv_value_id value = node->inputs[input];
   if (value == CLV__NO_ID || is_constant(whole, value)) return CLV__NO_ID;
-  for (uint32_t i = 0; i < input; ++i) {
+  bool is_repeated = uses_by(whole->graph, value, id) > 1;
+  for (uint32_t i = 0; i < input && is_repeated; ++i) {
     if (node->inputs[i] == value) return CLV__NO_ID;
   }
   return whole->graph->values[value].producer;

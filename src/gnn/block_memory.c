@@ -1,9 +1,10 @@
-/* What a compiled block holds in the memory of its device. Apart from the tables that this goes into: they have names of their
+/* What a compiled block holds in the memory of its device, and whether it was compiled. Apart from the tables that this goes into: they have names of their
  * own for things that sessions have too. */
 #include <string.h>
 
 #include "execute/session.h"
 #include "gnn/block_memory.h"
+#include "split/plan.h"
 
 uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_devices *devices) {
   clv__session_stats stats;
@@ -14,4 +15,12 @@ uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_de
       peak_bytes += stats.spaces[s].planned_bytes + stats.spaces[s].scratch_bytes;
   }
   return peak_bytes;
+}
+
+bool clv__block_was_compiled(const clv__block_run *run) {
+  for (uint32_t p = 0; p < run->plan->partition_count; ++p) {
+    clv__source source = clv__session_origin(run->session, p)->source;
+    if (source == CLV__SOURCE_MEMORY || source == CLV__SOURCE_DISK) return false;
+  }
+  return true;
 }

@@ -1,4 +1,4 @@
-/* What a compiled block holds in memory. */
+/* What a compiled block holds in memory, and where it came from. */
 #ifndef CLEAVE_GNN_BLOCK_MEMORY_H
 #define CLEAVE_GNN_BLOCK_MEMORY_H
 
@@ -6,5 +6,8 @@
 
 /* Weights, executables, values and scratch of the last run's shapes, in memory space `space` of the devices. */
 uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_devices *devices);
+
+/* Whether all of it was compiled for this run, rather than found in memory or in the cache. */
+bool clv__block_was_compiled(const clv__block_run *run);
 
 #endif

@@ -19,17 +19,25 @@ typedef struct clv__choose_options {
   double tolerance;   /* how close, relative, the bound should come; it stops there */
   uint64_t budget;    /* of steps of the bound and of the search, for each k and layer; 0: as many as the effort has */
   double exchange_ns; /* between two layers */
+  bool keeps_buckets; /* no padding beyond what each part needs, however long compiling takes */
   /* The quick mode's moves, as they are made; may be NULL. */
   void (*moves)(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from, const clv__pep *to);
   void *user;
 } clv__choose_options;
 #define CLV__CHOOSE_OPTIONS_INIT \
-  { CLV__EFFORT_FULL, CLV__PEP_OPTIONS_INIT, 0.008, 0, 0, NULL, NULL }
+  { CLV__EFFORT_FULL, CLV__PEP_OPTIONS_INIT, 0.008, 0, 0, false, NULL, NULL }
 
 /* Subgraphs of one PEP key, one after the other. */
 typedef struct clv__cluster {
   uint32_t first, count; /* places of the sequence */
 } clv__cluster;
+
+/* Two executables of a device of fixed shapes that became one: both blocks' parts are padded to its size. */
+typedef struct clv__bucket_merge {
+  uint32_t device, first, last, parts; /* parts: that are padded further than they were */
+  clv__layer_sizes from[2], into;
+  double added_ns, saved_ns; /* by the padding, over all parts; of compiling */
+} clv__bucket_merge;
 
 typedef struct clv__chosen_layer {
   const clv__pep **peps; /* [k]: of each subgraph */
@@ -42,6 +50,8 @@ typedef struct clv__chosen_layer {
   double single_ns[CLV__PEP_DEVICES]; /* all of it on one device; INFINITY: it cannot */
   double rounding_ns;                 /* what the rounding of shares adds to the subgraphs' times, summed */
   const char *from;                   /* which candidate it came of */
+  uint32_t merge_count;
+  const clv__bucket_merge *merges; /* in the order in which they were made */
 } clv__chosen_layer;
 
 typedef struct clv__chosen_k {

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gnn/buckets.h"
+
 enum {
   STARTS = 4,
   MOST_ATTEMPTS = 24,
@@ -379,6 +381,7 @@ static clv_status choose_pipelines(choosing *c, const clv__choose_cut *cut, doub
   clv__chosen_layer apart;
   options.peps.most_parts = 1;
   options.moves = NULL;
+  options.keeps_buckets = true; /* whatever is chosen in the end has its buckets merged */
   CLV__TRY(clv__choose_layer(c->arena, c->costs, c->layer, cut, &options, &apart, error));
   *taken = apart.timeline.makespan_ns < c->best.makespan_ns;
   if (!*taken) return CLV_OK;
@@ -435,7 +438,9 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
   }
   /* whole nanoseconds, as all times */
   chosen->bound_all_ns = floor(fmin(all.bound_ns, taken ? chosen->timeline.makespan_ns : c.best.makespan_ns));
-  if (taken) return CLV_OK;
-  chosen->bound_ns = floor(fmin(bound, c.best.makespan_ns));
-  return give(&c, error);
+  if (!taken) {
+    chosen->bound_ns = floor(fmin(bound, c.best.makespan_ns));
+    CLV__TRY(give(&c, error));
+  }
+  return options->keeps_buckets ? CLV_OK : clv__choose_buckets(arena, costs, cut, c.lists, chosen, error);
 }

@@ -42,6 +42,11 @@ static clv_status make_layer(clv__gnn_plan *plan, const clv__costs *costs, const
   layer->bound_ns = chosen->bound_ns, layer->bound_all_ns = chosen->bound_all_ns, layer->rounding_ns = chosen->rounding_ns;
   layer->peps = clv__arena_allocate_zero(&plan->arena, plan->k, sizeof *layer->peps);
   layer->sequence = clv__arena_copy(&plan->arena, chosen->sequence, plan->k * sizeof *layer->sequence);
+  if (chosen->merge_count > 0) {
+    layer->merges = clv__arena_copy(&plan->arena, chosen->merges, chosen->merge_count * sizeof *layer->merges);
+    if (layer->merges == NULL) return clv__error_memory(error, chosen->merge_count * sizeof *layer->merges);
+    layer->merge_count = chosen->merge_count;
+  }
   if (layer->layer == NULL || layer->from == NULL || layer->peps == NULL || layer->sequence == NULL)
     return clv__error_memory(error, plan->k * sizeof *layer->peps);
   for (uint32_t i = 0; i < plan->k; ++i) layer->peps[i] = *chosen->peps[i];
@@ -216,6 +221,20 @@ static json_t *by_device(const clv__gnn_plan *plan, const double *times_ns) {
   return object;
 }
 
+static json_t *merge_json(const clv__gnn_plan *plan, const clv__bucket_merge *merge) {
+  json_t *object = json_object(), *from = json_array();
+  for (int i = 0; i < 2; ++i) json_array_append_new(from, sizes_json(merge->from[i]));
+  set_text(object, "device", plan->machine.devices[merge->device].name);
+  set_size(object, "first", merge->first);
+  set_size(object, "last", merge->last);
+  json_object_set_new(object, "from", from);
+  json_object_set_new(object, "into", sizes_json(merge->into));
+  set_size(object, "parts", merge->parts);
+  json_object_set_new(object, "padding_ms", milliseconds(merge->added_ns));
+  json_object_set_new(object, "compiling_ms", milliseconds(merge->saved_ns));
+  return object;
+}
+
 static json_t *layer_json(const clv__gnn_plan *plan, const clv__gnn_plan_layer *layer) {
   json_t *object = json_object(), *subgraphs = json_array(), *sequence = json_array(), *clusters = json_array();
   for (uint32_t i = 0; i < plan->k; ++i) json_array_append_new(subgraphs, pep_json(plan, &layer->peps[i]));
@@ -239,6 +258,11 @@ static json_t *layer_json(const clv__gnn_plan *plan, const clv__gnn_plan_layer *
   json_object_set_new(object, "sequence", sequence);
   json_object_set_new(object, "clusters", clusters);
   json_object_set_new(object, "subgraphs", subgraphs);
+  if (layer->merge_count > 0) {
+    json_t *merged = json_array();
+    for (uint32_t i = 0; i < layer->merge_count; ++i) json_array_append_new(merged, merge_json(plan, &layer->merges[i]));
+    json_object_set_new(object, "merged", merged);
+  }
   return object;
 }
 
@@ -275,13 +299,13 @@ static json_t *machine_json(const clv__gnn_plan *plan) {
     set_text(device, "name", plan->machine.devices[d].name);
     set_size(device, "space", plan->machine.devices[d].space);
     json_object_set_new(device, "static", json_boolean(plan->machine.devices[d].is_static));
+    json_object_set_new(device, "switch_ms", milliseconds(plan->machine.devices[d].switch_ns));
     json_array_append_new(devices, device);
   }
   json_object_set_new(object, "devices", devices);
   set_size(object, "pad_step", plan->machine.pad_step);
   set_size(object, "queue_depth", plan->machine.queue_depth);
   json_object_set_new(object, "merge_ms", milliseconds(plan->machine.merge_ns));
-  json_object_set_new(object, "switch_ms", milliseconds(plan->machine.switch_ns));
   json_object_set_new(object, "exchange_ms", milliseconds(plan->exchange_ns));
   return object;
 }

@@ -16,6 +16,8 @@ typedef struct clv__gnn_plan_layer {
   clv__timeline timeline; /* predicted */
   double bound_ns, bound_all_ns, rounding_ns;
   const char *from;
+  uint32_t merge_count;
+  clv__bucket_merge *merges; /* executables that became one */
 } clv__gnn_plan_layer;
 
 /* What is worked on beyond the graph: rows that parts gather beside those that they make, and what static devices are given

@@ -87,9 +87,8 @@ static clv_status get_by_device(const reading *r, const json_t *object, const ch
 
 /* ---- Plans of subgraphs ---- */
 
-static clv_status get_sizes(const reading *r, const json_t *object, const char *where, const char *key, clv__layer_sizes *sizes) {
+static clv_status take_sizes(const reading *r, const json_t *list, const char *where, const char *key, clv__layer_sizes *sizes) {
   uint64_t *places[] = {&sizes->rows, &sizes->targets, &sizes->edges};
-  const json_t *list = json_object_get(object, key);
   for (size_t i = 0; i < 3; ++i) {
     const json_t *value = json_array_get(list, i);
     json_int_t got = json_integer_value(value);
@@ -98,6 +97,10 @@ static clv_status get_sizes(const reading *r, const json_t *object, const char *
     *places[i] = (uint64_t)got;
   }
   return sizes->targets <= sizes->rows ? CLV_OK : clv__json_bad(&r->json, "%s: '%s' has more targets than rows", where, key);
+}
+
+static clv_status get_sizes(const reading *r, const json_t *object, const char *where, const char *key, clv__layer_sizes *sizes) {
+  return take_sizes(r, json_object_get(object, key), where, key, sizes);
 }
 
 static clv_status read_part(const reading *r, json_t *item, const char *where, clv__pep_part *part) {
@@ -215,10 +218,45 @@ static clv_status check_clusters(const reading *r, const json_t *item, const cha
   return CLV_OK;
 }
 
+/* Told of, and nothing else: what parts are padded to, they say themselves. */
+static clv_status read_merge(const reading *r, json_t *item, const char *where, uint32_t stages, clv__bucket_merge *merge) {
+  static const char *const keys[] = {"device", "first", "last", "from", "into", "parts", "padding_ms", "compiling_ms", NULL};
+  json_t *from;
+  CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
+  merge->device = find_device(r->plan, json_string_value(json_object_get(item, "device")));
+  if (merge->device == CLV__NO_ID) return clv__json_bad(&r->json, "%s: 'device' is none of the plan's", where);
+  CLV__TRY(get_index(r, item, where, "first", stages, &merge->first));
+  CLV__TRY(get_index(r, item, where, "last", stages, &merge->last));
+  if (merge->first >= merge->last)
+    return clv__json_bad(&r->json, "%s: stages %u to %u are no block", where, merge->first, merge->last);
+  CLV__TRY(get_list(r, item, where, "from", 2, 2, &from));
+  for (size_t i = 0; i < 2; ++i) CLV__TRY(take_sizes(r, json_array_get(from, i), where, "from", &merge->from[i]));
+  CLV__TRY(get_sizes(r, item, where, "into", &merge->into));
+  CLV__TRY(get_index(r, item, where, "parts", UINT32_MAX, &merge->parts));
+  CLV__TRY(get_time(r, item, where, "padding_ms", &merge->added_ns));
+  return get_time(r, item, where, "compiling_ms", &merge->saved_ns);
+}
+
+static clv_status read_merges(const reading *r, const json_t *item, uint32_t number, clv__gnn_plan_layer *layer) {
+  json_t *merged;
+  char where[64];
+  if (json_object_get(item, "merged") == NULL) return CLV_OK;
+  snprintf(where, sizeof where, "layers[%u]", number);
+  CLV__TRY(get_list(r, item, where, "merged", 1, (size_t)r->plan->k * CLV__PEP_DEVICES, &merged));
+  layer->merges = clv__arena_allocate_zero(&r->plan->arena, json_array_size(merged), sizeof *layer->merges);
+  if (layer->merges == NULL) return clv__error_memory(r->json.error, json_array_size(merged) * sizeof *layer->merges);
+  layer->merge_count = (uint32_t)json_array_size(merged);
+  for (uint32_t i = 0; i < layer->merge_count; ++i) {
+    snprintf(where, sizeof where, "layers[%u]: merged[%u]", number, i);
+    CLV__TRY(read_merge(r, json_array_get(merged, i), where, layer->stage_count, &layer->merges[i]));
+  }
+  return CLV_OK;
+}
+
 static clv_status read_layer(const reading *r, json_t *item, uint32_t number) {
   static const char *const keys[] = {"layer",       "stages",   "from",    "makespan_ms", "lower_bound_ms", "lower_bound_all_ms",
                                      "rounding_ms", "switches", "busy_ms", "idle_ms",     "sequence",       "clusters",
-                                     "subgraphs",   NULL};
+                                     "subgraphs",   "merged",   NULL};
   clv__gnn_plan_layer *layer = &r->plan->layers[number];
   char where[64];
   json_t *subgraphs;
@@ -235,6 +273,7 @@ static clv_status read_layer(const reading *r, json_t *item, uint32_t number) {
   if (layer->peps == NULL) return clv__error_memory(r->json.error, r->plan->k * sizeof *layer->peps);
   for (uint32_t i = 0; i < r->plan->k; ++i)
     CLV__TRY(read_pep(r, json_array_get(subgraphs, i), number, i, layer->stage_count, &layer->peps[i]));
+  CLV__TRY(read_merges(r, item, number, layer));
   CLV__TRY(read_sequence(r, item, where, layer));
   CLV__TRY(clv__gnn_plan_layer_settle(r->plan, layer, r->json.error));
   return check_clusters(r, item, where, layer);
@@ -244,7 +283,8 @@ static clv_status read_layer(const reading *r, json_t *item, uint32_t number) {
 
 static clv_status read_machine(const reading *r, const json_t *root) {
   static const char *const keys[] = {"devices", "pad_step", "queue_depth", "merge_ms", "switch_ms", "exchange_ms", NULL};
-  static const char *const device_keys[] = {"name", "space", "static", NULL};
+  static const char *const device_keys[] = {"name", "space", "static", "switch_ms", NULL};
+  double switch_ns = 0; /* of all devices: as plans were written before each had its own */
   clv__machine *machine = &r->plan->machine;
   json_t *object = json_object_get(root, "machine"), *devices;
   CLV__TRY(clv__json_check_keys(&r->json, object, "machine", keys));
@@ -252,7 +292,7 @@ static clv_status read_machine(const reading *r, const json_t *root) {
   CLV__TRY(clv__json_size(&r->json, object, "machine", "pad_step", MOST_SIZE, &machine->pad_step));
   CLV__TRY(get_index(r, object, "machine", "queue_depth", CLV__QUEUE_DEPTH, &machine->queue_depth));
   CLV__TRY(get_time(r, object, "machine", "merge_ms", &machine->merge_ns));
-  CLV__TRY(get_time(r, object, "machine", "switch_ms", &machine->switch_ns));
+  if (json_object_get(object, "switch_ms") != NULL) CLV__TRY(get_time(r, object, "machine", "switch_ms", &switch_ns));
   CLV__TRY(get_time(r, object, "machine", "exchange_ms", &r->plan->exchange_ns));
   if (machine->pad_step == 0 || machine->queue_depth == 0)
     return clv__json_bad(&r->json, "machine: 'pad_step' and 'queue_depth' must be 1 or more");
@@ -265,6 +305,9 @@ static clv_status read_machine(const reading *r, const json_t *root) {
     if (!json_is_boolean(json_object_get(item, "static")))
       return clv__json_bad(&r->json, "machine: devices: 'static' must be true or false");
     device->is_static = json_is_true(json_object_get(item, "static"));
+    device->switch_ns = switch_ns;
+    if (json_object_get(item, "switch_ms") != NULL)
+      CLV__TRY(get_time(r, item, "machine: devices", "switch_ms", &device->switch_ns));
     if (find_device(r->plan, device->name) != CLV__NO_ID)
       return clv__json_bad(&r->json, "machine: device '%.60s' is there twice", device->name);
     machine->device_count = (uint32_t)d + 1;

@@ -2,20 +2,15 @@
 #include "gnn/measure.h"
 
 #include <math.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "cost/measure.h"
-#include "gnn/block_memory.h"
-#include "gnn/edges.h"
 #include "gnn/measure_copies.h"
-#include "graph/view.h"
-#include "split/plan.h"
+#include "gnn/measure_overheads.h"
+#include "gnn/measure_point.h"
 
-enum { MOST_STEPS = 16, MOST_RUNS = 64 };
-#define LONG_NS UINT64_C(300000000) /* what takes longer runs once more, and no oftener */
+enum { MOST_STEPS = 16 };
 
 typedef struct measuring {
   const clv__gnn_planning *planning;
@@ -72,148 +67,6 @@ static double step_of(double least, double most, uint32_t step, uint32_t steps) 
   return step == 0 ? least : low * pow(most / low, (double)step / (steps - 1));
 }
 
-/* ---- One block at one size ---- */
-
-static clv_status fill(const measuring *m, const clv__stages *stages, clv__layer_value value, clv__layer_sizes sizes,
-                       uint64_t *seed, clv_tensor *tensor, clv_error *error) {
-  clv__value_shape shape = clv__layer_value_shape(stages, value);
-  uint64_t rows = clv__layer_dimension_size(shape.dimension, sizes), columns = shape.columns == 0 ? 1 : shape.columns;
-  uint64_t bytes = clv__layer_value_bytes(stages, value, sizes);
-  void *data = clv__allocate(m->allocator, bytes);
-  if (data == NULL) return clv__error_memory(error, bytes);
-  *tensor = clv__tensor_make(shape.dtype, shape.columns == 0 ? 1 : 2, (const int64_t[]){(int64_t)rows, shape.columns}, data);
-  for (uint64_t i = 0; i < rows * columns; ++i) {
-    uint64_t chance = *seed = clv__mix64(*seed);
-    switch (value) {
-      case CLV__VALUE_OFFSETS: /* edges evenly */
-        ((int64_t *)data)[i] = sizes.targets == 0 ? 0 : (int64_t)((__uint128_t)sizes.edges * i / sizes.targets);
-        break;
-      case CLV__VALUE_SOURCES:
-        ((int32_t *)data)[i] = (int32_t)(chance % (sizes.rows == 0 ? 1 : sizes.rows));
-        break;
-      case CLV__VALUE_DESTINATIONS:
-        ((int32_t *)data)[i] = (int32_t)((__uint128_t)sizes.targets * i / (sizes.edges == 0 ? 1 : sizes.edges));
-        break;
-      case CLV__VALUE_POSITIONS:
-        ((int32_t *)data)[i] = (int32_t)i;
-        break;
-      case CLV__VALUE_DEGREES:
-      case CLV__VALUE_OWN_DEGREES:
-        ((float *)data)[i] = 1.0f + (float)(chance % 30);
-        break;
-      default:
-        ((float *)data)[i] = (float)(chance >> 40) / (float)(1 << 24) - 0.5f;
-        break;
-    }
-  }
-  return CLV_OK;
-}
-
-static clv_status time_block(const measuring *m, clv__block_run *run, clv__layer_values *values, clv__measure *measure,
-                             clv_error *error) {
-  uint64_t samples[MOST_RUNS];
-  uint32_t runs = m->options->runs < MOST_RUNS ? m->options->runs : MOST_RUNS;
-  for (uint32_t i = 0; i <= runs; ++i) { /* the first one prepares */
-    for (uint32_t o = 0; o < run->block.output_count; ++o)
-      values->items[run->block.outputs[o]] = (clv_tensor){.dtype = CLV_DTYPE_NONE};
-    uint64_t begin = clv__measure_now();
-    CLV__TRY(clv__block_execute(run, values, error));
-    uint64_t took = clv__measure_now() - begin;
-    if (i > 0) samples[i - 1] = took;
-    if (i > 0 && took > LONG_NS) runs = i;
-  }
-  *measure = clv__measure_of(samples, runs);
-  return CLV_OK;
-}
-
-/* What copies take beside the block, by the tables that are measured first. */
-static double copies_ns(const measuring *m, uint32_t device, const clv__block *block, clv__layer_sizes sizes) {
-  const clv__machine_device *about = &m->planning->machine.devices[device];
-  double in_ns = 0, out_ns = 0;
-  if (about->space == 0) return 0;
-  const clv__copy_table *in = clv__tables_find_copy(m->tables, CLV__TABLE_HOST, about->name);
-  const clv__copy_table *out = clv__tables_find_copy(m->tables, about->name, CLV__TABLE_HOST);
-  if (in == NULL || !clv__copy_table_time(in, clv__layer_set_bytes(&block->stages, block->reads, sizes), &in_ns)) in_ns = 0;
-  if (out == NULL || !clv__copy_table_time(out, clv__layer_set_bytes(&block->stages, block->makes, sizes), &out_ns)) out_ns = 0;
-  return in_ns + out_ns;
-}
-
-static clv_status measure_point(const measuring *m, uint32_t layer, uint32_t device, uint32_t first, uint32_t last,
-                                clv__layer_sizes sizes, clv__table_point *point, clv_error *error) {
-  const clv__gnn_planning *p = m->planning;
-  const clv__machine_device *about = &p->machine.devices[device];
-  clv_session_options options = CLV_SESSION_OPTIONS_INIT;
-  clv__block_form form = clv__block_form_fixed(sizes);
-  clv__block block;
-  clv__block_run run = {.plan = NULL};
-  clv__layer_values values = {0};
-  clv__measure measure = {0};
-  uint64_t seed = m->options->seed;
-  options.no_fallback = true;
-  clv_status status = clv__block_make(m->allocator, &p->stages[layer], first, last, &form, &block, error);
-  if (status == CLV_OK) status = clv__block_open(p->devices, device, &block, &options, &run, error);
-  for (uint32_t i = 0; status == CLV_OK && i < run.block.input_count; ++i)
-    status = fill(m, &p->stages[layer], run.block.inputs[i], sizes, &seed, &values.items[run.block.inputs[i]], error);
-  if (status == CLV_OK) status = time_block(m, &run, &values, &measure, error);
-  if (status == CLV_OK) {
-    double time_ns = (double)measure.time_ns - copies_ns(m, device, &run.block, sizes);
-    point->time_ns = fmax(time_ns, 0.01 * (double)measure.time_ns);
-    point->spread_ns = 2.0 * (double)measure.spread_ns;
-    point->peak_bytes = clv__block_peak_bytes(&run, about->space, p->devices);
-  } else if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE) {
-    clv__error_clear(error);
-    point->infeasible = true;
-    status = CLV_OK;
-  }
-  for (uint32_t i = 0; i < run.block.input_count; ++i) clv__release(m->allocator, values.items[run.block.inputs[i]].data);
-  clv__block_close(&run);
-  return status;
-}
-
-/* ---- What a device says of itself ---- */
-
-/* The block as planning would give it to the device: a launch for each partition, and its nodes. */
-static clv_status add_up(const clv_plan *plan, const clv__device *device, double *seconds, clv_error *error) {
-  const clv_backend *backend = device->backend;
-  bool states = backend->struct_size >= offsetof(clv_backend, launch_seconds) + sizeof backend->launch_seconds;
-  states = states && backend->node_seconds != NULL && backend->launch_seconds != NULL;
-  *seconds = 0;
-  for (uint32_t p = 0; p < plan->partition_count && states; ++p) {
-    const clv_graph_view *view = plan->partitions[p].view;
-    double said = backend->launch_seconds(device->handle);
-    for (uint32_t n = 0; n < view->node_count && said >= 0; ++n) {
-      double node = backend->node_seconds(device->handle, view, n);
-      said = node >= 0 ? said + node : -1;
-    }
-    states = said >= 0;
-    *seconds += said;
-  }
-  if (states) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "'%s' has no speed model that says how long this takes: measure it",
-                        device->name);
-}
-
-static clv_status ask_model(const measuring *m, uint32_t layer, uint32_t device, uint32_t first, uint32_t last,
-                            clv__layer_sizes sizes, clv__table_point *point, clv_error *error) {
-  const clv__gnn_planning *p = m->planning;
-  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
-  clv_assignment pin = {.pattern = "*", .device = p->devices->items[device].name};
-  clv__block_form form = clv__block_form_fixed(sizes);
-  clv__block block;
-  clv_plan *plan = NULL;
-  double seconds = 0;
-  options.pins = &pin;
-  options.pin_count = 1;
-  CLV__TRY(clv__block_make(m->allocator, &p->stages[layer], first, last, &form, &block, error));
-  clv_status status = clv_plan_make(block.graph, p->devices, &options, &plan, error);
-  if (status == CLV_OK) status = add_up(plan, &p->devices->items[device], &seconds, error);
-  point->origin = CLV__SYNTHETIC;
-  point->time_ns = 1e9 * seconds;
-  clv_plan_destroy(plan);
-  clv__block_finish(&block);
-  return status;
-}
-
 /* ---- A block over its grid ---- */
 
 static clv_status tell(measuring *m, uint32_t layer, uint32_t device, clv_error *error) {
@@ -243,8 +96,9 @@ static clv_status measure_block(measuring *m, uint32_t layer, uint32_t device, u
       point.targets = fmax(1, ceil(part * (double)point.n));
       clv__layer_sizes sizes = {point.n, point.targets, point.m};
       CLV__TRY(tell(m, layer, device, error));
-      CLV__TRY(m->options->asks_models ? ask_model(m, layer, device, first, last, sizes, &point, error)
-                                       : measure_point(m, layer, device, first, last, sizes, &point, error));
+      const clv__measured_block about_block = {p, m->options, m->tables, layer, device, first, last};
+      CLV__TRY(m->options->asks_models ? clv__model_block(&about_block, sizes, &point, error)
+                                       : clv__measure_block(&about_block, sizes, &point, error));
       CLV__TRY(clv__tables_put(m->tables, about->name, p->chains[layer].layer, first, last, &point, error));
       ++m->done;
     }
@@ -325,7 +179,10 @@ clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_me
     if (status != CLV_OK) return clv__error_prefix(error, status, "copies of %s", planning->machine.devices[d].name);
   }
   CLV__TRY(clv__tables_fit(tables, error));
+  if (!options->asks_models)
+    CLV__TRY(clv__measure_threads(tables, planning->machine.device_count, options->runs, error));
   if (options->only_copies) return CLV_OK;
+  if (!options->asks_models) CLV__TRY(clv__measure_switches(planning, options, tables, error));
   CLV__TRY(measure_blocks(&m, true, error));
   CLV__TRY(measure_blocks(&m, false, error));
   return clv__tables_fit(tables, error);

@@ -161,15 +161,21 @@ static bool share_space(const clv__machine *machine, uint32_t set, uint32_t othe
   return set != 0 && other != 0;
 }
 
+void clv__block_questions(const clv__machine *machine, uint32_t blocks, const uint32_t *cuts, const uint32_t *sets,
+                          clv__block_question *questions) {
+  /* Values cross further than to the next block, so that they stay in a memory only where there are two blocks. */
+  bool stays = blocks == 2 && share_space(machine, sets[0], sets[1]);
+  for (uint32_t b = 0; b < blocks; ++b)
+    questions[b] = (clv__block_question){cuts[b], cuts[b + 1], sets[b], stays && b == 1, stays && b == 0};
+}
+
 /* Blocks between `cuts` on `sets`: the product of their variants. */
 static bool put_together(making *m, uint32_t blocks, const uint32_t *cuts, const uint32_t *sets) {
   const clv__block_answers *answers[CLV__PEP_BLOCKS];
   clv__block_question questions[CLV__PEP_BLOCKS];
   clv__known known = CLV__KNOWN;
-  /* Values cross further than to the next block, so that they stay in a memory only where there are two blocks. */
-  bool stays = blocks == 2 && share_space(m->costs->machine, sets[0], sets[1]);
+  clv__block_questions(m->costs->machine, blocks, cuts, sets, questions);
   for (uint32_t b = 0; b < blocks; ++b) {
-    questions[b] = (clv__block_question){cuts[b], cuts[b + 1], sets[b], stays && b == 1, stays && b == 0};
     if (!clv__block_is_legal(m->costs, &questions[b])) return true;
   }
   ++m->list->structures;

@@ -57,6 +57,7 @@ typedef struct clv__machine_device {
   bool is_static;        /* shapes fixed when compiled: rows and edges are padded */
   uint32_t cannot;       /* a bit for each clv__stage that it does not run */
   uint64_t memory_bytes; /* 0: no limit is known */
+  double switch_ns;      /* between two clusters */
 } clv__machine_device;
 
 typedef struct clv__machine {
@@ -64,7 +65,6 @@ typedef struct clv__machine {
   clv__machine_device devices[CLV__PEP_DEVICES];
   uint64_t pad_step; /* 1000 */
   double merge_ns;
-  double switch_ns;     /* a device, between two clusters */
   uint32_t queue_depth; /* results of a block that wait for the next; 2: double buffers */
 } clv__machine;
 

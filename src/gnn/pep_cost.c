@@ -68,15 +68,13 @@ static clv__known price_moves(const pricing *p, bool is_part, clv__pep_part *par
   return clv__copy_table_time(p->costs->out[part->device], (uint64_t)out, &part->out_ns) ? CLV__KNOWN : CLV__UNKNOWN;
 }
 
-static clv__known price_part(const pricing *p, double from, double to, clv__pep_part *part) {
+/* As its sizes are. `is_part`: of a block with others. */
+static clv__known price_sizes(const pricing *p, bool is_part, clv__pep_part *part) {
   const clv__machine_device *device = &p->costs->machine->devices[part->device];
   const clv__block_table *table = p->costs->blocks[part->device][p->question->first][p->question->last];
-  clv__share share;
-  clv__piece_share(p->piece, from, to, &share);
   part->pack_ns = part->in_ns = part->compute_ns = part->out_ns = part->time_ns = 0;
   part->bytes = 0;
-  size_part(p, &share, part);
-  if (share.targets == 0) return CLV__KNOWN; /* nothing to do */
+  if (part->sizes.targets == 0) return CLV__KNOWN; /* nothing to do */
   clv__known known = clv__table_time(table, part->padded.rows, part->padded.edges, part->padded.targets, &part->compute_ns);
   if (known != CLV__KNOWN) return known;
   if (device->memory_bytes > 0) {
@@ -86,12 +84,25 @@ static clv__known price_part(const pricing *p, double from, double to, clv__pep_
                   bytes_of(&p->block->out, part->padded);
     if (peak > device->memory_bytes || held > (double)device->memory_bytes) return CLV__INFEASIBLE;
   }
-  known = price_moves(p, from > 0 || to < 1, part);
+  known = price_moves(p, is_part, part);
   /* Whole nanoseconds: written to a plan and read again they are the same. */
   part->pack_ns = round(part->pack_ns), part->in_ns = round(part->in_ns);
   part->compute_ns = round(part->compute_ns), part->out_ns = round(part->out_ns);
   part->time_ns = part->pack_ns + part->in_ns + part->compute_ns + part->out_ns;
   return known;
+}
+
+static clv__known price_part(const pricing *p, double from, double to, clv__pep_part *part) {
+  clv__share share;
+  clv__piece_share(p->piece, from, to, &share);
+  size_part(p, &share, part);
+  return price_sizes(p, from > 0 || to < 1, part);
+}
+
+clv__known clv__pep_part_price(const clv__costs *costs, const clv__piece *piece, const clv__block_question *question,
+                               clv__pep_part *part) {
+  const pricing p = {costs, piece, question, &costs->chain->blocks[question->first][question->last]};
+  return price_sizes(&p, part->from > 0 || part->to < CLV__PEP_SHARES, part);
 }
 
 /* ---- Sharing out ---- */

@@ -1,6 +1,7 @@
 /* See planning.h. */
 #include "gnn/planning.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -8,7 +9,8 @@
 #include "gnn/piece.h"
 #include "gnn/single.h"
 
-/* What it costs that a thread waits for another one: a wake-up, roughly. Small beside any block worth sharing out. */
+/* For tables from before it was measured what it costs that a thread waits for another one: a wake-up, roughly. Small beside any
+ * block worth sharing out. */
 #define MERGE_NS 20e3
 
 /* ---- The machine ---- */
@@ -159,11 +161,25 @@ void clv__gnn_planning_finish(clv__gnn_planning *p) {
 
 /* ---- The choice ---- */
 
+static double overhead_of(const clv__tables *tables, clv__overhead_kind kind, const char *device, double otherwise_ns) {
+  const clv__table_overhead *overhead = clv__tables_find_overhead(tables, kind, device);
+  return overhead != NULL ? round(overhead->time_ns) : otherwise_ns; /* whole nanoseconds, as all times of a plan */
+}
+
+static void take_overheads(clv__gnn_planning *p, const clv__tables *tables) {
+  clv__machine *machine = &p->machine;
+  machine->merge_ns = overhead_of(tables, CLV__OVERHEAD_MERGE, "", MERGE_NS);
+  p->exchange_ns = overhead_of(tables, CLV__OVERHEAD_EXCHANGE, "", 0);
+  for (uint32_t d = 0; d < machine->device_count; ++d)
+    machine->devices[d].switch_ns = overhead_of(tables, CLV__OVERHEAD_SWITCH, machine->devices[d].name, 0);
+}
+
 clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error) {
   for (uint32_t d = 0; d < p->machine.device_count; ++d)
     CLV__TRY(clv__tables_check_device(tables, p->machine.devices[d].name, p->devices->items[d].info.fingerprint, error));
   uint32_t count = p->model->layer_count;
+  take_overheads(p, tables);
   clv__costs *costs = clv__arena_allocate_zero(&p->arena, count, sizeof *costs);
   if (costs == NULL) return clv__error_memory(error, count * sizeof *costs);
   for (uint32_t i = 0; i < count; ++i) {
@@ -171,7 +187,9 @@ clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tab
     if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
   }
   p->costs = costs;
-  return clv__choose(&p->arena, costs, count, p->choose_cuts, p->cut_count, options, choice, error);
+  clv__choose_options asked = *options;
+  asked.exchange_ns = p->exchange_ns;
+  return clv__choose(&p->arena, costs, count, p->choose_cuts, p->cut_count, &asked, choice, error);
 }
 
 /* ---- The plan ---- */
@@ -213,7 +231,7 @@ clv_status clv__gnn_planning_plan(const clv__gnn_planning *p, const clv__tables 
   clv__hash_text(&p->graph->hash, graph);
   CLV__TRY(name_tables(p, tables, table, error));
   const clv__gnn_plan_names names = {model_path, model, graph_path, graph, membership, table, p->seed};
-  return clv__gnn_plan_make(p->arena.allocator, &names, p->costs, choice, 0, plan, error);
+  return clv__gnn_plan_make(p->arena.allocator, &names, p->costs, choice, p->exchange_ns, plan, error);
 }
 
 clv_status clv__gnn_schedule_of(clv__arena *arena, const clv__gnn_plan *plan, clv__gnn_schedule *schedule, clv_error *error) {

@@ -31,7 +31,8 @@ typedef struct clv__gnn_planning {
   uint32_t cut_count;
   clv__gnn_cut *cuts; /* by k */
   clv__choose_cut *choose_cuts;
-  clv__costs *costs; /* [layer_count], once there are tables */
+  clv__costs *costs;  /* [layer_count], once there are tables */
+  double exchange_ns; /* between two layers, as these tables say */
 } clv__gnn_planning;
 
 /* Asks the devices, and cuts the graph for each of `ks` (ascending), from the cache (may be NULL) where it was before. `progress`
@@ -48,8 +49,8 @@ clv_status clv__gnn_planning_init_parts(clv__gnn_planning *planning, clv_devices
                                         uint64_t pad_step, clv_error *error);
 void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed one */
 
-/* Prices and chooses. `tables` must have every device: CLV_NOT_FOUND; measured ones must be those of these devices:
- * CLV_INVALID_ARGUMENT. The choice lives in the planning's arena. */
+/* Prices and chooses; what merging, switching and exchanging take is as the tables say too, not as the options do. `tables` must
+ * have every device: CLV_NOT_FOUND; measured ones must be those of these devices: CLV_INVALID_ARGUMENT. The choice lives in the planning's arena. */
 clv_status clv__gnn_planning_choose(clv__gnn_planning *planning, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error);
 

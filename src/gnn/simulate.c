@@ -41,14 +41,14 @@ static inline __attribute__((always_inline)) double pass(const clv__machine *mac
       for (uint32_t i = 0; i < work->part_counts[b]; ++i) {
         uint32_t d = work->devices[b][i];
         bool switches = r.used[d] && r.last_key[d] != work->key;
-        double start = r.free_ns[d] + (switches ? machine->switch_ns : 0);
+        double start = r.free_ns[d] + (switches ? machine->devices[d].switch_ns : 0);
         if (start < from) start = from;
         r.free_ns[d] = start + work->times_ns[b][i];
         r.last_key[d] = work->key;
         r.used[d] = true;
         if (r.free_ns[d] > end) end = r.free_ns[d];
         if (timeline != NULL) timeline->switches += switches;
-        if (timeline != NULL) timeline->busy_ns[d] += work->times_ns[b][i] + (switches ? machine->switch_ns : 0);
+        if (timeline != NULL) timeline->busy_ns[d] += work->times_ns[b][i] + (switches ? machine->devices[d].switch_ns : 0);
         if (tasks != NULL) *tasks++ = (clv__task_time){place, b, d, start, r.free_ns[d]};
       }
       ready = end + work->merge_ns[b];

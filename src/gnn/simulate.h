@@ -1,6 +1,6 @@
 /* The schedule of one layer over the timelines of the devices. Subgraphs come in one sequence, which every device keeps to; runs
  * of it with the same PEP key are clusters. Between clusters there is no barrier: a device goes on to the next as soon as its own
- * work is done, and pays machine->switch_ns. Blocks are stages of a pipeline: a task begins when its device is free, the block
+ * work is done, and pays its switch_ns. Blocks are stages of a pipeline: a task begins when its device is free, the block
  * before it done, and, within a cluster, the block behind it done with the subgraph queue_depth places earlier, whose buffer it
  * fills. */
 #ifndef CLEAVE_GNN_SIMULATE_H

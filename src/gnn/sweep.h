@@ -21,6 +21,10 @@ uint32_t clv__stages_sweep_from(const clv__stages *stages);
 clv__sweep clv__sweep_find(const clv__stages *stages, uint32_t first, uint32_t last, const clv__csr *csr);
 /* Bytes of memory that sweeping needs for itself. */
 size_t clv__sweep_bytes(const clv__sweep *sweep);
+/* How often the block runs over `targets`; once, where it is not swept. */
+static inline uint64_t clv__sweep_pieces(const clv__sweep *sweep, uint64_t targets) {
+  return sweep->piece == 0 ? 1 : (targets + sweep->piece - 1) / sweep->piece;
+}
 /* What the block is run for: `rows` are what it reads. */
 static inline clv__layer_sizes clv__sweep_sizes(const clv__sweep *sweep, uint64_t rows) {
   return (clv__layer_sizes){rows, sweep->piece, sweep->piece_edges};

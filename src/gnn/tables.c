@@ -27,6 +27,7 @@ void clv__tables_finish(clv__tables *tables) {
   clv__release(allocator, tables->tables);
   clv__release(allocator, tables->copies);
   clv__release(allocator, tables->devices);
+  clv__release(allocator, tables->overheads);
   clv__arena_finish(&tables->arena);
   *tables = (clv__tables){0};
 }
@@ -69,7 +70,7 @@ clv_status clv__tables_put(clv__tables *tables, const char *device, const char *
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: stages %u to %u are no block of at most %d", device, first, last,
                           CLV__TABLE_STAGES);
   if (point->n > LARGEST_SIZE || point->m > LARGEST_SIZE || point->peak_bytes > LARGEST_SIZE || point->targets > point->n ||
-      (!point->infeasible && !good_time(point->time_ns, point->spread_ns)))
+      (!point->infeasible && !good_time(point->time_ns, point->spread_ns)) || !good_time(point->compile_ns, 0))
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: n %llu, m %llu, targets %llu, %g ns is no measurement", device,
                           (unsigned long long)point->n, (unsigned long long)point->m, (unsigned long long)point->targets,
                           point->time_ns);
@@ -151,6 +152,47 @@ clv_status clv__tables_put_device(clv__tables *tables, const char *name, const c
   memmove(&tables->devices[at + 1], &tables->devices[at], (tables->device_count - at) * sizeof made);
   tables->devices[at] = made;
   ++tables->device_count;
+  return CLV_OK;
+}
+
+/* ---- Overheads ---- */
+
+const char *clv__overhead_name(clv__overhead_kind kind) {
+  static const char *const names[] = {"merge", "switch", "exchange"};
+  return names[kind];
+}
+
+static int compare_overhead(const clv__table_overhead *a, clv__overhead_kind kind, const char *device) {
+  if (a->kind != kind) return a->kind > kind ? 1 : -1;
+  return strcmp(a->device, device);
+}
+
+const clv__table_overhead *clv__tables_find_overhead(const clv__tables *tables, clv__overhead_kind kind, const char *device) {
+  for (uint32_t o = 0; o < tables->overhead_count; ++o) {
+    if (compare_overhead(&tables->overheads[o], kind, device) == 0) return &tables->overheads[o];
+  }
+  return NULL;
+}
+
+clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhead *overhead, clv_error *error) {
+  uint32_t at = 0;
+  if (!good_time(overhead->time_ns, overhead->spread_ns) ||
+      (overhead->kind == CLV__OVERHEAD_SWITCH) != (overhead->device[0] != '\0'))
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s of '%s': %g ns is no measurement", clv__overhead_name(overhead->kind),
+                          overhead->device, overhead->time_ns);
+  while (at < tables->overhead_count && compare_overhead(&tables->overheads[at], overhead->kind, overhead->device) < 0) ++at;
+  bool is_there = at < tables->overhead_count && compare_overhead(&tables->overheads[at], overhead->kind, overhead->device) == 0;
+  clv__table_overhead made = *overhead;
+  made.device = is_there ? tables->overheads[at].device : own(tables, overhead->device);
+  if (made.device == NULL) return clv__error_memory(error, strlen(overhead->device));
+  if (!is_there) {
+    if (!clv__array_reserve(tables->arena.allocator, (void **)&tables->overheads, &tables->overhead_capacity,
+                            tables->overhead_count + 1u, sizeof made, tables->overhead_count))
+      return clv__error_memory(error, sizeof made);
+    memmove(&tables->overheads[at + 1], &tables->overheads[at], (tables->overhead_count - at) * sizeof made);
+    ++tables->overhead_count;
+  }
+  tables->overheads[at] = made;
   return CLV_OK;
 }
 
@@ -262,6 +304,12 @@ static void fit_table(clv__block_table *table, clv__fit_point *points, double *s
     points[peaks++] = fit_point_of(point, has_targets, (double)point->peak_bytes);
   }
   table->peak = fit_points(points, peaks, spreads);
+  uint32_t compiled = 0;
+  for (uint32_t p = 0; p < table->point_count; ++p) {
+    if (table->points[p].compile_ns > 0) spreads[compiled++] = table->points[p].compile_ns;
+  }
+  if (compiled > 1) qsort(spreads, compiled, sizeof *spreads, compare_reals);
+  table->compile_ns = compiled > 0 ? spreads[compiled / 2] : 0;
 }
 
 static void fit_copy(clv__copy_table *table, clv__fit_point *points, double *spreads) {

@@ -31,6 +31,7 @@ typedef struct clv__table_point {
   clv__table_origin origin;
   double time_ns, spread_ns; /* the median, and how far the quarters lie apart; 0: one run, or not known */
   uint64_t peak_bytes;       /* 0: not known */
+  double compile_ns;         /* of an executable for this size alone; 0: not known, or executables take any size */
 } clv__table_point;
 
 /* One fit with how far to trust it. */
@@ -51,6 +52,7 @@ typedef struct clv__block_table {
   size_t capacity;
   clv__table_origin origin; /* the least trusted of its points' */
   clv__table_fit time, peak;
+  double compile_ns; /* the median of its points'; 0: not known */
   uint32_t first_infeasible, end_infeasible;                            /* where among the points the infeasible ones lie */
   double least_n, most_n, least_m, most_m, least_density, most_density; /* of the points that have a time */
 } clv__block_table;
@@ -71,6 +73,22 @@ typedef struct clv__copy_table {
   clv__table_fit time; /* per_n: a byte */
 } clv__copy_table;
 
+/* What a schedule takes beside blocks and copies. */
+typedef enum clv__overhead_kind {
+  CLV__OVERHEAD_MERGE,    /* a block is done on several devices: its end comes to who waits for it; for each part but one */
+  CLV__OVERHEAD_SWITCH,   /* a device goes on to another executable */
+  CLV__OVERHEAD_EXCHANGE, /* all devices are done with a layer, and begin the next */
+  CLV__OVERHEADS
+} clv__overhead_kind;
+const char *clv__overhead_name(clv__overhead_kind kind);
+
+typedef struct clv__table_overhead {
+  clv__overhead_kind kind;
+  const char *device; /* of a switch; "": of all */
+  clv__table_origin origin;
+  double time_ns, spread_ns;
+} clv__table_overhead;
+
 /* What a device was when it was measured: another machine's costs are not this one's. Devices whose costs were imported, or made
  * up, need not be here. */
 typedef struct clv__tables_device {
@@ -79,11 +97,12 @@ typedef struct clv__tables_device {
 
 typedef struct clv__tables {
   clv__arena arena;
-  uint32_t table_count, copy_count, device_count;
+  uint32_t table_count, copy_count, device_count, overhead_count;
   clv__tables_device *devices; /* by name */
   clv__block_table *tables;    /* in the order of device, layer, first, last once they are fitted */
   clv__copy_table *copies;
-  size_t table_capacity, copy_capacity, device_capacity;
+  clv__table_overhead *overheads; /* by kind, then device */
+  size_t table_capacity, copy_capacity, device_capacity, overhead_capacity;
 } clv__tables;
 
 void clv__tables_init(clv__tables *tables, const clv_allocator *allocator);
@@ -95,6 +114,7 @@ clv_status clv__tables_put(clv__tables *tables, const char *device, const char *
                            const clv__table_point *point, clv_error *error);
 clv_status clv__tables_put_copy(clv__tables *tables, const char *from, const char *to, const clv__copy_point *point,
                                 clv_error *error);
+clv_status clv__tables_put_overhead(clv__tables *tables, const clv__table_overhead *overhead, clv_error *error);
 /* CLV_INVALID_ARGUMENT where it was another device that was measured. */
 clv_status clv__tables_put_device(clv__tables *tables, const char *name, const char *fingerprint, clv_error *error);
 /* The same question, without putting it in: what is not in the tables is no error. */
@@ -106,6 +126,8 @@ clv_status clv__tables_fit(clv__tables *tables, clv_error *error);
 const clv__block_table *clv__tables_find(const clv__tables *tables, const char *device, const char *layer, uint32_t first,
                                          uint32_t last);
 const clv__copy_table *clv__tables_find_copy(const clv__tables *tables, const char *from, const char *to);
+/* `device`: "" but for switches. */
+const clv__table_overhead *clv__tables_find_overhead(const clv__tables *tables, clv__overhead_kind kind, const char *device);
 
 /* `targets` may be anything up to n, whatever was measured: a time is a straight line between none and all. */
 clv__known clv__table_time(const clv__block_table *table, uint64_t n, uint64_t m, uint64_t targets, double *time_ns);

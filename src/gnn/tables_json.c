@@ -30,6 +30,7 @@ static json_t *point_json(const clv__table_point *point) {
   json_object_set_new(object, "time_ns", json_real(point->time_ns));
   json_object_set_new(object, "spread_ns", json_real(point->spread_ns));
   if (point->peak_bytes != 0) json_object_set_new(object, "peak_bytes", json_integer((json_int_t)point->peak_bytes));
+  if (point->compile_ns > 0) json_object_set_new(object, "compile_ns", json_real(point->compile_ns));
   return object;
 }
 
@@ -60,6 +61,16 @@ static json_t *copy_json(const clv__copy_table *table) {
   return object;
 }
 
+static json_t *overhead_json(const clv__table_overhead *overhead) {
+  json_t *object = json_object();
+  json_object_set_new(object, "kind", json_string(clv__overhead_name(overhead->kind)));
+  if (overhead->device[0] != '\0') json_object_set_new(object, "device", json_string(overhead->device));
+  json_object_set_new(object, "origin", json_string(clv__table_origin_name(overhead->origin)));
+  json_object_set_new(object, "time_ns", json_real(overhead->time_ns));
+  json_object_set_new(object, "spread_ns", json_real(overhead->spread_ns));
+  return object;
+}
+
 clv_status clv__tables_print(const clv__tables *tables, clv__text *text, clv_error *error) {
   json_t *root = json_object(), *blocks = json_array(), *copies = json_array();
   for (uint32_t t = 0; t < tables->table_count; ++t) json_array_append_new(blocks, table_json(&tables->tables[t]));
@@ -76,6 +87,12 @@ clv_status clv__tables_print(const clv__tables *tables, clv__text *text, clv_err
   json_object_set_new(root, "devices", devices);
   json_object_set_new(root, "blocks", blocks);
   json_object_set_new(root, "copies", copies);
+  if (tables->overhead_count > 0) { /* files of before have none */
+    json_t *overheads = json_array();
+    for (uint32_t o = 0; o < tables->overhead_count; ++o)
+      json_array_append_new(overheads, overhead_json(&tables->overheads[o]));
+    json_object_set_new(root, "overheads", overheads);
+  }
   char *dumped = root == NULL ? NULL : json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17));
   json_decref(root);
   if (dumped == NULL) return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory for JSON");
@@ -137,7 +154,8 @@ static clv_status get_list(const reading *r, const json_t *object, const char *w
 }
 
 static clv_status read_point(const reading *r, json_t *item, const char *where, clv__table_point *point) {
-  static const char *const keys[] = {"n", "m", "targets", "origin", "infeasible", "time_ns", "spread_ns", "peak_bytes", NULL};
+  static const char *const keys[] = {"n",       "m",         "targets",    "origin",     "infeasible",
+                                     "time_ns", "spread_ns", "peak_bytes", "compile_ns", NULL};
   static const char *const infeasible_keys[] = {"n", "m", "targets", "origin", "infeasible", NULL};
   const json_t *infeasible = json_object_get(item, "infeasible");
   if (infeasible != NULL && !json_is_true(infeasible))
@@ -152,6 +170,7 @@ static clv_status read_point(const reading *r, json_t *item, const char *where, 
   if (point->infeasible) return CLV_OK;
   CLV__TRY(get_time(r, item, where, "time_ns", &point->time_ns));
   CLV__TRY(get_time(r, item, where, "spread_ns", &point->spread_ns));
+  if (json_object_get(item, "compile_ns") != NULL) CLV__TRY(get_time(r, item, where, "compile_ns", &point->compile_ns));
   if (json_object_get(item, "peak_bytes") == NULL) return CLV_OK;
   return clv__json_size(&r->json, item, where, "peak_bytes", (uint64_t)1 << 52, &point->peak_bytes);
 }
@@ -232,8 +251,38 @@ static clv_status read_devices(const reading *r, const json_t *root) {
   return CLV_OK;
 }
 
+static clv_status read_overhead(const reading *r, json_t *item, size_t number) {
+  static const char *const keys[] = {"kind", "device", "origin", "time_ns", "spread_ns", NULL};
+  const char *name = NULL;
+  char where[64];
+  clv__table_overhead overhead = {.kind = CLV__OVERHEAD_MERGE, .device = ""};
+  uint32_t before = r->tables->overhead_count;
+  snprintf(where, sizeof where, "overheads[%zu]", number);
+  CLV__TRY(clv__json_check_keys(&r->json, item, where, keys));
+  CLV__TRY(get_name(r, item, where, "kind", &name));
+  while (overhead.kind < CLV__OVERHEADS && strcmp(clv__overhead_name(overhead.kind), name) != 0) ++overhead.kind;
+  if (overhead.kind == CLV__OVERHEADS)
+    return clv__json_bad(&r->json, "%s: 'kind' is '%.40s', and must be merge, switch or exchange", where, name);
+  if (overhead.kind == CLV__OVERHEAD_SWITCH) CLV__TRY(get_name(r, item, where, "device", &overhead.device));
+  if (overhead.kind != CLV__OVERHEAD_SWITCH && json_object_get(item, "device") != NULL)
+    return clv__json_bad(&r->json, "%s: 'device' is for switches", where);
+  CLV__TRY(get_origin(r, item, where, &overhead.origin));
+  CLV__TRY(get_time(r, item, where, "time_ns", &overhead.time_ns));
+  CLV__TRY(get_time(r, item, where, "spread_ns", &overhead.spread_ns));
+  CLV__TRY(clv__tables_put_overhead(r->tables, &overhead, r->json.error));
+  return r->tables->overhead_count == before + 1 ? CLV_OK : clv__json_bad(&r->json, "%s: it is there twice", where);
+}
+
+static clv_status read_overheads(const reading *r, const json_t *root) {
+  json_t *overheads;
+  if (json_object_get(root, "overheads") == NULL) return CLV_OK;
+  CLV__TRY(get_list(r, root, "tables", "overheads", MOST_TABLES, &overheads));
+  for (size_t i = 0; i < json_array_size(overheads); ++i) CLV__TRY(read_overhead(r, json_array_get(overheads, i), i));
+  return CLV_OK;
+}
+
 static clv_status read_root(const reading *r, json_t *root) {
-  static const char *const keys[] = {"format", "version", "devices", "blocks", "copies", NULL};
+  static const char *const keys[] = {"format", "version", "devices", "blocks", "copies", "overheads", NULL};
   const char *format = json_string_value(json_object_get(root, "format"));
   uint64_t version;
   json_t *blocks, *copies;
@@ -250,6 +299,7 @@ static clv_status read_root(const reading *r, json_t *root) {
   CLV__TRY(get_list(r, root, "tables", "copies", MOST_TABLES, &copies));
   for (size_t i = 0; i < json_array_size(blocks); ++i) CLV__TRY(read_table(r, json_array_get(blocks, i), i));
   for (size_t i = 0; i < json_array_size(copies); ++i) CLV__TRY(read_copy(r, json_array_get(copies, i), i));
+  CLV__TRY(read_overheads(r, root));
   return clv__tables_fit(r->tables, r->json.error);
 }
 

@@ -161,9 +161,9 @@ static clv_status infer_scatter_nd(clv__infer *infer) {
 }
 
 const clv__op clv__ops_gather[] = {
-    {"", "Gather", 2, 2, 1, 1, 0, infer_gather, clv__work_none},
-    {"", "GatherElements", 2, 2, 1, 1, 0, infer_gather_elements, clv__work_none},
-    {"", "GatherND", 2, 2, 1, 1, 0, infer_gather_nd, clv__work_none},
+    {"", "Gather", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather, clv__work_none},
+    {"", "GatherElements", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_elements, clv__work_none},
+    {"", "GatherND", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_nd, clv__work_none},
     {"", "Scatter", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none},
     {"", "ScatterElements", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none},
     {"", "ScatterND", 3, 3, 1, 1, 0, infer_scatter_nd, clv__work_none},

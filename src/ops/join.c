@@ -350,7 +350,7 @@ static clv_status infer_tile(clv__infer *infer) {
 const clv__op clv__ops_join[] = {
     {"", "Concat", 1, CLV__ANY_COUNT, 1, 1, 0, infer_concat, clv__work_none},
     {"", "Split", 1, 2, 1, CLV__ANY_COUNT, 0, infer_split, clv__work_none},
-    {"", "Slice", 1, 5, 1, 1, 0, infer_slice, clv__work_none},
+    {"", "Slice", 1, 5, 1, 1, CLV__OP_PICKS, infer_slice, clv__work_none},
     {"", "Pad", 1, 4, 1, 1, 0, infer_pad, clv__work_none},
     {"", "Expand", 2, 2, 1, 1, 0, infer_expand, clv__work_none},
     {"", "Tile", 2, 2, 1, 1, 0, infer_tile, clv__work_none},

@@ -64,14 +64,15 @@ typedef struct clv__infer {
 /* What a node costs, at known shapes. A multiply-add is two FLOPs. */
 typedef struct clv__work {
   double flops;
-  double bytes; /* read and written, each input and output once */
+  double bytes; /* read and written, each input and output once; of what is picked from, what is picked */
 } clv__work;
 
 enum {
   CLV__OP_VIEW = 1u << 0,        /* output 0 has the bytes of input 0, in the same order: no work, no copy */
   CLV__OP_ELEMENTWISE = 1u << 1, /* independent along every axis (with broadcasting) */
   CLV__OP_NO_FOLD = 1u << 2,     /* not a function of its inputs (random numbers) */
-  CLV__OP_HAS_BODY = 1u << 3     /* If, Loop, Scan */
+  CLV__OP_HAS_BODY = 1u << 3,    /* If, Loop, Scan */
+  CLV__OP_PICKS = 1u << 4        /* reads no more of input 0 than it writes: rows of a table */
 };
 
 #define CLV__ANY_COUNT 255

@@ -26,10 +26,12 @@ static bool is_quantised_weight(const clv_graph *graph, const clv__node *node, c
   if (node->domain[0] != '\0' || strcmp(node->op, "DequantizeLinear") != 0) return false;
   if ((inputs[0].dtype != CLV_I8 && inputs[0].dtype != CLV_U8) || inputs[0].rank < 2) return false;
   const clv_value_id made = node->outputs[0];
-  if (graph->values[made].is_output || graph->use_offsets[made] == graph->use_offsets[made + 1]) return false;
+  if (made == CLV__NO_ID || graph->values[made].is_output || graph->use_offsets[made] == graph->use_offsets[made + 1])
+    return false;
   for (uint32_t u = graph->use_offsets[made]; u < graph->use_offsets[made + 1]; ++u) {
     const clv__node *reader = &graph->nodes[graph->use_nodes[u]];
-    const bool multiplies = strcmp(reader->op, "Conv") == 0 || strcmp(reader->op, "MatMul") == 0 || strcmp(reader->op, "Gemm") == 0;
+    const bool multiplies =
+        strcmp(reader->op, "Conv") == 0 || strcmp(reader->op, "MatMul") == 0 || strcmp(reader->op, "Gemm") == 0;
     if (!multiplies || reader->domain[0] != '\0' || reader->inputs[0] == made || reader->inputs[1] != made) return false;
   }
   return true;
@@ -85,22 +87,39 @@ static void *existing_bytes(const clv_graph *graph, const clv__node *node, const
   return source->data;
 }
 
-/* A ConstantOfShape of many bytes as a mapping. NULL where it is none, is small, or the system cannot. */
+/* At least `size_bytes` in which the element repeats: a mapping that there is already, or one that leaves room for others. */
+static void *map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__arena *arena,
+                      clv__file_map_list **fills) {
+  enum { ROOM_BYTES = 16 << 20 };
+  for (const clv__file_map_list *fill = *fills; fill != NULL; fill = fill->next) {
+    if (fill->element_bytes != element_bytes || memcmp(fill->element, element, element_bytes) != 0) continue;
+    if (fill->map.size_bytes >= size_bytes) return (void *)fill->map.data;
+  }
+  clv__file_map_list *fill = clv__arena_allocate_zero(arena, 1, sizeof *fill);
+  if (fill == NULL) return NULL;
+  if (size_bytes < ROOM_BYTES) size_bytes = ROOM_BYTES;
+  if (clv__file_map_fill(element, element_bytes, size_bytes, &fill->map, NULL) != CLV_OK) return NULL;
+  memcpy(fill->element, element, element_bytes);
+  fill->element_bytes = element_bytes;
+  fill->next = *fills;
+  *fills = fill;
+  return (void *)fill->map.data;
+}
+
+/* A ConstantOfShape of many bytes as a mapping, shared with others of its value. NULL where it is none, is small, or the system
+ * cannot. */
 static void *map_constant(const clv__node *node, const clv_tensor *output, clv__arena *arena, clv__file_map_list **fills) {
-  enum { LEAST_BYTES = 1 << 20 };
+  enum { LEAST_BYTES = 32 << 10 };
   static const uint8_t zeros[8];
   size_t size_bytes;
   if (fills == NULL || strcmp(node->op, "ConstantOfShape") != 0 || node->domain[0] != '\0') return NULL;
   if (output->dtype == CLV_STRING || !clv__tensor_size_bytes(output, &size_bytes) || size_bytes < LEAST_BYTES) return NULL;
   const clv_attribute *value = clv__attribute_find(node->attributes, "value");
   if (value != NULL && (value->kind != CLV_ATTRIBUTE_TENSOR || value->tensor->dtype != output->dtype)) return NULL;
-  clv__file_map_list *fill = clv__arena_allocate(arena, sizeof *fill);
+  const size_t element_bytes = clv_dtype_size_bytes(output->dtype);
   const void *element = value == NULL ? zeros : value->tensor->data;
-  if (fill == NULL || element == NULL || clv_dtype_size_bytes(output->dtype) == 0) return NULL;
-  if (clv__file_map_fill(element, clv_dtype_size_bytes(output->dtype), size_bytes, &fill->map, NULL) != CLV_OK) return NULL;
-  fill->next = *fills;
-  *fills = fill;
-  return (void *)fill->map.data;
+  if (element == NULL || element_bytes == 0 || element_bytes > sizeof zeros) return NULL;
+  return map_fill(element, element_bytes, size_bytes, arena, fills);
 }
 
 /* Runs the kernel into the arena. `*computed` is false where the kernel refuses. */

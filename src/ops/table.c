@@ -53,5 +53,10 @@ void clv__op_work(const clv__op *op, const clv__infer *infer, clv__work *work) {
         work->flops += (double)count;
     }
   }
+  size_t all, picked;
+  if ((op->flags & CLV__OP_PICKS) != 0 && clv__tensor_size_bytes(&infer->inputs[0], &all) &&
+      clv__tensor_size_bytes(&infer->outputs[0], &picked) && picked < all) {
+    bytes -= (double)(all - picked);
+  }
   work->bytes = bytes;
 }

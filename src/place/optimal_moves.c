@@ -6,12 +6,15 @@
 
 #include "place/optimal.h"
 
+#define PAIR_WORK 64u /* of all pairs, in times of the problem's edges */
+
 typedef struct maker {
   clv__state *state;
   const clv__problem *problem;
   const clv__cut *cut;
   clv__changes *changes;
   uint32_t *below, *above; /* by node: stamps */
+  uint64_t *degrees;       /* by node */
   uint32_t stamp;
   size_t start; /* of the change being made, in changes->nodes */
   bool is_full;
@@ -211,12 +214,28 @@ static clv_status move_pair(maker *m, uint32_t a, uint32_t b) {
   return CLV_OK;
 }
 
-/* Producer and reader, and two readers of one value, together. */
+/* What a move of each node takes: its own edges, and those that it shares what it makes with. */
+static void count_degrees(const maker *m) {
+  const clv__problem *problem = m->problem;
+  for (uint32_t n = 0; n < problem->node_count; ++n) m->degrees[n] = problem->read_offsets[n + 1] - problem->read_offsets[n];
+  for (uint32_t v = 0; v < problem->value_count; ++v) {
+    uint32_t readers = problem->reader_offsets[v + 1] - problem->reader_offsets[v];
+    if (problem->producers[v] != CLV__NONE) m->degrees[problem->producers[v]] += 1 + (uint64_t)readers;
+  }
+}
+
+/* Producer and reader, and two readers of one value, together. One with very many neighbours would be moved with each of them:
+ * there is an end to that. */
 static clv_status move_pairs(maker *m) {
   const clv__problem *problem = m->problem;
+  count_degrees(m);
+  uint64_t work = PAIR_WORK * ((uint64_t)problem->node_count + problem->read_offsets[problem->node_count]);
   for (uint32_t v = 0; v < problem->value_count && !m->is_full; ++v) {
     uint32_t previous = problem->producers[v];
     for (uint32_t i = problem->reader_offsets[v]; i < problem->reader_offsets[v + 1] && !m->is_full; ++i) {
+      uint64_t edges = m->degrees[problem->readers[i]] + (previous != CLV__NONE ? m->degrees[previous] : 0);
+      if (edges > work) return CLV_OK;
+      work -= edges;
       if (previous != CLV__NONE) CLV__TRY(move_pair(m, previous, problem->readers[i]));
       if (problem->producers[v] != CLV__NONE && previous != problem->producers[v]) {
         CLV__TRY(move_pair(m, problem->producers[v], problem->readers[i]));
@@ -287,12 +306,14 @@ clv_status clv__changes_make(clv__state *state, const clv__cut *cut, bool deep, 
   m.below = clv__allocate_zero(changes->allocator, (size_t)problem->node_count * sizeof *m.below);
   m.above = clv__allocate_zero(changes->allocator, (size_t)problem->node_count * sizeof *m.above);
   clv_status status = CLV_OK;
-  if (m.below == NULL || m.above == NULL)
-    status = clv__error_memory(error, (size_t)problem->node_count * sizeof *m.below);
+  m.degrees = clv__allocate(changes->allocator, (size_t)problem->node_count * sizeof *m.degrees);
+  if (m.below == NULL || m.above == NULL || m.degrees == NULL)
+    status = clv__error_memory(error, (size_t)problem->node_count * sizeof *m.degrees);
   else
     status = make_all(&m, deep);
   clv__release(changes->allocator, m.below);
   clv__release(changes->allocator, m.above);
+  clv__release(changes->allocator, m.degrees);
   if (status == CLV_OK && changes->count > 1) qsort(changes->items, changes->count, sizeof *changes->items, compare_changes);
   return status;
 }

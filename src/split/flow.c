@@ -2,13 +2,18 @@
  * and R. E. Tarjan, "A new approach to the maximum-flow problem" (J. ACM 35, 1988): highest label first, with gap relabelling and
  * exact labels from time to time, as B. V. Cherkassky and Goldberg found best ("On implementing the push-relabel method for the
  * maximum flow problem", Algorithmica 19, 1997). Only its first phase is needed: a cut, not a flow. Unlike augmenting paths, it
- * moves much flow over a long way at once. */
+ * moves much flow over a long way at once. Whatever has reached the end of it when work is stopped could be a flow, so it is
+ * below every cut. */
 #include "split/flow_own.h"
 
 #include <assert.h>
 
 #define RELABEL_WORK 12u /* of a relabelling, in arcs looked at */
 #define SEARCH_WORK 4u   /* exact labels are made anew after so many times what it takes to make them */
+/* Work after which a solution is left as it is, in times of what exact labels take, and however small the network is: long
+ * ladders take time that grows with the square of their length. */
+#define MOST_SEARCHES 64u
+#define LEAST_LIMIT 4000000u
 
 clv_status clv__flow_create(const clv_allocator *allocator, uint32_t vertex_count, uint32_t edge_count, clv__flow **flow,
                             clv_error *error) {
@@ -269,7 +274,8 @@ static clv_status solve_rest(clv__flow *flow, clv_error *error) {
   l.idle = lists + count + 2;
   l.highest = count + 1;
   label_exactly(&l);
-  uint64_t often = SEARCH_WORK * (6 * (uint64_t)count + arc_count);
+  uint64_t search = 6 * (uint64_t)count + arc_count, often = SEARCH_WORK * search, spent = 0;
+  uint64_t limit = MOST_SEARCHES * search < LEAST_LIMIT ? LEAST_LIMIT : MOST_SEARCHES * search;
   while (l.highest_active > 0) {
     uint32_t v = l.active[l.highest_active];
     if (v == NO_VERTEX) {
@@ -278,7 +284,12 @@ static clv_status solve_rest(clv__flow *flow, clv_error *error) {
     }
     l.active[l.highest_active] = flow->vertices[v].next;
     discharge(&l, v);
-    if (l.work > often) label_exactly(&l);
+    if (l.work <= often) continue;
+    spent += l.work;
+    label_exactly(&l);
+    if (spent <= limit || l.highest_active == 0) continue;
+    flow->is_cut_short = true; /* what has arrived is below any cut; who still reaches the place is on its side */
+    break;
   }
   label_exactly(&l); /* what can still be reached from has a distance, and drains */
   for (uint32_t v = 0; v < flow->vertex_count; ++v) {
@@ -302,6 +313,10 @@ clv_status clv__flow_solve(clv__flow *flow, int64_t *cost, clv_error *error) {
   if (flow->cost >= CLV__FLOW_LIMIT) return clv__error_set(error, CLV_INVALID_ARGUMENT, "no cut of this network is finite");
   *cost = flow->cost;
   return CLV_OK;
+}
+
+bool clv__flow_is_exact(const clv__flow *flow) {
+  return !flow->is_cut_short;
 }
 
 bool clv__flow_on_sink_side(const clv__flow *flow, uint32_t vertex) {

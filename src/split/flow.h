@@ -23,8 +23,10 @@ void clv__flow_terminal(clv__flow *flow, uint32_t vertex, int64_t from_source, i
 void clv__flow_edge(clv__flow *flow, uint32_t a, uint32_t b, int64_t forward, int64_t backward);
 /* Solves, once. `cost` is the value of the minimum cut; then clv__flow_on_sink_side() tells the sides (of the minimum cut nearest
  * to the source: what may be on the sink's side is). Deterministic. CLV_INVALID_ARGUMENT where the finite capacities together
- * reach CLV__FLOW_LIMIT, where one is negative, and where every cut is infinite. */
+ * reach CLV__FLOW_LIMIT, where one is negative, and where every cut is infinite. Work is limited to a multiple of the network's
+ * size, which large networks of few shapes reach: `cost` is then what no cut is below, and the sides are those of some cut. */
 clv_status clv__flow_solve(clv__flow *flow, int64_t *cost, clv_error *error);
+bool clv__flow_is_exact(const clv__flow *flow); /* the limit was not met */
 bool clv__flow_on_sink_side(const clv__flow *flow, uint32_t vertex);
 
 #endif

@@ -44,6 +44,7 @@ struct clv__flow {
   int64_t cost;   /* flow already sent */
   int64_t finite; /* of all finite capacities */
   bool refused;   /* a capacity was negative */
+  bool is_cut_short;
   uint32_t eliminated;
 };
 

@@ -25,7 +25,8 @@ typedef struct clv__network_options {
 
 /* Fills `devices` (by node; fixed nodes with where they are) and `cost_ns`: the least cost, which is clv__price_placement() of
  * `devices` and penalties and launches as asked for. Nodes that only one of the two supports, or that are pinned to one, go
- * there. CLV_NOT_SUPPORTED where a free node runs on neither, CLV_INVALID_ARGUMENT where the times are too large to add up. */
+ * there. Where the cut was too much work (flow.h), `cost_ns` is below that of `devices` and of any other placement.
+ * CLV_NOT_SUPPORTED where a free node runs on neither, CLV_INVALID_ARGUMENT where the times are too large to add up. */
 clv_status clv__network_solve(const clv__problem *problem, const clv__network_options *options, const clv_allocator *allocator,
                               uint32_t *devices, uint64_t *cost_ns, clv_error *error);
 
@@ -43,7 +44,7 @@ typedef struct clv__network_sides {
   const uint32_t *device_weights, *space_weights;
 } clv__network_sides;
 
-/* The least cost; `on_other` (by node, may be NULL) tells the sides. */
+/* The least cost, or where that is too much work one below it; `on_other` (by node, may be NULL) tells the sides. */
 clv_status clv__network_bound(const clv__problem *problem, const clv__network_sides *sides, const clv_allocator *allocator,
                               uint8_t *on_other, uint64_t *cost_ns, clv_error *error);
 

@@ -198,13 +198,13 @@ clv_status clv__plan_set_cut(clv_plan *plan, const clv__cut *cut, const uint16_t
   for (uint32_t p = 0; p < cut->count; ++p) {
     CLV__TRY(set_partition(plan, p, types_of(plan, cut->devices[p], streamed, by_device), typical, error));
   }
-  return CLV_OK;
+  return clv__reader_counts_make(plan->problem, plan->problem_devices, &plan->arena, &plan->readers, error);
 }
 
 bool clv__plan_move_price(const clv_plan *plan, clv_node_id node, uint32_t device, int64_t *delta_ns) {
   uint32_t at = plan->problem_nodes[node];
   if (at == CLV__NONE || !clv__can_run(plan->problem, at, device)) return false;
-  *delta_ns = clv__price_move(plan->problem, plan->problem_devices, at, device);
+  *delta_ns = clv__price_move(plan->problem, plan->problem_devices, &plan->readers, at, device);
   return true;
 }
 

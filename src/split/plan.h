@@ -71,6 +71,7 @@ struct clv_plan {
   const clv__problem *problem;
   const uint32_t *problem_nodes; /* by graph node: its number there, CLV__NONE for folded ones */
   uint32_t *problem_devices;     /* by problem node */
+  clv__reader_counts readers;    /* of that placement */
   clv__cut cut;
   const uint16_t *streamed; /* by weight: bits of devices that it is streamed to; NULL: none */
   clv__moves moves;

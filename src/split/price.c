@@ -159,16 +159,59 @@ static uint64_t copies_ns(const clv__problem *problem, uint32_t value, uint32_t 
   return time_ns;
 }
 
-/* The same for the placement `devices`, but with `node` on `device` (CLV__NONE, 0: as it is). */
-static uint64_t transfer_ns(const clv__problem *problem, const uint32_t *devices, uint32_t value, uint32_t node,
-                            uint32_t device) {
-  uint32_t producer = problem->producers[value], wanted = problem->is_output[value] ? 1u : 0u;
-  uint32_t home = producer == CLV__NONE ? 0 : problem->spaces[producer == node ? device : devices[producer]];
-  for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
-    uint32_t reader = problem->readers[i];
-    wanted |= 1u << problem->spaces[reader == node ? device : devices[reader]];
+/* The memory spaces that a value is read in (bits). With `counts` that does not take a look at every reader. */
+static uint32_t read_in(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t value) {
+  uint32_t spaces = 0;
+  if (counts == NULL) {
+    for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
+      spaces |= 1u << problem->spaces[devices[problem->readers[i]]];
+    }
+    return spaces;
   }
-  return copies_ns(problem, value, home, wanted);
+  const uint32_t *by_space = &counts->by_space[(size_t)value * problem->space_count];
+  for (uint32_t s = 0; s < problem->space_count; ++s) spaces |= by_space[s] > 0 ? 1u << s : 0;
+  return spaces;
+}
+
+/* Whether any other than `node` reads the value in `space`. */
+static bool is_read_by_others(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts,
+                              uint32_t value, uint32_t node, uint32_t space) {
+  if (counts != NULL) return counts->by_space[(size_t)value * problem->space_count + space] > 1;
+  for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
+    if (problem->readers[i] != node && problem->spaces[devices[problem->readers[i]]] == space) return true;
+  }
+  return false;
+}
+
+/* What the copies of a value take that is made in `home` and read in `spaces`. */
+static uint64_t transfer_ns(const clv__problem *problem, uint32_t value, uint32_t home, uint32_t spaces) {
+  return copies_ns(problem, value, home, spaces | (problem->is_output[value] ? 1u : 0u));
+}
+
+static uint32_t home_of(const clv__problem *problem, const uint32_t *devices, uint32_t value) {
+  uint32_t producer = problem->producers[value];
+  return producer == CLV__NONE ? 0 : problem->spaces[devices[producer]];
+}
+
+clv_status clv__reader_counts_make(const clv__problem *problem, const uint32_t *devices, clv__arena *arena,
+                                   clv__reader_counts *counts, clv_error *error) {
+  size_t reads = problem->read_offsets[problem->node_count], cells = (size_t)problem->value_count * problem->space_count;
+  uint32_t *by_space = clv__arena_allocate_zero(arena, cells, sizeof *by_space);
+  uint32_t *reads_of = clv__arena_allocate_zero(arena, reads, sizeof *reads_of);
+  size_t filled_bytes = (size_t)problem->value_count * sizeof(uint32_t);
+  uint32_t *filled = clv__allocate_zero(arena->allocator, filled_bytes);
+  bool failed = by_space == NULL || reads_of == NULL || filled == NULL;
+  /* Readers are listed in ascending order, so that walking the nodes meets each value's readers in the order of its list. */
+  for (uint32_t node = 0; node < problem->node_count && !failed; ++node) {
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t value = problem->reads[r];
+      ++by_space[(size_t)value * problem->space_count + problem->spaces[devices[node]]];
+      reads_of[problem->reader_offsets[value] + filled[value]++] = r;
+    }
+  }
+  clv__release(arena->allocator, filled);
+  *counts = (clv__reader_counts){by_space, reads_of};
+  return failed ? clv__error_memory(error, filled_bytes) : CLV_OK;
 }
 
 clv_status clv__price_placement(const clv__problem *problem, const uint32_t *devices, uint64_t *time_ns, clv_error *error) {
@@ -184,13 +227,16 @@ clv_status clv__price_placement(const clv__problem *problem, const uint32_t *dev
       if (producer != CLV__NONE && devices[producer] == device) saved = clv__sum_ns(saved, clv__saving_ns(problem, r, device));
     }
   }
-  for (uint32_t v = 0; v < problem->value_count; ++v) total = clv__sum_ns(total, transfer_ns(problem, devices, v, CLV__NONE, 0));
+  for (uint32_t v = 0; v < problem->value_count; ++v) {
+    total = clv__sum_ns(total, transfer_ns(problem, v, home_of(problem, devices, v), read_in(problem, devices, NULL, v)));
+  }
   *time_ns = total - (saved < total ? saved : total);
   return CLV_OK;
 }
 
 /* What is saved at `node` were it on `device`: with those that it reads from and those that read it. */
-static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices, uint32_t node, uint32_t device) {
+static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t node,
+                           uint32_t device) {
   uint64_t saved = 0;
   if (problem->saving_ns == NULL) return 0;
   for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
@@ -200,8 +246,9 @@ static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices,
   for (uint32_t w = problem->write_offsets[node]; w < problem->write_offsets[node + 1]; ++w) {
     uint32_t value = problem->writes[w];
     for (uint32_t i = problem->reader_offsets[value]; i < problem->reader_offsets[value + 1]; ++i) {
-      uint32_t reader = problem->readers[i], r = problem->read_offsets[reader];
+      uint32_t reader = problem->readers[i];
       if (devices[reader] != device) continue;
+      uint32_t r = counts != NULL ? counts->reads[i] : problem->read_offsets[reader];
       while (problem->reads[r] != value) ++r;
       saved = clv__sum_ns(saved, clv__saving_ns(problem, r, device));
     }
@@ -209,19 +256,23 @@ static uint64_t savings_ns(const clv__problem *problem, const uint32_t *devices,
   return saved;
 }
 
-int64_t clv__price_move(const clv__problem *problem, const uint32_t *devices, uint32_t node, uint32_t device) {
-  uint32_t from = devices[node];
+int64_t clv__price_move(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t node,
+                        uint32_t device) {
+  uint32_t from = devices[node], old = problem->spaces[from], new = problem->spaces[device];
   if (from == device) return 0;
-  uint64_t before = clv__sum_ns(clv__node_ns(problem, node, from), savings_ns(problem, devices, node, device));
-  uint64_t after = clv__sum_ns(clv__node_ns(problem, node, device), savings_ns(problem, devices, node, from));
-  bool same_space = problem->spaces[from] == problem->spaces[device];
-  for (uint32_t r = problem->read_offsets[node]; !same_space && r < problem->read_offsets[node + 1]; ++r) {
-    before = clv__sum_ns(before, transfer_ns(problem, devices, problem->reads[r], CLV__NONE, 0));
-    after = clv__sum_ns(after, transfer_ns(problem, devices, problem->reads[r], node, device));
+  uint64_t before = clv__sum_ns(clv__node_ns(problem, node, from), savings_ns(problem, devices, counts, node, device));
+  uint64_t after = clv__sum_ns(clv__node_ns(problem, node, device), savings_ns(problem, devices, counts, node, from));
+  for (uint32_t r = problem->read_offsets[node]; old != new &&r < problem->read_offsets[node + 1]; ++r) {
+    uint32_t value = problem->reads[r], home = home_of(problem, devices, value);
+    uint32_t spaces = read_in(problem, devices, counts, value), then = spaces | 1u << new;
+    if (!is_read_by_others(problem, devices, counts, value, node, old)) then &= ~(1u << old);
+    before = clv__sum_ns(before, transfer_ns(problem, value, home, spaces));
+    after = clv__sum_ns(after, transfer_ns(problem, value, home, then));
   }
-  for (uint32_t w = problem->write_offsets[node]; !same_space && w < problem->write_offsets[node + 1]; ++w) {
-    before = clv__sum_ns(before, transfer_ns(problem, devices, problem->writes[w], CLV__NONE, 0));
-    after = clv__sum_ns(after, transfer_ns(problem, devices, problem->writes[w], node, device));
+  for (uint32_t w = problem->write_offsets[node]; old != new &&w < problem->write_offsets[node + 1]; ++w) {
+    uint32_t value = problem->writes[w], spaces = read_in(problem, devices, counts, value);
+    before = clv__sum_ns(before, transfer_ns(problem, value, old, spaces));
+    after = clv__sum_ns(after, transfer_ns(problem, value, new, spaces));
   }
   if (after >= before) return after - before > INT64_MAX ? INT64_MAX : (int64_t)(after - before);
   return before - after > INT64_MAX ? INT64_MIN : -(int64_t)(before - after);

@@ -85,9 +85,18 @@ static inline uint64_t clv__price_of(const clv__price *price, clv__objective obj
 }
 /* Node + transfer + fusion cost of a placement, launches and partitions apart: what the minimum cut minimises. */
 clv_status clv__price_placement(const clv__problem *problem, const uint32_t *devices, uint64_t *time_ns, clv_error *error);
-/* By how much that changes where `node` alone moves to `device` (which must support it). Time grows with the degree of the node
- * and of the values it touches. */
-int64_t clv__price_move(const clv__problem *problem, const uint32_t *devices, uint32_t node, uint32_t device);
+/* Who reads what where, in one placement: made for those that ask for the price of many moves. */
+typedef struct clv__reader_counts {
+  const uint32_t *by_space; /* [value * space_count + space]: how many nodes read it there */
+  const uint32_t *reads;    /* by entry of problem->readers: its index in problem->reads */
+} clv__reader_counts;
+clv_status clv__reader_counts_make(const clv__problem *problem, const uint32_t *devices, clv__arena *arena,
+                                   clv__reader_counts *counts, clv_error *error);
+
+/* By how much that changes where `node` alone moves to `device` (which must support it). `counts` are those of `devices`, or
+ * NULL. Time grows with the degree of the node; without counts also with that of the values it touches. */
+int64_t clv__price_move(const clv__problem *problem, const uint32_t *devices, const clv__reader_counts *counts, uint32_t node,
+                        uint32_t device);
 
 /* ---- Bounds ---- */
 

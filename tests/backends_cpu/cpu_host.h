@@ -16,6 +16,7 @@
 #include "support.h"
 
 static uint32_t cpu_host_threads = 2; /* of devices opened from now on */
+static clv_dtype cpu_host_precision;  /* of graphs compiled from now on */
 
 typedef struct cpu_host {
   clv_host host;
@@ -118,7 +119,7 @@ static inline clv_status cpu_program_open(cpu_program *program, cpu_host *cpu, c
     types[i].data = NULL;
   }
   const uint32_t input_count = program->view->input_count;
-  const clv_compile_options options = {.struct_size = sizeof options};
+  const clv_compile_options options = {.struct_size = sizeof options, .precision = cpu_host_precision};
   CLV__TRY(cpu->backend->compile(cpu->device, program->view, &options, &program->executable, error));
   clv__shapes_destroy(program->shapes);
   program->shapes = NULL;

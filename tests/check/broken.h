@@ -50,6 +50,9 @@
   X(ignores_bind, "capture", 0)             \
   X(old_data, "capture", 0)                 \
   X(keeps_shape, "resize", 0)               \
+  X(one_node_in_all, "timing", 0)           \
+  X(too_much_time, "timing", 0)             \
+  X(counts_on, "timing", 0)                 \
   X(no_text, "errors", 0)                   \
   X(counts_ignored, "errors", 0)            \
   X(no_number, "planning", 0)               \
@@ -436,12 +439,43 @@ static clv_status broken_captured_launch(clv_device *device, clv_captured *captu
   return broken_inner->captured_launch(device, captured, stream, error);
 }
 
-/* ---- resize, planning ---- */
+/* ---- resize, timing, planning ---- */
 
 static clv_status broken_resize(clv_device *device, clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
                                 clv_error *error) {
   if (broken_now == BROKEN_keeps_shape && input_count > 0) return CLV_OK;
   return broken_inner->instance_resize(device, instance, inputs, input_count, error);
+}
+
+typedef struct broken_listing {
+  clv_step_fn found;
+  void *cookie;
+} broken_listing;
+
+static clv_status broken_step(void *cookie, const clv_step_info *info) {
+  static const uint32_t first[] = {0};
+  const broken_listing *listing = cookie;
+  clv_step_info told = *info;
+  if (broken_now == BROKEN_one_node_in_all) {
+    told.node_count = 1;
+    told.nodes = first;
+  }
+  if (broken_now == BROKEN_too_much_time) told.time_ns += UINT64_C(3600000000000);
+  return listing->found(listing->cookie, &told);
+}
+
+static clv_status broken_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie,
+                                        clv_error *error) {
+  broken_listing listing = {found, cookie};
+  return broken_inner->instance_steps(device, instance, broken_step, &listing, error);
+}
+
+/* Begun anew it goes on where it was. */
+static clv_status broken_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error) {
+  static const void *last;
+  if (broken_now == BROKEN_counts_on && on && last == instance) return CLV_OK;
+  last = instance;
+  return broken_inner->instance_time_steps(device, instance, on, error);
 }
 
 static double broken_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node) {
@@ -471,6 +505,10 @@ static clv_status broken_query(const clv_host *host, void *user_data, const clv_
   broken_table.instance_create = broken_instance_create;
   broken_table.instance_destroy = broken_instance_destroy;
   broken_table.instance_resize = broken_resize;
+  if (broken_inner->instance_steps != NULL) {
+    broken_table.instance_time_steps = broken_time_steps;
+    broken_table.instance_steps = broken_instance_steps;
+  }
   broken_table.execute = broken_now == BROKEN_last_bindings ? broken_execute_last : broken_execute;
   broken_table.stream_synchronize = broken_synchronize;
   broken_table.event_wait = broken_event_wait;

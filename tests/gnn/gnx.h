@@ -30,10 +30,11 @@ static inline void gnx_chain(gnx *g, clv__gnn_type type, uint32_t in, uint32_t o
 
 /* CPU in the host's memory; GPU and NPU with their own; the NPU's shapes are fixed, and it cannot scatter. */
 static inline void gnx_machine(gnx *g) {
-  g->machine = (clv__machine){.device_count = 3, .pad_step = 1000, .merge_ns = 20e3, .switch_ns = 100e3, .queue_depth = 2};
+  g->machine = (clv__machine){.device_count = 3, .pad_step = 1000, .merge_ns = 20e3, .queue_depth = 2};
   g->machine.devices[GNX_CPU] = (clv__machine_device){.name = "cpu"};
   g->machine.devices[GNX_GPU] = (clv__machine_device){.name = "gpu", .space = 1};
   g->machine.devices[GNX_NPU] = (clv__machine_device){.name = "npu", .space = 2, .is_static = true};
+  for (uint32_t d = 0; d < 3; ++d) g->machine.devices[d].switch_ns = 100e3;
   g->machine.devices[GNX_NPU].cannot = 1u << CLV__STAGE_REDUCE_SUM | 1u << CLV__STAGE_REDUCE_COUNT;
 }
 

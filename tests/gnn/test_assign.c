@@ -27,7 +27,7 @@ static void open_instance(instance *in, uint64_t seed, uint32_t count, uint32_t 
   gnx_made(&in->g, clv__allocator_default(), seed);
   clv__arena_init(&in->arena, clv__allocator_default());
   in->g.machine.queue_depth = 1 + (uint32_t)(seed % 2);
-  in->g.machine.switch_ns = seed % 3 == 0 ? 0 : 1e5;
+  for (uint32_t d = 0; d < 3; ++d) in->g.machine.devices[d].switch_ns = seed % 3 == 0 ? 0 : 1e5 * d;
   in->count = count;
   in->best = INFINITY;
   for (uint32_t i = 0; i < count; ++i) {

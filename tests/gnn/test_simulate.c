@@ -58,7 +58,7 @@ static double step_by_step(const clv__machine *machine, const clv__pep_work *con
         }
         if (i == count) break;
         more = true;
-        double when = free_at[d] + (used[d] && last[d] != sequence[i]->key ? machine->switch_ns : 0);
+        double when = free_at[d] + (used[d] && last[d] != sequence[i]->key ? machine->devices[d].switch_ns : 0);
         if (block > 0) when = fmax(when, done[i][block - 1]);
         if (block + 1u < sequence[i]->block_count && run[i] >= machine->queue_depth)
           when = fmax(when, done[i - machine->queue_depth][block + 1]);
@@ -92,7 +92,7 @@ static void test_events(void **unused) {
   uint64_t state = 4;
   for (int round = 0; round < 3000; ++round) {
     clv__machine machine = {.device_count = 3, .queue_depth = 1 + (uint32_t)(test_random(&state) % 3)};
-    machine.switch_ns = (double)(test_random(&state) % 10);
+    for (uint32_t d = 0; d < 3; ++d) machine.devices[d].switch_ns = (double)(test_random(&state) % 10);
     clv__pep_work works[MOST];
     const clv__pep_work *sequence[MOST];
     uint32_t count = 1 + (uint32_t)(test_random(&state) % MOST), tasks = 0;
@@ -116,7 +116,18 @@ static void test_events(void **unused) {
       latest = fmax(latest, times[t].end_ns);
     }
     assert_true(latest <= got);
-    double switching = timeline.switches * machine.switch_ns, sum = 0;
+    double switching = 0, sum = 0;
+    uint32_t switches = 0;
+    uint64_t keys[3] = {0};
+    bool has_key[3] = {false};
+    for (uint32_t t = 0; t < tasks; ++t) {
+      uint32_t d = times[t].device;
+      uint64_t key = sequence[times[t].place]->key;
+      bool is_switch = has_key[d] && keys[d] != key;
+      switches += is_switch, switching += is_switch ? machine.devices[d].switch_ns : 0;
+      keys[d] = key, has_key[d] = true;
+    }
+    assert_int_equal(timeline.switches, switches);
     for (uint32_t d = 0; d < 3; ++d) {
       assert_true(timeline.idle_ns[d] >= 0 && fabs(timeline.busy_ns[d] + timeline.idle_ns[d] - got) < 1e-6);
       sum += timeline.busy_ns[d] - busy[d];
@@ -227,7 +238,7 @@ static void test_sequences(void **unused) {
     uint32_t count = 2 + (uint32_t)(test_random(&state) % 5), order[MOST * 4];
     for (uint32_t i = 0; i < count; ++i) p.works[i] = random_work(&state, 1 + round % 6), order[i] = i;
     open_pipeline(&p, count, 1 + round % 3);
-    p.machine.switch_ns = round % 4;
+    for (uint32_t d = 0; d < p.machine.device_count; ++d) p.machine.devices[d].switch_ns = (round + d) % 4;
     double best = best_of_all(&p, order, 0, count);
     clv__search_order(&p.search, &p.candidate);
     assert_true(p.candidate.makespan_ns >= best && p.candidate.makespan_ns <= 1.3 * best);
@@ -235,7 +246,8 @@ static void test_sequences(void **unused) {
     /* Proven is what holds without switches and with long queues. */
     double proven_best;
     clv__machine machine = p.machine;
-    p.machine.switch_ns = 0, p.machine.queue_depth = CLV__QUEUE_DEPTH;
+    for (uint32_t d = 0; d < p.machine.device_count; ++d) p.machine.devices[d].switch_ns = 0;
+    p.machine.queue_depth = CLV__QUEUE_DEPTH;
     proven_best = best_of_all(&p, order, 0, count);
     p.machine = machine;
     uint32_t nodes = 100000, few = 1;

@@ -371,7 +371,7 @@ static void moves_are_priced(void **state) {
       for (uint32_t d = 0; d < s.problem->device_count; ++d) {
         if (!clv__can_run(s.problem, n, d)) continue;
         uint64_t before = test_placement_ns(s.problem, devices);
-        int64_t says = clv__price_move(s.problem, devices, n, d);
+        int64_t says = clv__price_move(s.problem, devices, NULL, n, d);
         devices[n] = d;
         int64_t is = (int64_t)(test_placement_ns(s.problem, devices) - before);
         devices[n] = was;

@@ -39,8 +39,10 @@ def make(folder):
                   made["costs"], "--cache-dir", "")
     with open(made["costs"], encoding="utf-8") as file:
         costs = json.load(file)
+    costs.pop("overheads", None)
     for block in costs["blocks"]:
         for point in block["points"]:
+            point.pop("compile_ns", None)
             if "time_ns" in point:
                 point["time_ns"] = made_time(block["device"], block["first"], block["last"], 7, point["n"], point["m"])
                 point["spread_ns"] = 0.0

@@ -282,10 +282,12 @@ static int64_t check_large(uint64_t seed, uint32_t size, shape kind, terminals t
   assert_ok(solve(&n, clv__allocator_default(), &flow, &cost, &error), error);
   bool *sides = array(n.vertex_count, sizeof *sides);
   for (uint32_t v = 0; v < n.vertex_count; ++v) sides[v] = clv__flow_on_sink_side(flow, v);
-  if (value_of(&n, sides) != cost) {
-    fail_msg("seed %llu, shape %d: the sides cost %lld, said %lld", (unsigned long long)seed, kind,
-             (long long)value_of(&n, sides), (long long)cost);
+  int64_t value = value_of(&n, sides); /* where work was cut short, a little above what no cut is below */
+  if (clv__flow_is_exact(flow) ? value != cost : value < cost || value - cost > cost / 100) {
+    fail_msg("seed %llu, shape %d: the sides cost %lld, said %lld", (unsigned long long)seed, kind, (long long)value,
+             (long long)cost);
   }
+  if (compare) assert_true(clv__flow_is_exact(flow));
   if (compare && plain_cut(&n) != cost) {
     fail_msg("seed %llu, shape %d: %lld, not %lld", (unsigned long long)seed, kind, (long long)cost, (long long)plain_cut(&n));
   }
@@ -304,7 +306,7 @@ static void test_against_blocking_flows(void **state) {
   }
 }
 
-/* What a quadratic method would be at for minutes. */
+/* What a quadratic method would be at for minutes; the exact one for seconds, where it is a grid. */
 static void test_large(void **state) {
   (void)state;
   for (shape kind = 0; kind < SHAPES; ++kind) {

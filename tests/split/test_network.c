@@ -271,7 +271,7 @@ static void test_large(void **state) {
       assert_ok(clv__price_placement(problem, devices, &price, &error), error);
       assert_int_equal(cost, price);
       for (uint32_t n = 0; n < problem->node_count; n += 97) { /* no single move is better */
-        if (devices[n] < 2) assert_true(clv__price_move(problem, devices, n, 1 - devices[n]) >= 0);
+        if (devices[n] < 2) assert_true(clv__price_move(problem, devices, NULL, n, 1 - devices[n]) >= 0);
       }
     }
     clv__arena_finish(&arena);

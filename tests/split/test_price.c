@@ -118,7 +118,7 @@ static void a_schedule_by_hand(void **state) {
   assert_ok(clv__price_placement(&problem, devices, &placement, &error), error);
   assert_int_equal(placement, price.serial_ns - 210);
   /* All on the device: two copies less, the launch of the host and its node's time away. */
-  assert_int_equal(clv__price_move(&problem, devices, 1, 0), 60 - 600 - 18 - 9);
+  assert_int_equal(clv__price_move(&problem, devices, NULL, 1, 0), 60 - 600 - 18 - 9);
   clv__arena_finish(&arena);
 }
 
@@ -136,11 +136,14 @@ static void moves_of_nodes_are_priced_exactly(void **state) {
     test_problem_at(problem, seed, "price of a placement");
     assert_ok(clv__price_placement(problem, devices, &before, &error), error);
     if (before != test_placement_ns(problem, devices)) test_problem_fail(devices, "wrong");
+    clv__reader_counts counts;
+    assert_ok(clv__reader_counts_make(problem, devices, &arena, &counts, &error), error);
     for (uint32_t n = 0; n < problem->node_count; ++n) {
       uint32_t was = devices[n];
       for (uint32_t d = 0; d < problem->device_count; ++d) {
         if (!clv__can_run(problem, n, d)) continue;
-        int64_t change = clv__price_move(problem, devices, n, d);
+        int64_t change = clv__price_move(problem, devices, NULL, n, d);
+        assert_int_equal(clv__price_move(problem, devices, &counts, n, d), change);
         devices[n] = d;
         assert_ok(clv__price_placement(problem, devices, &after, &error), error);
         devices[n] = was;

@@ -12,7 +12,7 @@
  * first part of the one that holds the next chunk's. They have the slots 2i and 2i + 1 of `partial`, found by bisection.
  *
  * A source outside the data is a row of zeros; offsets that lie read nothing outside.
- * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION. */
+ * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION; VECTORS, NARROW. */
 #ifdef ATTENTION
 #define REDUCE 0
 #define INPUTS                                                                                                          \
@@ -76,7 +76,7 @@ FUNCTION span_t clv_span(const graph_t g, index_t row) {
 /* The row of x that an edge names, or -1. */
 FUNCTION index_t clv_source(const graph_t g, index_t edge) {
   const LONG source = g.sources[edge];
-  return source >= 0 && source < g.data_rows ? (index_t)source : -1;
+  return (ULONG)source < (ULONG)g.data_rows ? (index_t)source : -1;
 }
 
 /* The row that holds an edge; `rows` where none does. */
@@ -270,14 +270,20 @@ KERNEL_SIZED(hubs, GROUP, 1, 1)
   }
 }
 
-#ifdef VECTORS /* for CPUs; rows (attention: heads) of at least WIDTH columns */
+#ifdef VECTORS /* for CPUs; rows of at least WIDTH columns */
 
 /* ---- Columns as vectors ---- */
 
 #define WIDTH 16
-#define BLOCKS 8 /* vectors held at a time */
 #define EDGES 16 /* scores exponentiated at a time */
 #define EARLY 8  /* edges before a row is read it is fetched */
+#ifdef NARROW    /* heads of fewer columns than a vector has, which then holds columns of several */
+#define BLOCKS 1 /* vectors held at a time */
+#define HEADS WIDTH
+#else
+#define BLOCKS 8
+#define HEADS 1
+#endif
 
 #if IS_f32(T)
 #define LOAD_WIDE(p, i) vload16(0, (p) + (i))
@@ -296,7 +302,8 @@ KERNEL_SIZED(hubs, GROUP, 1, 1)
 typedef struct {
   float16 total[BLOCKS];
 #ifdef ATTENTION
-  float largest, weight;
+  float largest[HEADS], weight[HEADS];
+  int of[WIDTH]; /* with NARROW: which of the heads a column is of */
 #endif
 } wide_t;
 
@@ -307,6 +314,7 @@ FUNCTION void clv_fetch(const graph_t g, index_t edge, index_t limit, const int 
   const index_t source = edge < limit ? clv_source(g, edge) : -1;
   if (source < 0) return;
   GLOBAL const STORAGE(T) *first = g.x + source * g.columns + at;
+#pragma unroll
   for (int b = 0; b < count; ++b) __builtin_prefetch((const void *)(size_t)(first + b * WIDTH));
 #endif
 #endif
@@ -315,21 +323,55 @@ FUNCTION void clv_fetch(const graph_t g, index_t edge, index_t limit, const int 
 #ifndef ATTENTION
 /* Columns [at, at + WIDTH * count) of a row; `count` is a constant. Edges below `limit` are fetched early. */
 FUNCTION void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span, index_t limit, const int count, index_t at) {
+#pragma unroll
   for (int b = 0; b < count; ++b) s->total[b] = START;
   for (index_t e = span.begin; e < span.end; ++e) {
     const index_t source = clv_source(g, e);
     clv_fetch(g, e + EARLY, limit, count, at);
-    for (int b = 0; b < count; ++b) {
-      const float16 value = source >= 0 ? LOAD_WIDE(g.x, source * g.columns + at + b * WIDTH) : (float16)(0);
-      s->total[b] = FOLD_WIDE(s->total[b], value);
+    if (source >= 0) {
+#pragma unroll
+      for (int b = 0; b < count; ++b) {
+        const float16 value = LOAD_WIDE(g.x, source * g.columns + at + b * WIDTH);
+        s->total[b] = FOLD_WIDE(s->total[b], value);
+      }
+    } else {
+#pragma unroll
+      for (int b = 0; b < count; ++b) s->total[b] = FOLD_WIDE(s->total[b], (float16)(0));
     }
   }
 }
 #else
-/* The scores of up to EDGES edges for a head as shares of the row so far: what earlier sums shrink by. */
-FUNCTION float clv_share_out(wide_t *s, const graph_t g, index_t head, float target, const index_t *source, int count,
+/* A number for each head, or for each column of a vector: factors that begin `stride` apart. */
+#ifdef NARROW
+FUNCTION float16 clv_spread(const wide_t *s, const float *factors, int stride) {
+  float all[WIDTH];
+  for (int j = 0; j < WIDTH; ++j) all[j] = factors[s->of[j] * stride];
+  return vload16(0, all);
+}
+#else
+#define clv_spread(s, factors, stride) (*(factors))
+#endif
+
+/* How many heads lie in columns [at, at + WIDTH * count). */
+FUNCTION int clv_begin_wide(wide_t *s, const graph_t g, const int count, index_t at) {
+#pragma unroll
+  for (int b = 0; b < count; ++b) s->total[b] = 0;
+  for (int h = 0; h < HEADS; ++h) {
+    s->largest[h] = -INFINITY;
+    s->weight[h] = 0;
+  }
+#ifdef NARROW
+  for (int j = 0; j < WIDTH; ++j) s->of[j] = (int)((at + j) / g.width - at / g.width);
+  return s->of[WIDTH - 1] + 1;
+#else
+  return 1;
+#endif
+}
+
+/* The scores of up to EDGES edges for the `h`th of these heads as shares of the row so far: what earlier sums shrink by. */
+FUNCTION float clv_share_out(wide_t *s, const graph_t g, int h, index_t head, index_t row, const index_t *source, int count,
                              float *shares) {
-  const float before = s->largest;
+  const float target = LOAD(T, g.to, row * g.heads + head), before = s->largest[h];
   float most = before, sum = 0;
   for (int e = 0; e < EDGES; ++e) {
     float score = target;
@@ -341,28 +383,27 @@ FUNCTION float clv_share_out(wide_t *s, const graph_t g, index_t head, float tar
   vstore16(exp(vload16(0, shares) - most), 0, shares);
   for (int e = 0; e < count; ++e) sum += shares[e];
   const float shrink = before == most ? 1 : exp(before - most);
-  s->largest = most;
-  s->weight = s->weight * shrink + sum;
+  s->largest[h] = most;
+  s->weight[h] = s->weight[h] * shrink + sum;
   return shrink;
 }
 
 FUNCTION void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span, index_t limit, const int count, index_t at) {
-  const index_t head = at / g.width;
-  const float target = LOAD(T, g.to, row * g.heads + head);
-  for (int b = 0; b < count; ++b) s->total[b] = 0;
-  s->largest = -INFINITY;
-  s->weight = 0;
+  const int heads = clv_begin_wide(s, g, count, at);
   for (index_t first = span.begin; first < span.end; first += EDGES) {
     const int edges = span.end - first < EDGES ? (int)(span.end - first) : EDGES;
     index_t source[EDGES];
-    float shares[EDGES];
+    float shares[HEADS * EDGES], shrink[HEADS];
     for (int e = 0; e < EDGES; ++e) source[e] = e < edges ? clv_source(g, first + e) : -1;
-    const float shrink = clv_share_out(s, g, head, target, source, edges, shares);
-    for (int b = 0; b < count; ++b) s->total[b] *= shrink;
+    for (int h = 0; h < heads; ++h)
+      shrink[h] = clv_share_out(s, g, h, at / g.width + h, row, source, edges, shares + h * EDGES);
+#pragma unroll
+    for (int b = 0; b < count; ++b) s->total[b] *= clv_spread(s, shrink, 1);
     for (int e = 0; e < edges; ++e) {
       clv_fetch(g, first + e + EARLY, limit, count, at);
       if (source[e] < 0) continue;
-      for (int b = 0; b < count; ++b) s->total[b] += shares[e] * LOAD_WIDE(g.x, source[e] * g.columns + at + b * WIDTH);
+      for (int b = 0; b < count; ++b)
+        s->total[b] += clv_spread(s, shares + e, EDGES) * LOAD_WIDE(g.x, source[e] * g.columns + at + b * WIDTH);
     }
   }
 }
@@ -371,7 +412,7 @@ FUNCTION void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span
 FUNCTION float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
   if (edges == 0) return (float16)(0);
 #ifdef ATTENTION
-  return s->total[b] * (1 / s->weight);
+  return s->total[b] * (1 / clv_spread(s, s->weight, 1));
 #elif REDUCE == 1
   return s->total[b] * (1 / (float)edges);
 #else
@@ -379,9 +420,9 @@ FUNCTION float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
 #endif
 }
 
-/* DO(count) for all columns of a row: `at` is the first of WIDTH * count that lie in one head. A head's last vector ends with it,
- * whatever it has in common with the one before. */
-#ifdef ATTENTION
+/* DO(count) for all columns of a row: `at` is the first of WIDTH * count, which lie in one head, or in any with NARROW. A head's (a
+ * row's) last vector ends with it, whatever it has in common with the one before. */
+#if defined(ATTENTION) && !defined(NARROW)
 #define HEAD_WIDTH width
 #else
 #define HEAD_WIDTH columns
@@ -392,7 +433,7 @@ FUNCTION float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
       if (last - at >= BLOCKS * WIDTH) {                                                \
         DO(BLOCKS)                                                                      \
         at += BLOCKS * WIDTH;                                                           \
-      } else if (last - at >= BLOCKS / 2 * WIDTH) {                                     \
+      } else if (BLOCKS > 1 && last - at >= BLOCKS / 2 * WIDTH) {                                   \
         DO(BLOCKS / 2)                                                                  \
         at += BLOCKS / 2 * WIDTH;                                                       \
       } else {                                                                          \
@@ -438,8 +479,10 @@ KERNEL(wide_parts)(GLOBAL float *partial, INPUTS, index_t slots) {
 #ifdef ATTENTION
 #define STORE_PART(count)                           \
   STORE_SUMS(count)                                 \
-  partial[LARGEST(slot, at / width)] = s.largest;   \
-  partial[WEIGHT(slot, at / width)] = s.weight;
+  for (int h = 0; h <= (at + WIDTH - 1) / width - at / width; ++h) { \
+    partial[LARGEST(slot, at / width + h)] = s.largest[h];   \
+    partial[WEIGHT(slot, at / width + h)] = s.weight[h]; \
+  }
 #else
 #define STORE_PART(count) STORE_SUMS(count)
 #endif

@@ -1,0 +1,68 @@
+/* Where bf16 takes the place of f32: in the factors of products (a model's own bf16, or f32 where the user asked for it), and in
+ * values between them. A bf16 model's values are all made in bf16. An f32 model's value is so only if every step that reads it is
+ * a product, or passes it on to products alone: what leaves the partition, sums over steps that end in a normalisation, and what
+ * softmax and norms read stay f32. */
+#include "plan.h"
+
+static bool is_product(const clv__cpu_plan_node *node) {
+  return node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_DECONVOLUTION || node->kind == CLV__CPU_MATRIX;
+}
+
+/* Whether the step only moves elements or computes each from its own: its input may be rounded where its output is. */
+static bool passes_on(clv__cpu_kind kind) {
+  switch (kind) {
+    case CLV__CPU_VIEW:
+    case CLV__CPU_AFFINE:
+    case CLV__CPU_POOL:
+    case CLV__CPU_UNARY:
+    case CLV__CPU_BINARY:
+    case CLV__CPU_CONCAT:
+    case CLV__CPU_TRANSPOSE:
+    case CLV__CPU_SHUFFLE:
+    case CLV__CPU_RESIZE:
+      return true;
+    default:
+      return false;
+  }
+}
+
+static clv_dtype product_of(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  if (plan->program->precision == CLV_BF16) return CLV_BF16;
+  return plan->values[node->inputs[0]].outer == CLV_BF16 && plan->values[node->inputs[1]].outer == CLV_BF16 ? CLV_BF16 : CLV_F32;
+}
+
+/* `made` is CLV_BF16 as long as no reader has refused it. */
+static void decide(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const bool asked = plan->program->precision == CLV_BF16;
+  if (is_product(node)) node->product = product_of(plan, node);
+  const bool can = is_product(node) ? node->product == CLV_BF16 : passes_on(node->kind) || node->kind == CLV__CPU_SOFTMAX;
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (node->outputs[i] == CLV__CPU_NONE) continue;
+    clv__cpu_plan_value *value = &plan->values[node->outputs[i]];
+    if (value->outer == CLV_BF16) continue;
+    if (!asked || !can || value->output != CLV__CPU_NONE) value->made = CLV_F32;
+  }
+  const bool makes =
+      node->output_count > 0 && node->outputs[0] != CLV__CPU_NONE && plan->values[node->outputs[0]].made == CLV_BF16;
+  const bool takes = is_product(node) ? node->product == CLV_BF16 : passes_on(node->kind) && makes;
+  for (uint32_t i = 0; i < node->input_count && !takes; ++i) {
+    if (node->inputs[i] == CLV__CPU_NONE) continue;
+    clv__cpu_plan_value *value = &plan->values[node->inputs[i]];
+    if (value->outer != CLV_BF16) value->made = CLV_F32;
+  }
+  for (uint32_t i = 0; i < node->post_count; ++i) {
+    if (node->posts[i].kind != CLV__CPU_POST_ADD || makes) continue;
+    clv__cpu_plan_value *value = &plan->values[node->posts[i].value];
+    if (value->outer != CLV_BF16) value->made = CLV_F32;
+  }
+}
+
+void clv__cpu_pass_precision(clv__cpu_plan *plan) {
+  const bool is_there = plan->onednn && clv__dnn_has_bf16();
+  for (uint32_t i = 0; i < plan->value_count; ++i) plan->values[i].made = is_there ? CLV_BF16 : CLV_F32;
+  for (uint32_t i = plan->node_count; i-- > 0;) { /* readers before what they read */
+    clv__cpu_plan_node *node = &plan->nodes[i];
+    node->product = CLV_F32;
+    if (!node->dead && is_there) decide(plan, node);
+  }
+}

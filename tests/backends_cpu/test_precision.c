@@ -1,0 +1,434 @@
+/* Random graphs in f16, in bf16, and in f32 with products in bf16, against the reference evaluator in f32: every step that may
+ * lie between two dtypes (products, sums, moves, kernels, casts, views), in any order. And what must not happen: without being
+ * asked, an f32 graph is computed in f32 alone. */
+#include "../backends/cpu/executable.h"
+#include "cpu_host.h"
+#include "kernels/rows.h"
+
+#define MAX_VALUES 40
+#define SEEDS 60
+
+typedef struct made_value {
+  char name[16];
+  int64_t dims[4];
+  bool read;
+} made_value;
+
+typedef struct generator {
+  test_graph t;
+  uint64_t seed;
+  clv_dtype dtype;  /* of the graph */
+  clv_dtype rounds; /* what its numbers are rounded to */
+  made_value values[MAX_VALUES];
+  int count, weights;
+} generator;
+
+static int64_t pick(generator *g, int64_t limit) {
+  return (int64_t)(test_random(&g->seed) % (uint64_t)limit);
+}
+
+static made_value *add(generator *g, const int64_t *dims) {
+  made_value *made = &g->values[g->count];
+  snprintf(made->name, sizeof made->name, "v%d", g->count++);
+  memcpy(made->dims, dims, sizeof made->dims);
+  return made;
+}
+
+/* Numbers that `rounds` has, as `dtype`. */
+static void *numbers(const clv_allocator *allocator, uint64_t *seed, clv_dtype rounds, clv_dtype dtype, size_t count,
+                     float scale) {
+  float *wide = clv__allocate(allocator, count * sizeof *wide);
+  void *narrow = clv__allocate(allocator, count * sizeof *wide);
+  assert_true(wide != NULL && narrow != NULL);
+  for (size_t i = 0; i < count; ++i) wide[i] = test_random_float(seed) * scale;
+  clv__row_from_f32(rounds, narrow, 0, (int64_t)count, wide);
+  if (dtype != rounds) clv__row_to_f32(rounds, narrow, 0, (int64_t)count, wide);
+  clv__release(allocator, dtype != rounds ? narrow : (void *)wide);
+  return dtype != rounds ? (void *)wide : narrow;
+}
+
+static void weight(generator *g, char *name, int32_t rank, const int64_t *dims) {
+  clv_tensor type = clv__tensor_make(g->dtype, rank, dims, NULL);
+  const clv_allocator *allocator = clv__allocator_default();
+  clv_error error = {0};
+  clv_value_id id;
+  size_t count, size_bytes;
+  assert_true(clv__tensor_count(&type, &count) && clv__tensor_size_bytes(&type, &size_bytes));
+  const float scale = 1.0f / sqrtf((float)clv__dims_product(&type, rank > 1 ? 1 : 0, rank));
+  void *data = numbers(allocator, &g->seed, g->rounds, g->dtype, count, scale);
+  type.data = clv__arena_copy(clv__builder_arena(g->t.builder), data, size_bytes);
+  clv__release(allocator, data);
+  sprintf(name, "w%d", g->weights++);
+  assert_ok(clv__builder_value(g->t.builder, name, &id, &error), error);
+  clv__builder_type(g->t.builder, id, &type);
+}
+
+static void node(generator *g, const char *op, const char *inputs, const char *output, const clv_attribute *attributes,
+                 uint32_t attribute_count) {
+  clv_error error = {0};
+  clv_value_id in[4], out;
+  char list[128], *rest = NULL;
+  uint32_t count = 0;
+  snprintf(list, sizeof list, "%s", inputs);
+  for (char *name = strtok_r(list, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
+    assert_ok(clv__builder_value(g->t.builder, name, &in[count++], &error), error);
+  }
+  assert_ok(clv__builder_value(g->t.builder, output, &out, &error), error);
+  assert_ok(clv__builder_node(g->t.builder, output, "", op, in, count, &out, 1, attributes, attribute_count, &error), error);
+}
+
+static clv_attribute ints(generator *g, const char *name, bool is_list, size_t count, const int64_t *values) {
+  const int64_t *kept = clv__arena_copy(clv__builder_arena(g->t.builder), values, count * sizeof *values);
+  return (clv_attribute){.name = name, .kind = CLV_ATTRIBUTE_INTS, .is_list = is_list, .count = count, .ints = kept};
+}
+
+/* Another value of the same shape, or the same one. */
+static made_value *partner(generator *g, made_value *x) {
+  for (int i = g->count - 1; i >= 0; --i) {
+    made_value *y = &g->values[i];
+    if (y != x && memcmp(y->dims, x->dims, sizeof x->dims) == 0 && pick(g, 3) != 0) x = y;
+  }
+  x->read = true;
+  return x;
+}
+
+static void make_conv(generator *g, made_value *x) {
+  static const int64_t outputs[] = {8, 16, 24, 5};
+  const int64_t kernel = pick(g, 2) != 0 ? 3 : 1, channels = pick(g, 2) != 0 ? x->dims[1] : outputs[pick(g, 4)];
+  const int64_t pads[4] = {kernel / 2, kernel / 2, kernel / 2, kernel / 2}, dims[4] = {channels, x->dims[1], kernel, kernel};
+  const int64_t out[4] = {x->dims[0], channels, x->dims[2], x->dims[3]};
+  char w[16], b[16], list[64], sum[64];
+  weight(g, w, 4, dims);
+  weight(g, b, 1, &channels);
+  snprintf(list, sizeof list, "%s,%s,%s", x->name, w, b);
+  const clv_attribute attribute = ints(g, "pads", true, 4, pads);
+  made_value *made = add(g, out);
+  node(g, "Conv", list, made->name, &attribute, 1);
+  if (pick(g, 2) != 0) return;
+  made_value *other = partner(g, made); /* a sum, perhaps one that goes into the convolution */
+  made->read = true;
+  snprintf(sum, sizeof sum, "%s,%s", made->name, other->name);
+  node(g, "Add", sum, add(g, out)->name, NULL, 0);
+}
+
+/* By a constant matrix, which may be packed, or by itself transposed. */
+static void make_matmul(generator *g, made_value *x) {
+  const int64_t depth = x->dims[3], perm[4] = {0, 1, 3, 2};
+  char w[16], list[64], turned[24];
+  if (pick(g, 2) != 0) {
+    const int64_t columns = pick(g, 2) != 0 ? depth : 8 + pick(g, 24), dims[2] = {depth, columns};
+    const int64_t out[4] = {x->dims[0], x->dims[1], x->dims[2], columns};
+    weight(g, w, 2, dims);
+    snprintf(list, sizeof list, "%s,%s", x->name, w);
+    node(g, "MatMul", list, add(g, out)->name, NULL, 0);
+    return;
+  }
+  const int64_t out[4] = {x->dims[0], x->dims[1], x->dims[2], x->dims[2]};
+  made_value *made = add(g, out);
+  snprintf(turned, sizeof turned, "%s_t", made->name);
+  const clv_attribute attribute = ints(g, "perm", true, 4, perm);
+  node(g, "Transpose", x->name, turned, &attribute, 1);
+  snprintf(list, sizeof list, "%s,%s", x->name, turned);
+  node(g, "MatMul", list, made->name, NULL, 0);
+}
+
+static void make_binary(generator *g, made_value *x) {
+  static const char *const ops[] = {"Add", "Mul", "Sub", "Max"};
+  const char *op = ops[pick(g, 4)];
+  char list[64], w[16];
+  if (pick(g, 3) == 0) {
+    const int64_t channels[4] = {1, x->dims[1], 1, 1}, last[1] = {x->dims[3]};
+    const bool along = pick(g, 2) != 0;
+    weight(g, w, along ? 4 : 1, along ? channels : last);
+    snprintf(list, sizeof list, "%s,%s", x->name, w);
+  } else {
+    snprintf(list, sizeof list, "%s,%s", x->name, partner(g, x)->name);
+  }
+  node(g, op, list, add(g, x->dims)->name, NULL, 0);
+}
+
+static void make_unary(generator *g, made_value *x) {
+  static const char *const ops[] = {"Relu", "Sigmoid", "Tanh", "HardSwish", "Erf", "Softmax", "Identity", "Abs"};
+  node(g, ops[pick(g, 8)], x->name, add(g, x->dims)->name, NULL, 0);
+}
+
+static void make_norm(generator *g, made_value *x) {
+  const int64_t extent = x->dims[3];
+  char scale[16], shift[16], list[64];
+  weight(g, scale, 1, &extent);
+  weight(g, shift, 1, &extent);
+  snprintf(list, sizeof list, "%s,%s,%s", x->name, scale, shift);
+  node(g, "LayerNormalization", list, add(g, x->dims)->name, NULL, 0);
+}
+
+/* What copies elements: a view, a transposition, rows picked, a concatenation. */
+static void make_move(generator *g, made_value *x) {
+  const int64_t turned[4] = {x->dims[0], x->dims[1], x->dims[3], x->dims[2]}, perm[4] = {0, 1, 3, 2}, axis = 1;
+  const int64_t joined[4] = {x->dims[0], 2 * x->dims[1], x->dims[2], x->dims[3]}, rows[2] = {x->dims[1] - 1, 0};
+  const int64_t picked[4] = {x->dims[0], 2, x->dims[2], x->dims[3]};
+  const clv_attribute on_axis = ints(g, "axis", false, 1, &axis), with_perm = ints(g, "perm", true, 4, perm);
+  char name[16], list[64];
+  const int64_t what = pick(g, 4);
+  if (what == 0) {
+    node(g, "Transpose", x->name, add(g, turned)->name, &with_perm, 1);
+  } else if (what == 1 && x->dims[1] < 40) {
+    snprintf(list, sizeof list, "%s,%s", x->name, partner(g, x)->name);
+    node(g, "Concat", list, add(g, joined)->name, &on_axis, 1);
+  } else {
+    sprintf(name, "w%d", g->weights++);
+    test_graph_ints(&g->t, name, what == 2 ? 2 : 4, what == 2 ? rows : turned);
+    snprintf(list, sizeof list, "%s,%s", x->name, name);
+    node(g, what == 2 ? "Gather" : "Reshape", list, add(g, what == 2 ? picked : turned)->name, &on_axis, what == 2);
+  }
+}
+
+/* To f32, through a function, and back: rounded on purpose. */
+static void make_cast(generator *g, made_value *x) {
+  const int64_t wide = CLV_F32, own = g->dtype;
+  const clv_attribute to_wide = ints(g, "to", false, 1, &wide), to_own = ints(g, "to", false, 1, &own);
+  made_value *made = add(g, x->dims);
+  char first[24], second[24];
+  snprintf(first, sizeof first, "%s_a", made->name);
+  snprintf(second, sizeof second, "%s_b", made->name);
+  node(g, "Cast", x->name, first, &to_wide, 1);
+  node(g, pick(g, 2) != 0 ? "Sigmoid" : "Erf", first, second, NULL, 0);
+  node(g, "Cast", second, made->name, &to_own, 1);
+}
+
+static clv_graph *make_graph(uint64_t seed, clv_dtype dtype, clv_dtype rounds) {
+  static void (*const makers[])(generator *, made_value *) = {make_conv,  make_conv,  make_matmul, make_matmul, make_binary,
+                                                              make_unary, make_unary, make_norm,   make_move,   make_cast};
+  generator g = {.seed = seed, .dtype = dtype, .rounds = rounds};
+  static const int64_t channels[] = {16, 3, 8};
+  const int64_t dims[4] = {1 + pick(&g, 2), channels[pick(&g, 3)], 6 + pick(&g, 20), 5 + pick(&g, 30)};
+  clv_error error = {0};
+  test_graph_begin(&g.t, clv__allocator_default(), seed);
+  assert_ok(clv__builder_import(g.t.builder, "", 17, &error), error);
+  test_graph_input(&g.t, add(&g, dims)->name, dtype, 4, dims);
+  const int64_t steps = 3 + pick(&g, 9);
+  for (int64_t i = 0; i < steps; ++i) {
+    made_value *x = &g.values[pick(&g, 4) != 0 ? g.count - 1 : pick(&g, g.count)];
+    x->read = true;
+    makers[pick(&g, 10)](&g, x);
+  }
+  char outputs[256] = "";
+  for (int i = g.count - 1, listed = 0; i >= 0 && listed < 10; --i) {
+    if (g.values[i].read && pick(&g, 8) != 0) continue; /* some are read inside too */
+    snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), listed++ > 0 ? ",%s" : "%s", g.values[i].name);
+  }
+  return test_graph_end(&g.t, outputs);
+}
+
+/* ---- Against the reference. ---- */
+
+static double worst_share(const clv_tensor *made, const clv_tensor *wanted) {
+  size_t count;
+  double largest = 0.05, difference = 0;
+  assert_true(clv__tensor_count(wanted, &count));
+  for (size_t i = 0; i < count; ++i) {
+    const double e = clv__tensor_get(wanted, i), d = fabs(clv__tensor_get(made, i) - e);
+    if (fabs(e) > largest) largest = fabs(e);
+    if (!(d <= difference)) difference = d;
+  }
+  return difference / largest;
+}
+
+static void evaluate(uint64_t seed, clv_dtype dtype, clv_dtype rounds, clv_tensor *outputs) {
+  clv_graph *graph = make_graph(seed, dtype, rounds);
+  clv_tensor x = graph->values[graph->inputs[0]].type;
+  uint64_t data_seed = seed * 31;
+  clv_error error = {0};
+  size_t count;
+  assert_true(clv__tensor_count(&x, &count));
+  x.data = numbers(graph->allocator, &data_seed, rounds, dtype, count, 1.0f);
+  assert_ok(clv__graph_evaluate(graph, &x, NULL, outputs, NULL, NULL, graph->allocator, &error), error);
+  clv__release(graph->allocator, x.data);
+  clv__graph_destroy(graph);
+}
+
+/* Runs the graph of `seed` in `dtype`; outputs are of that dtype and within the tolerance of what f32 gives, or about as close as
+ * the reference is when it rounds every value (a norm of values that are nearly one makes what was rounded large). */
+static double check(uint64_t seed, clv_dtype dtype, clv_dtype rounds, double tolerance, const char *what) {
+  const clv_allocator *allocator = clv__allocator_default();
+  clv_graph *graph = make_graph(seed, dtype, rounds);
+  clv_tensor made[16] = {{0}}, wanted[16] = {{0}}, narrow[16] = {{0}}, x = graph->values[graph->inputs[0]].type;
+  size_t count;
+  uint64_t data_seed = seed * 31;
+  clv_error error = {0};
+  cpu_host cpu;
+  cpu_program program;
+  double worst = 0;
+  assert_true(clv__tensor_count(&x, &count));
+  x.data = numbers(allocator, &data_seed, rounds, dtype, count, 1.0f);
+  cpu_host_threads = seed % 8 == 0 ? 2 : 1;
+  assert_ok(cpu_host_open(&cpu, allocator, NULL, NULL, &error), error);
+  assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
+  for (uint32_t i = 0; i < graph->output_count; ++i) made[i].rank = CLV_RANK_UNKNOWN;
+  assert_ok(cpu_program_run(&program, &x, made, &error), error);
+  evaluate(seed, CLV_F32, rounds, wanted);
+  evaluate(seed, rounds, rounds, narrow);
+  for (uint32_t i = 0; i < graph->output_count; ++i) {
+    const double share = worst_share(&made[i], &wanted[i]), rounded = worst_share(&narrow[i], &wanted[i]);
+    const char *name = graph->values[graph->outputs[i]].name;
+    assert_int_equal(made[i].dtype, dtype);
+    if (!(share <= tolerance + 3 * rounded)) {
+      fail_msg("%s, seed %d: output '%s' is off by %g of its largest, %g in the reference", what, (int)seed, name, share,
+               rounded);
+    }
+    if (rounded < tolerance && share > worst) worst = share;
+    clv__release(allocator, made[i].data);
+    clv__release(allocator, wanted[i].data);
+    clv__release(allocator, narrow[i].data);
+  }
+  assert_int_equal(cpu.retreats, 0);
+  cpu_program_close(&program);
+  cpu_host_close(&cpu);
+  clv__release(allocator, x.data);
+  clv__graph_destroy(graph);
+  return worst;
+}
+
+static void check_all(clv_dtype dtype, clv_dtype rounds, clv_dtype precision, double tolerance, const char *what) {
+  double worst = 0;
+  cpu_host_precision = precision;
+  for (uint64_t seed = 1; seed <= SEEDS; ++seed) {
+    const double share = check(seed, dtype, rounds, tolerance, what);
+    if (share > worst) worst = share;
+  }
+  cpu_host_precision = CLV_DTYPE_NONE;
+  print_message("%s: at most %.3g of the largest magnitude\n", what, worst);
+}
+
+static void test_f16(void **state) {
+  (void)state;
+  check_all(CLV_F16, CLV_F16, CLV_DTYPE_NONE, 4e-3, "f16");
+}
+
+static void test_bf16(void **state) {
+  (void)state;
+  check_all(CLV_BF16, CLV_BF16, CLV_DTYPE_NONE, 3e-2, "bf16");
+}
+
+static void test_asked(void **state) {
+  (void)state;
+  check_all(CLV_F32, CLV_BF16, CLV_BF16, 3e-2, "f32 with products in bf16");
+}
+
+/* ---- What the steps are. ---- */
+
+static const char *const sensitive[] = {"Softmax", "LayerNormalization"};
+
+/* How many operands of steps are bf16; fails for one that is read by something sensitive, where the graph is f32. */
+static int narrow_operands(const clv__cpu_plan *plan, uint64_t seed) {
+  int narrow = 0;
+  for (size_t s = 0; s < plan->step_count; ++s) {
+    const clv__cpu_step *step = &plan->steps[s];
+    for (uint32_t i = 0; i < step->operand_count; ++i) {
+      const clv__dnn_layout *layout = step->operands[i].layout;
+      if (layout == NULL || clv__dnn_layout_dtype(layout) == CLV_F32) continue;
+      narrow++;
+      for (size_t k = 0; k < sizeof sensitive / sizeof sensitive[0] && i < step->input_count; ++k) {
+        if (strcmp(step->what, sensitive[k]) == 0) fail_msg("seed %d: %s reads bf16", (int)seed, step->what);
+      }
+    }
+  }
+  return narrow;
+}
+
+static void test_steps(void **state) {
+  (void)state;
+  int asked = 0;
+  for (uint64_t seed = 1; seed <= SEEDS; ++seed) {
+    for (int k = 0; k < 2; ++k) {
+      clv_graph *graph = make_graph(seed, CLV_F32, CLV_F32);
+      clv_error error = {0};
+      cpu_host cpu;
+      cpu_program program;
+      cpu_host_precision = k == 1 ? CLV_BF16 : CLV_DTYPE_NONE;
+      assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
+      assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
+      const int narrow = narrow_operands(program.executable->plan, seed);
+      if (k == 0 && narrow > 0) fail_msg("seed %d: %d operands in bf16, which nobody asked for", (int)seed, narrow);
+      asked += narrow;
+      cpu_program_close(&program);
+      cpu_host_close(&cpu);
+      clv__graph_destroy(graph);
+    }
+  }
+  cpu_host_precision = CLV_DTYPE_NONE;
+  if (clv__dnn_has_bf16()) assert_true(asked > SEEDS);
+}
+
+/* ---- Other shapes than the compiled ones: packs are made from packs, or from what was kept. ---- */
+
+static clv_graph *make_open(clv_dtype dtype, clv_dtype rounds) {
+  generator g = {.seed = 7, .dtype = dtype, .rounds = rounds};
+  const int64_t kernel[4] = {16, 16, 3, 3}, matrix[2] = {20, 96}, extent = 96, pads[4] = {1, 1, 1, 1};
+  char w[3][16], list[64];
+  clv_error error = {0};
+  test_graph_begin(&g.t, clv__allocator_default(), 7);
+  assert_ok(clv__builder_import(g.t.builder, "", 17, &error), error);
+  const int64_t dims[4] = {test_graph_symbol(&g.t, "n"), 16, test_graph_symbol(&g.t, "h"), 20};
+  test_graph_input(&g.t, "x", dtype, 4, dims);
+  weight(&g, w[0], 4, kernel);
+  weight(&g, w[1], 2, matrix);
+  weight(&g, w[2], 1, &extent);
+  const clv_attribute attribute = ints(&g, "pads", true, 4, pads);
+  snprintf(list, sizeof list, "x,%s", w[0]);
+  node(&g, "Conv", list, "a", &attribute, 1);
+  node(&g, "Relu", "a", "b", NULL, 0);
+  snprintf(list, sizeof list, "b,%s", w[1]);
+  node(&g, "MatMul", list, "c", NULL, 0);
+  snprintf(list, sizeof list, "c,%s", w[2]);
+  node(&g, "LayerNormalization", list, "y", NULL, 0);
+  return test_graph_end(&g.t, "y,a");
+}
+
+static void check_shape(clv_dtype dtype, clv_dtype rounds, double tolerance, int64_t n, int64_t h) {
+  const clv_allocator *allocator = clv__allocator_default();
+  clv_graph *graph = make_open(dtype, rounds), *wide = make_open(CLV_F32, rounds);
+  const int64_t dims[4] = {n, 16, h, 20};
+  clv_tensor made[2] = {{.rank = CLV_RANK_UNKNOWN}, {.rank = CLV_RANK_UNKNOWN}}, wanted[2] = {{0}};
+  clv_tensor x = clv__tensor_make(dtype, 4, dims, NULL), wide_x = clv__tensor_make(CLV_F32, 4, dims, NULL);
+  const size_t count = (size_t)(n * 16 * h * 20);
+  uint64_t seeds[2] = {3, 3};
+  clv_error error = {0};
+  cpu_host cpu;
+  cpu_program program;
+  x.data = numbers(allocator, &seeds[0], rounds, dtype, count, 1.0f);
+  wide_x.data = numbers(allocator, &seeds[1], rounds, CLV_F32, count, 1.0f);
+  assert_ok(cpu_host_open(&cpu, allocator, NULL, NULL, &error), error);
+  assert_ok(cpu_program_open(&program, &cpu, graph, &x, &error), error);
+  assert_ok(cpu_program_run(&program, &x, made, &error), error);
+  assert_ok(clv__graph_evaluate(wide, &wide_x, NULL, wanted, NULL, NULL, allocator, &error), error);
+  for (int i = 0; i < 2; ++i) {
+    assert_int_equal(made[i].dtype, dtype);
+    assert_true(worst_share(&made[i], &wanted[i]) <= tolerance);
+    clv__release(allocator, made[i].data);
+    clv__release(allocator, wanted[i].data);
+  }
+  cpu_program_close(&program);
+  cpu_host_close(&cpu);
+  clv__release(allocator, x.data);
+  clv__release(allocator, wide_x.data);
+  clv__graph_destroy(graph);
+  clv__graph_destroy(wide);
+}
+
+static void test_shapes(void **state) {
+  (void)state;
+  static const int64_t sizes[][2] = {{1, 1}, {1, 7}, {3, 5}, {2, 1}};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
+    check_shape(CLV_F16, CLV_F16, 1e-2, sizes[i][0], sizes[i][1]);
+    check_shape(CLV_BF16, CLV_BF16, 5e-2, sizes[i][0], sizes[i][1]);
+    cpu_host_precision = CLV_BF16;
+    check_shape(CLV_F32, CLV_BF16, 5e-2, sizes[i][0], sizes[i][1]);
+    cpu_host_precision = CLV_DTYPE_NONE;
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_f16), cmocka_unit_test(test_bf16), cmocka_unit_test(test_asked),
+                                     cmocka_unit_test(test_steps), cmocka_unit_test(test_shapes)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

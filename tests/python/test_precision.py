@@ -1,0 +1,112 @@
+"""The generated models (tools/models.py) in f16, in bf16 and, of f32, with --precision bf16, against ONNX Runtime's f32.
+
+    python tests/python/test_precision.py [NAME...] [--full]       --full: the published sizes instead
+
+The weights are rounded to the dtype first, so that what differs is the arithmetic alone.
+"""
+import argparse
+import os
+import sys
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+import oracle
+import models  # of tools/, which oracle makes visible
+
+NUMPY = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
+ONNX = {"f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
+# Of the largest magnitude: deep models add up what their layers round.
+TOLERANCE = {"f16": 1e-2, "bf16": 6e-2, "precision": 6e-2}
+SKIPPED = {"resnet50_int8"}  # its scales are f32 by definition
+F32_ALONE = {"Resize": {2}}  # inputs that are f32 whatever the data is
+# Which of nearly equal scores is the best may change, and what follows from it.
+CHOICES = {"multi_output": {"top_boxes", "chosen", "labels"}}
+
+
+def narrowed(model, inputs, name):
+    """The model and its inputs with every f32 tensor in the dtype, and the same numbers in f32."""
+    dtype, narrow, wide = NUMPY[name], onnx.ModelProto(), onnx.ModelProto()
+    narrow.CopyFrom(model)
+    wide.CopyFrom(model)
+    kept = {node.input[i] for node in model.graph.node for i in F32_ALONE.get(node.op_type, ()) if i < len(node.input)}
+    for before, after in zip(wide.graph.initializer, narrow.graph.initializer):
+        if before.data_type != TensorProto.FLOAT or before.name in kept:
+            continue
+        rounded = numpy_helper.to_array(before).astype(dtype)
+        after.CopyFrom(numpy_helper.from_array(rounded, before.name))
+        before.CopyFrom(numpy_helper.from_array(rounded.astype(np.float32), before.name))
+    for info in [*narrow.graph.input, *narrow.graph.output, *narrow.graph.value_info]:
+        if info.type.tensor_type.elem_type == TensorProto.FLOAT:
+            info.type.tensor_type.elem_type = ONNX[name]
+    for node in narrow.graph.node:
+        for attribute in node.attribute:
+            if attribute.name == "to" and attribute.i == TensorProto.FLOAT:
+                attribute.i = ONNX[name]
+            if attribute.name == "value" and attribute.t.data_type == TensorProto.FLOAT:
+                attribute.t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(attribute.t).astype(dtype), attribute.t.name))
+    rounded = {key: value.astype(dtype) if value.dtype == np.float32 else value for key, value in inputs.items()}
+    return narrow, rounded, wide, {key: value.astype(np.float32) if value.dtype == dtype else value for key, value in rounded.items()}
+
+
+def difference(expected, actual, dtype):
+    """The largest one, as a share of the largest magnitude."""
+    if actual.dtype.kind == "V":
+        actual = actual.view(ml_dtypes.bfloat16)  # npy has no name for bf16
+    if expected.dtype != np.float32:
+        return 0.0 if np.array_equal(expected, actual) else np.inf
+    if actual.dtype != dtype:
+        return np.inf
+    gap = np.abs(actual.astype(np.float64) - expected.astype(np.float64)).max()
+    return gap / max(np.abs(expected).max(), 1e-30) if np.isfinite(gap) else np.inf
+
+
+def run(folder, model, inputs, *options):
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, "model.onnx")
+    onnx.save(model, path)
+    return oracle.cleave_run(path, oracle.save_inputs(folder, inputs), [o.name for o in model.graph.output], *options)
+
+
+def check(item):
+    name, full = item
+    folder = os.path.join(oracle.build_folder("precision"), name)
+    model, inputs = models.make(name, seed=1, full=full)
+    names, choices, found = [o.name for o in model.graph.output], CHOICES.get(name, ()), {}
+
+    def worst(expected, actual, dtype, leave_out=choices):
+        return max(difference(e, a, dtype) for n, e, a in zip(names, expected, actual) if n not in leave_out)
+    for dtype in NUMPY:
+        narrow, given, wide, same = narrowed(model, inputs, dtype)
+        expected = oracle.run_onnxruntime(wide, same)
+        actual = run(os.path.join(folder, dtype), narrow, given)
+        found[dtype] = worst(expected, actual, NUMPY[dtype])
+    expected = oracle.run_onnxruntime(model, inputs)
+    for label, options in (("precision", ["--precision", "bf16"]), ("f32", ["--precision", "f32"])):
+        actual = run(os.path.join(folder, label), model, inputs, *options)
+        found[label] = worst(expected, actual, np.dtype(np.float32), choices if label == "precision" else ())
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    parser.add_argument("--full", action="store_true")
+    arguments = parser.parse_args()
+    tally = oracle.Tally()
+    work = [(name, arguments.full) for name in arguments.names or list(models.MODELS) if name not in SKIPPED]
+    for (name, _), found in oracle.each(check, work):
+        if isinstance(found, Exception):
+            tally.add(name, f"{type(found).__name__}: {found}")
+            continue
+        for label, share in found.items():
+            allowed = TOLERANCE.get(label, 1e-4)
+            tally.add(f"{name} {label}", None if share <= allowed else f"{share:.3g} of the largest magnitude, {allowed:g} allowed")
+        print(f"{name}: " + ", ".join(f"{label} {share:.2g}" for label, share in found.items()), flush=True)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,279 @@
+"""Models of integers between QuantizeLinear and DequantizeLinear, on integer kernels: seeded random ones against ONNX Runtime, which
+computes them in real numbers, and against the same device with a step for every node. Where a real number lies between two steps of a
+grid, either side may round it to the next one, and what is computed from it moves with it: most results must be the same, none more
+than a few steps off. That integer kernels were used is read from the device's own list of steps.
+
+    python tests/python/test_quantised.py [--count N] [--first SEED]
+"""
+import argparse
+import os
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper, numpy_helper
+
+import oracle
+
+STEPS_OFF = 3  # of the last grid, of a value that went through several
+SHARE_OFF = 0.05  # of the results, by one step or more
+INTEGER_KERNELS = ("int8", "brgconv", "brg:", "x8s8s32x")
+
+
+class Value:
+    """A tensor of a graph in real numbers, with the grid that it lies on (None: any real number)."""
+
+    def __init__(self, name, shape, grid=None):
+        self.name, self.shape, self.grid = name, tuple(shape), grid
+
+
+class Grid:
+    def __init__(self, scale, zero, dtype):
+        self.scale, self.zero, self.dtype = np.float32(scale), int(zero), dtype
+
+
+class Maker:
+    """Builds a graph node by node, running ONNX Runtime on what there is to choose grids that fit the values."""
+
+    def __init__(self, seed):
+        self.rng = np.random.default_rng(seed)
+        self.nodes, self.weights, self.inputs, self.values, self.known = [], [], {}, {}, {}
+
+    def name(self, hint):
+        return f"{hint}_{len(self.nodes)}_{len(self.weights)}"
+
+    def constant(self, array, hint="c"):
+        name = self.name(hint)
+        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def op(self, op, inputs, **attributes):
+        output = self.name(op)
+        self.nodes.append(helper.make_node(op, inputs, [output], **attributes))
+        return output
+
+    def model(self, outputs):
+        """outputs: names, of values in real numbers or integers; their types are left to inference."""
+        values = [helper.make_tensor_value_info(name, T.FLOAT, array.shape) for name, array in self.inputs.items()]
+        graph = helper.make_graph(self.nodes, "g", values, [helper.make_empty_tensor_value_info(name) for name in outputs], self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return onnx.shape_inference.infer_shapes(model)
+
+    def see(self, name):
+        """A value as it is, to choose its grid by."""
+        if name in self.inputs:
+            return self.inputs[name]
+        return oracle.run_onnxruntime(self.model([name]), self.inputs, optimize=False)[0]
+
+    def input(self, shape):
+        name = self.name("x")
+        self.inputs[name] = self.rng.standard_normal(shape).astype(np.float32)
+        return Value(name, shape)
+
+    def grid_of(self, name):
+        """One that about fits; zero points of every kind; some values beyond its ends."""
+        data = self.see(name)
+        low, high = float(min(data.min(), 0)), float(max(data.max(), 1e-3))
+        kind = self.rng.integers(4)
+        if kind == 0:
+            return Grid(max(-low, high) / self.rng.uniform(100, 127), 0, np.int8)
+        if kind == 1 and low >= 0:
+            return Grid(high / self.rng.uniform(200, 255), 0, np.uint8)
+        scale = (high - low) / self.rng.uniform(200, 254)
+        zero = int(np.clip(np.rint(-low / scale), 0, 255))
+        return Grid(scale, zero, np.uint8) if kind < 3 else Grid(scale, zero - 128, np.int8)
+
+    def scalars(self, grid):
+        return self.constant(grid.scale, "scale"), self.constant(grid.dtype(grid.zero), "zero")
+
+    def quantise(self, value, grid=None):
+        """As integers and back."""
+        grid = grid or self.grid_of(value.name)
+        scale, zero = self.scalars(grid)
+        integers = self.op("QuantizeLinear", [value.name, scale, zero])
+        return Value(self.op("DequantizeLinear", [integers, scale, zero]), value.shape, grid)
+
+    def integer_weights(self, shape, axis):
+        """Their real numbers; one scale, or one a channel; i8 or u8."""
+        unsigned = self.rng.random() < 0.2
+        integers = self.rng.integers(-127, 128, shape)
+        channels = shape[axis] if self.rng.random() < 0.7 else None
+        fan = np.prod(shape) / shape[axis]
+        scale = (self.rng.uniform(0.5, 2, channels) / 127 / np.sqrt(fan)).astype(np.float32)
+        middle = 128 if self.rng.random() < 0.8 else 100  # only the first can be made i8
+        dtype, zero = (np.uint8, middle) if unsigned else (np.int8, 0)
+        if unsigned:
+            integers = np.clip(integers + zero, 0, 255)
+        names = [self.constant(integers.astype(dtype), "w"), self.constant(scale, "scale"),
+                 self.constant(np.full(scale.shape, zero, dtype), "zero")]
+        return self.op("DequantizeLinear", names, **({} if channels is None else {"axis": axis}))
+
+    def bias(self, count):
+        kind = self.rng.integers(3)
+        if kind == 0:
+            return []
+        if kind == 1:
+            return [self.constant((self.rng.standard_normal(count) * 0.3).astype(np.float32), "b")]
+        scale = self.constant(np.float32(0.002), "scale")
+        integers = self.constant(self.rng.integers(-300, 300, count).astype(np.int32), "b")
+        return [self.op("DequantizeLinear", [integers, scale])]
+
+    def function(self, name):
+        kind = self.rng.integers(8)
+        if kind < 3:
+            return self.op("Relu", [name])
+        if kind == 3:
+            return self.op("Clip", [name, self.constant(np.float32(0)), self.constant(np.float32(1.5))])
+        if kind == 4:
+            return self.op("LeakyRelu", [name], alpha=0.1)
+        if kind == 5:
+            return self.op("HardSigmoid", [name]) if self.rng.random() < 0.3 else self.op("Sigmoid", [name])
+        return name
+
+    def convolution(self, x):
+        rng, rank = self.rng, len(x.shape) - 2
+        channels = x.shape[1]
+        groups = 1 if rng.random() < 0.7 else channels if rng.random() < 0.6 else 2 if channels % 2 == 0 else 1
+        out = groups * int(rng.integers(1, 3)) if groups == channels > 1 else groups * int(rng.integers(1, 20))
+        kernel = [int(rng.choice([1, 1, 2, 3, 3])) if rng.random() < 0.2 else 0 for _ in range(rank)]
+        size = int(rng.choice([1, 3, 3, 5]))
+        kernel = [k or size for k in kernel]
+        pads = [int(rng.integers(0, k)) if rng.random() < 0.7 else 0 for k in kernel * 2]
+        strides, dilations = [int(rng.integers(1, 3)) for _ in kernel], [1 if rng.random() < 0.8 else 2 for _ in kernel]
+        shape = [(x.shape[i + 2] + pads[i] + pads[i + rank] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1
+                 for i in range(rank)]
+        if min(shape) < 1:
+            return None
+        weights = self.integer_weights([out, channels // groups, *kernel], 0)
+        name = self.op("Conv", [x.name, weights, *self.bias(out)], kernel_shape=kernel, pads=pads, strides=strides,
+                       dilations=dilations, group=groups)
+        return Value(self.function(name), (x.shape[0], out, *shape))
+
+    def product(self, x):
+        """The last axis against a matrix: MatMul, or Gemm where there are two axes."""
+        out, inner = int(self.rng.integers(1, 40)), x.shape[-1]
+        if len(x.shape) != 2 or self.rng.random() < 0.4:
+            name = self.op("MatMul", [x.name, self.integer_weights([inner, out], 1)])
+            if self.rng.random() < 0.4:
+                name = self.op("Add", [name, self.constant((self.rng.standard_normal(out) * 0.3).astype(np.float32), "b")])
+        else:
+            turned = bool(self.rng.random() < 0.7)
+            weights = self.integer_weights([out, inner] if turned else [inner, out], 0 if turned else 1)
+            name = self.op("Gemm", [x.name, weights, *self.bias(out)], transB=int(turned))
+        return Value(self.function(name), (*x.shape[:-1], out))
+
+    def sum_with(self, x, makes, keep):
+        """x, made by a product, plus another value on a grid of the same shape: before or after it is rounded."""
+        shape = makes.shape
+        if keep is not None and keep.shape == shape:
+            other = keep
+        else:
+            other = self.quantise(self.input(shape))
+        if self.rng.random() < 0.5:
+            makes = self.quantise(makes)
+        pair = [makes.name, other.name]
+        self.rng.shuffle(pair)
+        return Value(self.function(self.op("Add", pair)), shape)
+
+    def move(self, x):
+        """What only moves or picks values."""
+        kind = self.rng.integers(4)
+        if kind == 0 and len(x.shape) > 2 and min(x.shape[2:]) >= 3:
+            count = len(x.shape) - 2
+            shape = (*x.shape[:2], *[(n + 2 - 3) // 2 + 1 for n in x.shape[2:]])
+            return Value(self.op("MaxPool", [x.name], kernel_shape=[3] * count, strides=[2] * count, pads=[1] * 2 * count), shape, x.grid)
+        if kind == 1:
+            perm = [0, *(1 + self.rng.permutation(len(x.shape) - 1))]
+            return Value(self.op("Transpose", [x.name], perm=[int(p) for p in perm]), [x.shape[p] for p in perm], x.grid)
+        if kind == 2:
+            name = self.op("Concat", [x.name, x.name], axis=1)
+            return Value(name, (x.shape[0], 2 * x.shape[1], *x.shape[2:]), x.grid)
+        if kind == 3 and len(x.shape) == 4:
+            flat = (x.shape[0], x.shape[1], x.shape[2] * x.shape[3])
+            return Value(self.op("Reshape", [x.name, self.constant(np.array(flat, np.int64))]), flat, x.grid)
+        return x
+
+    def average(self, x):
+        name = self.op("GlobalAveragePool", [x.name])
+        return Value(name, (*x.shape[:2], *[1] * (len(x.shape) - 2)))
+
+    def graph(self):
+        """(model, inputs, grid of the output or None, how many products)."""
+        rng, rank = self.rng, int(self.rng.choice([1, 2, 2, 2, 2, 3]))
+        shape = (int(rng.integers(1, 3)), int(rng.choice([1, 3, 4, 8, 16, 17, 32])), *[int(rng.integers(4, 13)) for _ in range(rank)])
+        x, kept, products = self.quantise(self.input(shape)), None, 0
+        for _ in range(int(rng.integers(1, 5))):
+            makes = self.convolution(x) if len(x.shape) > 2 and rng.random() < 0.8 else self.product(x)
+            if makes is None:
+                continue
+            products += 1
+            if rng.random() < 0.35:
+                makes = self.sum_with(x, makes, kept)
+            x = self.quantise(makes)
+            if rng.random() < 0.5:
+                kept = x
+            if rng.random() < 0.35:
+                x = self.move(x)
+        end = rng.integers(4)
+        if end == 0:
+            return self.model([self.nodes[-1].input[0]]) if self.nodes[-1].op_type == "DequantizeLinear" else self.model([x.name]), x.grid, products
+        if end == 1:
+            x = self.average(x) if len(x.shape) > 2 else x
+        elif end == 2:
+            makes = self.product(x)
+            x, products = makes, products + 1
+        return self.model([x.name]), x.grid, products
+
+
+def difference(expected, actual, grid):
+    """None, or in what they differ. In steps of the grid; of real numbers, in parts of their deviation."""
+    if expected.shape != actual.shape or expected.dtype != actual.dtype:
+        return f"{actual.dtype}{list(actual.shape)}, expected {expected.dtype}{list(expected.shape)}"
+    e, a = expected.astype(np.float64), actual.astype(np.float64)
+    step = 1.0 if expected.dtype != np.float32 else float(grid.scale) if grid else max(float(e.std()), 0.05) / 20
+    steps = np.abs(e - a) / step
+    if not np.isfinite(a).all() or steps.max(initial=0) > STEPS_OFF + 0.01:
+        return f"{steps.max():.2f} steps off, {STEPS_OFF} allowed"
+    off = (steps > 0.99).mean()
+    limit = max(SHARE_OFF, 1.5 / steps.size)
+    return None if off <= limit else f"{off:.1%} of the elements a step off, {limit:.1%} allowed"
+
+
+def check(seed, folder):
+    """[(label, reason or None)], how many products there are and how many of them ran on integers."""
+    maker = Maker(seed)
+    model, grid, products = maker.graph()
+    expected = oracle.run_onnxruntime(model, maker.inputs, optimize=False)
+    path = os.path.join(folder, f"{seed}.onnx")
+    onnx.save(model, path)
+    own = os.path.join(folder, str(seed))
+    os.makedirs(own, exist_ok=True)
+    arguments = oracle.save_inputs(own, maker.inputs)
+    names = [output.name for output in model.graph.output]
+    results = []
+    fused = oracle.cleave_run(path, arguments, names, "--devices", "cpu")
+    plain = oracle.cleave_run(path, arguments, names, "--devices", "cpu", "--device-option", "cpu:fuse=0")
+    results.append((f"{seed}", difference(expected[0], fused[0], grid)))
+    results.append((f"{seed} fuse=0", difference(expected[0], plain[0], grid)))
+    return results, products
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=120)
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args()
+    folder = oracle.build_folder("quantised")
+    tally = oracle.Tally()
+    seeds = range(arguments.first, arguments.first + arguments.count)
+    for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
+        if isinstance(found, Exception):
+            tally.add(str(seed), f"{type(found).__name__}: {found}")
+            continue
+        for label, reason in found[0]:
+            tally.add(label, reason)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
