@@ -16,6 +16,7 @@ static inline clv_status fuzz_gnn_put(clv__tables *tables, const clv__chain *cha
     for (uint64_t density = 1; density <= 32; density *= 32) {
       uint64_t edges = chain->blocks[first][last].reads_edges ? density * rows[i] : 0;
       clv__table_point point = {.n = rows[i], .m = edges, .origin = CLV__SYNTHETIC, .peak_bytes = 64 * rows[i]};
+      point.compile_ns = strcmp(device, "npu") == 0 ? 1e8 : 0;
       point.time_ns = 3000 + row_ns * (double)rows[i] + edge_ns * (double)edges;
       CLV__TRY(clv__tables_put(tables, device, chain->layer, first, last, &point, error));
     }
@@ -37,6 +38,11 @@ static inline clv_status fuzz_gnn_make_tables(const clv__chain *chain, clv__tabl
       CLV__TRY(clv__tables_put_copy(tables, ends[i][0], ends[i][1], &point, error));
     }
   }
+  for (int kind = 0; kind < CLV__OVERHEADS; ++kind) {
+    const clv__table_overhead overhead = {(clv__overhead_kind)kind, kind == CLV__OVERHEAD_SWITCH ? "npu" : "", CLV__SYNTHETIC,
+                                          1000, 100};
+    CLV__TRY(clv__tables_put_overhead(tables, &overhead, error));
+  }
   return clv__tables_fit(tables, error);
 }
 
@@ -55,7 +61,7 @@ static inline clv_status fuzz_gnn_make_plan(const clv__chain *chain, const clv__
   clv__arena arena;
   clv__gnn_plan *plan = NULL;
   machine.devices[0] = (clv__machine_device){.name = "cpu"};
-  machine.devices[1] = (clv__machine_device){.name = "npu", .space = 1, .is_static = true};
+  machine.devices[1] = (clv__machine_device){.name = "npu", .space = 1, .is_static = true, .switch_ns = 1e3};
   CLV__TRY(clv__costs_init(&costs[0], tables, &machine, chain, error));
   costs[1] = costs[0];
   clv__arena_init(&arena, clv__allocator_default());

@@ -19,6 +19,8 @@ typedef struct clv__cpu_constants {
   clv__cpu_pack *packs;
   size_t count, capacity;
   size_t resident_bytes; /* of packs that no executable had before */
+  void *copy;            /* while packing: room for a constant that has to be copied first */
+  size_t copy_bytes;
 } clv__cpu_constants;
 
 /* How a constant's bytes are read before packing. */
@@ -33,6 +35,7 @@ typedef struct clv__cpu_packing {
 
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program);
 void clv__cpu_constants_finish(clv__cpu_constants *constants);
+void clv__cpu_constants_rest(clv__cpu_constants *constants); /* gives back what is only needed while packing */
 /* Aligned row-major bytes, valid as long as the executable. */
 clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
 /* A constant of f16 or bf16 in f32, row-major. */

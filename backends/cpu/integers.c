@@ -14,14 +14,14 @@ static const float *floats_of(clv__cpu_plan *plan, uint32_t value, size_t *count
 }
 
 /* One zero point for all: absent is 0. False: they differ, or are not known. */
-static bool zero_of(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t input, clv_dtype dtype, int32_t *zero) {
+static bool zero_of(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype, int32_t *zero) {
   *zero = 0;
-  if (input >= node->input_count || node->inputs[input] == CLV__CPU_NONE) return true;
-  const clv__cpu_plan_value *value = &plan->values[node->inputs[input]];
+  if (value == CLV__CPU_NONE) return true;
+  const clv__cpu_plan_value *read = &plan->values[value];
   size_t count;
   void *data = NULL;
-  if (!value->is_constant || value->type.dtype != dtype || !clv__tensor_count(&value->type, &count) || count == 0) return false;
-  if (clv__cpu_known(plan, node->inputs[input], &data, NULL) != CLV_OK || data == NULL) return false;
+  if (!read->is_constant || read->type.dtype != dtype || !clv__tensor_count(&read->type, &count) || count == 0) return false;
+  if (clv__cpu_known(plan, value, &data, NULL) != CLV_OK || data == NULL) return false;
   const uint8_t *bytes = data;
   for (size_t i = 1; i < count; ++i) {
     if (bytes[i] != bytes[0]) return false;
@@ -30,52 +30,98 @@ static bool zero_of(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t inp
   return true;
 }
 
+static uint32_t input_of(const clv__cpu_node *node, uint32_t index) {
+  return index < node->input_count ? node->inputs[index] : CLV__CPU_NONE;
+}
+
 bool clv__cpu_grid_read(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t first, clv_dtype dtype, clv__cpu_grid *grid) {
   size_t count;
-  if ((dtype != CLV_I8 && dtype != CLV_U8) || first >= node->input_count) return false;
-  const float *scale = floats_of(plan, node->inputs[first], &count);
+  if (dtype != CLV_I8 && dtype != CLV_U8) return false;
+  const float *scale = floats_of(plan, input_of(node, first), &count);
   if (scale == NULL || count != 1 || !(scale[0] > 0.0f) || !isfinite(scale[0])) return false;
   *grid = (clv__cpu_grid){.scale = scale[0], .dtype = dtype};
-  return zero_of(plan, node, first + 1, dtype, &grid->zero);
+  return zero_of(plan, input_of(node, first + 1), dtype, &grid->zero);
 }
 
-/* ---- Factors and bias. ---- */
+/* ---- Products. ---- */
+
+bool clv__cpu_product_of_real(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t source,
+                              const clv__cpu_grid *grid, clv__cpu_product *product) {
+  const clv__cpu_program *program = plan->program;
+  if (node->inputs[1] >= program->value_count || program->values[node->inputs[1]].computed == NULL) return false;
+  if (node->input_count > 2 && node->inputs[2] != CLV__CPU_NONE) return false; /* a bias that no pass could fold */
+  const clv__cpu_node *weights = program->values[node->inputs[1]].computed;
+  *product = (clv__cpu_product){.node = node,
+                                .is_convolution = node->kind == CLV__CPU_CONVOLUTION,
+                                .source = source,
+                                .grid = *grid,
+                                .weights = weights->inputs[0],
+                                .weights_scale = weights->inputs[1],
+                                .weights_zero = input_of(weights, 2),
+                                .weights_axis = clv__attribute_int(weights->attributes, "axis", 1),
+                                .factors = node->scale,
+                                .bias = node->bias};
+  return clv__attribute_int(node->source->attributes, "transA", 0) == 0;
+}
+
+bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_product *product,
+                                  clv__cpu_grid *result) {
+  const clv__cpu_node *source = node->source;
+  const bool is_convolution = strcmp(source->op, "QLinearConv") == 0;
+  if (source->input_count < 8 || source->inputs[3] >= plan->program->value_count) return false;
+  const clv_tensor *from = &plan->values[source->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
+  const clv__cpu_value *weights = &plan->program->values[source->inputs[3]];
+  size_t count;
+  if (!weights->is_constant || (weights->type.dtype != CLV_I8 && weights->type.dtype != CLV_U8)) return false;
+  if (from->rank < 2 || !clv__tensor_count(to, &count) || count == 0) return false;
+  *product = (clv__cpu_product){.node = node,
+                                .is_convolution = is_convolution,
+                                .source = source->inputs[0],
+                                .weights = source->inputs[3],
+                                .weights_scale = source->inputs[4],
+                                .weights_zero = source->inputs[5],
+                                .weights_axis = is_convolution ? 0 : 1};
+  const uint32_t bias = input_of(source, 8);
+  if (bias != CLV__CPU_NONE) {
+    void *data = NULL;
+    const clv_tensor *type = &plan->values[bias].type;
+    if (!is_convolution || type->dtype != CLV_I32 || type->rank != 1 || type->dims[0] != weights->type.dims[0]) return false;
+    if (clv__cpu_known(plan, bias, &data, NULL) != CLV_OK || data == NULL) return false;
+    product->sums = data;
+  }
+  return clv__cpu_grid_read(plan, source, 1, from->dtype, &product->grid) &&
+         clv__cpu_grid_read(plan, source, 6, to->dtype, result);
+}
 
 /* Along which axis of the weights the channels of the result lie. */
-static int32_t channel_axis(const clv__cpu_plan_node *node) {
-  if (node->kind == CLV__CPU_CONVOLUTION) return 0;
-  const bool gemm = strcmp(node->source->op, "Gemm") == 0;
-  return gemm && clv__attribute_int(node->source->attributes, "transB", 0) != 0 ? 0 : 1;
-}
-
-static bool is_turned(const clv__cpu_plan_node *node) {
-  return strcmp(node->source->op, "Gemm") == 0 && clv__attribute_int(node->source->attributes, "transA", 0) != 0;
+static int32_t channel_axis(const clv__cpu_product *product) {
+  if (product->is_convolution) return 0;
+  const clv__cpu_node *source = product->node->source;
+  return strcmp(source->op, "Gemm") == 0 && clv__attribute_int(source->attributes, "transB", 0) != 0 ? 0 : 1;
 }
 
 /* The real number that 1 in the sums stands for, a channel. */
-static bool factors_of(clv__cpu_plan *plan, const clv__cpu_product *product, const clv__cpu_node *weights, int64_t channels,
-                       double *factors) {
-  const clv_tensor *type = &plan->values[weights->inputs[0]].type;
-  const int32_t along = channel_axis(product->node);
+static bool factors_of(clv__cpu_plan *plan, const clv__cpu_product *product, int64_t channels, double *factors) {
+  const clv_tensor *type = &plan->values[product->weights].type;
   size_t count;
-  const float *scale = floats_of(plan, weights->inputs[1], &count);
+  const float *scale = floats_of(plan, product->weights_scale, &count);
   if (scale == NULL || (count != 1 && count != (size_t)channels)) return false;
-  int64_t axis = clv__attribute_int(weights->attributes, "axis", 1);
-  if (axis < 0) axis += type->rank;
-  if (count != 1 && (axis != along || plan->values[weights->inputs[1]].type.rank != 1)) return false;
+  const int64_t axis = product->weights_axis < 0 ? product->weights_axis + type->rank : product->weights_axis;
+  if (count != 1 && (axis != channel_axis(product) || plan->values[product->weights_scale].type.rank != 1)) return false;
   for (int64_t c = 0; c < channels; ++c) {
     factors[c] = (double)product->grid.scale * scale[count == 1 ? 0 : c];
-    if (product->node->scale != NULL) factors[c] *= product->node->scale[c];
+    if (product->factors != NULL) factors[c] *= product->factors[c];
     if (!(fabs(factors[c]) > 1e-30) || !isfinite(factors[c])) return false;
   }
   return true;
 }
 
-static bool is_padded(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
-  clv__dnn_window window = {.count = plan->values[node->inputs[0]].type.rank - 2};
-  if (node->kind != CLV__CPU_CONVOLUTION) return false;
-  for (int32_t i = 0; i < window.count; ++i) window.kernel[i] = plan->values[node->inputs[1]].type.dims[i + 2];
-  clv__cpu_window_read(node->source, &plan->values[node->inputs[0]].type, &plan->values[node->outputs[0]].type, &window);
+static bool is_padded(const clv__cpu_plan *plan, const clv__cpu_product *product) {
+  const clv_tensor *from = &plan->values[product->source].type, *weights = &plan->values[product->weights].type;
+  clv__dnn_window window = {.count = from->rank - 2};
+  if (!product->is_convolution) return false;
+  for (int32_t i = 0; i < window.count; ++i) window.kernel[i] = weights->dims[i + 2];
+  clv__cpu_window_read(product->node->source, from, &plan->values[product->node->outputs[0]].type, &window);
   for (int32_t i = 0; i < window.count; ++i) {
     if (window.begin[i] != 0 || window.end[i] != 0) return true;
   }
@@ -83,15 +129,15 @@ static bool is_padded(const clv__cpu_plan *plan, const clv__cpu_plan_node *node)
 }
 
 /* What the source's zero point adds to each sum: itself times the sum of the channel's weights. */
-static clv_status shift_by_zero(clv__cpu_plan *plan, const clv__cpu_product *product, uint32_t weights,
-                                clv__cpu_integers *integers, double *bias, clv_error *error) {
-  const clv_tensor *type = &plan->values[weights].type;
-  const int32_t axis = channel_axis(product->node);
+static clv_status shift_by_zero(clv__cpu_plan *plan, const clv__cpu_product *product, clv__cpu_integers *integers, double *bias,
+                                clv_error *error) {
+  const clv_tensor *type = &plan->values[product->weights].type;
+  const int32_t axis = channel_axis(product);
   const int64_t outer = clv__dims_product(type, 0, axis), inner = clv__dims_product(type, axis + 1, type->rank);
-  const uint8_t *bytes = plan->program->values[weights].type.data;
+  const uint8_t *bytes = plan->program->values[product->weights].type.data;
   void *raw = NULL;
   if (bytes == NULL) {
-    CLV__TRY(clv__cpu_constant_raw(plan->constants, weights, &raw, error));
+    CLV__TRY(clv__cpu_constant_raw(plan->constants, product->weights, &raw, error));
     bytes = raw;
   }
   for (int64_t c = 0; c < integers->channels; ++c) {
@@ -106,65 +152,58 @@ static clv_status shift_by_zero(clv__cpu_plan *plan, const clv__cpu_product *pro
 }
 
 /* *fits false: some bias is out of any range. */
-static clv_status bias_of(clv__cpu_plan *plan, const clv__cpu_product *product, uint32_t weights, const double *factors,
+static clv_status bias_of(clv__cpu_plan *plan, const clv__cpu_product *product, const double *factors,
                           clv__cpu_integers *integers, bool *fits, clv_error *error) {
-  const clv__cpu_plan_node *node = product->node;
-  const bool folded = product->grid.zero != 0 && !is_padded(plan, node);
+  const bool folded = product->grid.zero != 0 && !is_padded(plan, product);
   *fits = true;
   if (product->grid.zero != 0 && !folded) integers->source_zero = product->grid.zero;
-  if (node->bias == NULL && !folded) return CLV_OK;
+  if (product->bias == NULL && product->sums == NULL && !folded) return CLV_OK;
   double *sums = clv__arena_allocate_zero(&plan->arena, (size_t)integers->channels, sizeof *sums);
   integers->bias = clv__arena_allocate_data(&plan->arena, (size_t)integers->channels * sizeof *integers->bias);
   if (sums == NULL || integers->bias == NULL) return clv__error_memory(error, (size_t)integers->channels * sizeof *sums);
-  for (int64_t c = 0; c < integers->channels && node->bias != NULL; ++c) {
-    sums[c] = node->bias[c] / factors[c];
+  for (int64_t c = 0; c < integers->channels; ++c) {
+    if (product->bias != NULL) sums[c] = product->bias[c] / factors[c];
+    if (product->sums != NULL) sums[c] = product->sums[c];
     if (!(fabs(sums[c]) < 1e30)) *fits = false;
   }
-  if (folded && *fits) CLV__TRY(shift_by_zero(plan, product, weights, integers, sums, error));
+  if (folded && *fits) CLV__TRY(shift_by_zero(plan, product, integers, sums, error));
   for (int64_t c = 0; c < integers->channels; ++c) integers->bias[c] = (float)sums[c];
   return CLV_OK;
 }
 
 clv_status clv__cpu_integers_start(clv__cpu_plan *plan, const clv__cpu_product *product, double unit, clv__cpu_plan_node **made,
                                    clv_error *error) {
-  const clv__cpu_plan_node *node = product->node;
-  const clv__cpu_program *program = plan->program;
+  const clv_tensor *type = &plan->values[product->weights].type;
   *made = NULL;
-  if (node->inputs[1] >= program->value_count || program->values[node->inputs[1]].computed == NULL || is_turned(node) ||
-      (node->input_count > 2 && node->inputs[2] != CLV__CPU_NONE)) {
-    return CLV_OK;
-  }
-  const clv__cpu_node *weights = program->values[node->inputs[1]].computed;
-  const clv_tensor *type = &plan->values[weights->inputs[0]].type;
-  if ((node->kind == CLV__CPU_MATRIX && type->rank != 2) || (node->kind == CLV__CPU_CONVOLUTION && type->rank < 3)) return CLV_OK;
+  if (product->is_convolution ? type->rank < 3 || type->rank > 5 : type->rank != 2) return CLV_OK;
   clv__cpu_integers *integers = clv__arena_allocate_zero(&plan->arena, 1, sizeof *integers);
-  clv__cpu_plan_node *copy = clv__arena_copy(&plan->arena, node, sizeof *node);
-  const int64_t channels = type->dims[channel_axis(node)];
+  clv__cpu_plan_node *copy = clv__arena_copy(&plan->arena, product->node, sizeof *copy);
+  const int64_t channels = type->dims[channel_axis(product)];
   double *factors = clv__arena_allocate_zero(&plan->arena, (size_t)channels, sizeof *factors);
   uint32_t *inputs = clv__arena_allocate_zero(&plan->arena, 2, sizeof *inputs);
   if (integers == NULL || copy == NULL || factors == NULL || inputs == NULL) return clv__error_memory(error, sizeof *integers);
   integers->channels = channels;
   integers->residual = CLV__CPU_NONE;
   integers->unit = unit;
-  if (!zero_of(plan, weights, 2, type->dtype, &integers->weights_zero)) return CLV_OK;
+  if (!zero_of(plan, product->weights_zero, type->dtype, &integers->weights_zero)) return CLV_OK;
   if (integers->weights_zero != (type->dtype == CLV_U8 ? 128 : 0)) return CLV_OK;
-  if (!factors_of(plan, product, weights, channels, factors)) return CLV_OK;
+  if (!factors_of(plan, product, channels, factors)) return CLV_OK;
   bool fits;
-  CLV__TRY(bias_of(plan, product, weights->inputs[0], factors, integers, &fits, error));
+  CLV__TRY(bias_of(plan, product, factors, integers, &fits, error));
   if (!fits) return CLV_OK;
   integers->scales = clv__arena_allocate_data(&plan->arena, (size_t)channels * sizeof *integers->scales);
   if (integers->scales == NULL) return clv__error_memory(error, (size_t)channels * sizeof *integers->scales);
   for (int64_t c = 0; c < channels; ++c) integers->scales[c] = (float)(factors[c] / unit);
   inputs[0] = product->source;
-  inputs[1] = weights->inputs[0];
-  copy->kind = node->kind == CLV__CPU_CONVOLUTION ? CLV__CPU_INTEGER_CONVOLUTION : CLV__CPU_INTEGER_MATRIX;
-  copy->composed = true;
-  copy->inputs = inputs;
-  copy->input_count = 2;
-  copy->output_count = 1;
-  copy->post_count = 0;
-  copy->integers = integers;
-  copy->scale = copy->bias = NULL;
+  inputs[1] = product->weights;
+  *copy = (clv__cpu_plan_node){.source = product->node->source,
+                               .kind = product->is_convolution ? CLV__CPU_INTEGER_CONVOLUTION : CLV__CPU_INTEGER_MATRIX,
+                               .composed = true,
+                               .input_count = 2,
+                               .output_count = 1,
+                               .inputs = inputs,
+                               .outputs = product->node->outputs,
+                               .integers = integers};
   *made = copy;
   return CLV_OK;
 }
@@ -256,7 +295,8 @@ bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *gri
   if (grid == NULL) return convert(integers, 1.0, 0.0);
   integers->grid = *grid;
   const clv__dnn_post *last = integers->post_count > 0 ? &integers->posts[integers->post_count - 1] : NULL;
-  const bool is_relu = last != NULL && last->kind == CLV__DNN_POST_UNARY && last->algorithm == CLV__DNN_RELU && last->alpha == 0.0f;
+  const bool is_relu =
+      last != NULL && last->kind == CLV__DNN_POST_UNARY && last->algorithm == CLV__DNN_RELU && last->alpha == 0.0f;
   const bool is_clip =
       last != NULL && last->kind == CLV__DNN_POST_UNARY && last->algorithm == CLV__DNN_CLIP && last->alpha >= 0.0f;
   if (grid->zero == 0 && grid->dtype == CLV_U8 && is_relu) integers->post_count--; /* u8 ends at 0 by itself */

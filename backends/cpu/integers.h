@@ -28,15 +28,28 @@ typedef struct clv__cpu_integers {
   clv__cpu_grid grid;
 } clv__cpu_integers;
 
-/* What the product is made of, in real terms. */
+/* What a product is made of: integers on grids. */
 typedef struct clv__cpu_product {
-  const clv__cpu_plan_node *node; /* CONVOLUTION or MATRIX */
-  uint32_t source;                /* integers */
-  clv__cpu_grid grid;             /* of them */
+  const clv__cpu_plan_node *node; /* whose attributes apply */
+  bool is_convolution;
+  uint32_t source;
+  clv__cpu_grid grid;                   /* of the source */
+  uint32_t weights;                     /* a constant of the program */
+  uint32_t weights_scale, weights_zero; /* constants; the second may be NONE */
+  int64_t weights_axis;                 /* that several scales run along */
+  const float *factors, *bias;          /* one a channel, of the real result; NULL: none */
+  const int32_t *sums;                  /* one a channel, in units of the sums; NULL: none */
 } clv__cpu_product;
 
 /* A scale and a zero point, both one constant for a whole tensor; false: they are not. Inputs `first` and the next. */
 bool clv__cpu_grid_read(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t first, clv_dtype dtype, clv__cpu_grid *grid);
+
+/* What `node`, a CONVOLUTION or MATRIX, is on integers of `source`; or a QLinearConv or QLinearMatMul, which says it itself, with
+ * the grid of its result. False: it is no product of integers. */
+bool clv__cpu_product_of_real(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t source,
+                              const clv__cpu_grid *grid, clv__cpu_product *product);
+bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_product *product,
+                                  clv__cpu_grid *result);
 
 /* Starts a node on integers that does what `product` does, with `unit` for 1 before the first post. *made stays NULL where its
  * weights or bias do not allow it. */

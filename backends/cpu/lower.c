@@ -19,6 +19,7 @@ static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_RESIZE] = clv__cpu_lower_resize,
     [CLV__CPU_INTEGER_CONVOLUTION] = clv__cpu_lower_integers,
     [CLV__CPU_INTEGER_MATRIX] = clv__cpu_lower_integers,
+    [CLV__CPU_GRID] = clv__cpu_lower_grid,
 };
 
 /* As steps see the value, or the model. */

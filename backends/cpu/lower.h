@@ -23,6 +23,7 @@ clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node
 clv_status clv__cpu_lower_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
+clv_status clv__cpu_lower_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_integers(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
 /* Source, weights and destination as oneDNN's convolution wants them; `expand`: groups as one, with zeros between. */

@@ -35,8 +35,7 @@ static bool describe_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node *
   s->weights = clv__dnn_layout_dense(&plan->arena, CLV_I8, s->spec.weights.rank, s->spec.weights.dims);
   s->bias = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &channels);
   if (node->post_count > 0) {
-    s->residual =
-        clv__dnn_layout_channels_last(&plan->arena, dtype_of(plan, node->posts[0].value), to->rank, to->dims);
+    s->residual = clv__dnn_layout_channels_last(&plan->arena, dtype_of(plan, node->posts[0].value), to->rank, to->dims);
     if (s->residual == NULL) return false;
   }
   s->spec.source_layout = s->source;

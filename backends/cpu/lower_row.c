@@ -10,6 +10,9 @@
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
+typedef uint16_t narrow_lanes __attribute__((vector_size(LANES * sizeof(uint16_t)), aligned(sizeof(uint16_t)), may_alias));
+typedef uint32_t wide_lanes __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(sizeof(uint32_t))));
+
 /* sums[j] = the product of the row with column j of a panel. */
 CLV__MULTIVERSION static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
   lanes a = {0}, b = {0}, c = {0}, d = {0};
@@ -26,8 +29,22 @@ CLV__MULTIVERSION static void panel_sums(const float *row, int64_t depth, const 
   *(lanes *)(sums + 3 * LANES) = d;
 }
 
+/* The same with a panel of bf16, whose bits are the upper half of an f32's. */
+CLV__MULTIVERSION static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
+  lanes total[PANEL / LANES] = {{0}};
+  for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
+    const float x = row[k];
+    for (int i = 0; i < PANEL / LANES; ++i) {
+      const wide_lanes bits = __builtin_convertvector(*(const narrow_lanes *)(panel + i * LANES), wide_lanes) << 16;
+      total[i] += x * (lanes)bits;
+    }
+  }
+  memcpy(sums, total, sizeof total);
+}
+
 void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
-  const float *source = operands[0].data, *weights = operands[1].data;
+  const float *source = operands[0].data;
+  const void *weights = operands[1].data;
   const float *bias = row->bias_operand > 0 ? operands[row->bias_operand].data : NULL;
   const float *addend = row->addend_operand > 0 ? operands[row->addend_operand].data : NULL;
   float *target = operands[row->target_operand].data;
@@ -38,7 +55,11 @@ void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
   for (int64_t p = 0; p < panels; ++p) {
     float sums[PANEL];
     const int64_t first = p * PANEL, left = row->columns - first, count = left < PANEL ? left : PANEL;
-    panel_sums(source, row->depth, weights + p * row->panel_floats, sums);
+    if (row->is_bf16) {
+      panel_sums_bf16(source, row->depth, (const uint16_t *)weights + p * row->panel_elements, sums);
+    } else {
+      panel_sums(source, row->depth, (const float *)weights + p * row->panel_elements, sums);
+    }
     for (int64_t j = 0; j < count && bias != NULL; ++j) sums[j] += bias[first + j];
     for (int64_t j = 0; j < count && addend != NULL; ++j) sums[j] += addend[first + j];
     for (int64_t j = 0; j < count && row->relu; ++j) sums[j] = sums[j] < 0.0f ? 0.0f : sums[j];
@@ -69,12 +90,15 @@ clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
   *taken = constant && b->rank == 2 && clv__dims_product(out, 0, out->rank - 1) == 1 && columns >= PANEL &&
            (sum == CLV__CPU_NONE || sum == 0);
   const int64_t dims[2] = {depth, columns};
-  const clv__dnn_layout *panels = *taken ? clv__dnn_layout_panels(&plan->arena, dims) : NULL;
+  const clv__dnn_layout *panels = *taken ? clv__dnn_layout_panels(&plan->arena, node->product, dims) : NULL;
   clv__cpu_row *row = clv__arena_allocate_zero(&plan->arena, 1, sizeof *row);
   if (row == NULL) return clv__error_memory(error, sizeof *row);
   *taken = panels != NULL;
   if (!*taken) return CLV_OK;
-  *row = (clv__cpu_row){.depth = depth, .columns = columns, .panel_floats = (int64_t)clv__align_up((size_t)depth, 16) * PANEL};
+  *row = (clv__cpu_row){.depth = depth,
+                        .columns = columns,
+                        .is_bf16 = node->product == CLV_BF16,
+                        .panel_elements = (int64_t)clv__align_up((size_t)depth, 16) * PANEL};
   uint32_t post = sum == 0;
   row->relu = post < node->post_count && node->posts[post].algorithm == CLV__DNN_RELU && node->posts[post].alpha == 0.0f;
   uint32_t source, weights, other = CLV__CPU_NONE, bias = CLV__CPU_NONE, target;

@@ -98,10 +98,10 @@ bool dense_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const i
   return dnnl_memory_desc_init_by_strides(desc, rank, copy, data_type(dtype), strides) == dnnl_success;
 }
 
-const dnnl_alg_kind_t unary_kinds[] = {dnnl_eltwise_relu,     dnnl_eltwise_elu,       dnnl_eltwise_tanh,  dnnl_eltwise_logistic,
-                                       dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_tanh, dnnl_eltwise_clip,  dnnl_eltwise_hardswish,
-                                       dnnl_eltwise_swish,    dnnl_eltwise_mish,      dnnl_eltwise_abs,   dnnl_eltwise_sqrt,
-                                       dnnl_eltwise_exp,      dnnl_eltwise_log,       dnnl_eltwise_linear,   dnnl_eltwise_round};
+const dnnl_alg_kind_t unary_kinds[] = {dnnl_eltwise_relu,     dnnl_eltwise_elu,       dnnl_eltwise_tanh,   dnnl_eltwise_logistic,
+                                       dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_tanh, dnnl_eltwise_clip,   dnnl_eltwise_hardswish,
+                                       dnnl_eltwise_swish,    dnnl_eltwise_mish,      dnnl_eltwise_abs,    dnnl_eltwise_sqrt,
+                                       dnnl_eltwise_exp,      dnnl_eltwise_log,       dnnl_eltwise_linear, dnnl_eltwise_round};
 const dnnl_alg_kind_t binary_kinds[] = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul,
                                         dnnl_binary_div, dnnl_binary_max, dnnl_binary_min};
 
@@ -326,10 +326,18 @@ const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, clv_dtyp
   return clv__dnn_layout_strided(arena, dtype, rank, dims, strides);
 }
 
-const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, const int64_t dims[2]) {
+const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, clv_dtype dtype, const int64_t dims[2]) {
   dnnl_memory_desc_t desc;
   const dnnl_dims_t copy = {dims[0], dims[1]};
-  return dnnl_memory_desc_init_by_tag(&desc, 2, copy, dnnl_f32, dnnl_BA16a64b) == dnnl_success ? keep(arena, desc) : nullptr;
+  return dnnl_memory_desc_init_by_tag(&desc, 2, copy, data_type(dtype), dnnl_BA16a64b) == dnnl_success ? keep(arena, desc)
+                                                                                                       : nullptr;
+}
+
+bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout) {
+  dnnl_memory_desc_t desc;
+  if (layout->desc.ndims != 2 || layout->desc.data_type != dnnl_f32) return false;
+  return dnnl_memory_desc_init_by_tag(&desc, 2, layout->desc.dims, dnnl_f32, dnnl_BA16a64b) == dnnl_success &&
+         dnnl_memory_desc_equal(&desc, &layout->desc) != 0;
 }
 
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims) {
@@ -445,7 +453,9 @@ bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *
   if (wino.r != 3 || wino.alpha != points || wino.adj_scale != 1.0f) return false;
   if (wino.ic_block < 1 || wino.ic_block != wino.oc_block || wino.ic2_block < 1 || wino.oc2_block < 1) return false;
   if (wino.ic % (wino.ic_block * wino.ic2_block) != 0 || wino.oc % (wino.oc_block * wino.oc2_block) != 0) return false;
-  if (wino.oc < desc.dims[0] || wino.ic < desc.dims[1] || wino.size != (size_t)points * points * wino.ic * wino.oc * sizeof(float)) return false;
+  if (wino.oc < desc.dims[0] || wino.ic < desc.dims[1] ||
+      wino.size != (size_t)points * points * wino.ic * wino.oc * sizeof(float))
+    return false;
   *winograd = {};
   switch (wino.wino_format) {
     case dnnl_wino_wei_aaOio:
@@ -512,7 +522,8 @@ clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution
     if (spec->scales != nullptr) {
       attributes attr;
       status = attr.make(spec->posts, spec->post_count);
-      if (status == dnnl_success) status = attr.scale(spec->scales, spec->scale_count, 1, spec->source_zero, spec->destination_zero);
+      if (status == dnnl_success)
+        status = attr.scale(spec->scales, spec->scale_count, 1, spec->source_zero, spec->destination_zero);
       if (status != dnnl_success) return failed(error, status, "convolution of integers");
       return create_integers(dnn, &desc, attr, "convolution of integers", spec->is_probe, arena, primitive, error);
     }
@@ -550,8 +561,8 @@ clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const
 clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b,
                                            const clv__dnn_layout *bias, const clv__dnn_layout *destination, const float *scales,
                                            int64_t scale_count, int32_t destination_zero, const clv__dnn_post *posts,
-                                           uint32_t post_count, bool is_probe,
-                                           clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
+                                           uint32_t post_count, bool is_probe, clv__arena *arena, clv__dnn_primitive **primitive,
+                                           clv_error *error) {
   *primitive = nullptr;
   return guarded(error, "matmul of integers", [&]() -> clv_status {
     dnnl_memory_desc_t weights;
@@ -708,8 +719,9 @@ clv_status clv__dnn_softmax_create(clv__dnn *dnn, const clv__dnn_layout *source,
   *primitive = nullptr;
   return guarded(error, "softmax", [&]() -> clv_status {
     dnnl_softmax_v2_desc_t desc;
-    dnnl_status_t status = dnnl_softmax_v2_forward_desc_init(
-        &desc, dnnl_forward_inference, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate, &source->desc, &destination->desc, axis);
+    dnnl_status_t status =
+        dnnl_softmax_v2_forward_desc_init(&desc, dnnl_forward_inference, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate,
+                                          &source->desc, &destination->desc, axis);
     if (status != dnnl_success) return failed(error, status, "softmax");
     return create(dnn, &desc, nullptr, 0, "softmax", arena, primitive, error);
   });

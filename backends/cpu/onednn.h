@@ -124,7 +124,8 @@ const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, clv_dtype dtyp
                                                const int64_t *strides);
 const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims);
 /* A matrix of f32 in panels of 64 columns, row after row of 64 elements, rows padded to a multiple of 16. */
-const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, const int64_t dims[2]);
+const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, clv_dtype dtype, const int64_t dims[2]);
+bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout); /* of f32 */
 /* `layout` blocked over axis 1 as it is, for another extent of that axis; NULL when it is not blocked that way. */
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims);
 /* The part of `layout` that begins at `offsets`; NULL when blocks are cut. */

@@ -49,7 +49,9 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
     clv__cpu_pass_count(plan);
   }
   clv__cpu_pass_precision(plan);
-  CLV__TRY(clv__cpu_pass_lower(plan, error));
+  const clv_status lowered = clv__cpu_pass_lower(plan, error);
+  clv__cpu_constants_rest(plan->constants);
+  CLV__TRY(lowered);
   return clv__cpu_pass_memory(plan, error);
 }
 

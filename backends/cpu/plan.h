@@ -26,6 +26,7 @@ typedef enum clv__cpu_kind {
   CLV__CPU_RESIZE, /* groups: 1 linear, 0 nearest */
   CLV__CPU_INTEGER_CONVOLUTION, /* integers.h */
   CLV__CPU_INTEGER_MATRIX,
+  CLV__CPU_GRID, /* to integers or back, with one scale for all */
   CLV__CPU_KIND_COUNT
 } clv__cpu_kind;
 

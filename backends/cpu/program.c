@@ -114,7 +114,8 @@ static clv_status read_node(clv__cpu_program *program, const clv_graph_view *gra
 
 /* The real numbers of integer weights are a constant, computed when somebody wants them: integer kernels do not. */
 static void mark_computed(clv__cpu_program *program, const clv__cpu_node *node) {
-  if (strcmp(node->op, "DequantizeLinear") != 0 || node->domain[0] != 0 || node->kernel == NULL || node->output_count != 1) return;
+  if (strcmp(node->op, "DequantizeLinear") != 0 || node->domain[0] != 0 || node->kernel == NULL || node->output_count != 1)
+    return;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     if (node->inputs[i] != CLV__CPU_NONE && !program->values[node->inputs[i]].is_constant) return;
   }

@@ -131,9 +131,9 @@ static void bury(const functions *f) {
 }
 
 static bool product_of(const walk *w, const clv__cpu_plan_node *node, clv__cpu_product *product) {
-  if (!is_product(node) || node->post_count > 0 || w->twins[node->inputs[0]].value == CLV__CPU_NONE) return false;
-  *product = (clv__cpu_product){node, w->twins[node->inputs[0]].value, w->twins[node->inputs[0]].grid};
-  return true;
+  if (!is_product(node) || node->post_count > 0) return false;
+  const twin *source = &w->twins[node->inputs[0]];
+  return source->value != CLV__CPU_NONE && clv__cpu_product_of_real(w->plan, node, source->value, &source->grid, product);
 }
 
 /* Puts `made` where `last` is, whose output it makes from now on. */
@@ -183,7 +183,8 @@ static clv_status side_of(walk *w, const clv__cpu_plan_node *sum, uint32_t opera
     if (s->made != NULL && !put_functions(clv__cpu_integers_of(s->made), &s->f)) s->made = NULL;
     return CLV_OK;
   }
-  if (!is_op(s->maker, "DequantizeLinear") || s->f.count > 0 || w->twins[sum->inputs[operand]].value == CLV__CPU_NONE) return CLV_OK;
+  if (!is_op(s->maker, "DequantizeLinear") || s->f.count > 0 || w->twins[sum->inputs[operand]].value == CLV__CPU_NONE)
+    return CLV_OK;
   s->dq = s->maker;
   const uint32_t integers = s->dq->inputs[0];
   s->maker = maker_of(plan, integers, s->dq, &s->f);
@@ -239,6 +240,18 @@ static clv_status see_quantize(walk *w, clv__cpu_plan_node *node) {
   return taken ? CLV_OK : take_sum(w, maker, &f, &grid, node, &taken);
 }
 
+/* QLinearConv and QLinearMatMul. */
+static clv_status see_linear(walk *w, clv__cpu_plan_node *node) {
+  clv__cpu_product product;
+  clv__cpu_grid grid;
+  clv__cpu_plan_node *made;
+  if (!clv__cpu_product_of_integers(w->plan, node, &product, &grid)) return CLV_OK;
+  CLV__TRY(clv__cpu_integers_start(w->plan, &product, grid.scale, &made, w->error));
+  if (made == NULL || !clv__cpu_integers_end(clv__cpu_integers_of(made), &grid)) return CLV_OK;
+  if (clv__cpu_integers_have(w->plan, made)) settle(w->plan, made, node);
+  return CLV_OK;
+}
+
 /* A product of integers whose result is wanted in real numbers, with the functions after it. */
 static clv_status take_real(walk *w, clv__cpu_plan_node *node) {
   clv__cpu_plan *plan = w->plan;
@@ -267,9 +280,20 @@ static clv_status take_real(walk *w, clv__cpu_plan_node *node) {
 
 /* ---- The pass. ---- */
 
+/* What stays of QuantizeLinear and DequantizeLinear. */
+static void see_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const bool to_integers = is_op(node, "QuantizeLinear");
+  clv__cpu_grid grid;
+  if (!to_integers && !is_op(node, "DequantizeLinear")) return;
+  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &clv__cpu_output(plan, node)->type;
+  if (!clv__cpu_is_f32(to_integers ? from : to)) return;
+  if (clv__cpu_grid_read(plan, node->source, 1, (to_integers ? to : from)->dtype, &grid)) node->kind = CLV__CPU_GRID;
+}
+
 static bool has_any(const clv__cpu_plan *plan) {
   for (uint32_t i = 0; i < plan->node_count; ++i) {
-    if (is_op(&plan->nodes[i], "DequantizeLinear")) return true;
+    const clv__cpu_plan_node *node = &plan->nodes[i];
+    if (is_op(node, "DequantizeLinear") || is_op(node, "QLinearConv") || is_op(node, "QLinearMatMul")) return true;
   }
   return false;
 }
@@ -291,8 +315,7 @@ static clv_status begin(walk *w) {
 static clv_status merge(walk *w) {
   clv__cpu_plan *plan = w->plan;
   if (w->beside_count == 0) return CLV_OK;
-  clv__cpu_plan_node *nodes =
-      clv__arena_allocate_zero(&plan->arena, (size_t)plan->node_count + w->beside_count, sizeof *nodes);
+  clv__cpu_plan_node *nodes = clv__arena_allocate_zero(&plan->arena, (size_t)plan->node_count + w->beside_count, sizeof *nodes);
   if (nodes == NULL) return clv__error_memory(w->error, plan->node_count * sizeof *nodes);
   uint32_t count = 0;
   for (uint32_t i = 0; i < plan->node_count; ++i) {
@@ -314,6 +337,8 @@ clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error) {
       see_dequantize(&w, node);
     } else if (is_op(node, "QuantizeLinear")) {
       CLV__TRY(see_quantize(&w, node));
+    } else if (is_op(node, "QLinearConv") || is_op(node, "QLinearMatMul")) {
+      CLV__TRY(see_linear(&w, node));
     } else if (moves(node)) {
       CLV__TRY(see_move(&w, i));
     }
@@ -321,5 +346,6 @@ clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error) {
   for (uint32_t i = 0; i < plan->node_count; ++i) {
     if (!plan->nodes[i].dead) CLV__TRY(take_real(&w, &plan->nodes[i]));
   }
+  for (uint32_t i = 0; i < plan->node_count; ++i) see_grid(plan, &plan->nodes[i]);
   return merge(&w);
 }

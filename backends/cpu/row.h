@@ -5,9 +5,9 @@
 #include "lower.h"
 
 struct clv__cpu_row {
-  int64_t depth, columns, panel_floats;
+  int64_t depth, columns, panel_elements;
   uint32_t bias_operand, addend_operand, target_operand; /* 0: none */
-  bool relu;
+  bool relu, is_bf16;                                    /* the matrix */
 };
 
 /* Takes products of one row with a constant matrix of 64 columns or more. */

@@ -70,15 +70,17 @@ static bool is_mover(const char *op) {
   return is_one_of(op, names);
 }
 
-/* Whether a widened value that the node reads, and that is not constant, lies in f32 first. */
-static bool any_lies_wide(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+/* How many elements of widened values that the node reads lie in f32, and how many in the model's dtype, as constants do. */
+static void count_elements(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, double *wide, double *narrow) {
+  *wide = *narrow = 0;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     if (node->inputs[i] == CLV__CPU_NONE) continue;
     const clv__cpu_plan_value *value = &plan->values[node->inputs[i]];
-    if (value->outer == CLV_DTYPE_NONE || value->form_count == 0) continue;
-    if (value->forms[0].layout == NULL || clv__dnn_layout_dtype(value->forms[0].layout) == CLV_F32) return true;
+    if (value->outer == CLV_DTYPE_NONE) continue;
+    const clv__dnn_layout *lies = value->form_count > 0 ? value->forms[0].layout : NULL;
+    const bool is_wide = !value->is_constant && (lies == NULL || clv__dnn_layout_dtype(lies) == CLV_F32);
+    *(is_wide ? wide : narrow) += (double)clv__dims_product(&value->type, 0, value->type.rank);
   }
-  return false;
 }
 
 static bool reads(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_dtype outer) {
@@ -120,6 +122,8 @@ bool clv__cpu_runs_wide(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   const char *op = node->source->op;
   const bool f16 = reads(plan, node, CLV_F16);
   if ((!f16 && !reads(plan, node, CLV_BF16)) || node->source->domain[0] != 0 || is_about_dtypes(op)) return false;
-  if (!any_lies_wide(plan, node) && (is_mover(op) || !f16)) return false;
+  double wide, narrow;
+  count_elements(plan, node, &wide, &narrow);
+  if (is_mover(op) ? wide <= narrow : wide == 0 && !f16) return false;
   return accepts_wide(plan, node);
 }

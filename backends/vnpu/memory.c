@@ -1,6 +1,6 @@
 /* The device's own memory. It is made of banks, each one piece of host memory behind a range of device addresses; between banks
- * lie addresses that are never valid. Each bank keeps its blocks, used and free, sorted by address: first fit, neighbours merge.
- */
+ * lie addresses that are never valid. Each bank keeps its blocks, used and free, sorted by address: first fit; neighbours merge
+ * when nothing fits. */
 #include "memory.h"
 
 #include <pthread.h>
@@ -29,6 +29,7 @@ typedef struct bank {
   size_t count, capacity;
   size_t low;          /* no block before it is free */
   uint64_t free_bytes; /* of all free blocks */
+  bool is_loose;       /* free neighbours may be apart */
 } bank;
 
 struct clv__vnpu_space {
@@ -177,32 +178,56 @@ uint64_t clv__vnpu_space_used(clv__vnpu_space *space) {
   return used;
 }
 
-/* First fit in one bank. There is room in `blocks` for the split. */
-static bool take(bank *b, uint64_t size_bytes, uint64_t *address) {
+/* Free neighbours become one. All at once, and not as each is given back: that would move all blocks behind it. */
+static void merge(bank *b) {
+  size_t count = 0;
+  for (size_t i = 0; i < b->count; ++i) {
+    block *last = count > 0 ? &b->blocks[count - 1] : NULL;
+    if (last != NULL && !last->used && !b->blocks[i].used) {
+      last->size_bytes += b->blocks[i].size_bytes;
+    } else {
+      b->blocks[count++] = b->blocks[i];
+    }
+  }
+  b->count = count;
+  b->low = 0;
+  b->is_loose = false;
+}
+
+static block *find(bank *b, uint64_t size_bytes) {
   while (b->low < b->count && b->blocks[b->low].used) ++b->low;
   for (size_t i = b->low; i < b->count; ++i) {
-    block *found = &b->blocks[i];
-    if (found->used || found->size_bytes < size_bytes) continue;
-    b->free_bytes -= size_bytes;
-    if (found->size_bytes > size_bytes) {
-      memmove(found + 2, found + 1, (b->count - i - 1) * sizeof *found);
-      found[1] = (block){found->offset + size_bytes, found->size_bytes - size_bytes, false};
-      ++b->count;
-    }
-    found->size_bytes = size_bytes;
-    found->used = true;
-    *address = b->address + found->offset;
-    memset(b->memory + found->offset, CLV__VNPU_POISON, size_bytes);
-    return true;
+    if (!b->blocks[i].used && b->blocks[i].size_bytes >= size_bytes) return &b->blocks[i];
   }
-  return false;
+  return NULL;
+}
+
+/* First fit in one bank. There is room in `blocks` for the split. */
+static bool take(bank *b, uint64_t size_bytes, uint64_t *address) {
+  block *found = find(b, size_bytes);
+  if (found == NULL && b->is_loose) {
+    merge(b);
+    found = find(b, size_bytes);
+  }
+  if (found == NULL) return false;
+  if (found->size_bytes > size_bytes) {
+    memmove(found + 2, found + 1, (b->count - (size_t)(found - b->blocks) - 1) * sizeof *found);
+    found[1] = (block){found->offset + size_bytes, found->size_bytes - size_bytes, false};
+    ++b->count;
+  }
+  found->size_bytes = size_bytes;
+  found->used = true;
+  b->free_bytes -= size_bytes;
+  *address = b->address + found->offset;
+  memset(b->memory + found->offset, CLV__VNPU_POISON, size_bytes);
+  return true;
 }
 
 /* Gives banks without a used block back, before the space grows by another. */
 static void trim(clv__vnpu_space *space) {
   for (bank **link = &space->banks; *link != NULL;) {
     bank *b = *link;
-    if (b->count == 1 && !b->blocks[0].used) {
+    if (b->free_bytes == b->size_bytes) {
       *link = b->next;
       bank_destroy(space, b);
     } else {
@@ -292,13 +317,6 @@ static size_t block_at(const bank *b, uint64_t offset) {
   return low;
 }
 
-static void merge_with_next(bank *b, size_t i) {
-  if (i + 1 >= b->count || b->blocks[i].used || b->blocks[i + 1].used) return;
-  b->blocks[i].size_bytes += b->blocks[i + 1].size_bytes;
-  memmove(&b->blocks[i + 1], &b->blocks[i + 2], (b->count - i - 2) * sizeof *b->blocks);
-  --b->count;
-}
-
 void clv__vnpu_space_free(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes) {
   if (address == 0) return;
   uint64_t rounded = clv__vnpu_space_round(space, size_bytes);
@@ -316,8 +334,7 @@ void clv__vnpu_space_free(clv__vnpu_space *space, uint64_t address, uint64_t siz
       b->blocks[i].used = false;
       b->free_bytes += b->blocks[i].size_bytes;
       if (i < b->low) b->low = i;
-      merge_with_next(b, i);
-      if (i > 0) merge_with_next(b, i - 1);
+      b->is_loose = true;
     }
   }
   pthread_mutex_unlock(&space->lock);

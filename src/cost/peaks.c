@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "cost/measure.h"
 
-enum { ATTEMPTS = 21, ATTEMPT_NS = 1500000, MOST_THREADS = 1024, FIRST_ROUNDS = 16384 };
+enum { ATTEMPTS = 21, LONG_ATTEMPTS = 7, ATTEMPT_NS = 1500000, MOST_THREADS = 1024, FIRST_ROUNDS = 16384 };
 #define LEAST_MEMORY_BYTES ((uint64_t)128 << 20)
 #define MOST_MEMORY_BYTES ((uint64_t)1 << 30)
 
@@ -41,6 +41,7 @@ struct crew {
   pthread_cond_t decided;
   bool is_decided, is_complete; /* all threads are there, or not all could be made */
   pthread_barrier_t barrier;
+  uint32_t attempts;
   uint64_t *begin_ns, *end_ns; /* [attempt * thread_count + thread] */
   clv__peak_loop loop;
   uint64_t rounds;
@@ -77,7 +78,7 @@ static void *take_part(void *argument) {
   crew *c = self->crew;
   if (!may_begin(c)) return NULL;
   c->work(c, self->index, true);
-  for (uint32_t a = 0; a < ATTEMPTS; ++a) {
+  for (uint32_t a = 0; a < c->attempts; ++a) {
     const size_t at = (size_t)a * c->thread_count + self->index;
     pthread_barrier_wait(&c->barrier);
     c->begin_ns[at] = clv__measure_now();
@@ -90,7 +91,7 @@ static void *take_part(void *argument) {
 /* Seconds of the best attempt, from when the first began to when the last was done. */
 static double best_seconds(const crew *c) {
   double best = 0;
-  for (uint32_t a = 0; a < ATTEMPTS; ++a) {
+  for (uint32_t a = 0; a < c->attempts; ++a) {
     uint64_t begin = UINT64_MAX, end = 0;
     for (uint32_t t = 0; t < c->thread_count; ++t) {
       const size_t at = (size_t)a * c->thread_count + t;
@@ -109,7 +110,7 @@ static double rate_apart(const crew *c) {
   double sum = 0;
   for (uint32_t t = 0; t < c->thread_count; ++t) {
     uint64_t best = UINT64_MAX;
-    for (uint32_t a = 0; a < ATTEMPTS; ++a) {
+    for (uint32_t a = 0; a < c->attempts; ++a) {
       const size_t at = (size_t)a * c->thread_count + t;
       if (c->end_ns[at] - c->begin_ns[at] < best) best = c->end_ns[at] - c->begin_ns[at];
     }
@@ -137,7 +138,7 @@ static clv_status run_threads(crew *c, pthread_t *threads, member *members, clv_
 
 /* How often all of the crew's work is done in a second. */
 static clv_status run_crew(crew *c, bool apart, const clv_allocator *allocator, double *rate, clv_error *error) {
-  const size_t count = (size_t)ATTEMPTS * c->thread_count;
+  const size_t count = (size_t)c->attempts * c->thread_count;
   pthread_t *threads = clv__allocate_zero(allocator, c->thread_count * sizeof *threads);
   member *members = clv__allocate_zero(allocator, c->thread_count * sizeof *members);
   clv_status status = CLV_OK;
@@ -178,6 +179,7 @@ static clv_status measure_flops(crew *c, clv__peak peak, const clv_allocator *al
   c->loop = clv__peak_loop_find(peak);
   if (c->loop.run == NULL) return CLV_OK;
   c->work = compute;
+  c->attempts = ATTEMPTS;
   for (c->rounds = FIRST_ROUNDS; c->rounds < UINT64_C(1) << 40; c->rounds *= 2) {
     const uint64_t begin = clv__measure_now();
     c->loop.run(c->rounds);
@@ -211,8 +213,10 @@ static clv_status measure_bandwidth(crew *c, uint64_t size_bytes, bool is_copy, 
   const uint64_t begin = clv__measure_now();
   c->passes = 1;
   go_through(c, 0, false);
+  c->attempts = ATTEMPTS;
   const uint64_t once_ns = clv__measure_now() - begin + 1;
   if (once_ns < ATTEMPT_NS) c->passes = (uint32_t)(ATTEMPT_NS / once_ns);
+  if (once_ns > ATTEMPT_NS) c->attempts = LONG_ATTEMPTS;
   CLV__TRY(run_crew(c, false, allocator, &rate, error));
   *bytes_per_second = (double)c->share_bytes * c->thread_count * c->passes * rate;
   return CLV_OK;

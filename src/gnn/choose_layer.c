@@ -438,7 +438,9 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
   }
   /* whole nanoseconds, as all times */
   chosen->bound_all_ns = floor(fmin(all.bound_ns, taken ? chosen->timeline.makespan_ns : c.best.makespan_ns));
-  if (!taken) {
+  if (taken) {
+    chosen->bound_ns = fmax(chosen->bound_ns, chosen->bound_all_ns); /* which is of the pipelines too */
+  } else {
     chosen->bound_ns = floor(fmin(bound, c.best.makespan_ns));
     CLV__TRY(give(&c, error));
   }

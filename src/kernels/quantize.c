@@ -5,6 +5,7 @@
 
 #include "base/small.h"
 #include "kernels/kernels.h"
+#include "kernels/multiversion.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
 
@@ -137,18 +138,47 @@ static void quantize_small_float(const runs *r, int64_t first, int64_t count, co
   }
 }
 
+static const float round_by = 0x1.8p23f; /* added and taken off again, it rounds numbers below 2^22 to nearest, ties to even */
+
+/* One scale for all: f32 to u8 or, with `offset` 128, to i8 (128 above itself, as unsigned bytes convert faster). */
+CLV__MULTIVERSION
+static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero,
+                           int offset) {
+  for (int64_t i = 0; i < count; ++i) {
+    float value = x[i] / scale;
+    value = value != value ? 0 : value;
+    value = value < least ? least : value;
+    value = value > most ? most : value;
+    y[i] = (uint8_t)((int32_t)(value + round_by - round_by + zero) + offset) ^ (uint8_t)offset;
+  }
+}
+
+CLV__MULTIVERSION
+static void dequantize_whole(const uint8_t *x, float *y, int64_t count, float scale, int zero, int offset) {
+  for (int64_t i = 0; i < count; ++i) y[i] = (float)((int)(uint8_t)(x[i] ^ offset) - offset - zero) * scale;
+}
+
+static bool is_byte(clv_dtype dtype) {
+  return dtype == CLV_U8 || dtype == CLV_I8;
+}
+
 static void quantize(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros) {
-  const float round = 0x1.8p23f; /* added and taken off again, it rounds numbers below 2^22 to nearest, ties to even */
   float x[BLOCK], low, high;
   int64_t y[BLOCK];
   target_range(r->y->dtype, &low, &high);
+  if (r->whole && r->x->dtype == CLV_F32 && r->precision == CLV_F32 && is_byte(r->y->dtype)) {
+    const float zero = (float)zeros[0];
+    quantize_whole((const float *)r->x->data + first, (uint8_t *)r->y->data + first, count, scales[0], low - zero, high - zero,
+                   zero, r->y->dtype == CLV_I8 ? 128 : 0);
+    return;
+  }
   divide(r, first, count, scales, x);
   for (int64_t i = 0; i < count; ++i) { /* clamped first: bounds and zero point are whole, so rounding changes nothing */
     const float zero = (float)zeros[i * r->scale_step], least = low - zero, most = high - zero;
     float value = x[i] != x[i] ? 0 : x[i];
     value = value < least ? least : value;
     value = value > most ? most : value;
-    y[i] = (int32_t)(value + round - round + zero);
+    y[i] = (int32_t)(value + round_by - round_by + zero);
   }
   clv__row_from_i64(r->y->dtype, r->y->data, first, count, y);
 }
@@ -156,6 +186,11 @@ static void quantize(const runs *r, int64_t first, int64_t count, const float *s
 static void dequantize(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros) {
   double x[BLOCK];
   float y[BLOCK];
+  if (r->whole && is_byte(r->x->dtype) && r->y->dtype == CLV_F32) {
+    dequantize_whole((const uint8_t *)r->x->data + first, (float *)r->y->data + first, count, scales[0], (int)zeros[0],
+                     r->x->dtype == CLV_I8 ? 128 : 0);
+    return;
+  }
   clv__row_to_f64(r->x->dtype, r->x->data, first, count, x);
   for (int64_t i = 0; i < count; ++i) y[i] = (float)(x[i] - zeros[i * r->scale_step]) * scales[i * r->scale_step];
   clv__row_from_f32(r->y->dtype, r->y->data, first, count, y);

@@ -458,6 +458,71 @@ static void test_inspect_devices_bench(void **state) {
   json_decref(bench);
 }
 
+/* Every node once, in a step or idle; rows that add up; and what outside programs read is there. */
+static void check_operators(const char *devices, const char *pins, size_t silent) {
+  char line[512];
+  snprintf(line, sizeof line,
+           "bench seven.onnx --runs 3 --warmup 0 --threads 1 --operators --json --strategy contiguous --devices %s %s", devices,
+           pins);
+  json_t *bench = document(line, 0), *all = member(bench, "operators"), *item;
+  static const char *const of_both[] = {"operator", "kind",        "device",           "ms",
+                                        "flops",    "bytes",       "flops_per_second", "bytes_per_second",
+                                        "bound",    "roofline_ms", "roofline",         "lost_ms"};
+  static const char *const names[] = {"conv", "relu", "matmul", "add", "relu2", "concat", "softmax"};
+  uint32_t seen[7] = {0};
+  double rows_ms = 0, steps_ms = 0;
+  size_t i;
+  json_t *steps = member(all, "steps"), *rows = member(all, "rows"), *idle = member(all, "idle_nodes");
+  json_array_foreach(rows, i, item) {
+    for (size_t k = 0; k < sizeof of_both / sizeof *of_both; ++k) (void)member(item, of_both[k]);
+    assert_true(json_integer_value(member(item, "count")) > 0);
+    assert_true(json_number_value(member(item, "share")) <= 1.0 + 1e-9);
+    rows_ms += json_number_value(member(item, "ms"));
+  }
+  json_array_foreach(steps, i, item) {
+    json_t *node;
+    size_t at;
+    for (size_t k = 0; k < sizeof of_both / sizeof *of_both; ++k) (void)member(item, of_both[k]);
+    steps_ms += json_number_value(member(item, "ms"));
+    json_array_foreach(member(item, "nodes"), at, node) {
+      for (size_t k = 0; k < 7; ++k) seen[k] += strcmp(json_string_value(node), names[k]) == 0;
+    }
+  }
+  json_array_foreach(idle, i, item) {
+    for (size_t k = 0; k < 7; ++k) seen[k] += strcmp(json_string_value(item), names[k]) == 0;
+  }
+  for (size_t k = 0; k < 7; ++k) assert_int_equal(seen[k], 1);
+  const double ms = json_number_value(member(all, "ms"));
+  assert_true(ms > 0 && rows_ms > ms * 0.999 && rows_ms < ms * 1.001 && steps_ms > ms * 0.999 && steps_ms < ms * 1.001);
+  assert_true(json_number_value(member(all, "roofline_ms")) > 0);
+  assert_true(json_number_value(member(all, "roofline")) > 0);
+  assert_int_equal(json_array_size(member(all, "silent_devices")), silent);
+  json_t *peaks = json_array_get(member(all, "peaks"), 0);
+  assert_true(json_number_value(member(member(peaks, "flops_per_second"), "f32")) > 0);
+  assert_true(json_array_size(member(peaks, "bandwidth")) > 0);
+  json_decref(bench);
+}
+
+static void test_bench_operators(void **state) {
+  (void)state;
+  check_operators("cpu", "", 0);
+  check_operators("npu,cpu", "--pin relu=cpu --pin concat=cpu", 1);
+  json_t *bench = document("bench seven.onnx --runs 1 --warmup 0 --json", 0);
+  assert_true(json_is_null(member(bench, "operators")));
+  json_decref(bench);
+  expect_error("run seven.onnx --operators", 2, "--operators");
+  outcome table = run("bench seven.onnx --runs 3 --warmup 0 --threads 1 --operators -q");
+  assert_int_equal(table.status, 0);
+  assert_non_null(strstr(table.out, "\noperator "));
+  assert_non_null(strstr(table.out, "\nConv+Relu "));
+  assert_non_null(strstr(table.out, "\nin all "));
+  assert_null(strstr(table.out, "\nstep "));
+  release(&table);
+  table = run("bench seven.onnx --runs 3 --warmup 0 --threads 1 --operators -v");
+  assert_non_null(strstr(table.out, "conv and 1 more"));
+  release(&table);
+}
+
 /* How each partition was issued in the end, with the reason where it was launch by launch; and counters by device. */
 static void bench_of_graphs(const char *options, const char *state, const char *reason, int64_t hits) {
   char line[256];
@@ -712,6 +777,7 @@ int main(void) {
       cmocka_unit_test(test_run),
       cmocka_unit_test(test_dump_and_verify),
       cmocka_unit_test(test_inspect_devices_bench),
+      cmocka_unit_test(test_bench_operators),
       cmocka_unit_test(test_bench_graphs),
       cmocka_unit_test(test_sizes_and_names),
       cmocka_unit_test(test_buckets),

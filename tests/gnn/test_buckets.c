@@ -31,7 +31,8 @@ static void open_machine(gnx *g, uint64_t seed, bool runs_all, double compile_ns
   }
   for (uint32_t t = 0; t < g->tables.table_count; ++t) {
     clv__block_table *table = &g->tables.tables[t];
-    for (uint32_t p = 0; p < table->point_count && strcmp(table->device, "npu") == 0; ++p) table->points[p].compile_ns = compile_ns;
+    for (uint32_t p = 0; p < table->point_count && strcmp(table->device, "npu") == 0; ++p)
+      table->points[p].compile_ns = compile_ns;
   }
   assert_ok(clv__tables_fit(&g->tables, &error), error);
   assert_ok(clv__costs_init(&g->costs, &g->tables, &g->machine, &g->chain, &error), error);
@@ -63,11 +64,13 @@ static sum look_at(const gnx *g, const clv__chosen_layer *layer, uint32_t k) {
         assert_true(part->padded.edges == part->sizes.edges || part->padded.rows > part->sizes.rows);
         double time_ns;
         const clv__block_table *table = g->costs.blocks[part->device][block->first][block->last];
-        assert_int_equal(clv__table_time(table, part->padded.rows, part->padded.edges, part->padded.targets, &time_ns), CLV__KNOWN);
+        assert_int_equal(clv__table_time(table, part->padded.rows, part->padded.edges, part->padded.targets, &time_ns),
+                         CLV__KNOWN);
         assert_true(part->compute_ns == round(time_ns));
         uint32_t at = 0;
-        while (at < s.buckets && (seen[at]->device != part->device || of[at]->first != block->first || of[at]->last != block->last ||
-                                  seen[at]->padded.rows != part->padded.rows || seen[at]->padded.edges != part->padded.edges))
+        while (at < s.buckets &&
+               (seen[at]->device != part->device || of[at]->first != block->first || of[at]->last != block->last ||
+                seen[at]->padded.rows != part->padded.rows || seen[at]->padded.edges != part->padded.edges))
           ++at;
         if (at < s.buckets) continue;
         seen[at] = part, of[at] = block;
@@ -156,7 +159,10 @@ static void test_merges(void **unused) {
     }
     /* Never more time than without, and what compiling saves. */
     assert_true(layer->timeline.makespan_ns <= before->timeline.makespan_ns + saved_ns + 1);
-    assert_true(layer->bound_ns <= layer->timeline.makespan_ns && layer->bound_all_ns <= layer->bound_ns);
+    if (!(layer->bound_ns <= layer->timeline.makespan_ns && layer->bound_all_ns <= layer->bound_ns))
+      fail_msg("seed %d, %u merges: makespan %.17g, bounds %.17g and %.17g; before %.17g, %.17g, %.17g", (int)seed,
+               layer->merge_count, layer->timeline.makespan_ns, layer->bound_ns, layer->bound_all_ns,
+               before->timeline.makespan_ns, before->bound_ns, before->bound_all_ns);
     for (uint32_t d = 0; d < 3; ++d) assert_true(layer->timeline.makespan_ns <= layer->single_ns[d] * (1 + 1e-9));
     if (compile_ns == 0) assert_int_equal(layer->merge_count, 0);
     if (layer->merge_count == 0) assert_true(layer->timeline.makespan_ns == before->timeline.makespan_ns);
@@ -176,6 +182,25 @@ static void test_merges(void **unused) {
   assert_true(merged >= ROUNDS / 4 && same >= ROUNDS / 6);
 }
 
+/* Each of two pieces on the NPU alone; what merging makes of them. */
+static void merge_two(const gnx *g, clv__arena *arena, const clv__choose_cut *cut, clv__pep peps[2], clv__bucketing *b,
+                      double *before_ns) {
+  static const uint32_t sequence[] = {0, 1};
+  for (uint32_t i = 0; i < 2; ++i) {
+    clv__pep_list list;
+    clv__pep_options options = CLV__PEP_OPTIONS_INIT;
+    options.most_blocks = options.most_parts = 1;
+    assert_ok(clv__peps_make(arena, &g->costs, &cut->pieces[i], &options, &list, &error), error);
+    uint32_t o = 0;
+    while (o < list.count && clv__pep_single(&list.items[o]) != GNX_NPU) ++o;
+    assert_true(o < list.count);
+    peps[i] = list.items[o];
+  }
+  *before_ns = peps[0].time_ns + peps[1].time_ns;
+  *b = (clv__bucketing){.arena = arena, .costs = &g->costs, .cut = cut, .peps = peps, .sequence = sequence};
+  assert_ok(clv__buckets_merge(b, &error), error);
+}
+
 /* Two sizes, one dear to pad: what is worth it depends on the time of compiling alone, to the nanosecond. */
 static void test_edge(void **unused) {
   (void)unused;
@@ -186,24 +211,13 @@ static void test_edge(void **unused) {
       clv__arena arena;
       clv__piece pieces[] = {{.owned = 2500, .edges = 9500}, {.owned = 3500, .edges = 9500}};
       clv__choose_cut cut = {2, pieces};
-      uint32_t sequence[] = {0, 1};
       clv__pep peps[2];
+      clv__bucketing b;
+      double before_ns;
       open_machine(&g, seed, true, step == 0 ? 1e12 : step == 1 ? added_ns : added_ns + 1);
       g.machine.devices[GNX_NPU].switch_ns = 0;
       clv__arena_init(&arena, clv__allocator_default());
-      for (uint32_t i = 0; i < 2; ++i) {
-        clv__pep_list list;
-        clv__pep_options options = CLV__PEP_OPTIONS_INIT;
-        options.most_blocks = options.most_parts = 1;
-        assert_ok(clv__peps_make(&arena, &g.costs, &pieces[i], &options, &list, &error), error);
-        uint32_t o = 0;
-        while (o < list.count && clv__pep_single(&list.items[o]) != GNX_NPU) ++o;
-        assert_true(o < list.count);
-        peps[i] = list.items[o];
-      }
-      double before_ns = peps[0].time_ns + peps[1].time_ns;
-      clv__bucketing b = {.arena = &arena, .costs = &g.costs, .cut = &cut, .peps = peps, .sequence = sequence};
-      assert_ok(clv__buckets_merge(&b, &error), error);
+      merge_two(&g, &arena, &cut, peps, &b, &before_ns);
       if (step == 0) {
         assert_int_equal(b.merge_count, 1);
         added_ns = b.merges[0].added_ns;
@@ -217,6 +231,26 @@ static void test_edge(void **unused) {
       clv__arena_finish(&arena);
       gnx_close(&g);
     }
+  }
+}
+
+/* Padded edges belong to a row that is padded: without one they cannot be more. */
+static void test_exact_rows(void **unused) {
+  (void)unused;
+  for (uint64_t rows = 3999; rows <= 4000; ++rows) {
+    gnx g;
+    clv__arena arena;
+    clv__pep peps[2];
+    clv__bucketing b;
+    double before_ns;
+    clv__piece pieces[] = {{.owned = rows, .edges = 10000}, {.owned = 3500, .edges = 10500}};
+    clv__choose_cut cut = {2, pieces};
+    open_machine(&g, 1, true, 1e12);
+    clv__arena_init(&arena, clv__allocator_default());
+    merge_two(&g, &arena, &cut, peps, &b, &before_ns);
+    assert_int_equal(b.merge_count, rows == 3999);
+    clv__arena_finish(&arena);
+    gnx_close(&g);
   }
 }
 
@@ -251,6 +285,7 @@ static void test_memory(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_merges), cmocka_unit_test(test_edge), cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_merges), cmocka_unit_test(test_edge),
+                                     cmocka_unit_test(test_exact_rows), cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

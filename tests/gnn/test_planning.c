@@ -9,10 +9,11 @@
 #include "formats/onnx.h"
 #include "gnn.h"
 #include "gnn/export.h"
-#include "gnn/measure.h"
+#include "gnn/measure_point.h"
 #include "gnn/piece.h"
 #include "gnn/portion.h"
 #include "gnn/single.h"
+#include "gnn/sweep.h"
 #include "machines.h"
 #include "support.h"
 
@@ -139,6 +140,35 @@ static void check_run(machine *m, const test_gnn *gnn, const clv__gnn_model *mod
   free(rows);
 }
 
+/* What schedules take was measured, and so was compiling for each size that is fixed. */
+static void check_overheads(const machine *m, const clv__gnn_planning *planning, const clv__tables *tables) {
+  assert_non_null(clv__tables_find_overhead(tables, CLV__OVERHEAD_MERGE, ""));
+  assert_non_null(clv__tables_find_overhead(tables, CLV__OVERHEAD_EXCHANGE, ""));
+  for (uint32_t d = 0; d < m->devices->count; ++d) {
+    const clv__table_overhead *overhead = clv__tables_find_overhead(tables, CLV__OVERHEAD_SWITCH, m->devices->items[d].name);
+    assert_true(overhead != NULL && overhead->origin == CLV__MEASURED && overhead->time_ns >= 0);
+  }
+  for (uint32_t t = 0; t < tables->table_count; ++t) {
+    const clv__block_table *table = &tables->tables[t];
+    uint32_t device = 0;
+    while (strcmp(planning->machine.devices[device].name, table->device) != 0) ++device;
+    assert_int_equal(table->compile_ns > 0, planning->machine.devices[device].is_static);
+  }
+}
+
+/* A plan says what its tables say. */
+static void check_times(const clv__tables *tables, const clv__gnn_plan *plan) {
+  double sum = 0;
+  assert_true(plan->machine.merge_ns == round(clv__tables_find_overhead(tables, CLV__OVERHEAD_MERGE, "")->time_ns));
+  assert_true(plan->exchange_ns == round(clv__tables_find_overhead(tables, CLV__OVERHEAD_EXCHANGE, "")->time_ns));
+  for (uint32_t d = 0; d < plan->machine.device_count; ++d) {
+    const clv__machine_device *device = &plan->machine.devices[d];
+    assert_true(device->switch_ns == round(clv__tables_find_overhead(tables, CLV__OVERHEAD_SWITCH, device->name)->time_ns));
+  }
+  for (uint32_t l = 0; l < plan->layer_count; ++l) sum += plan->layers[l].timeline.makespan_ns + (l > 0 ? plan->exchange_ns : 0);
+  assert_true(fabs(sum - plan->makespan_ns) <= 1);
+}
+
 static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
   static const uint32_t ks[] = {1, 2, 3};
   test_gnn gnn, stranger;
@@ -163,11 +193,13 @@ static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
                    CLV_NOT_FOUND); /* nothing is made up */
   how.runs = 1;
   assert_ok(clv__gnn_measure(&planning, &how, &tables, &error), error);
+  check_overheads(m, &planning, &tables);
   for (uint32_t k = 0; k < 3; ++k) { /* each k by itself, so that all of them run */
     assert_ok(clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error), error);
     if (!choice.items[k].has_plan) continue; /* times of microseconds may give no line */
     choice.chosen = k;
     assert_ok(clv__gnn_planning_plan(&planning, &tables, &choice, "m", "g", &plan, &error), error);
+    check_times(&tables, plan);
     check_run(m, &gnn, model, plan, expected);
     int file = mkstemp(path);
     assert_true(file >= 0);
@@ -179,8 +211,9 @@ static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
     strcpy(path, "/tmp/cleave-gnn-plan-XXXXXX");
     test_gnn_make(&stranger, clv__allocator_default(), 120, 700, 6, seed + 9);
     clv__partitioned partitioned;
-    assert_int_equal(clv__gnn_plan_subgraphs(clv__allocator_default(), again, model, stranger.graph, NULL, NULL, &partitioned, &error),
-                     CLV_INVALID_ARGUMENT); /* the plan of another graph */
+    assert_int_equal(
+        clv__gnn_plan_subgraphs(clv__allocator_default(), again, model, stranger.graph, NULL, NULL, &partitioned, &error),
+        CLV_INVALID_ARGUMENT); /* the plan of another graph */
     test_gnn_finish(&stranger);
     assert_non_null(mkdtemp(folder));
     clv__arena arena;
@@ -208,8 +241,103 @@ static void test_plans(void **state) {
   close_machine(&m);
 }
 
+/* ---- Large parts ---- */
+
+enum { LARGE_VERTICES = 5000, LARGE_FEATURES = 1024 };
+
+/* A layer that gathers first: its large parts are run piece by piece. */
+static clv__gnn_model *large_model(uint64_t seed) {
+  clv__gnn_model *model = NULL;
+  clv__stages stages;
+  do {
+    clv__gnn_model_destroy(model);
+    model = test_gnn_model(clv__allocator_default(), CLV__GNN_SAGE, 1, LARGE_FEATURES, ++seed);
+    clv__stages_of(CLV__GNN_SAGE, model->layers, CLV_F32, &stages);
+  } while (stages.transform_first);
+  return model;
+}
+
+/* Measured as it is run: what lies between the stages is of the length of a piece; and a device that says what it would take says
+ * it for as many launches as there are pieces. */
+static void price_large(machine *m, const clv__gnn_measure_options *how, bool is_swept) {
+  static const uint32_t one = 1;
+  test_gnn gnn;
+  clv__gnn_planning planning;
+  clv__tables tables;
+  clv_error error = {0};
+  clv__gnn_model *model = large_model(7);
+  test_gnn_make(&gnn, clv__allocator_default(), LARGE_VERTICES, 3 * LARGE_VERTICES, LARGE_FEATURES, 5);
+  assert_ok(clv__gnn_planning_init(&planning, m->devices, model, gnn.graph, &one, 1, 0, 1000, NULL, NULL, NULL, &error), error);
+  clv__tables_init(&tables, clv__allocator_default());
+  clv__csr even = {LARGE_VERTICES, 3 * LARGE_VERTICES, NULL, NULL};
+  uint64_t *offsets = malloc((LARGE_VERTICES + 1) * sizeof *offsets);
+  assert_non_null(offsets);
+  for (uint64_t v = 0; v <= LARGE_VERTICES; ++v) offsets[v] = 3 * v;
+  even.offsets = offsets;
+  uint32_t stages = planning.chains[0].stage_count;
+  const clv__sweep sweep = clv__sweep_find(&planning.stages[0], 0, stages, &even);
+  uint64_t pieces = clv__sweep_pieces(&sweep, LARGE_VERTICES);
+  assert_true(sweep.piece > 0 && sweep.piece_edges == 3 * sweep.piece && pieces > 4);
+  const clv__measured_block block = {&planning, how, &tables, 0, 0, 0, stages};
+  const clv__layer_sizes whole = {LARGE_VERTICES, LARGE_VERTICES, 3 * LARGE_VERTICES};
+  const clv__layer_sizes piece = clv__sweep_sizes(&sweep, LARGE_VERTICES);
+  clv__table_point all = {.n = 0}, part = {.n = 0};
+  assert_ok(how->asks_models ? clv__model_block(&block, whole, &all, &error) : clv__measure_block(&block, whole, &all, &error),
+            error);
+  assert_ok(how->asks_models ? clv__model_block(&block, piece, &part, &error) : clv__measure_block(&block, piece, &part, &error),
+            error);
+  assert_false(all.infeasible || part.infeasible);
+  assert_true(all.time_ns > 0 && part.time_ns > 0);
+  uint64_t between = LARGE_VERTICES * LARGE_FEATURES * sizeof(float); /* rows, summed for every target */
+  if (how->asks_models && is_swept)
+    assert_true(fabs(all.time_ns - (double)pieces * part.time_ns) < 1e-6 * all.time_ns);
+  else if (how->asks_models)
+    assert_true(all.time_ns < (double)pieces * part.time_ns - 0.9e6 * (double)(pieces - 1)); /* one launch, of a millisecond */
+  else if (is_swept)
+    assert_true(all.peak_bytes < part.peak_bytes + between / 2 && all.peak_bytes >= part.peak_bytes);
+  else
+    assert_true(all.peak_bytes > part.peak_bytes + between / 2);
+  free(offsets);
+  clv__tables_finish(&tables);
+  clv__gnn_planning_finish(&planning);
+  clv__gnn_model_destroy(model);
+  test_gnn_finish(&gnn);
+}
+
+/* A launch of a millisecond, and a little for the work. */
+#define SPEED                                                                                                            \
+  "\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 1000, \"bytes_per_second\": 1e10, \"flops_per_second\": " \
+  "1e11}}"
+
+static void test_large_parts(void **state) {
+  (void)state;
+  static const char *const specs[] = {"{\"name\": \"v\", \"memory_space\": \"host\", " SPEED,
+                                      "{\"name\": \"v\", \"memory_space\": \"own\", " SPEED,
+                                      "{\"name\": \"v\", \"memory_space\": \"host\", \"static_shapes\": true, " SPEED};
+  clv__gnn_measure_options how = CLV__GNN_MEASURE_OPTIONS_INIT;
+  how.runs = 1;
+  machine m = open_machine("cpu");
+  price_large(&m, &how, true);
+  close_machine(&m);
+  how.asks_models = true;
+  for (int which = 0; which < 3; ++which) { /* only the first is swept */
+    clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+    clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+    clv_error error = {0};
+    context.cache_directory = "";
+    options.list = "v";
+    options.npu_specs = &specs[which];
+    options.npu_spec_count = 1;
+    assert_ok(clv_context_create(&context, &m.context, &error), error);
+    assert_ok(clv_devices_open(m.context, &options, &m.devices, &error), error);
+    price_large(&m, &how, which == 0);
+    close_machine(&m);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_large_parts),
       cmocka_unit_test(test_shares),
       cmocka_unit_test(test_plans),
   };

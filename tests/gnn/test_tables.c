@@ -181,6 +181,37 @@ static void test_csv(void **unused) {
   }
 }
 
+/* The middle of the points that say it; a file from before it was measured says nothing, and is read. */
+static void test_overheads(void **unused) {
+  (void)unused;
+  clv__tables tables;
+  clv__text text;
+  clv__tables_init(&tables, clv__allocator_default());
+  for (uint32_t i = 0; i < 7; ++i) {
+    clv__table_point point = {.n = 10 + i, .time_ns = 5, .compile_ns = i < 2 ? 0 : 100.0 * ((3 * i) % 7)};
+    assert_ok(clv__tables_put(&tables, "npu", "a", 0, 1, &point, &error), error);
+  }
+  assert_ok(clv__tables_fit(&tables, &error), error);
+  assert_true(tables.tables[0].compile_ns == 400); /* of 600, 200, 500, 100, 400 */
+  assert_int_equal(tables.overhead_count, 0);
+  clv__text_init(&text, clv__allocator_default());
+  assert_ok(clv__tables_print(&tables, &text, &error), error);
+  assert_null(strstr(text.data, "overheads")); /* as it was written then */
+  assert_ok(clv__tables_parse(&tables, text.data, text.size_bytes, "old", &error), error);
+  assert_null(clv__tables_find_overhead(&tables, CLV__OVERHEAD_MERGE, ""));
+  clv__table_overhead overhead = {CLV__OVERHEAD_MERGE, "", CLV__MEASURED, 7, 1};
+  assert_ok(clv__tables_put_overhead(&tables, &overhead, &error), error);
+  overhead.time_ns = 9; /* measured again */
+  assert_ok(clv__tables_put_overhead(&tables, &overhead, &error), error);
+  assert_true(tables.overhead_count == 1 && tables.overheads[0].time_ns == 9);
+  overhead.time_ns = NAN;
+  assert_int_equal(clv__tables_put_overhead(&tables, &overhead, &error), CLV_INVALID_ARGUMENT);
+  overhead = (clv__table_overhead){CLV__OVERHEAD_SWITCH, "", CLV__MEASURED, 7, 1};
+  assert_int_equal(clv__tables_put_overhead(&tables, &overhead, &error), CLV_INVALID_ARGUMENT); /* of which device? */
+  clv__text_finish(&text);
+  clv__tables_finish(&tables);
+}
+
 /* The tables that were measured elsewhere: memory limits kept, held-out points met as well as linear fits are known to. */
 static void test_measured(void **unused) {
   (void)unused;
@@ -215,13 +246,18 @@ static void make_tables(clv__tables *tables, const clv_allocator *allocator, boo
     clv__table_point point = {
         .n = 100 + at % 6 * 50, .m = at % 4 * 300, .time_ns = 1e6 / (3 + at), .spread_ns = at, .peak_bytes = at * 7};
     point.infeasible = at % 11 == 10;
-    if (point.infeasible) point.time_ns = point.spread_ns = 0, point.peak_bytes = 0;
+    if (at % 2 == 0) point.compile_ns = 1e6 + at / 3.0;
+    if (point.infeasible) point.time_ns = point.spread_ns = point.compile_ns = 0, point.peak_bytes = 0;
     point.origin = (clv__table_origin)(at % 3);
     if (clv__tables_put(tables, at % 2 == 0 ? "npu \"1\"" : "cpu", at % 5 == 0 ? "b" : "a", at % 3, 4 + at % 2, &point, &error) !=
         CLV_OK)
       return;
     clv__copy_point copy = {.size_bytes = 64u << at % 7, .time_ns = 10 + at / 7.0, .origin = CLV__SYNTHETIC};
     if (clv__tables_put_copy(tables, at % 2 == 0 ? "host" : "cpu", "host", &copy, &error) != CLV_OK) return;
+    static const char *const devices[] = {"", "npu \"1\"", "", "", "cpu", ""};
+    clv__overhead_kind kind = (clv__overhead_kind)(at % 3);
+    const clv__table_overhead overhead = {kind, devices[at % 6], CLV__MEASURED, 100.0 + at % 6 / 3.0, at % 6};
+    if (clv__tables_put_overhead(tables, &overhead, &error) != CLV_OK) return;
   }
 }
 
@@ -244,6 +280,12 @@ static void test_json(void **unused) {
     const clv__table_fit *x = &tables.tables[t].time, *y = &other.tables[t].time;
     assert_true(x->is_good == y->is_good && x->base == y->base && x->per_n == y->per_n && x->error == y->error);
   }
+  assert_int_equal(other.overhead_count, 4);
+  for (int kind = 0; kind < CLV__OVERHEADS; ++kind)
+    assert_int_equal(clv__tables_find_overhead(&other, (clv__overhead_kind)kind, "") != NULL, kind != CLV__OVERHEAD_SWITCH);
+  const clv__table_overhead *of_cpu = clv__tables_find_overhead(&other, CLV__OVERHEAD_SWITCH, "cpu");
+  assert_true(of_cpu != NULL && of_cpu->time_ns == 100.0 + 4 / 3.0 && of_cpu->spread_ns == 4);
+  assert_null(clv__tables_find_overhead(&other, CLV__OVERHEAD_SWITCH, "gpu"));
   for (size_t cut = 0; cut < text.size_bytes - 2; cut += 37) /* no beginning of it is a whole one */
     assert_int_equal(clv__tables_parse(&other, text.data, cut, "cut", &error), CLV_INVALID_MODEL);
   static const char *const wrong[][2] = {{"\"version\": 1", "\"version\": 2"},
@@ -252,7 +294,12 @@ static void test_json(void **unused) {
                                          {"\"n\": 150", "\"n\": -1"},
                                          {"\"n\": 150", "\"n\": 1.5"},
                                          {"measured", "guessed"},
-                                         {"\"infeasible\": true", "\"infeasible\": false"}};
+                                         {"\"infeasible\": true", "\"infeasible\": false"},
+                                         {"\"compile_ns\": ", "\"compile_ns\": -"},
+                                         {"\"kind\": \"merge\"", "\"kind\": \"pause\""},
+                                         {"\"kind\": \"merge\"", "\"kind\": \"switch\""},
+                                         {"\"kind\": \"merge\"", "\"kind\": \"exchange\""},
+                                         {"\"kind\": \"switch\"", "\"kind\": \"merge\""}};
   for (size_t w = 0; w < sizeof wrong / sizeof *wrong; ++w) {
     const char *at = strstr(text.data, wrong[w][0]);
     assert_non_null(at);
@@ -287,9 +334,9 @@ static void test_memory(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_recovers), cmocka_unit_test(test_targets),
-                                     cmocka_unit_test(test_domain),   cmocka_unit_test(test_copies),
-                                     cmocka_unit_test(test_csv),      cmocka_unit_test(test_measured),
-                                     cmocka_unit_test(test_json),     cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(test_recovers),  cmocka_unit_test(test_targets), cmocka_unit_test(test_domain),
+      cmocka_unit_test(test_copies),    cmocka_unit_test(test_csv),     cmocka_unit_test(test_measured),
+      cmocka_unit_test(test_overheads), cmocka_unit_test(test_json),    cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

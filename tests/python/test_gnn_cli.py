@@ -164,6 +164,46 @@ def check_outputs(tally, made, asked, folder):
     return plan_path
 
 
+# --- executables
+
+def check_buckets(tally, made, asked, folder):
+    """Where compiling takes long, sizes become one: the plan says which and what for, and runs as it is."""
+    costs, plan_path = os.path.join(folder, "compiled.json"), os.path.join(folder, "compiled_plan.json")
+    with open(made["costs"], encoding="utf-8") as file:
+        known = json.load(file)
+    executables, told_of = [], []
+    for compile_ns in (1.0, 40e6):
+        for block in known["blocks"]:
+            for point in block["points"]:
+                if block["device"] == "npu" and "time_ns" in point:
+                    point["compile_ns"] = compile_ns
+        with open(costs, "w", encoding="utf-8") as file:
+            json.dump(known, file)
+        planned = told("plan", *asked, *gnn_made.KSET, "--profile", costs, "-o", plan_path, "-v")
+        ran = told("run", *asked, "--plan", plan_path, "--verify")
+        executables.append(ran["executables"])
+        told_of.append(planned)
+        if [layer["merged"] for layer in ran["by_layer"]] != [layer["merged"] for layer in planned["by_layer"]]:
+            tally.add("merged executables: the run tells of others than the plan", f"{ran['by_layer']}")
+    plain, merged = told_of
+    merges = [merge for layer in merged["by_layer"] for merge in layer["merged"]]
+    wrong = []
+    if any(layer["merged"] for layer in plain["by_layer"]) or not merges or plain["k"] != merged["k"]:
+        wrong.append(f"{merges}, k {plain['k']} and {merged['k']}")
+    if executables[1] != executables[0] - len(merges):
+        wrong.append(f"{executables} executables, {len(merges)} merges")
+    if not all(merge["device"] == "npu" and merge["padding_ms"] < merge["compiling_ms"] == 40 for merge in merges):
+        wrong.append(f"{merges}")
+    if not plain["makespan_ms"] <= merged["makespan_ms"] + 1e-6 <= plain["makespan_ms"] + 40 * len(merges):
+        wrong.append(f"makespan {plain['makespan_ms']} and {merged['makespan_ms']}")
+    if not merged["padding_rows"] > plain["padding_rows"]:
+        wrong.append(f"padding of {plain['padding_rows']} and {merged['padding_rows']} rows")
+    tally.add("executables merged where compiling takes longer", f"{wrong}" if wrong else None)
+    text, quiet = (oracle.cleave("gnn", "run", *asked, "--plan", plan_path, *more) for more in (("-v",), ()))
+    lines = [line for line in text.splitlines() if "compiling one more 40.000 ms" in line and " rows and edges run as " in line]
+    tally.add("-v tells which", None if len(lines) == len(merges) and "compiling one more" not in quiet else f"{lines} of {merges}")
+
+
 # --- METIS
 
 def check_metis(tally, made, asked, folder):
@@ -374,6 +414,7 @@ def main():
     made = gnn_made.make(folder)
     asked = ("--model", made["model"], "--graph", made["graph"], *gnn_made.DEVICES, "--cache-dir", "")
     plan_path = check_outputs(tally, made, asked, folder)
+    check_buckets(tally, made, asked, folder)
     check_metis(tally, made, asked, folder)
     check_parts(tally, made, asked, folder)
     check_import(tally, folder, rng)

@@ -1,10 +1,11 @@
-"""ONNX's own operator tests with `cleave test`, and the table of coverage in README.md that is generated from them.
+"""ONNX's own operator tests with `cleave test`, and docs/operators.md, which is generated from them with the README's figure.
 
-    python tests/python/test_node_cases.py [PATTERN...]     --write-table: write the table into README.md
+    python tests/python/test_node_cases.py [PATTERN...]     --write-table: write what docs/operators.md says of the device
                                                             --devices LIST: on others than the CPU (skipped where one is absent)
 
 A test of supported operators and dtypes (supported.py) passes, or stands in exclusions.txt with a reason. The others pass or are
-reported as unsupported; a wrong result, an error or a crash is a failure. Without patterns the table is compared with the README's.
+reported as unsupported; a wrong result, an error or a crash is a failure. Without patterns the CPU's table is compared with that of
+docs/operators.md (others depend on their drivers).
 Other devices than the CPU need not support a node, but what they take must be right; where they want inputs to be constants, the test
 is run once more with all but its first input as initializers.
 """
@@ -130,7 +131,7 @@ def main():
         name, (status, reason) = case["name"], results[case["name"]]
         promised = has_cpu and set(case["operators"]) <= supported.OPERATORS and set(case["dtypes"]) <= supported.DTYPES
         required += promised
-        case["status"] = status
+        case["status"], case["reason"] = status, excluded.get(name, reason)
         if name in excluded:
             if status == "PASS" and only_cpu:
                 tally.add(name, "passes, and stands in exclusions.txt")
@@ -146,11 +147,13 @@ def main():
     if only_cpu and not arguments.patterns:
         with open(os.path.join(folder, "results.json"), "w", encoding="utf-8") as file:
             json.dump(cases, file, indent=1)
-        table = coverage.table(cases, supported.OPERATORS)
+        texts = coverage.of_cpu(cases, supported.OPERATORS)
         if arguments.write_table:
-            coverage.write(table)
+            coverage.write("cpu", texts)
         else:
-            tally.add("README.md: coverage table", coverage.difference(table))
+            tally.add("docs/operators.md", coverage.difference("cpu", texts))
+    elif arguments.write_table and not arguments.patterns:
+        coverage.write(arguments.devices, coverage.of_device(arguments.devices, cases))
     return tally.finish()
 
 

@@ -21,10 +21,10 @@ INTEGER_KERNELS = ("int8", "brgconv", "brg:", "x8s8s32x")
 
 
 class Value:
-    """A tensor of a graph in real numbers, with the grid that it lies on (None: any real number)."""
+    """A tensor of a graph in real numbers, with the grid that it lies on (None: any real number) and its integers where it has some."""
 
-    def __init__(self, name, shape, grid=None):
-        self.name, self.shape, self.grid = name, tuple(shape), grid
+    def __init__(self, name, shape, grid=None, integers=None):
+        self.name, self.shape, self.grid, self.integers = name, tuple(shape), grid, integers
 
 
 class Grid:
@@ -91,11 +91,25 @@ class Maker:
         grid = grid or self.grid_of(value.name)
         scale, zero = self.scalars(grid)
         integers = self.op("QuantizeLinear", [value.name, scale, zero])
-        return Value(self.op("DequantizeLinear", [integers, scale, zero]), value.shape, grid)
+        return Value(self.op("DequantizeLinear", [integers, scale, zero]), value.shape, grid, integers)
 
-    def integer_weights(self, shape, axis):
+    def linear(self, op, x, weights, bias, shape, **attributes):
+        """The operator that has its grids as inputs; `weights` and `bias` are names of real numbers, made by DequantizeLinear."""
+        count = len(self.nodes)
+        grid = self.grid_of(self.op(op.removeprefix("QLinear"), [x.name, weights, *bias], **attributes))
+        del self.nodes[count:]
+        if grid.dtype != x.grid.dtype:  # ONNX Runtime has only the same on both sides
+            grid = Grid(grid.scale, grid.zero + (128 if grid.dtype == np.int8 else -128), x.grid.dtype)
+        made = next(node for node in self.nodes if node.output[0] == weights)
+        parts = [x.integers, *self.scalars(x.grid), *made.input, *self.scalars(grid)]
+        if bias:
+            parts.append(self.constant(self.rng.integers(-3000, 3000, shape[1]).astype(np.int32), "b"))
+        name = self.op(op, parts, **attributes)
+        return Value(self.op("DequantizeLinear", [name, *parts[6:8]]), shape, grid, name)
+
+    def integer_weights(self, shape, axis, signed=False):
         """Their real numbers; one scale, or one a channel; i8 or u8."""
-        unsigned = self.rng.random() < 0.2
+        unsigned = not signed and self.rng.random() < 0.2
         integers = self.rng.integers(-127, 128, shape)
         channels = shape[axis] if self.rng.random() < 0.7 else None
         fan = np.prod(shape) / shape[axis]
@@ -144,14 +158,19 @@ class Maker:
                  for i in range(rank)]
         if min(shape) < 1:
             return None
-        weights = self.integer_weights([out, channels // groups, *kernel], 0)
-        name = self.op("Conv", [x.name, weights, *self.bias(out)], kernel_shape=kernel, pads=pads, strides=strides,
-                       dilations=dilations, group=groups)
-        return Value(self.function(name), (x.shape[0], out, *shape))
+        linear = x.integers and rng.random() < 0.2
+        weights = self.integer_weights([out, channels // groups, *kernel], 0, signed=linear)
+        attributes = dict(kernel_shape=kernel, pads=pads, strides=strides, dilations=dilations, group=groups)
+        shape, bias = (x.shape[0], out, *shape), self.bias(out)
+        if linear:
+            return self.linear("QLinearConv", x, weights, bias, shape, **attributes)
+        return Value(self.function(self.op("Conv", [x.name, weights, *bias], **attributes)), shape)
 
     def product(self, x):
         """The last axis against a matrix: MatMul, or Gemm where there are two axes."""
         out, inner = int(self.rng.integers(1, 40)), x.shape[-1]
+        if x.integers and self.rng.random() < 0.2:
+            return self.linear("QLinearMatMul", x, self.integer_weights([inner, out], 1, signed=True), [], (*x.shape[:-1], out))
         if len(x.shape) != 2 or self.rng.random() < 0.4:
             name = self.op("MatMul", [x.name, self.integer_weights([inner, out], 1)])
             if self.rng.random() < 0.4:
@@ -209,7 +228,7 @@ class Maker:
             products += 1
             if rng.random() < 0.35:
                 makes = self.sum_with(x, makes, kept)
-            x = self.quantise(makes)
+            x = makes if makes.integers else self.quantise(makes)
             if rng.random() < 0.5:
                 kept = x
             if rng.random() < 0.35:

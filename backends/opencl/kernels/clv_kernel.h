@@ -1,7 +1,8 @@
 /* What kernels are written in: OpenCL C 1.2 or CUDA C++ (NVRTC) behind the same words. Put before every kernel source, after the
  * defines of the launch.
  *
- *   KERNEL(name)(PARAMETERS) { ... }        a kernel; FUNCTION: a function that kernels call
+ *   KERNEL(name)(PARAMETERS) { ... }        a kernel; FUNCTION: a function that kernels call; INLINED: one that becomes a part of
+ *                                         them, for loops up to an argument that is a constant where it is called
  *   GLOBAL, LOCAL, CONSTANT               address spaces of pointers
  *   LOCAL_ARRAY(type, name, count)        local memory, declared at a kernel's top level
  *   BARRIER()                             of the work group, for local memory
@@ -25,6 +26,7 @@
 #define KERNEL(name) __kernel void name
 #define KERNEL_SIZED(name, x, y, z) __kernel __attribute__((reqd_work_group_size(x, y, z))) void name
 #define FUNCTION static inline
+#define INLINED static inline __attribute__((always_inline))
 #define GLOBAL __global
 #define LOCAL __local
 #define CONSTANT __constant
@@ -56,6 +58,7 @@
 #define KERNEL(name) extern "C" __global__ void name
 #define KERNEL_SIZED(name, x, y, z) extern "C" __global__ __launch_bounds__((x) * (y) * (z)) void name
 #define FUNCTION static __device__ __forceinline__
+#define INLINED FUNCTION
 #define GLOBAL
 #define LOCAL
 #define CONSTANT __constant__

@@ -136,7 +136,7 @@ FUNCTION void clv_begin(state_t *s) {
 }
 
 /* Columns column, column + LANES, … of `count` edges from `edge` on; `count` is a constant of at most AHEAD. */
-FUNCTION void clv_take(state_t *s, const graph_t g, index_t row, index_t edge, const int count, index_t column) {
+INLINED void clv_take(state_t *s, const graph_t g, index_t row, index_t edge, const int count, index_t column) {
   index_t source[AHEAD];
   float value[AHEAD][EACH];
   for (int a = 0; a < count; ++a) source[a] = clv_source(g, edge + a);
@@ -174,7 +174,7 @@ FUNCTION void clv_take(state_t *s, const graph_t g, index_t row, index_t edge, c
 #endif
 }
 
-FUNCTION void clv_take_all(state_t *s, const graph_t g, index_t row, span_t span, index_t column) {
+INLINED void clv_take_all(state_t *s, const graph_t g, index_t row, span_t span, index_t column) {
   index_t edge = span.begin;
   clv_begin(s);
   for (; edge + AHEAD <= span.end; edge += AHEAD) clv_take(s, g, row, edge, AHEAD, column);
@@ -308,7 +308,7 @@ typedef struct {
 } wide_t;
 
 /* Asks for the row that an edge names, up to `count` vectors from column `at` on. */
-FUNCTION void clv_fetch(const graph_t g, index_t edge, index_t limit, const int count, index_t at) {
+INLINED void clv_fetch(const graph_t g, index_t edge, index_t limit, const int count, index_t at) {
 #ifdef __has_builtin
 #if __has_builtin(__builtin_prefetch)
   const index_t source = edge < limit ? clv_source(g, edge) : -1;
@@ -322,7 +322,7 @@ FUNCTION void clv_fetch(const graph_t g, index_t edge, index_t limit, const int 
 
 #ifndef ATTENTION
 /* Columns [at, at + WIDTH * count) of a row; `count` is a constant. Edges below `limit` are fetched early. */
-FUNCTION void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span, index_t limit, const int count, index_t at) {
+INLINED void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span, index_t limit, const int count, index_t at) {
 #pragma unroll
   for (int b = 0; b < count; ++b) s->total[b] = START;
   for (index_t e = span.begin; e < span.end; ++e) {
@@ -343,7 +343,7 @@ FUNCTION void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span
 #else
 /* A number for each head, or for each column of a vector: factors that begin `stride` apart. */
 #ifdef NARROW
-FUNCTION float16 clv_spread(const wide_t *s, const float *factors, int stride) {
+INLINED float16 clv_spread(const wide_t *s, const float *factors, int stride) {
   float all[WIDTH];
   for (int j = 0; j < WIDTH; ++j) all[j] = factors[s->of[j] * stride];
   return vload16(0, all);
@@ -353,7 +353,7 @@ FUNCTION float16 clv_spread(const wide_t *s, const float *factors, int stride) {
 #endif
 
 /* How many heads lie in columns [at, at + WIDTH * count). */
-FUNCTION int clv_begin_wide(wide_t *s, const graph_t g, const int count, index_t at) {
+INLINED int clv_begin_wide(wide_t *s, const graph_t g, const int count, index_t at) {
 #pragma unroll
   for (int b = 0; b < count; ++b) s->total[b] = 0;
   for (int h = 0; h < HEADS; ++h) {
@@ -388,7 +388,7 @@ FUNCTION float clv_share_out(wide_t *s, const graph_t g, int h, index_t head, in
   return shrink;
 }
 
-FUNCTION void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span, index_t limit, const int count, index_t at) {
+INLINED void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span, index_t limit, const int count, index_t at) {
   const int heads = clv_begin_wide(s, g, count, at);
   for (index_t first = span.begin; first < span.end; first += EDGES) {
     const int edges = span.end - first < EDGES ? (int)(span.end - first) : EDGES;
@@ -409,7 +409,7 @@ FUNCTION void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span
 }
 #endif
 
-FUNCTION float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
+INLINED float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
   if (edges == 0) return (float16)(0);
 #ifdef ATTENTION
   return s->total[b] * (1 / clv_spread(s, s->weight, 1));

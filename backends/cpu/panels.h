@@ -1,0 +1,21 @@
+/* Constant matrices of f32 in panels (clv__dnn_layout_panels), written at the speed of memory: of a matrix whose columns lie
+ * together, oneDNN's reorder reads a cache line an element. */
+#ifndef CLEAVE_BACKENDS_CPU_PANELS_H
+#define CLEAVE_BACKENDS_CPU_PANELS_H
+
+#include "onednn.h"
+
+typedef struct clv__cpu_matrix {
+  const void *data; /* f32, anywhere in memory */
+  int64_t rows, columns;
+  bool by_column;     /* columns lie together, else rows do */
+  const float *scale; /* a factor a column; NULL: none */
+} clv__cpu_matrix;
+
+/* Writes the part of the panels that holds `rows` rows from `row` and `columns` columns from `column` on; both begin at a
+ * multiple of CLV__CPU_PANEL_COLUMNS. The padding behind the last row and column of the matrix is zeros. */
+enum { CLV__CPU_PANEL_COLUMNS = 64, CLV__CPU_PANEL_ROWS = 16 /* of padding */ };
+void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                          float *panels);
+
+#endif
