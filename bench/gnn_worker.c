@@ -60,8 +60,8 @@ static void open(worker *w, const char *model, const char *graph, const char *pl
   check(clv__gnn_model_read(allocator, model, &w->model, &error), &error, model);
   check(clv__gnn_graph_read(allocator, graph, &w->graph, &error), &error, graph);
   check(clv__gnn_plan_read(allocator, plan, &w->plan, &error), &error, plan);
-  check(clv__gnn_plan_subgraphs(allocator, w->plan, w->model, w->graph, NULL, clv__context_cache(w->context, &reason), &w->partitioned,
-                                &error),
+  check(clv__gnn_plan_subgraphs(allocator, w->plan, w->model, w->graph, NULL, clv__context_cache(w->context, &reason),
+                                &w->partitioned, &error),
         &error, plan);
   clv__arena_init(&w->arena, allocator);
   check(clv__gnn_schedule_of(&w->arena, w->plan, &w->schedule, &error), &error, plan);

@@ -3,12 +3,14 @@
 
 #include "executable.h"
 #include "stream.h"
+#include "tune.h"
 
 static clv_status compile_into(clv_executable *made, const clv_graph_view *graph, const clv_compile_options *options,
                                clv_error *error) {
   clv__cpu_program *program = &made->program;
   CLV__TRY(clv__cpu_program_read(program, made->device, graph, error));
   program->deterministic = options != NULL && options->deterministic;
+  program->tune = options != NULL && options->tune;
   const size_t with_precision = offsetof(clv_compile_options, precision) + sizeof options->precision;
   if (options != NULL && options->struct_size >= with_precision && options->precision == CLV_BF16) {
     program->precision = CLV_BF16;
@@ -34,6 +36,7 @@ clv_status clv__cpu_compile(clv_device *device, const clv_graph_view *graph, con
   const int threads = clv__cpu_threads_enter(device);
   clv_status status = compile_into(made, graph, options, error);
   clv__cpu_threads_leave(threads);
+  clv__cpu_notes_save(device->notes);
   if (status != CLV_OK) {
     clv__cpu_executable_destroy(device, made);
     return status;
@@ -103,6 +106,7 @@ clv_status clv__cpu_instance_create(clv_device *device, clv_executable *executab
   const int threads = clv__cpu_threads_enter(device);
   clv_status status = prepare(made, inputs, input_count, error);
   clv__cpu_threads_leave(threads);
+  clv__cpu_notes_save(device->notes);
   if (status != CLV_OK) {
     clv__cpu_instance_destroy(device, made);
     return status;

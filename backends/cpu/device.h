@@ -16,6 +16,7 @@ struct clv_device {
   const clv_allocator *allocator;
   clv__dnn *dnn;
   clv__cpu_packs *packs;
+  struct clv__cpu_notes *notes; /* what --tune chose (tune.h) */
   int thread_count;             /* 0: whatever OpenMP has */
   bool profile;                 /* log what each step took when an instance dies */
   bool fuse;                    /* false: every node is a step of its own */

@@ -32,7 +32,7 @@ struct clv_instance {
 };
 
 clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, clv_error *error);
-void clv__cpu_run_destroy(clv__cpu_run *run);         /* accepts NULL; logs the profile when the device keeps one */
+void clv__cpu_run_destroy(clv__cpu_run *run); /* accepts NULL; logs the profile when the device keeps one */
 clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error); /* begins anew */
 uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* of memory that it wants; aligned to CLV__ALIGNMENT */
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error);
@@ -44,8 +44,7 @@ clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args
 /* What each step takes, and executions node by node, timed or not (times.c). */
 clv_status clv__cpu_instance_walk(clv_instance *instance, clv_execute_args *args, clv_error *error);
 clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error);
-clv_status clv__cpu_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie,
-                                   clv_error *error);
+clv_status clv__cpu_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error);
 
 /* compile.c */
 clv_status clv__cpu_compile(clv_device *device, const clv_graph_view *graph, const clv_compile_options *options,

@@ -1,5 +1,6 @@
 /* Conv: the algorithm, the packed weights, the posts, and where the sum lies. */
 #include "residual.h"
+#include "tune.h"
 #include "window.h"
 
 void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
@@ -28,13 +29,37 @@ void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_pla
   clv__cpu_window_read(node->source, &spec->source, &spec->destination, &spec->window);
 }
 
-/* Whether Winograd's algorithm may pay: 3x3 windows that move by one over many channels. */
+/* Whether Winograd's algorithm over `points` points (4 or 6) along an axis saves enough multiplications to pay within a run or
+ * two for its weights, which take points^2 floats where nine do otherwise, to be transformed, held and read: a megabyte more of
+ * them takes about 0.3 ms to make, in which one core computes PAYS of operations for each of its bytes. What there is between
+ * the products (tiles taken apart and put together) is taken as a quarter of them. */
+static bool pays(const clv__dnn_convolution *spec, int64_t points) {
+  enum { PAYS = 35 };
+  const clv_tensor *to = &spec->destination;
+  const int64_t tile = points - 2, pixels = to->dims[0] * to->dims[2] * to->dims[3];
+  const int64_t tiles = to->dims[0] * ((to->dims[2] + tile - 1) / tile) * ((to->dims[3] + tile - 1) / tile);
+  const double saved = 9.0 * (double)pixels - 1.25 * (double)tiles * (double)(points * points);
+  return 2.0 * saved >= PAYS * (double)sizeof(float) * (double)(points * points - 9);
+}
+
+/* Whether Winograd's algorithm may pay: 3x3 windows that move by one over many channels. Small images of fewer channels than 128
+ * are as fast without. */
 static bool wants_winograd(const clv__cpu_plan *plan, const clv__dnn_convolution *spec) {
+  enum { FEW_CHANNELS = 128, FEW_PIXELS = 400 };
   if (!plan->device->winograd || plan->program->deterministic || spec->window.count != 2 || spec->weights.rank != 4) return false;
   for (int i = 0; i < 2; ++i) {
     if (spec->window.kernel[i] != 3 || spec->window.stride[i] != 1 || spec->window.dilation[i] != 1) return false;
   }
-  return spec->weights.dims[0] >= 32 && spec->weights.dims[1] >= 32 && spec->destination.dims[2] >= 7;
+  if (spec->weights.dims[0] < 32 || spec->weights.dims[1] < 32) return false;
+  const clv_tensor *to = &spec->destination;
+  if (spec->weights.dims[1] < FEW_CHANNELS && to->dims[0] * to->dims[2] * to->dims[3] < FEW_PIXELS) return false;
+  return pays(spec, 4);
+}
+
+/* What wants_winograd() could not know: over how many points oneDNN does it. */
+static bool keeps_winograd(const clv__dnn_convolution *spec, const clv__dnn_primitive *primitive) {
+  clv__dnn_winograd winograd;
+  return !clv__dnn_layout_winograd(primitive->weights, &winograd) || pays(spec, winograd.points);
 }
 
 /* The primitive, and in which slot its sum lies: `sum_slot` to be made in place, or read as operand `binary_slot`. */
@@ -52,13 +77,18 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   *chosen = (choice){NULL, CLV__CPU_NONE, CLV__CPU_NONE, NULL, false};
   spec->posts = posts;
   spec->post_count = clv__cpu_posts(node, NULL, posts);
-  spec->winograd = wants_winograd(plan, spec);
+  CLV__TRY(wants_winograd(plan, node, spec, &spec->winograd, error));
   clv_status status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
   if (status == CLV_NOT_SUPPORTED && spec->winograd && spec->post_count > 0 && clv__cpu_residual_post(node) == CLV__CPU_NONE) {
     spec->post_count = 0; /* Winograd's algorithm takes no function but relu, and still saves more than one costs apart */
     status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
     chosen->posts_apart = status == CLV_OK;
     spec->post_count = node->post_count;
+  }
+  if (status == CLV_OK && spec->winograd && !keeps_winograd(spec, chosen->primitive)) {
+    clv__dnn_primitive_release(chosen->primitive);
+    *chosen = (choice){NULL, CLV__CPU_NONE, CLV__CPU_NONE, NULL, false};
+    status = CLV_NOT_SUPPORTED;
   }
   if (status == CLV_NOT_SUPPORTED && spec->winograd) {
     spec->winograd = false;
@@ -145,21 +175,25 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
 }
 
 /* Few channels a group have no fast implementation: as one group, with zeros between, the arithmetic grows and the time falls. */
-static bool wants_expansion(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec) {
+static clv_status describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec, clv_error *error) {
   const int64_t groups = clv__attribute_int(node->source->attributes, "group", 1);
-  if (groups <= 1 || groups > 8 || spec->source.dims[1] > 256) return false;
+  clv__cpu_convolution_describe(plan, node, false, spec);
+  if (groups <= 1 || groups > 8 || spec->source.dims[1] > 256) return CLV_OK;
   clv__dnn_primitive *probe = NULL;
+  clv__dnn_convolution whole;
   const clv_status status = clv__dnn_convolution_create(plan->device->dnn, spec, &plan->arena, &probe, NULL);
-  const bool slow = status == CLV_NOT_SUPPORTED || (status == CLV_OK && strstr(probe->implementation, "gemm") != NULL);
+  bool as_one = status == CLV_NOT_SUPPORTED || (status == CLV_OK && strstr(probe->implementation, "gemm") != NULL);
   clv__dnn_primitive_release(probe);
-  return slow;
+  clv__cpu_convolution_describe(plan, node, true, &whole);
+  if (clv__cpu_tunes(plan)) CLV__TRY(clv__cpu_tune_groups(plan, node, spec, &whole, &as_one, error));
+  if (as_one) *spec = whole;
+  return CLV_OK;
 }
 
 clv_status clv__cpu_lower_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   clv__dnn_convolution spec;
   choice chosen;
-  clv__cpu_convolution_describe(plan, node, false, &spec);
-  if (wants_expansion(plan, node, &spec)) clv__cpu_convolution_describe(plan, node, true, &spec);
+  CLV__TRY(describe(plan, node, &spec, error));
   clv_status status = choose(plan, node, &spec, &chosen, error);
   if (status == CLV_NOT_SUPPORTED && node->product == CLV_BF16) {
     clv__dnn_primitive_release(chosen.primitive);

@@ -2,6 +2,7 @@
 #include "residual.h"
 #include "row.h"
 #include "small.h"
+#include "tune.h"
 
 typedef struct product {
   const clv__dnn_layout *a, *b, *bias, *destination;
@@ -133,8 +134,13 @@ clv_status clv__cpu_lower_matrix(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
   const float scale = !p.packed && node->scale != NULL ? node->scale[0] : 1.0f;
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
   const uint32_t post_count = clv__cpu_posts(node, binary ? p.destination : NULL, posts);
+  clv__cpu_product_way way = CLV__CPU_PRODUCT_PACKED;
+  if (p.packed && clv__cpu_tunes(plan)) {
+    const clv__cpu_factors factors = {.a = p.a, .b = p.b, .destination = p.destination};
+    CLV__TRY(clv__cpu_tune_product(plan, node, &factors, &way, error));
+  }
   clv__dnn_primitive *primitive;
-  clv_status status = clv__dnn_matmul_create(plan->device->dnn, p.a, p.b, p.packed, scale != 1.0f ? NULL : p.bias, p.destination,
+  clv_status status = clv__dnn_matmul_create(plan->device->dnn, p.a, p.b, p.packed && way == CLV__CPU_PRODUCT_PACKED, scale != 1.0f ? NULL : p.bias, p.destination,
                                              scale, posts, post_count, &plan->arena, &primitive, error);
   if (scale != 1.0f && p.bias != NULL) {
     clv__dnn_primitive_release(primitive);

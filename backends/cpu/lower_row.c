@@ -4,6 +4,7 @@
 #include "kernels/threads.h"
 #include "residual.h"
 #include "row.h"
+#include "tune.h"
 
 #define PANEL 64 /* columns */
 #define LANES 16
@@ -67,11 +68,16 @@ void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
   }
 }
 
+static const clv__dnn_layout *factor_layout(clv__cpu_plan *plan, clv_dtype dtype, int64_t depth, int64_t columns,
+                                            bool transposed) {
+  const int64_t dims[2] = {depth, columns}, strides[2] = {transposed ? 1 : columns, transposed ? depth : 1};
+  return clv__dnn_layout_strided(&plan->arena, dtype, 2, dims, strides);
+}
+
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *panels, int64_t depth,
                                int64_t columns, bool transposed, uint32_t *slot, clv_error *error) {
-  const int64_t dims[2] = {depth, columns}, strides[2] = {transposed ? 1 : columns, transposed ? depth : 1};
   const clv__cpu_packing packing = {.value = node->inputs[1],
-                                    .from = clv__dnn_layout_strided(&plan->arena, CLV_F32, 2, dims, strides),
+                                    .from = factor_layout(plan, CLV_F32, depth, columns, transposed),
                                     .scale = node->scale,
                                     .scale_axis = transposed ? 0 : 1,
                                     .variant = transposed ? 4 : 2};
@@ -99,6 +105,18 @@ clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
                         .columns = columns,
                         .is_bf16 = node->product == CLV_BF16,
                         .panel_elements = (int64_t)clv__align_up((size_t)depth, 16) * PANEL};
+  if (clv__cpu_tunes(plan)) {
+    const clv__cpu_factors factors = {.a = clv__dnn_layout_dense(&plan->arena, node->product, 2, (int64_t[2]){1, depth}),
+                                      .b = factor_layout(plan, node->product, depth, columns, transposed),
+                                      .destination = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, (int64_t[2]){1, columns}),
+                                      .row = row,
+                                      .panels = panels};
+    clv__cpu_product_way way = CLV__CPU_PRODUCT_ROW;
+    if (factors.a == NULL || factors.b == NULL || factors.destination == NULL) return clv__error_memory(error, 0);
+    CLV__TRY(clv__cpu_tune_product(plan, node, &factors, &way, error));
+    *taken = way == CLV__CPU_PRODUCT_ROW;
+    if (!*taken) return CLV_OK;
+  }
   uint32_t post = sum == 0;
   row->relu = post < node->post_count && node->posts[post].algorithm == CLV__DNN_RELU && node->posts[post].alpha == 0.0f;
   uint32_t source, weights, other = CLV__CPU_NONE, bias = CLV__CPU_NONE, target;

@@ -78,7 +78,7 @@ typedef struct clv__dnn_post {
   enum { CLV__DNN_POST_SUM, CLV__DNN_POST_UNARY, CLV__DNN_POST_BINARY } kind;
   int algorithm;
   float alpha, beta;
-  float factor; /* on a unary's result; 0: none. Several unaries of one algorithm must agree in their numbers */
+  float factor;                  /* on a unary's result; 0: none. Several unaries of one algorithm must agree in their numbers */
   const clv__dnn_layout *layout; /* of a binary's second operand */
 } clv__dnn_post;
 
@@ -104,9 +104,9 @@ typedef struct clv__dnn_convolution {
   /* Of integers: what the sum with its bias is multiplied by before the posts, one factor or one a channel; NULL: of floats. */
   const float *scales;
   int64_t scale_count;
-  int32_t source_zero; /* subtracted from every element of the source; padding stands for it */
+  int32_t source_zero;      /* subtracted from every element of the source; padding stands for it */
   int32_t destination_zero; /* added at the end, before the last rounding */
-  bool is_probe;       /* only to know whether there is an implementation: the primitive stays NULL */
+  bool is_probe;            /* only to know whether there is an implementation: the primitive stays NULL */
 } clv__dnn_convolution;
 
 /* Engine. */
@@ -146,9 +146,9 @@ size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout);
 /* In which order weights of 3x3 windows lie once they are transformed for Winograd's algorithm: winograd.c says it in full. */
 typedef struct clv__dnn_winograd {
   enum { CLV__DNN_WINOGRAD_POINTS_OUTPUTS, CLV__DNN_WINOGRAD_POINTS_GROUPS, CLV__DNN_WINOGRAD_GROUPS_POINTS } order;
-  int points;                     /* along an axis: 4 or 6 */
-  int64_t outputs, inputs;        /* channels, padded to whole blocks and groups */
-  int lanes;                      /* channels of a block, of inputs and of outputs */
+  int points;                    /* along an axis: 4 or 6 */
+  int64_t outputs, inputs;       /* channels, padded to whole blocks and groups */
+  int lanes;                     /* channels of a block, of inputs and of outputs */
   int output_group, input_group; /* blocks of a group */
 } clv__dnn_winograd;
 /* False: no such weights, or in an order that was not checked against this version of oneDNN. */
@@ -166,8 +166,8 @@ clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const
 clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b,
                                            const clv__dnn_layout *bias, const clv__dnn_layout *destination, const float *scales,
                                            int64_t scale_count, int32_t destination_zero, const clv__dnn_post *posts,
-                                           uint32_t post_count, bool is_probe,
-                                           clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
+                                           uint32_t post_count, bool is_probe, clv__arena *arena, clv__dnn_primitive **primitive,
+                                           clv_error *error);
 /* [n, …] times [channels, …]: rank 2, weights as [outputs, inputs], their layout oneDNN's choice. */
 clv_status clv__dnn_inner_product_create(clv__dnn *dnn, int64_t rows, int64_t inputs, int64_t outputs, bool bias,
                                          const clv__dnn_post *posts, uint32_t post_count, clv__arena *arena,

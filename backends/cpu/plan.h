@@ -23,7 +23,7 @@ typedef enum clv__cpu_kind {
   CLV__CPU_LAYER_NORM,
   CLV__CPU_INSTANCE_NORM, /* of one image; one post: relu */
   CLV__CPU_DECONVOLUTION,
-  CLV__CPU_RESIZE, /* groups: 1 linear, 0 nearest */
+  CLV__CPU_RESIZE,              /* groups: 1 linear, 0 nearest */
   CLV__CPU_INTEGER_CONVOLUTION, /* integers.h */
   CLV__CPU_INTEGER_MATRIX,
   CLV__CPU_GRID, /* to integers or back, with one scale for all */
@@ -157,14 +157,14 @@ void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
 
 /* ---- The passes, in their order. ---- */
 clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
-clv_status clv__cpu_pass_widen(clv__cpu_plan *plan, clv_error *error);  /* widen.c */
-void clv__cpu_pass_recognise(clv__cpu_plan *plan);                    /* recognise.c */
+clv_status clv__cpu_pass_widen(clv__cpu_plan *plan, clv_error *error);                                              /* widen.c */
+void clv__cpu_pass_recognise(clv__cpu_plan *plan);                        /* recognise.c */
 clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error);     /* fold.c */
 clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error); /* quantise.c */
-void clv__cpu_pass_gelu(clv__cpu_plan *plan);                         /* gelu.c */
-void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                      /* fuse.c */
-void clv__cpu_pass_fuse(clv__cpu_plan *plan);                         /* fuse.c */
-void clv__cpu_pass_precision(clv__cpu_plan *plan);                    /* precision.c */
+void clv__cpu_pass_gelu(clv__cpu_plan *plan);                             /* gelu.c */
+void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                          /* fuse.c */
+void clv__cpu_pass_fuse(clv__cpu_plan *plan);                             /* fuse.c */
+void clv__cpu_pass_precision(clv__cpu_plan *plan);                        /* precision.c */
 void clv__cpu_pass_count(clv__cpu_plan *plan); /* drops dead nodes; readers, producers, last reads: uses.c */
 clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);  /* lower.c */
 clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* memory.c */

@@ -39,8 +39,9 @@ typedef struct clv__cpu_program {
   uint32_t *inputs, *outputs;
   bool has_body;
   bool deterministic;  /* no algorithm that changes rounding */
+  bool tune;           /* ways to make a step are measured (tune.h) */
   clv_dtype precision; /* CLV_BF16: f32 products may be made in it; else CLV_DTYPE_NONE */
-  void *model;        /* the partition as ONNX, for shapes and bodies met at run time; NULL when the host gave none */
+  void *model;         /* the partition as ONNX, for shapes and bodies met at run time; NULL when the host gave none */
   size_t model_bytes;
   clv_graph_view *view; /* that model, opened when first needed */
 } clv__cpu_program;

@@ -126,7 +126,7 @@ void clv__opencl_pass_local(clv__opencl_lowering *l, uint64_t size_bytes);
 /* Of an operator that `takes_posts`: elementwise nodes that follow it alone are computed where it stores. Its last kernel ends
  * its parameters with POST_PARAMETERS and stores POST(value, at), `at` the index in the (dense) output 0, value in REAL(T); this
  * call passes their arguments, last of all. Without such nodes POST(value, at) is value. The defines need T to be defined as the
- * output's dtype. */
+ * output's dtype. Where several launches store output 0, each its own part, each does so. */
 void clv__opencl_pass_posts(clv__opencl_lowering *l);
 
 /* Ends the launch. `local` NULL: a good choice. Global sizes are rounded up to multiples of the local ones, so kernels check

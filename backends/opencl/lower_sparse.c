@@ -54,7 +54,7 @@ static layout layout_of(const clv__opencl_lowering *l, const clv__opencl_node *n
   g.reduce = clv__attribute_is(node->attributes, "reduce", "mean", false)  ? 1
              : clv__attribute_is(node->attributes, "reduce", "max", false) ? 2
                                                                            : 0;
-  g.wide = is_cpu && g.columns >= VECTOR;
+  g.wide = is_cpu && (attends || g.columns >= VECTOR); /* lanes add as quickly as a vector, but exponentials are dear */
   g.hub = is_cpu ? CPU_HUB : GPU_HUB;
   share_columns(l, &g);
   return g;
@@ -74,6 +74,7 @@ static void begin(clv__opencl_lowering *l, const char *kernel, const clv__opencl
     clv__opencl_define(l, "REDUCE", "%d", (int)g->reduce);
   if (g->wide) clv__opencl_define(l, "VECTORS", "1");
   if (g->wide && g->width < VECTOR) clv__opencl_define(l, "NARROW", "1");
+  if (g->wide && g->columns < VECTOR) clv__opencl_define(l, "FEW", "1");
 }
 
 /* INPUTS of sparse.cl. */

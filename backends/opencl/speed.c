@@ -63,6 +63,12 @@ static double flops_of(const clv_node_info *node, const clv_tensor *in, const cl
   return in_count > out_count ? in_count : out_count;
 }
 
+/* Bytes that are read once for every edge of a graph: a row of the data each. */
+static double gathered_bytes(const clv_node_info *node, const clv_tensor *data, double edges) {
+  if (strcmp(node->domain, "ai.cleave") != 0 || strncmp(node->op, "Sparse", 6) != 0 || data->rank != 2) return 0;
+  return edges * (double)data->dims[1] * (double)clv_dtype_size_bytes(data->dtype);
+}
+
 static void type_of(const clv_device *device, const clv_graph_view *graph, uint32_t value, clv_tensor *type) {
   clv_value_info info = {.struct_size = sizeof info};
   *type = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
@@ -76,7 +82,7 @@ double clv__opencl_node_seconds(clv_device *device, const clv_graph_view *graph,
   device->host->graph_node(graph, index, &node);
   if (clv__opencl_is_view(node.domain, node.op, node.opset)) return 0;
   clv_tensor first = {.rank = CLV_RANK_UNKNOWN}, second = first;
-  double bytes = 0, in_count = 0, out_count = 0, weight_count = 0;
+  double bytes = 0, in_count = 0, out_count = 0, weight_count = 0, last_count = 0;
   bool known = true;
   for (uint32_t i = 0; i < node.input_count + node.output_count; ++i) {
     clv_tensor type;
@@ -85,10 +91,11 @@ double clv__opencl_node_seconds(clv_device *device, const clv_graph_view *graph,
     bytes += count * (double)clv_dtype_size_bytes(type.dtype);
     if (i == 0 && node.input_count > 0) first = type, in_count = count;
     if (i == 1 && node.input_count > 1) second = type, weight_count = count;
+    if (i + 1 == node.input_count) last_count = count;
     if (i == node.input_count) out_count = count;
   }
   if (!known) return -1;
   const double arithmetic = flops_of(&node, &first, &second, in_count, out_count, weight_count) / device->flops_per_second;
-  const double traffic = bytes / device->bytes_per_second;
+  const double traffic = (bytes + gathered_bytes(&node, &first, last_count)) / device->bytes_per_second;
   return arithmetic > traffic ? arithmetic : traffic;
 }

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 
 /* Large blocks are weights and arenas of values: with huge pages their first touch costs a quarter, and lookups less. */
-enum { HUGE_PAGE = 2 << 20 };
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, MOST_SPARSE = 32 << 20 };
 
 static void *default_allocate(void *user_data, size_t size_bytes, size_t alignment) {
   (void)user_data;
@@ -42,6 +42,12 @@ void *clv__allocate_zero(const clv_allocator *allocator, size_t size_bytes) {
 
 void clv__release(const clv_allocator *allocator, void *pointer) {
   if (pointer != NULL) allocator->release(allocator->user_data, pointer);
+}
+
+void clv__memory_sparse(void *pointer, size_t size_bytes) {
+  if (size_bytes < HUGE_PAGE || size_bytes >= MOST_SPARSE) return;
+  const uintptr_t begin = clv__align_up((uintptr_t)pointer, PAGE), end = ((uintptr_t)pointer + size_bytes) / PAGE * PAGE;
+  (void)madvise((void *)begin, end - begin, MADV_NOHUGEPAGE);
 }
 
 struct clv__arena_block {

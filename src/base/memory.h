@@ -14,6 +14,10 @@ void *clv__allocate(const clv_allocator *allocator, size_t size_bytes);
 void *clv__allocate_zero(const clv_allocator *allocator, size_t size_bytes);
 void clv__release(const clv_allocator *allocator, void *pointer);
 
+/* Says of memory from the allocator that parts of it may stay untouched: they shall not be filled with the rest of a huge page.
+ * Where it is so large that finding its pages takes time, nothing changes. */
+void clv__memory_sparse(void *pointer, size_t size_bytes);
+
 /* Checked arithmetic: false on overflow, and *result is then untouched. */
 static inline bool clv__multiply(size_t a, size_t b, size_t *result) {
   return !__builtin_mul_overflow(a, b, result);

@@ -246,8 +246,8 @@ static clv_status run(running *r, clv_error *error) {
   bool wants_plan = cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE) || cli_is_given(cli, OPTION_HTML) ||
                     cli_is_given(cli, OPTION_GNN_PARTS);
   if (!has_plan && wants_plan)
-    return cli_usage(
-        cli, error, "--resume, --trace, --html and --parts are of runs by a plan: give --plan, or --profile to plan now");
+    return cli_usage(cli, error,
+                     "--resume, --trace, --html and --parts are of runs by a plan: give --plan, or --profile to plan now");
   CLV__TRY(find_state(r, error));
   CLV__TRY(make_rows(r, &r->out, error));
   if (has_plan)

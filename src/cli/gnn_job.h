@@ -22,12 +22,12 @@ typedef struct cli_gnn_job {
 } cli_gnn_job;
 
 /* Options that cli_gnn_load(), cli_gnn_cut() and cli_gnn_choose() look at. */
-#define CLI_GNN_JOB_OPTIONS                                                                                \
-  {OPTION_MODEL, "the GNN: JSON with its weights beside it, or ONNX", ""}, {OPTION_GNN_GRAPH, NULL, NULL}, \
-      {OPTION_DEVICES, NULL, NULL}, {OPTION_NPU_SPEC, NULL, NULL}, {OPTION_DEVICE_OPTION, NULL, NULL},     \
-      {OPTION_PLUGIN, NULL, NULL}, {OPTION_THREADS, NULL, NULL}, {OPTION_KSET, NULL, NULL},                \
-      {OPTION_GNN_PARTS, NULL, NULL}, {OPTION_SEED, CLI_GNN_SEED_HELP, NULL}, {OPTION_PAD, NULL, NULL}, {                                  \
-    OPTION_CACHE_DIR, CLI_GNN_CACHE_HELP, NULL                                                             \
+#define CLI_GNN_JOB_OPTIONS                                                                                                 \
+  {OPTION_MODEL, "the GNN: JSON with its weights beside it, or ONNX", ""}, {OPTION_GNN_GRAPH, NULL, NULL},                  \
+      {OPTION_DEVICES, NULL, NULL}, {OPTION_NPU_SPEC, NULL, NULL}, {OPTION_DEVICE_OPTION, NULL, NULL},                      \
+      {OPTION_PLUGIN, NULL, NULL}, {OPTION_THREADS, NULL, NULL}, {OPTION_KSET, NULL, NULL}, {OPTION_GNN_PARTS, NULL, NULL}, \
+      {OPTION_SEED, CLI_GNN_SEED_HELP, NULL}, {OPTION_PAD, NULL, NULL}, {                                                   \
+    OPTION_CACHE_DIR, CLI_GNN_CACHE_HELP, NULL                                                                              \
   }
 #define CLI_GNN_CHOICE_OPTIONS                                                                        \
   {OPTION_PROFILE, "measured costs, from 'cleave gnn profile'", NULL}, {OPTION_EFFORT, NULL, NULL}, { \

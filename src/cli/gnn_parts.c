@@ -32,8 +32,7 @@ static clv_status check_kset(cli_gnn_job *job, const char *const *paths, clv_err
   if (!cli_is_given(cli, OPTION_KSET)) return CLV_OK;
   CLV__TRY(cli_kset_parse(cli, cli_text(cli, OPTION_KSET, NULL), &ks, &count, error));
   for (uint32_t i = 0; i < count; ++i) {
-    if (ks[i] != 1 && !has_k(job, ks[i]))
-      return cli_usage(cli, error, "--kset has k = %u, and no --parts is of as many", ks[i]);
+    if (ks[i] != 1 && !has_k(job, ks[i])) return cli_usage(cli, error, "--kset has k = %u, and no --parts is of as many", ks[i]);
   }
   for (uint32_t i = 0; i < job->part_count; ++i) {
     uint32_t at = 0;

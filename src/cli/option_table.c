@@ -124,9 +124,10 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                          "random features of a vertex, in [-1, 1)"},
     [OPTION_KSET] = {"kset", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "LIST", "1,2,4,8",
                      "numbers of subgraphs to cut into, as 1,2,10..20"},
-    [OPTION_GNN_PARTS] = {"parts", 0, CLI_TEXT, true, CLI_IN(gnn), 0, "FILE", "METIS cuts the graph",
-                          "which part each vertex is in, made elsewhere: one number a line, as gpmetis writes to GRAPH.part.K; one "
-                          "FILE for each k"},
+    [OPTION_GNN_PARTS] =
+        {"parts", 0, CLI_TEXT, true, CLI_IN(gnn), 0, "FILE", "METIS cuts the graph",
+         "which part each vertex is in, made elsewhere: one number a line, as gpmetis writes to GRAPH.part.K; one "
+         "FILE for each k"},
     [OPTION_GNN_GRAPH] = {"graph", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "FILE", NULL, "the graph that the model is run over"},
     [OPTION_GNN_PLAN] = {"plan", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "FILE", NULL, "a plan that 'cleave gnn plan -o' wrote"},
     [OPTION_EFFORT] = {"effort", 0, CLI_CHOICE, false, CLI_IN(gnn), 0, "quick|full", "full",

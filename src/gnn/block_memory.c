@@ -1,5 +1,5 @@
-/* What a compiled block holds in the memory of its device, and whether it was compiled. Apart from the tables that this goes into: they have names of their
- * own for things that sessions have too. */
+/* What a compiled block holds in the memory of its device, and whether it was compiled. Apart from the tables that this goes
+ * into: they have names of their own for things that sessions have too. */
 #include <string.h>
 
 #include "execute/session.h"

@@ -179,8 +179,7 @@ clv_status clv__gnn_measure(const clv__gnn_planning *planning, const clv__gnn_me
     if (status != CLV_OK) return clv__error_prefix(error, status, "copies of %s", planning->machine.devices[d].name);
   }
   CLV__TRY(clv__tables_fit(tables, error));
-  if (!options->asks_models)
-    CLV__TRY(clv__measure_threads(tables, planning->machine.device_count, options->runs, error));
+  if (!options->asks_models) CLV__TRY(clv__measure_threads(tables, planning->machine.device_count, options->runs, error));
   if (options->only_copies) return CLV_OK;
   if (!options->asks_models) CLV__TRY(clv__measure_switches(planning, options, tables, error));
   CLV__TRY(measure_blocks(&m, true, error));

@@ -13,7 +13,8 @@ typedef struct clv__gnn_measure_options {
   uint32_t row_steps, density_steps; /* of the grid: geometric, from the smallest part of any subgraph to the whole graph */
   uint64_t seed;
   /* Nothing is run: devices are asked what their own speed models say, for virtual ones. What they say is marked as synthetic;
-   * gathering in the host's memory is measured all the same; of what schedules take nothing is said. A device without a model is CLV_NOT_SUPPORTED. */
+   * gathering in the host's memory is measured all the same; of what schedules take nothing is said. A device without a model is
+   * CLV_NOT_SUPPORTED. */
   bool asks_models;
   bool only_copies; /* and threads: of devices whose blocks were measured elsewhere, which are not said to be these */
   /* May be NULL; false ends it with CLV_CANCELLED. */

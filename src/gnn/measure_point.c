@@ -202,7 +202,8 @@ static clv_status begin_pair(pair *p, clv_error *error) {
   for (uint32_t i = 0; i < w->run.block.input_count; ++i) {
     clv__layer_value value = w->run.block.inputs[i];
     p->inputs[0][value] = w->values.items[value];
-    CLV__TRY(fill(w->allocator, &w->block->planning->stages[w->block->layer], value, w->sizes, &seed, &p->inputs[1][value], error));
+    CLV__TRY(
+        fill(w->allocator, &w->block->planning->stages[w->block->layer], value, w->sizes, &seed, &p->inputs[1][value], error));
   }
   return CLV_OK;
 }

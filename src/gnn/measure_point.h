@@ -19,8 +19,8 @@ clv_status clv__measure_block(const clv__measured_block *block, clv__layer_sizes
 /* What the device's speed model says of the same. CLV_NOT_SUPPORTED where there is none. */
 clv_status clv__model_block(const clv__measured_block *block, clv__layer_sizes sizes, clv__table_point *point, clv_error *error);
 
-/* What a run takes longer behind one of another executable: of two, of either size, in turns of two. 2 * `rounds` samples, 0 where
- * it takes no longer. */
+/* What a run takes longer behind one of another executable: of two, of either size, in turns of two. 2 * `rounds` samples, 0
+ * where it takes no longer. */
 clv_status clv__measure_turns(const clv__measured_block *block, clv__layer_sizes one, clv__layer_sizes other, uint32_t rounds,
                               uint64_t *samples_ns, clv_error *error);
 

@@ -1,5 +1,5 @@
-/* Membership that was made elsewhere: text with one part number a line, in the order of the vertices, as METIS's gpmetis writes it
- * to GRAPH.part.K. Nothing of it is believed: every vertex has a part, every part a vertex. */
+/* Membership that was made elsewhere: text with one part number a line, in the order of the vertices, as METIS's gpmetis writes
+ * it to GRAPH.part.K. Nothing of it is believed: every vertex has a part, every part a vertex. */
 #include <string.h>
 
 #include "base/error.h"

@@ -2,8 +2,9 @@
  * shared out among several, no device in two blocks. Plain numbers: nothing here runs.
  *
  * How a run behaves, which prices and the simulation (simulate.h) assume. Values pass through host memory. A device has one
- * thread; a task of it, its part of a block, takes the device for packing (gathering the rows that it reads, or laying values out
- * in padded form), copying in, computing and copying out, one after the other; a device that shares the host's memory copies
+ * thread; a task of it, its part of a block, takes the device for packing (gathering the rows that it reads, laying values out in
+ * padded form and without it again, results in the order of the vertices), copying in, computing and copying out, one after the
+ * other; a device that shares the host's memory copies
  * nothing, and neither do blocks between devices that share another. Parts of a block begin each when its device is free, end
  * when it is done; the block is done `merge_ns` for each part beyond the first after the last of them. */
 #ifndef CLEAVE_GNN_PEP_H
@@ -76,6 +77,7 @@ typedef struct clv__costs {
       *blocks[CLV__PEP_DEVICES][CLV__TABLE_STAGES][CLV__TABLE_STAGES + 1];    /* NULL: cannot, or never measured */
   const clv__copy_table *in[CLV__PEP_DEVICES], *out[CLV__PEP_DEVICES], *pack; /* in and out of the host's memory */
   clv__table_origin origin;                                                   /* the least trusted of what is used */
+  bool is_last; /* its result is the graph's; false until somebody says so */
 } clv__costs;
 
 /* A device without any block of this layer in the tables, or without copies where it needs them, is CLV_NOT_FOUND. The others

@@ -48,6 +48,13 @@ static void size_part(const pricing *p, const clv__share *share, clv__pep_part *
   part->padded.targets = part->padded.rows;
 }
 
+/* What is laid out when it is made: what was padded, without its padding, and the graph's result, in the order of its vertices.
+ * All else is left where it is to be. */
+static double laid_out(const pricing *p, bool is_static, const clv__pep_part *part) {
+  bool is_result = p->costs->is_last && p->question->last == p->costs->chain->stage_count && p->piece->halo > 0;
+  return is_static || is_result ? bytes_of(&p->block->out, part->sizes) : 0;
+}
+
 /* What moves: rows are gathered unless the part reads those of the whole graph as they lie; padding lays out all that is read. */
 static clv__known price_moves(const pricing *p, bool is_part, clv__pep_part *part) {
   const clv__machine_device *device = &p->costs->machine->devices[part->device];
@@ -60,7 +67,10 @@ static clv__known price_moves(const pricing *p, bool is_part, clv__pep_part *par
     packed = given + made;
   else if (is_part || p->piece->halo > 0)
     packed = bytes_of(&block->packed[form], part->padded);
+  double laid_ns;
   if (!clv__copy_table_time(p->costs->pack, (uint64_t)packed, &part->pack_ns)) return CLV__UNKNOWN;
+  if (!clv__copy_table_time(p->costs->pack, (uint64_t)laid_out(p, device->is_static, part), &laid_ns)) return CLV__UNKNOWN;
+  part->pack_ns += laid_ns;
   if (device->space == 0) return CLV__KNOWN;
   if (p->question->shared_out) out = 0;
   part->bytes = (uint64_t)(given + made) + (uint64_t)out;

@@ -185,6 +185,7 @@ clv_status clv__gnn_planning_choose(clv__gnn_planning *p, const clv__tables *tab
   for (uint32_t i = 0; i < count; ++i) {
     clv_status status = clv__costs_init(&costs[i], tables, &p->machine, &p->chains[i], error);
     if (status != CLV_OK) return clv__error_prefix(error, status, "layer %u", i);
+    costs[i].is_last = i + 1 == count;
   }
   p->costs = costs;
   clv__choose_options asked = *options;

@@ -50,7 +50,8 @@ clv_status clv__gnn_planning_init_parts(clv__gnn_planning *planning, clv_devices
 void clv__gnn_planning_finish(clv__gnn_planning *planning); /* accepts a zeroed one */
 
 /* Prices and chooses; what merging, switching and exchanging take is as the tables say too, not as the options do. `tables` must
- * have every device: CLV_NOT_FOUND; measured ones must be those of these devices: CLV_INVALID_ARGUMENT. The choice lives in the planning's arena. */
+ * have every device: CLV_NOT_FOUND; measured ones must be those of these devices: CLV_INVALID_ARGUMENT. The choice lives in the
+ * planning's arena. */
 clv_status clv__gnn_planning_choose(clv__gnn_planning *planning, const clv__tables *tables, const clv__choose_options *options,
                                     clv__choice *choice, clv_error *error);
 

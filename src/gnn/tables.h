@@ -52,7 +52,7 @@ typedef struct clv__block_table {
   size_t capacity;
   clv__table_origin origin; /* the least trusted of its points' */
   clv__table_fit time, peak;
-  double compile_ns; /* the median of its points'; 0: not known */
+  double compile_ns;                                                    /* the median of its points'; 0: not known */
   uint32_t first_infeasible, end_infeasible;                            /* where among the points the infeasible ones lie */
   double least_n, most_n, least_m, most_m, least_density, most_density; /* of the points that have a time */
 } clv__block_table;

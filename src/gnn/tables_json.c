@@ -89,8 +89,7 @@ clv_status clv__tables_print(const clv__tables *tables, clv__text *text, clv_err
   json_object_set_new(root, "copies", copies);
   if (tables->overhead_count > 0) { /* files of before have none */
     json_t *overheads = json_array();
-    for (uint32_t o = 0; o < tables->overhead_count; ++o)
-      json_array_append_new(overheads, overhead_json(&tables->overheads[o]));
+    for (uint32_t o = 0; o < tables->overhead_count; ++o) json_array_append_new(overheads, overhead_json(&tables->overheads[o]));
     json_object_set_new(root, "overheads", overheads);
   }
   char *dumped = root == NULL ? NULL : json_dumps(root, JSON_INDENT(1) | JSON_REAL_PRECISION(17));

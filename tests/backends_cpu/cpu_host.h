@@ -17,6 +17,8 @@
 
 static uint32_t cpu_host_threads = 2; /* of devices opened from now on */
 static clv_dtype cpu_host_precision;  /* of graphs compiled from now on */
+static size_t cpu_host_options_bytes = sizeof(clv_compile_options);
+static size_t cpu_host_fold = SIZE_MAX; /* up to which size constants are computed before */
 
 typedef struct cpu_host {
   clv_host host;
@@ -111,7 +113,7 @@ static inline clv_status cpu_program_open(cpu_program *program, cpu_host *cpu, c
                                           clv_error *error) {
   *program = (cpu_program){.cpu = cpu, .graph = graph};
   clv__arena_init(&program->arena, cpu->allocator);
-  CLV__TRY(clv__shapes_infer(graph, NULL, 0, SIZE_MAX, &program->shapes, error));
+  CLV__TRY(clv__shapes_infer(graph, NULL, 0, cpu_host_fold, &program->shapes, error));
   CLV__TRY(clv__view_create_whole(graph, program->shapes->types, &program->arena, &program->view, error));
   clv_tensor types[16];
   for (uint32_t i = 0; i < program->view->input_count; ++i) {
@@ -119,7 +121,7 @@ static inline clv_status cpu_program_open(cpu_program *program, cpu_host *cpu, c
     types[i].data = NULL;
   }
   const uint32_t input_count = program->view->input_count;
-  const clv_compile_options options = {.struct_size = sizeof options, .precision = cpu_host_precision};
+  const clv_compile_options options = {.struct_size = (uint32_t)cpu_host_options_bytes, .precision = cpu_host_precision};
   CLV__TRY(cpu->backend->compile(cpu->device, program->view, &options, &program->executable, error));
   clv__shapes_destroy(program->shapes);
   program->shapes = NULL;

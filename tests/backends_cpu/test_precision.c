@@ -427,8 +427,61 @@ static void test_shapes(void **state) {
   }
 }
 
+/* ---- The option. ---- */
+
+/* Compiles a product of a large matrix with options of `struct_size` bytes; what it keeps in memory, and its first output. */
+static uint64_t compile_product(clv_dtype precision, size_t struct_size, float *first) {
+  const clv_allocator *allocator = clv__allocator_default();
+  const int64_t matrix[2] = {256, 512}, dims[4] = {1, 1, 32, 256}, made_dims[4] = {1, 1, 32, 512};
+  generator g = {.seed = 5, .dtype = CLV_F32, .rounds = CLV_F32};
+  char w[16];
+  clv_error error = {0};
+  cpu_host cpu;
+  cpu_program program;
+  uint64_t seed = 9;
+  test_graph_begin(&g.t, allocator, 7);
+  assert_ok(clv__builder_import(g.t.builder, "", 17, &error), error);
+  test_graph_input(&g.t, "x", CLV_F32, 4, dims);
+  weight(&g, w, 2, matrix);
+  node(&g, "MatMul", "x,w0", "y", NULL, 0);
+  clv_graph *graph = test_graph_end(&g.t, "y");
+  clv_tensor x = random_tensor(allocator, &seed, 4, dims);
+  float *made = clv__allocate(allocator, 32 * 512 * sizeof *made);
+  clv_tensor y = clv__tensor_make(CLV_F32, 4, made_dims, made);
+  clv_executable_info info = {.struct_size = sizeof info};
+  cpu_host_precision = precision;
+  cpu_host_options_bytes = struct_size;
+  assert_ok(cpu_host_open(&cpu, allocator, NULL, NULL, &error), error);
+  assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
+  assert_ok(cpu_program_run(&program, &x, &y, &error), error);
+  cpu.backend->executable_info(cpu.device, program.executable, &info);
+  *first = made[0];
+  cpu_host_precision = CLV_DTYPE_NONE;
+  cpu_host_options_bytes = sizeof(clv_compile_options);
+  cpu_program_close(&program);
+  cpu_host_close(&cpu);
+  clv__release(allocator, x.data);
+  clv__release(allocator, made);
+  clv__graph_destroy(graph);
+  return info.resident_bytes;
+}
+
+/* Weights take half; options of a version that had no precision ask for none, whatever lies behind them. */
+static void test_option(void **state) {
+  (void)state;
+  float plain, asked, before;
+  const uint64_t whole = compile_product(CLV_F32, sizeof(clv_compile_options), &plain);
+  const uint64_t half = compile_product(CLV_BF16, sizeof(clv_compile_options), &asked);
+  const uint64_t older = compile_product(CLV_BF16, offsetof(clv_compile_options, precision), &before);
+  assert_int_equal(older, whole);
+  assert_memory_equal(&before, &plain, sizeof plain);
+  if (!clv__dnn_has_bf16()) return;
+  assert_true(half <= whole * 6 / 10);
+  assert_memory_not_equal(&asked, &plain, sizeof plain);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_f16), cmocka_unit_test(test_bf16), cmocka_unit_test(test_asked),
-                                     cmocka_unit_test(test_steps), cmocka_unit_test(test_shapes)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_f16),   cmocka_unit_test(test_bf16),   cmocka_unit_test(test_asked),
+                                     cmocka_unit_test(test_steps), cmocka_unit_test(test_shapes), cmocka_unit_test(test_option)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -311,6 +311,9 @@ static void wrong_calls(void **state) {
       clv_session_create(s.plan, &(clv_session_options){sizeof(clv_session_options), .in_flight = 5}, &session, &error),
       CLV_INVALID_ARGUMENT);
   assert_string_equal(error.message, "5 requests in flight: at most 4");
+  const clv_session_options f16 = {sizeof(clv_session_options), .precision = CLV_F16};
+  assert_int_equal(clv_session_create(s.plan, &f16, &session, &error), CLV_INVALID_ARGUMENT);
+  assert_string_equal(error.message, "precision f16: expected f32 or bf16");
   end(&s);
 }
 

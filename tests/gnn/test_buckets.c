@@ -261,7 +261,7 @@ static void test_memory(void **unused) {
   clv__piece pieces[4];
   uint64_t state = 3;
   clv__choose_cut cut = {4, pieces};
-  open_machine(&g, 4, true, 1e9);
+  open_machine(&g, 1, true, 1e9);
   for (uint32_t i = 0; i < 4; ++i) gnx_random_piece(&state, &pieces[i]);
   clv_status status = CLV_OUT_OF_MEMORY;
   uint32_t merges = 0;

@@ -40,6 +40,15 @@ typedef struct layer_peps {
   uint32_t most; /* of a layer */
 } layer_peps;
 
+/* OpenCL leaves no stage to others. */
+static void expect_all_stages(const machine *m, const clv__stages *stages, const clv__stage_table *table) {
+  for (uint32_t d = 0; d < m->devices->count; ++d) {
+    for (uint32_t i = 0; i < stages->count && strcmp(m->devices->items[d].name, "opencl:0") == 0; ++i) {
+      for (uint32_t k = i + 1; k <= stages->count; ++k) assert_true(table->runs[d][i][k]);
+    }
+  }
+}
+
 static layer_peps make_peps(machine *m, const clv__machine *means, const scene *s, uint64_t *seed) {
   layer_peps made = {0};
   clv__stage_table *table = malloc(sizeof *table);
@@ -49,6 +58,7 @@ static layer_peps make_peps(machine *m, const clv__machine *means, const scene *
     clv__stages stages;
     clv__stages_of(s->model->type, &s->model->layers[i], CLV_F32, &stages);
     assert_ok(clv__stage_table_make(m->devices, &stages, table, &error), error);
+    expect_all_stages(m, &stages, table);
     made.sets[i] = all_peps(means, &stages, table, seed);
     if (made.sets[i].count > made.most) made.most = made.sets[i].count;
   }

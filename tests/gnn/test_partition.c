@@ -499,8 +499,7 @@ static void reading_parts_without_memory(void **state) {
     clv__membership membership;
     test_allocator_init(&counting);
     counting.fail_at = fail_at;
-    clv_status status =
-        clv__membership_read_memory(&counting.allocator, "g.part.2", "0\n1\n1\n", 6, 3, &membership, &error);
+    clv_status status = clv__membership_read_memory(&counting.allocator, "g.part.2", "0\n1\n1\n", 6, 3, &membership, &error);
     clv__membership_finish(&counting.allocator, &membership);
     passed = counting.calls < fail_at;
     assert_int_equal(status, passed ? CLV_OK : CLV_OUT_OF_MEMORY);

@@ -139,6 +139,47 @@ static double part_time(const gnx *g, const clv__piece *piece, uint32_t device, 
   return compute + pack + in + out;
 }
 
+static double bytes_of(const clv__size_rule *rule, clv__layer_sizes sizes) {
+  return rule->fixed + rule->row * (double)sizes.rows + rule->target * (double)sizes.targets + rule->edge * (double)sizes.edges;
+}
+
+/* What is laid out takes its time: what a device of fixed shapes makes, without its padding; of the last layer every result,
+ * unless the graph is in one piece. */
+static void test_laid_out(void **unused) {
+  (void)unused;
+  uint64_t state = 12;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    gnx g;
+    clv__piece piece;
+    gnx_made(&g, clv__allocator_default(), seed);
+    gnx_random_piece(&state, &piece);
+    if (seed % 3 == 0) piece.halo = 0;
+    uint32_t stages = g.chain.stage_count, first[3] = {0, 0, stages - 2};
+    for (uint32_t d = 0; d < 3; ++d) {
+      clv__block_answers answers[2];
+      clv__block_question question = {.first = first[d], .last = stages, .set = 1u << d};
+      if (!clv__block_is_legal(&g.costs, &question)) continue;
+      for (int last = 0; last < 2; ++last) {
+        g.costs.is_last = last == 1;
+        clv__block_price(&g.costs, &piece, &question, 1, &answers[last]);
+        assert_int_equal(answers[last].known, CLV__KNOWN);
+      }
+      const clv__chain_block *block = &g.chain.blocks[first[d]][stages];
+      const clv__pep_part *inner = &answers[0].items[0].parts[0], *outer = &answers[1].items[0].parts[0];
+      double laid_ns, packed_ns;
+      uint64_t bytes = inner->sizes.targets * g.layer.out * sizeof(float);
+      assert_true(clv__copy_table_time(g.costs.pack, bytes, &laid_ns));
+      bool is_laid = d != GNX_NPU && piece.halo > 0;
+      assert_true(fabs(outer->pack_ns - inner->pack_ns - (is_laid ? laid_ns : 0)) <= 1);
+      if (d != GNX_NPU) continue;
+      double packed = bytes_of(&block->given[1], inner->padded) + bytes_of(&block->made[1], inner->padded);
+      assert_true(clv__copy_table_time(g.costs.pack, (uint64_t)packed, &packed_ns));
+      assert_true(inner->pack_ns == round(packed_ns + laid_ns));
+    }
+    gnx_close(&g);
+  }
+}
+
 /* The cut between CPU and GPU is as good as any of 4,000; of the rounded ones none is better. */
 static void test_balance(void **unused) {
   (void)unused;
@@ -271,6 +312,7 @@ static void test_refusals(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans), cmocka_unit_test(test_balance),
-                                     cmocka_unit_test(test_dominated), cmocka_unit_test(test_refusals)};
+                                     cmocka_unit_test(test_laid_out), cmocka_unit_test(test_dominated),
+                                     cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

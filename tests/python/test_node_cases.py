@@ -147,7 +147,7 @@ def main():
     if only_cpu and not arguments.patterns:
         with open(os.path.join(folder, "results.json"), "w", encoding="utf-8") as file:
             json.dump(cases, file, indent=1)
-        texts = coverage.of_cpu(cases, supported.OPERATORS)
+        texts = coverage.of_cpu(cases)
         if arguments.write_table:
             coverage.write("cpu", texts)
         else:

@@ -86,6 +86,8 @@ def check(item):
     expected = oracle.run_onnxruntime(model, inputs)
     for label, options in (("precision", ["--precision", "bf16"]), ("f32", ["--precision", "f32"])):
         actual = run(os.path.join(folder, label), model, inputs, *options)
+        if label == "precision" and not full:
+            oracle.cleave("run", os.path.join(folder, label, "model.onnx"), "--verify", *options)
         found[label] = worst(expected, actual, np.dtype(np.float32), choices if label == "precision" else ())
     return found
 

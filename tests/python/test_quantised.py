@@ -7,6 +7,7 @@ than a few steps off. That integer kernels were used is read from the device's o
 """
 import argparse
 import os
+import subprocess
 import sys
 
 import numpy as np
@@ -17,7 +18,9 @@ import oracle
 
 STEPS_OFF = 3  # of the last grid, of a value that went through several
 SHARE_OFF = 0.05  # of the results, by one step or more
-INTEGER_KERNELS = ("int8", "brgconv", "brg:", "x8s8s32x")
+PRODUCTS = ("Conv", "MatMul", "Gemm", "QLinearConv", "QLinearMatMul")
+INTEGER_KERNELS = ("int8", "vnni", "s8s8s32", "x8s8s32", "u8s8s32")
+SHARE_ON_INTEGERS = 0.8  # of the products: not those with zero points of weights that no kernel takes
 
 
 class Value:
@@ -217,15 +220,14 @@ class Maker:
         return Value(name, (*x.shape[:2], *[1] * (len(x.shape) - 2)))
 
     def graph(self):
-        """(model, inputs, grid of the output or None, how many products)."""
+        """(model, grid of the output or None)."""
         rng, rank = self.rng, int(self.rng.choice([1, 2, 2, 2, 2, 3]))
         shape = (int(rng.integers(1, 3)), int(rng.choice([1, 3, 4, 8, 16, 17, 32])), *[int(rng.integers(4, 13)) for _ in range(rank)])
-        x, kept, products = self.quantise(self.input(shape)), None, 0
+        x, kept = self.quantise(self.input(shape)), None
         for _ in range(int(rng.integers(1, 5))):
             makes = self.convolution(x) if len(x.shape) > 2 and rng.random() < 0.8 else self.product(x)
             if makes is None:
                 continue
-            products += 1
             if rng.random() < 0.35:
                 makes = self.sum_with(x, makes, kept)
             x = makes if makes.integers else self.quantise(makes)
@@ -235,13 +237,12 @@ class Maker:
                 x = self.move(x)
         end = rng.integers(4)
         if end == 0:
-            return self.model([self.nodes[-1].input[0]]) if self.nodes[-1].op_type == "DequantizeLinear" else self.model([x.name]), x.grid, products
+            return self.model([x.integers or x.name]), x.grid
         if end == 1:
             x = self.average(x) if len(x.shape) > 2 else x
         elif end == 2:
-            makes = self.product(x)
-            x, products = makes, products + 1
-        return self.model([x.name]), x.grid, products
+            x = self.product(x)
+        return self.model([x.name]), x.grid
 
 
 def difference(expected, actual, grid):
@@ -258,10 +259,19 @@ def difference(expected, actual, grid):
     return None if off <= limit else f"{off:.1%} of the elements a step off, {limit:.1%} allowed"
 
 
+def count_products(path):
+    """How many steps of the CPU are products, and how many of those are of integers, by the names of the kernels."""
+    command = [oracle.COMMAND, "run", path, "--devices", "cpu", "--device-option", "cpu:profile=1", "-v"]
+    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
+    steps = [line.split() for line in done.stderr.splitlines() if " us  " in line]
+    kernels = [words[3] for words in steps if len(words) > 3 and words[2] in PRODUCTS]
+    return len(kernels), sum(any(name in kernel for name in INTEGER_KERNELS) for kernel in kernels)
+
+
 def check(seed, folder):
-    """[(label, reason or None)], how many products there are and how many of them ran on integers."""
+    """[(label, reason or None)], and every fourth time how many products there are and how many of them are of integers."""
     maker = Maker(seed)
-    model, grid, products = maker.graph()
+    model, grid = maker.graph()
     expected = oracle.run_onnxruntime(model, maker.inputs, optimize=False)
     path = os.path.join(folder, f"{seed}.onnx")
     onnx.save(model, path)
@@ -274,7 +284,7 @@ def check(seed, folder):
     plain = oracle.cleave_run(path, arguments, names, "--devices", "cpu", "--device-option", "cpu:fuse=0")
     results.append((f"{seed}", difference(expected[0], fused[0], grid)))
     results.append((f"{seed} fuse=0", difference(expected[0], plain[0], grid)))
-    return results, products
+    return results, count_products(path) if seed % 4 == 0 else (0, 0)
 
 
 def main():
@@ -283,7 +293,7 @@ def main():
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
     folder = oracle.build_folder("quantised")
-    tally = oracle.Tally()
+    tally, products, on_integers = oracle.Tally(), 0, 0
     seeds = range(arguments.first, arguments.first + arguments.count)
     for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
         if isinstance(found, Exception):
@@ -291,6 +301,13 @@ def main():
             continue
         for label, reason in found[0]:
             tally.add(label, reason)
+        products, on_integers = products + found[1][0], on_integers + found[1][1]
+    if not any(name in oracle.cleave("devices", "--devices", "cpu") for name in ("vnni", "bf16", "amx")):
+        tally.skip("integer kernels", "sums of integers are not exact on this processor: none are used")
+    else:
+        print(f"{on_integers} of {products} products on integer kernels")
+        few = on_integers < SHARE_ON_INTEGERS * products or products == 0
+        tally.add("integer kernels", f"only {on_integers} of {products} products" if few else None)
     return tally.finish()
 
 

@@ -248,12 +248,27 @@ static void no_memory(void **state) {
   }
 }
 
+/* The first ones of settle(), before it measures. */
+static void no_memory_to_settle(void **state) {
+  (void)state;
+  for (size_t k = 1; k <= 4; ++k) {
+    account a;
+    clv_error error = {0};
+    open_session(&a, test_seven_nodes, false, "cpu");
+    assert_ok(clv__efficiency_begin(&a.efficiency, a.session, 1, RUNS, &error), error);
+    assert_ok(clv__efficiency_sample(&a.efficiency, &error), error);
+    a.m.counting.calls = 0;
+    a.m.counting.fail_at = k;
+    assert_int_equal(clv__efficiency_settle(&a.efficiency, &error), CLV_OUT_OF_MEMORY);
+    a.m.counting.fail_at = 0;
+    close_session(&a);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(of_one_device),
-      cmocka_unit_test(of_two_devices),
-      cmocka_unit_test(lies_are_refused),
-      cmocka_unit_test(no_memory),
+      cmocka_unit_test(of_one_device), cmocka_unit_test(of_two_devices),      cmocka_unit_test(lies_are_refused),
+      cmocka_unit_test(no_memory),     cmocka_unit_test(no_memory_to_settle),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

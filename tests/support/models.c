@@ -56,6 +56,16 @@ void test_graph_ints(test_graph *graph, const char *name, int32_t count, const i
   clv__builder_type(graph->builder, value(graph, name), &type);
 }
 
+void test_graph_constant(test_graph *graph, const char *name, const clv_tensor *tensor) {
+  clv_tensor type = *tensor;
+  size_t size_bytes;
+  assert_true(clv__tensor_size_bytes(tensor, &size_bytes));
+  type.data = clv__arena_allocate_data(clv__builder_arena(graph->builder), size_bytes);
+  assert_non_null(type.data);
+  memcpy(type.data, tensor->data, size_bytes);
+  clv__builder_type(graph->builder, value(graph, name), &type);
+}
+
 static uint32_t split_names(test_graph *graph, const char *list, clv_value_id ids[16]) {
   uint32_t count = 0;
   for (const char *at = list; *list != '\0';) {

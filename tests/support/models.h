@@ -18,6 +18,7 @@ int64_t test_graph_symbol(test_graph *graph, const char *name);
 /* An initializer of seeded random numbers in [-1, 1) / sqrt(fan), fan the product of all dims but the first. */
 void test_graph_weight(test_graph *graph, const char *name, int32_t rank, const int64_t *dims);
 void test_graph_ints(test_graph *graph, const char *name, int32_t count, const int64_t *values); /* an i64 vector initializer */
+void test_graph_constant(test_graph *graph, const char *name, const clv_tensor *tensor); /* any initializer; its data is copied */
 void test_graph_node(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs);
 /* The same with one attribute of ints (count 1: a scalar). */
 void test_graph_node_ints(test_graph *graph, const char *name, const char *op, const char *inputs, const char *outputs,

@@ -12,7 +12,8 @@
  * first part of the one that holds the next chunk's. They have the slots 2i and 2i + 1 of `partial`, found by bisection.
  *
  * A source outside the data is a row of zeros; offsets that lie read nothing outside.
- * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION; VECTORS, NARROW. */
+ * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION; VECTORS,
+ * NARROW, FEW. */
 #ifdef ATTENTION
 #define REDUCE 0
 #define INPUTS                                                                                                          \
@@ -270,7 +271,7 @@ KERNEL_SIZED(hubs, GROUP, 1, 1)
   }
 }
 
-#ifdef VECTORS /* for CPUs; rows of at least WIDTH columns */
+#ifdef VECTORS /* for CPUs; FEW: rows of fewer than WIDTH columns, of attention alone */
 
 /* ---- Columns as vectors ---- */
 
@@ -291,6 +292,22 @@ KERNEL_SIZED(hubs, GROUP, 1, 1)
 #define LOAD_WIDE(p, i) vload_half16(0, (p) + (i))
 #else
 #define LOAD_WIDE(p, i) as_float16(convert_uint16(vload16(0, (p) + (i))) << 16)
+#endif
+
+/* The vector of columns from `at` on of row `row` of x, and how many of them there are. */
+#ifdef FEW
+#define STORED columns
+INLINED float16 clv_load_wide(const graph_t g, index_t row, index_t at) {
+  float all[WIDTH];
+#pragma unroll
+  for (int j = 0; j < WIDTH; ++j) all[j] = j < g.columns ? LOAD(T, g.x, row * g.columns + at + j) : 0;
+  return vload16(0, all);
+}
+#else
+#define STORED WIDTH
+INLINED float16 clv_load_wide(const graph_t g, index_t row, index_t at) {
+  return LOAD_WIDE(g.x, row * g.columns + at);
+}
 #endif
 
 #if REDUCE == 2
@@ -331,7 +348,7 @@ INLINED void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span,
     if (source >= 0) {
 #pragma unroll
       for (int b = 0; b < count; ++b) {
-        const float16 value = LOAD_WIDE(g.x, source * g.columns + at + b * WIDTH);
+        const float16 value = clv_load_wide(g, source, at + b * WIDTH);
         s->total[b] = FOLD_WIDE(s->total[b], value);
       }
     } else {
@@ -361,7 +378,10 @@ INLINED int clv_begin_wide(wide_t *s, const graph_t g, const int count, index_t 
     s->weight[h] = 0;
   }
 #ifdef NARROW
-  for (int j = 0; j < WIDTH; ++j) s->of[j] = (int)((at + j) / g.width - at / g.width);
+  for (int j = 0; j < WIDTH; ++j) {
+    const index_t c = at + j < g.columns ? at + j : g.columns - 1;
+    s->of[j] = (int)(c / g.width - at / g.width);
+  }
   return s->of[WIDTH - 1] + 1;
 #else
   return 1;
@@ -403,7 +423,7 @@ INLINED void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span,
       clv_fetch(g, first + e + EARLY, limit, count, at);
       if (source[e] < 0) continue;
       for (int b = 0; b < count; ++b)
-        s->total[b] += clv_spread(s, shares + e, EDGES) * LOAD_WIDE(g.x, source[e] * g.columns + at + b * WIDTH);
+        s->total[b] += clv_spread(s, shares + e, EDGES) * clv_load_wide(g, source[e], at + b * WIDTH);
     }
   }
 }
@@ -427,6 +447,13 @@ INLINED float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
 #else
 #define HEAD_WIDTH columns
 #endif
+#ifdef FEW
+#define FOR_COLUMNS(DO)   \
+  {                       \
+    const index_t at = 0; \
+    DO(1)                 \
+  }
+#else
 #define FOR_COLUMNS(DO)                                                                 \
   for (index_t last = HEAD_WIDTH, at = 0; at < columns; last += HEAD_WIDTH) {           \
     while (at < last) {                                                                 \
@@ -443,6 +470,7 @@ INLINED float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
       }                                                                                 \
     }                                                                                   \
   }
+#endif
 
 /* One item `each` rows. */
 KERNEL(wide_rows)(GLOBAL STORAGE(T) * y, INPUTS, index_t each POST_PARAMETERS) {
@@ -460,7 +488,7 @@ KERNEL(wide_rows)(GLOBAL STORAGE(T) * y, INPUTS, index_t each POST_PARAMETERS) {
     const index_t place = row * columns + at + b * WIDTH;             \
     float all[WIDTH];                                                 \
     vstore16(clv_finish_wide(&s, b, span.end - span.begin), 0, all);  \
-    for (int j = 0; j < WIDTH; ++j) STORE(T, y, place + j, POST(all[j], place + j)); \
+    for (int j = 0; j < STORED; ++j) STORE(T, y, place + j, POST(all[j], place + j)); \
   }
     FOR_COLUMNS(STORE_ROW)
   }
@@ -475,11 +503,15 @@ KERNEL(wide_parts)(GLOBAL float *partial, INPUTS, index_t slots) {
   if (part.span.begin == part.span.end) return;
 #define STORE_SUMS(count)                                     \
   clv_take_wide(&s, g, part.row, part.span, part.span.end, count, at); \
-  for (int b = 0; b < count; ++b) vstore16(s.total[b], 0, partial + SLOT(slot) + at + b * WIDTH);
+  for (int b = 0; b < count; ++b) {                                    \
+    float all[WIDTH];                                                  \
+    vstore16(s.total[b], 0, all);                                      \
+    for (int j = 0; j < STORED; ++j) partial[SLOT(slot) + at + b * WIDTH + j] = all[j]; \
+  }
 #ifdef ATTENTION
 #define STORE_PART(count)                           \
   STORE_SUMS(count)                                 \
-  for (int h = 0; h <= (at + WIDTH - 1) / width - at / width; ++h) { \
+  for (int h = 0; h <= (at + STORED - 1) / width - at / width; ++h) { \
     partial[LARGEST(slot, at / width + h)] = s.largest[h];   \
     partial[WEIGHT(slot, at / width + h)] = s.weight[h]; \
   }
