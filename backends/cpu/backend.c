@@ -8,6 +8,7 @@
 #include "cpu.h"
 #include "executable.h"
 #include "stream.h"
+#include "tune.h"
 
 struct clv_buffer {
   void *data;
@@ -24,9 +25,10 @@ int clv__cpu_threads_enter(const clv_device *device) {
 #ifdef _OPENMP
   const int before = omp_get_max_threads();
   if (device->thread_count > 0 && device->thread_count != before) omp_set_num_threads(device->thread_count);
+  clv__cpu_cores_enter(device->cores);
   return before;
 #else
-  (void)device;
+  clv__cpu_cores_enter(device->cores);
   return 0;
 #endif
 }
@@ -42,6 +44,11 @@ int clv__cpu_threads_enter_one(void) {
 }
 
 void clv__cpu_threads_leave(int before) {
+  clv__cpu_cores_leave();
+  clv__cpu_threads_leave_one(before);
+}
+
+void clv__cpu_threads_leave_one(int before) {
 #ifdef _OPENMP
   if (before != omp_get_max_threads()) omp_set_num_threads(before);
 #else
@@ -66,24 +73,60 @@ static const clv_option_info option_list[] = {
     {"fuse", ON_OFF, "several nodes in one step; on"},
     {"onednn", ON_OFF, "kernels of oneDNN; on. Off: the portable ones alone"},
     {"winograd", ON_OFF, "convolutions by Winograd's algorithm where they are quicker; on"},
+    {"cores", "numbers and ranges, such as 0-3,8",
+     "the cores that its threads run on, one thread a core where --threads is not given; any"},
+    {"node", "the number of a NUMA node", "its cores, as cores says; any"},
 };
 
 /* Keys are those of `option_list`: the host has seen to that. */
 static clv_status read_options(clv_device *device, const clv_device_config *config, clv_error *error) {
   bool *const switches[] = {&device->profile, &device->fuse, &device->onednn, &device->winograd};
+  const char *cores = NULL, *node = NULL;
   for (uint32_t i = 0; i < config->option_count; ++i) {
     const clv_option *option = &config->options[i];
+    if (strcmp(option->key, "cores") == 0) cores = option->value;
+    if (strcmp(option->key, "node") == 0) node = option->value;
     for (size_t k = 0; k < sizeof switches / sizeof switches[0]; ++k) {
       if (strcmp(option->key, option_list[k].key) != 0 || read_switch(option->value, switches[k])) continue;
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "option %s=%.80s: expected " ON_OFF, option->key, option->value);
     }
   }
+  if (cores == NULL && node == NULL) return CLV_OK;
+  CLV__TRY(clv__cpu_cores_create(device->allocator, cores, node, &device->cores, error));
+  if (device->thread_count == 0) device->thread_count = clv__cpu_cores_count(device->cores);
   return CLV_OK;
+}
+
+/* Whatever times depend on: for what is kept of them. */
+static clv_status open_notes(clv_device *device, clv_error *error) {
+  char model[96], key[224];
+  clv__cpu_model(model, sizeof model);
+  snprintf(key, sizeof key, "%.96s, %.120s", model, device->fingerprint);
+  return clv__cpu_notes_create(device->host, device->name, key, &device->notes, error);
+}
+
+static void describe(clv_device *device) {
+  char library[64], cores[96] = "", on[112] = "";
+  int threads = device->thread_count;
+#ifdef _OPENMP
+  if (threads == 0) threads = omp_get_max_threads();
+#endif
+  if (device->cores != NULL) {
+    clv__cpu_cores_text(device->cores, cores, sizeof cores);
+    snprintf(on, sizeof on, " on cores %s", cores);
+  }
+  clv__dnn_describe(library, sizeof library);
+  snprintf(device->description, sizeof device->description, "%s, %d thread%s%.48s", library, threads, threads == 1 ? "" : "s",
+           on);
+  snprintf(device->fingerprint, sizeof device->fingerprint, "cpu:%s:%d:%d%d%d%s%s", library, threads, device->fuse,
+           device->onednn, device->winograd, device->cores != NULL ? ":" : "", cores);
 }
 
 static void cpu_close(clv_device *device) {
   if (device == NULL) return;
+  clv__cpu_notes_destroy(device->notes);
   clv__cpu_packs_destroy(device->packs);
+  clv__cpu_cores_destroy(device->allocator, device->cores);
   clv__dnn_close(device->dnn);
   clv__release(device->allocator, device);
 }
@@ -105,19 +148,14 @@ static clv_status cpu_open(void *self, const clv_host *host, const clv_device_co
   clv_status status = read_options(made, config, error);
   if (status == CLV_OK) status = clv__dnn_open(made->allocator, &made->dnn, error);
   if (status == CLV_OK) status = clv__cpu_packs_create(made->allocator, &made->packs, error);
+  if (status == CLV_OK) {
+    describe(made);
+    status = open_notes(made, error);
+  }
   if (status != CLV_OK) {
     cpu_close(made);
     return status;
   }
-  char library[64];
-  int threads = made->thread_count;
-#ifdef _OPENMP
-  if (threads == 0) threads = omp_get_max_threads();
-#endif
-  clv__dnn_describe(library, sizeof library);
-  snprintf(made->description, sizeof made->description, "%s, %d threads", library, threads);
-  snprintf(made->fingerprint, sizeof made->fingerprint, "cpu:%s:%d:%d%d%d", library, threads, made->fuse, made->onednn,
-           made->winograd);
   *device = made;
   return CLV_OK;
 }

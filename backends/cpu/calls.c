@@ -98,7 +98,7 @@ static clv_status run_primitive(const clv__cpu_call *call, clv_error *error) {
   const primitive_arguments *arguments = (const primitive_arguments *)(const void *)call->arguments;
   const int before = arguments->serial ? clv__cpu_threads_enter_one() : 0;
   const clv_status status = clv__dnn_execute(arguments->dnn, arguments->primitive, arguments->arguments, arguments->count, error);
-  if (arguments->serial) clv__cpu_threads_leave(before);
+  if (arguments->serial) clv__cpu_threads_leave_one(before);
   return status;
 }
 

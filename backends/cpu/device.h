@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/tensor.h"
 #include "cleave/plugin/backend.h"
+#include "cores.h"
 #include "onednn.h"
 #include "packs.h"
 
@@ -17,6 +18,7 @@ struct clv_device {
   clv__dnn *dnn;
   clv__cpu_packs *packs;
   struct clv__cpu_notes *notes; /* what --tune chose (tune.h) */
+  clv__cpu_cores *cores;        /* NULL: any */
   int thread_count;             /* 0: whatever OpenMP has */
   bool profile;                 /* log what each step took when an instance dies */
   bool fuse;                    /* false: every node is a step of its own */
@@ -32,6 +34,7 @@ struct clv_device {
 int clv__cpu_threads_enter(const clv_device *device);
 int clv__cpu_threads_enter_one(void);
 void clv__cpu_threads_leave(int before);
+void clv__cpu_threads_leave_one(int before); /* of enter_one() */
 
 /* What the device can run (supports.c). */
 void clv__cpu_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);

@@ -42,18 +42,24 @@ static bool pays(const clv__dnn_convolution *spec, int64_t points) {
   return 2.0 * saved >= PAYS * (double)sizeof(float) * (double)(points * points - 9);
 }
 
-/* Whether Winograd's algorithm may pay: 3x3 windows that move by one over many channels. Small images of fewer channels than 128
- * are as fast without. */
-static bool wants_winograd(const clv__cpu_plan *plan, const clv__dnn_convolution *spec) {
-  enum { FEW_CHANNELS = 128, FEW_PIXELS = 400 };
+/* 3x3 windows that move by one over many channels. */
+static bool may_winograd(const clv__cpu_plan *plan, const clv__dnn_convolution *spec) {
   if (!plan->device->winograd || plan->program->deterministic || spec->window.count != 2 || spec->weights.rank != 4) return false;
   for (int i = 0; i < 2; ++i) {
     if (spec->window.kernel[i] != 3 || spec->window.stride[i] != 1 || spec->window.dilation[i] != 1) return false;
   }
-  if (spec->weights.dims[0] < 32 || spec->weights.dims[1] < 32) return false;
+  return spec->weights.dims[0] >= 32 && spec->weights.dims[1] >= 32 && spec->destination.dims[2] >= 7;
+}
+
+/* By measurement where that is asked for, else by what it saves. Small images of few channels are as fast without. */
+static clv_status wants_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
+                                 bool *wants, clv_error *error) {
+  enum { FEW_CHANNELS = 128, FEW_PIXELS = 400 };
   const clv_tensor *to = &spec->destination;
-  if (spec->weights.dims[1] < FEW_CHANNELS && to->dims[0] * to->dims[2] * to->dims[3] < FEW_PIXELS) return false;
-  return pays(spec, 4);
+  *wants = false;
+  if (!may_winograd(plan, spec)) return CLV_OK;
+  *wants = pays(spec, 4) && (spec->weights.dims[1] >= FEW_CHANNELS || to->dims[0] * to->dims[2] * to->dims[3] >= FEW_PIXELS);
+  return clv__cpu_tunes(plan) ? clv__cpu_tune_winograd(plan, node, spec, wants, error) : CLV_OK;
 }
 
 /* What wants_winograd() could not know: over how many points oneDNN does it. */
@@ -85,7 +91,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
     chosen->posts_apart = status == CLV_OK;
     spec->post_count = node->post_count;
   }
-  if (status == CLV_OK && spec->winograd && !keeps_winograd(spec, chosen->primitive)) {
+  if (status == CLV_OK && spec->winograd && !clv__cpu_tunes(plan) && !keeps_winograd(spec, chosen->primitive)) {
     clv__dnn_primitive_release(chosen->primitive);
     *chosen = (choice){NULL, CLV__CPU_NONE, CLV__CPU_NONE, NULL, false};
     status = CLV_NOT_SUPPORTED;

@@ -140,8 +140,9 @@ clv_status clv__cpu_lower_matrix(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
     CLV__TRY(clv__cpu_tune_product(plan, node, &factors, &way, error));
   }
   clv__dnn_primitive *primitive;
-  clv_status status = clv__dnn_matmul_create(plan->device->dnn, p.a, p.b, p.packed && way == CLV__CPU_PRODUCT_PACKED, scale != 1.0f ? NULL : p.bias, p.destination,
-                                             scale, posts, post_count, &plan->arena, &primitive, error);
+  clv_status status = clv__dnn_matmul_create(plan->device->dnn, p.a, p.b, p.packed && way == CLV__CPU_PRODUCT_PACKED,
+                                             scale != 1.0f ? NULL : p.bias, p.destination, scale, posts, post_count, &plan->arena,
+                                             &primitive, error);
   if (scale != 1.0f && p.bias != NULL) {
     clv__dnn_primitive_release(primitive);
     *taken = false;

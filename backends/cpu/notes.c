@@ -118,7 +118,8 @@ static void read_kept(clv__cpu_notes *notes) {
   clv_error error = {0};
   if (host->recall == NULL) return;
   const clv_status status = host->recall(host->self, "cpu", notes->key, &data, &size_bytes, &error);
-  if (status == CLV_OK && !read_text(notes, data, size_bytes)) say(notes, 1, "choices kept by --tune are damaged", "measured anew");
+  if (status == CLV_OK && !read_text(notes, data, size_bytes))
+    say(notes, 1, "choices kept by --tune are damaged", "measured anew");
   if (status != CLV_OK && status != CLV_NOT_FOUND) say(notes, 1, "choices kept by --tune cannot be read", error.message);
   if (status == CLV_OK) clv__release(host->allocator, data);
 }

@@ -161,45 +161,43 @@ static clv_status measure(measuring *m, uint64_t *medians, clv_error *error) {
 
 /* ---- Choosing ---- */
 
-static void log_choice(const clv_device *device, const char *step, const clv__cpu_trial *trials, uint32_t count, uint32_t chosen,
-                       const uint64_t *medians) {
+static void log_choice(const clv_device *device, const char *step, const char *choice, const char *why) {
   char line[640];
   if (device->host->log == NULL) return;
-  int at = snprintf(line, sizeof line, "%.40s: %.300s: %s, %s", device->name, step, trials[chosen].name,
-                    medians == NULL ? "as kept" : "measured:");
-  for (uint32_t w = 0; w < count && medians != NULL && at > 0 && (size_t)at < sizeof line; ++w) {
-    at += snprintf(line + at, sizeof line - (size_t)at, "%s %s %.1f us", w > 0 ? "," : "", trials[w].name,
-                   (double)medians[w] / 1000.0);
-  }
+  snprintf(line, sizeof line, "%.40s: %.300s: %s, %.200s", device->name, step, choice, why);
   device->host->log(device->host->self, 2, line);
+}
+
+bool clv__cpu_tune_kept(const clv__cpu_plan *plan, const char *step, const char *const *names, uint32_t count, uint32_t *chosen) {
+  char choice[CLV__CPU_CHOICE_ROOM];
+  if (!clv__cpu_notes_find(plan->device->notes, step, choice)) return false;
+  for (uint32_t w = 0; w < count; ++w) {
+    if (strcmp(names[w], choice) != 0) continue;
+    *chosen = w;
+    log_choice(plan->device, step, choice, "as kept");
+    return true;
+  }
+  return false;
 }
 
 clv_status clv__cpu_tune(clv__cpu_plan *plan, const char *step, const clv__cpu_trial *trials, uint32_t count, uint32_t *chosen,
                          clv_error *error) {
-  clv_device *device = plan->device;
-  char choice[CLV__CPU_CHOICE_ROOM];
   uint64_t medians[MOST_WAYS];
-  *chosen = 0;
-  if (count > MOST_WAYS) count = MOST_WAYS;
-  if (clv__cpu_notes_find(device->notes, step, choice)) {
-    for (uint32_t w = 0; w < count; ++w) {
-      if (strcmp(trials[w].name, choice) != 0) continue;
-      *chosen = w;
-      log_choice(device, step, trials, count, w, NULL);
-      return CLV_OK;
-    }
-  }
-  measuring m = {.plan = plan, .count = count};
-  for (uint32_t w = 0; w < count; ++w) m.ways[w].trial = &trials[w];
+  char why[200] = "measured:";
+  measuring m = {.plan = plan, .count = count < MOST_WAYS ? count : MOST_WAYS};
+  for (uint32_t w = 0; w < m.count; ++w) m.ways[w].trial = &trials[w];
   clv_status status = make_buffers(&m, error);
-  for (uint32_t w = 0; w < count && status == CLV_OK; ++w) status = make_memories(&m, &m.ways[w], error);
+  for (uint32_t w = 0; w < m.count && status == CLV_OK; ++w) status = make_memories(&m, &m.ways[w], error);
   if (status == CLV_OK) status = measure(&m, medians, error);
   finish(&m);
   if (status != CLV_OK) return status;
-  for (uint32_t w = 1; w < count; ++w) {
+  *chosen = 0;
+  for (uint32_t w = 0; w < m.count; ++w) {
+    const size_t at = strlen(why);
+    snprintf(why + at, sizeof why - at, "%s %s %.1f us", w > 0 ? "," : "", trials[w].name, (double)medians[w] / 1000.0);
     if (medians[w] < medians[*chosen]) *chosen = w;
   }
-  log_choice(device, step, trials, count, *chosen, medians);
-  clv__cpu_notes_add(device->notes, step, trials[*chosen].name);
+  log_choice(plan->device, step, trials[*chosen].name, why);
+  clv__cpu_notes_add(plan->device->notes, step, trials[*chosen].name);
   return CLV_OK;
 }

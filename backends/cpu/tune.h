@@ -65,7 +65,9 @@ clv__cpu_trial_call *clv__cpu_trial_add(clv__cpu_trial *trial, clv__dnn_primitiv
 void clv__cpu_trial_operand_add(clv__cpu_trial_call *call, int id, clv__cpu_trial_buffer buffer, const clv__dnn_layout *layout);
 void clv__cpu_trial_finish(clv__cpu_trial *trial); /* releases its primitives; accepts a zeroed one */
 
-/* Which of the ways to take for `step`, a description: the one kept, or the quickest. */
+/* Which of so many ways is kept for `step`, a description; false where none of them is. */
+bool clv__cpu_tune_kept(const clv__cpu_plan *plan, const char *step, const char *const *names, uint32_t count, uint32_t *chosen);
+/* The quickest of the ways, which is kept from then on. */
 clv_status clv__cpu_tune(clv__cpu_plan *plan, const char *step, const clv__cpu_trial *trials, uint32_t count, uint32_t *chosen,
                          clv_error *error);
 

@@ -47,7 +47,8 @@ static clv_status add_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node 
     clv__cpu_trial_operand_add(before, CLV__DNN_DESTINATION, CLV__CPU_TRIAL_REORDERED, primitive->source);
     own = clv__cpu_trial_add(trial, convolution.primitive);
   }
-  clv__cpu_trial_operand_add(own, CLV__DNN_SOURCE, reorders ? CLV__CPU_TRIAL_REORDERED : CLV__CPU_TRIAL_SOURCE, primitive->source);
+  clv__cpu_trial_operand_add(own, CLV__DNN_SOURCE, reorders ? CLV__CPU_TRIAL_REORDERED : CLV__CPU_TRIAL_SOURCE,
+                             primitive->source);
   clv__cpu_trial_operand_add(own, CLV__DNN_WEIGHTS, CLV__CPU_TRIAL_WEIGHTS, primitive->weights);
   if (bias_count > 0) {
     const clv__dnn_layout *bias = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &bias_count);
@@ -69,8 +70,8 @@ static clv_status try_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node 
   *trial = (clv__cpu_trial){.name = name};
   clv_status status = clv__dnn_convolution_create(plan->device->dnn, &own, &plan->arena, &primitive, error);
   /* As lowering does it: functions after Winograd's algorithm come apart. */
-  const bool apart = status == CLV_NOT_SUPPORTED && own.winograd && own.post_count == 1 &&
-                     clv__cpu_residual_post(node) == CLV__CPU_NONE;
+  const bool apart =
+      status == CLV_NOT_SUPPORTED && own.winograd && own.post_count == 1 && clv__cpu_residual_post(node) == CLV__CPU_NONE;
   if (apart) {
     own.post_count = 0;
     status = clv__dnn_convolution_create(plan->device->dnn, &own, &plan->arena, &primitive, error);
@@ -94,15 +95,17 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, co
                          const clv__dnn_convolution *specs[2], const char *const names[2], bool *second, clv_error *error) {
   clv__cpu_trial trials[2] = {{0}};
   char step[CLV__CPU_NOTE_ROOM];
-  uint32_t chosen;
+  uint32_t chosen = *second ? 1 : 0;
   clv_status status = CLV_OK;
-  for (int i = 0; i < 2 && status == CLV_OK; ++i) status = try_convolution(plan, node, specs[i], names[i], &trials[i], error);
-  if (status == CLV_OK && trials[0].count > 0 && trials[1].count > 0) {
-    describe(plan, node, question, step, sizeof step);
-    status = clv__cpu_tune(plan, step, trials, 2, &chosen, error);
-    if (status == CLV_OK) *second = chosen == 1;
+  describe(plan, node, question, step, sizeof step);
+  if (!clv__cpu_tune_kept(plan, step, names, 2, &chosen)) {
+    for (int i = 0; i < 2 && status == CLV_OK; ++i) status = try_convolution(plan, node, specs[i], names[i], &trials[i], error);
+    if (status == CLV_OK && trials[0].count > 0 && trials[1].count > 0) {
+      status = clv__cpu_tune(plan, step, trials, 2, &chosen, error);
+    }
+    for (int i = 0; i < 2; ++i) clv__cpu_trial_finish(&trials[i]);
   }
-  for (int i = 0; i < 2; ++i) clv__cpu_trial_finish(&trials[i]);
+  *second = chosen == 1;
   return status;
 }
 
@@ -156,30 +159,33 @@ static clv_status try_product(clv__cpu_plan *plan, const clv__cpu_factors *facto
 
 clv_status clv__cpu_tune_product(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_factors *factors,
                                  clv__cpu_product_way *way, clv_error *error) {
-  static const clv__cpu_product_way ways[3] = {CLV__CPU_PRODUCT_ROW, CLV__CPU_PRODUCT_PACKED, CLV__CPU_PRODUCT_PLAIN};
+  static const char *const names[3] = {"packed", "plain", "row"};
+  static const clv__cpu_product_way ways[3] = {CLV__CPU_PRODUCT_PACKED, CLV__CPU_PRODUCT_PLAIN, CLV__CPU_PRODUCT_ROW};
   clv__cpu_trial trials[3] = {{0}};
   clv__cpu_product_way present[3];
   clv__cpu_row row; /* alone: what is added comes on top of any of the ways */
   char step[CLV__CPU_NOTE_ROOM];
-  uint32_t chosen, count = 0;
+  uint32_t chosen = 0, count = 0;
   clv_status status = CLV_OK;
+  describe(plan, node, "product", step, sizeof step);
+  if (clv__cpu_tune_kept(plan, step, names, factors->row != NULL ? 3 : 2, &chosen)) {
+    *way = ways[chosen];
+    return CLV_OK;
+  }
   for (int w = 0; w < 3 && status == CLV_OK; ++w) {
     clv__cpu_trial *trial = &trials[count];
-    if (ways[w] == CLV__CPU_PRODUCT_ROW) {
-      if (factors->row == NULL) continue;
+    if (ways[w] != CLV__CPU_PRODUCT_ROW) {
+      status = try_product(plan, factors, ways[w] == CLV__CPU_PRODUCT_PACKED, trial, error);
+    } else if (factors->row != NULL) {
       row = *factors->row;
       row.bias_operand = row.addend_operand = 0;
       row.target_operand = 2;
       status = try_row(plan, &row, factors->panels, factors->destination, trial, error);
-    } else {
-      status = try_product(plan, factors, ways[w] == CLV__CPU_PRODUCT_PACKED, trial, error);
     }
     if (trial->count > 0) present[count++] = ways[w];
   }
-  if (status == CLV_OK && count > 0) {
-    describe(plan, node, "product", step, sizeof step);
-    chosen = 0;
-    if (count > 1) status = clv__cpu_tune(plan, step, trials, count, &chosen, error);
+  if (status == CLV_OK && count > 1) {
+    status = clv__cpu_tune(plan, step, trials, count, &chosen, error);
     if (status == CLV_OK) *way = present[chosen];
   }
   for (int w = 0; w < 3; ++w) clv__cpu_trial_finish(&trials[w]);

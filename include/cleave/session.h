@@ -16,7 +16,7 @@ typedef struct clv_run clv_run; /* a request under way */
 typedef struct clv_session_options {
   uint32_t struct_size;
   bool deterministic;         /* exclude algorithms that change rounding */
-  bool tune;                  /* measure to choose algorithms */
+  bool tune;                  /* measure to choose algorithms, or take what was measured before; not where deterministic */
   uint32_t in_flight;         /* requests at the same time, each with its own boundary memory and instances: 1 (also 0) to 4 */
   uint32_t prepared_shapes;   /* shapes of inputs kept ready, beside those whose captured graphs are; the least recently used
                                  goes first; 0: 16 */

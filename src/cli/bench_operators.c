@@ -51,11 +51,11 @@ static void put_rates(json_t *object, double flops, double bytes, double ms) {
 }
 
 /* `ms`: how long that took of which the roofline is known. */
-static void put_roof(json_t *object, bool by_compute, double roof_ms, double ms) {
+static void put_roof(json_t *object, bool by_compute, double roof_ms, double ms, double lost_ms) {
   json_object_set_new(object, "bound", roof_ms > 0 ? json_string(by_compute ? "compute" : "memory") : json_null());
   json_object_set_new(object, "roofline_ms", known_real(roof_ms));
   json_object_set_new(object, "roofline", roof_ms > 0 && ms > 0 ? cli_json_real(roof_ms / ms) : json_null());
-  json_object_set_new(object, "lost_ms", known_real(roof_ms < 0 ? -1 : ms > roof_ms ? ms - roof_ms : 0));
+  json_object_set_new(object, "lost_ms", known_real(lost_ms));
 }
 
 static json_t *node_names(const clv_graph *graph, const clv_node_id *nodes, uint32_t count) {
@@ -79,13 +79,13 @@ static json_t *step_json(const bench *b, const clv__op_step *step) {
                           : json_null());
   json_object_set_new(object, "ms", cli_json_real(step->ms));
   put_rates(object, step->work.flops, step->bytes, step->ms);
-  put_roof(object, step->by_compute, step->roof_ms, step->ms);
+  put_roof(object, step->by_compute, step->roof_ms, step->ms, clv__lost_ms(step));
   return object;
 }
 
 static json_t *row_json(const bench *b, const clv__op_row *row) {
   const double total_ms = b->efficiency.ms;
-  const bool is_known = row->roofed_ms > 0 || row->kind > CLV__STEP_OF_NODES;
+  const bool is_known = clv__op_row_is_known(row);
   json_t *object = json_object();
   json_object_set_new(object, "operator", cli_json_text(row->label));
   json_object_set_new(object, "kind", json_string(clv__step_kind_word(row->kind)));
@@ -94,8 +94,8 @@ static json_t *row_json(const bench *b, const clv__op_row *row) {
   json_object_set_new(object, "ms", cli_json_real(row->ms));
   json_object_set_new(object, "share", cli_json_real(total_ms > 0 ? row->ms / total_ms : 0));
   put_rates(object, row->flops, row->bytes, row->ms);
-  put_roof(object, 2 * row->compute_ms > row->roof_ms, is_known ? row->roof_ms : -1,
-           row->roofed_ms > 0 ? row->roofed_ms : row->ms);
+  put_roof(object, 2 * row->compute_ms > row->roof_ms, is_known ? row->roof_ms : -1, row->roofed_ms,
+           is_known ? row->lost_ms : -1);
   return object;
 }
 

@@ -105,7 +105,11 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                         "prune: what was not used for longer goes, as 12h or 30d"},
     [OPTION_ALL] = {"all", 0, CLI_FLAG, false, CLI_IN(cache), 0, NULL, NULL, "prune: everything goes"},
     [OPTION_DETERMINISTIC] = {"deterministic", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "no algorithm that changes rounding"},
-    [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "measure to choose algorithms"},
+    [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL,
+                     "the cpu runs steps that can be made in several ways (convolutions, products with "
+                     "weights) in each of them when it compiles, and takes the quickest: milliseconds a "
+                     "step. Kept in the cache, by step, library and CPU, and used again with --tune; -v "
+                     "tells; nothing of it with --deterministic"},
     [OPTION_PRECISION] = {"precision", 0, CLI_CHOICE, false, RUNS, 0, "f32|bf16", "as the model says",
                           "bf16: devices that can make the products of f32 models in bf16, with sums in f32"},
     [OPTION_RTOL] = {"rtol", 0, CLI_REAL, false, CLI_IN(test), 0, "R", "1e-3; f16 2e-3, bf16 2e-2",

@@ -1,4 +1,5 @@
 /* Loops that do nothing but arithmetic in registers, by dtype and instruction set, and one that reads memory. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "cost/peaks.h"
@@ -13,7 +14,11 @@
 #define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 enum { SUMS = 12 };
 
-static volatile uint64_t sink; /* where results go: else there would be nothing to compute */
+static atomic_uint_fast64_t sink; /* where results go: else there would be nothing to compute */
+
+static void take(uint64_t result) {
+  atomic_store_explicit(&sink, result, memory_order_relaxed);
+}
 
 #define SUM_BITS(i)                      \
   {                                      \
@@ -31,7 +36,7 @@ static volatile uint64_t sink; /* where results go: else there would be nothing 
     }                                                              \
     uint64_t bits = 0;                                             \
     EACH(SUM_BITS)                                                 \
-    sink = bits;                                                   \
+    take(bits);                                                    \
   }
 
 /* 16 bytes at a time, in the compiler's words: what every processor has. */
@@ -130,5 +135,5 @@ CLV__MULTIVERSION static uint64_t sum_words(const uint64_t *words, size_t count)
 }
 
 void clv__peak_read(const void *data, size_t size_bytes) {
-  sink = sum_words(data, size_bytes / sizeof(uint64_t));
+  take(sum_words(data, size_bytes / sizeof(uint64_t)));
 }

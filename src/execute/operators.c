@@ -5,26 +5,33 @@ static bool can_tell(const clv__device *device) {
   return !device->is_lost && device->backend->instance_time_steps != NULL && device->backend->instance_steps != NULL;
 }
 
-static const clv__prepared *last_prepared(const clv_session *session) {
-  const clv__request *request = session->requests[session->last_request];
+/* What the request's last run was prepared as. */
+static const clv__prepared *prepared_of(const clv_session *session, uint32_t index) {
+  const clv__request *request = session->requests[index];
   return request != NULL && request->engine == session->engine ? request->prepared : NULL;
 }
 
-clv_status clv__session_time_operators(clv_session *session, bool on, clv_error *error) {
-  clv_devices *devices = session->devices;
+static clv_status time_prepared(clv_session *session, const clv__prepared *prepared, bool on, clv_error *error) {
   const clv_plan *plan = clv__session_plan(session);
-  clv_status status = CLV_OK;
-  clv__devices_lock(devices);
-  const clv__prepared *prepared = last_prepared(session);
-  for (uint32_t p = 0; prepared != NULL && p < plan->partition_count && status == CLV_OK; ++p) {
-    const clv__device *device = &devices->items[plan->partitions[p].device];
+  for (uint32_t p = 0; p < plan->partition_count; ++p) {
+    const clv__device *device = &session->devices->items[plan->partitions[p].device];
     if (prepared->partitions[p].instance == NULL || !can_tell(device)) continue;
     clv__error_clear(error);
-    status = device->backend->instance_time_steps(device->handle, prepared->partitions[p].instance, on, error);
-    if (status == CLV_NOT_SUPPORTED) status = CLV_OK; /* clv__session_operators() says it again */
-    if (status != CLV_OK) clv__error_prefix(error, status, "partition %u on %s: timing its steps", p, device->name);
+    const clv_status status = device->backend->instance_time_steps(device->handle, prepared->partitions[p].instance, on, error);
+    if (status == CLV_OK || status == CLV_NOT_SUPPORTED) continue; /* clv__session_operators() says it again */
+    return clv__error_prefix(error, status, "partition %u on %s: timing its steps", p, device->name);
   }
-  clv__devices_unlock(devices);
+  return CLV_OK;
+}
+
+clv_status clv__session_time_operators(clv_session *session, bool on, clv_error *error) {
+  clv_status status = CLV_OK;
+  clv__devices_lock(session->devices);
+  for (uint32_t r = 0; r < CLV_MAX_IN_FLIGHT && status == CLV_OK; ++r) { /* the next run takes whichever is free */
+    const clv__prepared *prepared = prepared_of(session, r);
+    if (prepared != NULL) status = time_prepared(session, prepared, on, error);
+  }
+  clv__devices_unlock(session->devices);
   return status;
 }
 
@@ -36,7 +43,7 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
   }
   const clv__device *device = &devices->items[plan->partitions[index].device];
   clv__devices_lock(devices);
-  const clv__prepared *prepared = last_prepared(session);
+  const clv__prepared *prepared = prepared_of(session, session->last_request);
   clv_instance *instance = prepared != NULL ? prepared->partitions[index].instance : NULL;
   clv_status status;
   clv__error_clear(error);
@@ -51,6 +58,6 @@ clv_status clv__session_operators(clv_session *session, uint32_t index, clv_step
 }
 
 const clv_tensor *clv__session_types(clv_session *session) {
-  const clv__prepared *prepared = last_prepared(session);
+  const clv__prepared *prepared = prepared_of(session, session->last_request);
   return prepared != NULL ? prepared->types : clv__plan_sized_types(clv__session_plan(session));
 }

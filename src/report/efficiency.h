@@ -37,6 +37,7 @@ typedef struct clv__op_row {
   double ms, flops, bytes;   /* bytes negative: not known of one of them */
   double roof_ms, roofed_ms; /* at least, and how long those took of which that is known */
   double compute_ms;         /* the part of roof_ms that is arithmetic */
+  double lost_ms;            /* of each step what it took beyond that, added up */
 } clv__op_row;
 
 typedef struct clv__efficiency {
@@ -68,6 +69,14 @@ clv_status clv__efficiency_settle(clv__efficiency *efficiency, clv_error *error)
 /* Accepts one that was never begun, all zero. */
 void clv__efficiency_finish(clv__efficiency *efficiency);
 
+/* What it took beyond its roofline; negative where that is not known. */
+static inline double clv__lost_ms(const clv__op_step *step) {
+  return step->roof_ms < 0 ? -1 : step->ms > step->roof_ms ? step->ms - step->roof_ms : 0;
+}
+/* The row's: at least one of its steps has a roofline that is known. */
+static inline bool clv__op_row_is_known(const clv__op_row *row) {
+  return row->roofed_ms > 0 || row->lost_ms > 0;
+}
 static inline double clv__per_second(double amount, double ms) {
   return ms > 0 && amount >= 0 ? amount / (ms * 1e-3) : -1;
 }

@@ -77,6 +77,7 @@ static void add_to_row(clv__op_row *row, const clv__op_step *step) {
   row->flops += step->work.flops;
   row->bytes = row->bytes < 0 || step->bytes < 0 ? -1 : row->bytes + step->bytes;
   if (step->roof_ms < 0) return;
+  row->lost_ms += clv__lost_ms(step);
   row->roof_ms += step->roof_ms;
   row->roofed_ms += step->ms;
   if (step->by_compute) row->compute_ms += step->roof_ms;

@@ -17,10 +17,10 @@ static void rate_cells(clv__table *table, double flops, double bytes, double ms)
 }
 
 /* What bounds it, the share of that, and what is lost. */
-static void roof_cells(clv__table *table, const char *bound, double roof_ms, double ms) {
+static void roof_cells(clv__table *table, const char *bound, double roof_ms, double ms, double lost_ms) {
   clv__table_cell(table, "%s", roof_ms > 0 ? bound : "–");
   real_cell(table, "%.0f %%", roof_ms > 0 && ms > 0 ? 100 * roof_ms / ms : -1);
-  real_cell(table, "%.3f", roof_ms < 0 ? -1 : ms > roof_ms ? ms - roof_ms : 0);
+  real_cell(table, "%.3f", lost_ms);
 }
 
 static double share(const clv__efficiency *e, double ms) {
@@ -35,7 +35,7 @@ static void write_rows(const clv__efficiency *e, bool bold, clv__text *text) {
   clv__table_init(&table, text->allocator, "llrrrrrlrr", true);
   for (uint32_t i = 0; i < table.columns; ++i) clv__table_cell(&table, "%s", titles[i]);
   uint32_t count = 0;
-  double flops = 0;
+  double flops = 0, lost_ms = 0;
   for (uint32_t r = 0; r < e->row_count; ++r) {
     const clv__op_row *row = &e->rows[r];
     clv__table_cell(&table, "%s", row->label);
@@ -44,9 +44,10 @@ static void write_rows(const clv__efficiency *e, bool bold, clv__text *text) {
     clv__table_cell(&table, "%.3f", row->ms);
     clv__table_cell(&table, "%.1f %%", share(e, row->ms));
     rate_cells(&table, row->flops, row->bytes, row->ms);
-    roof_cells(&table, 2 * row->compute_ms > row->roof_ms ? "compute" : "memory",
-               row->roofed_ms > 0 || row->kind > CLV__STEP_OF_NODES ? row->roof_ms : -1,
-               row->roofed_ms > 0 ? row->roofed_ms : row->ms);
+    const bool is_known = clv__op_row_is_known(row);
+    roof_cells(&table, 2 * row->compute_ms > row->roof_ms ? "compute" : "memory", is_known ? row->roof_ms : -1, row->roofed_ms,
+               is_known ? row->lost_ms : -1);
+    lost_ms += row->lost_ms;
     count += row->count;
     flops += row->flops;
   }
@@ -58,7 +59,7 @@ static void write_rows(const clv__efficiency *e, bool bold, clv__text *text) {
   rate_cells(&table, flops, -1, e->ms);
   clv__table_cell(&table, "%s", "");
   real_cell(&table, "%.0f %%", e->ms > 0 ? 100 * e->roof_ms / e->ms : -1);
-  real_cell(&table, "%.3f", e->ms > e->roof_ms ? e->ms - e->roof_ms : 0);
+  real_cell(&table, "%.3f", lost_ms);
   clv__table_write(&table, 0, bold, text);
   clv__table_finish(&table);
 }
@@ -92,7 +93,7 @@ static void write_steps(const clv__efficiency *e, bool bold, clv__text *text) {
     clv__table_cell(&table, "%s", by.failed ? "" : by.data);
     clv__table_cell(&table, "%.3f", step->ms);
     rate_cells(&table, step->work.flops, step->bytes, step->ms);
-    roof_cells(&table, step->by_compute ? "compute" : "memory", step->roof_ms, step->ms);
+    roof_cells(&table, step->by_compute ? "compute" : "memory", step->roof_ms, step->ms, clv__lost_ms(step));
     clv__text_finish(&by);
   }
   clv__table_write(&table, 0, bold, text);
@@ -137,8 +138,8 @@ void clv__efficiency_write(const clv__efficiency *e, double plain_ms, bool all, 
   write_rows(e, bold, text);
   clv__text_append(
       text,
-      "Roofline: what the operators take at least, as a share of what they took; lost: the difference. Work is counted\n"
-      "as the model has it: Winograd's algorithm needs fewer FLOPs, so that its share may be above 100 %%.\n");
+      "Roofline: what the operators take at least, as a share of what they took; lost: what each step took beyond that.\n"
+      "Work is counted as the model has it: Winograd's algorithm needs fewer FLOPs, so that its share may be above 100 %%.\n");
   write_peaks(e, text);
   if (plain_ms > 0) {
     clv__text_append(text, "The model takes %.3f ms at least: %.0f %% of the %.3f ms that a run takes.\n", e->roof_ms,

@@ -17,6 +17,7 @@
 
 static uint32_t cpu_host_threads = 2; /* of devices opened from now on */
 static clv_dtype cpu_host_precision;  /* of graphs compiled from now on */
+static bool cpu_host_tune, cpu_host_deterministic;
 static size_t cpu_host_options_bytes = sizeof(clv_compile_options);
 static size_t cpu_host_fold = SIZE_MAX; /* up to which size constants are computed before */
 
@@ -121,7 +122,10 @@ static inline clv_status cpu_program_open(cpu_program *program, cpu_host *cpu, c
     types[i].data = NULL;
   }
   const uint32_t input_count = program->view->input_count;
-  const clv_compile_options options = {.struct_size = (uint32_t)cpu_host_options_bytes, .precision = cpu_host_precision};
+  const clv_compile_options options = {.struct_size = (uint32_t)cpu_host_options_bytes,
+                                       .deterministic = cpu_host_deterministic,
+                                       .tune = cpu_host_tune,
+                                       .precision = cpu_host_precision};
   CLV__TRY(cpu->backend->compile(cpu->device, program->view, &options, &program->executable, error));
   clv__shapes_destroy(program->shapes);
   program->shapes = NULL;

@@ -23,6 +23,8 @@ typedef struct generator {
   int count, weights;
 } generator;
 
+static const clv_allocator *graph_allocator; /* of graphs made from now on; NULL: the usual one */
+
 static int64_t pick(generator *g, int64_t limit) {
   return (int64_t)(test_random(&g->seed) % (uint64_t)limit);
 }
@@ -202,7 +204,7 @@ static clv_graph *make_graph(uint64_t seed, clv_dtype dtype, clv_dtype rounds) {
   static const int64_t channels[] = {16, 3, 8};
   const int64_t dims[4] = {1 + pick(&g, 2), channels[pick(&g, 3)], 6 + pick(&g, 20), 5 + pick(&g, 30)};
   clv_error error = {0};
-  test_graph_begin(&g.t, clv__allocator_default(), seed);
+  test_graph_begin(&g.t, graph_allocator != NULL ? graph_allocator : clv__allocator_default(), seed);
   assert_ok(clv__builder_import(g.t.builder, "", 17, &error), error);
   test_graph_input(&g.t, add(&g, dims)->name, dtype, 4, dims);
   const int64_t steps = 3 + pick(&g, 9);
@@ -427,6 +429,49 @@ static void test_shapes(void **state) {
   }
 }
 
+/* ---- Memory that fails. ---- */
+
+static void check_memory(clv_dtype dtype, clv_dtype rounds, uint64_t seed) {
+  test_allocator failing;
+  clv_error error = {0};
+  cpu_host cpu;
+  cpu_program first;
+  test_allocator_init(&failing);
+  graph_allocator = &failing.allocator; /* the host's services allocate with it too */
+  clv_graph *graph = make_graph(seed, dtype, rounds);
+  graph_allocator = NULL;
+  bool done = false;
+  assert_ok(cpu_host_open(&cpu, &failing.allocator, NULL, NULL, &error), error);
+  assert_ok(cpu_program_open(&first, &cpu, graph, NULL, &error), error);
+  cpu_program_close(&first);
+  const size_t live = failing.live; /* with what the device keeps */
+  for (size_t after = 1; !done && after < 5000; ++after) {
+    cpu_program program;
+    failing.fail_at = failing.calls + after;
+    const clv_status status = cpu_program_open(&program, &cpu, graph, NULL, &error);
+    done = failing.calls < failing.fail_at;
+    failing.fail_at = 0;
+    if (status != CLV_OK && status != CLV_OUT_OF_MEMORY) fail_msg("seed %d, %zu: %s", (int)seed, after, error.message);
+    cpu_program_close(&program);
+    assert_int_equal(failing.live, live);
+  }
+  assert_true(done);
+  cpu_host_close(&cpu);
+  clv__graph_destroy(graph);
+  assert_int_equal(failing.live, 0);
+}
+
+static void test_failing_memory(void **state) {
+  (void)state;
+  for (uint64_t seed = 3; seed < 6; ++seed) {
+    check_memory(CLV_F16, CLV_F16, seed);
+    check_memory(CLV_BF16, CLV_BF16, seed);
+    cpu_host_precision = CLV_BF16;
+    check_memory(CLV_F32, CLV_F32, seed);
+    cpu_host_precision = CLV_DTYPE_NONE;
+  }
+}
+
 /* ---- The option. ---- */
 
 /* Compiles a product of a large matrix with options of `struct_size` bytes; what it keeps in memory, and its first output. */
@@ -481,7 +526,9 @@ static void test_option(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_f16),   cmocka_unit_test(test_bf16),   cmocka_unit_test(test_asked),
-                                     cmocka_unit_test(test_steps), cmocka_unit_test(test_shapes), cmocka_unit_test(test_option)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_f16),           cmocka_unit_test(test_bf16),
+                                     cmocka_unit_test(test_asked),         cmocka_unit_test(test_steps),
+                                     cmocka_unit_test(test_shapes),        cmocka_unit_test(test_option),
+                                     cmocka_unit_test(test_failing_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,23 @@ static void test_function_after_winograd(void **state) {
   }
 }
 
+/* Relu before a sum and LeakyRelu after it are one function of oneDNN's with other numbers. */
+static void test_one_function_twice(void **state) {
+  (void)state;
+  const int64_t pads[4] = {1, 1, 1, 1}, weights[4] = {32, 32, 3, 3};
+  for (int i = 0; i < 2; ++i) {
+    test_graph t;
+    test_graph_begin(&t, clv__allocator_default(), 5);
+    test_graph_input(&t, "x", CLV_F32, 4, image);
+    test_graph_weight(&t, "w", 4, weights);
+    test_graph_node_ints(&t, "conv", "Conv", "x,w", "a", "pads", true, 4, pads);
+    test_graph_node(&t, "first", i == 0 ? "Relu" : "LeakyRelu", "a", "b");
+    test_graph_node(&t, "sum", "Add", "b,x", "c");
+    test_graph_node(&t, "second", i == 0 ? "LeakyRelu" : "Relu", "c", "y");
+    check(&t, "y", 4, image, "one function twice");
+  }
+}
+
 static void test_instance_norm(void **state) {
   (void)state;
   const int64_t weights[4] = {40, 32, 3, 3}, channels = 40;
@@ -124,8 +141,13 @@ static void test_resize(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_row),           cmocka_unit_test(test_gemm_row),   cmocka_unit_test(test_function_after_winograd),
-      cmocka_unit_test(test_instance_norm), cmocka_unit_test(test_transposed), cmocka_unit_test(test_resize),
+      cmocka_unit_test(test_row),
+      cmocka_unit_test(test_gemm_row),
+      cmocka_unit_test(test_function_after_winograd),
+      cmocka_unit_test(test_one_function_twice),
+      cmocka_unit_test(test_instance_norm),
+      cmocka_unit_test(test_transposed),
+      cmocka_unit_test(test_resize),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

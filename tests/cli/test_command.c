@@ -478,6 +478,7 @@ static void check_operators(const char *devices, const char *pins, size_t silent
     assert_true(json_integer_value(member(item, "count")) > 0);
     assert_true(json_number_value(member(item, "share")) <= 1.0 + 1e-9);
     rows_ms += json_number_value(member(item, "ms"));
+    if (strcmp(json_string_value(member(item, "kind")), "nodes") == 0) assert_true(json_number_value(member(item, "ms")) > 0);
   }
   json_array_foreach(steps, i, item) {
     json_t *node;
@@ -506,6 +507,7 @@ static void check_operators(const char *devices, const char *pins, size_t silent
 static void test_bench_operators(void **state) {
   (void)state;
   check_operators("cpu", "", 0);
+  check_operators("cpu", "--in-flight 4", 0);
   check_operators("npu,cpu", "--pin relu=cpu --pin concat=cpu", 1);
   json_t *bench = document("bench seven.onnx --runs 1 --warmup 0 --json", 0);
   assert_true(json_is_null(member(bench, "operators")));

@@ -1,4 +1,6 @@
 /* Shapes of whole graphs: symbols on their way through shape arithmetic, given sizes, folding, bodies, contradictions. */
+#include <stdio.h>
+
 #include "ops/shapes.h"
 
 #include "bodies.h"
@@ -189,6 +191,51 @@ static void folding(void **state) {
   shapes = infer_given(graph, NULL, 0, 64 * 32 * 4 - 1);
   assert_null(type_of(graph, shapes, "w")->data);
   expect(graph, shapes, "u", "f32[2048]");
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+}
+
+/* Large constants of one value share a mapping, whatever their shapes; other values and small constants have bytes of their own.
+ */
+static void repeated_values(void **state) {
+  (void)state;
+  const struct {
+    const char *name;
+    int64_t rows;
+    float value;
+  } fills[] = {{"a", 64, 0.5f}, {"b", 100, 0.5f}, {"c", 64, -0.5f}, {"d", 4, 0.5f}, {"e", 30000, 0.5f}, {"f", 90, 0.5f}};
+  enum { COLUMNS = 256, COUNT = 6 };
+  test_graph g;
+  test_graph_begin(&g, clv__allocator_default(), 1);
+  for (int i = 0; i < COUNT; ++i) {
+    char shape[8];
+    clv_error error = {0};
+    clv__arena *arena = clv__builder_arena(g.builder);
+    const clv_tensor one = clv__tensor_make(CLV_F32, 1, DIMS(1), clv__arena_copy(arena, &fills[i].value, sizeof(float)));
+    const clv_attribute value = {
+        .name = "value", .kind = CLV_ATTRIBUTE_TENSOR, .count = 1, .tensor = clv__arena_copy(arena, &one, sizeof one)};
+    snprintf(shape, sizeof shape, "%s_", fills[i].name);
+    test_graph_ints(&g, shape, 2, DIMS(fills[i].rows, COLUMNS));
+    const clv_value_id in = body_value(&g, shape), out = body_value(&g, fills[i].name);
+    assert_ok(clv__builder_node(g.builder, "", "", "ConstantOfShape", &in, 1, &out, 1, &value, 1, &error), error);
+  }
+  clv_graph *graph = test_graph_end(&g, "a,b,c,d,e,f");
+  clv__shapes *shapes = infer_given(graph, NULL, 0, SIZE_MAX);
+  const clv_tensor *made[COUNT];
+  for (int i = 0; i < COUNT; ++i) {
+    made[i] = type_of(graph, shapes, fills[i].name);
+    const float *data = made[i]->data;
+    assert_non_null(data);
+    assert_int_equal((uintptr_t)data % 64, 0);
+    for (int64_t k = 0; k < fills[i].rows * COLUMNS; ++k) {
+      if (data[k] != fills[i].value) fail_msg("'%s': element %lld is %g", fills[i].name, (long long)k, (double)data[k]);
+    }
+  }
+  assert_ptr_equal(made[0]->data, made[1]->data);
+  assert_ptr_not_equal(made[0]->data, made[2]->data);
+  assert_ptr_not_equal(made[0]->data, made[3]->data);
+  assert_ptr_not_equal(made[0]->data, made[4]->data); /* larger than the mapping that there was */
+  assert_ptr_equal(made[4]->data, made[5]->data);
   clv__shapes_destroy(shapes);
   clv__graph_destroy(graph);
 }
@@ -462,10 +509,19 @@ static void allocation_failures(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(symbols_travel), cmocka_unit_test(content_passes), cmocka_unit_test(given_refused),
-      cmocka_unit_test(folding),        cmocka_unit_test(overridable),    cmocka_unit_test(unaligned_and_declared),
-      cmocka_unit_test(contradictions), cmocka_unit_test(branches),       cmocka_unit_test(loops),
-      cmocka_unit_test(deep_bodies),    cmocka_unit_test(old_opsets),     cmocka_unit_test(allocation_failures),
+      cmocka_unit_test(symbols_travel),
+      cmocka_unit_test(content_passes),
+      cmocka_unit_test(given_refused),
+      cmocka_unit_test(folding),
+      cmocka_unit_test(repeated_values),
+      cmocka_unit_test(overridable),
+      cmocka_unit_test(unaligned_and_declared),
+      cmocka_unit_test(contradictions),
+      cmocka_unit_test(branches),
+      cmocka_unit_test(loops),
+      cmocka_unit_test(deep_bodies),
+      cmocka_unit_test(old_opsets),
+      cmocka_unit_test(allocation_failures),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

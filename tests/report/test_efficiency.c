@@ -69,14 +69,16 @@ static void expect_sums(const account *a) {
   uint32_t counted = 0, in_steps = 0;
   uint8_t seen[64] = {0};
   for (uint32_t r = 0; r < e->row_count; ++r) {
-    double ms = 0, flops = 0, roof = 0;
+    double ms = 0, flops = 0, roof = 0, lost = 0;
     for (uint32_t s = 0; s < e->step_count; ++s) {
       if (strcmp(e->steps[s].label, e->rows[r].label) != 0 || e->steps[s].device != e->rows[r].device) continue;
       ms += e->steps[s].ms;
       flops += e->steps[s].work.flops;
+      if (e->steps[s].ms > e->steps[s].roof_ms) lost += e->steps[s].ms - e->steps[s].roof_ms;
       if (e->steps[s].roof_ms > 0) roof += e->steps[s].roof_ms;
     }
-    assert_true(near(ms, e->rows[r].ms) && near(flops, e->rows[r].flops) && near(roof, e->rows[r].roof_ms));
+    assert_true(near(ms, e->rows[r].ms) && near(flops, e->rows[r].flops) && near(roof, e->rows[r].roof_ms) &&
+                near(lost, e->rows[r].lost_ms));
     assert_true(r == 0 || e->rows[r].ms <= e->rows[r - 1].ms);
     rows_ms += e->rows[r].ms;
     counted += e->rows[r].count;
