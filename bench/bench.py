@@ -207,7 +207,7 @@ class Result:
         """The operators that lose most against their rooflines."""
         rows = [row for row in self.operators["rows"] if row["lost_ms"] is not None]
         for row in sorted(rows, key=lambda row: -row["lost_ms"])[:LOSSES_LISTED]:
-            share = "not the model's work" if row["roofline"] is None else f"{row['roofline']:.0%} of its roofline ({row['bound']})"
+            share = "a step beside those of nodes" if row["roofline"] is None else f"{row['roofline']:.0%} of its roofline ({row['bound']})"
             yield f"{row['operator']} ×{row['count']}: {row['ms']:.3f} ms, {share}, {row['lost_ms']:.3f} ms lost"
 
     def is_slow(self):

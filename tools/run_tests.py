@@ -53,7 +53,7 @@ STAGES = [
     ("operators of signals and pictures", 60, f"{PYTHON} tests/python/test_operators.py", {}),
     ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
-    ("models in f16 and bf16", 60, f"{PYTHON} tests/python/test_precision.py", {}),
+    ("models in f16 and bf16", 60, f"{OPENVINO} {PYTHON} tests/python/test_precision.py", {}),
     ("quantised models", 60, f"{PYTHON} tests/python/test_quantised.py", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
     ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", {}),

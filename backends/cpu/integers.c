@@ -68,7 +68,8 @@ bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node 
                                   clv__cpu_grid *result) {
   const clv__cpu_node *source = node->source;
   const bool is_convolution = strcmp(source->op, "QLinearConv") == 0;
-  if (source->input_count < 8 || source->inputs[3] >= plan->program->value_count) return false;
+  if (source->input_count < 8 || source->inputs[0] == CLV__CPU_NONE || source->inputs[3] >= plan->program->value_count)
+    return false;
   const clv_tensor *from = &plan->values[source->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
   const clv__cpu_value *weights = &plan->program->values[source->inputs[3]];
   size_t count;

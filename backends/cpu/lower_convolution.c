@@ -42,23 +42,24 @@ static bool pays(const clv__dnn_convolution *spec, int64_t points) {
   return 2.0 * saved >= PAYS * (double)sizeof(float) * (double)(points * points - 9);
 }
 
-/* 3x3 windows that move by one over many channels. */
+/* 3x3 windows that move by one. */
 static bool may_winograd(const clv__cpu_plan *plan, const clv__dnn_convolution *spec) {
   if (!plan->device->winograd || plan->program->deterministic || spec->window.count != 2 || spec->weights.rank != 4) return false;
   for (int i = 0; i < 2; ++i) {
     if (spec->window.kernel[i] != 3 || spec->window.stride[i] != 1 || spec->window.dilation[i] != 1) return false;
   }
-  return spec->weights.dims[0] >= 32 && spec->weights.dims[1] >= 32 && spec->destination.dims[2] >= 7;
+  return true;
 }
 
 /* By measurement where that is asked for, else by what it saves. Small images of few channels are as fast without. */
 static clv_status wants_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                  bool *wants, clv_error *error) {
-  enum { FEW_CHANNELS = 128, FEW_PIXELS = 400 };
+  enum { LEAST_CHANNELS = 32, FEW_CHANNELS = 128, FEW_PIXELS = 400 };
   const clv_tensor *to = &spec->destination;
   *wants = false;
   if (!may_winograd(plan, spec)) return CLV_OK;
-  *wants = pays(spec, 4) && (spec->weights.dims[1] >= FEW_CHANNELS || to->dims[0] * to->dims[2] * to->dims[3] >= FEW_PIXELS);
+  const bool many = spec->weights.dims[1] >= FEW_CHANNELS || to->dims[0] * to->dims[2] * to->dims[3] >= FEW_PIXELS;
+  *wants = many && spec->weights.dims[0] >= LEAST_CHANNELS && spec->weights.dims[1] >= LEAST_CHANNELS && pays(spec, 4);
   return clv__cpu_tunes(plan) ? clv__cpu_tune_winograd(plan, node, spec, wants, error) : CLV_OK;
 }
 

@@ -116,6 +116,7 @@ static clv_status read_node(clv__cpu_program *program, const clv_graph_view *gra
 static void mark_computed(clv__cpu_program *program, const clv__cpu_node *node) {
   if (strcmp(node->op, "DequantizeLinear") != 0 || node->domain[0] != 0 || node->kernel == NULL || node->output_count != 1)
     return;
+  if (node->input_count < 2 || node->inputs[0] == CLV__CPU_NONE || node->outputs[0] == CLV__CPU_NONE) return;
   for (uint32_t i = 0; i < node->input_count; ++i) {
     if (node->inputs[i] != CLV__CPU_NONE && !program->values[node->inputs[i]].is_constant) return;
   }

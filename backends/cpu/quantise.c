@@ -17,7 +17,9 @@ typedef struct walk {
 } walk;
 
 static bool is_op(const clv__cpu_plan_node *node, const char *op) {
-  return !node->dead && node->kind == CLV__CPU_KERNEL && node->source->domain[0] == 0 && strcmp(node->source->op, op) == 0;
+  if (node->dead || node->kind != CLV__CPU_KERNEL || node->source->domain[0] != 0 || strcmp(node->source->op, op) != 0)
+    return false;
+  return node->input_count > 0 && node->inputs[0] != CLV__CPU_NONE && node->output_count > 0 && node->outputs[0] != CLV__CPU_NONE;
 }
 
 static bool is_product(const clv__cpu_plan_node *node) {

@@ -1,4 +1,5 @@
-/* Lists of whole numbers that are an attribute in early opsets and an input later, and axes counted from either end. */
+/* Lists of whole numbers that are an attribute in early opsets and an input later, axes counted from either end, and how many
+ * items share work. */
 #ifndef CLEAVE_BACKENDS_OPENCL_LIST_H
 #define CLEAVE_BACKENDS_OPENCL_LIST_H
 
@@ -43,6 +44,10 @@ static inline int64_t clv__opencl_element_bits(const clv_tensor *tensor) {
   int64_t bits = 0;
   memcpy(&bits, tensor->data, clv_dtype_size_bytes(tensor->dtype));
   return bits;
+}
+
+static inline int64_t clv__opencl_divide_up(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
 }
 
 /* Items of a group for kernels of one group a result: on a CPU enough for its vectors, on a GPU for its latency. */

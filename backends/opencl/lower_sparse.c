@@ -24,17 +24,13 @@ typedef struct layout {
   int64_t hub;
 } layout;
 
-static int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /* Columns among lanes, as evenly as they go. Each way is a program of its own: powers of two, and for vectors, which have lanes
  * for little else than joining parts, always the same. */
 static void share_columns(const clv__opencl_lowering *l, layout *g) {
   const int64_t group = clv__opencl_group(l), most = group < LANES ? group : LANES;
   g->lanes = g->each = 1;
   while (g->lanes < most && (g->lanes < g->columns || g->wide)) g->lanes *= 2;
-  g->tiles = divide_up(g->columns, g->lanes * EACH);
+  g->tiles = clv__opencl_divide_up(g->columns, g->lanes * EACH);
   while (g->each < EACH && (g->lanes * g->each * g->tiles < g->columns || g->wide)) g->each *= 2;
 }
 
@@ -93,7 +89,8 @@ static void pass_inputs(clv__opencl_lowering *l, const clv__opencl_node *node, c
 /* So many rows, slots or chunks, each in lanes. */
 static clv_status enqueue_lanes(clv__opencl_lowering *l, const layout *g, int64_t count) {
   const int64_t group = clv__opencl_group(l);
-  return clv__opencl_enqueue(l, 2, (int64_t[]){divide_up(count, group / g->lanes) * group, g->tiles}, (int64_t[]){group, 1});
+  return clv__opencl_enqueue(l, 2, (int64_t[]){clv__opencl_divide_up(count, group / g->lanes) * group, g->tiles},
+                             (int64_t[]){group, 1});
 }
 
 static clv_status launch_rows(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g) {
@@ -108,12 +105,12 @@ static clv_status launch_rows(clv__opencl_lowering *l, const clv__opencl_node *n
   each = each < 1 ? 1 : each > ROWS_EACH ? ROWS_EACH : each;
   clv__opencl_pass_index(l, each);
   clv__opencl_pass_posts(l);
-  return clv__opencl_enqueue(l, 1, (int64_t[]){divide_up(g->rows, each)}, (int64_t[]){1});
+  return clv__opencl_enqueue(l, 1, (int64_t[]){clv__opencl_divide_up(g->rows, each)}, (int64_t[]){1});
 }
 
 /* Where there are so many edges that a row could have more than its items take. */
 static clv_status launch_hubs(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g, clv_error *error) {
-  const int64_t chunks = divide_up(g->edges, g->hub), pitch = g->columns + (g->attends ? 2 * g->heads : 0);
+  const int64_t chunks = clv__opencl_divide_up(g->edges, g->hub), pitch = g->columns + (g->attends ? 2 * g->heads : 0);
   int64_t size_bytes;
   if (__builtin_mul_overflow(2 * chunks * (int64_t)sizeof(float), pitch, &size_bytes)) {
     return clv__error_set(error, CLV_OUT_OF_MEMORY, "the parts of rows with many edges: %lld of %lld numbers each",

@@ -9,24 +9,20 @@
 #define FEW_ROWS 3     /* up to which a panel does not repay its making */
 #define TILE 64
 
-static int64_t divide_up(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
-
 /* As many rows an item as leave every core some items; whole blocks of 8. */
 static int64_t rows_each(const clv__opencl_lowering *l, const clv__opencl_product *p, int64_t blocks) {
   const int64_t wanted = 4 * (int64_t)clv__opencl_lowering_traits(l)->compute_units;
   int64_t each = PANEL_ROWS;
-  while (each > 16 && p->batches * blocks * divide_up(p->rows, each) < wanted) each /= 2;
+  while (each > 16 && p->batches * blocks * clv__opencl_divide_up(p->rows, each) < wanted) each /= 2;
   return each;
 }
 
 /* Vectors of columns: cut out of each row of an output where that leaves few of them half empty. */
 static int64_t cut_columns(const clv__opencl_product *p, clv__opencl_product_launch *launch, int64_t most_waste) {
-  const int64_t per_row = p->is_convolution ? divide_up(p->row, WIDTH) : 0, width = per_row * WIDTH;
+  const int64_t per_row = p->is_convolution ? clv__opencl_divide_up(p->row, WIDTH) : 0, width = per_row * WIDTH;
   launch->has_per_row = p->is_convolution;
   launch->per_row = per_row > 0 && (width - p->row) * 100 <= width * most_waste ? per_row : 0;
-  return launch->per_row > 0 ? p->columns / p->row * per_row : divide_up(p->columns, WIDTH);
+  return launch->per_row > 0 ? p->columns / p->row * per_row : clv__opencl_divide_up(p->columns, WIDTH);
 }
 
 /* The kernels with vectors, for CPUs. */
@@ -41,7 +37,7 @@ static void choose_wide(const clv__opencl_lowering *l, const clv__opencl_product
     launch->global[0] = cut_columns(p, launch, 15);
     launch->has_rows_each = true;
     launch->rows_each = rows_each(l, p, launch->global[0]);
-    launch->global[1] = divide_up(p->rows, launch->rows_each);
+    launch->global[1] = clv__opencl_divide_up(p->rows, launch->rows_each);
   }
   launch->vectors = launch->has_local = true; /* items that are long enough to be a group each */
   launch->local[0] = launch->local[1] = launch->local[2] = 1;
@@ -64,8 +60,8 @@ clv__opencl_product_launch clv__opencl_product_choose(const clv__opencl_lowering
     launch.kernel = "tiles";
     launch.local[0] = launch.local[1] = 16;
     launch.local[2] = 1;
-    launch.global[0] = divide_up(p->columns, TILE) * 16;
-    launch.global[1] = divide_up(p->rows, TILE) * 16;
+    launch.global[0] = clv__opencl_divide_up(p->columns, TILE) * 16;
+    launch.global[1] = clv__opencl_divide_up(p->rows, TILE) * 16;
     launch.has_local = true;
   }
   return launch;

@@ -75,7 +75,7 @@ static int make_pattern(const void *element, size_t element_bytes, size_t size_b
 clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__file_map *map,
                               clv_error *error) {
   enum { MOST_PIECES = 1024 }; /* of the process's mappings, which the system bounds */
-  size_t piece = 256u << 10; /* stays in a cache while it is read again and again */
+  size_t piece = 256u << 10;   /* stays in a cache while it is read again and again */
   while (size_bytes / piece > MOST_PIECES) piece *= 2;
   *map = (clv__file_map){0};
   int file = make_pattern(element, element_bytes, piece);

@@ -111,7 +111,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                      "step. Kept in the cache, by step, library and CPU, and used again with --tune; -v "
                      "tells; nothing of it with --deterministic"},
     [OPTION_PRECISION] = {"precision", 0, CLI_CHOICE, false, RUNS, 0, "f32|bf16", "as the model says",
-                          "bf16: devices that can make the products of f32 models in bf16, with sums in f32"},
+                          "bf16: products of f32 models are made in bf16, with sums in f32, by devices that can"},
     [OPTION_RTOL] = {"rtol", 0, CLI_REAL, false, CLI_IN(test), 0, "R", "1e-3; f16 2e-3, bf16 2e-2",
                      "relative tolerance of floats"},
     [OPTION_ATOL] = {"atol", 0, CLI_REAL, false, CLI_IN(test), 0, "A", "1e-7", "absolute tolerance of floats"},

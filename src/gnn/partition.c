@@ -171,6 +171,23 @@ static clv_status allocate_parts(splitter *s, clv__partitioned *made, clv_error 
   return CLV_OK;
 }
 
+/* One part: its ids are the graph's, and nothing of the edges is copied. */
+static clv_status take_whole(splitter *s, clv__partitioned *made, clv_error *error) {
+  uint32_t n = s->csr->vertex_count;
+  uint32_t *vertices = clv__arena_allocate_data(&made->arena, (size_t)n * sizeof *vertices);
+  if (vertices == NULL) return clv__error_memory(error, (size_t)n * sizeof *vertices);
+  for (uint32_t v = 0; v < n; ++v) {
+    if (s->parts[v] != 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "vertex %u is in part %u of 1", v, s->parts[v]);
+    vertices[v] = v;
+  }
+  s->subgraphs[0] = (clv__subgraph){.owned_count = n,
+                                    .edge_count = s->csr->edge_count,
+                                    .vertices = vertices,
+                                    .offsets = s->csr->offsets,
+                                    .sources = s->csr->sources};
+  return CLV_OK;
+}
+
 clv_status clv__partitioned_make(const clv_allocator *allocator, const clv__gnn_graph *graph, const clv__membership *membership,
                                  clv__partitioned *partitioned, clv_error *error) {
   clv_status status = CLV_OK;
@@ -186,6 +203,10 @@ clv_status clv__partitioned_make(const clv_allocator *allocator, const clv__gnn_
       clv__arena_allocate_zero(&partitioned->arena, membership->k, sizeof *partitioned->subgraphs);
   if (s.subgraphs == NULL) {
     status = clv__error_memory(error, membership->k * sizeof *partitioned->subgraphs);
+    goto cleanup;
+  }
+  if (s.k == 1) {
+    CLV__TRY_GOTO(take_whole(&s, partitioned, error));
     goto cleanup;
   }
   CLV__TRY_GOTO(group_vertices(&s, error));
@@ -204,5 +225,6 @@ cleanup:
 
 void clv__partitioned_finish(clv__partitioned *partitioned) {
   clv__arena_finish(&partitioned->arena);
+  clv__gnn_graph_destroy(partitioned->graph);
   *partitioned = (clv__partitioned){0};
 }

@@ -46,11 +46,13 @@ typedef struct clv__partitioned {
   uint32_t k;
   clv__subgraph *subgraphs;
   uint64_t communication_volume; /* rows that cross between parts: the sum of halos */
+  clv__gnn_graph *graph;         /* what the rows are of, where it dies with them; NULL: somebody else has it */
   double metis_seconds;          /* as the membership says */
   bool from_cache;
 } clv__partitioned;
 
-/* In time of order n + m for all parts. CLV_INVALID_ARGUMENT where the membership is not of this graph. */
+/* In time of order n + m for all parts. Of k = 1 the rows are the graph's own, which must outlive them. CLV_INVALID_ARGUMENT
+ * where the membership is not of this graph. */
 clv_status clv__partitioned_make(const clv_allocator *allocator, const clv__gnn_graph *graph, const clv__membership *membership,
                                  clv__partitioned *partitioned, clv_error *error);
 void clv__partitioned_finish(clv__partitioned *partitioned);

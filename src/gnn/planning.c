@@ -291,7 +291,10 @@ clv_status clv__gnn_plan_subgraphs(const clv_allocator *allocator, const clv__gn
   if (status == CLV_OK && model->type != CLV__GNN_SAGE) status = clv__gnn_graph_with_loops(graph, &looped, error);
   if (status == CLV_OK)
     status = clv__partitioned_make(allocator, looped != NULL ? looped : graph, &membership, partitioned, error);
-  clv__gnn_graph_destroy(looped);
+  if (status == CLV_OK && plan->k == 1)
+    partitioned->graph = looped; /* its rows are this one's */
+  else
+    clv__gnn_graph_destroy(looped);
   clv__membership_finish(allocator, &membership);
   return status;
 }

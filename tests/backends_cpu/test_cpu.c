@@ -17,9 +17,9 @@ static void ints_node(test_graph *graph, const char *op, const char *inputs, con
 }
 
 /* A residual block, its sum read twice, a view of an inner value as output, an input and a constant passed through. */
-static clv_graph *block(const clv_allocator *allocator, int64_t channels) {
+static clv_graph *block(const clv_allocator *allocator, const int64_t dims[4]) {
   test_graph t;
-  const int64_t dims[4] = {1, channels, 13, 11};
+  const int64_t channels = dims[1];
   test_graph_begin(&t, allocator, 5);
   test_graph_input(&t, "x", CLV_F32, 4, dims);
   weight4(&t, "w0", channels, channels, 3, 3);
@@ -42,10 +42,10 @@ static clv_graph *block(const clv_allocator *allocator, int64_t channels) {
 static void test_block(void **state) {
   (void)state;
   uint64_t seed = 3;
-  static const int64_t channels[] = {16, 64, 7};
+  static const int64_t shapes[][4] = {{1, 16, 13, 11}, {1, 64, 23, 21} /* by Winograd's algorithm */, {1, 7, 13, 11}};
   for (int i = 0; i < 3; ++i) {
-    clv_graph *graph = block(clv__allocator_default(), channels[i]);
-    const int64_t dims[4] = {1, channels[i], 13, 11};
+    const int64_t *dims = shapes[i];
+    clv_graph *graph = block(clv__allocator_default(), dims);
     clv_tensor x = random_tensor(graph->allocator, &seed, 4, dims);
     assert_int_equal(compare_with_reference(graph, &x, NULL, NULL, "fused"), 0);
     compare_with_reference(graph, &x, "fuse", "0", "not fused");
@@ -139,7 +139,7 @@ static void test_unaligned_and_no_allocation(void **state) {
   test_allocator counting;
   test_allocator_init(&counting);
   const clv_allocator *allocator = &counting.allocator;
-  clv_graph *graph = block(allocator, 16);
+  clv_graph *graph = block(allocator, image);
   cpu_host cpu;
   cpu_program program;
   clv_tensor x = random_tensor(allocator, &seed, 4, image), wanted[5], made[5];
@@ -259,7 +259,7 @@ static void test_failing_memory(void **state) {
   uint64_t seed = 12;
   test_allocator failing;
   test_allocator_init(&failing);
-  clv_graph *graph = block(&failing.allocator, 16); /* the host's services allocate with it too */
+  clv_graph *graph = block(&failing.allocator, image); /* the host's services allocate with it too */
   clv_tensor x = random_tensor(clv__allocator_default(), &seed, 4, image);
   const size_t live = failing.live;
   bool done = false;

@@ -153,6 +153,43 @@ static void test_other_shapes(void **state) {
   clv__graph_destroy(graph);
 }
 
+static bool is_folded(const clv_graph *graph, const clv__shapes *shapes, const char *name) {
+  for (clv_node_id n = 0; n < graph->node_count; ++n) {
+    if (strcmp(graph->nodes[n].name, name) == 0) return shapes->node_folded[n];
+  }
+  fail_msg("no node '%s'", name);
+  return false;
+}
+
+/* Integer weights stay what they are for products alone, and where they are asked to. */
+static void test_folding(void **state) {
+  (void)state;
+  const clv_allocator *allocator = clv__allocator_default();
+  const int64_t dims[4] = {8, 8, 1, 1}, both[2] = {8, 8}, turn[2] = {1, 0};
+  clv_error error = {0};
+  test_graph t;
+  test_graph_begin(&t, allocator, 7);
+  test_graph_input(&t, "x", CLV_F32, 4, dims);
+  test_graph_input(&t, "y", CLV_F32, 2, both);
+  weights(&t, "v", 4, dims);
+  weights(&t, "w", 2, both);
+  weights(&t, "u", 2, both);
+  test_graph_node(&t, "conv", "Conv", "x,vd", "a");
+  test_graph_node_ints(&t, "turn", "Transpose", "wd", "wt", "perm", true, 2, turn);
+  test_graph_node(&t, "product", "MatMul", "y,wt", "b");
+  test_graph_node(&t, "other", "MatMul", "y,ud", "c");
+  test_graph_node(&t, "sum", "Add", "c,ud", "d");
+  clv_graph *graph = test_graph_end(&t, "a,b,d");
+  for (int i = 0; i < 2; ++i) {
+    clv__shapes *shapes;
+    assert_ok(clv__shapes_infer(graph, NULL, 0, i == 0 ? CLV__FOLD_ALL : CLV__FOLD_BUT_QUANTISED, &shapes, &error), error);
+    assert_int_equal(is_folded(graph, shapes, "vd"), i == 0);
+    assert_true(is_folded(graph, shapes, "wd") && is_folded(graph, shapes, "turn") && is_folded(graph, shapes, "ud"));
+    clv__shapes_destroy(shapes);
+  }
+  clv__graph_destroy(graph);
+}
+
 static void test_failing_memory(void **state) {
   (void)state;
   clv_error error = {0};
@@ -189,6 +226,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_groups),
       cmocka_unit_test(test_other_shapes),
+      cmocka_unit_test(test_folding),
       cmocka_unit_test(test_failing_memory),
   };
   cpu_host_fold = CLV__FOLD_BUT_QUANTISED;

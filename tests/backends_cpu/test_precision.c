@@ -363,6 +363,26 @@ static void test_steps(void **state) {
 
 /* ---- Other shapes than the compiled ones: packs are made from packs, or from what was kept. ---- */
 
+/* A constant matrix of so many columns that one row has a step of its own. */
+static clv_graph *make_rows(clv_dtype dtype, clv_dtype rounds) {
+  generator g = {.seed = 11, .dtype = dtype, .rounds = rounds};
+  const int64_t matrix[2] = {20, 150}, columns = 150;
+  char w[2][16], list[64];
+  clv_error error = {0};
+  test_graph_begin(&g.t, clv__allocator_default(), 11);
+  assert_ok(clv__builder_import(g.t.builder, "", 17, &error), error);
+  const int64_t dims[4] = {test_graph_symbol(&g.t, "n"), 1, test_graph_symbol(&g.t, "h"), 20};
+  test_graph_input(&g.t, "x", dtype, 4, dims);
+  weight(&g, w[0], 2, matrix);
+  weight(&g, w[1], 1, &columns);
+  snprintf(list, sizeof list, "x,%s", w[0]);
+  node(&g, "MatMul", list, "a", NULL, 0);
+  snprintf(list, sizeof list, "a,%s", w[1]);
+  node(&g, "Add", list, "b", NULL, 0);
+  node(&g, "Tanh", "b", "y", NULL, 0);
+  return test_graph_end(&g.t, "y");
+}
+
 static clv_graph *make_open(clv_dtype dtype, clv_dtype rounds) {
   generator g = {.seed = 7, .dtype = dtype, .rounds = rounds};
   const int64_t kernel[4] = {16, 16, 3, 3}, matrix[2] = {20, 96}, extent = 96, pads[4] = {1, 1, 1, 1};
@@ -386,13 +406,15 @@ static clv_graph *make_open(clv_dtype dtype, clv_dtype rounds) {
   return test_graph_end(&g.t, "y,a");
 }
 
-static void check_shape(clv_dtype dtype, clv_dtype rounds, double tolerance, int64_t n, int64_t h) {
+typedef clv_graph *(*make_fn)(clv_dtype dtype, clv_dtype rounds);
+
+static void check_shape(make_fn make, clv_dtype dtype, clv_dtype rounds, double tolerance, int64_t n, int64_t h) {
   const clv_allocator *allocator = clv__allocator_default();
-  clv_graph *graph = make_open(dtype, rounds), *wide = make_open(CLV_F32, rounds);
-  const int64_t dims[4] = {n, 16, h, 20};
+  clv_graph *graph = make(dtype, rounds), *wide = make(CLV_F32, rounds);
+  const int64_t channels = make == make_open ? 16 : 1, dims[4] = {n, channels, h, 20};
   clv_tensor made[2] = {{.rank = CLV_RANK_UNKNOWN}, {.rank = CLV_RANK_UNKNOWN}}, wanted[2] = {{0}};
   clv_tensor x = clv__tensor_make(dtype, 4, dims, NULL), wide_x = clv__tensor_make(CLV_F32, 4, dims, NULL);
-  const size_t count = (size_t)(n * 16 * h * 20);
+  const size_t count = (size_t)(n * channels * h * 20);
   uint64_t seeds[2] = {3, 3};
   clv_error error = {0};
   cpu_host cpu;
@@ -403,7 +425,7 @@ static void check_shape(clv_dtype dtype, clv_dtype rounds, double tolerance, int
   assert_ok(cpu_program_open(&program, &cpu, graph, &x, &error), error);
   assert_ok(cpu_program_run(&program, &x, made, &error), error);
   assert_ok(clv__graph_evaluate(wide, &wide_x, NULL, wanted, NULL, NULL, allocator, &error), error);
-  for (int i = 0; i < 2; ++i) {
+  for (uint32_t i = 0; i < graph->output_count; ++i) {
     assert_int_equal(made[i].dtype, dtype);
     assert_true(worst_share(&made[i], &wanted[i]) <= tolerance);
     clv__release(allocator, made[i].data);
@@ -421,12 +443,65 @@ static void test_shapes(void **state) {
   (void)state;
   static const int64_t sizes[][2] = {{1, 1}, {1, 7}, {3, 5}, {2, 1}};
   for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; ++i) {
-    check_shape(CLV_F16, CLV_F16, 1e-2, sizes[i][0], sizes[i][1]);
-    check_shape(CLV_BF16, CLV_BF16, 5e-2, sizes[i][0], sizes[i][1]);
-    cpu_host_precision = CLV_BF16;
-    check_shape(CLV_F32, CLV_BF16, 5e-2, sizes[i][0], sizes[i][1]);
-    cpu_host_precision = CLV_DTYPE_NONE;
+    for (int k = 0; k < 2; ++k) {
+      const make_fn make = k == 0 ? make_open : make_rows;
+      check_shape(make, CLV_F16, CLV_F16, 1e-2, sizes[i][0], sizes[i][1]);
+      check_shape(make, CLV_BF16, CLV_BF16, 5e-2, sizes[i][0], sizes[i][1]);
+      cpu_host_precision = CLV_BF16;
+      check_shape(make, CLV_F32, CLV_BF16, 5e-2, sizes[i][0], sizes[i][1]);
+      cpu_host_precision = CLV_DTYPE_NONE;
+    }
   }
+}
+
+/* ---- Rounding on purpose. ---- */
+
+/* f32 cast down twice and up again has lost what the dtypes do not hold, to the bit. */
+static void check_round_trip(clv_dtype dtype, clv_dtype second) {
+  const clv_allocator *allocator = clv__allocator_default();
+  const int64_t dims[4] = {2, 3, 17, 50}, count = 2 * 3 * 17 * 50, down = dtype, further = second, up = CLV_F32;
+  generator g = {.seed = 1, .dtype = CLV_F32, .rounds = CLV_F32};
+  clv_error error = {0};
+  cpu_host cpu;
+  cpu_program program;
+  uint64_t seed = 21;
+  test_graph_begin(&g.t, allocator, 1);
+  assert_ok(clv__builder_import(g.t.builder, "", 17, &error), error);
+  test_graph_input(&g.t, "x", CLV_F32, 4, dims);
+  const clv_attribute to_down = ints(&g, "to", false, 1, &down), to_up = ints(&g, "to", false, 1, &up);
+  const clv_attribute to_further = ints(&g, "to", false, 1, &further);
+  node(&g, "Relu", "x", "a", NULL, 0);
+  node(&g, "Cast", "a", "b", &to_down, 1);
+  node(&g, "Cast", "b", "c", &to_further, 1);
+  node(&g, "Cast", "c", "y", &to_up, 1);
+  clv_graph *graph = test_graph_end(&g.t, "y");
+  clv_tensor x = random_tensor(allocator, &seed, 4, dims), y = clv__tensor_make(CLV_F32, 4, dims, NULL);
+  float *made = clv__allocate(allocator, (size_t)count * sizeof *made), *wanted = x.data;
+  uint16_t *narrow = clv__allocate(allocator, (size_t)count * sizeof *narrow);
+  y.data = made;
+  assert_ok(cpu_host_open(&cpu, allocator, NULL, NULL, &error), error);
+  assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
+  assert_ok(cpu_program_run(&program, &x, &y, &error), error);
+  for (int64_t i = 0; i < count; ++i) wanted[i] = wanted[i] > 0.0f ? wanted[i] : 0.0f;
+  clv__row_from_f32(dtype, narrow, 0, count, wanted);
+  clv__row_to_f32(dtype, narrow, 0, count, wanted);
+  clv__row_from_f32(second, narrow, 0, count, wanted);
+  clv__row_to_f32(second, narrow, 0, count, wanted);
+  for (int64_t i = 0; i < count; ++i) assert_true(made[i] == wanted[i]);
+  cpu_program_close(&program);
+  cpu_host_close(&cpu);
+  clv__release(allocator, x.data);
+  clv__release(allocator, made);
+  clv__release(allocator, narrow);
+  clv__graph_destroy(graph);
+}
+
+static void test_round_trip(void **state) {
+  (void)state;
+  check_round_trip(CLV_F16, CLV_F16);
+  check_round_trip(CLV_BF16, CLV_BF16);
+  check_round_trip(CLV_F16, CLV_BF16);
+  check_round_trip(CLV_BF16, CLV_F16);
 }
 
 /* ---- Memory that fails. ---- */
@@ -526,9 +601,9 @@ static void test_option(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_f16),           cmocka_unit_test(test_bf16),
-                                     cmocka_unit_test(test_asked),         cmocka_unit_test(test_steps),
-                                     cmocka_unit_test(test_shapes),        cmocka_unit_test(test_option),
-                                     cmocka_unit_test(test_failing_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_f16),        cmocka_unit_test(test_bf16),
+                                     cmocka_unit_test(test_asked),      cmocka_unit_test(test_steps),
+                                     cmocka_unit_test(test_shapes),     cmocka_unit_test(test_option),
+                                     cmocka_unit_test(test_round_trip), cmocka_unit_test(test_failing_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,6 +139,19 @@ static void edit(desk *d, const char *what, const char *to) {
   d->size_bytes = strlen(text);
 }
 
+/* What is made of these choices. A choice may change how the next step's source lies, which is measured then: once more. */
+static ways settle(desk *d, clv_graph *graph, const char *algorithm, const char *groups, const char *product) {
+  for (int i = 0; i < 5; ++i) {
+    edit(d, "algorithm", algorithm);
+    edit(d, "groups", groups);
+    edit(d, strcmp(product, "row") == 0 ? "product: MatMul f32[1,48]" : "product", product);
+    const ways made = run_anew(d, graph);
+    if (d->measured == 0) return made;
+  }
+  fail_msg("kept choices are measured again and again:\n%s", d->text);
+  return (ways){0};
+}
+
 static void set_up(desk *d, clv_graph **graph) {
   memset(d, 0, sizeof *d);
   cpu_host_tune = true;
@@ -153,31 +166,20 @@ static void what_is_measured_is_kept_and_obeyed(void **state) {
   set_up(&d, &graph);
   (void)run_anew(&d, graph);
   const int choices = d.measured;
-  assert_true(choices >= 3 && d.as_kept == 0 && d.kept == 1 && d.warnings == 0);
+  assert_true(choices >= 1 && d.kept == 1 && d.warnings == 0);
 
   (void)run_anew(&d, graph);
   assert_int_equal(d.measured, 0);
   assert_true(d.as_kept >= choices && d.kept == 0);
 
-  edit(&d, "algorithm", "winograd");
-  edit(&d, "product: MatMul f32[1,48]", "row");
-  ways made = run_anew(&d, graph);
-  assert_int_equal(d.measured, 0);
+  ways made = settle(&d, graph, "winograd", "groups", "row");
   const bool has_winograd = strstr(d.text, "\twinograd\n") != NULL; /* oneDNN has none on some CPUs */
   assert_int_equal(made.winograd > 0, has_winograd);
   assert_int_equal(made.row, 1);
-
-  edit(&d, "groups", "one group"); /* which may ask anew: by which algorithm, as it is one group */
-  (void)run_anew(&d, graph);
-  edit(&d, "algorithm", "direct");
-  edit(&d, "product", "plain");
-  made = run_anew(&d, graph);
-  assert_int_equal(d.measured, 0);
+  made = settle(&d, graph, "direct", "one group", "plain");
   assert_true(made.winograd == 0 && made.row == 0);
-  edit(&d, "groups", "groups");
-  edit(&d, "product", "packed");
-  (void)run_anew(&d, graph);
-  assert_int_equal(d.measured, 0);
+  made = settle(&d, graph, "direct", "groups", "packed");
+  assert_true(made.winograd == 0 && made.row == 0);
   clv__graph_destroy(graph);
 }
 
@@ -227,7 +229,7 @@ static void damage_is_told_and_left_alone(void **state) {
   (void)run_anew(&d, graph);
   edit(&d, "product", "nonsense");
   (void)run_anew(&d, graph);
-  assert_true(d.measured >= 2 && d.kept == 1 && d.warnings == 0);
+  assert_true(d.measured >= 1 && d.kept == 1 && d.warnings == 0);
   assert_null(strstr(d.text, "nonsense"));
   (void)run_anew(&d, graph);
   assert_int_equal(d.measured, 0);

@@ -117,6 +117,7 @@ static void kept_models(void **state) {
   open_machine(&m, "cpu", NULL);
   const clv_host *host = clv__context_host(m.context);
   assert_ok(clv__openvino_load(host, &library, &error), error);
+  const clv_compile_options compile = {.struct_size = sizeof compile};
   clv_device_config config = {.struct_size = sizeof config, .name = "openvino:CPU", .thread_count = 1};
   clv__framework_device_info info;
   for (int i = 0; i < 2; ++i) {
@@ -134,7 +135,7 @@ static void kept_models(void **state) {
   clv__arena_init(&arena, &m.counting.allocator);
   assert_ok(clv__shapes_infer(graph, NULL, 0, 0, &shapes, &error), error);
   assert_ok(clv__view_create_whole(graph, shapes->types, &arena, &view, &error), error);
-  assert_ok(clv__openvino_model_compile(devices[0], host, view, NULL, &model, &error), error);
+  assert_ok(clv__openvino_model_compile(devices[0], host, view, &compile, &model, &error), error);
   bytes b = {NULL, 0};
   assert_ok(clv__openvino_model_save(model, append, &b, &error), error);
   float x[8] = {1, -2, 3, -4, 5, -6, 7, -8}, outputs[2][2][8];

@@ -35,7 +35,7 @@ static void test_like_here(void **state) {
   assert_true(report->passed > 30);
   assert_true(report->sections[0].seconds > 0);
   assert_string_equal(report->device, "broken");
-  assert_non_null(strstr(report->description, "threads"));
+  assert_non_null(strstr(report->description, "thread"));
   clv_check_report_destroy(report);
 }
 

@@ -115,10 +115,12 @@ static clv_graph *build(const clv_allocator *allocator, variant v) {
 }
 #define PLAIN ((variant){.prefix = "", .batch = 4, .axis = 1})
 
+static clv_dtype asked_precision; /* of programs started from now on */
+
 static void start(machine *m, const clv_plan *plan, bool deterministic, clv__program *program) {
   (void)m;
   clv_error error = {0};
-  clv_compile_options options = {.struct_size = sizeof options, .deterministic = deterministic};
+  clv_compile_options options = {.struct_size = sizeof options, .deterministic = deterministic, .precision = asked_precision};
   assert_ok(clv__program_init(plan, &options, program, &error), error);
 }
 
@@ -328,13 +330,16 @@ static void hits_and_misses(void **state) {
   assert_origin(fresh(&f, "npu", "all", (variant){"other names/", 4, 1, 0, 0}, false), CLV__SOURCE_DISK, NULL);
   /* One thing differs at a time. */
   assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_COMPILED, "other options than");
+  asked_precision = CLV_BF16;
+  assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_COMPILED, "other options than");
+  asked_precision = CLV_DTYPE_NONE;
   assert_origin(fresh(&f, "npu", "all", (variant){"", 5, 1, 0, 0}, false), CLV__SOURCE_COMPILED, "other shapes or dtypes than");
   assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 1, 0, WIDTH * WIDTH * 8 + 17}, false), CLV__SOURCE_COMPILED,
                 "other weights than");
   assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 0, 0, 0}, false), CLV__SOURCE_COMPILED, "nothing of its structure");
   assert_origin(fresh(&f, "npu", "all", (variant){"", 4, 1, 1, 0}, false), CLV__SOURCE_COMPILED, "nothing of its structure");
   assert_origin(fresh(&f, "npu", "default", plain, false), CLV__SOURCE_COMPILED, "other device or driver than");
-  assert_int_equal(folder_look(f.path).whole, 7);
+  assert_int_equal(folder_look(f.path).whole, 8);
   /* And all of them are there the next time. */
   assert_origin(fresh(&f, "npu", "all", plain, true), CLV__SOURCE_DISK, NULL);
   assert_origin(fresh(&f, "npu", "all", (variant){"x", 4, 1, 0, WIDTH * WIDTH * 8 + 17}, false), CLV__SOURCE_DISK, NULL);

@@ -424,6 +424,25 @@ static void citation_graphs(void **state) {
   }
 }
 
+/* The graph in one piece: the same arrays. */
+static void one_part_copies_no_edges(void **state) {
+  (void)state;
+  uint64_t random = 21;
+  clv__gnn_graph *graph = random_graph(50, 300, &random);
+  uint32_t parts[50] = {0};
+  clv__membership membership = {.k = 1, .vertex_count = 50, .parts = parts};
+  clv__partitioned made;
+  assert_partitioned(graph, &membership);
+  assert_ok(clv__partitioned_make(clv__allocator_default(), graph, &membership, &made, &error), error);
+  assert_ptr_equal(made.subgraphs[0].sources, graph->csr.sources);
+  assert_ptr_equal(made.subgraphs[0].offsets, graph->csr.offsets);
+  clv__partitioned_finish(&made);
+  parts[49] = 1;
+  assert_int_equal(clv__partitioned_make(clv__allocator_default(), graph, &membership, &made, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "vertex 49 is in part 1 of 1"));
+  clv__gnn_graph_destroy(graph);
+}
+
 /* ---- Parts that were made elsewhere ---- */
 
 static clv_status read_parts(const char *name, const char *text, uint32_t n, clv__membership *membership) {
@@ -511,6 +530,7 @@ static void reading_parts_without_memory(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(reading_parts_without_memory),
+      cmocka_unit_test(one_part_copies_no_edges),
       cmocka_unit_test(parts_are_read),
       cmocka_unit_test(wrong_parts_are_refused),
       cmocka_unit_test(subgraphs_are_those_of_the_definition),

@@ -274,9 +274,15 @@ def main():
     if geometric is None:
         print("PyTorch Geometric is not installed: the definition in float64 is the only reference")
     exported_models(tally, folder)
+    devices = ("cpu", "npu,cpu")
+    if (absent := oracle.missing_device("opencl")) is None:
+        os.environ.setdefault("POCL_CACHE_DIR", oracle.build_folder("opencl_pocl"))  # compiled once, and what is compiled here stays here
+        devices += ("opencl:0",)
+    else:
+        tally.skip("opencl", absent)
     for n, m, widths in ((1, 0, [3, 2]), (2, 1, [3, 5]), (50, 200, [6, 4, 9]), (300, 3000, [20, 8, 8, 30, 5])):
         x = rng.uniform(-1, 1, (n, widths[0])).astype(np.float32)
-        run_all(tally, folder, f"random, {n} vertices", x, random_edges(rng, n, m), widths, rng, ("cpu", "npu,cpu"))
+        run_all(tally, folder, f"random, {n} vertices", x, random_edges(rng, n, m), widths, rng, devices)
     bad_inputs(tally, folder, rng)
     graphs = os.path.join(oracle.DATA, "graphs")
     if not os.path.isdir(graphs):
@@ -284,7 +290,7 @@ def main():
         return tally.finish()
     cora, pubmed = np.load(os.path.join(graphs, "cora.npz")), np.load(os.path.join(graphs, "pubmed_edges.npz"))
     features = cora["x"].shape[1]
-    run_all(tally, folder, "Cora", cora["x"], cora["edge_index"], [features, 16, 7], rng, ("cpu", "npu,cpu"))
+    run_all(tally, folder, "Cora", cora["x"], cora["edge_index"], [features, 16, 7], rng, devices)
     for hidden in ([], [16, 16], [16, 8, 32]):
         run_all(tally, folder, "Cora", cora["x"], cora["edge_index"], [features, *hidden, 7], rng)
     n = int(pubmed["edge_index"].max()) + 1

@@ -2,7 +2,7 @@
 
     python tests/python/test_precision.py [NAME...] [--full]       --full: the published sizes instead
 
-The weights are rounded to the dtype first, so that what differs is the arithmetic alone.
+OpenVINO too, where $CLEAVE_OPENVINO says where it is. The weights are rounded to the dtype first, so that what differs is the arithmetic alone.
 """
 import argparse
 import os
@@ -19,9 +19,11 @@ import models  # of tools/, which oracle makes visible
 NUMPY = {"f16": np.dtype(np.float16), "bf16": np.dtype(ml_dtypes.bfloat16)}
 ONNX = {"f16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 # Of the largest magnitude: deep models add up what their layers round.
-TOLERANCE = {"f16": 1e-2, "bf16": 6e-2, "precision": 6e-2}
+TOLERANCE = {"f16": 1e-2, "bf16": 6e-2, "precision": 6e-2, "framework": 6e-2}
 SKIPPED = {"resnet50_int8"}  # its scales are f32 by definition
 F32_ALONE = {"Resize": {2}}  # inputs that are f32 whatever the data is
+FRAMEWORK = "openvino:CPU,cpu" if os.environ.get("CLEAVE_OPENVINO") else None
+FRAMEWORK_TOO = {"resnet50", "bert"}
 # Which of nearly equal scores is the best may change, and what follows from it.
 CHOICES = {"multi_output": {"top_boxes", "chosen", "labels"}}
 
@@ -89,7 +91,20 @@ def check(item):
         if label == "precision" and not full:
             oracle.cleave("run", os.path.join(folder, label, "model.onnx"), "--verify", *options)
         found[label] = worst(expected, actual, np.dtype(np.float32), choices if label == "precision" else ())
+    if name in FRAMEWORK_TOO and FRAMEWORK:
+        runs = [run(os.path.join(folder, "framework"), model, inputs, "--devices", FRAMEWORK, *options)
+                for options in ([], ["--precision", "bf16"])]
+        found["framework"] = worst(expected, runs[1], np.dtype(np.float32))
+        same = all(np.array_equal(a, b) for a, b in zip(*runs))
+        if same and has_bf16():
+            raise oracle.CleaveError(f"--precision bf16 changes nothing on {FRAMEWORK}")
     return found
+
+
+def has_bf16():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        flags = file.read()
+    return "avx512_bf16" in flags or "amx_bf16" in flags
 
 
 def main():

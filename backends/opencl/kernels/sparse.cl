@@ -1,6 +1,7 @@
 /* Graphs in compressed rows: row v of the result is the sum, mean or maximum of the rows of x that sources[offsets[v] ..
- * offsets[v + 1]) name, or, with ATTENTION, their sum by the softmax of what they score. Rows are gathered and reduced at once, the
- * columns in registers; softmax takes one pass, the largest score so far kept as the exponent's origin (Milakov, Gimelshein 2018).
+ * offsets[v + 1]) name, or, with ATTENTION, their sum by the softmax of what they score. Rows are gathered and reduced at once,
+ * the columns in registers; softmax takes one pass, the largest score so far kept as the exponent's origin (Milakov, Gimelshein
+ * 2018).
  *
  *   rows    LANES items a row of up to HUB edges, each with EACH columns; rows of more it leaves 0
  *   parts   what such hubs have, HUB edges a part, into `partial`
@@ -8,24 +9,26 @@
  *   wide_rows, wide_parts   the same with vectors of columns, for CPUs (with VECTORS)
  *
  * Where a hub's parts begin only the offsets say. But parts of a row are HUB edges apart, and a hub has more than those of a
- * chunk: in a chunk [HUB i, HUB (i + 1)) of the edges there begin at most a part of the hub that holds the chunk's first edge, and the
- * first part of the one that holds the next chunk's. They have the slots 2i and 2i + 1 of `partial`, found by bisection.
+ * chunk: in a chunk [HUB i, HUB (i + 1)) of the edges there begin at most a part of the hub that holds the chunk's first edge,
+ * and the first part of the one that holds the next chunk's. They have the slots 2i and 2i + 1 of `partial`, found by bisection.
  *
  * A source outside the data is a row of zeros; offsets that lie read nothing outside.
  * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION; VECTORS,
  * NARROW, FEW. */
 #ifdef ATTENTION
 #define REDUCE 0
-#define INPUTS                                                                                                          \
+#define INPUTS                                                                                                           \
   GLOBAL const STORAGE(T) * x, GLOBAL const STORAGE(T) * from, GLOBAL const STORAGE(T) * to, GLOBAL const LONG *offsets, \
       GLOBAL const STORAGE(I) * sources, index_t rows, index_t columns, index_t data_rows, index_t edges, index_t heads, \
       index_t width, float slope
-#define GRAPH {x, from, to, offsets, sources, rows, columns, data_rows, edges, heads, width, slope}
+#define GRAPH \
+  { x, from, to, offsets, sources, rows, columns, data_rows, edges, heads, width, slope }
 #else
-#define INPUTS                                                                                                     \
-  GLOBAL const STORAGE(T) * x, GLOBAL const LONG *offsets, GLOBAL const STORAGE(I) * sources, index_t rows,         \
-      index_t columns, index_t data_rows, index_t edges
-#define GRAPH {x, offsets, sources, rows, columns, data_rows, edges}
+#define INPUTS                                                                                                               \
+  GLOBAL const STORAGE(T) * x, GLOBAL const LONG *offsets, GLOBAL const STORAGE(I) * sources, index_t rows, index_t columns, \
+      index_t data_rows, index_t edges
+#define GRAPH \
+  { x, offsets, sources, rows, columns, data_rows, edges }
 #endif
 
 typedef struct {
@@ -246,7 +249,7 @@ FUNCTION void clv_join(state_t *s, int i, const graph_t g, GLOBAL const float *p
 #endif
 }
 
-/* `chunks` of edges: a hub is its whose first part begins there. */
+/* An item (or LANES of them) for each chunk of edges: it joins the parts of the hub that begins there, if one does. */
 KERNEL_SIZED(hubs, GROUP, 1, 1)
 (GLOBAL STORAGE(T) * y, GLOBAL const float *partial, INPUTS, index_t chunks POST_PARAMETERS) {
   const graph_t g = GRAPH;
@@ -415,8 +418,7 @@ INLINED void clv_take_wide(wide_t *s, const graph_t g, index_t row, span_t span,
     index_t source[EDGES];
     float shares[HEADS * EDGES], shrink[HEADS];
     for (int e = 0; e < EDGES; ++e) source[e] = e < edges ? clv_source(g, first + e) : -1;
-    for (int h = 0; h < heads; ++h)
-      shrink[h] = clv_share_out(s, g, h, at / g.width + h, row, source, edges, shares + h * EDGES);
+    for (int h = 0; h < heads; ++h) shrink[h] = clv_share_out(s, g, h, at / g.width + h, row, source, edges, shares + h * EDGES);
 #pragma unroll
     for (int b = 0; b < count; ++b) s->total[b] *= clv_spread(s, shrink, 1);
     for (int e = 0; e < edges; ++e) {
@@ -440,8 +442,8 @@ INLINED float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
 #endif
 }
 
-/* DO(count) for all columns of a row: `at` is the first of WIDTH * count, which lie in one head, or in any with NARROW. A head's (a
- * row's) last vector ends with it, whatever it has in common with the one before. */
+/* DO(count) for all columns of a row: `at` is the first of WIDTH * count, which lie in one head, or in any with NARROW. A head's
+ * (a row's) last vector ends with it, whatever it has in common with the one before. */
 #if defined(ATTENTION) && !defined(NARROW)
 #define HEAD_WIDTH width
 #else
@@ -454,21 +456,21 @@ INLINED float16 clv_finish_wide(const wide_t *s, int b, index_t edges) {
     DO(1)                 \
   }
 #else
-#define FOR_COLUMNS(DO)                                                                 \
-  for (index_t last = HEAD_WIDTH, at = 0; at < columns; last += HEAD_WIDTH) {           \
-    while (at < last) {                                                                 \
-      if (last - at >= BLOCKS * WIDTH) {                                                \
-        DO(BLOCKS)                                                                      \
-        at += BLOCKS * WIDTH;                                                           \
-      } else if (BLOCKS > 1 && last - at >= BLOCKS / 2 * WIDTH) {                                   \
-        DO(BLOCKS / 2)                                                                  \
-        at += BLOCKS / 2 * WIDTH;                                                       \
-      } else {                                                                          \
-        if (last - at < WIDTH) at = last - WIDTH;                                       \
-        DO(1)                                                                           \
-        at += WIDTH;                                                                    \
-      }                                                                                 \
-    }                                                                                   \
+#define FOR_COLUMNS(DO)                                                       \
+  for (index_t last = HEAD_WIDTH, at = 0; at < columns; last += HEAD_WIDTH) { \
+    while (at < last) {                                                       \
+      if (last - at >= BLOCKS * WIDTH) {                                      \
+        DO(BLOCKS)                                                            \
+        at += BLOCKS * WIDTH;                                                 \
+      } else if (BLOCKS > 1 && last - at >= BLOCKS / 2 * WIDTH) {             \
+        DO(BLOCKS / 2)                                                        \
+        at += BLOCKS / 2 * WIDTH;                                             \
+      } else {                                                                \
+        if (last - at < WIDTH) at = last - WIDTH;                             \
+        DO(1)                                                                 \
+        at += WIDTH;                                                          \
+      }                                                                       \
+    }                                                                         \
   }
 #endif
 
@@ -482,12 +484,12 @@ KERNEL(wide_rows)(GLOBAL STORAGE(T) * y, INPUTS, index_t each POST_PARAMETERS) {
   for (index_t row = first; row < end; ++row) {
     span_t span = clv_span(g, row);
     if (span.end - span.begin > HUB) span.end = span.begin;
-#define STORE_ROW(count)                                              \
-  clv_take_wide(&s, g, row, span, limit, count, at);                  \
-  for (int b = 0; b < count; ++b) {                                   \
-    const index_t place = row * columns + at + b * WIDTH;             \
-    float all[WIDTH];                                                 \
-    vstore16(clv_finish_wide(&s, b, span.end - span.begin), 0, all);  \
+#define STORE_ROW(count)                                                              \
+  clv_take_wide(&s, g, row, span, limit, count, at);                                  \
+  for (int b = 0; b < count; ++b) {                                                   \
+    const index_t place = row * columns + at + b * WIDTH;                             \
+    float all[WIDTH];                                                                 \
+    vstore16(clv_finish_wide(&s, b, span.end - span.begin), 0, all);                  \
     for (int j = 0; j < STORED; ++j) STORE(T, y, place + j, POST(all[j], place + j)); \
   }
     FOR_COLUMNS(STORE_ROW)
@@ -501,19 +503,19 @@ KERNEL(wide_parts)(GLOBAL float *partial, INPUTS, index_t slots) {
   if (slot >= slots) return;
   const part_t part = clv_part(g, slot);
   if (part.span.begin == part.span.end) return;
-#define STORE_SUMS(count)                                     \
-  clv_take_wide(&s, g, part.row, part.span, part.span.end, count, at); \
-  for (int b = 0; b < count; ++b) {                                    \
-    float all[WIDTH];                                                  \
-    vstore16(s.total[b], 0, all);                                      \
+#define STORE_SUMS(count)                                                               \
+  clv_take_wide(&s, g, part.row, part.span, part.span.end, count, at);                  \
+  for (int b = 0; b < count; ++b) {                                                     \
+    float all[WIDTH];                                                                   \
+    vstore16(s.total[b], 0, all);                                                       \
     for (int j = 0; j < STORED; ++j) partial[SLOT(slot) + at + b * WIDTH + j] = all[j]; \
   }
 #ifdef ATTENTION
-#define STORE_PART(count)                           \
-  STORE_SUMS(count)                                 \
+#define STORE_PART(count)                                             \
+  STORE_SUMS(count)                                                   \
   for (int h = 0; h <= (at + STORED - 1) / width - at / width; ++h) { \
-    partial[LARGEST(slot, at / width + h)] = s.largest[h];   \
-    partial[WEIGHT(slot, at / width + h)] = s.weight[h]; \
+    partial[LARGEST(slot, at / width + h)] = s.largest[h];            \
+    partial[WEIGHT(slot, at / width + h)] = s.weight[h];              \
   }
 #else
 #define STORE_PART(count) STORE_SUMS(count)
