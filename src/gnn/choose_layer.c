@@ -374,8 +374,8 @@ static void keep_only_best(choosing *c) {
   for (uint32_t s = 0; s < c->start_count; ++s) clv__candidate_copy(&c->starts[s], &c->best);
 }
 
-/* Where the bound was not met: the plans that share no block, chosen from as if there were no others. `taken`: it is better than
- * what `c` has; the bound is then about the plans that either kept. */
+/* The plans that share no block, chosen from as if there were no others: lists are cut to their best plans, which may leave those
+ * out. `taken`: it is better than what `c` has; the bound is then about the plans that either kept. */
 static clv_status choose_pipelines(choosing *c, const clv__choose_cut *cut, double bound_ns, bool *taken, clv_error *error) {
   clv__choose_options options = *c->options;
   clv__chosen_layer apart;
@@ -433,7 +433,7 @@ clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_
     bound = fmax(all.bound_ns, result.bound_ns);
   }
   bool taken = false;
-  if (!is_quick && !is_large && options->peps.most_parts != 1 && !is_close(&c, bound)) {
+  if (!is_quick && !is_large && c.k > 1 && options->peps.most_parts != 1) {
     CLV__TRY(choose_pipelines(&c, cut, bound, &taken, error));
   }
   /* whole nanoseconds, as all times */
