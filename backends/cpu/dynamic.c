@@ -1,7 +1,7 @@
 /* Node by node: for partitions with shapes that depend on data, and for If, Loop and Scan. Each node's shapes are asked for with
  * its actual inputs; a value is freed after its last reader. */
-#include <time.h>
 
+#include "base/clock.h"
 #include "executable.h"
 
 typedef struct dynamic {
@@ -152,12 +152,6 @@ static clv_status write_outputs(dynamic *state, clv_execute_args *args, clv_erro
   return CLV_OK;
 }
 
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, clv_error *error) {
   const clv__cpu_program *program = &executable->program;
   dynamic state = {.program = program, .executable = executable};
@@ -180,9 +174,9 @@ clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args
   }
   CLV__TRY_GOTO(start(&state, args, error));
   for (uint32_t i = 0; i < program->node_count; ++i) {
-    const uint64_t begin = node_ns != NULL ? now_ns() : 0;
+    const uint64_t begin = node_ns != NULL ? clv__clock_ns() : 0;
     CLV__TRY_GOTO(run_node(&state, i, scratch, error));
-    if (node_ns != NULL) node_ns[i] += now_ns() - begin;
+    if (node_ns != NULL) node_ns[i] += clv__clock_ns() - begin;
   }
   CLV__TRY_GOTO(write_outputs(&state, args, error));
 cleanup:

@@ -1,8 +1,8 @@
 /* See list.h: making, binding and walking a list. What a call of each kind is stands in calls.c. */
 #include "list.h"
+#include "base/clock.h"
 
 #include <stdlib.h>
-#include <time.h>
 
 #include "executable.h"
 
@@ -214,12 +214,6 @@ clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_e
 
 /* ---- Running. ---- */
 
-static uint64_t now_ns(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error) {
   const clv__cpu_step *step = &list->plan->steps[failed->step];
   return clv__error_prefix(error, status, "node '%s' (%s)", step->node != NULL ? step->node->name : "", step->what);
@@ -254,12 +248,12 @@ static clv_status run_timed(const clv__cpu_list *list, clv_error *error) {
   for (size_t at = 0; at < list->size_bytes;) {
     const clv__cpu_call *call = (const clv__cpu_call *)(const void *)(list->block + at);
     clv_status status = CLV_OK;
-    const uint64_t begin = now_ns();
+    const uint64_t begin = clv__clock_ns();
     if (call->is_row)
       call->function.row((const clv__row *)(const void *)call->arguments);
     else
       status = call->function.run(call, error);
-    list->step_ns[call->step] += now_ns() - begin;
+    list->step_ns[call->step] += clv__clock_ns() - begin;
     if (status != CLV_OK) return clv__cpu_list_explain(list, call, status, error);
     at += call->size_bytes;
   }

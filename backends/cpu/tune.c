@@ -1,8 +1,8 @@
 /* Running the ways in which a step can be made, and choosing: see tune.h. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "row.h"
 #include "tune.h"
 
@@ -116,21 +116,15 @@ static clv_status run_call(const measuring *m, const clv__cpu_trial_call *call, 
   return clv__dnn_execute(m->plan->device->dnn, call->primitive, arguments, count, error);
 }
 
-static uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* What one run takes, of so many. */
 static clv_status time_way(const measuring *m, const ready *way, uint32_t repeats, uint64_t *time_ns, clv_error *error) {
-  const uint64_t start = now_ns();
+  const uint64_t start = clv__clock_ns();
   for (uint32_t r = 0; r < repeats; ++r) {
     for (uint32_t c = 0; c < way->trial->count; ++c) {
       CLV__TRY(run_call(m, &way->trial->calls[c], way->memories[c], error));
     }
   }
-  *time_ns = (now_ns() - start) / repeats;
+  *time_ns = (clv__clock_ns() - start) / repeats;
   return CLV_OK;
 }
 

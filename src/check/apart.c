@@ -1,6 +1,7 @@
 /* Sections in processes of their own: a backend that crashes or hangs takes one section with it, and the report says where it
  * was. The child tells what it finds through a pipe; where it is stands in memory that both see. */
 #include "check/apart.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "check/report.h"
@@ -87,9 +87,7 @@ typedef struct watch {
 } watch;
 
 static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+  return (double)clv__clock_ns() * 1e-9;
 }
 
 static clv_status take_message(watch *w, const message *head, const char *first, const char *second, clv_error *error) {

@@ -5,8 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/options.h"
 #include "check/apart.h"
 #include "check/report.h"
@@ -109,9 +109,7 @@ void clv__check_failed_call(clv__check *check, const char *what, const char *cal
 /* ---- One section ---- */
 
 static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+  return (double)clv__clock_ns() * 1e-9;
 }
 
 clv_status clv__check_open_device(clv__check *check, clv_error *error) {

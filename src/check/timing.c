@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "check/scene.h"
 #include "check/sections.h"
 #include "cost/measure.h"
@@ -72,12 +73,12 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
     clv__check_that(check, error.message[0] != '\0', scene->what, "not supported, without a text");
     return false;
   }
-  const uint64_t begin_ns = clv__measure_now();
+  const uint64_t begin_ns = clv__clock_ns();
   for (uint32_t i = 0; i < EXECUTIONS && status == CLV_OK; ++i) {
     if (!clv__check_that(check, clv__check_job_run(job, scene->truth.values, text, sizeof text), scene->what, "timed: %s", text))
       return true;
   }
-  const uint64_t taken_ns = clv__measure_now() - begin_ns;
+  const uint64_t taken_ns = clv__clock_ns() - begin_ns;
   if (status == CLV_OK) status = list(check, job, &l, &error);
   if (status != CLV_OK) {
     clv__check_failed_call(check, scene->what, "instance_time_steps, or instance_steps", status, &error);

@@ -1,6 +1,7 @@
 /* Several requests in flight: as many runs as that are under way at any time. See bench.h. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/bench.h"
 #include "cli/console.h"
 
@@ -38,7 +39,7 @@ typedef struct flight {
 } flight;
 
 static clv_status take_off(bench *b, flight *f, uint32_t place, uint32_t index, clv_error *error) {
-  f->start_ns = cli_now_ns();
+  f->start_ns = clv__clock_ns();
   f->index = index;
   return clv_session_start(b->session, b->job.inputs.tensors, b->job.inputs.count, &b->rooms[(size_t)place * b->output_count],
                            b->output_count, NULL, &f->run, error);
@@ -48,14 +49,14 @@ static clv_status land(bench *b, flight *f, clv_error *error) {
   if (f->run == NULL) return CLV_OK;
   clv_status status = clv_run_wait(f->run, error);
   f->run = NULL;
-  b->latencies_ms[f->index] = cli_ms(f->start_ns, cli_now_ns());
+  b->latencies_ms[f->index] = cli_ms(f->start_ns, clv__clock_ns());
   return status;
 }
 
 clv_status bench_measure_flow(bench *b, clv_error *error) {
   flight flights[CLV_MAX_IN_FLIGHT] = {{0}};
   clv_status status = CLV_OK;
-  uint64_t start = cli_now_ns();
+  uint64_t start = clv__clock_ns();
   for (uint32_t i = 0; status == CLV_OK && i < b->runs; ++i) { /* runs end in the order in which they began, or nearly so */
     flight *f = &flights[i % b->in_flight];
     status = land(b, f, error);
@@ -66,6 +67,6 @@ clv_status bench_measure_flow(bench *b, clv_error *error) {
     clv_status landed = land(b, &flights[k], status == CLV_OK ? error : NULL);
     if (status == CLV_OK) status = landed;
   }
-  b->total_ms = cli_ms(start, cli_now_ns());
+  b->total_ms = cli_ms(start, clv__clock_ns());
   return status;
 }

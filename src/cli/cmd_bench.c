@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/bench.h"
 #include "cli/console.h"
 #include "report/trace.h"
@@ -21,9 +22,9 @@ static double median(const double *sorted, uint32_t count) {
 clv_status bench_run_once(bench *b, double *time_ms, clv_error *error) {
   clv_tensor *outputs = b->rooms != NULL ? b->rooms : b->outputs;
   if (b->rooms == NULL) memset(outputs, 0, b->output_count * sizeof *outputs);
-  uint64_t start = cli_now_ns();
+  uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_run(b->session, b->job.inputs.tensors, b->job.inputs.count, outputs, b->output_count, error));
-  *time_ms = cli_ms(start, cli_now_ns());
+  *time_ms = cli_ms(start, clv__clock_ns());
   return CLV_OK;
 }
 
@@ -38,9 +39,9 @@ static clv_status prepare(bench *b, clv_error *error) {
   cli_session_options(cli, &options);
   b->in_flight = options.in_flight;
   cli_progress(cli, "compiling %s", b->job.path);
-  uint64_t start = cli_now_ns();
+  uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(b->job.plan, &options, &b->session, error));
-  b->compile_ms = cli_ms(start, cli_now_ns());
+  b->compile_ms = cli_ms(start, clv__clock_ns());
   b->load_ms = b->job.load_ms + b->job.plan_ms + b->compile_ms;
   CLV__TRY(cli_inputs_fill(cli, &b->job, cli_number(cli, OPTION_SEED, 0), error));
   b->output_count = b->job.graph->output_count + b->job.plan->kept_count;
@@ -55,12 +56,12 @@ static clv_status measure_runs(bench *b, clv_error *error) {
   cli_progress(b->cli, "%s: first run", b->job.path);
   CLV__TRY(bench_run_once(b, &b->first_run_ms, error));
   for (uint32_t i = 0; i < b->warmup; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
-  uint64_t start = cli_now_ns();
+  uint64_t start = clv__clock_ns();
   for (uint32_t i = 0; i < b->runs && b->in_flight == 1; ++i) {
     CLV__TRY(bench_run_once(b, &b->latencies_ms[i], error));
     cli_progress(b->cli, "%s: run %u of %u", b->job.path, i + 1, b->runs);
   }
-  b->total_ms = cli_ms(start, cli_now_ns());
+  b->total_ms = cli_ms(start, clv__clock_ns());
   if (b->in_flight > 1) CLV__TRY(bench_measure_flow(b, error));
   qsort(b->latencies_ms, b->runs, sizeof *b->latencies_ms, compare_reals);
   b->peak_rss_bytes = cli_peak_rss_bytes();

@@ -1,4 +1,5 @@
 /* `cleave gnn generate`: a seeded random graph, written as npz. */
+#include "base/clock.h"
 #include "cli/console.h"
 #include "cli/gnn.h"
 #include "cli/json.h"
@@ -46,7 +47,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
     return cli_usage(cli, error, "--rmat SCALE is missing: the graph has 2^SCALE vertices");
   }
   if (path == NULL) return cli_usage(cli, error, "-o FILE is missing: where the graph is written");
-  uint64_t scale = cli_number(cli, OPTION_RMAT, 0), begin_ns = cli_now_ns();
+  uint64_t scale = cli_number(cli, OPTION_RMAT, 0), begin_ns = clv__clock_ns();
   if (scale > 31) return cli_usage(cli, error, "option '--rmat': scale %llu is above 31", (unsigned long long)scale);
   uint32_t edges = (uint32_t)cli_number(cli, OPTION_EDGES_PER_VERTEX, 16);
   clv__gnn_graph *graph;
@@ -55,7 +56,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
                                    cli_number(cli, OPTION_SEED, 0), &graph, error));
   cli_progress(cli, "writing %s", path);
   clv_status status = clv__gnn_graph_write(graph, path, error);
-  if (status == CLV_OK) status = tell(cli, graph, path, cli_ms(begin_ns, cli_now_ns()) / 1e3, error);
+  if (status == CLV_OK) status = tell(cli, graph, path, cli_ms(begin_ns, clv__clock_ns()) / 1e3, error);
   clv__gnn_graph_destroy(graph);
   return status;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/file_writer.h"
 #include "cli/console.h"
 #include "cli/gnn_report.h"
@@ -56,16 +57,16 @@ static clv_status make_rows(const running *r, clv_tensor *rows, clv_error *error
 static clv_status run_single(running *r, clv_tensor *out, double *compile_ms, double *measured_ms, clv_error *error) {
   cli_gnn_job *job = &r->job;
   clv__gnn_single *single;
-  uint64_t begin_ns = cli_now_ns();
+  uint64_t begin_ns = clv__clock_ns();
   cli_progress(job->cli, "compiling %u layers", job->model->layer_count);
   CLV__TRY(clv__gnn_single_create(job->devices, CLV__NO_ID, job->model, job->graph, &single, error));
-  *compile_ms = cli_ms(begin_ns, cli_now_ns());
+  *compile_ms = cli_ms(begin_ns, clv__clock_ns());
   clv_status status = CLV_OK;
   for (uint32_t i = 0; i < r->runs && status == CLV_OK; ++i) {
     cli_progress(job->cli, "running");
-    begin_ns = cli_now_ns();
+    begin_ns = clv__clock_ns();
     status = clv__gnn_single_run(single, NULL, out, error);
-    *measured_ms = cli_ms(begin_ns, cli_now_ns());
+    *measured_ms = cli_ms(begin_ns, clv__clock_ns());
   }
   clv__gnn_single_destroy(single);
   return status;
@@ -94,10 +95,10 @@ static clv_status read_plan(running *r, const char *path, clv_error *error) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: the plan is of %u subgraphs, and no --parts is of as many", path,
                           job->plan->k);
   cli_progress(job->cli, "cutting into %u", job->plan->k);
-  uint64_t begin_ns = cli_now_ns();
+  uint64_t begin_ns = clv__clock_ns();
   clv_status status = clv__gnn_plan_subgraphs(job->cli->allocator, job->plan, job->model, job->graph, given,
                                               clv__context_cache(job->cli->context, &reason), &r->partitioned, error);
-  job->cut_ms = cli_ms(begin_ns, cli_now_ns());
+  job->cut_ms = cli_ms(begin_ns, clv__clock_ns());
   return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", path);
 }
 
@@ -127,9 +128,9 @@ static clv_status run_plan(running *r, clv_error *error) {
   CLV__TRY(find_stages(r, error));
   CLV__TRY(clv__gnn_schedule_of(&job->cli->arena, job->plan, &r->schedule, error));
   cli_progress(job->cli, "compiling %u layers", job->model->layer_count);
-  uint64_t begin_ns = cli_now_ns();
+  uint64_t begin_ns = clv__clock_ns();
   CLV__TRY(clv__gnn_run_create(job->devices, job->model, job->graph, &r->partitioned, &r->schedule, &r->run, error));
-  r->compile_ms = cli_ms(begin_ns, cli_now_ns());
+  r->compile_ms = cli_ms(begin_ns, clv__clock_ns());
   for (uint32_t i = 0; i < r->runs; ++i) CLV__TRY(clv__gnn_run_execute(r->run, NULL, &r->out, &how, error));
   clv__gnn_run_record(r->run, &r->record);
   r->measured_ms = 1e-6 * r->record.measured_ns;

@@ -1,6 +1,7 @@
 /* `cleave run`: a model or a plan, once; its outputs shown, written, verified. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/console.h"
 #include "cli/incidents.h"
 #include "cli/job.h"
@@ -44,17 +45,17 @@ static clv_status run_once(run *r, clv_error *error) {
   clv_session_options options;
   cli_session_options(cli, &options);
   cli_progress(cli, "compiling %s", r->job.path);
-  uint64_t start = cli_now_ns();
+  uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));
-  r->session_ms = cli_ms(start, cli_now_ns());
+  r->session_ms = cli_ms(start, clv__clock_ns());
   uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
   for (uint64_t i = 0; i < runs; ++i) {
     clv__session_trace(r->session, i + 1 == runs && cli_is_given(cli, OPTION_TRACE));
     memset(r->outputs, 0, r->value_count * sizeof *r->outputs); /* the session's own memory */
     cli_progress(cli, "running %s", r->job.path);
-    start = cli_now_ns();
+    start = clv__clock_ns();
     CLV__TRY(clv_session_run(r->session, r->job.inputs.tensors, r->job.inputs.count, r->outputs, r->value_count, error));
-    if (i == 0) r->run_ms = cli_ms(start, cli_now_ns());
+    if (i == 0) r->run_ms = cli_ms(start, clv__clock_ns());
   }
   for (uint32_t i = 0; i < r->value_count; ++i) r->values[i].tensor = r->outputs[i];
   return CLV_OK;

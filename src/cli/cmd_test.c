@@ -1,6 +1,7 @@
 /* `cleave test`: ONNX test directories, a line each. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/console.h"
 #include "cli/job.h"
 #include "cli/json.h"
@@ -71,11 +72,11 @@ static clv_status test_all(const cli_tester *tester, const cli_test_paths *paths
   for (size_t i = 0; status == CLV_OK && i < paths->count; ++i) {
     cli_test_result result;
     cli_progress(cli, "%zu of %zu: %s", i + 1, paths->count, paths->items[i]);
-    uint64_t start = cli_now_ns();
+    uint64_t start = clv__clock_ns();
     cli_test_run(tester, paths->items[i], &result);
     ++totals[result.status];
     placements += result.placements;
-    if (cli->json) json_array_append_new(cases, case_json(paths->items[i], &result, cli_ms(start, cli_now_ns())));
+    if (cli->json) json_array_append_new(cases, case_json(paths->items[i], &result, cli_ms(start, clv__clock_ns())));
     status = print_case(cli, paths->items[i], &result, error);
   }
   if (status == CLV_OK) status = print_totals(cli, totals, placements, cases, error);

@@ -1,11 +1,11 @@
 /* See console.h. */
 #include "cli/console.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "report/label.h"
@@ -33,12 +33,6 @@ const char *cli_begin(const cli_invocation *cli, cli_style style) {
 }
 const char *cli_reset(const cli_invocation *cli) {
   return cli->color_out ? "\033[0m" : "";
-}
-
-uint64_t cli_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* The high-water mark of this program alone: getrusage() would say that of whoever started it where that was more. */
@@ -77,7 +71,7 @@ void cli_note(cli_invocation *cli, const char *format, ...) {
 void cli_progress(cli_invocation *cli, const char *format, ...) {
   static uint64_t last_ns;
   if (cli->quiet || cli->environment.dumb_terminal || !isatty(STDERR_FILENO)) return;
-  uint64_t now_ns = cli_now_ns();
+  uint64_t now_ns = clv__clock_ns();
   if (last_ns != 0 && now_ns - last_ns < 100000000u) return;
   last_ns = now_ns;
   char line[256];

@@ -26,7 +26,6 @@ clv_status cli_flush(clv_error *error);
 /* The library's messages, shown with --verbose. */
 void cli_log(void *user_data, int level, const char *text);
 
-uint64_t cli_now_ns(void);
 /* The most memory that this process has had, or 0 where the system does not tell. */
 uint64_t cli_peak_rss_bytes(void);
 static inline double cli_ms(uint64_t from_ns, uint64_t to_ns) {

@@ -1,5 +1,6 @@
 /* See gnn_job.h. */
 #include "cli/gnn_job.h"
+#include "base/clock.h"
 
 #include <string.h>
 
@@ -13,14 +14,14 @@ clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error)
       .cli = cli, .model_path = cli_text(cli, OPTION_MODEL, NULL), .graph_path = cli_text(cli, OPTION_GNN_GRAPH, NULL)};
   if (job->model_path == NULL) return cli_usage(cli, error, "--model FILE is missing: JSON or ONNX");
   if (job->graph_path == NULL) return cli_usage(cli, error, "--graph FILE is missing: npz, METIS's .graph or a list of edges");
-  uint64_t begin_ns = cli_now_ns();
+  uint64_t begin_ns = clv__clock_ns();
   cli_progress(cli, "reading %s", job->model_path);
   CLV__TRY(clv__gnn_model_read(allocator, job->model_path, &job->model, error));
   cli_progress(cli, "reading %s", job->graph_path);
   CLV__TRY(clv__gnn_graph_read(allocator, job->graph_path, &job->graph, error));
   clv_status status = clv__gnn_check_fit(job->model, job->graph, error);
   if (status != CLV_OK) return clv__error_prefix(error, status, "%s", job->graph_path);
-  job->load_ms = cli_ms(begin_ns, cli_now_ns());
+  job->load_ms = cli_ms(begin_ns, clv__clock_ns());
   return cli_devices_open(cli, NULL, &job->devices, error);
 }
 
@@ -43,11 +44,11 @@ static void tell_cuts(const cli_gnn_job *job) {
 }
 
 static clv_status cut_as_given(cli_gnn_job *job, clv_error *error) {
-  uint64_t begin_ns = cli_now_ns();
+  uint64_t begin_ns = clv__clock_ns();
   cli_progress(job->cli, "cutting as --parts says");
   clv_status status = clv__gnn_planning_init_parts(&job->planning, job->devices, job->model, job->graph, job->parts,
                                                    job->part_count, cli_number(job->cli, OPTION_PAD, 1000), error);
-  job->cut_ms = cli_ms(begin_ns, cli_now_ns());
+  job->cut_ms = cli_ms(begin_ns, clv__clock_ns());
   return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", job->graph_path);
 }
 
@@ -55,7 +56,7 @@ clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error) {
   cli_invocation *cli = job->cli;
   const char *reason;
   uint32_t *ks, count;
-  uint64_t begin_ns = cli_now_ns();
+  uint64_t begin_ns = clv__clock_ns();
   CLV__TRY(cli_gnn_parts_read(job, error));
   if (job->part_count > 0) return cut_as_given(job, error);
   CLV__TRY(cli_kset_parse(cli, cli_text(cli, OPTION_KSET, cli_option_table[OPTION_KSET].fallback), &ks, &count, error));
@@ -70,7 +71,7 @@ clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error) {
   clv_status status =
       clv__gnn_planning_init(&job->planning, job->devices, job->model, job->graph, ks, count, cli_number(cli, OPTION_SEED, 0),
                              cli_number(cli, OPTION_PAD, 1000), clv__context_cache(cli->context, &reason), tell_cut, cli, error);
-  job->cut_ms = cli_ms(begin_ns, cli_now_ns());
+  job->cut_ms = cli_ms(begin_ns, clv__clock_ns());
   if (status != CLV_OK) return clv__error_prefix(error, status, "%s", job->graph_path);
   if (cli->verbose) tell_cuts(job);
   return CLV_OK;
@@ -104,9 +105,9 @@ clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error) {
   if (cli->verbose) options.moves = tell_move;
   options.user = job;
   cli_progress(cli, "planning");
-  uint64_t begin_ns = cli_now_ns();
+  uint64_t begin_ns = clv__clock_ns();
   clv_status status = clv__gnn_planning_choose(&job->planning, &job->tables, &options, &job->choice, error);
-  job->plan_ms = cli_ms(begin_ns, cli_now_ns());
+  job->plan_ms = cli_ms(begin_ns, clv__clock_ns());
   if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path);
   return clv__gnn_planning_plan(&job->planning, &job->tables, &job->choice, job->model_path, job->graph_path, &job->plan, error);
 }

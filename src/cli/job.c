@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/console.h"
 #include "formats/irjson.h"
@@ -157,10 +158,10 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
   CLV__TRY(cli_devices_open(cli, device_list, &job->devices, error));
   note_other_devices(cli, job);
   cli_progress(cli, "loading %s", job->model_path);
-  uint64_t start = cli_now_ns();
+  uint64_t start = clv__clock_ns();
   clv_status status = cli_graph_load(cli, job->model_path, &job->graph, error);
   if (status != CLV_OK) return job->from_plan_file ? clv__error_prefix(error, status, "%s", path) : status;
-  job->load_ms = cli_ms(start, cli_now_ns());
+  job->load_ms = cli_ms(start, clv__clock_ns());
   return cli_inputs_read(cli, job->graph, &job->inputs, error);
 }
 
@@ -182,7 +183,7 @@ static clv_status complete_sizes(cli_invocation *cli, cli_job *job, bool to_run,
 }
 
 clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error) {
-  uint64_t start = cli_now_ns();
+  uint64_t start = clv__clock_ns();
   clv_status status;
   cli_progress(cli, "planning %s", job->model_path);
   if (job->from_plan_file) {
@@ -209,7 +210,7 @@ clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_erro
       clv__error_prefix(error, status, "%s", job->path);
     }
   }
-  job->plan_ms = cli_ms(start, cli_now_ns());
+  job->plan_ms = cli_ms(start, clv__clock_ns());
   return status;
 }
 

@@ -1,13 +1,11 @@
 /* See compile.h. */
 #include "compile/compile.h"
+#include "base/clock.h"
 
 #include <string.h>
-#include <time.h>
 
 static double now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+  return (double)clv__clock_ns() / 1e6;
 }
 
 const char *clv__source_word(clv__source source) {

@@ -34,7 +34,6 @@ clv_status clv__measure_view(const clv__device *device, const clv_graph_view *vi
 /* Median and spread; sorts the samples. */
 clv__measure clv__measure_of(uint64_t *samples_ns, uint32_t count);
 /* Nanoseconds of a clock that only goes forward. */
-uint64_t clv__measure_now(void);
 /* How many runs a thing that takes `once_ns` gets, where `runs` were asked for; at most CLV__MEASURE_MOST_RUNS. */
 uint32_t clv__measure_runs(uint32_t runs, uint64_t once_ns);
 enum { CLV__MEASURE_MOST_RUNS = 1000 };

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "cost/measure.h"
@@ -81,9 +82,9 @@ static void *take_part(void *argument) {
   for (uint32_t a = 0; a < c->attempts; ++a) {
     const size_t at = (size_t)a * c->thread_count + self->index;
     pthread_barrier_wait(&c->barrier);
-    c->begin_ns[at] = clv__measure_now();
+    c->begin_ns[at] = clv__clock_ns();
     c->work(c, self->index, false);
-    c->end_ns[at] = clv__measure_now();
+    c->end_ns[at] = clv__clock_ns();
   }
   return NULL;
 }
@@ -181,9 +182,9 @@ static clv_status measure_flops(crew *c, clv__peak peak, const clv_allocator *al
   c->work = compute;
   c->attempts = ATTEMPTS;
   for (c->rounds = FIRST_ROUNDS; c->rounds < UINT64_C(1) << 40; c->rounds *= 2) {
-    const uint64_t begin = clv__measure_now();
+    const uint64_t begin = clv__clock_ns();
     c->loop.run(c->rounds);
-    if (clv__measure_now() - begin >= ATTEMPT_NS) break;
+    if (clv__clock_ns() - begin >= ATTEMPT_NS) break;
   }
   CLV__TRY(run_crew(c, true, allocator, &rate, error));
   *flops_per_second = c->loop.flops_per_round * (double)c->rounds * c->thread_count * rate;
@@ -210,11 +211,11 @@ static clv_status measure_bandwidth(crew *c, uint64_t size_bytes, bool is_copy, 
   c->is_copy = is_copy;
   c->share_bytes = (size_t)(size_bytes / c->thread_count) & ~(size_t)127;
   go_through(c, 0, true);
-  const uint64_t begin = clv__measure_now();
+  const uint64_t begin = clv__clock_ns();
   c->passes = 1;
   go_through(c, 0, false);
   c->attempts = ATTEMPTS;
-  const uint64_t once_ns = clv__measure_now() - begin + 1;
+  const uint64_t once_ns = clv__clock_ns() - begin + 1;
   if (once_ns < ATTEMPT_NS) c->passes = (uint32_t)(ATTEMPT_NS / once_ns);
   if (once_ns > ATTEMPT_NS) c->attempts = LONG_ATTEMPTS;
   CLV__TRY(run_crew(c, false, allocator, &rate, error));

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/clock.h"
 #include "cost/measure.h"
 #include "cost/peaks.h"
 
@@ -157,13 +158,13 @@ typedef struct copier {
 
 static clv_status copy_batch(const copier *c, uint64_t size_bytes, uint32_t count, uint64_t *time_ns, clv_error *error) {
   const clv_backend *backend = c->device->backend;
-  uint64_t start = clv__measure_now();
+  uint64_t start = clv__clock_ns();
   for (uint32_t i = 0; i < count; ++i) {
     CLV__TRY(c->into_device ? backend->copy_in(c->device->handle, c->stream, c->buffer, 0, c->host, size_bytes, error)
                             : backend->copy_out(c->device->handle, c->stream, c->host, c->buffer, 0, size_bytes, error));
   }
   CLV__TRY(backend->stream_synchronize(c->device->handle, c->stream, error));
-  *time_ns = clv__measure_now() - start;
+  *time_ns = clv__clock_ns() - start;
   return CLV_OK;
 }
 

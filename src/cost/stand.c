@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cost/measure.h"
 
 #define LONGEST_NS UINT64_C(250000000) /* spent on the runs of one thing, if that leaves LEAST_RUNS */
@@ -25,12 +25,6 @@ typedef struct stand {
   clv_buffer **buffers; /* inputs, then outputs; where memory is not the host's */
   int64_t integer;      /* what integer inputs hold */
 } stand;
-
-uint64_t clv__measure_now(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static int compare_times(const void *a, const void *b) {
   uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -189,10 +183,10 @@ static clv_status run_once(const stand *s, uint64_t *time_ns, clv_error *error) 
       .outputs = s->outputs,
       .allocate_output = refuse_output,
   };
-  uint64_t start = clv__measure_now();
+  uint64_t start = clv__clock_ns();
   CLV__TRY(backend->execute(s->device->handle, s->instance, s->stream, &args, error));
   CLV__TRY(backend->stream_synchronize(s->device->handle, s->stream, error));
-  *time_ns = clv__measure_now() - start;
+  *time_ns = clv__clock_ns() - start;
   return CLV_OK;
 }
 

@@ -3,6 +3,7 @@
  * An entry is all captured partitions of a prepared set of shapes on one device. It belongs to the set, whose instances and
  * memory its graphs refer to; it is entered from the beginning of a run to its end. */
 #include "execute/capture.h"
+#include "base/clock.h"
 
 #include <string.h>
 
@@ -193,9 +194,9 @@ clv_status clv__capture_execute(clv__request *request, uint32_t index, clv_strea
   state->why = NULL;
   if (capture == NULL) return execute(request, device, index, stream, error);
   bool is_timed = !device->info.is_synchronous && capture->issue != CLV__ISSUE_CAPTURED; /* else it is the time of kernels */
-  uint64_t begin_ns = is_timed ? clv__now_ns() : 0;
+  uint64_t begin_ns = is_timed ? clv__clock_ns() : 0;
   clv_status status = issue(request, capture, device, index, stream, error);
-  if (is_timed) capture->run_ns += clv__now_ns() - begin_ns;
+  if (is_timed) capture->run_ns += clv__clock_ns() - begin_ns;
   return status;
 }
 

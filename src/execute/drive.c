@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/clock.h"
 #include "execute/internal.h"
 
 typedef struct drive {
@@ -118,7 +119,7 @@ static clv_status check_waits(const drive *d, const clv__track *track, clv_error
 
 /* What this thread did from `begin_ns` until now. */
 static void trace_span(clv__request *request, clv__trace_kind kind, uint32_t step, uint64_t begin_ns) {
-  clv__trace_add(request, (clv__trace_event){.kind = kind, .step = step, .begin_ns = begin_ns, .end_ns = clv__now_ns()});
+  clv__trace_add(request, (clv__trace_event){.kind = kind, .step = step, .begin_ns = begin_ns, .end_ns = clv__clock_ns()});
 }
 
 /* A step, and with it those that were captured together with it. */
@@ -128,7 +129,7 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
   bool is_now = is_synchronous(request, track->lane);
   bool is_traced = request->session->is_traced;
   CLV__TRY(check_waits(d, track, error));
-  uint64_t begin_ns = is_traced ? clv__now_ns() : 0;
+  uint64_t begin_ns = is_traced ? clv__clock_ns() : 0;
   request->marks[step].issued_ns = begin_ns;
   if (!is_now) CLV__TRY(wait_on_device(d, track, error));
   request->leap = 0;
@@ -142,7 +143,7 @@ static clv_status issue(drive *d, uint32_t step, clv_error *error) {
     if (is_traced) trace_span(request, CLV__TRACE_ISSUE, step, begin_ns);
     return CLV_OK;
   }
-  if (is_traced) request->marks[step].over_ns = clv__now_ns();
+  if (is_traced) request->marks[step].over_ns = clv__clock_ns();
   pthread_mutex_lock(&request->board.lock);
   request->board.completed[track->lane] = track->position + 1;
   pthread_mutex_unlock(&request->board.lock);
@@ -230,7 +231,7 @@ static clv_status check_order(const drive *d, clv_error *error) {
   if (order->is_cancelled != NULL && atomic_load(order->is_cancelled)) {
     return clv__error_set(error, CLV_CANCELLED, "the run was cancelled");
   }
-  if (order->deadline_ns != UINT64_MAX && clv__now_ns() >= order->deadline_ns) {
+  if (order->deadline_ns != UINT64_MAX && clv__clock_ns() >= order->deadline_ns) {
     return clv__error_set(error, CLV_TIMED_OUT, "the run's time limit of %g s is over", order->options.time_limit_s);
   }
   return CLV_OK;
@@ -238,7 +239,7 @@ static clv_status check_order(const drive *d, clv_error *error) {
 
 static clv_status wait(drive *d, clv_error *error) {
   uint64_t device_ns = clv__request_device_deadline_ns(d->request), order_ns = d->order->deadline_ns;
-  uint64_t begin_ns = d->request->session->is_traced ? clv__now_ns() : 0, seen = d->news;
+  uint64_t begin_ns = d->request->session->is_traced ? clv__clock_ns() : 0, seen = d->news;
   bool is_new = clv__board_wait(d->request, seen, device_ns < order_ns ? device_ns : order_ns);
   trace_span(d->request, CLV__TRACE_WAIT, CLV__NO_ID, begin_ns);
   look(d);
@@ -390,7 +391,7 @@ clv_status clv__request_drive_timed(clv__request *request, uint64_t *times_ns, c
   begin(request);
   for (uint32_t s = 0; s < schedule->step_count; ++s) {
     uint32_t lane = schedule->tracks[s].lane;
-    uint64_t start = clv__now_ns();
+    uint64_t start = clv__clock_ns();
     bool is_uncut;
     clv_status status = clv__request_step(request, s, lane, &is_uncut, error);
     clv_status waited = clv__request_synchronize(request, lane, status == CLV_OK ? error : NULL);
@@ -398,7 +399,7 @@ clv_status clv__request_drive_timed(clv__request *request, uint64_t *times_ns, c
     if (status != CLV_OK) return status;
     if (is_uncut) CLV__TRY(clv__request_finish_step(request, s, error));
     request->pending_first = CLV__NO_ID;
-    times_ns[s] = clv__now_ns() - start;
+    times_ns[s] = clv__clock_ns() - start;
   }
   return CLV_OK;
 }

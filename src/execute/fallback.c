@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "execute/internal.h"
 #include "place/make.h"
 
@@ -21,7 +22,7 @@ static void begin(fallback *f, clv_session *session) { /* `tried` is long, and s
   f->first.status = CLV_OK;
   f->tried[0] = '\0';
   f->trimmed = f->taken_count = 0;
-  f->begin_ns = clv__now_ns();
+  f->begin_ns = clv__clock_ns();
 }
 
 /* What another device may do better; not what all would answer, nor what the caller wanted. */
@@ -102,7 +103,7 @@ bool clv__session_incident(clv_session *session, uint32_t index, clv__incident *
 
 /* What has gone on since the last failure was its cost. */
 static void close_incident(fallback *f) {
-  uint64_t now_ns = clv__now_ns();
+  uint64_t now_ns = clv__clock_ns();
   if (f->taken_count > 0) {
     clv_session *session = f->session;
     session->incidents[session->incident_count + f->taken_count - 1].cost_ms = (double)(now_ns - f->begin_ns) / 1e6;
@@ -264,7 +265,7 @@ clv_status clv__session_attempt(clv_session *session, clv__attempt_fn go, const 
   while (attempt(session, go, cookie, &what, error) != CLV_OK) {
     if (!fall_back(&f, &what, error)) return fail(&f, what.status, error);
     clv__error_clear(error);
-    f.begin_ns = clv__now_ns();
+    f.begin_ns = clv__clock_ns();
   }
   return CLV_OK;
 }

@@ -198,7 +198,6 @@ static inline clv_status clv__request_blame(clv__request *request, uint32_t devi
 static inline bool clv__request_is_careful(const clv__request *request) {
   return request->session->devices->is_timed;
 }
-uint64_t clv__now_ns(void); /* CLOCK_MONOTONIC */
 
 /* engine.c */
 clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **engine,

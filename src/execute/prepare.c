@@ -4,6 +4,7 @@
  * needs, and from shape to shape only types change, and what depends on the exact ones. */
 #include <string.h>
 
+#include "base/clock.h"
 #include "execute/internal.h"
 
 bool clv__same_dims(const clv_tensor *a, const clv_tensor *b) {
@@ -238,7 +239,7 @@ static clv_status make_new(clv__request *request, const clv_tensor *inputs, cons
 }
 
 static clv_status prepare(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
-  uint64_t begin_ns = clv__now_ns();
+  uint64_t begin_ns = clv__clock_ns();
   clv__devices_lock(request->session->devices);
   clv_status status = make_new(request, inputs, shapes, false, error);
   if (status == CLV_OUT_OF_MEMORY && request->failed_device != CLV__NO_ID) { /* plans count on no more than steps in order need */
@@ -248,8 +249,8 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
     status = make_new(request, inputs, shapes, true, error);
   }
   clv__devices_unlock(request->session->devices);
-  clv__trace_add(
-      request, (clv__trace_event){.kind = CLV__TRACE_PREPARE, .step = CLV__NO_ID, .begin_ns = begin_ns, .end_ns = clv__now_ns()});
+  clv__trace_add(request, (clv__trace_event){
+                              .kind = CLV__TRACE_PREPARE, .step = CLV__NO_ID, .begin_ns = begin_ns, .end_ns = clv__clock_ns()});
   return status;
 }
 

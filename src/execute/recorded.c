@@ -1,5 +1,6 @@
 /* See recorded.h. */
 #include "execute/recorded.h"
+#include "base/clock.h"
 
 /* A graph whose memory moves, on a device that cannot give it other memory, is captured again after so many runs at the
  * earliest: with memory that moves every run, capturing would cost more than it saves. */
@@ -178,9 +179,9 @@ static clv_status capture(clv__recorded *r, clv__request *request, uint32_t firs
   const clv_backend *backend = r->device->backend;
   clv_captured *captured = NULL;
   CLV__TRY(backend->capture_begin(r->device->handle, stream, error));
-  uint64_t begin_ns = clv__now_ns();
+  uint64_t begin_ns = clv__clock_ns();
   clv_status status = execute_all(r, request, first, stream, error);
-  *execute_ns += clv__now_ns() - begin_ns;
+  *execute_ns += clv__clock_ns() - begin_ns;
   if (status != CLV_OK) {
     (void)backend->capture_end(r->device->handle, stream, NULL, NULL);
     return status;
@@ -194,7 +195,7 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
                                  uint64_t *execute_ns, clv_error *error) {
   graph *g = &r->graphs[first];
   const clv_backend *backend = r->device->backend;
-  uint64_t begin_ns = request->session->is_traced ? clv__now_ns() : 0;
+  uint64_t begin_ns = request->session->is_traced ? clv__clock_ns() : 0;
   clv__recorded_drop(r, first);
   clv__error_clear(error);
   CLV__TRY(note_places(r, request, first, error));
@@ -205,7 +206,7 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
     clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_CAPTURE,
                                                .step = request->prepared->partitions[first].step,
                                                .begin_ns = begin_ns,
-                                               .end_ns = clv__now_ns()});
+                                               .end_ns = clv__clock_ns()});
   }
   return CLV_OK;
 }

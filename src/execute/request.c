@@ -4,12 +4,6 @@
 
 #include "execute/internal.h"
 
-uint64_t clv__now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* ---- Streams and memory ---- */
 
 clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error) {

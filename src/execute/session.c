@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/options.h"
 #include "execute/internal.h"
 
@@ -72,9 +73,9 @@ clv_status clv_session_create(const clv_plan *plan, const clv_session_options *g
   *session = (clv_session){.plan = plan, .devices = plan->devices, .allocator = allocator, .options = options};
   init_locks(session);
   if (options.device_time_limit_s > 0) plan->devices->is_timed = true;
-  uint64_t start = clv__now_ns();
+  uint64_t start = clv__clock_ns();
   clv_status status = create(session, error);
-  session->compile_ms = (double)(clv__now_ns() - start) / 1e6;
+  session->compile_ms = (double)(clv__clock_ns() - start) / 1e6;
   if (status != CLV_OK)
     clv_session_destroy(session);
   else
@@ -100,15 +101,15 @@ void clv_session_destroy(clv_session *session) {
 static clv_status run_request(clv__request *request, const void *cookie, clv_error *error) {
   const clv__order *order = cookie;
   clv_session *session = request->session;
-  uint64_t begin_ns = session->is_traced ? clv__now_ns() : 0;
+  uint64_t begin_ns = session->is_traced ? clv__clock_ns() : 0;
   CLV__TRY(clv__request_bind_inputs(request, order->inputs, order->input_count, error));
   CLV__TRY(clv__request_bind_outputs(request, order, error));
   CLV__TRY(session->time_steps ? clv__request_drive_timed(request, request->engine->step_times_ns, error)
                                : clv__request_drive(request, order, error));
   clv_status status = clv__request_hand_over(request, order, error);
   if (session->is_traced) {
-    clv__trace_add(request,
-                   (clv__trace_event){.kind = CLV__TRACE_RUN, .step = CLV__NO_ID, .begin_ns = begin_ns, .end_ns = clv__now_ns()});
+    clv__trace_add(
+        request, (clv__trace_event){.kind = CLV__TRACE_RUN, .step = CLV__NO_ID, .begin_ns = begin_ns, .end_ns = clv__clock_ns()});
   }
   return status;
 }
@@ -140,7 +141,7 @@ clv_status clv__order_make(const clv_session *session, const clv_tensor *inputs,
   if (!(limit_s >= 0) || limit_s > 1e9) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "a time limit of %g s: expected 0 (none) to 1e9", limit_s);
   }
-  if (limit_s > 0) order->deadline_ns = clv__now_ns() + (uint64_t)(limit_s * 1e9);
+  if (limit_s > 0) order->deadline_ns = clv__clock_ns() + (uint64_t)(limit_s * 1e9);
   return CLV_OK;
 }
 

@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "execute/internal.h"
 
 /* Of waiting for news: devices may be given up by other sessions. */
@@ -14,7 +15,7 @@ void clv__board_tell(void *cookie) {
   clv__board *board = &mark->request->board;
   atomic_fetch_add(&board->tellers, 1);
   pthread_mutex_lock(&board->lock);
-  if (mark->is_traced) mark->over_ns = clv__now_ns();
+  if (mark->is_traced) mark->over_ns = clv__clock_ns();
   mark->is_told = true;
   if (!mark->is_aside && board->completed[mark->lane] <= mark->position) board->completed[mark->lane] = mark->position + 1;
   --board->watched[mark->device];
@@ -44,7 +45,7 @@ bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns) {
   bool is_over = false, is_new = false;
   pthread_mutex_lock(&board->lock);
   while (board->news == seen && !is_over && !is_new) {
-    uint64_t now_ns = clv__now_ns(), next_ns = now_ns + LOOK_EVERY_NS;
+    uint64_t now_ns = clv__clock_ns(), next_ns = now_ns + LOOK_EVERY_NS;
     if (until_ns < next_ns) next_ns = until_ns;
     struct timespec next = {(time_t)(next_ns / 1000000000u), (long)(next_ns % 1000000000u)};
     if (pthread_cond_timedwait(&board->changed, &board->lock, &next) != ETIMEDOUT) continue;
@@ -58,7 +59,7 @@ bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns) {
 
 uint64_t clv__request_device_deadline_ns(const clv__request *request) {
   double limit_s = request->session->options.device_time_limit_s;
-  return limit_s > 0 ? clv__now_ns() + (uint64_t)(limit_s * 1e9) : UINT64_MAX;
+  return limit_s > 0 ? clv__clock_ns() + (uint64_t)(limit_s * 1e9) : UINT64_MAX;
 }
 
 clv_status clv__request_lose(clv__request *request, uint32_t index, clv_error *error) {

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cost/measure.h"
 #include "gnn/edges.h"
@@ -48,12 +49,12 @@ clv_status clv__measure_packing(clv__tables *tables, const clv_allocator *alloca
   for (uint64_t bytes = most_bytes; status == CLV_OK && bytes >= LEAST_BYTES && l.count < MOST_SIZES; bytes /= 2) {
     uint64_t samples[MOST_RUNS], rows = bytes / ROW_BYTES;
     for (uint32_t i = 0; i < runs_of(runs); ++i) {
-      uint64_t begin = clv__measure_now();
+      uint64_t begin = clv__clock_ns();
       for (uint64_t r = 0; r < rows; ++r) {
         uint64_t place = (r * STRIDE + clv__mix64(seed + r) % STRIDE) % rows;
         memcpy(to + r * ROW_BYTES, from + place * ROW_BYTES, ROW_BYTES);
       }
-      samples[i] = clv__measure_now() - begin;
+      samples[i] = clv__clock_ns() - begin;
     }
     add_point(&l, bytes, samples, runs_of(runs));
   }
@@ -75,11 +76,11 @@ typedef struct lane {
 static clv_status copy(const lane *at, bool is_in, uint64_t bytes, uint64_t *took_ns, clv_error *error) {
   const clv_backend *backend = at->device->backend;
   clv_device *handle = at->device->handle;
-  uint64_t begin = clv__measure_now();
+  uint64_t begin = clv__clock_ns();
   CLV__TRY(is_in ? backend->copy_in(handle, at->stream, at->buffer, 0, at->host, bytes, error)
                  : backend->copy_out(handle, at->stream, at->host, at->buffer, 0, bytes, error));
   CLV__TRY(backend->stream_synchronize(handle, at->stream, error));
-  *took_ns = clv__measure_now() - begin;
+  *took_ns = clv__clock_ns() - begin;
   return CLV_OK;
 }
 

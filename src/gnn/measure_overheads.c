@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cost/measure.h"
 #include "gnn/measure_point.h"
@@ -61,7 +62,7 @@ static clv_status measure_merge(clv__tables *tables, uint32_t rounds, clv_error 
   clv_status status = start(&other, &c, error);
   for (uint32_t r = 0; status == CLV_OK && r < rounds + WARM; ++r) {
     play(&c, 2 * r);
-    uint64_t now_ns = clv__measure_now();
+    uint64_t now_ns = clv__clock_ns();
     if (r > WARM) samples[r - WARM - 1] = (now_ns - before_ns) / 2;
     before_ns = now_ns;
   }
@@ -79,7 +80,7 @@ static clv_status measure_exchange(clv__tables *tables, uint32_t device_count, u
   pthread_t threads[CLV__PEP_DEVICES];
   clv_status status = CLV_OK;
   for (uint32_t r = 0; r < rounds && status == CLV_OK; ++r) {
-    uint64_t begin_ns = clv__measure_now();
+    uint64_t begin_ns = clv__clock_ns();
     uint32_t started = 0;
     for (uint32_t d = 0; d + 1 < device_count && status == CLV_OK; ++d) {
       courts[d] = (court){.turn = 1, .turns = 2};
@@ -97,7 +98,7 @@ static clv_status measure_exchange(clv__tables *tables, uint32_t device_count, u
       pthread_cond_destroy(&courts[d].changed);
       pthread_mutex_destroy(&courts[d].lock);
     }
-    samples[r] = clv__measure_now() - begin_ns;
+    samples[r] = clv__clock_ns() - begin_ns;
   }
   return status == CLV_OK ? put(tables, CLV__OVERHEAD_EXCHANGE, "", samples, rounds, error) : status;
 }

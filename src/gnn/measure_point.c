@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stddef.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cost/measure.h"
 #include "gnn/block_memory.h"
@@ -105,11 +106,11 @@ static clv_status begin(working *w, uint64_t *compile_ns, clv_error *error) {
   clv_session_options options = CLV_SESSION_OPTIONS_INIT;
   clv__block_form form = device_of(b)->is_static ? clv__block_form_fixed(w->sizes) : clv__block_form_open(false);
   clv__block block;
-  uint64_t seed = b->options->seed, begin_ns = clv__measure_now();
+  uint64_t seed = b->options->seed, begin_ns = clv__clock_ns();
   options.no_fallback = true;
   CLV__TRY(clv__block_make(w->allocator, stages, b->first, b->last, &form, &block, error));
   CLV__TRY(clv__block_open(p->devices, b->device, &block, &options, &w->run, error));
-  *compile_ns = clv__block_was_compiled(&w->run) ? clv__measure_now() - begin_ns : 0;
+  *compile_ns = clv__block_was_compiled(&w->run) ? clv__clock_ns() - begin_ns : 0;
   for (uint32_t i = 0; i < w->run.block.input_count; ++i) {
     clv__layer_value value = w->run.block.inputs[i];
     CLV__TRY(fill(w->allocator, stages, value, w->sizes, &seed, &w->values.items[value], error));
@@ -133,9 +134,9 @@ static clv_status time_runs(working *w, clv__measure *measure, clv_error *error)
   uint64_t samples[MOST_RUNS];
   uint32_t runs = w->block->options->runs < MOST_RUNS ? w->block->options->runs : MOST_RUNS;
   for (uint32_t i = 0; i <= runs; ++i) { /* the first one prepares */
-    uint64_t begin_ns = clv__measure_now();
+    uint64_t begin_ns = clv__clock_ns();
     CLV__TRY(run_once(w, error));
-    uint64_t took_ns = clv__measure_now() - begin_ns;
+    uint64_t took_ns = clv__clock_ns() - begin_ns;
     if (i > 0) samples[i - 1] = took_ns;
     if (i > 0 && took_ns > LONG_NS) runs = i;
   }
@@ -222,9 +223,9 @@ static clv_status run_pair(pair *p, uint64_t took_ns[2], clv_error *error) {
   for (uint32_t which = 0; which < 2; ++which) {
     for (uint32_t i = 0; i < p->w.run.block.input_count; ++i)
       p->w.values.items[p->w.run.block.inputs[i]] = p->inputs[which][p->w.run.block.inputs[i]];
-    uint64_t begin_ns = clv__measure_now();
+    uint64_t begin_ns = clv__clock_ns();
     CLV__TRY(run_once(&p->w, error));
-    took_ns[which] = clv__measure_now() - begin_ns;
+    took_ns[which] = clv__clock_ns() - begin_ns;
   }
   return CLV_OK;
 }

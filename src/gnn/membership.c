@@ -2,8 +2,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "gnn/metis.h"
@@ -91,9 +91,7 @@ static void deal(const clv__csr *csr, uint32_t k, uint32_t *parts) {
 }
 
 static double now_s(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+  return (double)clv__clock_ns() * 1e-9;
 }
 
 static clv_status ask_metis(const clv_allocator *allocator, const clv__gnn_graph *graph, uint32_t k, uint64_t seed,

@@ -2,8 +2,8 @@
  * lock. Since all keep to that order, the first task that is not done never waits for a later one. */
 #include <pthread.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "gnn/run_own.h"
 
@@ -29,12 +29,6 @@ typedef struct worker {
   pthread_t thread;
   bool is_started;
 } worker;
-
-uint64_t clv__run_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* The first error stays; everybody leaves. */
 static void fail(shared *s, clv_status status, const clv_error *error) {
@@ -103,7 +97,7 @@ static void tell(shared *s) {
   pthread_mutex_unlock(&s->lock);
   bool goes_on = true;
   if (progress.done > s->last_told) { /* whoever is late has nothing new to tell */
-    progress.elapsed_s = 1e-9 * (double)(clv__run_now_ns() - s->start_ns);
+    progress.elapsed_s = 1e-9 * (double)(clv__clock_ns() - s->start_ns);
     double mine = done - run->weight_begun; /* of this run: the layers of another one tell nothing of its pace */
     progress.left_s = mine > 0 ? progress.elapsed_s * (run->weight - done) / mine : -1;
     s->last_told = progress.done;

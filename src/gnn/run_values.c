@@ -2,6 +2,7 @@
  * gathered, and for devices of fixed shapes all is laid out with its padding (block.h says what that is made of). */
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "gnn/run_own.h"
 
@@ -281,18 +282,18 @@ clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__
             .out = out,
             .is_static = program->is_static,
             .room = room};
-  said->begin_ns = clv__run_now_ns() - start_ns;
+  said->begin_ns = clv__clock_ns() - start_ns;
   CLV__TRY(reserve_scratch(run, &w, error));
   for (uint32_t i = 0; i < w.block->input_count; ++i) read_value(&w, w.block->inputs[i]);
   for (uint32_t i = 0; i < w.block->output_count; ++i) {
     place_output(&w, w.block->outputs[i]);
     asked[i] = w.values.items[w.block->outputs[i]];
   }
-  said->packed_ns = clv__run_now_ns() - start_ns;
+  said->packed_ns = clv__clock_ns() - start_ns;
   clv_status status =
       task->sweep.piece > 0 ? sweep_task(&w, program, error) : clv__block_execute(&program->run, &w.values, error);
-  said->computed_ns = clv__run_now_ns() - start_ns;
+  said->computed_ns = clv__clock_ns() - start_ns;
   for (uint32_t i = 0; i < w.block->output_count && status == CLV_OK; ++i) move_output(&w, w.block->outputs[i], &asked[i]);
-  said->end_ns = clv__run_now_ns() - start_ns;
+  said->end_ns = clv__clock_ns() - start_ns;
   return status;
 }

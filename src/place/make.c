@@ -1,16 +1,14 @@
 /* clv_plan_make(): verdicts, prices, placement, split, steps. */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/options.h"
 #include "place/list_cut.h"
 #include "place/make.h"
 
 static double now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+  return (double)clv__clock_ns() / 1e6;
 }
 
 /* What another format calls the operator with, where the node has kept it: " Tensor A=%0, bool upper=False". */

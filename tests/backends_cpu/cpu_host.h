@@ -199,6 +199,32 @@ static inline clv_tensor random_tensor(const clv_allocator *allocator, uint64_t 
   return tensor;
 }
 
+/* Opens a device, compiles `graph` (made with `failing`) and runs it, while every allocation fails once: a status, and nothing is
+ * left behind. */
+static inline void check_failing_memory(test_allocator *failing, clv_graph *graph, const clv_tensor *inputs) {
+  clv_error error = {0};
+  const size_t live = failing->live;
+  bool done = false;
+  for (size_t fail_after = 1; !done && fail_after < 5000; ++fail_after) {
+    cpu_host cpu;
+    cpu_program program = {0};
+    clv_tensor made[16] = {{0}};
+    for (uint32_t i = 0; i < graph->output_count; ++i) made[i].rank = CLV_RANK_UNKNOWN;
+    failing->fail_at = failing->calls + fail_after;
+    clv_status status = cpu_host_open(&cpu, &failing->allocator, NULL, NULL, &error);
+    if (status == CLV_OK) status = cpu_program_open(&program, &cpu, graph, NULL, &error);
+    if (status == CLV_OK) status = cpu_program_run(&program, inputs, made, &error);
+    done = status == CLV_OK && failing->calls < failing->fail_at;
+    if (status != CLV_OK) assert_int_equal(status, CLV_OUT_OF_MEMORY);
+    for (uint32_t i = 0; i < graph->output_count; ++i) clv__release(&failing->allocator, made[i].data);
+    if (program.graph != NULL) cpu_program_close(&program);
+    cpu_host_close(&cpu);
+    assert_int_equal(failing->live, live);
+  }
+  assert_true(done);
+  failing->fail_at = 0;
+}
+
 /* Runs `graph` on the device and with the reference, and compares every output. Returns how many plans were made simpler. */
 static inline int compare_with_reference(clv_graph *graph, const clv_tensor *inputs, const char *option, const char *value,
                                          const char *what) {

@@ -192,32 +192,13 @@ static void test_folding(void **state) {
 
 static void test_failing_memory(void **state) {
   (void)state;
-  clv_error error = {0};
   uint64_t seed = 12;
   test_allocator failing;
   test_allocator_init(&failing);
   clv_graph *graph = network(&failing.allocator, image, 113);
   clv_tensor x = random_tensor(clv__allocator_default(), &seed, 4, image);
-  const size_t live = failing.live;
-  bool done = false;
-  for (size_t fail_after = 1; !done && fail_after < 5000; ++fail_after) {
-    cpu_host cpu;
-    cpu_program program = {0};
-    clv_tensor made[2] = {{.rank = CLV_RANK_UNKNOWN}, {.rank = CLV_RANK_UNKNOWN}};
-    failing.fail_at = failing.calls + fail_after;
-    clv_status status = cpu_host_open(&cpu, &failing.allocator, NULL, NULL, &error);
-    if (status == CLV_OK) status = cpu_program_open(&program, &cpu, graph, NULL, &error);
-    if (status == CLV_OK) status = cpu_program_run(&program, &x, made, &error);
-    done = status == CLV_OK && failing.calls < failing.fail_at;
-    if (status != CLV_OK) assert_int_equal(status, CLV_OUT_OF_MEMORY);
-    for (int i = 0; i < 2; ++i) clv__release(&failing.allocator, made[i].data);
-    if (program.graph != NULL) cpu_program_close(&program);
-    cpu_host_close(&cpu);
-    assert_int_equal(failing.live, live);
-  }
-  assert_true(done);
+  check_failing_memory(&failing, graph, &x);
   clv__release(clv__allocator_default(), x.data);
-  failing.fail_at = 0;
   clv__graph_destroy(graph);
   assert_int_equal(failing.live, 0);
 }

@@ -5,36 +5,10 @@
 #define CLEAVE_TESTS_BACKENDS_OPENCL_NODE_H
 
 #include "../kernels/node_case.h"
-#include "cleave/cleave.h"
+#include "device.h"
 #include "graph/graph.h"
 
 #include <stdio.h>
-
-static clv_context *context;
-static clv_devices *devices;
-
-/* With an option of the device, or NULL. False, having said why, where there is no OpenCL device: the tests are skipped. */
-static inline bool device_open(const char *option) {
-  clv_error error = {0};
-  clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
-  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
-  context_options.cache_directory = ""; /* an executable of yesterday would hide what is wrong today */
-  options.list = "opencl";
-  options.device_options = &option;
-  options.device_option_count = option != NULL;
-  clv_status status = clv_context_create(&context_options, &context, &error);
-  if (status == CLV_OK) status = clv_devices_open(context, &options, &devices, &error);
-  if (status == CLV_OK) return true;
-  printf("skipped: %s\n", error.message);
-  clv_context_destroy(context);
-  context = NULL;
-  return false;
-}
-
-static inline void device_close(void) {
-  clv_devices_close(devices);
-  clv_context_destroy(context);
-}
 
 /* ---- A case on the device ---- */
 

@@ -3,36 +3,10 @@
  * the last offset, every dtype, widths around the lanes and vectors; elementwise nodes that are computed with them; captured
  * runs; offsets and sources that lie. */
 #include "../kernels/kernel_case.h"
-#include "cleave/cleave.h"
+#include "device.h"
 #include "graph/graph.h"
 
 #include <stdio.h>
-
-static clv_context *context;
-static clv_devices *devices;
-
-static bool device_open(const char *option, clv_graph_mode mode) {
-  clv_error error = {0};
-  clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
-  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
-  context_options.cache_directory = "";
-  context_options.graph = mode;
-  options.list = "opencl";
-  options.device_options = &option;
-  options.device_option_count = option != NULL;
-  clv_status status = clv_context_create(&context_options, &context, &error);
-  if (status == CLV_OK) status = clv_devices_open(context, &options, &devices, &error);
-  if (status == CLV_OK) return true;
-  printf("skipped: %s\n", error.message);
-  clv_context_destroy(context);
-  context = NULL;
-  return false;
-}
-
-static void device_close(void) {
-  clv_devices_close(devices);
-  clv_context_destroy(context);
-}
 
 /* ---- Graphs and their data ---- */
 
@@ -358,13 +332,13 @@ int main(void) {
                                      cmocka_unit_test(with_what_follows), cmocka_unit_test(lies),      cmocka_unit_test(nothing)};
   const struct CMUnitTest apart[] = {cmocka_unit_test(with_what_follows)};
   int failed;
-  if (!device_open(NULL, CLV_GRAPH_ON)) return 0;
+  if (!device_open_with(NULL, CLV_GRAPH_ON)) return 0;
   failed = cmocka_run_group_tests(tests, NULL, NULL);
   device_close();
-  if (!device_open("opencl:memory=own", CLV_GRAPH_OFF)) return failed + 1;
+  if (!device_open_with("opencl:memory=own", CLV_GRAPH_OFF)) return failed + 1;
   failed += cmocka_run_group_tests(apart, NULL, NULL);
   device_close();
-  if (!device_open("opencl:kernels=gpu", CLV_GRAPH_ON)) return failed + 1;
+  if (!device_open_with("opencl:kernels=gpu", CLV_GRAPH_ON)) return failed + 1;
   failed += cmocka_run_group_tests(tests, NULL, NULL);
   device_close();
   return failed;

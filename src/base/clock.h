@@ -1,0 +1,15 @@
+/* The time that only goes forward. */
+#ifndef CLEAVE_BASE_CLOCK_H
+#define CLEAVE_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+/* CLOCK_MONOTONIC in ns. */
+static inline uint64_t clv__clock_ns(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
+}
+
+#endif

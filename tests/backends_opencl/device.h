@@ -1,0 +1,40 @@
+/* The OpenCL device of a test, opened by its name as a program would. */
+#ifndef CLEAVE_TESTS_BACKENDS_OPENCL_DEVICE_H
+#define CLEAVE_TESTS_BACKENDS_OPENCL_DEVICE_H
+
+#include <stdio.h>
+
+#include "cleave/cleave.h"
+
+static clv_context *context;
+static clv_devices *devices;
+
+/* With an option of the device, or NULL. False, having said why, where there is no OpenCL device: the tests are skipped. */
+static inline bool device_open_with(const char *option, clv_graph_mode mode) {
+  clv_error error = {0};
+  clv_context_options context_options = CLV_CONTEXT_OPTIONS_INIT;
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  context_options.cache_directory = ""; /* an executable of yesterday would hide what is wrong today */
+  context_options.graph = mode;
+  options.list = "opencl";
+  options.device_options = &option;
+  options.device_option_count = option != NULL;
+  clv_status status = clv_context_create(&context_options, &context, &error);
+  if (status == CLV_OK) status = clv_devices_open(context, &options, &devices, &error);
+  if (status == CLV_OK) return true;
+  printf("skipped: %s\n", error.message);
+  clv_context_destroy(context);
+  context = NULL;
+  return false;
+}
+
+static inline bool device_open(const char *option) {
+  return device_open_with(option, CLV_GRAPH_UNSET);
+}
+
+static inline void device_close(void) {
+  clv_devices_close(devices);
+  clv_context_destroy(context);
+}
+
+#endif
