@@ -112,7 +112,6 @@ clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__
 
 /* ---- run_layer.c ---- */
 
-
 clv_status clv__run_layer_execute(clv__gnn_run *run, uint32_t layer, const clv__run_rows *in, const clv__run_rows *out,
                                   const clv__gnn_run_options *options, uint64_t start_ns, clv_error *error);
 
