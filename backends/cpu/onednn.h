@@ -1,4 +1,4 @@
-/* oneDNN behind a small C interface. onednn.cpp is the only file that includes its headers: exceptions end there, and what
+/* oneDNN behind a small C interface. The onednn*.cpp are the only files that include its headers: exceptions end there, and what
  * differs between its versions stays there.
  *
  * A layout describes how a tensor lies in memory (row-major, blocked by 16 channels, …). Layouts and primitive records live in

@@ -1,0 +1,49 @@
+/* What the C++ files of oneDNN share: the records behind the names of onednn.h, statuses, the end of exceptions, descriptors. */
+#ifndef CLEAVE_BACKENDS_CPU_ONEDNN_OWN_H
+#define CLEAVE_BACKENDS_CPU_ONEDNN_OWN_H
+
+#include "onednn.h"
+
+#include <oneapi/dnnl/dnnl.h>
+
+#include <new>
+
+extern "C" {
+#include "base/error.h"
+}
+
+struct clv__dnn {
+  const clv_allocator *allocator;
+  dnnl_engine_t engine;
+  dnnl_stream_t stream;
+};
+
+struct clv__dnn_layout {
+  dnnl_memory_desc_t desc;
+};
+
+clv_status clv__dnn_failed(clv_error *error, dnnl_status_t status, const char *call);
+
+// Runs `body`, which returns a clv_status, and turns what it throws into one.
+template <typename Body>
+clv_status clv__dnn_guarded(clv_error *error, const char *call, Body body) noexcept {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    return clv__error_set(error, CLV_OUT_OF_MEMORY, "oneDNN: %s: out of memory", call);
+  } catch (...) {
+    return clv__error_set(error, CLV_DEVICE_ERROR, "oneDNN: %s threw an exception", call);
+  }
+}
+
+/* A layout in the arena; NULL when memory is out. */
+const clv__dnn_layout *clv__dnn_layout_keep(clv__arena *arena, const dnnl_memory_desc_t &desc);
+
+/* undef for dtypes that layouts may not have. */
+dnnl_data_type_t clv__dnn_data_type(clv_dtype dtype);
+
+/* Of a layout that oneDNN chooses, and of row-major. False: oneDNN refuses. */
+bool clv__dnn_any_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
+bool clv__dnn_dense_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
+
+#endif
