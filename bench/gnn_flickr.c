@@ -2,6 +2,7 @@
  * virtual devices that are as fast as tables measured on a Core Ultra 9 185H say (../shared/data/gnx).
  *
  *   bench_gnn_flickr [--data DIR] [--kset FROM..TO] [--width F] [--time-scale S] [--runs N] [--json] [--check] [--planning]
+ *                    [--profile FILE] [--prices FROM..TO]
  *
  * gnn_flickr.h says how devices, prices and graphs are made, and what of it is synthetic. For each k the plan that is chosen, the
  * best of those that only share blocks out (DP), only cut layers into blocks (PP), and of single devices are predicted; the
@@ -9,7 +10,10 @@
  * with that of the graph in one piece. Times are printed as they were measured on the device, before the scale.
  *
  * Wall time is measured: the machine must be quiet, or S so large that computing and waking up are small beside what is
- * modelled. --check: few runs, whose times are not judged. --planning: no runs; CPU time of planning ten k up to 64. */
+ * modelled. --check: few runs, whose times are not judged. --planning: no runs; CPU time of planning ten k up to 64.
+ *
+ * --profile keeps the prices in a file, or takes them from there. --prices: where nothing runs, the same for each seed's changed
+ * prices (0: those that there are); what must hold of plans must hold at all of them. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -40,6 +44,7 @@ typedef struct bench {
   flickr_options options;
   flickr_machine machine;
   clv__tables tables;
+  clv__text prices; /* the tables as they are, before a seed changes them */
   entry entries[FLICKR_MOST_K];
   uint32_t count;
 } bench;
@@ -93,9 +98,22 @@ static void make_tables(bench *b) {
   all.cut_count = b->count;
   how.asks_models = true;
   clv__tables_init(&b->tables, clv__allocator_default());
-  check(clv__gnn_measure(&all, &how, &b->tables, &error), &error, "prices");
-  need(flickr_import(&b->options, all.chains[0].layer, &b->tables), "profile_185h_fused.csv");
+  if (!flickr_prices_kept(&b->options, &b->tables)) {
+    check(clv__gnn_measure(&all, &how, &b->tables, &error), &error, "prices");
+    need(flickr_import(&b->options, all.chains[0].layer, &b->tables), "profile_185h_fused.csv");
+    flickr_prices_keep(&b->options, &b->tables);
+  }
+  clv__text_init(&b->prices, clv__allocator_default());
+  check(clv__tables_print(&b->tables, &b->prices, &error), &error, "prices");
   free(cuts);
+}
+
+static void change_prices(bench *b, uint32_t seed) {
+  clv_error error = {0};
+  clv__tables_finish(&b->tables);
+  clv__tables_init(&b->tables, clv__allocator_default());
+  check(clv__tables_parse(&b->tables, b->prices.data, b->prices.size_bytes, "prices", &error), &error, "prices");
+  flickr_prices_change(&b->tables, seed);
 }
 
 /* ---- Planning ---- */
@@ -294,8 +312,8 @@ static double cpu_seconds(void) {
   return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Ten k up to 64 at once, with subgraphs like Flickr's. */
-static void time_planning(bench *b) {
+/* Ten k up to 64 at once, with subgraphs like Flickr's. Answers the seconds. */
+static double time_planning(bench *b, uint32_t seed) {
   static const uint32_t ks[] = {1, 2, 4, 8, 16, 24, 32, 40, 48, 64};
   clv_error error = {0};
   clv__choose_cut cuts[10];
@@ -314,13 +332,37 @@ static void time_planning(bench *b) {
   check(clv__gnn_planning_choose(planning, &b->tables, &options, &choice, &error), &error, "choosing");
   double took = cpu_seconds() - begin;
   planning->cut_count = 1;
-  printf("planning k of 1, 2, 4, 8, 16, 24, 32, 40, 48, 64 for three devices: %.3f s of CPU time\n", took);
+  printf("prices %u: planning k of 1, 2, 4, 8, 16, 24, 32, 40, 48, 64 for three devices: %.3f s of CPU time\n", seed, took);
   for (uint32_t c = 0; c < choice.k_count; ++c)
     printf("  k %2u: %11.3f ms, gap %.2f %%\n", choice.items[c].k, ms(b, choice.items[c].makespan_ns), 100 * choice.items[c].gap);
   for (uint32_t c = 0; c < 10; ++c) free((void *)cuts[c].pieces);
+  return took;
+}
+
+static void time_all(bench *b) {
+  double most = 0;
+  for (uint32_t seed = b->options.prices_from; seed <= b->options.prices_to; ++seed) {
+    change_prices(b, seed);
+    most = fmax(most, time_planning(b, seed));
+  }
+  printf("at most %.3f s of CPU time\n", most);
 }
 
 /* ---- All of it ---- */
+
+static int plan_and_run(bench *b, uint32_t seed) {
+  for (uint32_t i = 0; i < b->count; ++i) {
+    predict(b, &b->entries[i]);
+    if (b->options.runs > 0) measure(b, &b->entries[i], WAY_ANY);
+  }
+  for (way w = 0; w < WAY_ANY && b->options.runs > 0; ++w) measure(b, &b->entries[best_of(b, w)], w);
+  if (seed > 0 && !b->options.json) printf("\nprices %u\n", seed);
+  if (b->options.json)
+    print_json(b);
+  else
+    print_text(b);
+  return judge(b);
+}
 
 int main(int count, char **arguments) {
   static bench b;
@@ -333,24 +375,19 @@ int main(int count, char **arguments) {
   make_tables(&b);
   int status = 0;
   if (b.options.planning) {
-    time_planning(&b);
+    time_all(&b);
   } else {
-    for (uint32_t i = 0; i < b.count; ++i) {
-      predict(&b, &b.entries[i]);
-      if (b.options.runs > 0) measure(&b, &b.entries[i], WAY_ANY);
+    for (uint32_t seed = b.options.prices_from; seed <= b.options.prices_to; ++seed) {
+      if (seed > 0) change_prices(&b, seed);
+      status |= plan_and_run(&b, seed);
     }
-    for (way w = 0; w < WAY_ANY && b.options.runs > 0; ++w) measure(&b, &b.entries[best_of(&b, w)], w);
-    if (b.options.json)
-      print_json(&b);
-    else
-      print_text(&b);
-    status = judge(&b);
   }
   for (uint32_t i = 0; i < b.count; ++i) {
     clv__gnn_planning_finish(&b.entries[i].planning);
     clv__gnn_graph_destroy(b.entries[i].graph);
     free(b.entries[i].expected);
   }
+  clv__text_finish(&b.prices);
   clv__tables_finish(&b.tables);
   flickr_machine_close(&b.machine);
   return status;

@@ -21,8 +21,9 @@
 enum { FLICKR_MOST_K = 20, FLICKR_SEED = 7, FLICKR_COLUMNS = 500 };
 
 typedef struct flickr_options {
-  const char *data; /* a folder */
+  const char *data, *profile; /* a folder; a file, or NULL */
   uint32_t from, to, width, runs;
+  uint32_t prices_from, prices_to; /* seeds; 0: as they are */
   double time_scale;
   bool json, is_check, planning, verbose;
 } flickr_options;
@@ -42,6 +43,12 @@ void flickr_machine_close(flickr_machine *machine);
 
 /* Puts what the file has for a layer into tables, with the time scale, and fits. */
 bool flickr_import(const flickr_options *options, const char *layer, clv__tables *tables);
+
+/* Prices of --profile; false: there is no such file yet. The other writes it. */
+bool flickr_prices_kept(const flickr_options *options, clv__tables *tables);
+void flickr_prices_keep(const flickr_options *options, const clv__tables *tables);
+/* Other prices for each seed: devices, blocks, copies and overheads faster or slower; 0: the same. */
+void flickr_prices_change(clv__tables *tables, uint64_t seed);
 
 typedef struct flickr_graph {
   clv__gnn_graph *graph;

@@ -25,6 +25,10 @@ bool flickr_options_read(flickr_options *options, int count, char **arguments) {
     bool takes = true;
     if (strcmp(name, "--data") == 0)
       options->data = text;
+    else if (strcmp(name, "--profile") == 0)
+      options->profile = text;
+    else if (strcmp(name, "--prices") == 0)
+      takes = sscanf(text, "%u..%u", &options->prices_from, &options->prices_to) == 2;
     else if (strcmp(name, "--kset") == 0)
       takes = sscanf(text, "%u..%u", &options->from, &options->to) == 2;
     else if (strcmp(name, "--width") == 0)
@@ -49,7 +53,8 @@ bool flickr_options_read(flickr_options *options, int count, char **arguments) {
   }
   if (options->is_check) options->from = 3, options->to = 5, options->runs = 1, options->width = 8, options->time_scale = 0.2;
   return options->from >= 1 && options->from <= options->to && options->to <= FLICKR_MOST_K && options->width > 0 &&
-         options->width <= FLICKR_COLUMNS && options->runs <= 15 && options->time_scale > 0;
+         options->width <= FLICKR_COLUMNS && options->runs <= 15 && options->time_scale > 0 &&
+         options->prices_from <= options->prices_to && (options->prices_to == 0 || options->planning || options->runs == 0);
 }
 
 /* ---- Tables ---- */

@@ -195,7 +195,7 @@ def attend(g, q, k, v, mask, lengths, width, heads):
     return g.op("Reshape", mixed, g.op("Concat", *lengths, g.ints(width), axis=0))
 
 
-def bert(g, full):
+def bert(g, full, linear=linear):
     width, heads, layers, length, words = (768, 12, 4, 128, 8000) if full else (64, 4, 2, 16, 100)
     ids = g.input("input_ids", ["batch", "sequence"], INT64)
     attention_mask = g.input("attention_mask", ["batch", "sequence"], INT64)
@@ -393,7 +393,29 @@ def resnet50_int8(g, full):
     g.output(g.op("Identity", classifier(g, x, channels, classes), outputs=["logits"]), shape=[1, classes])
 
 
-QUANTISED = {f.__name__: f for f in (resnet50_int8,)}
+def dynamic_linear():
+    """linear() with int8 weights, over activations that are quantised where they are read: as dynamic quantisers write it."""
+    quantised_once = {}
+
+    def linear_of_bytes(g, x, d_in, d_out, gain=1.0):
+        if x not in quantised_once:
+            quantised_once[x] = g.op("DynamicQuantizeLinear", x, outputs=3)
+        q, step, zero = quantised_once[x]
+        weights = g.rng.standard_normal((d_in, d_out), dtype=np.float32) * np.float32(math.sqrt(gain / d_in))
+        steps = np.abs(weights).max(axis=0) / 127
+        w = g.constant(np.rint(weights / steps).astype(np.int8))
+        sums = g.op("MatMulInteger", q, w, zero, g.constant(np.zeros(d_out, np.int8), "zero"))
+        x = g.op("Mul", g.op("Cast", sums, to=TensorProto.FLOAT), g.op("Mul", step, g.constant(steps, "steps")))
+        return g.op("Add", x, g.normal((d_out,), 0.02, hint="b"))
+
+    return linear_of_bytes
+
+
+def bert_int8(g, full):
+    return bert(g, full, dynamic_linear())
+
+
+QUANTISED = {f.__name__: f for f in (resnet50_int8, bert_int8)}
 MODELS = {f.__name__: f for f in (resnet50, mobilenet, convnext, densenet, unet, bert, gpt, vit, lstm, multi_output, branchy)}
 
 

@@ -20,7 +20,8 @@ NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that want one say where
 # Where the tests' environment has it; found when the stage begins.
 ONNXRUNTIME = "CLEAVE_ONNXRUNTIME=$(echo .venv/lib/python3*/site-packages/onnxruntime/capi)"
 OPENVINO = "CLEAVE_OPENVINO=$(echo .venv/lib/python3*/site-packages/openvino/libs)"
-SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1"}
+SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
+              "LSAN_OPTIONS": f"print_suppressions=0:suppressions={ROOT}/tests/leaks.txt"}
 # One OpenMP thread: libgomp is not instrumented, and its barriers look like races.
 ONE_THREAD = {"TSAN_OPTIONS": "halt_on_error=1", "OMP_NUM_THREADS": "1"}
 
@@ -55,10 +56,13 @@ STAGES = [
     ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
     ("models in f16 and bf16", 60, f"{OPENVINO} {PYTHON} tests/python/test_precision.py", {}),
     ("quantised models", 60, f"{PYTHON} tests/python/test_quantised.py", {}),
+    ("dynamically quantised models", 60, f"{PYTHON} tests/python/test_dynamic.py", {}),
+    ("attention in graphs", 60, f"{PYTHON} tests/python/test_attention.py --count 60", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
     ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", {}),
     ("GNNs by plans", 60, f"{PYTHON} tests/python/test_gnn_plan.py", {}),
     ("instructions of the runtime", 60, f"{PYTHON} tests/python/test_overhead.py", {}),
+    ("memory", 30, f"{PYTHON} tests/python/test_memory.py", {}),
     ("instructions of larger graphs", 90, f"{PYTHON} tests/python/test_scaling.py", {}),
     ("commands of GNNs", 60, f"{PYTHON} tests/python/test_gnn_cli.py", {}),
     ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),

@@ -9,11 +9,11 @@
 static void locate(const clv__cpu_plan *plan, uint32_t slot, void **data, uint32_t *base, size_t *addend) {
   const clv__cpu_slot *root = &plan->slots[plan->slots[slot].root];
   *data = NULL;
-  *addend = 0;
+  *addend = plan->slots[slot].inner_bytes;
   switch (root->kind) {
     case CLV__CPU_SLOT_ARENA:
       *base = CLV__CPU_BASE_MEMORY;
-      *addend = root->offset_bytes;
+      *addend += root->offset_bytes;
       break;
     case CLV__CPU_SLOT_INPUT:
       *base = CLV__CPU_BASE_BINDINGS + root->index;
@@ -22,7 +22,7 @@ static void locate(const clv__cpu_plan *plan, uint32_t slot, void **data, uint32
       *base = CLV__CPU_BASE_BINDINGS + plan->program->input_count + root->index;
       break;
     default:
-      *data = root->data;
+      *data = root->data != NULL ? (uint8_t *)root->data + *addend : NULL;
       break;
   }
 }
@@ -245,6 +245,31 @@ static clv_status add_row(clv__cpu_list *list, uint32_t index, clv_error *error)
   return fill_tensors(list, step, arguments->tensors, error);
 }
 
+/* ---- A function over tensors. ---- */
+
+typedef struct own_arguments {
+  const clv__cpu_own *own;
+  clv_tensor tensors[];
+} own_arguments;
+
+static clv_status run_own(const clv__cpu_call *call, clv_error *error) {
+  const own_arguments *arguments = (const own_arguments *)(const void *)call->arguments;
+  (void)error;
+  arguments->own->run(arguments->own, arguments->tensors);
+  return CLV_OK;
+}
+
+static clv_status add_own(clv__cpu_list *list, uint32_t index, clv_error *error) {
+  const clv__cpu_step *step = &list->plan->steps[index];
+  const size_t size_bytes = sizeof(own_arguments) + step->operand_count * sizeof(clv_tensor);
+  clv__cpu_call *call = clv__cpu_list_append(list, index, size_bytes);
+  if (call == NULL) return clv__error_memory(error, size_bytes);
+  own_arguments *arguments = (own_arguments *)(void *)call->arguments;
+  call->function.run = run_own;
+  arguments->own = step->own;
+  return fill_tensors(list, step, arguments->tensors, error);
+}
+
 /* ---- A small product. ---- */
 
 typedef struct small_arguments {
@@ -383,6 +408,8 @@ clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *err
       return add_small(list, step, error);
     case CLV__CPU_STEP_ELEMENTWISE:
       return add_elementwise(list, step, error);
+    case CLV__CPU_STEP_OWN:
+      return add_own(list, step, error);
   }
   return clv__error_set(error, CLV_INTERNAL_ERROR, "step %u is of no kind", step);
 }

@@ -31,6 +31,11 @@ typedef struct clv__cpu_packing {
   int32_t scale_axis;
   int64_t expand_groups; /* above 1: weights of a grouped convolution, written out with zeros for the other groups */
   uint64_t variant;      /* tells packs of one constant apart beside `scale` (a transposition) */
+  bool turns;            /* u8, moved by 128: packed as i8 */
+  bool is_streamed;      /* the time of the step that reads the pack is that of reading it, all of it for each run */
+  /* Of weights for Winograd's algorithm, in an order that clv__dnn_layout_winograd() knows: `inputs` input channels from the
+   * first of them on; 0: all. */
+  int64_t first_input, inputs;
 } clv__cpu_packing;
 
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program);
@@ -43,6 +48,11 @@ clv_status clv__cpu_constant_wide(clv__cpu_constants *constants, uint32_t value,
 /* Weights of f16 and bf16 are packed in f32 or bf16, as `layout` says; their factors apply in f32. */
 clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                     void **data, clv_error *error);
+/* What can be said of a constant whose raw bytes were the view's. */
+clv_status clv__cpu_constant_gone(const clv__cpu_constants *constants, uint32_t value, clv_error *error);
+/* Writes raw (possibly unaligned, possibly to be scaled) bytes into `data`, as `layout` says (packing.c). */
+clv_status clv__cpu_constant_write(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
+                                   void *data, clv_error *error);
 /* Copies every constant that has no copy yet: for programs whose plans are made after compile(). */
 clv_status clv__cpu_constants_keep_all(clv__cpu_constants *constants, clv_error *error);
 

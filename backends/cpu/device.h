@@ -23,6 +23,7 @@ struct clv_device {
   bool profile;                 /* log what each step took when an instance dies */
   bool fuse;                    /* false: every node is a step of its own */
   bool onednn;                  /* false: portable kernels only */
+  int lanes;                    /* 0: none, 1: where they pay, more: so many, wherever they can be */
   bool winograd;                /* allow Winograd's algorithm, which rounds otherwise than the direct one */
   atomic_uint_fast64_t changes; /* instances that were resized or got other memory: what was captured before looks at its own */
   char name[32];

@@ -23,6 +23,14 @@ clv_status clv__cpu_slot_scratch(clv__cpu_plan *plan, size_t size_bytes, uint32_
   return slot_new(plan, CLV__CPU_SLOT_ARENA, 0, size_bytes, slot, error);
 }
 
+clv_status clv__cpu_slot_part(clv__cpu_plan *plan, uint32_t in, size_t at_bytes, size_t size_bytes, uint32_t *slot,
+                              clv_error *error) {
+  CLV__TRY(slot_new(plan, CLV__CPU_SLOT_ARENA, 0, size_bytes, slot, error));
+  plan->slots[*slot].root = plan->slots[in].root;
+  plan->slots[*slot].inner_bytes = plan->slots[in].inner_bytes + at_bytes;
+  return CLV_OK;
+}
+
 static clv_status bytes_of(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, size_t *size_bytes,
                            clv_error *error) {
   if (layout != NULL) {

@@ -5,12 +5,15 @@
 #include <stdlib.h>
 
 #include "executable.h"
+#include "stretch.h"
+
+enum { MOST_STEPS = (1 << 25) - 1 };
 
 /* ---- Making. ---- */
 
 clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t argument_bytes) {
   const size_t size_bytes = clv__align_up(sizeof(clv__cpu_call) + argument_bytes, sizeof(uint64_t));
-  if (size_bytes > UINT32_MAX / 2 || list->size_bytes > UINT32_MAX / 2) return NULL; /* places are 32 bits */
+  if (size_bytes > UINT32_MAX / 2 || list->size_bytes > UINT32_MAX / 2 || step > MOST_STEPS) return NULL; /* places: 32 bits */
   void *block = list->block;
   const bool room =
       clv__array_reserve(list->allocator, &block, &list->capacity_bytes, list->size_bytes + size_bytes, 1, list->size_bytes);
@@ -19,7 +22,8 @@ clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t a
   clv__cpu_call *call = (clv__cpu_call *)(void *)(list->block + list->size_bytes);
   memset(call, 0, size_bytes);
   call->size_bytes = (uint32_t)size_bytes;
-  call->step = step & 0x7fffffffu;
+  call->step = step & MOST_STEPS;
+  call->lane = list->lane & (CLV__CPU_MAX_LANES - 1);
   list->size_bytes += size_bytes;
   return call;
 }
@@ -98,6 +102,26 @@ static clv_status finish(clv__cpu_list *list, clv_error *error) {
   return CLV_OK;
 }
 
+/* The calls of a stretch: a lane counts its steps by them, so that each is one. */
+static clv_status add_stretch(clv__cpu_list *list, const clv__cpu_stretch *stretch, clv_error *error) {
+  const size_t begun = list->size_bytes;
+  if (clv__cpu_stretch_begin(list, stretch->first, stretch->lane_count) == NULL) return clv__error_memory(error, begun);
+  for (uint32_t s = stretch->first; s < stretch->first + stretch->count; ++s) {
+    const clv__cpu_step *step = &list->plan->steps[s];
+    list->lane = step->lane;
+    CLV__TRY(clv__cpu_stretch_wait(list, s, step->waits, step->wait_count, error));
+    const size_t before = list->size_bytes;
+    CLV__TRY(clv__cpu_calls_add(list, s, error));
+    const clv__cpu_call *call = (const clv__cpu_call *)(const void *)(list->block + before);
+    if (list->size_bytes == before || before + call->size_bytes != list->size_bytes) {
+      return clv__error_set(error, CLV_INTERNAL_ERROR, "step %u (%s) of a stretch is not one call", s, step->what);
+    }
+  }
+  list->lane = 0;
+  clv__cpu_stretch_end(list, begun);
+  return CLV_OK;
+}
+
 static clv_status fill(clv__cpu_list *list, clv_error *error) {
   const clv__cpu_plan *plan = list->plan;
   const clv__cpu_program *program = plan->program;
@@ -108,7 +132,15 @@ static clv_status fill(clv__cpu_list *list, clv_error *error) {
   for (uint32_t i = 0; i < program->output_count; ++i) {
     describe_bound(&list->bound[program->input_count + i], &plan->output_types[i]);
   }
-  for (uint32_t s = 0; s < plan->step_count; ++s) CLV__TRY(clv__cpu_calls_add(list, s, error));
+  for (uint32_t s = 0; s < plan->step_count; ++s) {
+    if (plan->steps[s].lane == CLV__CPU_NO_LANE) {
+      CLV__TRY(clv__cpu_calls_add(list, s, error));
+      continue;
+    }
+    const clv__cpu_stretch *stretch = &plan->stretches[plan->steps[s].stretch];
+    CLV__TRY(add_stretch(list, stretch, error));
+    s += stretch->count - 1;
+  }
   return finish(list, error);
 }
 
@@ -229,6 +261,10 @@ clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__c
       call->function.row((const clv__row *)(const void *)call->arguments);
       continue;
     }
+    if (call->is_stretch) {
+      CLV__TRY(clv__cpu_stretch_run(call, NULL, NULL, failed, error));
+      continue;
+    }
     const clv_status status = call->function.run(call, error);
     if (status != CLV_OK) {
       *failed = call;
@@ -248,6 +284,13 @@ static clv_status run_timed(const clv__cpu_list *list, clv_error *error) {
   for (size_t at = 0; at < list->size_bytes;) {
     const clv__cpu_call *call = (const clv__cpu_call *)(const void *)(list->block + at);
     clv_status status = CLV_OK;
+    at += call->size_bytes;
+    if (call->is_stretch) {
+      const clv__cpu_call *failed;
+      status = clv__cpu_stretch_run(call, list->step_ns, list->step_ns + list->plan->step_count + 1, &failed, error);
+      if (status != CLV_OK) return clv__cpu_list_explain(list, failed, status, error);
+      continue;
+    }
     const uint64_t begin = clv__clock_ns();
     if (call->is_row)
       call->function.row((const clv__row *)(const void *)call->arguments);
@@ -255,7 +298,6 @@ static clv_status run_timed(const clv__cpu_list *list, clv_error *error) {
       status = call->function.run(call, error);
     list->step_ns[call->step] += clv__clock_ns() - begin;
     if (status != CLV_OK) return clv__cpu_list_explain(list, call, status, error);
-    at += call->size_bytes;
   }
   return CLV_OK;
 }

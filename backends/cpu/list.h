@@ -16,9 +16,9 @@ struct clv__cpu_call {
     clv__row_fn row; /* cannot fail; given `arguments` as a clv__row */
     clv_status (*run)(const clv__cpu_call *call, clv_error *error);
   } function;
-  uint32_t size_bytes; /* to the next call */
-  uint32_t is_row : 1, step : 31;
-  uint64_t arguments[]; /* what the function wants: calls.c */
+  uint32_t size_bytes;                                                   /* to the next call */
+  uint32_t is_row : 1, is_stretch : 1, is_wait : 1, lane : 4, step : 25; /* stretches: stretch.h */
+  uint64_t arguments[];                                                  /* what the function wants: calls.c */
 };
 
 /* Where a list's addresses come from. */
@@ -60,7 +60,8 @@ struct clv__cpu_list {
   const void *memory; /* where that base is */
   clv__cpu_bound *bound;
   uint32_t bound_count;
-  uint64_t *step_ns; /* time spent by step, where it is timed; not owned */
+  uint32_t lane;     /* of calls that are appended, while the list is made */
+  uint64_t *step_ns; /* time spent by step, where it is timed; behind it as much room for a run's own; not owned */
 };
 
 /* Addresses are not valid before place() and bind(). `like`, which may be NULL and outlives the list, is another list of the

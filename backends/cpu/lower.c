@@ -1,5 +1,6 @@
 /* From nodes to steps: kernels, views and copies here, the kinds that oneDNN runs in a file each. */
 #include "small.h"
+#include "sums.h"
 
 static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_CONVOLUTION] = clv__cpu_lower_convolution,
@@ -20,6 +21,8 @@ static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_INTEGER_CONVOLUTION] = clv__cpu_lower_integers,
     [CLV__CPU_INTEGER_MATRIX] = clv__cpu_lower_integers,
     [CLV__CPU_GRID] = clv__cpu_lower_grid,
+    [CLV__CPU_ATTENTION] = clv__cpu_lower_attention,
+    [CLV__CPU_SUMS] = clv__cpu_lower_sums,
 };
 
 /* As steps see the value, or the model. */

@@ -23,6 +23,7 @@ clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node
 clv_status clv__cpu_lower_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
+clv_status clv__cpu_lower_attention(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_integers(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
@@ -56,6 +57,10 @@ clv_status clv__cpu_slot_constant(clv__cpu_plan *plan, void *data, size_t size_b
 
 /* Memory of no value's. */
 clv_status clv__cpu_slot_scratch(clv__cpu_plan *plan, size_t size_bytes, uint32_t *slot, clv_error *error);
+
+/* `size_bytes` of the slot `in`, from `at_bytes` on. */
+clv_status clv__cpu_slot_part(clv__cpu_plan *plan, uint32_t in, size_t at_bytes, size_t size_bytes, uint32_t *slot,
+                              clv_error *error);
 
 /* A step with room for `operand_room` operands; add inputs first. NULL when memory is out. Valid until the next step is made. */
 clv__cpu_step *clv__cpu_step_new(clv__cpu_plan *plan, clv__cpu_step_kind kind, const clv__cpu_node *node, const char *what,

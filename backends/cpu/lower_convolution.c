@@ -1,4 +1,5 @@
 /* Conv: the algorithm, the packed weights, the posts, and where the sum lies. */
+#include "parts.h"
 #include "residual.h"
 #include "tune.h"
 #include "window.h"
@@ -74,14 +75,27 @@ typedef struct choice {
   clv__dnn_primitive *primitive;
   uint32_t sum_slot, binary_slot;
   const clv__dnn_layout *binary_layout;
-  bool posts_apart; /* as steps of their own, after it */
+  bool posts_apart;     /* as steps of their own, after it */
+  clv__cpu_parts parts; /* what is run instead of `primitive` */
 } choice;
+
+static void release(choice *chosen) {
+  clv__dnn_primitive_release(chosen->primitive);
+  clv__cpu_parts_release(&chosen->parts);
+  chosen->primitive = NULL;
+}
+
+static clv_status choose_parts(clv__cpu_plan *plan, const clv__dnn_convolution *spec, choice *chosen, clv_error *error) {
+  clv__dnn_convolution own = *spec;
+  if (chosen->posts_apart) own.post_count = 0;
+  return clv__cpu_parts_choose(plan, &own, chosen->primitive, &chosen->parts, error);
+}
 
 static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec, choice *chosen,
                          clv_error *error) {
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
   clv__dnn *dnn = plan->device->dnn;
-  *chosen = (choice){NULL, CLV__CPU_NONE, CLV__CPU_NONE, NULL, false};
+  *chosen = (choice){.sum_slot = CLV__CPU_NONE, .binary_slot = CLV__CPU_NONE};
   spec->posts = posts;
   spec->post_count = clv__cpu_posts(node, NULL, posts);
   CLV__TRY(wants_winograd(plan, node, spec, &spec->winograd, error));
@@ -94,7 +108,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   }
   if (status == CLV_OK && spec->winograd && !clv__cpu_tunes(plan) && !keeps_winograd(spec, chosen->primitive)) {
     clv__dnn_primitive_release(chosen->primitive);
-    *chosen = (choice){NULL, CLV__CPU_NONE, CLV__CPU_NONE, NULL, false};
+    *chosen = (choice){.sum_slot = CLV__CPU_NONE, .binary_slot = CLV__CPU_NONE};
     status = CLV_NOT_SUPPORTED;
   }
   if (status == CLV_NOT_SUPPORTED && spec->winograd) {
@@ -103,7 +117,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   }
   if (status != CLV_OK) return status;
   const uint32_t post = clv__cpu_residual_post(node);
-  if (post == CLV__CPU_NONE) return CLV_OK;
+  if (post == CLV__CPU_NONE) return choose_parts(plan, spec, chosen, error);
   const uint32_t value = node->posts[post].value;
   const clv__dnn_layout *destination = chosen->primitive->destination, *layout = clv__cpu_form_layout(plan, value);
   if (layout == NULL) return clv__error_memory(error, 0);
@@ -131,8 +145,9 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   return clv__cpu_private_copy(plan, node, value, destination, &chosen->sum_slot, error);
 }
 
+/* `inputs` of its input channels from `first` on; 0: all. */
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
-                               const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
+                               int64_t first, int64_t inputs, const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
   const clv__cpu_packing packing = {
       .value = node->inputs[1],
       .from =
@@ -140,6 +155,8 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
       .scale = node->scale,
       .scale_axis = 0,
       .expand_groups = spec->weights.rank == spec->source.rank ? clv__attribute_int(node->source->attributes, "group", 1) : 1,
+      .first_input = first,
+      .inputs = inputs,
   };
   void *data;
   if (packing.from == NULL) return clv__error_memory(error, 0);
@@ -147,36 +164,71 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(wanted), slot, error);
 }
 
-static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
-                       const choice *chosen, clv_error *error) {
-  const clv__dnn_primitive *primitive = chosen->primitive;
-  uint32_t source, weights, bias = CLV__CPU_NONE, destination;
-  const clv__dnn_layout *bias_layout = NULL;
-  CLV__TRY(weights_slot(plan, node, spec, primitive->weights, &weights, error));
-  if (node->bias != NULL) {
-    bias_layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &spec->bias_count);
-    if (bias_layout == NULL) return clv__error_memory(error, 0);
-    CLV__TRY(clv__cpu_slot_constant(plan, node->bias, (size_t)spec->bias_count * sizeof(float), &bias, error));
-  }
-  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], primitive->source, &source, error));
-  if (chosen->sum_slot != CLV__CPU_NONE) {
-    CLV__TRY(clv__cpu_form_make_in(plan, node->outputs[0], primitive->destination, chosen->sum_slot, &destination, error));
-  } else {
-    CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], primitive->destination, &destination, error));
-  }
+/* The slots of a convolution; NONE for what it has not. */
+typedef struct operands {
+  uint32_t source, weights, bias, binary, destination;
+} operands;
+
+static clv_status emit_step(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
+                            const choice *chosen, clv__dnn_primitive *primitive, const operands *slots, clv_error *error) {
   clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_PRIMITIVE, node->source, node->source->op, 6);
   if (step == NULL) return clv__error_memory(error, sizeof *step);
-  step->primitive = chosen->primitive;
   step->scratch_bytes = primitive->scratch_bytes;
-  clv__cpu_step_input(step, CLV__DNN_SOURCE, source, primitive->source);
-  clv__cpu_step_input(step, CLV__DNN_WEIGHTS, weights, primitive->weights);
-  if (bias != CLV__CPU_NONE) clv__cpu_step_input(step, CLV__DNN_BIAS, bias, bias_layout);
-  if (chosen->binary_slot != CLV__CPU_NONE) {
-    clv__cpu_step_input(step, clv__dnn_post_argument(clv__cpu_residual_post(node)), chosen->binary_slot, chosen->binary_layout);
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, slots->source, primitive->source);
+  clv__cpu_step_input(step, CLV__DNN_WEIGHTS, slots->weights, primitive->weights);
+  if (slots->bias != CLV__CPU_NONE) {
+    const clv__dnn_layout *layout = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &spec->bias_count);
+    if (layout == NULL) return clv__error_memory(error, 0);
+    clv__cpu_step_input(step, CLV__DNN_BIAS, slots->bias, layout);
   }
-  clv__cpu_step_output(step, CLV__DNN_DESTINATION, destination, primitive->destination);
+  if (slots->binary != CLV__CPU_NONE) {
+    clv__cpu_step_input(step, clv__dnn_post_argument(clv__cpu_residual_post(node)), slots->binary, chosen->binary_layout);
+  }
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, slots->destination, primitive->destination);
+  step->primitive = primitive; /* the plan's from here on */
+  return CLV_OK;
+}
+
+/* Takes over the parts one by one; the first begins the destination, the others add to it. */
+static clv_status emit_parts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
+                             choice *chosen, const operands *whole, clv_error *error) {
+  clv__cpu_parts *parts = &chosen->parts;
+  for (uint32_t i = 0; i < parts->count; ++i) {
+    const clv__dnn_primitive *primitive = parts->primitives[i];
+    const size_t size_bytes = clv__dnn_layout_size_bytes(primitive->source);
+    operands own = *whole;
+    if (i > 0) own.bias = CLV__CPU_NONE;
+    CLV__TRY(clv__cpu_slot_part(plan, whole->source, i * size_bytes, size_bytes, &own.source, error));
+    CLV__TRY(weights_slot(plan, node, spec, i * parts->channels, parts->channels, primitive->weights, &own.weights, error));
+    CLV__TRY(emit_step(plan, node, spec, chosen, parts->primitives[i], &own, error));
+    parts->primitives[i] = NULL;
+  }
+  return CLV_OK;
+}
+
+static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec, choice *chosen,
+                       clv_error *error) {
+  const clv__dnn_primitive *primitive = chosen->primitive;
+  const clv__dnn_layout *made = primitive->destination;
+  operands slots = {.bias = CLV__CPU_NONE, .binary = chosen->binary_slot};
+  if (chosen->parts.count == 0) CLV__TRY(weights_slot(plan, node, spec, 0, 0, primitive->weights, &slots.weights, error));
+  if (node->bias != NULL) {
+    CLV__TRY(clv__cpu_slot_constant(plan, node->bias, (size_t)spec->bias_count * sizeof(float), &slots.bias, error));
+  }
+  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], primitive->source, &slots.source, error));
+  if (chosen->sum_slot != CLV__CPU_NONE) {
+    CLV__TRY(clv__cpu_form_make_in(plan, node->outputs[0], made, chosen->sum_slot, &slots.destination, error));
+  } else {
+    CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], made, &slots.destination, error));
+  }
+  if (chosen->parts.count > 0) {
+    CLV__TRY(emit_parts(plan, node, spec, chosen, &slots, error));
+  } else {
+    CLV__TRY(emit_step(plan, node, spec, chosen, chosen->primitive, &slots, error));
+    chosen->primitive = NULL;
+  }
   for (uint32_t i = 0; i < node->post_count && chosen->posts_apart; ++i) {
-    CLV__TRY(clv__cpu_lower_post(plan, node, &node->posts[i], primitive->destination, destination, error));
+    CLV__TRY(clv__cpu_lower_post(plan, node, &node->posts[i], made, slots.destination, error));
   }
   return CLV_OK;
 }
@@ -203,16 +255,15 @@ clv_status clv__cpu_lower_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *n
   CLV__TRY(describe(plan, node, &spec, error));
   clv_status status = choose(plan, node, &spec, &chosen, error);
   if (status == CLV_NOT_SUPPORTED && node->product == CLV_BF16) {
-    clv__dnn_primitive_release(chosen.primitive);
+    release(&chosen);
     node->product = CLV_F32;
     return clv__cpu_lower_convolution(plan, node, taken, error);
   }
-  if (status == CLV_OK) {
-    status = emit(plan, node, &spec, &chosen, error);
-    if (status == CLV_OK) return CLV_OK;
-    clv__dnn_primitive_release(chosen.primitive);
-    return status;
+  if (status != CLV_OK) {
+    release(&chosen);
+    return clv__cpu_refused(status, taken);
   }
-  clv__dnn_primitive_release(chosen.primitive);
-  return clv__cpu_refused(status, taken);
+  status = emit(plan, node, &spec, &chosen, error);
+  release(&chosen); /* what no step has taken over */
+  return status;
 }

@@ -1,4 +1,5 @@
-/* QuantizeLinear and DequantizeLinear with one scale for all: element by element, in whatever order their input has them. */
+/* QuantizeLinear and DequantizeLinear with one scale for all, and DynamicQuantizeLinear: element by element, in whatever order
+ * their input has them. */
 #include "lower.h"
 
 /* Channels last where the input is that, in the dtype it lies in; NULL: row-major. */
@@ -15,7 +16,8 @@ static bool is_channels_last(clv__cpu_plan *plan, uint32_t value) {
 clv_status clv__cpu_lower_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   *taken = is_channels_last(plan, node->inputs[0]);
   if (!*taken) return CLV_OK;
-  clv__cpu_operand *operands = clv__arena_allocate_zero(&plan->arena, (size_t)node->input_count + 1, sizeof *operands);
+  const uint32_t count = node->input_count + node->output_count;
+  clv__cpu_operand *operands = clv__arena_allocate_zero(&plan->arena, count, sizeof *operands);
   const clv_tensor *to = &plan->values[node->outputs[0]].type;
   const clv__dnn_layout *from_layout = clv__cpu_form_layout(plan, node->inputs[0]);
   const clv__dnn_layout *to_layout = clv__dnn_layout_channels_last(&plan->arena, to->dtype, to->rank, to->dims);
@@ -27,15 +29,19 @@ clv_status clv__cpu_lower_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node, bo
     operands[i].type.data = NULL;
     CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], i == 0 ? from_layout : NULL, &operands[i].slot, error));
   }
-  clv__cpu_operand *made = &operands[node->input_count];
-  made->type = *to;
-  made->type.data = NULL;
   operands[0].type.dtype = clv__dnn_layout_dtype(from_layout); /* u8 for i8 that is never negative */
-  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], to_layout, &made->slot, error));
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    clv__cpu_operand *made = &operands[node->input_count + i];
+    made->slot = CLV__CPU_NONE;
+    if (node->outputs[i] == CLV__CPU_NONE) continue;
+    made->type = plan->values[node->outputs[i]].type;
+    made->type.data = NULL;
+    CLV__TRY(clv__cpu_form_make(plan, node->outputs[i], i == 0 ? to_layout : NULL, &made->slot, error));
+  }
   clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_KERNEL, node->source, node->source->op, 0);
   if (step == NULL) return clv__error_memory(error, sizeof *step);
   step->operands = operands;
-  step->operand_count = step->operand_room = node->input_count + 1;
+  step->operand_count = step->operand_room = count;
   step->input_count = node->input_count;
   return CLV_OK;
 }

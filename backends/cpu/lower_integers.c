@@ -96,36 +96,11 @@ bool clv__cpu_integers_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node)
   return describe(plan, node, &s) && create(plan, node, &s, false, true, &primitive, NULL) == CLV_OK;
 }
 
-/* u8 around 128 as i8, packed where the plan lives. */
-static clv_status weights_turned(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *from,
-                                 const clv__dnn_layout *wanted, void **data, clv_error *error) {
-  const clv_allocator *allocator = plan->device->allocator;
-  const clv__cpu_value *constant = &plan->program->values[node->inputs[1]];
-  void *raw = constant->type.data;
-  size_t size_bytes;
-  if (raw == NULL) CLV__TRY(clv__cpu_constant_raw(plan->constants, node->inputs[1], &raw, error));
-  if (!clv__tensor_size_bytes(&constant->type, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
-  *data = clv__arena_allocate_data(&plan->arena, clv__dnn_layout_size_bytes(wanted));
-  uint8_t *copy = clv__allocate(allocator, size_bytes);
-  if (*data == NULL || copy == NULL) {
-    clv__release(allocator, copy);
-    return clv__error_memory(error, size_bytes);
-  }
-  for (size_t i = 0; i < size_bytes; ++i) copy[i] = ((const uint8_t *)raw)[i] ^ 0x80u;
-  const clv_status status = clv__dnn_reorder_now(plan->device->dnn, from, copy, wanted, *data, error);
-  clv__release(allocator, copy);
-  return status;
-}
-
-static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *from,
-                               const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
+clv_status clv__cpu_integers_weights(clv__cpu_plan *plan, uint32_t value, bool turns, const clv__dnn_layout *from,
+                                     const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
+  const clv__cpu_packing packing = {.value = value, .from = from, .expand_groups = 1, .variant = turns ? 17 : 16, .turns = turns};
   void *data;
-  if (node->integers->weights_zero != 0) {
-    CLV__TRY(weights_turned(plan, node, from, wanted, &data, error));
-  } else {
-    const clv__cpu_packing packing = {.value = node->inputs[1], .from = from, .expand_groups = 1, .variant = 16};
-    CLV__TRY(clv__cpu_constant_packed(plan->constants, &packing, wanted, &data, error));
-  }
+  CLV__TRY(clv__cpu_constant_packed(plan->constants, &packing, wanted, &data, error));
   return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(wanted), slot, error);
 }
 
@@ -144,7 +119,8 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
   const clv__cpu_integers *integers = node->integers;
   const bool is_matrix = node->kind == CLV__CPU_INTEGER_MATRIX, binary = node->post_count > 0 && !in_place;
   uint32_t source, weights, bias = CLV__CPU_NONE, other = CLV__CPU_NONE, destination;
-  CLV__TRY(weights_slot(plan, node, s->weights, primitive->weights, &weights, error));
+  CLV__TRY(clv__cpu_integers_weights(plan, node->inputs[1], integers->weights_zero != 0, s->weights, primitive->weights, &weights,
+                                     error));
   CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], is_matrix ? NULL : s->source, &source, error));
   if (integers->bias != NULL) {
     CLV__TRY(clv__cpu_slot_constant(plan, integers->bias, (size_t)integers->channels * sizeof(float), &bias, error));

@@ -6,7 +6,7 @@
 #include "row.h"
 #include "tune.h"
 
-#define PANEL 64 /* columns */
+#define PANEL CLV__CPU_ROW_PANEL
 #define LANES 16
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
@@ -14,11 +14,20 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(s
 typedef uint16_t narrow_lanes __attribute__((vector_size(LANES * sizeof(uint16_t)), aligned(sizeof(uint16_t)), may_alias));
 typedef uint32_t wide_lanes __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(sizeof(uint32_t))));
 
-/* sums[j] = the product of the row with column j of a panel. */
-CLV__MULTIVERSION static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
+/* The next lines of a panel are asked for so far ahead: the processor's own guesses end with each page. What lies in a cache near
+ * by is read faster without. */
+enum { AHEAD_BYTES = 8192, LINE_BYTES = 64, NEAR_BYTES = 1 << 20 };
+
+static inline __attribute__((always_inline)) void ask_ahead(const void *panel, size_t size_bytes) {
+  for (size_t at = 0; at < size_bytes; at += LINE_BYTES) __builtin_prefetch((const char *)panel + AHEAD_BYTES + at);
+}
+
+static inline __attribute__((always_inline)) void sum_panel(const float *row, int64_t depth, const float *panel, float *sums,
+                                                            bool far) {
   lanes a = {0}, b = {0}, c = {0}, d = {0};
   for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
     const float x = row[k];
+    if (far) ask_ahead(panel, PANEL * sizeof *panel);
     a += x * *(const lanes *)panel;
     b += x * *(const lanes *)(panel + LANES);
     c += x * *(const lanes *)(panel + 2 * LANES);
@@ -30,11 +39,21 @@ CLV__MULTIVERSION static void panel_sums(const float *row, int64_t depth, const 
   *(lanes *)(sums + 3 * LANES) = d;
 }
 
+/* sums[j] = the product of the row with column j of a panel. */
+CLV__MULTIVERSION static void panel_sums(const float *row, int64_t depth, const float *panel, float *sums) {
+  sum_panel(row, depth, panel, sums, false);
+}
+
+CLV__MULTIVERSION static void panel_sums_far(const float *row, int64_t depth, const float *panel, float *sums) {
+  sum_panel(row, depth, panel, sums, true);
+}
+
 /* The same with a panel of bf16, whose bits are the upper half of an f32's. */
 CLV__MULTIVERSION static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
   lanes total[PANEL / LANES] = {{0}};
   for (int64_t k = 0; k < depth; ++k, panel += PANEL) {
     const float x = row[k];
+    ask_ahead(panel, PANEL * sizeof *panel);
     for (int i = 0; i < PANEL / LANES; ++i) {
       const wide_lanes bits = __builtin_convertvector(*(const narrow_lanes *)(panel + i * LANES), wide_lanes) << 16;
       total[i] += x * (lanes)bits;
@@ -50,16 +69,19 @@ void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands) {
   const float *addend = row->addend_operand > 0 ? operands[row->addend_operand].data : NULL;
   float *target = operands[row->target_operand].data;
   const int64_t panels = (row->columns + PANEL - 1) / PANEL;
+  const bool far = (double)panels * (double)row->panel_elements * (double)sizeof(float) > NEAR_BYTES;
   const int threads = clv__kernel_threads(panels, (double)row->depth * (double)row->columns);
   (void)threads; /* without OpenMP */
 #pragma omp parallel for schedule(static) num_threads(threads) if (threads > 1)
   for (int64_t p = 0; p < panels; ++p) {
     float sums[PANEL];
     const int64_t first = p * PANEL, left = row->columns - first, count = left < PANEL ? left : PANEL;
-    if (row->is_bf16) {
+    if (row->dtype == CLV_F16) {
+      row->panel_f16(source, row->depth, (const uint16_t *)weights + p * row->panel_elements, sums);
+    } else if (row->dtype == CLV_BF16) {
       panel_sums_bf16(source, row->depth, (const uint16_t *)weights + p * row->panel_elements, sums);
     } else {
-      panel_sums(source, row->depth, (const float *)weights + p * row->panel_elements, sums);
+      (far ? panel_sums_far : panel_sums)(source, row->depth, (const float *)weights + p * row->panel_elements, sums);
     }
     for (int64_t j = 0; j < count && bias != NULL; ++j) sums[j] += bias[first + j];
     for (int64_t j = 0; j < count && addend != NULL; ++j) sums[j] += addend[first + j];
@@ -80,11 +102,19 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
                                     .from = factor_layout(plan, CLV_F32, depth, columns, transposed),
                                     .scale = node->scale,
                                     .scale_axis = transposed ? 0 : 1,
-                                    .variant = transposed ? 4 : 2};
+                                    .variant = transposed ? 4 : 2,
+                                    .is_streamed = true};
   void *data;
   if (packing.from == NULL) return clv__error_memory(error, 0);
   CLV__TRY(clv__cpu_constant_packed(plan->constants, &packing, panels, &data, error));
   return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(panels), slot, error);
+}
+
+/* A matrix of f16 or bf16 is read as it is: the time is that of reading it. One with factors is made f32 with them. */
+static clv_dtype matrix_dtype(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  const clv__cpu_plan_value *b = &plan->values[node->inputs[1]];
+  const bool is_narrow = b->outer == CLV_F16 || b->outer == CLV_BF16;
+  return node->product == CLV_F32 && is_narrow && node->scale == NULL ? b->outer : node->product;
 }
 
 clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
@@ -96,16 +126,18 @@ clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
   *taken = constant && b->rank == 2 && clv__dims_product(out, 0, out->rank - 1) == 1 && columns >= PANEL &&
            (sum == CLV__CPU_NONE || sum == 0);
   const int64_t dims[2] = {depth, columns};
-  const clv__dnn_layout *panels = *taken ? clv__dnn_layout_panels(&plan->arena, node->product, dims) : NULL;
+  const clv_dtype dtype = matrix_dtype(plan, node);
+  const clv__dnn_layout *panels = *taken ? clv__dnn_layout_panels(&plan->arena, dtype, dims) : NULL;
   clv__cpu_row *row = clv__arena_allocate_zero(&plan->arena, 1, sizeof *row);
   if (row == NULL) return clv__error_memory(error, sizeof *row);
   *taken = panels != NULL;
   if (!*taken) return CLV_OK;
   *row = (clv__cpu_row){.depth = depth,
                         .columns = columns,
-                        .is_bf16 = node->product == CLV_BF16,
+                        .dtype = dtype,
+                        .panel_f16 = clv__cpu_panel_f16(),
                         .panel_elements = (int64_t)clv__align_up((size_t)depth, 16) * PANEL};
-  if (clv__cpu_tunes(plan)) {
+  if (clv__cpu_tunes(plan) && dtype == node->product) { /* a narrow matrix has half as much to read */
     const clv__cpu_factors factors = {.a = clv__dnn_layout_dense(&plan->arena, node->product, 2, (int64_t[2]){1, depth}),
                                       .b = factor_layout(plan, node->product, depth, columns, transposed),
                                       .destination = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, (int64_t[2]){1, columns}),

@@ -123,11 +123,13 @@ const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, clv_dtype dtype,
 const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims,
                                                const int64_t *strides);
 const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims);
-/* A matrix of f32 in panels of 64 columns, row after row of 64 elements, rows padded to a multiple of 16. */
+/* A matrix in panels of 64 columns, row after row of 64 elements, rows padded to a multiple of 16. */
 const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, clv_dtype dtype, const int64_t dims[2]);
-bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout); /* of f32 */
+bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout);
 /* `layout` blocked over axis 1 as it is, for another extent of that axis; NULL when it is not blocked that way. */
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims);
+/* The layout of the tensor whose axis i is axis perm[i] of this one's, in the same memory; NULL where oneDNN has none. */
+const clv__dnn_layout *clv__dnn_layout_permuted(clv__arena *arena, const clv__dnn_layout *layout, const int32_t *perm);
 /* The part of `layout` that begins at `offsets`; NULL when blocks are cut. */
 const clv__dnn_layout *clv__dnn_layout_part(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims,
                                             const int64_t *offsets);
@@ -205,6 +207,10 @@ clv_status clv__dnn_concat_create(clv__dnn *dnn, const clv__dnn_layout *const *s
                                   clv_error *error);
 clv_status clv__dnn_reorder_create(clv__dnn *dnn, const clv__dnn_layout *from, const clv__dnn_layout *to, clv__arena *arena,
                                    clv__dnn_primitive **primitive, clv_error *error);
+/* The same primitive for the calling thread's number of threads, with scratch of its own size (onednn_again.cpp). NULL in *again:
+ * the one there is does as well. CLV_NOT_SUPPORTED: another implementation or another layout would do it. */
+clv_status clv__dnn_primitive_again(clv__dnn *dnn, const clv__dnn_primitive *primitive, clv__arena *arena,
+                                    clv__dnn_primitive **again, clv_error *error);
 void clv__dnn_primitive_release(clv__dnn_primitive *primitive); /* accepts NULL; the record stays in its arena */
 
 /* Execution. */

@@ -90,8 +90,8 @@ const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, clv_dtype dtype
 
 bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout) {
   dnnl_memory_desc_t desc;
-  if (layout->desc.ndims != 2 || layout->desc.data_type != dnnl_f32) return false;
-  return dnnl_memory_desc_init_by_tag(&desc, 2, layout->desc.dims, dnnl_f32, dnnl_BA16a64b) == dnnl_success &&
+  if (layout->desc.ndims != 2) return false;
+  return dnnl_memory_desc_init_by_tag(&desc, 2, layout->desc.dims, layout->desc.data_type, dnnl_BA16a64b) == dnnl_success &&
          dnnl_memory_desc_equal(&desc, &layout->desc) != 0;
 }
 
@@ -121,6 +121,14 @@ const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__d
   return clv__dnn_layout_keep(arena, made);
 }
 
+const clv__dnn_layout *clv__dnn_layout_permuted(clv__arena *arena, const clv__dnn_layout *layout, const int32_t *perm) {
+  dnnl_memory_desc_t desc;
+  int places[DNNL_MAX_NDIMS];
+  if (layout->desc.format_kind != dnnl_blocked) return nullptr;
+  for (int i = 0; i < layout->desc.ndims; ++i) places[perm[i]] = i;
+  if (dnnl_memory_desc_permute_axes(&desc, &layout->desc, places) != dnnl_success) return nullptr;
+  return clv__dnn_layout_keep(arena, desc);
+}
 const clv__dnn_layout *clv__dnn_layout_part(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims,
                                             const int64_t *offsets) {
   dnnl_memory_desc_t desc;

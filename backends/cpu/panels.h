@@ -1,4 +1,4 @@
-/* Constant matrices of f32 in panels (clv__dnn_layout_panels), written at the speed of memory: of a matrix whose columns lie
+/* Constant matrices in panels (clv__dnn_layout_panels), written at the speed of memory: of a matrix whose columns lie
  * together, oneDNN's reorder reads a cache line an element. */
 #ifndef CLEAVE_BACKENDS_CPU_PANELS_H
 #define CLEAVE_BACKENDS_CPU_PANELS_H
@@ -6,7 +6,7 @@
 #include "onednn.h"
 
 typedef struct clv__cpu_matrix {
-  const void *data; /* f32, anywhere in memory */
+  const void *data; /* anywhere in memory */
   int64_t rows, columns;
   bool by_column;     /* columns lie together, else rows do */
   const float *scale; /* a factor a column; NULL: none */
@@ -17,5 +17,8 @@ typedef struct clv__cpu_matrix {
 enum { CLV__CPU_PANEL_COLUMNS = 64, CLV__CPU_PANEL_ROWS = 16 /* of padding */ };
 void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                           float *panels);
+/* The same of elements of two bytes and without factors (panels_narrow.c). */
+void clv__cpu_panels_pack_narrow(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                                 uint16_t *panels);
 
 #endif

@@ -35,10 +35,13 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
   clv__cpu_pass_count(plan);
   clv__cpu_pass_recognise(plan);
   if (plan->fuse) {
+    CLV__TRY(clv__cpu_pass_attention(plan, error));
     clv__cpu_pass_gelu(plan);
     clv__cpu_pass_count(plan);
   }
   CLV__TRY(clv__cpu_pass_fold(plan, error));
+  clv__cpu_pass_count(plan);
+  CLV__TRY(clv__cpu_pass_sums(plan, error));
   clv__cpu_pass_count(plan);
   if (plan->fuse) {
     CLV__TRY(clv__cpu_pass_quantise(plan, error));
@@ -52,7 +55,7 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
   const clv_status lowered = clv__cpu_pass_lower(plan, error);
   clv__cpu_constants_rest(plan->constants);
   CLV__TRY(lowered);
-  return clv__cpu_pass_memory(plan, error);
+  return clv__cpu_pass_lanes(plan, error);
 }
 
 /* Says why a simpler plan is tried. */

@@ -4,6 +4,7 @@
 #define CLEAVE_BACKENDS_CPU_PLAN_H
 
 #include "constants.h"
+#include "lanes.h"
 
 /* What a node is to the passes. Everything that is CLV__CPU_KERNEL runs as a portable kernel on row-major tensors. */
 typedef enum clv__cpu_kind {
@@ -26,7 +27,9 @@ typedef enum clv__cpu_kind {
   CLV__CPU_RESIZE,              /* groups: 1 linear, 0 nearest */
   CLV__CPU_INTEGER_CONVOLUTION, /* integers.h */
   CLV__CPU_INTEGER_MATRIX,
-  CLV__CPU_GRID, /* to integers or back, with one scale for all */
+  CLV__CPU_GRID,      /* to integers or back, with one scale for all */
+  CLV__CPU_SUMS,      /* of products of integers whose zero points and scales are known at run time: sums.h */
+  CLV__CPU_ATTENTION, /* attention.h */
   CLV__CPU_KIND_COUNT
 } clv__cpu_kind;
 
@@ -41,6 +44,8 @@ typedef struct clv__cpu_post {
 
 typedef struct clv__cpu_integers clv__cpu_integers; /* integers.h */
 
+typedef struct clv__cpu_attention clv__cpu_attention; /* attention.h */
+
 typedef struct clv__cpu_plan_node {
   const clv__cpu_node *source; /* whose attributes apply */
   clv__cpu_kind kind;
@@ -52,6 +57,7 @@ typedef struct clv__cpu_plan_node {
   clv_dtype product;   /* of the factors of a CONVOLUTION, DECONVOLUTION or MATRIX: CLV_F32 or CLV_BF16 */
   int64_t groups;
   const clv__cpu_integers *integers; /* of a product of integers */
+  const clv__cpu_attention *attention;
   uint32_t post_count;
   clv__cpu_post posts[CLV__CPU_MAX_POSTS];
 } clv__cpu_plan_node;
@@ -86,9 +92,10 @@ typedef enum clv__cpu_slot_kind {
 
 typedef struct clv__cpu_slot {
   clv__cpu_slot_kind kind;
-  uint32_t index; /* of the binding */
-  uint32_t root;  /* the slot whose memory it is; itself where it has its own */
-  void *data;     /* CONSTANT */
+  uint32_t index;     /* of the binding */
+  uint32_t root;      /* the slot whose memory it is; itself where it has its own */
+  size_t inner_bytes; /* from the root's begin, of a part of it */
+  void *data;         /* CONSTANT */
   size_t size_bytes;
   size_t offset_bytes;  /* ARENA: in the instance's memory */
   uint32_t first, last; /* steps, of a root */
@@ -108,14 +115,20 @@ typedef enum clv__cpu_step_kind {
   CLV__CPU_STEP_CONVERT, /* row-major, between f32 and a dtype that oneDNN has not */
   CLV__CPU_STEP_ROW,
   CLV__CPU_STEP_SMALL,
-  CLV__CPU_STEP_ELEMENTWISE
+  CLV__CPU_STEP_ELEMENTWISE,
+  CLV__CPU_STEP_OWN
 } clv__cpu_step_kind;
 
 typedef struct clv__cpu_row clv__cpu_row;                 /* row.h */
 typedef struct clv__cpu_small clv__cpu_small;             /* small.h */
 typedef struct clv__cpu_elementwise clv__cpu_elementwise; /* small.h */
 
-typedef struct clv__cpu_step {
+/* A function over tensors, the first member of a record that it knows. */
+typedef struct clv__cpu_own {
+  void (*run)(const struct clv__cpu_own *own, const clv_tensor *operands);
+} clv__cpu_own;
+
+struct clv__cpu_step {
   clv__cpu_step_kind kind;
   const clv__cpu_node *node; /* for messages, and the kernel's call */
   const char *what;          /* "Conv", "reorder", … */
@@ -123,14 +136,28 @@ typedef struct clv__cpu_step {
   const clv__cpu_row *row;
   const clv__cpu_small *small;
   const clv__cpu_elementwise *elementwise;
+  const clv__cpu_own *own;
   uint32_t input_count, operand_count, operand_room; /* inputs first, then outputs */
   clv__cpu_operand *operands;
   size_t scratch_bytes, scratch_offset_bytes; /* in the instance's memory */
   bool serial;                                /* so small that waking other threads takes longer */
   bool may_overlap;                           /* its first output may take the memory of its first input */
-} clv__cpu_step;
+  uint8_t lane;                               /* of its stretch, or NO_LANE: on all threads */
+  uint32_t stretch;                           /* where it has a lane */
+  uint32_t wait_count;
+  const clv__cpu_wait *waits;
+};
 
-typedef struct clv__cpu_plan {
+/* Steps in lanes (lanes.h): what is known of their order. */
+typedef struct clv__cpu_stretch {
+  uint32_t first, count, lane_count;
+  uint32_t *clocks;    /* by step and lane: how many steps of the lane are over when the step begins */
+  double *begin, *end; /* by step, as estimated: microseconds */
+  double span;         /* all of it */
+  uint32_t *origins;   /* by step: its index as it was lowered */
+} clv__cpu_stretch;
+
+struct clv__cpu_plan {
   clv_device *device;
   clv__cpu_program *program;
   clv__cpu_constants *constants;
@@ -148,7 +175,10 @@ typedef struct clv__cpu_plan {
   size_t step_count, step_capacity;
   size_t memory_bytes;       /* of an instance: values between steps, and the steps' scratch; a multiple of CLV__ALIGNMENT */
   size_t least_memory_bytes; /* that any places in this order of steps take */
-} clv__cpu_plan;
+  uint32_t peak_step;        /* where that much is alive */
+  clv__cpu_stretch *stretches;
+  size_t stretch_count;
+};
 
 /* CLV_OK with *plan NULL: some shape is only known at run time. `graph` is the view (or its copy) to ask for shapes. */
 clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
@@ -158,16 +188,18 @@ void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
 /* ---- The passes, in their order. ---- */
 clv_status clv__cpu_pass_infer(clv__cpu_plan *plan, const clv_graph_view *graph, bool *complete, clv_error *error); /* infer.c */
 clv_status clv__cpu_pass_widen(clv__cpu_plan *plan, clv_error *error);                                              /* widen.c */
-void clv__cpu_pass_recognise(clv__cpu_plan *plan);                        /* recognise.c */
-clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error);     /* fold.c */
-clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error); /* quantise.c */
-void clv__cpu_pass_gelu(clv__cpu_plan *plan);                             /* gelu.c */
-void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                          /* fuse.c */
-void clv__cpu_pass_fuse(clv__cpu_plan *plan);                             /* fuse.c */
-void clv__cpu_pass_precision(clv__cpu_plan *plan);                        /* precision.c */
+void clv__cpu_pass_recognise(clv__cpu_plan *plan);                         /* recognise.c */
+clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error);      /* fold.c */
+clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error);  /* quantise.c */
+clv_status clv__cpu_pass_sums(clv__cpu_plan *plan, clv_error *error);      /* sums.c */
+void clv__cpu_pass_gelu(clv__cpu_plan *plan);                              /* gelu.c */
+clv_status clv__cpu_pass_attention(clv__cpu_plan *plan, clv_error *error); /* attention.c */
+void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                           /* fuse.c */
+void clv__cpu_pass_fuse(clv__cpu_plan *plan);                              /* fuse.c */
+void clv__cpu_pass_precision(clv__cpu_plan *plan);                         /* precision.c */
 void clv__cpu_pass_count(clv__cpu_plan *plan); /* drops dead nodes; readers, producers, last reads: uses.c */
 clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);  /* lower.c */
-clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* memory.c */
+clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* memory.c; called by lanes.c */
 
 /* ---- Shared by the passes (uses.c). ---- */
 static inline clv__cpu_plan_value *clv__cpu_input(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t index) {

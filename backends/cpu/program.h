@@ -8,7 +8,7 @@
 
 #define CLV__CPU_NONE UINT32_MAX
 /* Constants above this size are not copied: most are packed for oneDNN, and only the packed copy stays. */
-#define CLV__CPU_SMALL_BYTES ((size_t)64 * 1024)
+#define CLV__CPU_SMALL_BYTES ((size_t)8 * 1024)
 
 typedef struct clv__cpu_node clv__cpu_node;
 

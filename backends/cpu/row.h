@@ -4,10 +4,18 @@
 
 #include "lower.h"
 
+#define CLV__CPU_ROW_PANEL 64 /* columns of a panel */
+
+/* sums[j] = the product of the row with column j of a panel of f16. */
+typedef void (*clv__cpu_panel_f16_fn)(const float *row, int64_t depth, const uint16_t *panel, float *sums);
+clv__cpu_panel_f16_fn clv__cpu_panel_f16(void); /* for this CPU: row_f16.c */
+
 struct clv__cpu_row {
   int64_t depth, columns, panel_elements;
   uint32_t bias_operand, addend_operand, target_operand; /* 0: none */
-  bool relu, is_bf16;                                    /* the matrix */
+  bool relu;
+  clv_dtype dtype; /* of the matrix: f32, bf16 or f16 */
+  clv__cpu_panel_f16_fn panel_f16;
 };
 
 /* Takes products of one row with a constant matrix of 64 columns or more. */

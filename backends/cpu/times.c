@@ -77,9 +77,13 @@ static void find_homes(survey *s, uint32_t *makers, uint32_t *readers) {
   }
 }
 
-/* Steps that only bring bytes elsewhere, beside the node's own. */
+/* Steps that only make ready what the node's own read. */
 static bool is_mover(const clv__cpu_step *step) {
-  return strcmp(step->what, "reorder") == 0 || strcmp(step->what, "copy") == 0;
+  static const char *const words[] = {"reorder", "copy", "frame", "windows"};
+  for (size_t i = 0; i < sizeof words / sizeof *words; ++i) {
+    if (strcmp(step->what, words[i]) == 0) return true;
+  }
+  return false;
 }
 
 static void find_steps(survey *s) {
@@ -106,7 +110,8 @@ static uint64_t step_bytes(const clv__cpu_plan *plan, const clv__cpu_step *step)
 static const char *implementation(const clv__cpu_step *step) {
   static const char *const words[] = {
       [CLV__CPU_STEP_KERNEL] = "kernel", [CLV__CPU_STEP_PRIMITIVE] = "primitive", [CLV__CPU_STEP_COPY] = "copy",
-      [CLV__CPU_STEP_ROW] = "row",       [CLV__CPU_STEP_SMALL] = "small",         [CLV__CPU_STEP_ELEMENTWISE] = "elementwise"};
+      [CLV__CPU_STEP_ROW] = "row",       [CLV__CPU_STEP_SMALL] = "small",         [CLV__CPU_STEP_ELEMENTWISE] = "elementwise",
+      [CLV__CPU_STEP_OWN] = "own"};
   if (step->primitive != NULL && step->primitive->implementation != NULL) return step->primitive->implementation;
   return words[step->kind];
 }

@@ -67,10 +67,10 @@ static place place_of(const clv__dnn_winograd *winograd, size_t output_block, si
   }
 }
 
-/* What is read: weights of `outputs` rows of `inputs` times nine floats. */
+/* What is read: `outputs` rows, `row` floats apart, of `inputs` times nine floats. */
 typedef struct source {
   const uint8_t *weights;
-  size_t outputs, inputs;
+  size_t outputs, inputs, row;
   const float *scale;
 } source;
 
@@ -82,7 +82,7 @@ static void gather(const source *from, size_t output_block, size_t input_block, 
   for (size_t o = 0; o < LANES; ++o) {
     const size_t output = output_block * LANES + o, count = output < from->outputs ? channels * TAPS : 0;
     if (count < LANES * TAPS) memset(row + count, 0, (LANES * TAPS - count) * sizeof *row);
-    if (count > 0) memcpy(row, from->weights + (output * from->inputs + first) * TAPS * sizeof *row, count * sizeof *row);
+    if (count > 0) memcpy(row, from->weights + (output * from->row + first * TAPS) * sizeof *row, count * sizeof *row);
     const float factor = from->scale != NULL && count > 0 ? from->scale[output] : 1.0f;
     for (size_t i = 0; i < LANES * TAPS; ++i) taps[i][o] = row[i] * factor;
   }
@@ -108,12 +108,13 @@ static void write_block(const clv__dnn_winograd *winograd, const source *from, s
   }
 }
 
-bool clv__cpu_winograd_pack(const clv__dnn_layout *layout, const void *weights, const float *scale, void *packed) {
+bool clv__cpu_winograd_pack(const clv__dnn_layout *layout, const clv__cpu_filters *filters, void *packed) {
   clv__dnn_winograd winograd;
   int64_t dims[CLV_MAX_RANK];
   if (!clv__dnn_layout_winograd(layout, &winograd) || winograd.lanes != LANES) return false;
   (void)clv__dnn_layout_dims(layout, dims);
-  const source from = {weights, (size_t)dims[0], (size_t)dims[1], scale};
+  const size_t row = (size_t)filters->inputs * TAPS, first = (size_t)filters->first_input * TAPS * sizeof(float);
+  const source from = {(const uint8_t *)filters->weights + first, (size_t)dims[0], (size_t)dims[1], row, filters->scale};
   const int64_t output_blocks = winograd.outputs / LANES, input_blocks = winograd.inputs / LANES;
 #pragma omp parallel for collapse(2) schedule(static)
   for (int64_t o = 0; o < output_blocks; ++o) {

@@ -6,9 +6,15 @@
 
 #include "onednn.h"
 
-/* Writes G g G' of row-major f32 weights, which may be anywhere in memory, each output channel times its `scale` (NULL: 1), zeros
- * where the layout is padded. False, with nothing written: not weights of Winograd's algorithm, or in an order that is not known
- * here: oneDNN has to fill the layout itself. */
-bool clv__cpu_winograd_pack(const clv__dnn_layout *layout, const void *weights, const float *scale, void *packed);
+typedef struct clv__cpu_filters {
+  const void *weights; /* row-major f32, anywhere in memory */
+  int64_t inputs;      /* channels of a row of them */
+  int64_t first_input; /* the channel that the layout begins with */
+  const float *scale;  /* a factor an output channel; NULL: 1 */
+} clv__cpu_filters;
+
+/* Writes G g G', zeros where the layout is padded. False, with nothing written: not weights of Winograd's algorithm, or in an
+ * order that is not known here: oneDNN has to fill the layout itself. */
+bool clv__cpu_winograd_pack(const clv__dnn_layout *layout, const clv__cpu_filters *filters, void *packed);
 
 #endif

@@ -164,11 +164,14 @@ clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *capture
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
   if (captured->commands != NULL) {
     CLV__OPENCL_TRY(error, "clEnqueueCommandBufferKHR", device->commands.enqueue(1, &queue, captured->commands, 0, NULL, NULL));
-    return CLV_OK;
   }
   for (size_t i = 0; i < captured->count; ++i) {
-    CLV__TRY(bind_entry(device, &captured->entries[i], error));
-    CLV__TRY(clv__opencl_instance_enqueue(device, captured->entries[i].instance, queue, error));
+    clv_instance *instance = captured->entries[i].instance;
+    if (captured->commands == NULL) {
+      CLV__TRY(bind_entry(device, &captured->entries[i], error));
+      CLV__TRY(clv__opencl_instance_enqueue(device, instance, queue, error));
+    }
+    CLV__TRY(clv__opencl_faults_read(device, instance->faults, &stream->watch, queue, error));
   }
   return CLV_OK;
 }

@@ -1,6 +1,5 @@
 /* Whether launches are issued faster as a command buffer or one by one: measured once a device, with kernels that do nothing. */
-#include <time.h>
-
+#include "base/clock.h"
 #include "capture.h"
 #include "programs.h"
 
@@ -18,12 +17,6 @@ typedef struct trial {
   cl_mem memory;
   cl_command_buffer_khr commands;
 } trial;
-
-static uint64_t now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
 
 static bool set_up(clv_device *device, trial *t) {
   const clv__opencl_icd *cl = device->cl;
@@ -57,18 +50,18 @@ static void tear_down(clv_device *device, trial *t) {
 /* The time of one round; 0 where it fails. */
 static uint64_t time_list(clv_device *device, const trial *t) {
   const size_t items = 1;
-  uint64_t begin = now_ns();
+  uint64_t begin = clv__clock_ns();
   for (int i = 0; i < LAUNCHES; ++i) {
     if (device->cl->clEnqueueNDRangeKernel(device->service, t->kernel, 1, NULL, &items, &items, 0, NULL, NULL) != CL_SUCCESS)
       return 0;
   }
-  return device->cl->clFinish(device->service) == CL_SUCCESS ? now_ns() - begin : 0;
+  return device->cl->clFinish(device->service) == CL_SUCCESS ? clv__clock_ns() - begin : 0;
 }
 
 static uint64_t time_buffer(clv_device *device, const trial *t) {
-  uint64_t begin = now_ns();
+  uint64_t begin = clv__clock_ns();
   if (device->commands.enqueue(1, &device->service, t->commands, 0, NULL, NULL) != CL_SUCCESS) return 0;
-  return device->cl->clFinish(device->service) == CL_SUCCESS ? now_ns() - begin : 0;
+  return device->cl->clFinish(device->service) == CL_SUCCESS ? clv__clock_ns() - begin : 0;
 }
 
 /* The best of each, taken in turn. */

@@ -67,7 +67,7 @@ struct clv_device {
   char name[64];
   char space[80];
   char description[256];
-  char fingerprint[640];
+  char fingerprint[256];
 };
 
 struct clv_buffer {

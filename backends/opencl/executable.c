@@ -1,5 +1,6 @@
 /* Executables: a partition taken along as an ONNX model, so that it outlives the host's view and can be saved; its nodes and
  * values in arrays. Everything here holds for models from strangers. */
+#include "base/host.h"
 #include "plan.h"
 
 #include <stdio.h>
@@ -173,24 +174,6 @@ clv_status clv__opencl_executable_open(clv_device *device, void *onnx, size_t on
   return CLV_OK;
 }
 
-/* The types of the partition's inputs. Symbols mean nothing outside their graph. */
-static clv_status input_types(const clv_device *device, const clv_graph_view *graph, clv__arena *arena, clv_tensor **types,
-                              uint32_t *count, clv_error *error) {
-  *count = device->host->graph_input_count(graph);
-  *types = clv__arena_allocate_zero(arena, *count, sizeof **types);
-  if (*types == NULL) return clv__error_memory(error, *count * sizeof **types);
-  for (uint32_t i = 0; i < *count; ++i) {
-    clv_value_info info = {.struct_size = sizeof info};
-    device->host->graph_value(graph, device->host->graph_input(graph, i), &info);
-    info.type.data = NULL;
-    for (int32_t d = 0; d < info.type.rank; ++d) {
-      if (info.type.dims[d] < 0) info.type.dims[d] = CLV_DIM_UNKNOWN;
-    }
-    (*types)[i] = info.type;
-  }
-  return CLV_OK;
-}
-
 clv_status clv__opencl_compile(clv_device *device, const clv_graph_view *graph, clv_executable **out, clv_error *error) {
   *out = NULL;
   clv__arena arena;
@@ -200,7 +183,7 @@ clv_status clv__opencl_compile(clv_device *device, const clv_graph_view *graph, 
   uint32_t count = 0;
   void *onnx = NULL;
   size_t onnx_bytes = 0;
-  clv_status status = input_types(device, graph, &arena, &types, &count, error);
+  clv_status status = clv__host_input_types(device->host, graph, &arena, &types, &count, error);
   if (status == CLV_OK) {
     status = device->host->graph_to_onnx(graph, CLV__OPENCL_INLINE_BYTES, &onnx, &onnx_bytes, error);
   }

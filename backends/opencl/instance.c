@@ -80,6 +80,7 @@ static void destroy(clv_device *device, void *self) {
   for (uint32_t i = 0; instance->outputs != NULL && i < instance->executable->output_count; ++i) {
     clv__opencl_bound_release(device, &instance->outputs[i]);
   }
+  clv__opencl_faults_leave(device, instance->faults);
   clv__arena_finish(&instance->arena);
   if (instance->owns_plan) clv__opencl_plan_destroy(instance->plan);
   clv__object_free(&device->objects, instance);
@@ -134,6 +135,8 @@ static clv_status prepare(clv_device *device, clv_instance *instance, clv_error 
   for (size_t i = 0; i < plan->kept.count; ++i) {
     CLV__TRY(clv__opencl_memory_create(device, plan->kept.items[i].size_bytes, &instance->kept[i], error));
   }
+  if (plan->fault_places.count > 0)
+    CLV__TRY(clv__opencl_faults_create(plan, instance->kept[plan->kept_faults], &instance->faults, error));
   if (plan->once.count == 0) return CLV_OK;
   clv_status status = CLV_OK;
   pthread_mutex_lock(&device->service_lock);

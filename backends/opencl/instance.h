@@ -3,6 +3,7 @@
 #ifndef CLEAVE_BACKENDS_OPENCL_INSTANCE_H
 #define CLEAVE_BACKENDS_OPENCL_INSTANCE_H
 
+#include "faults.h"
 #include "plan.h"
 #include "stream.h"
 
@@ -35,6 +36,7 @@ struct clv_instance {
   clv_weight **weights;
   clv__opencl_bound *inputs, *outputs;
   clv__opencl_user *users;
+  clv__opencl_faults *faults; /* NULL where no launch looks for any */
 };
 
 clv_status clv__opencl_instance_create(clv_device *device, clv_executable *executable, const clv_tensor *inputs,

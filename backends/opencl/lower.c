@@ -149,6 +149,24 @@ void clv__opencl_once(clv__opencl_lowering *l) {
   l->once = true;
 }
 
+/* All of a plan's are one piece, so that one copy reads them back. */
+void clv__opencl_pass_fault(clv__opencl_lowering *l, clv__opencl_explain_fn explain) {
+  clv__opencl_plan *plan = l->plan;
+  clv__opencl_fault_places *places = &plan->fault_places;
+  if (places->count == 0) plan->kept_faults = clv__opencl_keep(l, 0);
+  if (l->failed != CLV_OK) return;
+  if (!clv__array_reserve(plan->device->allocator, (void **)&places->items, &places->capacity, places->count + 1,
+                          sizeof *places->items, places->count)) {
+    fail_memory(l, (places->count + 1) * sizeof *places->items);
+    return;
+  }
+  const uint32_t index = (uint32_t)places->count++;
+  places->items[index] = (clv__opencl_fault_place){l->index, explain};
+  plan->kept.items[plan->kept_faults].size_bytes = places->count * sizeof(clv__opencl_fault);
+  clv__opencl_pass_kept(l, plan->kept_faults);
+  clv__opencl_pass_int(l, (int32_t)index);
+}
+
 bool clv__opencl_is_weight(const clv__opencl_lowering *l, uint32_t input) {
   const clv__opencl_plan_node *node = &l->plan->nodes[l->index];
   if (input >= node->input_count || node->inputs[input] == CLV_NO_VALUE) return false;

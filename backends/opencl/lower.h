@@ -113,6 +113,16 @@ void clv__opencl_pass_kept(clv__opencl_lowering *l, uint32_t kept);
 void clv__opencl_once(clv__opencl_lowering *l);
 bool clv__opencl_is_weight(const clv__opencl_lowering *l, uint32_t input);
 
+/* What a launch found wrong with the numbers it was given: fault_t of clv_kernel.h, which has clv_say() for it. `kind`, `at`,
+ * `value` and `limit` are for the family's own words. */
+typedef struct clv__opencl_fault {
+  int32_t said, kind;
+  int64_t at, value, limit;
+} clv__opencl_fault;
+typedef void (*clv__opencl_explain_fn)(const clv__opencl_fault *fault, char text[160]);
+/* Where it says so: GLOBAL fault_t *faults, int fault. The execution then fails, when somebody waits for it, with the text. */
+void clv__opencl_pass_fault(clv__opencl_lowering *l, clv__opencl_explain_fn explain);
+
 void clv__opencl_pass_int(clv__opencl_lowering *l, int32_t value);   /* int */
 void clv__opencl_pass_index(clv__opencl_lowering *l, int64_t value); /* index_t: int, or long where the node's tensors are huge */
 void clv__opencl_pass_float(clv__opencl_lowering *l, float value);   /* float */

@@ -3,21 +3,13 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "kernels/window.h"
+#include "kernels/window_axis.h"
 #include "list.h"
 #include "product.h"
 
 enum { AXES = 3 };
 
-/* Along an axis, output position output_first + q * output_step reads, for tap t, input position q * input_step + offset_first +
- * t * offset_step with weight kernel_first + t * kernel_step. */
-typedef struct axis {
-  int64_t count, taps;
-  int64_t output_first, output_step;
-  int64_t input_step, offset_first, offset_step;
-  int64_t kernel_first, kernel_step;
-  int64_t input, output, kernel;
-} axis;
+typedef clv__window_axis axis;
 
 typedef struct conv {
   const clv__opencl_node *node;
@@ -26,50 +18,6 @@ typedef struct conv {
   bool transposed, has_bias;
   axis axes[AXES];
 } conv;
-
-static axis axis_forward(const clv__window *w, int32_t i) {
-  return (axis){.count = w->output[i],
-                .taps = w->kernel[i],
-                .output_step = 1,
-                .input_step = w->stride[i],
-                .offset_first = -w->pad_begin[i],
-                .offset_step = w->dilation[i],
-                .kernel_step = 1,
-                .input = w->input[i],
-                .output = w->output[i],
-                .kernel = w->kernel[i]};
-}
-
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-  while (b != 0) {
-    const int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
-/* Output positions `phase`, `phase` + stride, …: tap k meets an input where phase + pad - k * dilation is a multiple of the
- * stride. */
-static axis axis_phase(const clv__window *w, int32_t i, int64_t phase) {
-  const int64_t stride = w->stride[i], dilation = w->dilation[i], base = phase + w->pad_begin[i];
-  axis a = {.count = w->output[i] > phase ? (w->output[i] - phase + stride - 1) / stride : 0,
-            .output_first = phase,
-            .output_step = stride,
-            .input_step = 1,
-            .input = w->input[i],
-            .output = w->output[i],
-            .kernel = w->kernel[i]};
-  a.kernel_step = stride / greatest_divisor(stride, dilation);
-  a.offset_step = -(a.kernel_step * dilation / stride);
-  while (a.kernel_first < a.kernel && a.kernel_first < a.kernel_step && (base - a.kernel_first * dilation) % stride != 0) {
-    ++a.kernel_first;
-  }
-  if (a.kernel_first >= a.kernel || a.kernel_first >= a.kernel_step) return a; /* no taps: only the bias */
-  a.taps = (a.kernel - 1 - a.kernel_first) / a.kernel_step + 1;
-  a.offset_first = (base - a.kernel_first * dilation) / stride;
-  return a;
-}
 
 /* ---- Tables ---- */
 
@@ -192,11 +140,9 @@ static clv_status lower_conv(clv__opencl_lowering *l, const clv__opencl_node *no
   if (clv__opencl_is_empty(&node->outputs[0])) return CLV_OK;
   CLV__TRY(read(node, &c, &w, error));
   const int32_t lead = AXES - w.spatial;
-  const axis one = {
-      .count = 1, .taps = 1, .output_step = 1, .input_step = 1, .kernel_step = 1, .input = 1, .output = 1, .kernel = 1};
   int64_t phases[AXES], limits[AXES];
   for (int i = 0; i < AXES; ++i) {
-    c.axes[i] = i < lead ? one : axis_forward(&w, i - lead);
+    c.axes[i] = i < lead ? CLV__WINDOW_AXIS_NONE : clv__window_axis_forward(&w, i - lead);
     limits[i] = i < lead ? 1 : w.stride[i - lead] < w.output[i - lead] ? w.stride[i - lead] : w.output[i - lead];
   }
   if (!c.transposed) {
@@ -206,7 +152,7 @@ static clv_status lower_conv(clv__opencl_lowering *l, const clv__opencl_node *no
   for (phases[0] = 0; phases[0] < limits[0]; ++phases[0]) {
     for (phases[1] = 0; phases[1] < limits[1]; ++phases[1]) {
       for (phases[2] = 0; phases[2] < limits[2]; ++phases[2]) {
-        for (int i = lead; i < AXES; ++i) c.axes[i] = axis_phase(&w, i - lead, phases[i]);
+        for (int i = lead; i < AXES; ++i) c.axes[i] = clv__window_axis_phase(&w, i - lead, phases[i]);
         CLV__TRY(launch(l, &c, error));
       }
     }

@@ -93,6 +93,30 @@ static clv_status enqueue_lanes(clv__opencl_lowering *l, const layout *g, int64_
                              (int64_t[]){group, 1});
 }
 
+/* What the check finds (sparse.cl), as the portable kernel says it. */
+static void explain(const clv__opencl_fault *fault, char text[160]) {
+  const long long at = fault->at, value = fault->value, limit = fault->limit;
+  if (fault->kind == 0) snprintf(text, 160, "offsets begin with %lld, not 0", value);
+  if (fault->kind == 1) snprintf(text, 160, "offsets[%lld] is %lld: they must ascend to at most %lld edges", at, value, limit);
+  if (fault->kind == 2) snprintf(text, 160, "sources[%lld] is %lld: data has %lld rows", at, value, limit);
+}
+
+static clv_status launch_check(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g) {
+  const clv__opencl_traits *traits = clv__opencl_lowering_traits(l);
+  const int64_t most = g->rows > g->edges ? g->rows : g->edges, group = traits->is_cpu ? 1 : clv__opencl_group(l);
+  int64_t items = ITEMS_A_UNIT * (int64_t)traits->compute_units * group;
+  if (items > most) items = clv__opencl_divide_up(most, group) * group;
+  begin(l, "check", node, g);
+  clv__opencl_pass_fault(l, explain);
+  clv__opencl_pass_input(l, g->offsets);
+  clv__opencl_pass_input(l, g->sources);
+  clv__opencl_pass_index(l, g->rows);
+  clv__opencl_pass_index(l, g->data_rows);
+  clv__opencl_pass_index(l, g->edges);
+  clv__opencl_pass_index(l, traits->is_cpu ? clv__opencl_divide_up(most, items) : 0);
+  return clv__opencl_enqueue(l, 1, &items, &group);
+}
+
 static clv_status launch_rows(clv__opencl_lowering *l, const clv__opencl_node *node, const layout *g) {
   begin(l, g->wide ? "wide_rows" : "rows", node, g);
   clv__opencl_pass_output(l, 0);
@@ -134,6 +158,7 @@ static clv_status launch_hubs(clv__opencl_lowering *l, const clv__opencl_node *n
 static clv_status lower(clv__opencl_lowering *l, const clv__opencl_node *node, bool attends, clv_error *error) {
   if (clv__opencl_is_empty(&node->outputs[0])) return CLV_OK;
   const layout g = layout_of(l, node, attends);
+  CLV__TRY(launch_check(l, node, &g));
   CLV__TRY(launch_rows(l, node, &g));
   return g.edges > g.hub ? launch_hubs(l, node, &g, error) : CLV_OK;
 }

@@ -1,6 +1,7 @@
 /* Finding a device among those of all platforms, asking what it can do, and opening it. */
 #include <stdio.h>
 
+#include "base/hash.h"
 #include "device.h"
 #include "programs.h"
 #include "stream.h"
@@ -251,19 +252,51 @@ static uint64_t sources_hash(void) {
   return hash;
 }
 
-static void describe(clv_device *device, const choices *chosen) {
-  char name[128], vendor[96], version[96], driver[96], platform[96];
+static const char *switch_text(bool on) {
+  return on ? "on" : "off";
+}
+
+/* One of the driver's texts in a digest, however long it is: what differs at its end alone is another driver too. */
+static clv_status digest(const clv_device *device, cl_platform_id platform, cl_device_id id, cl_uint what, clv__hasher *hasher,
+                         clv_error *error) {
+  size_t size_bytes = 0;
+  cl_int code = id == NULL ? device->cl->clGetPlatformInfo(platform, what, 0, NULL, &size_bytes)
+                           : device->cl->clGetDeviceInfo(id, what, 0, NULL, &size_bytes);
+  if (code != CL_SUCCESS) size_bytes = 0;
+  char *text = clv__allocate_zero(device->allocator, size_bytes + 1);
+  if (text == NULL) return clv__error_memory(error, size_bytes + 1);
+  ask_text(device->cl, platform, id, what, text, size_bytes + 1);
+  clv__hasher_string(hasher, text);
+  clv__release(device->allocator, text);
+  return CLV_OK;
+}
+
+/* Two devices with the same fingerprint share executables: it has all that those depend on, the driver's texts as a digest. */
+static clv_status fingerprint(clv_device *device, const choices *chosen, clv_error *error) {
+  static const cl_device_info asked[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION};
+  clv__hasher hasher;
+  clv__hash hash;
+  char name[64], text[2 * CLV__HASH_BYTES + 1];
+  clv__hasher_init(&hasher);
+  CLV__TRY(digest(device, device->platform, NULL, CL_PLATFORM_VERSION, &hasher, error));
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; ++i)
+    CLV__TRY(digest(device, device->platform, device->id, asked[i], &hasher, error));
+  clv__hasher_finish(&hasher, &hash);
+  clv__hash_text(&hash, text);
   ask_text(device->cl, device->platform, device->id, CL_DEVICE_NAME, name, sizeof name);
-  ask_text(device->cl, device->platform, device->id, CL_DEVICE_VENDOR, vendor, sizeof vendor);
-  ask_text(device->cl, device->platform, device->id, CL_DEVICE_VERSION, version, sizeof version);
+  snprintf(device->fingerprint, sizeof device->fingerprint,
+           "opencl-" CLV__OPENCL_VERSION "|%s|%s|f16=%s fuse=%s binaries=%s memory=%s kernels=%s sources=%016llx", name, text,
+           switch_text(device->half), switch_text(device->fuse), switch_text(device->binaries),
+           chosen->own_memory ? "own" : "auto", device->traits.is_cpu ? "cpu" : "gpu", (unsigned long long)sources_hash());
+  return CLV_OK;
+}
+
+static void describe(clv_device *device) {
+  char name[128], driver[96];
+  ask_text(device->cl, device->platform, device->id, CL_DEVICE_NAME, name, sizeof name);
   ask_text(device->cl, device->platform, device->id, CL_DRIVER_VERSION, driver, sizeof driver);
-  ask_text(device->cl, device->platform, NULL, CL_PLATFORM_VERSION, platform, sizeof platform);
   snprintf(device->description, sizeof device->description, "%s, %u units, %.1f GiB (%s)", name, device->traits.compute_units,
            (double)device->memory_bytes / (1024.0 * 1024 * 1024), driver);
-  snprintf(device->fingerprint, sizeof device->fingerprint,
-           "opencl-" CLV__OPENCL_VERSION "|%s|%s|%s|%s|%s|f16=%d fuse=%d binaries=%d memory=%s kernels=%s sources=%016llx",
-           platform, vendor, name, version, driver, device->half, device->fuse, device->binaries,
-           chosen->own_memory ? "own" : "auto", device->traits.is_cpu ? "cpu" : "gpu", (unsigned long long)sources_hash());
   /* Two names of one device share its memory; every open device has a context, and so a memory, of its own. */
   if (device->shares_host)
     snprintf(device->space, sizeof device->space, "host");
@@ -296,7 +329,8 @@ static clv_status open_device(clv_device *device, const clv_device_config *confi
   if (device->capture == CLV__OPENCL_CAPTURE_BUFFER && device->commands.create == NULL) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "option capture=buffer: the driver has no cl_khr_command_buffer");
   }
-  describe(device, &chosen);
+  describe(device);
+  CLV__TRY(fingerprint(device, &chosen, error));
   clv__opencl_speed_init(device);
   return open_context(device, error);
 }

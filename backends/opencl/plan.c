@@ -156,6 +156,7 @@ void clv__opencl_plan_destroy(clv__opencl_plan *plan) {
   clv__release(device->allocator, plan->scratch.items);
   clv__release(device->allocator, plan->constants.items);
   clv__release(device->allocator, plan->kept.items);
+  clv__release(device->allocator, plan->fault_places.items);
   clv__arena_finish(&plan->arena);
   clv__release(device->allocator, plan);
 }

@@ -101,6 +101,17 @@ typedef struct clv__opencl_pieces {
   size_t count, capacity;
 } clv__opencl_pieces;
 
+/* A launch that may find something wrong with its input (faults.h). */
+typedef struct clv__opencl_fault_place {
+  uint32_t node;
+  clv__opencl_explain_fn explain;
+} clv__opencl_fault_place;
+
+typedef struct clv__opencl_fault_places {
+  clv__opencl_fault_place *items;
+  size_t count, capacity;
+} clv__opencl_fault_places;
+
 typedef struct clv__opencl_plan {
   clv_device *device;
   clv_executable *executable;
@@ -110,6 +121,8 @@ typedef struct clv__opencl_plan {
   clv__opencl_plan_value *values;
   clv__opencl_steps steps, once; /* of every execution; of an instance's creation */
   clv__opencl_pieces scratch, constants, kept;
+  clv__opencl_fault_places fault_places;
+  uint32_t kept_faults; /* where there are places: the piece of `kept` that has a fault for each */
   uint64_t scratch_bytes, constant_bytes;
   cl_mem constant_memory, *constant_parts;
 } clv__opencl_plan;

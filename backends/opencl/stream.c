@@ -1,5 +1,6 @@
 /* See stream.h. */
 #include "stream.h"
+#include "base/host.h"
 
 /* ---- Streams ---- */
 
@@ -9,6 +10,7 @@ static void stream_destroy(clv_device *device, void *self) {
   if (stream->queue != NULL) device->cl->clFinish(stream->queue);
   clv__opencl_staging_finish(device, &stream->staging);
   if (stream->queue != NULL) device->cl->clReleaseCommandQueue(stream->queue);
+  clv__opencl_watch_release(device, stream->watch);
   clv__object_free(&device->objects, stream);
 }
 
@@ -50,7 +52,8 @@ clv_status clv__opencl_stream_synchronize(clv_device *device, clv_stream *stream
   clv_status status = clv__opencl_wait(device, marker, error);
   device->cl->clReleaseEvent(marker);
   clv__opencl_staging_settle(device, &stream->staging);
-  return status;
+  clv_status found = clv__opencl_watch_check(device, stream->watch, stream->queue, status == CLV_OK ? error : NULL);
+  return status == CLV_OK ? found : status;
 }
 
 static clv_status not_recording(const clv_stream *stream, const char *what, clv_error *error) {
@@ -62,13 +65,15 @@ static clv_status not_recording(const clv_stream *stream, const char *what, clv_
 
 struct clv_event {
   clv__object object;
-  pthread_mutex_t lock; /* `marker`: it is replaced while other threads wait for the one before */
-  cl_event marker;      /* NULL: never recorded, or recorded where nothing was ever enqueued */
+  pthread_mutex_t lock;     /* of both: they are replaced while other threads wait for those before */
+  cl_event marker;          /* NULL: never recorded, or recorded where nothing was ever enqueued */
+  clv__opencl_watch *watch; /* of the stream */
 };
 
 static void event_destroy(clv_device *device, void *self) {
   clv_event *event = self;
   if (event->marker != NULL) device->cl->clReleaseEvent(event->marker);
+  clv__opencl_watch_release(device, event->watch);
   pthread_mutex_destroy(&event->lock);
   clv__object_free(&device->objects, event);
 }
@@ -84,11 +89,12 @@ void clv__opencl_event_destroy(clv_device *device, clv_event *event) {
   if (event != NULL) event_destroy(device, event);
 }
 
-/* The marker, retained; NULL where there is nothing to wait for. */
-static cl_event marker_of(clv_device *device, clv_event *event) {
+/* The marker, retained; NULL where there is nothing to wait for. With `watch` also what its stream watches over, or NULL. */
+static cl_event marker_of(clv_device *device, clv_event *event, clv__opencl_watch **watch) {
   pthread_mutex_lock(&event->lock);
   cl_event marker = event->marker;
   if (marker != NULL) device->cl->clRetainEvent(marker);
+  if (watch != NULL) *watch = clv__opencl_watch_share(device, event->watch);
   pthread_mutex_unlock(&event->lock);
   return marker;
 }
@@ -106,33 +112,46 @@ clv_status clv__opencl_event_record(clv_device *device, clv_event *event, clv_st
       return clv__opencl_failed(error, "clFlush", code);
     }
   }
+  clv__opencl_watch *watch = clv__opencl_watch_share(device, stream->watch);
   pthread_mutex_lock(&event->lock);
   before = event->marker;
+  clv__opencl_watch *watch_before = event->watch;
   event->marker = marker;
+  event->watch = watch;
   pthread_mutex_unlock(&event->lock);
+  clv__opencl_watch_release(device, watch_before);
   if (before != NULL) cl->clReleaseEvent(before);
   return CLV_OK;
 }
 
 clv_status clv__opencl_event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error) {
   CLV__TRY(not_recording(stream, "an event waited for", error));
-  cl_event marker = marker_of(device, event);
-  if (marker == NULL) return CLV_OK;
+  clv__opencl_watch *watch = NULL;
+  cl_event marker = marker_of(device, event, &watch);
   cl_command_queue queue;
-  clv_status status = clv__opencl_stream_queue(device, stream, &queue, error);
-  if (status == CLV_OK) {
-    cl_int code = device->cl->clEnqueueBarrierWithWaitList(queue, 1, &marker, NULL);
+  clv_status status = CLV_OK;
+  if (marker != NULL) {
+    status = clv__opencl_stream_queue(device, stream, &queue, error);
+    cl_int code = CL_SUCCESS;
+    if (status == CLV_OK) code = device->cl->clEnqueueBarrierWithWaitList(queue, 1, &marker, NULL);
     if (code != CL_SUCCESS) status = clv__opencl_failed(error, "clEnqueueBarrierWithWaitList", code);
+    if (status == CLV_OK) status = clv__opencl_watch_join(device, &stream->watch, watch, error);
+    device->cl->clReleaseEvent(marker);
   }
-  device->cl->clReleaseEvent(marker);
+  clv__opencl_watch_release(device, watch);
   return status;
 }
 
 clv_status clv__opencl_event_synchronize(clv_device *device, clv_event *event, clv_error *error) {
-  cl_event marker = marker_of(device, event);
-  if (marker == NULL) return CLV_OK;
-  clv_status status = clv__opencl_wait(device, marker, error);
-  device->cl->clReleaseEvent(marker);
+  clv__opencl_watch *watch = NULL;
+  cl_event marker = marker_of(device, event, &watch);
+  clv_status status = CLV_OK;
+  if (marker != NULL) {
+    status = clv__opencl_wait(device, marker, error);
+    if (status == CLV_OK) status = clv__opencl_watch_check(device, watch, NULL, error);
+    device->cl->clReleaseEvent(marker);
+  }
+  clv__opencl_watch_release(device, watch);
   return status;
 }
 
@@ -180,7 +199,7 @@ static void CL_CALLBACK reached(cl_event marker, cl_int status, void *user_data)
 }
 
 clv_status clv__opencl_event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error) {
-  cl_event marker = marker_of(device, event);
+  cl_event marker = marker_of(device, event, NULL);
   if (marker == NULL) {
     notify(cookie);
     return CLV_OK;
@@ -201,17 +220,11 @@ clv_status clv__opencl_event_notify(clv_device *device, clv_event *event, clv_no
 
 /* ---- Copies ---- */
 
-static clv_status check_range(const clv_buffer *buffer, uint64_t offset, uint64_t size_bytes, clv_error *error) {
-  if (offset <= buffer->size_bytes && size_bytes <= buffer->size_bytes - offset) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "copy of %llu bytes at %llu does not fit the buffer of %llu",
-                        (unsigned long long)size_bytes, (unsigned long long)offset, (unsigned long long)buffer->size_bytes);
-}
-
 clv_status clv__opencl_copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
                                uint64_t size_bytes, clv_error *error) {
   cl_command_queue queue;
   CLV__TRY(not_recording(stream, "a copy", error));
-  CLV__TRY(check_range(to, to_offset, size_bytes, error));
+  CLV__TRY(clv__host_check_range(to->size_bytes, to_offset, size_bytes, error));
   if (size_bytes == 0) return CLV_OK;
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
   return clv__opencl_stage_in(device, &stream->staging, queue, to->memory, to_offset, from, size_bytes, error);
@@ -221,7 +234,7 @@ clv_status clv__opencl_copy_out(clv_device *device, clv_stream *stream, void *to
                                 uint64_t size_bytes, clv_error *error) {
   cl_command_queue queue;
   CLV__TRY(not_recording(stream, "a copy", error));
-  CLV__TRY(check_range(from, from_offset, size_bytes, error));
+  CLV__TRY(clv__host_check_range(from->size_bytes, from_offset, size_bytes, error));
   if (size_bytes == 0) return CLV_OK;
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
   return clv__opencl_stage_out(device, &stream->staging, queue, to, from->memory, from_offset, size_bytes, error);

@@ -3,6 +3,7 @@
 #define CLEAVE_BACKENDS_OPENCL_STREAM_H
 
 #include "device.h"
+#include "faults.h"
 #include "staging.h"
 
 struct clv_stream {
@@ -10,6 +11,7 @@ struct clv_stream {
   cl_command_queue queue;  /* made when first used */
   clv_captured *recording; /* between capture_begin() and capture_end() */
   clv__opencl_staging staging;
+  clv__opencl_watch *watch; /* what kernels of its executions find wrong; NULL where none looks */
 };
 
 /* The stream's queue. */

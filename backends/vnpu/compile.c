@@ -1,5 +1,6 @@
 /* A partition to a program: asks the same questions as supports(), takes the graph along as ONNX, and lays out its memory. */
 #include "base/error.h"
+#include "base/host.h"
 #include "program.h"
 #include "supports.h"
 
@@ -17,24 +18,6 @@ static clv_status check_nodes(const clv_device *device, const clv_graph_view *gr
   return CLV_OK;
 }
 
-/* The types of the partition's inputs. Symbols mean nothing outside their graph. */
-static clv_status input_types(const clv_device *device, const clv_graph_view *graph, clv__arena *arena, clv_tensor **types,
-                              uint32_t *count, clv_error *error) {
-  *count = device->host->graph_input_count(graph);
-  *types = clv__arena_allocate_zero(arena, *count, sizeof **types);
-  if (*types == NULL) return clv__error_memory(error, *count * sizeof **types);
-  for (uint32_t i = 0; i < *count; ++i) {
-    clv_value_info info = {.struct_size = sizeof info};
-    device->host->graph_value(graph, device->host->graph_input(graph, i), &info);
-    info.type.data = NULL;
-    for (int32_t d = 0; d < info.type.rank; ++d) {
-      if (info.type.dims[d] < 0) info.type.dims[d] = CLV_DIM_UNKNOWN;
-    }
-    (*types)[i] = info.type;
-  }
-  return CLV_OK;
-}
-
 clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *graph, clv_executable **out, clv_error *error) {
   *out = NULL;
   clv__arena arena;
@@ -45,7 +28,7 @@ clv_status clv__vnpu_compile(const clv_device *device, const clv_graph_view *gra
   void *onnx = NULL;
   size_t onnx_bytes = 0;
   clv_status status = check_nodes(device, graph, error);
-  if (status == CLV_OK) status = input_types(device, graph, &arena, &types, &count, error);
+  if (status == CLV_OK) status = clv__host_input_types(device->host, graph, &arena, &types, &count, error);
   if (status == CLV_OK) status = device->host->graph_to_onnx(graph, CLV__VNPU_INLINE_BYTES, &onnx, &onnx_bytes, error);
   if (status == CLV_OK) status = clv__vnpu_program_open(device, onnx, onnx_bytes, types, count, &program, error);
   if (status == CLV_OK && program->is_static) status = clv__vnpu_layout_make(program, error);

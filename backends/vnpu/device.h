@@ -61,4 +61,10 @@ static inline void clv__vnpu_live_remove(clv_device *device, clv__vnpu_live *liv
   pthread_mutex_unlock(&device->live_lock);
 }
 
+/* weight.c */
+clv_status clv__vnpu_weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
+                                   clv_error *error);
+void clv__vnpu_weight_release(clv_device *device, clv_weight *weight); /* accepts NULL */
+void clv__vnpu_weights_finish(clv_device *device);                     /* all that are left */
+
 #endif

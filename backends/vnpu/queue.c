@@ -1,6 +1,7 @@
 /* Streams and events from the caller's side: see queue.h. */
 #include "engine.h"
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "speed.h"
 
@@ -175,7 +176,7 @@ static void push(clv_stream *stream, const clv__vnpu_command *c) {
 
 static clv_status enqueue_work(clv__vnpu_queue *queue, clv_stream *stream, clv__vnpu_command *c, clv_error *error) {
   if (stream->queue != queue) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the stream belongs to another device");
-  if (queue->speed->given) c->enqueued_ns = clv__vnpu_now_ns();
+  if (queue->speed->given) c->enqueued_ns = clv__clock_ns();
   pthread_mutex_lock(&queue->lock);
   clv_status status = make_room(queue, stream, error);
   if (status == CLV_OK) status = clv__vnpu_engines_start(queue, c, error);

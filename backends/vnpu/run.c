@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "instance.h"
 #include "speed.h"
@@ -131,9 +132,9 @@ static void warn_when_late(clv_executable *p, uint64_t computed_ns, double secon
 clv_status clv__vnpu_run_list(const clv__vnpu_list *list, clv_error *error) {
   clv_executable *p = list->instance->program;
   if (!p->device->spec.speed.given) return run_static(list, error);
-  uint64_t start = clv__vnpu_now_ns();
+  uint64_t start = clv__clock_ns();
   CLV__TRY(run_static(list, error));
-  warn_when_late(p, clv__vnpu_now_ns() - start, p->seconds);
+  warn_when_late(p, clv__clock_ns() - start, p->seconds);
   return CLV_OK;
 }
 
@@ -144,8 +145,8 @@ clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, double *seconds, clv_e
     *seconds = p->seconds;
     return clv__vnpu_run_list(&run->list, error);
   }
-  uint64_t start = clv__vnpu_now_ns();
+  uint64_t start = clv__clock_ns();
   CLV__TRY(clv__vnpu_run_dynamic(run, seconds, error));
-  warn_when_late(p, clv__vnpu_now_ns() - start, *seconds);
+  warn_when_late(p, clv__clock_ns() - start, *seconds);
   return CLV_OK;
 }

@@ -5,23 +5,18 @@
 #include <time.h>
 
 #include "base/attribute.h"
+#include "base/clock.h"
 #include "base/tensor.h"
 
 #define SPIN_NS UINT64_C(60000) /* a sleeping thread wakes about that late: the last stretch is spent awake */
 
-uint64_t clv__vnpu_now_ns(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (uint64_t)now.tv_sec * UINT64_C(1000000000) + (uint64_t)now.tv_nsec;
-}
-
 uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds) {
-  uint64_t now = clv__vnpu_now_ns();
+  uint64_t now = clv__clock_ns();
   if (!(seconds > 0)) return now;
   if (seconds > 1e8) seconds = 1e8;
   uint64_t end = start_ns + (uint64_t)(seconds * 1e9);
   if (end <= now) return now;
-  for (; now < end; now = clv__vnpu_now_ns()) {
+  for (; now < end; now = clv__clock_ns()) {
     if (end - now <= SPIN_NS) continue;
     uint64_t wake = end - SPIN_NS;
     struct timespec until = {(time_t)(wake / UINT64_C(1000000000)), (long)(wake % UINT64_C(1000000000))};

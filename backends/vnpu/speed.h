@@ -5,9 +5,8 @@
 #include "cleave/plugin/backend.h"
 #include "spec.h"
 
-uint64_t clv__vnpu_now_ns(void); /* a clock that only goes forward */
-/* Returns once `seconds` have passed since `start_ns`; at once when they have, or when it is 0. Gives the moment when that was
- * due, or now where that is already past: how late this thread woke is not the model's. */
+/* Returns once `seconds` have passed since `start_ns` of clv__clock_ns(); at once when they have, or when it is 0. Gives the
+ * moment when that was due, or now where that is already past: how late this thread woke is not the model's. */
 uint64_t clv__vnpu_wait_until(uint64_t start_ns, double seconds);
 
 double clv__vnpu_copy_seconds(const clv__vnpu_speed *speed, uint64_t size_bytes);

@@ -1,4 +1,4 @@
-/* The virtual NPU's slots of the plugin ABI: devices, buffers, weights. What is behind each is in the files beside this one. */
+/* The virtual NPU's slots of the plugin ABI: devices and buffers. What is behind each is in the files beside this one. */
 #include "vnpu.h"
 
 #include <stdio.h>
@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/host.h"
 #include "captured.h"
 #include "device.h"
 #include "speed.h"
@@ -66,11 +67,6 @@ static clv_status device_open(void *self, const clv_host *host, const clv_device
   return CLV_OK;
 }
 
-static void weight_free(clv_device *device, clv_weight *weight) {
-  clv__vnpu_space_free(device->space, weight->address, weight->size_bytes);
-  clv__release(device->allocator, weight);
-}
-
 static void buffer_free(clv_device *device, clv_buffer *buffer);
 static void executable_destroy(clv_device *device, clv_executable *executable);
 static void instance_destroy(clv_device *device, clv_instance *instance);
@@ -83,11 +79,7 @@ static void device_close(clv_device *device) {
   while (device->instances != NULL) instance_destroy(device, (clv_instance *)device->instances);
   while (device->executables != NULL) executable_destroy(device, (clv_executable *)device->executables);
   while (device->buffers != NULL) buffer_free(device, (clv_buffer *)device->buffers);
-  while (device->weights != NULL) {
-    clv_weight *weight = device->weights;
-    device->weights = weight->next;
-    weight_free(device, weight);
-  }
+  clv__vnpu_weights_finish(device);
   clv__vnpu_queue_finish(&device->queue);
   clv__vnpu_space_close(device->space);
   clv__vnpu_spec_finish(&device->spec);
@@ -173,85 +165,16 @@ static clv_status event_notify(clv_device *device, clv_event *event, clv_notify_
   return clv__vnpu_event_notify(&device->queue, event, notify, cookie, error);
 }
 
-static clv_status check_range(const clv_buffer *buffer, uint64_t offset, uint64_t size_bytes, clv_error *error) {
-  if (offset <= buffer->size_bytes && size_bytes <= buffer->size_bytes - offset) return CLV_OK;
-  return clv__error_set(error, CLV_INVALID_ARGUMENT, "copy of %llu bytes at %llu does not fit the buffer of %llu",
-                        (unsigned long long)size_bytes, (unsigned long long)offset, (unsigned long long)buffer->size_bytes);
-}
-
 static clv_status copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
                           uint64_t size_bytes, clv_error *error) {
-  CLV__TRY(check_range(to, to_offset, size_bytes, error));
+  CLV__TRY(clv__host_check_range(to->size_bytes, to_offset, size_bytes, error));
   return clv__vnpu_stream_copy_in(&device->queue, stream, to->address + to_offset, from, size_bytes, error);
 }
 
 static clv_status copy_out(clv_device *device, clv_stream *stream, void *to, clv_buffer *from, uint64_t from_offset,
                            uint64_t size_bytes, clv_error *error) {
-  CLV__TRY(check_range(from, from_offset, size_bytes, error));
+  CLV__TRY(clv__host_check_range(from->size_bytes, from_offset, size_bytes, error));
   return clv__vnpu_stream_copy_out(&device->queue, stream, to, from->address + from_offset, size_bytes, error);
-}
-
-/* ---- Weights ---- */
-
-static uint64_t hash_id(const char *id) {
-  uint64_t hash = UINT64_C(14695981039346656037);
-  for (; *id != '\0'; ++id) hash = (hash ^ (uint8_t)*id) * UINT64_C(1099511628211);
-  return hash;
-}
-
-/* A weight with this id and these very bytes that is here already: several sessions of one model share it. */
-static clv_weight *find_weight(clv_device *device, const char *id, uint64_t hash, const clv_tensor *data) {
-  for (clv_weight *w = device->weights; w != NULL; w = w->next) {
-    if (w->id_hash != hash || strcmp(w->id, id) != 0 || !clv__tensor_same_type(&w->type, data)) continue;
-    const void *there = clv__vnpu_space_translate(device->space, w->address, w->size_bytes);
-    if (w->size_bytes == 0 || (there != NULL && memcmp(there, data->data, w->size_bytes) == 0)) return w;
-  }
-  return NULL;
-}
-
-static clv_status weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **out, clv_error *error) {
-  *out = NULL;
-  size_t size_bytes;
-  if (data->data == NULL || data->dtype == CLV_STRING || !clv__tensor_size_bytes(data, &size_bytes)) {
-    char text[100];
-    clv__tensor_text(data, text, sizeof text);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "weight '%s' of type %s cannot be uploaded", id, text);
-  }
-  uint64_t hash = hash_id(id);
-  clv_weight *weight = find_weight(device, id, hash, data);
-  if (weight != NULL) {
-    ++weight->users;
-    *out = weight;
-    return CLV_OK;
-  }
-  size_t id_bytes = strlen(id) + 1;
-  weight = clv__allocate_zero(device->allocator, sizeof *weight + id_bytes);
-  if (weight == NULL) return clv__error_memory(error, sizeof *weight + id_bytes);
-  weight->id_hash = hash;
-  weight->id = (char *)(weight + 1);
-  memcpy(weight->id, id, id_bytes);
-  weight->type = *data;
-  weight->type.data = NULL;
-  weight->size_bytes = size_bytes;
-  weight->users = 1;
-  clv_status status = clv__vnpu_space_allocate(device->space, size_bytes, &weight->address, error);
-  if (status != CLV_OK) {
-    clv__release(device->allocator, weight);
-    return clv__error_prefix(error, status, "weight '%s'", id);
-  }
-  if (size_bytes > 0) memcpy(clv__vnpu_space_translate(device->space, weight->address, size_bytes), data->data, size_bytes);
-  weight->next = device->weights;
-  device->weights = weight;
-  *out = weight;
-  return CLV_OK;
-}
-
-static void weight_release(clv_device *device, clv_weight *weight) {
-  if (weight == NULL || --weight->users > 0) return;
-  clv_weight **link = &device->weights;
-  while (*link != weight) link = &(*link)->next;
-  *link = weight->next;
-  weight_free(device, weight);
 }
 
 /* ---- Executables and instances ---- */
@@ -432,8 +355,8 @@ static const clv_backend backend_table = {
     .event_synchronize = event_synchronize,
     .copy_in = copy_in,
     .copy_out = copy_out,
-    .weight_upload = weight_upload,
-    .weight_release = weight_release,
+    .weight_upload = clv__vnpu_weight_upload,
+    .weight_release = clv__vnpu_weight_release,
     .compile = compile,
     .executable_destroy = executable_destroy,
     .executable_info = executable_info,

@@ -5,13 +5,15 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks are weights and arenas of values: with huge pages their first touch costs a quarter, and lookups less. */
-enum { PAGE = 4096, HUGE_PAGE = 2 << 20, MOST_SPARSE = 32 << 20 };
+/* Large blocks are weights and arenas of values: with huge pages their first touch costs a quarter, and lookups less. For the
+ * largest, which no cache holds and which are read from end to end, pages do not matter, and the system may have to look for so
+ * many huge ones: seconds, where it has to move others or is a guest whose host has to find them. */
+enum { PAGE = 4096, HUGE_PAGE = 2 << 20, MOST_SPARSE = 32 << 20, MOST_HUGE = 256 << 20 };
 
 static void *default_allocate(void *user_data, size_t size_bytes, size_t alignment) {
   (void)user_data;
   void *pointer = NULL;
-  bool large = size_bytes >= 2 * (size_t)HUGE_PAGE;
+  const bool large = size_bytes >= 2 * (size_t)HUGE_PAGE && size_bytes < MOST_HUGE;
   if (large && alignment < HUGE_PAGE) alignment = HUGE_PAGE;
   if (posix_memalign(&pointer, alignment < sizeof(void *) ? sizeof(void *) : alignment, size_bytes) != 0) return NULL;
   if (large) (void)madvise(pointer, size_bytes / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
@@ -44,10 +46,17 @@ void clv__release(const clv_allocator *allocator, void *pointer) {
   if (pointer != NULL) allocator->release(allocator->user_data, pointer);
 }
 
-void clv__memory_sparse(void *pointer, size_t size_bytes) {
-  if (size_bytes < HUGE_PAGE || size_bytes >= MOST_SPARSE) return;
+static void refuse_huge(void *pointer, size_t size_bytes) {
   const uintptr_t begin = clv__align_up((uintptr_t)pointer, PAGE), end = ((uintptr_t)pointer + size_bytes) / PAGE * PAGE;
-  (void)madvise((void *)begin, end - begin, MADV_NOHUGEPAGE);
+  if (begin < end) (void)madvise((void *)begin, end - begin, MADV_NOHUGEPAGE);
+}
+
+void clv__memory_sparse(void *pointer, size_t size_bytes) {
+  if (size_bytes >= HUGE_PAGE && size_bytes < MOST_SPARSE) refuse_huge(pointer, size_bytes);
+}
+
+void clv__memory_soon(void *pointer, size_t size_bytes) {
+  if (size_bytes >= HUGE_PAGE) refuse_huge(pointer, size_bytes);
 }
 
 struct clv__arena_block {

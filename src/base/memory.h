@@ -18,6 +18,10 @@ void clv__release(const clv_allocator *allocator, void *pointer);
  * Where it is so large that finding its pages takes time, nothing changes. */
 void clv__memory_sparse(void *pointer, size_t size_bytes);
 
+/* Says of memory from the allocator that having it soon counts more than finding its pages quickly ever after: it is not made of
+ * huge pages, for which the system may have to move others, or the host of a guest has to look. */
+void clv__memory_soon(void *pointer, size_t size_bytes);
+
 /* Checked arithmetic: false on overflow, and *result is then untouched. */
 static inline bool clv__multiply(size_t a, size_t b, size_t *result) {
   return !__builtin_mul_overflow(a, b, result);

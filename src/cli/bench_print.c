@@ -256,8 +256,9 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
   write_executables(b, &text);
   cli_incidents_write(cli, b->session, &text);
   bench_write_graphs(b, &text);
-  clv__text_append(&text, "peak memory of the process %s\n\n", clv__label_size(b->peak_rss_bytes, number));
+  clv__text_append(&text, "peak memory of the process %s\n", clv__label_size(b->peak_rss_bytes, number));
   if (!cli->quiet) {
+    clv__text_append(&text, "\n");
     write_memory(b, &text);
     clv__table table;
     clv__table_init(&table, cli->allocator, "llrrrll", true);
@@ -270,7 +271,7 @@ clv_status bench_print_text(const bench *b, clv_error *error) {
     clv__text_append(&text, "Steps are medians of %u runs of their own, with a wait after each step.\n", b->step_runs);
   }
   if (bench_wants_operators(b)) {
-    if (!cli->quiet) clv__text_append(&text, "\n");
+    clv__text_append(&text, "\n");
     clv__efficiency_write(&b->efficiency, measured, cli->verbose, cli->color_out, &text);
   }
   clv__text_finish(&note);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/settle.h"
 #include "cli/bench.h"
 #include "cli/console.h"
 #include "report/trace.h"
@@ -41,6 +42,7 @@ static clv_status prepare(bench *b, clv_error *error) {
   cli_progress(cli, "compiling %s", b->job.path);
   uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(b->job.plan, &options, &b->session, error));
+  (void)clv__memory_settle();
   b->compile_ms = cli_ms(start, clv__clock_ns());
   b->load_ms = b->job.load_ms + b->job.plan_ms + b->compile_ms;
   CLV__TRY(cli_inputs_fill(cli, &b->job, cli_number(cli, OPTION_SEED, 0), error));

@@ -8,6 +8,7 @@
 #include "cli/gnn_job.h"
 #include "cli/json.h"
 #include "gnn/measure.h"
+#include "report/label.h"
 
 enum { MOST_COLUMNS = 16 };
 
@@ -145,6 +146,7 @@ static clv_status print(const cli_gnn_job *job, const char *path, clv_error *err
     return cli_json_print(job->cli, root, error);
   }
   clv__text text;
+  char taken[CLV__LABEL_BYTES], spread[CLV__LABEL_BYTES];
   clv__text_init(&text, job->cli->allocator);
   clv__text_append(&text, "device       layer                          stages  points  error  worst  spread\n");
   for (uint32_t t = 0; t < tables->table_count; ++t) {
@@ -159,9 +161,17 @@ static clv_status print(const cli_gnn_job *job, const char *path, clv_error *err
   }
   for (uint32_t o = 0; o < tables->overhead_count; ++o) {
     const clv__table_overhead *overhead = &tables->overheads[o];
-    clv__text_append(&text, "%s%s%s: %.1f us, spread %.1f us\n", clv__overhead_name(overhead->kind),
-                     overhead->device[0] != '\0' ? " on " : "", overhead->device, 1e-3 * overhead->time_ns,
-                     1e-3 * overhead->spread_ns);
+    clv__text_append(&text, "%s%s%s: %s, spread %s\n", clv__overhead_name(overhead->kind),
+                     overhead->device[0] != '\0' ? " on " : "", overhead->device,
+                     clv__label_time((uint64_t)overhead->time_ns, taken), clv__label_time((uint64_t)overhead->spread_ns, spread));
+  }
+  clv__text_append(&text,
+                   "Error: how far the fit is from sizes that it was not made from, at the median, and at worst; spread: of a "
+                   "size's own times.\nNo fit: plans leave such a block out.\n");
+  if (path != NULL) {
+    clv__text_append(&text, "Written to ");
+    clv__label_name(&text, path);
+    clv__text_append(&text, ": 'cleave gnn plan --profile' plans with it.\n");
   }
   return cli_print(job->cli, &text, error);
 }
@@ -171,6 +181,7 @@ static clv_status profile(cli_gnn_job *job, clv_error *error) {
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL), *csv = cli_text(cli, OPTION_IMPORT, NULL);
   if (csv == NULL && cli_is_given(cli, OPTION_STAGES))
     return cli_usage(cli, error, "--stages says what --import has of a device: name the file with --import");
+  if (path == NULL) cli_note(cli, "nothing is kept: -o FILE says where to write the costs");
   CLV__TRY(cli_gnn_cut(job, error));
   clv__tables_init(&job->tables, clv__context_allocator(cli->context));
   if (path != NULL && access(path, F_OK) == 0) { /* extended */

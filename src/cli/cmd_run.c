@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/settle.h"
 #include "cli/console.h"
 #include "cli/incidents.h"
 #include "cli/job.h"
@@ -47,6 +48,7 @@ static clv_status run_once(run *r, clv_error *error) {
   cli_progress(cli, "compiling %s", r->job.path);
   uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));
+  (void)clv__memory_settle();
   r->session_ms = cli_ms(start, clv__clock_ns());
   uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
   for (uint64_t i = 0; i < runs; ++i) {
@@ -208,11 +210,11 @@ const cli_command cli_command_run = {
     .max_operands = 1,
     .summary = "runs a model, or a plan that was written before",
     .description =
-        "Runs once (--runs: more often) and shows the outputs. Inputs that are not given are filled with seeded random numbers: "
-        "floats in [-1, 1),\n"
-        "integers from 0 to 9. Sizes that nobody says become 1, which is noted on standard error. A plan file brings its\n"
-        "devices, its sizes and its model along; the model's path in it is relative to the plan file. A plan is made for the\n"
-        "very sizes of the run; with --bucket, and from a plan file that leaves sizes open, it is one for any sizes.\n"
+        "Runs once (--runs: more often) and shows the outputs. Inputs that are not given are filled with seeded random\n"
+        "numbers: floats in [-1, 1), integers from 0 to 9. Sizes that nobody says become 1, which is noted on standard\n"
+        "error. A plan file brings its devices, its sizes and its model along; the model's path in it is relative to the\n"
+        "plan file. A plan is made for the very sizes of the run; with --bucket, and from a plan file that leaves sizes\n"
+        "open, it is one for any sizes.\n"
         "--verify runs every partition again on the inputs that the reference makes for it, and names the first one whose\n"
         "result is wrong; the exit status is then 1.",
     .examples =

@@ -70,10 +70,12 @@ void cli_note(cli_invocation *cli, const char *format, ...) {
 
 void cli_progress(cli_invocation *cli, const char *format, ...) {
   static uint64_t last_ns;
+  static const char *last_format;
   if (cli->quiet || cli->environment.dumb_terminal || !isatty(STDERR_FILENO)) return;
   uint64_t now_ns = clv__clock_ns();
-  if (last_ns != 0 && now_ns - last_ns < 100000000u) return;
+  if (last_format == format && now_ns - last_ns < 100000000u) return; /* what begins is told at once */
   last_ns = now_ns;
+  last_format = format;
   char line[256];
   va_list arguments;
   va_start(arguments, format);

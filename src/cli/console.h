@@ -13,7 +13,8 @@ const char *cli_reset(const cli_invocation *cli);
 
 /* One line on standard error, unless --quiet. */
 void cli_note(cli_invocation *cli, const char *format, ...) CLV_PRINTF(2, 3);
-/* A line on standard error that the next one replaces, where that is a terminal; at most ten a second. */
+/* A line on standard error that the next one replaces, where that is a terminal; of one kind (`format`, a literal) at most ten a
+ * second. */
 void cli_progress(cli_invocation *cli, const char *format, ...) CLV_PRINTF(2, 3);
 /* Takes the line of progress away. Needed before anything else is printed. */
 void cli_progress_end(cli_invocation *cli);

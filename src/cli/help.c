@@ -76,6 +76,18 @@ void cli_help_option(const cli_option *option) {
   print_wrapped(text, used);
 }
 
+/* An option as one command takes it. */
+static void help_option_of(uint32_t command, cli_option_id id) {
+  cli_option option = cli_option_table[id];
+  for (uint32_t i = 0; i < cli_option_words_count; ++i) {
+    const cli_option_words *words = &cli_option_words_table[i];
+    if (words->command != command || words->id != id) continue;
+    option.help = words->help;
+    if (words->fallback != NULL) option.fallback = words->fallback;
+  }
+  cli_help_option(&option);
+}
+
 void cli_help_command(const cli_invocation *cli, const cli_command *command) {
   uint32_t index = 0;
   while (cli_commands[index] != command) ++index;
@@ -83,7 +95,7 @@ void cli_help_command(const cli_invocation *cli, const cli_command *command) {
   printf("cleave %s: %s\n\n%sUsage%s\n  cleave %s%s%s [OPTIONS]\n\n%s\n\n%sOptions%s\n", command->name, command->summary, bold,
          reset, command->name, command->operands[0] != '\0' ? " " : "", command->operands, command->description, bold, reset);
   for (uint32_t i = 0; i < OPTION_COUNT; ++i) {
-    if ((cli_option_table[i].commands >> index & 1) != 0) cli_help_option(&cli_option_table[i]);
+    if ((cli_option_table[i].commands >> index & 1) != 0) help_option_of(index, (cli_option_id)i);
   }
   if ((cli_option_table[OPTION_STRATEGY].commands >> index & 1) != 0) {
     printf("\n%sStrategies%s\n", bold, reset);

@@ -71,6 +71,16 @@ static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *na
   return status;
 }
 
+/* What a JSON file of Cleave's is that is neither a model nor a plan of one, and what takes it; NULL: none of these. */
+static const char *other_file(const json_t *root) {
+  const char *format = json_string_value(json_object_get(root, "format"));
+  if (json_object_get(root, "cleave_gnn_plan") != NULL) return "it is a plan over a graph: 'cleave gnn run --plan' takes it";
+  if (format != NULL && strcmp(format, "cleave-profile") == 0) return "it is a profile, and no model: --profile takes it";
+  if (format != NULL && strcmp(format, "cleave-gnn-tables") == 0)
+    return "it has costs of blocks over graphs, and no model: 'cleave gnn plan --profile' takes it";
+  return NULL;
+}
+
 /* What a plan file says of its model and its devices, as far as it says it; clv_plan_read() checks everything. */
 static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **device_list, clv_error *error) {
   json_error_t where;
@@ -82,9 +92,9 @@ static clv_status peek_plan(cli_invocation *cli, cli_job *job, const char **devi
   clv_status status = CLV_OK;
   const char *model = json_string_value(json_object_get(root, "model"));
   job->model_path = cli_text(cli, OPTION_MODEL, NULL);
-  const char *format = json_string_value(json_object_get(root, "format"));
-  if (format != NULL && strcmp(format, "cleave-profile") == 0) {
-    status = clv__error_set(error, CLV_INVALID_MODEL, "%s: it is a profile, and no model: --profile takes it", job->path);
+  const char *other = other_file(root);
+  if (other != NULL) {
+    status = clv__error_set(error, CLV_INVALID_MODEL, "%s: %s", job->path, other);
   } else if (job->model_path == NULL && (model == NULL || model[0] == '\0')) {
     status = clv__error_set(error, CLV_INVALID_MODEL, "%s: it names no model: say --model FILE", job->path);
   } else if (job->model_path == NULL) {
@@ -165,16 +175,9 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
   return cli_inputs_read(cli, job->graph, &job->inputs, error);
 }
 
-static bool leaves_open(const clv_plan *plan) {
-  for (uint32_t i = 0; i < plan->graph->input_count; ++i) {
-    if (!clv__tensor_is_static(&plan->shapes->types[plan->graph->inputs[i]])) return true;
-  }
-  return false;
-}
-
 /* The sizes of runs of a plan file. */
 static clv_status complete_sizes(cli_invocation *cli, cli_job *job, bool to_run, clv_error *error) {
-  if (to_run && leaves_open(job->plan)) {
+  if (to_run && clv__plan_has_open_inputs(job->plan)) {
     CLV__TRY(cli_inputs_sizes(cli, job->graph, &job->inputs, true, &job->sizes, &job->size_count, error));
     return cli_inputs_check_sizes(cli, job, error);
   }

@@ -157,3 +157,17 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_COLOR] = {"color", 0, CLI_CHOICE, false, CLI_IN_ALL, 0, "auto|always|never", "auto", "colours in what is printed"},
     [OPTION_HELP] = {"help", 'h', CLI_FLAG, false, CLI_IN_ALL, 0, NULL, NULL, "show this text"},
 };
+
+const cli_option_words cli_option_words_table[] = {
+    {CLI_INDEX_plan, OPTION_OUTPUT, "write the plan, which run and bench take in place of a model", NULL},
+    {CLI_INDEX_profile, OPTION_OUTPUT,
+     "write the measured costs, for --profile of plan, run, bench and test; a file that is there is extended", NULL},
+    {CLI_INDEX_run, OPTION_RUNS, "how many runs; the last one is shown, and traced", "1"},
+    {CLI_INDEX_bench, OPTION_RUNS, "how many runs are measured", "50"},
+    {CLI_INDEX_profile, OPTION_RUNS, "how often each thing is measured; the median counts", "15"},
+    {CLI_INDEX_run, OPTION_SEED, "of random inputs", NULL},
+    {CLI_INDEX_bench, OPTION_SEED, "of random inputs", NULL},
+    {CLI_INDEX_test, OPTION_SEED, "of random placements", NULL},
+    {CLI_INDEX_check_backend, OPTION_SEED, "of everything that is drawn at random", NULL},
+};
+const uint32_t cli_option_words_count = sizeof cli_option_words_table / sizeof *cli_option_words_table;

@@ -110,6 +110,15 @@ typedef struct cli_option {
 
 extern const cli_option cli_option_table[OPTION_COUNT];
 
+/* What help texts say of an option in one command, where the table's words are of several. */
+typedef struct cli_option_words {
+  uint32_t command; /* its index in cli_commands */
+  cli_option_id id;
+  const char *help, *fallback; /* fallback NULL: as the table says */
+} cli_option_words;
+extern const cli_option_words cli_option_words_table[];
+extern const uint32_t cli_option_words_count;
+
 typedef struct cli_given {
   uint32_t count;
   const char **values; /* "" for a flag */
@@ -141,6 +150,9 @@ clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_
  * environment, and then to the library. */
 void cli_context_options(cli_invocation *cli, clv_context_options *options);
 void cli_session_options(cli_invocation *cli, clv_session_options *options);
+
+/* outputs.c: fails where a file that the arguments name for writing cannot be written. */
+clv_status cli_outputs_check(const cli_invocation *cli, clv_error *error);
 
 /* help.c: texts on standard output. */
 void cli_help(const cli_invocation *cli);

@@ -176,7 +176,7 @@ void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, cons
   char text[sizeof origin->reason];
   snprintf(text, sizeof text, "%.*s; it is not kept: %.*s", 100, origin->reason, 100, error.message);
   say(origin, text);
-  clv__context_log(devices->context, 1, "cache: %s", text);
+  clv__context_log(devices->context, 1, "cache: what is compiled for %s is not kept: %s", device->name, error.message);
 }
 
 void clv__executable_forget(clv_devices *devices, const clv__shared_executable *e) {

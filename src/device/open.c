@@ -143,8 +143,8 @@ static clv_status resolve(const clv_devices *devices, const clv_devices_options 
     if (*backend == NULL) return unknown_device(devices->context, name, error);
   }
   if (strcmp((*backend)->name, "vnpu") == 0) {
-    return clv__error_set(error, CLV_NOT_FOUND, "device '%s': there are %u descriptions; give one more with --npu-spec", name,
-                          spec_count);
+    return clv__error_set(error, CLV_NOT_FOUND, "device '%s': there %s %u description%s; give one more with --npu-spec", name,
+                          spec_count == 1 ? "is" : "are", spec_count, spec_count == 1 ? "" : "s");
   }
   *ordinal = read_ordinal(rest[0] == ':' ? rest + 1 : rest);
   return CLV_OK;

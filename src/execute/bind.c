@@ -4,12 +4,6 @@
 
 #include "execute/internal.h"
 
-static bool is_aligned(const void *data, clv_dtype dtype) {
-  size_t element = clv_dtype_size_bytes(dtype);
-  if (element > sizeof(void *)) element = sizeof(void *);
-  return element == 0 || (uintptr_t)data % element == 0;
-}
-
 static clv_value_id output_value(const clv_plan *plan, uint32_t index) {
   return index < plan->graph->output_count ? plan->graph->outputs[index] : plan->kept[index - plan->graph->output_count];
 }
@@ -49,7 +43,7 @@ static clv_status bind_input(clv__request *request, uint32_t index, const clv_te
   if (slot == NULL) return CLV_OK;
   slot->bound = is_default ? (void *)request->engine->defaults[index] : given->data;
   size_t size_bytes;
-  bool in_place = is_aligned(slot->bound, prepared->types[id].dtype) && !clv__request_is_careful(request);
+  bool in_place = clv__is_aligned(slot->bound, prepared->types[id].dtype) && !clv__request_is_careful(request);
   if (in_place || !clv__tensor_size_bytes(&prepared->types[id], &size_bytes)) return CLV_OK;
   CLV__TRY(clv__prepared_grow_slot(prepared, slot, size_bytes, error));
   if (size_bytes > 0) memcpy(slot->own.host, slot->bound, size_bytes);
@@ -127,7 +121,7 @@ clv_status clv__request_bind_outputs(clv__request *request, const clv__order *or
     }
     if (output->data == NULL || (host != NULL && !host->size_known)) continue; /* `type` is then the last run's, or unknown */
     if (clv__tensor_is_static(type)) CLV__TRY(check_room(plan, type, output, value, "is", error));
-    if (slot == NULL || slot->bound != NULL || !is_aligned(output->data, type->dtype) || clv__request_is_careful(request)) {
+    if (slot == NULL || slot->bound != NULL || !clv__is_aligned(output->data, type->dtype) || clv__request_is_careful(request)) {
       continue;
     }
     if (!clv__tensor_size_bytes(type, &size_bytes) || overlaps_input(order, output->data, size_bytes)) continue;

@@ -3,17 +3,11 @@
 
 #include "execute/internal.h"
 
-static bool is_aligned(const void *data, clv_dtype dtype) {
-  size_t element = clv_dtype_size_bytes(dtype);
-  if (element > sizeof(void *)) element = sizeof(void *);
-  return element == 0 || (uintptr_t)data % element == 0;
-}
-
 /* The bytes of a constant, or a copy where they lie unaligned in the model's file. */
 static clv_status align_constant(clv__engine *engine, const clv_tensor *constant, const void **data, clv_error *error) {
   size_t size_bytes;
   *data = constant->data;
-  if (constant->data == NULL || is_aligned(constant->data, constant->dtype)) return CLV_OK;
+  if (constant->data == NULL || clv__is_aligned(constant->data, constant->dtype)) return CLV_OK;
   if (!clv__tensor_size_bytes(constant, &size_bytes)) return CLV_OK;
   void *copy = clv__arena_allocate_data(&engine->arena, size_bytes);
   if (copy == NULL) return clv__error_memory(error, size_bytes);

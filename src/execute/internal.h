@@ -199,6 +199,13 @@ static inline bool clv__request_is_careful(const clv__request *request) {
   return request->session->devices->is_timed;
 }
 
+/* As kernels need it; more than a pointer's is never asked for. */
+static inline bool clv__is_aligned(const void *data, clv_dtype dtype) {
+  size_t element = clv_dtype_size_bytes(dtype);
+  if (element > sizeof(void *)) element = sizeof(void *);
+  return element == 0 || (uintptr_t)data % element == 0;
+}
+
 /* engine.c */
 clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_plan *own_plan, clv__engine **engine,
                               uint32_t *failed_device, clv_error *error);

@@ -43,20 +43,13 @@ static clv_status allocate_bindings(clv__prepared *prepared, clv_error *error) {
   return CLV_OK;
 }
 
-static bool is_open(const clv_plan *plan) {
-  for (uint32_t i = 0; i < plan->graph->input_count; ++i) {
-    if (!clv__tensor_is_static(&plan->shapes->types[plan->graph->inputs[i]])) return true;
-  }
-  return false;
-}
-
 /* Shapes for actual inputs, where the plan left sizes open; NULL where it did not, or nothing is given. */
 static clv_status infer_actual(const clv__request *request, const clv_tensor *inputs, clv__shapes **shapes, clv_error *error) {
   const clv_plan *plan = clv__request_plan(request);
   const clv_graph *graph = plan->graph;
   const clv_allocator *allocator = request->session->allocator;
   *shapes = NULL;
-  if (inputs == NULL || !is_open(plan)) return CLV_OK;
+  if (inputs == NULL || !clv__plan_has_open_inputs(plan)) return CLV_OK;
   size_t most = (size_t)plan->size_count + graph->input_count;
   clv__shape_given *given = clv__allocate_zero(allocator, most * sizeof *given);
   if (given == NULL) return clv__error_memory(error, most * sizeof *given);
@@ -102,7 +95,7 @@ static clv_status fill_types(clv__prepared *prepared, const clv_tensor *inputs, 
   prepared->inputs = clv__arena_allocate_zero(&prepared->arena, graph->input_count, sizeof *prepared->inputs);
   if (prepared->types == NULL || prepared->placed == NULL || prepared->inputs == NULL)
     return clv__error_memory(error, size_bytes);
-  prepared->is_whole = !is_open(plan) || inputs != NULL;
+  prepared->is_whole = !clv__plan_has_open_inputs(plan) || inputs != NULL;
   set_types(prepared, inputs, shapes);
   return CLV_OK;
 }

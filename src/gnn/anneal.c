@@ -61,7 +61,7 @@ void clv__search_anneal(clv__search *search, clv__candidate *candidate, const ui
     relocate(sequence, made.from, made.to);
     for (uint32_t i = 0; i < count; ++i) search->sequence[i] = &works->items[offsets[sequence[i]] + choices[sequence[i]]];
     search->budget -= search->budget < count ? search->budget : count;
-    double time = clv__simulate_time(works->machine, search->sequence, count);
+    double time = clv__simulate_within(works->machine, search->sequence, count, changed, most);
     if (time <= most) {
       now = time;
       memcpy(loads, changed, sizeof loads);

@@ -44,16 +44,17 @@ typedef struct task {
   double load, head, tail;
 } task;
 
-static int by_tail_falling(const void *a, const void *b) {
-  const task *x = a, *y = b;
-  return (x->tail < y->tail) - (x->tail > y->tail);
+/* In the order of falling tails; few, so that a sort by insertion is quicker than a call. */
+static void insert_task(task *tasks, uint32_t count, task made) {
+  uint32_t at = count;
+  for (; at > 0 && tasks[at - 1].tail < made.tail; --at) tasks[at] = tasks[at - 1];
+  tasks[at] = made;
 }
 
 /* The largest, over sets of tasks, of smallest head + loads + smallest tail: those with heads and tails from some value on are
  * enough to look at. */
 static double worst_set(task *tasks, uint32_t count) {
   double worst = 0;
-  if (count > 1) qsort(tasks, count, sizeof *tasks, by_tail_falling);
   for (uint32_t i = 0; i < count; ++i) {
     double loads = 0, head = tasks[i].head;
     for (uint32_t k = 0; k < count; ++k) {
@@ -78,7 +79,8 @@ double clv__assign_value(const clv__assign *assign, const uint32_t *choices) {
       if ((option->devices >> d & 1u) == 0) continue;
       loads += option->load[d];
       head = clv__smaller(head, option->head[d]), tail = clv__smaller(tail, option->tail[d]);
-      if (used < SOME) tasks[used++] = (task){option->load[d], option->head[d], option->tail[d]};
+      if (used == SOME) continue;
+      insert_task(tasks, used++, (task){option->load[d], option->head[d], option->tail[d]});
     }
     if (used == 0) continue;
     value = clv__larger(value, loads + head + tail);

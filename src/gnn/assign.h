@@ -57,11 +57,13 @@ typedef double (*clv__assign_try)(void *user, const uint32_t *choices, double go
 typedef struct clv__assign_result {
   double bound_ns; /* no schedule with these plans is shorter */
   uint64_t nodes;  /* of the tree */
+  uint64_t steps;  /* of the budget that was used; a little more than there were at most */
   bool is_closed;  /* the bound is as close as was asked for, or exact */
 } clv__assign_result;
 
 /* Branch and bound on the value, until the bound is within `tolerance` (relative) of `upper_ns`, the makespan of a schedule that
- * there is, or `budget` nodes are spent. What is open then counts with its own bound, so that the bound always holds. */
+ * there is, or `budget` steps, each some operations, are spent. What is open then counts with its own bound, so that the bound
+ * always holds. */
 clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double tolerance, uint64_t budget,
                              clv__assign_try attempt, void *user, clv__assign_result *result, clv_error *error);
 

@@ -14,7 +14,7 @@
  * Open: any, in one graph: dimensions "rows", "targets", "edges". Fixed: these. The padded form, for devices of fixed shapes, is
  * fixed with same_rows: n_pad rows and as many targets, m_pad edges. Behind the rows that there are come zeros, of which the last
  * is the dummy vertex that padded edges belong to; offsets repeat the last one; sources and destinations are the dummy vertex.
- * What is made of the padding is to be dropped. clv__block_sizes_padded() says how much that is. */
+ * What is made of the padding is to be dropped. */
 typedef struct clv__block_form {
   bool is_fixed;
   bool same_rows; /* targets are the rows: sizes.targets == sizes.rows where they are fixed */

@@ -13,10 +13,11 @@ typedef struct asking {
   const clv__costs *costs;
   uint32_t layer_count;
   const clv__choose_options *options;
+  uint64_t reserve;
 } asking;
 
 /* A k without a plan says why; only a lack of memory ends it all. */
-static clv_status choose_cut(const asking *a, const clv__choose_cut *cut, clv__chosen_k *item, clv_error *error) {
+static clv_status choose_cut(asking *a, const clv__choose_cut *cut, clv__chosen_k *item, clv_error *error) {
   const clv__machine *machine = a->costs->machine;
   *item = (clv__chosen_k){.k = cut->k, .has_plan = true};
   item->layers = clv__arena_allocate_zero(a->arena, a->layer_count, sizeof *item->layers);
@@ -25,7 +26,7 @@ static clv_status choose_cut(const asking *a, const clv__choose_cut *cut, clv__c
     clv_error why;
     clv__error_clear(&why);
     clv__chosen_layer *layer = &item->layers[l];
-    clv_status status = clv__choose_layer(a->arena, &a->costs[l], l, cut, a->options, layer, &why);
+    clv_status status = clv__choose_layer(a->arena, &a->costs[l], l, cut, a->options, &a->reserve, layer, &why);
     if (status == CLV_OUT_OF_MEMORY) return clv__error_set(error, status, "%s", why.message);
     if (status != CLV_OK) {
       item->has_plan = false;
@@ -117,7 +118,7 @@ static void explain(clv__choice *choice, const clv__machine *machine) {
 clv_status clv__choose(clv__arena *arena, const clv__costs *costs, uint32_t layer_count, const clv__choose_cut *cuts,
                        uint32_t cut_count, const clv__choose_options *options, clv__choice *choice, clv_error *error) {
   const clv__choose_cut **sorted;
-  asking a = {arena, costs, layer_count, options};
+  asking a = {arena, costs, layer_count, options, CLV__CHOOSE_RESERVE};
   *choice = (clv__choice){.layer_count = layer_count, .chosen = CLV__NO_ID};
   if (layer_count == 0 || cut_count == 0) return clv__error_set(error, CLV_INVALID_ARGUMENT, "no layers, or no k, to plan for");
   CLV__TRY(all_cuts(arena, cuts, cut_count, &sorted, &choice->k_count, error));

@@ -25,7 +25,7 @@ typedef struct clv__choose_options {
   void *user;
 } clv__choose_options;
 #define CLV__CHOOSE_OPTIONS_INIT \
-  { CLV__EFFORT_FULL, CLV__PEP_OPTIONS_INIT, 0.008, 0, 0, false, NULL, NULL }
+  { CLV__EFFORT_FULL, CLV__PEP_OPTIONS_INIT, 0.009, 0, 0, false, NULL, NULL }
 
 /* Subgraphs of one PEP key, one after the other. */
 typedef struct clv__cluster {

@@ -1,5 +1,5 @@
-/* What the files of a run share: run.c (made, and layer after layer), run_program.c (executables), run_values.c (what a task
- * reads and writes), run_layer.c (threads), run_state.c (the file between two layers). */
+/* What the files of a run share: run_check.c and run_make.c (made), run.c (layer after layer), run_program.c (executables),
+ * run_values.c (what a task reads and writes), run_layer.c (threads), run_state.c (the file between two layers). */
 #ifndef CLEAVE_GNN_RUN_OWN_H
 #define CLEAVE_GNN_RUN_OWN_H
 
@@ -124,5 +124,8 @@ clv_status clv__run_state_write(const char *path, const clv__hash *key, uint32_t
 /* `layers_done` 0: there is no file. `rows`, with room for the widest layer, gets what the last layer that is done gave. */
 clv_status clv__run_state_read(const clv__gnn_run *run, const char *path, const clv__hash *key, uint32_t *layers_done,
                                float *rows, clv_error *error);
+
+/* Whether the plan can be run; finds its devices among those that are open (run_check.c). */
+clv_status clv__run_check_schedule(clv__gnn_run *run, clv_error *error);
 
 #endif

@@ -52,6 +52,17 @@ static double price(clv__search *search, const clv__candidate *candidate, const 
   return clv__simulate_time(search->works->machine, search->sequence, candidate->count);
 }
 
+/* The same, as far as it is shorter than what the candidate has: INFINITY otherwise. */
+static double price_shorter(clv__search *search, const clv__candidate *candidate, const uint32_t *sequence, const double *loads) {
+  for (uint32_t i = 0; i < candidate->count; ++i) search->sequence[i] = chosen(search, candidate, sequence[i]);
+  search->budget -= search->budget < candidate->count ? search->budget : candidate->count;
+  return clv__simulate_within(search->works->machine, search->sequence, candidate->count, loads, candidate->makespan_ns);
+}
+
+static void add_loads(const clv__search *search, const clv__candidate *candidate, double loads[CLV__PEP_DEVICES]) {
+  for (uint32_t i = 0; i < candidate->count; ++i) clv__pep_work_add(chosen(search, candidate, i), 1, loads);
+}
+
 /* ---- Where to begin ---- */
 
 static double longest(const clv__pep_work *work, uint32_t block) {
@@ -113,10 +124,12 @@ static uint32_t run_length(const clv__search *search, const clv__candidate *cand
 /* The best place for a run of the sequence; true where the makespan falls. */
 static bool improve_run(clv__search *search, clv__candidate *candidate, uint32_t from, uint32_t length) {
   bool improved = false;
+  double loads[CLV__PEP_DEVICES] = {0};
+  add_loads(search, candidate, loads);
   for (uint32_t to = 0; to + length <= candidate->count && search->budget > 0; ++to) {
     if (to == from) continue;
     move_run(candidate->sequence, candidate->count, from, length, to, search->trial);
-    double time = price(search, candidate, search->trial);
+    double time = price_shorter(search, candidate, search->trial, loads);
     if (!(time < candidate->makespan_ns * (1 - LEAST_GAIN))) continue;
     memcpy(search->best, search->trial, candidate->count * sizeof *search->best);
     candidate->makespan_ns = time;
@@ -325,7 +338,7 @@ double clv__search_sequences(clv__search *search, clv__candidate *candidate, dou
 /* ---- Plans ---- */
 
 /* Where `piece` would go with its new plan: to its own place, before or behind each cluster of the same key, to both ends. */
-static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t at) {
+static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t at, const double *loads) {
   uint32_t count = candidate->count, piece = candidate->sequence[at];
   uint64_t key = chosen(search, candidate, piece)->key;
   bool improved = false;
@@ -336,7 +349,7 @@ static bool try_places(clv__search *search, clv__candidate *candidate, uint32_t 
                    (after != piece && chosen(search, candidate, after)->key == key);
     if (to != at && to != 0 && to + 1 != count && !touches) continue;
     move_run(candidate->sequence, count, at, 1, to, search->trial);
-    double time = price(search, candidate, search->trial);
+    double time = price_shorter(search, candidate, search->trial, loads);
     if (!(time < candidate->makespan_ns * (1 - LEAST_GAIN))) continue;
     memcpy(search->best, search->trial, count * sizeof *search->best);
     candidate->makespan_ns = time;
@@ -350,7 +363,7 @@ void clv__search_plans(clv__search *search, clv__candidate *candidate) {
   const uint32_t *offsets = search->works->offsets;
   double loads[CLV__PEP_DEVICES] = {0};
   bool improved = true;
-  for (uint32_t i = 0; i < candidate->count; ++i) clv__pep_work_add(chosen(search, candidate, i), 1, loads);
+  add_loads(search, candidate, loads);
   for (int round = 0; round < MOST_ROUNDS && improved && search->budget > 0; ++round) {
     improved = false;
     for (uint32_t piece = 0; piece < candidate->count; ++piece) {
@@ -364,7 +377,7 @@ void clv__search_plans(clv__search *search, clv__candidate *candidate) {
         memcpy(with, loads, sizeof with);
         clv__pep_work_add(chosen(search, candidate, piece), 1, with);
         if (clv__most_loaded(with) >= candidate->makespan_ns) continue; /* in any order */
-        if (try_places(search, candidate, at)) {
+        if (try_places(search, candidate, at, with)) {
           kept = choice;
           improved = true;
           for (at = 0; candidate->sequence[at] != piece;) ++at;

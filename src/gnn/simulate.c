@@ -2,6 +2,11 @@
  * sequence meets all events in an order that they could happen in. */
 #include "gnn/simulate.h"
 
+#include <math.h>
+#include <string.h>
+
+#define ROUNDING 1e-9 /* of loads, which are added up in another order than a schedule */
+
 void clv__pep_work_of(const clv__pep *pep, clv__pep_work *work) {
   *work = (clv__pep_work){.key = pep->key, .block_count = (uint8_t)pep->block_count};
   for (uint32_t b = 0; b < pep->block_count; ++b) {
@@ -24,9 +29,11 @@ typedef struct running {
   uint32_t run; /* place in its cluster */
 } running;
 
-/* Both questions at once: what only one of them asks for costs the other nothing. */
+/* All questions at once: what only one of them asks for costs the others nothing. `left`, where it is not NULL, has what each
+ * device is still to do, and the pass ends where that cannot be done within `limit_ns`. */
 static inline __attribute__((always_inline)) double pass(const clv__machine *machine, const clv__pep_work *const *sequence,
-                                                         uint32_t count, clv__timeline *timeline, clv__task_time *tasks) {
+                                                         uint32_t count, double *left, double limit_ns, clv__timeline *timeline,
+                                                         clv__task_time *tasks) {
   running r = {.makespan_ns = 0};
   uint32_t depth = machine->queue_depth < CLV__QUEUE_DEPTH ? machine->queue_depth : CLV__QUEUE_DEPTH, slot = 0;
   for (uint32_t place = 0; place < count; ++place) {
@@ -47,6 +54,8 @@ static inline __attribute__((always_inline)) double pass(const clv__machine *mac
         r.last_key[d] = work->key;
         r.used[d] = true;
         if (r.free_ns[d] > end) end = r.free_ns[d];
+        if (left != NULL) left[d] -= work->times_ns[b][i];
+        if (left != NULL && r.free_ns[d] + left[d] > limit_ns) return INFINITY;
         if (timeline != NULL) timeline->switches += switches;
         if (timeline != NULL) timeline->busy_ns[d] += work->times_ns[b][i] + (switches ? machine->devices[d].switch_ns : 0);
         if (tasks != NULL) *tasks++ = (clv__task_time){place, b, d, start, r.free_ns[d]};
@@ -60,13 +69,20 @@ static inline __attribute__((always_inline)) double pass(const clv__machine *mac
 }
 
 double clv__simulate_time(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count) {
-  return pass(machine, sequence, count, NULL, NULL);
+  return pass(machine, sequence, count, NULL, 0, NULL, NULL);
+}
+
+double clv__simulate_within(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count,
+                            const double loads[CLV__PEP_DEVICES], double limit_ns) {
+  double left[CLV__PEP_DEVICES];
+  memcpy(left, loads, sizeof left);
+  return pass(machine, sequence, count, left, limit_ns * (1 + ROUNDING), NULL, NULL);
 }
 
 void clv__simulate(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count, clv__timeline *timeline,
                    clv__task_time *tasks, uint32_t *task_count) {
   *timeline = (clv__timeline){.cluster_count = 0};
-  timeline->makespan_ns = pass(machine, sequence, count, timeline, tasks);
+  timeline->makespan_ns = pass(machine, sequence, count, NULL, 0, timeline, tasks);
   for (uint32_t d = 0; d < machine->device_count; ++d) timeline->idle_ns[d] = timeline->makespan_ns - timeline->busy_ns[d];
   *task_count = 0;
   for (uint32_t place = 0; place < count; ++place) {

@@ -34,6 +34,11 @@ typedef struct clv__table_point {
   double compile_ns;         /* of an executable for this size alone; 0: not known, or executables take any size */
 } clv__table_point;
 
+/* The rows that it makes: all that it reads where none are stated. */
+static inline uint64_t clv__table_targets(const clv__table_point *point) {
+  return point->targets == 0 ? point->n : point->targets;
+}
+
 /* One fit with how far to trust it. */
 typedef struct clv__table_fit {
   bool is_good;

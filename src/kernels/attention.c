@@ -1,86 +1,11 @@
-/* Attention: f32 (f64 of f64), whatever the tensors are stored as. No array of queries times keys is made but the scores of a few
- * rows. Keys that a query may not look at are never read for it: what lies in the unused end of a cache does not matter. */
+/* The Attention operator: its call read, its cache joined (attention_run.c computes it). */
 #include "kernels/attention.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "base/memory.h"
-#include "kernels/gemm.h"
-#include "kernels/multiversion.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
-
-enum {
-  FEW = 4,         /* rows that share a pass over the keys, the first way */
-  MANY = 8,        /* rows from which on the second way pays */
-  BLOCK_ROWS = 48, /* the second way: rows (a multiple of every tile's) and keys that meet at a time */
-  KEYS = 256,
-  TASK_ROWS = 480, /* at most in a task, which packs keys and values once for all of them */
-  TASKS = 16,      /* that there should be, so that every thread finds one */
-  MASK_CHUNK = 256,
-  LANES = 16
-};
-
-/* e to numbers from about -100 to 0 and NaN; lower ones give 0. A polynomial (the Taylor series ends below half an ulp for halves
- * of ln 2) without branches, so that loops over it vectorise. */
-static inline float exponential(float x) {
-  const float low = x < -87.0f ? -87.0f : x;
-  const float shifted = low * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;
-  const float r = low - n * 0x1.62e4p-1f - n * 1.42860677e-6f; /* ln 2 in two parts, the first with few bits */
-  float sum = 1.0f / 5040;
-  sum = sum * r + 1.0f / 720;
-  sum = sum * r + 1.0f / 120;
-  sum = sum * r + 1.0f / 24;
-  sum = sum * r + 1.0f / 6;
-  sum = sum * r + 0.5f;
-  sum = sum * r + 1.0f;
-  sum = sum * r + 1.0f;
-  uint32_t bits;
-  memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits << 23) + 0x3f800000u;
-  float power;
-  memcpy(&power, &bits, sizeof power);
-  return x < -87.0f ? 0.0f : sum * power;
-}
-
-/* e to (number - origin) in place; returns their sum. */
-CLV__MULTIVERSION static double exponentials_f32(float *numbers, int64_t count, float origin) {
-  double sums[LANES] = {0}, sum = 0;
-  int64_t j = 0;
-  for (; j < count; ++j) numbers[j] = exponential(numbers[j] - origin);
-  for (j = 0; j + LANES <= count; j += LANES) {
-    for (int l = 0; l < LANES; ++l) sums[l] += (double)numbers[j + l];
-  }
-  for (; j < count; ++j) sum += (double)numbers[j];
-  for (int l = 0; l < LANES; ++l) sum += sums[l];
-  return sum;
-}
-static double exponentials_f64(double *numbers, int64_t count, double origin) {
-  double sum = 0;
-  for (int64_t j = 0; j < count; ++j) sum += numbers[j] = exp(numbers[j] - origin);
-  return sum;
-}
-
-#define NAME(x) x##_f32
-#define REAL float
-#define REAL_DTYPE CLV_F32
-#define TO_REAL clv__row_to_f32
-#define FROM_REAL clv__row_from_f32
-#include "kernels/attention_body.h"
-#include "kernels/attention_tiles.h"
-#undef NAME
-#undef REAL
-#undef REAL_DTYPE
-#undef TO_REAL
-#undef FROM_REAL
-#define NAME(x) x##_f64
-#define REAL double
-#define REAL_DTYPE CLV_F64
-#define TO_REAL clv__row_to_f64
-#define FROM_REAL clv__row_from_f64
-#include "kernels/attention_body.h"
-#include "kernels/attention_tiles.h"
 
 static const clv_tensor *present_of(const clv_tensor *tensors, uint32_t count, uint32_t index) {
   return index < count && tensors[index].dtype != CLV_DTYPE_NONE ? &tensors[index] : NULL;
@@ -111,12 +36,15 @@ static clv__attention_rows rows_of(const clv_tensor *t, int64_t heads, const clv
 }
 
 static void read_mask(const clv__kernel_call *call, clv__attention *a) {
-  const clv_tensor *mask = a->mask = present_of(call->inputs, call->input_count, 3);
+  const clv_tensor *mask = present_of(call->inputs, call->input_count, 3);
   a->mask_keys = a->total;
   if (mask == NULL) return;
+  clv__attention_mask *read = &a->masks[0];
+  *read = (clv__attention_mask){.tensor = mask, .kind = CLV__ATTENTION_ADDS, .fill = -INFINITY};
+  if (mask->dtype == CLV_BOOL) read->kind = CLV__ATTENTION_KEEPS;
   int64_t step = 1;
   for (int32_t i = mask->rank - 1; i >= 0; --i) {
-    a->mask_steps[4 - mask->rank + i] = mask->dims[i] == 1 ? 0 : step;
+    read->steps[4 - mask->rank + i] = mask->dims[i] == 1 ? 0 : step;
     step = times(step, mask->dims[i]);
   }
   /* A last dim of 1 is broadcast before opset 24, and since then as short as any other. */
@@ -158,55 +86,12 @@ static clv__attention attention_of(const clv__kernel_call *call) {
   if (clv__attribute_find(call->attributes, "scale") == NULL) a.scale = a.query.size > 0 ? 1 / sqrt((double)a.query.size) : 1;
   a.cap = (double)clv__attribute_float(call->attributes, "softcap", 0);
   a.rounding = rounding_of(call);
+  a.is_wide = q->dtype == CLV_F64;
   read_mask(call, &a);
   return a;
 }
 
 /* ---- Running it ---- */
-
-/* The rows of one head of K and V, cut into tasks: a function of shapes alone. */
-typedef struct cut {
-  bool tiled;
-  int64_t rows, task_rows, chunks;
-} cut;
-
-static cut cut_of(const clv__attention *a) {
-  const int64_t pairs = times(a->batches, a->heads);
-  cut c = {.rows = times(a->group, a->queries), .task_rows = FEW};
-  c.tiled = c.rows >= MANY && a->scores == NULL && a->rounding == CLV_DTYPE_NONE;
-  if (c.tiled) {
-    int64_t chunks = (c.rows + TASK_ROWS - 1) / TASK_ROWS;
-    if (pairs > 0 && chunks < TASKS / pairs) chunks = TASKS / pairs;
-    c.task_rows = ((c.rows + chunks - 1) / chunks + 11) / 12 * 12; /* 12: a multiple of every tile's rows */
-    if (c.task_rows < BLOCK_ROWS) c.task_rows = c.rows < BLOCK_ROWS ? (c.rows + 11) / 12 * 12 : BLOCK_ROWS;
-  }
-  c.chunks = (c.rows + c.task_rows - 1) / c.task_rows;
-  return c;
-}
-
-static bool is_wide(const clv__kernel_call *call) {
-  return call->inputs[0].dtype == CLV_F64;
-}
-
-static size_t slice_bytes(const clv__attention *a, const cut *c, bool wide) {
-  if (c->tiled) return wide ? tiles_layout_f64(a, c->task_rows, NULL, NULL) : tiles_layout_f32(a, c->task_rows, NULL, NULL);
-  return wide ? rows_scratch_f64(a) : rows_scratch_f32(a);
-}
-
-/* Whether there is more to make than the cache. */
-static bool has_output(const clv__attention *a) {
-  return (a->output.tensor != NULL && !clv__tensor_is_empty(a->output.tensor)) ||
-         (a->scores != NULL && !clv__tensor_is_empty(a->scores));
-}
-
-static size_t scratch_bytes(const clv__kernel_call *call) {
-  const clv__attention a = attention_of(call);
-  if (!has_output(&a)) return 0;
-  const cut c = cut_of(&a);
-  const size_t slice = slice_bytes(&a, &c, is_wide(call));
-  const size_t threads = (size_t)clv__kernel_thread_limit(a.batches * a.heads * c.chunks);
-  return slice > SIZE_MAX / CLV__KERNEL_MAX_THREADS ? SIZE_MAX : slice * threads;
-}
 
 /* Past and new rows, one after the other: a copy of bytes. */
 static void join_cache(const clv__attention_rows *rows, const clv_tensor *present) {
@@ -238,38 +123,18 @@ static clv_status check_valid(const clv__kernel_call *call, const clv__attention
   return CLV_OK;
 }
 
-static void run_task(const clv__attention *a, const cut *c, bool wide, int64_t task, char *slice) {
-  const int64_t pair = task / c->chunks, row = task % c->chunks * c->task_rows;
-  const int64_t batch = pair / a->heads, head = pair % a->heads;
-  const int64_t count = c->rows - row < c->task_rows ? c->rows - row : c->task_rows;
-  if (c->tiled && wide)
-    run_tiles_f64(a, batch, head, row, count, c->task_rows, slice);
-  else if (c->tiled)
-    run_tiles_f32(a, batch, head, row, count, c->task_rows, slice);
-  else if (wide)
-    rows_f64(a, batch, head, row, count, slice);
-  else
-    rows_f32(a, batch, head, row, count, slice);
-}
-
 static clv_status run(const clv__kernel_call *call) {
   const clv__attention a = attention_of(call);
-  const bool wide = is_wide(call);
   CLV__TRY(check_valid(call, &a));
   join_cache(&a.key, present_of(call->outputs, call->output_count, 1));
   join_cache(&a.value, present_of(call->outputs, call->output_count, 2));
-  if (!has_output(&a)) return CLV_OK;
-  const cut c = cut_of(&a);
-  const size_t slice = slice_bytes(&a, &c, wide);
-  const int64_t tasks = a.batches * a.heads * c.chunks;
-  const double scores = (double)a.batches * (double)a.heads * (double)c.rows * (double)a.total;
-  const int threads = clv__kernel_threads(tasks, scores * (double)(a.query.size + a.value.size + 8) / 8);
-  (void)threads; /* without OpenMP */
-#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(dynamic, 1)
-  for (int64_t task = 0; task < tasks; ++task) {
-    run_task(&a, &c, wide, task, (char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
-  }
+  clv__attention_run(&a, call->scratch);
   return CLV_OK;
+}
+
+static size_t scratch_bytes(const clv__kernel_call *call) {
+  const clv__attention a = attention_of(call);
+  return clv__attention_scratch_bytes(&a);
 }
 
 static bool accepts(const clv__kernel_call *call, char reason[160]) {

@@ -1,6 +1,6 @@
 /* Template of attention in one type, REAL, named by NAME(x); REAL_DTYPE is its dtype, TO_REAL and FROM_REAL convert rows to and
- * from it. Included by attention.c. Two ways through the same steps: a few rows at a time with all their scores (decoding, and
- * whatever shows or rounds the scores); and blocks of rows and keys as matrix products (attention_tiles.h). */
+ * from it. Included by attention_run.c. Two ways through the same steps: a few rows at a time with all their scores (decoding,
+ * and whatever shows or rounds the scores); and blocks of rows and keys as matrix products (attention_tiles.h). */
 
 /* A row as REALs: where it lies, or in `line`. */
 static const REAL *NAME(row)(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at, REAL *line) {
@@ -35,23 +35,42 @@ static void NAME(cap)(const clv__attention *a, REAL *scores, int64_t count) {
   for (int64_t j = 0; j < count; ++j) scores[j] = cap * (REAL)tanh(scores[j] / cap);
 }
 
-/* The mask of keys [first, first + count) onto their scores. What it forbids is set, not added: a NaN must not survive. */
+/* `n` numbers of a mask for one query from key `from` on. */
+static void NAME(mask_line)(const clv__attention_mask *mask, int64_t batch, int64_t head, int64_t query, int64_t from, int64_t n,
+                            REAL *line) {
+  const int64_t *steps = mask->steps;
+  const int64_t base = batch * steps[0] + head * steps[1] + query * steps[2] + from * steps[3];
+  if (mask->tensor->dtype == CLV_BOOL) { /* 1 for what is kept */
+    const bool *bits = (const bool *)mask->tensor->data + base, kept = mask->kind == CLV__ATTENTION_KEEPS;
+    for (int64_t j = 0; j < n; ++j) line[j] = bits[j * steps[3]] == kept;
+    return;
+  }
+  TO_REAL(mask->tensor->dtype, mask->tensor->data, base, steps[3] == 0 ? 1 : n, line);
+  for (int64_t j = 1; steps[3] == 0 && j < n; ++j) line[j] = line[0];
+}
+
+/* A mask's numbers onto as many scores. What it forbids is set, not added: a NaN must not survive. */
+static void NAME(mask_some)(const clv__attention_mask *mask, const REAL *values, int64_t n, REAL *scores) {
+  const REAL fill = (REAL)mask->fill;
+  if (mask->kind == CLV__ATTENTION_ADDS) {
+    for (int64_t j = 0; j < n; ++j) {
+      const REAL sum = scores[j] + values[j];
+      scores[j] = values[j] == -(REAL)INFINITY ? values[j] : sum;
+    }
+  } else {
+    for (int64_t j = 0; j < n; ++j) scores[j] = values[j] == 0 ? fill : scores[j];
+  }
+}
+
+/* The masks of keys [first, first + count) onto their scores. */
 static void NAME(mask)(const clv__attention *a, int64_t batch, int64_t head, int64_t query, int64_t first, int64_t count,
                        REAL *scores) {
-  if (a->mask == NULL) return;
-  const int64_t *steps = a->mask_steps;
-  const int64_t base = batch * steps[0] + head * steps[1] + query * steps[2] + first * steps[3];
-  const bool allows = a->mask->dtype == CLV_BOOL;
   REAL values[MASK_CHUNK];
-  for (int64_t from = 0; from < count; from += MASK_CHUNK) {
-    const int64_t n = count - from < MASK_CHUNK ? count - from : MASK_CHUNK;
-    TO_REAL(a->mask->dtype, a->mask->data, base + from * steps[3], steps[3] == 0 ? 1 : n, values);
-    for (int64_t j = 1; steps[3] == 0 && j < n; ++j) values[j] = values[0];
-    REAL *to = scores + from;
-    if (allows) {
-      for (int64_t j = 0; j < n; ++j) to[j] = values[j] == 0 ? -(REAL)INFINITY : to[j];
-    } else {
-      for (int64_t j = 0; j < n; ++j) to[j] = values[j] == -(REAL)INFINITY ? values[j] : to[j] + values[j];
+  for (int m = 0; m < CLV__ATTENTION_MASKS && a->masks[m].tensor != NULL; ++m) {
+    for (int64_t from = 0; from < count; from += MASK_CHUNK) {
+      const int64_t n = count - from < MASK_CHUNK ? count - from : MASK_CHUNK;
+      NAME(mask_line)(&a->masks[m], batch, head, query, first + from, n, values);
+      NAME(mask_some)(&a->masks[m], values, n, scores + from);
     }
   }
 }
@@ -79,13 +98,13 @@ static REAL NAME(round)(clv_dtype dtype, REAL value) {
   return value;
 }
 
-/* Scores to shares that sum up to 1; all 0 where every score is -inf. */
+/* Scores to shares that sum up to 1; all 0 where every score is -inf, or NaN. */
 static void NAME(softmax)(const clv__attention *a, REAL *scores, int64_t count) {
   const bool rounds = a->rounding != CLV_DTYPE_NONE;
   for (int64_t j = 0; rounds && j < count; ++j) scores[j] = NAME(round)(a->rounding, scores[j]);
   const REAL most = NAME(largest)(scores, count);
   if (most == -(REAL)INFINITY) {
-    for (int64_t j = 0; j < count; ++j) scores[j] = 0;
+    for (int64_t j = 0; j < count; ++j) scores[j] = a->empty_is_nan ? (REAL)NAN : 0;
     return;
   }
   const REAL factor = (REAL)(1 / NAME(exponentials)(scores, count, most));

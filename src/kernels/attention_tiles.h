@@ -1,32 +1,36 @@
-/* Template of the second way through attention (see attention_body.h): blocks of rows meet blocks of keys in matrix products; the
- * largest score of a row so far is the exponent's origin, and what was summed up before shrinks when it grows (Dao and others
- * 2022; Milakov, Gimelshein 2018). Scratch does not grow with the number of keys. */
+/* Template of the second way through attention (see attention_body.h): panels of queries meet blocks of keys in matrix products
+ * (attention_product.h), queries side by side; the largest score of a query so far is the exponent's origin, and what was summed
+ * up before shrinks when it grows (Dao and others 2022; Milakov, Gimelshein 2018). Scratch does not grow with the number of keys.
+ */
 
 typedef struct NAME(tiles) {
   const clv__attention *a;
-  clv__gemm_tile tile;
   int64_t batch, head, row, count; /* the rows of this task */
-  int64_t width;                   /* columns of V, rounded up */
-  REAL *queries, *keys, *values, *scores, *shares, *sums, *most, *total, *line;
+  clv__attention_product narrow, wide;
+  REAL *queries, *keys, *values, *scores, *sums, *most, *total, *line;
   int64_t *first, *end; /* by row: the keys that it may look at */
 } NAME(tiles);
 
+/* A panel: rows [row, row + product.columns) of the task, and the keys that any of them looks at. */
+typedef struct NAME(panel) {
+  clv__attention_product product;
+  int64_t row, first, end;
+  REAL *queries, *sums; /* [size, columns], [width, columns] */
+} NAME(panel);
+
 /* Where the parts of a slice lie; returns its bytes. `t` may be NULL. */
 static size_t NAME(tiles_layout)(const clv__attention *a, int64_t task_rows, char *slice, NAME(tiles) * t) {
-  const int64_t size = a->query.size, width = (a->value.size + 31) / 32 * 32;
-  const int64_t longest = size > a->value.size ? size : a->value.size;
-  const size_t real = sizeof(REAL), index = sizeof(int64_t);
-  const size_t rows = (size_t)task_rows, block = BLOCK_ROWS * KEYS;
-  if (size > INT64_MAX / 65536 || a->value.size > INT64_MAX / 65536) return SIZE_MAX;
+  const int64_t size = a->query.size, width = a->value.size, longest = size > width ? size : width;
+  const size_t real = sizeof(REAL), index = sizeof(int64_t), rows = (size_t)task_rows;
+  if (size > INT64_MAX / 65536 || width > INT64_MAX / 65536) return SIZE_MAX;
   const size_t bytes[] = {rows * (size_t)size * real,
                           KEYS * (size_t)size * real,
                           KEYS * (size_t)width * real,
-                          block * real,
-                          block * real,
+                          (size_t)KEYS * 2 * LANES * real,
                           rows * (size_t)width * real,
                           rows * real,
                           rows * real,
-                          (size_t)longest * real,
+                          (size_t)longest * LANES * real,
                           rows * index,
                           rows * index};
   size_t at[sizeof bytes / sizeof *bytes], next = 0;
@@ -35,132 +39,233 @@ static size_t NAME(tiles_layout)(const clv__attention *a, int64_t task_rows, cha
     next += clv__align_up(bytes[i], 64);
   }
   if (t == NULL) return next;
-  REAL **parts[] = {&t->queries, &t->keys, &t->values, &t->scores, &t->shares, &t->sums, &t->most, &t->total, &t->line};
+  REAL **parts[] = {&t->queries, &t->keys, &t->values, &t->scores, &t->sums, &t->most, &t->total, &t->line};
   for (size_t i = 0; i < sizeof parts / sizeof *parts; ++i) *parts[i] = (REAL *)(slice + at[i]);
-  t->first = (int64_t *)(slice + at[9]);
-  t->end = (int64_t *)(slice + at[10]);
-  t->width = width;
+  t->first = (int64_t *)(slice + at[8]);
+  t->end = (int64_t *)(slice + at[9]);
   return next;
 }
 
-/* Rows into panels of `lanes` rows each, `depth` runs of them; rows behind `count` are 0. */
-static void NAME(pack)(const REAL *row, int64_t at, int64_t lanes, int64_t depth, REAL *panels) {
-  REAL *to = panels + at / lanes * lanes * depth + at % lanes;
-  for (int64_t i = 0; i < depth; ++i) to[i * lanes] = row != NULL ? row[i] : 0;
+static NAME(panel) NAME(panel_at)(const NAME(tiles) * t, int64_t row) {
+  NAME(panel) p = {.product = t->count - row > LANES ? t->wide : t->narrow, .row = row, .first = t->first[row], .end = 0};
+  p.queries = t->queries + row * t->a->query.size;
+  p.sums = t->sums + row * t->a->value.size;
+  p.first = t->a->total;
+  for (int64_t l = row; l < row + p.product.columns; ++l) {
+    if (t->end[l] == t->first[l]) continue;
+    p.first = t->first[l] < p.first ? t->first[l] : p.first;
+    p.end = t->end[l] > p.end ? t->end[l] : p.end;
+  }
+  return p;
 }
 
-static void NAME(pack_queries)(const NAME(tiles) * t, int64_t task_rows) {
+/* Queries side by side. Lanes behind the last row are zeros, with the keys of that row. */
+static void NAME(begin)(const NAME(tiles) * t) {
   const clv__attention *a = t->a;
-  for (int64_t r = 0; r < task_rows; ++r) {
-    if (r < t->count) NAME(load_queries)(a, t->batch, t->head, t->row + r, 1, t->line);
-    NAME(pack)(r < t->count ? t->line : NULL, r, t->tile.rows, a->query.size, t->queries);
+  const int64_t size = a->query.size;
+  for (int64_t row = 0; row < t->count;) {
+    const int64_t columns = t->count - row > LANES ? t->wide.columns : t->narrow.columns;
+    for (int64_t part = 0; part < columns; part += LANES) {
+      const int64_t left = t->count - row - part, real = left < 0 ? 0 : left < LANES ? left : LANES;
+      if (real > 0) NAME(load_queries)(a, t->batch, t->head, t->row + row + part, real, t->line);
+      for (int64_t i = real * size; i < LANES * size; ++i) t->line[i] = 0;
+      NAME(clv__turn)(t->line, size, t->queries + row * size + part, columns, LANES, size);
+    }
+    for (int64_t l = row; l < row + columns; ++l) {
+      const int64_t like = l < t->count ? l : t->count - 1;
+      clv__attention_range(a, t->batch, (t->row + like) % a->queries, &t->first[l], &t->end[l]);
+      t->most[l] = -(REAL)INFINITY, t->total[l] = 0;
+    }
+    row += columns;
   }
 }
 
-static void NAME(pack_keys)(const NAME(tiles) * t, int64_t first, int64_t count) {
-  const clv__attention *a = t->a;
-  const int64_t lanes = t->tile.columns;
-  for (int64_t j = 0; j < (count + lanes - 1) / lanes * lanes; ++j) {
-    const REAL *row = j < count ? NAME(row)(&a->key, t->batch, t->head, first + j, t->line) : NULL;
-    NAME(pack)(row, j, lanes, a->key.size, t->keys);
+/* Keys or values [first, first + count) as rows of REALs, *step apart: where they lie, or copied to `room`. */
+static const REAL *NAME(block_of)(const NAME(tiles) * t, const clv__attention_rows *rows, int64_t first, int64_t count,
+                                  REAL *room, int64_t *step) {
+  const clv_tensor *tensor, *last;
+  const int64_t from = clv__attention_row(rows, t->batch, t->head, first, &tensor);
+  (void)clv__attention_row(rows, t->batch, t->head, first + count - 1, &last);
+  *step = rows->size;
+  if (tensor == last && tensor->dtype == REAL_DTYPE && (tensor == rows->past || rows->row_step == rows->size)) {
+    return (const REAL *)tensor->data + from;
   }
-  for (int64_t j = 0; j < count; ++j) { /* values lie the other way round: runs of columns, one a key */
-    const REAL *row = NAME(row)(&a->value, t->batch, t->head, first + j, t->line);
-    for (int64_t c = 0; c < t->width; c += lanes) {
-      REAL *to = t->values + c * count + j * lanes;
-      for (int64_t i = 0; i < lanes; ++i) to[i] = c + i < a->value.size ? row[c + i] : 0;
+  for (int64_t j = 0; j < count; ++j) {
+    const REAL *row = NAME(row)(rows, t->batch, t->head, first + j, room + j * rows->size);
+    if (row != room + j * rows->size) memcpy(room + j * rows->size, row, (size_t)rows->size * sizeof *row);
+  }
+  return room;
+}
+
+/* A mask's numbers [count, LANES] onto as many scores, which lie `columns` apart. */
+CLV__MULTIVERSION static void NAME(mask_lanes)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores,
+                                               int64_t columns) {
+  const NAME(lanes) fill = (REAL)mask->fill - (NAME(lanes)){0};
+  const bool adds = mask->kind == CLV__ATTENTION_ADDS;
+  for (int64_t j = 0; j < count; ++j) {
+    const NAME(lanes) value = *(const NAME(lanes) *)(values + j * LANES);
+    NAME(lanes) kept = *(const NAME(lanes) *)(scores + j * columns), set = fill;
+    NAME(lane_bits) sets = value == (REAL)0;
+    if (adds) {
+      sets = value == -(REAL)INFINITY;
+      set = value;
+      kept += value;
+    }
+    *(NAME(lanes) *)(scores + j * columns) = (NAME(lanes))((sets & (NAME(lane_bits))set) | (~sets & (NAME(lane_bits))kept));
+  }
+}
+
+/* A mask that is the same for all queries: a number a key. Most let the scores as they are. */
+static void NAME(mask_keys)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores, int64_t columns) {
+  const bool adds = mask->kind == CLV__ATTENTION_ADDS;
+  for (int64_t j = 0; j < count; ++j) {
+    if (values[j] == (adds ? 0 : 1)) continue;
+    const bool sets = !adds || values[j] == -(REAL)INFINITY;
+    const REAL value = adds ? values[j] : (REAL)mask->fill;
+    REAL *line = scores + j * columns;
+    for (int64_t l = 0; l < columns; ++l) line[l] = sets ? value : line[l] + value;
+  }
+}
+
+/* The masks onto scores [count, columns] of keys [first, first + count). */
+static void NAME(mask_panel)(const NAME(tiles) * t, const NAME(panel) * p, int64_t first, int64_t count, REAL *scores) {
+  const clv__attention *a = t->a;
+  const int64_t columns = p->product.columns;
+  REAL lines[LANES * MASK_LINE], turned[MASK_LINE * LANES];
+  for (int m = 0; m < CLV__ATTENTION_MASKS && a->masks[m].tensor != NULL; ++m) {
+    const clv__attention_mask *mask = &a->masks[m];
+    const bool same = mask->steps[1] == 0 && mask->steps[2] == 0; /* for all rows */
+    for (int64_t from = 0; from < count; from += MASK_LINE) {
+      const int64_t n = count - from < MASK_LINE ? count - from : MASK_LINE;
+      if (same) {
+        NAME(mask_line)(mask, t->batch, 0, 0, first + from, n, lines);
+        NAME(mask_keys)(mask, lines, n, scores + from * columns, columns);
+      }
+      for (int64_t part = 0; part < columns && !same; part += LANES) {
+        for (int64_t l = 0; l < LANES; ++l) {
+          const int64_t at = p->row + part + l, row = t->row + (at < t->count ? at : t->count - 1);
+          NAME(mask_line)
+          (mask, t->batch, t->head * a->group + row / a->queries, row % a->queries, first + from, n, lines + l * MASK_LINE);
+        }
+        NAME(clv__turn)(lines, MASK_LINE, turned, LANES, LANES, n);
+        NAME(mask_lanes)(mask, turned, n, scores + from * columns + part, columns);
+      }
     }
   }
 }
 
-/* Scores of one row with keys [first, first + count) to what they add to its sums. */
-static void NAME(absorb)(const NAME(tiles) * t, int64_t r, int64_t first, int64_t count, REAL *scores) {
-  const clv__attention *a = t->a;
-  const int64_t row = t->row + r, low = t->first[r] > first ? t->first[r] - first : 0;
-  int64_t high = t->end[r] - first < count ? t->end[r] - first : count;
-  if (high < low) high = low;
-  if (low < count && high > low) {
-    NAME(cap)(a, scores + low, high - low);
-    NAME(mask)(a, t->batch, t->head * a->group + row / a->queries, row % a->queries, first + low, high - low, scores + low);
+/* -inf where a query may not look at a key of [first, first + count). */
+static void NAME(limit_panel)(const NAME(tiles) * t, const NAME(panel) * p, int64_t first, int64_t count, REAL *scores) {
+  const int64_t columns = p->product.columns;
+  for (int64_t l = 0; l < columns; ++l) {
+    const int64_t low = t->first[p->row + l] - first, high = t->end[p->row + l] - first;
+    for (int64_t j = 0; j < low && j < count; ++j) scores[j * columns + l] = -(REAL)INFINITY;
+    for (int64_t j = high < 0 ? 0 : high; j < count; ++j) scores[j * columns + l] = -(REAL)INFINITY;
   }
-  const REAL before = t->most[r], here = high > low ? NAME(largest)(scores + low, high - low) : -(REAL)INFINITY;
-  if (here == -(REAL)INFINITY) {
-    for (int64_t j = 0; j < count; ++j) scores[j] = 0;
-    return;
-  }
-  const REAL most = here > before || isnan(here) ? here : before;
-  const REAL shrink = before == -(REAL)INFINITY ? 0 : before == most ? 1 : (REAL)exp((double)(before - most));
-  for (int64_t j = 0; j < low; ++j) scores[j] = 0;
-  for (int64_t j = high; j < count; ++j) scores[j] = 0;
-  t->total[r] = t->total[r] * shrink + (REAL)NAME(exponentials)(scores + low, high - low, most);
-  t->most[r] = most;
-  REAL *sum = t->sums + r * t->width;
-  for (int64_t i = 0; shrink != 1 && i < t->width; ++i) sum[i] *= shrink;
 }
 
-/* Rows [row, row + count) of the task, at most BLOCK_ROWS, with the first `key_count` of the `packed` keys from `first` on. */
-static void NAME(meet)(const NAME(tiles) * t, int64_t row, int64_t count, int64_t first, int64_t key_count, int64_t packed) {
+/* Scores of LANES queries to what they add to the sums: e to (score - the largest so far). Returns whether sums before shrink. */
+CLV__MULTIVERSION static bool NAME(absorb)(REAL *scores, int64_t count, int64_t columns, REAL *most, REAL *total, REAL *shrink) {
+  const NAME(lanes) before = *(const NAME(lanes) *)most;
+  NAME(lanes) top = before, sum = {0}, less;
+  for (int64_t j = 0; j < count; ++j) { /* NaNs are no largest: they come back in the sum */
+    const NAME(lanes) line = *(const NAME(lanes) *)(scores + j * columns);
+    const NAME(lane_bits) above = line > top;
+    top = (NAME(lanes))((above & (NAME(lane_bits))line) | (~above & (NAME(lane_bits))top));
+  }
+  const NAME(lane_bits) some = top > -(REAL)INFINITY;
+  const NAME(lanes) origin = (NAME(lanes))(some & (NAME(lane_bits))top); /* where there is none, 0 */
+  for (int64_t j = 0; j < count; ++j) {
+    NAME(lanes) line = *(const NAME(lanes) *)(scores + j * columns) - origin;
+    NAME(exponential_lanes)(&line);
+    *(NAME(lanes) *)(scores + j * columns) = line;
+    sum += line;
+  }
+  less = before - origin;
+  NAME(exponential_lanes)(&less);
+  *(NAME(lanes) *)total = *(const NAME(lanes) *)total * less + sum;
+  *(NAME(lanes) *)most = top;
+  *(NAME(lanes) *)shrink = less;
+  bool shrinks = false;
+  for (int l = 0; l < LANES; ++l) shrinks |= shrink[l] != 1;
+  return shrinks;
+}
+
+/* Numbers [count, columns] of LANES queries, each times its factor. */
+CLV__MULTIVERSION static void NAME(scale)(REAL *numbers, int64_t count, int64_t columns, const REAL *factors) {
+  const NAME(lanes) times = *(const NAME(lanes) *)factors;
+  for (int64_t j = 0; j < count; ++j) *(NAME(lanes) *)(numbers + j * columns) *= times;
+}
+
+/* A panel meets keys [first, first + count), which lie at `keys` and `values`. */
+static void NAME(meet)(const NAME(tiles) * t, const NAME(panel) * p, int64_t first, int64_t count, const REAL *keys,
+                       int64_t key_step, const REAL *values, int64_t value_step) {
   const clv__attention *a = t->a;
-  const int64_t tall = t->tile.rows, wide = t->tile.columns, padded = (count + tall - 1) / tall * tall;
-  for (int64_t i = 0; i < padded * KEYS; ++i) t->scores[i] = 0;
-  for (int64_t j = 0; j < key_count; j += wide) {
-    for (int64_t i = 0; i < count; i += tall) {
-      t->tile.run(a->query.size, t->queries + (row + i) * a->query.size, t->keys + j * a->key.size, t->scores + i * KEYS + j,
-                  KEYS);
+  const int64_t columns = p->product.columns;
+  REAL *scores = t->scores, shrink[LANES];
+  bool ragged = false;
+  p->product.scores(a->query.size, p->queries, count, keys, key_step, scores);
+  NAME(cap)(a, scores, count * columns);
+  NAME(mask_panel)(t, p, first, count, scores);
+  for (int64_t l = p->row; l < p->row + columns; ++l) ragged |= t->first[l] > first || t->end[l] < first + count;
+  if (ragged) NAME(limit_panel)(t, p, first, count, scores);
+  for (int64_t part = 0; part < columns; part += LANES) {
+    const int64_t row = p->row + part;
+    if (NAME(absorb)(scores + part, count, columns, t->most + row, t->total + row, shrink)) {
+      NAME(scale)(p->sums + part, a->value.size, columns, shrink);
     }
   }
-  for (int64_t i = 0; i < count; ++i) NAME(absorb)(t, row + i, first, key_count, t->scores + i * KEYS);
-  for (int64_t i = 0; i < padded; ++i) NAME(pack)(t->scores + i * KEYS, i, tall, key_count, t->shares);
-  for (int64_t c = 0; c < t->width; c += wide) {
-    for (int64_t i = 0; i < count; i += tall) {
-      t->tile.run(key_count, t->shares + i * key_count, t->values + c * packed, t->sums + (row + i) * t->width + c, t->width);
-    }
+  p->product.sums(count, scores, a->value.size, values, value_step, p->sums);
+}
+
+static void NAME(finish_panel)(const NAME(tiles) * t, const NAME(panel) * p) {
+  const clv__attention *a = t->a;
+  const int64_t columns = p->product.columns, width = a->value.size;
+  const REAL none = a->empty_is_nan ? (REAL)NAN : 0;
+  for (int64_t part = 0; part < columns; part += LANES) {
+    const int64_t row = p->row + part, left = t->count - row, count = left < LANES ? left : LANES;
+    REAL factors[LANES];
+    for (int l = 0; l < LANES; ++l) factors[l] = t->total[row + l] == 0 ? none : 1 / t->total[row + l];
+    NAME(scale)(p->sums + part, width, columns, factors);
+    NAME(clv__turn)(p->sums + part, columns, t->line, width, width, LANES);
+    for (int64_t l = 0; l < count; ++l) NAME(store_output)(a, t->batch, t->head, t->row + row + l, t->line + l * width);
   }
 }
 
-static void NAME(begin)(NAME(tiles) * t, int64_t task_rows, int64_t *low, int64_t *high) {
-  *low = t->a->total, *high = 0;
-  NAME(pack_queries)(t, task_rows);
-  for (int64_t i = 0; i < task_rows * t->width; ++i) t->sums[i] = 0;
-  for (int64_t r = 0; r < task_rows; ++r) {
-    t->most[r] = -(REAL)INFINITY, t->total[r] = 0;
-    if (r >= t->count) continue;
-    clv__attention_range(t->a, t->batch, (t->row + r) % t->a->queries, &t->first[r], &t->end[r]);
-    if (t->first[r] < *low && t->end[r] > t->first[r]) *low = t->first[r];
-    if (t->end[r] > *high) *high = t->end[r];
-  }
-}
-
-/* How many of the `count` keys from `first` on there are up to the last that one of these rows looks at. */
-static int64_t NAME(reach)(const NAME(tiles) * t, int64_t row, int64_t rows, int64_t first, int64_t count) {
-  int64_t end = first;
-  for (int64_t r = row; r < row + rows; ++r) {
-    if (t->first[r] < first + count && t->end[r] > end) end = t->end[r];
-  }
-  return end - first < count ? end - first : count;
-}
-
-/* Rows [row, row + count) of one head of K and V, at most `task_rows`, a multiple of every tile's rows. */
+/* Rows [row, row + count) of one head of K and V, at most `task_rows`. */
 static void NAME(run_tiles)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, int64_t count, int64_t task_rows,
                             char *slice) {
-  NAME(tiles) t = {.a = a, .tile = clv__gemm_tile_choose(sizeof(REAL) == 8), .batch = batch, .head = head};
-  int64_t low, high;
-  t.row = row, t.count = count;
+  const bool is_double = sizeof(REAL) == sizeof(double);
+  NAME(tiles) t = {.a = a, .batch = batch, .head = head, .row = row, .count = count};
+  t.narrow = clv__attention_product_choose(is_double, false);
+  t.wide = clv__attention_product_choose(is_double, true);
   NAME(tiles_layout)(a, task_rows, slice, &t);
-  NAME(begin)(&t, task_rows, &low, &high);
-  for (int64_t first = low; first < high; first += KEYS) {
-    const int64_t keys = high - first < KEYS ? high - first : KEYS;
-    NAME(pack_keys)(&t, first, keys);
-    for (int64_t r = 0; r < count; r += BLOCK_ROWS) {
-      const int64_t rows = count - r < BLOCK_ROWS ? count - r : BLOCK_ROWS;
-      const int64_t met = NAME(reach)(&t, r, rows, first, keys);
-      if (met > 0) NAME(meet)(&t, r, rows, first, met, keys);
+  NAME(begin)(&t);
+  int64_t low = a->total, high = 0;
+  NAME(panel) p;
+  for (int64_t r = 0; r < count; r += p.product.columns) {
+    p = NAME(panel_at)(&t, r);
+    low = p.first < low ? p.first : low;
+    high = p.end > high ? p.end : high;
+    for (int64_t i = 0; i < a->value.size * p.product.columns; ++i) p.sums[i] = 0;
+  }
+  const int64_t blocks = high > low ? (high - low + KEYS - 1) / KEYS : 0,
+                block = blocks > 0 ? (high - low + blocks - 1) / blocks : 0;
+  for (int64_t first = low; first < high; first += block) {
+    const int64_t end = high - first < block ? high : first + block;
+    int64_t key_step, value_step;
+    const REAL *keys = NAME(block_of)(&t, &a->key, first, end - first, t.keys, &key_step);
+    const REAL *values = NAME(block_of)(&t, &a->value, first, end - first, t.values, &value_step);
+    for (int64_t r = 0; r < count; r += p.product.columns) {
+      p = NAME(panel_at)(&t, r);
+      const int64_t from = p.first > first ? p.first : first, to = p.end < end ? p.end : end;
+      if (to <= from) continue;
+      NAME(meet)
+      (&t, &p, from, to - from, keys + (from - first) * key_step, key_step, values + (from - first) * value_step, value_step);
     }
   }
-  for (int64_t r = 0; r < count; ++r) {
-    REAL *sum = t.sums + r * t.width;
-    const REAL factor = t.total[r] == 0 ? 0 : 1 / t.total[r];
-    for (int64_t i = 0; i < a->value.size; ++i) sum[i] *= factor;
-    NAME(store_output)(a, batch, head, row + r, sum);
+  for (int64_t r = 0; r < count; r += p.product.columns) {
+    p = NAME(panel_at)(&t, r);
+    NAME(finish_panel)(&t, &p);
   }
 }

@@ -10,21 +10,13 @@
 #include "kernels/multiversion.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
-#include "kernels/window.h"
+#include "kernels/window_axis.h"
 
 #define AXES 3
 #define DIRECT_CHUNK 512  /* output elements that are accumulated at a time */
 #define DIRECT_CHANNELS 3 /* output channels a group, up to which rows are accumulated directly */
 
-/* Along one axis, output position output_first + q * output_step reads, for tap t, input position q * input_step + offset_first +
- * t * offset_step with weight kernel_first + t * kernel_step. */
-typedef struct axis {
-  int64_t count, taps;
-  int64_t output_first, output_step;
-  int64_t input_step, offset_first, offset_step;
-  int64_t kernel_first, kernel_step;
-  int64_t input, output, kernel;
-} axis;
+typedef clv__window_axis axis;
 
 typedef struct conv {
   clv_dtype dtype;
@@ -135,50 +127,6 @@ static void gemm_set_dtype(clv_dtype dtype, clv__gemm *gemm) {
 #undef USE
 }
 
-static int64_t greatest_divisor(int64_t a, int64_t b) {
-  while (b != 0) {
-    int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
-static axis axis_forward(const clv__window *w, int32_t i) {
-  return (axis){.count = w->output[i],
-                .taps = w->kernel[i],
-                .output_step = 1,
-                .input_step = w->stride[i],
-                .offset_first = -w->pad_begin[i],
-                .offset_step = w->dilation[i],
-                .kernel_step = 1,
-                .input = w->input[i],
-                .output = w->output[i],
-                .kernel = w->kernel[i]};
-}
-
-/* Output positions `phase`, `phase` + stride, …: tap k hits an input where phase + pad - k * dilation is a multiple of the
- * stride. */
-static axis axis_transposed(const clv__window *w, int32_t i, int64_t phase) {
-  int64_t stride = w->stride[i], dilation = w->dilation[i], base = phase + w->pad_begin[i];
-  axis a = {.count = w->output[i] > phase ? (w->output[i] - phase + stride - 1) / stride : 0,
-            .output_first = phase,
-            .output_step = stride,
-            .input_step = 1,
-            .input = w->input[i],
-            .output = w->output[i],
-            .kernel = w->kernel[i]};
-  a.kernel_step = stride / greatest_divisor(stride, dilation);
-  a.offset_step = -(a.kernel_step * dilation / stride);
-  while (a.kernel_first < w->kernel[i] && a.kernel_first < a.kernel_step && (base - a.kernel_first * dilation) % stride != 0) {
-    ++a.kernel_first;
-  }
-  if (a.kernel_first >= w->kernel[i] || a.kernel_first >= a.kernel_step) return a;
-  a.taps = (w->kernel[i] - 1 - a.kernel_first) / a.kernel_step + 1;
-  a.offset_first = (base - a.kernel_first * dilation) / stride;
-  return a;
-}
-
 static clv_status conv_read(const clv__kernel_call *call, conv *c, clv__window *w) {
   const clv_tensor *x = &call->inputs[0], *weight = &call->inputs[1];
   memset(c, 0, sizeof *c);
@@ -209,12 +157,11 @@ static void conv_set_axes(conv *c, const clv__window *w, const int64_t *phases) 
   int32_t lead = AXES - w->spatial;
   for (int32_t i = 0; i < AXES; ++i) {
     if (i < lead) {
-      c->axes[i] = (axis){
-          .count = 1, .taps = 1, .output_step = 1, .input_step = 1, .kernel_step = 1, .input = 1, .output = 1, .kernel = 1};
+      c->axes[i] = CLV__WINDOW_AXIS_NONE;
     } else if (phases == NULL) {
-      c->axes[i] = axis_forward(w, i - lead);
+      c->axes[i] = clv__window_axis_forward(w, i - lead);
     } else {
-      c->axes[i] = axis_transposed(w, i - lead, phases[i]);
+      c->axes[i] = clv__window_axis_phase(w, i - lead, phases[i]);
     }
   }
   /* A pointwise convolution sees its planes as single rows. */

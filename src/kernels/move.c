@@ -2,6 +2,7 @@
 #include "kernels/move.h"
 
 #include "kernels/threads.h"
+#include "kernels/turn.h"
 
 enum {
   TILE = 32,
@@ -119,12 +120,13 @@ static void walk_next(walk *w) {
   }
 }
 
-#define DEFINE_LOOPS(type)                                                                                        \
-  static void line_##type(void *target, const void *source, int64_t count, int64_t stride) {                      \
-    type *to = target;                                                                                            \
-    const type *from = source;                                                                                    \
-    for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];                                                 \
-  }                                                                                                               \
+#define DEFINE_LINE(type)                                                                    \
+  static void line_##type(void *target, const void *source, int64_t count, int64_t stride) { \
+    type *to = target;                                                                       \
+    const type *from = source;                                                               \
+    for (int64_t i = 0; i < count; ++i) to[i] = from[i * stride];                            \
+  }
+#define DEFINE_TILE(type)                                                                                         \
   static void tile_##type(void *target, const void *source, int64_t rows, int64_t columns, int64_t target_stride, \
                           int64_t source_stride) {                                                                \
     type *to = target;                                                                                            \
@@ -136,11 +138,15 @@ static void walk_next(walk *w) {
       }                                                                                                           \
     }                                                                                                             \
   }
-DEFINE_LOOPS(uint8_t)
-DEFINE_LOOPS(uint16_t)
-DEFINE_LOOPS(uint32_t)
-DEFINE_LOOPS(uint64_t)
-#undef DEFINE_LOOPS
+DEFINE_LINE(uint8_t)
+DEFINE_LINE(uint16_t)
+DEFINE_LINE(uint32_t)
+DEFINE_LINE(uint64_t)
+DEFINE_TILE(uint8_t)
+DEFINE_TILE(uint16_t)
+DEFINE_TILE(uint64_t)
+#undef DEFINE_LINE
+#undef DEFINE_TILE
 
 typedef void (*line_fn)(void *target, const void *source, int64_t count, int64_t stride);
 typedef void (*tile_fn)(void *target, const void *source, int64_t rows, int64_t columns, int64_t target_stride,
@@ -150,8 +156,14 @@ static line_fn find_line(size_t bytes) {
   return bytes == 1 ? line_uint8_t : bytes == 2 ? line_uint16_t : bytes == 4 ? line_uint32_t : line_uint64_t;
 }
 
+/* Words of four bytes have a way of their own, bit for bit. */
+static void tile_words(void *target, const void *source, int64_t rows, int64_t columns, int64_t target_stride,
+                       int64_t source_stride) {
+  clv__turn_f32(source, source_stride, target, target_stride, columns, rows);
+}
+
 static tile_fn find_tile(size_t bytes) {
-  return bytes == 1 ? tile_uint8_t : bytes == 2 ? tile_uint16_t : bytes == 4 ? tile_uint32_t : tile_uint64_t;
+  return bytes == 1 ? tile_uint8_t : bytes == 2 ? tile_uint16_t : bytes == 4 ? tile_words : tile_uint64_t;
 }
 
 /* Rows of the innermost axis, one after another. */

@@ -7,6 +7,7 @@
 #include "kernels/multiversion.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
+#include "kernels/turn.h"
 
 #define THIN_ROWS 4      /* up to which B is not worth packing */
 #define THIN_COLUMNS 256 /* of a chunk */
@@ -44,6 +45,25 @@ static bool is_run(const int64_t *offsets, int64_t count) {
 #define SPREAD clv__gemm_spread_f32
 #include "kernels/product_body.h"
 
+/* Rows of A or columns of B that run along the depth, evenly spaced within each panel: panel by panel. */
+static bool pack_by_turning(const float *elements, const int64_t *across, const int64_t *along, const clv__gemm_block *block) {
+  across += block->first;
+  along += block->depth_first;
+  if (block->count < 2 || across[1] == across[0] + 1 || !is_run(along, block->depth_count)) return false;
+  for (int64_t i = 1; i < block->count; ++i) {
+    if (across[i] - across[i - 1] != across[1] - across[0]) return false;
+  }
+  float *panel = block->panels;
+  for (int64_t i = 0; i < block->count; i += block->width, panel += block->width * block->depth_count) {
+    const int64_t count = block->count - i < block->width ? block->count - i : block->width;
+    clv__turn_f32(elements + across[i] + along[0], across[1] - across[0], panel, block->width, count, block->depth_count);
+    for (int64_t k = 0; k < block->depth_count && count < block->width; ++k) {
+      memset(panel + k * block->width + count, 0, (size_t)(block->width - count) * sizeof *panel);
+    }
+  }
+  return true;
+}
+
 static void pack(clv_dtype dtype, const void *data, int64_t offset, const int64_t *across, const int64_t *along,
                  const clv__gemm_block *block) {
   const char *start = (const char *)data + (size_t)offset * clv_dtype_size_bytes(dtype);
@@ -58,7 +78,7 @@ static void pack(clv_dtype dtype, const void *data, int64_t offset, const int64_
       pack_bf16(start, across, along, block);
       break;
     default:
-      pack_f32(start, across, along, block);
+      if (!pack_by_turning((const float *)(const void *)start, across, along, block)) pack_f32(start, across, along, block);
       break;
   }
 }

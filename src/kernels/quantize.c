@@ -237,15 +237,44 @@ static clv_status run_dequantize(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
+/* Widens [*low, *high] to hold all values that are numbers. */
+CLV__MULTIVERSION
+static void widen_range(const float *values, int64_t count, float *low, float *high) {
+  enum { LANES = 64 };
+  float lows[LANES], highs[LANES];
+  const int64_t whole = count / LANES * LANES;
+  for (int j = 0; j < LANES; ++j) lows[j] = *low, highs[j] = *high;
+  for (int64_t i = 0; i < whole; i += LANES) {
+    for (int j = 0; j < LANES; ++j) lows[j] = values[i + j] < lows[j] ? values[i + j] : lows[j];
+    for (int j = 0; j < LANES; ++j) highs[j] = values[i + j] > highs[j] ? values[i + j] : highs[j];
+  }
+  for (int64_t i = whole; i < count; ++i) {
+    lows[0] = values[i] < lows[0] ? values[i] : lows[0];
+    highs[0] = values[i] > highs[0] ? values[i] : highs[0];
+  }
+  for (int j = 0; j < LANES; ++j) *low = lows[j] < *low ? lows[j] : *low;
+  for (int j = 0; j < LANES; ++j) *high = highs[j] > *high ? highs[j] : *high;
+}
+
+/* The least and greatest of all values and zero. */
+static void range_of(const float *values, int64_t total, float *low, float *high) {
+  const int64_t pieces = (total + RUN - 1) / RUN;
+  const int threads = clv__kernel_threads(pieces, (double)total);
+  float least = 0, most = 0;
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static) reduction(min : least) reduction(max : most) if (threads > 1)
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    const int64_t first = piece * RUN, left = total - first;
+    widen_range(values + first, left < RUN ? left : RUN, &least, &most);
+  }
+  *low = least;
+  *high = most;
+}
+
 static clv_status run_dynamic(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
-  const float *values = x->data;
-  int64_t total = clv__dims_product(x, 0, x->rank);
-  float low = 0, high = 0; /* the range must hold zero */
-  for (int64_t i = 0; i < total; ++i) {
-    low = values[i] < low ? values[i] : low;
-    high = values[i] > high ? values[i] : high;
-  }
+  float low, high;
+  range_of(x->data, clv__dims_product(x, 0, x->rank), &low, &high);
   float scale = high > low ? (high - low) / 255 : 1;
   float zero = rintf(-low / scale);
   uint8_t zero_byte = zero > 0 ? zero < 255 ? (uint8_t)zero : 255 : 0; /* a NaN: 0 */

@@ -8,6 +8,7 @@
 #include "kernels/recurrent.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
+#include "kernels/turn.h"
 
 enum { PANEL = CLV__RECURRENT_PANEL, GATES = CLV__RECURRENT_GATES, ROWS = CLV__RECURRENT_ROWS, LINE = 256, PACK_LINE = 64 };
 

@@ -17,14 +17,16 @@ static void NAME(fetch)(const clv_tensor *tensor, int64_t first, int64_t count, 
 static void NAME(pack)(const clv__recurrent *p, int64_t direction, int64_t panel, int first_gate, int gates, REAL *packed) {
   const int64_t depth = p->hidden, width = gates * PANEL;
   packed += (direction * p->panels + panel) * depth * width;
-  REAL line[PACK_LINE];
-  for (int64_t k = 0; k < depth; k += PACK_LINE) { /* short lines, so that what is written across them stays in the cache */
-    const int64_t count = depth - k < PACK_LINE ? depth - k : PACK_LINE;
-    for (int64_t i = 0; i < width; ++i) {
-      const int64_t unit = panel * PANEL + i % PANEL, gate = first_gate + i / PANEL;
-      const int64_t row = ((direction * p->gates + gate) * p->hidden + unit) * depth;
-      NAME(fetch)(unit < p->hidden ? p->r : NULL, row + k, count, line);
-      for (int64_t j = 0; j < count; ++j) packed[(k + j) * width + i] = line[j];
+  const int64_t first = panel * PANEL, units = p->hidden - first < PANEL ? p->hidden - first : PANEL;
+  for (int64_t gate = 0; gate < gates; ++gate) {
+    const int64_t row = ((direction * p->gates + first_gate + gate) * p->hidden + first) * depth;
+    REAL *to = packed + gate * PANEL, lines[PANEL * PACK_LINE];
+    for (int64_t k = 0; k < depth; k += PACK_LINE) { /* short lines, so that what is written across them stays in the cache */
+      const int64_t count = depth - k < PACK_LINE ? depth - k : PACK_LINE;
+      for (int64_t unit = 0; unit < PANEL; ++unit) {
+        NAME(fetch)(unit < units ? p->r : NULL, row + unit * depth + k, count, lines + unit * PACK_LINE);
+      }
+      NAME(clv__turn)(lines, PACK_LINE, to + k * width, width, PANEL, count);
     }
   }
 }

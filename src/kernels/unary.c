@@ -6,6 +6,8 @@
 #include <tgmath.h>
 
 #include "kernels/elementwise.h"
+#include "kernels/exponential.h"
+#include "kernels/multiversion.h"
 #include "kernels/rows.h"
 
 /* Up to two numbers from attributes; `a` and `b` in the expressions. */
@@ -30,6 +32,8 @@ typedef struct parameters {
 #define FLOAT_OP(name, expression)                \
   FLOAT_ROW(name##_f32, float, float, expression) \
   FLOAT_ROW(name##_f64, double, double, expression)
+/* Of f32 alone, where the expression has no branches and calls nothing. */
+#define VECTOR_ROW(row_name, expression) CLV__MULTIVERSION FLOAT_ROW(row_name, float, float, expression)
 #define FLOAT_TEST(name, expression)                \
   FLOAT_ROW(name##_f32, float, uint8_t, expression) \
   FLOAT_ROW(name##_f64, double, uint8_t, expression)
@@ -50,16 +54,19 @@ FLOAT_OP(thresholded_relu, x > a ? x : (real)0)
 FLOAT_OP(elu, x < 0 ? a * expm1(x) : x)
 FLOAT_OP(selu, b *(x > 0 ? x : a * expm1(x)))
 FLOAT_OP(celu, (x < 0 ? (real)0 : x) + (a * expm1(x / a) < 0 ? a * expm1(x / a) : (real)0))
-FLOAT_OP(sigmoid, 1 / (1 + exp(-x)))
+VECTOR_ROW(sigmoid_f32, clv__sigmoid_f32(x))
+FLOAT_ROW(sigmoid_f64, double, double, 1 / (1 + exp(-x)))
 FLOAT_OP(hard_sigmoid, UNIT(a *x + b))
 FLOAT_OP(hard_swish, x *UNIT(x *(real)(1.0 / 6.0) + (real)0.5))
-FLOAT_OP(swish, x / (1 + exp(-a * x)))
+VECTOR_ROW(swish_f32, x *clv__sigmoid_f32(a *x))
+FLOAT_ROW(swish_f64, double, double, x / (1 + exp(-a * x)))
 /* tanh(log(1 + e^x)) without the logarithm; above 20 it is 1. */
 #define MISH_RATIO(e) ((e) * ((e) + 2) / ((e) * ((e) + 2) + 2))
 FLOAT_OP(mish, x > 20 ? x : x * MISH_RATIO(exp(x)))
 FLOAT_OP(softplus, SOFTPLUS(x))
 FLOAT_OP(softsign, x / (1 + fabs(x)))
-FLOAT_OP(tanh, tanh(x))
+VECTOR_ROW(tanh_f32, clv__tanh_f32(x))
+FLOAT_ROW(tanh_f64, double, double, tanh(x))
 FLOAT_OP(gelu, (real)0.5 * x * erfc(x * (real)-0.70710678118654752440))
 FLOAT_OP(gelu_tanh, (real)0.5 * x * (1 + tanh((real)0.79788456080286535588 * (x + (real)0.044715 * x * x * x))))
 FLOAT_OP(erf, erf(x))

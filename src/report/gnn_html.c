@@ -341,5 +341,5 @@ void clv__report_gnn_html(const clv__gnn_account *account, clv__text *text) {
   append_blocks(account, text);
   clv__text_append(text, "</main>\n<script type=\"application/json\" id=\"plan\">");
   append_data(account, text);
-  clv__text_append(text, "</script>\n<script>\n%s</script>\n</body>\n</html>\n", clv__page_gnn_script);
+  clv__text_append(text, "</script>\n<script>\n%s%s</script>\n</body>\n</html>\n", clv__page_write_script, clv__page_gnn_script);
 }

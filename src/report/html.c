@@ -258,5 +258,5 @@ void clv__report_html(const clv_plan *plan, const clv__comparison *rows, uint32_
   append_templates(plan, text);
   clv__text_append(text, "<script type=\"application/json\" id=\"plan\">");
   clv__html_data(plan, text);
-  clv__text_append(text, "</script>\n<script>\n%s</script>\n</body>\n</html>\n", clv__page_script);
+  clv__text_append(text, "</script>\n<script>\n%s%s</script>\n</body>\n</html>\n", clv__page_write_script, clv__page_script);
 }

@@ -4,5 +4,6 @@
 
 extern const char clv__page_style[], clv__page_script[];
 extern const char clv__page_gnn_style[], clv__page_gnn_script[]; /* the style comes behind the other one */
+extern const char clv__page_write_script[];                      /* comes before each page's own script */
 
 #endif

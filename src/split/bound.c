@@ -34,11 +34,6 @@ static void improve(serial *s, uint64_t bound) {
 
 /* ---- Reduced costs ---- */
 
-static uint32_t allowed(const clv__problem *problem, uint32_t node) {
-  uint32_t pin = problem->pins[node];
-  return pin == CLV__NONE ? problem->supports[node] : problem->supports[node] & 1u << pin;
-}
-
 static void take_off(uint64_t *halves, uint64_t saving) {
   if (*halves != CLV__NO_TIME) *halves -= saving < *halves ? saving : *halves;
 }
@@ -47,7 +42,7 @@ static clv_status reduce(clv__reduced *reduced, clv_error *error) {
   const clv__problem *problem = reduced->problem;
   uint32_t device_count = problem->device_count;
   for (uint32_t node = 0; node < problem->node_count; ++node) {
-    uint32_t devices = allowed(problem, node) & ((1u << device_count) - 1);
+    uint32_t devices = clv__node_devices(problem, node) & ((1u << device_count) - 1);
     if (devices == 0) return clv__error_set(error, CLV_NOT_SUPPORTED, "node %u runs on no device", node);
     if ((problem->flags[node] & CLV__NODE_VIEW) == 0) {
       reduced->any_work = true;

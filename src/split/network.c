@@ -10,7 +10,7 @@ static bool number(clv__network *n, network_place kept, uint32_t *lost) {
   n->free_count = 0;
   for (uint32_t node = 0; node < problem->node_count; ++node) {
     bool is_fixed = n->fixed != NULL && n->fixed[node] != CLV__NONE;
-    uint32_t devices = is_fixed ? problem->supports[node] & 1u << n->fixed[node] : clv__network_allowed(problem, node);
+    uint32_t devices = is_fixed ? problem->supports[node] & 1u << n->fixed[node] : clv__node_devices(problem, node);
     bool one = (devices & n->sides[PLACE_ONE].devices) != 0, other = (devices & n->sides[PLACE_OTHER].devices) != 0;
     *lost = node;
     if (devices == 0 || (!one && !other && !is_fixed)) return false;

@@ -74,8 +74,7 @@ static inline uint64_t weighted(const uint32_t *weights, uint32_t index, uint64_
 static uint64_t side_node_ns(const clv__network *n, uint32_t node, network_place place) {
   const network_side *side = &n->sides[place];
   uint64_t least = side->is_nothing ? 0 : CLV__NO_TIME;
-  for (uint32_t left = side->is_nothing ? 0 : side->devices & clv__network_allowed(n->problem, node); left != 0;
-       left &= left - 1) {
+  for (uint32_t left = side->is_nothing ? 0 : side->devices & clv__node_devices(n->problem, node); left != 0; left &= left - 1) {
     uint32_t device = (uint32_t)__builtin_ctz(left);
     uint64_t time_ns = weighted(n->device_weights, device, clv__node_ns(n->problem, node, device));
     if (time_ns < least) least = time_ns;

@@ -43,12 +43,6 @@ static inline network_place clv__network_place(const clv__network *network, uint
                                      : PLACE_THIRD;
 }
 
-/* The devices that verdict and pin leave to a node. */
-static inline uint32_t clv__network_allowed(const clv__problem *problem, uint32_t node) {
-  uint32_t pin = problem->pins[node];
-  return pin == CLV__NONE ? problem->supports[node] : problem->supports[node] & 1u << pin;
-}
-
 /* Goes through the problem once: counts, or adds everything to `flow`. */
 void clv__network_build(clv__network *network);
 

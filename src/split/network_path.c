@@ -13,7 +13,7 @@ typedef struct ways {
 
 static uint32_t fastest(const clv__problem *problem, uint32_t node) {
   uint32_t best = CLV__NONE;
-  for (uint32_t left = clv__network_allowed(problem, node); left != 0; left &= left - 1) {
+  for (uint32_t left = clv__node_devices(problem, node); left != 0; left &= left - 1) {
     uint32_t device = (uint32_t)__builtin_ctz(left);
     if (best == CLV__NONE || clv__node_ns(problem, node, device) < clv__node_ns(problem, node, best)) best = device;
   }
@@ -21,7 +21,7 @@ static uint32_t fastest(const clv__problem *problem, uint32_t node) {
 }
 
 static uint64_t worth_of(const clv__problem *problem, uint32_t a, uint32_t b) {
-  if ((clv__network_allowed(problem, a) & clv__network_allowed(problem, b)) == 0) return FORCED_CHANGE;
+  if ((clv__node_devices(problem, a) & clv__node_devices(problem, b)) == 0) return FORCED_CHANGE;
   return fastest(problem, a) == fastest(problem, b) ? 1 : LIKELY_CHANGE;
 }
 

@@ -208,6 +208,13 @@ bool clv__plan_move_price(const clv_plan *plan, clv_node_id node, uint32_t devic
   return true;
 }
 
+bool clv__plan_has_open_inputs(const clv_plan *plan) {
+  for (uint32_t i = 0; i < plan->graph->input_count; ++i) {
+    if (!clv__tensor_is_static(&plan->shapes->types[plan->graph->inputs[i]])) return true;
+  }
+  return false;
+}
+
 double clv__plan_gap(const clv_plan *plan) {
   if (plan->lower_bound_ns == 0) return plan->predicted_ns == 0 ? 0 : -1;
   return ((double)plan->predicted_ns - (double)plan->lower_bound_ns) / (double)plan->lower_bound_ns;

@@ -109,6 +109,9 @@ static inline const clv_tensor *clv__plan_sized_types(const clv_plan *plan) {
   return plan->open != NULL && plan->open->typical != NULL ? plan->open->typical : plan->shapes->types;
 }
 
+/* Whether the size of a graph input is left to the run. */
+bool clv__plan_has_open_inputs(const clv_plan *plan);
+
 /* A partition with its sizes as far as planning can tell: typical ones where it is bucketed. */
 static inline const clv_graph_view *clv__partition_sized(const clv__partition *partition) {
   return partition->is_bucketed ? partition->typical : partition->view;

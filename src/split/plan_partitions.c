@@ -72,7 +72,8 @@ static clv_status read_partition(reading *r, const json_t *item, uint32_t index,
     clv_node_id id = name == NULL ? CLV__NO_ID : clv__map_find(names, name);
     if (id == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "the model has no node '%s'", name == NULL ? "" : name);
     if (plan->shapes->node_folded[id]) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is a constant: no device runs it", name);
+      return clv__error_set(error, CLV_INVALID_MODEL,
+                            "node '%s' is a constant, and no device runs it: take it out, or plan again", name);
     }
     if (plan->placement.devices[id] != CLV__NO_ID) {
       return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in two partitions", name);
@@ -113,7 +114,8 @@ static clv_status read_causes(clv_plan *plan, const json_t *root, const clv__map
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
     plan->placement.causes[n] = plan->shapes->node_folded[n] ? "const" : "file";
     if (!plan->shapes->node_folded[n] && plan->placement.devices[n] == CLV__NO_ID) {
-      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in no partition", plan->graph->nodes[n].name);
+      return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' is in no partition: plan again, unless an edit took it out",
+                            plan->graph->nodes[n].name);
     }
   }
   const json_t *nodes = json_object_get(root, "nodes");

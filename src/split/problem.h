@@ -81,6 +81,11 @@ static inline uint64_t clv__sum_ns(uint64_t a, uint64_t b) {
 static inline bool clv__can_run(const clv__problem *problem, uint32_t node, uint32_t device) {
   return (problem->supports[node] >> device & 1u) != 0;
 }
+/* Bits of the devices that verdict and pin leave to a node. */
+static inline uint32_t clv__node_devices(const clv__problem *problem, uint32_t node) {
+  uint32_t pin = problem->pins[node];
+  return pin == CLV__NONE ? problem->supports[node] : problem->supports[node] & 1u << pin;
+}
 static inline bool clv__can_stream(const clv__problem *problem, uint32_t weight, uint32_t device) {
   return problem->streams == NULL || (problem->streams[weight] >> device & 1u) != 0;
 }

@@ -2,39 +2,12 @@
  * lie between two dtypes (products, sums, moves, kernels, casts, views), in any order. And what must not happen: without being
  * asked, an f32 graph is computed in f32 alone. */
 #include "../backends/cpu/executable.h"
-#include "cpu_host.h"
+#include "generator.h"
 #include "kernels/rows.h"
 
-#define MAX_VALUES 40
 #define SEEDS 60
 
-typedef struct made_value {
-  char name[16];
-  int64_t dims[4];
-  bool read;
-} made_value;
-
-typedef struct generator {
-  test_graph t;
-  uint64_t seed;
-  clv_dtype dtype;  /* of the graph */
-  clv_dtype rounds; /* what its numbers are rounded to */
-  made_value values[MAX_VALUES];
-  int count, weights;
-} generator;
-
 static const clv_allocator *graph_allocator; /* of graphs made from now on; NULL: the usual one */
-
-static int64_t pick(generator *g, int64_t limit) {
-  return (int64_t)(test_random(&g->seed) % (uint64_t)limit);
-}
-
-static made_value *add(generator *g, const int64_t *dims) {
-  made_value *made = &g->values[g->count];
-  snprintf(made->name, sizeof made->name, "v%d", g->count++);
-  memcpy(made->dims, dims, sizeof made->dims);
-  return made;
-}
 
 /* Numbers that `rounds` has, as `dtype`. */
 static void *numbers(const clv_allocator *allocator, uint64_t *seed, clv_dtype rounds, clv_dtype dtype, size_t count,
@@ -63,25 +36,6 @@ static void weight(generator *g, char *name, int32_t rank, const int64_t *dims) 
   sprintf(name, "w%d", g->weights++);
   assert_ok(clv__builder_value(g->t.builder, name, &id, &error), error);
   clv__builder_type(g->t.builder, id, &type);
-}
-
-static void node(generator *g, const char *op, const char *inputs, const char *output, const clv_attribute *attributes,
-                 uint32_t attribute_count) {
-  clv_error error = {0};
-  clv_value_id in[4], out;
-  char list[128], *rest = NULL;
-  uint32_t count = 0;
-  snprintf(list, sizeof list, "%s", inputs);
-  for (char *name = strtok_r(list, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
-    assert_ok(clv__builder_value(g->t.builder, name, &in[count++], &error), error);
-  }
-  assert_ok(clv__builder_value(g->t.builder, output, &out, &error), error);
-  assert_ok(clv__builder_node(g->t.builder, output, "", op, in, count, &out, 1, attributes, attribute_count, &error), error);
-}
-
-static clv_attribute ints(generator *g, const char *name, bool is_list, size_t count, const int64_t *values) {
-  const int64_t *kept = clv__arena_copy(clv__builder_arena(g->t.builder), values, count * sizeof *values);
-  return (clv_attribute){.name = name, .kind = CLV_ATTRIBUTE_INTS, .is_list = is_list, .count = count, .ints = kept};
 }
 
 /* Another value of the same shape, or the same one. */

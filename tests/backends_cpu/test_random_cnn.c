@@ -2,57 +2,11 @@
  * outputs read inside, sums of a value with itself, views of views, channels that fill no block), against the reference
  * evaluator. */
 #include "../backends/cpu/executable.h"
-#include "cpu_host.h"
-
-#define MAX_VALUES 64
-
-typedef struct made_value {
-  char name[16];
-  int64_t dims[4];
-  bool read;
-} made_value;
-
-typedef struct generator {
-  test_graph t;
-  uint64_t seed;
-  made_value values[MAX_VALUES];
-  int count, weights;
-} generator;
-
-static int64_t pick(generator *g, int64_t limit) {
-  return (int64_t)(test_random(&g->seed) % (uint64_t)limit);
-}
-
-static made_value *add(generator *g, const int64_t *dims) {
-  made_value *made = &g->values[g->count];
-  snprintf(made->name, sizeof made->name, "v%d", g->count++);
-  memcpy(made->dims, dims, sizeof made->dims);
-  return made;
-}
+#include "generator.h"
 
 static void weight(generator *g, char *name, int32_t rank, const int64_t *dims) {
   sprintf(name, "w%d", g->weights++);
   test_graph_weight(&g->t, name, rank, dims);
-}
-
-static void node(generator *g, const char *op, const char *inputs, const char *output, const clv_attribute *attributes,
-                 uint32_t attribute_count) {
-  clv_error error = {0};
-  clv_value_id in[4], out;
-  char list[128];
-  uint32_t count = 0;
-  snprintf(list, sizeof list, "%s", inputs);
-  char *rest = NULL;
-  for (char *name = strtok_r(list, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
-    assert_ok(clv__builder_value(g->t.builder, name, &in[count++], &error), error);
-  }
-  assert_ok(clv__builder_value(g->t.builder, output, &out, &error), error);
-  assert_ok(clv__builder_node(g->t.builder, output, "", op, in, count, &out, 1, attributes, attribute_count, &error), error);
-}
-
-static clv_attribute ints(generator *g, const char *name, bool is_list, size_t count, const int64_t *values) {
-  const int64_t *kept = clv__arena_copy(clv__builder_arena(g->t.builder), values, count * sizeof *values);
-  return (clv_attribute){.name = name, .kind = CLV_ATTRIBUTE_INTS, .is_list = is_list, .count = count, .ints = kept};
 }
 
 static void make_conv(generator *g, made_value *x) {

@@ -43,7 +43,8 @@ static int check(clv__dnn *dnn, int64_t outputs, int64_t inputs, int64_t extent,
     memcpy(shifted + shift_bytes, weights, (size_t)count * sizeof(float));
     float *wanted = clv__allocate_zero(allocator, size_bytes), *made = clv__allocate(allocator, size_bytes);
     memset(made, 0xff, size_bytes);
-    assert_true(clv__cpu_winograd_pack(primitive->weights, shifted + shift_bytes, scaled ? scale : NULL, made));
+    const clv__cpu_filters filters = {shifted + shift_bytes, inputs, 0, scaled ? scale : NULL};
+    assert_true(clv__cpu_winograd_pack(primitive->weights, &filters, made));
     for (int64_t i = 0; i < count && scaled; ++i) weights[i] *= scale[i / (inputs * 9)];
     const clv__dnn_layout *from = clv__dnn_layout_dense(&arena, CLV_F32, 4, spec.weights.dims);
     assert_ok(clv__dnn_reorder_now(dnn, from, weights, primitive->weights, wanted, &error), error);
@@ -96,7 +97,7 @@ static void test_others(void **state) {
   clv__arena_init(&arena, clv__allocator_default());
   const clv__dnn_layout *dense = clv__dnn_layout_dense(&arena, CLV_F32, 4, dims);
   assert_non_null(dense);
-  assert_false(clv__cpu_winograd_pack(dense, weights, NULL, &untouched));
+  assert_false(clv__cpu_winograd_pack(dense, &(clv__cpu_filters){weights, 32, 0, NULL}, &untouched));
   assert_true(untouched == 7);
   clv__arena_finish(&arena);
 }

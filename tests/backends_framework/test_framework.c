@@ -252,6 +252,38 @@ static void doubted(void **state) {
   folder_remove(f.path);
 }
 
+/* Verdicts that are whole and sensible, but of another device: nothing of them is believed. */
+static void of_another_device(void **state) {
+  (void)state;
+  folder f;
+  bool relu;
+  void *data;
+  size_t size_bytes;
+  clv_error error = {0};
+  clv__sealed_reader reader;
+  folder_make(&f);
+  assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 4);
+  assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 0); /* they were kept */
+  clv_context *context = fake_context(NULL, f.path);
+  const clv_host *host = clv__context_host(context);
+  assert_ok(host->recall(host->self, "fake", KEY, &data, &size_bytes, &error), error);
+  assert_ok(clv__sealed_open(&(clv__sealed_kind){"verdicts", "CLVTRIED", 1}, data, size_bytes, &reader, &error), error);
+  clv__text payload, file;
+  clv__text_init(&payload, clv__allocator_default());
+  clv__text_init(&file, clv__allocator_default());
+  clv__sealed_put_text(&payload, KEY "?");
+  const size_t behind = 4 + strlen(KEY);
+  clv__text_append_bytes(&payload, reader.data + behind, reader.size_bytes - behind);
+  assert_ok(clv__sealed_write(&(clv__sealed_kind){"verdicts", "CLVTRIED", 1}, &payload, append, &file, &error), error);
+  assert_ok(host->remember(host->self, "fake", KEY, file.data, file.size_bytes, &error), error);
+  host->allocator->release(host->allocator->user_data, data);
+  clv__text_finish(&file);
+  clv__text_finish(&payload);
+  clv_context_destroy(context);
+  assert_int_equal(tries_with(f.path, "fake:ONE", NULL, &relu), 4);
+  folder_remove(f.path);
+}
+
 static void executables_on_disk(void **state) {
   (void)state;
   folder f;
@@ -341,10 +373,10 @@ static void memory_runs_out(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(devices_and_options), cmocka_unit_test(whole_models), cmocka_unit_test(verdicts),
-      cmocka_unit_test(signatures),          cmocka_unit_test(remembered),   cmocka_unit_test(doubted),
-      cmocka_unit_test(executables_on_disk), cmocka_unit_test(failures),     cmocka_unit_test(nobody_reads),
-      cmocka_unit_test(memory_runs_out),
+      cmocka_unit_test(devices_and_options), cmocka_unit_test(whole_models),        cmocka_unit_test(verdicts),
+      cmocka_unit_test(signatures),          cmocka_unit_test(remembered),          cmocka_unit_test(doubted),
+      cmocka_unit_test(of_another_device),   cmocka_unit_test(executables_on_disk), cmocka_unit_test(failures),
+      cmocka_unit_test(nobody_reads),        cmocka_unit_test(memory_runs_out),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

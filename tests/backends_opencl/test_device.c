@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "../backends/opencl/icd.h"
 #include "opencl_host.h"
 
 static const char *const memories[] = {"memory=auto", "memory=own"};
@@ -27,6 +28,70 @@ static void opens_and_tells(void **state) {
   assert_string_equal(info.memory_space, "opencl");
   assert_true(info.memory_limit_bytes > 0);
   ocl_close(&o);
+}
+
+/* A driver that says at great length which it is, and says `odd_ending` at the end of the text about `odd_text`. */
+static __typeof__(clGetDeviceInfo) *true_device_info;
+static __typeof__(clGetPlatformInfo) *true_platform_info;
+static cl_uint odd_text;
+static char odd_ending;
+
+static cl_int long_text(char ending, size_t size_bytes, void *text, size_t *length) {
+  enum { LENGTH = 400 };
+  if (length != NULL) *length = LENGTH + 1;
+  if (text == NULL) return CL_SUCCESS;
+  if (size_bytes < LENGTH + 1) return CL_INVALID_VALUE;
+  memset(text, 'x', LENGTH);
+  ((char *)text)[LENGTH - 1] = ending;
+  ((char *)text)[LENGTH] = '\0';
+  return CL_SUCCESS;
+}
+
+static cl_int CL_API_CALL wordy_device_info(cl_device_id id, cl_device_info what, size_t size_bytes, void *text, size_t *length) {
+  if (what != CL_DEVICE_NAME && what != CL_DEVICE_VENDOR && what != CL_DEVICE_VERSION && what != CL_DRIVER_VERSION)
+    return true_device_info(id, what, size_bytes, text, length);
+  return long_text(what == odd_text ? odd_ending : 'x', size_bytes, text, length);
+}
+
+static cl_int CL_API_CALL wordy_platform_info(cl_platform_id id, cl_platform_info what, size_t size_bytes, void *text,
+                                              size_t *length) {
+  if (what != CL_PLATFORM_VERSION) return true_platform_info(id, what, size_bytes, text, length);
+  return long_text(what == odd_text ? odd_ending : 'x', size_bytes, text, length);
+}
+
+/* Executables of one driver are never given to another, however late their names differ. */
+static void fingerprints_tell_drivers_apart(void **state) {
+  (void)state;
+  static const cl_uint texts[] = {0, CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION, CL_DRIVER_VERSION, CL_PLATFORM_VERSION};
+  enum { COUNT = sizeof texts / sizeof *texts };
+  char seen[2 * COUNT][1024];
+  ocl o;
+  ocl_open(&o, ""); /* skips where there is none */
+  ocl_close(&o);
+  const clv__opencl_icd *table;
+  assert_ok(clv__opencl_icd_open(&table, &o.error), o.error);
+  clv__opencl_icd *icd = (clv__opencl_icd *)(uintptr_t)table; /* the process's own table, which is not const */
+  true_device_info = icd->clGetDeviceInfo;
+  true_platform_info = icd->clGetPlatformInfo;
+  icd->clGetDeviceInfo = wordy_device_info;
+  icd->clGetPlatformInfo = wordy_platform_info;
+  for (size_t i = 0; i < 2 * COUNT; ++i) {
+    clv_device_info info = {.struct_size = sizeof info};
+    odd_text = texts[i % COUNT];
+    odd_ending = 'y';
+    ocl_open(&o, "");
+    o.backend->info(o.device, &info);
+    snprintf(seen[i], sizeof seen[i], "%s", info.fingerprint);
+    ocl_close(&o);
+    for (size_t k = 0; k < i; ++k) {
+      if (k % COUNT == i % COUNT)
+        assert_string_equal(seen[k], seen[i]);
+      else
+        assert_string_not_equal(seen[k], seen[i]);
+    }
+  }
+  icd->clGetDeviceInfo = true_device_info;
+  icd->clGetPlatformInfo = true_platform_info;
 }
 
 static void refuses_what_it_cannot_open(void **state) {
@@ -249,6 +314,7 @@ static void closing_takes_what_is_left(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(opens_and_tells),
+      cmocka_unit_test(fingerprints_tell_drivers_apart),
       cmocka_unit_test(refuses_what_it_cannot_open),
       cmocka_unit_test(copies_keep_to_their_ranges),
       cmocka_unit_test(events_order_streams),

@@ -91,6 +91,7 @@ static void verdicts_have_reasons(void **state) {
       {"{\"operators\": {\"Add\": {\"inputs\": {\"1\": [\"f16\"]}}}}", "Add", "f f", "o",
        "dtype f32 (input 1 'f'; it takes f16)"},
       {"{\"operators\": {\"Concat\": {\"max_inputs\": 2}}}", "Concat", "f f f", "o", "3 inputs above 2"},
+      {"{\"operators\": {\"Concat\": {\"max_inputs\": 3}}}", "Concat", "f f f", "o", NULL},
       {"all", "Relu", "dynamic", "o", NULL},
       {"all", "Relu", "five", "o", NULL},
       {"all", "NoSuchOperator", "f", "o", "unknown dtype"},

@@ -45,6 +45,7 @@
   X(writes_input, "memory", 0)              \
   X(writes_beside, "memory", 0)             \
   X(endless_memory, "memory", 0)            \
+  X(overlapping_buffers, "memory", 0)       \
   X(loads_anything, "executables", 1)       \
   X(breaks_twin, "executables", 0)          \
   X(ignores_bind, "capture", 0)             \
@@ -361,9 +362,15 @@ static clv_status broken_event_notify(clv_device *device, clv_event *event, clv_
   return broken_inner->event_notify(device, event, notify, cookie, error);
 }
 
+static clv_buffer *broken_earlier, *broken_later; /* two of the same size, allocated one after the other */
+static uint64_t broken_earlier_bytes;
+
 static clv_status broken_copy_in(clv_device *device, clv_stream *stream, clv_buffer *to, uint64_t to_offset, const void *from,
                                  uint64_t size_bytes, clv_error *error) {
   if (broken_now == BROKEN_even_copies) to_offset &= ~UINT64_C(1);
+  if (broken_now == BROKEN_overlapping_buffers && to == broken_later && size_bytes > 0) { /* its first byte is the other's too */
+    CLV__TRY(broken_inner->copy_in(device, stream, broken_earlier, 0, from, 1, error));
+  }
   return broken_inner->copy_in(device, stream, to, to_offset, from, size_bytes, error);
 }
 
@@ -371,7 +378,17 @@ static clv_status broken_copy_in(clv_device *device, clv_stream *stream, clv_buf
 
 static clv_status broken_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error) {
   if (broken_now == BROKEN_endless_memory && size_bytes > UINT64_C(1) << 50) size_bytes = 64;
-  return broken_inner->buffer_alloc(device, size_bytes, buffer, error);
+  CLV__TRY(broken_inner->buffer_alloc(device, size_bytes, buffer, error));
+  if (broken_now == BROKEN_overlapping_buffers && broken_later == NULL) {
+    broken_later = broken_earlier != NULL && size_bytes == broken_earlier_bytes ? *buffer : NULL;
+    if (broken_later == NULL) broken_earlier = *buffer, broken_earlier_bytes = size_bytes;
+  }
+  return CLV_OK;
+}
+
+static void broken_buffer_free(clv_device *device, clv_buffer *buffer) {
+  if (buffer == broken_earlier || buffer == broken_later) broken_earlier = broken_later = NULL;
+  broken_inner->buffer_free(device, buffer);
 }
 
 /* ---- executables ---- */
@@ -515,6 +532,7 @@ static clv_status broken_query(const clv_host *host, void *user_data, const clv_
   broken_table.event_notify = broken_event_notify;
   broken_table.copy_in = broken_copy_in;
   broken_table.buffer_alloc = broken_buffer_alloc;
+  if (broken_now == BROKEN_overlapping_buffers) broken_table.buffer_free = broken_buffer_free;
   if (broken_inner->executable_save != NULL) {
     broken_table.executable_save = broken_save;
     broken_table.executable_load = broken_load;

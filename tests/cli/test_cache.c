@@ -1,35 +1,9 @@
 /* `cleave cache` as a user meets it: what is listed, what is bad, what goes. */
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "command.h"
 #include "formats/onnx.h"
 #include "models.h"
-#include "support.h"
-
-static char work[64], command[4096], out[65536], err[4096];
-
-static void read_text(const char *name, char *text, size_t size_bytes) {
-  char path[128];
-  snprintf(path, sizeof path, "%s/%s", work, name);
-  FILE *file = fopen(path, "r");
-  assert_non_null(file);
-  text[fread(text, 1, size_bytes - 1, file)] = '\0';
-  fclose(file);
-}
-
-static int shell(const char *line) {
-  char full[8192];
-  assert_true(snprintf(full, sizeof full, "cd '%s' && { %s; } >out.txt 2>err.txt </dev/null", work, line) < (int)sizeof full);
-  int status = system(full);
-  read_text("out.txt", out, sizeof out);
-  read_text("err.txt", err, sizeof err);
-  assert_true(WIFEXITED(status));
-  return WEXITSTATUS(status);
-}
 
 /* Runs `cleave ARGUMENTS`; `part` is in what it prints. */
 static void expect(const char *arguments, int status, const char *part) {
@@ -55,13 +29,7 @@ static json_int_t number(const json_t *root, const char *name) {
 
 static int set_up(void **state) {
   (void)state;
-  ssize_t length = readlink("/proc/self/exe", command, sizeof command - 16);
-  if (length <= 0) return -1;
-  command[length] = '\0'; /* <build>/tests/<this>: the command is <build>/cleave */
-  for (int i = 0; i < 2; ++i) *strrchr(command, '/') = '\0';
-  strcat(command, "/cleave");
-  strcpy(work, "/tmp/cleave-test-XXXXXX");
-  if (mkdtemp(work) == NULL || setenv("CLEAVE_CACHE_DIR", "kept", 1) != 0) return -1;
+  if (!command_set_up()) return -1;
   clv_graph *graph = test_seven_nodes(clv__allocator_default());
   void *data;
   size_t size_bytes;
@@ -73,13 +41,6 @@ static int set_up(void **state) {
   clv__release(clv__allocator_default(), data);
   clv__graph_destroy(graph);
   return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  char line[128];
-  snprintf(line, sizeof line, "rm -rf '%s'", work);
-  return system(line);
 }
 
 #define RUN "run seven.onnx --devices npu,cpu --strategy contiguous --force Concat=cpu -v "
@@ -151,5 +112,5 @@ static void mistakes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(life), cmocka_unit_test(mistakes)};
-  return cmocka_run_group_tests_name("cli/cache", tests, set_up, tear_down);
+  return cmocka_run_group_tests_name("cli/cache", tests, set_up, command_tear_down);
 }

@@ -1,14 +1,7 @@
 /* `cleave check-backend` as a user meets it: the table, the JSON document, and what it refuses. */
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include "support.h"
-
-static char command[4096], out[65536];
+#include "command.h"
 
 /* Runs `cleave check-backend ARGUMENTS`; its output, and its errors, are in `out`. */
 static int run(const char *arguments) {
@@ -82,11 +75,7 @@ static void test_refused(void **state) {
 
 static int set_up(void **state) {
   (void)state;
-  ssize_t length = readlink("/proc/self/exe", command, sizeof command - 16);
-  if (length <= 0) return -1;
-  command[length] = '\0'; /* <build>/tests/<this>: the command is <build>/cleave */
-  for (int i = 0; i < 2; ++i) *strrchr(command, '/') = '\0';
-  strcat(command, "/cleave");
+  if (!command_find()) return -1;
   return setenv("CLEAVE_CACHE_DIR", "", 1);
 }
 

@@ -214,6 +214,10 @@ static void test_failures(void **state) {
   expect_error("plan .", 1, "not a regular file");
   expect_error("plan broken.onnx", 1, "broken.onnx");
   expect_error("run broken.json", 1, "broken.json: line 1");
+  write_text("graphs.json", "{\"cleave_gnn_plan\": 1, \"model\": \"m.json\"}");
+  write_text("tables.json", "{\"format\": \"cleave-gnn-tables\"}");
+  expect_error("run graphs.json", 1, "'cleave gnn run --plan' takes it");
+  expect_error("plan tables.json", 1, "'cleave gnn plan --profile' takes it");
   expect_error("plan seven.onnx --pin 'nothing*=cpu'", 1, "matches no node");
   expect_error("plan seven.onnx --explain conct", 1, "did you mean 'concat'?");
   expect_error("plan seven.onnx --pin conct=cpu", 1, "'conct=cpu' matches no node of the model; did you mean 'concat'?");
@@ -227,6 +231,52 @@ static void test_failures(void **state) {
   outcome result = run("plan seven.onnx -o /dev/full");
   assert_int_equal(result.status, 1);
   release(&result);
+}
+
+/* What cannot be written is told before the work, here before the model that is not there; what is there stays as it is. */
+static void test_outputs_first(void **state) {
+  (void)state;
+  static const char *const options[] = {"-o", "--svg", "--dot", "--html"};
+  char arguments[128], path[128];
+  for (size_t i = 0; i < sizeof options / sizeof *options; ++i) {
+    snprintf(arguments, sizeof arguments, "plan nothing.onnx %s no/folder/x", options[i]);
+    expect_error(arguments, 1, "no/folder/x: cannot create");
+  }
+  expect_error("run nothing.onnx --trace no/folder/x", 1, "no/folder/x: cannot create");
+  expect_error("profile nothing.onnx -o .", 1, ".: cannot open for writing: Is a directory");
+  make_folder("whole");
+  write_text("whole/kept.json", "as it was");
+  expect_error("plan nothing.onnx -o whole/kept.json --svg whole/new.svg", 1, "nothing.onnx: cannot open");
+  snprintf(path, sizeof path, "%s/whole/kept.json", work);
+  char *kept = read_text(path);
+  assert_string_equal(kept, "as it was");
+  free(kept);
+  assert_int_equal(unlink(path), 0);
+  snprintf(path, sizeof path, "%s/whole", work);
+  assert_int_equal(rmdir(path), 0); /* nothing else was left in it */
+  expect_error("plan nothing.onnx -o /dev/null", 1, "nothing.onnx: cannot open");
+}
+
+/* An option that several commands take is told of in each as that command takes it. */
+static void test_help_words(void **state) {
+  (void)state;
+  static const struct {
+    const char *arguments, *said, *unsaid;
+  } cases[] = {
+      {"help plan", "write the plan", "measured costs, for --profile"},
+      {"help profile", "write the measured costs", "the plan,"},
+      {"help run", "[default: 1]", "of random placements"},
+      {"help bench", "[default: 50]", "bench: 50"},
+      {"help profile", "[default: 15]", "bench: 50"},
+      {"help test", "of random placements", "of random graphs"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    outcome result = run(cases[i].arguments);
+    assert_int_equal(result.status, 0);
+    if (strstr(result.out, cases[i].said) == NULL) fail_msg("cleave %s: '%s' is missing", cases[i].arguments, cases[i].said);
+    if (strstr(result.out, cases[i].unsaid) != NULL) fail_msg("cleave %s: has '%s'", cases[i].arguments, cases[i].unsaid);
+    release(&result);
+  }
 }
 
 static void test_help(void **state) {
@@ -456,6 +506,10 @@ static void test_inspect_devices_bench(void **state) {
   assert_true(json_integer_value(member(bench, "peak_rss_bytes")) > 1000000);
   assert_int_equal(json_array_size(member(bench, "steps")), 1);
   json_decref(bench);
+  outcome brief = run("bench seven.onnx --runs 3 --warmup 0 -q");
+  size_t length = strlen(brief.out);
+  assert_true(brief.status == 0 && length > 2 && brief.out[length - 1] == '\n' && brief.out[length - 2] != '\n');
+  release(&brief);
 }
 
 /* Every node once, in a step or idle; rows that add up; and what outside programs read is there. */
@@ -770,7 +824,9 @@ int main(void) {
       cmocka_unit_test(test_targets),
       cmocka_unit_test(test_planned_devices),
       cmocka_unit_test(test_failures),
+      cmocka_unit_test(test_outputs_first),
       cmocka_unit_test(test_help),
+      cmocka_unit_test(test_help_words),
       cmocka_unit_test(test_run_options),
       cmocka_unit_test(test_devices_that_fail),
       cmocka_unit_test(test_golden_plan),

@@ -1,24 +1,8 @@
 /* `cleave gnn generate` and `inspect`, and the help of all verbs, as a user meets them. */
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "command.h"
 #include "gnn/partition.h"
-#include "support.h"
-
-static char work[64], command[4096], out[65536], err[4096];
-
-static void read_text(const char *name, char *text, size_t size_bytes) {
-  char path[128];
-  snprintf(path, sizeof path, "%s/%s", work, name);
-  FILE *file = fopen(path, "r");
-  assert_non_null(file);
-  text[fread(text, 1, size_bytes - 1, file)] = '\0';
-  fclose(file);
-}
 
 static void write_text(const char *name, const char *text) {
   char path[128];
@@ -32,14 +16,10 @@ static void write_text(const char *name, const char *text) {
 /* Runs `cleave gnn ARGUMENTS`; `part` is in what it prints, or in the error. */
 static void expect(const char *arguments, int status, const char *part) {
   char line[8192];
-  assert_true(snprintf(line, sizeof line, "cd '%s' && '%s' gnn %s >out.txt 2>err.txt </dev/null", work, command, arguments) <
-              (int)sizeof line);
-  int is = system(line);
-  read_text("out.txt", out, sizeof out);
-  read_text("err.txt", err, sizeof err);
-  assert_true(WIFEXITED(is));
-  if (WEXITSTATUS(is) != status || strstr(status == 0 ? out : err, part) == NULL) {
-    fail_msg("cleave gnn %s: status %d\n%s\n%s", arguments, WEXITSTATUS(is), out, err);
+  assert_true(snprintf(line, sizeof line, "'%s' gnn %s", command, arguments) < (int)sizeof line);
+  int is = shell(line);
+  if (is != status || strstr(status == 0 ? out : err, part) == NULL) {
+    fail_msg("cleave gnn %s: status %d\n%s\n%s", arguments, is, out, err);
   }
 }
 
@@ -58,20 +38,7 @@ static json_int_t number(const json_t *object, const char *name) {
 
 static int set_up(void **state) {
   (void)state;
-  ssize_t length = readlink("/proc/self/exe", command, sizeof command - 16);
-  if (length <= 0) return -1;
-  command[length] = '\0'; /* <build>/tests/<this>: the command is <build>/cleave */
-  for (int i = 0; i < 2; ++i) *strrchr(command, '/') = '\0';
-  strcat(command, "/cleave");
-  strcpy(work, "/tmp/cleave-test-XXXXXX");
-  return mkdtemp(work) == NULL || setenv("CLEAVE_CACHE_DIR", "kept", 1) != 0 ? -1 : 0;
-}
-
-static int tear_down(void **state) {
-  char line[128];
-  (void)state;
-  snprintf(line, sizeof line, "rm -r '%s'", work);
-  return system(line);
+  return command_set_up() ? 0 : -1;
 }
 
 static void a_small_graph_is_told_whole(void **state) {
@@ -198,5 +165,5 @@ int main(void) {
       cmocka_unit_test(help_is_of_the_verb),
       cmocka_unit_test(wrong_usage_is_told),
   };
-  return cmocka_run_group_tests(tests, set_up, tear_down);
+  return cmocka_run_group_tests(tests, set_up, command_tear_down);
 }

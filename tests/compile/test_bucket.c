@@ -106,7 +106,8 @@ static void check_sizes(const char *const *specs, uint32_t multiple, bool is_slo
     assert_true(padded <= (n < 1 ? 1 : n) + step);
     if (is_slow) assert_true((double)padded <= 1.26 * (double)(n < 1 ? 1 : n) + 0.1);
     if (!is_slow && step > 1) assert_int_equal(padded, ((n < 1 ? 1 : n) + step - 1) / step * step);
-    assert_int_equal(clv__bucket_size(rule, line, 64 * n), 64 * padded); /* of a multiple as many times that */
+    assert_int_equal(clv__bucket_size(rule, line, 64 * n), 64 * padded);    /* of a multiple as many times that */
+    assert_int_equal(clv__bucket_size(rule, line, 64 * n + 1), 64 * n + 1); /* none: not of this plan */
     distinct += padded != last;
     last = padded;
   }

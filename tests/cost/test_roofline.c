@@ -2,29 +2,18 @@
  * this machine does at best. */
 #include "cost/roofline.h"
 #include "cost/signature.h"
+#include "inferred.h"
 #include "machine.h"
 
 typedef struct counted {
-  clv_graph *graph;
-  clv__shapes *shapes;
-  clv__arena arena;
-  clv_graph_view *whole;
+  inferred on;
   clv__tally tally;
 } counted;
 
 static void count_graph(counted *c, clv_graph *graph) {
   clv_error error = {0};
-  c->graph = graph;
-  clv__arena_init(&c->arena, graph->allocator);
-  assert_ok(clv__shapes_infer(graph, NULL, 0, SIZE_MAX, &c->shapes, &error), error);
-  assert_ok(clv__view_create_whole(graph, c->shapes->types, &c->arena, &c->whole, &error), error);
-  assert_ok(clv__tally_init(&c->tally, c->whole, &c->arena, &error), error);
-}
-
-static void done(counted *c) {
-  clv__shapes_destroy(c->shapes);
-  clv__arena_finish(&c->arena);
-  clv__graph_destroy(c->graph);
+  infer_whole(&c->on, graph);
+  assert_ok(clv__tally_init(&c->tally, c->on.whole, &c->on.arena, &error), error);
 }
 
 static clv__group_work work_of(counted *c, const char *names) {
@@ -35,7 +24,7 @@ static clv__group_work work_of(counted *c, const char *names) {
   clv_error error = {0};
   snprintf(text, sizeof text, "%s", names);
   for (char *at = strtok(text, ","); at != NULL; at = strtok(NULL, ",")) {
-    nodes[count] = clv__graph_find_node(c->graph, at);
+    nodes[count] = clv__graph_find_node(c->on.graph, at);
     assert_int_not_equal(nodes[count++], CLV__NO_ID);
   }
   assert_ok(clv__tally_count(&c->tally, nodes, count, &work, &error), error);
@@ -68,7 +57,7 @@ static void counts_by_hand(void **state) {
   expect_work(&c, "mm,add,relu", 1024 + 128, 512 + 64, 128 + 256, CLV__PEAK_F32);
   expect_work(&c, "square", 64, 0, 256 + 256, CLV__PEAK_F32);             /* one value read twice */
   expect_work(&c, "relu,square", 128, 0, 256 + 256 + 256, CLV__PEAK_F32); /* y leaves the model */
-  done(&c);
+  inferred_done(&c.on);
 }
 
 /* Rows of a table, integers behind what makes floats of them, and what cannot be counted. */
@@ -93,7 +82,7 @@ static void counts_what_is_odd(void **state) {
   assert_int_equal(work_of(&c, "dequantize,mm").peak, CLV__PEAK_INT8);
   assert_false(work_of(&c, "open").is_known);
   assert_false(work_of(&c, "rows,open").is_known);
-  done(&c);
+  inferred_done(&c.on);
 }
 
 /* By sets of values, over random partitions of random graphs. */
@@ -104,7 +93,7 @@ static void counts_like_sets(void **state) {
     uint64_t random = seed;
     clv_error error = {0};
     count_graph(&c, test_random_graph(clv__allocator_default(), seed, 6 + (uint32_t)(seed % 30)));
-    const clv_graph *graph = c.graph;
+    const clv_graph *graph = c.on.graph;
     uint32_t group_of[64];
     double flops = 0, wanted_flops = 0;
     for (uint32_t n = 0; n < graph->node_count; ++n) group_of[n] = (uint32_t)(test_random(&random) % 5);
@@ -118,13 +107,13 @@ static void counts_like_sets(void **state) {
       for (uint32_t v = 0; v < graph->value_count; ++v) {
         const clv_node_id producer = graph->values[v].producer;
         const bool is_made = producer != CLV__NO_ID && group_of[producer] == k;
-        const bool is_constant = clv__value_is_constant(graph, c.shapes->types, v);
+        const bool is_constant = clv__value_is_constant(graph, c.on.shapes->types, v);
         bool reads = false, others = graph->values[v].is_output;
         for (uint32_t u = graph->use_offsets[v]; u < graph->use_offsets[v + 1]; ++u) {
           reads |= group_of[graph->use_nodes[u]] == k;
           others |= group_of[graph->use_nodes[u]] != k;
         }
-        const double size_bytes = clv__value_bytes(c.whole, v);
+        const double size_bytes = clv__value_bytes(c.on.whole, v);
         if (reads && is_constant) weights += size_bytes;
         if (reads && !is_constant && !is_made) moved += size_bytes;
         if (is_made && others) moved += size_bytes;
@@ -139,11 +128,11 @@ static void counts_like_sets(void **state) {
     }
     for (uint32_t n = 0; n < graph->node_count; ++n) {
       clv__work work;
-      assert_true(clv__node_work(c.whole, n, &work));
+      assert_true(clv__node_work(c.on.whole, n, &work));
       wanted_flops += work.flops;
     }
     assert_true(fabs(flops - wanted_flops) <= 1e-9 * wanted_flops);
-    done(&c);
+    inferred_done(&c.on);
   }
 }
 

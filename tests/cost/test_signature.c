@@ -5,36 +5,27 @@
 #include <string.h>
 
 #include "cost/signature.h"
-#include "ops/shapes.h"
+#include "inferred.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 
 typedef struct looked {
-  clv_graph *graph;
-  clv__shapes *shapes;
-  clv__arena arena;
-  clv_graph_view *whole;
+  inferred at;
   clv__text text;
 } looked;
 
 static void look(looked *l, clv_graph *graph) {
-  clv_error error = {0};
-  l->graph = graph;
-  clv__arena_init(&l->arena, graph->allocator);
+  infer_whole(&l->at, graph);
   clv__text_init(&l->text, graph->allocator);
-  assert_ok(clv__shapes_infer(graph, NULL, 0, SIZE_MAX, &l->shapes, &error), error);
-  assert_ok(clv__view_create_whole(graph, l->shapes->types, &l->arena, &l->whole, &error), error);
 }
 
 static void done(looked *l) {
   clv__text_finish(&l->text);
-  clv__arena_finish(&l->arena);
-  clv__shapes_destroy(l->shapes);
-  clv__graph_destroy(l->graph);
+  inferred_done(&l->at);
 }
 
 static const char *signature(looked *l, const char *name) {
-  clv__signature_write(l->whole, clv__graph_find_node(l->graph, name), &l->text);
+  clv__signature_write(l->at.whole, clv__graph_find_node(l->at.graph, name), &l->text);
   assert_false(l->text.failed);
   return l->text.data;
 }
@@ -85,8 +76,8 @@ static void sameness(void **state) {
   assert_string_not_equal(signature(&l, "cube"), first); /* the weights are random: other exponents */
   assert_non_null(strstr(first, "f32[]*="));
   assert_string_equal(signature(&l, "odd"), "No%20%22such%22%ff%20op(f32[4,8])>none[?]");
-  assert_false(clv__signature_is_static(l.whole, clv__graph_find_node(l.graph, "odd")));
-  assert_true(clv__signature_is_static(l.whole, clv__graph_find_node(l.graph, "cube")));
+  assert_false(clv__signature_is_static(l.at.whole, clv__graph_find_node(l.at.graph, "odd")));
+  assert_true(clv__signature_is_static(l.at.whole, clv__graph_find_node(l.at.graph, "cube")));
   done(&l);
 }
 
@@ -95,16 +86,16 @@ static void work_and_producers(void **state) {
   looked l;
   clv__work work;
   look(&l, test_seven_nodes(clv__allocator_default()));
-  clv_node_id conv = clv__graph_find_node(l.graph, "conv"), relu = clv__graph_find_node(l.graph, "relu"),
-              concat = clv__graph_find_node(l.graph, "concat"), relu2 = clv__graph_find_node(l.graph, "relu2");
-  assert_true(clv__node_work(l.whole, conv, &work));
+  clv_node_id conv = clv__graph_find_node(l.at.graph, "conv"), relu = clv__graph_find_node(l.at.graph, "relu"),
+              concat = clv__graph_find_node(l.at.graph, "concat"), relu2 = clv__graph_find_node(l.at.graph, "relu2");
+  assert_true(clv__node_work(l.at.whole, conv, &work));
   assert_float_equal(work.flops, 2.0 * 4 * 8 * 8 * 27, 0.5);
   assert_float_equal(work.bytes, 4.0 * (3 * 64 + 4 * 27 + 4 * 64), 0.5);
-  assert_int_equal(clv__node_producer(l.whole, conv, 0), CLV__NO_ID); /* a graph input */
-  assert_int_equal(clv__node_producer(l.whole, conv, 1), CLV__NO_ID); /* a constant */
-  assert_int_equal(clv__node_producer(l.whole, relu, 0), conv);
-  assert_int_equal(clv__node_producer(l.whole, concat, 0), relu2);
-  assert_int_equal(clv__node_producer(l.whole, concat, 1), CLV__NO_ID); /* the same value once more */
+  assert_int_equal(clv__node_producer(l.at.whole, conv, 0), CLV__NO_ID); /* a graph input */
+  assert_int_equal(clv__node_producer(l.at.whole, conv, 1), CLV__NO_ID); /* a constant */
+  assert_int_equal(clv__node_producer(l.at.whole, relu, 0), conv);
+  assert_int_equal(clv__node_producer(l.at.whole, concat, 0), relu2);
+  assert_int_equal(clv__node_producer(l.at.whole, concat, 1), CLV__NO_ID); /* the same value once more */
   done(&l);
 }
 

@@ -44,7 +44,7 @@ static void names(void **state) {
       {"npu2,npu", 3, "npu2:memory=4M", CLV_OK, ""},
       {"auto", 0, NULL, CLV_OK, ""},
       {NULL, 0, NULL, CLV_OK, ""},
-      {"npu1", 0, NULL, CLV_NOT_FOUND, "device 'npu1': there are 1 descriptions"},
+      {"npu1", 0, NULL, CLV_NOT_FOUND, "device 'npu1': there is 1 description;"},
       {"npu3", 3, NULL, CLV_NOT_FOUND, "device 'npu3': there are 3 descriptions"},
       {"tpu", 0, NULL, CLV_NOT_FOUND, "device 'tpu': no backend has it; there are: cpu, npu, opencl"},
       {"cpu,,npu", 0, NULL, CLV_INVALID_ARGUMENT, "a name is empty"},

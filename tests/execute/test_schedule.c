@@ -173,6 +173,47 @@ static void any_order(void **state) {
   machine_close(&m);
 }
 
+/* Whoever reads what a step tells late waits for it on the host, though events of other steps say that it is over. */
+static void late_sizes_are_waited_for(void **state) {
+  (void)state;
+  static const char *const specs[] = {TINY("one"), TINY("two")};
+  machine m;
+  uint32_t implied = 0; /* waits that only being late is the reason for */
+  machine_open(&m, "one,two,cpu", 2, specs);
+  for (uint64_t seed = 1; seed <= GRAPHS; ++seed) {
+    uint64_t random = seed;
+    clv_graph *graph = test_random_graph(&m.counting.allocator, seed, 24 + (uint32_t)(seed % 20));
+    clv_plan *plan = random_plan(&m, graph, seed * 31, false);
+    clv__arena arena;
+    clv__schedule schedule;
+    clv_error error = {0};
+    clv__arena_init(&arena, &m.counting.allocator);
+    bool *late = clv__arena_allocate_zero(&arena, plan->step_count, sizeof *late);
+    for (uint32_t s = 0; s < plan->step_count; ++s) late[s] = test_random(&random) % 3 == 0;
+    const clv__schedule_rules rules = {.sized_late = late};
+    assert_ok(clv__schedule_make(plan, &rules, &arena, &schedule, &error), error);
+    for (uint32_t s = 0; s < plan->step_count; ++s) {
+      const clv__track *track = &schedule.tracks[s];
+      for (uint32_t d = 0; d < plan->steps[s].dependency_count; ++d) {
+        const uint32_t before = plan->steps[s].dependencies[d];
+        const clv__track *maker = &schedule.tracks[before];
+        bool is_told = !late[before];
+        for (uint32_t i = track->device_waits; i < track->wait_count; ++i) {
+          const clv__track *waited = &schedule.tracks[track->waits[i]];
+          is_told = is_told || (waited->lane == maker->lane && waited->position >= maker->position && waited->is_watched);
+        }
+        assert_true(is_told);
+        implied += late[before] && maker->lane == track->lane;
+      }
+    }
+    clv__arena_finish(&arena);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+  }
+  assert_true(implied > 0);
+  machine_close(&m);
+}
+
 /* Copies in, one partition, copies out: the host is told once, of the last. */
 static void one_device_tells_once(void **state) {
   (void)state;
@@ -205,6 +246,7 @@ static void one_device_tells_once(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(any_order), cmocka_unit_test(one_device_tells_once)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(any_order), cmocka_unit_test(late_sizes_are_waited_for),
+                                     cmocka_unit_test(one_device_tells_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,7 +164,7 @@ static void scalar(test_graph *g, const char *name, clv_dtype dtype, int64_t val
     *(uint8_t *)type.data = (uint8_t)value;
   else
     *(int64_t *)type.data = value;
-  clv__builder_type(g->builder, body_value(g, name), &type);
+  clv__builder_type(g->builder, test_graph_value(g, name), &type);
 }
 
 /* p = x + x; q = c ? p * w : p (captures p and w); l: three times v = v + p, from q; y = l - p. */

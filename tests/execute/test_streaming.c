@@ -22,12 +22,6 @@ static clv_graph *chain(const clv_allocator *allocator) {
   return test_graph_end(&g, last);
 }
 
-static uint32_t streamed_of(const clv_plan *plan) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < plan->transfer_count; ++i) count += plan->transfers[i].boundary == CLV__BOUNDARY_WEIGHT;
-  return count;
-}
-
 static void run_twice(const clv_plan *plan, const clv_graph *graph) {
   float data[4 * WIDTH];
   uint64_t seed = 3;

@@ -32,6 +32,19 @@ static void outputs_have_one_maker(void **state) {
   assert_int_equal(counting.live, 0);
 }
 
+static void inputs_are_listed_once(void **state) {
+  (void)state;
+  test_graph g;
+  clv_error error = {0};
+  clv_value_id x;
+  test_graph_begin(&g, clv__allocator_default(), 1);
+  test_graph_input(&g, "x", CLV_F32, 1, DIMS(2));
+  assert_ok(clv__builder_value(g.builder, "x", &x, &error), error);
+  assert_int_equal(clv__builder_input(g.builder, x, &error), CLV_INVALID_MODEL);
+  assert_string_equal(error.message, "input 'x' is listed twice");
+  clv__builder_destroy(g.builder);
+}
+
 static void refuse(void (*make)(test_graph *g), const char *text) {
   test_allocator counting;
   test_allocator_init(&counting);
@@ -136,10 +149,8 @@ static void answers_fit_the_asker(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(outputs_have_one_maker),
-      cmocka_unit_test(graphs_that_are_none),
-      cmocka_unit_test(order_is_found),
-      cmocka_unit_test(answers_fit_the_asker),
+      cmocka_unit_test(outputs_have_one_maker), cmocka_unit_test(inputs_are_listed_once), cmocka_unit_test(graphs_that_are_none),
+      cmocka_unit_test(order_is_found),         cmocka_unit_test(answers_fit_the_asker),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

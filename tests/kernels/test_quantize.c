@@ -110,6 +110,37 @@ static void test_dynamic(void **state) {
   assert_true(zero == 0 && y[3] == 0 && isfinite(scale));
 }
 
+/* Lengths around those of vectors, runs and threads' shares; the ends of the range anywhere; numbers that are none. */
+static void test_dynamic_lengths(void **state) {
+  static const int64_t counts[] = {1, 63, 64, 65, 130, 4095, 4096, 4097, 12345, 200003};
+  uint64_t seed = 9;
+  (void)state;
+  for (size_t k = 0; k < 3 * sizeof counts / sizeof *counts; ++k) {
+    const int64_t count = counts[k / 3];
+    clv_tensor x = case_tensor(CLV_F32, 1, &count);
+    clv_tensor outputs[3] = {case_tensor(CLV_U8, 1, &count), case_tensor(CLV_F32, 0, NULL), case_tensor(CLV_U8, 0, NULL)};
+    clv_error error;
+    float *values = x.data, low = 0, high = 0;
+    case_fill(&x, k % 3 == 1 ? 0.5 : -1, 1, &seed);
+    values[test_random(&seed) % (uint64_t)count] = k % 3 == 2 ? NAN : 7.5f;
+    values[test_random(&seed) % (uint64_t)count] = k % 3 == 1 ? 3.0f : -2.25f;
+    assert_ok(case_try("DynamicQuantizeLinear", 11, NULL, 0, &x, 1, outputs, 3, &error), error);
+    for (int64_t i = 0; i < count; ++i) {
+      if (values[i] < low) low = values[i];
+      if (values[i] > high) high = values[i];
+    }
+    const float scale = high > low ? (high - low) / 255 : 1, zero = rintf(-low / scale);
+    assert_true(*(const float *)outputs[1].data == scale && *(const uint8_t *)outputs[2].data == (uint8_t)zero);
+    for (int64_t i = 0; i < count; ++i) {
+      const float rounded = isnan(values[i]) ? zero : rintf(values[i] / scale) + zero;
+      const int wanted = rounded < 0 ? 0 : rounded > 255 ? 255 : (int)rounded, made = ((const uint8_t *)outputs[0].data)[i];
+      if (made != wanted) fail_msg("element %lld of %lld is %d, not %d", (long long)i, (long long)count, made, wanted);
+    }
+    free(x.data);
+    for (int i = 0; i < 3; ++i) free(outputs[i].data);
+  }
+}
+
 /* Scales that do not fit are refused instead of read beyond their end. */
 static void test_refusals(void **state) {
   float x[6] = {0}, scale[4] = {1, 1, 1, 1};
@@ -133,6 +164,7 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_quantize), cmocka_unit_test(test_dequantize),
-                                     cmocka_unit_test(test_dynamic), cmocka_unit_test(test_refusals)};
+                                     cmocka_unit_test(test_dynamic), cmocka_unit_test(test_dynamic_lengths),
+                                     cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,17 +7,10 @@
 #include "models.h"
 #include "support.h"
 
-static inline clv_value_id body_value(test_graph *graph, const char *name) {
-  clv_error error = {0};
-  clv_value_id id;
-  assert_ok(clv__builder_value(graph->builder, name, &id, &error), error);
-  return id;
-}
-
 /* An input of a body, of which nothing is declared. */
 static inline void body_input(test_graph *graph, const char *name) {
   clv_error error = {0};
-  assert_ok(clv__builder_input(graph->builder, body_value(graph, name), &error), error);
+  assert_ok(clv__builder_input(graph->builder, test_graph_value(graph, name), &error), error);
 }
 
 static inline uint32_t body_names(test_graph *graph, const char *list, clv_value_id ids[16]) {
@@ -26,7 +19,7 @@ static inline uint32_t body_names(test_graph *graph, const char *list, clv_value
     char name[64] = "";
     size_t length = strcspn(list, ",");
     memcpy(name, list, length);
-    ids[count++] = strcmp(name, "-") == 0 ? CLV__NO_ID : body_value(graph, name);
+    ids[count++] = strcmp(name, "-") == 0 ? CLV__NO_ID : test_graph_value(graph, name);
     list += length + (list[length] == ',');
   }
   return count;

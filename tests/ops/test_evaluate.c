@@ -173,7 +173,7 @@ static void defaults_and_alignment(void **state) {
   const float weight[] = {10, 20}, x[] = {1, 2};
   memcpy(bytes + 1, weight, sizeof weight);
   clv_tensor type = floats(1, DIMS(2), (const float *)(const void *)(bytes + 1));
-  clv__builder_type(g.builder, body_value(&g, "w"), &type);
+  clv__builder_type(g.builder, test_graph_value(&g, "w"), &type);
   body_input(&g, "w");
   test_graph_node(&g, "", "Add", "x,w", "y");
   clv_graph *graph = test_graph_end(&g, "y");

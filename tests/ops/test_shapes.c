@@ -39,7 +39,7 @@ static void scalar(test_graph *g, const char *name, int64_t value) {
   int64_t *data = clv__arena_copy(clv__builder_arena(g->builder), &value, sizeof value);
   assert_non_null(data);
   clv_tensor type = clv__tensor_make(CLV_I64, 0, NULL, data);
-  clv__builder_type(g->builder, body_value(g, name), &type);
+  clv__builder_type(g->builder, test_graph_value(g, name), &type);
 }
 
 /* x[N,3,M,64] -> Shape -> Gather 0 -> Unsqueeze -> Concat with -1 -> Reshape */
@@ -216,7 +216,7 @@ static void repeated_values(void **state) {
         .name = "value", .kind = CLV_ATTRIBUTE_TENSOR, .count = 1, .tensor = clv__arena_copy(arena, &one, sizeof one)};
     snprintf(shape, sizeof shape, "%s_", fills[i].name);
     test_graph_ints(&g, shape, 2, DIMS(fills[i].rows, COLUMNS));
-    const clv_value_id in = body_value(&g, shape), out = body_value(&g, fills[i].name);
+    const clv_value_id in = test_graph_value(&g, shape), out = test_graph_value(&g, fills[i].name);
     assert_ok(clv__builder_node(g.builder, "", "", "ConstantOfShape", &in, 1, &out, 1, &value, 1, &error), error);
   }
   clv_graph *graph = test_graph_end(&g, "a,b,c,d,e,f");
@@ -267,7 +267,7 @@ static void unaligned_and_declared(void **state) {
   const int64_t want[] = {2, -1};
   memcpy(bytes + 3, want, sizeof want);
   clv_tensor type = clv__tensor_make(CLV_I64, 1, DIMS(2), bytes + 3);
-  clv__builder_type(g.builder, body_value(&g, "t"), &type);
+  clv__builder_type(g.builder, test_graph_value(&g, "t"), &type);
   test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 6));
   test_graph_node(&g, "", "Reshape", "x,t", "y");
   test_graph_node(&g, "", "Mystery", "x", "m"); /* nobody knows it: what is declared stands, the rest stays unknown */
@@ -275,8 +275,8 @@ static void unaligned_and_declared(void **state) {
   test_graph_node(&g, "", "Mystery", "x", "q");
   test_graph_node(&g, "", "Relu", "q", "p");
   clv_tensor declared = clv__tensor_make(CLV_F32, 2, DIMS(N, 8), NULL), wrong = clv__tensor_make(CLV_I32, 1, DIMS(9), NULL);
-  clv__builder_type(g.builder, body_value(&g, "m"), &declared);
-  clv__builder_type(g.builder, body_value(&g, "y"), &wrong); /* inference knows better */
+  clv__builder_type(g.builder, test_graph_value(&g, "m"), &declared);
+  clv__builder_type(g.builder, test_graph_value(&g, "y"), &wrong); /* inference knows better */
   clv_graph *graph = test_graph_end(&g, "y,r,p");
   clv__shapes *shapes = infer_given(graph, NULL, 0, SIZE_MAX);
   expect(graph, shapes, "y", "f32[2,12]");
@@ -323,6 +323,32 @@ static void contradictions(void **state) {
     clv__shapes *shapes;
     assert_int_not_equal(clv__shapes_infer(graph, NULL, 0, SIZE_MAX, &shapes, &error), CLV_OK);
     if (strstr(error.message, cases[i].text) == NULL) fail_msg("'%s' lacks '%s'", error.message, cases[i].text);
+    clv__graph_destroy(graph);
+  }
+}
+
+/* Until opset 18 parts are equal; from then on the last one is smaller. */
+static void uneven_parts(void **state) {
+  (void)state;
+  for (int32_t opset = 17; opset <= 18; ++opset) {
+    test_graph g;
+    clv_error error = {0};
+    clv__shapes *shapes;
+    test_graph_begin(&g, clv__allocator_default(), 1);
+    assert_ok(clv__builder_import(g.builder, "", opset, &error), error);
+    test_graph_input(&g, "x", CLV_F32, 1, DIMS(5));
+    test_graph_node_ints(&g, "cut", "Split", "x", "y,z", opset < 18 ? "axis" : "num_outputs", false, 1, DIMS(opset < 18 ? 0 : 2));
+    clv_graph *graph = test_graph_end(&g, "y,z");
+    clv_status status = clv__shapes_infer(graph, NULL, 0, SIZE_MAX, &shapes, &error);
+    if (opset < 18) {
+      assert_int_equal(status, CLV_INVALID_MODEL);
+      assert_non_null(strstr(error.message, "node 'cut' (Split): 5 elements do not split into 2 equal parts"));
+    } else {
+      assert_ok(status, error);
+      expect(graph, shapes, "y", "f32[3]");
+      expect(graph, shapes, "z", "f32[2]");
+      clv__shapes_destroy(shapes);
+    }
     clv__graph_destroy(graph);
   }
 }
@@ -517,6 +543,7 @@ int main(void) {
       cmocka_unit_test(overridable),
       cmocka_unit_test(unaligned_and_declared),
       cmocka_unit_test(contradictions),
+      cmocka_unit_test(uneven_parts),
       cmocka_unit_test(branches),
       cmocka_unit_test(loops),
       cmocka_unit_test(deep_bodies),

@@ -31,13 +31,6 @@ static const way ways[] = {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-static char *json_of(const clv_plan *plan) {
-  clv_error error = {0};
-  char *text;
-  assert_ok(clv__plan_to_json(plan, false, &text, &error), error);
-  return text;
-}
-
 static void say(char text[160], const char *list, const clv_plan_options *options) {
   snprintf(text, 160, "%s, %s, split %s, %s", list, options->strategy, options->split == NULL ? "its own" : options->split,
            options->objective);
@@ -156,12 +149,6 @@ static void open_limited(machine *m, const char *list, const char *spec, uint32_
   devices.device_options = &given;
   devices.device_option_count = 1;
   assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
-}
-
-static uint32_t streamed_of(const clv_plan *plan) {
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < plan->transfer_count; ++i) count += plan->transfers[i].boundary == CLV__BOUNDARY_WEIGHT;
-  return count;
 }
 
 /* The specification says whether the NPU takes weights as inputs. Pinned or not, what can be planned runs. */

@@ -102,13 +102,6 @@ static void check_run(const clv_plan *plan, const char *what) {
   clv_session_destroy(session);
 }
 
-static char *json_of(const clv_plan *plan) {
-  clv_error error = {0};
-  char *text;
-  assert_ok(clv__plan_to_json(plan, false, &text, &error), error);
-  return text;
-}
-
 /* The same again is the same, and what it writes can be read back. */
 static void check_file(machine *m, const clv_plan *old, const clv_plan *plan, uint32_t lost, const char *what) {
   clv_error error = {0};

@@ -162,7 +162,7 @@ def check_page(tally, browser, folder, name, has_run, *arguments):
 
 def check_hostile(tally, browser, folder, made, costs):
     """A model's name comes from whoever wrote it."""
-    model = os.path.join(folder, HOSTILE)
+    model = os.path.join(os.path.dirname(made["model"]), HOSTILE)  # beside its weights
     shutil.copy(made["model"], model)
     case = Case(tally, browser, folder, "hostile", "plan", "--model", model, "--graph", made["graph"], *costs)
     title = case.page.evaluate("document.querySelector('h1').textContent")

@@ -70,6 +70,21 @@ static inline clv_plan *machine_plan(machine *m, const clv_graph *graph, const c
   return plan;
 }
 
+/* The plan's file; from the plan's allocator. */
+static inline char *json_of(const clv_plan *plan) {
+  clv_error error = {0};
+  char *text;
+  assert_ok(clv__plan_to_json(plan, false, &text, &error), error);
+  return text;
+}
+
+/* Weights that are streamed. */
+static inline uint32_t streamed_of(const clv_plan *plan) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < plan->transfer_count; ++i) count += plan->transfers[i].boundary == CLV__BOUNDARY_WEIGHT;
+  return count;
+}
+
 static inline clv_session *machine_session(const clv_plan *plan) {
   clv_error error = {0};
   clv_session *session;

@@ -15,7 +15,7 @@ void test_graph_begin(test_graph *graph, const clv_allocator *allocator, uint64_
   assert_ok(clv__builder_import(graph->builder, "", 21, &error), error);
 }
 
-static clv_value_id value(test_graph *graph, const char *name) {
+clv_value_id test_graph_value(test_graph *graph, const char *name) {
   clv_error error = {0};
   clv_value_id id;
   assert_ok(clv__builder_value(graph->builder, name, &id, &error), error);
@@ -25,8 +25,8 @@ static clv_value_id value(test_graph *graph, const char *name) {
 void test_graph_input(test_graph *graph, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims) {
   clv_error error = {0};
   clv_tensor type = clv__tensor_make(dtype, rank, dims, NULL);
-  clv__builder_type(graph->builder, value(graph, name), &type);
-  assert_ok(clv__builder_input(graph->builder, value(graph, name), &error), error);
+  clv__builder_type(graph->builder, test_graph_value(graph, name), &type);
+  assert_ok(clv__builder_input(graph->builder, test_graph_value(graph, name), &error), error);
 }
 
 int64_t test_graph_symbol(test_graph *graph, const char *name) {
@@ -45,7 +45,7 @@ void test_graph_weight(test_graph *graph, const char *name, int32_t rank, const 
   float scale = 1.0f / sqrtf((float)clv__dims_product(&type, rank > 1 ? 1 : 0, rank));
   for (size_t i = 0; i < count; ++i) data[i] = test_random_float(&graph->seed) * scale;
   type.data = data;
-  clv__builder_type(graph->builder, value(graph, name), &type);
+  clv__builder_type(graph->builder, test_graph_value(graph, name), &type);
 }
 
 void test_graph_ints(test_graph *graph, const char *name, int32_t count, const int64_t *values) {
@@ -53,7 +53,7 @@ void test_graph_ints(test_graph *graph, const char *name, int32_t count, const i
   int64_t *data = clv__arena_copy(clv__builder_arena(graph->builder), values, (size_t)count * sizeof *values);
   assert_non_null(data);
   clv_tensor type = clv__tensor_make(CLV_I64, 1, dims, data);
-  clv__builder_type(graph->builder, value(graph, name), &type);
+  clv__builder_type(graph->builder, test_graph_value(graph, name), &type);
 }
 
 void test_graph_constant(test_graph *graph, const char *name, const clv_tensor *tensor) {
@@ -63,7 +63,7 @@ void test_graph_constant(test_graph *graph, const char *name, const clv_tensor *
   type.data = clv__arena_allocate_data(clv__builder_arena(graph->builder), size_bytes);
   assert_non_null(type.data);
   memcpy(type.data, tensor->data, size_bytes);
-  clv__builder_type(graph->builder, value(graph, name), &type);
+  clv__builder_type(graph->builder, test_graph_value(graph, name), &type);
 }
 
 static uint32_t split_names(test_graph *graph, const char *list, clv_value_id ids[16]) {
@@ -74,7 +74,7 @@ static uint32_t split_names(test_graph *graph, const char *list, clv_value_id id
     assert_true(length < sizeof name && count < 16);
     memcpy(name, at, length);
     name[length] = '\0';
-    ids[count++] = length == 0 ? CLV__NO_ID : value(graph, name);
+    ids[count++] = length == 0 ? CLV__NO_ID : test_graph_value(graph, name);
     if (at[length] == '\0') break;
     at += length + 1;
   }

@@ -16,6 +16,7 @@
  *   IS_f32(T) IS_FLOAT(T)                 1 or 0, for #if
  *   NUMBER(T, 0.5)                        a constant in the type that a float dtype is computed in
  *   POST_PARAMETERS, POST(value, at)      see clv__opencl_pass_posts() in lower.h
+ *   clv_say(&faults[fault], kind, ...)    what is wrong with the input, see clv__opencl_pass_fault() in lower.h
  *
  * Pointers are aligned to their element and no more. Kernels check their bounds: global sizes are rounded up. */
 #ifdef __OPENCL_VERSION__
@@ -41,6 +42,7 @@
 #define GROUP_COUNT(i) ((index_t)get_num_groups(i))
 #define LONG long
 #define ULONG ulong
+#define CLAIM(word) (atomic_cmpxchg(word, 0, 1) == 0)
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
 #define AS_FLOAT(bits) as_float(bits)
 #define AS_UINT(value) as_uint(value)
@@ -77,6 +79,7 @@
 #define GLOBAL_SIZE(i) (GROUP_COUNT(i) * LOCAL_SIZE(i))
 #define LONG long long
 #define ULONG unsigned long long
+#define CLAIM(word) (atomicCAS(word, 0, 1) == 0)
 #define MULTIPLY_ADD(a, b, c) fma(a, b, c)
 #define AS_FLOAT(bits) __uint_as_float(bits)
 #define AS_UINT(value) __float_as_uint(value)
@@ -108,6 +111,19 @@ typedef int index_t;
 typedef struct {
   index_t at[8];
 } dims_t;
+
+/* What is wrong with a launch's input (clv__opencl_fault in lower.h). Only the first to say something is heard. */
+typedef struct {
+  int said, kind;
+  LONG at, value, limit;
+} fault_t;
+FUNCTION void clv_say(GLOBAL fault_t *fault, int kind, LONG at, LONG value, LONG limit) {
+  if (!CLAIM(&fault->said)) return;
+  fault->kind = kind;
+  fault->at = at;
+  fault->value = value;
+  fault->limit = limit;
+}
 
 /* ---- Elements ---- */
 #define STORAGE(T) CLV_PASTE(STORAGE_, T)

@@ -7,12 +7,13 @@
  *   parts   what such hubs have, HUB edges a part, into `partial`
  *   hubs    a hub's parts in their order: a number's sum depends on its row alone, not on how rows lie or on who computes
  *   wide_rows, wide_parts   the same with vectors of columns, for CPUs (with VECTORS)
+ *   check   offsets that do not ascend, sources outside the data: said (kinds 0 to 2), before anything is made of them
  *
  * Where a hub's parts begin only the offsets say. But parts of a row are HUB edges apart, and a hub has more than those of a
  * chunk: in a chunk [HUB i, HUB (i + 1)) of the edges there begin at most a part of the hub that holds the chunk's first edge,
  * and the first part of the one that holds the next chunk's. They have the slots 2i and 2i + 1 of `partial`, found by bisection.
  *
- * A source outside the data is a row of zeros; offsets that lie read nothing outside.
+ * After that a source outside the data is a row of zeros, and offsets that lie read nothing outside.
  * Defines: T, I (of sources), GROUP, LANES, EACH, HUB; REDUCE (0 sum, 1 mean, 2 maximum) or ATTENTION; VECTORS,
  * NARROW, FEW. */
 #ifdef ATTENTION
@@ -116,6 +117,29 @@ FUNCTION part_t clv_part(const graph_t g, index_t slot) {
   part.span.begin = begin;
   part.span.end = row.end - begin < HUB ? row.end : begin + HUB;
   return part;
+}
+
+/* Items take `each` neighbours on CPUs, and elsewhere what is a stride apart, side by side with the next item. */
+KERNEL(check)
+(GLOBAL fault_t *faults, int fault, GLOBAL const LONG *offsets, GLOBAL const STORAGE(I) * sources, index_t rows,
+ index_t data_rows, index_t edges, index_t each) {
+  const index_t item = GLOBAL_ID(0), first = each > 0 ? item * each : item, step = each > 0 ? 1 : GLOBAL_SIZE(0);
+  const LONG last = offsets[rows];
+  const index_t named = last < 0 ? 0 : last < edges ? (index_t)last : edges; /* behind it is padding */
+  const index_t row_end = each > 0 && first + each < rows ? first + each : rows;
+  const index_t edge_end = each > 0 && first + each < named ? first + each : named;
+  int is_bad = 0; /* plain loops, which compilers make wide; who is wrong is looked for where somebody is */
+  if (item == 0 && offsets[0] != 0) clv_say(&faults[fault], 0, 0, offsets[0], 0);
+  for (index_t v = first; v < row_end; v += step) is_bad |= offsets[v] > offsets[v + 1] || offsets[v + 1] > edges;
+  for (index_t v = first; is_bad && v < row_end; v += step) {
+    if (offsets[v] > offsets[v + 1] || offsets[v + 1] > edges) clv_say(&faults[fault], 1, v + 1, offsets[v + 1], edges);
+  }
+  is_bad = 0;
+  for (index_t e = first; e < edge_end; e += step) is_bad |= (ULONG)(LONG)sources[e] >= (ULONG)data_rows;
+  for (index_t e = first; is_bad && e < edge_end; e += step) {
+    const LONG source = sources[e];
+    if ((ULONG)source >= (ULONG)data_rows) clv_say(&faults[fault], 2, e, source, data_rows);
+  }
 }
 
 /* ---- Columns side by side in a group's lanes ---- */

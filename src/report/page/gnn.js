@@ -1,11 +1,9 @@
-// The timeline of a GNN's plan: a row a device of what was predicted and, of a run, one of what was measured. Names come from files of
-// strangers: they reach the document as text alone.
-'use strict';
+// The timeline of a GNN's plan, behind write.js: a row a device of what was predicted and, of a run, one of what was measured.
 (() => {
   const plan = JSON.parse(document.getElementById('plan').textContent);
   const SPAN = {layer: 0, subgraph: 1, cluster: 2, block: 3, part: 4, device: 5, name: 6, start: 7, end: 8, rows: 9, targets: 10, edges: 11,
                 padded_rows: 12, padded_edges: 13, begin: 14, packed: 15, computed: 16, done: 17};
-  const ROW = 26, GAP = 10, AXIS = 24, SVG = 'http://www.w3.org/2000/svg';
+  const ROW = 26, GAP = 10, AXIS = 24;
   const $ = selector => document.querySelector(selector);
   const timeline = $('.timeline'), names = $('.lane-names'), details = $('.details');
   const kinds = plan.has_run ? ['predicted', 'measured'] : ['predicted'];
@@ -13,27 +11,8 @@
   const total = plan.spans.reduce((most, span) => Math.max(most, span[SPAN.end], span[SPAN.done] || 0), Math.max(plan.predicted, 1));
   let zoom = 1, rows = [];
 
-  // ---- Writing ----
+  // ---- Spans ----
 
-  function make(tag, attributes, ...children) {
-    const element = document.createElement(tag);
-    for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);
-    element.append(...children);
-    return element;
-  }
-  function draw(tag, attributes, content) {
-    const element = document.createElementNS(SVG, tag);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    if (content !== undefined) element.textContent = content;
-    return element;
-  }
-  function time(ns) {
-    if (Math.abs(ns) < 1000) return `${Math.round(ns)} ns`;
-    let amount = ns / 1000, unit = 0;
-    while (Math.abs(amount) >= 999.5 && unit < 2) { amount /= 1000; ++unit; }
-    const digits = Math.abs(amount) < 9.995 ? 2 : Math.abs(amount) < 99.95 ? 1 : 0;
-    return `${amount.toFixed(digits)} ${['µs', 'ms', 's'][unit]}`;
-  }
   const has_run = span => span.length > SPAN.begin;
   const from = (span, kind) => span[kind === 'measured' ? SPAN.begin : SPAN.start];
   const to = (span, kind) => span[kind === 'measured' ? SPAN.done : SPAN.end];

@@ -1,6 +1,4 @@
-// The page of a plan: what is chosen in the picture, the timeline or by the search is explained at the side. Names come from files of
-// strangers: they reach the document as text alone (textContent), never as markup.
-'use strict';
+// The page of a plan, behind write.js: what is chosen in the picture, the timeline or by the search is explained at the side.
 (() => {
   const plan = JSON.parse(document.getElementById('plan').textContent);
   const text = index => plan.texts[index];
@@ -11,33 +9,9 @@
   const KIND = ['', 'input of the graph', 'constant'];
   const $ = selector => document.querySelector(selector);
   const picture = $('.picture'), timeline = $('.timeline'), details = $('.details'), search = $('#search'), results = $('.results');
-  const SVG = 'http://www.w3.org/2000/svg';
 
   // ---- Writing ----
 
-  function make(tag, attributes, ...children) {
-    const element = document.createElement(tag);
-    for (const [key, value] of Object.entries(attributes || {})) {
-      if (key.startsWith('on')) element.addEventListener(key.slice(2), value);
-      else element.setAttribute(key, value);
-    }
-    for (const child of children) if (child !== null && child !== undefined) element.append(child);
-    return element;
-  }
-  function draw(tag, attributes, content) {
-    const element = document.createElementNS(SVG, tag);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    if (content !== undefined) element.textContent = content;
-    return element;
-  }
-  function time(ns) {
-    const size = Math.abs(ns);
-    if (size < 1000) return `${Math.round(ns)} ns`;
-    let amount = ns / 1000, unit = 0;
-    while (Math.abs(amount) >= 999.5 && unit < 2) { amount /= 1000; ++unit; }
-    const digits = Math.abs(amount) < 9.995 ? 2 : Math.abs(amount) < 99.95 ? 1 : 0;
-    return `${amount.toFixed(digits)} ${['µs', 'ms', 's'][unit]}`;
-  }
   function bytes(count) {
     if (count < 0) return 'size known when it runs';
     if (count < 1024) return `${count} B`;

@@ -1,0 +1,160 @@
+/* MatMulInteger and ConvInteger as products of oneDNN's, with what brings their sums back to real numbers: the nodes that a
+ * dynamically quantised layer consists of, one reader after the other, as long as nobody else reads what is between them. */
+#include "sums.h"
+
+static bool is_bytes(clv_dtype dtype) {
+  return dtype == CLV_U8 || dtype == CLV_I8;
+}
+
+static bool is_f32(const clv__cpu_plan_value *value) {
+  return clv__cpu_is_f32(&value->type) && value->outer == CLV_DTYPE_NONE;
+}
+
+static bool is_matrix(const clv__cpu_plan_node *node) {
+  return node->source->op[0] == 'M';
+}
+
+/* Along which axis of the result the channels lie. */
+static int32_t channel_axis(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  return is_matrix(node) ? plan->values[node->outputs[0]].type.rank - 1 : 1;
+}
+
+/* One number, or one a channel of a result of the type `to`. */
+static bool is_line(const clv_tensor *line, const clv_tensor *to, int32_t axis) {
+  if (!clv__tensor_is_static(line) || line->rank > to->rank) return false;
+  for (int32_t i = 0; i < line->rank; ++i) {
+    const int32_t at = to->rank - line->rank + i;
+    if (line->dims[i] != 1 && (at != axis || line->dims[i] != to->dims[axis])) return false;
+  }
+  return true;
+}
+
+static bool is_single(const clv_tensor *type) {
+  size_t count;
+  return clv__tensor_is_static(type) && clv__tensor_count(type, &count) && count == 1;
+}
+
+/* Whether the node's operands are what a product can be made of. */
+static bool fits(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  const clv__cpu_program *program = plan->program;
+  const clv__cpu_plan_value *a = &plan->values[node->inputs[0]], *out = &plan->values[node->outputs[0]];
+  const uint32_t weights = node->inputs[1];
+  size_t count;
+  if (weights >= program->value_count || !program->values[weights].is_constant || program->values[weights].computed != NULL)
+    return false;
+  const clv_tensor *b = &plan->values[weights].type;
+  if (!is_bytes(a->type.dtype) || !is_bytes(b->dtype) || !clv__tensor_is_static(&a->type)) return false;
+  if (!clv__tensor_count(&a->type, &count) || count == 0 || !clv__tensor_count(&out->type, &count) || count == 0) return false;
+  if (is_matrix(node) ? a->type.rank < 2 || b->rank != 2 : a->type.rank < 3 || a->type.rank > 5) return false;
+  const uint32_t a_zero = node->input_count > 2 ? node->inputs[2] : CLV__CPU_NONE;
+  const uint32_t b_zero = node->input_count > 3 ? node->inputs[3] : CLV__CPU_NONE;
+  if (a_zero != CLV__CPU_NONE && !is_single(&plan->values[a_zero].type)) return false;
+  if (b_zero == CLV__CPU_NONE) return true;
+  const clv_tensor *zeros = &plan->values[b_zero].type;
+  const int64_t channels = out->type.dims[channel_axis(plan, node)];
+  if (b_zero >= program->value_count || !program->values[b_zero].is_constant) return false;
+  return is_single(zeros) || (zeros->rank == 1 && zeros->dims[0] == channels);
+}
+
+/* The node as one of kind SUMS, whose result is the sums. */
+static clv_status start(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_plan_node *made, clv_error *error) {
+  uint32_t *inputs = clv__arena_allocate_zero(&plan->arena, CLV__CPU_SUMS_INPUTS, sizeof *inputs);
+  if (inputs == NULL) return clv__error_memory(error, sizeof *inputs);
+  for (uint32_t i = 0; i < CLV__CPU_SUMS_INPUTS; ++i) inputs[i] = i < node->input_count ? node->inputs[i] : CLV__CPU_NONE;
+  inputs[CLV__CPU_SUMS_SCALE] = CLV__CPU_NONE;
+  *made = *node;
+  made->kind = CLV__CPU_SUMS;
+  made->inputs = inputs;
+  made->input_count = CLV__CPU_SUMS_INPUTS;
+  return CLV_OK;
+}
+
+/* The other operand of a binary node that reads `value` once; NONE where it is none such. */
+static uint32_t beside(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t value, clv__dnn_binary algorithm) {
+  if (node->dead || node->kind != CLV__CPU_BINARY || node->post_count != 1 || node->posts[0].algorithm != (int)algorithm)
+    return CLV__CPU_NONE;
+  const uint32_t other = node->inputs[node->inputs[0] == value ? 1 : 0];
+  const clv_tensor *from = &plan->values[value].type, *to = &plan->values[node->outputs[0]].type;
+  return is_f32(&plan->values[other]) && is_f32(&plan->values[node->outputs[0]]) && clv__tensor_same_type(from, to)
+             ? other
+             : CLV__CPU_NONE;
+}
+
+/* From sums to real numbers: Cast to f32, then Mul by a scale. NULL: not so. */
+static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *node, int32_t axis) {
+  clv__cpu_plan_node *cast = clv__cpu_only_reader(plan, node->outputs[0]);
+  if (cast == NULL || cast->dead || cast->kind != CLV__CPU_KERNEL || cast->source->domain[0] != 0 ||
+      strcmp(cast->source->op, "Cast") != 0 || !is_f32(&plan->values[cast->outputs[0]])) {
+    return NULL;
+  }
+  clv__cpu_plan_node *product = clv__cpu_only_reader(plan, cast->outputs[0]);
+  const uint32_t scale = product != NULL ? beside(plan, product, cast->outputs[0], CLV__DNN_MUL) : CLV__CPU_NONE;
+  if (scale == CLV__CPU_NONE || !is_line(&plan->values[scale].type, &plan->values[product->outputs[0]].type, axis)) return NULL;
+  made->inputs[CLV__CPU_SUMS_SCALE] = scale;
+  cast->dead = true;
+  return product;
+}
+
+/* Takes the next reader of `last`'s result as a post; NULL: it is none. */
+static clv__cpu_plan_node *follow(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *last, int32_t axis) {
+  const uint32_t value = last->outputs[0];
+  clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, value);
+  if (reader == NULL || reader->dead || made->post_count == CLV__CPU_MAX_POSTS) return NULL;
+  clv__cpu_post *post = &made->posts[made->post_count];
+  if (reader->kind == CLV__CPU_UNARY) {
+    const int algorithm = reader->posts[0].algorithm;
+    if (algorithm != CLV__DNN_RELU && algorithm != CLV__DNN_CLIP) return NULL;
+    *post = reader->posts[0];
+  } else {
+    const uint32_t other = beside(plan, reader, value, CLV__DNN_ADD);
+    if (other == CLV__CPU_NONE) return NULL;
+    const clv_tensor *type = &plan->values[other].type, *to = &plan->values[value].type;
+    if (!clv__tensor_same_type(type, to) && !is_line(type, to, axis)) return NULL;
+    *post = (clv__cpu_post){.kind = CLV__CPU_POST_ADD, .value = other};
+  }
+  made->post_count++;
+  return reader;
+}
+
+static clv_status take(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
+  clv__cpu_plan_node made;
+  if (!fits(plan, node)) return CLV_OK;
+  CLV__TRY(start(plan, node, &made, error));
+  if (!clv__cpu_sums_have(plan, &made)) return CLV_OK;
+  const int32_t axis = channel_axis(plan, node);
+  clv__cpu_plan_node *last = plan->fuse ? scaled(plan, &made, node, axis) : NULL;
+  if (last == NULL) {
+    *node = made;
+    return CLV_OK;
+  }
+  made.composed = true;
+  node->dead = true;
+  for (clv__cpu_plan_node *next = last; next != NULL; next = follow(plan, &made, last, axis)) {
+    last->dead = true;
+    last = next;
+  }
+  made.outputs = last->outputs;
+  *last = made;
+  plan->values[made.outputs[0]].producer = (uint32_t)(last - plan->nodes);
+  return CLV_OK;
+}
+
+/* A DynamicQuantizeLinear, which may run in whatever order its input lies in. */
+static bool is_dynamic(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  return strcmp(node->source->op, "DynamicQuantizeLinear") == 0 && node->input_count > 0 && node->outputs[0] != CLV__CPU_NONE &&
+         is_f32(&plan->values[node->inputs[0]]);
+}
+
+clv_status clv__cpu_pass_sums(clv__cpu_plan *plan, clv_error *error) {
+  if (!plan->onednn || !clv__dnn_sums_integers()) return CLV_OK;
+  for (uint32_t i = 0; i < plan->node_count; ++i) {
+    clv__cpu_plan_node *node = &plan->nodes[i];
+    if (node->dead || node->kind != CLV__CPU_KERNEL || node->source->domain[0] != 0) continue;
+    if (strcmp(node->source->op, "MatMulInteger") == 0 || strcmp(node->source->op, "ConvInteger") == 0) {
+      CLV__TRY(take(plan, node, error));
+    } else if (is_dynamic(plan, node)) {
+      node->kind = CLV__CPU_GRID;
+    }
+  }
+  return CLV_OK;
+}

@@ -1,0 +1,197 @@
+/* What the steps of sums.h do, in numbers modulo 2^32 as the kernels have them. A real number is rounded after each node that the
+ * pass stands for: the result has the bits that those nodes give one by one. */
+#include "kernels/multiversion.h"
+#include "kernels/threads.h"
+#include "sums.h"
+
+/* ---- The pass. ---- */
+
+enum { CHUNK = 512 /* channels at a time: what is between the rounds stays in the nearest cache */ };
+
+CLV__MULTIVERSION static uint32_t sum_unsigned(const uint8_t *bytes, int64_t count) {
+  uint32_t sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += bytes[i];
+  return sum;
+}
+
+CLV__MULTIVERSION static uint32_t sum_signed(const int8_t *bytes, int64_t count) {
+  uint32_t sum = 0;
+  for (int64_t i = 0; i < count; ++i) sum += (uint32_t)bytes[i];
+  return sum;
+}
+
+CLV__MULTIVERSION static void take_off(const int32_t *numbers, uint32_t factor, int64_t count, uint32_t *sums) {
+  for (int64_t j = 0; j < count; ++j) sums[j] -= factor * (uint32_t)numbers[j];
+}
+
+CLV__MULTIVERSION static void take_off_each(const int32_t *numbers, const uint32_t *factors, int64_t count, uint32_t *sums) {
+  for (int64_t j = 0; j < count; ++j) sums[j] -= factors[j] * (uint32_t)numbers[j];
+}
+
+CLV__MULTIVERSION static void scale(const uint32_t *sums, const float *factors, bool is_line, int64_t count, float *real) {
+  if (is_line) {
+    for (int64_t j = 0; j < count; ++j) real[j] = (float)(int32_t)sums[j] * factors[j];
+  } else {
+    for (int64_t j = 0; j < count; ++j) real[j] = (float)(int32_t)sums[j] * *factors;
+  }
+}
+
+CLV__MULTIVERSION static void add(const float *other, bool is_single, int64_t count, float *real) {
+  if (is_single) {
+    for (int64_t j = 0; j < count; ++j) real[j] += *other;
+  } else {
+    for (int64_t j = 0; j < count; ++j) real[j] += other[j];
+  }
+}
+
+CLV__MULTIVERSION static void relu(float slope, int64_t count, float *real) {
+  if (slope == 0.0f) {
+    for (int64_t j = 0; j < count; ++j) real[j] = real[j] < 0.0f ? 0.0f : real[j];
+  } else {
+    for (int64_t j = 0; j < count; ++j) real[j] = real[j] < 0.0f ? slope * real[j] : real[j];
+  }
+}
+
+CLV__MULTIVERSION static void clip(float low, float high, int64_t count, float *real) {
+  for (int64_t j = 0; j < count; ++j) {
+    const float above = real[j] < low ? low : real[j];
+    real[j] = above > high ? high : above;
+  }
+}
+
+static int32_t byte_at(const clv_tensor *tensor, int64_t index) {
+  return tensor->dtype == CLV_I8 ? ((const int8_t *)tensor->data)[index] : ((const uint8_t *)tensor->data)[index];
+}
+
+/* Channels [first, first + count) of one row: what the weights' zero points take off. */
+static void take_off_zeros(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count,
+                           uint32_t *sums) {
+  const int32_t *zeros = p->zeros + first;
+  if (p->windows_operand == 0) {
+    const clv_tensor *source = &operands[p->source_operand];
+    const uint8_t *bytes = (const uint8_t *)source->data + row * p->depth;
+    take_off(zeros, source->dtype == CLV_I8 ? sum_signed((const int8_t *)bytes, p->depth) : sum_unsigned(bytes, p->depth), count,
+             sums);
+    return;
+  }
+  const uint32_t *windows = (const uint32_t *)operands[p->windows_operand].data + row * p->groups;
+  const int64_t each = p->channels / p->groups;
+  uint32_t factors[CHUNK];
+  if (p->groups == 1) {
+    take_off(zeros, windows[0], count, sums);
+    return;
+  }
+  for (int64_t j = 0; j < count; ++j) factors[j] = windows[(first + j) / each];
+  take_off_each(zeros, factors, count, sums);
+}
+
+static void make_real(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count,
+                      const uint32_t *sums, float *real) {
+  scale(sums, (const float *)operands[p->scale_operand].data + (p->scale_is_line ? first : 0), p->scale_is_line, count, real);
+  for (uint32_t i = 0; i < p->post_count; ++i) {
+    const clv__cpu_post *post = &p->posts[i].what;
+    if (post->kind == CLV__CPU_POST_ADD) {
+      const int64_t at = p->posts[i].is_whole ? row * p->channels + first : p->posts[i].is_line ? first : 0;
+      const float *other = (const float *)operands[p->posts[i].operand].data + at;
+      add(other, !p->posts[i].is_whole && !p->posts[i].is_line, count, real);
+    } else if (post->algorithm == CLV__DNN_RELU) {
+      relu(post->alpha, count, real);
+    } else {
+      clip(post->alpha, post->beta, count, real);
+    }
+  }
+}
+
+static void run_chunk(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count) {
+  uint8_t *place = (uint8_t *)operands[0].data + (size_t)(row * p->channels + first) * sizeof(uint32_t);
+  uint32_t sums[CHUNK];
+  float real[CHUNK];
+  memcpy(sums, place, (size_t)count * sizeof *sums);
+  if (p->shifts != NULL) {
+    const uint32_t zero = (uint32_t)byte_at(&operands[p->zero_operand], 0);
+    if (zero != 0) take_off(p->shifts + first, zero, count, sums);
+  }
+  if (p->zeros != NULL) take_off_zeros(p, operands, row, first, count, sums);
+  if (p->scale_operand == 0) {
+    memcpy(place, sums, (size_t)count * sizeof *sums);
+    return;
+  }
+  make_real(p, operands, row, first, count, sums, real);
+  memcpy(place, real, (size_t)count * sizeof *real);
+}
+
+void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands) {
+  const clv__cpu_sums_pass *p = (const clv__cpu_sums_pass *)(const void *)own;
+  const int64_t chunks = (p->channels + CHUNK - 1) / CHUNK, tasks = p->rows * chunks;
+  const int threads = clv__kernel_threads(tasks, 2.0 * (double)p->rows * (double)p->channels);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+  for (int64_t task = 0; task < tasks; ++task) {
+    const int64_t first = task % chunks * CHUNK, left = p->channels - first;
+    run_chunk(p, operands, task / chunks, first, left < CHUNK ? left : CHUNK);
+  }
+}
+
+/* ---- The frame. ---- */
+
+enum { SIDE = 16 };
+
+typedef uint8_t line __attribute__((vector_size(SIDE), aligned(1), may_alias));
+
+/* Sixteen runs of sixteen bytes, turned: four rounds in which runs half the way apart are interleaved. */
+CLV__MULTIVERSION static void turn(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step) {
+  line a[SIDE], b[SIDE];
+  for (int i = 0; i < SIDE; ++i) a[i] = *(const line *)(from + i * from_step);
+  for (int round = 0; round < 4; ++round) {
+    for (int i = 0; i < SIDE / 2; ++i) {
+      b[2 * i] = __builtin_shufflevector(a[i], a[i + SIDE / 2], 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+      b[2 * i + 1] = __builtin_shufflevector(a[i], a[i + SIDE / 2], 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+    }
+    memcpy(a, b, sizeof a);
+  }
+  for (int i = 0; i < SIDE; ++i) *(line *)(to + i * to_step) = a[i];
+}
+
+/* A row of pixels: `plane` bytes lie between channels. */
+static void turn_row(const uint8_t *from, int64_t plane, int64_t pixels, int64_t channels, uint8_t *to) {
+  const int64_t whole_pixels = pixels / SIDE * SIDE, whole_channels = channels / SIDE * SIDE;
+  for (int64_t c = 0; c < whole_channels; c += SIDE) {
+    for (int64_t x = 0; x < whole_pixels; x += SIDE) turn(from + c * plane + x, plane, to + x * channels + c, channels);
+    for (int64_t x = whole_pixels; x < pixels; ++x) {
+      for (int64_t i = c; i < c + SIDE; ++i) to[x * channels + i] = from[i * plane + x];
+    }
+  }
+  for (int64_t x = 0; x < pixels; ++x) {
+    for (int64_t c = whole_channels; c < channels; ++c) to[x * channels + c] = from[c * plane + x];
+  }
+}
+
+void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands) {
+  const clv__cpu_sums_frame *f = (const clv__cpu_sums_frame *)(const void *)own;
+  const int zero = f->zero_operand > 0 ? (uint8_t)byte_at(&operands[f->zero_operand], 0) : 0;
+  const uint8_t *from = operands[0].data;
+  uint8_t *to = operands[f->target_operand].data;
+  const int64_t depth = f->extents[0] + f->begin[0] + f->end[0], height = f->extents[1] + f->begin[1] + f->end[1];
+  const int64_t width = f->extents[2] + f->begin[2] + f->end[2], plane = f->extents[0] * f->extents[1] * f->extents[2];
+  const int64_t rows = f->images * depth * height, row_bytes = width * f->channels;
+  const int threads = clv__kernel_threads(rows, (double)rows * (double)row_bytes);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t y = row % height - f->begin[1], z = row / height % depth - f->begin[0], image = row / height / depth;
+    uint8_t *made = to + row * row_bytes, *inner = made + f->begin[2] * f->channels;
+    if (y < 0 || y >= f->extents[1] || z < 0 || z >= f->extents[0]) {
+      memset(made, zero, (size_t)row_bytes);
+      continue;
+    }
+    memset(made, zero, (size_t)(f->begin[2] * f->channels));
+    const int64_t pixel = (z * f->extents[1] + y) * f->extents[2];
+    const uint8_t *first = from + image * f->channels * plane + pixel * (f->is_last ? f->channels : 1);
+    if (f->is_last) {
+      memcpy(inner, first, (size_t)(f->extents[2] * f->channels));
+    } else {
+      turn_row(first, plane, f->extents[2], f->channels, inner);
+    }
+    memset(inner + f->extents[2] * f->channels, zero, (size_t)(f->end[2] * f->channels));
+  }
+}

@@ -1,0 +1,50 @@
+/* The exponential and its kin in f32, without branches, so that loops over them vectorise. A NaN comes out again. */
+#ifndef CLEAVE_KERNELS_EXPONENTIAL_H
+#define CLEAVE_KERNELS_EXPONENTIAL_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* x = n ln 2 + r, |r| at most half of ln 2; *power is 2^n. |x| below 88. */
+static inline float clv__reduce_exponent(float x, float *power) {
+  const float shifted = x * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f; /* n in the low bits of `shifted` */
+  uint32_t bits;
+  memcpy(&bits, &shifted, sizeof bits);
+  bits = (bits << 23) + 0x3f800000u;
+  memcpy(power, &bits, sizeof *power);
+  return x - n * 0x1.62e4p-1f - n * 1.42860677e-6f; /* ln 2 in two parts, the first with few bits */
+}
+
+/* (e^r - 1 - r) / r^2 for |r| up to half of ln 2: the Taylor series, which ends below half an ulp of e^r. */
+static inline float clv__exponent_series(float r) {
+  float sum = 1.0f / 5040;
+  sum = sum * r + 1.0f / 720;
+  sum = sum * r + 1.0f / 120;
+  sum = sum * r + 1.0f / 24;
+  sum = sum * r + 1.0f / 6;
+  return sum * r + 0.5f;
+}
+
+/* e^x for x up to 88; 0 below -87. */
+static inline float clv__exp_f32(float x) {
+  float power;
+  const float r = clv__reduce_exponent(x < -87.0f ? -87.0f : x, &power);
+  const float value = ((clv__exponent_series(r) * r + 1.0f) * r + 1.0f) * power;
+  return x < -87.0f ? 0.0f : value;
+}
+
+static inline float clv__sigmoid_f32(float x) {
+  const float low = x < -88.0f ? -88.0f : x;
+  return 1.0f / (1.0f + clv__exp_f32(-low));
+}
+
+/* By e^2x - 1, which keeps its digits where x is small. */
+static inline float clv__tanh_f32(float x) {
+  const float low = x < -10.0f ? -10.0f : x, inside = low > 10.0f ? 10.0f : low;
+  float power;
+  const float r = clv__reduce_exponent(2.0f * inside, &power);
+  const float less_one = (clv__exponent_series(r) * r * r + r) * power + (power - 1.0f);
+  return less_one / (less_one + 2.0f);
+}
+
+#endif

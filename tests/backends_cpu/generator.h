@@ -1,0 +1,57 @@
+/* What the tests of random graphs on the CPU backend share: values made so far, and nodes added to them. */
+#ifndef CLEAVE_TESTS_BACKENDS_CPU_GENERATOR_H
+#define CLEAVE_TESTS_BACKENDS_CPU_GENERATOR_H
+
+#include "cpu_host.h"
+
+enum { GENERATOR_VALUES = 64 };
+
+typedef struct made_value {
+  char name[16];
+  int64_t dims[4];
+  bool read;
+} made_value;
+
+typedef struct generator {
+  test_graph t;
+  uint64_t seed;
+  clv_dtype dtype, rounds; /* of the graph, and what its numbers are rounded to: where a test has more than f32 */
+  made_value values[GENERATOR_VALUES];
+  int count, weights;
+} generator;
+
+static inline int64_t pick(generator *g, int64_t limit) {
+  return (int64_t)(test_random(&g->seed) % (uint64_t)limit);
+}
+
+static inline made_value *add(generator *g, const int64_t *dims) {
+  assert_true(g->count < GENERATOR_VALUES);
+  made_value *made = &g->values[g->count];
+  snprintf(made->name, sizeof made->name, "v%d", g->count++);
+  memcpy(made->dims, dims, sizeof made->dims);
+  return made;
+}
+
+/* `inputs` as "a,b". The node has its output's name. */
+static inline void node(generator *g, const char *op, const char *inputs, const char *output, const clv_attribute *attributes,
+                        uint32_t attribute_count) {
+  clv_error error = {0};
+  clv_value_id in[4], out;
+  char list[128], *rest = NULL;
+  uint32_t count = 0;
+  snprintf(list, sizeof list, "%s", inputs);
+  for (char *name = strtok_r(list, ",", &rest); name != NULL; name = strtok_r(NULL, ",", &rest)) {
+    assert_true(count < 4);
+    assert_ok(clv__builder_value(g->t.builder, name, &in[count++], &error), error);
+  }
+  assert_ok(clv__builder_value(g->t.builder, output, &out, &error), error);
+  assert_ok(clv__builder_node(g->t.builder, output, "", op, in, count, &out, 1, attributes, attribute_count, &error), error);
+}
+
+/* With a copy of the values that lives as long as the graph. */
+static inline clv_attribute ints(generator *g, const char *name, bool is_list, size_t count, const int64_t *values) {
+  const int64_t *kept = clv__arena_copy(clv__builder_arena(g->t.builder), values, count * sizeof *values);
+  return (clv_attribute){.name = name, .kind = CLV_ATTRIBUTE_INTS, .is_list = is_list, .count = count, .ints = kept};
+}
+
+#endif

@@ -1,0 +1,206 @@
+"""Attention written out in products, scales, masks, Softmax and transposes, as exporters write it: seeded random graphs in their
+variants against ONNX Runtime, and that the CPU made one step of it. Then the same graphs with the pattern broken at one place (a middle
+value that leaves the graph, another function between, another axis): the result must be right all the same, and no step may be one.
+
+    python tests/python/test_attention.py [--count N] [--first SEED]
+"""
+import argparse
+import os
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper, numpy_helper
+
+import oracle
+
+BREAKS = ("scores leave", "masked scores leave", "shares leave", "shares are read twice", "a function between", "another axis", "the mask is scaled")
+
+
+class Maker:
+    """One attention block; `broken` names the place where the pattern is not one."""
+
+    def __init__(self, seed, broken=None):
+        self.rng = np.random.default_rng(seed)
+        self.broken, self.nodes, self.weights, self.inputs, self.outputs = broken, [], [], {}, []
+        pick = self.rng.integers
+        self.batch, self.heads, self.size = int(pick(1, 4)), int(self.rng.choice([1, 2, 3, 4, 8, 16])), int(pick(1, 41))
+        self.width = self.size if pick(2) else int(pick(1, 41))
+        self.queries = int(self.rng.choice([1, 2, 7, 16, 19, 33, 50, 70]))
+        self.keys = self.queries if pick(2) else int(self.rng.choice([2, 13, 40, 300]))
+        self.past = int(pick(1, 20)) if pick(4) == 0 else 0
+        self.total = self.keys + self.past
+        self.flat = pick(4) == 0  # batch and heads in one axis
+
+    def op(self, op, inputs, outputs=None, **attributes):
+        names = outputs or [f"{op.lower()}_{len(self.nodes)}"]
+        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
+        return names[0] if outputs is None else names
+
+    def constant(self, array):
+        name = f"c_{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def input(self, shape, kind=None):
+        name = f"x_{len(self.inputs)}"
+        self.inputs[name] = self.rng.standard_normal(shape).astype(np.float32) if kind is None else kind
+        return name
+
+    def leave(self, name):
+        self.outputs.append(name)
+        return name
+
+    def dense(self, x, before, after):
+        weights = self.rng.standard_normal((before, after)) / np.sqrt(before)
+        product = self.op("MatMul", [x, self.constant(weights.astype(np.float32))])
+        return self.op("Add", [product, self.constant(self.rng.standard_normal(after).astype(np.float32))])
+
+    def reshape(self, x, shape):
+        return self.op("Reshape", [x, self.constant(np.array(shape, np.int64))])
+
+    def split_heads(self, x, length, size, perm=(0, 2, 1, 3)):
+        return self.op("Transpose", [self.reshape(x, [self.batch, length, self.heads, size])], perm=list(perm))
+
+    def joint(self):
+        """Q, K and V as pieces of one product: by Split, by Slice, or as a fifth axis by Gather or Split."""
+        b, n, h, d = self.batch, self.queries, self.heads, self.size
+        whole = self.dense(self.input((b, n, 24)), 24, 3 * h * d)
+        kind = self.rng.integers(4)
+        if kind == 0:
+            return [self.split_heads(x, n, d) for x in self.op("Split", [whole, self.constant(np.array([h * d] * 3))], ["q", "k", "v"], axis=2)]
+        if kind == 1:
+            ends = [np.array([i * h * d]) for i in range(4)]
+            parts = [self.op("Slice", [whole, self.constant(ends[i]), self.constant(ends[i + 1]), self.constant(np.array([-1]))]) for i in range(3)]
+            return [self.split_heads(x, n, d) for x in parts]
+        turned = self.op("Transpose", [self.reshape(whole, [b, n, 3, h, d])], perm=[2, 0, 3, 1, 4])
+        if kind == 2:
+            return [self.op("Gather", [turned, self.constant(np.array(i))], axis=0) for i in (0, 1, -1)]
+        axes = self.constant(np.array([0]))
+        return [self.op("Squeeze", [x, axes]) for x in self.op("Split", [turned], ["q", "k", "v"], axis=0)]
+
+    def operands(self):
+        """Q, K and V as [batch, heads, length, size]."""
+        if self.keys == self.queries and self.size == self.width and self.rng.integers(2):
+            return self.joint()
+        lengths = ((self.queries, self.size), (self.keys, self.size), (self.keys, self.width))
+        if self.rng.integers(5) == 0:
+            return [self.input((self.batch, self.heads, n, d)) for n, d in lengths]
+        return [self.split_heads(self.dense(self.input((self.batch, n, 24)), 24, self.heads * d), n, d) for n, d in lengths]
+
+    def mask(self, scores):
+        """The masks that exporters put on the scores, one or two, or none; a few rows may look at nothing."""
+        shapes = [(self.batch, 1, 1, self.total), (1, 1, self.queries, self.total), (self.queries, self.total), (self.batch, self.heads, self.queries, self.total)]
+        for _ in range(int(self.rng.choice([0, 1, 1, 2]))):
+            shape = shapes[self.rng.integers(3 if self.flat else 4)]
+            if self.flat:
+                shape = shape[-2:] if len(shape) < 4 or shape[0] == 1 else (1, 1, self.total)
+            seen = self.rng.random(shape) < 0.8
+            if self.rng.integers(3):
+                seen[..., 0] = True
+            low = np.float32(self.rng.choice([-1e4, np.finfo(np.float32).min, -np.inf]))
+            if self.rng.integers(2):
+                mask = np.where(seen, np.float32(self.rng.choice([0.0, 0.5])), low).astype(np.float32)
+                scores = self.op("Add", [scores, self.input(None, mask)] if self.rng.integers(2) else [self.input(None, mask), scores])
+            elif self.rng.integers(2):
+                scores = self.op("Where", [self.input(None, seen), scores, self.constant(low)])
+            else:
+                scores = self.op("Where", [self.input(None, ~seen), self.constant(low), scores])
+        return scores
+
+    def model(self):
+        rng, scale = self.rng, np.float32(1 / np.sqrt(self.size))
+        q, k, v = self.operands()
+        if self.past:  # a cache, which leaves the graph with what is new
+            k = self.leave(self.op("Concat", [self.input((self.batch, self.heads, self.past, self.size)), k], axis=2))
+            v = self.leave(self.op("Concat", [self.input((self.batch, self.heads, self.past, self.width)), v], axis=2))
+        way = rng.integers(4)  # where the scale is
+        if way == 0:
+            q = self.op("Mul", [q, self.constant(scale)])
+        if way == 1:
+            q, k = self.op("Mul", [q, self.constant(np.sqrt(scale))]), self.op("Mul", [self.constant(np.sqrt(scale)), k])
+        if self.flat:
+            q, k, v = (self.reshape(x, [self.batch * self.heads, -1, d]) for x, d in ((q, self.size), (k, self.size), (v, self.width)))
+        scores = self.op("MatMul", [q, self.op("Transpose", [k], perm=[0, 2, 1] if self.flat else [0, 1, 3, 2])])
+        if self.broken == "scores leave":
+            self.leave(scores)
+        if way == 2:
+            scores = self.op("Mul", [scores, self.constant(scale)])
+        if way == 3:
+            scores = self.op("Div", [scores, self.constant(np.float32(1) / scale)])
+        if self.broken == "a function between":
+            scores = self.op("Tanh", [scores])
+        scores = self.mask(scores)
+        if self.broken == "the mask is scaled":
+            scores = self.op("Add", [scores, self.input((self.queries, self.total))])
+            scores = self.op("Mul", [scores, self.constant(np.float32(0.5))])
+        if self.broken == "masked scores leave":
+            self.leave(scores)
+        shares = self.op("Softmax", [scores], axis=-2 if self.broken == "another axis" else -1)
+        if self.broken == "shares leave":
+            self.leave(shares)
+        if self.broken == "shares are read twice":
+            self.leave(self.op("ReduceMax", [shares], axes=[-1]))
+        y = self.op("MatMul", [shares, v])
+        if self.flat:
+            y = self.reshape(y, [self.batch, self.heads, self.queries, self.width])
+        if rng.integers(4):
+            y = self.op("Transpose", [y], perm=[0, 2, 1, 3])
+            if rng.integers(4):
+                y = self.reshape(y, [self.batch, self.queries, self.heads * self.width])
+        self.leave(y)
+        values = [helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in self.inputs.items()]
+        outputs = [helper.make_empty_tensor_value_info(name) for name in self.outputs]
+        graph = helper.make_graph(self.nodes, "g", values, outputs, self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return onnx.shape_inference.infer_shapes(model)
+
+
+def count_steps(path, arguments):
+    """How many steps of the CPU are attention."""
+    command = [oracle.COMMAND, "run", path, *arguments, "--devices", "cpu", "--device-option", "cpu:profile=1", "-v"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    steps = [line.split() for line in done.stderr.splitlines() if " us  " in line]
+    return sum(words[2] == "Attention" for words in steps if len(words) > 3)
+
+
+def check(seed, folder):
+    """[(label, reason or None)]"""
+    broken = BREAKS[seed // 3 % len(BREAKS)] if seed % 3 == 0 else None
+    maker = Maker(seed, broken)
+    model = maker.model()
+    expected = oracle.run_onnxruntime(model, maker.inputs, optimize=False)
+    path = os.path.join(folder, f"{seed}.onnx")
+    onnx.save(model, path)
+    own = os.path.join(folder, str(seed))
+    os.makedirs(own, exist_ok=True)
+    arguments = oracle.save_inputs(own, maker.inputs)
+    results, label = [], f"{seed} {broken or 'whole'}"
+    for options in ((), ("--threads", "2"), ("--device-option", "cpu:fuse=0"), ("--device-option", "cpu:onednn=0")):
+        actual = oracle.cleave_run(path, arguments, maker.outputs, "--devices", "cpu", *options)
+        reasons = [oracle.compare(e, a) for e, a in zip(expected, actual)]
+        results.append((f"{label} {' '.join(options)}", next((r for r in reasons if r), None)))
+    steps, wanted = count_steps(path, arguments), 0 if broken else 1
+    results.append((f"{label}: steps", None if steps == wanted else f"{steps} steps of attention, {wanted} expected"))
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=90)
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args()
+    folder, tally = oracle.build_folder("attention"), oracle.Tally()
+    seeds = range(arguments.first, arguments.first + arguments.count)
+    for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
+        if isinstance(found, Exception):
+            tally.add(str(seed), f"{type(found).__name__}: {found}")
+            continue
+        for label, reason in found:
+            tally.add(label, reason)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

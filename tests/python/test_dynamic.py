@@ -1,0 +1,175 @@
+"""Dynamically quantised models against ONNX Runtime: seeded random chains of DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast,
+Mul and Add, as its quantize_dynamic writes them, with weights of i8 and u8, zero points and scales for all or one a channel. Integers
+must be equal, and real numbers to a rounding of f32; on the CPU's integer kernels, which the device's own list of steps must name. And
+an encoder that quantize_dynamic itself has made.
+
+    python tests/python/test_dynamic.py [--count N] [--first SEED]
+"""
+import argparse
+import logging
+import os
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper, numpy_helper
+
+import oracle
+import models  # of tools/, which oracle makes visible
+
+ROUNDINGS = 4e-7  # of the largest magnitude: each side may round a product and a sum together or apart
+ENCODER_ERROR = 0.03  # mean, of the deviation: a value between two steps may be rounded to either, and moves what is made of it
+
+
+class Maker:
+    def __init__(self, seed):
+        self.rng = np.random.default_rng([seed, 8])
+        self.nodes, self.weights, self.outputs = [], [], []
+
+    def constant(self, array, hint):
+        name = f"{hint}{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+        return name
+
+    def op(self, op, inputs, outputs=1, **attributes):
+        names = [f"{op}{len(self.nodes)}_{i}" for i in range(outputs)]
+        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
+        return names if outputs > 1 else names[0]
+
+    def values_of(self, shape):
+        """Of kinds whose range is made in different ways."""
+        kind = self.rng.integers(7)
+        x = self.rng.standard_normal(shape).astype(np.float32)
+        if kind == 0:
+            return np.zeros(shape, np.float32)
+        if kind == 1:
+            return np.full(shape, self.rng.choice([-3.5, 0.1]), np.float32)
+        return np.abs(x) + 1 if kind == 2 else -np.abs(x) - 1 if kind == 3 else x * np.float32(10.0 ** self.rng.integers(-6, 7))
+
+    def layer(self, x, shape):
+        """(name, shape) of a product of x's bytes by constants, in real numbers; what is between is an output now and then."""
+        rng, is_matrix = self.rng, len(shape) < 4
+        unsigned = bool(rng.random() < 0.5) or not is_matrix  # which is what ONNX Runtime has for ConvInteger
+        quantised, scale, zero = self.op("DynamicQuantizeLinear", [x], 3)
+        out, channels = int(rng.integers(1, 90)), shape[-1] if is_matrix else shape[1]
+        kernel, pads = int(rng.integers(1, 4)), [int(p) for p in rng.integers(0, 2, 4)]
+        weights = rng.integers(0 if unsigned else -128, 256 if unsigned else 128, (channels, out) if is_matrix else (out, channels, kernel, kernel))
+        w = self.constant(weights.astype(np.uint8 if unsigned else np.int8), "w")
+        each = is_matrix and bool(rng.random() < 0.5)
+        zeros = rng.integers(0, 256, out if each else ()) if unsigned and rng.random() < 0.7 else np.full(out if each else (), 128 if unsigned else 0)
+        inputs = [quantised, w, zero, self.constant(zeros.astype(np.uint8 if unsigned else np.int8), "z")]
+        if is_matrix:
+            sums, shape = self.op("MatMulInteger", inputs), (*shape[:-1], out)
+        else:
+            sums = self.op("ConvInteger", inputs, kernel_shape=[kernel] * 2, pads=pads)
+            shape = (shape[0], out, *[shape[i + 2] + pads[i] + pads[i + 2] - kernel + 1 for i in range(2)])
+        if rng.random() < 0.15:
+            self.outputs.append((sums, T.INT32))
+        line = (out,) if is_matrix else (1, out, 1, 1)
+        steps = self.constant(rng.uniform(0.5, 2, line if rng.random() < 0.5 else ()).astype(np.float32) / 128, "s")
+        real = self.op("Mul", [self.op("Cast", [sums], to=T.FLOAT), self.op("Mul", [scale, steps])])
+        if rng.random() < 0.7:
+            real = self.op("Add", [real, self.constant(rng.standard_normal(line).astype(np.float32), "b")])
+        if rng.random() < 0.15:
+            self.outputs.append((real, T.FLOAT))
+        if rng.random() < 0.3:
+            real = self.op("Relu", [real])
+        return real, shape
+
+    def model(self):
+        """(model, inputs): one layer, as what is between two steps may fall to either."""
+        rng, open_rows = self.rng, bool(self.rng.random() < 0.5)
+        shape = tuple(int(n) for n in (rng.integers(1, 12), rng.choice([1, 3, 64, 65, 200])))
+        if rng.random() < 0.4:
+            shape = (int(rng.integers(1, 3)), int(rng.choice([1, 3, 16, 40])), *[int(n) for n in rng.integers(3, 14, 2)])
+        elif rng.random() < 0.5:
+            shape = (int(rng.integers(1, 3)), *shape)
+        name, _ = self.layer("x", shape)
+        self.outputs.append((name, T.FLOAT))
+        values = [helper.make_tensor_value_info("x", T.FLOAT, ["n" if open_rows else shape[0], *shape[1:]])]
+        outputs = [helper.make_tensor_value_info(name, dtype, None) for name, dtype in self.outputs]
+        graph = helper.make_graph(self.nodes, "g", values, outputs, self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return model, {"x": self.values_of(shape)}
+
+
+def kernels_of(path):
+    """(products of bytes, those on integer kernels) that the CPU says it runs."""
+    command = [oracle.COMMAND, "run", path, "--devices", "cpu", "--device-option", "cpu:profile=1", "-v"]
+    done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ, OMP_NUM_THREADS="1"))
+    steps = [line.split() for line in done.stderr.splitlines() if " us  " in line]
+    found = [words[3] for words in steps if len(words) > 3 and words[2] in ("MatMulInteger", "ConvInteger")]
+    return len(found), sum("vnni" in kernel or "amx" in kernel for kernel in found)
+
+
+def run(folder, name, model, inputs, *options):
+    path = os.path.join(folder, name + ".onnx")
+    onnx.save(model, path)
+    own = os.path.join(folder, name)
+    os.makedirs(own, exist_ok=True)
+    names = [output.name for output in model.graph.output]
+    return oracle.cleave_run(path, oracle.save_inputs(own, inputs), names, "--devices", "cpu", *options), path
+
+
+def difference(expected, actual):
+    for index, (e, a) in enumerate(zip(expected, actual)):
+        reason = oracle.compare(e, a)
+        if reason is None and e.dtype == np.float32 and e.size:
+            worst = np.abs(e.astype(np.float64) - a).max() / max(np.abs(e).max(), 1e-30)
+            reason = f"{worst:.2g} of the largest magnitude, {ROUNDINGS:g} allowed" if not worst <= ROUNDINGS else None
+        if reason:
+            return f"output {index}: {reason}"
+    return None
+
+
+def check(seed, folder):
+    model, inputs = Maker(seed).model()
+    expected = oracle.run_onnxruntime(model, inputs, optimize=False)
+    made, path = run(folder, str(seed), model, inputs)
+    return difference(expected, made), kernels_of(path)
+
+
+def encoder(folder):
+    """The small encoder as quantize_dynamic writes it."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    logging.getLogger().setLevel(logging.ERROR)  # it recommends a preparation that changes nothing here
+    model, inputs = models.make("bert")
+    whole, path = os.path.join(folder, "bert.onnx"), os.path.join(folder, "bert_dynamic.onnx")
+    onnx.save(model, whole)
+    quantize_dynamic(whole, path, per_channel=True, weight_type=QuantType.QUInt8)
+    model = onnx.load(path)
+    expected = oracle.run_onnxruntime(model, inputs)
+    made, _ = run(folder, "bert_made", model, inputs)
+    for e, a in zip(expected, made):
+        error = np.sqrt(np.square(e - a).mean()) / e.std()
+        if not error <= ENCODER_ERROR:
+            return f"{error:.3g} of the deviation, {ENCODER_ERROR:g} allowed"
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=80)
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args()
+    folder = oracle.build_folder("dynamic")
+    tally, products, on_integers = oracle.Tally(), 0, 0
+    seeds = range(arguments.first, arguments.first + arguments.count)
+    for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
+        if isinstance(found, Exception):
+            tally.add(str(seed), f"{type(found).__name__}: {found}")
+            continue
+        tally.add(str(seed), found[0])
+        products, on_integers = products + found[1][0], on_integers + found[1][1]
+    tally.add("encoder", encoder(folder))
+    if not any(name in oracle.cleave("devices", "--devices", "cpu") for name in ("vnni", "bf16", "amx")):
+        tally.skip("integer kernels", "sums of integers are not exact on this processor: none are used")
+    else:
+        print(f"{on_integers} of {products} steps of products on integer kernels")
+        tally.add("integer kernels", "some products are not" if on_integers < products or products == 0 else None)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
