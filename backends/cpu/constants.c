@@ -2,6 +2,8 @@
  * pack in another layout. */
 #include "constants.h"
 
+#include "kernels/rows.h"
+
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program) {
   memset(constants, 0, sizeof *constants);
   constants->program = program;
@@ -142,6 +144,27 @@ static bool is_foreign(clv_dtype dtype) {
   return dtype == CLV_F16 || (dtype == CLV_BF16 && !clv__dnn_has_bf16());
 }
 
+/* From a pack in another layout; such panels by way of f32. */
+static clv_status repack(clv__cpu_constants *constants, const clv__cpu_shared *from, const clv__dnn_layout *layout, void *data,
+                         clv_error *error) {
+  clv__dnn *dnn = constants->program->device->dnn;
+  const clv_allocator *allocator = constants->arena.allocator;
+  const clv_dtype dtype = clv__dnn_layout_dtype(from->layout);
+  if (!is_foreign(dtype)) return clv__dnn_reorder_now(dnn, from->layout, from->data, layout, data, error);
+  int64_t dims[CLV_MAX_RANK];
+  (void)clv__dnn_layout_dims(from->layout, dims);
+  const size_t count = from->size_bytes / sizeof(uint16_t);
+  const clv__dnn_layout *panels = clv__dnn_layout_panels(&constants->arena, CLV_F32, dims);
+  float *wide = clv__allocate(allocator, count * sizeof *wide);
+  clv_status status = panels != NULL && wide != NULL ? CLV_OK : clv__error_memory(error, count * sizeof *wide);
+  if (status == CLV_OK) {
+    clv__row_to_f32(dtype, from->data, 0, (int64_t)count, wide);
+    status = clv__dnn_reorder_now(dnn, panels, wide, layout, data, error);
+  }
+  clv__release(allocator, wide);
+  return status;
+}
+
 clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                     void **data, clv_error *error) {
   const clv__cpu_value *constant = &constants->program->values[packing->value];
@@ -154,8 +177,8 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
       *data = pack->shared->data;
       return CLV_OK;
     }
-    if (!clv__dnn_layout_is_opaque(pack->shared->layout) && !is_foreign(clv__dnn_layout_dtype(pack->shared->layout)))
-      other = pack;
+    const bool foreign = is_foreign(clv__dnn_layout_dtype(pack->shared->layout));
+    if (!clv__dnn_layout_is_opaque(pack->shared->layout) && (other == NULL || !foreign)) other = pack;
   }
   const bool raw_here = constant->type.data != NULL;
   if (!raw_here && other == NULL) {
@@ -169,8 +192,7 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
   if (made == NULL) return clv__error_memory(error, size_bytes);
   if (!packing->is_streamed) clv__memory_soon(made, size_bytes); /* arithmetic hides how its pages are found */
   clv_status status = raw_here || other == NULL ? clv__cpu_constant_write(constants, packing, layout, made, error)
-                                                : clv__dnn_reorder_now(constants->program->device->dnn, other->shared->layout,
-                                                                       other->shared->data, layout, made, error);
+                                                : repack(constants, other->shared, layout, made, error);
   if (status != CLV_OK) {
     clv__release(constants->arena.allocator, made);
     return status;

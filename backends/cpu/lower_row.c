@@ -114,7 +114,14 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
 static clv_dtype matrix_dtype(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   const clv__cpu_plan_value *b = &plan->values[node->inputs[1]];
   const bool is_narrow = b->outer == CLV_F16 || b->outer == CLV_BF16;
-  return node->product == CLV_F32 && is_narrow && node->scale == NULL ? b->outer : node->product;
+  if (node->product != CLV_F32 || !is_narrow || node->scale != NULL) return node->product;
+  const clv__cpu_constants *constants = plan->constants;
+  for (size_t i = 0; i < constants->count; ++i) { /* a plan for more rows has made it f32: once is enough */
+    const clv__cpu_pack *pack = &constants->packs[i];
+    if (pack->value != node->inputs[1] || pack->shared->layout == NULL) continue;
+    if (clv__dnn_layout_dtype(pack->shared->layout) == CLV_F32) return CLV_F32;
+  }
+  return b->outer;
 }
 
 clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {

@@ -5,7 +5,6 @@
 #include "sums.h"
 
 #include "integers.h"
-#include "kernels/multiversion.h"
 
 /* The product as oneDNN knows it, and how its operands lie. */
 typedef struct shapes {
@@ -105,68 +104,6 @@ static bool describe_windows(clv__cpu_plan *plan, const shapes *s, shapes *windo
   windows->sums = clv__dnn_layout_channels_last(&plan->arena, CLV_I32, to->rank, to->dims);
   windows->spec.destination_layout = windows->sums;
   return windows->weights != NULL && windows->sums != NULL;
-}
-
-/* ---- What is known of the weights. ---- */
-
-typedef struct offsets {
-  int32_t *shifts, *zeros; /* as in the pass */
-} offsets;
-
-static clv_status bytes_of(clv__cpu_plan *plan, uint32_t value, const uint8_t **bytes, clv_error *error) {
-  void *raw = plan->program->values[value].type.data;
-  if (raw == NULL) CLV__TRY(clv__cpu_constant_raw(plan->constants, value, &raw, error));
-  *bytes = raw;
-  return CLV_OK;
-}
-
-CLV__MULTIVERSION static void add_row(const uint8_t *row, int flip, int64_t count, int32_t *sums) {
-  for (int64_t j = 0; j < count; ++j) sums[j] += (int8_t)(row[j] ^ flip);
-}
-
-CLV__MULTIVERSION static int64_t sum_row(const uint8_t *row, int flip, int64_t count) {
-  int64_t sum = 0;
-  for (int64_t j = 0; j < count; ++j) sum += (int8_t)(row[j] ^ flip);
-  return sum;
-}
-
-static clv_status read_zeros(clv__cpu_plan *plan, const clv__cpu_plan_node *node, int64_t channels, offsets *o,
-                             clv_error *error) {
-  const uint32_t value = operand_of(node, CLV__CPU_SUMS_WEIGHTS_ZERO);
-  const bool is_unsigned = weights_of(plan, node)->dtype == CLV_U8;
-  const uint8_t *bytes = NULL;
-  int64_t count = 1;
-  bool any = false;
-  o->zeros = clv__arena_allocate_zero(&plan->arena, (size_t)channels, sizeof *o->zeros);
-  if (o->zeros == NULL) return clv__error_memory(error, (size_t)channels * sizeof *o->zeros);
-  if (value != CLV__CPU_NONE) {
-    CLV__TRY(bytes_of(plan, value, &bytes, error));
-    count = clv__dims_product(&plan->values[value].type, 0, plan->values[value].type.rank);
-  }
-  for (int64_t c = 0; c < channels; ++c) {
-    const uint8_t byte = bytes == NULL ? 0 : bytes[count == 1 ? 0 : c];
-    o->zeros[c] = is_unsigned ? byte - 128 : (int8_t)byte;
-    any = any || o->zeros[c] != 0;
-  }
-  if (!any) o->zeros = NULL;
-  return CLV_OK;
-}
-
-/* The sum of each channel's weights less their zero points. */
-static clv_status read_shifts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s, int64_t channels, offsets *o,
-                              clv_error *error) {
-  const int flip = weights_of(plan, node)->dtype == CLV_U8 ? 0x80 : 0;
-  const uint8_t *bytes;
-  if (operand_of(node, CLV__CPU_SUMS_SOURCE_ZERO) == CLV__CPU_NONE) return CLV_OK;
-  o->shifts = clv__arena_allocate_zero(&plan->arena, (size_t)channels, sizeof *o->shifts);
-  if (o->shifts == NULL) return clv__error_memory(error, (size_t)channels * sizeof *o->shifts);
-  CLV__TRY(bytes_of(plan, node->inputs[CLV__CPU_SUMS_WEIGHTS], &bytes, error));
-  for (int64_t k = 0; k < s->depth && s->is_matrix; ++k) add_row(bytes + k * channels, flip, channels, o->shifts);
-  for (int64_t c = 0; c < channels; ++c) {
-    if (!s->is_matrix) o->shifts[c] = (int32_t)sum_row(bytes + c * s->depth, flip, s->depth);
-    if (o->zeros != NULL) o->shifts[c] = (int32_t)((uint32_t)o->shifts[c] - (uint32_t)s->depth * (uint32_t)o->zeros[c]);
-  }
-  return CLV_OK;
 }
 
 /* ---- Steps. ---- */
@@ -283,8 +220,8 @@ static clv_status collect_posts(clv__cpu_plan *plan, const clv__cpu_plan_node *n
 }
 
 /* Everything that the pass needs; what other steps it takes to have it comes before the product. */
-static clv_status collect(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s, const offsets *o, uint32_t source,
-                          clv__cpu_sums_pass *pass, pass_inputs *in, clv_error *error) {
+static clv_status collect(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s, const clv__cpu_sums_offsets *o,
+                          uint32_t source, clv__cpu_sums_pass *pass, pass_inputs *in, clv_error *error) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
   const int64_t count = clv__dims_product(out, 0, out->rank);
   const uint32_t scale = operand_of(node, CLV__CPU_SUMS_SCALE);
@@ -331,11 +268,10 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
   const int64_t channels = b->dims[s->is_matrix ? 1 : 0];
   uint32_t source, weights, sums;
   pass_inputs in = {0};
-  offsets o = {0};
+  clv__cpu_sums_offsets o;
   clv__cpu_sums_pass *pass = clv__arena_allocate_zero(&plan->arena, 1, sizeof *pass);
   if (pass == NULL) return clv__error_memory(error, sizeof *pass);
-  CLV__TRY(read_zeros(plan, node, channels, &o, error));
-  CLV__TRY(read_shifts(plan, node, s, channels, &o, error));
+  CLV__TRY(clv__cpu_sums_offsets_read(plan, node, s->is_matrix, channels, &o, error));
   CLV__TRY(clv__cpu_integers_weights(plan, node->inputs[CLV__CPU_SUMS_WEIGHTS], b->dtype == CLV_U8, s->weights,
                                      primitive->weights, &weights, error));
   CLV__TRY(source_slot(plan, node, s, &source, error));

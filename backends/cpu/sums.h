@@ -45,6 +45,13 @@ typedef struct clv__cpu_sums_frame {
 } clv__cpu_sums_frame;
 void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands);
 
+/* The pass's numbers for a node's constant weights, in the plan's arena (sums_offsets.c). */
+typedef struct clv__cpu_sums_offsets {
+  int32_t *shifts, *zeros; /* one a channel; NULL: none */
+} clv__cpu_sums_offsets;
+clv_status clv__cpu_sums_offsets_read(clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool is_matrix, int64_t channels,
+                                      clv__cpu_sums_offsets *offsets, clv_error *error);
+
 /* Whether oneDNN has the product (lower_sums.c). Nodes are taken by the pass only then. */
 bool clv__cpu_sums_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 clv_status clv__cpu_lower_sums(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);

@@ -162,6 +162,8 @@ clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *capture
   cl_command_queue queue;
   if (stream->recording != NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a launch while the stream is recorded");
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
+  for (size_t i = 0; i < captured->count; ++i)
+    CLV__TRY(clv__opencl_faults_watch(device, captured->entries[i].instance->faults, &stream->watch, error));
   if (captured->commands != NULL) {
     CLV__OPENCL_TRY(error, "clEnqueueCommandBufferKHR", device->commands.enqueue(1, &queue, captured->commands, 0, NULL, NULL));
   }
@@ -171,7 +173,7 @@ clv_status clv__opencl_captured_launch(clv_device *device, clv_captured *capture
       CLV__TRY(bind_entry(device, &captured->entries[i], error));
       CLV__TRY(clv__opencl_instance_enqueue(device, instance, queue, error));
     }
-    CLV__TRY(clv__opencl_faults_read(device, instance->faults, &stream->watch, queue, error));
+    CLV__TRY(clv__opencl_faults_read(device, instance->faults, queue, error));
   }
   return CLV_OK;
 }

@@ -107,11 +107,15 @@ clv_status clv__opencl_weight_upload(clv_device *device, const char *id, const c
                                      clv_error *error);
 void clv__opencl_weight_release(clv_device *device, clv_weight *weight);
 
+/* Which device (choose.c): the `ordinal`th of all, or of the GPUs where the name says so; sets platform, id and type. */
+clv_status clv__opencl_choose(clv_device *device, uint32_t ordinal, clv_error *error);
+int clv__opencl_rank(cl_device_type type); /* in the list of all: 0 GPUs, 1 others, 2 CPUs */
+/* All but those of the CPU, which are the cpu device already: they come by name. */
+clv_status clv__opencl_list(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error);
+
 /* Opening and closing (open.c). */
 enum { CLV__OPENCL_OPTION_COUNT = 7 };
 extern const clv_option_info clv__opencl_options[CLV__OPENCL_OPTION_COUNT];
-/* All but those of the CPU, which are the cpu device already: they come by name. */
-clv_status clv__opencl_list(void *self, const clv_host *host, clv_found_fn found, void *cookie, clv_error *error);
 clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                             clv_error *error);
 void clv__opencl_close(clv_device *device);

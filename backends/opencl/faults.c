@@ -125,12 +125,15 @@ static clv_status watch_over(clv_device *device, clv__opencl_watch *watch, clv__
   return status;
 }
 
-clv_status clv__opencl_faults_read(clv_device *device, clv__opencl_faults *faults, clv__opencl_watch **watch,
-                                   cl_command_queue queue, clv_error *error) {
+clv_status clv__opencl_faults_watch(clv_device *device, clv__opencl_faults *faults, clv__opencl_watch **watch, clv_error *error) {
   if (faults == NULL) return CLV_OK;
   CLV__TRY(make_watch(device, watch, error));
   for (clv__opencl_faults *over; (over = take_over(device, *watch)) != NULL;) release(device, over);
-  CLV__TRY(watch_over(device, *watch, faults, error)); /* first: what is read to stays as long as the queue */
+  return watch_over(device, *watch, faults, error); /* what is read to stays as long as the queue */
+}
+
+clv_status clv__opencl_faults_read(clv_device *device, clv__opencl_faults *faults, cl_command_queue queue, clv_error *error) {
+  if (faults == NULL) return CLV_OK;
   CLV__OPENCL_TRY(error, "clEnqueueReadBuffer",
                   device->cl->clEnqueueReadBuffer(queue, faults->memory, CL_FALSE, 0, faults->count * sizeof *faults->found,
                                                   faults->found, 0, NULL, NULL));

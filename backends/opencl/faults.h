@@ -15,9 +15,10 @@ typedef struct clv__opencl_watch clv__opencl_watch;   /* counted: of a stream an
 clv_status clv__opencl_faults_create(const clv__opencl_plan *plan, cl_mem memory, clv__opencl_faults **faults, clv_error *error);
 /* Of an instance that is destroyed; accepts NULL. */
 void clv__opencl_faults_leave(clv_device *device, clv__opencl_faults *faults);
-/* Behind an execution, which `*watch` (made where it is NULL) then watches over. NULL faults: nothing to do. */
-clv_status clv__opencl_faults_read(clv_device *device, clv__opencl_faults *faults, clv__opencl_watch **watch,
-                                   cl_command_queue queue, clv_error *error);
+/* Before an execution: `*watch` (made where it is NULL) watches over it from now on. NULL faults: nothing to do. */
+clv_status clv__opencl_faults_watch(clv_device *device, clv__opencl_faults *faults, clv__opencl_watch **watch, clv_error *error);
+/* Behind it. */
+clv_status clv__opencl_faults_read(clv_device *device, clv__opencl_faults *faults, cl_command_queue queue, clv_error *error);
 
 clv__opencl_watch *clv__opencl_watch_share(clv_device *device, clv__opencl_watch *watch); /* the same, or NULL */
 void clv__opencl_watch_release(clv_device *device, clv__opencl_watch *watch);             /* accepts NULL */

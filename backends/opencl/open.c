@@ -1,18 +1,10 @@
-/* Finding a device among those of all platforms, asking what it can do, and opening it. */
+/* Opening a device: its options, and what it can do. */
 #include <stdio.h>
 
 #include "base/hash.h"
 #include "device.h"
 #include "programs.h"
 #include "stream.h"
-
-enum { MAX_PLATFORMS = 16, MAX_DEVICES = 64 };
-
-typedef struct found {
-  cl_platform_id platform;
-  cl_device_id device;
-  cl_device_type type;
-} found;
 
 /* ---- What the driver says ---- */
 
@@ -55,82 +47,6 @@ static bool has_extension(const clv_device *device, const char *name) {
   bool has = has_word(list, name);
   clv__release(device->allocator, list);
   return has;
-}
-
-/* ---- Which device ---- */
-
-static int rank_of(cl_device_type type) {
-  return (type & CL_DEVICE_TYPE_GPU) != 0 ? 0 : (type & CL_DEVICE_TYPE_CPU) != 0 ? 2 : 1;
-}
-
-/* The devices of all platforms, GPUs first, CPUs last, otherwise as the loader has them. */
-static uint32_t list_devices(const clv__opencl_icd *cl, found *list) {
-  cl_platform_id platforms[MAX_PLATFORMS];
-  cl_uint platform_count = 0;
-  uint32_t count = 0;
-  if (cl->clGetPlatformIDs(MAX_PLATFORMS, platforms, &platform_count) != CL_SUCCESS) return 0;
-  if (platform_count > MAX_PLATFORMS) platform_count = MAX_PLATFORMS;
-  for (int rank = 0; rank < 3; ++rank) {
-    for (cl_uint p = 0; p < platform_count; ++p) {
-      cl_device_id devices[MAX_DEVICES];
-      cl_uint device_count = 0;
-      if (cl->clGetDeviceIDs(platforms[p], CL_DEVICE_TYPE_ALL, MAX_DEVICES, devices, &device_count) != CL_SUCCESS) continue;
-      for (cl_uint d = 0; d < device_count && d < MAX_DEVICES && count < MAX_DEVICES; ++d) {
-        cl_device_type type = 0;
-        cl_bool available = CL_FALSE;
-        cl->clGetDeviceInfo(devices[d], CL_DEVICE_TYPE, sizeof type, &type, NULL);
-        cl->clGetDeviceInfo(devices[d], CL_DEVICE_AVAILABLE, sizeof available, &available, NULL);
-        if (available && rank_of(type) == rank) list[count++] = (found){platforms[p], devices[d], type};
-      }
-    }
-  }
-  return count;
-}
-
-/* "gpu" and "gpu:1" mean GPUs alone; every other name any device. */
-static bool wants_gpu(const char *name) {
-  return strncmp(name, "gpu", 3) == 0 && (name[3] == '\0' || name[3] == ':');
-}
-
-static clv_status no_device(clv_error *error) {
-  return clv__error_set(error, CLV_NOT_SUPPORTED,
-                        "OpenCL's loader knows no device: install the driver of one (pocl-opencl-icd runs on the CPU)");
-}
-
-static clv_status choose(clv_device *device, uint32_t ordinal, clv_error *error) {
-  found list[MAX_DEVICES];
-  uint32_t count = list_devices(device->cl, list), gpus = 0;
-  while (gpus < count && rank_of(list[gpus].type) == 0) ++gpus;
-  if (count == 0) return no_device(error);
-  bool gpu = wants_gpu(device->name);
-  if (ordinal >= (gpu ? gpus : count)) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s %u: OpenCL has %u device%s, %u of them GPUs", gpu ? "GPU" : "device",
-                          ordinal, count, count == 1 ? "" : "s", gpus);
-  }
-  device->platform = list[ordinal].platform;
-  device->id = list[ordinal].device;
-  device->type = list[ordinal].type;
-  return CLV_OK;
-}
-
-clv_status clv__opencl_list(void *self, const clv_host *host, clv_found_fn report, void *cookie, clv_error *error) {
-  const clv__opencl_icd *cl;
-  found list[MAX_DEVICES];
-  (void)self;
-  (void)host;
-  CLV__TRY(clv__opencl_icd_open(&cl, error));
-  uint32_t count = list_devices(cl, list);
-  if (count == 0) return no_device(error);
-  if (rank_of(list[0].type) == 2) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED,
-                          "OpenCL knows the CPU alone, which is the cpu device already; 'opencl:0' uses it all the same");
-  }
-  for (uint32_t i = 0; i < count && rank_of(list[i].type) < 2; ++i) {
-    char name[16];
-    snprintf(name, sizeof name, "%u", i);
-    CLV__TRY(report(cookie, name, rank_of(list[i].type) == 0 ? "gpu" : "npu"));
-  }
-  return CLV_OK;
 }
 
 /* ---- Options ---- */
@@ -223,7 +139,7 @@ static void find_commands(clv_device *device) {
 
 static void ask_traits(clv_device *device, const choices *chosen) {
   clv__opencl_traits *traits = &device->traits;
-  traits->is_cpu = rank_of(device->type) == 2 && !chosen->gpu_kernels;
+  traits->is_cpu = clv__opencl_rank(device->type) == 2 && !chosen->gpu_kernels;
   traits->has_half = has_extension(device, "cl_khr_fp16");
   traits->has_double = has_extension(device, "cl_khr_fp64");
   traits->compute_units = (uint32_t)ask_number(device, CL_DEVICE_MAX_COMPUTE_UNITS, 4);
@@ -317,7 +233,7 @@ static clv_status open_device(clv_device *device, const clv_device_config *confi
   choices chosen = {.capture = true};
   for (uint32_t i = 0; i < config->option_count; ++i) CLV__TRY(read_option(device, &config->options[i], &chosen, error));
   CLV__TRY(clv__opencl_icd_open(&device->cl, error));
-  CLV__TRY(choose(device, config->ordinal, error));
+  CLV__TRY(clv__opencl_choose(device, config->ordinal, error));
   if (ask_number(device, CL_DEVICE_COMPILER_AVAILABLE, 4) == 0) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "the driver has no compiler");
   }

@@ -41,8 +41,9 @@ clv_status clv__opencl_execute(clv_device *device, clv_instance *instance, clv_s
   cl_command_queue queue;
   CLV__TRY(clv__opencl_stream_queue(device, stream, &queue, error));
   CLV__TRY(clv__opencl_instance_bind(device, instance, args->inputs, args->outputs, error));
+  CLV__TRY(clv__opencl_faults_watch(device, instance->faults, &stream->watch, error));
   CLV__TRY(clv__opencl_instance_enqueue(device, instance, queue, error));
-  return clv__opencl_faults_read(device, instance->faults, &stream->watch, queue, error);
+  return clv__opencl_faults_read(device, instance->faults, queue, error);
 }
 
 clv_status clv__opencl_backend_query(const clv_host *host, void *user_data, const clv_backend **backend, clv_error *error) {

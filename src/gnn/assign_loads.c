@@ -8,10 +8,10 @@
 
 enum { CELLS = 128, FINER = 6, CELLS_A_STEP = 128 }; /* CELLS: for each subgraph */
 #define LEAST_WEIGHT 1e-3
+#define MOST_ROOM ((size_t)48 << 20) /* bytes: as fine as that allows */
 
 typedef struct loads {
-  const clv__bounding *b;
-  clv__bounding *writes; /* the same */
+  clv__bounding *b;
   const clv__frame *f;
   uint32_t device, cells, states;
   double others[CLV__PEP_DEVICES]; /* weights, but of `device` */
@@ -131,9 +131,9 @@ static double bound_by(loads *l, uint32_t *choices, double *least) {
   return bound;
 }
 
-/* With as many cells: false: no memory. `error`: what more cells may add at most. */
+/* With as many cells. `error`: what more of them may add at most. False: no memory. */
 static bool bound_with(loads *l, uint32_t cells, double *bound, double *error) {
-  clv__bounding *b = l->writes;
+  clv__bounding *b = l->b;
   double least = INFINITY;
   uint32_t weighty = 0;
   l->cells = cells;
@@ -154,15 +154,21 @@ static bool bound_with(loads *l, uint32_t cells, double *bound, double *error) {
   return true;
 }
 
+/* Whether there is room for as many cells, and budget. */
+static bool is_affordable(const loads *l, uint64_t cells) {
+  const clv__bounding *b = l->b;
+  uint64_t steps = cells * l->states * b->live_offsets[b->assign->count] / CELLS_A_STEP;
+  uint64_t size_bytes = ((uint64_t)b->assign->count + 1) * l->states * cells * sizeof *l->layers;
+  return size_bytes <= MOST_ROOM && b->used < b->budget && steps <= (b->budget - b->used) / 2;
+}
+
 bool clv__frame_loads(clv__bounding *b, const clv__frame *f, double *bound) {
-  loads l = {.b = b, .writes = b, .f = f, .states = 1u << b->need_count};
-  uint32_t few = CELLS * b->assign->count;
+  loads l = {.b = b, .f = f, .states = 1u << b->need_count};
+  uint64_t few = (uint64_t)CELLS * b->assign->count;
   double error;
-  uint64_t steps = (uint64_t)few * l.states * b->live_offsets[b->assign->count] / CELLS_A_STEP;
   *bound = 0;
-  if (b->used + steps * 2 > b->budget) return true;
-  if (!bound_with(&l, few, bound, &error)) return false;
+  if (!is_affordable(&l, few)) return true;
+  if (!bound_with(&l, (uint32_t)few, bound, &error)) return false;
   if (*bound >= clv__bounding_goal(b) || *bound + error < clv__bounding_goal(b)) return true;
-  if (b->used + steps * 2 * FINER > b->budget) return true;
-  return bound_with(&l, FINER * few, bound, &error);
+  return !is_affordable(&l, FINER * few) || bound_with(&l, (uint32_t)(FINER * few), bound, &error);
 }

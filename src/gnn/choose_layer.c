@@ -17,6 +17,7 @@ enum {
   ROUNDS = 10,
   MOST_STALE = 2,
   ANNEALING_STEPS = 30000,
+  LONGER = 3, /* where the bound stays open */
   LARGE = 20
 };
 #define FULL_BUDGET 8000000u
@@ -104,6 +105,9 @@ static clv_status try_last(clv__choosing *c, outcome *out, clv_error *error) {
   uint64_t budget = *c->reserve < LAST_BUDGET ? *c->reserve : LAST_BUDGET;
   bool is_wanted = c->options->effort != CLV__EFFORT_QUICK && c->options->budget == 0 && c->k <= LARGE;
   if (!is_wanted || is_close(c, out->bound_ns) || budget == 0) return CLV_OK;
+  keep_only_best(c);
+  c->search.budget = 2 * FULL_BUDGET;
+  CLV__TRY(anneal(c, LONGER * ANNEALING_STEPS, error));
   CLV__TRY(clv__assign_bound(&c->assign, c->best.makespan_ns, c->options->tolerance, budget, attempt, c, &result, error));
   *c->reserve -= result.steps < *c->reserve ? result.steps : *c->reserve;
   out->bound_ns = fmax(out->bound_ns, result.bound_ns);

@@ -55,16 +55,23 @@
 #endif
 #undef TILE_REAL
 
-clv__gemm_tile clv__gemm_tile_choose(bool is_double) {
+/* The innermost part: `rows` x `columns` of `values` += a panel of A (`depth` runs of `rows` elements) * a panel of B (`depth`
+ * runs of `columns`). B and `values` are aligned to 64 bytes, and so is `stride` elements. */
+typedef struct tile {
+  void (*run)(int64_t depth, const void *rows, const void *columns, void *values, int64_t stride);
+  int rows, columns; /* at most 12 and 32, and divisors of CLV__GEMM_ROWS and CLV__GEMM_COLUMNS */
+} tile;
+
+static tile choose_tile(bool is_double) {
 #ifdef CLV__GEMM_X86
   if (__builtin_cpu_supports("avx512f")) {
-    return is_double ? (clv__gemm_tile){tile_f64_avx512, 12, 16} : (clv__gemm_tile){tile_f32_avx512, 12, 32};
+    return is_double ? (tile){tile_f64_avx512, 12, 16} : (tile){tile_f32_avx512, 12, 32};
   }
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    return is_double ? (clv__gemm_tile){tile_f64_avx2, 6, 8} : (clv__gemm_tile){tile_f32_avx2, 6, 16};
+    return is_double ? (tile){tile_f64_avx2, 6, 8} : (tile){tile_f32_avx2, 6, 16};
   }
 #endif
-  return is_double ? (clv__gemm_tile){tile_f64_base, 4, 4} : (clv__gemm_tile){tile_f32_base, 4, 8};
+  return is_double ? (tile){tile_f64_base, 4, 4} : (tile){tile_f32_base, 4, 8};
 }
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -101,7 +108,7 @@ size_t clv__gemm_scratch_bytes(const clv__gemm *gemm) {
   return c.slice_bytes * (size_t)clv__kernel_thread_limit(c.tasks);
 }
 
-static void run_block(const clv__gemm *gemm, const cut *c, clv__gemm_tile t, int64_t task, char *slice) {
+static void run_block(const clv__gemm *gemm, const cut *c, tile t, int64_t task, char *slice) {
   size_t element = gemm->is_double ? sizeof(double) : sizeof(float);
   int64_t batch = task / (c->row_blocks * c->column_blocks);
   int64_t rest = task % (c->row_blocks * c->column_blocks);
@@ -131,7 +138,7 @@ static void run_block(const clv__gemm *gemm, const cut *c, clv__gemm_tile t, int
 void clv__gemm_run(const clv__gemm *gemm, void *scratch) {
   if (gemm->rows <= 0 || gemm->columns <= 0 || gemm->batches <= 0) return;
   cut c = cut_make(gemm);
-  const clv__gemm_tile t = clv__gemm_tile_choose(gemm->is_double);
+  const tile t = choose_tile(gemm->is_double);
   double work = 2.0 * (double)gemm->batches * (double)gemm->rows * (double)gemm->columns * (double)(gemm->depth + 1);
   int threads = clv__kernel_threads(c.tasks, work / 16);
   (void)threads; /* read by OpenMP alone */

@@ -38,15 +38,6 @@ typedef struct clv__gemm {
 size_t clv__gemm_scratch_bytes(const clv__gemm *gemm);
 void clv__gemm_run(const clv__gemm *gemm, void *scratch);
 
-/* The innermost part alone, for products that pack their operands otherwise: `rows` x `columns` of `values` += a panel of A
- * (`depth` runs of `rows` elements) * a panel of B (`depth` runs of `columns`). B and `values` are aligned to 64 bytes, and so is
- * `stride` elements. */
-typedef struct clv__gemm_tile {
-  void (*run)(int64_t depth, const void *rows, const void *columns, void *values, int64_t stride);
-  int rows, columns; /* at most 12 and 32, and divisors of CLV__GEMM_ROWS and CLV__GEMM_COLUMNS */
-} clv__gemm_tile;
-clv__gemm_tile clv__gemm_tile_choose(bool is_double);
-
 /* Packs one run of `count` consecutive elements at depth `k` of the block into its panels. For pack functions. */
 static inline void clv__gemm_spread_f32(const clv__gemm_block *block, int64_t k, const float *line) {
   float *panel = (float *)block->panels + k * block->width;

@@ -103,6 +103,50 @@ static void test_products(void **state) {
   }
 }
 
+/* One matrix for one row and for several, whichever comes first: what was packed serves the other. */
+static void test_more_rows(void **state) {
+  (void)state;
+  const clv_allocator *allocator = clv__allocator_default();
+  uint64_t seed = 11;
+  for (int i = 0; i < 4; ++i) {
+    const clv_dtype dtype = i % 2 == 0 ? CLV_F16 : CLV_BF16;
+    const int64_t f16 = dtype, real = CLV_F32, matrix[2] = {200, 300}; /* large: its bytes are gone after compile() */
+    clv_error error = {0};
+    test_graph t;
+    test_graph_begin(&t, allocator, 1);
+    const int64_t dims[2] = {test_graph_symbol(&t, "n"), matrix[0]};
+    test_graph_input(&t, "x", CLV_F32, 2, dims);
+    test_graph_node_ints(&t, "narrow", "Cast", "x", "n", "to", false, 1, &f16);
+    constant(&t, "w", dtype, 2, matrix, &seed);
+    test_graph_node(&t, "product", "MatMul", "n,w", "p");
+    test_graph_node_ints(&t, "wide", "Cast", "p", "y", "to", false, 1, &real);
+    clv_graph *graph = test_graph_end(&t, "y");
+    cpu_host cpu;
+    cpu_program program;
+    assert_ok(cpu_host_open(&cpu, allocator, NULL, NULL, &error), error);
+    for (int turn = 0; turn < 3; ++turn) {
+      const int64_t rows = (turn + i / 2) % 2 == 0 ? 1 : 5, given[2] = {rows, matrix[0]};
+      clv_tensor x = random_tensor(allocator, &seed, 2, given), made = {.rank = CLV_RANK_UNKNOWN}, wanted = {0};
+      for (int64_t k = 0; k < rows * matrix[0]; ++k) ((float *)x.data)[k] = (float)(pick(&seed, 3) - 1);
+      if (turn == 0) {
+        assert_ok(cpu_program_open(&program, &cpu, graph, &x, &error), error);
+      } else {
+        assert_ok(cpu.backend->instance_resize(cpu.device, program.instance, &x, 1, &error), error);
+      }
+      assert_ok(cpu_program_run(&program, &x, &made, &error), error);
+      assert_ok(clv__graph_evaluate(graph, &x, NULL, &wanted, NULL, NULL, allocator, &error), error);
+      assert_tensor(&made, &wanted, "rows");
+      clv__release(allocator, made.data);
+      clv__release(allocator, wanted.data);
+      clv__release(allocator, x.data);
+    }
+    assert_int_equal(cpu.retreats, 0);
+    cpu_program_close(&program);
+    cpu_host_close(&cpu);
+    clv__graph_destroy(graph);
+  }
+}
+
 static void test_all_numbers(void **state) {
   (void)state;
   const clv__cpu_panel_f16_fn run = clv__cpu_panel_f16();
@@ -127,6 +171,7 @@ static void test_all_numbers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_products),
+      cmocka_unit_test(test_more_rows),
       cmocka_unit_test(test_all_numbers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -670,6 +670,91 @@ static void memory_may_be_out_anywhere(void **state) {
   clv__graph_destroy(graph);
 }
 
+/* ---- What kernels find wrong with their input ---- */
+
+/* Sums over the rows that sources name: x [6, 20], offsets [4], sources [5]. */
+static clv_graph *sums_graph(const clv_allocator *allocator) {
+  static const char *const names[] = {"x", "offsets", "sources"};
+  fake_graph g = fake_graph_begin(allocator);
+  clv_value_id in[3], out;
+  fake_input(&g, "x", CLV_F32, 2, (int64_t[]){6, 20});
+  fake_input(&g, "offsets", CLV_I64, 1, (int64_t[]){4});
+  fake_input(&g, "sources", CLV_I32, 1, (int64_t[]){5});
+  assert_ok(clv__builder_import(g.builder, "ai.cleave", 1, &g.error), g.error);
+  for (int i = 0; i < 3; ++i) assert_ok(clv__builder_value(g.builder, names[i], &in[i], &g.error), g.error);
+  assert_ok(clv__builder_value(g.builder, "y", &out, &g.error), g.error);
+  assert_ok(clv__builder_node(g.builder, "sums", "ai.cleave", "SparseAggregate", in, 3, &out, 1, NULL, 0, &g.error), g.error);
+  fake_output(&g, "y");
+  return fake_graph_end(&g);
+}
+
+/* A lie is told to whoever waits, until the stream was waited for, and to nobody afterwards; each allocation on the way fails
+ * once; a device that is closed with all of it still there takes it along. */
+static void what_is_found_is_told_once(void **state) {
+  (void)state;
+  ocl o;
+  ocl_open(&o, "");
+  ocl_close(&o);
+  bool finished = false;
+  for (size_t fail_at = 0; !finished; ++fail_at) {
+    ocl_open(&o, "");
+    const clv_backend *b = o.backend;
+    clv_graph *graph = sums_graph(&o.counting.allocator);
+    clv__shapes *shapes = shapes_of(graph);
+    clv_executable *executable = NULL;
+    clv_instance *instance = NULL;
+    clv_stream *stream = NULL;
+    clv_event *event = NULL;
+    float x[6 * 20] = {0}, y[3 * 20];
+    int64_t offsets[4] = {0, 2, 3, 5};
+    int32_t sources[5] = {0, 5, 1, 2, 3};
+    clv_tensor tensors[4] = {
+        clv__tensor_make(CLV_F32, 2, (int64_t[]){6, 20}, x), clv__tensor_make(CLV_I64, 1, (int64_t[]){4}, offsets),
+        clv__tensor_make(CLV_I32, 1, (int64_t[]){5}, sources), clv__tensor_make(CLV_F32, 2, (int64_t[]){3, 20}, y)};
+    clv_binding bindings[4];
+    clv_buffer *buffers[4] = {0};
+    assert_ok(ocl_compile(&o, graph, shapes->types, &executable), o.error);
+    assert_ok(b->stream_create(o.device, &stream, &o.error), o.error);
+    assert_ok(b->event_create(o.device, &event, &o.error), o.error);
+    for (int i = 0; i < 4; ++i) {
+      assert_ok(b->buffer_alloc(o.device, 4096, &buffers[i], &o.error), o.error);
+      bindings[i] = (clv_binding){.type = tensors[i], .buffer = buffers[i]};
+      bindings[i].type.data = NULL;
+    }
+    clv_execute_args args = {
+        .struct_size = sizeof args, .input_count = 3, .output_count = 1, .inputs = bindings, .outputs = &bindings[3]};
+    o.counting.fail_at = fail_at == 0 ? 0 : o.counting.calls + fail_at;
+    clv_status status = b->instance_create(o.device, executable, tensors, 3, NULL, 0, &instance, &o.error);
+    for (int round = 0; round < 4 && status == CLV_OK; ++round) {
+      const bool lies = round % 2 == 0;
+      sources[4] = lies ? 6 : 3;
+      for (int i = 0; i < 3; ++i) {
+        size_t size_bytes;
+        assert_true(clv__tensor_size_bytes(&tensors[i], &size_bytes));
+        assert_ok(b->copy_in(o.device, stream, buffers[i], 0, tensors[i].data, size_bytes, &o.error), o.error);
+      }
+      status = b->execute(o.device, instance, stream, &args, &o.error);
+      if (status != CLV_OK) break;
+      assert_ok(b->event_record(o.device, event, stream, &o.error), o.error);
+      for (int again = 0; again < 2; ++again) {
+        clv_status said = b->event_synchronize(o.device, event, &o.error);
+        assert_int_equal(said, lies ? CLV_INVALID_ARGUMENT : CLV_OK);
+        if (lies) assert_string_equal(o.error.message, "node 'sums' (SparseAggregate): sources[4] is 6: data has 6 rows");
+      }
+      assert_int_equal(b->stream_synchronize(o.device, stream, &o.error), lies ? CLV_INVALID_ARGUMENT : CLV_OK);
+      assert_ok(b->stream_synchronize(o.device, stream, &o.error), o.error);
+    }
+    finished = fail_at > 0 && o.counting.calls < o.counting.fail_at;
+    if (finished || fail_at == 0) assert_ok(status, o.error);
+    if (status != CLV_OK) assert_int_equal(status, CLV_OUT_OF_MEMORY);
+    o.counting.fail_at = 0;
+    assert_ok(b->stream_synchronize(o.device, stream, &o.error), o.error);
+    clv__shapes_destroy(shapes);
+    clv__graph_destroy(graph);
+    ocl_close(&o); /* and nothing of it is left */
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(random_graphs_equal_the_reference),
@@ -687,6 +772,7 @@ int main(void) {
       cmocka_unit_test(steady_state_allocates_nothing),
       cmocka_unit_test(threads_run_beside_each_other),
       cmocka_unit_test(memory_may_be_out_anywhere),
+      cmocka_unit_test(what_is_found_is_told_once),
   };
   return cmocka_run_group_tests_name("opencl programs", tests, NULL, NULL);
 }

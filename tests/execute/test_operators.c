@@ -46,6 +46,31 @@ static void time_operators(clv_session *session, bool on) {
   clv__session_time_steps(session, on);
 }
 
+/* A graph on open devices, planned, with a session. */
+typedef struct running {
+  machine m;
+  clv_graph *graph;
+  clv_plan *plan;
+  clv_session *session;
+} running;
+
+static void run_on(running *r, clv_graph *graph) {
+  r->graph = graph;
+  r->plan = machine_plan(&r->m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  r->session = machine_session(r->plan);
+}
+
+static void end(running *r) {
+  clv_session_destroy(r->session);
+  clv_plan_destroy(r->plan);
+  clv_graph_destroy(r->graph);
+  machine_close(&r->m);
+}
+
+static void fill(float *data, size_t count, uint64_t seed) {
+  for (size_t k = 0; k < count; ++k) data[k] = test_random_float(&seed);
+}
+
 /* ---- Random graphs ---- */
 
 /* What it makes leads to an output. */
@@ -88,41 +113,36 @@ static void open_cpu(machine *m, const char *option) {
 }
 
 static void check_random(const char *option, uint64_t seed, uint32_t *fused) {
-  machine m;
+  running r;
   char what[64];
   snprintf(what, sizeof what, "seed %d, without %s", (int)seed, option != NULL ? option : "nothing");
-  open_cpu(&m, option);
-  clv_graph *graph = test_random_graph(&m.counting.allocator, seed, 8 + (uint32_t)(seed % 40));
-  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  clv_session *session = machine_session(plan);
+  open_cpu(&r.m, option);
+  clv_graph *graph = test_random_graph(&r.m.counting.allocator, seed, 8 + (uint32_t)(seed % 40));
+  run_on(&r, graph);
   float data[8][32];
   clv_tensor inputs[8];
   assert_true(graph->input_count <= 8);
   for (uint32_t i = 0; i < graph->input_count; ++i) {
-    uint64_t random = seed * 8 + i;
-    for (size_t k = 0; k < 32; ++k) data[i][k] = test_random_float(&random);
+    fill(data[i], 32, seed * 8 + i);
     inputs[i] = *clv_graph_input_type(graph, i);
     inputs[i].data = data[i];
   }
-  machine_check_run(session, plan, inputs, what);
-  time_operators(session, true);
-  for (uint32_t p = 0; p < plan->partition_count; ++p) assert_int_equal(ask(session, p).executions, 0);
-  for (uint32_t run = 0; run < 2; ++run) machine_check_run(session, plan, inputs, what); /* as right as ever */
-  for (uint32_t p = 0; p < plan->partition_count; ++p) {
-    const told t = ask(session, p);
-    expect_all_nodes(session, &t, p, what);
+  machine_check_run(r.session, r.plan, inputs, what);
+  time_operators(r.session, true);
+  for (uint32_t p = 0; p < r.plan->partition_count; ++p) assert_int_equal(ask(r.session, p).executions, 0);
+  for (uint32_t run = 0; run < 2; ++run) machine_check_run(r.session, r.plan, inputs, what); /* as right as ever */
+  for (uint32_t p = 0; p < r.plan->partition_count; ++p) {
+    const told t = ask(r.session, p);
+    expect_all_nodes(r.session, &t, p, what);
     if (t.step_count > 0) assert_true(t.executions >= 2 && t.sum_ns > 0);
     *fused += t.fused_count;
   }
-  time_operators(session, true);
-  for (uint32_t p = 0; p < plan->partition_count; ++p) assert_int_equal(ask(session, p).sum_ns, 0);
-  time_operators(session, false);
-  machine_check_run(session, plan, inputs, what);
-  for (uint32_t p = 0; p < plan->partition_count; ++p) assert_int_equal(ask(session, p).sum_ns, 0);
-  clv_session_destroy(session);
-  clv_plan_destroy(plan);
-  clv_graph_destroy(graph);
-  machine_close(&m);
+  time_operators(r.session, true);
+  for (uint32_t p = 0; p < r.plan->partition_count; ++p) assert_int_equal(ask(r.session, p).sum_ns, 0);
+  time_operators(r.session, false);
+  machine_check_run(r.session, r.plan, inputs, what);
+  for (uint32_t p = 0; p < r.plan->partition_count; ++p) assert_int_equal(ask(r.session, p).sum_ns, 0);
+  end(&r);
 }
 
 static void every_node_is_in_one_step(void **state) {
@@ -142,10 +162,10 @@ static void every_node_is_in_one_step(void **state) {
 /* Conv and Relu are one step, and a view is none. */
 static void fused_nodes_are_named(void **state) {
   (void)state;
-  machine m;
+  running r;
   test_graph g;
-  open_cpu(&m, NULL);
-  test_graph_begin(&g, &m.counting.allocator, 3);
+  open_cpu(&r.m, NULL);
+  test_graph_begin(&g, &r.m.counting.allocator, 3);
   test_graph_input(&g, "x", CLV_F32, 4, DIMS(1, 16, 8, 8));
   test_graph_weight(&g, "w", 4, DIMS(16, 16, 3, 3));
   test_graph_ints(&g, "shape", 2, DIMS(1, 576));
@@ -154,57 +174,47 @@ static void fused_nodes_are_named(void **state) {
   test_graph_node(&g, "twice", "Add", "b,b", "c");
   test_graph_node(&g, "view", "Reshape", "c,shape", "y");
   clv_graph *graph = test_graph_end(&g, "y");
-  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  clv_session *session = machine_session(plan);
+  run_on(&r, graph);
   float data[16 * 64];
-  uint64_t random = 1;
-  for (size_t k = 0; k < 16 * 64; ++k) data[k] = test_random_float(&random);
+  fill(data, 16 * 64, 1);
   clv_tensor input = f32(4, DIMS(1, 16, 8, 8), data);
-  time_operators(session, true);
-  machine_check_run(session, plan, &input, "fused");
-  const told t = ask(session, 0);
-  expect_all_nodes(session, &t, 0, "fused");
+  time_operators(r.session, true);
+  machine_check_run(r.session, r.plan, &input, "fused");
+  const told t = ask(r.session, 0);
+  expect_all_nodes(r.session, &t, 0, "fused");
   assert_int_equal(t.seen[3], 0); /* the view: nothing is done for it */
   assert_non_null(strstr(t.words, "Conv"));
   assert_int_equal(t.fused_count, 1);
-  clv_session_destroy(session);
-  clv_plan_destroy(plan);
-  clv_graph_destroy(graph);
-  machine_close(&m);
+  end(&r);
 }
 
 /* Sizes from data: node by node. */
 static void node_by_node(void **state) {
   (void)state;
-  machine m;
+  running r;
   test_graph g;
-  open_cpu(&m, NULL);
-  test_graph_begin(&g, &m.counting.allocator, 3);
+  open_cpu(&r.m, NULL);
+  test_graph_begin(&g, &r.m.counting.allocator, 3);
   test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 8));
   test_graph_node(&g, "relu", "Relu", "x", "a");
   test_graph_node(&g, "where", "NonZero", "a", "i");
   test_graph_node(&g, "abs", "Abs", "i", "y");
   clv_graph *graph = test_graph_end(&g, "y");
-  clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-  clv_session *session = machine_session(plan);
+  run_on(&r, graph);
   float data[32];
-  uint64_t random = 1;
-  for (size_t k = 0; k < 32; ++k) data[k] = test_random_float(&random);
+  fill(data, 32, 1);
   clv_tensor input = f32(2, DIMS(4, 8), data);
-  machine_check_run(session, plan, &input, "before");
-  time_operators(session, true);
-  for (uint32_t run = 0; run < 3; ++run) machine_check_run(session, plan, &input, "timed");
-  for (uint32_t p = 0; p < plan->partition_count; ++p) {
-    const told t = ask(session, p);
-    assert_int_equal(t.step_count, plan->partitions[p].node_count);
+  machine_check_run(r.session, r.plan, &input, "before");
+  time_operators(r.session, true);
+  for (uint32_t run = 0; run < 3; ++run) machine_check_run(r.session, r.plan, &input, "timed");
+  for (uint32_t p = 0; p < r.plan->partition_count; ++p) {
+    const told t = ask(r.session, p);
+    assert_int_equal(t.step_count, r.plan->partitions[p].node_count);
     assert_true(t.sum_ns > 0 && t.executions >= 3);
   }
-  time_operators(session, false);
-  machine_check_run(session, plan, &input, "after");
-  clv_session_destroy(session);
-  clv_plan_destroy(plan);
-  clv_graph_destroy(graph);
-  machine_close(&m);
+  time_operators(r.session, false);
+  machine_check_run(r.session, r.plan, &input, "after");
+  end(&r);
 }
 
 /* ---- Devices that do not tell, and slots that fail ---- */
@@ -219,31 +229,27 @@ static void silent_and_failing(void **state) {
   static const uint64_t without[] = {0, INTERPOSER_BIT(instance_steps), INTERPOSER_BIT(instance_time_steps)};
   for (size_t i = 0; i < 3; ++i) {
     interposer_slot failing = INTERPOSER_SLOT_COUNT;
-    machine m;
+    running r;
     clv_error error = {0};
     interposer *between = interposer_create(&(interposer_options){
         .name = "between", .query = clv__cpu_backend_query, .without = without[i], .hook = fail_slot, .user_data = &failing});
-    machine_open_with(&m, between, "between,cpu", 0, NULL);
-    clv_graph *graph = test_random_graph(&m.counting.allocator, 4, 12);
-    clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-    clv_session *session = machine_session(plan);
+    machine_open_with(&r.m, between, "between,cpu", 0, NULL);
+    clv_graph *graph = test_random_graph(&r.m.counting.allocator, 4, 12);
+    run_on(&r, graph);
     told t = {.node_count = MOST_NODES};
-    assert_ok(clv__session_time_operators(session, true, &error), error);
-    assert_int_equal(clv__session_operators(session, 0, listen, &t, &error), i == 0 ? CLV_OK : CLV_NOT_SUPPORTED);
+    assert_ok(clv__session_time_operators(r.session, true, &error), error);
+    assert_int_equal(clv__session_operators(r.session, 0, listen, &t, &error), i == 0 ? CLV_OK : CLV_NOT_SUPPORTED);
     if (i > 0) assert_string_equal(error.message, "between does not tell what its steps take");
-    assert_int_equal(clv__session_operators(session, plan->partition_count, listen, &t, &error), CLV_INVALID_ARGUMENT);
+    assert_int_equal(clv__session_operators(r.session, r.plan->partition_count, listen, &t, &error), CLV_INVALID_ARGUMENT);
     if (i == 0) {
       failing = INTERPOSER_instance_time_steps;
-      assert_int_equal(clv__session_time_operators(session, true, &error), CLV_DEVICE_ERROR);
+      assert_int_equal(clv__session_time_operators(r.session, true, &error), CLV_DEVICE_ERROR);
       assert_non_null(strstr(error.message, "partition 0 on between: timing its steps: "));
       failing = INTERPOSER_instance_steps;
-      assert_int_equal(clv__session_operators(session, 0, listen, &t, &error), CLV_DEVICE_ERROR);
+      assert_int_equal(clv__session_operators(r.session, 0, listen, &t, &error), CLV_DEVICE_ERROR);
       assert_non_null(strstr(error.message, "partition 0 on between: its steps: "));
     }
-    clv_session_destroy(session);
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
-    machine_close(&m);
+    end(&r);
     interposer_destroy(between);
   }
 }

@@ -9,7 +9,7 @@
 
 static clv_error error;
 
-enum { MOST_PIECES = 4 };
+enum { MOST_PIECES = 9 };
 
 typedef struct instance {
   gnx g;
@@ -94,7 +94,7 @@ static void test_bound(void **unused) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     instance in;
     clv__assign_result result;
-    open_instance(&in, seed, 2 + (uint32_t)(seed % 3), seed % 3 == 2 ? 4 : 9);
+    open_instance(&in, seed, 2 + (uint32_t)(seed % 4), seed % 4 == 3 ? 1 : seed % 4 == 2 ? 4 : 9);
     double best = brute(&in), far = best * (1 + (double)(seed % 5) / 10);
     /* By itself: a bound, whatever the budget, and whatever schedule there is. */
     for (uint64_t budget = 10; budget < 10000000; budget *= 30) {
@@ -110,6 +110,47 @@ static void test_bound(void **unused) {
     close_instance(&in);
   }
   assert_true(loosest > 0.6);
+}
+
+/* The least value of all assignments. */
+static double least_value(const instance *in, uint32_t *choices) {
+  double least = INFINITY;
+  for (uint32_t i = 0; i < in->count; ++i) choices[i] = 0;
+  for (bool more = true; more;) {
+    least = fmin(least, clv__assign_value(&in->assign, choices));
+    more = false;
+    for (uint32_t i = 0; i < in->count && !more; ++i) {
+      more = ++choices[i] < in->lists[i].count;
+      if (!more) choices[i] = 0;
+    }
+  }
+  return least;
+}
+
+/* Too many subgraphs for all their sequences, not for all assignments: frames, loads and the lower part of the tree together come
+ * to the least value at least; spend no more than they may, but for what is begun; and do the same each time. */
+static void test_value(void **unused) {
+  (void)unused;
+  for (uint64_t seed = 0; seed < 24; ++seed) {
+    instance in;
+    uint32_t choices[MOST_PIECES];
+    clv__assign_result result, again;
+    open_instance(&in, seed, 6 + (uint32_t)(seed % 4), 2);
+    double least = least_value(&in, choices);
+    assert_ok(clv__assign_bound(&in.assign, 1.02 * least, 0.01, UINT64_MAX, NULL, NULL, &result, &error), error);
+    assert_true(result.is_closed);
+    if (result.bound_ns < least * (1 - 1e-9)) /* more: what a single sequence rules out */
+      fail_msg("seed %u: %.9g, least %.9g", (unsigned)seed, result.bound_ns, least);
+    double closed_ns = result.bound_ns;
+    uint64_t all = result.steps, frame = 2000ul * in.assign.offsets[in.count]; /* more than one frame takes without the search */
+    for (uint64_t budget = all / 64; budget < all; budget = budget * 2 + 1) {
+      assert_ok(clv__assign_bound(&in.assign, 1.02 * least, 0.01, budget, NULL, NULL, &result, &error), error);
+      assert_true(result.bound_ns <= closed_ns * (1 + 1e-9) && result.steps <= budget + frame);
+      assert_ok(clv__assign_bound(&in.assign, 1.02 * least, 0.01, budget, NULL, NULL, &again, &error), error);
+      assert_true(again.bound_ns == result.bound_ns && again.steps == result.steps && again.nodes == result.nodes);
+    }
+    close_instance(&in);
+  }
 }
 
 /* The quick mode as it is told: the fastest plan for each; the bottleneck; of its subgraphs the switch that lowers the largest
@@ -161,7 +202,7 @@ static void test_greedy(void **unused) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     instance in;
     uint32_t choices[MOST_PIECES], told[MOST_PIECES], moves = 0, device;
-    open_instance(&in, seed, MOST_PIECES, 0);
+    open_instance(&in, seed, 4, 0);
     clv__assign_greedy(&in.assign, choices, count_moves, &moves);
     assert_int_equal(told_greedy(&in, told), moves);
     double got = clv__assign_largest_load(&in.assign, choices, &device);
@@ -184,6 +225,7 @@ static void test_empty(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_greedy), cmocka_unit_test(test_empty)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_bound), cmocka_unit_test(test_value), cmocka_unit_test(test_greedy),
+                                     cmocka_unit_test(test_empty)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,61 @@ static void test_flickr(void **unused) {
   gnx_close(&g);
 }
 
+/* Other prices: devices up to 1.5 times as fast or as slow, copies up to twice. */
+static void change_prices(gnx *g, uint64_t seed) {
+  double devices[3], copies;
+  uint64_t state = seed;
+  for (int d = 0; d < 3; ++d) devices[d] = pow(1.5, (double)(test_random(&state) % 2001) / 1000 - 1);
+  copies = pow(2, (double)(test_random(&state) % 2001) / 1000 - 1);
+  for (uint32_t t = 0; t < g->tables.table_count; ++t) {
+    clv__block_table *table = &g->tables.tables[t];
+    double by = devices[strcmp(table->device, "cpu") == 0 ? GNX_CPU : strcmp(table->device, "gpu") == 0 ? GNX_GPU : GNX_NPU];
+    for (uint32_t p = 0; p < table->point_count; ++p) table->points[p].time_ns *= by;
+  }
+  for (uint32_t t = 0; t < g->tables.copy_count; ++t) {
+    for (uint32_t p = 0; p < g->tables.copies[t].point_count; ++p) g->tables.copies[t].points[p].time_ns *= copies;
+  }
+  assert_ok(clv__tables_fit(&g->tables, &error), error);
+  assert_ok(clv__costs_init(&g->costs, &g->tables, &g->machine, &g->chain, &error), error);
+}
+
+static const clv__chosen_k *choose_kind(clv__arena *arena, const gnx *g, const clv__choose_cut *cut, uint32_t most_blocks,
+                                        uint32_t most_parts, clv__choice *choice) {
+  clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
+  options.peps.most_blocks = most_blocks, options.peps.most_parts = most_parts;
+  assert_ok(clv__choose(arena, &g->costs, 1, cut, 1, &options, choice, &error), error);
+  return &choice->items[choice->k_count - 1];
+}
+
+/* Whatever the prices are: within 1 % of the bound, behind nothing that is among the plans, and the same each time. */
+static void test_prices(void **unused) {
+  (void)unused;
+  static const uint32_t ks[] = {5, 8, 12, 16, 20};
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    gnx g;
+    clv__piece pieces[GNX_MOST_PIECES];
+    clv__choose_cut cut = {ks[seed % 5], pieces};
+    clv__choice choice, other;
+    clv__arena arena;
+    if (!gnx_open(&g, clv__allocator_default())) return;
+    change_prices(&g, seed);
+    clv__arena_init(&arena, clv__allocator_default());
+    assert_int_equal(gnx_pieces("flickr", cut.k, pieces), cut.k);
+    const clv__chosen_k *item = choose_kind(&arena, &g, &cut, 0, 0, &choice);
+    check_choice(&g, &choice, 1);
+    if (!(item->gap <= 0.01)) fail_msg("prices %u, k %u: gap %g", (unsigned)seed, cut.k, item->gap);
+    const clv__chosen_k *again = choose_kind(&arena, &g, &cut, 0, 0, &other);
+    assert_true(again->makespan_ns == item->makespan_ns && again->bound_ns == item->bound_ns);
+    for (uint32_t kind = 0; kind < 2; ++kind) {
+      const clv__chosen_k *alone = choose_kind(&arena, &g, &cut, kind == 0, kind == 1, &other);
+      if (item->makespan_ns > alone->makespan_ns)
+        fail_msg("prices %u, k %u: %s are better", (unsigned)seed, cut.k, kind == 0 ? "shared blocks" : "pipelines");
+    }
+    clv__arena_finish(&arena);
+    gnx_close(&g);
+  }
+}
+
 /* Small ones against all plans in all sequences: the bound over all plans holds, and the plan is close. */
 static double best_of_two(const clv__machine *machine, const clv__pep_list lists[2]) {
   double best = INFINITY;
@@ -311,7 +366,8 @@ static void test_memory(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_flickr), cmocka_unit_test(test_small), cmocka_unit_test(test_odd),
-                                     cmocka_unit_test(test_file),   cmocka_unit_test(test_edits), cmocka_unit_test(test_memory)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_flickr), cmocka_unit_test(test_prices), cmocka_unit_test(test_small),
+                                     cmocka_unit_test(test_odd),    cmocka_unit_test(test_file),   cmocka_unit_test(test_edits),
+                                     cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

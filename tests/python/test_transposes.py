@@ -1,0 +1,115 @@
+"""Transposes that the CPU does not make, as a value's memory seen with its axes in another order is what is wanted: seeded random
+graphs of convolutions, norms, products and sums between channels first and channels last against ONNX Runtime. Values are read again
+later, after others were made in their memory, and leave the graph.
+
+    python tests/python/test_transposes.py [--count N] [--first SEED]
+"""
+import argparse
+import os
+import sys
+
+import numpy as np
+import onnx
+from onnx import TensorProto as T, helper, numpy_helper
+
+import oracle
+
+FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # to channels first, to channels last
+
+
+class Maker:
+    def __init__(self, seed):
+        self.rng, self.nodes, self.weights, self.outputs = np.random.default_rng(seed), [], [], []
+        self.batch, self.channels = int(self.rng.integers(1, 3)), int(self.rng.choice([3, 8, 16, 20, 32]))
+        self.height, self.width = (int(self.rng.integers(4, 11)) for _ in range(2))
+        self.kept = {True: [], False: []}  # values by whether their channels are last
+
+    def constant(self, shape):
+        name = f"w_{len(self.weights)}"
+        self.weights.append(numpy_helper.from_array((self.rng.standard_normal(shape) / np.sqrt(max(np.prod(shape[1:]), 1))).astype(np.float32), name))
+        return name
+
+    def op(self, op, inputs, **attributes):
+        name = f"{op.lower()}_{len(self.nodes)}"
+        self.nodes.append(helper.make_node(op, inputs, [name], **attributes))
+        return name
+
+    def change(self, x, last):
+        """One more value of the same kind out of x."""
+        rng, c = self.rng, self.channels
+        kind = rng.integers(5)
+        if kind == 0 and self.kept[last]:
+            return self.op("Add", [x, self.kept[last][rng.integers(len(self.kept[last]))]])
+        if kind == 1:
+            return self.op("Relu", [x])
+        if not last:
+            groups = c if rng.integers(2) else 1
+            side = int(rng.choice([1, 3]))
+            weights = self.constant((c, c // groups, side, side))
+            return self.op("Conv", [x, weights, self.constant((c,))], group=groups, kernel_shape=[side] * 2, pads=[side // 2] * 4)
+        if kind == 3:  # a sum that may be made in the memory of x, which is still to be read the other way round
+            turned = self.op("Transpose", [x], perm=FIRST)
+            total = self.op("Add", [self.op("MatMul", [self.op("Relu", [x]), self.constant((c, c))]), x])
+            turned = self.op("Conv", [turned, self.constant((c, c, 1, 1))], kernel_shape=[1, 1])
+            return self.op("Add", [total, self.op("Transpose", [turned], perm=LAST)])
+        if kind == 2:
+            return self.op("LayerNormalization", [x, self.constant((c,)), self.constant((c,))])
+        return self.op("Add", [self.op("MatMul", [x, self.constant((c, c))]), self.constant((c,))])
+
+    def model(self):
+        rng, last = self.rng, bool(self.rng.integers(2))
+        shape = (self.batch, self.height, self.width, self.channels) if last else (self.batch, self.channels, self.height, self.width)
+        x = "x"
+        for _ in range(int(rng.integers(6, 16))):
+            if rng.integers(3) == 0:
+                x, last = self.op("Transpose", [x], perm=FIRST if last else LAST), not last
+            else:
+                x = self.change(x, last)
+            if rng.integers(3):
+                self.kept[last].append(x)
+            if rng.integers(8) == 0:
+                self.outputs.append(x)
+        if x == "x" or x not in self.outputs:
+            x = self.op("Neg", [x]) if x == "x" else x
+            self.outputs.append(x)
+        outputs = [helper.make_empty_tensor_value_info(name) for name in dict.fromkeys(self.outputs)]
+        graph = helper.make_graph(self.nodes, "g", [helper.make_tensor_value_info("x", T.FLOAT, shape)], outputs, self.weights)
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        return onnx.shape_inference.infer_shapes(model), {"x": rng.standard_normal(shape).astype(np.float32)}
+
+
+def check(seed, folder):
+    """[(label, reason or None)]"""
+    model, inputs = Maker(seed).model()
+    names = [output.name for output in model.graph.output]
+    expected = oracle.run_onnxruntime(model, inputs, optimize=False)
+    path = os.path.join(folder, f"{seed}.onnx")
+    onnx.save(model, path)
+    own = os.path.join(folder, str(seed))
+    os.makedirs(own, exist_ok=True)
+    arguments, results = oracle.save_inputs(own, inputs), []
+    for options in ((), ("--device-option", "cpu:fuse=0")):
+        actual = oracle.cleave_run(path, arguments, names, "--devices", "cpu", *options)
+        reasons = [oracle.compare(e, a) for e, a in zip(expected, actual)]
+        results.append((f"{seed} {' '.join(options)}", next((r for r in reasons if r), None)))
+    return results
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args()
+    folder, tally = oracle.build_folder("transposes"), oracle.Tally()
+    seeds = range(arguments.first, arguments.first + arguments.count)
+    for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
+        if isinstance(found, Exception):
+            tally.add(str(seed), f"{type(found).__name__}: {found}")
+            continue
+        for label, reason in found:
+            tally.add(label, reason)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
