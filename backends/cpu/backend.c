@@ -159,6 +159,11 @@ static clv_status cpu_open(void *self, const clv_host *host, const clv_device_co
   if (config->ordinal != 0) {
     return clv__error_set(error, CLV_NOT_FOUND, "there is one CPU device, no number %u", config->ordinal);
   }
+  const char *rest = config->name != NULL ? strchr(config->name, ':') : NULL;
+  if (rest != NULL && (rest[1] == '\0' || strspn(rest + 1, "0") != strlen(rest + 1))) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "'%.80s' is no number; options are given apart (--device-option cpu:KEY=VALUE)", rest + 1);
+  }
   clv_device *made = clv__allocate_zero(host->allocator, sizeof *made);
   if (made == NULL) return clv__error_memory(error, sizeof *made);
   made->host = host;

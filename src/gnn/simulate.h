@@ -46,7 +46,7 @@ typedef struct clv__timeline {
 
 /* `sequence[i]` runs at place i. */
 double clv__simulate_time(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count);
-/* The same, or INFINITY where it is above limit_ns, which mostly shows early. `loads`: clv__pep_work_add() of all. */
+/* The same; where it is above limit_ns it may be INFINITY instead, as soon as that shows. `loads`: clv__pep_work_add() of all. */
 double clv__simulate_within(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count,
                             const double loads[CLV__PEP_DEVICES], double limit_ns);
 /* The same with all that can be said; `tasks`, which may be NULL, has room for count * CLV__PEP_DEVICES and gets them in the

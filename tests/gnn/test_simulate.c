@@ -87,9 +87,24 @@ static double step_by_step(const clv__machine *machine, const clv__pep_work *con
   return makespan;
 }
 
+/* Within a limit: the same where it fits, never less than the truth, and early enough to be worth asking. */
+static uint32_t check_within(const clv__machine *machine, const clv__pep_work *const *sequence, uint32_t count, double time) {
+  double loads[CLV__PEP_DEVICES] = {0};
+  uint32_t ended = 0;
+  for (uint32_t i = 0; i < count; ++i) clv__pep_work_add(sequence[i], 1, loads);
+  assert_true(clv__simulate_within(machine, sequence, count, loads, time) == time);
+  for (double part = 0.1; part < 1; part += 0.2) {
+    double within = clv__simulate_within(machine, sequence, count, loads, part * time);
+    assert_true(within == time || isinf(within));
+    ended += isinf(within);
+  }
+  return ended;
+}
+
 static void test_events(void **unused) {
   (void)unused;
   uint64_t state = 4;
+  uint32_t ended = 0;
   for (int round = 0; round < 3000; ++round) {
     clv__machine machine = {.device_count = 3, .queue_depth = 1 + (uint32_t)(test_random(&state) % 3)};
     for (uint32_t d = 0; d < 3; ++d) machine.devices[d].switch_ns = (double)(test_random(&state) % 10);
@@ -103,6 +118,7 @@ static void test_events(void **unused) {
     if (got != other) fail_msg("round %d, %u subgraphs: %g, and from event to event %g", round, count, got, other);
     clv__simulate(&machine, sequence, count, &timeline, times, &tasks);
     assert_true(timeline.makespan_ns == got);
+    ended += check_within(&machine, sequence, count, got);
     double busy[CLV__PEP_DEVICES] = {0}, last[CLV__PEP_DEVICES] = {0}, latest = 0;
     uint32_t listed = 0;
     for (uint32_t i = 0; i < count; ++i) {
@@ -134,6 +150,7 @@ static void test_events(void **unused) {
     }
     assert_true(fabs(sum - switching) < 1e-6);
   }
+  assert_true(ended > 3000);
 }
 
 typedef struct pipeline {

@@ -26,9 +26,9 @@ class Maker:
         self.broken, self.nodes, self.weights, self.inputs, self.outputs = broken, [], [], {}, []
         pick = self.rng.integers
         self.batch, self.heads, self.size = int(pick(1, 4)), int(self.rng.choice([1, 2, 3, 4, 8, 16])), int(pick(1, 41))
-        self.width = self.size if pick(2) else int(pick(1, 41))
+        self.width = self.size if pick(4) else int(pick(1, 41))
         self.queries = int(self.rng.choice([1, 2, 7, 16, 19, 33, 50, 70]))
-        self.keys = self.queries if pick(2) else int(self.rng.choice([2, 13, 40, 300]))
+        self.keys = self.queries if pick(3) else int(self.rng.choice([2, 13, 40, 300]))
         self.past = int(pick(1, 20)) if pick(4) == 0 else 0
         self.total = self.keys + self.past
         self.flat = pick(4) == 0  # batch and heads in one axis
@@ -82,7 +82,7 @@ class Maker:
 
     def operands(self):
         """Q, K and V as [batch, heads, length, size]."""
-        if self.keys == self.queries and self.size == self.width and self.rng.integers(2):
+        if self.keys == self.queries and self.size == self.width and self.rng.integers(3):
             return self.joint()
         lengths = ((self.queries, self.size), (self.keys, self.size), (self.keys, self.width))
         if self.rng.integers(5) == 0:
