@@ -28,7 +28,8 @@ for folder in "$work" "$work/build"; do
 done
 if "$work/run_model" "$work/nothing.onnx" 2>"$work/error"; then echo "a missing model must fail"; exit 1; fi
 grep -q 'nothing.onnx' "$work/error"
-objdump -p "$library/libcleave.so" | grep -q 'SONAME *libcleave.so.0'
+objdump -p "$library/libcleave.so" >"$work/out" # no pipe: grep -q would end it early
+grep -q 'SONAME *libcleave.so.0' "$work/out"
 
 # ---- A plugin from outside ----
 cleave=$work/usr/bin/cleave plugin=$work/template/cleave_template.so
@@ -40,7 +41,8 @@ says() { # what standard error must say, and a command that must fail
 }
 cmake -S "$source/backends/template" -B "$work/template" -DCMAKE_PREFIX_PATH="$work/usr" >/dev/null
 cmake --build "$work/template" >/dev/null
-if objdump -p "$plugin" | grep -q 'NEEDED.*libcleave'; then echo "a plugin is not linked with the library"; exit 1; fi
+objdump -p "$plugin" >"$work/out"
+if grep -q 'NEEDED.*libcleave' "$work/out"; then echo "a plugin is not linked with the library"; exit 1; fi
 test "$(nm -D --defined-only "$plugin" | awk '{print $3}')" = clv_backend_query
 run=(run "$work/model.onnx" --devices template,cpu --strategy contiguous --verify)
 # By path, and never by a name alone.
