@@ -74,6 +74,8 @@ def check_mouse(case, has_run):
     terms = page.evaluate("[...document.querySelectorAll('.details dt')].map(term => term.textContent)")
     case.check("predicted, rows, edges are told", {"predicted", "rows it makes", "rows it reads", "edges"} <= set(terms), f"{terms}")
     case.same("measured is told of a run", "measured" in terms and "measured / predicted" in terms, has_run)
+    cut = page.evaluate("(timeline => timeline.scrollWidth - timeline.clientWidth)(document.querySelector('.timeline'))")
+    case.same("all of the time in view at first", cut, 0)
     wide = page.evaluate("document.querySelector('.timeline svg').getBoundingClientRect().width")
     page.click("#closer")
     case.check("zoom", page.evaluate("document.querySelector('.timeline svg').getBoundingClientRect().width") > 1.8 * wide)

@@ -74,19 +74,25 @@
     }
   }
 
+  // Before the first render(), which takes the room that they leave.
+  function nameRows() {
+    names.append(make('div', {style: `height: ${AXIS}px`}));
+    for (const device of plan.devices) {
+      const list = make('div', {class: 'kinds'});
+      for (const kind of kinds) list.append(make('span', {style: `line-height: ${ROW}px`}, kind));
+      names.append(make('div', {class: 'lane-name', style: `height: ${kinds.length * ROW + GAP}px`, title: device.name},
+                        make('span', {class: `badge d${device.color}`}, device.name), list));
+    }
+  }
+
   function render() {
     const width = Math.max(200, Math.floor((timeline.clientWidth - 2) * zoom)), scale = (width - 4) / total;
     const height = AXIS + plan.devices.length * (kinds.length * ROW + GAP);
     const svg = draw('svg', {width, height, viewBox: `0 0 ${width} ${height}`});
     axis(svg, width, height, scale);
-    names.replaceChildren(make('div', {style: `height: ${AXIS}px`}));
     rows = [];
     let y = AXIS;
     plan.devices.forEach((device, d) => {
-      const list = make('div', {class: 'kinds'});
-      for (const kind of kinds) list.append(make('span', {style: `line-height: ${ROW}px`}, kind));
-      names.append(make('div', {class: 'lane-name', style: `height: ${kinds.length * ROW + GAP}px`, title: device.name},
-                        make('span', {class: `badge d${device.color}`}, device.name), list));
       for (const kind of kinds) {
         svg.append(draw('rect', {class: 'row', x: 0, y: y + 1, width, height: ROW - 2}));
         const tasks = plan.spans.map((span, index) => index)
@@ -164,6 +170,7 @@
   $('#fit').addEventListener('click', () => zoomTo(1));
   let shown = 0;
   addEventListener('resize', () => { if (timeline.clientWidth !== shown) { shown = timeline.clientWidth; zoomTo(zoom); } });
+  nameRows();
   render();
   shown = timeline.clientWidth;
 })();
