@@ -212,6 +212,8 @@ static clv_status tell(const running *r, clv_error *error) {
                    clv__label_time((uint64_t)(1e6 * r->compile_ms), second),
                    clv__label_time((uint64_t)(1e6 * r->measured_ms), third));
   if (job->plan != NULL) clv__text_append(&text, "predicted %s; ", clv__label_time((uint64_t)job->plan->makespan_ns, first));
+  if (job->plan != NULL && r->record.state_ns > 0)
+    clv__text_append(&text, "%s more to keep layers for --resume; ", clv__label_time((uint64_t)r->record.state_ns, first));
   if (r->worst >= 0) clv__text_append(&text, "off by at most %.1e of the largest; ", r->worst);
   clv__text_append(&text, "peak memory %s\n", clv__label_size(cli_peak_rss_bytes(), first));
   return cli_print(job->cli, &text, error);

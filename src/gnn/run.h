@@ -70,7 +70,7 @@ typedef struct clv__gnn_task {
   uint32_t subgraph, block, part, first, last, device; /* the machine's */
   clv__layer_sizes sizes, padded;                      /* the same unless the device is static */
   double predicted_ns;                                 /* 0: the PEP says nothing */
-  uint64_t begin_ns, packed_ns, computed_ns, end_ns; /* since the run began: gathering and padding come first, laying out last */
+  uint64_t begin_ns, packed_ns, computed_ns, end_ns;   /* of the layers' time: gathering and padding first, laying out last */
 } clv__gnn_task;
 
 /* Of the last run, by layer and place. `first_layer`: what was resumed has no times. */

@@ -63,6 +63,10 @@ def check_timeline(case, has_run):
     case.check("tasks of a row follow each other", all(a[1] <= b[0] + 1.5 for _, spans in ends for a, b in zip(spans, spans[1:])), f"{ends}")
     data = page.evaluate("(() => { const plan = JSON.parse(document.getElementById('plan').textContent); "
                          "return [plan.predicted / 1e6, Math.max(...plan.spans.map(span => span[8])) / 1e6]; })()")
+    if has_run:
+        done = page.evaluate("(() => { const plan = JSON.parse(document.getElementById('plan').textContent); "
+                             "return Math.max(...plan.spans.map(span => span[15])) / 1e6; })()")
+        case.check("tasks end within what was measured", 0 < done <= case.said["measured_ms"] + 1e-5, f"{done} {case.said['measured_ms']}")
     case.check("predictions end with the makespan", all(abs(value - case.said["makespan_ms"]) <= 1e-3 * value for value in data), f"{data}")
 
 
