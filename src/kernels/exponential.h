@@ -33,9 +33,10 @@ static inline float clv__exp_f32(float x) {
   return x < -87.0f ? 0.0f : value;
 }
 
+/* 0 below -88, so that x times it is NaN at minus infinity, as the product is. */
 static inline float clv__sigmoid_f32(float x) {
-  const float low = x < -88.0f ? -88.0f : x;
-  return 1.0f / (1.0f + clv__exp_f32(-low));
+  const float low = x < -88.0f ? -88.0f : x, value = 1.0f / (1.0f + clv__exp_f32(-low));
+  return x < -88.0f ? 0.0f : value;
 }
 
 /* By e^2x - 1, which keeps its digits where x is small. */
