@@ -113,6 +113,11 @@ static clv_status copy_out(clv__cpu_plan *plan, const clv__cpu_node *node, uint3
   return CLV_OK;
 }
 
+/* A Cast to f32 of what lies narrower: those that read it take its dtype for their results, so it is f32 from here on. */
+static bool widens(const clv__cpu_plan_value *made, clv_dtype lies) {
+  return made->outer == CLV_DTYPE_NONE && made->made == CLV_F32 && lies != made->type.dtype;
+}
+
 /* Of a view: its source row-major, in the dtype it lies in, and how the view then lies. */
 static clv_status view_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout **from,
                                const clv__dnn_layout **to, clv_dtype *dtype, clv_error *error) {
@@ -120,6 +125,7 @@ static clv_status view_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   const clv__dnn_layout *lies = source->form_count > 0 ? source->forms[0].layout : NULL;
   *dtype = lies != NULL ? clv__dnn_layout_dtype(lies) : source->type.dtype;
   *from = *to = NULL;
+  if (widens(clv__cpu_output(plan, node), *dtype)) *dtype = source->type.dtype;
   if (*dtype == source->type.dtype) return CLV_OK;
   *from = clv__cpu_form_dense(plan, node->inputs[0], *dtype);
   *to = clv__cpu_form_dense(plan, node->outputs[0], *dtype);
@@ -135,7 +141,8 @@ static clv_status lower_view(clv__cpu_plan *plan, const clv__cpu_plan_node *node
   clv_dtype dtype;
   uint32_t slot;
   if (made->output == CLV__CPU_NONE && clv__tensor_same_type(from, &made->type) &&
-      clv__cpu_form_is_blocked(plan, node->inputs[0])) { /* the same shape: any layout will do */
+      clv__cpu_form_is_blocked(plan, node->inputs[0]) &&
+      !widens(made, clv__cpu_form_dtype(plan, node->inputs[0]))) { /* the same shape: any layout will do */
     made->forms[0] = plan->values[node->inputs[0]].forms[0];
     made->form_count = 1;
     return CLV_OK;

@@ -1,4 +1,5 @@
-"""The generated models (tools/models.py) in f16, in bf16 and, of f32, with --precision bf16, against ONNX Runtime's f32.
+"""The generated models (tools/models.py) in f16, in bf16 and, of f32, with --precision bf16, against ONNX Runtime's f32; and models
+of two dtypes, where f32 stays f32.
 
     python tests/python/test_precision.py [NAME...] [--full]       --full: the published sizes instead
 
@@ -101,6 +102,43 @@ def check(item):
     return found
 
 
+def mixed(dtype, extent):
+    """Narrow values cast to f32, what is made of them, of another in f32 too, and the same numbers in f32 all along."""
+    shape, generator = [1, 16, extent, extent], np.random.default_rng(extent)
+    nodes = [helper.make_node("Add", ["c", "b"], ["sum"]), helper.make_node("Mul", ["b", "c"], ["product"]),
+             helper.make_node("Concat", ["c", "b"], ["both"], axis=1), helper.make_node("MatMul", ["c", "b"], ["matrix"]),
+             helper.make_node("AveragePool", ["c"], ["mean"], kernel_shape=[2, 2], strides=[2, 2]),
+             helper.make_node("Sigmoid", ["c"], ["sigmoid"]), helper.make_node("Softmax", ["c"], ["softmax"], axis=-1),
+             helper.make_node("LayerNormalization", ["c", "scale"], ["normal"], axis=-1),
+             helper.make_node("Reshape", ["c", "flat"], ["flattened"]), helper.make_node("Add", ["flattened", "flattened"], ["twice"])]
+    outputs = ["sum", "product", "both", "matrix", "mean", "sigmoid", "softmax", "normal", "twice"]
+    constants = [numpy_helper.from_array(generator.standard_normal(extent).astype(np.float32), "scale"),
+                 numpy_helper.from_array(np.array([16, -1]), "flat")]
+    narrow = generator.standard_normal(shape).astype(NUMPY[dtype])
+    given = {"a": narrow, "b": generator.standard_normal(shape).astype(np.float32)}
+    found = []
+    for kind in (ONNX[dtype], TensorProto.FLOAT):
+        cast = [helper.make_node("Cast", ["a"], ["c"], to=TensorProto.FLOAT)]
+        inputs = [helper.make_tensor_value_info("a", kind, shape), helper.make_tensor_value_info("b", TensorProto.FLOAT, shape)]
+        results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
+        graph = helper.make_graph(cast + nodes, "mixed", inputs, results, constants)
+        found.append(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    return found[0], given, found[1], {**given, "a": narrow.astype(np.float32)}
+
+
+def check_mixed(tally):
+    """What the model has in f32 is never rounded to what it was cast from."""
+    folder = os.path.join(oracle.build_folder("precision"), "mixed")
+    for dtype in NUMPY:
+        for extent in (4, 32):
+            model, given, wide, same = mixed(dtype, extent)
+            expected = oracle.run_onnxruntime(wide, same)
+            actual = run(os.path.join(folder, f"{dtype}-{extent}"), model, given)
+            for output, right, ours in zip(model.graph.output, expected, actual):
+                share = difference(right, ours, np.dtype(np.float32))
+                tally.add(f"{dtype} cast to f32, {output.name} of {extent}", None if share <= 1e-5 else f"{share:.3g} of the largest magnitude")
+
+
 def has_bf16():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         flags = file.read()
@@ -113,6 +151,8 @@ def main():
     parser.add_argument("--full", action="store_true")
     arguments = parser.parse_args()
     tally = oracle.Tally()
+    if not arguments.names:
+        check_mixed(tally)
     work = [(name, arguments.full) for name in arguments.names or list(models.MODELS) if name not in SKIPPED]
     for (name, _), found in oracle.each(check, work):
         if isinstance(found, Exception):
