@@ -1,161 +1,5 @@
 /* The built command as a user meets it: exit statuses, error lines, the printed plan, JSON, files. */
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "base/text.h"
-#include "formats/npy.h"
-#include "formats/onnx.h"
-#include "models.h"
-#include "support.h"
-
-static char work[64];      /* a folder of the test's own */
-static char command[4096]; /* the built `cleave` */
-
-typedef struct outcome {
-  int status;
-  char *out, *err; /* standard output and error, on the heap */
-} outcome;
-
-static char *read_text(const char *path) {
-  clv__file_map map;
-  clv_error error = {0};
-  assert_ok(clv__file_map_open(path, &map, &error), error);
-  char *text = malloc(map.size_bytes + 1);
-  assert_non_null(text);
-  if (map.size_bytes > 0) memcpy(text, map.data, map.size_bytes);
-  text[map.size_bytes] = '\0';
-  clv__file_map_close(&map);
-  return text;
-}
-
-/* Runs `cleave ARGUMENTS` in the folder, through the shell. */
-static outcome run(const char *arguments) {
-  char line[8192], path[128];
-  outcome result;
-  snprintf(line, sizeof line, "cd '%s' && '%s' %s >out.txt 2>err.txt </dev/null", work, command, arguments);
-  int status = system(line);
-  assert_true(WIFEXITED(status));
-  result.status = WEXITSTATUS(status);
-  snprintf(path, sizeof path, "%s/out.txt", work);
-  result.out = read_text(path);
-  snprintf(path, sizeof path, "%s/err.txt", work);
-  result.err = read_text(path);
-  return result;
-}
-
-static void release(outcome *result) {
-  free(result->out);
-  free(result->err);
-}
-
-static void expect(const char *arguments, int status, const char *out, const char *err) {
-  outcome result = run(arguments);
-  bool fine =
-      result.status == status && (out == NULL || strcmp(result.out, out) == 0) && (err == NULL || strcmp(result.err, err) == 0);
-  if (!fine) fail_msg("cleave %s: status %d\n%s\n%s", arguments, result.status, result.out, result.err);
-  release(&result);
-}
-
-/* Status, and a line of standard error that contains `part` and is the only one. */
-static void expect_error(const char *arguments, int status, const char *part) {
-  outcome result = run(arguments);
-  size_t length = strlen(result.err);
-  bool one_line = length > 0 && strchr(result.err, '\n') == result.err + length - 1;
-  if (result.status != status || !one_line || strstr(result.err, part) == NULL || strncmp(result.err, "cleave: ", 8) != 0) {
-    fail_msg("cleave %s: status %d\n%s\n%s", arguments, result.status, result.out, result.err);
-  }
-  release(&result);
-}
-
-/* The document that a command prints with --json. */
-static json_t *document(const char *arguments, int status) {
-  outcome result = run(arguments);
-  json_error_t where;
-  json_t *root = json_loads(result.out, 0, &where);
-  if (result.status != status || root == NULL)
-    fail_msg("cleave %s: status %d: %s\n%s", arguments, result.status, where.text, result.err);
-  release(&result);
-  return root;
-}
-
-static json_t *member(const json_t *object, const char *name) {
-  json_t *found = json_object_get(object, name);
-  if (found == NULL) fail_msg("the document has no '%s'", name);
-  return found;
-}
-
-static void write_bytes(const char *name, const void *data, size_t size_bytes) {
-  char path[256];
-  clv_error error = {0};
-  snprintf(path, sizeof path, "%s/%s", work, name);
-  assert_ok(clv__file_write(path, data, size_bytes, &error), error);
-}
-
-static void write_text(const char *name, const char *text) {
-  write_bytes(name, text, strlen(text));
-}
-
-static void write_model(const char *name, clv_graph *graph) {
-  void *data;
-  size_t size_bytes;
-  clv_error error = {0};
-  assert_ok(clv__onnx_write(graph->whole, SIZE_MAX, clv__allocator_default(), &data, &size_bytes, &error), error);
-  write_bytes(name, data, size_bytes);
-  clv__release(clv__allocator_default(), data);
-  clv__graph_destroy(graph);
-}
-
-static void make_folder(const char *name) {
-  char path[256];
-  snprintf(path, sizeof path, "%s/%s", work, name);
-  assert_int_equal(mkdir(path, 0777), 0);
-}
-
-static clv_tensor read_npy(const char *name) {
-  char path[256];
-  clv_tensor tensor;
-  clv_error error = {0};
-  snprintf(path, sizeof path, "%s/%s", work, name);
-  assert_ok(clv__npy_read(clv__allocator_default(), path, &tensor, &error), error);
-  return tensor;
-}
-
-static void assert_same_values(const char *a_name, const char *b_name) {
-  clv_tensor a = read_npy(a_name), b = read_npy(b_name);
-  size_t count;
-  assert_true(clv__tensor_same_type(&a, &b));
-  assert_true(clv__tensor_count(&a, &count));
-  for (size_t i = 0; i < count; ++i) assert_float_equal(clv__tensor_get(&a, i), clv__tensor_get(&b, i), 1e-5);
-  clv__release(clv__allocator_default(), a.data);
-  clv__release(clv__allocator_default(), b.data);
-}
-
-static int set_up(void **state) {
-  (void)state;
-  ssize_t length = readlink("/proc/self/exe", command, sizeof command - 16);
-  if (length <= 0) return -1;
-  command[length] = '\0'; /* <build>/tests/<this>: the command is <build>/cleave */
-  for (int i = 0; i < 2; ++i) *strrchr(command, '/') = '\0';
-  strcat(command, "/cleave");
-  strcpy(work, "/tmp/cleave-test-XXXXXX");
-  if (mkdtemp(work) == NULL) return -1;
-  write_model("seven.onnx", test_seven_nodes(clv__allocator_default()));
-  return 0;
-}
-
-static int tear_down(void **state) {
-  (void)state;
-  char line[128];
-  snprintf(line, sizeof line, "rm -rf '%s'", work);
-  return system(line);
-}
-
-/* ---- The tests ---- */
+#include "outcome.h"
 
 static void test_usage(void **state) {
   (void)state;
@@ -248,7 +92,7 @@ static void test_outputs_first(void **state) {
   write_text("whole/kept.json", "as it was");
   expect_error("plan nothing.onnx -o whole/kept.json --svg whole/new.svg", 1, "nothing.onnx: cannot open");
   snprintf(path, sizeof path, "%s/whole/kept.json", work);
-  char *kept = read_text(path);
+  char *kept = read_whole(path);
   assert_string_equal(kept, "as it was");
   free(kept);
   assert_int_equal(unlink(path), 0);
@@ -466,7 +310,7 @@ static void test_run(void **state) {
   expect_error("run seven.onnx --model seven.onnx", 2, "'--model' belongs to a plan file");
   char *svg = NULL, path[128];
   snprintf(path, sizeof path, "%s/plans/p.svg", work);
-  svg = read_text(path);
+  svg = read_whole(path);
   assert_non_null(strstr(svg, "</svg>"));
   free(svg);
 }
@@ -510,112 +354,6 @@ static void test_inspect_devices_bench(void **state) {
   size_t length = strlen(brief.out);
   assert_true(brief.status == 0 && length > 2 && brief.out[length - 1] == '\n' && brief.out[length - 2] != '\n');
   release(&brief);
-}
-
-/* Every node once, in a step or idle; rows that add up; and what outside programs read is there. */
-static void check_operators(const char *devices, const char *pins, size_t silent) {
-  char line[512];
-  snprintf(line, sizeof line,
-           "bench seven.onnx --runs 3 --warmup 0 --threads 1 --operators --json --strategy contiguous --devices %s %s", devices,
-           pins);
-  json_t *bench = document(line, 0), *all = member(bench, "operators"), *item;
-  static const char *const of_both[] = {"operator", "kind",        "device",           "ms",
-                                        "flops",    "bytes",       "flops_per_second", "bytes_per_second",
-                                        "bound",    "roofline_ms", "roofline",         "lost_ms"};
-  static const char *const names[] = {"conv", "relu", "matmul", "add", "relu2", "concat", "softmax"};
-  uint32_t seen[7] = {0};
-  double rows_ms = 0, steps_ms = 0;
-  size_t i;
-  json_t *steps = member(all, "steps"), *rows = member(all, "rows"), *idle = member(all, "idle_nodes");
-  json_array_foreach(rows, i, item) {
-    for (size_t k = 0; k < sizeof of_both / sizeof *of_both; ++k) (void)member(item, of_both[k]);
-    assert_true(json_integer_value(member(item, "count")) > 0);
-    assert_true(json_number_value(member(item, "share")) <= 1.0 + 1e-9);
-    rows_ms += json_number_value(member(item, "ms"));
-    if (strcmp(json_string_value(member(item, "kind")), "nodes") == 0) assert_true(json_number_value(member(item, "ms")) > 0);
-  }
-  json_array_foreach(steps, i, item) {
-    json_t *node;
-    size_t at;
-    for (size_t k = 0; k < sizeof of_both / sizeof *of_both; ++k) (void)member(item, of_both[k]);
-    steps_ms += json_number_value(member(item, "ms"));
-    json_array_foreach(member(item, "nodes"), at, node) {
-      for (size_t k = 0; k < 7; ++k) seen[k] += strcmp(json_string_value(node), names[k]) == 0;
-    }
-  }
-  json_array_foreach(idle, i, item) {
-    for (size_t k = 0; k < 7; ++k) seen[k] += strcmp(json_string_value(item), names[k]) == 0;
-  }
-  for (size_t k = 0; k < 7; ++k) assert_int_equal(seen[k], 1);
-  const double ms = json_number_value(member(all, "ms"));
-  assert_true(ms > 0 && rows_ms > ms * 0.999 && rows_ms < ms * 1.001 && steps_ms > ms * 0.999 && steps_ms < ms * 1.001);
-  assert_true(json_number_value(member(all, "roofline_ms")) > 0);
-  assert_true(json_number_value(member(all, "roofline")) > 0);
-  assert_int_equal(json_array_size(member(all, "silent_devices")), silent);
-  json_t *peaks = json_array_get(member(all, "peaks"), 0);
-  assert_true(json_number_value(member(member(peaks, "flops_per_second"), "f32")) > 0);
-  assert_true(json_array_size(member(peaks, "bandwidth")) > 0);
-  json_decref(bench);
-}
-
-static void test_bench_operators(void **state) {
-  (void)state;
-  check_operators("cpu", "", 0);
-  check_operators("cpu", "--in-flight 4", 0);
-  check_operators("npu,cpu", "--pin relu=cpu --pin concat=cpu", 1);
-  json_t *bench = document("bench seven.onnx --runs 1 --warmup 0 --json", 0);
-  assert_true(json_is_null(member(bench, "operators")));
-  json_decref(bench);
-  expect_error("run seven.onnx --operators", 2, "--operators");
-  outcome table = run("bench seven.onnx --runs 3 --warmup 0 --threads 1 --operators -q");
-  assert_int_equal(table.status, 0);
-  assert_non_null(strstr(table.out, "\noperator "));
-  assert_non_null(strstr(table.out, "\nConv+Relu "));
-  assert_non_null(strstr(table.out, "\nin all "));
-  assert_null(strstr(table.out, "\nstep "));
-  release(&table);
-  table = run("bench seven.onnx --runs 3 --warmup 0 --threads 1 --operators -v");
-  assert_non_null(strstr(table.out, "conv and 1 more"));
-  release(&table);
-}
-
-/* How each partition was issued in the end, with the reason where it was launch by launch; and counters by device. */
-static void bench_of_graphs(const char *options, const char *state, const char *reason, int64_t hits) {
-  char line[256];
-  snprintf(line, sizeof line, "bench seven.onnx --devices npu,cpu --strategy contiguous --pin concat=cpu --runs 3 --json %s",
-           options);
-  json_t *bench = document(line, 0), *steps = member(bench, "steps"), *graphs = member(bench, "graphs");
-  uint32_t partitions = 0;
-  for (size_t s = 0; s < json_array_size(steps); ++s) {
-    json_t *graph = json_object_get(json_array_get(steps, s), "graph");
-    if (graph == NULL) continue; /* a transfer */
-    ++partitions;
-    assert_string_equal(json_string_value(member(graph, "state")), state);
-    if (reason != NULL) assert_string_equal(json_string_value(member(graph, "reason")), reason);
-  }
-  assert_true(partitions > 1);
-  assert_int_equal(json_object_size(graphs), hits < 0 ? 0 : 2);
-  for (int d = 0; hits >= 0 && d < 2; ++d) {
-    json_t *counters = member(graphs, d == 0 ? "npu" : "cpu");
-    assert_int_equal(json_integer_value(member(counters, "hits")), hits);
-    assert_int_equal(json_integer_value(member(counters, "entries")), hits > 0);
-    assert_int_equal(json_integer_value(member(counters, "bytes")) > 0, hits > 0);
-    assert_int_equal(json_is_real(member(counters, "saved_ms")), d == 0); /* the CPU's time is its kernels' */
-  }
-  json_decref(bench);
-}
-
-static void test_bench_graphs(void **state) {
-  (void)state;
-  bench_of_graphs("--warmup 2 --graph on", "replayed", NULL, 5);
-  bench_of_graphs("--warmup 2 --graph auto", "replayed", NULL, 4);
-  bench_of_graphs("--warmup 2 --graph off", "eager", "capture is off", -1);
-  bench_of_graphs("--warmup 2 --graph on --graph-cache 0", "eager", "capture is off", -1);
-  outcome text = run("bench seven.onnx --devices npu --runs 3 --warmup 2 --graph on");
-  assert_non_null(strstr(text.out, "\ngraphs on npu: 1 captured, 1 kept ("));
-  assert_non_null(strstr(text.out, "), launched in 6 of 6 runs; "));
-  assert_non_null(strstr(text.out, "  replayed  "));
-  release(&text);
 }
 
 /* Open sizes: 1 where nobody says otherwise, and said; an input with the name of an odd file. */
@@ -794,30 +532,6 @@ static void test_directories(void **state) {
          "");
 }
 
-/* Measured into a file, extended, and planned with; what is no profile is left as it is. */
-static void test_profile(void **state) {
-  (void)state;
-  json_t *root = document("profile seven.onnx --devices npu,cpu --runs 2 -o costs.json --json", 0);
-  json_t *devices = member(root, "devices");
-  assert_int_equal(json_array_size(devices), 2);
-  for (size_t d = 0; d < 2; ++d) {
-    assert_int_equal(json_integer_value(member(json_array_get(devices, d), "nodes_measured")), 7);
-    assert_true(json_number_value(member(json_array_get(devices, d), "launch_us")) > 0);
-  }
-  json_decref(root);
-  root = document("plan seven.onnx --devices npu,cpu --profile costs.json --json", 0);
-  assert_true(json_number_value(member(root, "predicted_ms")) > 0);
-  assert_int_equal(json_string_length(member(root, "profile")), 64);
-  json_decref(root);
-  expect("profile seven.onnx --runs 2 -q -o costs.json", 0, NULL, "");
-  write_text("costs.txt", "my notes");
-  expect_error("profile seven.onnx -o costs.txt", 1, "'costs.txt' is there and cannot be extended");
-  expect_error("plan seven.onnx --profile costs.txt", 1, "costs.txt: line 1");
-  expect_error("plan seven.onnx --profile none.json", 1, "none.json");
-  expect_error("profile none.onnx -o costs.json", 1, "none.onnx");
-  expect_error("profile --runs 0", 2, "--runs");
-}
-
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_usage),
@@ -835,12 +549,9 @@ int main(void) {
       cmocka_unit_test(test_run),
       cmocka_unit_test(test_dump_and_verify),
       cmocka_unit_test(test_inspect_devices_bench),
-      cmocka_unit_test(test_bench_operators),
-      cmocka_unit_test(test_bench_graphs),
       cmocka_unit_test(test_sizes_and_names),
       cmocka_unit_test(test_buckets),
-      cmocka_unit_test(test_profile),
       cmocka_unit_test(test_directories),
   };
-  return cmocka_run_group_tests_name("cli/command", tests, set_up, tear_down);
+  return cmocka_run_group_tests_name("cli/command", tests, outcome_set_up, command_tear_down);
 }
