@@ -1,12 +1,13 @@
-/* The calls of a launch list, one kind after the other: what its arguments are, how they are filled in, how they run. */
+/* The calls of a launch list, one kind after the other: what its arguments are, how they are filled in, how they run. Two kinds
+ * have files of their own. */
+#include "calls.h"
+
 #include "kernels/rows.h"
 #include "kernels/threads.h"
-#include "list.h"
 #include "row.h"
 #include "small.h"
 
-/* Where a slot's memory is: *data, or, where that is NULL, *base + *addend. */
-static void locate(const clv__cpu_plan *plan, uint32_t slot, void **data, uint32_t *base, size_t *addend) {
+void clv__cpu_calls_locate(const clv__cpu_plan *plan, uint32_t slot, void **data, uint32_t *base, size_t *addend) {
   const clv__cpu_slot *root = &plan->slots[plan->slots[slot].root];
   *data = NULL;
   *addend = plan->slots[slot].inner_bytes;
@@ -27,13 +28,12 @@ static void locate(const clv__cpu_plan *plan, uint32_t slot, void **data, uint32
   }
 }
 
-/* Fills in the address of a slot (CLV__CPU_NONE: leaves NULL) at `place`, a pointer within the call appended last. */
-static clv_status point(clv__cpu_list *list, void *place, uint32_t slot, clv_error *error) {
+clv_status clv__cpu_calls_point(clv__cpu_list *list, void *place, uint32_t slot, clv_error *error) {
   void *data;
   uint32_t base = 0;
   size_t addend;
   if (slot == CLV__CPU_NONE) return CLV_OK;
-  locate(list->plan, slot, &data, &base, &addend);
+  clv__cpu_calls_locate(list->plan, slot, &data, &base, &addend);
   if (data == NULL) return clv__cpu_list_patch(list, place, base, addend, error);
   memcpy(place, &data, sizeof data);
   return CLV_OK;
@@ -58,7 +58,7 @@ static clv_status fill_tensors(clv__cpu_list *list, const clv__cpu_step *step, c
   for (uint32_t i = 0; i < step->operand_count; ++i) {
     tensors[i] = step->operands[i].type;
     tensors[i].data = NULL;
-    CLV__TRY(point(list, &tensors[i].data, step->operands[i].slot, error));
+    CLV__TRY(clv__cpu_calls_point(list, &tensors[i].data, step->operands[i].slot, error));
   }
   return CLV_OK;
 }
@@ -82,70 +82,6 @@ static clv_status add_kernel(clv__cpu_list *list, uint32_t index, clv_error *err
                                tensors + step->input_count * sizeof(clv_tensor), error));
   CLV__TRY(clv__cpu_list_patch(list, &arguments->call.scratch, CLV__CPU_BASE_MEMORY, step->scratch_offset_bytes, error));
   return fill_tensors(list, step, arguments->tensors, error);
-}
-
-/* ---- A primitive of oneDNN's. ---- */
-
-typedef struct primitive_arguments {
-  clv__dnn *dnn;
-  const clv__dnn_primitive *primitive;
-  uint32_t count;
-  bool serial;
-  clv__dnn_argument arguments[];
-} primitive_arguments;
-
-static clv_status run_primitive(const clv__cpu_call *call, clv_error *error) {
-  const primitive_arguments *arguments = (const primitive_arguments *)(const void *)call->arguments;
-  const int before = arguments->serial ? clv__cpu_threads_enter_one() : 0;
-  const clv_status status = clv__dnn_execute(arguments->dnn, arguments->primitive, arguments->arguments, arguments->count, error);
-  if (arguments->serial) clv__cpu_threads_leave_one(before);
-  return status;
-}
-
-/* The same call of the list that this one is like; both are made by the same steps in the same order. */
-static const primitive_arguments *twin(const clv__cpu_list *list, const clv__cpu_call *call) {
-  if (list->like == NULL) return NULL;
-  const uint8_t *same = list->like->block + ((const uint8_t *)call - list->block);
-  return (const primitive_arguments *)(const void *)((const clv__cpu_call *)(const void *)same)->arguments;
-}
-
-/* An operand, or, where `scratch` is not NULL, that step's scratch. */
-static clv_status add_memory(clv__cpu_list *list, primitive_arguments *arguments, const primitive_arguments *like, int id,
-                             uint32_t slot, const clv__dnn_layout *layout, const clv__cpu_step *scratch, clv_error *error) {
-  void *data = NULL;
-  uint32_t base = CLV__CPU_BASE_MEMORY;
-  size_t addend = scratch != NULL ? scratch->scratch_offset_bytes : 0;
-  clv__dnn_argument *argument = &arguments->arguments[arguments->count];
-  if (slot != CLV__CPU_NONE) locate(list->plan, slot, &data, &base, &addend);
-  argument->id = id;
-  if (like != NULL && (data != NULL || base < CLV__CPU_BASE_BINDINGS)) {
-    argument->memory = like->arguments[arguments->count].memory;
-  } else {
-    CLV__TRY(clv__cpu_list_memory(list, layout, scratch != NULL ? scratch->scratch_bytes : 0, base, addend, data,
-                                  &argument->memory, error));
-  }
-  arguments->count++;
-  return CLV_OK;
-}
-
-static clv_status add_primitive(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_plan *plan = list->plan;
-  const clv__cpu_step *step = &plan->steps[index];
-  const size_t size_bytes = sizeof(primitive_arguments) + (step->operand_count + 1) * sizeof(clv__dnn_argument);
-  clv__cpu_call *call = clv__cpu_list_append(list, index, size_bytes);
-  if (call == NULL) return clv__error_memory(error, size_bytes);
-  primitive_arguments *arguments = (primitive_arguments *)(void *)call->arguments;
-  const primitive_arguments *like = twin(list, call);
-  call->function.run = run_primitive;
-  arguments->dnn = plan->device->dnn;
-  arguments->primitive = step->primitive;
-  arguments->serial = step->serial;
-  for (uint32_t i = 0; i < step->operand_count; ++i) {
-    const clv__cpu_operand *operand = &step->operands[i];
-    CLV__TRY(add_memory(list, arguments, like, operand->id, operand->slot, operand->layout, NULL, error));
-  }
-  if (step->scratch_bytes == 0) return CLV_OK;
-  return add_memory(list, arguments, like, CLV__DNN_SCRATCH, CLV__CPU_NONE, NULL, step, error);
 }
 
 /* ---- Bytes to another place. ---- */
@@ -172,8 +108,8 @@ static clv_status add_copy(clv__cpu_list *list, uint32_t index, clv_error *error
   copy_arguments *arguments = (copy_arguments *)(void *)call->arguments;
   call->function.run = run_copy;
   arguments->size_bytes = size_bytes;
-  CLV__TRY(point(list, &arguments->from, step->operands[0].slot, error));
-  return point(list, &arguments->to, step->operands[1].slot, error);
+  CLV__TRY(clv__cpu_calls_point(list, &arguments->from, step->operands[0].slot, error));
+  return clv__cpu_calls_point(list, &arguments->to, step->operands[1].slot, error);
 }
 
 /* ---- Elements to and from f16, and bf16 on CPUs without it. ---- */
@@ -216,8 +152,8 @@ static clv_status add_convert(clv__cpu_list *list, uint32_t index, clv_error *er
   arguments->count = clv__dims_product(from, 0, from->rank);
   arguments->widens = to->dtype == CLV_F32;
   arguments->narrow = arguments->widens ? from->dtype : to->dtype;
-  CLV__TRY(point(list, &arguments->from, step->operands[0].slot, error));
-  return point(list, &arguments->to, step->operands[1].slot, error);
+  CLV__TRY(clv__cpu_calls_point(list, &arguments->from, step->operands[0].slot, error));
+  return clv__cpu_calls_point(list, &arguments->to, step->operands[1].slot, error);
 }
 
 /* ---- One row times a packed matrix. ---- */
@@ -292,104 +228,10 @@ static clv_status add_small(clv__cpu_list *list, uint32_t index, clv_error *erro
   small_arguments *arguments = (small_arguments *)(void *)call->arguments;
   call->function.run = run_small;
   arguments->small = *step->small;
-  CLV__TRY(point(list, &arguments->a, step->operands[0].slot, error));
-  CLV__TRY(point(list, &arguments->b, step->operands[1].slot, error));
-  if (step->small->has_bias) CLV__TRY(point(list, &arguments->bias, step->operands[2].slot, error));
-  return point(list, &arguments->c, step->operands[step->input_count].slot, error);
-}
-
-/* ---- An elementwise function: one row, or rows over outer axes. ---- */
-
-typedef struct row_call {
-  clv__row row;
-  clv__elementwise_params params;
-} row_call;
-
-typedef struct outer_axis {
-  int64_t extent, out; /* strides in bytes */
-  int64_t in[CLV__ROW_INPUTS];
-} outer_axis;
-
-typedef struct rows_arguments {
-  clv__row_fn function;
-  clv__row row;
-  clv__elementwise_params params;
-  uint32_t axis_count, input_count;
-  outer_axis axes[]; /* the innermost first */
-} rows_arguments;
-
-/* One call a row, for every position of the outer axes. */
-static clv_status run_rows(const clv__cpu_call *call, clv_error *error) {
-  const rows_arguments *arguments = (const rows_arguments *)(const void *)call->arguments;
-  int64_t at[CLV_MAX_RANK] = {0};
-  clv__row row = arguments->row;
-  (void)error;
-  for (;;) {
-    arguments->function(&row);
-    uint32_t d = 0;
-    for (;; ++d) {
-      if (d == arguments->axis_count) return CLV_OK;
-      const outer_axis *axis = &arguments->axes[d];
-      const bool more = ++at[d] < axis->extent;
-      const int64_t steps = more ? 1 : 1 - axis->extent;
-      row.out = (uint8_t *)row.out + steps * axis->out;
-      for (uint32_t k = 0; k < arguments->input_count; ++k) row.in[k] = (const uint8_t *)row.in[k] + steps * axis->in[k];
-      if (more) break;
-      at[d] = 0;
-    }
-  }
-}
-
-static clv_status fill_row(clv__cpu_list *list, const clv__cpu_step *step, const clv__walk *walk, clv__row *row,
-                           clv__elementwise_params *params, clv_error *error) {
-  const clv__cpu_elementwise *elementwise = step->elementwise;
-  row->count = walk->length;
-  *params = elementwise->params;
-  CLV__TRY(clv__cpu_list_patch(list, &row->params, CLV__CPU_BASE_LIST, (size_t)((uint8_t *)params - list->block), error));
-  for (uint32_t k = 0; k < elementwise->input_count; ++k) {
-    row->step[k] = walk->step[k];
-    CLV__TRY(point(list, &row->in[k], step->operands[k].slot, error));
-  }
-  return point(list, &row->out, step->operands[step->input_count].slot, error);
-}
-
-static clv_status add_rows(clv__cpu_list *list, uint32_t index, const clv__walk *walk, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
-  const size_t size_bytes = sizeof(rows_arguments) + (size_t)walk->rank * sizeof(outer_axis);
-  clv__cpu_call *call = clv__cpu_list_append(list, index, size_bytes);
-  if (call == NULL) return clv__error_memory(error, size_bytes);
-  rows_arguments *arguments = (rows_arguments *)(void *)call->arguments;
-  call->function.run = run_rows;
-  arguments->function = step->elementwise->what.run;
-  arguments->axis_count = (uint32_t)walk->rank;
-  arguments->input_count = step->elementwise->input_count;
-  int64_t stride = walk->length * (int64_t)clv_dtype_size_bytes(step->operands[step->input_count].type.dtype);
-  for (int32_t d = 0; d < walk->rank; ++d) {
-    outer_axis *axis = &arguments->axes[d];
-    const int32_t from = walk->rank - 1 - d;
-    axis->extent = walk->dims[from];
-    axis->out = stride;
-    stride *= axis->extent;
-    for (uint32_t k = 0; k < arguments->input_count; ++k) {
-      axis->in[k] = walk->strides[k][from] * (int64_t)clv_dtype_size_bytes(step->operands[k].type.dtype);
-    }
-  }
-  return fill_row(list, step, walk, &arguments->row, &arguments->params, error);
-}
-
-static clv_status add_elementwise(clv__cpu_list *list, uint32_t index, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[index];
-  const clv_tensor *inputs[CLV__ROW_INPUTS];
-  clv__walk walk;
-  for (uint32_t k = 0; k < step->input_count; ++k) inputs[k] = &step->operands[k].type;
-  clv__walk_plan(&walk, &step->operands[step->input_count].type, inputs, step->input_count);
-  if (walk.rank > 0) return add_rows(list, index, &walk, error);
-  clv__cpu_call *call = clv__cpu_list_append(list, index, sizeof(row_call));
-  if (call == NULL) return clv__error_memory(error, sizeof(row_call));
-  row_call *arguments = (row_call *)(void *)call->arguments;
-  call->function.row = step->elementwise->what.run;
-  call->is_row = 1;
-  return fill_row(list, step, &walk, &arguments->row, &arguments->params, error);
+  CLV__TRY(clv__cpu_calls_point(list, &arguments->a, step->operands[0].slot, error));
+  CLV__TRY(clv__cpu_calls_point(list, &arguments->b, step->operands[1].slot, error));
+  if (step->small->has_bias) CLV__TRY(clv__cpu_calls_point(list, &arguments->bias, step->operands[2].slot, error));
+  return clv__cpu_calls_point(list, &arguments->c, step->operands[step->input_count].slot, error);
 }
 
 clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *error) {
@@ -397,7 +239,7 @@ clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *err
     case CLV__CPU_STEP_KERNEL:
       return add_kernel(list, step, error);
     case CLV__CPU_STEP_PRIMITIVE:
-      return add_primitive(list, step, error);
+      return clv__cpu_calls_primitive(list, step, error);
     case CLV__CPU_STEP_COPY:
       return add_copy(list, step, error);
     case CLV__CPU_STEP_CONVERT:
@@ -407,7 +249,7 @@ clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *err
     case CLV__CPU_STEP_SMALL:
       return add_small(list, step, error);
     case CLV__CPU_STEP_ELEMENTWISE:
-      return add_elementwise(list, step, error);
+      return clv__cpu_calls_elementwise(list, step, error);
     case CLV__CPU_STEP_OWN:
       return add_own(list, step, error);
   }

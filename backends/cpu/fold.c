@@ -101,7 +101,7 @@ static clv_status compose_binary(clv__cpu_plan *plan, clv__cpu_plan_node *maker,
   if (maker->kind == CLV__CPU_MATRIX && plan->values[maker->inputs[1]].type.rank != 2) return CLV_OK; /* takes no bias */
   const int algorithm = binary->posts[0].algorithm;
   const bool additive = algorithm == CLV__DNN_ADD || algorithm == CLV__DNN_SUB;
-  if (algorithm == CLV__DNN_MAX || algorithm == CLV__DNN_MIN || (algorithm == CLV__DNN_DIV && k == 0)) return CLV_OK;
+  if (algorithm == CLV__DNN_DIV && k == 0) return CLV_OK;
   if ((!additive || (algorithm == CLV__DNN_SUB && k == 0)) && !may_scale(plan, maker)) return CLV_OK;
   void *data;
   size_t count;

@@ -96,6 +96,7 @@ static clv_status lower_kernel(clv__cpu_plan *plan, clv__cpu_plan_node *node, cl
   step->operands = operands;
   step->operand_count = step->operand_room = room;
   step->input_count = node->input_count;
+  step->may_overlap = clv__cpu_is_in_place(plan, node);
   return kernel_scratch(plan, step, error);
 }
 

@@ -1,4 +1,5 @@
-/* Elementwise nodes with little work: the operator's row function is looked up now, so that a run only calls it. */
+/* Elementwise nodes of the kernels': with little work, the operator's row function is looked up now, so that a run only calls it;
+ * over values that lie in one layout, and over much, the kernel runs along memory as it lies. */
 #include "kernels/threads.h"
 #include "small.h"
 
@@ -57,7 +58,81 @@ static bool find(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_e
   }
   types[found->input_count] = out;
   *in_place = clv__tensor_same_type(&inputs[0], &out);
-  return is_little(&out, &found->what);
+  return true;
+}
+
+/* ---- A node over values that all lie in one layout, element by element in the order of memory. ---- */
+
+/* That layout; NULL where an operand is row-major in f32, lies otherwise than the others, or is broadcast. */
+static const clv__dnn_layout *common_layout(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t input_count) {
+  const clv_tensor *out = &clv__cpu_output(plan, node)->type;
+  const clv__dnn_layout *layout = NULL;
+  for (uint32_t i = 0; i < input_count; ++i) {
+    if (!clv__cpu_form_is_blocked(plan, node->inputs[i]) || !clv__tensor_same_type(&plan->values[node->inputs[i]].type, out)) {
+      return NULL;
+    }
+    if (i == 0) layout = clv__cpu_form_layout(plan, node->inputs[0]);
+    if (i > 0 && !clv__dnn_layout_equal(layout, clv__cpu_form_layout(plan, node->inputs[i]))) return NULL;
+  }
+  if (layout == NULL || out->dtype != CLV_F32) return NULL;
+  return clv__dnn_layout_dtype(layout) == CLV_F32 || clv__cpu_output(plan, node)->made == CLV_BF16 ? layout : NULL;
+}
+
+/* Whether it gives 0 for zeros, as layouts want it of the channels that they are filled up with. */
+static bool keeps_zero(const clv__cpu_elementwise *found) {
+  const float zero = 0.0f;
+  float result = 1.0f;
+  const clv__row row = {.count = 1, .out = &result, .in = {&zero, &zero, &zero}, .params = &found->params};
+  found->what.run(&row);
+  return result == 0.0f;
+}
+
+/* Whether the order of memory will do. */
+static bool can_be_flat(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_elementwise *found,
+                        const clv__dnn_layout *layout) {
+  const clv_tensor *out = &plan->values[node->outputs[0]].type;
+  const int64_t count = clv__dnn_layout_memory_count(layout);
+  return count > 0 && (count == clv__dims_product(out, 0, out->rank) || keeps_zero(found));
+}
+
+static clv_status lower_flat(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_elementwise *found,
+                             const clv__dnn_layout *layout, clv_error *error) {
+  const clv_dtype dtype = clv__dnn_layout_dtype(layout);
+  const clv_tensor flat = {.dtype = dtype, .rank = 1, .dims = {clv__dnn_layout_memory_count(layout)}};
+  clv__cpu_step *step =
+      clv__cpu_step_new(plan, CLV__CPU_STEP_KERNEL, node->source, node->source->op, node->input_count + node->output_count);
+  if (step == NULL) return clv__error_memory(error, sizeof *step);
+  const size_t at = (size_t)(step - plan->steps);
+  for (uint32_t i = 0; i <= node->input_count; ++i) {
+    const bool is_value = i < found->input_count, is_output = i == node->input_count;
+    uint32_t slot = CLV__CPU_NONE;
+    if (is_output)
+      CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], layout, &slot, error));
+    else if (node->inputs[i] != CLV__CPU_NONE) /* of what is no value of the walk's, a constant, no step is made */
+      CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], is_value ? layout : NULL, &slot, error));
+    step = &plan->steps[at];
+    if (is_output)
+      clv__cpu_step_output(step, 0, slot, NULL);
+    else
+      clv__cpu_step_input(step, 0, slot, NULL);
+    clv_tensor *type = &step->operands[i].type;
+    memset(type, 0, sizeof *type);
+    if (is_value || is_output)
+      *type = flat;
+    else if (node->inputs[i] != CLV__CPU_NONE)
+      *type = without_data(&plan->values[node->inputs[i]].type);
+  }
+  step->may_overlap = true;
+  return CLV_OK;
+}
+
+/* ---- Either way. ---- */
+
+bool clv__cpu_is_in_place(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  clv__cpu_elementwise found;
+  clv_tensor types[CLV__ROW_INPUTS + 1];
+  bool in_place;
+  return find(plan, node, &found, types, &in_place) && in_place;
 }
 
 clv_status clv__cpu_lower_elementwise(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
@@ -69,6 +144,10 @@ clv_status clv__cpu_lower_elementwise(clv__cpu_plan *plan, clv__cpu_plan_node *n
   *taken = node->scale == NULL && node->bias == NULL && node->source->kernel != NULL &&
            (node->post_count == 0 || (fused && clv__cpu_post_is_elementwise(&node->posts[1]))) &&
            find(plan, node, &found, types, &in_place);
+  if (!*taken) return CLV_OK;
+  const clv__dnn_layout *layout = fused ? NULL : common_layout(plan, node, found.input_count);
+  if (layout != NULL && can_be_flat(plan, node, &found, layout)) return lower_flat(plan, node, &found, layout, error);
+  *taken = is_little(&types[found.input_count], &found.what);
   if (!*taken) return CLV_OK;
   for (uint32_t i = 0; i < found.input_count; ++i) {
     CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], NULL, &slots[i], error));
@@ -108,8 +187,6 @@ static const char *operator_of(const clv__cpu_post *post) {
       return "Abs";
     case CLV__DNN_SQRT:
       return "Sqrt";
-    case CLV__DNN_EXP:
-      return "Exp";
     case CLV__DNN_LOG:
       return "Log";
     default:

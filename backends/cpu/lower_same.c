@@ -46,7 +46,6 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
 static bool is_costly(int algorithm) {
   switch (algorithm) {
     case CLV__DNN_RELU:
-    case CLV__DNN_CLIP:
     case CLV__DNN_ABS:
     case CLV__DNN_SQRT:
     case CLV__DNN_LINEAR:
@@ -57,10 +56,16 @@ static bool is_costly(int algorithm) {
   }
 }
 
+/* oneDNN compares with the bounds, and what does not compare becomes one of them. */
+static bool loses_nan(const clv__cpu_post *post) {
+  return post->algorithm == CLV__DNN_CLIP || (post->algorithm == CLV__DNN_RELU && post->alpha == 0.0f);
+}
+
 clv_status clv__cpu_lower_unary(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const bool blocked = clv__cpu_form_is_blocked(plan, node->inputs[0]);
   const int64_t count = count_of(plan, node->inputs[0]);
-  *taken = blocked || node->composed || count >= (is_costly(node->posts[0].algorithm) ? SMALL_COUNT_COSTLY : SMALL_COUNT);
+  const bool is_much = count >= (is_costly(node->posts[0].algorithm) ? SMALL_COUNT_COSTLY : SMALL_COUNT);
+  *taken = (blocked || node->composed || is_much) && !loses_nan(&node->posts[0]);
   if (!*taken) return CLV_OK;
   const clv__dnn_layout *form = blocked ? clv__cpu_form_layout(plan, node->inputs[0]) : NULL;
   const clv__dnn_layout *layout = blocked ? form : clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &count);

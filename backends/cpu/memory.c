@@ -101,7 +101,9 @@ static void overlap(const lives *l) {
     const clv__cpu_slot *a = &plan->slots[from], *b = &plan->slots[to];
     bool alone = from != to && a->kind == CLV__CPU_SLOT_ARENA && b->kind == CLV__CPU_SLOT_ARENA && is_last_use(l, from, s) &&
                  b->first == s && a->size_bytes == b->size_bytes;
-    for (uint32_t i = 1; i < step->input_count && alone; ++i) alone = root_of(plan, step->operands[i].slot) != from;
+    for (uint32_t i = 1; i < step->input_count && alone; ++i) {
+      alone = step->operands[i].slot == CLV__CPU_NONE || root_of(plan, step->operands[i].slot) != from;
+    }
     if (alone) join(l, from, to);
   }
 }

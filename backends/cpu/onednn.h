@@ -58,7 +58,6 @@ typedef enum clv__dnn_unary {
   CLV__DNN_MISH,
   CLV__DNN_ABS,
   CLV__DNN_SQRT,
-  CLV__DNN_EXP,
   CLV__DNN_LOG,
   CLV__DNN_LINEAR, /* alpha * x + beta */
   CLV__DNN_ROUND   /* half to even */
@@ -68,9 +67,7 @@ typedef enum clv__dnn_binary {
   CLV__DNN_ADD,
   CLV__DNN_SUB,
   CLV__DNN_MUL,
-  CLV__DNN_DIV,
-  CLV__DNN_MAX,
-  CLV__DNN_MIN
+  CLV__DNN_DIV
 } clv__dnn_binary;
 
 #define CLV__DNN_MAX_POSTS 12
@@ -145,6 +142,8 @@ int32_t clv__dnn_layout_dims(const clv__dnn_layout *layout, int64_t dims[CLV_MAX
 void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_MAX_RANK]);
 bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout); /* cannot be reordered back (Winograd weights) */
 size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout);
+/* How many elements lie side by side in its memory, those that axes are filled up with included; 0 where there are gaps. */
+int64_t clv__dnn_layout_memory_count(const clv__dnn_layout *layout);
 /* In which order weights of 3x3 windows lie once they are transformed for Winograd's algorithm: winograd.c says it in full. */
 typedef struct clv__dnn_winograd {
   enum { CLV__DNN_WINOGRAD_POINTS_OUTPUTS, CLV__DNN_WINOGRAD_POINTS_GROUPS, CLV__DNN_WINOGRAD_GROUPS_POINTS } order;

@@ -202,6 +202,14 @@ size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout) {
   return dnnl_memory_desc_get_size(&layout->desc);
 }
 
+int64_t clv__dnn_layout_memory_count(const clv__dnn_layout *layout) {
+  const dnnl_memory_desc_t &desc = layout->desc;
+  if (desc.format_kind != dnnl_blocked || desc.offset0 != 0 || desc.extra.flags != 0) return 0;
+  int64_t count = 1;
+  for (int i = 0; i < desc.ndims; ++i) count *= desc.padded_dims[i];
+  return (size_t)count * dnnl_data_type_size(desc.data_type) == dnnl_memory_desc_get_size(&desc) ? count : 0;
+}
+
 bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *winograd) {
   const dnnl_memory_desc_t &desc = layout->desc;
   // The orders have no specification. Those of the version that this was built with are held against its own reorder by a test.

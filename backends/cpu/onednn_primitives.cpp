@@ -6,12 +6,11 @@
 
 namespace {
 
-const dnnl_alg_kind_t unary_kinds[] = {dnnl_eltwise_relu,     dnnl_eltwise_elu,       dnnl_eltwise_tanh,   dnnl_eltwise_logistic,
-                                       dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_tanh, dnnl_eltwise_clip,   dnnl_eltwise_hardswish,
-                                       dnnl_eltwise_swish,    dnnl_eltwise_mish,      dnnl_eltwise_abs,    dnnl_eltwise_sqrt,
-                                       dnnl_eltwise_exp,      dnnl_eltwise_log,       dnnl_eltwise_linear, dnnl_eltwise_round};
-const dnnl_alg_kind_t binary_kinds[] = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul,
-                                        dnnl_binary_div, dnnl_binary_max, dnnl_binary_min};
+const dnnl_alg_kind_t unary_kinds[] = {dnnl_eltwise_relu,     dnnl_eltwise_elu,       dnnl_eltwise_tanh, dnnl_eltwise_logistic,
+                                       dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_tanh, dnnl_eltwise_clip, dnnl_eltwise_hardswish,
+                                       dnnl_eltwise_swish,    dnnl_eltwise_mish,      dnnl_eltwise_abs,  dnnl_eltwise_sqrt,
+                                       dnnl_eltwise_log,      dnnl_eltwise_linear,    dnnl_eltwise_round};
+const dnnl_alg_kind_t binary_kinds[] = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul, dnnl_binary_div};
 
 // Owns the attributes while a primitive is made.
 struct attributes {

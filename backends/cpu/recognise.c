@@ -126,8 +126,7 @@ static bool is_binary(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
   static const struct {
     const char *op;
     clv__dnn_binary algorithm;
-  } table[] = {{"Add", CLV__DNN_ADD}, {"Sub", CLV__DNN_SUB}, {"Mul", CLV__DNN_MUL}, {"Div", CLV__DNN_DIV},
-               {"Sum", CLV__DNN_ADD}, {"Max", CLV__DNN_MAX}, {"Min", CLV__DNN_MIN}};
+  } table[] = {{"Add", CLV__DNN_ADD}, {"Sub", CLV__DNN_SUB}, {"Mul", CLV__DNN_MUL}, {"Div", CLV__DNN_DIV}, {"Sum", CLV__DNN_ADD}};
   node->kind = CLV__CPU_BINARY;
   if (node->input_count != 2 || !input_is_f32(plan, node, 0) || !input_is_f32(plan, node, 1)) return false;
   for (size_t i = 0; i < sizeof table / sizeof table[0]; ++i) {
@@ -210,8 +209,6 @@ static const struct {
     {"Mul", false, is_binary},
     {"Div", false, is_binary},
     {"Sum", false, is_binary},
-    {"Max", false, is_binary},
-    {"Min", false, is_binary},
     {"Concat", false, is_concat},
     {"LRN", false, is_lrn},
     {"Softmax", false, is_softmax},
@@ -230,7 +227,6 @@ static const struct {
     {"Mish", false, is_unary},
     {"Abs", false, is_unary},
     {"Sqrt", false, is_unary},
-    {"Exp", false, is_unary},
     {"Log", false, is_unary},
 };
 

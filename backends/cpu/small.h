@@ -26,8 +26,11 @@ struct clv__cpu_elementwise {
 clv_status clv__cpu_lower_small(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 void clv__cpu_small_run(const clv__cpu_small *small, const float *a, const float *b, const float *bias, float *c);
 
-/* Takes elementwise nodes that one thread runs over row-major values: kernels, and a binary with a function after it. */
+/* Takes elementwise nodes of the kernels' over values in one layout of oneDNN's, and, where one thread does them, over row-major
+ * ones; there also a binary with a function after it. */
 clv_status clv__cpu_lower_elementwise(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+/* Whether the kernel may write each element of the result where it read that of input 0. */
+bool clv__cpu_is_in_place(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 /* Whether a function or sum that was fused into a step can be a step of its own after it. */
 bool clv__cpu_post_is_elementwise(const clv__cpu_post *post);
 /* That step, in place over `slot`, which has the node's output row-major. */

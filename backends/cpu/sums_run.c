@@ -1,12 +1,38 @@
 /* What the steps of sums.h do, in numbers modulo 2^32 as the kernels have them. A real number is rounded after each node that the
  * pass stands for: the result has the bits that those nodes give one by one. */
+#include <math.h>
+
 #include "kernels/multiversion.h"
 #include "kernels/threads.h"
 #include "sums.h"
 
 /* ---- The pass. ---- */
 
-enum { CHUNK = 512 /* channels at a time: what is between the rounds stays in the nearest cache */ };
+enum {
+  CHUNK = 2048, /* channels of a task */
+  LANES = 16,   /* of a vector */
+  AT_A_TIME = 4 /* vectors that stay in registers from the sums to the result */
+};
+
+typedef uint32_t words __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(sizeof(uint32_t)), may_alias));
+typedef int32_t bits __attribute__((vector_size(LANES * sizeof(int32_t)), aligned(sizeof(int32_t)), may_alias));
+typedef float reals __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+/* Channels of one row. */
+typedef struct piece {
+  uint8_t *place; /* the sums, and the result */
+  const int32_t *shifts, *zeros;
+  uint32_t zero, window;   /* what `shifts` is taken off times, and `zeros` */
+  const uint32_t *windows; /* instead of `window`, one a channel; NULL: none */
+  const float *scale;      /* NULL: the sums are the result */
+  bool scale_is_line;
+  uint32_t post_count;
+  struct {
+    enum { ADD_ONE, ADD_EACH, SLOPE, CLIP } kind; /* SLOPE: `low` times what is below 0 */
+    const float *other;
+    float low, high;
+  } posts[CLV__CPU_MAX_POSTS];
+} piece;
 
 CLV__MULTIVERSION static uint32_t sum_unsigned(const uint8_t *bytes, int64_t count) {
   uint32_t sum = 0;
@@ -20,104 +46,169 @@ CLV__MULTIVERSION static uint32_t sum_signed(const int8_t *bytes, int64_t count)
   return sum;
 }
 
-CLV__MULTIVERSION static void take_off(const int32_t *numbers, uint32_t factor, int64_t count, uint32_t *sums) {
-  for (int64_t j = 0; j < count; ++j) sums[j] -= factor * (uint32_t)numbers[j];
+/* Vector `index` from channel `first` on; of the last one `left` numbers are there, elsewhere all. */
+static inline __attribute__((always_inline)) void read_vector(const void *numbers, int64_t first, int index, int64_t left,
+                                                              words *vector) {
+  const char *from = (const char *)numbers + (size_t)(first + index * LANES) * sizeof(uint32_t);
+  if (left == LANES) {
+    *vector = *(const words *)(const void *)from;
+    return;
+  }
+  *vector = (words){0};
+  memcpy(vector, from, (size_t)left * sizeof(uint32_t));
 }
 
-CLV__MULTIVERSION static void take_off_each(const int32_t *numbers, const uint32_t *factors, int64_t count, uint32_t *sums) {
-  for (int64_t j = 0; j < count; ++j) sums[j] -= factors[j] * (uint32_t)numbers[j];
+/* `number` where `where` says so. */
+static inline __attribute__((always_inline)) void replace(const bits *where, float number, reals *real) {
+  const reals numbers = number - (reals){0};
+  *real = (reals)((*where & (bits)numbers) | (~*where & (bits)*real));
 }
 
-CLV__MULTIVERSION static void scale(const uint32_t *sums, const float *factors, bool is_line, int64_t count, float *real) {
-  if (is_line) {
-    for (int64_t j = 0; j < count; ++j) real[j] = (float)(int32_t)sums[j] * factors[j];
-  } else {
-    for (int64_t j = 0; j < count; ++j) real[j] = (float)(int32_t)sums[j] * *factors;
+static inline __attribute__((always_inline)) void run_posts(const piece *p, int64_t first, const int count, int64_t left,
+                                                            reals *real) {
+  for (uint32_t i = 0; i < p->post_count; ++i) {
+    const float low = p->posts[i].low, high = p->posts[i].high;
+    switch (p->posts[i].kind) {
+      case ADD_ONE:
+#pragma GCC unroll 4
+        for (int v = 0; v < count; ++v) real[v] += *p->posts[i].other;
+        break;
+      case ADD_EACH:
+#pragma GCC unroll 4
+        for (int v = 0; v < count; ++v) {
+          words other;
+          read_vector(p->posts[i].other, first, v, left, &other);
+          real[v] += (reals)other;
+        }
+        break;
+      case SLOPE:
+#pragma GCC unroll 4
+        for (int v = 0; v < count; ++v) {
+          const bits below = real[v] < 0.0f;
+          const reals product = real[v] * low;
+          real[v] = (reals)((below & (bits)product) | (~below & (bits)real[v]));
+        }
+        break;
+      case CLIP:
+#pragma GCC unroll 4
+        for (int v = 0; v < count; ++v) {
+          const bits below = real[v] < low;
+          replace(&below, low, &real[v]);
+          const bits above = real[v] > high;
+          replace(&above, high, &real[v]);
+        }
+        break;
+    }
   }
 }
 
-CLV__MULTIVERSION static void add(const float *other, bool is_single, int64_t count, float *real) {
-  if (is_single) {
-    for (int64_t j = 0; j < count; ++j) real[j] += *other;
-  } else {
-    for (int64_t j = 0; j < count; ++j) real[j] += other[j];
+/* `count` vectors of channels from `first` on. Each operation rounds by itself: this file is compiled without contraction. */
+static inline __attribute__((always_inline)) void run_vectors(const piece *p, int64_t first, const int count, int64_t left) {
+  words sums[AT_A_TIME], numbers, factors;
+  reals real[AT_A_TIME];
+#pragma GCC unroll 4
+  for (int v = 0; v < count; ++v) read_vector(p->place, first, v, left, &sums[v]);
+  if (p->shifts != NULL) {
+#pragma GCC unroll 4
+    for (int v = 0; v < count; ++v) {
+      read_vector(p->shifts, first, v, left, &numbers);
+      sums[v] -= numbers * p->zero;
+    }
+  }
+  if (p->zeros != NULL) {
+#pragma GCC unroll 4
+    for (int v = 0; v < count; ++v) {
+      read_vector(p->zeros, first, v, left, &numbers);
+      factors = p->window - (words){0};
+      if (p->windows != NULL) read_vector(p->windows, first, v, left, &factors);
+      sums[v] -= numbers * factors;
+    }
+  }
+  if (p->scale != NULL) {
+#pragma GCC unroll 4
+    for (int v = 0; v < count; ++v) {
+      factors = (words)(*p->scale - (reals){0});
+      if (p->scale_is_line) read_vector(p->scale, first, v, left, &factors);
+      real[v] = __builtin_convertvector((bits)sums[v], reals) * (reals)factors;
+    }
+    run_posts(p, first, count, left, real);
+#pragma GCC unroll 4
+    for (int v = 0; v < count; ++v) sums[v] = (words)real[v];
+  }
+#pragma GCC unroll 4
+  for (int v = 0; v < count; ++v) {
+    uint8_t *place = p->place + (size_t)(first + v * LANES) * sizeof(uint32_t);
+    if (left == LANES)
+      *(words *)(void *)place = sums[v];
+    else
+      memcpy(place, &sums[v], (size_t)left * sizeof(uint32_t));
   }
 }
 
-CLV__MULTIVERSION static void relu(float slope, int64_t count, float *real) {
-  if (slope == 0.0f) {
-    for (int64_t j = 0; j < count; ++j) real[j] = real[j] < 0.0f ? 0.0f : real[j];
-  } else {
-    for (int64_t j = 0; j < count; ++j) real[j] = real[j] < 0.0f ? slope * real[j] : real[j];
-  }
-}
-
-CLV__MULTIVERSION static void clip(float low, float high, int64_t count, float *real) {
-  for (int64_t j = 0; j < count; ++j) {
-    const float above = real[j] < low ? low : real[j];
-    real[j] = above > high ? high : above;
-  }
+CLV__MULTIVERSION static void run_piece(const piece *p, int64_t count) {
+  int64_t first = 0;
+  for (; first + AT_A_TIME * LANES <= count; first += AT_A_TIME * LANES) run_vectors(p, first, AT_A_TIME, LANES);
+  for (; first + LANES <= count; first += LANES) run_vectors(p, first, 1, LANES);
+  if (first < count) run_vectors(p, first, 1, count - first);
 }
 
 static int32_t byte_at(const clv_tensor *tensor, int64_t index) {
   return tensor->dtype == CLV_I8 ? ((const int8_t *)tensor->data)[index] : ((const uint8_t *)tensor->data)[index];
 }
 
-/* Channels [first, first + count) of one row: what the weights' zero points take off. */
-static void take_off_zeros(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count,
-                           uint32_t *sums) {
-  const int32_t *zeros = p->zeros + first;
+/* What the weights' zero points are taken off times, for channels [first, first + count) of a row. */
+static void read_windows(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count,
+                         uint32_t *room, piece *made) {
+  made->zeros = p->zeros + first;
   if (p->windows_operand == 0) {
     const clv_tensor *source = &operands[p->source_operand];
     const uint8_t *bytes = (const uint8_t *)source->data + row * p->depth;
-    take_off(zeros, source->dtype == CLV_I8 ? sum_signed((const int8_t *)bytes, p->depth) : sum_unsigned(bytes, p->depth), count,
-             sums);
+    made->window = source->dtype == CLV_I8 ? sum_signed((const int8_t *)bytes, p->depth) : sum_unsigned(bytes, p->depth);
     return;
   }
   const uint32_t *windows = (const uint32_t *)operands[p->windows_operand].data + row * p->groups;
   const int64_t each = p->channels / p->groups;
-  uint32_t factors[CHUNK];
-  if (p->groups == 1) {
-    take_off(zeros, windows[0], count, sums);
-    return;
-  }
-  for (int64_t j = 0; j < count; ++j) factors[j] = windows[(first + j) / each];
-  take_off_each(zeros, factors, count, sums);
+  made->window = windows[0];
+  if (p->groups == 1) return;
+  for (int64_t j = 0; j < count; ++j) room[j] = windows[(first + j) / each];
+  made->windows = room;
 }
 
-static void make_real(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count,
-                      const uint32_t *sums, float *real) {
-  scale(sums, (const float *)operands[p->scale_operand].data + (p->scale_is_line ? first : 0), p->scale_is_line, count, real);
+static void read_posts(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, piece *made) {
+  made->post_count = p->post_count;
   for (uint32_t i = 0; i < p->post_count; ++i) {
     const clv__cpu_post *post = &p->posts[i].what;
+    made->posts[i].low = post->alpha;
+    made->posts[i].high = post->beta;
     if (post->kind == CLV__CPU_POST_ADD) {
       const int64_t at = p->posts[i].is_whole ? row * p->channels + first : p->posts[i].is_line ? first : 0;
-      const float *other = (const float *)operands[p->posts[i].operand].data + at;
-      add(other, !p->posts[i].is_whole && !p->posts[i].is_line, count, real);
-    } else if (post->algorithm == CLV__DNN_RELU) {
-      relu(post->alpha, count, real);
+      made->posts[i].kind = p->posts[i].is_whole || p->posts[i].is_line ? ADD_EACH : ADD_ONE;
+      made->posts[i].other = (const float *)operands[p->posts[i].operand].data + at;
+    } else if (post->algorithm == CLV__DNN_RELU && post->alpha != 0.0f) {
+      made->posts[i].kind = SLOPE;
     } else {
-      clip(post->alpha, post->beta, count, real);
+      made->posts[i].kind = CLIP;
+      if (post->algorithm == CLV__DNN_RELU) made->posts[i].high = INFINITY;
     }
   }
 }
 
 static void run_chunk(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count) {
-  uint8_t *place = (uint8_t *)operands[0].data + (size_t)(row * p->channels + first) * sizeof(uint32_t);
-  uint32_t sums[CHUNK];
-  float real[CHUNK];
-  memcpy(sums, place, (size_t)count * sizeof *sums);
-  if (p->shifts != NULL) {
-    const uint32_t zero = (uint32_t)byte_at(&operands[p->zero_operand], 0);
-    if (zero != 0) take_off(p->shifts + first, zero, count, sums);
+  uint32_t windows[CHUNK];
+  piece made;
+  made.place = (uint8_t *)operands[0].data + (size_t)(row * p->channels + first) * sizeof(uint32_t);
+  made.zero = p->shifts != NULL ? (uint32_t)byte_at(&operands[p->zero_operand], 0) : 0;
+  made.shifts = made.zero != 0 ? p->shifts + first : NULL;
+  made.zeros = NULL;
+  made.windows = NULL;
+  if (p->zeros != NULL) read_windows(p, operands, row, first, count, windows, &made);
+  made.scale = NULL;
+  made.scale_is_line = p->scale_is_line;
+  if (p->scale_operand != 0) {
+    made.scale = (const float *)operands[p->scale_operand].data + (p->scale_is_line ? first : 0);
+    read_posts(p, operands, row, first, &made);
   }
-  if (p->zeros != NULL) take_off_zeros(p, operands, row, first, count, sums);
-  if (p->scale_operand == 0) {
-    memcpy(place, sums, (size_t)count * sizeof *sums);
-    return;
-  }
-  make_real(p, operands, row, first, count, sums, real);
-  memcpy(place, real, (size_t)count * sizeof *real);
+  run_piece(&made, count);
 }
 
 void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands) {

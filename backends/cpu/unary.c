@@ -1,4 +1,5 @@
-/* ONNX's activations in oneDNN's terms. Not Softplus: for inputs below -9 oneDNN 2.6 is wrong in the second digit. */
+/* ONNX's activations in oneDNN's terms. Not Softplus: for inputs below -9 oneDNN 2.6 is wrong in the second digit. Nor Exp, which
+ * makes infinity of a NaN. */
 #include <float.h>
 
 #include "recognise.h"
@@ -22,9 +23,8 @@ bool clv__cpu_unary_of(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_
   static const struct {
     const char *op;
     clv__dnn_unary algorithm;
-  } plain[] = {{"Relu", CLV__DNN_RELU},           {"Sigmoid", CLV__DNN_SIGMOID}, {"Tanh", CLV__DNN_TANH},
-               {"HardSwish", CLV__DNN_HARDSWISH}, {"Mish", CLV__DNN_MISH},       {"Abs", CLV__DNN_ABS},
-               {"Sqrt", CLV__DNN_SQRT},           {"Exp", CLV__DNN_EXP},         {"Log", CLV__DNN_LOG}};
+  } plain[] = {{"Relu", CLV__DNN_RELU}, {"Sigmoid", CLV__DNN_SIGMOID}, {"Tanh", CLV__DNN_TANH}, {"HardSwish", CLV__DNN_HARDSWISH},
+               {"Mish", CLV__DNN_MISH}, {"Abs", CLV__DNN_ABS},         {"Sqrt", CLV__DNN_SQRT}, {"Log", CLV__DNN_LOG}};
   const char *op = node->source->op;
   const clv__attributes attributes = node->source->attributes;
   memset(post, 0, sizeof *post);

@@ -33,6 +33,22 @@ static inline float clv__exp_f32(float x) {
   return x < -87.0f ? 0.0f : value;
 }
 
+/* e^x for any x: infinity above 88.7, subnormal below -87.3, 0 below -104. 2^n goes on in two factors, as it may be beyond f32.
+ */
+static inline float clv__exp_whole_f32(float x) {
+  const float low = x < -105.0f ? -105.0f : x, inside = low > 89.0f ? 89.0f : low;
+  const float shifted = inside * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;
+  const float r = inside - n * 0x1.62e4p-1f - n * 1.42860677e-6f;
+  uint32_t bits;
+  memcpy(&bits, &shifted, sizeof bits);
+  const int32_t whole = (int32_t)(bits << 9) >> 9, half = whole >> 1; /* n, in 23 bits */
+  const uint32_t first_bits = (uint32_t)(half + 127) << 23, second_bits = (uint32_t)(whole - half + 127) << 23;
+  float first, second;
+  memcpy(&first, &first_bits, sizeof first);
+  memcpy(&second, &second_bits, sizeof second);
+  return ((clv__exponent_series(r) * r + 1.0f) * r + 1.0f) * first * second;
+}
+
 /* 0 below -88, so that x times it is NaN at minus infinity, as the product is. */
 static inline float clv__sigmoid_f32(float x) {
   const float low = x < -88.0f ? -88.0f : x, value = 1.0f / (1.0f + clv__exp_f32(-low));

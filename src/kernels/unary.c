@@ -34,6 +34,9 @@ typedef struct parameters {
   FLOAT_ROW(name##_f64, double, double, expression)
 /* Of f32 alone, where the expression has no branches and calls nothing. */
 #define VECTOR_ROW(row_name, expression) CLV__MULTIVERSION FLOAT_ROW(row_name, float, float, expression)
+#define VECTOR_OP(name, expression)  \
+  VECTOR_ROW(name##_f32, expression) \
+  FLOAT_ROW(name##_f64, double, double, expression)
 #define FLOAT_TEST(name, expression)                \
   FLOAT_ROW(name##_f32, float, uint8_t, expression) \
   FLOAT_ROW(name##_f64, double, uint8_t, expression)
@@ -48,16 +51,16 @@ static inline double unit_f64(double x) {
 #define UNIT(x) _Generic((x), float : unit_f32, double : unit_f64)(x)
 #define SOFTPLUS(x) ((x) > 0 ? (x) + log1p(exp(-(x))) : log1p(exp(x)))
 
-FLOAT_OP(relu, x < 0 ? (real)0 : x)
-FLOAT_OP(leaky_relu, x < 0 ? a * x : x)
+VECTOR_OP(relu, x < 0 ? (real)0 : x)
+VECTOR_OP(leaky_relu, x < 0 ? a * x : x)
 FLOAT_OP(thresholded_relu, x > a ? x : (real)0)
 FLOAT_OP(elu, x < 0 ? a * expm1(x) : x)
 FLOAT_OP(selu, b *(x > 0 ? x : a * expm1(x)))
 FLOAT_OP(celu, (x < 0 ? (real)0 : x) + (a * expm1(x / a) < 0 ? a * expm1(x / a) : (real)0))
 VECTOR_ROW(sigmoid_f32, clv__sigmoid_f32(x))
 FLOAT_ROW(sigmoid_f64, double, double, 1 / (1 + exp(-x)))
-FLOAT_OP(hard_sigmoid, UNIT(a *x + b))
-FLOAT_OP(hard_swish, x *UNIT(x *(real)(1.0 / 6.0) + (real)0.5))
+VECTOR_OP(hard_sigmoid, UNIT(a *x + b))
+VECTOR_OP(hard_swish, x *UNIT(x *(real)(1.0 / 6.0) + (real)0.5))
 VECTOR_ROW(swish_f32, x *clv__sigmoid_f32(a *x))
 FLOAT_ROW(swish_f64, double, double, x / (1 + exp(-a * x)))
 /* tanh(log(1 + e^x)) without the logarithm; above 20 it is 1. */
@@ -71,7 +74,8 @@ FLOAT_OP(gelu, (real)0.5 * x * erfc(x * (real)-0.70710678118654752440))
 FLOAT_OP(gelu_tanh, (real)0.5 * x * (1 + tanh((real)0.79788456080286535588 * (x + (real)0.044715 * x * x * x))))
 FLOAT_OP(erf, erf(x))
 FLOAT_OP(sqrt, sqrt(x))
-FLOAT_OP(exp, exp(x))
+VECTOR_ROW(exp_f32, clv__exp_whole_f32(x))
+FLOAT_ROW(exp_f64, double, double, exp(x))
 FLOAT_OP(log, log(x))
 FLOAT_OP(abs, fabs(x))
 FLOAT_OP(neg, -x)
@@ -79,7 +83,7 @@ FLOAT_OP(reciprocal, 1 / x)
 FLOAT_OP(floor, floor(x))
 FLOAT_OP(ceil, ceil(x))
 FLOAT_OP(round, rint(x))
-FLOAT_OP(sign, x > 0 ? (real)1 : x < 0 ? (real)-1 : x)
+FLOAT_OP(sign, x > 0 ? (real)1 : x < 0 ? (real)-1 : x == 0 ? (real)0 : x) /* of both zeros 0 */
 FLOAT_OP(sin, sin(x))
 FLOAT_OP(cos, cos(x))
 FLOAT_OP(tan, tan(x))
@@ -238,19 +242,12 @@ typedef struct clip_bounds {
       target[i] = x > high ? high : x;                                  \
     }                                                                   \
   }
-CLIP_ROW(f32, float, f32)
-CLIP_ROW(f64, double, f64)
-CLIP_ROW(i8, int8_t, i64)
-CLIP_ROW(i16, int16_t, i64)
-CLIP_ROW(i32, int32_t, i64)
-CLIP_ROW(i64, int64_t, i64)
-CLIP_ROW(u8, uint8_t, u64)
-CLIP_ROW(u16, uint16_t, u64)
-CLIP_ROW(u32, uint32_t, u64)
-CLIP_ROW(u64, uint64_t, u64)
+CLV__MULTIVERSION CLIP_ROW(f32, float, f32) CLIP_ROW(f64, double, f64) CLIP_ROW(i8, int8_t, i64) CLIP_ROW(i16, int16_t, i64)
+    CLIP_ROW(i32, int32_t, i64) CLIP_ROW(i64, int64_t, i64) CLIP_ROW(u8, uint8_t, u64) CLIP_ROW(u16, uint16_t, u64)
+        CLIP_ROW(u32, uint32_t, u64) CLIP_ROW(u64, uint64_t, u64)
 
-/* The widest bounds of a dtype, which the specification gives as defaults. */
-static void clip_defaults(clv_dtype dtype, clip_bounds *bounds) {
+    /* The widest bounds of a dtype, which the specification gives as defaults. */
+    static void clip_defaults(clv_dtype dtype, clip_bounds *bounds) {
   switch (dtype) {
     case CLV_F32:
       bounds->high.f32 = 0x1.fffffep127f;
