@@ -71,7 +71,7 @@ static clv_status add_kernel(clv__cpu_list *list, uint32_t index, clv_error *err
   kernel_arguments *arguments = (kernel_arguments *)(void *)call->arguments;
   const size_t tensors = (size_t)((uint8_t *)arguments->tensors - list->block);
   call->function.run = run_kernel;
-  arguments->run = step->node->kernel->run;
+  arguments->run = (step->kernel != NULL ? step->kernel : step->node->kernel)->run;
   arguments->call = (clv__kernel_call){.op = step->node->op,
                                        .opset = step->node->opset,
                                        .attributes = step->node->attributes,

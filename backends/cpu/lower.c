@@ -172,6 +172,8 @@ static clv_status lower_node(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_
   }
   CLV__TRY(clv__cpu_lower_elementwise(plan, node, &taken, error));
   if (taken) return CLV_OK;
+  CLV__TRY(clv__cpu_lower_recurrent(plan, node, &taken, error));
+  if (taken) return CLV_OK;
   return lower_kernel(plan, node, error);
 }
 

@@ -123,6 +123,8 @@ const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, clv_dtyp
 /* A matrix in panels of 64 columns, row after row of 64 elements, rows padded to a multiple of 16. */
 const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, clv_dtype dtype, const int64_t dims[2]);
 bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout);
+/* A tensor [a, b, c] in panels of 16 of b, [a, b / 16, c, 16], the last one filled up with zeros. */
+const clv__dnn_layout *clv__dnn_layout_units(clv__arena *arena, clv_dtype dtype, const int64_t dims[3]);
 /* `layout` blocked over axis 1 as it is, for another extent of that axis; NULL when it is not blocked that way. */
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims);
 /* The layout of the tensor whose axis i is axis perm[i] of this one's, in the same memory; NULL where oneDNN has none. */

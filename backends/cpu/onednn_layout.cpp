@@ -95,6 +95,14 @@ bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout) {
          dnnl_memory_desc_equal(&desc, &layout->desc) != 0;
 }
 
+const clv__dnn_layout *clv__dnn_layout_units(clv__arena *arena, clv_dtype dtype, const int64_t dims[3]) {
+  dnnl_memory_desc_t desc;
+  const dnnl_dims_t copy = {dims[0], dims[1], dims[2]};
+  return dnnl_memory_desc_init_by_tag(&desc, 3, copy, clv__dnn_data_type(dtype), dnnl_aBc16b) == dnnl_success
+             ? clv__dnn_layout_keep(arena, desc)
+             : nullptr;
+}
+
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims) {
   const dnnl_memory_desc_t &from = layout->desc;
   if (from.format_kind != dnnl_blocked || from.ndims < 3 || from.ndims > 5) return nullptr;

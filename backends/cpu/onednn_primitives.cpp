@@ -126,6 +126,18 @@ clv_status create_integers(clv__dnn *dnn, const_dnnl_op_desc_t op, const attribu
   return usable;
 }
 
+// `weights_any`: the primitive chooses the layout of `b`.
+clv_status describe_matmul(const clv__dnn_layout *a, const clv__dnn_layout *b, bool weights_any, const clv__dnn_layout *bias,
+                           const clv__dnn_layout *destination, dnnl_matmul_desc_t *desc, clv_error *error) {
+  dnnl_memory_desc_t weights = b->desc;
+  if (weights_any && !clv__dnn_any_desc(&weights, clv__dnn_layout_dtype(b), b->desc.ndims, b->desc.dims)) {
+    return clv__dnn_failed(error, dnnl_invalid_arguments, "matmul weights");
+  }
+  const dnnl_status_t status =
+      dnnl_matmul_desc_init(desc, &a->desc, &weights, bias != nullptr ? &bias->desc : nullptr, &destination->desc);
+  return status == dnnl_success ? CLV_OK : clv__dnn_failed(error, status, "matmul");
+}
+
 }  // namespace
 
 clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution *spec, clv__arena *arena,
@@ -186,16 +198,10 @@ clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const
                                   clv__dnn_primitive **primitive, clv_error *error) {
   *primitive = nullptr;
   return clv__dnn_guarded(error, "matmul", [&]() -> clv_status {
-    dnnl_memory_desc_t weights = b->desc;
-    if (weights_any && !clv__dnn_any_desc(&weights, clv__dnn_layout_dtype(b), b->desc.ndims, b->desc.dims)) {
-      return clv__dnn_failed(error, dnnl_invalid_arguments, "matmul weights");
-    }
     dnnl_matmul_desc_t desc;
-    dnnl_status_t status =
-        dnnl_matmul_desc_init(&desc, &a->desc, &weights, bias != nullptr ? &bias->desc : nullptr, &destination->desc);
-    if (status != dnnl_success) return clv__dnn_failed(error, status, "matmul");
+    CLV__TRY(describe_matmul(a, b, weights_any, bias, destination, &desc, error));
     attributes attr;
-    status = attr.make(posts, post_count);
+    dnnl_status_t status = attr.make(posts, post_count);
     if (status == dnnl_success && scale != 1.0f) {
       status = dnnl_primitive_attr_set_output_scales(attr.handle, 1, 0, &scale);
     }
@@ -214,16 +220,10 @@ clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout 
                                            clv_error *error) {
   *primitive = nullptr;
   return clv__dnn_guarded(error, "matmul of integers", [&]() -> clv_status {
-    dnnl_memory_desc_t weights;
-    if (!clv__dnn_any_desc(&weights, clv__dnn_layout_dtype(b), b->desc.ndims, b->desc.dims)) {
-      return clv__dnn_failed(error, dnnl_invalid_arguments, "matmul weights");
-    }
     dnnl_matmul_desc_t desc;
-    dnnl_status_t status =
-        dnnl_matmul_desc_init(&desc, &a->desc, &weights, bias != nullptr ? &bias->desc : nullptr, &destination->desc);
-    if (status != dnnl_success) return clv__dnn_failed(error, status, "matmul");
+    CLV__TRY(describe_matmul(a, b, true, bias, destination, &desc, error));
     attributes attr;
-    status = attr.make(posts, post_count);
+    dnnl_status_t status = attr.make(posts, post_count);
     if (status == dnnl_success) status = attr.scale(scales, scale_count, destination->desc.ndims - 1, 0, destination_zero);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "matmul of integers");
     return create_integers(dnn, &desc, attr, "matmul of integers", is_probe, arena, primitive, error);

@@ -40,7 +40,8 @@ static void copy_single(const clv__cpu_matrix *matrix, int64_t row, int64_t rows
   }
 }
 
-static void copy_columns(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns, float *to) {
+static void copy_columns(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns, void *panel) {
+  float *to = panel;
   const size_t stride = (size_t)matrix->rows * sizeof(float);
   const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
   for (int64_t c = 0; c < whole_columns; c += 4) {
@@ -57,7 +58,8 @@ static void copy_columns(const clv__cpu_matrix *matrix, int64_t row, int64_t row
   copy_single(matrix, row, rows, column + whole_columns, columns - whole_columns, to + whole_columns);
 }
 
-static void copy_rows(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns, float *to) {
+static void copy_rows(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns, void *panel) {
+  float *to = panel;
   const size_t stride = (size_t)matrix->columns * sizeof(float);
   const uint8_t *from = (const uint8_t *)matrix->data + (size_t)row * stride + (size_t)column * sizeof(float);
   for (int64_t r = 0; r < rows; ++r, from += stride, to += COLUMNS) {
@@ -66,26 +68,34 @@ static void copy_rows(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, 
   }
 }
 
-static void fill_zeros(float *to, int64_t rows, int64_t columns) {
-  for (int64_t r = 0; r < rows && columns > 0; ++r) memset(to + r * COLUMNS, 0, (size_t)columns * sizeof *to);
+static void fill_zeros(uint8_t *to, size_t element_bytes, int64_t rows, int64_t columns) {
+  for (int64_t r = 0; r < rows && columns > 0; ++r)
+    memset(to + (size_t)(r * COLUMNS) * element_bytes, 0, (size_t)columns * element_bytes);
 }
 
-void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
-                          float *panels) {
-  const int64_t padded = (int64_t)clv__align_up((size_t)matrix->rows, ROWS), panel_floats = padded * COLUMNS;
-  const int64_t pieces = (rows + PIECE - 1) / PIECE, count = (columns + COLUMNS - 1) / COLUMNS;
+void clv__cpu_panels_walk(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                          const clv__cpu_panel_copy *copy, void *panels) {
+  const int64_t padded = (int64_t)clv__align_up((size_t)matrix->rows, ROWS), high_most = copy->piece_rows;
+  const int64_t pieces = (rows + high_most - 1) / high_most, count = (columns + COLUMNS - 1) / COLUMNS;
+  const size_t element_bytes = copy->element_bytes;
   const int threads = clv__kernel_threads(count * pieces, (double)rows * (double)columns);
   (void)threads; /* without OpenMP */
 #pragma omp parallel for collapse(2) schedule(static) num_threads(threads) if (threads > 1)
   for (int64_t p = 0; p < count; ++p) {
     for (int64_t i = 0; i < pieces; ++i) {
       const int64_t first = column + p * COLUMNS, wide = column + columns - first < COLUMNS ? column + columns - first : COLUMNS;
-      const int64_t begin = row + i * PIECE, high = row + rows - begin < PIECE ? row + rows - begin : PIECE;
+      const int64_t begin = row + i * high_most, high = row + rows - begin < high_most ? row + rows - begin : high_most;
       const int64_t end = begin + high == matrix->rows ? padded : begin + high;
-      float *to = panels + first / COLUMNS * panel_floats + begin * COLUMNS;
-      (matrix->by_column ? copy_columns : copy_rows)(matrix, begin, high, first, wide, to);
-      fill_zeros(to + wide, high, COLUMNS - wide);
-      fill_zeros(to + high * COLUMNS, end - begin - high, COLUMNS);
+      uint8_t *to = (uint8_t *)panels + (size_t)((first / COLUMNS * padded + begin) * COLUMNS) * element_bytes;
+      (matrix->by_column ? copy->columns : copy->rows)(matrix, begin, high, first, wide, to);
+      fill_zeros(to + (size_t)wide * element_bytes, element_bytes, high, COLUMNS - wide);
+      fill_zeros(to + (size_t)(high * COLUMNS) * element_bytes, element_bytes, end - begin - high, COLUMNS);
     }
   }
+}
+
+void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                          float *panels) {
+  static const clv__cpu_panel_copy copy = {sizeof(float), PIECE, copy_rows, copy_columns};
+  clv__cpu_panels_walk(matrix, row, rows, column, columns, &copy, panels);
 }

@@ -21,4 +21,16 @@ void clv__cpu_panels_pack(const clv__cpu_matrix *matrix, int64_t row, int64_t ro
 void clv__cpu_panels_pack_narrow(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
                                  uint16_t *panels);
 
+/* How elements of one size are copied: `rows` rows of at most CLV__CPU_PANEL_COLUMNS columns, into a panel from its row on. */
+typedef void clv__cpu_panel_fn(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                               void *panel);
+typedef struct clv__cpu_panel_copy {
+  size_t element_bytes;
+  int64_t piece_rows;                /* at most; what stays in the nearest cache */
+  clv__cpu_panel_fn *rows, *columns; /* where rows lie together, where columns do */
+} clv__cpu_panel_copy;
+/* What both do, by pieces on the threads there are. */
+void clv__cpu_panels_walk(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns,
+                          const clv__cpu_panel_copy *copy, void *panels);
+
 #endif

@@ -11,6 +11,7 @@
 enum {
   CHUNK = 2048, /* channels of a task */
   LANES = 16,   /* of a vector */
+  AHEAD_BYTES = 1024,
   AT_A_TIME = 4 /* vectors that stay in registers from the sums to the result */
 };
 
@@ -107,7 +108,10 @@ static inline __attribute__((always_inline)) void run_vectors(const piece *p, in
   words sums[AT_A_TIME], numbers, factors;
   reals real[AT_A_TIME];
 #pragma GCC unroll 4
-  for (int v = 0; v < count; ++v) read_vector(p->place, first, v, left, &sums[v]);
+  for (int v = 0; v < count; ++v) {
+    __builtin_prefetch(p->place + (size_t)(first + v * LANES) * sizeof(uint32_t) + AHEAD_BYTES, 1);
+    read_vector(p->place, first, v, left, &sums[v]);
+  }
   if (p->shifts != NULL) {
 #pragma GCC unroll 4
     for (int v = 0; v < count; ++v) {

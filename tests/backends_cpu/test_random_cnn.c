@@ -116,8 +116,9 @@ static void make_shuffle(generator *g, made_value *x) {
 }
 
 static void make_unary(generator *g, made_value *x) {
-  static const char *const ops[] = {"Relu", "Relu", "LeakyRelu", "Sigmoid", "HardSwish", "Identity", "Tanh", "Softmax"};
-  node(g, ops[pick(g, 8)], x->name, add(g, x->dims)->name, NULL, 0);
+  static const char *const ops[] = {"Relu",    "Relu", "LeakyRelu", "Sigmoid", "HardSwish",   "Identity",
+                                    "Softmax", "Tanh", "Clip",      "Erf",     "HardSigmoid", "Neg"};
+  node(g, ops[pick(g, 12)], x->name, add(g, x->dims)->name, NULL, 0);
 }
 
 static clv_graph *make_graph(uint64_t seed) {
