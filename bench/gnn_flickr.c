@@ -99,7 +99,7 @@ static void make_tables(bench *b) {
   how.asks_models = true;
   clv__tables_init(&b->tables, clv__allocator_default());
   if (!flickr_prices_kept(&b->options, &b->tables)) {
-    check(clv__gnn_measure(&all, &how, &b->tables, &error), &error, "prices");
+    check(clv__gnn_measure(&all, &how, &b->tables, NULL, &error), &error, "prices");
     need(flickr_import(&b->options, all.chains[0].layer, &b->tables), "profile_185h_fused.csv");
     flickr_prices_keep(&b->options, &b->tables);
   }

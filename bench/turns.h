@@ -4,10 +4,7 @@
 #define CLEAVE_BENCH_TURNS_H
 
 #include <stdbool.h>
-#include <stdlib.h>
 #include <time.h>
-
-#include "bench.h"
 
 enum { MAX_SAMPLES = 1001, MAX_SUBJECTS = 5, WARM_UP = 5 };
 
@@ -16,78 +13,23 @@ typedef struct cost {
   int clocks;               /* how often `cpu` has the thread's clock in it */
 } cost;
 
-static inline double read_clock(clockid_t clock) {
-  struct timespec now;
-  clock_gettime(clock, &now);
-  return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
+double read_clock(clockid_t clock); /* ns */
 
-static inline double now_ns(void) {
-  return read_clock(CLOCK_THREAD_CPUTIME_ID);
-}
-
-static double issued_ns; /* when the device had all it was to do, by the thread's clock; 0: nobody said so */
-
-static inline cost begin(void) {
-  issued_ns = 0;
-  double wall = read_clock(CLOCK_MONOTONIC);
-  return (cost){.wall = wall, .cpu = now_ns()};
-}
-
-static inline cost end(cost begun) {
-  double cpu = now_ns();
-  cost c = {.cpu = cpu - begun.cpu, .wall = read_clock(CLOCK_MONOTONIC) - begun.wall};
-  c.issued = issued_ns > 0 ? issued_ns - begun.cpu : c.cpu;
-  c.clocks = issued_ns > 0 ? 2 : 1;
-  return c;
-}
-
-/* With --check: the first decile is taken, which a busy machine moves least. */
-static bool judges;
-
-static inline double middle(double *taken, int samples) {
-  qsort(taken, (size_t)samples, sizeof *taken, compare);
-  return taken[samples / (judges ? 10 : 2)];
-}
-
-/* What asking the thread's clock takes. */
-static inline double clock_ns(void) {
-  static double taken[MAX_SAMPLES];
-  for (int i = 0; i < 101; ++i) {
-    double at = now_ns();
-    taken[i] = now_ns() - at;
-  }
-  return middle(taken, 101);
-}
-
-static inline double without(double taken, double clock) {
-  return taken > clock ? taken - clock : 0;
-}
+/* A run measures itself: cost c = begin(); ...; return end(c). */
+cost begin(void);
+cost end(cost begun);
+/* Said by a run, between the two: the device has all it is to do. */
+void issued(void);
 
 typedef struct subject {
   cost (*run)(void *cookie); /* NULL: none */
   void *cookie;
 } subject;
 
-/* Runs them in turns, so that what else the machine does meets all of them. */
-static inline void measure(const subject *subjects, int count, int samples, cost *costs) {
-  static double taken[MAX_SUBJECTS][3][MAX_SAMPLES];
-  double clock = clock_ns();
-  for (int i = -WARM_UP; i < samples; ++i) {
-    for (int k = 0; k < count; ++k) {
-      if (subjects[k].run == NULL) continue;
-      cost c = subjects[k].run(subjects[k].cookie);
-      if (i < 0) continue;
-      taken[k][0][i] = without(c.cpu, c.clocks * clock);
-      taken[k][1][i] = without(c.issued, clock);
-      taken[k][2][i] = c.wall;
-    }
-  }
-  for (int k = 0; k < count; ++k) {
-    costs[k] = (cost){0};
-    if (subjects[k].run == NULL) continue;
-    costs[k] = (cost){middle(taken[k][0], samples), middle(taken[k][1], samples), middle(taken[k][2], samples), 0};
-  }
-}
+/* Runs them in turns; the medians of each. */
+void measure(const subject *subjects, int count, int samples, cost *costs);
+/* From now on the first decile is taken instead, which a busy machine moves least. */
+void turns_judge(bool judges);
+double without(double taken, double clock); /* no less than 0 */
 
 #endif

@@ -61,6 +61,24 @@ static inline void clv__vnpu_live_remove(clv_device *device, clv__vnpu_live *liv
   pthread_mutex_unlock(&device->live_lock);
 }
 
+/* device.c */
+clv_status clv__vnpu_device_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
+                                 clv_error *error);
+void clv__vnpu_device_close(clv_device *device); /* accepts NULL */
+void clv__vnpu_device_info(clv_device *device, clv_device_info *info);
+clv_status clv__vnpu_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **buffer, clv_error *error);
+void clv__vnpu_buffer_free(clv_device *device, clv_buffer *buffer); /* accepts NULL, as the next two do */
+void *clv__vnpu_buffer_host_pointer(clv_device *device, clv_buffer *buffer);
+/* Destroys what is among the device's live things. */
+void clv__vnpu_executable_free(clv_device *device, clv_executable *executable);
+void clv__vnpu_instance_free(clv_device *device, clv_instance *instance);
+
+/* What planning asks (hints.c); seconds below 0: not known. */
+bool clv__vnpu_hint_prefers(clv_device *device, const clv_graph_view *graph, uint32_t node);
+double clv__vnpu_hint_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node);
+double clv__vnpu_hint_copy_seconds(clv_device *device, uint64_t size_bytes);
+double clv__vnpu_hint_launch_seconds(clv_device *device);
+
 /* weight.c */
 clv_status clv__vnpu_weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
                                    clv_error *error);

@@ -16,6 +16,7 @@
 #include "base/tensor.h"
 #include "base/text.h"
 #include "spec_json.h"
+#include "vnpu.h"
 
 enum { MAX_SPEC_BYTES = 1 << 24 };
 
@@ -247,4 +248,20 @@ const clv__vnpu_operator *clv__vnpu_spec_find(const clv__vnpu_spec *spec, const 
   if (length > 0 && (size_t)length < sizeof key) found = clv__map_find(&spec->index, key);
   if (found != CLV__MAP_NONE) return &spec->operators[found];
   return spec->any_operator ? &spec->operators[spec->operator_count] : NULL;
+}
+
+clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *text, char *name, size_t size_bytes,
+                               clv_error *error) {
+  clv__vnpu_spec spec;
+  CLV__TRY(clv__vnpu_spec_open(allocator, text, NULL, 0, &spec, error));
+  size_t length = strlen(spec.name);
+  clv_status status = CLV_OK;
+  if (length >= size_bytes) {
+    status =
+        clv__error_set(error, CLV_INVALID_ARGUMENT, "device name of %zu characters is longer than %zu", length, size_bytes - 1);
+  } else {
+    memcpy(name, spec.name, length + 1);
+  }
+  clv__vnpu_spec_finish(&spec);
+  return status;
 }

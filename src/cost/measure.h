@@ -33,13 +33,8 @@ clv_status clv__measure_view(const clv__device *device, const clv_graph_view *vi
                              uint64_t *scratch_bytes, clv_error *error);
 /* Median and spread; sorts the samples. */
 clv__measure clv__measure_of(uint64_t *samples_ns, uint32_t count);
-/* Nanoseconds of a clock that only goes forward. */
 /* How many runs a thing that takes `once_ns` gets, where `runs` were asked for; at most CLV__MEASURE_MOST_RUNS. */
 uint32_t clv__measure_runs(uint32_t runs, uint64_t once_ns);
 enum { CLV__MEASURE_MOST_RUNS = 1000 };
-
-/* One node of `op` over inputs and weights of these types, with one f32 output and no attributes. */
-clv_status clv__measure_single(const clv_allocator *allocator, const char *op, const clv_tensor *inputs, uint32_t input_count,
-                               const clv_tensor *weights, uint32_t weight_count, clv_graph **graph, clv_error *error);
 
 #endif

@@ -48,8 +48,9 @@ static clv_status build_single(clv__builder *builder, const char *op, const clv_
   return clv__builder_output(builder, output, error);
 }
 
-clv_status clv__measure_single(const clv_allocator *allocator, const char *op, const clv_tensor *inputs, uint32_t input_count,
-                               const clv_tensor *weights, uint32_t weight_count, clv_graph **graph, clv_error *error) {
+/* One node of `op` over inputs and weights of these types, with one f32 output and no attributes. */
+static clv_status make_single(const clv_allocator *allocator, const char *op, const clv_tensor *inputs, uint32_t input_count,
+                              const clv_tensor *weights, uint32_t weight_count, clv_graph **graph, clv_error *error) {
   clv__builder *builder;
   *graph = NULL;
   CLV__TRY(clv__builder_create(allocator, &builder, error));
@@ -86,7 +87,7 @@ static bool try_single(const clv__device *device, const clv_allocator *allocator
   clv_graph *graph;
   clv_error ignored;
   for (uint32_t i = 0; i < 4; ++i) types[i] = clv__tensor_make(CLV_F32, rank, dims, NULL);
-  if (clv__measure_single(allocator, op, types, inputs - weights, types, weights, &graph, &ignored) != CLV_OK) return false;
+  if (make_single(allocator, op, types, inputs - weights, types, weights, &graph, &ignored) != CLV_OK) return false;
   bool done = measure_single(device, graph, runs, measure, &ignored) == CLV_OK;
   clv__graph_destroy(graph);
   return done;

@@ -147,6 +147,11 @@ uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *p
 /* The plan as JSON (plan_write.c); `timings` adds what differs between runs. The text is allocated with the graph's allocator. */
 clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, clv_error *error);
 
+/* clv_plan_write() as a plan of `graph`, which is the same model loaded from another file; `profile`: the file of measured costs
+ * that it names, or NULL. */
+clv_status clv__plan_write_for(const clv_plan *plan, const clv_graph *graph, const char *profile, const char *path,
+                               clv_error *error);
+
 /* clv_plan_read() of a text in memory; `profile` may be NULL (plan_read.c). */
 clv_status clv__plan_parse(const clv_graph *graph, clv_devices *devices, const char *text, size_t size_bytes,
                            const clv__profile *profile, clv_plan **plan, clv_error *error);

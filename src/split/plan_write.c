@@ -193,15 +193,15 @@ static json_t *timings_json(const clv_plan *plan) {
 #define APPEND_EACH(array, count, make) \
   for (uint32_t each = 0; each < (count); ++each) json_array_append_new(array, make(plan, each))
 
-static json_t *plan_json(const clv_plan *plan, bool timings) {
+static json_t *plan_json(const clv_plan *plan, const clv_graph *graph, bool timings) {
   clv__hash hash;
   char hash_text[2 * CLV__HASH_BYTES + 1];
-  clv__graph_hash(plan->graph, &hash);
+  clv__graph_hash(graph, &hash);
   clv__hash_text(&hash, hash_text);
   json_t *root = json_object(), *partitions = json_array(), *transfers = json_array(), *steps = json_array(),
          *nodes = json_array();
   json_object_set_new(root, "cleave_plan", json_integer(1));
-  json_object_set_new(root, "model", text_or_null(plan->graph->path));
+  json_object_set_new(root, "model", text_or_null(graph->path));
   json_object_set_new(root, "model_hash", json_string_nocheck(hash_text));
   json_object_set_new(root, "strategy", json_string_nocheck(plan->placement.strategy));
   json_object_set_new(root, "split", json_string_nocheck(clv__split_name(plan->split)));
@@ -226,7 +226,7 @@ static json_t *plan_json(const clv_plan *plan, bool timings) {
 
 clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, clv_error *error) {
   *text = NULL;
-  json_t *root = plan_json(plan, timings);
+  json_t *root = plan_json(plan, plan->graph, timings);
   char *dumped = root == NULL ? NULL : json_dumps(root, PLAN_FLAGS);
   json_decref(root);
   if (dumped == NULL) return json_memory(error);
@@ -271,15 +271,20 @@ static void set_relative(json_t *root, const char *key, const char *plan_path, c
   json_object_set_new(root, key, text_or_null(seen));
 }
 
-clv_status clv_plan_write(const clv_plan *plan, const char *path, clv_error *error) {
-  if (plan == NULL || path == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "plan and path must not be NULL");
-  json_t *root = plan_json(plan, false);
-  if (root != NULL) set_relative(root, "model", path, plan->graph->path);
-  if (root != NULL && plan->profile_path != NULL) set_relative(root, "profile_file", path, plan->profile_path);
+clv_status clv__plan_write_for(const clv_plan *plan, const clv_graph *graph, const char *profile, const char *path,
+                               clv_error *error) {
+  json_t *root = plan_json(plan, graph, false);
+  if (root != NULL) set_relative(root, "model", path, graph->path);
+  if (root != NULL && profile != NULL) set_relative(root, "profile_file", path, profile);
   char *text = root == NULL ? NULL : json_dumps(root, PLAN_FLAGS);
   json_decref(root);
   if (text == NULL) return json_memory(error);
   clv_status status = clv__file_write(path, text, strlen(text), error);
   free(text);
   return status;
+}
+
+clv_status clv_plan_write(const clv_plan *plan, const char *path, clv_error *error) {
+  if (plan == NULL || path == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "plan and path must not be NULL");
+  return clv__plan_write_for(plan, plan->graph, plan->profile_path, path, error);
 }

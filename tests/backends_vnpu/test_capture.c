@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "../backends/vnpu/captured.h"
-#include "fake_graphs.h"
+#include "fake_rig.h"
 
 /* A random graph's whole program with two instances and buffers for its inputs and outputs: outputs go to `out`, one set for each
  * of several bindings. */
@@ -465,53 +465,32 @@ static void every_allocation_may_fail(void **state) {
   (void)state;
   bool failed = true;
   for (size_t at = 1; failed; ++at) {
-    test_allocator counting;
-    test_allocator_init(&counting);
-    fake_host fake;
-    fake_host_init(&fake, &counting.allocator);
-    clv_device *device = fake_device(&fake, "default");
-    const clv_backend *b = fake_backend(&fake);
+    fake_rig r;
     clv_error error = {0};
-    clv_graph *graph = small_graph(&counting.allocator, CLV_F32);
-    clv__shapes *shapes = shapes_of(graph);
-    clv_executable *executable = NULL;
-    compile_whole(&fake, device, graph, shapes->types, &executable);
-    clv_tensor x = graph->values[graph->inputs[0]].type;
-    fake_session s;
-    assert_ok(fake_session_open(&s, b, device, executable, graph, &x, 1, &error), error);
-    clv_binding in = {.type = x}, out = {.type = output_type(graph, shapes, 0)};
-    assert_ok(b->buffer_alloc(device, ROWS * COLUMNS * 4, &in.buffer, &error), error);
-    assert_ok(b->buffer_alloc(device, ROWS * COLUMNS * 4, &out.buffer, &error), error);
-    clv_execute_args args = {.struct_size = sizeof args, .input_count = 1, .output_count = 1, .inputs = &in, .outputs = &out};
+    fake_rig_open(&r, NULL, NULL);
     clv_captured *captured = NULL;
-    counting.fail_at = counting.calls + at;
-    clv_status status = b->capture_begin(device, s.stream, &error);
+    r.counting.fail_at = r.counting.calls + at;
+    clv_status status = r.b->capture_begin(r.device, r.session.stream, &error);
     if (status == CLV_OK) {
-      clv_status executed = b->execute(device, s.instance, s.stream, &args, &error);
-      status = b->capture_end(device, s.stream, &captured, &error);
+      clv_status executed = r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error);
+      status = r.b->capture_end(r.device, r.session.stream, &captured, &error);
       assert_int_equal(executed, status);
     }
-    failed = counting.calls >= counting.fail_at;
+    failed = r.counting.calls >= r.counting.fail_at;
     assert_int_equal(status, failed ? CLV_OUT_OF_MEMORY : CLV_OK);
     assert_true(failed == (captured == NULL));
-    counting.fail_at = 0;
+    r.counting.fail_at = 0;
     if (!failed) { /* launching takes nothing */
-      size_t before = counting.calls;
-      assert_ok(b->captured_launch(device, captured, s.stream, &error), error);
-      assert_ok(b->stream_synchronize(device, s.stream, &error), error);
-      assert_ok(b->captured_bind(device, captured, 0, &args, &error), error);
-      assert_int_equal(counting.calls, before);
+      size_t before = r.counting.calls;
+      assert_ok(r.b->captured_launch(r.device, captured, r.session.stream, &error), error);
+      assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+      assert_ok(r.b->captured_bind(r.device, captured, 0, &r.args, &error), error);
+      assert_int_equal(r.counting.calls, before);
     }
-    assert_ok(b->execute(device, s.instance, s.stream, &args, &error), error);
-    assert_ok(b->stream_synchronize(device, s.stream, &error), error);
-    b->captured_destroy(device, captured);
-    b->buffer_free(device, in.buffer);
-    b->buffer_free(device, out.buffer);
-    fake_session_close(&s);
-    clv__shapes_destroy(shapes);
-    clv__graph_destroy(graph);
-    b->close(device);
-    assert_int_equal(counting.live, 0);
+    assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
+    assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+    r.b->captured_destroy(r.device, captured);
+    fake_rig_finish(&r);
   }
 }
 

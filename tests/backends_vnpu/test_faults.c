@@ -3,49 +3,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "fake_graphs.h"
-
-typedef struct rig {
-  test_allocator counting;
-  fake_host fake;
-  const clv_backend *b;
-  clv_device *device;
-  clv_graph *graph;
-  clv__shapes *shapes;
-  fake_session session;
-  clv_binding in, out;
-  clv_execute_args args;
-} rig;
-
-static void rig_open(rig *r, const char *key, const char *value) {
-  clv_error error = {0};
-  memset(r, 0, sizeof *r);
-  test_allocator_init(&r->counting);
-  fake_host_init(&r->fake, &r->counting.allocator);
-  r->b = fake_backend(&r->fake);
-  clv_option option = {key, value};
-  clv_device_config config = {
-      .struct_size = sizeof config, .name = "npu", .spec = "default", .option_count = key != NULL, .options = &option};
-  assert_ok(r->b->open(NULL, &r->fake.host, &config, &r->device, &error), error);
-  r->graph = small_graph(&r->counting.allocator, CLV_F32);
-  r->shapes = shapes_of(r->graph);
-  clv_executable *executable = NULL;
-  compile_whole(&r->fake, r->device, r->graph, r->shapes->types, &executable);
-  clv_tensor x = r->graph->values[r->graph->inputs[0]].type;
-  assert_ok(fake_session_open(&r->session, r->b, r->device, executable, r->graph, &x, 1, &error), error);
-  r->in.type = x;
-  r->out.type = output_type(r->graph, r->shapes, 0);
-  assert_ok(r->b->buffer_alloc(r->device, ROWS * COLUMNS * 4, &r->in.buffer, &error), error);
-  assert_ok(r->b->buffer_alloc(r->device, ROWS * COLUMNS * 4, &r->out.buffer, &error), error);
-  r->args = (clv_execute_args){
-      .struct_size = sizeof r->args, .input_count = 1, .output_count = 1, .inputs = &r->in, .outputs = &r->out};
-}
-
-static void rig_close(rig *r) {
-  clv__shapes_destroy(r->shapes);
-  clv__graph_destroy(r->graph);
-  assert_int_equal(r->counting.live, 0);
-}
+#include "fake_rig.h"
 
 static void count_call(void *cookie) {
   atomic_fetch_add((atomic_int *)cookie, 1);
@@ -53,10 +11,10 @@ static void count_call(void *cookie) {
 
 static void a_launch_fails_when_asked(void **state) {
   (void)state;
-  static rig r;
+  static fake_rig r;
   clv_error error = {0};
   atomic_int calls = 0;
-  rig_open(&r, "fail", "3");
+  fake_rig_open(&r, "fail", "3");
   clv_stream *stream = r.session.stream;
   clv_event *event = NULL;
   clv_captured *captured = NULL;
@@ -84,11 +42,11 @@ static void a_launch_fails_when_asked(void **state) {
   fake_session_close(&r.session);
   r.b->close(r.device);
   assert_int_equal(calls, 1);
-  rig_close(&r);
+  fake_rig_close(&r);
 }
 
 typedef struct waiter {
-  rig *rig;
+  fake_rig *fake_rig;
   clv_event *event; /* NULL: waits for the stream */
   atomic_bool began;
   clv_status status;
@@ -96,7 +54,7 @@ typedef struct waiter {
 
 static void *wait_for_ever(void *argument) {
   waiter *w = argument;
-  const rig *r = w->rig;
+  const fake_rig *r = w->fake_rig;
   clv_error error = {0};
   atomic_store(&w->began, true);
   w->status = w->event != NULL ? r->b->event_synchronize(r->device, w->event, &error)
@@ -108,11 +66,11 @@ static void *wait_for_ever(void *argument) {
 static void a_device_that_hangs_can_be_closed(void **state) {
   (void)state;
   for (int graph = 0; graph < 2; ++graph) {
-    static rig r;
+    static fake_rig r;
     clv_error error = {0};
     static atomic_int calls;
     atomic_store(&calls, 0);
-    rig_open(&r, "hang", graph ? "3" : "2");
+    fake_rig_open(&r, "hang", graph ? "3" : "2");
     clv_stream *stream = r.session.stream, *other = NULL;
     clv_event *event = NULL, *later = NULL;
     clv_captured *captured = NULL;
@@ -143,7 +101,7 @@ static void a_device_that_hangs_can_be_closed(void **state) {
     assert_ok(r.b->copy_out(r.device, third, back, own, 0, sizeof data, &error), error);
     assert_ok(r.b->stream_synchronize(r.device, third, &error), error);
     assert_memory_equal(data, back, sizeof data);
-    waiter waiters[2] = {{.rig = &r}, {.rig = &r, .event = later}};
+    waiter waiters[2] = {{.fake_rig = &r}, {.fake_rig = &r, .event = later}};
     pthread_t threads[2];
     for (int t = 0; t < 2; ++t) assert_int_equal(pthread_create(&threads[t], NULL, wait_for_ever, &waiters[t]), 0);
     for (int t = 0; t < 2; ++t) {
@@ -157,16 +115,16 @@ static void a_device_that_hangs_can_be_closed(void **state) {
       assert_int_equal(waiters[t].status, CLV_DEVICE_ERROR);
     }
     assert_int_equal(atomic_load(&calls), 0);
-    rig_close(&r);
+    fake_rig_close(&r);
   }
 }
 
 static void closing_finishes_what_is_enqueued(void **state) {
   (void)state;
-  static rig r;
+  static fake_rig r;
   clv_error error = {0};
   atomic_int calls = 0;
-  rig_open(&r, NULL, NULL);
+  fake_rig_open(&r, NULL, NULL);
   clv_event *event = NULL;
   float y[ROWS * COLUMNS];
   assert_ok(r.b->event_create(r.device, &event, &error), error);
@@ -178,7 +136,7 @@ static void closing_finishes_what_is_enqueued(void **state) {
   r.b->close(r.device);
   assert_int_equal(calls, 1);
   for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(y[i] != y[i]); /* of poison */
-  rig_close(&r);
+  fake_rig_close(&r);
 }
 
 int main(void) {

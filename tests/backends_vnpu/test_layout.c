@@ -110,7 +110,7 @@ static void the_check_sees_every_overlap(void **state) {
   (void)state;
   uint64_t seed = 2;
   int refused = 0, taken = 0;
-  for (int round = 0; round < 3000; ++round) {
+  for (int round = 0; round < (int)test_some(3000); ++round) {
     made m;
     clv_error error = {0};
     make_program(&m, 1 + (uint32_t)(test_random(&seed) % 150), 1 + (uint32_t)(test_random(&seed) % 30), &seed);
@@ -138,7 +138,7 @@ static void the_check_sees_every_overlap(void **state) {
     ++*(right ? &taken : &refused);
     finish_program(&m);
   }
-  assert_true(refused > 300 && taken > 300);
+  assert_true(refused > (int)test_some(300) && taken > (int)test_some(300));
 }
 
 static void sizes_beyond_memory_are_refused(void **state) {

@@ -281,6 +281,46 @@ static void mutated_files_are_refused_or_run(void **state) {
   clv__graph_destroy(graph);
 }
 
+/* Every number of every operand in the instruction stream is what the graph implies, or refused; but where a made value lies in
+ * the scratch is the file's to say: then its readers disagree. The stream ends the file. */
+static void operands_are_where_the_graph_has_them(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_device *device = fake_device(&fake, "default");
+  clv_graph *graph = small_graph(heap(), CLV_F32);
+  clv__shapes *shapes = shapes_of(graph);
+  clv_executable *executable = NULL;
+  clv_error error = {0};
+  static blob good, bad;
+  good.size_bytes = 0;
+  compile_whole(&fake, device, graph, shapes->types, &executable);
+  assert_ok(b->executable_save(device, executable, blob_write, &good, &error), error);
+  b->executable_destroy(device, executable);
+  static const uint32_t inputs[] = {2, 2, 1}; /* of MatMul, Add and Relu; each has one output */
+  size_t at = good.size_bytes;
+  for (int n = 0; n < 3; ++n) at -= 24 + 16 * (inputs[n] + 1);
+  for (int n = 0; n < 3; ++n) {
+    at += 24;
+    for (uint32_t i = 0; i <= inputs[n]; ++i, at += 16) {
+      for (int field = 0; field < 3; ++field) { /* place, index, offset */
+        bad = good;
+        bad.data[at + (size_t)field * 4] ^= 64;
+        seal(&bad);
+        memset(&error, 0, sizeof error);
+        assert_int_equal(b->executable_load(device, bad.data, bad.size_bytes, &executable, &error), CLV_INVALID_MODEL);
+        const bool is_said = strstr(error.message, "an operand is not where the graph has it") != NULL;
+        if (!is_said) fail_msg("node %d, operand %u, number %d: %s", n, i, field, error.message);
+      }
+    }
+  }
+  assert_int_equal(at, good.size_bytes);
+  b->close(device);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+}
+
 /* Open, ask, compile, save, load, run: with every allocation failing in turn. */
 static bool whole_life(const clv_allocator *allocator, const clv_graph *graph, const clv_tensor *types, const char *spec,
                        clv_status *failure) {
@@ -426,6 +466,7 @@ int main(void) {
       cmocka_unit_test(memory_limits_are_told),
       cmocka_unit_test(verdicts_have_reasons),
       cmocka_unit_test(mutated_files_are_refused_or_run),
+      cmocka_unit_test(operands_are_where_the_graph_has_them),
       cmocka_unit_test(every_allocation_may_fail),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

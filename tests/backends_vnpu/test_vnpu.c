@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-#include "fake_graphs.h"
+#include "fake_rig.h"
 
 static void programs_equal_evaluation(void **state) {
   (void)state;
@@ -99,62 +99,47 @@ static void partitions_equal_evaluation(void **state) {
 
 static void what_was_not_transferred_is_poison(void **state) {
   (void)state;
-  fake_host fake;
-  fake_host_init(&fake, heap());
-  clv_device *device = fake_device(&fake, "default");
-  const clv_backend *b = fake_backend(&fake);
+  fake_rig r;
   clv_error error = {0};
-  clv_graph *graph = small_graph(heap(), CLV_F32);
-  clv__shapes *shapes = shapes_of(graph);
-  clv_executable *executable = NULL;
-  compile_whole(&fake, device, graph, shapes->types, &executable);
+  fake_rig_open(&r, NULL, NULL);
   clv_executable_info info = {.struct_size = sizeof info};
-  b->executable_info(device, executable, &info);
+  r.b->executable_info(r.device, r.session.executable, &info);
   assert_int_equal(info.weight_count, 1);
   assert_string_equal(info.weights[0], "w");
   assert_true(info.resident_bytes >= COLUMNS * 4 && info.scratch_bytes >= 2 * ROWS * COLUMNS * 4);
-  clv_tensor x = graph->values[graph->inputs[0]].type;
-  fake_session session;
-  assert_ok(fake_session_open(&session, b, device, executable, graph, &x, 1, &error), error);
-  clv_binding in = {.type = x}, out = {.type = output_type(graph, shapes, 0)};
-  assert_ok(b->buffer_alloc(device, ROWS * COLUMNS * 4, &in.buffer, &error), error);
-  assert_ok(b->buffer_alloc(device, ROWS * COLUMNS * 4, &out.buffer, &error), error);
-  clv_execute_args args = {.struct_size = sizeof args, .input_count = 1, .output_count = 1, .inputs = &in, .outputs = &out};
+  clv_tensor x = r.in.type;
   float y[ROWS * COLUMNS] = {0};
-  assert_ok(b->execute(device, session.instance, session.stream, &args, &error), error);
-  assert_ok(b->copy_out(device, session.stream, y, out.buffer, 0, sizeof y, &error), error);
-  assert_ok(b->stream_synchronize(device, session.stream, &error), error);
+  assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
+  assert_ok(r.b->copy_out(r.device, r.session.stream, y, r.out.buffer, 0, sizeof y, &error), error);
+  assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
   for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(y[i] != y[i]);
 
   /* Host memory, a buffer too small, an odd offset, another shape: refused before anything runs. */
   clv_binding wrong = {.type = x};
   wrong.type.data = y;
-  args.inputs = &wrong;
-  assert_int_equal(b->execute(device, session.instance, session.stream, &args, &error), CLV_INVALID_ARGUMENT);
+  r.args.inputs = &wrong;
+  assert_int_equal(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "'x' is bound to host memory"));
-  wrong = in;
+  wrong = r.in;
   wrong.offset_bytes = 64;
-  assert_int_equal(b->execute(device, session.instance, session.stream, &args, &error), CLV_INVALID_ARGUMENT);
-  wrong = in;
+  assert_int_equal(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), CLV_INVALID_ARGUMENT);
+  wrong = r.in;
   wrong.type.dims[0] = 1;
-  assert_int_equal(b->execute(device, session.instance, session.stream, &args, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), CLV_INVALID_ARGUMENT);
   assert_non_null(strstr(error.message, "f32[1,40]"));
   wrong.offset_bytes = 2;
-  assert_int_equal(b->execute(device, session.instance, session.stream, &args, &error), CLV_INVALID_ARGUMENT);
-  assert_int_equal(b->copy_out(device, session.stream, y, out.buffer, 4, sizeof y, &error), CLV_INVALID_ARGUMENT);
-  assert_int_equal(b->instance_resize(device, session.instance, &x, 1, &error), CLV_NOT_SUPPORTED);
+  assert_int_equal(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->copy_out(r.device, r.session.stream, y, r.out.buffer, 4, sizeof y, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->instance_resize(r.device, r.session.instance, &x, 1, &error), CLV_NOT_SUPPORTED);
   clv_instance *instance = NULL;
   x.dims[0] = 5;
-  assert_int_equal(b->instance_create(device, executable, &x, 1, session.weights, 1, &instance, &error), CLV_NOT_SUPPORTED);
+  assert_int_equal(r.b->instance_create(r.device, r.session.executable, &x, 1, r.session.weights, 1, &instance, &error),
+                   CLV_NOT_SUPPORTED);
   assert_non_null(strstr(error.message, "f32[5,40]"));
   x.dims[0] = ROWS;
-  assert_int_equal(b->instance_create(device, executable, &x, 1, session.weights, 0, &instance, &error), CLV_INVALID_ARGUMENT);
-  b->buffer_free(device, in.buffer);
-  b->buffer_free(device, out.buffer);
-  fake_session_close(&session);
-  clv__shapes_destroy(shapes);
-  clv__graph_destroy(graph);
-  b->close(device);
+  assert_int_equal(r.b->instance_create(r.device, r.session.executable, &x, 1, r.session.weights, 0, &instance, &error),
+                   CLV_INVALID_ARGUMENT);
+  fake_rig_finish(&r);
 }
 
 static void scratch_is_poisoned_before_every_run(void **state) {
@@ -254,41 +239,21 @@ static void devices_share_memory_spaces(void **state) {
 
 static void steady_state_takes_no_memory(void **state) {
   (void)state;
-  test_allocator counting;
-  test_allocator_init(&counting);
-  fake_host fake;
-  fake_host_init(&fake, &counting.allocator);
-  clv_device *device = fake_device(&fake, "default");
-  const clv_backend *b = fake_backend(&fake);
+  fake_rig r;
   clv_error error = {0};
-  clv_graph *graph = small_graph(&counting.allocator, CLV_F32);
-  clv__shapes *shapes = shapes_of(graph);
-  clv_executable *executable = NULL;
-  compile_whole(&fake, device, graph, shapes->types, &executable);
-  clv_tensor x = graph->values[graph->inputs[0]].type;
-  fake_session session;
-  assert_ok(fake_session_open(&session, b, device, executable, graph, &x, 1, &error), error);
-  clv_binding in = {.type = x}, out = {.type = output_type(graph, shapes, 0)};
-  assert_ok(b->buffer_alloc(device, ROWS * COLUMNS * 4, &in.buffer, &error), error);
-  assert_ok(b->buffer_alloc(device, ROWS * COLUMNS * 4, &out.buffer, &error), error);
-  clv_execute_args args = {.struct_size = sizeof args, .input_count = 1, .output_count = 1, .inputs = &in, .outputs = &out};
+  fake_rig_open(&r, NULL, NULL);
   float y[ROWS * COLUMNS] = {0};
-  assert_ok(b->execute(device, session.instance, session.stream, &args, &error), error); /* takes scratch and the threads */
-  assert_ok(b->stream_synchronize(device, session.stream, &error), error);
-  size_t before = counting.calls;
+  /* Takes scratch and the threads. */
+  assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
+  assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+  size_t before = r.counting.calls;
   for (int run = 0; run < 300; ++run) { /* many in flight: launches wait for room */
-    assert_ok(b->copy_in(device, session.stream, in.buffer, 0, y, sizeof y, &error), error);
-    assert_ok(b->execute(device, session.instance, session.stream, &args, &error), error);
+    assert_ok(r.b->copy_in(r.device, r.session.stream, r.in.buffer, 0, y, sizeof y, &error), error);
+    assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
   }
-  assert_ok(b->stream_synchronize(device, session.stream, &error), error);
-  assert_int_equal(counting.calls, before);
-  b->buffer_free(device, in.buffer);
-  b->buffer_free(device, out.buffer);
-  fake_session_close(&session);
-  clv__shapes_destroy(shapes);
-  clv__graph_destroy(graph);
-  b->close(device);
-  assert_int_equal(counting.live, 0);
+  assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+  assert_int_equal(r.counting.calls, before);
+  fake_rig_finish(&r);
 }
 
 static void weights_are_shared_by_id_and_bytes(void **state) {

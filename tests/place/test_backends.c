@@ -79,20 +79,6 @@ static void open_odd(machine *m, const char *list) {
   assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
 }
 
-static void check_run(const clv_plan *plan, const char *what) {
-  float data[2][32];
-  uint64_t seed = 5;
-  clv_tensor inputs[2];
-  for (uint32_t i = 0; i < 2; ++i) {
-    for (uint32_t k = 0; k < 32; ++k) data[i][k] = test_random_float(&seed);
-    inputs[i] = *clv_graph_input_type(plan->graph, i);
-    inputs[i].data = data[i];
-  }
-  clv_session *session = machine_session(plan);
-  machine_check_run(session, plan, inputs, what);
-  clv_session_destroy(session);
-}
-
 /* ---- Claims ---- */
 
 static uint32_t refused_groups, taken_groups;
@@ -177,7 +163,7 @@ static void claims(void **state) {
         for (uint32_t p = 0; p < plan->partition_count; ++p)
           assert_true(plan->partitions[p].device > 1 || plan->partitions[p].node_count == 1);
       }
-      check_run(plan, "claimed");
+      machine_check_random(plan, "claimed");
       clv_plan_destroy(plan);
       clv_graph_destroy(graph);
     }

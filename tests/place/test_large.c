@@ -1,14 +1,15 @@
-/* Planning is not quadratic: 100,000 nodes whose pins alternate between two devices, in seconds. The times are printed; the
- * bounds are far above them. */
+/* Planning is not quadratic: 100,000 nodes whose pins alternate between two devices, in seconds (of the processor: other work beside
+ * the test counts for nothing). They are printed; the bounds are far above them. */
 #include "machine.h"
 
 #include <time.h>
 
-enum { NODES = 100000, BOUND_S = 30 };
+#define NODES test_some(100000)
+enum { BOUND_S = 30 };
 
 static double now_s(void) {
   struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
   return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
@@ -40,7 +41,7 @@ static clv_graph *large_graph(const clv_allocator *allocator, bool far) {
 static double passed(double *start, const char *what) {
   double seconds = now_s() - *start;
   print_message("%-28s %7.3f s\n", what, seconds);
-  if (seconds > BOUND_S) fail_msg("%s took %.1f s for %d nodes", what, seconds, NODES);
+  if (seconds > BOUND_S) fail_msg("%s took %.1f s for %u nodes", what, seconds, NODES);
   *start = now_s();
   return seconds;
 }

@@ -447,7 +447,7 @@ static void sweep(machine *m, const clv_plan *plan, clv_plan_options *options, s
                   const char *refusal) {
   size_t live = m->counting.live;
   bool failed = true;
-  for (size_t n = 1; failed; n += 1 + n / 60) {
+  for (size_t n = 1; failed; n += 1 + n / test_some(60)) {
     clv_error error = {0};
     m->counting.calls = 0;
     m->counting.fail_at = n;

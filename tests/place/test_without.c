@@ -88,20 +88,6 @@ static uint32_t check_same(const clv_plan *old, const clv_plan *plan, uint32_t l
   return same;
 }
 
-static void check_run(const clv_plan *plan, const char *what) {
-  float data[2][32];
-  uint64_t seed = 5;
-  clv_tensor inputs[2];
-  for (uint32_t i = 0; i < plan->graph->input_count; ++i) {
-    for (uint32_t k = 0; k < 32; ++k) data[i][k] = test_random_float(&seed);
-    inputs[i] = *clv_graph_input_type(plan->graph, i);
-    inputs[i].data = data[i];
-  }
-  clv_session *session = machine_session(plan);
-  machine_check_run(session, plan, inputs, what);
-  clv_session_destroy(session);
-}
-
 /* The same again is the same, and what it writes can be read back. */
 static void check_file(machine *m, const clv_plan *old, const clv_plan *plan, uint32_t lost, const char *what) {
   clv_error error = {0};
@@ -134,7 +120,7 @@ static void lose(machine *m, const clv_plan *old, uint32_t lost, uint64_t seed, 
   check_plan(plan, seed, text);
   (void)check_same(old, plan, lost, text);
   if (seed % 4 == 0) check_file(m, old, plan, lost, text);
-  if (seed % 8 == 0) check_run(plan, text);
+  if (seed % 8 == 0) machine_check_random(plan, text);
   clv_plan_destroy(plan);
 }
 
@@ -166,7 +152,7 @@ static void every_device_in_turn(void **state) {
   for (uint32_t w = 0; w < WAYS; ++w) {
     machine m;
     machine_open(&m, ways[w].list, ways[w].spec_count, ways[w].specs);
-    for (uint64_t seed = 1; seed <= 60; ++seed) {
+    for (uint64_t seed = 1; seed <= test_some(60); ++seed) {
       char what[160];
       clv_graph *graph = test_random_graph(&m.counting.allocator, seed, 4 + (uint32_t)(seed % 30));
       clv_plan *plan = random_plan(&m, graph, seed, what, ways[w].list);
@@ -177,13 +163,13 @@ static void every_device_in_turn(void **state) {
     }
     machine_close(&m);
   }
-  assert_true(planned > 40 * WAYS);
+  assert_true(planned > test_some(40) * WAYS);
 }
 
 static void one_after_the_other(void **state) {
   (void)state;
   uint32_t chains = 0;
-  for (uint64_t seed = 1; seed <= 60; ++seed) {
+  for (uint64_t seed = 1; seed <= test_some(60); ++seed) {
     const way *w = &ways[4];
     clv_error error = {0};
     char what[160];
@@ -211,19 +197,19 @@ static void one_after_the_other(void **state) {
       for (uint32_t d = 0; d < m.devices->count; ++d) {
         if ((lost >> d & 1u) != 0) assert_non_null(strstr(now->note, m.devices->items[d].name));
       }
-      if (seed % 4 == 0) check_run(now, what);
+      if (seed % 4 == 0) machine_check_random(now, what);
     }
     clv_plan_destroy(first);
     clv_graph_destroy(graph);
     machine_close(&m);
   }
-  assert_true(chains > 60);
+  assert_true(chains > test_some(60));
 }
 
 /* What plan files say is kept: the pins, and what is not ours to know. */
 static void plans_from_files(void **state) {
   (void)state;
-  for (uint64_t seed = 1; seed <= 40; ++seed) {
+  for (uint64_t seed = 1; seed <= test_some(40); ++seed) {
     clv_error error = {0};
     char what[160];
     machine m;

@@ -1,0 +1,75 @@
+/* What the files of bench_replay share: sessions over a device that takes so many nodes a partition, and the backend's own calls
+ * of such a run, each as subjects to measure. */
+#ifndef CLEAVE_BENCH_REPLAY_H
+#define CLEAVE_BENCH_REPLAY_H
+
+#define BENCH "replay"
+#include "../backends/vnpu/device.h"
+#include "chain.h"
+#include "cleave/cleave.h"
+#include "device/device.h"
+#include "turns.h"
+
+/* ---- A session (replay_sessions.c) ---- */
+
+typedef struct sessions {
+  clv_context *context;
+  clv_devices *devices;
+  clv_plan *plan;
+  clv_session *session;
+  clv_tensor inputs[3], output;
+  uint32_t input_count;
+  float in[2][ELEMENTS], out[ELEMENTS];
+  int64_t dims[2];
+} sessions;
+
+/* On `device`, with so many nodes a partition (0: as many as it takes). */
+void session_open(sessions *s, const clv_graph *graph, const char *device, uint32_t part_nodes, clv_graph_mode mode);
+void session_close(sessions *s);
+cost session_run(void *sessions);
+/* The backend beneath. */
+const clv_backend *session_backend(void);
+
+/* ---- The backend's calls of such a run (replay_calls.c) ---- */
+
+/* A launch that only takes its time. */
+typedef struct idle {
+  clv__vnpu_launch launch;
+  double ns;
+} idle;
+
+typedef struct calls {
+  const clv_backend *b;
+  clv_device *device;
+  clv_stream *stream;
+  clv_executable *executable;
+  clv_instance *instance;
+  clv_captured *captured;
+  clv_binding bindings[3];
+  clv_execute_args args;
+  const float *in[2];
+  float out[ELEMENTS];
+  bool is_synchronous;
+  idle idle;
+} calls;
+
+void calls_open(calls *c, const sessions *s, const clv_graph *graph);
+void calls_close(calls *c);
+/* Executes, or launches what was captured, and compares. */
+void calls_check(calls *c, bool captured, uint32_t nodes, const float *wanted);
+/* execute() or captured_launch() alone. */
+cost call_execute(void *calls);
+cost call_replay(void *calls);
+/* What a session asks of the backend in one run, on a stream of its own; with a launch that only takes its time. */
+cost chain_execute(void *calls);
+cost chain_replay(void *calls);
+cost chain_nothing(void *calls);
+/* Ends the program where two results differ. */
+void need_same(const float *a, const float *b, uint32_t nodes, const char *what);
+
+/* ---- Whether there is a graph (replay_lookups.c) ---- */
+
+/* ns that a run's question takes where there is none, and entering one where there is. */
+void measure_lookups(const clv_plan *plan, int samples, double *asked, double *entered);
+
+#endif

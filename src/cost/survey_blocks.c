@@ -1,0 +1,122 @@
+/* Which blocks of a survey are measured: whole runs; of those that take another time than their nodes alone, halves down to
+ * pairs. Blocks that look alike are measured once. */
+#include <math.h>
+#include <string.h>
+
+#include "cost/signature.h"
+#include "cost/survey.h"
+
+#define ADDITIVE 0.03 /* so near the sum of its nodes alone, a block is not cut further */
+
+static uint32_t count_work(const clv__survey *s, uint32_t from, uint32_t to) {
+  uint32_t count = 0;
+  for (uint32_t i = from; i < to; ++i) count += s->operators[s->list[i]] != CLV__NO_ID;
+  return count;
+}
+
+/* The block's time; runs 0 where it cannot be measured as one. `is_new`: its like was not met before. */
+static clv_status measure_block(clv__survey *s, uint32_t from, uint32_t to, clv__measure *measure, bool *is_new,
+                                clv_error *error) {
+  char look[2 * CLV__HASH_BYTES + 1];
+  *measure = (clv__measure){0};
+  clv__survey_look(s, from, to, look);
+  uint32_t known = clv__map_find(&s->seen, look);
+  *is_new = known == CLV__MAP_NONE;
+  if (*is_new) {
+    clv_error reason = {0};
+    uint32_t limit = s->device->info.max_partition_nodes;
+    if (limit == 0 || to - from <= limit) {
+      clv_status status = clv__survey_measure(s, s->list + from, to - from, measure, NULL, &reason);
+      if (status != CLV_OK) {
+        *measure = (clv__measure){0};
+        clv__context_log(s->devices->context, 2, "%s: a block of %u nodes was not measured: %s", s->device->name, to - from,
+                         reason.message);
+      }
+    }
+    char *key = clv__arena_string(&s->arena, look, strlen(look));
+    if (key == NULL ||
+        !clv__array_reserve(s->arena.allocator, (void **)&s->measures, &s->measure_capacity, s->measure_count + 1,
+                            sizeof *s->measures, s->measure_count) ||
+        !clv__map_set(&s->seen, key, (uint32_t)s->measure_count)) {
+      return clv__error_memory(error, sizeof look);
+    }
+    s->measures[s->measure_count++] = *measure;
+    ++s->done;
+    clv__survey_report(s, "blocks", 0);
+  } else {
+    *measure = s->measures[known];
+  }
+  return measure->runs == 0 ? CLV_OK : clv__survey_put(s, from, to, measure, error);
+}
+
+/* Whether the block takes about what its nodes take alone. */
+static bool is_additive(const clv__survey *s, uint32_t from, uint32_t to, const clv__measure *measure) {
+  if (measure->runs == 0) return false;
+  double launch = (double)s->tables->launch.time_ns, sum = launch;
+  for (uint32_t i = from; i < to; ++i) {
+    uint32_t index = s->operators[s->list[i]];
+    if (index == CLV__NO_ID) continue;
+    double alone = (double)s->tables->operators[index].alone.time_ns;
+    if (alone > launch) sum += alone - launch;
+  }
+  return fabs(sum - (double)measure->time_ns) <= ADDITIVE * (double)measure->time_ns;
+}
+
+static clv_status measure_halves(clv__survey *s, uint32_t from, uint32_t to, clv_error *error) {
+  if (count_work(s, from, to) < 2) return CLV_OK; /* nodes alone are measured */
+  clv__measure measure;
+  bool is_new;
+  CLV__TRY(measure_block(s, from, to, &measure, &is_new, error));
+  if (!is_new || to - from == 2 || is_additive(s, from, to, &measure)) return CLV_OK;
+  uint32_t middle = from + (to - from) / 2;
+  CLV__TRY(measure_halves(s, from, middle, error));
+  return measure_halves(s, middle, to, error);
+}
+
+/* Neighbours of which one feeds the other: what tells best which edge saves. */
+static clv_status measure_pairs(clv__survey *s, uint32_t from, uint32_t to, clv_error *error) {
+  for (uint32_t i = from; i + 1 < to; ++i) {
+    const clv__node *node = &s->graph->nodes[s->list[i + 1]];
+    bool feeds = false, is_new;
+    clv__measure measure;
+    if (s->operators[s->list[i]] == CLV__NO_ID || s->operators[s->list[i + 1]] == CLV__NO_ID) continue;
+    for (uint32_t k = 0; k < node->input_count && !feeds; ++k)
+      feeds = clv__node_producer(s->whole, s->list[i + 1], k) == s->list[i];
+    if (feeds) CLV__TRY(measure_block(s, i, i + 2, &measure, &is_new, error));
+  }
+  return CLV_OK;
+}
+
+/* A whole run is what plans are mostly made of: once more, some time after the first, and the lower time counts. */
+static clv_status measure_again(clv__survey *s, uint32_t from, uint32_t to, const clv__measure *first, clv_error *error) {
+  clv__measure second;
+  clv_error ignored;
+  if (first->runs == 0) return CLV_OK;
+  clv__survey_report(s, "blocks", 0);
+  clv_status status = clv__survey_measure(s, s->list + from, to - from, &second, NULL, &ignored);
+  return status == CLV_OK && second.time_ns < first->time_ns ? clv__survey_put(s, from, to, &second, error) : CLV_OK;
+}
+
+clv_status clv__survey_blocks(clv__survey *s, clv_error *error) {
+  for (uint32_t i = 0; i < s->list_count; ++i) { /* the nodes alone, in their surroundings */
+    uint32_t index = s->operators[s->list[i]];
+    if (index != CLV__NO_ID) CLV__TRY(clv__survey_put(s, i, i + 1, &s->tables->operators[index].alone, error));
+  }
+  uint32_t begin = 0;
+  for (uint32_t r = 0; r < s->run_count; ++r) {
+    uint32_t end = s->run_ends[r];
+    clv__measure measure = {0};
+    bool is_new = false;
+    if (count_work(s, begin, end) > 1) {
+      CLV__TRY(measure_block(s, begin, end, &measure, &is_new, error));
+      if (is_new && !is_additive(s, begin, end, &measure)) {
+        CLV__TRY(measure_halves(s, begin, begin + (end - begin) / 2, error));
+        CLV__TRY(measure_halves(s, begin + (end - begin) / 2, end, error));
+        CLV__TRY(measure_pairs(s, begin, end, error));
+        CLV__TRY(measure_again(s, begin, end, &measure, error));
+      }
+    }
+    begin = end;
+  }
+  return CLV_OK;
+}
