@@ -3,6 +3,7 @@
 #define CLEAVE_CLEAVE_H
 
 #include "check.h"
+#include "compiled.h"
 #include "context.h"
 #include "devices.h"
 #include "graph.h"

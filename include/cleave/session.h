@@ -9,7 +9,8 @@ extern "C" {
 #endif
 
 typedef struct clv_session clv_session;
-typedef struct clv_run clv_run; /* a request under way */
+typedef struct clv_run clv_run;           /* a request under way */
+typedef struct clv_compiled clv_compiled; /* compiled.h */
 
 #define CLV_MAX_IN_FLIGHT 4
 
@@ -25,9 +26,10 @@ typedef struct clv_session_options {
   uint32_t bucket_multiple;   /* open sizes are padded to multiples of it for devices of fixed shapes; 0: 64, 1: never */
   clv_dtype precision;        /* CLV_BF16: products of f32 values may be made in bf16, with sums in f32, by devices that can; what
                                  crosses a partition's boundary stays f32. CLV_F32 and CLV_DTYPE_NONE: as the model says */
+  const clv_compiled *compiled; /* where executables are looked for first; outlives the session. NULL: nowhere */
 } clv_session_options;
 #define CLV_SESSION_OPTIONS_INIT \
-  { sizeof(clv_session_options), false, false, 1, 0, 0, false, 0, CLV_DTYPE_NONE }
+  { sizeof(clv_session_options), false, false, 1, 0, 0, false, 0, CLV_DTYPE_NONE, NULL }
 
 /* Compiles every partition and uploads weights. `options` may be NULL; `plan` must outlive the session. A device that fails, now
  * or in a run, is taken out of the session and its partitions are placed again on the others, unless no_fallback; that is logged

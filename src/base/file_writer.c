@@ -1,5 +1,5 @@
 /* See file_writer.h. */
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE /* memfd_create, O_TMPFILE */
 #include "base/file_writer.h"
 
 #include <dirent.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,6 +17,34 @@
 
 #define MARK ".tmp-" /* and six letters, which the system chooses */
 enum { LETTERS = 6 };
+
+/* A file without a name in the folder of `path`: nothing is left of it where the process is killed. -1 where the file system has
+ * none, or it could not be given a name later. */
+static int open_unnamed(const char *path) {
+  char folder[sizeof((clv__file_writer *)NULL)->temporary] = ".";
+  const char *slash = strrchr(path, '/');
+  if (access("/proc/self/fd", X_OK) != 0) return -1;
+  if (slash != NULL) snprintf(folder, sizeof folder, "%.*s", slash == path ? 1 : (int)(slash - path), path);
+  return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+}
+
+/* Names it as mkostemp() would have: it can then be renamed over its target, which a link cannot replace. */
+static clv_status name_unnamed(clv__file_writer *writer, clv_error *error) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  char from[32], *end = writer->temporary + strlen(writer->temporary) - LETTERS;
+  snprintf(from, sizeof from, "/proc/self/fd/%d", writer->file);
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    uint8_t drawn[LETTERS];
+    if (getrandom(drawn, sizeof drawn, 0) != (ssize_t)sizeof drawn) break;
+    for (int i = 0; i < LETTERS; ++i) end[i] = letters[drawn[i] % (sizeof letters - 1)];
+    if (linkat(AT_FDCWD, from, AT_FDCWD, writer->temporary, AT_SYMLINK_FOLLOW) == 0) {
+      writer->is_unnamed = false;
+      return CLV_OK;
+    }
+    if (errno != EEXIST) break;
+  }
+  return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", writer->path, strerror(errno));
+}
 
 clv_status clv__file_writer_open(const char *path, clv__file_writer *writer, clv_error *error) {
   struct stat info;
@@ -31,7 +60,9 @@ clv_status clv__file_writer_open(const char *path, clv__file_writer *writer, clv
     }
     writer->file = memfd_create("cleave-write", MFD_CLOEXEC);
   } else {
-    writer->file = mkostemp(writer->temporary, O_CLOEXEC);
+    writer->file = open_unnamed(path);
+    writer->is_unnamed = writer->file >= 0;
+    if (!writer->is_unnamed) writer->file = mkostemp(writer->temporary, O_CLOEXEC);
   }
   if (writer->file < 0) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot create: %s", path, strerror(errno));
   return CLV_OK;
@@ -99,9 +130,10 @@ clv_status clv__file_writer_commit(clv__file_writer *writer, clv_error *error) {
     if (fchmod(writer->file, 0666 & ~mask) != 0 || fsync(writer->file) != 0) {
       status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot flush: %s", writer->path, strerror(errno));
     }
+    if (status == CLV_OK && writer->is_unnamed) status = name_unnamed(writer, error);
   }
   close_all(writer);
-  if (is_special) return status;
+  if (is_special || writer->is_unnamed) return status;
   if (status == CLV_OK && rename(writer->temporary, writer->path) != 0) {
     status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot replace: %s", writer->path, strerror(errno));
   }
@@ -111,7 +143,7 @@ clv_status clv__file_writer_commit(clv__file_writer *writer, clv_error *error) {
 
 void clv__file_writer_abandon(clv__file_writer *writer) {
   if (writer->file < 0 && writer->special < 0) return;
-  bool has_temporary = writer->special < 0;
+  bool has_temporary = writer->special < 0 && !writer->is_unnamed;
   close_all(writer);
   if (has_temporary) unlink(writer->temporary);
 }

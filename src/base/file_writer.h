@@ -1,4 +1,5 @@
-/* Writing a file piece by piece: it replaces its target whole or not at all. Pieces go to a temporary file beside it. */
+/* Writing a file piece by piece: it replaces its target whole or not at all. Pieces go to a temporary file beside it,
+ * which has no name until all of it is there, where the file system can do that. */
 #ifndef CLEAVE_BASE_FILE_WRITER_H
 #define CLEAVE_BASE_FILE_WRITER_H
 
@@ -8,6 +9,7 @@ typedef struct clv__file_writer {
   const char *path; /* the caller's, which outlives this */
   int file;         /* -1: committed, abandoned, or never open */
   int special;      /* a pipe or a device has nothing to replace: the target itself, written into at the end; else -1 */
+  bool is_unnamed;  /* the temporary file has no name yet, and goes by itself where the process is killed */
   char temporary[4096];
 } clv__file_writer;
 

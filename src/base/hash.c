@@ -58,7 +58,8 @@ static void hash_lane(clv__hash_block *block, size_t lane) {
   size_t from = lane * length, to = lane + 1 == lanes ? block->size_bytes : from + length;
   clv__hasher hasher;
   clv__hasher_init(&hasher);
-  clv__hasher_update(&hasher, (const uint8_t *)block->data + from, to - from);
+  const uint8_t *bytes = block->data; /* may be NULL where there are none */
+  clv__hasher_update(&hasher, from == 0 ? bytes : bytes + from, to - from);
   clv__hasher_finish(&hasher, &block->lanes[lane]);
 }
 

@@ -82,12 +82,27 @@ void clv__cache_remove(clv__cache *cache, const clv__key *key) {
 
 /* ---- Why a key misses ---- */
 
-static uint32_t differences(const clv__key *a, const clv__key *b) {
+uint32_t clv__key_differences(const clv__key *a, const clv__key *b) {
   uint32_t parts = 0;
   for (uint32_t i = 0; i < CLV__KEY_PARTS; ++i) {
     if (memcmp(&a->parts[i], &b->parts[i], sizeof a->parts[i]) != 0) parts |= 1u << i;
   }
   return parts;
+}
+
+void clv__key_explain(uint32_t parts, char *text, size_t size_bytes) {
+  static const char *const words[CLV__KEY_PARTS] = {"structure", "shapes or dtypes", "weights", "device or driver", "options"};
+  if ((parts & 1u << CLV__KEY_STRUCTURE) != 0) {
+    snprintf(text, size_bytes, "nothing of its structure is kept");
+    return;
+  }
+  size_t used = 0;
+  for (uint32_t i = 0; i < CLV__KEY_PARTS && used < size_bytes; ++i) {
+    if ((parts & 1u << i) == 0) continue;
+    int written = snprintf(text + used, size_bytes - used, "%s%s", used > 0 ? ", " : "other ", words[i]);
+    used += written < 0 ? 0 : (size_t)written;
+  }
+  if (used < size_bytes) snprintf(text + used, size_bytes - used, " than the nearest that is kept");
 }
 
 /* The header of one file; false where it is not to be had. */
@@ -109,11 +124,10 @@ static bool read_info(clv__cache *cache, int shard, const char *name, clv__cache
 }
 
 void clv__cache_explain(clv__cache *cache, const clv__key *key, char *text, size_t size_bytes) {
-  static const char *const words[CLV__KEY_PARTS] = {"structure", "shapes or dtypes", "weights", "device or driver", "options"};
   enum { MOST_FILES = 256 };
   char name[CLV__CACHE_NAME_BYTES];
   int shard;
-  uint32_t best = UINT32_MAX, looked = 0;
+  uint32_t best = CLV__KEY_ALL, looked = 0;
   clv__cache_name(key, name);
   const char *base = name + CLV__CACHE_SHARD_DIGITS + 1;
   DIR *listing = NULL;
@@ -125,23 +139,13 @@ void clv__cache_explain(clv__cache *cache, const clv__key *key, char *text, size
     clv__cache_info info;
     if (strncmp(item->d_name, base, CLV__CACHE_STRUCTURE_DIGITS - CLV__CACHE_SHARD_DIGITS) != 0) continue;
     if (!read_info(cache, dirfd(listing), item->d_name, &info)) continue;
-    uint32_t parts = differences(key, &info.key);
-    if (best == UINT32_MAX || __builtin_popcount(parts) < __builtin_popcount(best)) best = parts;
+    uint32_t parts = clv__key_differences(key, &info.key);
+    if (__builtin_popcount(parts) < __builtin_popcount(best)) best = parts;
     clv__cache_info_finish(cache->allocator, &info);
     ++looked;
   }
   if (listing != NULL) closedir(listing);
-  if (best == UINT32_MAX || (best & 1u << CLV__KEY_STRUCTURE) != 0) {
-    snprintf(text, size_bytes, "nothing of its structure is kept");
-    return;
-  }
-  size_t used = 0;
-  for (uint32_t i = 0; i < CLV__KEY_PARTS && used < size_bytes; ++i) {
-    if ((best & 1u << i) == 0) continue;
-    int written = snprintf(text + used, size_bytes - used, "%s%s", used > 0 ? ", " : "other ", words[i]);
-    used += written < 0 ? 0 : (size_t)written;
-  }
-  if (used < size_bytes) snprintf(text + used, size_bytes - used, " than the nearest that is kept");
+  clv__key_explain(best, text, size_bytes);
 }
 
 /* ---- Writing ---- */

@@ -17,4 +17,10 @@ typedef struct clv__key {
   clv__hash parts[CLV__KEY_PARTS];
 } clv__key;
 
+/* Bits of the parts in which two keys differ. */
+#define CLV__KEY_ALL ((1u << CLV__KEY_PARTS) - 1)
+uint32_t clv__key_differences(const clv__key *a, const clv__key *b);
+/* Such bits in words, of a key and the nearest that is kept: "other weights than the nearest that is kept". */
+void clv__key_explain(uint32_t parts, char *text, size_t size_bytes);
+
 #endif

@@ -22,7 +22,7 @@ static clv_status make_rooms(bench *b, const clv_tensor *types, clv_error *error
 clv_status bench_make_rooms(bench *b, clv_error *error) {
   clv_session *session;
   clv_session_options options;
-  cli_session_options(b->cli, &options);
+  cli_job_session_options(b->cli, &b->job, &options);
   options.in_flight = 1;
   CLV__TRY(clv_session_create(b->job.plan, &options, &session, error));
   memset(b->outputs, 0, b->output_count * sizeof *b->outputs);

@@ -89,6 +89,7 @@ static json_t *executables_json(const bench *b) {
   clv__session_stats_get(b->session, &stats);
   json_t *object = json_object(), *list = json_array();
   json_object_set_new(object, "from_memory", json_integer(stats.executables.from_memory));
+  json_object_set_new(object, "from_folder", json_integer(stats.executables.from_folder));
   json_object_set_new(object, "from_disk", json_integer(stats.executables.from_disk));
   json_object_set_new(object, "compiled", json_integer(stats.executables.compiled));
   json_object_set_new(object, "not_kept", json_integer(stats.executables.not_kept));
@@ -115,12 +116,13 @@ static void write_executables(const bench *b, clv__text *text) {
     uint32_t count;
     const char *what;
   } parts[] = {{counters->from_memory, "from memory"},
+               {counters->from_folder, "from the folder"},
                {counters->from_disk, "from disk"},
                {counters->compiled, "compiled"},
                {counters->not_kept, "compiled and not kept"}};
   clv__text_append(text, "executables:");
   const char *separator = " ";
-  for (uint32_t i = 0; i < 4; ++i) {
+  for (uint32_t i = 0; i < sizeof parts / sizeof *parts; ++i) {
     if (parts[i].count == 0) continue;
     clv__text_append(text, "%s%u %s", separator, parts[i].count, parts[i].what);
     separator = ", ";

@@ -37,11 +37,12 @@ static clv_status prepare(bench *b, clv_error *error) {
   CLV__TRY(cli_job_load(cli, cli->options->operands[0], &b->job, error));
   CLV__TRY(cli_job_plan(cli, &b->job, true, error));
   clv_session_options options;
-  cli_session_options(cli, &options);
+  cli_job_session_options(cli, &b->job, &options);
   b->in_flight = options.in_flight;
   cli_progress(cli, "compiling %s", b->job.path);
   uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(b->job.plan, &options, &b->session, error));
+  cli_job_note_compiled(cli, &b->job, b->session);
   (void)clv__memory_settle();
   b->compile_ms = cli_ms(start, clv__clock_ns());
   b->load_ms = b->job.load_ms + b->job.plan_ms + b->compile_ms;
@@ -131,7 +132,7 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
 
 const cli_command cli_command_bench = {
     .name = "bench",
-    .operands = "MODEL|PLAN",
+    .operands = "MODEL|PLAN|DIR",
     .min_operands = 1,
     .max_operands = 1,
     .summary = "how long a model takes, as a whole and by step",

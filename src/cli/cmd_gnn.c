@@ -86,7 +86,8 @@ static void help_all(const cli_invocation *cli) {
   printf("  cleave %s %s [OPTIONS]\n", command->name, command->operands);
   print_title(cli, "Verbs");
   for (size_t i = 0; i < VERB_COUNT; ++i) printf("  %-9s %-6s %s\n", verbs[i]->name, verbs[i]->operands, verbs[i]->summary);
-  printf("\n%s\n", command->description);
+  printf("\n");
+  cli_help_text(command->description);
   print_title(cli, "From a graph to its plan and its result");
   printf("%s\n'cleave gnn VERB --help' tells the options of a verb.\n", command->examples);
 }
@@ -94,8 +95,9 @@ static void help_all(const cli_invocation *cli) {
 static void help_verb(const cli_invocation *cli, const cli_gnn_verb *verb) {
   printf("cleave gnn %s: %s\n", verb->name, verb->summary);
   print_title(cli, "Usage");
-  printf("  cleave gnn %s%s%s%s%s [OPTIONS]\n\n%s\n", verb->name, verb->operands[0] != '\0' ? " " : "", verb->operands,
-         verb->wanted[0] != '\0' ? " " : "", verb->wanted, verb->description);
+  printf("  cleave gnn %s%s%s%s%s [OPTIONS]\n\n", verb->name, verb->operands[0] != '\0' ? " " : "", verb->operands,
+         verb->wanted[0] != '\0' ? " " : "", verb->wanted);
+  cli_help_text(verb->description);
   print_title(cli, "Options");
   for (size_t i = 0; i < verb->option_count; ++i) {
     cli_option option = cli_option_table[verb->options[i].id];

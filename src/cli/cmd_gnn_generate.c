@@ -68,7 +68,7 @@ const cli_gnn_verb cli_gnn_verb_generate = {
     .summary = "writes a random graph by the R-MAT model",
     .description = "Degrees are as uneven as those of social networks; edges may repeat and vertices may be without any.",
     .examples =
-        "  cleave gnn generate --rmat 20 --edges-per-vertex 16 --features 128 -o g.npz    a million vertices\n"
+        "  cleave gnn generate --rmat 20 --edges-per-vertex 16 --features 128 -o g.npz    # a million vertices\n"
         "  cleave gnn generate --rmat 10 --seed 7 -o small.npz\n",
     .options = options,
     .option_count = sizeof options / sizeof *options,

@@ -219,7 +219,7 @@ const cli_gnn_verb cli_gnn_verb_inspect = {
     .examples =
         "  cleave gnn inspect g.npz\n"
         "  cleave gnn inspect cora.npz --kset 1,2,4,10..20\n"
-        "  cleave gnn inspect web.txt.gz --kset 8 --json -v    every subgraph\n",
+        "  cleave gnn inspect web.txt.gz --kset 8 --json -v    # every subgraph\n",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .execute = execute,

@@ -161,7 +161,7 @@ const cli_gnn_verb cli_gnn_verb_plan = {
     .examples =
         "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 --profile costs.json -o plan.json\n"
         "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --profile costs.json --html plan.html\n"
-        "  cleave gnn plan --model sage.json --graph cora.npz --profile costs.json --effort quick -v    with its moves\n",
+        "  cleave gnn plan --model sage.json --graph cora.npz --profile costs.json --effort quick -v    # with its moves\n",
     .options = options,
     .option_count = sizeof options / sizeof *options,
     .execute = execute,

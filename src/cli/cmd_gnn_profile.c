@@ -10,18 +10,24 @@
 #include "gnn/measure.h"
 #include "report/label.h"
 
-enum { MOST_COLUMNS = 16 };
+enum { MOST_COLUMNS = 16, LIMIT_S = 60 };
 
 static const cli_gnn_option options[] = {
     CLI_GNN_JOB_OPTIONS,
     {OPTION_IMPORT, NULL, NULL},
     {OPTION_STAGES, NULL, NULL},
     {OPTION_RUNS, "measurements of each block, size and copy; the median counts", "5"},
+    {OPTION_SECONDS, NULL, NULL},
     {OPTION_OUTPUT, "where the costs are written, for --profile of plan and run; a file that is there is extended", NULL},
 };
 
-static bool tell(void *user_data, const char *device, uint32_t layer, uint32_t done, uint32_t of) {
-  cli_progress(user_data, "measuring %s, layer %u: %u of %u", device, layer, done, of);
+static bool tell(void *user_data, const clv__gnn_measure_progress *at) {
+  char left[64] = "";
+  if (at->left_s >= 120)
+    snprintf(left, sizeof left, ", about %.0f min left", at->left_s / 60);
+  else if (at->left_s >= 0)
+    snprintf(left, sizeof left, ", about %.0f s left", at->left_s);
+  cli_progress(user_data, "measuring %s, layer %u: %u of %u%s", at->device, at->layer, at->done, at->of, left);
   return true;
 }
 
@@ -102,14 +108,25 @@ static clv_status import(cli_gnn_job *job, const char *path, clv_error *error) {
   return strncmp(error->message, path, strlen(path)) == 0 ? status : clv__error_prefix(error, status, "%s", path);
 }
 
-static clv_status measure(cli_gnn_job *job, bool only_copies, clv_error *error) {
+/* What plans will have to do without. */
+static void tell_left_out(const cli_gnn_job *job, const clv__gnn_measured *measured) {
+  if (measured->needless > 0 && job->cli->verbose)
+    cli_note(job->cli, "%u of %u blocks take longer than their layer does on the same device: no plan needs them",
+             measured->needless, measured->blocks);
+  if (measured->cut_off > 0)
+    cli_note(job->cli, "there was no time for the largest sizes of %u of %u blocks: --seconds %.0f measures more of them",
+             measured->cut_off, measured->blocks, 4 * cli_real(job->cli, OPTION_SECONDS, LIMIT_S));
+}
+
+static clv_status measure(cli_gnn_job *job, bool only_copies, clv__gnn_measured *measured, clv_error *error) {
   clv__gnn_measure_options how = CLV__GNN_MEASURE_OPTIONS_INIT;
   how.runs = (uint32_t)cli_number(job->cli, OPTION_RUNS, how.runs);
   how.seed = cli_number(job->cli, OPTION_SEED, 0);
   how.only_copies = only_copies;
+  how.limit_s = cli_real(job->cli, OPTION_SECONDS, LIMIT_S);
   how.progress = tell;
   how.user_data = job->cli;
-  return clv__gnn_measure(&job->planning, &how, &job->tables, error);
+  return clv__gnn_measure(&job->planning, &how, &job->tables, measured, error);
 }
 
 static json_t *overheads_json(const clv__tables *tables) {
@@ -126,7 +143,7 @@ static json_t *overheads_json(const clv__tables *tables) {
   return list;
 }
 
-static clv_status print(const cli_gnn_job *job, const char *path, clv_error *error) {
+static clv_status print(const cli_gnn_job *job, const char *path, const clv__gnn_measured *measured, clv_error *error) {
   const clv__tables *tables = &job->tables;
   if (job->cli->json) {
     json_t *root = json_object(), *list = json_array();
@@ -142,6 +159,9 @@ static clv_status print(const cli_gnn_job *job, const char *path, clv_error *err
     }
     json_object_set_new(root, "file", cli_json_text(path));
     json_object_set_new(root, "tables", list);
+    json_object_set_new(root, "blocks", json_integer(measured->blocks));
+    json_object_set_new(root, "needless_blocks", json_integer(measured->needless));
+    json_object_set_new(root, "cut_off_blocks", json_integer(measured->cut_off));
     json_object_set_new(root, "overheads", overheads_json(tables));
     return cli_json_print(job->cli, root, error);
   }
@@ -179,6 +199,7 @@ static clv_status print(const cli_gnn_job *job, const char *path, clv_error *err
 static clv_status profile(cli_gnn_job *job, clv_error *error) {
   cli_invocation *cli = job->cli;
   const char *path = cli_text(cli, OPTION_OUTPUT, NULL), *csv = cli_text(cli, OPTION_IMPORT, NULL);
+  clv__gnn_measured measured;
   if (csv == NULL && cli_is_given(cli, OPTION_STAGES))
     return cli_usage(cli, error, "--stages says what --import has of a device: name the file with --import");
   if (path == NULL) cli_note(cli, "nothing is kept: -o FILE says where to write the costs");
@@ -195,9 +216,10 @@ static clv_status profile(cli_gnn_job *job, clv_error *error) {
     }
   }
   if (csv != NULL) CLV__TRY(import(job, csv, error));
-  CLV__TRY(measure(job, csv != NULL, error)); /* what is imported has no copies */
+  CLV__TRY(measure(job, csv != NULL, &measured, error)); /* what is imported has no copies */
+  tell_left_out(job, &measured);
   if (path != NULL) CLV__TRY(clv__tables_write(&job->tables, path, error));
-  return print(job, path, error);
+  return print(job, path, &measured, error);
 }
 
 static clv_status execute(cli_invocation *cli, clv_error *error) {
@@ -214,9 +236,10 @@ const cli_gnn_verb cli_gnn_verb_profile = {
     .wanted = "--model FILE --graph FILE",
     .summary = "measures what plans are priced with",
     .description =
-        "Every block of the model's layers on every device, over the sizes that --kset cuts the graph into; copies too. Plans\n"
-        "are priced by these numbers alone: between the sizes by fits whose error is told, beyond them not at all. Costs of\n"
-        "blocks that were measured elsewhere are taken over with --import; copies are measured here all the same.",
+        "The blocks of the model's layers that plans on these devices may hold, over the sizes that --kset cuts the graph into;\n"
+        "copies too. Plans are priced by these numbers alone: between the sizes by fits whose error is told, beyond them not\n"
+        "at all. Whole layers come first; other blocks are tried, and left out where the layer itself takes less time. Costs\n"
+        "of blocks that were measured elsewhere are taken over with --import; copies are measured here all the same.",
     .examples =
         "  cleave gnn profile --model sage.json --graph cora.npz --devices cpu,npu --kset 1,2,4..8 -o costs.json\n"
         "  cleave gnn profile --model sage.json --graph cora.npz --devices gpu,cpu --import measured.csv -o costs.json\n"

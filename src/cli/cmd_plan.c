@@ -185,8 +185,8 @@ const cli_command cli_command_plan = {
         "from nominal figures; the last line says which. No plan without recomputation is below the bound.\n"
         "A plan file that was written with -o is shown again, as it is.",
     .examples =
-        "  cleave plan resnet50.onnx --devices npu,cpu --force Concat=cpu\n"
-        "  cleave plan resnet50.onnx --devices npu,cpu --pin 'layer4.*=cpu' -o plan.json --svg plan.svg\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --force MaxPool=cpu\n"
+        "  cleave plan resnet50.onnx --devices npu,cpu --pin '/layer4/*=cpu' -o plan.json --svg plan.svg\n"
         "  cleave plan resnet50.onnx --devices npu,cpu --explain 'Softmax'\n"
         "  cleave plan resnet50.onnx --devices npu,cpu --profile costs.json --compare\n"
         "  cleave plan resnet50.onnx --devices npu,cpu --what-if all\n",

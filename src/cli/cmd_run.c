@@ -44,10 +44,11 @@ static clv_status prepare(run *r, clv_error *error) {
 static clv_status run_once(run *r, clv_error *error) {
   cli_invocation *cli = r->cli;
   clv_session_options options;
-  cli_session_options(cli, &options);
+  cli_job_session_options(cli, &r->job, &options);
   cli_progress(cli, "compiling %s", r->job.path);
   uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));
+  cli_job_note_compiled(cli, &r->job, r->session);
   (void)clv__memory_settle();
   r->session_ms = cli_ms(start, clv__clock_ns());
   uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
@@ -205,22 +206,25 @@ static clv_status execute(cli_invocation *cli, clv_error *error) {
 
 const cli_command cli_command_run = {
     .name = "run",
-    .operands = "MODEL|PLAN",
+    .operands = "MODEL|PLAN|DIR",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "runs a model, or a plan that was written before",
+    .summary = "runs a model, a plan, or what was compiled before",
     .description =
         "Runs once (--runs: more often) and shows the outputs. Inputs that are not given are filled with seeded random\n"
         "numbers: floats in [-1, 1), integers from 0 to 9. Sizes that nobody says become 1, which is noted on standard\n"
         "error. A plan file brings its devices, its sizes and its model along; the model's path in it is relative to the\n"
         "plan file. A plan is made for the very sizes of the run; with --bucket, and from a plan file that leaves sizes\n"
         "open, it is one for any sizes.\n"
+        "A directory that 'cleave compile' wrote brings all of that along, and nothing\n"
+        "is compiled that could be saved.\n"
         "--verify runs every partition again on the inputs that the reference makes for it, and names the first one whose\n"
         "result is wrong; the exit status is then 1.",
     .examples =
         "  cleave run resnet50.onnx --devices npu,cpu --input data=cat.npy --output-dir out\n"
         "  cleave run bert.onnx --dim batch=1 --dim sequence=128 --verify\n"
         "  cleave run plan.json --seed 7\n"
+        "  cleave run resnet50.compiled --verify\n"
         "  cleave run plan.json --trace trace.json\n",
     .execute = execute,
 };

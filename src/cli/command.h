@@ -14,6 +14,7 @@
   X(inspect)            \
   X(plan)               \
   X(run)                \
+  X(compile)            \
   X(bench)              \
   X(test)               \
   X(profile)            \

@@ -7,7 +7,70 @@
 #include "cli/options.h"
 #include "place/place.h"
 
-enum { HELP_COLUMN = 34, LINE_END = 100 };
+enum {
+  HELP_COLUMN = 27,
+  LINE_END = 80,
+  FULL_LINE = 90 /* of a description's lines in the source: a shorter one ends its paragraph */
+};
+
+/* Words from `text`, `length` bytes, in lines that begin at `indent`; the first continues a line of `used` columns. */
+static void print_words(const char *text, size_t length, int used, int indent) {
+  const char *end = text + length;
+  if (used > 0 && used >= indent) {
+    putchar('\n');
+    used = 0;
+  }
+  printf("%*s", indent - used, "");
+  int column = indent;
+  while (text < end) {
+    int word = 0;
+    while (text + word < end && text[word] != ' ') ++word;
+    if (column > indent && column + 1 + word > LINE_END) {
+      printf("\n%*s", indent, "");
+      column = indent;
+    } else if (column > indent) {
+      putchar(' ');
+      ++column;
+    }
+    printf("%.*s", word, text);
+    column += word;
+    text += word;
+    while (text < end && *text == ' ') ++text;
+  }
+  putchar('\n');
+}
+
+static void print_wrapped(const char *text, int used) {
+  print_words(text, strlen(text), used, HELP_COLUMN);
+}
+
+/* Where the text of an entry of a list ("  word   text") begins. */
+static size_t entry_indent(const char *line) {
+  size_t begin = strspn(line, " "), word = strcspn(line + begin, " \n");
+  return begin + word + strspn(line + begin + word, " ");
+}
+
+void cli_help_text(const char *text) {
+  while (*text != '\0') {
+    if (*text == ' ') {
+      size_t indent = entry_indent(text), length = strcspn(text, "\n");
+      printf("%.*s", (int)indent - 1, text);
+      print_words(text + indent, length - indent, (int)indent - 1, (int)indent);
+      text += length + (text[length] == '\n');
+      continue;
+    }
+    char paragraph[2048];
+    size_t used = 0, length;
+    do {
+      length = strcspn(text, "\n");
+      int written = snprintf(paragraph + used, sizeof paragraph - used, "%s%.*s", used > 0 ? " " : "", (int)length, text);
+      used += written < 0 ? 0 : (size_t)written;
+      if (used >= sizeof paragraph) used = sizeof paragraph - 1;
+      text += length + (text[length] == '\n');
+    } while (length >= FULL_LINE && *text != '\0' && *text != ' ');
+    print_words(paragraph, used, 0, 0);
+  }
+}
 
 void cli_help(const cli_invocation *cli) {
   printf(
@@ -15,48 +78,27 @@ void cli_help(const cli_invocation *cli) {
       "%sCommands%s\n",
       clv_version(), cli_begin(cli, CLI_BOLD), cli_reset(cli), cli_begin(cli, CLI_BOLD), cli_reset(cli));
   for (uint32_t i = 0; i < CLI_COMMAND_COUNT; ++i) {
-    printf("  %-13s %-15s %s\n", cli_commands[i]->name, cli_commands[i]->operands, cli_commands[i]->summary);
+    const cli_command *command = cli_commands[i];
+    int used = printf("  %-13s %-15s", command->name, command->operands);
+    print_words(command->summary, strlen(command->summary), used, used + 1);
   }
   printf("\n%sEnvironment%s (options win)\n", cli_begin(cli, CLI_BOLD), cli_reset(cli));
   for (uint32_t i = 0; i < CLV__VARIABLE_COUNT; ++i) {
     const clv__variable_info *variable = &clv__variables[i];
     if (variable->help == NULL) continue;
-    printf("  %-20s %s%s%s\n", variable->name, variable->help, variable->values != NULL ? ": " : "",
-           variable->values != NULL ? variable->values : "");
+    char text[256];
+    int length = snprintf(text, sizeof text, "%s%s%s", variable->help, variable->values != NULL ? ": " : "",
+                          variable->values != NULL ? variable->values : "");
+    int used = printf("  %-20s", variable->name);
+    if (length > 0) print_words(text, strlen(text), used, used + 1);
   }
   printf(
       "\n%sBegin with%s\n"
       "  cleave devices --devices npu,cpu             what is here, and what each can do\n"
       "  cleave plan model.onnx --devices npu,cpu     how a model would be split between them\n"
       "  cleave run model.onnx --devices npu,cpu --verify\n\n"
-      "'cleave help COMMAND' tells the options. Exit status: 0 done, 1 failed, 2 wrong usage.\n",
+      "'cleave help COMMAND' tells the options.\nExit status: 0 done, 1 failed, 2 wrong usage.\n",
       cli_begin(cli, CLI_BOLD), cli_reset(cli));
-}
-
-/* Words from `text` in lines that begin at HELP_COLUMN; the first continues a line of `used` columns. */
-static void print_wrapped(const char *text, int used) {
-  int column = used;
-  if (column >= HELP_COLUMN) {
-    putchar('\n');
-    column = 0;
-  }
-  printf("%*s", HELP_COLUMN - column, "");
-  column = HELP_COLUMN;
-  while (*text != '\0') {
-    int length = (int)strcspn(text, " ");
-    if (column > HELP_COLUMN && column + 1 + length > LINE_END) {
-      printf("\n%*s", HELP_COLUMN, "");
-      column = HELP_COLUMN;
-    } else if (column > HELP_COLUMN) {
-      putchar(' ');
-      ++column;
-    }
-    printf("%.*s", length, text);
-    column += length;
-    text += length;
-    while (*text == ' ') ++text;
-  }
-  putchar('\n');
 }
 
 void cli_help_option(const cli_option *option) {
@@ -92,8 +134,10 @@ void cli_help_command(const cli_invocation *cli, const cli_command *command) {
   uint32_t index = 0;
   while (cli_commands[index] != command) ++index;
   const char *bold = cli_begin(cli, CLI_BOLD), *reset = cli_reset(cli);
-  printf("cleave %s: %s\n\n%sUsage%s\n  cleave %s%s%s [OPTIONS]\n\n%s\n\n%sOptions%s\n", command->name, command->summary, bold,
-         reset, command->name, command->operands[0] != '\0' ? " " : "", command->operands, command->description, bold, reset);
+  printf("cleave %s: %s\n\n%sUsage%s\n  cleave %s%s%s [OPTIONS]\n\n", command->name, command->summary, bold, reset, command->name,
+         command->operands[0] != '\0' ? " " : "", command->operands);
+  cli_help_text(command->description);
+  printf("\n%sOptions%s\n", bold, reset);
   for (uint32_t i = 0; i < OPTION_COUNT; ++i) {
     if ((cli_option_table[i].commands >> index & 1) != 0) help_option_of(index, (cli_option_id)i);
   }

@@ -274,7 +274,7 @@ static int64_t size_of_run(const cli_job *job, uint32_t symbol) {
 static clv_status note_buckets(cli_invocation *cli, const cli_job *job, clv_error *error) {
   clv_session_options options;
   clv__bucket_rule *rule;
-  cli_session_options(cli, &options);
+  cli_job_session_options(cli, job, &options);
   CLV__TRY(clv__bucket_rule_create(job->plan, options.bucket_multiple, &rule, error));
   if (rule == NULL) {
     if (cli_is_given(cli, OPTION_BUCKET)) cli_note(cli, "--bucket: nothing is padded: no device of fixed shapes has open sizes");
@@ -332,7 +332,7 @@ clv_status cli_inputs_fill(cli_invocation *cli, cli_job *job, uint64_t seed, clv
       return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is too large for this machine", value->name);
     }
     type.data = clv__allocate(cli->allocator, size_bytes);
-    if (type.data == NULL) return clv__error_memory(error, size_bytes);
+    if (type.data == NULL) return clv__error_prefix(error, clv__error_memory(error, size_bytes), "input '%s'", value->name);
     uint64_t state = seed ^ ((uint64_t)i + 1) * 0xd1342543de82ef95u; /* an input's numbers do not depend on the others */
     fill_random(&type, count, state);
     inputs->tensors[i] = type;

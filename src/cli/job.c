@@ -4,21 +4,52 @@
 
 #include <jansson.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/console.h"
+#include "compile/folder.h"
+#include "execute/session.h"
 #include "formats/irjson.h"
 
-clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error) {
+clv_devices_options cli_devices_options(const cli_invocation *cli) {
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
-  options.list = cli_text(cli, OPTION_DEVICES, fallback);
+  options.list = cli_text(cli, OPTION_DEVICES, NULL);
   options.npu_spec_count = cli->options->given[OPTION_NPU_SPEC].count;
   options.npu_specs = cli->options->given[OPTION_NPU_SPEC].values;
   options.device_option_count = cli->options->given[OPTION_DEVICE_OPTION].count;
   options.device_options = cli->options->given[OPTION_DEVICE_OPTION].values;
   options.thread_count = (uint32_t)cli_number(cli, OPTION_THREADS, 0);
+  return options;
+}
+
+/* What the arguments do not say is as a folder was compiled; its settings of devices come before those of the arguments. */
+static clv_status complete_devices(cli_invocation *cli, const clv_compiled *compiled, clv_devices_options *options,
+                                   clv_error *error) {
+  const clv_devices_options *kept = clv_compiled_devices_options(compiled);
+  if (options->npu_spec_count == 0) {
+    options->npu_spec_count = kept->npu_spec_count;
+    options->npu_specs = kept->npu_specs;
+  }
+  uint32_t count = kept->device_option_count + options->device_option_count;
+  const char **settings = clv__arena_allocate_zero(&cli->arena, count, sizeof *settings);
+  if (settings == NULL) return clv__error_memory(error, count * sizeof *settings);
+  for (uint32_t i = 0; i < count; ++i) {
+    settings[i] =
+        i < kept->device_option_count ? kept->device_options[i] : options->device_options[i - kept->device_option_count];
+  }
+  options->device_options = settings;
+  options->device_option_count = count;
+  return CLV_OK;
+}
+
+static clv_status open_devices(cli_invocation *cli, const char *fallback, const clv_compiled *compiled, clv_devices **devices,
+                               clv_error *error) {
+  clv_devices_options options = cli_devices_options(cli);
+  if (options.list == NULL) options.list = fallback;
+  if (compiled != NULL) CLV__TRY(complete_devices(cli, compiled, &options, error));
   clv_status status = clv_devices_open(cli->context, &options, devices, error);
   if (status == CLV_INVALID_ARGUMENT || status == CLV_NOT_FOUND) cli->exit_status = CLI_EXIT_USAGE;
   if (status != CLV_OK) return status;
@@ -30,6 +61,10 @@ clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devic
   return cli_usage(cli, error, "option '--npu-spec' is given %u time%s, and the devices are %s: with %u virtual NPU%s",
                    options.npu_spec_count, options.npu_spec_count == 1 ? "" : "s", options.list != NULL ? options.list : "cpu",
                    virtual_count, virtual_count == 1 ? "" : "s");
+}
+
+clv_status cli_devices_open(cli_invocation *cli, const char *fallback, clv_devices **devices, clv_error *error) {
+  return open_devices(cli, fallback, NULL, devices, error);
 }
 
 /* ---- Plan files ---- */
@@ -71,14 +106,17 @@ static clv_status find_profile(cli_invocation *cli, cli_job *job, const char *na
   return status;
 }
 
-/* What a JSON file of Cleave's is that is neither a model nor a plan of one, and what takes it; NULL: none of these. */
+/* What a JSON file is that is neither a model nor a plan of one, and what takes it; NULL: a plan. */
 static const char *other_file(const json_t *root) {
+  if (json_object_get(root, "cleave_plan") != NULL) return NULL;
   const char *format = json_string_value(json_object_get(root, "format"));
   if (json_object_get(root, "cleave_gnn_plan") != NULL) return "it is a plan over a graph: 'cleave gnn run --plan' takes it";
   if (format != NULL && strcmp(format, "cleave-profile") == 0) return "it is a profile, and no model: --profile takes it";
   if (format != NULL && strcmp(format, "cleave-gnn-tables") == 0)
     return "it has costs of blocks over graphs, and no model: 'cleave gnn plan --profile' takes it";
-  return NULL;
+  if (json_is_object(json_object_get(root, "operators"))) return "it describes a device, and no model: --npu-spec takes it";
+  if (json_is_array(json_object_get(root, "layers"))) return "it is a model over a graph: 'cleave gnn --model' takes it";
+  return "neither a plan (\"cleave_plan\" is missing) nor a model (\"graph_inputs\" is missing)";
 }
 
 /* What a plan file says of its model and its devices, as far as it says it; clv_plan_read() checks everything. */
@@ -155,9 +193,27 @@ clv_status cli_graph_load(cli_invocation *cli, const char *path, clv_graph **gra
   return clv_graph_load_params(cli->context, path, params->values, params->count, graph, error);
 }
 
+/* A compiled folder is its plan file, with what was compiled. */
+static clv_status open_folder(cli_invocation *cli, cli_job *job, clv_error *error) {
+  struct stat info;
+  if (stat(job->path, &info) != 0 || !S_ISDIR(info.st_mode)) return CLV_OK;
+  if (!clv__folder_recognise(job->path)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                          "%s: not a regular file, nor written by 'cleave compile': there is no '" CLV__FOLDER_LIST "' in it",
+                          job->path);
+  }
+  if (cli_is_given(cli, OPTION_MODEL))
+    return cli_usage(cli, error, "option '--model' belongs to a plan file, and %s has its model", job->path);
+  CLV__TRY(clv_compiled_open(cli->context, job->path, &job->compiled, error));
+  job->path = clv_compiled_plan_path(job->compiled);
+  return CLV_OK;
+}
+
 clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv_error *error) {
   *job = (cli_job){.path = path, .model_path = path};
   const char *device_list = NULL;
+  CLV__TRY(open_folder(cli, job, error));
+  path = job->path;
   CLV__TRY(is_plan_file(path, &job->from_plan_file, error));
   if (job->from_plan_file) {
     CLV__TRY(refuse_planning_options(cli, error));
@@ -165,7 +221,7 @@ clv_status cli_job_load(cli_invocation *cli, const char *path, cli_job *job, clv
   } else if (cli_is_given(cli, OPTION_MODEL)) {
     return cli_usage(cli, error, "option '--model' belongs to a plan file, and %s is a model", path);
   }
-  CLV__TRY(cli_devices_open(cli, device_list, &job->devices, error));
+  CLV__TRY(open_devices(cli, device_list, job->compiled, &job->devices, error));
   note_other_devices(cli, job);
   cli_progress(cli, "loading %s", job->model_path);
   uint64_t start = clv__clock_ns();
@@ -217,10 +273,37 @@ clv_status cli_job_plan(cli_invocation *cli, cli_job *job, bool to_run, clv_erro
   return status;
 }
 
+void cli_job_session_options(cli_invocation *cli, const cli_job *job, clv_session_options *options) {
+  cli_session_options(cli, options);
+  if (job->compiled == NULL) return;
+  const clv_session_options *kept = clv_compiled_session_options(job->compiled);
+  options->compiled = job->compiled;
+  options->deterministic = options->deterministic || kept->deterministic;
+  options->tune = options->tune || kept->tune;
+  if (!cli_is_given(cli, OPTION_PRECISION)) options->precision = kept->precision;
+  if (!cli_is_given(cli, OPTION_BUCKET)) options->bucket_multiple = kept->bucket_multiple;
+}
+
+void cli_job_note_compiled(cli_invocation *cli, const cli_job *job, const clv_session *session) {
+  if (job->compiled == NULL) return;
+  uint32_t missed = 0, first = 0;
+  for (uint32_t p = job->plan->partition_count; p-- > 0;) {
+    if (!clv__session_origin(session, p)->is_missed) continue;
+    ++missed;
+    first = p;
+  }
+  if (missed == 0) return;
+  const clv__origin *origin = clv__session_origin(session, first);
+  cli_note(cli, "%s: what was compiled for partition %u%s is of no use here, and %s: %s", job->compiled->directory, first,
+           missed == 1 ? "" : " and others", origin->source == CLV__SOURCE_DISK ? "the cache has it" : "it is compiled again",
+           origin->reason);
+}
+
 void cli_job_finish(cli_invocation *cli, cli_job *job) {
   clv_plan_destroy(job->plan);
   cli_inputs_finish(cli, &job->inputs);
   clv_graph_destroy(job->graph);
   clv_devices_close(job->devices);
+  clv_compiled_close(job->compiled);
   *job = (cli_job){0};
 }

@@ -1,9 +1,10 @@
 /* The options, in the order of the help texts. */
 #include "cli/options.h"
 
-#define PLANS (CLI_IN(plan) | CLI_IN(run) | CLI_IN(bench) | CLI_IN(test))
+#define PLANS (CLI_IN(plan) | CLI_IN(run) | CLI_IN(compile) | CLI_IN(bench) | CLI_IN(test))
 #define RUNS (CLI_IN(run) | CLI_IN(bench) | CLI_IN(test))
-#define SIZED (CLI_IN(inspect) | CLI_IN(plan) | CLI_IN(run) | CLI_IN(bench))
+#define COMPILES (RUNS | CLI_IN(compile))
+#define SIZED (CLI_IN(inspect) | CLI_IN(plan) | CLI_IN(run) | CLI_IN(compile) | CLI_IN(bench))
 #define MEASURED (CLI_IN(bench) | CLI_IN(profile))
 #define DEVICED (CLI_IN_ALL & ~CLI_IN(cache))
 
@@ -49,6 +50,8 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_OUTPUT] = {"output", 'o', CLI_TEXT, false, CLI_IN(plan) | CLI_IN(profile) | CLI_IN(gnn), 0, "FILE", NULL,
                        "write the plan, which run and bench take too; of 'cleave profile' the measured costs, for --profile: a "
                        "file that is there is extended"},
+    [OPTION_FOLDER] = {"output", 'o', CLI_TEXT, false, CLI_IN(compile), 0, "DIR", NULL,
+                       "where it is written: a directory that is not there yet, is empty, or was written by 'cleave compile'"},
     [OPTION_SVG] = {"svg", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "draw the plan: a lane a device"},
     [OPTION_DOT] = {"dot", 0, CLI_TEXT, false, CLI_IN(plan), 0, "FILE", NULL, "write the plan for graphviz"},
     [OPTION_HTML] = {"html", 0, CLI_TEXT, false, CLI_IN(plan) | CLI_IN(gnn), 0, "FILE", NULL,
@@ -86,7 +89,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                             "captured graphs kept a device, the least recently used goes first; 0: none is made"},
     [OPTION_PREFILL_GRAPH] = {"prefill-graph", 0, CLI_CHOICE, false, RUNS, 0, "on|off", "CLEAVE_PREFILL_GRAPH, else off",
                               "capture runs of attention over several queries at once too, not of one alone"},
-    [OPTION_BUCKET] = {"bucket", 0, CLI_NUMBER, false, RUNS, 1, "N", "sizes are fixed when planned; of an open plan file 64",
+    [OPTION_BUCKET] = {"bucket", 0, CLI_NUMBER, false, COMPILES, 1, "N", "sizes are fixed when planned; of an open plan file 64",
                        "plan for whatever sizes come: --dim, --shape and --input say those of the runs alone; devices of fixed "
                        "shapes have them padded to multiples of N, or, where that costs much, less (1: each size is compiled "
                        "for)"},
@@ -96,7 +99,7 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                                   "a device that keeps a run waiting for longer is given up"},
     [OPTION_NO_FALLBACK] = {"no-fallback", 0, CLI_FLAG, false, CLI_IN(run) | CLI_IN(bench), 0, NULL, NULL,
                             "a device that fails is an error: its partitions are not placed again"},
-    [OPTION_CACHE_DIR] = {"cache-dir", 0, CLI_ANY_TEXT, false, RUNS | CLI_IN(cache) | CLI_IN(gnn), 0, "DIR",
+    [OPTION_CACHE_DIR] = {"cache-dir", 0, CLI_ANY_TEXT, false, COMPILES | CLI_IN(cache) | CLI_IN(gnn), 0, "DIR",
                           "CLEAVE_CACHE_DIR, else cleave in the user's cache directory",
                           "where compiled partitions are kept; empty: nowhere"},
     [OPTION_MAX_SIZE] = {"max-size", 0, CLI_TEXT, false, CLI_IN(cache), 0, "SIZE", "1G",
@@ -104,13 +107,13 @@ const cli_option cli_option_table[OPTION_COUNT] = {
     [OPTION_MAX_AGE] = {"max-age", 0, CLI_TEXT, false, CLI_IN(cache), 0, "AGE", NULL,
                         "prune: what was not used for longer goes, as 12h or 30d"},
     [OPTION_ALL] = {"all", 0, CLI_FLAG, false, CLI_IN(cache), 0, NULL, NULL, "prune: everything goes"},
-    [OPTION_DETERMINISTIC] = {"deterministic", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL, "no algorithm that changes rounding"},
-    [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, RUNS, 0, NULL, NULL,
+    [OPTION_DETERMINISTIC] = {"deterministic", 0, CLI_FLAG, false, COMPILES, 0, NULL, NULL, "no algorithm that changes rounding"},
+    [OPTION_TUNE] = {"tune", 0, CLI_FLAG, false, COMPILES, 0, NULL, NULL,
                      "the cpu runs steps that can be made in several ways (convolutions, products with "
                      "weights) in each of them when it compiles, and takes the quickest: milliseconds a "
                      "step. Kept in the cache, by step, library and CPU, and used again with --tune; -v "
                      "tells; nothing of it with --deterministic"},
-    [OPTION_PRECISION] = {"precision", 0, CLI_CHOICE, false, RUNS, 0, "f32|bf16", "as the model says",
+    [OPTION_PRECISION] = {"precision", 0, CLI_CHOICE, false, COMPILES, 0, "f32|bf16", "as the model says",
                           "bf16: products of f32 models are made in bf16, with sums in f32, by devices that can"},
     [OPTION_RTOL] = {"rtol", 0, CLI_REAL, false, CLI_IN(test), 0, "R", "1e-3; f16 2e-3, bf16 2e-2",
                      "relative tolerance of floats"},
@@ -128,6 +131,9 @@ const cli_option cli_option_table[OPTION_COUNT] = {
                          "random features of a vertex, in [-1, 1)"},
     [OPTION_KSET] = {"kset", 0, CLI_TEXT, false, CLI_IN(gnn), 0, "LIST", "1,2,4,8",
                      "numbers of subgraphs to cut into, as 1,2,10..20"},
+    [OPTION_SECONDS] = {"seconds", 0, CLI_REAL, false, CLI_IN(gnn), 0, "N", "60",
+                        "about how long blocks are measured: whole layers in any case, then what plans may put together, smaller "
+                        "sizes first; 0: every block that a device runs, however long it takes"},
     [OPTION_GNN_PARTS] =
         {"parts", 0, CLI_TEXT, true, CLI_IN(gnn), 0, "FILE", "METIS cuts the graph",
          "which part each vertex is in, made elsewhere: one number a line, as gpmetis writes to GRAPH.part.K; one "

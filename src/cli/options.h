@@ -27,6 +27,7 @@ typedef enum cli_option_id {
   OPTION_PARAMS,
   OPTION_NODES,
   OPTION_OUTPUT,
+  OPTION_FOLDER,
   OPTION_SVG,
   OPTION_DOT,
   OPTION_HTML,
@@ -66,6 +67,7 @@ typedef enum cli_option_id {
   OPTION_EDGES_PER_VERTEX,
   OPTION_FEATURES,
   OPTION_KSET,
+  OPTION_SECONDS,
   OPTION_GNN_PARTS,
   OPTION_GNN_GRAPH,
   OPTION_GNN_PLAN,
@@ -157,6 +159,8 @@ clv_status cli_outputs_check(const cli_invocation *cli, clv_error *error);
 /* help.c: texts on standard output. */
 void cli_help(const cli_invocation *cli);
 void cli_help_command(const cli_invocation *cli, const cli_command *command);
+/* A description: lines are joined and wrapped again; those that begin with blanks are entries of a list. */
+void cli_help_text(const char *text);
 void cli_help_option(const cli_option *option);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "cli/options.h"
+#include "cli/pins.h"
 #include "place/place.h"
 
 typedef struct assignments {
@@ -11,23 +12,13 @@ typedef struct assignments {
   size_t count, capacity; /* on the heap until they are complete */
 } assignments;
 
-static bool is_space(char c) {
-  return c == ' ' || c == '\t' || c == '\r';
-}
-
-/* "PATTERN=DEV": the last `=` parts them, as names of nodes may hold one and names of devices do not. Blanks around it do not
- * count. */
-static clv_status add(assignments *list, const char *text, size_t length, clv_error *error) {
-  const char *equals = text + length - 1;
-  while (equals > text && *equals != '=') --equals;
-  if (equals == text || equals + 1 == text + length) {
+static clv_status add(void *self, const char *text, size_t length, clv_error *error) {
+  assignments *list = self;
+  cli_pin pin;
+  if (!cli_pin_read(text, length, &pin))
     return cli_usage(list->cli, error, "'%.*s' is not of the form PATTERN=DEV", (int)length, text);
-  }
-  const char *pattern_end = equals, *device = equals + 1;
-  while (pattern_end > text + 1 && is_space(pattern_end[-1])) --pattern_end;
-  while (device + 1 < text + length && is_space(*device)) ++device;
-  clv_assignment item = {clv__arena_string(&list->cli->arena, text, (size_t)(pattern_end - text)),
-                         clv__arena_string(&list->cli->arena, device, (size_t)(text + length - device))};
+  clv_assignment item = {clv__arena_string(&list->cli->arena, pin.pattern, pin.pattern_length),
+                         clv__arena_string(&list->cli->arena, pin.device, pin.device_length)};
   if (item.pattern == NULL || item.device == NULL ||
       !clv__array_reserve(list->cli->allocator, (void **)&list->items, &list->capacity, list->count + 1, sizeof item,
                           list->count)) {
@@ -41,22 +32,7 @@ static clv_status add_file(assignments *list, const char *path, clv_error *error
   clv__file_map map;
   clv_status status = clv__file_map_open(path, &map, error);
   if (status != CLV_OK) return clv__error_prefix(error, status, "option '--pins'");
-  const char *at = (const char *)map.data, *end = at + map.size_bytes;
-  for (uint32_t number = 1; status == CLV_OK && at < end; ++number) {
-    const char *line_end = memchr(at, '\n', (size_t)(end - at));
-    if (line_end == NULL) line_end = end;
-    const char *first = at, *last = line_end;
-    while (first < last && is_space(*first)) ++first;
-    for (const char *hash = first; hash < last; ++hash) { /* a name may hold # as well: a comment comes after a blank */
-      if (*hash == '#' && (hash == first || is_space(hash[-1]))) last = hash;
-    }
-    while (last > first && is_space(last[-1])) --last;
-    if (first < last) {
-      status = add(list, first, (size_t)(last - first), error);
-      if (status != CLV_OK) clv__error_prefix(error, status, "%s, line %u", path, number);
-    }
-    at = line_end < end ? line_end + 1 : end;
-  }
+  status = cli_pins_each(path, (const char *)map.data, map.size_bytes, add, list, error);
   clv__file_map_close(&map);
   return status;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/job.h"
+#include "device/backends.h"
 
 typedef struct candidates {
   cli_invocation *cli;
@@ -41,6 +42,24 @@ static void add_names(candidates *list, const cli_job *job, cli_option_id option
   }
 }
 
+static bool is_known(const cli_invocation *cli, const char *device) {
+  const char *rest;
+  return clv__backends_find(clv__context_backends(cli->context), device, &rest) != NULL;
+}
+
+/* What the list is, and, of a device that there is beside it, how it gets there. */
+static clv_status say_list(const cli_job *job, const char *device, bool known, clv_error *error) {
+  char list[512] = "";
+  size_t used = 0;
+  for (uint32_t d = 0; d < job->devices->count && used < sizeof list; ++d) {
+    int written = snprintf(list + used, sizeof list - used, "%s%s", d > 0 ? "," : "", job->devices->items[d].name);
+    used += written < 0 ? 0 : (size_t)written;
+  }
+  clv_error said = *error;
+  if (!known) return clv__error_set(error, said.status, "%s, which is %s (--devices)", said.message, list);
+  return clv__error_set(error, said.status, "%s, which is %s; with --devices %s,%s it is", said.message, list, device, list);
+}
+
 clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id option, const clv_assignment *items, uint32_t count,
                        clv_error *error) {
   const clv_graph *graph = job->graph;
@@ -59,9 +78,11 @@ clv_status cli_suggest(cli_invocation *cli, const cli_job *job, cli_option_id op
   if (list.names == NULL) return error->status; /* a suggestion is worth no error of its own */
   bool is_device = clv__devices_find(job->devices, wrong->device) == CLV__NO_ID;
   if (is_device) cli->exit_status = CLI_EXIT_USAGE;
+  if (is_device && is_known(cli, wrong->device)) return say_list(job, wrong->device, true, error);
   for (uint32_t d = 0; is_device && d < job->devices->count; ++d) add(&list, job->devices->items[d].name);
   if (!is_device) add_names(&list, job, option);
   const char *nearest = cli_nearest(is_device ? wrong->device : wrong->pattern, list.names, list.count);
+  if (nearest == NULL && is_device) return say_list(job, wrong->device, false, error);
   if (nearest == NULL || (!is_device && strpbrk(wrong->pattern, "*?") != NULL)) return error->status;
   clv_error said = *error;
   return clv__error_set(error, said.status, "%s; did you mean '%s'?", said.message, nearest);

@@ -9,7 +9,7 @@ static double now_ms(void) {
 }
 
 const char *clv__source_word(clv__source source) {
-  static const char *const words[] = {"memory", "disk", "compiled", "not kept"};
+  static const char *const words[] = {"memory", "folder", "disk", "compiled", "not kept"};
   return words[source];
 }
 
@@ -46,7 +46,8 @@ static clv_status get_weights(clv__program *program, uint32_t device, const clv_
 }
 
 static void count_source(clv__program_counters *counters, const clv__origin *origin) {
-  uint32_t *const by_source[] = {&counters->from_memory, &counters->from_disk, &counters->compiled, &counters->not_kept};
+  uint32_t *const by_source[] = {&counters->from_memory, &counters->from_folder, &counters->from_disk, &counters->compiled,
+                                 &counters->not_kept};
   ++*by_source[origin->source];
   counters->executables_ms += origin->ms;
 }
@@ -70,12 +71,13 @@ static clv_status obtain(clv__program *program, work *w, clv__arena *arena, clv_
   double start = now_ms();
   clv_status status = clv__device_check(&devices->items[w->device], error);
   if (status == CLV_OK) {
-    status = clv__executable_obtain(program->share, devices, w->device, w->view, &program->options, arena, &compiled->use,
-                                    &compiled->origin, &by_device, error);
+    status = clv__executable_obtain(program->share, program->folder, devices, w->device, w->view, &program->options, arena,
+                                    &compiled->use, &compiled->origin, &by_device, error);
   }
   if (by_device) program->failed_device = w->device;
   if (status != CLV_OK) return tell(program, w, status, error);
   compiled->origin.ms = now_ms() - start;
+  compiled->view = w->view;
   compiled->executable = compiled->use->of->executable;
   compiled->info = compiled->use->of->info;
   return CLV_OK;
@@ -90,7 +92,8 @@ static clv_status settle(clv__program *program, work *w, clv__arena *arena, clv_
   double kept = now_ms();
   compiled->origin.ms += kept - start;
   count_source(&program->counters, &compiled->origin);
-  static const char *const ways[] = {"found in memory", "loaded from disk", "compiled and kept", "compiled"};
+  static const char *const ways[] = {"found in memory", "loaded from the folder", "loaded from disk", "compiled and kept",
+                                     "compiled"};
   clv__context_log(devices->context, 3, "partition %u on %s: %s, %.1f ms%s%s", w->partition, devices->items[w->device].name,
                    ways[compiled->origin.source], compiled->origin.ms, compiled->origin.reason[0] != '\0' ? ": " : "",
                    compiled->origin.reason);
@@ -152,8 +155,9 @@ static clv_status finish_device(clv__program *program, uint32_t d, work *list, u
   uint32_t new_count, from_disk = 0;
   clv_status status = finish_once(program, d, list, count, executables, &new_count, error);
   for (uint32_t i = 0; status != CLV_OK && i < count; ++i) {
-    if (!is_new(&list[i], d) || list[i].compiled->origin.source != CLV__SOURCE_DISK) continue;
-    clv__executable_forget(devices, list[i].compiled->use->of);
+    clv__source source = list[i].compiled->origin.source;
+    if (!is_new(&list[i], d) || (source != CLV__SOURCE_DISK && source != CLV__SOURCE_FOLDER)) continue;
+    if (source == CLV__SOURCE_DISK) clv__executable_forget(devices, list[i].compiled->use->of);
     ++from_disk;
   }
   if (from_disk > 0 && !devices->items[d].is_lost) {
@@ -162,9 +166,14 @@ static clv_status finish_device(clv__program *program, uint32_t d, work *list, u
     for (uint32_t i = count; i-- > 0;) {
       if (list[i].device == d) clv__program_drop(program, list[i].partition, list[i].compiled);
     }
-    for (uint32_t i = 0; i < count; ++i) {
-      if (list[i].device == d) CLV__TRY(obtain(program, &list[i], arena, error));
+    const clv_compiled *folder = program->folder;
+    program->folder = NULL;
+    status = CLV_OK;
+    for (uint32_t i = 0; status == CLV_OK && i < count; ++i) {
+      if (list[i].device == d) status = obtain(program, &list[i], arena, error);
     }
+    program->folder = folder;
+    CLV__TRY(status);
     status = finish_once(program, d, list, count, executables, &new_count, error);
   }
   if (status == CLV_OK) return CLV_OK;
@@ -216,8 +225,9 @@ void clv__program_drop(clv__program *program, uint32_t partition, clv__compiled 
   *compiled = (clv__compiled){0};
 }
 
-clv_status clv__program_init(const clv_plan *plan, const clv_compile_options *options, clv__program *program, clv_error *error) {
-  *program = (clv__program){.plan = plan, .options = *options, .failed_device = CLV__NO_ID};
+clv_status clv__program_init(const clv_plan *plan, const clv_compile_options *options, const clv_compiled *folder,
+                             clv__program *program, clv_error *error) {
+  *program = (clv__program){.plan = plan, .folder = folder, .options = *options, .failed_device = CLV__NO_ID};
   clv__arena_init(&program->arena, plan->graph->allocator);
   work *list = NULL;
   clv__devices_lock(plan->devices);

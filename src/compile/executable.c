@@ -3,10 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compile/compile.h"
+#include "compile/folder.h"
 
 typedef struct obtaining {
   clv__share *share;
+  const clv_compiled *folder; /* NULL: none */
   clv_devices *devices;
   uint32_t device_index;
   const clv__device *device;
@@ -48,33 +49,54 @@ static void warn(const obtaining *o, const char *text) {
   clv__context_log(o->devices->context, 1, "cache: %s", text);
 }
 
+/* What a file has becomes the executable. Leaves it NULL, with the reason in `text`, where the device or we do not take it. */
+static clv_status take(obtaining *o, const clv__cache_info *info, const void *payload, size_t payload_bytes, char *text,
+                       size_t text_bytes) {
+  clv_error error = {0};
+  clv_status status = o->device->backend->executable_load(o->device->handle, payload, payload_bytes, &o->executable, &error);
+  if (status != CLV_OK) {
+    o->executable = NULL;
+    snprintf(text, text_bytes, "its device does not take what is kept: %.*s", 150, error.message);
+  } else if (!takes_weights(o, info)) {
+    destroy(o);
+    snprintf(text, text_bytes, "what is kept asks for other weights");
+  }
+  return status;
+}
+
+/* From what was compiled ahead of time; the folder stays as it is, whatever is wrong with it. */
+static void load_from_folder(obtaining *o) {
+  clv__folder_found found;
+  clv_error error = {0};
+  char text[sizeof o->origin->reason];
+  if (clv__folder_find(o->folder, &o->key, &found, &error) != CLV_OK) {
+    snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, error.message);
+  } else {
+    (void)take(o, &found.info, found.payload, found.payload_bytes, text, sizeof text);
+    clv__folder_found_finish(o->folder, &found);
+  }
+  if (o->executable != NULL) {
+    o->origin->source = CLV__SOURCE_FOLDER;
+    return;
+  }
+  o->origin->is_missed = true;
+  say(o->origin, text);
+  clv__context_log(o->devices->context, 1, "%s: %s", o->folder->directory, text);
+}
+
 /* Leaves `executable` NULL, and the reason in the origin, where there is none to be had. */
 static void load(obtaining *o) {
   clv__cached cached;
   clv_error error = {0};
   char text[sizeof o->origin->reason];
-  clv_status status = clv__key_add_constants(o->view, &o->key, &error);
-  if (status != CLV_OK) {
-    say(o->origin, "no memory to hash its weights");
-    o->cache = NULL;
-    return;
-  }
-  status = clv__cache_get(o->cache, &o->key, &cached, &error);
+  clv_status status = clv__cache_get(o->cache, &o->key, &cached, &error);
   if (status != CLV_OK) {
     snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, error.message);
-    say(o->origin, text);
+    if (!o->origin->is_missed) say(o->origin, text); /* why it is not in the folder says more */
     if (status != CLV_NOT_FOUND) warn(o, text);
     return;
   }
-  clv__error_clear(&error);
-  status = o->device->backend->executable_load(o->device->handle, cached.payload, cached.payload_bytes, &o->executable, &error);
-  if (status != CLV_OK) {
-    o->executable = NULL;
-    snprintf(text, sizeof text, "its device does not take what is kept: %.*s", 150, error.message);
-  } else if (!takes_weights(o, &cached.info)) {
-    destroy(o);
-    snprintf(text, sizeof text, "what is kept asks for other weights");
-  }
+  status = take(o, &cached.info, cached.payload, cached.payload_bytes, text, sizeof text);
   if (o->executable == NULL) {
     say(o->origin, text);
     warn(o, text);
@@ -154,20 +176,27 @@ static void list_operators(const clv_graph_view *view, char text[CLV__CACHE_TEXT
   }
 }
 
+void clv__executable_describe(const clv_devices *devices, const clv_graph_view *view, const clv__shared_executable *e,
+                              clv__cache_info *info) {
+  const clv__device *device = &devices->items[e->device];
+  *info = (clv__cache_info){
+      .key = e->key, .node_count = view->node_count, .weights = e->weights, .weight_count = e->info.weight_count};
+  snprintf(info->backend, sizeof info->backend, "%s", device->backend->name);
+  snprintf(info->version, sizeof info->version, "%s", device->backend->version);
+  snprintf(info->device, sizeof info->device, "%s", device->name);
+  snprintf(info->description, sizeof info->description, "%s", device->info.description);
+  list_operators(view, info->operators);
+}
+
 void clv__executable_keep(clv_devices *devices, const clv_graph_view *view, const clv__shared_executable *e,
                           clv__origin *origin) {
   const clv__device *device = &devices->items[e->device];
   const char *unused;
   clv__cache *cache = clv__context_cache(devices->context, &unused);
   clv_error error = {0};
-  clv__cache_info info = {
-      .key = e->key, .node_count = view->node_count, .weights = e->weights, .weight_count = e->info.weight_count};
+  clv__cache_info info;
+  clv__executable_describe(devices, view, e, &info);
   origin->is_to_be_kept = false;
-  snprintf(info.backend, sizeof info.backend, "%s", device->backend->name);
-  snprintf(info.version, sizeof info.version, "%s", device->backend->version);
-  snprintf(info.device, sizeof info.device, "%s", device->name);
-  snprintf(info.description, sizeof info.description, "%s", device->info.description);
-  list_operators(view, info.operators);
   saving saved = {device, e->executable};
   if (clv__cache_put(cache, &info, save, &saved, &error) == CLV_OK) {
     origin->source = CLV__SOURCE_COMPILED;
@@ -201,10 +230,34 @@ static clv_status compile(obtaining *o, bool *by_device, clv_error *error) {
   return CLV_OK;
 }
 
-clv_status clv__executable_obtain(clv__share *share, clv_devices *devices, uint32_t device, const clv_graph_view *view,
-                                  const clv_compile_options *options, clv__arena *arena, clv__executable_use **use,
-                                  clv__origin *origin, bool *by_device, clv_error *error) {
-  obtaining o = {.share = share, .devices = devices, .device_index = device, .device = &devices->items[device], .view = view};
+/* From disk, where there is one: the folder before the cache. */
+static void look_for(obtaining *o) {
+  const char *reason = NULL;
+  clv_error error = {0};
+  bool is_kept = o->device->backend->executable_save != NULL && o->device->backend->executable_load != NULL;
+  if (is_kept)
+    o->cache = clv__context_cache(o->devices->context, &reason);
+  else
+    reason = "its backend keeps no executables";
+  if (is_kept && (o->folder != NULL || o->cache != NULL) && clv__key_add_constants(o->view, &o->key, &error) != CLV_OK) {
+    reason = "no memory to hash its weights";
+    o->cache = NULL;
+  } else if (is_kept && o->folder != NULL) {
+    load_from_folder(o);
+  }
+  if (o->executable != NULL) return;
+  if (o->cache != NULL)
+    load(o);
+  else if (!o->origin->is_missed)
+    say(o->origin, reason);
+  if (o->executable != NULL) o->origin->source = CLV__SOURCE_DISK;
+}
+
+clv_status clv__executable_obtain(clv__share *share, const clv_compiled *folder, clv_devices *devices, uint32_t device,
+                                  const clv_graph_view *view, const clv_compile_options *options, clv__arena *arena,
+                                  clv__executable_use **use, clv__origin *origin, bool *by_device, clv_error *error) {
+  obtaining o = {.share = share, .folder = folder, .devices = devices, .device_index = device, .view = view};
+  o.device = &devices->items[device];
   o.options = options;
   o.arena = arena;
   o.origin = origin;
@@ -213,17 +266,7 @@ clv_status clv__executable_obtain(clv__share *share, clv_devices *devices, uint3
   clv__key_make(view, o.device, options, &o.key);
   CLV__TRY(clv__share_find(share, device, &o.key, view, arena, use, error));
   if (*use != NULL) return CLV_OK;
-  const char *reason = NULL;
-  if (o.device->backend->executable_save == NULL || o.device->backend->executable_load == NULL) {
-    reason = "its backend keeps no executables";
-  } else {
-    o.cache = clv__context_cache(devices->context, &reason);
-  }
-  if (o.cache != NULL)
-    load(&o);
-  else
-    say(origin, reason);
-  if (o.executable != NULL) origin->source = CLV__SOURCE_DISK;
+  look_for(&o);
   clv_status status = CLV_OK;
   if (o.executable == NULL && o.device->is_lost) {
     *by_device = true;

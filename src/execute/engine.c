@@ -48,7 +48,7 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
                                  .tune = session->options.tune,
                                  .precision = session->options.precision};
   clv__devices_lock(session->devices);
-  clv_status status = clv__program_init(plan, &compile, &engine->program, error);
+  clv_status status = clv__program_init(plan, &compile, session->options.compiled, &engine->program, error);
   *failed_device = engine->program.failed_device;
   clv__devices_unlock(session->devices);
   if (status == CLV_OK) status = clv__bucket_rule_create(plan, session->options.bucket_multiple, &engine->buckets, error);

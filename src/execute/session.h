@@ -28,6 +28,8 @@ void clv__incident_text(const clv_devices *devices, const clv__incident *inciden
 
 /* Where the executable of partition `index` came from when the session was made. */
 const clv__origin *clv__session_origin(const clv_session *session, uint32_t index);
+/* Takes out of the cache on disk what was compiled, and not found, when the session was made: nobody will ask for it again. */
+void clv__session_forget(clv_session *session);
 
 /* Per step of the last run; wall time around each step with a wait after it, only when asked for: it serialises devices. */
 void clv__session_time_steps(clv_session *session, bool on);

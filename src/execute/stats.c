@@ -20,6 +20,17 @@ const clv__origin *clv__session_origin(const clv_session *session, uint32_t inde
   return &session->engine->program.partitions[index].origin;
 }
 
+void clv__session_forget(clv_session *session) {
+  pthread_mutex_lock(&session->lock);
+  const clv__engine *engine = session->engine;
+  for (uint32_t p = 0; p < engine->plan->partition_count; ++p) {
+    const clv__compiled *compiled = &engine->program.partitions[p];
+    if (compiled->origin.source == CLV__SOURCE_COMPILED && compiled->use != NULL)
+      clv__executable_forget(session->devices, compiled->use->of);
+  }
+  pthread_mutex_unlock(&session->lock);
+}
+
 void clv__session_stats_get(clv_session *session, clv__session_stats *stats) {
   clv_devices *devices = session->devices;
   pthread_mutex_lock(&session->lock);

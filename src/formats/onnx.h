@@ -29,6 +29,20 @@ CLV_MUST_USE clv_status clv__onnx_load_memory(const clv_allocator *allocator, co
 CLV_MUST_USE clv_status clv__onnx_write(const clv_graph_view *view, size_t inline_limit_bytes, const clv_allocator *allocator,
                                         void **data, size_t *size_bytes, clv_error *error);
 
+/* Where constants lie whose bytes are no part of a model: in a file beside it, which several models may share. `place` is asked
+ * about every constant that would become an initializer (of the view itself, not of its bodies), under the graph's value id; an
+ * offset is where its bytes are, as they are in memory. */
+typedef struct clv__onnx_outside {
+  const char *file; /* as models name it: "weights.data" */
+  void *self;
+  clv_status (*place)(void *self, clv_value_id value, const clv_tensor *data, bool *is_outside, uint64_t *offset,
+                      clv_error *error);
+} clv__onnx_outside;
+
+/* clv__onnx_write() of all constants, with the data of those that `outside` takes there. */
+CLV_MUST_USE clv_status clv__onnx_write_beside(const clv_graph_view *view, const clv__onnx_outside *outside,
+                                               const clv_allocator *allocator, void **data, size_t *size_bytes, clv_error *error);
+
 /* A TensorProto, as in `input_0.pb` of the ONNX test directories. `tensor->data` is one block from `allocator` (the text of
  * strings included), the caller's to release; so is `*name` ("" where there is none; `name` may be NULL). */
 CLV_MUST_USE clv_status clv__onnx_tensor_read(const clv_allocator *allocator, const void *data, size_t size_bytes,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "formats/foreign.h"
 #include "formats/onnx_loader.h"
 
 /* ---- Strings ---- */
@@ -160,7 +161,11 @@ static clv_status load_model(clv__onnx_loader *loader, clv_error *error) {
   if (loader->model.size_bytes == 0) return clv__error_set(error, CLV_INVALID_MODEL, "the model is empty: 0 bytes");
   model_message model = {0};
   clv_status status = scan_model(loader, &model, error);
-  if (status == CLV_INVALID_MODEL && loader->ir_version < 1) return clv__error_prefix(error, status, "not an ONNX model");
+  if (status == CLV_INVALID_MODEL && loader->ir_version < 1) {
+    const char *foreign = clv__foreign_format(loader->model.data, loader->model.size_bytes);
+    if (foreign != NULL) return clv__error_set(error, status, "not an ONNX model: it is %s", foreign);
+    return clv__error_prefix(error, status, "not an ONNX model");
+  }
   CLV__TRY(status);
   CLV__TRY(read_properties(loader, &model, error));
   if (loader->function_count > 0) CLV__TRY(choose_marker(loader, error));

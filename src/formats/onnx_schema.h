@@ -78,7 +78,8 @@ enum { /* TensorProto */
        TENSOR_DOUBLE_DATA = 10,
        TENSOR_UINT64_DATA = 11,
        TENSOR_EXTERNAL_DATA = 13,
-       TENSOR_DATA_LOCATION = 14
+       TENSOR_DATA_LOCATION = 14,
+       TENSOR_LOCATION_EXTERNAL = 1 /* of TENSOR_DATA_LOCATION */
 };
 
 enum { /* FunctionProto */

@@ -1,4 +1,6 @@
 /* Writing a view as an ONNX model: its nodes, bodies, types and constants. */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "formats/onnx.h"
@@ -10,6 +12,7 @@ enum { IR_WRITTEN = 8 }; /* has all that is written here, whatever the model say
 typedef struct writer {
   clv__text *out;
   size_t inline_limit_bytes;
+  const clv__onnx_outside *outside; /* NULL: all data is in the model */
   clv_error *error;
 } writer;
 
@@ -23,7 +26,26 @@ static bool data_bytes(const clv_tensor *tensor, size_t *size_bytes) {
   return true;
 }
 
-static clv_status write_tensor_fields(clv__text *out, const clv_tensor *tensor, const char *name, clv_error *error) {
+static void write_entry(clv__text *out, const char *key, const char *value) {
+  size_t mark = clv__proto_begin(out, TENSOR_EXTERNAL_DATA, 0);
+  clv__proto_write_string(out, ENTRY_KEY, key);
+  clv__proto_write_string(out, ENTRY_VALUE, value);
+  clv__proto_end(out, mark, 0);
+}
+
+/* Instead of the bytes, where they lie. */
+static void write_place(clv__text *out, const char *file, uint64_t offset, size_t size_bytes) {
+  char number[24];
+  write_entry(out, "location", file);
+  snprintf(number, sizeof number, "%" PRIu64, offset);
+  write_entry(out, "offset", number);
+  snprintf(number, sizeof number, "%zu", size_bytes);
+  write_entry(out, "length", number);
+  clv__proto_write_varint(out, TENSOR_DATA_LOCATION, TENSOR_LOCATION_EXTERNAL);
+}
+
+static clv_status write_tensor_fields(clv__text *out, const clv_tensor *tensor, const char *name, const char *file,
+                                      uint64_t offset, clv_error *error) {
   size_t count, size_bytes;
   if (tensor->data == NULL || !clv__tensor_count(tensor, &count) || !clv__tensor_size_bytes(tensor, &size_bytes)) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "tensor '%s' has no data or no size: it cannot be written", name);
@@ -34,6 +56,8 @@ static clv_status write_tensor_fields(clv__text *out, const clv_tensor *tensor, 
   if (tensor->dtype == CLV_STRING) {
     const clv_string *strings = tensor->data;
     for (size_t i = 0; i < count; ++i) clv__proto_write_bytes(out, TENSOR_STRING_DATA, strings[i].data, strings[i].size_bytes);
+  } else if (file != NULL) {
+    write_place(out, file, offset, size_bytes);
   } else {
     clv__proto_write_bytes(out, TENSOR_RAW_DATA, tensor->data, size_bytes);
   }
@@ -45,8 +69,20 @@ static clv_status write_tensor(const writer *self, uint32_t field, const clv_ten
   if (tensor->data != NULL) data_bytes(tensor, &expected);
   expected += strlen(name) + 16;
   size_t mark = clv__proto_begin(self->out, field, expected);
-  CLV__TRY(write_tensor_fields(self->out, tensor, name, self->error));
+  CLV__TRY(write_tensor_fields(self->out, tensor, name, NULL, 0, self->error));
   clv__proto_end(self->out, mark, expected);
+  return CLV_OK;
+}
+
+/* An initializer of the model itself, whose bytes may lie outside. */
+static clv_status write_initializer(const writer *self, const clv_tensor *tensor, clv_value_id value, const char *name) {
+  bool is_outside;
+  uint64_t offset;
+  CLV__TRY(self->outside->place(self->outside->self, value, tensor, &is_outside, &offset, self->error));
+  if (!is_outside) return write_tensor(self, GRAPH_INITIALIZER, tensor, name);
+  size_t mark = clv__proto_begin(self->out, GRAPH_INITIALIZER, 0);
+  CLV__TRY(write_tensor_fields(self->out, tensor, name, self->outside->file, offset, self->error));
+  clv__proto_end(self->out, mark, 0);
   return CLV_OK;
 }
 
@@ -194,14 +230,18 @@ static void write_values(const writer *self, const clv_graph_view *view, uint32_
   }
 }
 
-static clv_status write_constants(const writer *self, const clv_graph_view *view, const uint8_t *roles) {
+static clv_status write_constants(const writer *self, const clv_graph_view *view, bool is_body, const uint8_t *roles) {
   for (uint32_t v = 0; v < view->value_count; ++v) {
     const clv_tensor *type = clv__view_type(view, v);
     size_t size_bytes;
     bool small = type->data != NULL && data_bytes(type, &size_bytes) && size_bytes <= self->inline_limit_bytes;
     bool is_default = roles[v] == ROLE_INPUT && small; /* an input that may be left to its initializer */
     if (roles[v] != ROLE_CONSTANT && !is_default) continue;
-    CLV__TRY(write_tensor(self, GRAPH_INITIALIZER, type, view->graph->values[view->values[v]].name));
+    const char *name = view->graph->values[view->values[v]].name;
+    if (self->outside != NULL && !is_body)
+      CLV__TRY(write_initializer(self, type, view->values[v], name));
+    else
+      CLV__TRY(write_tensor(self, GRAPH_INITIALIZER, type, name));
   }
   return CLV_OK;
 }
@@ -221,12 +261,12 @@ static clv_status write_graph(const writer *self, uint32_t field, const clv_grap
   if (roles == NULL) return clv__error_memory(self->error, view->value_count);
   find_roles(self, view, is_body, roles);
   clv__text *out = self->out;
-  size_t expected = expected_bytes(view, roles);
+  size_t expected = self->outside != NULL && !is_body ? 0 : expected_bytes(view, roles);
   size_t mark = clv__proto_begin(out, field, expected);
   clv_status status = CLV_OK;
   for (uint32_t i = 0; i < view->node_count; ++i) CLV__TRY_GOTO(write_node(self, graph, clv__view_node(view, i)));
   clv__proto_write_string(out, GRAPH_NAME, graph->name[0] != '\0' ? graph->name : "graph");
-  CLV__TRY_GOTO(write_constants(self, view, roles));
+  CLV__TRY_GOTO(write_constants(self, view, is_body, roles));
   for (uint32_t i = 0; i < view->input_count; ++i) {
     uint32_t v = view->inputs[i];
     write_value(out, GRAPH_INPUT, graph, graph->values[view->values[v]].name, clv__view_type(view, v));
@@ -294,14 +334,24 @@ static clv_status hand_over(clv__text *out, clv_status status, void **data, size
   return CLV_OK;
 }
 
-clv_status clv__onnx_write(const clv_graph_view *view, size_t inline_limit_bytes, const clv_allocator *allocator, void **data,
-                           size_t *size_bytes, clv_error *error) {
+static clv_status write_view(const clv_graph_view *view, size_t inline_limit_bytes, const clv__onnx_outside *outside,
+                             const clv_allocator *allocator, void **data, size_t *size_bytes, clv_error *error) {
   *data = NULL;
   *size_bytes = 0;
   clv__text out;
   clv__text_init(&out, allocator);
-  writer self = {&out, inline_limit_bytes, error};
+  writer self = {&out, inline_limit_bytes, outside, error};
   return hand_over(&out, write_model(&self, view), data, size_bytes, error);
+}
+
+clv_status clv__onnx_write(const clv_graph_view *view, size_t inline_limit_bytes, const clv_allocator *allocator, void **data,
+                           size_t *size_bytes, clv_error *error) {
+  return write_view(view, inline_limit_bytes, NULL, allocator, data, size_bytes, error);
+}
+
+clv_status clv__onnx_write_beside(const clv_graph_view *view, const clv__onnx_outside *outside, const clv_allocator *allocator,
+                                  void **data, size_t *size_bytes, clv_error *error) {
+  return write_view(view, SIZE_MAX, outside, allocator, data, size_bytes, error);
 }
 
 clv_status clv__onnx_tensor_write(const clv_tensor *tensor, const char *name, const clv_allocator *allocator, void **data,
@@ -310,5 +360,5 @@ clv_status clv__onnx_tensor_write(const clv_tensor *tensor, const char *name, co
   *size_bytes = 0;
   clv__text out;
   clv__text_init(&out, allocator);
-  return hand_over(&out, write_tensor_fields(&out, tensor, name, error), data, size_bytes, error);
+  return hand_over(&out, write_tensor_fields(&out, tensor, name, NULL, 0, error), data, size_bytes, error);
 }

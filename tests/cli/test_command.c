@@ -67,6 +67,8 @@ static void test_failures(void **state) {
   expect_error("plan seven.onnx --pin conct=cpu", 1, "'conct=cpu' matches no node of the model; did you mean 'concat'?");
   expect_error("plan seven.onnx --force Contact=cpu", 1, "did you mean 'Concat'?");
   expect_error("plan seven.onnx --force Concat=cpuu", 2, "did you mean 'cpu'?");
+  expect_error("plan seven.onnx --force Concat=npu", 2, "in the list of devices, which is cpu; with --devices npu,cpu it is");
+  expect_error("plan seven.onnx --pin concat=other", 2, "'other' is not in the list of devices, which is cpu (--devices)");
   expect_error("plan seven.onnx --what-if Sofmax@cpu", 1, "did you mean 'Softmax'?");
   expect_error("run seven.onnx --dump nope", 1, "no value called 'nope'");
   expect_error("run seven.onnx --input z=z.npy", 1, "the model's inputs: x");
@@ -146,6 +148,42 @@ static void test_help(void **state) {
   for (size_t i = 0; i < sizeof verbs / sizeof *verbs; ++i) assert_non_null(strstr(all.out, verbs[i]));
   assert_non_null(strstr(all.out, "CLEAVE_GRAPH_CACHE"));
   release(&all);
+}
+
+/* Files that are something else say what they are, and what takes them. */
+static void test_other_files(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *says;
+  } files[] = {
+      {"{\"a\": 1}", "neither a plan (\"cleave_plan\" is missing) nor a model (\"graph_inputs\" is missing)"},
+      {"{\"operators\": {}}", "it describes a device, and no model: --npu-spec takes it"},
+      {"{\"type\": \"gcn\", \"layers\": []}", "it is a model over a graph"},
+      {"{\"cleave_plan\": 1}", "it names no model: say --model FILE"},
+      {"version https://git-lfs.github.com/spec/v1", "not an ONNX model: it is a pointer of Git LFS"},
+  };
+  for (size_t i = 0; i < sizeof files / sizeof *files; ++i) {
+    write_text("strange.json", files[i].text);
+    expect_error("plan strange.json", 1, files[i].says);
+  }
+}
+
+/* On a terminal of 80 columns no word of an explanation is broken; only examples, which are copied, may be longer. */
+static void test_help_width(void **state) {
+  (void)state;
+  static const char *const texts[] = {"help",       "help devices", "help inspect", "help plan",          "help run",
+                                      "help bench", "help test",    "help profile", "help check-backend", "help cache",
+                                      "help gnn",   "help gnn plan"};
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; ++i) {
+    outcome help = run(texts[i]);
+    assert_int_equal(help.status, 0);
+    for (const char *line = help.out; *line != '\0';) {
+      size_t length = strcspn(line, "\n");
+      if (length > 80 && strncmp(line, "  cleave ", 9) != 0) fail_msg("%s: %.*s", texts[i], (int)length, line);
+      line += length + (line[length] == '\n');
+    }
+    release(&help);
+  }
 }
 
 /* What runs is told how: by options, or by the environment, which options win over. */
@@ -541,6 +579,8 @@ int main(void) {
       cmocka_unit_test(test_outputs_first),
       cmocka_unit_test(test_help),
       cmocka_unit_test(test_help_words),
+      cmocka_unit_test(test_other_files),
+      cmocka_unit_test(test_help_width),
       cmocka_unit_test(test_run_options),
       cmocka_unit_test(test_devices_that_fail),
       cmocka_unit_test(test_golden_plan),

@@ -173,7 +173,7 @@ static void scene_run(scene *s, const char *what) {
 
 static clv_status start(scene *s, clv__program *program, clv_error *error) {
   const clv_compile_options options = {.struct_size = sizeof options};
-  return clv__program_init(s->plan, &options, program, error);
+  return clv__program_init(s->plan, &options, NULL, program, error);
 }
 
 /* ---- Tests ---- */

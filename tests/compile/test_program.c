@@ -121,7 +121,7 @@ static void start(machine *m, const clv_plan *plan, bool deterministic, clv__pro
   (void)m;
   clv_error error = {0};
   clv_compile_options options = {.struct_size = sizeof options, .deterministic = deterministic, .precision = asked_precision};
-  assert_ok(clv__program_init(plan, &options, program, &error), error);
+  assert_ok(clv__program_init(plan, &options, NULL, program, &error), error);
 }
 
 static void check_run(const clv_graph *graph, const clv_plan *plan, const char *what) {
@@ -538,7 +538,7 @@ static void no_memory(void **state) {
       clv_plan *plan = machine_plan(&m, graph, "n3=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
       clv_compile_options options = {.struct_size = sizeof options};
       m.counting.fail_at = m.counting.calls + fail_at;
-      clv_status status = clv__program_init(plan, &options, &program, &error);
+      clv_status status = clv__program_init(plan, &options, NULL, &program, &error);
       done = m.counting.calls < m.counting.fail_at;
       m.counting.fail_at = 0;
       if (status == CLV_OK) {
@@ -570,7 +570,7 @@ static void *start_often(void *argument) {
   clv_compile_options options = {.struct_size = sizeof options};
   for (int i = 0; i < 20 && j->status == CLV_OK; ++i) {
     clv__program program;
-    j->status = clv__program_init(j->plan, &options, &program, &j->error);
+    j->status = clv__program_init(j->plan, &options, NULL, &program, &j->error);
     if (j->status == CLV_OK) clv__program_finish(&program);
   }
   return NULL;
@@ -642,7 +642,8 @@ static void killed(void **state) {
   folder_make(&f);
   uint64_t seed = 123;
   uint32_t left = 0, at_it = 0, whole = 0;
-  for (int round = 0; round < 100; ++round) {
+  const int rounds = (int)test_some(100);
+  for (int round = 0; round < rounds; ++round) {
     assert_int_equal(pipe(slow.begun), 0);
     slow.pause_us = 1000;
     pid_t child = fork_fill(&f, (uint64_t)round, 0);
@@ -665,7 +666,7 @@ static void killed(void **state) {
     expect_end(fork_fill(&f, (uint64_t)round, 5), "a run after one that was killed", round);
     expect_end(fork_fill(&f, test_random(&seed), 1), "a run after one that was killed", round);
   }
-  print_message("%u of 100 were killed while they wrote; %u whole files\n", at_it, whole);
+  print_message("%u of %d were killed while they wrote; %u whole files\n", at_it, rounds, whole);
   assert_true(at_it > 0 && whole > 0);
   folder_remove(f.path);
 }

@@ -315,14 +315,6 @@ static void run_with_fallback(world *w) {
   clv_session_destroy(session);
 }
 
-static uint64_t scaled(uint64_t count) {
-#ifdef __SANITIZE_THREAD__
-  count = count * 2 / 5; /* each takes ten times as long */
-#endif
-  const char *percent = getenv("CLEAVE_TEST_PERCENT");
-  return percent == NULL ? count : count * strtoull(percent, NULL, 10) / 100;
-}
-
 /* As many schedules as `count` in which something did go wrong: some end before their fault comes. */
 static void schedules(uint64_t first, uint64_t count, void (*go)(world *)) {
   const char *one = getenv("CLEAVE_TEST_SEED");
@@ -345,12 +337,12 @@ static void schedules(uint64_t first, uint64_t count, void (*go)(world *)) {
 
 static void errors_without_fallback(void **state) {
   (void)state;
-  schedules(1, scaled(SCHEDULES / 4), run_without_fallback);
+  schedules(1, test_some(SCHEDULES / 4), run_without_fallback);
 }
 
 static void right_answers_with_fallback(void **state) {
   (void)state;
-  schedules(100000, scaled(SCHEDULES), run_with_fallback);
+  schedules(100000, test_some(SCHEDULES), run_with_fallback);
 }
 
 /* ---- Each call of each slot, until there is none left to fail ---- */
@@ -375,7 +367,7 @@ static void each_call(void (*go)(world *)) {
   uint64_t struck = 0;
   for (interposer_slot slot = 0; slot < INTERPOSER_SLOT_COUNT; ++slot) {
     if (!interposer_slot_fails(slot)) continue;
-    for (uint64_t seed = 200000; seed < 200020; ++seed) {
+    for (uint64_t seed = 200000; seed < 200000 + test_some(20); ++seed) {
       for (interposer_action action = INTERPOSER_FAIL; action <= INTERPOSER_FAIL_LATER; ++action) {
         if (action == INTERPOSER_FAIL_LATER && !interposer_slot_enqueues(slot)) continue;
         for (uint64_t at = 1; fail_at(seed, slot, action, at, go); ++at) ++struck;
@@ -383,7 +375,7 @@ static void each_call(void (*go)(world *)) {
     }
   }
   alarm(0);
-  if (struck < 200) fail_msg("only %llu calls", (unsigned long long)struck);
+  if (struck < test_some(200)) fail_msg("only %llu calls", (unsigned long long)struck);
 }
 
 static void each_call_without_fallback(void **state) {
@@ -408,7 +400,7 @@ static interposer_fate spoil_one(void *user_data, const interposer_call *call) {
 static void nonsense_is_caught(void **state) {
   (void)state;
   uint32_t caught = 0;
-  for (uint64_t seed = 300000; seed < 300000 + scaled(200); ++seed) {
+  for (uint64_t seed = 300000; seed < 300000 + test_some(200); ++seed) {
     clv_error error = {0};
     schedule s;
     world w;

@@ -9,14 +9,19 @@
 #include "../../fuzz/target_cache.h"
 #include "../../fuzz/target_gnn_graph.h"
 #include "../../fuzz/target_gnn_model.h"
+#include "../../fuzz/target_gnn_onnx.h"
 #include "../../fuzz/target_gnn_plan.h"
+#include "../../fuzz/target_gnn_state.h"
 #include "../../fuzz/target_gnn_tables.h"
 #include "../../fuzz/target_irjson.h"
 #include "../../fuzz/target_npu_spec.h"
 #include "../../fuzz/target_npubin.h"
+#include "../../fuzz/target_params.h"
+#include "../../fuzz/target_pins.h"
 #include "../../fuzz/target_plan.h"
 #include "../../fuzz/target_profile.h"
 #include "../../fuzz/target_safetensors.h"
+#include "../../fuzz/target_torch_call.h"
 #include "../../fuzz/targets.h"
 #include "base/file.h"
 
@@ -43,6 +48,31 @@ static void replay(const char *kind, target run) {
   assert_true(count > 0);
 }
 
+static void read_seed(const char *kind, const char *name, clv__file_map *map) {
+  char path[1024];
+  clv_error error = {0};
+  snprintf(path, sizeof path, "%s/fuzz/corpus/%s/%s", CLEAVE_SOURCE_DIR, kind, name);
+  assert_ok(clv__file_map_open(path, map, &error), error);
+}
+
+typedef struct corpus_seed {
+  const char *name, *refused; /* NULL: read */
+} corpus_seed;
+
+/* What is wrong is refused for its mistake. */
+static void check_seeds(const char *kind, const corpus_seed *seeds, size_t count,
+                        clv_status (*read)(const uint8_t *, size_t, clv_error *)) {
+  for (size_t i = 0; i < count; ++i) {
+    clv__file_map map;
+    clv_error error = {0};
+    read_seed(kind, seeds[i].name, &map);
+    clv_status status = read(map.data, map.size_bytes, &error);
+    clv__file_map_close(&map);
+    if ((status == CLV_OK) != (seeds[i].refused == NULL)) fail_msg("%s: %s", seeds[i].name, error.message);
+    if (status != CLV_OK && strstr(error.message, seeds[i].refused) == NULL) fail_msg("%s: %s", seeds[i].name, error.message);
+  }
+}
+
 static void onnx(void **state) {
   (void)state;
   replay("onnx", fuzz_onnx);
@@ -67,25 +97,15 @@ static void npz(void **state) {
  */
 static void plan(void **state) {
   (void)state;
-  static const char *const seeds[][2] = {{"whole", NULL},
-                                         {"streamed", NULL},
-                                         {"cyclic", "partition"},
-                                         {"out-of-order", "partition"},
-                                         {"node-twice", "'Add#0' is in two partitions"},
-                                         {"other-model", "hash"},
-                                         {"truncated", "column"}};
+  static const corpus_seed seeds[] = {{"whole", NULL},
+                                      {"streamed", NULL},
+                                      {"cyclic", "partition"},
+                                      {"out-of-order", "partition"},
+                                      {"node-twice", "'Add#0' is in two partitions"},
+                                      {"other-model", "hash"},
+                                      {"truncated", "column"}};
   replay("plan", fuzz_plan);
-  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; ++i) {
-    char path[1024];
-    clv__file_map map;
-    clv_error error = {0};
-    snprintf(path, sizeof path, "%s/fuzz/corpus/plan/%s", CLEAVE_SOURCE_DIR, seeds[i][0]);
-    assert_ok(clv__file_map_open(path, &map, &error), error);
-    clv_status status = fuzz_plan_status(map.data, map.size_bytes, &error);
-    clv__file_map_close(&map);
-    if ((status == CLV_OK) != (seeds[i][1] == NULL)) fail_msg("%s: %s", seeds[i][0], error.message);
-    if (status != CLV_OK && strstr(error.message, seeds[i][1]) == NULL) fail_msg("%s: %s", seeds[i][0], error.message);
-  }
+  check_seeds("plan", seeds, sizeof seeds / sizeof *seeds, fuzz_plan_status);
 }
 
 static void profile(void **state) {
@@ -149,34 +169,20 @@ static void gnn_graph(void **state) {
   }
 }
 
-static void read_seed(const char *kind, const char *name, clv__file_map *map) {
-  char path[1024];
-  clv_error error = {0};
-  snprintf(path, sizeof path, "%s/fuzz/corpus/%s/%s", CLEAVE_SOURCE_DIR, kind, name);
-  assert_ok(clv__file_map_open(path, map, &error), error);
-}
-
 /* What the generator makes today is read, and so is what it made when the corpus was written; what is wrong is refused for its
  * mistake. */
 static void gnn_tables(void **state) {
   (void)state;
-  static const char *const seeds[][2] = {{"tables", NULL},
-                                         {"csv", NULL},
-                                         {"truncated", "near end of file"},
-                                         {"twice", "there twice"},
-                                         {"negative", "'time_ns' is -"},
-                                         {"status", "status is 'OK', but a time is -1"}};
+  static const corpus_seed seeds[] = {{"tables", NULL},
+                                      {"csv", NULL},
+                                      {"truncated", "near end of file"},
+                                      {"twice", "there twice"},
+                                      {"negative", "'time_ns' is -"},
+                                      {"status", "status is 'OK', but a time is -1"}};
   clv__text tables, plan;
   clv_error error = {0};
   replay("gnn_tables", fuzz_gnn_tables);
-  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; ++i) {
-    clv__file_map map;
-    read_seed("gnn_tables", seeds[i][0], &map);
-    clv_status status = fuzz_gnn_tables_status(map.data, map.size_bytes, &error);
-    clv__file_map_close(&map);
-    if ((status == CLV_OK) != (seeds[i][1] == NULL)) fail_msg("%s: %s", seeds[i][0], error.message);
-    if (status != CLV_OK && strstr(error.message, seeds[i][1]) == NULL) fail_msg("%s: %s", seeds[i][0], error.message);
-  }
+  check_seeds("gnn_tables", seeds, sizeof seeds / sizeof *seeds, fuzz_gnn_tables_status);
   clv__text_init(&tables, clv__allocator_default());
   clv__text_init(&plan, clv__allocator_default());
   assert_ok(fuzz_gnn_seeds(&tables, &plan, &error), error);
@@ -190,22 +196,64 @@ static void gnn_tables(void **state) {
 
 static void gnn_plan(void **state) {
   (void)state;
-  static const char *const seeds[][2] = {{"plan", NULL},
-                                         {"truncated", "near end of file"},
-                                         {"version", "version 7 is not known"},
-                                         {"device-twice", "has two parts"},
-                                         {"sequence", "sequence"},
-                                         {"unknown-key", "extra"}};
+  static const corpus_seed seeds[] = {{"plan", NULL},
+                                      {"truncated", "near end of file"},
+                                      {"version", "version 7 is not known"},
+                                      {"device-twice", "has two parts"},
+                                      {"sequence", "sequence"},
+                                      {"unknown-key", "extra"}};
   replay("gnn_plan", fuzz_gnn_plan);
-  for (size_t i = 0; i < sizeof seeds / sizeof *seeds; ++i) {
+  check_seeds("gnn_plan", seeds, sizeof seeds / sizeof *seeds, fuzz_gnn_plan_status);
+}
+
+static void gnn_onnx(void **state) {
+  (void)state;
+  static const corpus_seed seeds[] = {{"graphsage", NULL}, {"sum", "mean"}};
+  replay("gnn_onnx", fuzz_gnn_onnx);
+  check_seeds("gnn_onnx", seeds, sizeof seeds / sizeof *seeds, fuzz_gnn_onnx_status);
+}
+
+static void gnn_state(void **state) {
+  (void)state;
+  static const corpus_seed seeds[] = {{"file-1", NULL},
+                                      {"file-2", NULL},
+                                      {"sealed-1", NULL},
+                                      {"sealed-2", NULL},
+                                      {"cut-off", "it is damaged"},
+                                      {"last-layer", "it is damaged"},
+                                      {"other-key", "another graph, model or plan"},
+                                      {"other-rows", "its rows are damaged"}};
+  replay("gnn_state", fuzz_gnn_state);
+  check_seeds("gnn_state", seeds, sizeof seeds / sizeof *seeds, fuzz_gnn_state_status);
+}
+
+static void params(void **state) {
+  (void)state;
+  static const char *const whole[] = {"safetensors", "stored", "deflated"};
+  replay("params", fuzz_params);
+  for (size_t i = 0; i < sizeof whole / sizeof *whole; ++i) { /* all four are bound */
     clv__file_map map;
     clv_error error = {0};
-    read_seed("gnn_plan", seeds[i][0], &map);
-    clv_status status = fuzz_gnn_plan_status(map.data, map.size_bytes, &error);
+    read_seed("params", whole[i], &map);
+    assert_int_equal(fuzz_params_bound(map.data, map.size_bytes, &error), 4);
     clv__file_map_close(&map);
-    if ((status == CLV_OK) != (seeds[i][1] == NULL)) fail_msg("%s: %s", seeds[i][0], error.message);
-    if (status != CLV_OK && strstr(error.message, seeds[i][1]) == NULL) fail_msg("%s: %s", seeds[i][0], error.message);
   }
+}
+
+static void pins(void **state) {
+  (void)state;
+  static const corpus_seed seeds[] = {
+      {"whole", NULL}, {"no-device", "line 1: "}, {"no-equals", "line 2: "}, {"zero-byte", "line 1: "}};
+  replay("pins", fuzz_pins);
+  check_seeds("pins", seeds, sizeof seeds / sizeof *seeds, fuzz_pins_status);
+}
+
+static void torch_call(void **state) {
+  (void)state;
+  static const corpus_seed seeds[] = {
+      {"sum", NULL}, {"index", NULL}, {"no-end", "the list has no end"}, {"no-type", "has no type"}};
+  replay("torch_call", fuzz_torch_call);
+  check_seeds("torch_call", seeds, sizeof seeds / sizeof *seeds, fuzz_torch_call_status);
 }
 
 static void safetensors(void **state) {
@@ -244,7 +292,8 @@ int main(void) {
       cmocka_unit_test(onnx),      cmocka_unit_test(tensor),     cmocka_unit_test(npy),         cmocka_unit_test(npz),
       cmocka_unit_test(plan),      cmocka_unit_test(profile),    cmocka_unit_test(npu_spec),    cmocka_unit_test(irjson),
       cmocka_unit_test(npubin),    cmocka_unit_test(cache),      cmocka_unit_test(safetensors), cmocka_unit_test(gnn_graph),
-      cmocka_unit_test(gnn_model), cmocka_unit_test(gnn_tables), cmocka_unit_test(gnn_plan),
+      cmocka_unit_test(gnn_model), cmocka_unit_test(gnn_tables), cmocka_unit_test(gnn_plan),    cmocka_unit_test(gnn_onnx),
+      cmocka_unit_test(gnn_state), cmocka_unit_test(params),     cmocka_unit_test(pins),        cmocka_unit_test(torch_call),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

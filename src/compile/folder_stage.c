@@ -1,0 +1,195 @@
+/* A folder that appears whole: it is made beside its target and takes its place at the end. One that is there is replaced only
+ * where every file in it is one of ours. */
+#define _GNU_SOURCE /* renameat2, flock */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "compile/folder.h"
+
+#define MARK ".new-"
+
+/* ---- What is in a folder ---- */
+
+static bool has_form(const char *name, size_t length, const char *begin, const char *end) {
+  size_t from = strlen(begin), to = strlen(end);
+  return length > from + to && memcmp(name, begin, from) == 0 && memcmp(name + length - to, end, to) == 0;
+}
+
+/* A file that is written here; `length` bytes of its name count. */
+static bool is_written(const char *name, size_t length) {
+  static const char *const names[] = {CLV__FOLDER_LIST, CLV__FOLDER_PLAN, CLV__FOLDER_MODEL, CLV__FOLDER_WEIGHTS,
+                                      CLV__FOLDER_PROFILE};
+  for (size_t i = 0; i < sizeof names / sizeof *names; ++i) {
+    if (strlen(names[i]) == length && memcmp(names[i], name, length) == 0) return true;
+  }
+  return has_form(name, length, "partition-", ".onnx") || has_form(name, length, "partition-", CLV__CACHE_SUFFIX) ||
+         has_form(name, length, "npu-", ".json");
+}
+
+/* Or one that was being written when a process was killed (base/file_writer.h). */
+static bool is_ours(const char *name) {
+  const char *temporary = strstr(name, ".tmp-");
+  return is_written(name, temporary != NULL ? (size_t)(temporary - name) : strlen(name));
+}
+
+static bool is_self_or_parent(const char *name) {
+  return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* Removes our files from a folder, and the folder where nothing else is in it. */
+static void remove_folder(const char *path) {
+  DIR *listing = opendir(path);
+  if (listing == NULL) return;
+  for (const struct dirent *item; (item = readdir(listing)) != NULL;) {
+    if (is_ours(item->d_name)) (void)unlinkat(dirfd(listing), item->d_name, 0);
+  }
+  closedir(listing);
+  (void)rmdir(path);
+}
+
+/* Whether the folder at the target may go: it is empty, or has nothing but our files, a list among them. */
+static clv_status check_contents(clv__stage *stage, const char *directory, clv_error *error) {
+  DIR *listing = opendir(stage->target);
+  if (listing == NULL) {
+    if (errno == ENOTDIR) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: it is no directory: name another", directory);
+    return clv__error_set(error, CLV_IO_ERROR, "%s: cannot look into it: %s", directory, strerror(errno));
+  }
+  clv_status status = CLV_OK;
+  bool has_list = false, is_empty = true;
+  for (const struct dirent *item; status == CLV_OK && (item = readdir(listing)) != NULL;) {
+    if (is_self_or_parent(item->d_name)) continue;
+    is_empty = false;
+    has_list = has_list || strcmp(item->d_name, CLV__FOLDER_LIST) == 0;
+    if (is_ours(item->d_name)) continue;
+    status = clv__error_set(error, CLV_INVALID_ARGUMENT,
+                            "%s: '%.100s' is in it, which is no part of a compiled model: name another directory", directory,
+                            item->d_name);
+  }
+  closedir(listing);
+  stage->replaces = !is_empty;
+  if (status != CLV_OK || is_empty || has_list) return status;
+  return clv__error_set(error, CLV_INVALID_ARGUMENT,
+                        "%s: it has files and no '" CLV__FOLDER_LIST "': it is no compiled model; name another directory",
+                        directory);
+}
+
+/* ---- The folder beside it ---- */
+
+/* The part of the target behind its last slash. */
+static char *last_part(char *path) {
+  char *slash = strrchr(path, '/');
+  return slash == NULL ? path : slash + 1;
+}
+
+/* A link is followed: it goes on naming what it names. */
+static clv_status find_target(clv__stage *stage, const char *directory, bool *is_there, clv_error *error) {
+  char resolved[PATH_MAX];
+  size_t length = strlen(directory);
+  *is_there = realpath(directory, resolved) != NULL;
+  if (!*is_there && errno != ENOENT)
+    return clv__error_set(error, CLV_IO_ERROR, "%s: cannot write there: %s", directory, strerror(errno));
+  if (*is_there) length = strlen(resolved);
+  stage->target = clv__allocate(stage->allocator, length + 1);
+  if (stage->target == NULL) return clv__error_memory(error, length + 1);
+  memcpy(stage->target, *is_there ? resolved : directory, length + 1);
+  while (length > 1 && stage->target[length - 1] == '/') stage->target[--length] = '\0';
+  struct stat link;
+  bool dangles = !*is_there && lstat(stage->target, &link) == 0;
+  const char *name = last_part(stage->target);
+  if (name[0] == '\0' || dangles || (!*is_there && is_self_or_parent(name)))
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: no directory can be made there: name another", directory);
+  return CLV_OK;
+}
+
+/* Folders like ours that nobody is at work in. */
+static void sweep(const clv__stage *stage) {
+  char *name = last_part(stage->folder);
+  size_t prefix = strlen(name) - 6; /* the letters of mkdtemp() */
+  char saved = *name;
+  *name = '\0';
+  DIR *listing = opendir(stage->folder[0] == '\0' ? "." : stage->folder);
+  *name = saved;
+  if (listing == NULL) return;
+  for (const struct dirent *item; (item = readdir(listing)) != NULL;) {
+    if (strlen(item->d_name) != prefix + 6 || memcmp(item->d_name, name, prefix) != 0) continue;
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof path, "%.*s%s", (int)(name - stage->folder), stage->folder, item->d_name);
+    if (length < 0 || (size_t)length >= sizeof path) continue;
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) continue;
+    if (flock(folder, LOCK_EX | LOCK_NB) == 0) remove_folder(path);
+    close(folder);
+  }
+  closedir(listing);
+}
+
+clv_status clv__stage_begin(const clv_allocator *allocator, const char *directory, clv__stage *stage, clv_error *error) {
+  *stage = (clv__stage){.allocator = allocator, .lock = -1};
+  bool is_there;
+  CLV__TRY(find_target(stage, directory, &is_there, error));
+  if (is_there) CLV__TRY(check_contents(stage, directory, error));
+  const char *name = last_part(stage->target);
+  size_t length = strlen(stage->target) + sizeof "." MARK "XXXXXX";
+  stage->folder = clv__allocate(allocator, length);
+  if (stage->folder == NULL) return clv__error_memory(error, length);
+  snprintf(stage->folder, length, "%.*s.%s" MARK "XXXXXX", (int)(name - stage->target), stage->target, name);
+  sweep(stage);
+  if (mkdtemp(stage->folder) == NULL) {
+    clv_status status = clv__error_set(error, CLV_IO_ERROR, "%s: cannot make it: %s", directory, strerror(errno));
+    clv__release(allocator, stage->folder);
+    stage->folder = NULL;
+    return status;
+  }
+  stage->lock = open(stage->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (stage->lock >= 0) (void)flock(stage->lock, LOCK_EX | LOCK_NB);
+  return CLV_OK;
+}
+
+clv_status clv__folder_check(const clv_allocator *allocator, const char *directory, clv_error *error) {
+  clv__stage stage;
+  clv_status status = clv__stage_begin(allocator, directory, &stage, error);
+  clv__stage_end(&stage);
+  return status;
+}
+
+/* Where the system cannot exchange two folders, the old one steps aside: for a moment there is none. */
+static int exchange(const clv__stage *stage) {
+  if (renameat2(AT_FDCWD, stage->folder, AT_FDCWD, stage->target, RENAME_EXCHANGE) == 0) return 0;
+  if (errno != ENOSYS && errno != EINVAL) return -1;
+  char aside[PATH_MAX];
+  int length = snprintf(aside, sizeof aside, "%s-", stage->folder);
+  if (length < 0 || (size_t)length >= sizeof aside || rename(stage->target, aside) != 0) return -1;
+  if (rename(stage->folder, stage->target) == 0) return rename(aside, stage->folder);
+  int code = errno;
+  (void)rename(aside, stage->target);
+  errno = code;
+  return -1;
+}
+
+clv_status clv__stage_commit(clv__stage *stage, clv_error *error) {
+  mode_t mask = umask(0);
+  umask(mask);
+  bool done = chmod(stage->folder, 0777 & ~mask) == 0;
+  done = done && (stage->replaces ? exchange(stage) : rename(stage->folder, stage->target)) == 0;
+  if (!done) return clv__error_set(error, CLV_IO_ERROR, "%s: cannot put it in its place: %s", stage->target, strerror(errno));
+  if (stage->replaces) remove_folder(stage->folder); /* it is the old one now */
+  clv__release(stage->allocator, stage->folder);
+  stage->folder = NULL;
+  return CLV_OK;
+}
+
+void clv__stage_end(clv__stage *stage) {
+  if (stage->folder != NULL) remove_folder(stage->folder);
+  if (stage->lock >= 0) close(stage->lock);
+  clv__release(stage->allocator, stage->folder);
+  clv__release(stage->allocator, stage->target);
+  *stage = (clv__stage){.lock = -1};
+}

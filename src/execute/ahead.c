@@ -1,0 +1,127 @@
+/* Compiling ahead of time: the model, the plan and what a session of them compiled, in a folder (cleave/compiled.h). The session
+ * is one of the model as it was written: what is kept is what whoever runs the folder will ask for. */
+#include <string.h>
+
+#include "base/options.h"
+#include "compile/folder.h"
+#include "execute/internal.h"
+
+/* Everything that is made on the way. */
+typedef struct ahead {
+  const clv_plan *given;
+  clv_compiled_options options;
+  clv_session_options session_options;
+  clv__folder_writer *writer;
+  clv_graph *graph;
+  clv_plan *plan;
+  clv_session *session;
+} ahead;
+
+static clv_status read_options(ahead *a, const clv_compiled_options *options, clv_error *error) {
+  a->options = (clv_compiled_options)CLV_COMPILED_OPTIONS_INIT;
+  a->session_options = (clv_session_options)CLV_SESSION_OPTIONS_INIT;
+  CLV__TRY(clv__options_read(&a->options, sizeof a->options, options, "CLV_COMPILED_OPTIONS_INIT", error));
+  CLV__TRY(clv__options_list(a->options.inputs, a->options.input_count, "types of inputs", error));
+  CLV__TRY(
+      clv__options_read(&a->session_options, sizeof a->session_options, a->options.session, "CLV_SESSION_OPTIONS_INIT", error));
+  /* What fails is an error, now that somebody is there to see it. */
+  a->session_options.no_fallback = true;
+  a->session_options.in_flight = 1;
+  a->options.session = &a->session_options;
+  return CLV_OK;
+}
+
+/* ---- The model as it was written ---- */
+
+/* Whether the names are the same ones, in the same order. */
+static bool same_values(const clv_graph *a, const clv_value_id *x, const clv_graph *b, const clv_value_id *y, uint32_t count) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if ((x[i] == CLV__NO_ID) != (y[i] == CLV__NO_ID)) return false;
+    if (x[i] != CLV__NO_ID && strcmp(a->values[x[i]].name, b->values[y[i]].name) != 0) return false;
+  }
+  return true;
+}
+
+static bool same_node(const clv_graph *a, const clv__node *x, const clv_graph *b, const clv__node *y) {
+  return strcmp(x->name, y->name) == 0 && strcmp(x->op, y->op) == 0 && strcmp(x->domain, y->domain) == 0 &&
+         x->opset == y->opset && x->input_count == y->input_count && x->output_count == y->output_count &&
+         x->attributes.count == y->attributes.count && same_values(a, x->inputs, b, y->inputs, x->input_count) &&
+         same_values(a, x->outputs, b, y->outputs, x->output_count);
+}
+
+/* The plan speaks of nodes by name: what was written has to say the same as what was read. */
+static clv_status check_same(const clv_graph *a, const clv_graph *b, clv_error *error) {
+  if (a->node_count != b->node_count || a->input_count != b->input_count || a->output_count != b->output_count ||
+      !same_values(a, a->inputs, b, b->inputs, a->input_count) || !same_values(a, a->outputs, b, b->outputs, a->output_count))
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the model cannot be written as one of ONNX: its boundary would be another");
+  for (clv_node_id n = 0; n < a->node_count; ++n) {
+    if (same_node(a, &a->nodes[n], b, &b->nodes[n])) continue;
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "the model cannot be written as one of ONNX: node '%s' (%s) would be another one", a->nodes[n].name,
+                          a->nodes[n].op);
+  }
+  return CLV_OK;
+}
+
+/* Writes the models and the plan, and reads them as whoever runs them will. */
+static clv_status write_plan(ahead *a, const char *directory, clv_error *error) {
+  const clv_plan *given = a->given;
+  CLV__TRY(clv__folder_begin(given, directory, &a->writer, error));
+  CLV__TRY(clv__folder_write_models(a->writer, error));
+  const char *path = clv__folder_path(a->writer, CLV__FOLDER_MODEL, error);
+  if (path == NULL) return CLV_OUT_OF_MEMORY;
+  CLV__TRY(clv_graph_load(given->devices->context, path, &a->graph, error));
+  CLV__TRY(check_same(given->graph, a->graph, error));
+  CLV__TRY(clv__folder_write_plan(a->writer, a->graph, error));
+  path = clv__folder_path(a->writer, CLV__FOLDER_PLAN, error);
+  if (path == NULL) return CLV_OUT_OF_MEMORY;
+  return clv_plan_read(a->graph, given->devices, path, NULL, &a->plan, error);
+}
+
+/* ---- What a session compiles ---- */
+
+static clv_status add_executables(ahead *a, clv_error *error) {
+  const clv__engine *engine = a->session->engine;
+  const clv__request *request = a->session->requests[0];
+  for (uint32_t p = 0; p < a->plan->partition_count; ++p) {
+    const clv__compiled *first = &engine->program.partitions[p];
+    CLV__TRY(clv__folder_add_executable(a->writer, p, first, error));
+    const clv__prepared *prepared = request != NULL ? request->prepared : NULL;
+    const clv__compiled *own = prepared != NULL ? &prepared->partitions[p].own : NULL;
+    if (own != NULL && own->use != NULL && own->use->of != first->use->of)
+      CLV__TRY(clv__folder_add_executable(a->writer, p, own, error));
+  }
+  return CLV_OK;
+}
+
+static clv_status compile(ahead *a, clv_error *error) {
+  CLV__TRY(clv_session_create(a->plan, &a->session_options, &a->session, error));
+  if (a->options.input_count > 0) CLV__TRY(clv__session_prepare(a->session, a->options.inputs, a->options.input_count, error));
+  clv__devices_lock(a->plan->devices);
+  clv_status status = add_executables(a, error);
+  clv__devices_unlock(a->plan->devices);
+  return status;
+}
+
+clv_status clv_compiled_write(const clv_plan *plan, const clv_compiled_options *options, const char *directory,
+                              clv_error *error) {
+  if (plan == NULL || directory == NULL)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "plan and directory must not be NULL");
+  if (plan->is_supposed) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED,
+                          "the plan supposes that devices run operators that they do not: it cannot be compiled");
+  }
+  ahead a = {.given = plan};
+  CLV__TRY(clv__graph_check_bound(plan->graph, error));
+  CLV__TRY(read_options(&a, options, error));
+  clv_status status;
+  CLV__TRY_GOTO(write_plan(&a, directory, error));
+  CLV__TRY_GOTO(compile(&a, error));
+  status = clv__folder_commit(a.writer, &a.options, error);
+cleanup:
+  clv_session_destroy(a.session);
+  clv_plan_destroy(a.plan);
+  clv_graph_destroy(a.graph);
+  clv__folder_end(a.writer);
+  return status;
+}

@@ -1,0 +1,49 @@
+/* See foreign.h: a table of what files of other programs begin with. None of it begins an ONNX model, whose first byte is a
+ * field's tag. */
+#include "formats/foreign.h"
+
+#include <stdint.h>
+#include <string.h>
+
+typedef struct signature {
+  size_t offset, length;
+  const char *bytes, *what;
+} signature;
+
+#define AT(offset, bytes, what) \
+  { offset, sizeof bytes - 1, bytes, what }
+#define EXPORT "export the model to ONNX"
+
+static const signature signatures[] = {
+    AT(0, "version https://git-lfs", "a pointer of Git LFS, and the file itself was not fetched: 'git lfs pull' does"),
+    AT(0, "<!DOCTYPE html", "a web page, so the download went wrong"),
+    AT(0, "<!doctype html", "a web page, so the download went wrong"),
+    AT(0, "<html", "a web page, so the download went wrong"),
+    AT(0, "<?xml", "XML, as OpenVINO's models: " EXPORT),
+    AT(0, "PK\3\4", "a zip archive, as PyTorch's and Keras' files and npz are: " EXPORT ", or unpack it"),
+    AT(0, "\x80\2", "a Python pickle, as older files of PyTorch are: " EXPORT),
+    AT(0, "\x89HDF\r\n", "HDF5, as Keras' files are: " EXPORT),
+    AT(0, "\x93NUMPY", "a NumPy array: as an input of a run it is given by --input"),
+    AT(0, "GGUF", "GGUF, as llama.cpp's models: " EXPORT),
+    AT(0, "\x1f\x8b", "packed by gzip: unpack it"),
+    AT(4, "TFL3", "a TensorFlow Lite model: " EXPORT),
+    AT(4, "ORTM", "ONNX Runtime's own format: take the ONNX file that it was made from"),
+};
+
+/* safetensors: the length of a header of JSON, which fits in the file, and its brace. */
+static int is_safetensors(const uint8_t *data, size_t size_bytes) {
+  uint64_t length = 0;
+  if (size_bytes < 10 || data[8] != '{') return 0;
+  for (int i = 0; i < 8; ++i) length |= (uint64_t)data[i] << (8 * i);
+  return length >= 2 && length <= size_bytes - 8;
+}
+
+const char *clv__foreign_format(const void *data, size_t size_bytes) {
+  for (size_t i = 0; i < sizeof signatures / sizeof *signatures; ++i) {
+    const signature *s = &signatures[i];
+    if (size_bytes >= s->offset + s->length && memcmp((const char *)data + s->offset, s->bytes, s->length) == 0) return s->what;
+  }
+  if (is_safetensors(data, size_bytes))
+    return "safetensors, which hold weights alone: --params takes them beside a model of IR JSON";
+  return NULL;
+}

@@ -1,0 +1,171 @@
+/* Files that are replaced whole or not at all: what is seen of them while they are written, after a kill, and where the file
+ * system has no files without a name. */
+#define _GNU_SOURCE /* O_TMPFILE */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file_writer.h"
+#include "support.h"
+
+static char folder[64], path[96];
+static bool without_proc; /* files without a name could get none later */
+
+/* Stands before the system's, for the writer alone. */
+int access(const char *asked, int mode) {
+  if (without_proc && strncmp(asked, "/proc/self/fd", 13) == 0) {
+    errno = ENOENT;
+    return -1;
+  }
+  return faccessat(AT_FDCWD, asked, mode, 0);
+}
+
+static int set_up(void **state) {
+  (void)state;
+  strcpy(folder, "/tmp/cleave-writer-XXXXXX");
+  if (mkdtemp(folder) == NULL) return -1;
+  snprintf(path, sizeof path, "%s/file", folder);
+  without_proc = false;
+  return 0;
+}
+
+static int tear_down(void **state) {
+  char line[128];
+  (void)state;
+  snprintf(line, sizeof line, "rm -rf '%s'", folder);
+  return system(line);
+}
+
+static size_t count_files(void) {
+  size_t count = 0;
+  DIR *open = opendir(folder);
+  assert_non_null(open);
+  for (const struct dirent *entry = readdir(open); entry != NULL; entry = readdir(open)) count += entry->d_name[0] != '.';
+  closedir(open);
+  return count;
+}
+
+static void expect_content(const char *expected) {
+  char text[64] = "";
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  text[fread(text, 1, sizeof text - 1, file)] = '\0';
+  fclose(file);
+  assert_string_equal(text, expected);
+}
+
+static void write_text(const char *text) {
+  clv__file_writer writer;
+  clv_error error = {0};
+  assert_int_equal(clv__file_writer_open(path, &writer, &error), CLV_OK);
+  assert_int_equal(clv__file_writer_append(&writer, text, strlen(text), &error), CLV_OK);
+  assert_int_equal(clv__file_writer_commit(&writer, &error), CLV_OK);
+}
+
+/* Whether this file system has files without a name: else the fallback is all that can be tested here. */
+static bool has_unnamed(void) {
+  int file = open(folder, O_TMPFILE | O_RDWR, 0600);
+  if (file >= 0) close(file);
+  return file >= 0;
+}
+
+static void check_replacing(void) {
+  clv__file_writer writer;
+  clv_error error = {0};
+  struct stat info;
+  mode_t mask = umask(027);
+  write_text("old");
+  umask(mask);
+  assert_int_equal(stat(path, &info), 0);
+  assert_int_equal(info.st_mode & 0777, 0640);
+  assert_int_equal(clv__file_writer_open(path, &writer, &error), CLV_OK);
+  assert_int_equal(clv__file_writer_append(&writer, "n_wer", 5, &error), CLV_OK);
+  assert_int_equal(clv__file_writer_patch(&writer, 1, "e", 1, &error), CLV_OK);
+  expect_content("old");
+  assert_int_equal(clv__file_writer_commit(&writer, &error), CLV_OK);
+  clv__file_writer_abandon(&writer); /* after a commit it changes nothing */
+  expect_content("newer");
+  assert_int_equal(clv__file_writer_open(path, &writer, &error), CLV_OK);
+  assert_int_equal(clv__file_writer_append(&writer, "lost", 4, &error), CLV_OK);
+  clv__file_writer_abandon(&writer);
+  expect_content("newer");
+  assert_int_equal(count_files(), 1);
+}
+
+static void test_replacing(void **state) {
+  (void)state;
+  check_replacing();
+  without_proc = true;
+  check_replacing();
+}
+
+/* A child is killed in the middle of writing; how many files are left beside the old one. */
+static size_t left_by_killed(void) {
+  write_text("old");
+  pid_t child = fork();
+  assert_true(child >= 0);
+  if (child == 0) {
+    clv__file_writer writer;
+    clv_error error = {0};
+    if (clv__file_writer_open(path, &writer, &error) != CLV_OK) _exit(1);
+    if (clv__file_writer_append(&writer, "half", 4, &error) != CLV_OK) _exit(1);
+    kill(getpid(), SIGKILL);
+  }
+  int status;
+  assert_int_equal(waitpid(child, &status, 0), child);
+  assert_true(WIFSIGNALED(status));
+  expect_content("old");
+  return count_files() - 1;
+}
+
+static void test_killed(void **state) {
+  (void)state;
+  assert_int_equal(left_by_killed(), has_unnamed() ? 0 : 1);
+  without_proc = true;
+  size_t left = left_by_killed();
+  assert_true(left >= 1);
+  clv__file_writer_sweep(path);
+  assert_int_equal(count_files(), 1);
+  expect_content("old");
+}
+
+/* By a name without a folder, and where the folder is not there or the name is too long. */
+static void test_names(void **state) {
+  char before[512], *longest = malloc(5000);
+  clv__file_writer writer;
+  clv_error error = {0};
+  (void)state;
+  assert_non_null(longest);
+  assert_non_null(getcwd(before, sizeof before));
+  assert_int_equal(chdir(folder), 0);
+  strcpy(path, "file");
+  write_text("here");
+  expect_content("here");
+  assert_int_equal(count_files(), 1);
+  assert_int_equal(chdir(before), 0);
+  snprintf(path, sizeof path, "%s/none/file", folder);
+  assert_int_equal(clv__file_writer_open(path, &writer, &error), CLV_IO_ERROR);
+  assert_non_null(strstr(error.message, "/none/file: cannot create: No such file or directory"));
+  clv__file_writer_abandon(&writer);
+  memset(longest, 'x', 4999);
+  longest[4999] = '\0';
+  assert_int_equal(clv__file_writer_open(longest, &writer, &error), CLV_INVALID_ARGUMENT);
+  clv__file_writer_abandon(&writer);
+  free(longest);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(test_replacing, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_killed, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_names, set_up, tear_down),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,69 @@
+/* Files of other programs given as models: each is told by name, ONNX models never are, and no byte is read that is not there. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "formats/foreign.h"
+#include "formats/onnx.h"
+#include "support.h"
+
+typedef struct sample {
+  const char *bytes;
+  size_t size_bytes;
+  const char *what;
+} sample;
+
+#define SAMPLE(bytes, what) \
+  { bytes, sizeof bytes - 1, what }
+
+static const sample samples[] = {
+    SAMPLE("version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n", "Git LFS"),
+    SAMPLE("<!DOCTYPE html><html></html>", "web page"),
+    SAMPLE("<?xml version=\"1.0\"?><net name=\"m\"/>", "OpenVINO"),
+    SAMPLE("PK\3\4\24\0\0\0", "zip archive"),
+    SAMPLE("\x80\2\x8a\nl\xfc", "pickle"),
+    SAMPLE("\x89HDF\r\n\x1a\n", "HDF5"),
+    SAMPLE("\x93NUMPY\1\0", "NumPy array"),
+    SAMPLE("GGUF\3\0\0\0", "GGUF"),
+    SAMPLE("\x1f\x8b\x08\0", "gzip"),
+    SAMPLE("\x1c\0\0\0TFL3\0\0", "TensorFlow Lite"),
+    SAMPLE("\x1c\0\0\0ORTM\0\0", "ONNX Runtime"),
+    SAMPLE("\2\0\0\0\0\0\0\0{}", "safetensors"),
+    /* what is none of them */
+    SAMPLE("", NULL),
+    SAMPLE("PK", NULL),
+    SAMPLE("\x1c\0\0\0TFL", NULL),
+    SAMPLE("\3\0\0\0\0\0\0\0{}", NULL), /* a header that does not fit */
+    SAMPLE("\x08\x0a\x12\0", NULL),
+    SAMPLE("plain text", NULL),
+};
+
+static void test_samples(void **state) {
+  (void)state;
+  for (size_t i = 0; i < sizeof samples / sizeof *samples; ++i) {
+    void *copy = malloc(samples[i].size_bytes + (samples[i].size_bytes == 0)); /* its end is the end of what may be read */
+    assert_non_null(copy);
+    memcpy(copy, samples[i].bytes, samples[i].size_bytes);
+    const char *what = clv__foreign_format(copy, samples[i].size_bytes);
+    bool right = samples[i].what == NULL ? what == NULL : what != NULL && strstr(what, samples[i].what) != NULL;
+    if (!right) fail_msg("sample %zu is taken for '%s'", i, what != NULL ? what : "nothing");
+    free(copy);
+  }
+}
+
+/* What a person reads. */
+static void test_error(void **state) {
+  (void)state;
+  clv_graph *graph = NULL;
+  clv_error error = {0};
+  const char *text = "version https://git-lfs.github.com/spec/v1\n";
+  clv_status status = clv__onnx_load_memory(clv__allocator_default(), text, strlen(text), true, &graph, &error);
+  assert_int_equal(status, CLV_INVALID_MODEL);
+  assert_null(graph);
+  assert_non_null(strstr(error.message, "not an ONNX model: it is a pointer of Git LFS"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_samples), cmocka_unit_test(test_error)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

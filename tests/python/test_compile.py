@@ -1,0 +1,151 @@
+"""Random graphs under random placements, compiled ahead of time: `cleave run DIR` must give what `cleave run MODEL` gives, bit for
+bit, must load every executable of the NPU and compile none, and the partitions, run one after the other by ONNX Runtime from the ONNX
+files of the directory, must give it too. The directory is moved before it is used, and the model is gone.
+
+    python tests/python/test_compile.py [--count N] [--first SEED]
+"""
+import argparse
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+import oracle
+import random_graphs
+import test_directories  # of tools/, which oracle makes visible
+
+DEVICES = ["--devices", "npu,cpu"]
+
+
+def read_inputs(directory, model):
+    """{name: array} of the inputs that the test directory gives."""
+    data = os.path.join(directory, "test_data_set_0")
+    files = test_directories.numbered_files(data, "input")
+    return {value.name: (file, tensor) for value, file, tensor
+            in zip(model.graph.input, files, test_directories.read_tensors(data, "input"))}
+
+
+def compile_model(path, to, seed, sizes):
+    """Compiles under a random placement; the options that planned it."""
+    spec = ["--npu-spec", "all"]
+    nodes = [node for node in oracle.plan_nodes(path, *DEVICES, *spec) if node["cause"] != "const"]
+    pins = f"{to}.pins"
+    with open(pins, "w", encoding="utf-8") as file:
+        file.write("".join(line + "\n" for line in oracle.random_pins(nodes, random.Random(f"{seed}/compile"))))
+    options = [*DEVICES, *spec, "--pins", pins, "--strategy", "contiguous"]
+    document = json.loads(oracle.cleave("compile", path, *options, *sizes, "-o", to, "--json"))
+    return options, document
+
+
+def run_folder(folder, input_arguments, names):
+    """(outputs, what the library says of executables)."""
+    out = f"{folder}.out"
+    done = subprocess.run([oracle.COMMAND, "run", folder, *input_arguments, "--output-dir", out, "-v"], capture_output=True, text=True,
+                          errors="replace", timeout=120, check=False)
+    if done.returncode != 0:
+        raise oracle.CleaveError(f"exit {done.returncode}: {done.stderr.strip().splitlines()[-1]}")
+    return [np.load(os.path.join(out, oracle.output_file_name(name))) for name in names], done.stderr
+
+
+def check_origins(said, document):
+    """None, or what is wrong with where executables came from."""
+    loaded = re.findall(r"partition (\d+) on npu: loaded from the folder", said)
+    wanted = [str(one["id"]) for one in document["partitions"] if one["device"] == "npu"]
+    if sorted(loaded, key=int) != wanted and len(set(wanted)) > 0:
+        found = re.findall(r"partition (\d+) on npu: found in memory", said)  # two partitions that are the same
+        if sorted(loaded + found, key=int) != wanted:
+            return f"of partitions {wanted} on npu, {loaded} were loaded: {said[-500:]}"
+    for one in document["partitions"]:
+        if (one["device"] == "npu") != (len(one["executables"]) > 0) or (one["device"] == "cpu") != (one["reason"] is not None):
+            return f"partition {one['id']} on {one['device']} has {len(one['executables'])} executables, and the reason {one['reason']}"
+    return None
+
+
+def run_partition(model, inputs):
+    """Not optimised: that makes ONNX Runtime abort on some graphs. What it has no kernel for, the reference evaluator has."""
+    try:
+        return oracle.run_onnxruntime(model, inputs, optimize=False)
+    except Exception as first:  # whatever it throws
+        try:
+            return oracle.run_reference(model, inputs)
+        except Exception:
+            raise first from None
+
+
+def check_partitions(folder, document, fed, expected, tolerance):
+    """None, or what is wrong with the ONNX files, which are run one after the other."""
+    values = dict(fed)
+    for one in document["partitions"]:
+        path = os.path.join(folder, one["onnx"])
+        model = onnx.load(path)
+        if not model.graph.output:  # nobody reads what it makes
+            continue
+        values_of = {value.name: values[value.name] for value in model.graph.input if value.name in values}
+        missing = {value.name for value in model.graph.input} - values_of.keys() - {tensor.name for tensor in model.graph.initializer}
+        if missing:
+            return f"{one['onnx']}: nobody makes {missing}"
+        outputs = run_partition(model, values_of)
+        values |= {value.name: output for value, output in zip(model.graph.output, outputs)}
+    for name, e in expected.items():
+        if name in values and (wrong := oracle.compare(e, values[name], tolerance)):
+            return f"'{name}', by partitions: {wrong}"
+    return None
+
+
+def check(directory):
+    """Reasons, by what was looked at."""
+    path = os.path.join(directory, "model.onnx")
+    model = onnx.load(path)
+    names = [value.name for value in model.graph.output]
+    inputs = read_inputs(directory, model)
+    arguments = [text for name, (file, _) in inputs.items() for text in ("--input", f"{name}={file}")]
+    sizes = [text for name, (_, tensor) in inputs.items() if np.asarray(tensor).ndim > 0
+             for text in ("--shape", f"{name}={'x'.join(map(str, np.asarray(tensor).shape))}")]
+    built, moved, hidden = os.path.join(directory, "built"), os.path.join(directory, "moved"), f"{path}.hidden"
+    for old in (built, moved, f"{moved}.out"):
+        shutil.rmtree(old, ignore_errors=True)
+    options, document = compile_model(path, built, os.path.basename(directory), sizes)
+    wanted = oracle.cleave_run(path, arguments, names, *options)
+    os.rename(built, moved)
+    os.rename(path, hidden)
+    try:
+        outputs, said = run_folder(moved, arguments, names)
+    finally:
+        os.rename(hidden, path)
+    differs = next((f"output '{name}' is not bit for bit what 'cleave run' gives" for name, a, b in zip(names, wanted, outputs)
+                    if a.dtype != b.dtype or a.shape != b.shape or a.tobytes() != b.tobytes()), None)
+    fed = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}  # inputs may have a default
+    fed |= {name: np.asarray(tensor) for name, (_, tensor) in inputs.items()}
+    expected = dict(zip(names, test_directories.read_tensors(os.path.join(directory, "test_data_set_0"), "output")))
+    yield "results", differs
+    yield "origins", check_origins(said, document)
+    yield "partitions", check_partitions(moved, document, fed, expected, oracle.tolerance_of(model))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=60)
+    parser.add_argument("--first", type=int, default=70000)
+    arguments = parser.parse_args()
+    directories, _, passed_over = random_graphs.generate(oracle.build_folder("compile"), arguments.count, arguments.first)
+    print(f"{len(directories)} graphs made, {len(passed_over)} seeds passed over for want of an oracle")
+    tally = oracle.Tally()
+    for directory, found in oracle.each(lambda directory: list(check(directory)), directories):
+        name = os.path.basename(directory)
+        if isinstance(found, Exception):
+            tally.add(name, f"{type(found).__name__}: {found}")
+            continue
+        for what, reason in found:
+            tally.add(f"{name}, {what}", reason)
+    return tally.finish()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
