@@ -116,7 +116,6 @@ clv_status clv__case_read_values(const char *text, const clv_tensor *tensor, clv
 
 /* ---- Data (cases_data.c) ---- */
 
-uint64_t clv__case_random(uint64_t *state);
 /* `operand->type.data` in `arena`, filled. */
 clv_status clv__case_fill_data(clv__case_operand *operand, clv__arena *arena, uint64_t *random, clv_error *error);
 

@@ -4,13 +4,9 @@
 #include "base/random.h"
 #include "check/cases.h"
 
-uint64_t clv__case_random(uint64_t *state) {
-  return clv__random(state);
-}
-
 /* In [0, 1). */
 static double random_unit(uint64_t *state) {
-  return (double)(clv__case_random(state) >> 11) * 0x1p-53;
+  return (double)(clv__random(state) >> 11) * 0x1p-53;
 }
 
 typedef struct limits {
@@ -33,7 +29,7 @@ static limits float_limits(clv_dtype dtype) {
 static double special_float(clv_dtype dtype, clv__case_fill fill, uint64_t *random) {
   const limits l = float_limits(dtype);
   const double list[] = {0, (double)INFINITY, (double)NAN, l.least}; /* the fill says how many of them */
-  const uint64_t count = fill == CLV__FILL_INF ? 2 : fill == CLV__FILL_NAN ? 3 : 4, bits = clv__case_random(random);
+  const uint64_t count = fill == CLV__FILL_INF ? 2 : fill == CLV__FILL_NAN ? 3 : 4, bits = clv__random(random);
   const double value = fill == CLV__FILL_MAX ? ((bits >> 8 & 1) != 0 ? l.largest : 0) : list[(bits >> 8) % count];
   return (bits & 1) != 0 ? -value : value;
 }
@@ -44,18 +40,18 @@ static bool has_specials(const clv__case_operand *operand) {
 }
 
 static double float_value(const clv__case_operand *operand, uint64_t *random) {
-  if (operand->fill == CLV__FILL_HALF) return (double)((int64_t)(clv__case_random(random) % 33) - 16) / 2;
+  if (operand->fill == CLV__FILL_HALF) return (double)((int64_t)(clv__random(random) % 33) - 16) / 2;
   if (!has_specials(operand)) return operand->low + (operand->high - operand->low) * random_unit(random);
-  if (clv__case_random(random) % 4 == 0) return special_float(operand->type.dtype, operand->fill, random);
+  if (clv__random(random) % 4 == 0) return special_float(operand->type.dtype, operand->fill, random);
   return 4 * random_unit(random) - 2;
 }
 
 /* Any number of the dtype, an eighth of them its extremes and neighbours of 0. */
 static int64_t any_integer(clv_dtype dtype, uint64_t *random) {
   const unsigned width = 8 * (unsigned)clv_dtype_size_bytes(dtype);
-  const uint64_t high = UINT64_C(1) << (width - 1), bits = clv__case_random(random);
+  const uint64_t high = UINT64_C(1) << (width - 1), bits = clv__random(random);
   const uint64_t list[] = {0, 1, UINT64_MAX, high, high - 1};
-  return (int64_t)((bits & 7) == 0 ? list[(bits >> 8) % 5] : clv__case_random(random));
+  return (int64_t)((bits & 7) == 0 ? list[(bits >> 8) % 5] : clv__random(random));
 }
 
 static int64_t range_integer(const clv__case_operand *operand, uint64_t *random) {
@@ -64,13 +60,13 @@ static int64_t range_integer(const clv__case_operand *operand, uint64_t *random)
   if (operand->fill == CLV__FILL_HALF) low = -8, high = 8;
   if (is_unsigned && low < 0) low = 0;
   const int64_t from = (int64_t)ceil(low), to = (int64_t)floor(high);
-  return from + (int64_t)(clv__case_random(random) % (uint64_t)(to >= from ? to - from + 1 : 1));
+  return from + (int64_t)(clv__random(random) % (uint64_t)(to >= from ? to - from + 1 : 1));
 }
 
 /* i + j + … mod n from a seeded start on. */
 static void fill_turn(const clv_tensor *t, double n, uint64_t *random, size_t count) {
   const int64_t size = (int64_t)(n < 0 ? -n : n);
-  const uint64_t start = clv__case_random(random) % (uint64_t)size;
+  const uint64_t start = clv__random(random) % (uint64_t)size;
   int64_t at[CLV_MAX_RANK] = {0};
   for (size_t i = 0; i < count; ++i) {
     uint64_t sum = start;
@@ -89,7 +85,7 @@ static void fill_random(const clv__case_operand *operand, uint64_t *random, size
     if (is_float)
       clv__tensor_put(t, i, float_value(operand, random), 0, false);
     else if (t->dtype == CLV_BOOL)
-      clv__tensor_put(t, i, 0, 0, (clv__case_random(random) & 1) != 0);
+      clv__tensor_put(t, i, 0, 0, (clv__random(random) & 1) != 0);
     else
       clv__tensor_put(t, i, 0, any ? any_integer(t->dtype, random) : range_integer(operand, random), false);
   }

@@ -112,7 +112,7 @@ static double now_s(void) {
   return (double)clv__clock_ns() * 1e-9;
 }
 
-clv_status clv__check_open_device(clv__check *check, clv_error *error) {
+static clv_status open_device(clv__check *check, clv_error *error) {
   CLV__TRY(clv_devices_open(check->context, check->devices_options, &check->devices, error));
   check->device = &check->devices->items[0];
   check->backend = check->device->backend;
@@ -123,7 +123,7 @@ clv_status clv__check_open_device(clv__check *check, clv_error *error) {
 clv_status clv__check_reopen(clv__check *check, clv_error *error) {
   clv_devices_close(check->devices);
   check->devices = NULL;
-  return clv__check_open_device(check, error);
+  return open_device(check, error);
 }
 
 clv_status clv__check_run_section(const clv__check_request *request, uint32_t index, clv_check_report *report,
@@ -145,7 +145,7 @@ clv_status clv__check_run_section(const clv__check_request *request, uint32_t in
   while (strcmp(clv__check_sections[section].name, report->sections[index].name) != 0) ++section;
   *sign = (clv__check_sign){0};
   snprintf(sign->what, sizeof sign->what, "opening the device");
-  CLV__TRY(clv__check_open_device(&check, error));
+  CLV__TRY(open_device(&check, error));
   clv_status status = clv__report_identify(report, check.device->name, check.backend->name, check.backend->version,
                                            check.device->info.description, error);
   clv__arena_init(&check.arena, check.allocator);

@@ -72,8 +72,6 @@ extern const uint32_t clv__check_section_count;
 
 /* Closes the device and opens it again: nothing of it may be left. Where that fails the section is over, and `devices` NULL. */
 clv_status clv__check_reopen(clv__check *check, clv_error *error);
-/* Opens it; for check.c. */
-clv_status clv__check_open_device(clv__check *check, clv_error *error);
 
 /* The next of seeded numbers (SplitMix64); below `limit`; in [-1, 1). */
 uint64_t clv__check_random(uint64_t *state);

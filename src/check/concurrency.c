@@ -99,7 +99,7 @@ static void finish_workers(worker *workers, uint32_t count) {
 static bool compile_scene(clv__check_scene *scene) {
   clv_error error = {0};
   clv_status status = clv__check_program_compile(&scene->program, &error);
-  if (status != CLV_OK) clv__check_failed_call(scene->check, scene->what, "compile", status, &error);
+  if (status != CLV_OK) clv__scene_failed(scene, "compile", status, &error);
   return status == CLV_OK;
 }
 

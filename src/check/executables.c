@@ -41,7 +41,7 @@ static void check_independence(clv__check *check, uint64_t seed) {
   if (status == CLV_OK) status = clv__check_program_compile(&other, &error);
   if (status == CLV_OK) status = clv__check_job_open(&other, scene.truth.values, &second, &error);
   if (status != CLV_OK) {
-    clv__check_failed_call(check, scene.what, "compiling it twice", status, &error);
+    clv__scene_failed(&scene, "compiling it twice", status, &error);
   } else if (clv__scene_start(&scene, &first)) {
     clv__check_that(check, clv__check_job_run(&first, scene.truth.values, text, sizeof text), scene.what,
                     "with another executable of the same beside it: %s", text);
@@ -81,7 +81,7 @@ static void check_without_view(clv__check *check, uint64_t seed) {
     clv__check_that(check, clv__check_job_run(&job, scene.truth.values, text, sizeof text), scene.what,
                     "after the view that it was compiled from was gone: %s", text);
   } else {
-    clv__check_failed_call(check, scene.what, "an executable whose view is gone", status, &error);
+    clv__scene_failed(&scene, "an executable whose view is gone", status, &error);
   }
   clv__check_job_finish(&job);
   clv__check_program_finish(&without);

@@ -256,7 +256,7 @@ clv_status clv__check_job_wait(clv__check_job *job, clv_error *error) {
   return status == CLV_OK ? status : clv__error_prefix(error, status, "stream_synchronize");
 }
 
-bool clv__check_output_agrees(clv__check_job *job, uint32_t index, const clv_tensor *values, char *text, size_t text_bytes) {
+static bool output_agrees(clv__check_job *job, uint32_t index, const clv_tensor *values, char *text, size_t text_bytes) {
   const clv__check *check = job->check;
   const clv__check_operand *operand = &job->operands[job->input_count + index];
   clv_value_id value = operand_value(job, job->input_count + index);
@@ -278,7 +278,7 @@ bool clv__check_output_agrees(clv__check_job *job, uint32_t index, const clv_ten
 
 bool clv__check_job_agrees(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes) {
   for (uint32_t i = 0; i < job->output_count; ++i) {
-    if (!clv__check_output_agrees(job, i, values, text, text_bytes)) return false;
+    if (!output_agrees(job, i, values, text, text_bytes)) return false;
   }
   return true;
 }

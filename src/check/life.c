@@ -88,7 +88,8 @@ static void check_unknown_option(clv__check *check) {
   clv_status status = clv_devices_open(check->context, &options, &devices, &error);
   clv_devices_close(devices);
   if (!clv__check_that(check, status == CLV_INVALID_ARGUMENT, "an unknown option",
-                       "open answered '%s', expected 'invalid argument': a misspelt option must not pass unseen",
+                       "open answered '%s', expected 'invalid argument': a misspelt option must not pass unseen (the table's "
+                       "`options` lists the keys there are; open() of a backend without any refuses them all)",
                        clv_status_name(status))) {
     return;
   }

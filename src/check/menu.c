@@ -143,13 +143,20 @@ static void begin(clv__sketch *sketch, clv__check *check, const clv__menu *menu,
   clv__sketch_input(sketch, "b", rank, given);
 }
 
+/* A partition of the device has no more nodes than it says. */
+static uint32_t at_most(const clv__check *check, uint32_t node_count) {
+  uint32_t limit = check->device->info.max_partition_nodes;
+  if (limit == 0 || limit > MOST_NODES) limit = MOST_NODES;
+  return node_count < limit ? node_count : limit;
+}
+
 clv_status clv__menu_graph(clv__check *check, const clv__menu *menu, uint32_t node_count, const int64_t *dims, uint32_t share,
                            uint64_t seed, clv_graph **graph, clv_error *error) {
   clv__sketch sketch;
   int64_t given[4];
   char names[MOST_NODES + 2][16], outputs[512];
   uint64_t dice = seed;
-  if (node_count > MOST_NODES) node_count = MOST_NODES;
+  node_count = at_most(check, node_count);
   begin(&sketch, check, menu, dims, seed, given, error);
   strcpy(names[0], "a");
   strcpy(names[1], "b");
@@ -179,6 +186,7 @@ clv_status clv__menu_chain(clv__check *check, const clv__menu *menu, uint32_t le
       if (strcmp(menu->items[k]->op, preferred[i]) == 0) item = menu->items[k];
     }
   }
+  length = at_most(check, length);
   begin(&sketch, check, menu, dims, seed, given, error);
   for (uint32_t n = 0; n < length; ++n) {
     snprintf(to, sizeof to, "v%u", n);

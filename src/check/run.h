@@ -95,7 +95,6 @@ clv_status clv__check_job_load(clv__check_job *job, const clv_tensor *values, in
 clv_status clv__check_job_execute(clv__check_job *job, clv_error *error);
 clv_status clv__check_job_wait(clv__check_job *job, clv_error *error);
 /* Compares the outputs with `values`: false, with the text, where one is not what it should be. */
-bool clv__check_output_agrees(clv__check_job *job, uint32_t index, const clv_tensor *values, char *text, size_t text_bytes);
 bool clv__check_job_agrees(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
 /* load, execute, wait, agrees; what fails is in the text too. */
 bool clv__check_job_run(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);

@@ -11,6 +11,12 @@ static void describe(clv__check_scene *scene) {
   snprintf(scene->what, sizeof scene->what, "%s: %s", type, operators);
 }
 
+/* The planner makes no such partition. */
+static bool has_too_many_inputs(const clv__check_scene *scene) {
+  uint32_t limit = scene->check->device->info.max_partition_inputs;
+  return limit > 0 && scene->program.view->input_count > limit && scene->program.view->node_count > 1;
+}
+
 clv_status clv__scene_feed(clv__check_scene *scene, const int64_t *sizes, uint64_t seed, clv_error *error) {
   clv__check_truth_finish(&scene->truth);
   CLV__TRY(clv__sketch_data(scene->graph, sizes, seed, &scene->arena, &scene->inputs, error));
@@ -30,7 +36,7 @@ bool clv__scene_open(clv__check *check, clv_graph *graph, const int64_t *sizes, 
   }
   if (status != CLV_OK) {
     clv__check_failed_call(check, "a graph of the kit's", "the reference", status, &error);
-  } else if (clv__check_program_refused(&scene->program, reason) == NULL) {
+  } else if (!has_too_many_inputs(scene) && clv__check_program_refused(&scene->program, reason) == NULL) {
     clv__check_at(check, "%s", scene->what);
     return true;
   }
@@ -68,15 +74,22 @@ void clv__scene_finish(clv__check_scene *scene) {
   *scene = (clv__check_scene){0};
 }
 
+void clv__scene_failed(clv__check_scene *scene, const char *call, clv_status status, const clv_error *error) {
+  char text[1024];
+  clv__check_call_text(call, status, error, text, sizeof text);
+  if (status == CLV_TOO_LARGE && scene->program.view->node_count > 1)
+    clv__check_skip(scene->check, scene->what, "the device wants smaller partitions: %s", text);
+  else
+    clv__check_fail(scene->check, scene->what, "%s", text);
+}
+
 bool clv__scene_start(clv__check_scene *scene, clv__check_job *job) {
   clv_error error = {0};
   clv_status status = scene->program.executable != NULL ? CLV_OK : clv__check_program_compile(&scene->program, &error);
   *job = (clv__check_job){0};
   if (status == CLV_OK) status = clv__check_job_open(&scene->program, scene->truth.values, job, &error);
   if (status == CLV_OK) return true;
-  char text[1024];
-  clv__check_call_text("", status, &error, text, sizeof text);
-  clv__check_fail(scene->check, scene->what, "%s", text);
+  clv__scene_failed(scene, "", status, &error);
   clv__check_job_finish(job);
   return false;
 }

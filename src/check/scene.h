@@ -25,7 +25,9 @@ bool clv__scene_draw(clv__check *check, const clv__menu *menu, uint32_t node_cou
 /* Other data and truth, for the same graph; `sizes` as above. */
 clv_status clv__scene_feed(clv__check_scene *scene, const int64_t *sizes, uint64_t seed, clv_error *error);
 void clv__scene_finish(clv__check_scene *scene); /* accepts a zeroed one */
-/* Compiles, and opens a job: false, and told as a failure, where that fails. */
+/* Tells of a call that failed: as a skip where the device wants the several nodes in smaller partitions. */
+void clv__scene_failed(clv__check_scene *scene, const char *call, clv_status status, const clv_error *error);
+/* Compiles, and opens a job: false, and told, where that fails. */
 bool clv__scene_start(clv__check_scene *scene, clv__check_job *job);
 
 /* A plain scene of four nodes for sections that look at something else than values: rows, else images. False, and told as a skip,

@@ -50,49 +50,61 @@ static void check_sizes(clv__check *check, clv__check_scene *scene, bool is_open
     clv__check_that(check, agrees, what, "%s", text);
 }
 
-static void check_rows(clv__check *check) {
-  static const int64_t rows[] = {3, 1, 2, 5, 7, 13, 17, 31, 33, 64, 0, 100, 1000}, dims[] = {-1, 8};
+/* What graphs of a kind are drawn over: dimensions, of which those below 0 are open, the sizes of these when they are drawn, and
+ * all that they are run at. */
+typedef struct drawn {
+  const char *what;
+  bool is_image;
+  const int64_t *dims, *first, *sizes;
+  size_t size_count, open_count;
+  uint32_t graphs;
+  uint64_t stride; /* between the seeds of graphs */
+} drawn;
+
+static void check_drawn(clv__check *check, const drawn *d) {
   clv__menu menu;
-  if (!clv__menu_find(check, false, false, &menu)) {
-    clv__check_skip(check, "rows", "the device takes none of the operators that graphs are drawn from");
+  if (!clv__menu_find(check, d->is_image, false, &menu)) {
+    clv__check_skip(check, d->what, "the device takes none of the operators that graphs are drawn from");
     return;
   }
-  for (uint32_t i = 0; i < clv__check_thin(check, 4); ++i) {
+  for (uint32_t i = 0; i < clv__check_thin(check, d->graphs); ++i) {
     clv__check_scene scene;
     clv_error error = {0};
     bool is_open = !check->device->info.static_shapes_only;
-    if (!clv__scene_draw(check, &menu, 4, dims, rows, !is_open, 40, check->seed + 101u * i, &scene)) continue;
+    if (!clv__scene_draw(check, &menu, 4, d->dims, d->first, !is_open, 40, check->seed + d->stride * i, &scene)) continue;
     clv_status status = is_open ? clv__check_program_compile(&scene.program, &error) : CLV_OK;
-    if (status != CLV_OK) {
-      clv__check_failed_call(check, scene.what, "for open sizes", status, &error);
-    } else {
-      for (size_t k = 0; k < sizeof rows / sizeof *rows; ++k) check_sizes(check, &scene, is_open, &rows[k], check->seed + k);
+    if (status != CLV_OK) clv__scene_failed(&scene, "for open sizes", status, &error);
+    for (size_t k = 0; status == CLV_OK && k < d->size_count; ++k) {
+      check_sizes(check, &scene, is_open, d->sizes + k * d->open_count, check->seed + k);
     }
     clv__scene_finish(&scene);
   }
 }
 
+static void check_rows(clv__check *check) {
+  static const int64_t rows[] = {3, 1, 2, 5, 7, 13, 17, 31, 33, 64, 0, 100, 1000}, dims[] = {-1, 8};
+  check_drawn(check, &(drawn){.what = "rows",
+                              .dims = dims,
+                              .first = rows,
+                              .sizes = rows,
+                              .size_count = sizeof rows / sizeof *rows,
+                              .open_count = 1,
+                              .graphs = 4,
+                              .stride = 101});
+}
+
 static void check_images(clv__check *check) {
   static const int64_t sizes[][3] = {{1, 6, 6}, {1, 1, 1}, {2, 3, 5}, {1, 7, 1}, {3, 1, 9}, {0, 4, 4}, {1, 17, 13}, {4, 8, 8}};
   static const int64_t dims[] = {-1, 4, -1, -1}, first[] = {1, 4, 6, 6};
-  clv__menu menu;
-  if (!clv__menu_find(check, true, false, &menu)) {
-    clv__check_skip(check, "images", "the device takes none of the operators that graphs are drawn from");
-    return;
-  }
-  for (uint32_t i = 0; i < clv__check_thin(check, 3); ++i) {
-    clv__check_scene scene;
-    clv_error error = {0};
-    bool is_open = !check->device->info.static_shapes_only;
-    if (!clv__scene_draw(check, &menu, 4, dims, first, !is_open, 40, check->seed + 211u * i, &scene)) continue;
-    clv_status status = is_open ? clv__check_program_compile(&scene.program, &error) : CLV_OK;
-    if (status != CLV_OK) {
-      clv__check_failed_call(check, scene.what, "for open sizes", status, &error);
-    } else {
-      for (size_t k = 0; k < sizeof sizes / sizeof *sizes; ++k) check_sizes(check, &scene, is_open, sizes[k], check->seed + k);
-    }
-    clv__scene_finish(&scene);
-  }
+  check_drawn(check, &(drawn){.what = "images",
+                              .is_image = true,
+                              .dims = dims,
+                              .first = first,
+                              .sizes = sizes[0],
+                              .size_count = sizeof sizes / sizeof *sizes,
+                              .open_count = 3,
+                              .graphs = 3,
+                              .stride = 211});
 }
 
 /* Ranks that a menu does not have. */
