@@ -1,6 +1,6 @@
 /* Writes seeds for the fuzz targets: make_corpus FOLDER makes FOLDER/{onnx,tensor,npy,npz,npubin,safetensors,gnn_tables,
- * gnn_plan}. The same every time. The seeds of the other targets are text, and in corpus/; their folders here are for what is
- * found. */
+ * gnn_plan,params,gnn_state}. The same every time. The seeds of the other targets are text, and in corpus/; their folders here
+ * are for what is found. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #include "formats/npz.h"
 #include "formats/onnx.h"
 #include "gnn_seeds.h"
+#include "target_gnn_state.h"
 #include "target_npubin.h"
 
 static const char *folder;
@@ -164,14 +165,68 @@ static bool make_gnn(void) {
   return saved && status == CLV_OK;
 }
 
+/* What fuzz_params binds, and one thing more, in both kinds of files. */
+static bool make_params(void) {
+  static const char *const names[] = {"w", "b", "h", "n", "other"};
+  static const uint8_t bytes[32];
+  const clv_tensor tensors[] = {clv__tensor_make(CLV_F32, 2, (const int64_t[]){2, 3}, (void *)(uintptr_t)bytes),
+                                clv__tensor_make(CLV_I64, 1, (const int64_t[]){3}, (void *)(uintptr_t)bytes),
+                                clv__tensor_make(CLV_U16, 1, (const int64_t[]){2}, (void *)(uintptr_t)bytes),
+                                clv__tensor_make(CLV_F32, 0, NULL, (void *)(uintptr_t)bytes),
+                                clv__tensor_make(CLV_BOOL, 1, (const int64_t[]){7}, (void *)(uintptr_t)bytes)};
+  static const char header[] =
+      "{\"w\":{\"dtype\":\"F32\",\"shape\":[2,3],\"data_offsets\":[0,24]},\"b\":{\"dtype\":\"I64\",\"shape\":[3],\"data_"
+      "offsets\":[24,48]},"
+      "\"h\":{\"dtype\":\"BF16\",\"shape\":[2],\"data_offsets\":[48,52]},\"n\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":["
+      "52,56]}}";
+  char path[1024];
+  clv_error error = {0};
+  for (int deflate = 0; deflate < 2; ++deflate) {
+    if (!in_folder(path, sizeof path, "params", deflate ? "deflated" : "stored") ||
+        clv__npz_write(clv__allocator_default(), path, names, tensors, 5, deflate != 0, &error) != CLV_OK)
+      return false;
+  }
+  clv__text text;
+  clv__text_init(&text, clv__allocator_default());
+  const uint64_t length = sizeof header - 1;
+  static const uint8_t data[56];
+  clv__text_append_bytes(&text, &length, sizeof length);
+  clv__text_append_bytes(&text, header, (size_t)length);
+  clv__text_append_bytes(&text, data, sizeof data);
+  return save_text("params", "safetensors", &text);
+}
+
+/* Of either kind of input, after the first layer and after the second. */
+static bool make_states(void) {
+  static const float rows[FUZZ_STATE_VERTICES * FUZZ_STATE_WIDEST] = {1, 2, 3};
+  static const size_t widths[] = {3, 2};
+  clv__hash key;
+  clv__hash_bytes("key", 3, &key);
+  for (uint32_t layer = 0; layer < 2; ++layer) {
+    const size_t rows_bytes = FUZZ_STATE_VERTICES * widths[layer] * sizeof *rows;
+    const uint8_t file_head = FUZZ_STATE_FILE, sealed_head[] = {FUZZ_STATE_SEALED, (uint8_t)(layer + 1)};
+    clv__text file, sealed;
+    clv__text_init(&file, clv__allocator_default());
+    clv__text_init(&sealed, clv__allocator_default());
+    clv__text_append_bytes(&file, &file_head, 1);
+    fuzz_gnn_state_file(&key, layer + 1, rows, rows_bytes, &file);
+    clv__text_append_bytes(&sealed, sealed_head, sizeof sealed_head);
+    clv__text_append_bytes(&sealed, rows, rows_bytes);
+    bool saved = save_text("gnn_state", layer == 0 ? "file-1" : "file-2", &file);
+    if (!save_text("gnn_state", layer == 0 ? "sealed-1" : "sealed-2", &sealed) || !saved) return false;
+  }
+  return true;
+}
+
 int main(int argument_count, char **arguments) {
   if (argument_count != 2) {
     fprintf(stderr, "usage: make_corpus FOLDER\n");
     return 2;
   }
   folder = arguments[1];
-  static const char *const kinds[] = {"",       "onnx",    "tensor", "npy",         "npz",        "plan",    "npu_spec",
-                                      "irjson", "profile", "npubin", "safetensors", "gnn_tables", "gnn_plan"};
+  static const char *const kinds[] = {"",         "onnx",   "tensor",   "npy",    "npz",         "plan",
+                                      "npu_spec", "irjson", "profile",  "npubin", "safetensors", "gnn_tables",
+                                      "gnn_plan", "params", "gnn_state"};
   for (size_t i = 0; i < sizeof kinds / sizeof *kinds; ++i) {
     char path[1024];
     if (!in_folder(path, sizeof path, kinds[i], "") || (mkdir(path, 0777) != 0 && errno != EEXIST)) {
@@ -179,5 +234,7 @@ int main(int argument_count, char **arguments) {
       return 1;
     }
   }
-  return make_models() && make_tensors() && make_programs() && make_safetensors() && make_gnn() ? 0 : 1;
+  return make_models() && make_tensors() && make_programs() && make_safetensors() && make_gnn() && make_params() && make_states()
+             ? 0
+             : 1;
 }

@@ -17,10 +17,14 @@ uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_de
   return peak_bytes;
 }
 
+void clv__block_forget(clv__block_run *run) {
+  if (run->session != NULL) clv__session_forget(run->session);
+}
+
 bool clv__block_was_compiled(const clv__block_run *run) {
   for (uint32_t p = 0; p < run->plan->partition_count; ++p) {
     clv__source source = clv__session_origin(run->session, p)->source;
-    if (source == CLV__SOURCE_MEMORY || source == CLV__SOURCE_DISK) return false;
+    if (source != CLV__SOURCE_COMPILED && source != CLV__SOURCE_NOT_KEPT) return false;
   }
   return true;
 }

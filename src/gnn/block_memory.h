@@ -9,5 +9,7 @@ uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_de
 
 /* Whether all of it was compiled for this run, rather than found in memory or in the cache. */
 bool clv__block_was_compiled(const clv__block_run *run);
+/* What was compiled for it is not kept on disk: it is of sizes that no other run has. Accepts one that was never opened. */
+void clv__block_forget(clv__block_run *run);
 
 #endif

@@ -12,6 +12,7 @@
 
 enum { MOST_SIZES = 12, LEAST_SIZES = 4, MOST_RUNS = 64, ROW_BYTES = 256, STRIDE = 4 };
 #define LEAST_BYTES UINT64_C(4096)
+#define LONG_NS UINT64_C(100000000) /* what has taken longer in all is copied no oftener */
 
 typedef struct line {
   uint32_t count;
@@ -46,17 +47,22 @@ clv_status clv__measure_packing(clv__tables *tables, const clv_allocator *alloca
   char *from = clv__allocate_zero(allocator, most_bytes), *to = clv__allocate_zero(allocator, most_bytes);
   clv_status status = from == NULL || to == NULL ? clv__error_memory(error, most_bytes) : CLV_OK;
   line l = {0};
+  if (status == CLV_OK) { /* pages that nobody has written to are all the same one, in the cache */
+    memset(from, 1, most_bytes);
+    memset(to, 1, most_bytes);
+  }
   for (uint64_t bytes = most_bytes; status == CLV_OK && bytes >= LEAST_BYTES && l.count < MOST_SIZES; bytes /= 2) {
     uint64_t samples[MOST_RUNS], rows = bytes / ROW_BYTES;
-    for (uint32_t i = 0; i < runs_of(runs); ++i) {
+    uint32_t count = 0;
+    for (uint64_t sum_ns = 0; count < runs_of(runs) && sum_ns <= LONG_NS; ++count) {
       uint64_t begin = clv__clock_ns();
       for (uint64_t r = 0; r < rows; ++r) {
         uint64_t place = (r * STRIDE + clv__mix64(seed + r) % STRIDE) % rows;
         memcpy(to + r * ROW_BYTES, from + place * ROW_BYTES, ROW_BYTES);
       }
-      samples[i] = clv__clock_ns() - begin;
+      sum_ns += samples[count] = clv__clock_ns() - begin;
     }
-    add_point(&l, bytes, samples, runs_of(runs));
+    add_point(&l, bytes, samples, count);
   }
   if (status == CLV_OK) status = put_line(tables, CLV__TABLE_HOST, CLV__TABLE_HOST, &l, error);
   clv__release(allocator, to);
@@ -88,8 +94,10 @@ static clv_status measure_line(const lane *at, bool is_in, uint64_t most_bytes, 
   for (uint64_t bytes = most_bytes; bytes >= LEAST_BYTES && l->count < MOST_SIZES; bytes /= 2) {
     uint64_t samples[MOST_RUNS], warm;
     CLV__TRY(copy(at, is_in, bytes, &warm, error));
-    for (uint32_t i = 0; i < runs_of(runs); ++i) CLV__TRY(copy(at, is_in, bytes, &samples[i], error));
-    add_point(l, bytes, samples, runs_of(runs));
+    uint32_t count = 0;
+    for (uint64_t sum_ns = 0; count < runs_of(runs) && sum_ns <= LONG_NS; sum_ns += samples[count++])
+      CLV__TRY(copy(at, is_in, bytes, &samples[count], error));
+    add_point(l, bytes, samples, count);
   }
   return CLV_OK;
 }

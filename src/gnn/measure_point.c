@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -13,8 +14,8 @@
 #include "graph/view.h"
 #include "split/plan.h"
 
-enum { MOST_RUNS = 64 };
-#define LONG_NS UINT64_C(300000000) /* what takes longer runs once more, and no oftener */
+enum { MOST_RUNS = 64, FRESH = 4099 };
+#define LONG_NS UINT64_C(300000000) /* what has taken longer in all runs no oftener */
 
 static const clv__machine_device *device_of(const clv__measured_block *b) {
   return &b->planning->machine.devices[b->device];
@@ -26,6 +27,17 @@ static uint64_t edges_before(clv__layer_sizes sizes, uint64_t target) {
 
 /* ---- Values ---- */
 
+/* Rows of features, and what stages make: nothing depends on which numbers they are, so that a few serve again and again. */
+static void fill_numbers(float *numbers, uint64_t count, uint64_t *seed) {
+  uint64_t fresh = count < FRESH ? count : FRESH;
+  for (uint64_t i = 0; i < fresh; ++i) {
+    uint64_t chance = *seed = clv__mix64(*seed);
+    numbers[i] = (float)(chance >> 40) / (float)(1 << 24) - 0.5f;
+  }
+  for (uint64_t i = fresh; i < count; i += FRESH)
+    memcpy(numbers + i, numbers, sizeof *numbers * (count - i < FRESH ? count - i : FRESH));
+}
+
 static clv_status fill(const clv_allocator *allocator, const clv__stages *stages, clv__layer_value value, clv__layer_sizes sizes,
                        uint64_t *seed, clv_tensor *tensor, clv_error *error) {
   clv__value_shape shape = clv__layer_value_shape(stages, value);
@@ -34,7 +46,9 @@ static clv_status fill(const clv_allocator *allocator, const clv__stages *stages
   void *data = clv__allocate(allocator, bytes);
   if (data == NULL) return clv__error_memory(error, bytes);
   *tensor = clv__tensor_make(shape.dtype, shape.columns == 0 ? 1 : 2, (const int64_t[]){(int64_t)rows, shape.columns}, data);
-  for (uint64_t i = 0; i < rows * columns; ++i) {
+  bool has_meaning = value != CLV__VALUE_ROWS && value != CLV__VALUE_OWN && value < CLV__VALUE_SCALE;
+  if (!has_meaning) fill_numbers(data, rows * columns, seed);
+  for (uint64_t i = 0; i < rows * columns && has_meaning; ++i) {
     uint64_t chance = *seed = clv__mix64(*seed);
     switch (value) {
       case CLV__VALUE_OFFSETS: /* edges evenly */
@@ -54,7 +68,6 @@ static clv_status fill(const clv_allocator *allocator, const clv__stages *stages
         ((float *)data)[i] = 1.0f + (float)(chance % 30);
         break;
       default:
-        ((float *)data)[i] = (float)(chance >> 40) / (float)(1 << 24) - 0.5f;
         break;
     }
   }
@@ -131,14 +144,16 @@ static clv_status run_once(working *w, clv_error *error) {
 }
 
 static clv_status time_runs(working *w, clv__measure *measure, clv_error *error) {
-  uint64_t samples[MOST_RUNS];
+  uint64_t samples[MOST_RUNS], sum_ns = 0;
   uint32_t runs = w->block->options->runs < MOST_RUNS ? w->block->options->runs : MOST_RUNS;
   for (uint32_t i = 0; i <= runs; ++i) { /* the first one prepares */
     uint64_t begin_ns = clv__clock_ns();
     CLV__TRY(run_once(w, error));
     uint64_t took_ns = clv__clock_ns() - begin_ns;
-    if (i > 0) samples[i - 1] = took_ns;
-    if (i > 0 && took_ns > LONG_NS) runs = i;
+    if (i == 0) continue;
+    samples[i - 1] = took_ns;
+    sum_ns += took_ns;
+    if (sum_ns > LONG_NS) runs = i;
   }
   *measure = clv__measure_of(samples, runs);
   return CLV_OK;
@@ -150,18 +165,21 @@ static void end(working *w) {
   for (uint32_t o = 0; w->sweep.piece > 0 && o < w->run.block.output_count; ++o)
     clv__release(w->allocator, w->values.items[w->run.block.outputs[o]].data);
   clv__release(w->allocator, w->sweep_memory);
+  if (w->run.block.form.is_fixed) clv__block_forget(&w->run);
   clv__block_close(&w->run);
 }
 
-/* What copies take beside the block, by the tables that are measured first. */
-static double copies_ns(const clv__measured_block *b, const clv__block *block, clv__layer_sizes sizes) {
-  const clv__machine_device *about = &b->planning->machine.devices[b->device];
+double clv__measured_copies_ns(const clv__measured_block *b, clv__layer_sizes sizes) {
+  const clv__machine_device *about = device_of(b);
+  const clv__stages *stages = &b->planning->stages[b->layer];
+  clv__value_set reads = clv__block_reads(stages, b->first, b->last, about->is_static && sizes.rows == sizes.targets);
   double in_ns = 0, out_ns = 0;
   if (about->space == 0) return 0;
   const clv__copy_table *in = clv__tables_find_copy(b->tables, CLV__TABLE_HOST, about->name);
   const clv__copy_table *out = clv__tables_find_copy(b->tables, about->name, CLV__TABLE_HOST);
-  if (in == NULL || !clv__copy_table_time(in, clv__layer_set_bytes(&block->stages, block->reads, sizes), &in_ns)) in_ns = 0;
-  if (out == NULL || !clv__copy_table_time(out, clv__layer_set_bytes(&block->stages, block->makes, sizes), &out_ns)) out_ns = 0;
+  if (in == NULL || !clv__copy_table_time(in, clv__layer_set_bytes(stages, reads, sizes), &in_ns)) in_ns = 0;
+  uint64_t made_bytes = clv__layer_set_bytes(stages, clv__block_makes(stages, b->first, b->last), sizes);
+  if (out == NULL || !clv__copy_table_time(out, made_bytes, &out_ns)) out_ns = 0;
   return in_ns + out_ns;
 }
 
@@ -173,7 +191,7 @@ clv_status clv__measure_block(const clv__measured_block *b, clv__layer_sizes siz
   clv_status status = begin(&w, &compile_ns, error);
   if (status == CLV_OK) status = time_runs(&w, &measure, error);
   if (status == CLV_OK) {
-    double time_ns = (double)measure.time_ns - copies_ns(b, &w.run.block, sizes);
+    double time_ns = (double)measure.time_ns - clv__measured_copies_ns(b, sizes);
     point->time_ns = fmax(time_ns, 0.01 * (double)measure.time_ns);
     point->spread_ns = 2.0 * (double)measure.spread_ns;
     point->peak_bytes = clv__block_peak_bytes(&w.run, about->space, b->planning->devices);

@@ -19,6 +19,9 @@ clv_status clv__measure_block(const clv__measured_block *block, clv__layer_sizes
 /* What the device's speed model says of the same. CLV_NOT_SUPPORTED where there is none. */
 clv_status clv__model_block(const clv__measured_block *block, clv__layer_sizes sizes, clv__table_point *point, clv_error *error);
 
+/* What copies take beside the block, by the tables; 0 where they do not know, and of a device in the host's memory. */
+double clv__measured_copies_ns(const clv__measured_block *block, clv__layer_sizes sizes);
+
 /* What a run takes longer behind one of another executable: of two, of either size, in turns of two. 2 * `rounds` samples, 0
  * where it takes no longer. */
 clv_status clv__measure_turns(const clv__measured_block *block, clv__layer_sizes one, clv__layer_sizes other, uint32_t rounds,

@@ -124,6 +124,9 @@ clv_status clv__run_state_write(const char *path, const clv__hash *key, uint32_t
 /* `layers_done` 0: there is no file. `rows`, with room for the widest layer, gets what the last layer that is done gave. */
 clv_status clv__run_state_read(const clv__gnn_run *run, const char *path, const clv__hash *key, uint32_t *layers_done,
                                float *rows, clv_error *error);
+/* The same of what a file holds; of the run it needs vertices, layers and their widths. `path` is for errors. */
+clv_status clv__run_state_parse(const clv__gnn_run *run, const char *path, const void *data, size_t size_bytes,
+                                const clv__hash *key, uint32_t *layers_done, float *rows, clv_error *error);
 
 /* Whether the plan can be run; finds its devices among those that are open (run_check.c). */
 clv_status clv__run_check_schedule(clv__gnn_run *run, clv_error *error);

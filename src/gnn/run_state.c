@@ -73,20 +73,22 @@ static clv_status refuse(const char *path, const char *why, clv_error *error) {
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: %s; run without --resume to begin anew", path, why);
 }
 
-static clv_status take(const clv__gnn_run *run, const char *path, const clv__file_map *map, const clv__hash *key,
-                       uint32_t *layers_done, float *rows, clv_error *error) {
+clv_status clv__run_state_parse(const clv__gnn_run *run, const char *path, const void *data, size_t size_bytes,
+                                const clv__hash *key, uint32_t *layers_done, float *rows, clv_error *error) {
   header head;
   clv__hash content;
-  if (map->size_bytes < sizeof head) return refuse(path, "it is too short to be the state of a run", error);
-  memcpy(&head, map->data, sizeof head);
+  *layers_done = 0;
+  if (size_bytes < sizeof head) return refuse(path, "it is too short to be the state of a run", error);
+  const uint8_t *kept = (const uint8_t *)data + sizeof head;
+  memcpy(&head, data, sizeof head);
   if (memcmp(head.magic, magic, sizeof magic) != 0) return refuse(path, "it is not the state of a run", error);
   if (memcmp(&head.key, key, sizeof *key) != 0) return refuse(path, "it is of another graph, model or plan", error);
   if (head.layers_done == 0 || head.layers_done >= run->schedule->layer_count) return refuse(path, "it is damaged", error);
   uint64_t count = (uint64_t)run->vertex_count * clv__gnn_layer_width(&run->model->layers[head.layers_done - 1]);
-  if (head.count != count || map->size_bytes - sizeof head != count * sizeof *rows) return refuse(path, "it is damaged", error);
-  clv__hash_bytes(map->data + sizeof head, (size_t)count * sizeof *rows, &content);
+  if (head.count != count || size_bytes - sizeof head != count * sizeof *rows) return refuse(path, "it is damaged", error);
+  clv__hash_bytes(kept, (size_t)count * sizeof *rows, &content);
   if (memcmp(&content, &head.content, sizeof content) != 0) return refuse(path, "its rows are damaged", error);
-  if (count > 0) memcpy(rows, map->data + sizeof head, (size_t)count * sizeof *rows);
+  if (count > 0) memcpy(rows, kept, (size_t)count * sizeof *rows);
   *layers_done = head.layers_done;
   return CLV_OK;
 }
@@ -101,7 +103,7 @@ clv_status clv__run_state_read(const clv__gnn_run *run, const char *path, const 
     return CLV_OK;
   }
   if (status != CLV_OK) return status;
-  status = take(run, path, &map, key, layers_done, rows, error);
+  status = clv__run_state_parse(run, path, map.data, map.size_bytes, key, layers_done, rows, error);
   clv__file_map_close(&map);
   return status;
 }

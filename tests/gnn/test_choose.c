@@ -124,7 +124,7 @@ static const clv__chosen_k *choose_kind(clv__arena *arena, const gnx *g, const c
 static void test_prices(void **unused) {
   (void)unused;
   static const uint32_t ks[] = {5, 8, 12, 16, 20};
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= test_some(10); ++seed) {
     gnx g;
     clv__piece pieces[GNX_MOST_PIECES];
     clv__choose_cut cut = {ks[seed % 5], pieces};
@@ -351,7 +351,7 @@ static void test_memory(void **unused) {
   gnx_made(&g, clv__allocator_default(), 6);
   clv_status status = CLV_OUT_OF_MEMORY;
   size_t fail = 1;
-  for (; status != CLV_OK; fail += 1 + fail / 20) {
+  for (; status != CLV_OK; fail += 1 + fail / test_some(20)) {
     test_allocator counting;
     clv__gnn_plan *plan;
     test_allocator_init(&counting);

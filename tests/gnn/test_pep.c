@@ -180,6 +180,55 @@ static void test_laid_out(void **unused) {
   }
 }
 
+/* Between two blocks on devices that share a memory of their own nothing is copied: each block costs that much less than where
+ * its neighbour is elsewhere, and its bytes are the fewer. */
+static void test_shared_memory(void **unused) {
+  (void)unused;
+  uint64_t state = 5;
+  uint32_t met = 0;
+  for (uint64_t seed = 0; seed < 30; ++seed) {
+    gnx g;
+    clv__piece piece;
+    gnx_made(&g, clv__allocator_default(), seed);
+    gnx_random_piece(&state, &piece);
+    g.machine.devices[GNX_NPU].space = g.machine.devices[GNX_GPU].space;
+    for (uint32_t cut = 1; cut < g.chain.stage_count; ++cut) {
+      for (uint32_t turn = 0; turn < 2; ++turn) {
+        const uint32_t devices[2] = {turn == 0 ? GNX_GPU : GNX_NPU, turn == 0 ? GNX_NPU : GNX_GPU};
+        const uint32_t cuts[3] = {0, cut, g.chain.stage_count}, sets[2] = {1u << devices[0], 1u << devices[1]};
+        clv__block_question questions[2];
+        clv__block_questions(&g.machine, 2, cuts, sets, questions);
+        for (uint32_t b = 0;
+             b < 2 && clv__block_is_legal(&g.costs, &questions[0]) && clv__block_is_legal(&g.costs, &questions[1]); ++b) {
+          assert_true(questions[b].shared_in == (b == 1) && questions[b].shared_out == (b == 0));
+          clv__block_question apart = questions[b];
+          clv__block_answers answers[2];
+          apart.shared_in = apart.shared_out = false;
+          clv__block_price(&g.costs, &piece, &questions[b], 1, &answers[0]);
+          clv__block_price(&g.costs, &piece, &apart, 1, &answers[1]);
+          assert_true(answers[0].known == CLV__KNOWN && answers[1].known == CLV__KNOWN);
+          const clv__pep_part *with = &answers[0].items[0].parts[0], *without = &answers[1].items[0].parts[0];
+          const clv__chain_block *block = &g.chain.blocks[questions[b].first][questions[b].last];
+          const uint32_t form = devices[b] == GNX_NPU ? 1 : 0;
+          const uint64_t out = (uint64_t)bytes_of(&block->out, with->padded);
+          double out_ns, in_ns;
+          assert_true(clv__copy_table_time(g.costs.out[devices[b]], out, &out_ns));
+          const uint64_t given = (uint64_t)bytes_of(&block->given[form], with->padded);
+          const uint64_t all =
+              (uint64_t)(bytes_of(&block->given[form], with->padded) + bytes_of(&block->made[form], with->padded));
+          assert_true(clv__copy_table_time(g.costs.in[devices[b]], b == 0 ? all : given, &in_ns));
+          assert_true(without->out_ns == round(out_ns) && with->in_ns == round(in_ns));
+          assert_true(with->bytes == (b == 0 ? all : given + out) && without->bytes == all + out);
+          assert_true(b == 0 ? with->out_ns < without->out_ns : with->out_ns == without->out_ns);
+          ++met;
+        }
+      }
+    }
+    gnx_close(&g);
+  }
+  assert_true(met > 20);
+}
+
 /* The cut between CPU and GPU is as good as any of 4,000; of the rounded ones none is better. */
 static void test_balance(void **unused) {
   (void)unused;
@@ -311,8 +360,8 @@ static void test_refusals(void **unused) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans), cmocka_unit_test(test_balance),
-                                     cmocka_unit_test(test_laid_out), cmocka_unit_test(test_dominated),
-                                     cmocka_unit_test(test_refusals)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_plans),     cmocka_unit_test(test_balance),
+                                     cmocka_unit_test(test_laid_out),  cmocka_unit_test(test_shared_memory),
+                                     cmocka_unit_test(test_dominated), cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,7 +192,7 @@ static void plan_and_run(machine *m, clv__gnn_type type, uint64_t seed) {
   assert_int_equal(clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error),
                    CLV_NOT_FOUND); /* nothing is made up */
   how.runs = 1;
-  assert_ok(clv__gnn_measure(&planning, &how, &tables, &error), error);
+  assert_ok(clv__gnn_measure(&planning, &how, &tables, NULL, &error), error);
   check_overheads(m, &planning, &tables);
   for (uint32_t k = 0; k < 3; ++k) { /* each k by itself, so that all of them run */
     assert_ok(clv__gnn_planning_choose(&planning, &tables, &options, &choice, &error), error);

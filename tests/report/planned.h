@@ -90,4 +90,21 @@ static inline clv_graph *odd_graph(void) {
   return test_graph_end(&graph, "out]]>");
 }
 
+/* Every allocation of a report fails once: the text says so, and nothing is lost. */
+static inline void check_out_of_memory(const planned *p, void (*report)(const clv_plan *plan, clv__text *text)) {
+  bool failed = true;
+  for (size_t at = 1; failed; ++at) {
+    test_allocator counting;
+    test_allocator_init(&counting);
+    counting.fail_at = at;
+    clv__text text;
+    clv__text_init(&text, &counting.allocator);
+    report(p->plan, &text);
+    failed = text.failed;
+    assert_true(failed || counting.calls < at);
+    clv__text_finish(&text);
+    assert_int_equal(counting.live, 0);
+  }
+}
+
 #endif

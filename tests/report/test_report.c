@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "cleave/cleave.h"
@@ -13,6 +14,7 @@
 #include "report/label.h"
 #include "report/steps.h"
 #include "report/table.h"
+#include "report/trace.h"
 #include "support.h"
 
 static void assert_label(void (*append)(clv__text *, const char *), const char *name, const char *expected) {
@@ -138,30 +140,41 @@ static void test_steps(void **state) {
   finish(&p);
 }
 
+/* Times of a trace count from the earliest event, wherever it stands among the others. */
+static void test_trace(void **state) {
+  (void)state;
+  planned p = make_plan(test_seven_nodes(clv__allocator_default()), true);
+  const clv__trace_event events[] = {{.kind = CLV__TRACE_WAIT, .step = CLV__NO_ID, .begin_ns = 9000, .end_ns = 9500},
+                                     {.kind = CLV__TRACE_RUN, .step = CLV__NO_ID, .begin_ns = 4000, .end_ns = 10000},
+                                     {.kind = CLV__TRACE_STEP, .step = 0, .begin_ns = 5250, .end_ns = 8000}};
+  char path[64];
+  clv_error error = {0};
+  clv__file_map map;
+  clv__text text;
+  snprintf(path, sizeof path, "/tmp/cleave-trace-%d.json", (int)getpid());
+  assert_ok(clv__report_trace(p.plan, events, sizeof events / sizeof *events, path, &error), error);
+  assert_ok(clv__file_map_open(path, &map, &error), error);
+  clv__text_init(&text, clv__allocator_default());
+  clv__text_append(&text, "%.*s", (int)map.size_bytes, (const char *)map.data);
+  clv__file_map_close(&map);
+  unlink(path);
+  assert_int_equal(count_of(text.data, "\"ts\":5.000,\"dur\":0.500"), 1);
+  assert_int_equal(count_of(text.data, "\"ts\":0.000,\"dur\":6.000"), 1);
+  assert_int_equal(count_of(text.data, "\"ts\":1.250,\"dur\":2.750"), 1);
+  assert_int_equal(count_of(text.data, "\"ts\":"), 3);
+  clv__text_finish(&text);
+  finish(&p);
+}
+
 /* A text that cannot grow says so, and nothing is lost. */
 static void test_out_of_memory(void **state) {
   (void)state;
   planned p = make_plan(test_seven_nodes(clv__allocator_default()), true);
-  void (*const reports[])(const clv_plan *, clv__text *) = {clv__report_dot, clv__report_totals};
-  for (size_t r = 0; r < sizeof reports / sizeof *reports; ++r) {
-    bool failed = true;
-    for (size_t at = 1; failed; ++at) {
-      test_allocator counting;
-      test_allocator_init(&counting);
-      counting.fail_at = at;
-      clv__text text;
-      clv__text_init(&text, &counting.allocator);
-      reports[r](p.plan, &text);
-      failed = text.failed;
-      assert_true(failed || counting.calls < at);
-      clv__text_finish(&text);
-      assert_int_equal(counting.live, 0);
-    }
-  }
+  check_out_of_memory(&p, clv__report_dot);
+  check_out_of_memory(&p, clv__report_totals);
   finish(&p);
 }
 
-/* Whatever cause a strategy gives, the texts know what it means. */
 /* The documentation has a cause where it stands in backquotes; the number of a weight apart. */
 static bool is_documented(const char *page, const char *cause) {
   char quoted[32];
@@ -169,6 +182,7 @@ static bool is_documented(const char *page, const char *cause) {
   return strstr(page, quoted) != NULL;
 }
 
+/* Whatever cause a strategy gives, the texts and docs/placement.md know what it means. */
 static void test_causes(void **state) {
   (void)state;
   clv__file_map page;
@@ -207,9 +221,9 @@ static void test_causes(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_sizes),  cmocka_unit_test(test_names),         cmocka_unit_test(test_table),
-      cmocka_unit_test(test_fit),    cmocka_unit_test(test_dot),           cmocka_unit_test(test_steps),
-      cmocka_unit_test(test_causes), cmocka_unit_test(test_out_of_memory),
+      cmocka_unit_test(test_sizes),  cmocka_unit_test(test_names), cmocka_unit_test(test_table),
+      cmocka_unit_test(test_fit),    cmocka_unit_test(test_dot),   cmocka_unit_test(test_steps),
+      cmocka_unit_test(test_causes), cmocka_unit_test(test_trace), cmocka_unit_test(test_out_of_memory),
   };
   return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }

@@ -147,6 +147,7 @@
       else if (part !== opened) openAll();
     }
     const target = mark();
+    if (reveal && target && zoom < READABLE) setZoom(READABLE);
     if (reveal && target) target.scrollIntoView({block: 'nearest', inline: 'center'});
     if (target) focusable(target);
     try { history.replaceState(null, '', `#${kind}${id}`); } catch (error) { /* some viewers forbid it */ }
@@ -155,7 +156,7 @@
   // ---- Picture ----
 
   const forms = {nodes: $('#form-nodes'), partitions: $('#form-partitions')};
-  let svg = null, zoom = 1, opened = -1, form = forms.nodes ? 'nodes' : 'partitions';
+  let svg = null, zoom = 1, opened = -1, form = 'partitions';
   function setZoom(next, x, y) {
     const before = zoom;
     zoom = Math.min(4, Math.max(0.08, next));
@@ -168,6 +169,12 @@
   }
   const fitting = () => (picture.clientWidth - 2) / svg.viewBox.baseVal.width;
   const READABLE = 0.5;
+  // The nodes, unless all lanes can only be seen where they are too small to read, and partitions are larger.
+  function formAtFirst() {
+    if (!forms.nodes) return 'partitions';
+    const [nodes, partitions] = [forms.nodes, forms.partitions].map(template => template.content.firstElementChild.viewBox.baseVal.width);
+    return picture.clientWidth - 2 < READABLE * nodes && partitions < nodes ? 'partitions' : 'nodes';
+  }
   function show(content) {
     picture.replaceChildren(content);
     svg = content;
@@ -178,7 +185,7 @@
     const first = svg.querySelector('[data-n], [data-p]');
     if (first) first.setAttribute('tabindex', '0');
     zoom = 1;
-    setZoom(Math.min(1.15, Math.max(READABLE, fitting())));
+    setZoom(Math.min(1.15, fitting())); // all lanes
     picture.scrollLeft = picture.scrollTop = 0;
     mark();
   }
@@ -271,7 +278,7 @@
   }
   function drawTimeline() {
     const LEFT = 128, ROW = 30, TOP = 24, end = Math.max(1, serial ? plan.serial_ns : plan.overlapped_ns);
-    const width = Math.max(400, (timeline.clientWidth - 2) * stretch), scale = (width - LEFT - 14) / end;
+    const width = Math.max(300, (timeline.clientWidth - 2) * stretch), scale = (width - LEFT - 14) / end;
     const height = TOP + plan.lanes.length * ROW + 6, chart = draw('svg', {width, height, role: 'group'});
     for (const at of ticks(end * 0.999)) {
       const x = LEFT + at * scale;
@@ -355,7 +362,7 @@
 
   // ---- Beginning ----
 
-  openAll();
+  openAll(formAtFirst());
   drawTimeline();
   let width = timeline.clientWidth;
   addEventListener('resize', () => { if (timeline.clientWidth !== width) { width = timeline.clientWidth; drawTimeline(); } });
