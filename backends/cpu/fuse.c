@@ -39,7 +39,8 @@ static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *
     case CLV__CPU_AFFINE:
     case CLV__CPU_INSTANCE_NORM:
       return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
-    case CLV__CPU_BINARY: /* broadcasting may have no primitive */
+    case CLV__CPU_BINARY: /* broadcasting may have no primitive; oneDNN's bounds lose a NaN, which a sum alone is no reason for */
+      if (unary->algorithm == CLV__DNN_CLIP || (unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f)) return false;
       return maker->post_count == 1 &&
              clv__tensor_same_type(&plan->values[maker->inputs[0]].type, &plan->values[maker->inputs[1]].type);
     default:

@@ -42,8 +42,7 @@ static clv_status kernel_layout(clv__cpu_plan *plan, uint32_t value, bool wide, 
   return wide ? CLV_OK : clv__cpu_form_outer(plan, value, layout, error);
 }
 
-/* Scratch that the kernel asks for at these shapes; known values are shown to it. */
-static clv_status kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error) {
+clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error) {
   const clv__kernel *kernel = step->node->kernel;
   if (kernel->scratch_bytes == NULL) return CLV_OK;
   clv_tensor *types = clv__arena_allocate_zero(&plan->arena, step->operand_count, sizeof *types);
@@ -97,7 +96,7 @@ static clv_status lower_kernel(clv__cpu_plan *plan, clv__cpu_plan_node *node, cl
   step->operand_count = step->operand_room = room;
   step->input_count = node->input_count;
   step->may_overlap = clv__cpu_is_in_place(plan, node);
-  return kernel_scratch(plan, step, error);
+  return clv__cpu_kernel_scratch(plan, step, error);
 }
 
 /* Copies row-major bytes, in the model's dtype, to a binding of their own. */
@@ -173,6 +172,8 @@ static clv_status lower_node(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_
   CLV__TRY(clv__cpu_lower_elementwise(plan, node, &taken, error));
   if (taken) return CLV_OK;
   CLV__TRY(clv__cpu_lower_recurrent(plan, node, &taken, error));
+  if (taken) return CLV_OK;
+  CLV__TRY(clv__cpu_lower_split(plan, node, &taken, error));
   if (taken) return CLV_OK;
   return lower_kernel(plan, node, error);
 }

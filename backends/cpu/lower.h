@@ -26,6 +26,8 @@ clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *no
 clv_status clv__cpu_lower_attention(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 /* Takes recurrences with constant weights; other nodes may be asked about. */
 clv_status clv__cpu_lower_recurrent(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+/* Takes Split of what is not row-major; other nodes may be asked about. */
+clv_status clv__cpu_lower_split(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_integers(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
@@ -69,6 +71,8 @@ clv__cpu_step *clv__cpu_step_new(clv__cpu_plan *plan, clv__cpu_step_kind kind, c
                                  uint32_t operand_room);
 void clv__cpu_step_input(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
 void clv__cpu_step_output(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
+/* Scratch that a kernel's step, its operands given, asks for at their shapes; known values are shown to it. */
+clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error);
 /* A step around `primitive`, which the plan owns from then on, also when this fails. */
 clv_status clv__cpu_step_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const char *what,
                                    clv__dnn_primitive *primitive, uint32_t operand_room, clv__cpu_step **step, clv_error *error);

@@ -187,8 +187,6 @@ static const char *operator_of(const clv__cpu_post *post) {
       return "Abs";
     case CLV__DNN_SQRT:
       return "Sqrt";
-    case CLV__DNN_LOG:
-      return "Log";
     default:
       return NULL;
   }

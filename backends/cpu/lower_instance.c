@@ -2,6 +2,9 @@
 #include "lower.h"
 
 clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  const float epsilon = clv__attribute_float(node->source->attributes, "epsilon", 1e-5f);
+  *taken = epsilon > 0; /* else channels that a layout is filled up with would be 0 divided by 0 */
+  if (!*taken) return CLV_OK;
   const int64_t channels = plan->values[node->outputs[0]].type.dims[1];
   const size_t row_bytes = (size_t)channels * sizeof(float);
   const int64_t dims[2] = {2, channels};
@@ -15,7 +18,6 @@ clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node
   memcpy(data, scale, row_bytes);
   memcpy(data + channels, shift, row_bytes);
   clv__dnn_primitive *primitive;
-  const float epsilon = clv__attribute_float(node->source->attributes, "epsilon", 1e-5f);
   clv_status status =
       clv__dnn_instance_norm_create(plan->device->dnn, layout, epsilon, node->post_count > 0, &plan->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);

@@ -9,38 +9,26 @@ static int64_t count_of(const clv__cpu_plan *plan, uint32_t value) {
   return clv__dims_product(&plan->values[value].type, 0, plan->values[value].type.rank);
 }
 
-/* How input 0 and output 0 lie (NULL: row-major), and how the primitive sees them. */
-typedef struct sides {
-  const clv__dnn_layout *from_form, *to_form, *from, *to;
-} sides;
-
-/* Emits `primitive` from input 0 to output 0; `extra` are weights and friends. */
-static clv_status emit_between(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const sides *between,
-                               clv__dnn_primitive *primitive, const clv__cpu_operand *extra, uint32_t extra_count,
-                               bool may_overlap, clv_error *error) {
+/* Emits `primitive` from input 0 to output 0, which lie in `form` (NULL: row-major); `layout` is how the primitive sees them.
+ * `extra` are weights and friends. */
+static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *form,
+                       const clv__dnn_layout *layout, clv__dnn_primitive *primitive, const clv__cpu_operand *extra,
+                       uint32_t extra_count, bool may_overlap, clv_error *error) {
   uint32_t from, to;
-  clv_status status = clv__cpu_form_get(plan, node->inputs[0], between->from_form, &from, error);
-  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], between->to_form, &to, error);
+  clv_status status = clv__cpu_form_get(plan, node->inputs[0], form, &from, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], form, &to, error);
   if (status != CLV_OK) {
     clv__dnn_primitive_release(primitive);
     return status;
   }
   clv__cpu_step *step;
   CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, 2 + extra_count, &step, error));
-  clv__cpu_step_input(step, CLV__DNN_SOURCE, from, between->from);
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, from, layout);
   for (uint32_t i = 0; i < extra_count; ++i) clv__cpu_step_input(step, extra[i].id, extra[i].slot, extra[i].layout);
-  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, between->to);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, layout);
   step->may_overlap = may_overlap;
   step->serial = count_of(plan, node->outputs[0]) <= CLV__CPU_SERIAL_COUNT;
   return CLV_OK;
-}
-
-/* Both sides alike. */
-static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *form,
-                       const clv__dnn_layout *layout, clv__dnn_primitive *primitive, const clv__cpu_operand *extra,
-                       uint32_t extra_count, bool may_overlap, clv_error *error) {
-  const sides between = {form, form, layout, layout};
-  return emit_between(plan, node, &between, primitive, extra, extra_count, may_overlap, error);
 }
 
 static bool is_costly(int algorithm) {
@@ -95,7 +83,7 @@ clv_status clv__cpu_lower_affine(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
   const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]);
   const int64_t channels = plan->values[node->outputs[0]].type.dims[1];
   clv__arena *arena = &plan->arena;
-  float *data = clv__arena_allocate_data(arena, (size_t)channels * 4 * sizeof *data); /* scale, shift, mean 0, variance 1 */
+  float *data = clv__arena_allocate_data(arena, (size_t)channels * 4 * sizeof *data); /* scale, shift, mean 0, variance 0 */
   const int64_t dims[2] = {2, channels};
   const clv__dnn_layout *pair = clv__dnn_layout_dense(arena, CLV_F32, 2, dims),
                         *single = clv__dnn_layout_dense(arena, CLV_F32, 1, &channels);
@@ -104,7 +92,7 @@ clv_status clv__cpu_lower_affine(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
     data[c] = node->scale[c];
     data[channels + c] = node->bias[c];
     data[2 * channels + c] = 0.0f;
-    data[3 * channels + c] = 1.0f;
+    data[3 * channels + c] = 0.0f;
   }
   clv__cpu_operand extra[3] = {{.id = CLV__DNN_WEIGHTS, .layout = pair},
                                {.id = CLV__DNN_MEAN, .layout = single},
@@ -156,32 +144,27 @@ clv_status clv__cpu_lower_lrn(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
   return emit(plan, node, layout, layout, primitive, NULL, 0, false, error);
 }
 
+/* The kernel, between the dtypes that the values are in: oneDNN's makes zeros of a line that has a NaN. */
 clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
-  const clv_tensor *x = &plan->values[node->inputs[0]].type;
-  const bool coerced = node->source->opset < 13; /* older versions: everything from the axis on is one axis */
-  int64_t axis = clv__attribute_int(node->source->attributes, "axis", coerced ? 1 : -1);
-  if (axis < 0) axis += x->rank;
-  *taken = axis >= 0 && axis < x->rank;
-  if (!*taken) return CLV_OK;
-  const int64_t dims[3] = {clv__dims_product(x, 0, (int32_t)axis),
-                           coerced ? clv__dims_product(x, (int32_t)axis, x->rank) : x->dims[axis],
-                           coerced ? 1 : clv__dims_product(x, (int32_t)axis + 1, x->rank)};
-  const bool logarithm = strcmp(node->source->op, "LogSoftmax") == 0;
-  *taken = !(logarithm && dims[1] == 1); /* where all is 0 by definition, oneDNN says 1e-6 */
-  if (!*taken) return CLV_OK;
-  const clv_dtype from = clv__cpu_form_dtype(plan, node->inputs[0]), to = plan->values[node->outputs[0]].made;
-  const int32_t rank = dims[2] == 1 ? 2 : 3;
-  const sides between = {clv__cpu_form_dense(plan, node->inputs[0], from), clv__cpu_form_dense(plan, node->outputs[0], to),
-                         clv__dnn_layout_dense(&plan->arena, from, rank, dims),
-                         clv__dnn_layout_dense(&plan->arena, to, rank, dims)};
-  if (between.from_form == NULL || between.to_form == NULL || between.from == NULL || between.to == NULL) {
-    return clv__error_memory(error, 0);
+  const clv_dtype dtypes[2] = {clv__cpu_form_dtype(plan, node->inputs[0]), plan->values[node->outputs[0]].made};
+  const clv__dnn_layout *from = clv__cpu_form_dense(plan, node->inputs[0], dtypes[0]),
+                        *to = clv__cpu_form_dense(plan, node->outputs[0], dtypes[1]);
+  uint32_t slots[2];
+  *taken = true;
+  if (from == NULL || to == NULL) return clv__error_memory(error, 0);
+  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], from, &slots[0], error));
+  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], to, &slots[1], error));
+  clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_KERNEL, node->source, node->source->op, 2);
+  if (step == NULL) return clv__error_memory(error, sizeof *step);
+  clv__cpu_step_input(step, 0, slots[0], NULL);
+  clv__cpu_step_output(step, 0, slots[1], NULL);
+  for (int i = 0; i < 2; ++i) {
+    step->operands[i].type = plan->values[i == 0 ? node->inputs[0] : node->outputs[0]].type;
+    step->operands[i].type.dtype = dtypes[i];
+    step->operands[i].type.data = NULL;
   }
-  clv__dnn_primitive *primitive;
-  const clv_status status =
-      clv__dnn_softmax_create(plan->device->dnn, between.from, between.to, 1, logarithm, &plan->arena, &primitive, error);
-  if (status != CLV_OK) return clv__cpu_refused(status, taken);
-  return emit_between(plan, node, &between, primitive, NULL, 0, from == to, error);
+  step->may_overlap = dtypes[0] == dtypes[1];
+  return clv__cpu_kernel_scratch(plan, step, error);
 }
 
 /* ---- Two inputs. ---- */
@@ -200,6 +183,11 @@ static bool dense_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, con
   forms[1] = clv__cpu_form_dense(plan, node->inputs[1], second);
   for (int i = 0; i < 3; ++i) layouts[i] = widened(plan, types[i], i == 1 ? second : dtype, types[0]->rank);
   return forms[1] != NULL && layouts[0] != NULL && layouts[1] != NULL && layouts[2] != NULL;
+}
+
+/* Whether a layout's last block of channels is not full. */
+static bool has_filling(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *layout) {
+  return clv__dnn_layout_memory_count(layout) != count_of(plan, node->outputs[0]);
 }
 
 static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *forms[3],
@@ -224,6 +212,8 @@ static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, co
     forms[0] = forms[2] = layouts[0] = layouts[2] = clv__cpu_form_layout(plan, node->inputs[0]);
     if (layouts[0] != NULL && clv__dnn_layout_is_dense(layouts[0])) return dense_forms(plan, node, types, forms, layouts);
     if (types[1]->rank != types[0]->rank) return false;
+    /* One channel for many of which the last block is not full: oneDNN 2.6 computes with other elements. */
+    if (layouts[0] != NULL && types[1]->dims[1] == 1 && has_filling(plan, node, layouts[0])) return false;
     layouts[1] = clv__dnn_layout_rechannel(&plan->arena, layouts[0], types[1]->dims);
     forms[1] = layouts[1];
     return layouts[0] != NULL && layouts[1] != NULL;
@@ -237,6 +227,8 @@ clv_status clv__cpu_lower_binary(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
   const clv__dnn_layout *forms[3], *layouts[3];
   *taken = binary_forms(plan, node, forms, layouts);
   if (!*taken) return CLV_OK;
+  /* oneDNN 2.6 applies no function to what it stores of a block that is not full, or a wrong one. */
+  const bool apart = node->post_count > 1 && has_filling(plan, node, layouts[0]);
   clv__dnn_post posts[1] = {{.kind = CLV__DNN_POST_UNARY}};
   if (node->post_count > 1) {
     posts[0].algorithm = node->posts[1].algorithm;
@@ -244,15 +236,19 @@ clv_status clv__cpu_lower_binary(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
     posts[0].beta = node->posts[1].beta;
   }
   clv__dnn_primitive *primitive;
-  clv_status status = clv__dnn_binary_create(plan->device->dnn, (clv__dnn_binary)node->posts[0].algorithm, layouts[0], layouts[1],
-                                             layouts[2], posts, node->post_count - 1, &plan->arena, &primitive, error);
+  clv_status status =
+      clv__dnn_binary_create(plan->device->dnn, (clv__dnn_binary)node->posts[0].algorithm, layouts[0], layouts[1], layouts[2],
+                             posts, apart ? 0 : node->post_count - 1, &plan->arena, &primitive, error);
   if (status != CLV_OK) return clv__cpu_refused(status, taken);
-  uint32_t second;
+  uint32_t second, made;
   status = clv__cpu_form_get(plan, node->inputs[1], forms[1], &second, error);
   if (status != CLV_OK) {
     clv__dnn_primitive_release(primitive);
     return status;
   }
   const clv__cpu_operand extra = {.id = CLV__DNN_SOURCE_1, .slot = second, .layout = layouts[1]};
-  return emit(plan, node, forms[0], layouts[0], primitive, &extra, 1, true, error);
+  CLV__TRY(emit(plan, node, forms[0], layouts[0], primitive, &extra, 1, true, error));
+  if (!apart) return CLV_OK;
+  CLV__TRY(clv__cpu_form_get(plan, node->outputs[0], forms[2], &made, error));
+  return clv__cpu_lower_post(plan, node, &node->posts[1], layouts[2], made, error);
 }

@@ -206,8 +206,9 @@ static clv_status pass_reads(clv__cpu_plan *plan, uint32_t value, const clv__dnn
 
 static clv_status collect_posts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s, clv__cpu_sums_pass *pass,
                                 pass_inputs *in, clv_error *error) {
-  pass->post_count = node->post_count;
-  for (uint32_t i = 0; i < node->post_count; ++i) {
+  pass->has_gelu = clv__cpu_sums_has_gelu(node);
+  pass->post_count = node->post_count - (pass->has_gelu ? 1 : 0);
+  for (uint32_t i = 0; i < pass->post_count; ++i) {
     const clv__cpu_post *post = &node->posts[i];
     pass->posts[i].what = *post;
     if (post->kind != CLV__CPU_POST_ADD) continue;

@@ -58,17 +58,11 @@ typedef enum clv__dnn_unary {
   CLV__DNN_MISH,
   CLV__DNN_ABS,
   CLV__DNN_SQRT,
-  CLV__DNN_LOG,
   CLV__DNN_LINEAR, /* alpha * x + beta */
   CLV__DNN_ROUND   /* half to even */
 } clv__dnn_unary;
 
-typedef enum clv__dnn_binary {
-  CLV__DNN_ADD,
-  CLV__DNN_SUB,
-  CLV__DNN_MUL,
-  CLV__DNN_DIV
-} clv__dnn_binary;
+typedef enum clv__dnn_binary { CLV__DNN_ADD, CLV__DNN_SUB, CLV__DNN_MUL, CLV__DNN_DIV } clv__dnn_binary;
 
 #define CLV__DNN_MAX_POSTS 12
 typedef struct clv__dnn_post {
@@ -171,10 +165,6 @@ clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout 
                                            int64_t scale_count, int32_t destination_zero, const clv__dnn_post *posts,
                                            uint32_t post_count, bool is_probe, clv__arena *arena, clv__dnn_primitive **primitive,
                                            clv_error *error);
-/* [n, …] times [channels, …]: rank 2, weights as [outputs, inputs], their layout oneDNN's choice. */
-clv_status clv__dnn_inner_product_create(clv__dnn *dnn, int64_t rows, int64_t inputs, int64_t outputs, bool bias,
-                                         const clv__dnn_post *posts, uint32_t post_count, clv__arena *arena,
-                                         clv__dnn_primitive **primitive, clv_error *error);
 typedef enum clv__dnn_pool { CLV__DNN_POOL_MAX, CLV__DNN_POOL_AVERAGE, CLV__DNN_POOL_AVERAGE_PADDED } clv__dnn_pool;
 clv_status clv__dnn_pool_create(clv__dnn *dnn, clv__dnn_pool kind, const clv__dnn_layout *source, int32_t rank,
                                 const int64_t *destination_dims, const clv__dnn_window *window, clv__arena *arena,
@@ -184,7 +174,7 @@ clv_status clv__dnn_unary_create(clv__dnn *dnn, clv__dnn_unary algorithm, float 
 clv_status clv__dnn_binary_create(clv__dnn *dnn, clv__dnn_binary algorithm, const clv__dnn_layout *a, const clv__dnn_layout *b,
                                   const clv__dnn_layout *destination, const clv__dnn_post *posts, uint32_t post_count,
                                   clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
-/* Per-channel scale and shift (argument WEIGHTS: [2, channels]), with zero MEAN and unit VARIANCE. */
+/* Per-channel scale and shift (argument WEIGHTS: [2, channels]), with zero MEAN and zero VARIANCE. */
 clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, bool relu, clv__arena *arena,
                                   clv__dnn_primitive **primitive, clv_error *error);
 /* The same from zero mean and unit variance of each channel's own: of one image. */
@@ -198,9 +188,6 @@ clv_status clv__dnn_layer_norm_create(clv__dnn *dnn, const clv__dnn_layout *layo
                                       clv__dnn_primitive **primitive, clv_error *error);
 clv_status clv__dnn_lrn_create(clv__dnn *dnn, const clv__dnn_layout *layout, int64_t size, float alpha, float beta, float k,
                                clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
-/* Between two layouts that differ in their dtypes at most. */
-clv_status clv__dnn_softmax_create(clv__dnn *dnn, const clv__dnn_layout *source, const clv__dnn_layout *destination, int32_t axis,
-                                   bool logarithm, clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
 clv_status clv__dnn_shuffle_create(clv__dnn *dnn, const clv__dnn_layout *layout, int32_t axis, int64_t group_size,
                                    clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
 clv_status clv__dnn_concat_create(clv__dnn *dnn, const clv__dnn_layout *const *sources, uint32_t count, int32_t axis,

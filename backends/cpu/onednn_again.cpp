@@ -73,6 +73,15 @@ dnnl_status_t describe(const_dnnl_primitive_desc_t before, dnnl_primitive_kind_t
   }
 }
 
+// A normalisation by statistics of its own: its threads wait for each other at a barrier of OpenMP's, also where it has one
+// thread, and then that barrier is the one of the lanes' team.
+bool waits_for_team(const_dnnl_primitive_desc_t desc, dnnl_primitive_kind_t kind) {
+  const_dnnl_op_desc_t operation = nullptr;
+  if (kind != dnnl_batch_normalization) return false;
+  if (dnnl_primitive_desc_query(desc, dnnl_query_op_d, 0, static_cast<void *>(&operation)) != dnnl_success) return true;
+  return (static_cast<const dnnl_batch_normalization_desc_t *>(operation)->flags & dnnl_use_global_stats) == 0;
+}
+
 }  // namespace
 
 clv_status clv__dnn_primitive_again(clv__dnn *dnn, const clv__dnn_primitive *primitive, clv__arena *arena,
@@ -85,6 +94,9 @@ clv_status clv__dnn_primitive_again(clv__dnn *dnn, const clv__dnn_primitive *pri
     if (status == dnnl_success) status = dnnl_primitive_desc_query(before, dnnl_query_primitive_kind, 0, &kind);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "primitive");
     if (kind == dnnl_reorder || kind == dnnl_concat) return CLV_OK;
+    if (waits_for_team(before, kind)) {
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "oneDNN: %s waits for all threads", name_of(before));
+    }
     described made;
     status = describe(before, kind, dnn->engine, &made.desc);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "primitive");

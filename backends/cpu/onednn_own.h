@@ -46,4 +46,8 @@ dnnl_data_type_t clv__dnn_data_type(clv_dtype dtype);
 bool clv__dnn_any_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 bool clv__dnn_dense_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 
+/* Replaces `desc` of a convolution, as oneDNN has chosen it, where another implementation is faster. */
+void clv__dnn_prefer(clv__dnn *dnn, const dnnl_convolution_desc_t &operation, const_dnnl_primitive_attr_t attributes,
+                     dnnl_primitive_desc_t *desc);
+
 #endif

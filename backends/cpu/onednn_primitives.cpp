@@ -9,7 +9,7 @@ namespace {
 const dnnl_alg_kind_t unary_kinds[] = {dnnl_eltwise_relu,     dnnl_eltwise_elu,       dnnl_eltwise_tanh, dnnl_eltwise_logistic,
                                        dnnl_eltwise_gelu_erf, dnnl_eltwise_gelu_tanh, dnnl_eltwise_clip, dnnl_eltwise_hardswish,
                                        dnnl_eltwise_swish,    dnnl_eltwise_mish,      dnnl_eltwise_abs,  dnnl_eltwise_sqrt,
-                                       dnnl_eltwise_log,      dnnl_eltwise_linear,    dnnl_eltwise_round};
+                                       dnnl_eltwise_linear,   dnnl_eltwise_round};
 const dnnl_alg_kind_t binary_kinds[] = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul, dnnl_binary_div};
 
 // Owns the attributes while a primitive is made.
@@ -188,7 +188,13 @@ clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution
       if (status != dnnl_success) return clv__dnn_failed(error, status, "convolution of integers");
       return create_integers(dnn, &desc, attr, "convolution of integers", spec->is_probe, arena, primitive, error);
     }
-    return create(dnn, &desc, spec->posts, spec->post_count, "convolution", arena, primitive, error);
+    attributes attr;
+    dnnl_primitive_desc_t made = nullptr;
+    status = attr.make(spec->posts, spec->post_count);
+    if (status == dnnl_success) status = dnnl_primitive_desc_create(&made, &desc, attr.handle, dnn->engine, nullptr);
+    if (status != dnnl_success) return clv__dnn_failed(error, status, "convolution");
+    clv__dnn_prefer(dnn, desc, attr.handle, &made);
+    return finish(made, "convolution", false, arena, primitive, error);
   });
 }
 
@@ -227,25 +233,6 @@ clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout 
     if (status == dnnl_success) status = attr.scale(scales, scale_count, destination->desc.ndims - 1, 0, destination_zero);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "matmul of integers");
     return create_integers(dnn, &desc, attr, "matmul of integers", is_probe, arena, primitive, error);
-  });
-}
-
-clv_status clv__dnn_inner_product_create(clv__dnn *dnn, int64_t rows, int64_t inputs, int64_t outputs, bool bias,
-                                         const clv__dnn_post *posts, uint32_t post_count, clv__arena *arena,
-                                         clv__dnn_primitive **primitive, clv_error *error) {
-  *primitive = nullptr;
-  return clv__dnn_guarded(error, "inner product", [&]() -> clv_status {
-    dnnl_memory_desc_t source, weights, shift, destination;
-    const int64_t source_dims[2] = {rows, inputs}, weights_dims[2] = {outputs, inputs}, destination_dims[2] = {rows, outputs};
-    if (!clv__dnn_dense_desc(&source, CLV_F32, 2, source_dims) || !clv__dnn_any_desc(&weights, CLV_F32, 2, weights_dims) ||
-        !clv__dnn_dense_desc(&shift, CLV_F32, 1, &outputs) || !clv__dnn_dense_desc(&destination, CLV_F32, 2, destination_dims)) {
-      return clv__dnn_failed(error, dnnl_invalid_arguments, "inner product");
-    }
-    dnnl_inner_product_desc_t desc;
-    dnnl_status_t status = dnnl_inner_product_forward_desc_init(&desc, dnnl_forward_inference, &source, &weights,
-                                                                bias ? &shift : nullptr, &destination);
-    if (status != dnnl_success) return clv__dnn_failed(error, status, "inner product");
-    return create(dnn, &desc, posts, post_count, "inner product", arena, primitive, error);
   });
 }
 
@@ -304,7 +291,9 @@ clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, 
   return clv__dnn_guarded(error, "scale and shift", [&]() -> clv_status {
     dnnl_batch_normalization_desc_t desc;
     const unsigned flags = dnnl_use_global_stats | dnnl_use_scaleshift | (relu ? (unsigned)dnnl_fuse_norm_relu : 0u);
-    dnnl_status_t status = dnnl_batch_normalization_forward_desc_init(&desc, dnnl_forward_inference, &layout->desc, 0.0f, flags);
+    // Divided by the root of variance and epsilon: they are 0 and 1, as channels that a layout is filled up with have no
+    // variance, and 0 divided by 0 would be NaN there.
+    dnnl_status_t status = dnnl_batch_normalization_forward_desc_init(&desc, dnnl_forward_inference, &layout->desc, 1.0f, flags);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "batch normalization");
     return create(dnn, &desc, nullptr, 0, "batch normalization", arena, primitive, error);
   });
@@ -360,19 +349,6 @@ clv_status clv__dnn_lrn_create(clv__dnn *dnn, const clv__dnn_layout *layout, int
         dnnl_lrn_forward_desc_init(&desc, dnnl_forward_inference, dnnl_lrn_across_channels, &layout->desc, size, alpha, beta, k);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "lrn");
     return create(dnn, &desc, nullptr, 0, "lrn", arena, primitive, error);
-  });
-}
-
-clv_status clv__dnn_softmax_create(clv__dnn *dnn, const clv__dnn_layout *source, const clv__dnn_layout *destination, int32_t axis,
-                                   bool logarithm, clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
-  *primitive = nullptr;
-  return clv__dnn_guarded(error, "softmax", [&]() -> clv_status {
-    dnnl_softmax_v2_desc_t desc;
-    dnnl_status_t status =
-        dnnl_softmax_v2_forward_desc_init(&desc, dnnl_forward_inference, logarithm ? dnnl_softmax_log : dnnl_softmax_accurate,
-                                          &source->desc, &destination->desc, axis);
-    if (status != dnnl_success) return clv__dnn_failed(error, status, "softmax");
-    return create(dnn, &desc, nullptr, 0, "softmax", arena, primitive, error);
   });
 }
 

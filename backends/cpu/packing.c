@@ -113,13 +113,12 @@ static bool pack_panels(clv__cpu_constants *constants, const clv__cpu_packing *p
   const clv__cpu_value *constant = &constants->program->values[packing->value];
   int64_t dims[CLV_MAX_RANK], strides[CLV_MAX_RANK];
   const bool is_narrow = constant->type.dtype == CLV_F16 || constant->type.dtype == CLV_BF16;
-  if ((constant->type.dtype != CLV_F32 && !is_narrow) || constant->type.rank < 2 || packing->expand_groups > 1) return false;
+  if ((constant->type.dtype != CLV_F32 && !is_narrow) || constant->type.rank != 2 || packing->expand_groups > 1) return false;
   if (is_narrow && packing->scale != NULL) return false;
   if (!clv__dnn_layout_is_panels(layout) || clv__dnn_layout_dtype(layout) != constant->type.dtype ||
       !clv__dnn_layout_is_plain(packing->from))
     return false;
-  if (clv__dnn_layout_dims(packing->from, dims) != 2 || dims[0] * dims[1] != clv__dims_product(&constant->type, 0, constant->type.rank))
-    return false;
+  if (clv__dnn_layout_dims(packing->from, dims) != 2) return false;
   clv__dnn_layout_strides(packing->from, strides);
   const bool by_column = strides[1] != 1;
   if (strides[by_column ? 0 : 1] != 1 || strides[by_column ? 1 : 0] != dims[by_column ? 0 : 1]) return false;

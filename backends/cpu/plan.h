@@ -128,8 +128,6 @@ typedef struct clv__cpu_own {
   void (*run)(const struct clv__cpu_own *own, const clv_tensor *operands);
 } clv__cpu_own;
 
-#define CLV__CPU_PROJECTION "MatMul of inputs" /* what the first step of a recurrence is called: lower_recurrent.c */
-
 struct clv__cpu_step {
   clv__cpu_step_kind kind;
   const clv__cpu_node *node; /* for messages, and the kernel's call */

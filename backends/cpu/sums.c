@@ -99,11 +99,11 @@ static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made,
 static clv__cpu_plan_node *follow(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *last, int32_t axis) {
   const uint32_t value = last->outputs[0];
   clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, value);
-  if (reader == NULL || reader->dead || made->post_count == CLV__CPU_MAX_POSTS) return NULL;
+  if (reader == NULL || reader->dead || made->post_count == CLV__CPU_MAX_POSTS || clv__cpu_sums_has_gelu(made)) return NULL;
   clv__cpu_post *post = &made->posts[made->post_count];
   if (reader->kind == CLV__CPU_UNARY) {
     const int algorithm = reader->posts[0].algorithm;
-    if (algorithm != CLV__DNN_RELU && algorithm != CLV__DNN_CLIP) return NULL;
+    if (algorithm != CLV__DNN_RELU && algorithm != CLV__DNN_CLIP && algorithm != CLV__DNN_GELU_ERF) return NULL;
     *post = reader->posts[0];
   } else {
     const uint32_t other = beside(plan, reader, value, CLV__DNN_ADD);

@@ -27,6 +27,7 @@ typedef struct clv__cpu_sums_pass {
   int64_t depth;
   uint32_t scale_operand;
   bool scale_is_line; /* one a channel */
+  bool has_gelu;      /* after the posts */
   uint32_t post_count;
   struct {
     clv__cpu_post what;
@@ -51,6 +52,12 @@ typedef struct clv__cpu_sums_offsets {
 } clv__cpu_sums_offsets;
 clv_status clv__cpu_sums_offsets_read(clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool is_matrix, int64_t channels,
                                       clv__cpu_sums_offsets *offsets, clv_error *error);
+
+/* Whether a node of kind SUMS ends in GELU, which is the last of its posts. */
+static inline bool clv__cpu_sums_has_gelu(const clv__cpu_plan_node *node) {
+  const clv__cpu_post *last = node->post_count > 0 ? &node->posts[node->post_count - 1] : NULL;
+  return last != NULL && last->kind == CLV__CPU_POST_UNARY && last->algorithm == CLV__DNN_GELU_ERF;
+}
 
 /* Whether oneDNN has the product (lower_sums.c). Nodes are taken by the pass only then. */
 bool clv__cpu_sums_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node);

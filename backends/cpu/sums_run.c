@@ -2,38 +2,15 @@
  * pass stands for: the result has the bits that those nodes give one by one. */
 #include <math.h>
 
+#include "kernels/exponential.h"
 #include "kernels/multiversion.h"
 #include "kernels/threads.h"
 #include "sums.h"
+#include "sums_piece.h"
 
 /* ---- The pass. ---- */
 
-enum {
-  CHUNK = 2048, /* channels of a task */
-  LANES = 16,   /* of a vector */
-  AHEAD_BYTES = 1024,
-  AT_A_TIME = 4 /* vectors that stay in registers from the sums to the result */
-};
-
-typedef uint32_t words __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(sizeof(uint32_t)), may_alias));
-typedef int32_t bits __attribute__((vector_size(LANES * sizeof(int32_t)), aligned(sizeof(int32_t)), may_alias));
-typedef float reals __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
-
-/* Channels of one row. */
-typedef struct piece {
-  uint8_t *place; /* the sums, and the result */
-  const int32_t *shifts, *zeros;
-  uint32_t zero, window;   /* what `shifts` is taken off times, and `zeros` */
-  const uint32_t *windows; /* instead of `window`, one a channel; NULL: none */
-  const float *scale;      /* NULL: the sums are the result */
-  bool scale_is_line;
-  uint32_t post_count;
-  struct {
-    enum { ADD_ONE, ADD_EACH, SLOPE, CLIP } kind; /* SLOPE: `low` times what is below 0 */
-    const float *other;
-    float low, high;
-  } posts[CLV__CPU_MAX_POSTS];
-} piece;
+enum { CHUNK = 2048 /* channels of a task: they stay in the nearest cache */ };
 
 CLV__MULTIVERSION static uint32_t sum_unsigned(const uint8_t *bytes, int64_t count) {
   uint32_t sum = 0;
@@ -47,113 +24,8 @@ CLV__MULTIVERSION static uint32_t sum_signed(const int8_t *bytes, int64_t count)
   return sum;
 }
 
-/* Vector `index` from channel `first` on; of the last one `left` numbers are there, elsewhere all. */
-static inline __attribute__((always_inline)) void read_vector(const void *numbers, int64_t first, int index, int64_t left,
-                                                              words *vector) {
-  const char *from = (const char *)numbers + (size_t)(first + index * LANES) * sizeof(uint32_t);
-  if (left == LANES) {
-    *vector = *(const words *)(const void *)from;
-    return;
-  }
-  *vector = (words){0};
-  memcpy(vector, from, (size_t)left * sizeof(uint32_t));
-}
-
-/* `number` where `where` says so. */
-static inline __attribute__((always_inline)) void replace(const bits *where, float number, reals *real) {
-  const reals numbers = number - (reals){0};
-  *real = (reals)((*where & (bits)numbers) | (~*where & (bits)*real));
-}
-
-static inline __attribute__((always_inline)) void run_posts(const piece *p, int64_t first, const int count, int64_t left,
-                                                            reals *real) {
-  for (uint32_t i = 0; i < p->post_count; ++i) {
-    const float low = p->posts[i].low, high = p->posts[i].high;
-    switch (p->posts[i].kind) {
-      case ADD_ONE:
-#pragma GCC unroll 4
-        for (int v = 0; v < count; ++v) real[v] += *p->posts[i].other;
-        break;
-      case ADD_EACH:
-#pragma GCC unroll 4
-        for (int v = 0; v < count; ++v) {
-          words other;
-          read_vector(p->posts[i].other, first, v, left, &other);
-          real[v] += (reals)other;
-        }
-        break;
-      case SLOPE:
-#pragma GCC unroll 4
-        for (int v = 0; v < count; ++v) {
-          const bits below = real[v] < 0.0f;
-          const reals product = real[v] * low;
-          real[v] = (reals)((below & (bits)product) | (~below & (bits)real[v]));
-        }
-        break;
-      case CLIP:
-#pragma GCC unroll 4
-        for (int v = 0; v < count; ++v) {
-          const bits below = real[v] < low;
-          replace(&below, low, &real[v]);
-          const bits above = real[v] > high;
-          replace(&above, high, &real[v]);
-        }
-        break;
-    }
-  }
-}
-
-/* `count` vectors of channels from `first` on. Each operation rounds by itself: this file is compiled without contraction. */
-static inline __attribute__((always_inline)) void run_vectors(const piece *p, int64_t first, const int count, int64_t left) {
-  words sums[AT_A_TIME], numbers, factors;
-  reals real[AT_A_TIME];
-#pragma GCC unroll 4
-  for (int v = 0; v < count; ++v) {
-    __builtin_prefetch(p->place + (size_t)(first + v * LANES) * sizeof(uint32_t) + AHEAD_BYTES, 1);
-    read_vector(p->place, first, v, left, &sums[v]);
-  }
-  if (p->shifts != NULL) {
-#pragma GCC unroll 4
-    for (int v = 0; v < count; ++v) {
-      read_vector(p->shifts, first, v, left, &numbers);
-      sums[v] -= numbers * p->zero;
-    }
-  }
-  if (p->zeros != NULL) {
-#pragma GCC unroll 4
-    for (int v = 0; v < count; ++v) {
-      read_vector(p->zeros, first, v, left, &numbers);
-      factors = p->window - (words){0};
-      if (p->windows != NULL) read_vector(p->windows, first, v, left, &factors);
-      sums[v] -= numbers * factors;
-    }
-  }
-  if (p->scale != NULL) {
-#pragma GCC unroll 4
-    for (int v = 0; v < count; ++v) {
-      factors = (words)(*p->scale - (reals){0});
-      if (p->scale_is_line) read_vector(p->scale, first, v, left, &factors);
-      real[v] = __builtin_convertvector((bits)sums[v], reals) * (reals)factors;
-    }
-    run_posts(p, first, count, left, real);
-#pragma GCC unroll 4
-    for (int v = 0; v < count; ++v) sums[v] = (words)real[v];
-  }
-#pragma GCC unroll 4
-  for (int v = 0; v < count; ++v) {
-    uint8_t *place = p->place + (size_t)(first + v * LANES) * sizeof(uint32_t);
-    if (left == LANES)
-      *(words *)(void *)place = sums[v];
-    else
-      memcpy(place, &sums[v], (size_t)left * sizeof(uint32_t));
-  }
-}
-
-CLV__MULTIVERSION static void run_piece(const piece *p, int64_t count) {
-  int64_t first = 0;
-  for (; first + AT_A_TIME * LANES <= count; first += AT_A_TIME * LANES) run_vectors(p, first, AT_A_TIME, LANES);
-  for (; first + LANES <= count; first += LANES) run_vectors(p, first, 1, LANES);
-  if (first < count) run_vectors(p, first, 1, count - first);
+CLV__MULTIVERSION static void apply_gelu(float *real, int64_t count) {
+  for (int64_t j = 0; j < count; ++j) real[j] = clv__gelu_f32(real[j]);
 }
 
 static int32_t byte_at(const clv_tensor *tensor, int64_t index) {
@@ -162,7 +34,7 @@ static int32_t byte_at(const clv_tensor *tensor, int64_t index) {
 
 /* What the weights' zero points are taken off times, for channels [first, first + count) of a row. */
 static void read_windows(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count,
-                         uint32_t *room, piece *made) {
+                         uint32_t *room, clv__cpu_sums_piece *made) {
   made->zeros = p->zeros + first;
   if (p->windows_operand == 0) {
     const clv_tensor *source = &operands[p->source_operand];
@@ -178,7 +50,8 @@ static void read_windows(const clv__cpu_sums_pass *p, const clv_tensor *operands
   made->windows = room;
 }
 
-static void read_posts(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, piece *made) {
+static void read_posts(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first,
+                       clv__cpu_sums_piece *made) {
   made->post_count = p->post_count;
   for (uint32_t i = 0; i < p->post_count; ++i) {
     const clv__cpu_post *post = &p->posts[i].what;
@@ -186,12 +59,12 @@ static void read_posts(const clv__cpu_sums_pass *p, const clv_tensor *operands, 
     made->posts[i].high = post->beta;
     if (post->kind == CLV__CPU_POST_ADD) {
       const int64_t at = p->posts[i].is_whole ? row * p->channels + first : p->posts[i].is_line ? first : 0;
-      made->posts[i].kind = p->posts[i].is_whole || p->posts[i].is_line ? ADD_EACH : ADD_ONE;
+      made->posts[i].kind = p->posts[i].is_whole || p->posts[i].is_line ? CLV__CPU_SUMS_ADD_EACH : CLV__CPU_SUMS_ADD_ONE;
       made->posts[i].other = (const float *)operands[p->posts[i].operand].data + at;
     } else if (post->algorithm == CLV__DNN_RELU && post->alpha != 0.0f) {
-      made->posts[i].kind = SLOPE;
+      made->posts[i].kind = CLV__CPU_SUMS_SLOPE;
     } else {
-      made->posts[i].kind = CLIP;
+      made->posts[i].kind = CLV__CPU_SUMS_CLIP;
       if (post->algorithm == CLV__DNN_RELU) made->posts[i].high = INFINITY;
     }
   }
@@ -199,8 +72,9 @@ static void read_posts(const clv__cpu_sums_pass *p, const clv_tensor *operands, 
 
 static void run_chunk(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count) {
   uint32_t windows[CHUNK];
-  piece made;
-  made.place = (uint8_t *)operands[0].data + (size_t)(row * p->channels + first) * sizeof(uint32_t);
+  clv__cpu_sums_piece made;
+  uint8_t *place = (uint8_t *)operands[0].data + (size_t)(row * p->channels + first) * sizeof(uint32_t);
+  made.place = place;
   made.zero = p->shifts != NULL ? (uint32_t)byte_at(&operands[p->zero_operand], 0) : 0;
   made.shifts = made.zero != 0 ? p->shifts + first : NULL;
   made.zeros = NULL;
@@ -212,13 +86,14 @@ static void run_chunk(const clv__cpu_sums_pass *p, const clv_tensor *operands, i
     made.scale = (const float *)operands[p->scale_operand].data + (p->scale_is_line ? first : 0);
     read_posts(p, operands, row, first, &made);
   }
-  run_piece(&made, count);
+  clv__cpu_sums_piece_run(&made, count);
+  if (p->has_gelu) apply_gelu((float *)(void *)place, count);
 }
 
 void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands) {
   const clv__cpu_sums_pass *p = (const clv__cpu_sums_pass *)(const void *)own;
   const int64_t chunks = (p->channels + CHUNK - 1) / CHUNK, tasks = p->rows * chunks;
-  const int threads = clv__kernel_threads(tasks, 2.0 * (double)p->rows * (double)p->channels);
+  const int threads = clv__kernel_threads(tasks, (p->has_gelu ? 8.0 : 2.0) * (double)p->rows * (double)p->channels);
   (void)threads; /* without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static) if (threads > 1)
   for (int64_t task = 0; task < tasks; ++task) {

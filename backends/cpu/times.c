@@ -79,7 +79,7 @@ static void find_homes(survey *s, uint32_t *makers, uint32_t *readers) {
 
 /* Steps that only make ready what the node's own read. */
 static bool is_mover(const clv__cpu_step *step) {
-  static const char *const words[] = {"reorder", "copy", "frame", "windows", CLV__CPU_PROJECTION};
+  static const char *const words[] = {"reorder", "copy", "frame", "windows"};
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i) {
     if (strcmp(step->what, words[i]) == 0) return true;
   }

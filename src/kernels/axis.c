@@ -136,14 +136,15 @@ static clv_status run_arg(const clv__kernel_call *call) {
         int64_t i = contiguous && reverse ? count - 1 - k : k, g = contiguous ? 0 : k;                                  \
         const T before = total[g];                                                                                      \
         total[g] = COMBINE(before, row[i]);                                                                             \
-        row[i] = exclusive ? before : total[g];                                                                         \
+        row[i] = exclusive ? before + 0 : total[g];                                                                     \
       }                                                                                                                 \
       store(call->outputs[0].dtype, call->outputs[0].data, out_first + from * shape->inner, count, (void *)row);        \
     }                                                                                                                   \
   }
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
-DEFINE_CUMULATE(sum_f64, double, SUM, 0, clv__row_to_f64, clv__row_from_f64)
+/* From -0, which a sum with another -0 stays; before the first element it is 0. */
+DEFINE_CUMULATE(sum_f64, double, SUM, -0.0, clv__row_to_f64, clv__row_from_f64)
 DEFINE_CUMULATE(sum_u64, uint64_t, SUM, 0, clv__row_to_i64, clv__row_from_i64)
 DEFINE_CUMULATE(product_f64, double, PRODUCT, 1, clv__row_to_f64, clv__row_from_f64)
 DEFINE_CUMULATE(product_u64, uint64_t, PRODUCT, 1, clv__row_to_i64, clv__row_from_i64)

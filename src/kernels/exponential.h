@@ -55,13 +55,55 @@ static inline float clv__sigmoid_f32(float x) {
   return x < -88.0f ? 0.0f : value;
 }
 
-/* By e^2x - 1, which keeps its digits where x is small. */
-static inline float clv__tanh_f32(float x) {
+/* e^2x - 1, which keeps its digits where x is small; as for |x| = 10 beyond that. */
+static inline float clv__tanh_dividend_f32(float x) {
   const float low = x < -10.0f ? -10.0f : x, inside = low > 10.0f ? 10.0f : low;
   float power;
   const float r = clv__reduce_exponent(2.0f * inside, &power);
-  const float less_one = (clv__exponent_series(r) * r * r + r) * power + (power - 1.0f);
+  return (clv__exponent_series(r) * r * r + r) * power + (power - 1.0f);
+}
+
+static inline float clv__tanh_f32(float x) {
+  const float less_one = clv__tanh_dividend_f32(x);
   return less_one / (less_one + 2.0f);
+}
+
+/* What gates of recurrences are made of, without the ends of the above: 1e-38 for the sigmoid of what is below -87. */
+static inline float clv__gate_divisor_f32(float x) { /* 1 + e^-x */
+  const float low = x < -87.0f ? -87.0f : x, inside = low > 87.0f ? 87.0f : low;
+  float power;
+  const float r = clv__reduce_exponent(-inside, &power);
+  return 1.0f + ((clv__exponent_series(r) * r + 1.0f) * r + 1.0f) * power;
+}
+
+static inline float clv__gate_f32(float x) {
+  return 1.0f / clv__gate_divisor_f32(x);
+}
+
+/* tanh(x) * sigmoid(y), with one division. */
+static inline float clv__gated_tanh_f32(float x, float y) {
+  const float less_one = clv__tanh_dividend_f32(x);
+  return less_one / ((less_one + 2.0f) * clv__gate_divisor_f32(y));
+}
+
+/* x times the share of the normal distribution below x, 0.5 x (1 + erf(x / sqrt 2)), within 1e-6, relative above 1. The share
+ * less a half is x times a function of x squared; here a quotient of polynomials whose largest error of the share is least, up to
+ * where it is 0 or 1. */
+static inline float clv__gelu_f32(float x) {
+  const float end = 5.2f, low = x < -end ? -end : x, inside = low > end ? end : low, square = inside * inside;
+  float above = 2.47797036e-08f, below = 1.25993267e-06f;
+  above = above * square + 6.40338703e-06f;
+  above = above * square + 1.56244176e-04f;
+  above = above * square + 4.60500363e-03f;
+  above = above * square + 3.24844569e-02f;
+  above = above * square + 3.98942262e-01f;
+  below = below * square + 7.02948746e-05f;
+  below = below * square + 1.81376806e-03f;
+  below = below * square + 2.78923605e-02f;
+  below = below * square + 2.48092890e-01f;
+  below = below * square + 1.0f;
+  const float share = inside * (above / below) + 0.5f;
+  return x * (x < -end ? 0.0f : share);
 }
 
 #endif

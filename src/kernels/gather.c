@@ -171,36 +171,10 @@ static reduction read_reduction(const clv__kernel_call *call) {
   return REPLACE;
 }
 
-/* target[i] = target[i] (op) update[i]. A NaN of either wins a minimum or maximum, as in numpy. */
-#define DEFINE_REDUCE(name, type, is_nan)                                                    \
-  static void reduce_##name(void *target, const void *update, size_t count, reduction how) { \
-    type *to = target;                                                                       \
-    const type *from = update;                                                               \
-    for (size_t i = 0; i < count; ++i) {                                                     \
-      type a = to[i], b = from[i];                                                           \
-      switch (how) {                                                                         \
-        case REPLACE:                                                                        \
-          to[i] = b;                                                                         \
-          break;                                                                             \
-        case ADD:                                                                            \
-          to[i] = (type)(a + b);                                                             \
-          break;                                                                             \
-        case MUL:                                                                            \
-          to[i] = (type)(a * b);                                                             \
-          break;                                                                             \
-        case MIN:                                                                            \
-          to[i] = is_nan(b) || b < a ? b : a;                                                \
-          break;                                                                             \
-        case MAX:                                                                            \
-          to[i] = is_nan(b) || b > a ? b : a;                                                \
-          break;                                                                             \
-      }                                                                                      \
-    }                                                                                        \
-  }
-DEFINE_REDUCE(f32, float, isnan)
-DEFINE_REDUCE(f64, double, isnan)
-/* Sums and products of integers wrap: they are computed unsigned, and 16 bits are widened first. */
-#define DEFINE_WRAPPING(name, type, wide)                                                    \
+/* target[i] = target[i] (op) update[i]. A NaN of either wins a minimum or maximum, as in numpy. Sums and products are computed in
+ * `wide`: of integers they wrap, so that is unsigned, and 16 bits are widened first. */
+#define NEVER_NAN(x) false
+#define DEFINE_REDUCE(name, type, wide, is_nan)                                              \
   static void reduce_##name(void *target, const void *update, size_t count, reduction how) { \
     type *to = target;                                                                       \
     const type *from = update;                                                               \
@@ -217,24 +191,26 @@ DEFINE_REDUCE(f64, double, isnan)
           to[i] = (type)((wide)a * (wide)b);                                                 \
           break;                                                                             \
         case MIN:                                                                            \
-          to[i] = b < a ? b : a;                                                             \
+          to[i] = is_nan(b) || b < a ? b : a;                                                \
           break;                                                                             \
         case MAX:                                                                            \
-          to[i] = b > a ? b : a;                                                             \
+          to[i] = is_nan(b) || b > a ? b : a;                                                \
           break;                                                                             \
       }                                                                                      \
     }                                                                                        \
   }
-DEFINE_WRAPPING(i8, int8_t, uint32_t)
-DEFINE_WRAPPING(i16, int16_t, uint32_t)
-DEFINE_WRAPPING(i32, int32_t, uint32_t)
-DEFINE_WRAPPING(i64, int64_t, uint64_t)
-DEFINE_WRAPPING(u8, uint8_t, uint32_t)
-DEFINE_WRAPPING(u16, uint16_t, uint32_t)
-DEFINE_WRAPPING(u32, uint32_t, uint32_t)
-DEFINE_WRAPPING(u64, uint64_t, uint64_t)
+DEFINE_REDUCE(f32, float, float, isnan)
+DEFINE_REDUCE(f64, double, double, isnan)
+DEFINE_REDUCE(i8, int8_t, uint32_t, NEVER_NAN)
+DEFINE_REDUCE(i16, int16_t, uint32_t, NEVER_NAN)
+DEFINE_REDUCE(i32, int32_t, uint32_t, NEVER_NAN)
+DEFINE_REDUCE(i64, int64_t, uint64_t, NEVER_NAN)
+DEFINE_REDUCE(u8, uint8_t, uint32_t, NEVER_NAN)
+DEFINE_REDUCE(u16, uint16_t, uint32_t, NEVER_NAN)
+DEFINE_REDUCE(u32, uint32_t, uint32_t, NEVER_NAN)
+DEFINE_REDUCE(u64, uint64_t, uint64_t, NEVER_NAN)
 #undef DEFINE_REDUCE
-#undef DEFINE_WRAPPING
+#undef NEVER_NAN
 
 static void reduce_f16(void *target, const void *update, size_t count, reduction how) {
   for (size_t i = 0; i < count; ++i) {

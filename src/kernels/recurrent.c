@@ -1,24 +1,32 @@
-/* RNN, GRU and LSTM. What the inputs contribute to all gates of all steps is one matrix product; then a step is a product of the
- * states with R, packed once, and the functions of the gates, by panels of hidden units: they are what threads share out, so that
- * the result is the same on any number of them. f16 and bf16 are computed in f32, states between steps included. */
+/* RNN, GRU and LSTM. What the inputs contribute to all gates is one matrix product for many steps at once; then a step is a
+ * product of the states with R and the functions of the gates, by panels of hidden units: they are what threads share out, so
+ * that the result is the same on any number of them. W and R are packed for it, by a caller to whom they are constant once for
+ * all runs. f16 and bf16 are computed in f32, states between steps included. */
 #include <math.h>
 
+#include "kernels/exponential.h"
 #include "kernels/multiversion.h"
-#include "kernels/product.h"
 #include "kernels/recurrent.h"
 #include "kernels/rows.h"
 #include "kernels/threads.h"
 #include "kernels/turn.h"
 
-enum { PANEL = CLV__RECURRENT_PANEL, GATES = CLV__RECURRENT_GATES, ROWS = CLV__RECURRENT_ROWS, LINE = 256, PACK_LINE = 64 };
+enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, PACK_LINE = 64, LINE_BYTES = 64 };
 
-/* Where a sequence's units of a panel are. */
-typedef struct place {
-  int64_t direction, unit, count; /* the first unit, and how many */
-  int64_t state;                  /* index in [directions, batch, hidden] */
-  int64_t projected;              /* index of the first gate */
-  int from;                       /* which of h[] is the state before the step */
-} place;
+/* What is done at once for all units: a step, or a half of one where GRU resets first. */
+typedef struct phase {
+  int64_t step, in_chunk;
+  int first_gate, gates;
+  bool is_first, of_reset; /* of two; the product is with r * h */
+  int from;                /* which of h[] is the state before the step */
+} phase;
+
+/* Without these two passes of gcc's, which compute on both sides of a choice what is the same on both. */
+#if defined(__GNUC__) && !defined(__clang__)
+#define PLAIN CLV__MULTIVERSION __attribute__((optimize("no-tree-pre", "no-thread-jumps")))
+#else
+#define PLAIN CLV__MULTIVERSION
+#endif
 
 /* The time that step `step` of a sequence is about; false once it has ended. */
 static bool time_of(const clv__recurrent *p, int direction, int64_t sequence, int64_t step, int64_t *t) {
@@ -38,75 +46,83 @@ static int64_t output_at(const clv__recurrent *p, int direction, int64_t sequenc
 #define REAL float
 #define TO_ROW clv__row_to_f32
 #define FROM_ROW clv__row_from_f32
+#define SIGMOID clv__gate_f32
+#define TANH clv__tanh_f32
+#define GATED_TANH clv__gated_tanh_f32
 #include "kernels/recurrent_body.h"
 #define NAME(x) x##_f64
 #define REAL double
 #define TO_ROW clv__row_to_f64
 #define FROM_ROW clv__row_from_f64
+#define SIGMOID(x) (1 / (1 + exp(-(x))))
+#define TANH tanh
+#define GATED_TANH(x, y) (tanh(x) / (1 + exp(-(y))))
 #include "kernels/recurrent_body.h"
 
-static void pack(const clv__recurrent *p, int phase, int first_gate, int gates) {
-  const int64_t tasks = p->directions * p->panels;
-  const int threads = clv__kernel_threads(tasks, (double)tasks * PANEL * gates * (double)p->hidden);
-  (void)threads; /* without OpenMP */
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t task = 0; task < tasks; ++task) {
-    if (p->wide)
-      pack_f64(p, task / p->panels, task % p->panels, first_gate, gates, p->packed[phase]);
-    else
-      pack_f32(p, task / p->panels, task % p->panels, first_gate, gates, p->packed[phase]);
-  }
-}
-
-/* projected = X W^T + the biases, rows in the order of steps whatever the order of X. */
-static void project(const clv__recurrent *p, int64_t direction) {
-  const size_t real_bytes = p->wide ? sizeof(double) : sizeof(float);
-  const int64_t columns = p->gates * p->hidden, rows = p->steps * p->batch;
-  clv__product product = {
-      .a_dtype = p->dtype,
-      .b_dtype = p->dtype,
-      .c_dtype = p->wide ? CLV_F64 : CLV_F32,
-      .a = p->x->data,
-      .b = (const char *)p->w->data + (size_t)(direction * columns * p->inputs) * clv_dtype_size_bytes(p->dtype),
-      .c = (char *)p->projected + (size_t)(direction * rows * columns) * real_bytes,
-      .batches = 1,
-      .rows = rows,
-      .columns = columns,
-      .depth = p->inputs,
-      .alpha = 1};
-  if (rows == 0 || columns == 0) return;
-  clv__product_bind(&product, p->product);
-  product.a_batch[0] = product.b_batch[0] = product.c_batch[0] = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    const int64_t t = i / p->batch, b = i % p->batch;
-    product.a_row[i] = (p->batch_first ? b * p->steps + t : i) * p->inputs;
-    product.c_row[i] = i * columns;
-  }
-  for (int64_t k = 0; k < p->inputs; ++k) product.a_depth[k] = product.b_depth[k] = k;
-  for (int64_t j = 0; j < columns; ++j) {
-    product.b_column[j] = j * p->inputs;
-    product.c_column[j] = j;
-  }
-  clv__product_run(&product);
-  for (int64_t row = 0; p->bias != NULL && row < rows; ++row) {
-    if (p->wide)
-      add_biases_f64(p, direction, row);
-    else
-      add_biases_f32(p, direction, row);
-  }
-}
-
-static void run_phase(const clv__recurrent *p, int phase, int gates, int64_t step) {
-  const int64_t tasks = p->directions * p->panels;
-  const int threads = clv__kernel_threads(tasks, (double)tasks * PANEL * gates * (double)p->hidden * (double)p->batch);
+static void pack(const clv__recurrent *p, const clv_tensor *tensor, int64_t depth, void *to) {
+  const int64_t tasks = p->directions * p->gates * p->panels;
+  const int threads = clv__kernel_threads(tasks, (double)tasks * PANEL * (double)depth);
   (void)threads; /* without OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     if (p->wide)
-      run_panel_f64(p, phase, gates, step, task);
+      pack_f64(p, tensor, depth, task / p->panels, task % p->panels, to);
     else
-      run_panel_f32(p, phase, gates, step, task);
+      pack_f32(p, tensor, depth, task / p->panels, task % p->panels, to);
   }
+}
+
+/* X W^T for `count` steps from `step` on. */
+static void project(const clv__recurrent *p, int64_t step, int64_t count) {
+  const int64_t all = p->panels * p->gates, groups = (all + COLUMNS - 1) / COLUMNS, tasks = p->directions * groups;
+  const int threads = clv__kernel_threads(
+      tasks, (double)p->directions * (double)all * PANEL * (double)p->inputs * (double)count * (double)p->batch);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+  for (int64_t task = 0; task < tasks; ++task) {
+    const int64_t direction = task / groups, first = task % groups * COLUMNS;
+    const int64_t columns = all - first < COLUMNS ? all - first : COLUMNS;
+    if (p->wide)
+      project_f64(p, step, count, direction, first, columns);
+    else
+      project_f32(p, step, count, direction, first, columns);
+  }
+}
+
+/* Groups of panels that are read together, of one direction after the other. Each thread has the same ones in every step, and
+ * goes through them back and forth: the last ones of a step are still in the nearer caches when the next one begins. */
+static void run_groups(const clv__recurrent *p, const phase *ph, int64_t first, int64_t end) {
+  const int64_t each = COLUMNS / ph->gates, groups = (p->panels + each - 1) / each;
+  for (int64_t i = first; i < end; ++i) {
+    const int64_t group = (ph->step & 1) != 0 ? end - 1 - (i - first) : i;
+    const int64_t direction = group / groups, panel = group % groups * each;
+    const int64_t count = p->panels - panel < each ? p->panels - panel : each;
+    if (p->wide)
+      run_panels_f64(p, ph, direction, panel, count);
+    else
+      run_panels_f32(p, ph, direction, panel, count);
+  }
+}
+
+static void run_phase(const clv__recurrent *p, const phase *ph) {
+  const int64_t each = COLUMNS / ph->gates, tasks = p->directions * ((p->panels + each - 1) / each);
+  const int threads = clv__kernel_threads(
+      tasks, (double)p->directions * (double)p->hidden * (double)ph->gates * (double)p->hidden * (double)p->batch);
+  if (threads < 2) { /* no call of OpenMP's, which takes as long as a small step */
+    run_groups(p, ph, 0, tasks);
+    return;
+  }
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int i = 0; i < threads; ++i) run_groups(p, ph, i * tasks / threads, (i + 1) * tasks / threads);
+}
+
+static void run_step(const clv__recurrent *p, int64_t step, int64_t in_chunk) {
+  const bool two_phases = p->update != NULL;
+  const int from = (int)(step & 1);
+  const phase first = {step, in_chunk, .gates = two_phases ? 2 : p->gates, .is_first = two_phases, .from = from};
+  const phase second = {step, in_chunk, .first_gate = 2, .gates = 1, .of_reset = true, .from = from};
+  run_phase(p, &first);
+  if (two_phases) run_phase(p, &second);
 }
 
 static void write_last(const clv__recurrent *p, const clv_tensor *to, const void *from) {
@@ -126,51 +142,72 @@ static clv_status check_lengths(const clv__recurrent *p, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status run_recurrent(const clv__kernel_call *call) {
+static clv_status run(const clv__kernel_call *call, bool is_prepared) {
   clv__recurrent p;
   char reason[160];
-  if (!clv__recurrent_read(call, call->scratch, &p)) return clv__error_memory(call->error, SIZE_MAX);
+  if (!clv__recurrent_read(call, is_prepared, call->scratch, &p)) return clv__error_memory(call->error, SIZE_MAX);
   if (!clv__recurrent_functions(call, &p, reason)) {
     return clv__error_set(call->error, CLV_NOT_SUPPORTED, "%s not supported", reason);
   }
   CLV__TRY(check_lengths(&p, call->error));
-  const bool two_phases = p.update != NULL;
+  p.tile = clv__recurrent_tile_of(p.wide);
   for (int direction = 0; direction < p.directions; ++direction) {
     if (p.wide)
       prepare_f64(&p, direction);
     else
       prepare_f32(&p, direction);
-    project(&p, direction);
   }
-  pack(&p, 0, 0, two_phases ? 2 : p.gates);
-  if (two_phases) pack(&p, 1, 2, 1);
+  if (!is_prepared) {
+    pack(&p, p.w, p.inputs, p.packed_w);
+    pack(&p, p.r, p.hidden, p.packed_r);
+  }
+  if (p.wide_x != NULL) clv__row_to_f32(p.dtype, p.x->data, 0, p.steps * p.batch * p.inputs, p.wide_x);
   if (p.y != NULL && p.lengths != NULL) { /* zeros behind the end of a sequence */
     memset(p.y->data, 0, (size_t)clv__dims_count(p.y, 0, 4) * clv_dtype_size_bytes(p.dtype));
   }
-  for (int64_t step = 0; step < p.steps; ++step) {
-    run_phase(&p, 0, two_phases ? 2 : p.gates, step);
-    if (two_phases) run_phase(&p, 1, 1, step);
+  for (int64_t first = 0; first < p.steps; first += p.chunk) {
+    const int64_t count = p.steps - first < p.chunk ? p.steps - first : p.chunk;
+    project(&p, first, count);
+    for (int64_t i = 0; i < count; ++i) run_step(&p, first + i, i);
   }
   write_last(&p, p.last_h, p.h[p.steps & 1]);
   write_last(&p, p.last_c, p.c);
   return CLV_OK;
 }
 
-static size_t scratch_bytes(const clv__kernel_call *call) {
+static size_t bytes_of(const clv__kernel_call *call, bool is_prepared) {
   clv__recurrent p;
-  return clv__recurrent_read(call, NULL, &p) ? p.scratch_bytes : SIZE_MAX;
+  return clv__recurrent_read(call, is_prepared, NULL, &p) ? p.scratch_bytes : SIZE_MAX;
 }
 
 static bool accepts(const clv__kernel_call *call, char reason[160]) {
   clv__recurrent p;
-  if (clv__recurrent_read(call, NULL, &p)) return clv__recurrent_functions(call, &p, reason);
+  if (clv__recurrent_read(call, false, NULL, &p)) return clv__recurrent_functions(call, &p, reason);
   memcpy(reason, "beyond any memory", sizeof "beyond any memory");
   return false;
 }
 
+static clv_status run_raw(const clv__kernel_call *call) {
+  return run(call, false);
+}
+
+static size_t raw_bytes(const clv__kernel_call *call) {
+  return bytes_of(call, false);
+}
+
 const clv__kernel clv__kernels_recurrent[] = {
-    {"", "RNN", CLV__DTYPES_FLOAT, run_recurrent, scratch_bytes, accepts},
-    {"", "GRU", CLV__DTYPES_FLOAT, run_recurrent, scratch_bytes, accepts},
-    {"", "LSTM", CLV__DTYPES_FLOAT, run_recurrent, scratch_bytes, accepts},
+    {"", "RNN", CLV__DTYPES_FLOAT, run_raw, raw_bytes, accepts},
+    {"", "GRU", CLV__DTYPES_FLOAT, run_raw, raw_bytes, accepts},
+    {"", "LSTM", CLV__DTYPES_FLOAT, run_raw, raw_bytes, accepts},
     {.op = NULL},
 };
+
+static clv_status run_prepared(const clv__kernel_call *call) {
+  return run(call, true);
+}
+
+static size_t prepared_bytes(const clv__kernel_call *call) {
+  return bytes_of(call, true);
+}
+
+const clv__kernel clv__kernel_recurrent_prepared = {"", NULL, CLV__DTYPE_BIT(CLV_F32), run_prepared, prepared_bytes, NULL};

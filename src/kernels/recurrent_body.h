@@ -1,265 +1,379 @@
 /* Template of a recurrence in one type. Included by recurrent.c with
- *   NAME(x)   the function's name for this type
- *   REAL      float or double
- *   TO_ROW, FROM_ROW   clv__row_to_f32 and clv__row_from_f32, or those of f64 */
+ *   NAME(x)            the function's name for this type
+ *   REAL               float or double
+ *   TO_ROW, FROM_ROW   clv__row_to_f32 and clv__row_from_f32, or those of f64
+ *   SIGMOID, TANH      of one number; GATED_TANH(x, y): the tanh of x times the sigmoid of y
+ *
+ * Units are computed a panel at a time, padding included: rows of states and sums have room for it, and it is never read out. */
 
-typedef REAL NAME(vector) __attribute__((vector_size(PANEL * sizeof(REAL)), aligned(sizeof(REAL)), may_alias));
+/* Some sequences' units of a panel: what their states are made of. */
+typedef struct NAME(units) {
+  int rows; /* sequences; of what each has, the next one's is so far behind: */
+  int64_t sums_step, x_step, state_step;
+  REAL *sums;           /* [gates, PANEL]: the states' contribution; theirs to overwrite */
+  const REAL *x, *bias; /* [gates, PANEL], of all gates; all sequences have one bias */
+  const REAL *peephole; /* of the input, output and forget gates, peephole_step apart; NULL: none */
+  int64_t peephole_step;
+  const REAL *late;   /* GRU: the bias that is added before the reset gate */
+  const REAL *before; /* the state */
+  REAL *h, *c, *update, *reset;
+} NAME(units);
 
-/* `count` elements of `tensor` from `first` on into `to`; zeros without a tensor. */
-static void NAME(fetch)(const clv_tensor *tensor, int64_t first, int64_t count, REAL *to) {
-  if (tensor != NULL)
-    TO_ROW(tensor->dtype, tensor->data, first, count, to);
-  else
-    memset(to, 0, (size_t)count * sizeof *to);
+/* `count` elements of `tensor` from `first` on into `to`, and zeros up to `room`; zeros alone without a tensor. */
+static void NAME(fetch)(const clv_tensor *tensor, int64_t first, int64_t count, REAL *to, int64_t room) {
+  if (tensor == NULL) count = 0;
+  if (count > 0) TO_ROW(tensor->dtype, tensor->data, first, count, to);
+  memset(to + count, 0, (size_t)(room - count) * sizeof *to);
 }
 
-/* R's rows of `gates` gates from `first_gate` on, so that a panel of units is read in one run: [hidden, gates, PANEL]. */
-static void NAME(pack)(const clv__recurrent *p, int64_t direction, int64_t panel, int first_gate, int gates, REAL *packed) {
-  const int64_t depth = p->hidden, width = gates * PANEL;
-  packed += (direction * p->panels + panel) * depth * width;
+/* The rows of W or R for a panel of a gate's units, so that they are read in one run: [depth, PANEL]. */
+static void NAME(pack)(const clv__recurrent *p, const clv_tensor *tensor, int64_t depth, int64_t gate, int64_t panel, REAL *to) {
   const int64_t first = panel * PANEL, units = p->hidden - first < PANEL ? p->hidden - first : PANEL;
-  for (int64_t gate = 0; gate < gates; ++gate) {
-    const int64_t row = ((direction * p->gates + first_gate + gate) * p->hidden + first) * depth;
-    REAL *to = packed + gate * PANEL, lines[PANEL * PACK_LINE];
-    for (int64_t k = 0; k < depth; k += PACK_LINE) { /* short lines, so that what is written across them stays in the cache */
-      const int64_t count = depth - k < PACK_LINE ? depth - k : PACK_LINE;
-      for (int64_t unit = 0; unit < PANEL; ++unit) {
-        NAME(fetch)(unit < units ? p->r : NULL, row + unit * depth + k, count, lines + unit * PACK_LINE);
-      }
-      NAME(clv__turn)(lines, PACK_LINE, to + k * width, width, PANEL, count);
+  const int64_t row = (gate * p->hidden + first) * depth;
+  REAL lines[PANEL * PACK_LINE];
+  to += (gate * p->panels + panel) * depth * PANEL;
+  for (int64_t k = 0; k < depth; k += PACK_LINE) { /* short lines, so that what is written across them stays in the cache */
+    const int64_t count = depth - k < PACK_LINE ? depth - k : PACK_LINE;
+    for (int64_t unit = 0; unit < PANEL; ++unit) {
+      NAME(fetch)(unit < units ? tensor : NULL, row + unit * depth + k, count, lines + unit * PACK_LINE, count);
     }
+    NAME(clv__turn)(lines, PACK_LINE, to + k * PANEL, PANEL, PANEL, count);
   }
+}
+
+/* Both biases of a panel of a gate's units. GRU's own ones are added before the reset gate, where that comes last. */
+static void NAME(add_biases)(const clv__recurrent *p, int64_t direction, int64_t gate, int64_t panel) {
+  const int64_t unit = panel * PANEL, count = p->hidden - unit < PANEL ? p->hidden - unit : PANEL;
+  const int64_t from = (direction * 2 * p->gates + gate) * p->hidden + unit;
+  REAL *sums = (REAL *)p->bias_sums + ((direction * p->panels + panel) * p->gates + gate) * PANEL, second[PANEL];
+  NAME(fetch)(p->bias, from, count, sums, PANEL);
+  NAME(fetch)(p->bias, from + p->gates * p->hidden, count, second, PANEL);
+  if (p->late_bias != NULL && p->resets_after && gate == 2) {
+    memcpy((REAL *)p->late_bias + direction * p->units + unit, second, sizeof second);
+    return;
+  }
+  for (int i = 0; i < PANEL; ++i) sums[i] += second[i];
 }
 
 /* States, biases and peepholes of a direction; what ONNX has as [batch, direction, …] becomes [direction, batch, …]. */
 static void NAME(prepare)(const clv__recurrent *p, int64_t direction) {
-  const int64_t n = p->hidden, columns = p->gates * n;
+  const int64_t n = p->hidden;
   for (int64_t b = 0; b < p->batch; ++b) {
     const int64_t from = (p->batch_first ? b * p->directions + direction : direction * p->batch + b) * n;
-    const int64_t to = (direction * p->batch + b) * n;
-    NAME(fetch)(p->first_h, from, n, (REAL *)p->h[0] + to);
-    if (p->c != NULL) NAME(fetch)(p->first_c, from, n, (REAL *)p->c + to);
+    const int64_t to = (direction * p->batch + b) * p->units;
+    NAME(fetch)(p->first_h, from, n, (REAL *)p->h[0] + to, p->units);
+    if (p->c != NULL) NAME(fetch)(p->first_c, from, n, (REAL *)p->c + to, p->units);
   }
-  if (p->peepholes != NULL) NAME(fetch)(p->peephole, direction * 3 * n, 3 * n, (REAL *)p->peepholes + direction * 3 * n);
-  REAL *sums = (REAL *)p->bias_sums + direction * columns, line[LINE];
-  NAME(fetch)(p->bias, direction * 2 * columns, columns, sums);
-  for (int64_t k = 0; k < columns; k += LINE) { /* GRU's last one is added before the reset gate, where that comes last */
-    const int64_t count = columns - k < LINE ? columns - k : LINE;
-    NAME(fetch)(p->bias, (direction * 2 + 1) * columns + k, count, line);
-    for (int64_t i = 0; i < count; ++i) {
-      if (p->late_bias != NULL && p->resets_after && k + i >= 2 * n)
-        ((REAL *)p->late_bias)[direction * n + k + i - 2 * n] = line[i];
-      else
-        sums[k + i] += line[i];
+  for (int64_t i = 0; p->peepholes != NULL && i < 3; ++i) {
+    const int64_t at = direction * 3 + i;
+    NAME(fetch)(p->peephole, at * n, n, (REAL *)p->peepholes + at * p->units, p->units);
+  }
+  for (int64_t i = 0; i < p->gates * p->panels; ++i) NAME(add_biases)(p, direction, i / p->panels, i % p->panels);
+}
+
+/* ---- The functions that ONNX takes where none are named. ---- */
+
+/* Of the arrays that a loop reads and writes, none overlap but where they are one. */
+#define UNIT_LOOP _Pragma("omp simd") for (int i = 0; i < PANEL; ++i)
+
+PLAIN static void NAME(plain_rnn)(const NAME(units) * u) {
+  const REAL *bias = u->bias;
+  for (int64_t row = 0; row < u->rows; ++row) {
+    const REAL *sums = u->sums + row * u->sums_step, *x = u->x + row * u->x_step;
+    REAL *h = u->h + row * u->state_step;
+    UNIT_LOOP h[i] = TANH(sums[i] + (x[i] + bias[i]));
+  }
+}
+
+PLAIN static void NAME(plain_lstm)(const NAME(units) * u) {
+  const REAL *bias = u->bias;
+  for (int64_t row = 0; row < u->rows; ++row) {
+    const REAL *in = u->sums + row * u->sums_step, *out = in + PANEL, *forget = in + 2 * PANEL, *cell = in + 3 * PANEL;
+    const REAL *x = u->x + row * u->x_step;
+    REAL *c = u->c + row * u->state_step, *h = u->h + row * u->state_step;
+    UNIT_LOOP {
+      const REAL keeps = SIGMOID(forget[i] + (x[2 * PANEL + i] + bias[2 * PANEL + i])) * c[i];
+      c[i] = keeps + GATED_TANH(cell[i] + (x[3 * PANEL + i] + bias[3 * PANEL + i]), in[i] + (x[i] + bias[i]));
+      h[i] = GATED_TANH(c[i], out[i] + (x[PANEL + i] + bias[PANEL + i]));
     }
   }
 }
 
-/* The biases, on what a row of the inputs contributes. */
-static void NAME(add_biases)(const clv__recurrent *p, int64_t direction, int64_t row) {
-  const int64_t columns = p->gates * p->hidden;
-  const REAL *sums = (const REAL *)p->bias_sums + direction * columns;
-  REAL *to = (REAL *)p->projected + (direction * p->steps * p->batch + row) * columns;
-#pragma omp simd
-  for (int64_t i = 0; i < columns; ++i) to[i] += sums[i];
-}
-
-/* sums[row][gate][unit] = the sum over k of h[row][k] * panel[k][gate][unit], for a number of rows and gates known here. */
-static inline __attribute__((always_inline)) void NAME(sums_of)(const REAL *const *h, const int rows, const int gates,
-                                                                int64_t depth, const REAL *panel, REAL *out) {
-  NAME(vector) sums[ROWS][GATES];
-#pragma GCC unroll 2
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int g = 0; g < gates; ++g) sums[r][g] = (NAME(vector)){0};
-  }
-  for (int64_t k = 0; k < depth; ++k) {
-#pragma GCC unroll 4
-    for (int g = 0; g < gates; ++g) {
-      const NAME(vector) weights = *(const NAME(vector) *)(panel + (k * gates + g) * PANEL);
-#pragma GCC unroll 2
-      for (int r = 0; r < rows; ++r) sums[r][g] += h[r][k] * weights;
+PLAIN static void NAME(plain_lstm_peepholes)(const NAME(units) * u) {
+  const int64_t step = u->peephole_step;
+  const REAL *bias = u->bias, *weights = u->peephole;
+  for (int64_t row = 0; row < u->rows; ++row) {
+    const REAL *in = u->sums + row * u->sums_step, *out = in + PANEL, *forget = in + 2 * PANEL, *cell = in + 3 * PANEL;
+    const REAL *x = u->x + row * u->x_step;
+    REAL *c = u->c + row * u->state_step, *h = u->h + row * u->state_step;
+    UNIT_LOOP {
+      const REAL before = c[i], takes = in[i] + (x[i] + bias[i] + weights[i] * before);
+      const REAL keeps = SIGMOID(forget[i] + (x[2 * PANEL + i] + bias[2 * PANEL + i] + weights[2 * step + i] * before)) * before;
+      c[i] = keeps + GATED_TANH(cell[i] + (x[3 * PANEL + i] + bias[3 * PANEL + i]), takes);
+      h[i] = GATED_TANH(c[i], out[i] + (x[PANEL + i] + bias[PANEL + i]) + weights[step + i] * c[i]);
     }
   }
-#pragma GCC unroll 2
-  for (int r = 0; r < rows; ++r) {
-#pragma GCC unroll 4
-    for (int g = 0; g < gates; ++g) *(NAME(vector) *)(out + (r * GATES + g) * PANEL) = sums[r][g];
+}
+
+PLAIN static void NAME(plain_gru)(const NAME(units) * u) {
+  const REAL *bias = u->bias, *late = u->late;
+  for (int64_t row = 0; row < u->rows; ++row) {
+    const REAL *z = u->sums + row * u->sums_step, *r = z + PANEL, *own = z + 2 * PANEL, *x = u->x + row * u->x_step;
+    const REAL *before = u->before + row * u->state_step;
+    REAL *h = u->h + row * u->state_step;
+    UNIT_LOOP {
+      const REAL keeps = SIGMOID(z[i] + (x[i] + bias[i])), resets = SIGMOID(r[i] + (x[PANEL + i] + bias[PANEL + i]));
+      const REAL now = TANH(x[2 * PANEL + i] + bias[2 * PANEL + i] + resets * (own[i] + late[i]));
+      h[i] = (1 - keeps) * now + keeps * before[i];
+    }
   }
 }
 
-CLV__MULTIVERSION static void NAME(sums)(const REAL *const *h, int rows, int gates, int64_t depth, const REAL *panel, REAL *out) {
-  switch (gates * 2 + rows) { /* the order of each sum is the same in all */
-    case 3:
-      NAME(sums_of)(h, 1, 1, depth, panel, out);
-      break;
-    case 4:
-      NAME(sums_of)(h, 2, 1, depth, panel, out);
-      break;
-    case 5:
-      NAME(sums_of)(h, 1, 2, depth, panel, out);
-      break;
-    case 6:
-      NAME(sums_of)(h, 2, 2, depth, panel, out);
-      break;
-    case 7:
-      NAME(sums_of)(h, 1, 3, depth, panel, out);
-      break;
-    case 8:
-      NAME(sums_of)(h, 2, 3, depth, panel, out);
-      break;
-    case 9:
-      NAME(sums_of)(h, 1, 4, depth, panel, out);
-      break;
-    default:
-      NAME(sums_of)(h, 2, 4, depth, panel, out);
-      break;
+PLAIN static void NAME(plain_gru_first)(const NAME(units) * u) {
+  const REAL *bias = u->bias;
+  for (int64_t row = 0; row < u->rows; ++row) {
+    const REAL *z = u->sums + row * u->sums_step, *r = z + PANEL, *x = u->x + row * u->x_step;
+    const REAL *before = u->before + row * u->state_step;
+    REAL *update = u->update + row * u->state_step, *reset = u->reset + row * u->state_step;
+    UNIT_LOOP {
+      update[i] = SIGMOID(z[i] + (x[i] + bias[i]));
+      reset[i] = SIGMOID(r[i] + (x[PANEL + i] + bias[PANEL + i])) * before[i];
+    }
   }
 }
 
-static void NAME(clip)(const clv__recurrent *p, REAL *values, int64_t count) {
+PLAIN static void NAME(plain_gru_second)(const NAME(units) * u) {
+  const REAL *bias = u->bias + 2 * PANEL;
+  for (int64_t row = 0; row < u->rows; ++row) {
+    const REAL *own = u->sums + row * u->sums_step, *x = u->x + row * u->x_step + 2 * PANEL;
+    const REAL *before = u->before + row * u->state_step, *update = u->update + row * u->state_step;
+    REAL *h = u->h + row * u->state_step;
+    UNIT_LOOP h[i] = (1 - update[i]) * TANH(own[i] + (x[i] + bias[i])) + update[i] * before[i];
+  }
+}
+
+/* ---- Any functions: of one sequence. ---- */
+
+static void NAME(clip)(const clv__recurrent *p, REAL *values) {
   const REAL most = (REAL)p->clip;
-  for (int64_t i = 0; i < count; ++i) {
+  for (int i = 0; i < PANEL; ++i) {
     values[i] = values[i] > most ? most : values[i];
     values[i] = values[i] < -most ? -most : values[i];
   }
 }
 
-static void NAME(apply)(const clv__gate_function *f, REAL *values, int64_t count) {
+static void NAME(apply)(const clv__gate_function *f, REAL *values) {
   const REAL alpha = (REAL)f->alpha, beta = (REAL)f->beta;
   if (f->kind == CLV__GATE_AFFINE) {
-    for (int64_t i = 0; i < count; ++i) values[i] = alpha * values[i] + beta;
+    for (int i = 0; i < PANEL; ++i) values[i] = alpha * values[i] + beta;
     return;
   }
   if (f->kind == CLV__GATE_SCALED_TANH) {
-    for (int64_t i = 0; i < count; ++i) values[i] *= beta;
+    for (int i = 0; i < PANEL; ++i) values[i] *= beta;
   }
-  const clv__row row = {.count = count, .out = values, .in = {values}, .step = {1}, .params = f->rows.params};
+  const clv__row row = {.count = PANEL, .out = values, .in = {values}, .step = {1}, .params = f->rows.params};
   f->rows.run(&row);
   if (f->kind == CLV__GATE_SCALED_TANH) {
-    for (int64_t i = 0; i < count; ++i) values[i] *= alpha;
+    for (int i = 0; i < PANEL; ++i) values[i] *= alpha;
   }
 }
 
 /* A function of a gate, after the clip. */
-static void NAME(gate)(const clv__recurrent *p, int64_t direction, int which, REAL *values, int64_t count) {
-  if (!isinf(p->clip)) NAME(clip)(p, values, count);
-  NAME(apply)(&p->functions[direction][which], values, count);
+static void NAME(gate)(const clv__recurrent *p, const clv__gate_function *f, REAL *values) {
+  if (!isinf(p->clip)) NAME(clip)(p, values);
+  NAME(apply)(f, values);
 }
 
-/* RNN: `sums` become the new state. */
-static void NAME(finish_rnn)(const clv__recurrent *p, const place *at, REAL *sums, REAL *h) {
-  const REAL *x = (const REAL *)p->projected + at->projected;
-  for (int64_t i = 0; i < at->count; ++i) h[i] = sums[i] + x[i];
-  NAME(gate)(p, at->direction, 0, h, at->count);
-}
-
-static void NAME(finish_lstm)(const clv__recurrent *p, const place *at, REAL *sums, REAL *h) {
-  const int64_t n = p->hidden, count = at->count;
-  const REAL *x = (const REAL *)p->projected + at->projected;
-  const REAL *weights = (const REAL *)p->peepholes + at->direction * 3 * n + at->unit;
-  REAL *c = (REAL *)p->c + at->state, *in = sums, *out = sums + PANEL, *forget = sums + 2 * PANEL, *cell = sums + 3 * PANEL;
-  for (int64_t i = 0; i < count; ++i) {
-    in[i] += x[i] + weights[i] * c[i];
-    out[i] += x[n + i];
-    forget[i] += x[2 * n + i] + weights[2 * n + i] * c[i];
-    cell[i] += x[3 * n + i];
+static void NAME(add_inputs)(const NAME(units) * u, int gates) {
+  for (int g = 0; g < gates; ++g) {
+    for (int i = 0; i < PANEL; ++i) u->sums[g * PANEL + i] += u->x[g * PANEL + i] + u->bias[g * PANEL + i];
   }
-  NAME(gate)(p, at->direction, 0, in, count);
+}
+
+static void NAME(finish_rnn)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
+  NAME(add_inputs)(u, 1);
+  memcpy(u->h, u->sums, PANEL * sizeof *u->h);
+  NAME(gate)(p, &f[0], u->h);
+}
+
+static void NAME(finish_lstm)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
+  REAL *c = u->c, *h = u->h, *in = u->sums, *out = in + PANEL, *forget = in + 2 * PANEL, *cell = in + 3 * PANEL;
+  const REAL *weights = u->peephole;
+  NAME(add_inputs)(u, 4);
+  for (int i = 0; weights != NULL && i < PANEL; ++i) {
+    in[i] += weights[i] * c[i];
+    forget[i] += weights[2 * u->peephole_step + i] * c[i];
+  }
+  NAME(gate)(p, &f[0], in);
   if (p->couples) {
-    for (int64_t i = 0; i < count; ++i) forget[i] = 1 - in[i];
+    for (int i = 0; i < PANEL; ++i) forget[i] = 1 - in[i];
   } else {
-    NAME(gate)(p, at->direction, 0, forget, count);
+    NAME(gate)(p, &f[0], forget);
   }
-  NAME(gate)(p, at->direction, 1, cell, count);
-  for (int64_t i = 0; i < count; ++i) {
-    c[i] = forget[i] * c[i] + in[i] * cell[i];
-    out[i] += weights[n + i] * c[i];
-    h[i] = c[i];
-  }
-  NAME(gate)(p, at->direction, 0, out, count);
-  NAME(apply)(&p->functions[at->direction][2], h, count);
-  for (int64_t i = 0; i < count; ++i) h[i] *= out[i];
+  NAME(gate)(p, &f[1], cell);
+  for (int i = 0; i < PANEL; ++i) h[i] = c[i] = forget[i] * c[i] + in[i] * cell[i];
+  for (int i = 0; weights != NULL && i < PANEL; ++i) out[i] += weights[u->peephole_step + i] * c[i];
+  NAME(gate)(p, &f[0], out);
+  NAME(apply)(&f[2], h);
+  for (int i = 0; i < PANEL; ++i) h[i] *= out[i];
 }
 
 /* GRU whose reset gate is applied to a product already made: all three gates at once. */
-static void NAME(finish_gru_after)(const clv__recurrent *p, const place *at, REAL *sums, REAL *h) {
-  const int64_t n = p->hidden, count = at->count;
-  const REAL *x = (const REAL *)p->projected + at->projected, *before = (const REAL *)p->h[at->from] + at->state;
-  const REAL *late = (const REAL *)p->late_bias + at->direction * n + at->unit;
-  REAL *z = sums, *r = sums + PANEL, *own = sums + 2 * PANEL;
-  for (int64_t i = 0; i < count; ++i) {
-    z[i] += x[i];
-    r[i] += x[n + i];
-  }
-  NAME(gate)(p, at->direction, 0, z, count);
-  NAME(gate)(p, at->direction, 0, r, count);
-  for (int64_t i = 0; i < count; ++i) own[i] = x[2 * n + i] + r[i] * (own[i] + late[i]);
-  NAME(gate)(p, at->direction, 1, own, count);
-  for (int64_t i = 0; i < count; ++i) h[i] = (1 - z[i]) * own[i] + z[i] * before[i];
+static void NAME(finish_gru)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
+  REAL *z = u->sums, *r = z + PANEL, *own = z + 2 * PANEL;
+  const REAL *x = u->x + 2 * PANEL, *bias = u->bias + 2 * PANEL;
+  NAME(add_inputs)(u, 2);
+  NAME(gate)(p, &f[0], z);
+  NAME(gate)(p, &f[0], r);
+  for (int i = 0; i < PANEL; ++i) own[i] = x[i] + bias[i] + r[i] * (own[i] + u->late[i]);
+  NAME(gate)(p, &f[1], own);
+  for (int i = 0; i < PANEL; ++i) u->h[i] = (1 - z[i]) * own[i] + z[i] * u->before[i];
 }
 
 /* GRU whose reset gate comes before the product: first z and r * h, for all units; */
-static void NAME(finish_gru_first)(const clv__recurrent *p, const place *at, REAL *sums) {
-  const REAL *x = (const REAL *)p->projected + at->projected, *before = (const REAL *)p->h[at->from] + at->state;
-  REAL *update = (REAL *)p->update + at->state, *reset = (REAL *)p->reset + at->state, *r = sums + PANEL;
-  for (int64_t i = 0; i < at->count; ++i) {
-    update[i] = sums[i] + x[i];
-    r[i] += x[p->hidden + i];
-  }
-  NAME(gate)(p, at->direction, 0, update, at->count);
-  NAME(gate)(p, at->direction, 0, r, at->count);
-  for (int64_t i = 0; i < at->count; ++i) reset[i] = r[i] * before[i];
+static void NAME(finish_gru_first)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
+  REAL *r = u->sums + PANEL;
+  NAME(add_inputs)(u, 2);
+  memcpy(u->update, u->sums, PANEL * sizeof *u->sums);
+  NAME(gate)(p, &f[0], u->update);
+  NAME(gate)(p, &f[0], r);
+  for (int i = 0; i < PANEL; ++i) u->reset[i] = r[i] * u->before[i];
 }
 
 /* then the state. */
-static void NAME(finish_gru_second)(const clv__recurrent *p, const place *at, REAL *sums, REAL *h) {
-  const REAL *x = (const REAL *)p->projected + at->projected, *before = (const REAL *)p->h[at->from] + at->state;
-  const REAL *update = (const REAL *)p->update + at->state;
-  for (int64_t i = 0; i < at->count; ++i) sums[i] += x[2 * p->hidden + i];
-  NAME(gate)(p, at->direction, 1, sums, at->count);
-  for (int64_t i = 0; i < at->count; ++i) h[i] = (1 - update[i]) * sums[i] + update[i] * before[i];
+static void NAME(finish_gru_second)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
+  const REAL *x = u->x + 2 * PANEL, *bias = u->bias + 2 * PANEL;
+  for (int i = 0; i < PANEL; ++i) u->sums[i] += x[i] + bias[i];
+  NAME(gate)(p, &f[1], u->sums);
+  for (int i = 0; i < PANEL; ++i) u->h[i] = (1 - u->update[i]) * u->sums[i] + u->update[i] * u->before[i];
 }
 
-/* One sequence's units of a panel, from their sums. A sequence that has ended keeps its state. */
-static void NAME(finish)(const clv__recurrent *p, place *at, int phase, int64_t step, int64_t sequence, REAL *sums) {
+/* ---- A step. ---- */
+
+static void NAME(finish_plain)(const clv__recurrent *p, const phase *ph, const NAME(units) * u) {
+  if (p->kind == CLV__RNN)
+    NAME(plain_rnn)(u);
+  else if (p->kind == CLV__LSTM)
+    (u->peephole != NULL ? NAME(plain_lstm_peepholes) : NAME(plain_lstm))(u);
+  else if (ph->is_first)
+    NAME(plain_gru_first)(u);
+  else if (p->update != NULL)
+    NAME(plain_gru_second)(u);
+  else
+    NAME(plain_gru)(u);
+}
+
+static void NAME(finish_any)(const clv__recurrent *p, const phase *ph, int64_t direction, const NAME(units) * u) {
+  const clv__gate_function *f = p->functions[direction];
+  if (p->kind == CLV__RNN)
+    NAME(finish_rnn)(p, f, u);
+  else if (p->kind == CLV__LSTM)
+    NAME(finish_lstm)(p, f, u);
+  else if (ph->is_first)
+    NAME(finish_gru_first)(p, f, u);
+  else if (p->update != NULL)
+    NAME(finish_gru_second)(p, f, u);
+  else
+    NAME(finish_gru)(p, f, u);
+}
+
+/* What the inputs contribute to a sequence's units of a panel. */
+static const REAL *NAME(inputs_of)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t sequence, int64_t panel) {
+  const int64_t row = (direction * p->chunk + ph->in_chunk) * p->batch + sequence;
+  return (const REAL *)p->projected + (row * p->panels + panel) * p->gates * PANEL;
+}
+
+/* A sequence that has ended keeps its state. */
+static void NAME(keep)(const clv__recurrent *p, const phase *ph, int64_t state) {
+  if (ph->is_first)
+    memset((REAL *)p->reset + state, 0, PANEL * sizeof(REAL));
+  else
+    memcpy((REAL *)p->h[!ph->from] + state, (const REAL *)p->h[ph->from] + state, PANEL * sizeof(REAL));
+}
+
+/* `rows` sequences' units of a panel, from their sums: many only where none has an end of its own and functions are plain. */
+static void NAME(advance)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t sequence, int rows, int64_t panel,
+                          REAL *sums) {
+  const int64_t unit = panel * PANEL, left = p->hidden - unit, count = left < PANEL ? left : PANEL;
+  const int64_t state = (direction * p->batch + sequence) * p->units + unit;
   int64_t t;
-  at->state = (at->direction * p->batch + sequence) * p->hidden + at->unit;
-  const bool active = time_of(p, (int)at->direction, sequence, step, &t);
-  const bool first = p->update != NULL && phase == 0;
-  REAL *h = (REAL *)p->h[!at->from] + at->state;
-  if (!active) {
-    if (!first) memcpy(h, (const REAL *)p->h[at->from] + at->state, (size_t)at->count * sizeof *h);
-    if (first) memset((REAL *)p->reset + at->state, 0, (size_t)at->count * sizeof *h);
+  if (!time_of(p, (int)direction, sequence, ph->step, &t)) {
+    NAME(keep)(p, ph, state);
     return;
   }
-  at->projected = ((at->direction * p->steps + t) * p->batch + sequence) * p->gates * p->hidden + at->unit;
-  if (p->kind == CLV__RNN)
-    NAME(finish_rnn)(p, at, sums, h);
-  else if (p->kind == CLV__LSTM)
-    NAME(finish_lstm)(p, at, sums, h);
-  else if (first)
-    NAME(finish_gru_first)(p, at, sums);
-  else if (p->update != NULL)
-    NAME(finish_gru_second)(p, at, sums, h);
+  NAME(units) u = {.rows = rows, .sums = sums, .peephole_step = p->units};
+  u.sums_step = COLUMNS * PANEL, u.x_step = p->panels * p->gates * PANEL, u.state_step = p->units;
+  u.before = (const REAL *)p->h[ph->from] + state;
+  u.h = (REAL *)p->h[!ph->from] + state;
+  if (p->update != NULL) u.update = (REAL *)p->update + state, u.reset = (REAL *)p->reset + state;
+  u.x = NAME(inputs_of)(p, ph, direction, sequence, panel);
+  u.bias = (const REAL *)p->bias_sums + (direction * p->panels + panel) * p->gates * PANEL;
+  if (p->late_bias != NULL) u.late = (const REAL *)p->late_bias + direction * p->units + unit;
+  if (p->peepholes != NULL) u.peephole = (const REAL *)p->peepholes + direction * 3 * p->units + unit;
+  if (p->c != NULL) u.c = (REAL *)p->c + state;
+  if (p->is_plain)
+    NAME(finish_plain)(p, ph, &u);
   else
-    NAME(finish_gru_after)(p, at, sums, h);
-  if (p->y != NULL && !first)
-    FROM_ROW(p->dtype, p->y->data, output_at(p, (int)at->direction, sequence, t) + at->unit, at->count, h);
+    NAME(finish_any)(p, ph, direction, &u);
+  if (p->y == NULL || ph->is_first) return;
+  for (int64_t i = 0; i < rows; ++i) {
+    FROM_ROW(p->dtype, p->y->data, output_at(p, (int)direction, sequence + i, t) + unit, count, u.h + i * p->units);
+  }
 }
 
-static void NAME(run_panel)(const clv__recurrent *p, int phase, int gates, int64_t step, int64_t task) {
-  place at = {.direction = task / p->panels, .unit = task % p->panels * PANEL, .from = (int)(step & 1)};
-  at.count = p->hidden - at.unit < PANEL ? p->hidden - at.unit : PANEL;
-  const REAL *panel = (const REAL *)p->packed[phase] + task * p->hidden * gates * PANEL;
-  const REAL *source = phase == 1 ? p->reset : p->h[at.from];
-  for (int64_t b = 0; b < p->batch; b += ROWS) {
-    const int rows = p->batch - b < ROWS ? (int)(p->batch - b) : ROWS;
-    const REAL *h[ROWS];
-    REAL sums[ROWS * GATES * PANEL];
-    for (int r = 0; r < ROWS; ++r) h[r] = source + (at.direction * p->batch + b + (r < rows ? r : 0)) * p->hidden;
-    NAME(sums)(h, rows, gates, p->hidden, panel, sums);
-    for (int r = 0; r < rows; ++r) NAME(finish)(p, &at, phase, step, b + r, sums + r * GATES * PANEL);
+/* Some panels of a direction: all sequences of them. */
+static void NAME(run_panels)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t first, int64_t count) {
+  const REAL *states = (const REAL *)(ph->of_reset ? p->reset : p->h[ph->from]) + direction * p->batch * p->units;
+  const int64_t tiles = (p->batch + p->tile.rows - 1) / p->tile.rows;
+  const bool is_alike = p->is_plain && p->lengths == NULL;
+  REAL sums[CLV__RECURRENT_ROWS * COLUMNS * PANEL] __attribute__((aligned(64)));
+  clv__recurrent_product product = {
+      .column_count = (int)count * ph->gates, .depth = p->hidden, .sums = sums, .sums_step = COLUMNS * PANEL};
+  for (int64_t i = 0; i < count; ++i) {
+    for (int64_t g = 0; g < ph->gates; ++g) {
+      const int64_t gate = direction * p->gates + ph->first_gate + g;
+      product.columns[i * ph->gates + g] = (const REAL *)p->packed_r + (gate * p->panels + first + i) * p->hidden * PANEL;
+    }
+  }
+  for (int64_t i = 0, begin = 0, end; i < tiles; ++i, begin = end) { /* of sizes that differ by one at most */
+    end = i + 1 < tiles ? (i + 1) * p->batch / tiles : p->batch;
+    product.row_count = (int)(end - begin);
+    for (int64_t b = begin; b < end; ++b) {
+      product.rows[b - begin] = states + b * p->units;
+      const REAL *x = NAME(inputs_of)(p, ph, direction, b, first); /* the product leaves time to fetch it */
+      for (int64_t k = 0; k < count * p->gates * PANEL; k += LINE_BYTES / (int64_t)sizeof *x) __builtin_prefetch(x + k);
+    }
+    p->tile.run(&product);
+    const int rows = is_alike ? product.row_count : 1;
+    for (int64_t b = begin; b < end; b += rows) {
+      for (int64_t j = 0; j < count; ++j) {
+        NAME(advance)(p, ph, direction, b, rows, first + j, sums + ((b - begin) * COLUMNS + j * ph->gates) * PANEL);
+      }
+    }
+  }
+}
+
+/* What the inputs contribute to some columns (a panel of a gate each) of a direction, in `count` steps from `step` on. */
+static void NAME(project)(const clv__recurrent *p, int64_t step, int64_t count, int64_t direction, int64_t first,
+                          int64_t columns) {
+  const int64_t rows = count * p->batch, tiles = (rows + p->tile.rows - 1) / p->tile.rows, all = p->panels * p->gates;
+  clv__recurrent_product product = {.column_count = (int)columns, .depth = p->inputs, .sums_step = all * PANEL};
+  for (int64_t j = 0; j < columns; ++j) {
+    const int64_t panel = (first + j) / p->gates, gate = direction * p->gates + (first + j) % p->gates;
+    product.columns[j] = (const REAL *)p->packed_w + (gate * p->panels + panel) * p->inputs * PANEL;
+  }
+  for (int64_t i = 0; i < tiles; ++i) {
+    const int64_t begin = i * rows / tiles, end = (i + 1) * rows / tiles;
+    product.row_count = (int)(end - begin);
+    product.sums = (REAL *)p->projected + ((direction * p->chunk * p->batch + begin) * all + first) * PANEL;
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t sequence = row % p->batch;
+      int64_t t;
+      if (!time_of(p, (int)direction, sequence, step + row / p->batch, &t)) t = 0; /* nobody reads it */
+      const int64_t at = p->batch_first ? sequence * p->steps + t : t * p->batch + sequence;
+      product.rows[row - begin] = (const REAL *)p->x_real + at * p->inputs;
+    }
+    p->tile.run(&product);
   }
 }
 
@@ -268,11 +382,15 @@ static void NAME(write_last)(const clv__recurrent *p, const clv_tensor *to, cons
   const int64_t n = p->hidden;
   for (int64_t i = 0; to != NULL && i < p->directions * p->batch; ++i) {
     const int64_t direction = i / p->batch, b = i % p->batch;
-    FROM_ROW(p->dtype, to->data, (p->batch_first ? b * p->directions + direction : i) * n, n, (const REAL *)from + i * n);
+    FROM_ROW(p->dtype, to->data, (p->batch_first ? b * p->directions + direction : i) * n, n, (const REAL *)from + i * p->units);
   }
 }
 
+#undef UNIT_LOOP
 #undef NAME
 #undef REAL
 #undef TO_ROW
 #undef FROM_ROW
+#undef SIGMOID
+#undef TANH
+#undef GATED_TANH

@@ -6,8 +6,9 @@
 #include <strings.h>
 
 #include "base/memory.h"
-#include "kernels/product.h"
 #include "kernels/requantize.h"
+
+enum { CHUNK_BYTES = 256 << 10, LEAST_ROWS = 28, LEAST_STEPS = 8 };
 
 /* Names as ONNX writes them (in any case, as other runtimes read them), and the values of alpha and beta where none is given. */
 static const struct {
@@ -74,6 +75,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
     snprintf(reason, 160, "%zu activations where %d are needed", (size_t)names->count, each * out->directions);
     return false;
   }
+  out->is_plain = isinf(out->clip) && !out->couples;
   for (int i = 0; i < each * out->directions; ++i) {
     const char *name = given ? names->strings[i].data : defaults[out->kind][i % each];
     const size_t length = given ? names->strings[i].size_bytes : strlen(name);
@@ -84,6 +86,8 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
       snprintf(reason, 160, "activation %.*s", length > 60 ? 60 : (int)length, name);
       return false;
     }
+    const char *usual = defaults[out->kind][i % each];
+    out->is_plain = out->is_plain && length == strlen(usual) && strncasecmp(usual, name, length) == 0;
   }
   return true;
 }
@@ -100,42 +104,54 @@ static bool take(clv__recurrent *r, char *scratch, size_t a, size_t b, size_t c,
 }
 
 static bool lay_out(clv__recurrent *r, char *scratch) {
-  const size_t directions = (size_t)r->directions, batch = (size_t)r->batch, hidden = (size_t)r->hidden;
-  const size_t panel = (size_t)r->panels * CLV__RECURRENT_PANEL, gates = (size_t)r->gates, states = directions * batch;
-  const bool is_gru = r->kind == CLV__GRU, two_phases = is_gru && !r->resets_after;
-  bool fits = take(r, scratch, states * (size_t)r->steps, gates, hidden, 1, &r->projected) &&
-              take(r, scratch, directions, panel, hidden, two_phases ? 2 : gates, &r->packed[0]) &&
-              take(r, scratch, states, hidden, 1, 1, &r->h[0]) && take(r, scratch, states, hidden, 1, 1, &r->h[1]) &&
-              take(r, scratch, directions, gates, hidden, 1, &r->bias_sums);
-  if (fits && two_phases) {
-    fits = take(r, scratch, directions, panel, hidden, 1, &r->packed[1]) && take(r, scratch, states, hidden, 1, 1, &r->update) &&
-           take(r, scratch, states, hidden, 1, 1, &r->reset);
+  const size_t directions = (size_t)r->directions, batch = (size_t)r->batch, units = (size_t)r->units;
+  const size_t inputs = (size_t)r->inputs, gates = (size_t)r->gates, states = directions * batch;
+  bool fits = take(r, scratch, states, units, 1, 1, &r->h[0]) && take(r, scratch, states, units, 1, 1, &r->h[1]) &&
+              take(r, scratch, directions, gates, units, 1, &r->bias_sums) &&
+              take(r, scratch, states, (size_t)r->chunk, gates, units, &r->projected);
+  if (fits && r->kind == CLV__GRU && !r->resets_after) {
+    fits = take(r, scratch, states, units, 1, 1, &r->update) && take(r, scratch, states, units, 1, 1, &r->reset);
   }
-  if (fits && is_gru) fits = take(r, scratch, directions, hidden, 1, 1, &r->late_bias);
-  if (fits && r->kind == CLV__LSTM) {
-    fits = take(r, scratch, states, hidden, 1, 1, &r->c) && take(r, scratch, directions, 3, hidden, 1, &r->peepholes);
+  if (fits && r->kind == CLV__GRU) fits = take(r, scratch, directions, units, 1, 1, &r->late_bias);
+  if (fits && r->kind == CLV__LSTM) fits = take(r, scratch, states, units, 1, 1, &r->c);
+  if (fits && r->peephole != NULL) fits = take(r, scratch, directions, 3, units, 1, &r->peepholes);
+  if (fits && r->dtype != (r->wide ? CLV_F64 : CLV_F32)) {
+    fits = take(r, scratch, (size_t)r->steps, batch, inputs, 1, &r->wide_x);
+    r->x_real = r->wide_x;
   }
-  if (!fits) return false;
-  const clv__product product = {.a_dtype = r->dtype,
-                                .b_dtype = r->dtype,
-                                .c_dtype = r->wide ? CLV_F64 : CLV_F32,
-                                .batches = 1,
-                                .rows = r->steps * r->batch,
-                                .columns = r->gates * r->hidden,
-                                .depth = r->inputs};
-  const size_t more = clv__product_scratch_bytes(&product);
-  r->product = scratch != NULL ? scratch + r->scratch_bytes : NULL;
-  return more != SIZE_MAX && clv__add(r->scratch_bytes, more, &r->scratch_bytes);
+  if (!fits || r->is_prepared) return fits;
+  return take(r, scratch, directions, gates, units, inputs, &r->packed_w) &&
+         take(r, scratch, directions, gates, units, (size_t)r->hidden, &r->packed_r);
+}
+
+/* Steps whose products with W stay in the second cache until they are read, but as many as repay reading W once more: rows, as
+ * for any product, and steps, each of which reads R. */
+static int64_t chunk_of(const clv__recurrent *r) {
+  const int64_t row = r->directions * r->gates * r->units * (int64_t)sizeof(float);
+  const int64_t by_cache = row > 0 ? CHUNK_BYTES / row : LEAST_ROWS, rows = by_cache > LEAST_ROWS ? by_cache : LEAST_ROWS;
+  const int64_t by_rows = r->batch > 0 ? rows / r->batch : 0, steps = by_rows > LEAST_STEPS ? by_rows : LEAST_STEPS;
+  return steps < r->steps ? steps : r->steps;
 }
 
 static const clv_tensor *output_of(const clv__kernel_call *call, uint32_t index) {
   return call->output_count > index && call->outputs[index].dtype != CLV_DTYPE_NONE ? &call->outputs[index] : NULL;
 }
 
-bool clv__recurrent_read(const clv__kernel_call *call, void *scratch, clv__recurrent *out) {
+/* Whether the elements of all steps could be counted, whichever of the extents is 0. */
+static bool is_addressable(const clv__recurrent *r) {
+  const int64_t extents[] = {r->steps, r->batch, r->hidden, (int64_t)2 * CLV__RECURRENT_COLUMNS * CLV__RECURRENT_PANEL};
+  size_t total = sizeof(double);
+  for (size_t i = 0; i < sizeof extents / sizeof *extents; ++i) {
+    if (!clv__multiply(total, (size_t)(extents[i] > 0 ? extents[i] : 1), &total)) return false;
+  }
+  return total <= SIZE_MAX / 4;
+}
+
+bool clv__recurrent_read(const clv__kernel_call *call, bool is_prepared, void *scratch, clv__recurrent *out) {
   const clv_tensor *x = &call->inputs[0];
   clv__recurrent *r = out;
   *r = (clv__recurrent){.dtype = x->dtype, .wide = x->dtype == CLV_F64, .x = x, .w = &call->inputs[1], .r = &call->inputs[2]};
+  r->is_prepared = is_prepared;
   r->kind = strcmp(call->op, "LSTM") == 0 ? CLV__LSTM : strcmp(call->op, "GRU") == 0 ? CLV__GRU : CLV__RNN;
   r->gates = r->kind == CLV__LSTM ? 4 : r->kind == CLV__GRU ? 3 : 1;
   r->directions = clv__attribute_is(call->attributes, "direction", "bidirectional", false) ? 2 : 1;
@@ -149,16 +165,21 @@ bool clv__recurrent_read(const clv__kernel_call *call, void *scratch, clv__recur
   r->lengths = clv__call_input(call, 4);
   r->first_h = clv__call_input(call, 5);
   r->first_c = clv__call_input(call, 6);
-  r->peephole = clv__call_input(call, 7);
+  r->peephole = r->kind == CLV__LSTM ? clv__call_input(call, 7) : NULL;
   r->y = output_of(call, 0);
   r->last_h = output_of(call, 1);
   r->last_c = output_of(call, 2);
-  if (x->rank != 3 || r->w->rank != 3 || r->r->rank != 3) return true; /* of unknown shape: only functions are asked for */
+  if (x->rank != 3 || r->r->rank != (is_prepared ? 4 : 3)) return true; /* of unknown shape: only functions are asked for */
   r->steps = x->dims[r->batch_first];
   r->batch = x->dims[!r->batch_first];
   r->inputs = x->dims[2];
   r->hidden = r->r->dims[2];
   if (r->steps < 0 || r->batch < 0 || r->inputs < 0 || r->hidden < 0) return true;
+  if (!is_addressable(r)) return false;
   r->panels = (r->hidden + CLV__RECURRENT_PANEL - 1) / CLV__RECURRENT_PANEL;
+  r->units = r->panels * CLV__RECURRENT_PANEL;
+  r->chunk = chunk_of(r);
+  r->x_real = x->data;
+  if (is_prepared) r->packed_w = r->w->data, r->packed_r = r->r->data;
   return lay_out(r, scratch);
 }

@@ -56,7 +56,7 @@ VECTOR_OP(leaky_relu, x < 0 ? a * x : x)
 FLOAT_OP(thresholded_relu, x > a ? x : (real)0)
 FLOAT_OP(elu, x < 0 ? a * expm1(x) : x)
 FLOAT_OP(selu, b *(x > 0 ? x : a * expm1(x)))
-FLOAT_OP(celu, (x < 0 ? (real)0 : x) + (a * expm1(x / a) < 0 ? a * expm1(x / a) : (real)0))
+FLOAT_OP(celu, x < 0 ? a * expm1(x / a) : x) /* max(0, x) + min(0, …), of which one is 0 whatever the sign of a */
 VECTOR_ROW(sigmoid_f32, clv__sigmoid_f32(x))
 FLOAT_ROW(sigmoid_f64, double, double, 1 / (1 + exp(-x)))
 VECTOR_OP(hard_sigmoid, UNIT(a *x + b))

@@ -401,22 +401,26 @@ static void test_recorded_twice(void **state) {
 static void test_failing_kernel(void **state) {
   (void)state;
   clv_error error = {0};
-  test_graph t;
   const int64_t dims[2] = {4, 3}, count[1] = {2};
-  test_graph_begin(&t, clv__allocator_default(), 1);
-  test_graph_input(&t, "x", CLV_F32, 2, dims);
-  test_graph_input(&t, "at", CLV_I64, 1, count);
-  test_graph_node(&t, "before", "Relu", "x", "a");
-  test_graph_node(&t, "rows", "Gather", "a,at", "b");
-  test_graph_node(&t, "after", "Neg", "b", "c");
-  clv_graph *graph = test_graph_end(&t, "c");
+  static const char *const names[] = {"rows", "other rows"};
+  clv_graph *graphs[2];
+  for (int i = 0; i < 2; ++i) {
+    test_graph t;
+    test_graph_begin(&t, clv__allocator_default(), 1);
+    test_graph_input(&t, "x", CLV_F32, 2, dims);
+    test_graph_input(&t, "at", CLV_I64, 1, count);
+    test_graph_node(&t, "before", "Relu", "x", "a");
+    test_graph_node(&t, names[i], "Gather", "a,at", "b");
+    test_graph_node(&t, "after", "Neg", "b", "c");
+    graphs[i] = test_graph_end(&t, "c");
+  }
   cpu_host cpu;
   cpu_program first, second;
   clv_stream *stream;
   clv_captured *captured;
-  assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
-  assert_ok(cpu_program_open(&first, &cpu, graph, NULL, &error), error);
-  assert_ok(cpu_program_open(&second, &cpu, graph, NULL, &error), error);
+  assert_ok(cpu_host_open(&cpu, graphs[0]->allocator, NULL, NULL, &error), error);
+  assert_ok(cpu_program_open(&first, &cpu, graphs[0], NULL, &error), error);
+  assert_ok(cpu_program_open(&second, &cpu, graphs[1], NULL, &error), error);
   assert_ok(cpu.backend->stream_create(cpu.device, &stream, &error), error);
   float x[12], y[2][6];
   int64_t at[2][2] = {{3, 1}, {0, 2}};
@@ -437,7 +441,9 @@ static void test_failing_kernel(void **state) {
   for (int i = 0; i < 2; ++i) {
     at[i][1] = 7; /* out of range, seen when it runs */
     assert_int_equal(cpu.backend->captured_launch(cpu.device, captured, stream, &error), CLV_INVALID_ARGUMENT);
-    assert_non_null(strstr(error.message, "node 'rows' (Gather)"));
+    char wanted[32];
+    snprintf(wanted, sizeof wanted, "node '%s' (Gather)", names[i]);
+    assert_non_null(strstr(error.message, wanted));
     at[i][1] = i;
     assert_ok(cpu.backend->captured_launch(cpu.device, captured, stream, &error), error);
     assert_true(y[i][3] == (i == 0 ? 0.0f : -3.0f));
@@ -462,7 +468,76 @@ static void test_failing_kernel(void **state) {
   cpu_program_close(&first);
   cpu_program_close(&second);
   cpu_host_close(&cpu);
-  clv__graph_destroy(graph);
+  for (int i = 0; i < 2; ++i) clv__graph_destroy(graphs[i]);
+}
+
+/* ---- What is timed. ---- */
+
+typedef struct times {
+  uint32_t steps;
+  uint64_t executions, time_ns; /* of the last step; of all */
+} times;
+
+static clv_status count_step(void *cookie, const clv_step_info *info) {
+  times *t = cookie;
+  t->steps++;
+  t->executions = info->executions;
+  t->time_ns += info->time_ns;
+  return CLV_OK;
+}
+
+/* Launches of what was captured while steps are timed count as executions; and so do those node by node. */
+static void test_times(void **state) {
+  (void)state;
+  for (int walked = 0; walked < 2; ++walked) {
+    test_graph t;
+    const int64_t dims[2] = {4, 300};
+    clv_error error = {0};
+    cpu_host cpu;
+    cpu_program program;
+    clv_stream *stream;
+    clv_captured *captured = NULL;
+    times found = {0};
+    uint64_t seed = 3;
+    clv_tensor made[1] = {{.rank = CLV_RANK_UNKNOWN}};
+    test_graph_begin(&t, clv__allocator_default(), 1);
+    test_graph_input(&t, "x", CLV_F32, 2, dims);
+    test_graph_node(&t, "first", "Tanh", "x", "a");
+    test_graph_node(&t, "second", walked ? "NonZero" : "Sin", "a", "y");
+    clv_graph *graph = test_graph_end(&t, "y");
+    clv_tensor x = random_tensor(graph->allocator, &seed, 2, dims), y = random_tensor(graph->allocator, &seed, 2, dims);
+    assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
+    assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
+    assert_ok(cpu.backend->stream_create(cpu.device, &stream, &error), error);
+    assert_ok(cpu.backend->instance_time_steps(cpu.device, program.instance, true, &error), error);
+    clv_binding in = {.type = x}, out = {.type = y};
+    clv_execute_args args = {.struct_size = sizeof args, .input_count = 1, .output_count = 1, .inputs = &in, .outputs = &out};
+    if (!walked) {
+      assert_ok(cpu.backend->capture_begin(cpu.device, stream, &error), error);
+      assert_ok(cpu.backend->execute(cpu.device, program.instance, stream, &args, &error), error);
+      assert_ok(cpu.backend->capture_end(cpu.device, stream, &captured, &error), error);
+    }
+    for (int i = 0; i < 3; ++i) {
+      if (!walked) {
+        assert_ok(cpu.backend->captured_launch(cpu.device, captured, stream, &error), error);
+        continue;
+      }
+      made[0] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
+      assert_ok(cpu_program_run(&program, &x, made, &error), error);
+      clv__release(graph->allocator, made[0].data);
+    }
+    assert_ok(cpu.backend->instance_steps(cpu.device, program.instance, count_step, &found, &error), error);
+    assert_int_equal(found.steps, 2);
+    assert_int_equal(found.executions, 3);
+    assert_true(found.time_ns > 0);
+    cpu.backend->captured_destroy(cpu.device, captured);
+    cpu.backend->stream_destroy(cpu.device, stream);
+    cpu_program_close(&program);
+    cpu_host_close(&cpu);
+    clv__release(graph->allocator, x.data);
+    clv__release(graph->allocator, y.data);
+    clv__graph_destroy(graph);
+  }
 }
 
 /* Outputs sized by data are refused; bodies are recorded and run node by node. */
@@ -707,6 +782,7 @@ int main(void) {
       cmocka_unit_test(test_random_graphs),  cmocka_unit_test(test_mixed_steps),  cmocka_unit_test(test_recorded_twice),
       cmocka_unit_test(test_failing_kernel), cmocka_unit_test(test_node_by_node), cmocka_unit_test(test_scratch),
       cmocka_unit_test(test_failing_memory), cmocka_unit_test(test_events),       cmocka_unit_test(test_threads),
+      cmocka_unit_test(test_times),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

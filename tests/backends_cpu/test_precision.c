@@ -291,6 +291,23 @@ static int narrow_operands(const clv__cpu_plan *plan, uint64_t seed) {
   return narrow;
 }
 
+/* In an f32 graph: what leaves is made in f32, and what is added to a value of f32 is, too. */
+static void check_made(const clv__cpu_plan *plan, uint64_t seed) {
+  for (uint32_t i = 0; i < plan->program->output_count; ++i) {
+    const clv__cpu_plan_value *value = &plan->values[plan->program->outputs[i]];
+    if (value->producer == CLV__CPU_NONE || value->made == CLV_F32) continue;
+    fail_msg("seed %d: output %d is made in bf16", (int)seed, (int)i);
+  }
+  for (uint32_t n = 0; n < plan->node_count; ++n) {
+    const clv__cpu_plan_node *node = &plan->nodes[n];
+    if (node->dead || node->output_count == 0 || plan->values[node->outputs[0]].made != CLV_F32) continue;
+    for (uint32_t i = 0; i < node->post_count; ++i) {
+      if (node->posts[i].kind != CLV__CPU_POST_ADD || plan->values[node->posts[i].value].made == CLV_F32) continue;
+      fail_msg("seed %d: a value of bf16 is added to one of f32", (int)seed);
+    }
+  }
+}
+
 static void test_steps(void **state) {
   (void)state;
   int asked = 0;
@@ -306,6 +323,7 @@ static void test_steps(void **state) {
       const int narrow = narrow_operands(program.executable->plan, seed);
       if (k == 0 && narrow > 0) fail_msg("seed %d: %d operands in bf16, which nobody asked for", (int)seed, narrow);
       asked += narrow;
+      check_made(program.executable->plan, seed);
       cpu_program_close(&program);
       cpu_host_close(&cpu);
       clv__graph_destroy(graph);

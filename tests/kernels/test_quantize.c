@@ -141,6 +141,47 @@ static void test_dynamic_lengths(void **state) {
   }
 }
 
+/* One scale for all, to bytes: numbers at and next to where a byte ends, beyond all bytes, and none; scales of any size. */
+static void test_bytes(void **state) {
+  static const float sizes[] = {1, 0.1f, 0.0392156877f, 3, 0x1.fffffep-1f, 0x1p-60f, 0x1.8p-61f, 0x1p61f, 0x1p-130f, -0.25f};
+  uint64_t seed = 4;
+  (void)state;
+  for (int round = 0; round < 400; ++round) {
+    const int64_t count = 1 + (int64_t)(test_random(&seed) % (round % 50 == 0 ? 9000 : 70));
+    const bool is_signed = test_random(&seed) % 2 == 0;
+    const float wide = 1.0f + (float)(test_random(&seed) % 1000000) / 1e6f;
+    const float scale = round % 2 == 0 ? wide : sizes[test_random(&seed) % COUNT(sizes)];
+    const int zero = is_signed ? (int)(test_random(&seed) % 256) - 128 : (int)(test_random(&seed) % 256);
+    const int least = is_signed ? INT8_MIN : 0, most = is_signed ? INT8_MAX : UINT8_MAX;
+    const uint8_t zero_byte = (uint8_t)zero;
+    clv_tensor x = case_tensor(CLV_F32, 1, &count), y = case_tensor(is_signed ? CLV_I8 : CLV_U8, 1, &count);
+    clv_tensor inputs[3] = {x, clv__tensor_make(CLV_F32, 0, NULL, (void *)&scale), y};
+    inputs[2].rank = 0;
+    inputs[2].data = (void *)&zero_byte;
+    float *numbers = x.data;
+    for (int64_t i = 0; i < count; ++i) {
+      const float tie = (float)((int)(test_random(&seed) % 600) - 300) + 0.5f, at = tie * scale;
+      const float odd[] = {at,    nextafterf(at, INFINITY), nextafterf(at, -INFINITY), 0, NAN, INFINITY, -INFINITY, 3e38f, -3e38f,
+                           1e-40f};
+      const uint64_t kind = test_random(&seed) % 16;
+      numbers[i] = kind < COUNT(odd) ? odd[kind] : at * 0.37f;
+    }
+    case_run("QuantizeLinear", 13, NULL, 0, inputs, 3, &y);
+    for (int64_t i = 0; i < count; ++i) {
+      const float quotient = numbers[i] / scale, rounded = isnan(quotient) ? 0 : rintf(quotient);
+      const float sum = rounded + (float)zero;
+      const int wanted = sum < (float)least ? least : sum > (float)most ? most : (int)sum;
+      const int made = is_signed ? ((const int8_t *)y.data)[i] : ((const uint8_t *)y.data)[i];
+      if (made != wanted) {
+        fail_msg("%.9g by %.9g, element %lld of %lld, is %d, not %d", (double)numbers[i], (double)scale, (long long)i,
+                 (long long)count, made, wanted);
+      }
+    }
+    free(x.data);
+    free(y.data);
+  }
+}
+
 /* Scales that do not fit are refused instead of read beyond their end. */
 static void test_refusals(void **state) {
   float x[6] = {0}, scale[4] = {1, 1, 1, 1};
@@ -164,7 +205,7 @@ static void test_refusals(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_quantize), cmocka_unit_test(test_dequantize),
-                                     cmocka_unit_test(test_dynamic), cmocka_unit_test(test_dynamic_lengths),
-                                     cmocka_unit_test(test_refusals)};
+                                     cmocka_unit_test(test_dynamic),  cmocka_unit_test(test_dynamic_lengths),
+                                     cmocka_unit_test(test_bytes),    cmocka_unit_test(test_refusals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

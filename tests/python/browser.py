@@ -97,12 +97,15 @@ class Browser:
         """The parameters of all events of these kinds so far."""
         return [event["params"] for event in self._events if event.get("method") in methods]
 
-    def open(self, address):
+    def open(self, address, size=None):
+        """A page once it is loaded; `size`: width and height in pixels, where they are not to be the browser's."""
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         self._events.clear()
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable", session)
+        if size:
+            self.call("Emulation.setDeviceMetricsOverride", session, width=size[0], height=size[1], deviceScaleFactor=1, mobile=False)
         self.call("Page.navigate", session, url=address)
         self.wait("Page.loadEventFired")
         return Page(self, session, target)

@@ -35,7 +35,7 @@ def make(folder):
     random_model(folder, "graphsage", WIDTHS, 2, rng, "model")
     if os.path.exists(made["costs"]):
         os.remove(made["costs"])
-    oracle.cleave("gnn", "profile", "--model", made["model"], "--graph", made["graph"], *DEVICES, *KSET, "--runs", "1", "-o",
+    oracle.cleave("gnn", "profile", "--model", made["model"], "--graph", made["graph"], *DEVICES, *KSET, "--runs", "1", "--seconds", "0", "-o",
                   made["costs"], "--cache-dir", "")
     with open(made["costs"], encoding="utf-8") as file:
         costs = json.load(file)

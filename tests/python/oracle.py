@@ -3,6 +3,7 @@
 Two oracles: ONNX Runtime, with its optimisations and without, and the reference evaluator of the onnx package. Where they disagree
 the caller is told, and no test is made of that graph.
 """
+import argparse
 import concurrent.futures
 import copy
 import json
@@ -307,6 +308,29 @@ def each(function, items):
             return error
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         yield from zip(items, pool.map(guarded, items))
+
+
+def each_seed(description, tally, name, count, check):
+    """The command line of a test over seeded models; yields what check(seed, folder) found, and tallies what it raised."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--count", type=int, default=count)
+    parser.add_argument("--first", type=int, default=0)
+    arguments = parser.parse_args()
+    folder = build_folder(name)
+    seeds = range(arguments.first, arguments.first + arguments.count)
+    for seed, found in each(lambda seed: check(seed, folder), seeds):
+        if isinstance(found, Exception):
+            tally.add(str(seed), f"{type(found).__name__}: {found}")
+        else:
+            yield seed, found
+
+
+def save_case(folder, name, model, inputs):
+    """Writes the model and its inputs; the model's path and the --input arguments."""
+    path, own = os.path.join(folder, f"{name}.onnx"), os.path.join(folder, str(name))
+    onnx.save(model, path)
+    os.makedirs(own, exist_ok=True)
+    return path, save_inputs(own, inputs)
 
 
 def build_folder(name):

@@ -4,14 +4,12 @@ value that leaves the graph, another function between, another axis): the result
 
     python tests/python/test_attention.py [--count N] [--first SEED]
 """
-import argparse
-import os
 import subprocess
 import sys
 
 import numpy as np
 import onnx
-from onnx import TensorProto as T, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 import oracle
 
@@ -171,11 +169,7 @@ def check(seed, folder):
     maker = Maker(seed, broken)
     model = maker.model()
     expected = oracle.run_onnxruntime(model, maker.inputs, optimize=False)
-    path = os.path.join(folder, f"{seed}.onnx")
-    onnx.save(model, path)
-    own = os.path.join(folder, str(seed))
-    os.makedirs(own, exist_ok=True)
-    arguments = oracle.save_inputs(own, maker.inputs)
+    path, arguments = oracle.save_case(folder, seed, model, maker.inputs)
     results, label = [], f"{seed} {broken or 'whole'}"
     for options in ((), ("--threads", "2"), ("--device-option", "cpu:fuse=0"), ("--device-option", "cpu:onednn=0")):
         actual = oracle.cleave_run(path, arguments, maker.outputs, "--devices", "cpu", *options)
@@ -187,16 +181,8 @@ def check(seed, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=90)
-    parser.add_argument("--first", type=int, default=0)
-    arguments = parser.parse_args()
-    folder, tally = oracle.build_folder("attention"), oracle.Tally()
-    seeds = range(arguments.first, arguments.first + arguments.count)
-    for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
-        if isinstance(found, Exception):
-            tally.add(str(seed), f"{type(found).__name__}: {found}")
-            continue
+    tally = oracle.Tally()
+    for _, found in oracle.each_seed(__doc__, tally, "attention", 90, check):
         for label, reason in found:
             tally.add(label, reason)
     return tally.finish()

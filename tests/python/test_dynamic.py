@@ -5,7 +5,6 @@ an encoder that quantize_dynamic itself has made.
 
     python tests/python/test_dynamic.py [--count N] [--first SEED]
 """
-import argparse
 import logging
 import os
 import subprocess
@@ -104,12 +103,9 @@ def kernels_of(path):
 
 
 def run(folder, name, model, inputs, *options):
-    path = os.path.join(folder, name + ".onnx")
-    onnx.save(model, path)
-    own = os.path.join(folder, name)
-    os.makedirs(own, exist_ok=True)
+    path, arguments = oracle.save_case(folder, name, model, inputs)
     names = [output.name for output in model.graph.output]
-    return oracle.cleave_run(path, oracle.save_inputs(own, inputs), names, "--devices", "cpu", *options), path
+    return oracle.cleave_run(path, arguments, names, "--devices", "cpu", *options), path
 
 
 def difference(expected, actual):
@@ -149,20 +145,11 @@ def encoder(folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=80)
-    parser.add_argument("--first", type=int, default=0)
-    arguments = parser.parse_args()
-    folder = oracle.build_folder("dynamic")
     tally, products, on_integers = oracle.Tally(), 0, 0
-    seeds = range(arguments.first, arguments.first + arguments.count)
-    for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
-        if isinstance(found, Exception):
-            tally.add(str(seed), f"{type(found).__name__}: {found}")
-            continue
+    for seed, found in oracle.each_seed(__doc__, tally, "dynamic", 80, check):
         tally.add(str(seed), found[0])
         products, on_integers = products + found[1][0], on_integers + found[1][1]
-    tally.add("encoder", encoder(folder))
+    tally.add("encoder", encoder(oracle.build_folder("dynamic")))
     if not any(name in oracle.cleave("devices", "--devices", "cpu") for name in ("vnni", "bf16", "amx")):
         tally.skip("integer kernels", "sums of integers are not exact on this processor: none are used")
     else:

@@ -14,7 +14,7 @@ import gnn_made
 import oracle
 from test_gnn import random_model
 
-VERBS = {"generate": ["rmat", "edges-per-vertex", "features"], "inspect": ["kset"], "profile": ["import", "stages", "runs"],
+VERBS = {"generate": ["rmat", "edges-per-vertex", "features"], "inspect": ["kset"], "profile": ["import", "stages", "runs", "seconds"],
          "plan": ["list-peps", "export-dir", "html", "effort"], "run": ["plan", "verify", "resume", "trace", "html"]}
 OF_ALL = ["json", "verbose", "quiet", "color", "help"]
 CSV = "n_nodes,n_edges,cpu_ms,status\n"
@@ -316,6 +316,26 @@ def check_import(tally, folder, rng):
     refuse(tally, "stages without import", ["--import"], "profile", *asked, "--stages", "npu=4-7", status=2)
 
 
+def check_seconds(tally, asked, folder):
+    """No time at all: the longest block of each device, and a word about the others; all the time that there is: every block; and of what
+    was compiled for one size nothing is kept."""
+    cache = os.path.join(folder, "measured-cache")
+    take = ("profile", *asked[:4], *gnn_made.DEVICES, *gnn_made.KSET, "--runs", "1", "--cache-dir", cache)
+    done = subprocess.run([oracle.COMMAND, "gnn", *take, "--seconds", "0.000001", "--json"], capture_output=True, text=True, check=True)
+    few, every = json.loads(done.stdout), told(*take, "--seconds", "0")
+    blocks = lambda costs: {(table["device"], table["layer"]) for table in costs["tables"]}
+    wrong = []
+    if len(few["tables"]) != len(blocks(few)) or blocks(few) != blocks(every):
+        wrong.append(f"{few['tables']}")
+    if few["cut_off_blocks"] != few["blocks"] - len(few["tables"]) or "--seconds" not in done.stderr:
+        wrong.append(f"{few['cut_off_blocks']} of {few['blocks']} left out, and told: {done.stderr}")
+    if every["cut_off_blocks"] or every["needless_blocks"] or len(every["tables"]) != every["blocks"] or every["blocks"] <= few["blocks"]:
+        wrong.append(f"of {every['blocks']} blocks {len(every['tables'])} are there")
+    tally.add("seconds: few and all", f"{wrong}" if wrong else None)
+    kept = [item["backend"] for item in json.loads(oracle.cleave("cache", "ls", "--cache-dir", cache, "--json"))["entries"]]
+    tally.add("seconds: nothing but cuts in the cache", None if kept and set(kept) == {"METIS"} else f"{kept}")
+
+
 def check_rows(tally, asked, folder):
     """Rows of a CSV that are none; nothing is written."""
     csv, costs = os.path.join(folder, "bad.csv"), os.path.join(folder, "never.json")
@@ -418,6 +438,7 @@ def main():
     check_metis(tally, made, asked, folder)
     check_parts(tally, made, asked, folder)
     check_import(tally, folder, rng)
+    check_seconds(tally, asked, folder)
     check_rows(tally, asked, folder)
     check_refused(tally, made, asked, folder, plan_path, rng)
     return tally.finish()

@@ -19,6 +19,7 @@ import models  # of tools/, which oracle makes visible
 DEVICES = ["--devices", "npu,cpu", "--npu-spec", "all"]
 HOSTILE = ["</script><script>document.title='broken'</script>", "<img src=x onerror=\"document.title='broken'\">", "a\"b'c`d&amp;e",
            "]]>--><!--", "${document.title='broken'}", "línea\u2028nueva \u202e ¿?", "\\u003c/script>", "__proto__"]
+SCREENS = [(1280, 800), (420, 900)]
 SLOWEST_CLICK_MS = 400  # on a machine that others use as well; it takes a tenth of that
 MANY_NODES = 2060
 
@@ -58,7 +59,8 @@ class Case:
         path, page = os.path.join(folder, f"{name}.onnx"), os.path.join(folder, f"{name}.html")
         onnx.save(model, path)
         self.plan = json.loads(oracle.cleave("plan", path, "--json", "--html", page, *DEVICES, *options))
-        self.page = browser.open("file://" + page)
+        self.browser, self.address = browser, "file://" + page
+        self.page = browser.open(self.address)
 
     def check(self, what, right, detail=""):
         self.tally.add(f"{self.name}: {what}", None if right else f"{what} {detail}".strip())
@@ -72,6 +74,23 @@ class Case:
         addresses = [address for address in self.page.addresses() if not address.startswith("data:")]
         self.same("addresses loaded", [os.path.basename(address) for address in addresses], [f"{self.name}.html"])
         self.page.close()
+
+
+def check_view(case):
+    """At first all lanes are in view, and nothing sticks out of the page, on screens of every size."""
+    for width, height in SCREENS:
+        page = case.browser.open(case.address, (width, height))
+        lanes, inside = page.evaluate("""(() => {
+            const view = document.querySelector('.picture').getBoundingClientRect();
+            const lanes = [...document.querySelectorAll('.picture .lane')].map(lane => lane.getBoundingClientRect());
+            return [lanes.length, lanes.filter(box => box.left >= view.left - 1 && box.right <= view.right + 1 && box.top < view.bottom).length];
+        })()""")
+        case.check(f"{width} pixels: all lanes are in view", lanes >= 2 and inside == lanes, f"{inside} of {lanes}")
+        over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        case.check(f"{width} pixels: nothing sticks out", over <= 0, f"{over} pixels")
+        page.screenshot(os.path.join(case.folder, f"{case.name}-{width}.png"))
+        case.check(f"{width} pixels: complaints", page.complaints() == [], f"{page.complaints()}")
+        page.close()
 
 
 def check_explained(case, node, title):
@@ -150,7 +169,10 @@ def small(tally, browser, folder):
     """Every node in the picture."""
     model, _ = models.make("branchy", seed=0)
     case = Case(tally, browser, folder, "branchy", model, "--strategy", "contiguous", "--force", "Concat=cpu")
+    check_view(case)
     page, nodes = case.page, [node for node in case.plan["nodes"] if node["device"] is not None]
+    case.same("at first a picture that can be read", page.count(".picture [data-n]"), 0)
+    page.click("[data-form=nodes]")
     case.same("nodes in the picture", page.count(".picture [data-n]"), len(nodes))
     case.same("boxes in the picture", page.count(".picture [data-p]"), len(case.plan["partitions"]))
     for node in nodes[:: max(1, len(nodes) // 8)]:
@@ -181,6 +203,7 @@ def small(tally, browser, folder):
 
 def hostile(tally, browser, folder):
     case = Case(tally, browser, folder, "hostile", hostile_model(), "--strategy", "contiguous", "--force", "Relu=cpu")
+    check_view(case)
     page = case.page
     case.same("title", page.evaluate("document.title"), "hostile.onnx on npu and cpu")
     for index, node in enumerate(case.plan["nodes"]):
@@ -197,6 +220,7 @@ def hostile(tally, browser, folder):
 def large(tally, browser, folder):
     """A box a partition, and quick."""
     case = Case(tally, browser, folder, "large", large_model(MANY_NODES), "--strategy", "contiguous", "--force", "Add=cpu")
+    check_view(case)
     page = case.page
     case.same("nodes", len(case.plan["nodes"]), MANY_NODES)
     case.same("no single nodes in the picture", page.count(".picture [data-n]"), 0)

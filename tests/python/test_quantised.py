@@ -5,7 +5,6 @@ than a few steps off. That integer kernels were used is read from the device's o
 
     python tests/python/test_quantised.py [--count N] [--first SEED]
 """
-import argparse
 import os
 import subprocess
 import sys
@@ -273,11 +272,7 @@ def check(seed, folder):
     maker = Maker(seed)
     model, grid = maker.graph()
     expected = oracle.run_onnxruntime(model, maker.inputs, optimize=False)
-    path = os.path.join(folder, f"{seed}.onnx")
-    onnx.save(model, path)
-    own = os.path.join(folder, str(seed))
-    os.makedirs(own, exist_ok=True)
-    arguments = oracle.save_inputs(own, maker.inputs)
+    path, arguments = oracle.save_case(folder, seed, model, maker.inputs)
     names = [output.name for output in model.graph.output]
     results = []
     fused = oracle.cleave_run(path, arguments, names, "--devices", "cpu")
@@ -288,17 +283,8 @@ def check(seed, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=120)
-    parser.add_argument("--first", type=int, default=0)
-    arguments = parser.parse_args()
-    folder = oracle.build_folder("quantised")
     tally, products, on_integers = oracle.Tally(), 0, 0
-    seeds = range(arguments.first, arguments.first + arguments.count)
-    for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
-        if isinstance(found, Exception):
-            tally.add(str(seed), f"{type(found).__name__}: {found}")
-            continue
+    for _, found in oracle.each_seed(__doc__, tally, "quantised", 120, check):
         for label, reason in found[0]:
             tally.add(label, reason)
         products, on_integers = products + found[1][0], on_integers + found[1][1]

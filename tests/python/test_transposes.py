@@ -4,8 +4,6 @@ later, after others were made in their memory, and leave the graph.
 
     python tests/python/test_transposes.py [--count N] [--first SEED]
 """
-import argparse
-import os
 import sys
 
 import numpy as np
@@ -83,11 +81,7 @@ def check(seed, folder):
     model, inputs = Maker(seed).model()
     names = [output.name for output in model.graph.output]
     expected = oracle.run_onnxruntime(model, inputs, optimize=False)
-    path = os.path.join(folder, f"{seed}.onnx")
-    onnx.save(model, path)
-    own = os.path.join(folder, str(seed))
-    os.makedirs(own, exist_ok=True)
-    arguments, results = oracle.save_inputs(own, inputs), []
+    (path, arguments), results = oracle.save_case(folder, seed, model, inputs), []
     for options in ((), ("--device-option", "cpu:fuse=0")):
         actual = oracle.cleave_run(path, arguments, names, "--devices", "cpu", *options)
         reasons = [oracle.compare(e, a) for e, a in zip(expected, actual)]
@@ -96,16 +90,8 @@ def check(seed, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--first", type=int, default=0)
-    arguments = parser.parse_args()
-    folder, tally = oracle.build_folder("transposes"), oracle.Tally()
-    seeds = range(arguments.first, arguments.first + arguments.count)
-    for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
-        if isinstance(found, Exception):
-            tally.add(str(seed), f"{type(found).__name__}: {found}")
-            continue
+    tally = oracle.Tally()
+    for _, found in oracle.each_seed(__doc__, tally, "transposes", 100, check):
         for label, reason in found:
             tally.add(label, reason)
     return tally.finish()
