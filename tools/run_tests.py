@@ -36,28 +36,35 @@ def ctest(folder, *options):
     return f"ctest --test-dir {folder} --output-on-failure -j {os.cpu_count()} {shlex.join(options)}"
 
 
+# Under the sanitizers tests of many random cases try fewer (test_some in tests/support/support.h): `unit tests` tries all of them. What
+# is compiled is the library with its assertions, which the release build leaves out; the thread sanitizer looks at the tests that have
+# several threads (THREAD_TESTS in tests/CMakeLists.txt).
 # (name, budget in seconds, command, environment); a stage whose name begins with 'build' must succeed for the rest to make sense.
 STAGES = [
     ("build", 240, cmake_build("release"), {}),
-    ("lint", 120, "tools/lint", {}),
-    ("unit tests", 240, ctest("build"), {}),
-    ("unit tests, address and undefined sanitizers", 720, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
-    ("execution, thread sanitizer", 360, f"{cmake_build('tsan')} && {ctest('build-tsan', '-R', 'execute/|backends_vnpu/|backends_framework/|backends_cpu/test_(capture|packs|stretches)|device/test_pool|gnn/test_(run|single|block)$')}", ONE_THREAD),
-    ("conformance", 90, "python3 tools/conformance.py", {}),
-    ("operator tests of onnx", 90, f"{PYTHON} tests/python/test_node_cases.py", {}),
-    ("operator tests of onnx, OpenCL", 300, f"{PYTHON} tests/python/test_node_cases.py --devices opencl", {}),
-    ("operator tests of onnx, OpenCL and CPU", 120, f"{PYTHON} tests/python/test_node_cases.py --devices opencl,cpu", {}),
-    ("operator tests of onnx, ONNX Runtime", 90, f"{ONNXRUNTIME} {PYTHON} tests/python/test_node_cases.py --devices onnxruntime:CPU", {}),
-    ("operator tests of onnx, OpenVINO and CPU", 120, f"{OPENVINO} {PYTHON} tests/python/test_node_cases.py --devices openvino:CPU,cpu", {}),
+    ("lint", 60, "tools/lint", {}),
+    ("unit tests", 300, ctest("build"), {}),
+    ("unit tests, address and undefined sanitizers", 480, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
+    ("execution, thread sanitizer", 240, f"{cmake_build('tsan', 'thread_tests')} && {ctest('build-tsan', '-L', 'threads')}", ONE_THREAD),
+    ("conformance", 100, "python3 tools/conformance.py", {}),
+    ("operator tests of onnx", 40, f"{PYTHON} tests/python/test_node_cases.py", {}),
+    ("operator tests of onnx, OpenCL", 150, f"{PYTHON} tests/python/test_node_cases.py --devices opencl", {}),
+    ("operator tests of onnx, OpenCL and CPU", 40, f"{PYTHON} tests/python/test_node_cases.py --devices opencl,cpu", {}),
+    ("operator tests of onnx, ONNX Runtime", 40, f"{ONNXRUNTIME} {PYTHON} tests/python/test_node_cases.py --devices onnxruntime:CPU", {}),
+    ("operator tests of onnx, OpenVINO and CPU", 100, f"{OPENVINO} {PYTHON} tests/python/test_node_cases.py --devices openvino:CPU,cpu", {}),
     ("cases of the conformance kit", 60, f"{PYTHON} tests/python/test_cases.py", {}),
     ("nodes against numpy", 30, f"{PYTHON} tests/python/test_numpy_nodes.py", {}),
     ("operators of signals and pictures", 60, f"{PYTHON} tests/python/test_operators.py", {}),
-    ("random graphs", 120, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
-    ("generated models", 90, f"{PYTHON} tests/python/test_models.py", {}),
+    ("random graphs", 180, f"{PYTHON} tests/python/test_random_graphs.py --count 500 --placements 2", {}),
+    ("graphs compiled ahead of time", 60, f"{PYTHON} tests/python/test_compile.py --count 60", {}),
+    ("generated models", 40, f"{PYTHON} tests/python/test_models.py", {}),
     ("models in f16 and bf16", 60, f"{OPENVINO} {PYTHON} tests/python/test_precision.py", {}),
     ("quantised models", 60, f"{PYTHON} tests/python/test_quantised.py", {}),
     ("dynamically quantised models", 60, f"{PYTHON} tests/python/test_dynamic.py", {}),
+    ("special values", 90, f"{PYTHON} tests/python/test_special_values.py", {}),
+    ("random networks of channels", 90, f"{PYTHON} tests/python/test_random_cnns.py --count 300", {}),
     ("transposes not made", 60, f"{PYTHON} tests/python/test_transposes.py", {}),
+    ("recurrences, weights packed once", 60, f"{PYTHON} tests/python/test_recurrent.py", {}),
     ("attention in graphs", 60, f"{PYTHON} tests/python/test_attention.py --count 60", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
     ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", {}),
@@ -65,17 +72,19 @@ STAGES = [
     ("instructions of the runtime", 60, f"{PYTHON} tests/python/test_overhead.py", {}),
     ("memory", 30, f"{PYTHON} tests/python/test_memory.py", {}),
     ("instructions of larger graphs", 90, f"{PYTHON} tests/python/test_scaling.py", {}),
+    ("documents", 120, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_documents.py", {}),
     ("commands of GNNs", 60, f"{PYTHON} tests/python/test_gnn_cli.py", {}),
     ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),
     ("pages of GNNs in a browser", 60, f"{PYTHON} tests/python/test_gnn_page.py", {}),
     ("PyTorch models", 180, f"{OPENVINO} {PYTHON} tests/python/test_torch.py --quick", {}),
-    ("light models", 180, f"{PYTHON} tests/python/test_light.py", {}),
+    ("light models", 100, f"{PYTHON} tests/python/test_light.py", {}),
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
     ("failures of frameworks, OpenVINO", 60, f"{PYTHON} tests/python/test_openvino.py", {}),
-    ("models, frameworks", 300, f"{PYTHON} tests/python/test_frameworks.py", {}),
+    ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
     ("demo", 30, "make --no-print-directory demo", {}),
 ]
 LONGER = [
+    ("unit tests, every case, address and undefined sanitizers", 900, ctest("build-asan"), dict(SANITIZERS, CLEAVE_TEST_PERCENT="100")),
     ("random graphs, more", 900, f"{PYTHON} tests/python/test_random_graphs.py --first 100000 --count 3000 --placements 6", {}),
     ("random graphs, address and undefined sanitizers", 900,
      f"{PYTHON} tests/python/test_random_graphs.py --count 300 --placements 2",
@@ -95,6 +104,7 @@ LONGER = [
 ]
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed")
+NINJA = re.compile(r"^\[(\d+)/(\d+)\] ")  # of its steps one in twenty is shown
 CTEST = re.compile(r"tests passed, (\d+) tests failed out of (\d+)")
 
 
@@ -107,7 +117,9 @@ def run_stage(name, budget, command, environment):
     stop = threading.Timer(2 * budget, os.killpg, (process.pid, signal.SIGKILL))
     stop.start()
     for line in process.stdout:
-        print(line, end="", flush=True)
+        step = NINJA.match(line)
+        if not step or int(step.group(1)) * 20 % int(step.group(2)) < 20:
+            print(line, end="", flush=True)
         if match := COUNTS.match(line):
             passed, failed, counted = int(match.group(1)), int(match.group(2)), True
         elif match := CTEST.search(line):

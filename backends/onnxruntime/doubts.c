@@ -13,10 +13,10 @@ typedef struct question {
   clv_node_info node;
 } question;
 
-/* False where the input is absent. */
+/* False where the input is absent. Nothing that is doubted has a body, whose captures would follow. */
 static bool get_input(const question *q, uint32_t index, clv_value_info *value) {
   *value = (clv_value_info){.struct_size = sizeof *value};
-  if (index >= q->node.input_count - q->node.capture_count || q->node.inputs[index] == CLV_NO_VALUE) return false;
+  if (index >= q->node.input_count || q->node.inputs[index] == CLV_NO_VALUE) return false;
   q->host->graph_value(q->graph, q->node.inputs[index], value);
   return true;
 }

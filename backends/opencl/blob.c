@@ -29,14 +29,9 @@ static clv_status put_program(clv__text *out, clv_device *device, const clv__ope
 }
 
 /* Whether no earlier step has the same program. */
-static bool is_first(const clv__opencl_plan *plan, bool once, size_t step) {
-  const clv__opencl_program *program = once ? plan->once.items[step].program : plan->steps.items[step].program;
-  const size_t once_count = once ? step : plan->once.count;
-  for (size_t i = 0; i < once_count; ++i) {
-    if (plan->once.items[i].program == program) return false;
-  }
-  for (size_t i = 0; i < step && !once; ++i) {
-    if (plan->steps.items[i].program == program) return false;
+static bool is_first(const clv__opencl_steps *steps, size_t step) {
+  for (size_t i = 0; i < step; ++i) {
+    if (steps->items[i].program == steps->items[step].program) return false;
   }
   return true;
 }
@@ -44,16 +39,13 @@ static bool is_first(const clv__opencl_plan *plan, bool once, size_t step) {
 static clv_status put_programs(clv__text *out, const clv_executable *e, clv_error *error) {
   const clv__opencl_plan *plan = e->plan;
   uint32_t count = 0;
-  const size_t once_count = plan != NULL ? plan->once.count : 0, total = plan != NULL ? once_count + plan->steps.count : 0;
   for (int writing = 0; writing < 2; ++writing) {
-    for (size_t i = 0; i < total; ++i) {
-      const bool once = i < once_count;
-      const clv__opencl_step *step = once ? &plan->once.items[i] : &plan->steps.items[i - once_count];
-      if (step->is_copy || !is_first(plan, once, once ? i : i - once_count)) continue;
+    for (size_t i = 0; plan != NULL && i < plan->steps.count; ++i) {
+      if (plan->steps.items[i].is_copy || !is_first(&plan->steps, i)) continue;
       if (writing == 0)
         ++count;
       else
-        CLV__TRY(put_program(out, e->device, step->program, error));
+        CLV__TRY(put_program(out, e->device, plan->steps.items[i].program, error));
     }
     if (writing == 0) clv__sealed_put(out, count, 4);
   }
@@ -83,8 +75,8 @@ clv_status clv__opencl_executable_save(clv_device *device, clv_executable *execu
 /* The plan's program of these texts, or NULL. */
 static clv__opencl_program *find_program(const clv__opencl_plan *plan, const char *family, const char *defines,
                                          const char *functions) {
-  for (size_t i = 0; i < plan->once.count + plan->steps.count; ++i) {
-    const clv__opencl_step *step = i < plan->once.count ? &plan->once.items[i] : &plan->steps.items[i - plan->once.count];
+  for (size_t i = 0; i < plan->steps.count; ++i) {
+    const clv__opencl_step *step = &plan->steps.items[i];
     if (step->is_copy || strcmp(step->program->family->name, family) != 0) continue;
     if (strcmp(step->program->defines, defines) == 0 && strcmp(step->program->functions, functions) == 0) return step->program;
   }

@@ -22,7 +22,8 @@ void clv__opencl_block_dense(clv__opencl_block *block) {
   }
 }
 
-void clv__opencl_block_merge(clv__opencl_block *b) {
+/* Drops dims of 1 and joins neighbours that go on in both. */
+static void merge(clv__opencl_block *b) {
   int32_t rank = 0;
   for (int32_t d = 0; d < b->rank; ++d) {
     if (b->dims[d] == 1) continue;
@@ -110,6 +111,6 @@ clv_status clv__opencl_block_move(clv__opencl_lowering *l, const clv__opencl_nod
   for (int32_t d = 0; d < block->rank; ++d) {
     if (block->dims[d] == 0) return CLV_OK;
   }
-  clv__opencl_block_merge(&merged);
+  merge(&merged);
   return move_merged(l, clv__opencl_bits(node->outputs[output].dtype), output, input, &merged);
 }

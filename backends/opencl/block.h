@@ -17,8 +17,6 @@ typedef struct clv__opencl_block {
 void clv__opencl_block_dense(clv__opencl_block *block);
 /* Dense strides of a tensor, in elements. */
 void clv__opencl_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]);
-/* Drops dims of 1 and joins neighbours that go on in both. */
-void clv__opencl_block_merge(clv__opencl_block *block);
 /* Launches that move it from an input of the node to an output of the same size of element. Nothing for an empty block. */
 clv_status clv__opencl_block_move(clv__opencl_lowering *l, const clv__opencl_node *node, uint32_t output, uint32_t input,
                                   const clv__opencl_block *block);

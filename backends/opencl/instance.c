@@ -129,28 +129,15 @@ static clv_status make_kernels(clv_device *device, clv_instance *instance, clv_e
   return CLV_OK;
 }
 
-/* Memory that is written once, now. */
-static clv_status prepare(clv_device *device, clv_instance *instance, clv_error *error) {
+/* Memory that stays with it. */
+static clv_status keep(clv_device *device, clv_instance *instance, clv_error *error) {
   const clv__opencl_plan *plan = instance->plan;
   for (size_t i = 0; i < plan->kept.count; ++i) {
     CLV__TRY(clv__opencl_memory_create(device, plan->kept.items[i].size_bytes, &instance->kept[i], error));
   }
   if (plan->fault_places.count > 0)
     CLV__TRY(clv__opencl_faults_create(plan, instance->kept[plan->kept_faults], &instance->faults, error));
-  if (plan->once.count == 0) return CLV_OK;
-  clv_status status = CLV_OK;
-  pthread_mutex_lock(&device->service_lock);
-  for (size_t s = 0; s < plan->once.count && status == CLV_OK; ++s) {
-    cl_kernel kernel = NULL;
-    status = clv__opencl_step_kernel(device, instance, &plan->once.items[s], true, &kernel, error);
-    if (status == CLV_OK)
-      status = clv__opencl_step_enqueue(device, instance, &plan->once.items[s], kernel, device->service, error);
-    if (kernel != NULL) device->cl->clReleaseKernel(kernel);
-  }
-  cl_int code = device->cl->clFinish(device->service);
-  pthread_mutex_unlock(&device->service_lock);
-  if (status == CLV_OK && code != CL_SUCCESS) status = clv__opencl_failed(error, "clFinish", code);
-  return status;
+  return CLV_OK;
 }
 
 static bool same_types(const clv_tensor *a, const clv_tensor *b, uint32_t count) {
@@ -189,7 +176,7 @@ static clv_status fill(clv_device *device, clv_instance *instance, const clv_ten
     return clv__error_memory(error, plan->steps.count * sizeof *instance->kernels);
   }
   CLV__TRY(index_users(instance, error));
-  CLV__TRY(prepare(device, instance, error));
+  CLV__TRY(keep(device, instance, error));
   return make_kernels(device, instance, error);
 }
 

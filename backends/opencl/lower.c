@@ -11,7 +11,7 @@ struct clv__opencl_lowering {
   clv__opencl_plan *plan;
   uint32_t index; /* the node's */
   const clv__opencl_node *node;
-  bool wide, once, open;
+  bool wide, open;
   const char *family, *kernel;
   clv__text defines, functions;
   uint32_t operand_count;
@@ -52,7 +52,6 @@ static void empty(clv__text *text) {
 void clv__opencl_launch(clv__opencl_lowering *l, const char *family, const char *kernel) {
   if (l->open) fail(l, CLV_INTERNAL_ERROR, "launch of %s begun before that of %s was enqueued", kernel, l->kernel);
   l->open = true;
-  l->once = false;
   l->family = family;
   l->kernel = kernel;
   l->operand_count = 0;
@@ -139,21 +138,11 @@ void clv__opencl_pass_table(clv__opencl_lowering *l, uint32_t table) {
   pass(l, place_operand(CLV__OPENCL_AT_CONSTANT, table));
 }
 
-uint32_t clv__opencl_keep(clv__opencl_lowering *l, uint64_t size_bytes) {
-  return add_piece(l, &l->plan->kept, size_bytes, NULL);
-}
-void clv__opencl_pass_kept(clv__opencl_lowering *l, uint32_t kept) {
-  pass(l, place_operand(CLV__OPENCL_AT_KEPT, kept));
-}
-void clv__opencl_once(clv__opencl_lowering *l) {
-  l->once = true;
-}
-
 /* All of a plan's are one piece, so that one copy reads them back. */
 void clv__opencl_pass_fault(clv__opencl_lowering *l, clv__opencl_explain_fn explain) {
   clv__opencl_plan *plan = l->plan;
   clv__opencl_fault_places *places = &plan->fault_places;
-  if (places->count == 0) plan->kept_faults = clv__opencl_keep(l, 0);
+  if (places->count == 0) plan->kept_faults = add_piece(l, &plan->kept, 0, NULL);
   if (l->failed != CLV_OK) return;
   if (!clv__array_reserve(plan->device->allocator, (void **)&places->items, &places->capacity, places->count + 1,
                           sizeof *places->items, places->count)) {
@@ -163,15 +152,8 @@ void clv__opencl_pass_fault(clv__opencl_lowering *l, clv__opencl_explain_fn expl
   const uint32_t index = (uint32_t)places->count++;
   places->items[index] = (clv__opencl_fault_place){l->index, explain};
   plan->kept.items[plan->kept_faults].size_bytes = places->count * sizeof(clv__opencl_fault);
-  clv__opencl_pass_kept(l, plan->kept_faults);
+  pass(l, place_operand(CLV__OPENCL_AT_KEPT, plan->kept_faults));
   clv__opencl_pass_int(l, (int32_t)index);
-}
-
-bool clv__opencl_is_weight(const clv__opencl_lowering *l, uint32_t input) {
-  const clv__opencl_plan_node *node = &l->plan->nodes[l->index];
-  if (input >= node->input_count || node->inputs[input] == CLV_NO_VALUE) return false;
-  uint32_t v = node->inputs[input];
-  return l->plan->executable->values[v].weight != CLV__OPENCL_NONE || l->plan->values[v].type.data != NULL;
 }
 
 /* ---- Numbers ---- */
@@ -183,9 +165,6 @@ void clv__opencl_pass_long(clv__opencl_lowering *l, int64_t value) {
   pass_bytes(l, &value, sizeof value);
 }
 void clv__opencl_pass_float(clv__opencl_lowering *l, float value) {
-  pass_bytes(l, &value, sizeof value);
-}
-void clv__opencl_pass_double(clv__opencl_lowering *l, double value) {
   pass_bytes(l, &value, sizeof value);
 }
 
@@ -210,13 +189,6 @@ void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint3
     pass_bytes(l, wide, sizeof wide);
   else
     pass_bytes(l, narrow, sizeof narrow);
-}
-
-void clv__opencl_pass_local(clv__opencl_lowering *l, uint64_t size_bytes) {
-  if (size_bytes == 0 || size_bytes > l->plan->device->traits.local_bytes) {
-    fail(l, CLV_INTERNAL_ERROR, "%s asks for %llu bytes of local memory", l->kernel, (unsigned long long)size_bytes);
-  }
-  pass(l, (clv__opencl_operand){.means = CLV__OPENCL_MEANS_LOCAL, .size_bytes = (uint32_t)size_bytes});
 }
 
 /* ---- Posts ---- */
@@ -335,7 +307,7 @@ clv_status clv__opencl_enqueue(clv__opencl_lowering *l, uint32_t dimensions, con
     l->failed = clv__opencl_program_get(l->plan->device, l->family, l->defines.data, l->functions.data, &step.program, &l->error);
   }
   if (l->failed == CLV_OK) {
-    l->failed = clv__opencl_step_add(l->plan, l->once ? &l->plan->once : &l->plan->steps, &step, &l->error);
+    l->failed = clv__opencl_step_add(l->plan, &l->plan->steps, &step, &l->error);
   }
   if (l->failed != CLV_OK) return give_up(l);
   l->open = false;

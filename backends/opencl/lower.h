@@ -105,14 +105,6 @@ void clv__opencl_pass_scratch(clv__opencl_lowering *l, uint32_t scratch);
 /* Bytes made at lowering (a table of offsets, say), copied now and uploaded once an instance. */
 uint32_t clv__opencl_table(clv__opencl_lowering *l, const void *data, uint64_t size_bytes);
 void clv__opencl_pass_table(clv__opencl_lowering *l, uint32_t table);
-/* Memory that stays with the instance, written by launches that run once, when it is made: weights in another layout.
- * clv__opencl_once() says it of the launch under construction; it may read constants, tables and kept memory only:
- * clv__opencl_is_weight() says whether an input is such. */
-uint32_t clv__opencl_keep(clv__opencl_lowering *l, uint64_t size_bytes);
-void clv__opencl_pass_kept(clv__opencl_lowering *l, uint32_t kept);
-void clv__opencl_once(clv__opencl_lowering *l);
-bool clv__opencl_is_weight(const clv__opencl_lowering *l, uint32_t input);
-
 /* What a launch found wrong with the numbers it was given: fault_t of clv_kernel.h, which has clv_say() for it. `kind`, `at`,
  * `value` and `limit` are for the family's own words. */
 typedef struct clv__opencl_fault {
@@ -126,12 +118,9 @@ void clv__opencl_pass_fault(clv__opencl_lowering *l, clv__opencl_explain_fn expl
 void clv__opencl_pass_int(clv__opencl_lowering *l, int32_t value);   /* int */
 void clv__opencl_pass_index(clv__opencl_lowering *l, int64_t value); /* index_t: int, or long where the node's tensors are huge */
 void clv__opencl_pass_float(clv__opencl_lowering *l, float value);   /* float */
-void clv__opencl_pass_double(clv__opencl_lowering *l, double value); /* double: only beside f64 tensors */
 void clv__opencl_pass_long(clv__opencl_lowering *l, int64_t value);  /* long */
 /* dims_t: an array of CLV_MAX_RANK index_t in a struct, by value; what is not given is 0. */
 void clv__opencl_pass_dims(clv__opencl_lowering *l, const int64_t *values, uint32_t count);
-/* Local memory of `size_bytes`: LOCAL float *tile as a parameter. */
-void clv__opencl_pass_local(clv__opencl_lowering *l, uint64_t size_bytes);
 
 /* Of an operator that `takes_posts`: elementwise nodes that follow it alone are computed where it stores. Its last kernel ends
  * its parameters with POST_PARAMETERS and stores POST(value, at), `at` the index in the (dense) output 0, value in REAL(T); this

@@ -182,17 +182,16 @@ static clv_status locate(clv__opencl_plan *plan, clv__opencl_operand *operand, c
 }
 
 /* Values in the steps become places. */
-static clv_status resolve(clv__opencl_plan *plan, clv__opencl_steps *steps, bool once, clv_error *error) {
+static clv_status resolve(clv__opencl_plan *plan, clv_error *error) {
+  const clv__opencl_steps *steps = &plan->steps;
   for (size_t s = 0; s < steps->count; ++s) {
     for (uint32_t i = 0; i < steps->items[s].operand_count; ++i) {
       clv__opencl_operand *operand = &steps->items[s].operands[i];
       if (operand->means == CLV__OPENCL_MEANS_VALUE) CLV__TRY(locate(plan, operand, error));
       if (operand->means != CLV__OPENCL_MEANS_VALUE && operand->means != CLV__OPENCL_MEANS_PLACE) continue;
-      clv__opencl_where where = operand->at.where;
-      bool stays = where == CLV__OPENCL_AT_WEIGHT || where == CLV__OPENCL_AT_CONSTANT || where == CLV__OPENCL_AT_KEPT;
-      if (where == CLV__OPENCL_AT_NOWHERE || (once && !stays)) {
-        return clv__error_set(error, CLV_INTERNAL_ERROR, "argument %u of %s has no place%s", i,
-                              steps->items[s].is_copy ? "a copy" : steps->items[s].kernel, once ? " before it runs" : "");
+      if (operand->at.where == CLV__OPENCL_AT_NOWHERE) {
+        return clv__error_set(error, CLV_INTERNAL_ERROR, "argument %u of %s has no place", i,
+                              steps->items[s].is_copy ? "a copy" : steps->items[s].kernel);
       }
     }
   }
@@ -217,8 +216,7 @@ clv_status clv__opencl_pass_place(clv__opencl_plan *plan, clv_error *error) {
   CLV__TRY_GOTO(find_last(plan, &last, error));
   CLV__TRY_GOTO(place_made(plan, last, &b, error));
   CLV__TRY_GOTO(copy_outputs(plan, error));
-  CLV__TRY_GOTO(resolve(plan, &plan->once, true, error));
-  CLV__TRY_GOTO(resolve(plan, &plan->steps, false, error));
+  CLV__TRY_GOTO(resolve(plan, error));
   CLV__TRY_GOTO(lay_constants(plan, error));
   status = check_fits(plan, error);
 cleanup:

@@ -139,7 +139,6 @@ static clv_status upload(clv__opencl_plan *plan, clv_error *error) {
 }
 
 clv_status clv__opencl_plan_finish(clv__opencl_plan *plan, clv_error *error) {
-  CLV__TRY(build(plan, &plan->once, error));
   CLV__TRY(build(plan, &plan->steps, error));
   return upload(plan, error);
 }
@@ -152,7 +151,6 @@ void clv__opencl_plan_destroy(clv__opencl_plan *plan) {
   }
   clv__opencl_memory_release(device, plan->constant_memory);
   clv__release(device->allocator, plan->steps.items);
-  clv__release(device->allocator, plan->once.items);
   clv__release(device->allocator, plan->scratch.items);
   clv__release(device->allocator, plan->constants.items);
   clv__release(device->allocator, plan->kept.items);

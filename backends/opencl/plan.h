@@ -41,7 +41,6 @@ typedef struct clv__opencl_piece {
 /* What an argument or end of a copy means before values are placed. */
 typedef enum clv__opencl_means {
   CLV__OPENCL_MEANS_BYTES,
-  CLV__OPENCL_MEANS_LOCAL,
   CLV__OPENCL_MEANS_VALUE,
   CLV__OPENCL_MEANS_PLACE /* `at` says it already */
 } clv__opencl_means;
@@ -50,7 +49,7 @@ typedef struct clv__opencl_operand {
   clv__opencl_means means;
   uint32_t value; /* VALUE; once placed, `at` is where its root is */
   clv__opencl_location at;
-  uint32_t size_bytes; /* BYTES, LOCAL */
+  uint32_t size_bytes; /* BYTES */
   const void *bytes;
 } clv__opencl_operand;
 
@@ -119,7 +118,7 @@ typedef struct clv__opencl_plan {
   clv_tensor *input_types;
   clv__opencl_plan_node *nodes;
   clv__opencl_plan_value *values;
-  clv__opencl_steps steps, once; /* of every execution; of an instance's creation */
+  clv__opencl_steps steps;
   clv__opencl_pieces scratch, constants, kept;
   clv__opencl_fault_places fault_places;
   uint32_t kept_faults; /* where there are places: the piece of `kept` that has a fault for each */
@@ -183,9 +182,6 @@ clv_status clv__opencl_pass_lower(clv__opencl_plan *plan, clv_error *error);
 clv_status clv__opencl_pass_place(clv__opencl_plan *plan, clv_error *error);
 
 /* ---- Shared by them (plan.c) ---- */
-static inline bool clv__opencl_is_operand(uint32_t value) {
-  return value != CLV_NO_VALUE;
-}
 /* The node with its operands' types, in `storage` of input_count + output_count tensors and input_count flags. */
 clv__opencl_node clv__opencl_plan_node_view(const clv__opencl_plan *plan, uint32_t node, clv_tensor *types, bool *constant);
 /* The most operands of one node. */

@@ -37,8 +37,6 @@ clv_status clv__opencl_step_argument(clv_device *device, const clv_instance *ins
   cl_int code;
   if (operand->means == CLV__OPENCL_MEANS_BYTES) {
     code = device->cl->clSetKernelArg(kernel, index, operand->size_bytes, operand->bytes);
-  } else if (operand->means == CLV__OPENCL_MEANS_LOCAL) {
-    code = device->cl->clSetKernelArg(kernel, index, operand->size_bytes, NULL);
   } else {
     cl_mem memory = memory_at(instance, &operand->at);
     code = device->cl->clSetKernelArg(kernel, index, sizeof memory, &memory);
@@ -47,7 +45,7 @@ clv_status clv__opencl_step_argument(clv_device *device, const clv_instance *ins
 }
 
 bool clv__opencl_is_bound_later(const clv__opencl_operand *operand) {
-  if (operand->means == CLV__OPENCL_MEANS_BYTES || operand->means == CLV__OPENCL_MEANS_LOCAL) return false;
+  if (operand->means == CLV__OPENCL_MEANS_BYTES) return false;
   return operand->at.where == CLV__OPENCL_AT_INPUT || operand->at.where == CLV__OPENCL_AT_OUTPUT ||
          operand->at.where == CLV__OPENCL_AT_SCRATCH;
 }

@@ -35,7 +35,8 @@ clv_status clv__opencl_stream_queue(clv_device *device, clv_stream *stream, cl_c
   return CLV_OK;
 }
 
-clv_status clv__opencl_wait(clv_device *device, cl_event event, clv_error *error) {
+/* Waits for an event, and says what its command came to. */
+static clv_status wait_for(clv_device *device, cl_event event, clv_error *error) {
   const clv__opencl_icd *cl = device->cl;
   cl_int status = CL_COMPLETE;
   cl_int code = cl->clWaitForEvents(1, &event);
@@ -49,7 +50,7 @@ clv_status clv__opencl_stream_synchronize(clv_device *device, clv_stream *stream
   if (stream->queue == NULL) return CLV_OK;
   cl_event marker;
   CLV__OPENCL_TRY(error, "clEnqueueMarkerWithWaitList", device->cl->clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &marker));
-  clv_status status = clv__opencl_wait(device, marker, error);
+  clv_status status = wait_for(device, marker, error);
   device->cl->clReleaseEvent(marker);
   clv__opencl_staging_settle(device, &stream->staging);
   clv_status found = clv__opencl_watch_check(device, stream->watch, stream->queue, status == CLV_OK ? error : NULL);
@@ -147,7 +148,7 @@ clv_status clv__opencl_event_synchronize(clv_device *device, clv_event *event, c
   cl_event marker = marker_of(device, event, &watch);
   clv_status status = CLV_OK;
   if (marker != NULL) {
-    status = clv__opencl_wait(device, marker, error);
+    status = wait_for(device, marker, error);
     if (status == CLV_OK) status = clv__opencl_watch_check(device, watch, NULL, error);
     device->cl->clReleaseEvent(marker);
   }

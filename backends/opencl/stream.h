@@ -16,8 +16,6 @@ struct clv_stream {
 
 /* The stream's queue. */
 clv_status clv__opencl_stream_queue(clv_device *device, clv_stream *stream, cl_command_queue *queue, clv_error *error);
-/* Waits for an event, and says what its command came to. */
-clv_status clv__opencl_wait(clv_device *device, cl_event event, clv_error *error);
 
 /* Frees what notifications have left, when the device is closed. */
 void clv__opencl_notices_finish(clv_device *device);

@@ -1,6 +1,7 @@
 /* The verdict on a node: views, values that follow from shapes, and what a family takes. */
 #include <stdio.h>
 
+#include "base/host.h"
 #include "device.h"
 #include "families.h"
 
@@ -135,16 +136,7 @@ void clv__opencl_supports(clv_device *device, const clv_graph_view *graph, uint3
     }
     constant = (bool *)(types + count);
   }
-  for (uint32_t i = 0; i < count; ++i) {
-    uint32_t value = i < info.input_count ? info.inputs[i] : info.outputs[i - info.input_count];
-    clv_value_info told = {.struct_size = sizeof told};
-    types[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
-    constant[i] = false;
-    if (value == CLV_NO_VALUE) continue;
-    host->graph_value(graph, value, &told);
-    types[i] = told.type;
-    constant[i] = told.is_constant || told.type.data != NULL;
-  }
+  clv__host_operand_types(host, graph, &info, types, constant);
   const clv__opencl_node node = clv__opencl_node_of(&info, types, constant);
   verdict->supported = clv__opencl_accepts(device, &info, &node, verdict->reason);
   if (verdict->supported) verdict->reason[0] = '\0';

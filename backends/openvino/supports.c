@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/attribute.h"
+#include "base/host.h"
 #include "base/lookup.h"
 #include "base/tensor.h"
 #include "device.h"
@@ -119,16 +120,7 @@ bool clv__openvino_may_support(void *self, const clv_graph_view *graph, uint32_t
     }
     constant = (bool *)(types + count);
   }
-  for (uint32_t i = 0; i < count; ++i) {
-    uint32_t value = i < info.input_count ? info.inputs[i] : info.outputs[i - info.input_count];
-    clv_value_info told = {.struct_size = sizeof told};
-    types[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
-    constant[i] = false;
-    if (value == CLV_NO_VALUE) continue;
-    host->graph_value(graph, value, &told);
-    types[i] = told.type;
-    constant[i] = told.is_constant || told.type.data != NULL;
-  }
+  clv__host_operand_types(host, graph, &info, types, constant);
   const clv__openvino_node node = {
       .op = info.op,
       .opset = info.opset,

@@ -2,6 +2,7 @@
  * the bound comes upon, and what there is among pipelines alone and among shared blocks alone. */
 #include "gnn/choose_layer.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -50,6 +51,7 @@ static double attempt(void *user, const uint32_t *choices, double goal_ns, doubl
 
 /* Each start with a seed of its own, and others the next time. */
 static clv_status anneal(clv__choosing *c, uint32_t steps, clv_error *error) {
+  assert(c->search.works == &c->works);
   CLV__TRY(clv__assign_rank(&c->assign, c->best.makespan_ns, c->ranked, error));
   for (uint32_t s = 0; s < c->start_count && c->k > 1; ++s) {
     clv__search_anneal(&c->search, &c->starts[s], c->ranked, c->seed++, steps);
@@ -177,6 +179,7 @@ static clv_status try_apart(clv__choosing *c, const clv__choose_cut *cut, const 
   apart.options = c->options;
   apart.best_from = from;
   *c = apart;
+  c->search.works = &c->works; /* not those of what goes now */
   return CLV_OK;
 }
 

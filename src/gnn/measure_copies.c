@@ -47,10 +47,6 @@ clv_status clv__measure_packing(clv__tables *tables, const clv_allocator *alloca
   char *from = clv__allocate_zero(allocator, most_bytes), *to = clv__allocate_zero(allocator, most_bytes);
   clv_status status = from == NULL || to == NULL ? clv__error_memory(error, most_bytes) : CLV_OK;
   line l = {0};
-  if (status == CLV_OK) { /* pages that nobody has written to are all the same one, in the cache */
-    memset(from, 1, most_bytes);
-    memset(to, 1, most_bytes);
-  }
   for (uint64_t bytes = most_bytes; status == CLV_OK && bytes >= LEAST_BYTES && l.count < MOST_SIZES; bytes /= 2) {
     uint64_t samples[MOST_RUNS], rows = bytes / ROW_BYTES;
     uint32_t count = 0;

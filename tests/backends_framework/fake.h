@@ -17,8 +17,9 @@ typedef struct fake_control {
   bool is_static, is_remote, refuses_library;
   atomic_int loads, tries, compiles, runs, live;
   atomic_int fail_run; /* the run, from 1 and counted in `runs`, that fails; 0: none */
-  atomic_bool hang;    /* runs wait until it is false */
-  atomic_int hung;
+  atomic_bool hang;    /* runs wait until it is false, and fail */
+  atomic_bool hold;    /* runs wait until it is false, and go on */
+  atomic_int hung;     /* have begun to wait */
 } fake_control;
 static fake_control fake;
 
@@ -195,6 +196,8 @@ static clv_status fake_run(void *request, clv__framework_run *run, clv_error *er
     while (atomic_load(&fake.hang)) usleep(1000);
     return clv__error_set(error, CLV_DEVICE_ERROR, "it hung");
   }
+  if (atomic_load(&fake.hold)) atomic_fetch_add(&fake.hung, 1);
+  while (atomic_load(&fake.hold)) usleep(1000);
   if (atomic_fetch_add(&fake.runs, 1) + 1 == atomic_load(&fake.fail_run)) {
     return clv__error_set(error, CLV_DEVICE_ERROR, "the fake fails");
   }

@@ -230,6 +230,51 @@ static void failures_travel(void **state) {
   rig_close(&r);
 }
 
+/* Who waits for a record gets that one's failure, though the event is recorded again, with another outcome, before the wait's
+ * turn comes: a stream that hangs holds it back. `fails`: the record that is waited for is behind a failure, or the next one is.
+ */
+static void check_earlier_record(bool fails) {
+  rig r;
+  work works[3];
+  clv_error error = {0};
+  clv_stream *streams[3]; /* who fails, who does not, who waits */
+  clv_event *event;
+  rig_open(&r, NULL);
+  for (int i = 0; i < 3; ++i) {
+    work_open(&works[i], &r);
+    works[i].x[0] = 5;
+    assert_ok(r.backend->stream_create(r.device, &streams[i], &error), error);
+  }
+  assert_ok(r.backend->event_create(r.device, &event, &error), error);
+  atomic_store(&fake.fail_run, 1);
+  assert_ok(work_run(&works[0], &r, streams[0], &error), error);
+  while (atomic_load(&fake.runs) == 0) usleep(1000);
+  atomic_store(&fake.hold, true);
+  assert_ok(work_run(&works[2], &r, streams[2], &error), error); /* does not end before it is told to */
+  while (atomic_load(&fake.hung) == 0) usleep(1000);
+  assert_ok(r.backend->event_record(r.device, event, streams[fails ? 0 : 1], &error), error);
+  assert_ok(r.backend->event_wait(r.device, streams[2], event, &error), error);
+  assert_ok(r.backend->event_record(r.device, event, streams[fails ? 1 : 0], &error), error);
+  atomic_store(&fake.hold, false);
+  assert_int_equal(r.backend->stream_synchronize(r.device, streams[2], &error), fails ? CLV_DEVICE_ERROR : CLV_OK);
+  assert_int_equal(r.backend->event_synchronize(r.device, event, &error), fails ? CLV_OK : CLV_DEVICE_ERROR);
+  assert_ok(r.backend->stream_synchronize(r.device, streams[1], &error), error);
+  assert_int_equal(r.backend->stream_synchronize(r.device, streams[0], &error), CLV_DEVICE_ERROR);
+  assert_true(works[2].y[0] == -5);
+  r.backend->event_destroy(r.device, event);
+  for (int i = 0; i < 3; ++i) {
+    r.backend->stream_destroy(r.device, streams[i]);
+    work_close(&works[i], &r);
+  }
+  rig_close(&r);
+}
+
+static void records_keep_their_failures(void **state) {
+  (void)state;
+  check_earlier_record(true);
+  check_earlier_record(false);
+}
+
 /* ---- A run that does not end ---- */
 
 /* What such a device keeps stays for ever: in a list, so that it is no leak. */
@@ -295,6 +340,7 @@ static void hung_runs(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(random_commands), cmocka_unit_test(many_runs),
-                                     cmocka_unit_test(failures_travel), cmocka_unit_test(hung_runs)};
+                                     cmocka_unit_test(failures_travel), cmocka_unit_test(records_keep_their_failures),
+                                     cmocka_unit_test(hung_runs)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,29 +102,7 @@ static void options(void **state) {
                                      "spin=no",      "spin=yes",       "provider="};
   static const char *const bad[] = {"optimize=most", "spin=perhaps", "provider=x", "provider==1", "provider=a=1;b"};
   if (skipped()) return;
-  char text[128];
-  for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
-    machine m;
-    snprintf(text, sizeof text, "onnxruntime:CPU:%s", good[i]);
-    open_machine(&m, "onnxruntime:CPU", text);
-    clv_graph *graph = test_seven_nodes(&m.counting.allocator);
-    clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-    clv_session_destroy(machine_session(plan));
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
-    machine_close(&m);
-  }
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
-    machine m;
-    clv_error error = {0};
-    clv_devices *devices = NULL;
-    open_machine(&m, "cpu", NULL);
-    snprintf(text, sizeof text, "onnxruntime:CPU:%s", bad[i]);
-    assert_int_equal(open_devices(m.context, "onnxruntime:CPU", text, &devices, &error), CLV_INVALID_ARGUMENT);
-    assert_null(devices);
-    assert_non_null(strstr(error.message, "onnxruntime:CPU"));
-    machine_close(&m);
-  }
+  check_options("onnxruntime:CPU", good, sizeof good / sizeof *good, bad, sizeof bad / sizeof *bad);
 }
 
 /* Two devices that want different numbers of threads, in one process. */
@@ -193,16 +171,7 @@ static void reasons(void **state) {
 /* ---- Libraries that are none; each in a process that has loaded none before ---- */
 
 static void refuse(const char *said, const char *expected) {
-  machine m;
-  clv_error error = {0};
-  clv_devices *devices = NULL;
-  setenv("CLEAVE_ONNXRUNTIME", said, 1);
-  open_machine(&m, "cpu", NULL);
-  assert_int_equal(open_devices(m.context, "onnxruntime:CPU", NULL, &devices, &error), CLV_NOT_SUPPORTED);
-  assert_null(devices);
-  if (strstr(error.message, expected) == NULL) fail_msg("'%s' does not say '%s'", error.message, expected);
-  assert_null(strchr(error.message, '\n'));
-  machine_close(&m);
+  check_wrong_library("onnxruntime:CPU", "CLEAVE_ONNXRUNTIME", said, expected);
 }
 
 static void wrong_libraries(void **state) {

@@ -184,29 +184,7 @@ static void options(void **state) {
   static const char *const bad[] = {"threads=0", "threads=x",  "precision=f32", "integers=64",
                                     "nan=",      "shapes=any", "pinning=1",     "spin=no"};
   if (skipped()) return;
-  char text[128];
-  for (size_t i = 0; i < sizeof good / sizeof *good; ++i) {
-    machine m;
-    snprintf(text, sizeof text, "openvino:CPU:%s", good[i]);
-    open_machine(&m, "openvino:CPU,cpu", text);
-    clv_graph *graph = test_seven_nodes(&m.counting.allocator);
-    clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
-    clv_session_destroy(machine_session(plan));
-    clv_plan_destroy(plan);
-    clv_graph_destroy(graph);
-    machine_close(&m);
-  }
-  for (size_t i = 0; i < sizeof bad / sizeof *bad; ++i) {
-    machine m;
-    clv_error error = {0};
-    clv_devices *devices = NULL;
-    open_machine(&m, "cpu", NULL);
-    snprintf(text, sizeof text, "openvino:CPU:%s", bad[i]);
-    assert_int_equal(open_devices(m.context, "openvino:CPU", text, &devices, &error), CLV_INVALID_ARGUMENT);
-    assert_null(devices);
-    assert_non_null(strstr(error.message, "openvino:CPU"));
-    machine_close(&m);
-  }
+  check_options("openvino:CPU", good, sizeof good / sizeof *good, bad, sizeof bad / sizeof *bad);
   machine m;
   clv_error error = {0};
   clv_devices *devices = NULL;
@@ -246,16 +224,7 @@ static void reasons(void **state) {
 /* ---- Libraries that are none; before another one is loaded ---- */
 
 static void refuse(const char *said, const char *expected) {
-  machine m;
-  clv_error error = {0};
-  clv_devices *devices = NULL;
-  setenv("CLEAVE_OPENVINO", said, 1);
-  open_machine(&m, "cpu", NULL);
-  assert_int_equal(open_devices(m.context, "openvino:CPU", NULL, &devices, &error), CLV_NOT_SUPPORTED);
-  assert_null(devices);
-  if (strstr(error.message, expected) == NULL) fail_msg("'%s' does not say '%s'", error.message, expected);
-  assert_null(strchr(error.message, '\n'));
-  machine_close(&m);
+  check_wrong_library("openvino:CPU", "CLEAVE_OPENVINO", said, expected);
 }
 
 static void wrong_libraries(void **state) {

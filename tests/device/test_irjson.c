@@ -100,6 +100,16 @@ static void no_session_without_weights(void **state) {
   machine_close(&m);
 }
 
+/* IR_LAYER with its weight gives what it should. */
+static void check_layer(clv_session *session) {
+  clv_error error = {0};
+  float x[6] = {1, -2, 3, -4, 5, -6}, y[8] = {0}, wanted[8] = {1, 0, 3, 2, 0, 5, 0, 0};
+  clv_tensor input = clv__tensor_make(CLV_F32, 3, DIMS(1, 2, 3), x), output = clv__tensor_make(CLV_F32, 3, DIMS(1, 2, 4), y);
+  assert_ok(clv_session_run(session, &input, 1, &output, 1, &error), error);
+  for (uint32_t i = 0; i < 8; ++i) assert_true(y[i] == wanted[i]);
+  clv_session_destroy(session);
+}
+
 /* The same with the weight's numbers in the file. */
 static void runs_with_constants(void **state) {
   (void)state;
@@ -115,11 +125,7 @@ static void runs_with_constants(void **state) {
   clv_session *session = NULL;
   clv_error error = {0};
   assert_ok(clv_session_create(plan, NULL, &session, &error), error);
-  float x[6] = {1, -2, 3, -4, 5, -6}, y[8] = {0}, wanted[8] = {1, 0, 3, 2, 0, 5, 0, 0};
-  clv_tensor input = clv__tensor_make(CLV_F32, 3, DIMS(1, 2, 3), x), output = clv__tensor_make(CLV_F32, 3, DIMS(1, 2, 4), y);
-  assert_ok(clv_session_run(session, &input, 1, &output, 1, &error), error);
-  for (uint32_t i = 0; i < 8; ++i) assert_true(y[i] == wanted[i]);
-  clv_session_destroy(session);
+  check_layer(session);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
   machine_close(&m);
@@ -157,11 +163,7 @@ static void runs_with_params(void **state) {
   clv_plan *plan = machine_plan(&m, graph, "relu=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
   clv_session *session = NULL;
   assert_ok(clv_session_create(plan, NULL, &session, &error), error);
-  float x[6] = {1, -2, 3, -4, 5, -6}, y[8] = {0}, wanted[8] = {1, 0, 3, 2, 0, 5, 0, 0};
-  clv_tensor input = clv__tensor_make(CLV_F32, 3, DIMS(1, 2, 3), x), output = clv__tensor_make(CLV_F32, 3, DIMS(1, 2, 4), y);
-  assert_ok(clv_session_run(session, &input, 1, &output, 1, &error), error);
-  for (uint32_t i = 0; i < 8; ++i) assert_true(y[i] == wanted[i]);
-  clv_session_destroy(session);
+  check_layer(session);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
   machine_close(&m);

@@ -194,6 +194,25 @@ static void test_small(void **unused) {
 }
 
 /* Odd cuts: subgraphs without vertices, more subgraphs than work, sizes that nobody measured. */
+/* Prices at which plans of one kind alone are better than what all plans led to, and are searched on from. */
+static void test_apart(void **unused) {
+  (void)unused;
+  const uint64_t seed = 5;
+  uint64_t state = seed;
+  gnx g;
+  clv__arena arena;
+  clv__piece pieces[8];
+  clv__choose_cut cut = {8, pieces};
+  clv__choice choice;
+  gnx_made(&g, clv__allocator_default(), seed);
+  clv__arena_init(&arena, clv__allocator_default());
+  for (int i = 0; i < 8; ++i) gnx_random_piece(&state, &pieces[i]);
+  assert_ok(choose(&arena, &g, &cut, 1, CLV__EFFORT_FULL, &choice), error);
+  check_choice(&g, &choice, 1);
+  clv__arena_finish(&arena);
+  gnx_close(&g);
+}
+
 static void test_odd(void **unused) {
   (void)unused;
   gnx g;
@@ -367,7 +386,7 @@ static void test_memory(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_flickr), cmocka_unit_test(test_prices), cmocka_unit_test(test_small),
-                                     cmocka_unit_test(test_odd),    cmocka_unit_test(test_file),   cmocka_unit_test(test_edits),
-                                     cmocka_unit_test(test_memory)};
+                                     cmocka_unit_test(test_apart),  cmocka_unit_test(test_odd),    cmocka_unit_test(test_file),
+                                     cmocka_unit_test(test_edits),  cmocka_unit_test(test_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,8 @@ static void given_refused(void **state) {
       {{{"y", false, 1, {2}}}, 1, CLV_NOT_FOUND, "there are: x"},
       {{{"x", false, 4, {1, 4, 2, 64}}}, 1, CLV_INVALID_ARGUMENT, "f32[1,4,2,64]"},
       {{{"x", false, 3, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "f32[1,3,2]"},
+      {{{"x", false, 3, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "declared f32[N,3,M,64] and"},
+      {{{"N", true, 0, {INT64_MAX / 2}}, {"M", true, 0, {9}}}, 2, CLV_INVALID_ARGUMENT, "no machine has that many bytes"},
       {{{"x", false, 99, {1, 3, 2}}}, 1, CLV_INVALID_ARGUMENT, "input 'x'"},
       {{{"N", true, 0, {2}}, {"x", false, 4, {3, 3, 2, 64}}}, 2, CLV_INVALID_ARGUMENT, "dimension 'N' is 2 by 'N' and 3 by 'x'"},
       {{{"N", true, 0, {-2}}}, 1, CLV_INVALID_ARGUMENT, "cannot be -2"},

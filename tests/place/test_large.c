@@ -1,5 +1,5 @@
-/* Planning is not quadratic: 100,000 nodes whose pins alternate between two devices, in seconds (of the processor: other work beside
- * the test counts for nothing). They are printed; the bounds are far above them. */
+/* Planning is not quadratic: 100,000 nodes whose pins alternate between two devices, in seconds (of the processor: other work
+ * beside the test counts for nothing). They are printed; the bounds are far above them. */
 #include "machine.h"
 
 #include <time.h>

@@ -119,4 +119,46 @@ static inline void check_open_sizes(const char *devices) {
   machine_close(&m);
 }
 
+/* Options of a device: each of `good` is taken and makes sessions, each of `bad` refused under the device's name. */
+static inline void check_options(const char *device, const char *const *good, size_t good_count, const char *const *bad,
+                                 size_t bad_count) {
+  char text[128];
+  for (size_t i = 0; i < good_count; ++i) {
+    machine m;
+    snprintf(text, sizeof text, "%s:%s", device, good[i]);
+    open_machine(&m, device, text);
+    clv_graph *graph = test_seven_nodes(&m.counting.allocator);
+    clv_plan *plan = machine_plan(&m, graph, NULL, (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+    clv_session_destroy(machine_session(plan));
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    machine_close(&m);
+  }
+  for (size_t i = 0; i < bad_count; ++i) {
+    machine m;
+    clv_error error = {0};
+    clv_devices *devices = NULL;
+    open_machine(&m, "cpu", NULL);
+    snprintf(text, sizeof text, "%s:%s", device, bad[i]);
+    assert_int_equal(open_devices(m.context, device, text, &devices, &error), CLV_INVALID_ARGUMENT);
+    assert_null(devices);
+    assert_non_null(strstr(error.message, device));
+    machine_close(&m);
+  }
+}
+
+/* A library that is none, where `variable` says; in a process that has loaded none before. */
+static inline void check_wrong_library(const char *device, const char *variable, const char *said, const char *expected) {
+  machine m;
+  clv_error error = {0};
+  clv_devices *devices = NULL;
+  setenv(variable, said, 1);
+  open_machine(&m, "cpu", NULL);
+  assert_int_equal(open_devices(m.context, device, NULL, &devices, &error), CLV_NOT_SUPPORTED);
+  assert_null(devices);
+  if (strstr(error.message, expected) == NULL) fail_msg("'%s' does not say '%s'", error.message, expected);
+  assert_null(strchr(error.message, '\n'));
+  machine_close(&m);
+}
+
 #endif

@@ -121,6 +121,21 @@ static inline void machine_check_run(clv_session *session, const clv_plan *plan,
   }
 }
 
+/* The same on random values, in a session of its own; f32 inputs, two at most, of up to 32 elements. */
+static inline void machine_check_random(const clv_plan *plan, const char *what) {
+  float data[2][32];
+  uint64_t seed = 5;
+  clv_tensor inputs[2];
+  for (uint32_t i = 0; i < plan->graph->input_count; ++i) {
+    for (uint32_t k = 0; k < 32; ++k) data[i][k] = test_random_float(&seed);
+    inputs[i] = *clv_graph_input_type(plan->graph, i);
+    inputs[i].data = data[i];
+  }
+  clv_session *session = machine_session(plan);
+  machine_check_run(session, plan, inputs, what);
+  clv_session_destroy(session);
+}
+
 static inline clv_tensor f32(int32_t rank, const int64_t *dims, void *data) {
   return clv__tensor_make(CLV_F32, rank, dims, data);
 }

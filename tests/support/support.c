@@ -32,6 +32,20 @@ uint64_t test_random(uint64_t *state) {
   return z ^ (z >> 31);
 }
 
+uint32_t test_some(uint32_t count) {
+#if defined(__SANITIZE_THREAD__)
+  uint64_t percent = 15;
+#elif defined(__SANITIZE_ADDRESS__)
+  uint64_t percent = 25;
+#else
+  uint64_t percent = 100;
+#endif
+  const char *said = getenv("CLEAVE_TEST_PERCENT");
+  if (said != NULL) percent = strtoull(said, NULL, 10);
+  uint64_t some = count * percent / 100;
+  return some > 0 ? (uint32_t)some : 1;
+}
+
 float test_random_float(uint64_t *state) {
   return (float)(test_random(state) >> 40) / 8388608.0f - 1.0f;
 }

@@ -12,7 +12,6 @@
  * Elements by dtype name (f32 f16 bf16 f64 i8 u8 i16 u16 i32 u32 i64 u64 bool), usually a define such as T:
  *   STORAGE(T)                            how it lies in memory; REAL(T): what it is computed in (f16, bf16: float; bool: uchar)
  *   LOAD(T, pointer, i) STORE(T, pointer, i, value)    f16 and bf16 are rounded to nearest even
- *   LOAD4(T, pointer, i)                  elements 4i to 4i+3 of f32 or f16 memory as a float4, at any alignment; STORE4
  *   IS_f32(T) IS_FLOAT(T)                 1 or 0, for #if
  *   NUMBER(T, 0.5)                        a constant in the type that a float dtype is computed in
  *   POST_PARAMETERS, POST(value, at)      see clv__opencl_pass_posts() in lower.h
@@ -48,11 +47,6 @@
 #define AS_UINT(value) as_uint(value)
 #define LOAD_f16(p, i) vload_half((size_t)(i), p)
 #define STORE_f16(p, i, v) vstore_half_rte((float)(v), (size_t)(i), p)
-#define LOAD4_f32(p, i) vload4((size_t)(i), p)
-#define STORE4_f32(p, i, v) vstore4(v, (size_t)(i), p)
-#define LOAD4_f16(p, i) vload_half4((size_t)(i), p)
-#define STORE4_f16(p, i, v) vstore_half4_rte(v, (size_t)(i), p)
-#define MAKE_FLOAT4(a, b, c, d) ((float4)(a, b, c, d))
 
 #else /* CUDA */
 
@@ -85,18 +79,9 @@
 #define AS_UINT(value) __float_as_uint(value)
 #define LOAD_f16(p, i) __half2float((p)[i])
 #define STORE_f16(p, i, v) ((p)[i] = __float2half_rn((float)(v)))
-#define LOAD4_f32(p, i) make_float4((p)[4 * (i)], (p)[4 * (i) + 1], (p)[4 * (i) + 2], (p)[4 * (i) + 3])
-#define STORE4_f32(p, i, v) ((p)[4 * (i)] = (v).x, (p)[4 * (i) + 1] = (v).y, (p)[4 * (i) + 2] = (v).z, (p)[4 * (i) + 3] = (v).w)
-#define LOAD4_f16(p, i) \
-  make_float4(LOAD_f16(p, 4 * (i)), LOAD_f16(p, 4 * (i) + 1), LOAD_f16(p, 4 * (i) + 2), LOAD_f16(p, 4 * (i) + 3))
-#define STORE4_f16(p, i, v)                                                                          \
-  (STORE_f16(p, 4 * (i), (v).x), STORE_f16(p, 4 * (i) + 1, (v).y), STORE_f16(p, 4 * (i) + 2, (v).z), \
-   STORE_f16(p, 4 * (i) + 3, (v).w))
-#define MAKE_FLOAT4(a, b, c, d) make_float4(a, b, c, d)
 typedef unsigned char uchar;
 typedef unsigned short ushort;
 typedef unsigned int uint;
-#define CLV_CUDA 1
 
 #endif
 
@@ -130,8 +115,6 @@ FUNCTION void clv_say(GLOBAL fault_t *fault, int kind, LONG at, LONG value, LONG
 #define REAL(T) CLV_PASTE(REAL_, T)
 #define LOAD(T, p, i) CLV_PASTE(LOAD_, T)(p, i)
 #define STORE(T, p, i, v) CLV_PASTE(STORE_, T)(p, i, v)
-#define LOAD4(T, p, i) CLV_PASTE(LOAD4_, T)(p, i)
-#define STORE4(T, p, i, v) CLV_PASTE(STORE4_, T)(p, i, v)
 
 #define STORAGE_f32 float
 #define STORAGE_f16 half
