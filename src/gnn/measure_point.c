@@ -197,8 +197,8 @@ clv_status clv__measure_block(const clv__measured_block *b, clv__layer_sizes siz
     point->peak_bytes = clv__block_peak_bytes(&w.run, about->space, b->planning->devices);
     if (w.sweep.piece > 0) point->peak_bytes += clv__sweep_bytes(&w.sweep);
     if (about->is_static) point->compile_ns = (double)compile_ns;
-  } else if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE) {
-    clv__error_clear(error);
+  } else if (status == CLV_OUT_OF_MEMORY || status == CLV_TOO_LARGE || (status == CLV_NOT_SUPPORTED && about->is_static)) {
+    clv__error_clear(error); /* of fixed shapes the device is asked about each size, and of some says that they have no room */
     point->infeasible = true;
     status = CLV_OK;
   }

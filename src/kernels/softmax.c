@@ -36,11 +36,15 @@ static lines lines_of(const clv__kernel_call *call) {
 }
 
 /* Up to GROUP neighbouring lines at once, so that memory is read in runs although a line is not contiguous. Here and in one line,
- * x may be y: an element is not read again after its place was written with something else. */
-#define DEFINE_GROUP(name, T, EXP)                                                                                \
+ * x may be y: an element is not read again after its place was written with something else. Sums have the order of one line's:
+ * what lies beside a line changes nothing in it. */
+#define DEFINE_GROUP(name, T, EXP, lane_count)                                                                    \
   CLV__MULTIVERSION static void name(kind what, const T *x, T *y, int64_t length, int64_t inner, int64_t width) { \
     T largest[GROUP], last[GROUP]; /* `last`: what scales, or is taken off */                                     \
+    T lanes[lane_count][GROUP];                                                                                   \
     double sum[GROUP] = {0};                                                                                      \
+    const int64_t whole = length / LANES * LANES, used = length < LANES ? 1 : lane_count;                         \
+    memset(lanes, 0, sizeof lanes);                                                                               \
     for (int64_t g = 0; g < width; ++g) largest[g] = x[g];                                                        \
     for (int64_t i = 1; i < length; ++i) {                                                                        \
       const T *row = x + i * inner;                                                                               \
@@ -48,12 +52,20 @@ static lines lines_of(const clv__kernel_call *call) {
     }                                                                                                             \
     for (int64_t i = 0; i < length; ++i) {                                                                        \
       const T *row = x + i * inner;                                                                               \
-      T values[GROUP];                                                                                            \
+      T values[GROUP], *onto = lanes[i % used];                                                                   \
       for (int64_t g = 0; g < width; ++g) {                                                                       \
         values[g] = EXP(row[g] - largest[g]);                                                                     \
-        sum[g] += (double)values[g];                                                                              \
+        onto[g] += values[g];                                                                                     \
       }                                                                                                           \
       if (what == SOFTMAX) memcpy(y + i * inner, values, (size_t)width * sizeof *values);                         \
+      if (i + 1 < length && ((i + 1) % SUMMED != 0 || i + 1 == whole || used == 1)) continue;                     \
+      for (int64_t half = used / 2; half > 0; half /= 2) {                                                        \
+        for (int64_t k = 0; k < half; ++k) {                                                                      \
+          for (int64_t g = 0; g < width; ++g) lanes[k][g] += lanes[k + half][g];                                  \
+        }                                                                                                         \
+      }                                                                                                           \
+      for (int64_t g = 0; g < width; ++g) sum[g] += (double)lanes[0][g];                                          \
+      memset(lanes, 0, sizeof lanes);                                                                             \
     }                                                                                                             \
     for (int64_t g = 0; g < width; ++g) last[g] = (T)(what == SOFTMAX ? 1 / sum[g] : log(sum[g]));                \
     for (int64_t i = 0; i < length; ++i) {                                                                        \
@@ -66,8 +78,8 @@ static lines lines_of(const clv__kernel_call *call) {
       }                                                                                                           \
     }                                                                                                             \
   }
-DEFINE_GROUP(group_f32, float, clv__exp_f32)
-DEFINE_GROUP(group_f64, double, exp)
+DEFINE_GROUP(group_f32, float, clv__exp_f32, LANES)
+DEFINE_GROUP(group_f64, double, exp, 1)
 
 /* One contiguous line of f32, LANES at a time; the rest of a line is filled up with what changes nothing. */
 #define ALWAYS static inline __attribute__((always_inline))
@@ -128,7 +140,7 @@ ALWAYS void short_f32(kind what, const float *x, float *y, int64_t length) {
   for (int64_t i = 1; i < length; ++i) largest = x[i] > largest ? x[i] : largest;
   for (int64_t i = 0; i < length; ++i) values[i] = clv__exp_f32(x[i] - largest);
   for (int64_t i = 0; i < length; ++i) sum += values[i];
-  const float last = what == SOFTMAX ? 1 / sum : logf(sum);
+  const float last = (float)(what == SOFTMAX ? 1 / (double)sum : log((double)sum));
   for (int64_t i = 0; i < length; ++i) y[i] = what == SOFTMAX ? values[i] * last : x[i] - largest - last;
 }
 

@@ -168,10 +168,9 @@ static void test_kernels_in_layouts(void **state) {
   static const struct {
     const char *op, *inputs;
     bool in_layout;
-  } cases[] = {{"Relu", "a", true},     {"Clip", "a,low,high", true}, {"Clip", "a,high,top", false},
-               {"Erf", "a", true},      {"Exp", "a", false},          {"Min", "a,x2", true},
-               {"Max", "x2,a", true},   {"Neg", "a", true},           {"Clip", "a,,high", true},
-               {"Sub", "low,a", false}, {"Abs", "a", false},           {"Sign", "a", true},
+  } cases[] = {{"Relu", "a", true},       {"Clip", "a,low,high", true}, {"Clip", "a,high,top", false}, {"Erf", "a", true},
+               {"Exp", "a", false},       {"Min", "a,x2", true},        {"Max", "x2,a", true},         {"Neg", "a", true},
+               {"Clip", "a,,high", true}, {"Sub", "low,a", false},      {"Abs", "a", false},           {"Sign", "a", true},
                {"Softplus", "a", false}};
   static const float bounds[] = {-0.25f, 0.5f, 0.75f};
   static const char *const names[] = {"low", "high", "top"};
