@@ -67,20 +67,21 @@ clv_status clv__folder_check(const clv_allocator *allocator, const char *directo
 /* ---- Writing: into a folder beside the one that is asked for (folder_stage.c), which then takes its place; the files of it
  * (folder_write.c). ---- */
 
-typedef struct clv__stage {
+typedef struct clv__folder_stage {
   const clv_allocator *allocator;
   char *target;  /* as it will be found: a link is followed */
   char *folder;  /* beside it */
   int lock;      /* -1: there is no folder */
   bool replaces; /* there is one to be replaced */
-} clv__stage;
+} clv__folder_stage;
 
 /* Checks `directory`, removes what killed processes left beside it, and makes the folder. Whatever it comes to,
- * clv__stage_end() may be called. */
-clv_status clv__stage_begin(const clv_allocator *allocator, const char *directory, clv__stage *stage, clv_error *error);
-clv_status clv__stage_commit(clv__stage *stage, clv_error *error);
+ * clv__folder_stage_end() may be called. */
+clv_status clv__folder_stage_begin(const clv_allocator *allocator, const char *directory, clv__folder_stage *stage,
+                                   clv_error *error);
+clv_status clv__folder_stage_commit(clv__folder_stage *stage, clv_error *error);
 /* Removes what was not committed. */
-void clv__stage_end(clv__stage *stage);
+void clv__folder_stage_end(clv__folder_stage *stage);
 
 typedef struct clv__folder_writer clv__folder_writer;
 

@@ -56,7 +56,7 @@ static void remove_folder(const char *path) {
 }
 
 /* Whether the folder at the target may go: it is empty, or has nothing but our files, a list among them. */
-static clv_status check_contents(clv__stage *stage, const char *directory, clv_error *error) {
+static clv_status check_contents(clv__folder_stage *stage, const char *directory, clv_error *error) {
   DIR *listing = opendir(stage->target);
   if (listing == NULL) {
     if (errno == ENOTDIR) return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: it is no directory: name another", directory);
@@ -90,7 +90,7 @@ static char *last_part(char *path) {
 }
 
 /* A link is followed: it goes on naming what it names. */
-static clv_status find_target(clv__stage *stage, const char *directory, bool *is_there, clv_error *error) {
+static clv_status find_target(clv__folder_stage *stage, const char *directory, bool *is_there, clv_error *error) {
   char resolved[PATH_MAX];
   size_t length = strlen(directory);
   *is_there = realpath(directory, resolved) != NULL;
@@ -110,7 +110,7 @@ static clv_status find_target(clv__stage *stage, const char *directory, bool *is
 }
 
 /* Folders like ours that nobody is at work in. */
-static void sweep(const clv__stage *stage) {
+static void sweep(const clv__folder_stage *stage) {
   char *name = last_part(stage->folder);
   size_t prefix = strlen(name) - 6; /* the letters of mkdtemp() */
   char saved = *name;
@@ -131,8 +131,9 @@ static void sweep(const clv__stage *stage) {
   closedir(listing);
 }
 
-clv_status clv__stage_begin(const clv_allocator *allocator, const char *directory, clv__stage *stage, clv_error *error) {
-  *stage = (clv__stage){.allocator = allocator, .lock = -1};
+clv_status clv__folder_stage_begin(const clv_allocator *allocator, const char *directory, clv__folder_stage *stage,
+                                   clv_error *error) {
+  *stage = (clv__folder_stage){.allocator = allocator, .lock = -1};
   bool is_there;
   CLV__TRY(find_target(stage, directory, &is_there, error));
   if (is_there) CLV__TRY(check_contents(stage, directory, error));
@@ -154,14 +155,14 @@ clv_status clv__stage_begin(const clv_allocator *allocator, const char *director
 }
 
 clv_status clv__folder_check(const clv_allocator *allocator, const char *directory, clv_error *error) {
-  clv__stage stage;
-  clv_status status = clv__stage_begin(allocator, directory, &stage, error);
-  clv__stage_end(&stage);
+  clv__folder_stage stage;
+  clv_status status = clv__folder_stage_begin(allocator, directory, &stage, error);
+  clv__folder_stage_end(&stage);
   return status;
 }
 
 /* Where the system cannot exchange two folders, the old one steps aside: for a moment there is none. */
-static int exchange(const clv__stage *stage) {
+static int exchange(const clv__folder_stage *stage) {
   if (renameat2(AT_FDCWD, stage->folder, AT_FDCWD, stage->target, RENAME_EXCHANGE) == 0) return 0;
   if (errno != ENOSYS && errno != EINVAL) return -1;
   char aside[PATH_MAX];
@@ -174,7 +175,7 @@ static int exchange(const clv__stage *stage) {
   return -1;
 }
 
-clv_status clv__stage_commit(clv__stage *stage, clv_error *error) {
+clv_status clv__folder_stage_commit(clv__folder_stage *stage, clv_error *error) {
   mode_t mask = umask(0);
   umask(mask);
   bool done = chmod(stage->folder, 0777 & ~mask) == 0;
@@ -186,10 +187,10 @@ clv_status clv__stage_commit(clv__stage *stage, clv_error *error) {
   return CLV_OK;
 }
 
-void clv__stage_end(clv__stage *stage) {
+void clv__folder_stage_end(clv__folder_stage *stage) {
   if (stage->folder != NULL) remove_folder(stage->folder);
   if (stage->lock >= 0) close(stage->lock);
   clv__release(stage->allocator, stage->folder);
   clv__release(stage->allocator, stage->target);
-  *stage = (clv__stage){.lock = -1};
+  *stage = (clv__folder_stage){.lock = -1};
 }

@@ -17,7 +17,7 @@ enum { LEAST_BYTES = 1024, WEIGHT_ALIGNMENT = 64 };
 struct clv__folder_writer {
   const clv_plan *plan;
   const clv_allocator *allocator;
-  clv__stage stage;
+  clv__folder_stage stage;
   clv__text path; /* of the last clv__folder_path() */
   clv__file_writer weights;
   uint64_t weights_bytes;
@@ -73,7 +73,7 @@ clv_status clv__folder_begin(const clv_plan *plan, const char *directory, clv__f
   if (writer == NULL) return clv__error_memory(error, sizeof *writer);
   *writer = (clv__folder_writer){.plan = plan, .allocator = allocator, .weights = {.file = -1, .special = -1}};
   clv__text_init(&writer->path, allocator);
-  clv_status status = clv__stage_begin(allocator, directory, &writer->stage, error);
+  clv_status status = clv__folder_stage_begin(allocator, directory, &writer->stage, error);
   if (status == CLV_OK) {
     writer->offsets = clv__allocate(allocator, offset_bytes);
     writer->partitions = empty_partitions(plan);
@@ -92,7 +92,7 @@ clv_status clv__folder_begin(const clv_plan *plan, const char *directory, clv__f
 void clv__folder_end(clv__folder_writer *writer) {
   if (writer == NULL) return;
   clv__file_writer_abandon(&writer->weights);
-  clv__stage_end(&writer->stage);
+  clv__folder_stage_end(&writer->stage);
   json_decref(writer->partitions);
   clv__release(writer->allocator, writer->offsets);
   clv__text_finish(&writer->path);
@@ -284,5 +284,5 @@ static clv_status write_list(clv__folder_writer *writer, const clv_compiled_opti
 
 clv_status clv__folder_commit(clv__folder_writer *writer, const clv_compiled_options *options, clv_error *error) {
   CLV__TRY(write_list(writer, options, error));
-  return clv__stage_commit(&writer->stage, error);
+  return clv__folder_stage_commit(&writer->stage, error);
 }

@@ -7,6 +7,7 @@
 
 #include "../../fuzz/gnn_seeds.h"
 #include "../../fuzz/target_cache.h"
+#include "../../fuzz/target_compiled.h"
 #include "../../fuzz/target_gnn_graph.h"
 #include "../../fuzz/target_gnn_model.h"
 #include "../../fuzz/target_gnn_onnx.h"
@@ -240,6 +241,15 @@ static void params(void **state) {
   }
 }
 
+static void compiled(void **state) {
+  (void)state;
+  static const corpus_seed seeds[] = {
+      {"whole", NULL},   {"leads-out", "'executables'"}, {"spec-outside", "'npu_specs'"}, {"newer", "version 2"},
+      {"cut", "line 4"}, {"no-devices", "'devices'"},    {"bucket", "'options'"}};
+  replay("compiled", fuzz_compiled);
+  check_seeds("compiled", seeds, sizeof seeds / sizeof *seeds, fuzz_compiled_status);
+}
+
 static void pins(void **state) {
   (void)state;
   static const corpus_seed seeds[] = {
@@ -294,6 +304,7 @@ int main(void) {
       cmocka_unit_test(npubin),    cmocka_unit_test(cache),      cmocka_unit_test(safetensors), cmocka_unit_test(gnn_graph),
       cmocka_unit_test(gnn_model), cmocka_unit_test(gnn_tables), cmocka_unit_test(gnn_plan),    cmocka_unit_test(gnn_onnx),
       cmocka_unit_test(gnn_state), cmocka_unit_test(params),     cmocka_unit_test(pins),        cmocka_unit_test(torch_call),
+      cmocka_unit_test(compiled),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
