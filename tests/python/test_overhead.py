@@ -26,7 +26,8 @@ SCENES = [
     ("npu,cpu in turns, replayed", ("npu,cpu", "all", "on", "Relu"), 4120, "partition"),
 ]
 SLACK, GRACE = 1.2, 2
-LINE = re.compile(r"^\s*([\d,]+) \([ \d.]+%\)\s+\S*?:(\S+?)(?:\.(?:part|constprop|isra|cold|avx\w*|\d+)[.\w]*)?(?: \[.*\])?$")
+# A function, without what the compiler puts behind its name: of a part of it, or one of its versions.
+LINE = re.compile(r"^\s*([\d,]+) \([ \d.]+%\)\s+\S*?:(\w+)(?:\.[.\w]+)?(?:@\S+)?(?: \[.*\])?$")
 
 
 def kernel_names():
