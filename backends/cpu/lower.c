@@ -43,7 +43,7 @@ static clv_status kernel_layout(clv__cpu_plan *plan, uint32_t value, bool wide, 
 }
 
 clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error) {
-  const clv__kernel *kernel = step->node->kernel;
+  const clv__kernel *kernel = step->kernel != NULL ? step->kernel : step->node->kernel;
   if (kernel->scratch_bytes == NULL) return CLV_OK;
   clv_tensor *types = clv__arena_allocate_zero(&plan->arena, step->operand_count, sizeof *types);
   if (types == NULL) return clv__error_memory(error, step->operand_count * sizeof *types);

@@ -33,23 +33,6 @@ static clv_status pack(clv__cpu_plan *plan, uint32_t value, int64_t hidden, clv_
   return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(layout), &operand->slot, error);
 }
 
-static clv_status size_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error) {
-  clv_tensor *types = clv__arena_allocate_zero(&plan->arena, step->operand_count, sizeof *types);
-  if (types == NULL) return clv__error_memory(error, step->operand_count * sizeof *types);
-  for (uint32_t i = 0; i < step->operand_count; ++i) types[i] = step->operands[i].type;
-  const clv__kernel_call call = {.op = step->node->op,
-                                 .opset = step->node->opset,
-                                 .attributes = step->node->attributes,
-                                 .inputs = types,
-                                 .input_count = step->input_count,
-                                 .outputs = types + step->input_count,
-                                 .output_count = step->operand_count - step->input_count,
-                                 .error = error};
-  step->scratch_bytes = step->kernel->scratch_bytes(&call);
-  if (step->scratch_bytes != SIZE_MAX) return CLV_OK;
-  return clv__error_set(error, CLV_OUT_OF_MEMORY, "the kernel's scratch is beyond any memory");
-}
-
 clv_status clv__cpu_lower_recurrent(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   *taken = plan->onednn && is_recurrent(node->source) && is_weights(plan, node->inputs[W]) && is_weights(plan, node->inputs[R]) &&
            clv__cpu_is_f32(&plan->values[node->inputs[X]].type);
@@ -78,5 +61,5 @@ clv_status clv__cpu_lower_recurrent(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   step->operands = operands;
   step->operand_count = step->operand_room = count;
   step->input_count = node->input_count;
-  return size_scratch(plan, step, error);
+  return clv__cpu_kernel_scratch(plan, step, error);
 }

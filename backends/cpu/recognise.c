@@ -227,7 +227,6 @@ static const struct {
     {"Mish", false, is_unary},
     {"Abs", false, is_unary},
     {"Sqrt", false, is_unary},
-    {"Log", false, is_unary},
 };
 
 void clv__cpu_pass_recognise(clv__cpu_plan *plan) {

@@ -264,7 +264,7 @@ static void test_executable_bits(void **state) {
 
 /* ---- Memory ---- */
 
-/* Each allocation fails once: an error, or a result without what failed; nothing is left, in memory or on disk. */
+/* Allocations fail, one at a time and ever farther on: an error, or a result without what failed; nothing is left behind. */
 static void test_memory(void **state) {
   (void)state;
   folder f;
