@@ -3,6 +3,7 @@
 #include "residual.h"
 #include "tune.h"
 #include "window.h"
+#include "winograd_cost.h"
 
 void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
                                    clv__dnn_convolution *spec) {
@@ -30,44 +31,13 @@ void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_pla
   clv__cpu_window_read(node->source, &spec->source, &spec->destination, &spec->window);
 }
 
-/* Whether Winograd's algorithm over `points` points (4 or 6) along an axis saves enough multiplications to pay within a run or
- * two for its weights, which take points^2 floats where nine do otherwise, to be transformed, held and read: a megabyte more of
- * them takes about 0.3 ms to make, in which one core computes PAYS of operations for each of its bytes. What there is between
- * the products (tiles taken apart and put together) is taken as a quarter of them. */
-static bool pays(const clv__dnn_convolution *spec, int64_t points) {
-  enum { PAYS = 35 };
-  const clv_tensor *to = &spec->destination;
-  const int64_t tile = points - 2, pixels = to->dims[0] * to->dims[2] * to->dims[3];
-  const int64_t tiles = to->dims[0] * ((to->dims[2] + tile - 1) / tile) * ((to->dims[3] + tile - 1) / tile);
-  const double saved = 9.0 * (double)pixels - 1.25 * (double)tiles * (double)(points * points);
-  return 2.0 * saved >= PAYS * (double)sizeof(float) * (double)(points * points - 9);
-}
-
-/* 3x3 windows that move by one. */
-static bool may_winograd(const clv__cpu_plan *plan, const clv__dnn_convolution *spec) {
-  if (!plan->device->winograd || plan->program->deterministic || spec->window.count != 2 || spec->weights.rank != 4) return false;
-  for (int i = 0; i < 2; ++i) {
-    if (spec->window.kernel[i] != 3 || spec->window.stride[i] != 1 || spec->window.dilation[i] != 1) return false;
-  }
-  return true;
-}
-
-/* By measurement where that is asked for, else by what it saves. Small images of few channels are as fast without. */
+/* By measurement where that is asked for, else by what it saves. */
 static clv_status wants_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                  bool *wants, clv_error *error) {
-  enum { LEAST_CHANNELS = 32, FEW_CHANNELS = 128, FEW_PIXELS = 400 };
-  const clv_tensor *to = &spec->destination;
   *wants = false;
-  if (!may_winograd(plan, spec)) return CLV_OK;
-  const bool many = spec->weights.dims[1] >= FEW_CHANNELS || to->dims[0] * to->dims[2] * to->dims[3] >= FEW_PIXELS;
-  *wants = many && spec->weights.dims[0] >= LEAST_CHANNELS && spec->weights.dims[1] >= LEAST_CHANNELS && pays(spec, 4);
+  if (!plan->device->winograd || plan->program->deterministic || !clv__cpu_winograd_fits(spec)) return CLV_OK;
+  *wants = clv__cpu_winograd_may_pay(spec);
   return clv__cpu_tunes(plan) ? clv__cpu_tune_winograd(plan, node, spec, wants, error) : CLV_OK;
-}
-
-/* What wants_winograd() could not know: over how many points oneDNN does it. */
-static bool keeps_winograd(const clv__dnn_convolution *spec, const clv__dnn_primitive *primitive) {
-  clv__dnn_winograd winograd;
-  return !clv__dnn_layout_winograd(primitive->weights, &winograd) || pays(spec, winograd.points);
 }
 
 /* The primitive, and in which slot its sum lies: `sum_slot` to be made in place, or read as operand `binary_slot`. */
@@ -106,7 +76,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
     chosen->posts_apart = status == CLV_OK;
     spec->post_count = node->post_count;
   }
-  if (status == CLV_OK && spec->winograd && !clv__cpu_tunes(plan) && !keeps_winograd(spec, chosen->primitive)) {
+  if (status == CLV_OK && spec->winograd && !clv__cpu_tunes(plan) && !clv__cpu_winograd_pays(spec, chosen->primitive)) {
     clv__dnn_primitive_release(chosen->primitive);
     *chosen = (choice){.sum_slot = CLV__CPU_NONE, .binary_slot = CLV__CPU_NONE};
     status = CLV_NOT_SUPPORTED;

@@ -1,7 +1,10 @@
 /* Weights transformed for Winograd's algorithm: every order that oneDNN asks for, element by element against its own reorder; at
  * odd addresses, scaled, with channels that fill no block. Where the processor has no such convolution, there is nothing to hold
- * them against, and that is said. */
+ * them against, and that is said. And the choice between this algorithm and the direct one. */
 #include "../backends/cpu/winograd.h"
+
+#include "../backends/cpu/device.h"
+#include "../backends/cpu/winograd_cost.h"
 #include "base/random.h"
 #include "cpu_host.h"
 
@@ -102,7 +105,47 @@ static void test_others(void **state) {
   clv__arena_finish(&arena);
 }
 
+/* On one thread: tiles and weights that stay in the cache, tiles that do not, weights that are read for every few tiles; windows
+ * and sizes that are nothing for it. */
+static void test_choice(void **state) {
+  (void)state;
+  static const struct {
+    int64_t outputs, inputs, extent;
+    bool pays;
+  } cases[] = {{64, 64, 56, true},   {48, 48, 112, true},   {32, 128, 56, false},
+               {32, 256, 28, false}, {224, 224, 14, false}, {192, 192, 14, false}};
+  clv_error error = {0};
+  clv__dnn_convolution spec;
+  clv__arena arena;
+  clv__dnn *dnn;
+  int seen = 0;
+  const int before = clv__cpu_threads_enter_one();
+  assert_ok(clv__dnn_open(clv__allocator_default(), &dnn, &error), error);
+  clv__arena_init(&arena, clv__allocator_default());
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; ++i) {
+    clv__dnn_primitive *primitive = NULL;
+    clv__dnn_winograd winograd;
+    describe(&spec, cases[i].outputs, cases[i].inputs, cases[i].extent);
+    assert_true(clv__cpu_winograd_fits(&spec));
+    assert_true(clv__cpu_winograd_may_pay(&spec));
+    if (clv__dnn_convolution_create(dnn, &spec, &arena, &primitive, &error) == CLV_OK &&
+        clv__dnn_layout_winograd(primitive->weights, &winograd) && winograd.points == 4) {
+      assert_int_equal(clv__cpu_winograd_pays(&spec, primitive), cases[i].pays);
+      ++seen;
+    }
+    clv__dnn_primitive_release(primitive);
+  }
+  describe(&spec, 64, 64, 8);
+  assert_false(clv__cpu_winograd_may_pay(&spec));
+  spec.window.stride[1] = 2;
+  assert_false(clv__cpu_winograd_fits(&spec));
+  clv__arena_finish(&arena);
+  clv__dnn_close(dnn);
+  clv__cpu_threads_leave_one(before);
+  if (seen == 0) skip();
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_orders), cmocka_unit_test(test_others)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_orders), cmocka_unit_test(test_others), cmocka_unit_test(test_choice)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
