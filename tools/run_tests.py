@@ -64,6 +64,7 @@ STAGES = [
     ("special values", 90, f"{PYTHON} tests/python/test_special_values.py", {}),
     ("random networks of channels", 90, f"{PYTHON} tests/python/test_random_cnns.py --count 300", {}),
     ("transposes not made", 60, f"{PYTHON} tests/python/test_transposes.py", {}),
+    ("joins over channels", 30, f"{PYTHON} tests/python/test_joins.py", {}),
     ("recurrences, weights packed once", 60, f"{PYTHON} tests/python/test_recurrent.py", {}),
     ("attention in graphs", 60, f"{PYTHON} tests/python/test_attention.py --count 60", {}),
     ("decoders", 60, f"{PYTHON} tests/python/test_decoders.py", {}),
@@ -100,7 +101,7 @@ LONGER = [
     ("fuzzing", 600, "cmake --preset fuzz >/dev/null && cmake --build --preset fuzz && build-fuzz/fuzz/make_corpus build-fuzz/seeds && "
      "for target in onnx irjson safetensors tensor npy npz plan profile npu_spec npubin opencl cache gnn_graph gnn_model gnn_tables gnn_plan; do mkdir -p build-fuzz/seeds/$target; build-fuzz/fuzz/fuzz_$target -max_total_time=40 -max_len=8192 -rss_limit_mb=2000 -print_final_stats=0 "
      "build-fuzz/seeds/$target fuzz/corpus/$target; done", {}),
-    ("bench", 1200, f"{PYTHON} bench/bench.py --rounds 3 --check", {}),
+    ("bench", 1800, f"{PYTHON} bench/bench.py --check", {}),
 ]
 
 COUNTS = re.compile(r"^(\d+) passed, (\d+) failed")

@@ -43,6 +43,19 @@ int clv__cpu_threads_enter_one(void) {
 #endif
 }
 
+/* A parallel region waits for the other threads twice: microseconds where they have cores of their own and are awake,
+ * milliseconds each time where another process has their cores. One thread packs so many bytes in a few milliseconds. */
+enum { MANY_THREADS_BYTES = 4 << 20 };
+
+int clv__cpu_threads_enter_packing(size_t size_bytes) {
+#ifdef _OPENMP
+  return size_bytes < MANY_THREADS_BYTES ? clv__cpu_threads_enter_one() : omp_get_max_threads();
+#else
+  (void)size_bytes;
+  return 0;
+#endif
+}
+
 void clv__cpu_threads_leave(int before) {
   clv__cpu_cores_leave();
   clv__cpu_threads_leave_one(before);

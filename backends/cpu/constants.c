@@ -78,7 +78,9 @@ static clv_status compute(clv__cpu_constants *constants, const clv__cpu_value *c
                                  .outputs = &output,
                                  .output_count = 1,
                                  .error = error};
+  const int threads = clv__cpu_threads_enter_packing(size_bytes);
   const clv_status status = clv__kernel_run(node->kernel, &call, allocator);
+  clv__cpu_threads_leave_one(threads);
   if (status != CLV_OK) {
     clv__release(allocator, output.data);
     return status;
@@ -191,8 +193,10 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
   void *made = clv__allocate(constants->arena.allocator, size_bytes);
   if (made == NULL) return clv__error_memory(error, size_bytes);
   if (!packing->is_streamed) clv__memory_soon(made, size_bytes); /* arithmetic hides how its pages are found */
+  const int threads = clv__cpu_threads_enter_packing(size_bytes);
   clv_status status = raw_here || other == NULL ? clv__cpu_constant_write(constants, packing, layout, made, error)
                                                 : repack(constants, other->shared, layout, made, error);
+  clv__cpu_threads_leave_one(threads);
   if (status != CLV_OK) {
     clv__release(constants->arena.allocator, made);
     return status;

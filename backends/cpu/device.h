@@ -34,8 +34,9 @@ struct clv_device {
 /* Runs what lies between the two calls on the device's number of threads; restores the caller's. */
 int clv__cpu_threads_enter(const clv_device *device);
 int clv__cpu_threads_enter_one(void);
+int clv__cpu_threads_enter_packing(size_t size_bytes); /* one, where so much to write is not worth waking others */
 void clv__cpu_threads_leave(int before);
-void clv__cpu_threads_leave_one(int before); /* of enter_one() */
+void clv__cpu_threads_leave_one(int before); /* of enter_one() and enter_packing() */
 
 /* What the device can run (supports.c). */
 void clv__cpu_supports(clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);

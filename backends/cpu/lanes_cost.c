@@ -121,8 +121,9 @@ void clv__cpu_task_estimate(const clv__cpu_step *step, uint32_t threads, clv__cp
     case CLV__CPU_STEP_SMALL:
     case CLV__CPU_STEP_ELEMENTWISE:
       break;
-    default:
-      task->may_lane = false;
+    case CLV__CPU_STEP_OWN:
+      task->may_lane = step->own->may_lane;
+      shares = bytes >= KERNEL_THREADS;
       break;
   }
   task->alone_us = task->together_us = START_US + work_us;

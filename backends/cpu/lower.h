@@ -80,6 +80,11 @@ clv_status clv__cpu_step_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node
 /* Up to this many elements, elementwise steps and normalisations run on one thread. */
 #define CLV__CPU_SERIAL_COUNT 1024
 
+/* Whether the value lies as the kernel that joins channels reads it (lower_concat.c). */
+bool clv__cpu_can_join(clv__cpu_plan *plan, uint32_t value);
+/* By that kernel: a Concat over channels, or a scale and shift of each. */
+clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error);
+
 /* A function that its step could not take, in place: over `slot`, which has the node's output in `layout`. */
 clv_status clv__cpu_lower_post(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
                                const clv__dnn_layout *layout, uint32_t slot, clv_error *error);

@@ -32,7 +32,7 @@ clv_status clv__cpu_lower_attention(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   const size_t scratch_bytes = clv__attention_scratch_bytes(&sized);
   *taken = scratch_bytes != SIZE_MAX;
   if (!*taken) return CLV_OK;
-  *made = (step){.own = {run}, .call = &node->attention->call, .mask_count = node->input_count - CLV__CPU_ATTENTION_MASK};
+  *made = (step){.own = {.run = run}, .call = &node->attention->call, .mask_count = node->input_count - CLV__CPU_ATTENTION_MASK};
   for (uint32_t i = 0; i < node->input_count; ++i) {
     CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], NULL, &slots[i], error));
   }

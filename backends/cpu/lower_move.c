@@ -1,62 +1,6 @@
-/* Steps that move elements: Concat, Transpose, channel shuffle. */
+/* Steps that move elements: Transpose, channel shuffle. */
 #include "kernels/move.h"
 #include "lower.h"
-
-/* A layout for the result of a Concat over `axis`, and of each source, where one of them is blocked and the others can be. */
-static bool concat_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, int32_t axis, const clv__dnn_layout **sources,
-                           const clv__dnn_layout **destination) {
-  const clv_tensor *out = &plan->values[node->outputs[0]].type;
-  const clv__dnn_layout *leader = NULL;
-  for (uint32_t i = 0; i < node->input_count && leader == NULL; ++i) {
-    if (clv__cpu_form_is_blocked(plan, node->inputs[i])) leader = clv__cpu_form_layout(plan, node->inputs[i]);
-  }
-  if (leader == NULL) return false;
-  *destination = clv__dnn_layout_rechannel(&plan->arena, leader, out->dims);
-  bool fits = *destination != NULL;
-  for (uint32_t i = 0; i < node->input_count && fits; ++i) {
-    const clv_tensor *type = &plan->values[node->inputs[i]].type;
-    sources[i] = clv__dnn_layout_rechannel(&plan->arena, leader, type->dims);
-    /* Channels that fill no block would leave gaps inside the result. */
-    fits = sources[i] != NULL &&
-           (axis != 1 || i + 1 == node->input_count || clv__dnn_layout_is_plain(leader) || type->dims[1] % 16 == 0);
-  }
-  return fits;
-}
-
-/* Row-major pieces are left to the kernel, which copies them many times faster than oneDNN. */
-clv_status clv__cpu_lower_concat(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
-  const clv_tensor *out = &plan->values[node->outputs[0]].type;
-  int64_t axis = clv__attribute_int(node->source->attributes, "axis", 1);
-  if (axis < 0) axis += out->rank;
-  const clv__dnn_layout **sources = clv__arena_allocate_zero(&plan->arena, node->input_count, sizeof *sources);
-  uint32_t *slots = clv__arena_allocate_zero(&plan->arena, node->input_count, sizeof *slots);
-  const clv__dnn_layout *destination;
-  if (sources == NULL || slots == NULL) return clv__error_memory(error, node->input_count * sizeof *sources);
-  *taken = axis >= 0 && axis < out->rank && concat_layouts(plan, node, (int32_t)axis, sources, &destination);
-  if (!*taken) return CLV_OK;
-  clv__dnn_primitive *primitive;
-  clv_status status = clv__dnn_concat_create(plan->device->dnn, sources, node->input_count, (int32_t)axis, destination,
-                                             &plan->arena, &primitive, error);
-  if (status != CLV_OK) return clv__cpu_refused(status, taken);
-  uint32_t to;
-  for (uint32_t i = 0; i < node->input_count && status == CLV_OK; ++i) {
-    status = clv__cpu_form_get(plan, node->inputs[i], sources[i], &slots[i], error);
-  }
-  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], destination, &to, error);
-  if (status != CLV_OK) {
-    clv__dnn_primitive_release(primitive);
-    return status;
-  }
-  clv__cpu_step *step;
-  CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, node->input_count + 1, &step, error));
-  for (uint32_t i = 0; i < node->input_count; ++i) {
-    clv__cpu_step_input(step, CLV__DNN_MANY_SOURCES + (int)i, slots[i], sources[i]);
-  }
-  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, destination);
-  return CLV_OK;
-}
-
-/* ---- Transpose ---- */
 
 #define NEAR 64 /* nodes that are looked at for readers */
 

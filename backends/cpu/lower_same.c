@@ -80,6 +80,7 @@ clv_status clv__cpu_lower_post(clv__cpu_plan *plan, const clv__cpu_plan_node *no
 }
 
 clv_status clv__cpu_lower_affine(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  if (clv__cpu_can_join(plan, node->inputs[0])) return clv__cpu_lower_join(plan, node, error);
   const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]);
   const int64_t channels = plan->values[node->outputs[0]].type.dims[1];
   clv__arena *arena = &plan->arena;

@@ -178,7 +178,9 @@ static clv_status windows_step(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   clv_status status = ones != NULL && packed != NULL ? CLV_OK : clv__error_memory(error, packed_bytes);
   if (status == CLV_OK) {
     memset(ones, 1, ones_bytes);
+    const int threads = clv__cpu_threads_enter_packing(packed_bytes);
     status = clv__dnn_reorder_now(plan->device->dnn, windows.weights, ones, primitive->weights, packed, error);
+    clv__cpu_threads_leave_one(threads);
   }
   clv__release(plan->device->allocator, ones);
   if (status == CLV_OK) status = clv__cpu_slot_constant(plan, packed, packed_bytes, &weights, error);

@@ -121,6 +121,8 @@ bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout);
 const clv__dnn_layout *clv__dnn_layout_units(clv__arena *arena, clv_dtype dtype, const int64_t dims[3]);
 /* `layout` blocked over axis 1 as it is, for another extent of that axis; NULL when it is not blocked that way. */
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims);
+/* How many channels (axis 1) of a pixel lie side by side where rechannel() takes the layout: 8, 16 or all; 0 elsewhere. */
+int64_t clv__dnn_layout_channels(const clv__dnn_layout *layout);
 /* The layout of the tensor whose axis i is axis perm[i] of this one's, in the same memory; NULL where oneDNN has none. */
 const clv__dnn_layout *clv__dnn_layout_permuted(clv__arena *arena, const clv__dnn_layout *layout, const int32_t *perm);
 /* The part of `layout` that begins at `offsets`; NULL when blocks are cut. */

@@ -103,30 +103,37 @@ const clv__dnn_layout *clv__dnn_layout_units(clv__arena *arena, clv_dtype dtype,
              : nullptr;
 }
 
-const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims) {
-  const dnnl_memory_desc_t &from = layout->desc;
-  if (from.format_kind != dnnl_blocked || from.ndims < 3 || from.ndims > 5) return nullptr;
-  const dnnl_blocking_desc_t &blocking = from.format_desc.blocking;
-  const clv_dtype dtype = clv__dnn_layout_dtype(layout);
-  if (blocking.inner_nblks == 0) {
-    const clv__dnn_layout *last = clv__dnn_layout_channels_last(arena, dtype, from.ndims, from.dims);
-    if (last == nullptr || !clv__dnn_layout_equal(last, layout)) return nullptr;
-    return clv__dnn_layout_channels_last(arena, dtype, from.ndims, dims);
-  }
-  if (blocking.inner_nblks != 1 || blocking.inner_idxs[0] != 1) return nullptr;
+// Channels in blocks of `block`, 0: channels last. False where that is no layout of this rank.
+static bool channels_desc(dnnl_memory_desc_t *desc, const dnnl_memory_desc_t &like, int64_t block, const dnnl_dims_t dims) {
+  static const dnnl_format_tag_t last[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
   static const dnnl_format_tag_t by16[] = {dnnl_nCw16c, dnnl_nChw16c, dnnl_nCdhw16c};
   static const dnnl_format_tag_t by8[] = {dnnl_nCw8c, dnnl_nChw8c, dnnl_nCdhw8c};
-  const dnnl_format_tag_t *tags = blocking.inner_blks[0] == 16 ? by16 : blocking.inner_blks[0] == 8 ? by8 : nullptr;
-  if (tags == nullptr) return nullptr;
-  dnnl_memory_desc_t same, made;
-  if (dnnl_memory_desc_init_by_tag(&same, from.ndims, from.dims, from.data_type, tags[from.ndims - 3]) != dnnl_success ||
-      !dnnl_memory_desc_equal(&same, &from)) {
-    return nullptr;
-  }
+  const dnnl_format_tag_t *tags = block == 0 ? last : block == 16 ? by16 : block == 8 ? by8 : nullptr;
+  if (tags == nullptr || like.ndims < 3 || like.ndims > 5) return false;
+  return dnnl_memory_desc_init_by_tag(desc, like.ndims, dims, like.data_type, tags[like.ndims - 3]) == dnnl_success;
+}
+
+// The block that channels_desc() makes this layout of; -1: none.
+static int64_t channels_blocked(const dnnl_memory_desc_t &desc) {
+  if (desc.format_kind != dnnl_blocked) return -1;
+  const dnnl_blocking_desc_t &blocking = desc.format_desc.blocking;
+  const int64_t block = blocking.inner_nblks == 0 ? 0 : blocking.inner_nblks == 1 ? blocking.inner_blks[0] : -1;
+  dnnl_memory_desc_t same;
+  return channels_desc(&same, desc, block, desc.dims) && dnnl_memory_desc_equal(&same, &desc) != 0 ? block : -1;
+}
+
+const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims) {
+  dnnl_memory_desc_t made;
   dnnl_dims_t copy;
-  for (int i = 0; i < from.ndims; ++i) copy[i] = dims[i];
-  if (dnnl_memory_desc_init_by_tag(&made, from.ndims, copy, from.data_type, tags[from.ndims - 3]) != dnnl_success) return nullptr;
-  return clv__dnn_layout_keep(arena, made);
+  const int64_t block = channels_blocked(layout->desc);
+  if (block < 0) return nullptr;
+  for (int i = 0; i < layout->desc.ndims; ++i) copy[i] = dims[i];
+  return channels_desc(&made, layout->desc, block, copy) ? clv__dnn_layout_keep(arena, made) : nullptr;
+}
+
+int64_t clv__dnn_layout_channels(const clv__dnn_layout *layout) {
+  const int64_t block = channels_blocked(layout->desc);
+  return block == 0 ? layout->desc.dims[1] : block > 0 ? block : 0;
 }
 
 const clv__dnn_layout *clv__dnn_layout_permuted(clv__arena *arena, const clv__dnn_layout *layout, const int32_t *perm) {

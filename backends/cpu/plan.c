@@ -50,6 +50,8 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
     clv__cpu_pass_count(plan);
     clv__cpu_pass_fuse(plan);
     clv__cpu_pass_count(plan);
+    CLV__TRY(clv__cpu_pass_join(plan, error));
+    clv__cpu_pass_count(plan);
   }
   clv__cpu_pass_precision(plan);
   const clv_status lowered = clv__cpu_pass_lower(plan, error);

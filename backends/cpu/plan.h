@@ -16,7 +16,7 @@ typedef enum clv__cpu_kind {
   CLV__CPU_POOL,
   CLV__CPU_UNARY,  /* unary: alpha, beta in posts[0] */
   CLV__CPU_BINARY, /* posts[0].algorithm; a later post: a unary */
-  CLV__CPU_CONCAT,
+  CLV__CPU_CONCAT, /* with a scale and bias, over axis 1 whatever its node says; then one post: relu */
   CLV__CPU_LRN,
   CLV__CPU_SOFTMAX,
   CLV__CPU_TRANSPOSE,
@@ -126,6 +126,7 @@ typedef struct clv__cpu_elementwise clv__cpu_elementwise; /* small.h */
 /* A function over tensors, the first member of a record that it knows. */
 typedef struct clv__cpu_own {
   void (*run)(const struct clv__cpu_own *own, const clv_tensor *operands);
+  bool may_lane; /* beside others, on one thread */
 } clv__cpu_own;
 
 struct clv__cpu_step {
@@ -197,6 +198,7 @@ void clv__cpu_pass_gelu(clv__cpu_plan *plan);                              /* ge
 clv_status clv__cpu_pass_attention(clv__cpu_plan *plan, clv_error *error); /* attention.c */
 void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                           /* fuse.c */
 void clv__cpu_pass_fuse(clv__cpu_plan *plan);                              /* fuse.c */
+clv_status clv__cpu_pass_join(clv__cpu_plan *plan, clv_error *error);      /* join.c */
 void clv__cpu_pass_precision(clv__cpu_plan *plan);                         /* precision.c */
 void clv__cpu_pass_count(clv__cpu_plan *plan); /* drops dead nodes; readers, producers, last reads: uses.c */
 clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);  /* lower.c */

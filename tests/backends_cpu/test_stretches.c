@@ -303,7 +303,7 @@ static void compare(clv_graph *graph, const char *lane_count, uint64_t seed, sum
 static void test_random_branches(void **state) {
   (void)state;
   sums sum = {0};
-  for (uint64_t seed = 1; seed <= 55; ++seed) {
+  for (uint64_t seed = 1; seed <= 62; ++seed) {
     clv_graph *graph = make_graph(clv__allocator_default(), seed);
     compare(graph, seed % 3 == 0 ? "2" : seed % 3 == 1 ? "3" : "5", seed, &sum);
     clv__graph_destroy(graph);

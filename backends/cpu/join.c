@@ -1,0 +1,98 @@
+/* Concats over channels that need not be made: a reader that is such a Concat, too, or a norm of one factor and one summand a
+ * channel reads the pieces instead. In networks where each layer's result joins all before it, no value is copied again. */
+#include "plan.h"
+
+#define MOST_PIECES 128 /* of one node: a chain of Concats would else have as many in all as the square of its length */
+
+static bool is_join(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  if (node->dead || node->kind != CLV__CPU_CONCAT) return false;
+  const clv_tensor *out = &plan->values[node->outputs[0]].type;
+  const int64_t axis = clv__attribute_int(node->source->attributes, "axis", 1);
+  return out->rank >= 3 && out->rank <= 5 && clv__cpu_is_f32(out) && (axis == 1 || axis == 1 - out->rank);
+}
+
+/* What is computed in bf16 stays with oneDNN, which halves what is read and written. */
+static bool is_narrow(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  return clv__dnn_has_bf16() && (plan->program->precision == CLV_BF16 || plan->values[node->outputs[0]].outer == CLV_BF16);
+}
+
+static bool is_norm(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  return !node->dead && node->kind == CLV__CPU_AFFINE && plan->values[node->inputs[0]].type.rank >= 3 &&
+         clv__cpu_is_f32(&plan->values[node->outputs[0]].type) && !is_narrow(plan, node);
+}
+
+typedef struct join {
+  uint32_t node;   /* the Concat that makes the value; NONE: another node does */
+  uint32_t pieces; /* of the value, when those that vanish are taken apart; 1 where it is made */
+  uint32_t reads;  /* by nodes that can do without it */
+} join;
+
+/* Whether `value` is never made. */
+static bool vanishes(const clv__cpu_plan *plan, const join *joins, uint32_t value) {
+  return joins[value].node != CLV__CPU_NONE && joins[value].pieces <= MOST_PIECES &&
+         joins[value].reads == plan->values[value].readers;
+}
+
+/* Makers come before readers, so a value's pieces are known when its readers add theirs up. What has too many stays as it is,
+ * and what it reads is then made: it takes back its reads. */
+static void survey(clv__cpu_plan *plan, join *joins) {
+  for (uint32_t v = 0; v < plan->value_count; ++v) joins[v] = (join){.node = CLV__CPU_NONE, .pieces = 1};
+  for (uint32_t n = 0; n < plan->node_count; ++n) {
+    const clv__cpu_plan_node *node = &plan->nodes[n];
+    const bool joined = is_join(plan, node);
+    if (!joined && !is_norm(plan, node)) continue;
+    for (uint32_t i = 0; i < node->input_count; ++i) joins[node->inputs[i]].reads++;
+    if (joined) joins[node->outputs[0]].node = n;
+  }
+  for (uint32_t n = 0; n < plan->node_count; ++n) {
+    const clv__cpu_plan_node *node = &plan->nodes[n];
+    if (!is_join(plan, node)) continue;
+    uint64_t pieces = 0;
+    for (uint32_t i = 0; i < node->input_count; ++i) {
+      pieces += vanishes(plan, joins, node->inputs[i]) ? joins[node->inputs[i]].pieces : 1;
+    }
+    for (uint32_t i = 0; i < node->input_count && pieces > MOST_PIECES; ++i) joins[node->inputs[i]].reads = 0;
+    if (pieces > MOST_PIECES) pieces = node->input_count;
+    joins[node->outputs[0]].pieces = (uint32_t)pieces;
+  }
+}
+
+/* The node reads the pieces of what vanishes. Those before it in the plan read theirs already. */
+static clv_status take_apart(clv__cpu_plan *plan, const join *joins, clv__cpu_plan_node *node, clv_error *error) {
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    const uint32_t v = node->inputs[i];
+    count += vanishes(plan, joins, v) ? plan->nodes[joins[v].node].input_count : 1;
+  }
+  if (count == node->input_count) return CLV_OK;
+  uint32_t *inputs = clv__arena_allocate_zero(&plan->arena, count, sizeof *inputs);
+  if (inputs == NULL) return clv__error_memory(error, count * sizeof *inputs);
+  count = 0;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    const uint32_t v = node->inputs[i];
+    const bool apart = vanishes(plan, joins, v);
+    const clv__cpu_plan_node *maker = apart ? &plan->nodes[joins[v].node] : NULL;
+    for (uint32_t k = 0; apart && k < maker->input_count; ++k) inputs[count++] = maker->inputs[k];
+    if (!apart) inputs[count++] = v;
+  }
+  node->inputs = inputs;
+  node->input_count = count;
+  return CLV_OK;
+}
+
+clv_status clv__cpu_pass_join(clv__cpu_plan *plan, clv_error *error) {
+  join *joins = clv__arena_allocate_zero(&plan->arena, plan->value_count, sizeof *joins);
+  if (joins == NULL) return clv__error_memory(error, plan->value_count * sizeof *joins);
+  survey(plan, joins);
+  for (uint32_t n = 0; n < plan->node_count; ++n) {
+    clv__cpu_plan_node *node = &plan->nodes[n];
+    if (is_norm(plan, node) && vanishes(plan, joins, node->inputs[0])) {
+      node->kind = CLV__CPU_CONCAT;
+      node->composed = true;
+      CLV__TRY(take_apart(plan, joins, node, error));
+    } else if (is_join(plan, node)) {
+      CLV__TRY(take_apart(plan, joins, node, error));
+    }
+  }
+  return CLV_OK;
+}
