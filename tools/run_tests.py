@@ -2,7 +2,7 @@
 
     python3 tools/run_tests.py [--all] [STAGE...]       --all: also what takes longer; STAGE: only those whose name contains it
 
-Needs nothing but Python. A stage that takes longer than its budget is said; at twice its budget it is stopped, and has failed.
+Needs nothing but Python. A stage that takes longer than its budget is said; at three times its budget it is stopped, and has failed.
 """
 import argparse
 import os
@@ -20,7 +20,9 @@ NO_CACHE = {"CLEAVE_CACHE_DIR": ""}  # tests that want one say where
 # Where the tests' environment has it; found when the stage begins.
 ONNXRUNTIME = "CLEAVE_ONNXRUNTIME=$(echo .venv/lib/python3*/site-packages/onnxruntime/capi)"
 OPENVINO = "CLEAVE_OPENVINO=$(echo .venv/lib/python3*/site-packages/openvino/libs)"
-SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
+# gcc 12's leak checker takes what it finds before some libraries' thread-local memory for its bounds, and crashes (those that PoCL loads).
+SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1:intercept_tls_get_addr=0",
+              "UBSAN_OPTIONS": "print_stacktrace=1",
               "LSAN_OPTIONS": f"print_suppressions=0:suppressions={ROOT}/tests/leaks.txt"}
 # One OpenMP thread: libgomp is not instrumented, and its barriers look like races.
 ONE_THREAD = {"TSAN_OPTIONS": "halt_on_error=1", "OMP_NUM_THREADS": "1"}
@@ -115,7 +117,7 @@ def run_stage(name, budget, command, environment):
     start, passed, failed, counted = time.monotonic(), 0, 0, False
     process = subprocess.Popen(["bash", "-euo", "pipefail", "-c", command], cwd=ROOT, env=dict(os.environ, **NO_CACHE, **environment), text=True,
                                errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
-    stop = threading.Timer(2 * budget, os.killpg, (process.pid, signal.SIGKILL))
+    stop = threading.Timer(3 * budget, os.killpg, (process.pid, signal.SIGKILL))
     stop.start()
     for line in process.stdout:
         step = NINJA.match(line)
@@ -130,7 +132,7 @@ def run_stage(name, budget, command, environment):
     stop.cancel()
     seconds = time.monotonic() - start
     if process.returncode == -signal.SIGKILL:
-        print(f"stopped after {seconds:.0f} s, twice the budget", flush=True)
+        print(f"stopped after {seconds:.0f} s, three times the budget", flush=True)
     if process.returncode != 0 and failed == 0:
         failed = 1  # it ended badly without saying what failed
     if process.returncode == 0 and not counted:
