@@ -186,7 +186,8 @@ class Worker:
     def answer(self):
         answer = self.process.stdout.readline()
         if not answer:
-            raise RuntimeError((self.process.stderr.read().strip() or "no message").splitlines()[-1])
+            error = self.process.stderr.read().strip()  # ends with the process
+            raise RuntimeError(error.splitlines()[-1] if error else f"the process ended with {self.process.wait()}")
         self.wait_until_still()
         return answer.strip()
 

@@ -21,6 +21,14 @@ struct clv_weight {
 
 /* ---- Threads. ---- */
 
+uint32_t clv__cpu_threads_team(void) {
+#ifdef _OPENMP
+  return omp_in_parallel() ? 1 : (uint32_t)omp_get_max_threads();
+#else
+  return 1;
+#endif
+}
+
 int clv__cpu_threads_enter(const clv_device *device) {
 #ifdef _OPENMP
   const int before = omp_get_max_threads();

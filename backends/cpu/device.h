@@ -31,6 +31,7 @@ struct clv_device {
   char fingerprint[192];
 };
 
+uint32_t clv__cpu_threads_team(void); /* of a parallel region that began here and now */
 /* Runs what lies between the two calls on the device's number of threads; restores the caller's. */
 int clv__cpu_threads_enter(const clv_device *device);
 int clv__cpu_threads_enter_one(void);

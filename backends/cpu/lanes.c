@@ -1,12 +1,8 @@
 /* The pass that looks for stretches: regions of steps between those that everything passes through, each scheduled for itself.
  * Where the plan's memory would grow by more than a few percent, the region with the most alive at once is given up. */
-#include <math.h>
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
-#include "base/arrange.h"
 #include "lanes.h"
+#include <math.h>
+#include "base/arrange.h"
 #include "plan.h"
 
 #define NONE UINT32_MAX
@@ -279,14 +275,6 @@ static clv_status settle(pass *p, clv_error *error) {
   return status;
 }
 
-static uint32_t team_threads(void) {
-#ifdef _OPENMP
-  return omp_in_parallel() ? 1 : (uint32_t)omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
-
 static clv_status find(pass *p, clv_error *error) {
   p->tasks = clv__arena_allocate_zero(&p->arena, p->plan->step_count, sizeof *p->tasks);
   p->again = clv__arena_allocate_zero(&p->arena, p->plan->step_count, sizeof *p->again);
@@ -300,7 +288,7 @@ static clv_status find(pass *p, clv_error *error) {
 
 clv_status clv__cpu_pass_lanes(clv__cpu_plan *plan, clv_error *error) {
   const int wanted = plan->device->lanes;
-  const uint32_t threads = team_threads();
+  const uint32_t threads = clv__cpu_threads_team();
   pass p = {.plan = plan, .team = {.threads = threads, .lane_count = threads, .forced = wanted > 1}};
   for (size_t s = 0; s < plan->step_count; ++s) {
     plan->steps[s].lane = CLV__CPU_NO_LANE;

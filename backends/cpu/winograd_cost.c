@@ -1,9 +1,7 @@
 /* Which 3x3 convolutions are made by Winograd's algorithm: what it saves, against what there is beside its products. */
 #include "winograd_cost.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
+#include "device.h"
 
 /* One core, fitted to 39 convolutions of 32 to 512 channels over 7x7 to 112x112 on a Cascade Lake, where the choice is the faster
  * one of all that differ by more than a tenth. */
@@ -38,20 +36,12 @@ static bool pays_for_weights(const clv__dnn_convolution *spec, int64_t points) {
   return 2.0 * saved >= PAYS * (double)sizeof(float) * (double)(points * points - 9);
 }
 
-static int thread_count(void) {
-#ifdef _OPENMP
-  return omp_get_max_threads();
-#else
-  return 1;
-#endif
-}
-
 /* Over 4x4 points oneDNN takes as many tiles at a time as its scratch says, and reads all weights for each of these batches. */
 static bool is_faster(const clv__dnn_convolution *spec, size_t scratch_bytes) {
   enum { POINTS = 16 };
   const clv_tensor *to = &spec->destination;
   const double inputs = (double)spec->weights.dims[1], outputs = (double)spec->weights.dims[0];
-  const double tiles = (double)tiles_of(to, 4), threads = thread_count();
+  const double tiles = (double)tiles_of(to, 4), threads = clv__cpu_threads_team();
   const double tile_bytes = POINTS * sizeof(float) * (inputs + outputs), weight_bytes = POINTS * sizeof(float) * inputs * outputs;
   double batch = (double)scratch_bytes / threads / tile_bytes;
   if (batch > tiles / threads) batch = tiles / threads;

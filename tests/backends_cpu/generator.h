@@ -54,4 +54,18 @@ static inline clv_attribute ints(generator *g, const char *name, bool is_list, s
   return (clv_attribute){.name = name, .kind = CLV_ATTRIBUTE_INTS, .is_list = is_list, .count = count, .ints = kept};
 }
 
+/* A convolution whose result has the extents of x; `kernel` is odd. */
+static inline made_value *convolve_same(generator *g, const made_value *x, int64_t channels, int64_t kernel) {
+  const int64_t dims[4] = {channels, x->dims[1], kernel, kernel}, pads[4] = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
+  const int64_t out[4] = {x->dims[0], channels, x->dims[2], x->dims[3]};
+  char w[16], list[64];
+  sprintf(w, "w%d", g->weights++);
+  test_graph_weight(&g->t, w, 4, dims);
+  snprintf(list, sizeof list, "%s,%s", x->name, w);
+  const clv_attribute attribute = ints(g, "pads", true, 4, pads);
+  made_value *made = add(g, out);
+  node(g, "Conv", list, made->name, &attribute, 1);
+  return made;
+}
+
 #endif

@@ -7,19 +7,6 @@
 
 static const float two = 2.0f; /* above what random variances may lack */
 
-static made_value *convolve(generator *g, const made_value *x, int64_t channels, int64_t kernel) {
-  const int64_t dims[4] = {channels, x->dims[1], kernel, kernel}, pads[4] = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
-  const int64_t out[4] = {x->dims[0], channels, x->dims[2], x->dims[3]};
-  char w[16], list[64];
-  sprintf(w, "w%d", g->weights++);
-  test_graph_weight(&g->t, w, 4, dims);
-  snprintf(list, sizeof list, "%s,%s", x->name, w);
-  const clv_attribute attribute = ints(g, "pads", true, 4, pads);
-  made_value *made = add(g, out);
-  node(g, "Conv", list, made->name, &attribute, 1);
-  return made;
-}
-
 static made_value *join(generator *g, const made_value *a, const made_value *b, int64_t axis) {
   const int64_t out[4] = {a->dims[0], a->dims[1] + b->dims[1], a->dims[2], a->dims[3]};
   char list[64];
@@ -64,9 +51,9 @@ static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed, int 
   assert_ok(clv__builder_import(g.t.builder, "", 17, &error), error);
   made_value *x = add(&g, dims);
   test_graph_input(&g.t, "v0", CLV_F32, 4, dims);
-  x = convolve(&g, x, 64, 3);
+  x = convolve_same(&g, x, 64, 3);
   for (int i = 1; i <= layers; ++i) {
-    made_value *made = convolve(&g, convolve(&g, normalise(&g, x, i % 3 != 0), 32, 1), channels[pick(&g, 4)], 3);
+    made_value *made = convolve_same(&g, convolve_same(&g, normalise(&g, x, i % 3 != 0), 32, 1), channels[pick(&g, 4)], 3);
     x = pick(&g, 3) == 0 ? join(&g, made, x, 1) : join(&g, x, made, -3);
     if (i != seen) continue;
     const made_value *end = x;
@@ -78,7 +65,7 @@ static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed, int 
     }
     snprintf(outputs, sizeof outputs, "%s,", end->name);
   }
-  x = convolve(&g, normalise(&g, x, true), 16, 1);
+  x = convolve_same(&g, normalise(&g, x, true), 16, 1);
   snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), "%s", x->name);
   return test_graph_end(&g.t, outputs);
 }

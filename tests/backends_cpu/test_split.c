@@ -5,19 +5,6 @@
 
 #define SEEDS 80
 
-static made_value *convolve(generator *g, made_value *x, int64_t channels, int64_t kernel) {
-  const int64_t dims[4] = {channels, x->dims[1], kernel, kernel}, pads[4] = {kernel / 2, kernel / 2, kernel / 2, kernel / 2};
-  const int64_t out[4] = {x->dims[0], channels, x->dims[2], x->dims[3]};
-  char w[16], list[64];
-  sprintf(w, "w%d", g->weights++);
-  test_graph_weight(&g->t, w, 4, dims);
-  snprintf(list, sizeof list, "%s,%s", x->name, w);
-  const clv_attribute attribute = ints(g, "pads", true, 4, pads);
-  made_value *made = add(g, out);
-  node(g, "Conv", list, made->name, &attribute, 1);
-  return made;
-}
-
 /* `count` pieces of x, of which values[first] is the first one. */
 static int split(generator *g, const made_value *x, int64_t axis, int count) {
   const int first = g->count;
@@ -55,14 +42,14 @@ static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed) {
   assert_ok(clv__builder_import(g.t.builder, "", 17, &error), error);
   made_value *x = add(&g, dims);
   test_graph_input(&g.t, "v0", CLV_F32, 4, dims);
-  x = convolve(&g, x, channels[pick(&g, 5)], pick(&g, 2) == 0 ? 3 : 1);
+  x = convolve_same(&g, x, channels[pick(&g, 5)], pick(&g, 2) == 0 ? 3 : 1);
   const int64_t axis = pick(&g, 4) == 0 ? 2 + pick(&g, 2) : 1;
   const int count = 2 + (int)pick(&g, 3), first = split(&g, x, axis, count);
   char list[64] = "", outputs[64] = "";
   for (int i = 0; i < count; ++i) { /* in another order, some of them changed before */
     const int64_t kind = pick(&g, 4);
     made_value *piece = &g.values[first + count - 1 - i], *made = piece;
-    if (kind == 0 && axis == 1) made = convolve(&g, piece, piece->dims[1], 1);
+    if (kind == 0 && axis == 1) made = convolve_same(&g, piece, piece->dims[1], 1);
     if (kind == 1) node(&g, "Relu", piece->name, (made = add(&g, piece->dims))->name, NULL, 0);
     if (kind == 2) node(&g, "Erf", piece->name, (made = add(&g, piece->dims))->name, NULL, 0);
     snprintf(list + strlen(list), sizeof list - strlen(list), i > 0 ? ",%s" : "%s", made->name);
@@ -70,7 +57,7 @@ static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed) {
   made_value *joined = add(&g, x->dims);
   const clv_attribute attribute = ints(&g, "axis", false, 1, &axis);
   node(&g, "Concat", list, joined->name, &attribute, 1);
-  x = convolve(&g, joined, 24, 1);
+  x = convolve_same(&g, joined, 24, 1);
   const bool leaves = pick(&g, 3) == 0; /* a piece, too */
   snprintf(outputs, sizeof outputs, leaves ? "%s,%s" : "%s", x->name, g.values[first].name);
   return test_graph_end(&g.t, outputs);

@@ -325,6 +325,18 @@ def each_seed(description, tally, name, count, check):
             yield seed, found
 
 
+def compare_ways(folder, seed, model, inputs, ways):
+    """The model on the CPU in several ways, (threads, options), against ONNX Runtime: [(label, reason or None)]."""
+    names = [output.name for output in model.graph.output]
+    expected = run_onnxruntime(model, inputs, optimize=False)
+    (path, arguments), results = save_case(folder, seed, model, inputs), []
+    for threads, options in ways:
+        actual = cleave_run(path, arguments, names, "--devices", "cpu", *options, threads=threads)
+        reasons = [compare(e, a) for e, a in zip(expected, actual)]
+        results.append((f"{seed} {threads} {' '.join(options)}", next((r for r in reasons if r), None)))
+    return results
+
+
 def save_case(folder, name, model, inputs):
     """Writes the model and its inputs; the model's path and the --input arguments."""
     path, own = os.path.join(folder, f"{name}.onnx"), os.path.join(folder, str(name))

@@ -87,17 +87,11 @@ class Maker:
         return onnx.shape_inference.infer_shapes(model), {"x": rng.standard_normal(shape).astype(np.float32)}
 
 
+WAYS = ((1, ()), (2, ()), (2, ("--device-option", "cpu:lanes=2")), (1, ("--device-option", "cpu:fuse=0")))
+
+
 def check(seed, folder):
-    """[(label, reason or None)]"""
-    model, inputs = Maker(seed).model()
-    names = [output.name for output in model.graph.output]
-    expected = oracle.run_onnxruntime(model, inputs, optimize=False)
-    (path, arguments), results = oracle.save_case(folder, seed, model, inputs), []
-    for threads, options in ((1, ()), (2, ()), (2, ("--device-option", "cpu:lanes=2")), (1, ("--device-option", "cpu:fuse=0"))):
-        actual = oracle.cleave_run(path, arguments, names, "--devices", "cpu", *options, threads=threads)
-        reasons = [oracle.compare(e, a) for e, a in zip(expected, actual)]
-        results.append((f"{seed} {threads} {' '.join(options)}", next((r for r in reasons if r), None)))
-    return results
+    return oracle.compare_ways(folder, seed, *Maker(seed).model(), WAYS)
 
 
 def main():

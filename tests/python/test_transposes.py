@@ -77,16 +77,7 @@ class Maker:
 
 
 def check(seed, folder):
-    """[(label, reason or None)]"""
-    model, inputs = Maker(seed).model()
-    names = [output.name for output in model.graph.output]
-    expected = oracle.run_onnxruntime(model, inputs, optimize=False)
-    (path, arguments), results = oracle.save_case(folder, seed, model, inputs), []
-    for options in ((), ("--device-option", "cpu:fuse=0")):
-        actual = oracle.cleave_run(path, arguments, names, "--devices", "cpu", *options)
-        reasons = [oracle.compare(e, a) for e, a in zip(expected, actual)]
-        results.append((f"{seed} {' '.join(options)}", next((r for r in reasons if r), None)))
-    return results
+    return oracle.compare_ways(folder, seed, *Maker(seed).model(), ((1, ()), (1, ("--device-option", "cpu:fuse=0"))))
 
 
 def main():
