@@ -12,7 +12,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CODE = (".c", ".cpp", ".py", ".js", ".cl", ".sh")
-LISTS = {"families.h", "sections.h", "irjson_lower.h"}  # a new family is a line in one of these
+LISTS = {"families.h", "sections.h", "irjson/lower.h"}  # a new family is a line in one of these
 QUOTED = re.compile(r"`([^`\s]+)`")
 FILE = re.compile(r"^[\w./*-]+\.(c|h|cpp|py|js|css|cl|sh|md|txt|map)$")
 # Where a name may lead to beside the folder itself.

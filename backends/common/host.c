@@ -1,5 +1,5 @@
 /* See host.h. */
-#include "base/host.h"
+#include "backends/common/host.h"
 
 #include "base/error.h"
 

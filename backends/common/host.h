@@ -1,6 +1,6 @@
 /* What more than one backend asks of its host, or refuses, in the same way. */
-#ifndef CLEAVE_BASE_HOST_H
-#define CLEAVE_BASE_HOST_H
+#ifndef CLEAVE_BACKENDS_COMMON_HOST_H
+#define CLEAVE_BACKENDS_COMMON_HOST_H
 
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"

@@ -1,5 +1,5 @@
 /* See objects.h: a ring under a lock. */
-#include "base/objects.h"
+#include "backends/common/objects.h"
 
 void clv__objects_init(clv__objects *objects, const clv_allocator *allocator, struct clv_device *device) {
   *objects = (clv__objects){.allocator = allocator, .device = device};

@@ -1,7 +1,7 @@
 /* Whatever a device of a backend has handed out and not got back: one that is given up gets no call but close(), and that has to
  * find all of it. */
-#ifndef CLEAVE_BASE_OBJECTS_H
-#define CLEAVE_BASE_OBJECTS_H
+#ifndef CLEAVE_BACKENDS_COMMON_OBJECTS_H
+#define CLEAVE_BACKENDS_COMMON_OBJECTS_H
 
 #include <pthread.h>
 

@@ -1,11 +1,11 @@
 /* The reference evaluator over a graph: node after node, each value freed after its last reader. Bodies of If, Loop and Scan come
  * back here from evaluate_body.c. */
-#include "ops/evaluate.h"
+#include "analysis/evaluate.h"
 
-#include "ops/evaluate_body.h"
-#include "ops/node.h"
-#include "ops/ops.h"
-#include "ops/shapes.h"
+#include "analysis/evaluate_body.h"
+#include "analysis/node.h"
+#include "analysis/shapes.h"
+#include "operators/infer.h"
 
 clv_status clv__tensor_clone(const clv_tensor *from, clv_tensor *to, const clv_allocator *allocator, clv_error *error) {
   size_t size_bytes;

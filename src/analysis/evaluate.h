@@ -1,7 +1,7 @@
 /* The reference evaluator: a node, or a whole graph, node after node with the portable kernels. It is what devices are checked
  * against, what folds constants, and what runs bodies. */
-#ifndef CLEAVE_OPS_EVALUATE_H
-#define CLEAVE_OPS_EVALUATE_H
+#ifndef CLEAVE_ANALYSIS_EVALUATE_H
+#define CLEAVE_ANALYSIS_EVALUATE_H
 
 #include "graph/view.h"
 

@@ -1,7 +1,7 @@
 /* Scan of opset 8: a batch of sequences, each with a length of its own. One sequence after the other runs as a Scan of today
  * would, and what is behind the end of a sequence is zero. */
-#include "ops/evaluate_body.h"
-#include "ops/node.h"
+#include "analysis/evaluate_body.h"
+#include "analysis/node.h"
 
 typedef struct batch {
   const clv__node *node;

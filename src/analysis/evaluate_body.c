@@ -1,8 +1,8 @@
 /* If, Loop and Scan: running their bodies. Scan outputs are stacked here; what is carried is owned here between iterations. */
-#include "ops/evaluate_body.h"
+#include "analysis/evaluate_body.h"
 
-#include "ops/node.h"
-#include "ops/shapes.h"
+#include "analysis/node.h"
+#include "analysis/shapes.h"
 
 /* A tensor that grows by one slice an iteration: a scan output. */
 typedef struct stack {

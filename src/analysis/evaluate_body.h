@@ -1,9 +1,9 @@
 /* Between evaluate.c (a graph runs its nodes) and evaluate_body.c (If, Loop and Scan run a graph): the two call each other, one
  * level deeper each time. */
-#ifndef CLEAVE_OPS_EVALUATE_BODY_H
-#define CLEAVE_OPS_EVALUATE_BODY_H
+#ifndef CLEAVE_ANALYSIS_EVALUATE_BODY_H
+#define CLEAVE_ANALYSIS_EVALUATE_BODY_H
 
-#include "ops/evaluate.h"
+#include "analysis/evaluate.h"
 
 /* As clv__graph_evaluate() and clv__node_evaluate(), `depth` bodies deep. */
 clv_status clv__graph_evaluate_at(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,

@@ -1,9 +1,9 @@
 /* FlexAttention with bodies: the scores of all queries and keys, and what the softmax makes of them, each handed to the body that
  * there is for them. Each step is a portable kernel. */
-#include "kernels/kernels.h"
-#include "ops/evaluate_body.h"
-#include "ops/node.h"
-#include "ops/shapes.h"
+#include "analysis/evaluate_body.h"
+#include "analysis/node.h"
+#include "analysis/shapes.h"
+#include "operators/run.h"
 
 typedef struct flex {
   const clv__node *node;

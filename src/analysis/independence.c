@@ -1,12 +1,12 @@
 /* The table of independent operators, and what their rules share. See independence.h. */
-#include "ops/independence.h"
+#include "analysis/independence.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "ops/dims.h"
-#include "ops/independence_rules.h"
+#include "analysis/independence_rules.h"
+#include "operators/common/dims.h"
 
 typedef struct entry {
   const char *name;

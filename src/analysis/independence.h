@@ -4,10 +4,10 @@
  * element-wise is not independent.
  *
  * Several axes may be padded at once: what holds for each alone, whatever the contents, holds for all together. */
-#ifndef CLEAVE_OPS_INDEPENDENCE_H
-#define CLEAVE_OPS_INDEPENDENCE_H
+#ifndef CLEAVE_ANALYSIS_INDEPENDENCE_H
+#define CLEAVE_ANALYSIS_INDEPENDENCE_H
 
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 #define CLV__REASON_BYTES 120
 

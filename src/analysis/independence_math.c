@@ -1,8 +1,8 @@
 /* Rules of independence for operators that compute along some axes: see independence_rules.h. */
 #include <string.h>
 
-#include "kernels/einsum.h"
-#include "ops/independence_rules.h"
+#include "analysis/independence_rules.h"
+#include "operators/einsum/run.h"
 
 /* ---- Along lines ---- */
 

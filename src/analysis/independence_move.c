@@ -1,8 +1,8 @@
 /* Rules of independence for operators that move elements: see independence_rules.h. */
 #include <string.h>
 
-#include "ops/dims.h"
-#include "ops/independence_rules.h"
+#include "analysis/independence_rules.h"
+#include "operators/common/dims.h"
 
 /* ---- Shapes ---- */
 

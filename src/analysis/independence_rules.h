@@ -1,9 +1,9 @@
 /* The rules behind independence.h, by family: operators over elements and lines (independence_math.c), and those that move
  * elements (independence_move.c). Each returns false with a reason where the node is not independent. */
-#ifndef CLEAVE_OPS_INDEPENDENCE_RULES_H
-#define CLEAVE_OPS_INDEPENDENCE_RULES_H
+#ifndef CLEAVE_ANALYSIS_INDEPENDENCE_RULES_H
+#define CLEAVE_ANALYSIS_INDEPENDENCE_RULES_H
 
-#include "ops/independence.h"
+#include "analysis/independence.h"
 
 /* ---- Shared (independence.c) ---- */
 

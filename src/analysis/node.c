@@ -1,8 +1,8 @@
 /* See node.h. */
-#include "ops/node.h"
+#include "analysis/node.h"
 
 #include "graph/view.h"
-#include "kernels/kernels.h"
+#include "operators/run.h"
 
 static bool is_aligned(const clv_tensor *tensor) {
   if (tensor->data == NULL || tensor->dtype == CLV_STRING) return true;

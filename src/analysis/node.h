@@ -1,7 +1,7 @@
 /* What the two drivers (shapes.c over types, evaluate.c over data) share of a single node: its operands, aligned, and its kernel.
  */
-#ifndef CLEAVE_OPS_NODE_H
-#define CLEAVE_OPS_NODE_H
+#ifndef CLEAVE_ANALYSIS_NODE_H
+#define CLEAVE_ANALYSIS_NODE_H
 
 #include "graph/graph.h"
 

@@ -1,10 +1,10 @@
 /* See open.h. One walk over the nodes in order: symbols are traced to what they are multiples of on the way. */
-#include "ops/open.h"
+#include "analysis/open.h"
 
 #include <string.h>
 
-#include "ops/independence.h"
-#include "ops/node.h"
+#include "analysis/independence.h"
+#include "analysis/node.h"
 
 /* Sizes tried for everything that is open, for verdicts and prices: the first that the model takes. */
 static const int64_t typical_sizes[] = {16, 64, 60, 1};

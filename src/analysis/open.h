@@ -4,10 +4,10 @@
  *
  * A size is a symbol. Most are their own; one that follows from another by a Reshape ([N,64] to [64 N]) is so many times that
  * one, and is padded to as many times what that one is padded to. */
-#ifndef CLEAVE_OPS_OPEN_H
-#define CLEAVE_OPS_OPEN_H
+#ifndef CLEAVE_ANALYSIS_OPEN_H
+#define CLEAVE_ANALYSIS_OPEN_H
 
-#include "ops/shapes.h"
+#include "analysis/shapes.h"
 
 typedef struct clv__open {
   uint32_t symbol_count;

@@ -1,11 +1,11 @@
 /* Shapes of a whole graph in one pass over its nodes in topological order, symbols and known values travelling along. Bodies of
  * If, Loop and Scan are passes of their own, started by their node's infer function. */
-#include "ops/shapes.h"
+#include "analysis/shapes.h"
 
+#include "analysis/node.h"
+#include "analysis/shapes_fold.h"
+#include "analysis/shapes_given.h"
 #include "graph/view.h"
-#include "ops/node.h"
-#include "ops/shapes_fold.h"
-#include "ops/shapes_given.h"
 
 enum {
   FLOAT_LIMIT = 4096,     /* bytes of a float tensor that inference may want to read (scales and the like) */

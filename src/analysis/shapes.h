@@ -1,9 +1,9 @@
 /* Shapes of a whole graph, and the values known at plan time. The graph is not touched: this is a table beside it. */
-#ifndef CLEAVE_OPS_SHAPES_H
-#define CLEAVE_OPS_SHAPES_H
+#ifndef CLEAVE_ANALYSIS_SHAPES_H
+#define CLEAVE_ANALYSIS_SHAPES_H
 
 #include "graph/graph.h"
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 /* Fold limits: everything; everything but DequantizeLinear of the integer weights of a product, which integer kernels want. */
 #define CLV__FOLD_ALL SIZE_MAX

@@ -1,10 +1,10 @@
 /* See shapes_fold.h. */
-#include "ops/shapes_fold.h"
+#include "analysis/shapes_fold.h"
 
-#include "kernels/kernels.h"
-#include "kernels/rows.h"
-#include "ops/evaluate.h"
-#include "ops/node.h"
+#include "analysis/evaluate.h"
+#include "analysis/node.h"
+#include "operators/common/rows.h"
+#include "operators/run.h"
 
 /* An If may be computed where its branches hold nothing that could run long. */
 static bool body_folds(const clv__node *node, uint32_t depth) {

@@ -1,8 +1,8 @@
 /* Values known at plan time: computing them. */
-#ifndef CLEAVE_OPS_SHAPES_FOLD_H
-#define CLEAVE_OPS_SHAPES_FOLD_H
+#ifndef CLEAVE_ANALYSIS_SHAPES_FOLD_H
+#define CLEAVE_ANALYSIS_SHAPES_FOLD_H
 
-#include "ops/shapes.h"
+#include "analysis/shapes.h"
 
 /* Computes node `id` where all it reads is known and its outputs are static and at most `limit_bytes` each: types[output].data is
  * then set, in `arena` or, where a view or a Constant has its bytes already, pointing at those; or, for large constants of one

@@ -1,5 +1,5 @@
 /* See shapes_given.h. */
-#include "ops/shapes_given.h"
+#include "analysis/shapes_given.h"
 
 #include <stdio.h>
 

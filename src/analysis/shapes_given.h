@@ -1,8 +1,8 @@
 /* Sizes that the user gives, against what the graph declares. */
-#ifndef CLEAVE_OPS_SHAPES_GIVEN_H
-#define CLEAVE_OPS_SHAPES_GIVEN_H
+#ifndef CLEAVE_ANALYSIS_SHAPES_GIVEN_H
+#define CLEAVE_ANALYSIS_SHAPES_GIVEN_H
 
-#include "ops/shapes.h"
+#include "analysis/shapes.h"
 
 /* Fills `bindings`, by symbol of the graph: the given number, or the symbol itself. Checks every given size: the input or symbol
  * exists, agrees with its declaration, and with all others. */

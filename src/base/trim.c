@@ -1,6 +1,6 @@
-/* See settle.h. What /proc/self/smaps says of each mapping decides: only what is private, cannot be written and has no page that
+/* See trim.h. What /proc/self/smaps says of each mapping decides: only what is private, cannot be written and has no page that
  * differs from its file's is dropped, so that neither relocated tables nor a debugger's breakpoints are lost. */
-#include "base/settle.h"
+#include "base/trim.h"
 
 #include <malloc.h>
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* Giving back memory that was needed to get ready, and is not needed to go on. It concerns the whole process, so it is for
  * programs to decide: the library does not call it. */
-#ifndef CLEAVE_BASE_SETTLE_H
-#define CLEAVE_BASE_SETTLE_H
+#ifndef CLEAVE_BASE_TRIM_H
+#define CLEAVE_BASE_TRIM_H
 
 #include <stddef.h>
 

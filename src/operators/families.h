@@ -1,9 +1,9 @@
-/* The operator families, one line a family: `X(name)` stands for src/ops/<name>.c and its table clv__ops_<name>, which ends with
+/* The operator families, one line a family: `X(name)` stands for the table clv__ops_<name>, which ends with
  * an entry whose name is NULL. A new family is a new file and a new line here. */
-#ifndef CLEAVE_OPS_FAMILIES_H
-#define CLEAVE_OPS_FAMILIES_H
+#ifndef CLEAVE_OPERATORS_FAMILIES_H
+#define CLEAVE_OPERATORS_FAMILIES_H
 
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 #define CLV__OP_FAMILIES(X) \
   X(unary)                  \

@@ -2,13 +2,13 @@
  *
  * Inference is a pure function of the node and what is known of its inputs. The same function serves three callers: the symbolic
  * pass over a loaded graph, the pass for given sizes, and a device that meets shapes at run time. */
-#ifndef CLEAVE_OPS_OPS_H
-#define CLEAVE_OPS_OPS_H
+#ifndef CLEAVE_OPERATORS_INFER_H
+#define CLEAVE_OPERATORS_INFER_H
 
-#include "base/attribute.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 
 /* The contents of a small integer tensor (a shape on its way to Reshape) of which some elements are symbols.
  * An element is an ordinary number, CLV__ELEMENT_SYMBOL(k), or CLV__ELEMENT_UNKNOWN. */
@@ -92,7 +92,7 @@ const clv__op *clv__op_find(const char *domain, const char *name);
 /* Work of a node whose shapes are in `infer`; zero FLOPs and bytes where they are not known, or for views. */
 void clv__op_work(const clv__op *op, const clv__infer *infer, clv__work *work);
 
-/* ---- Shared by the families (common.c) ---- */
+/* ---- Shared by the families (common/infer.c) ---- */
 
 /* Numpy's broadcasting of `count` inputs' shapes into `out` (rank and dims; its dtype is untouched). Unknown dims meet known ones
  * above 1 as the known one, otherwise unknown stays. Two different symbols give unknown. */

@@ -5,7 +5,7 @@
 
 #include "base/lookup.h"
 #include "base/memory.h"
-#include "kernels/families.h"
+#include "operators/run_families.h"
 
 #define FAMILY(name) clv__kernels_##name,
 static const clv__kernel *const families[] = {CLV__KERNEL_FAMILIES(FAMILY)};

@@ -2,15 +2,15 @@
  * and the last resort where no library has the operator. Written for clarity first, with OpenMP over the outermost loops; f16 and
  * bf16 are stored as they are and computed in f32.
  *
- * A family is a file that defines one table of clv__kernel (ended by an entry with op NULL) and is named in registry.c. */
-#ifndef CLEAVE_KERNELS_KERNELS_H
-#define CLEAVE_KERNELS_KERNELS_H
+ * A family is a file that defines one table of clv__kernel (ended by an entry with op NULL) and is named in run.c. */
+#ifndef CLEAVE_OPERATORS_RUN_H
+#define CLEAVE_OPERATORS_RUN_H
 
-#include "base/attribute.h"
 #include "base/error.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 
-/* One call. Shapes and dtypes were inferred and checked (src/ops) before: a kernel need not check what inference refuses, but
+/* One call. Shapes and dtypes were inferred and checked (infer.h) before: a kernel need not check what inference refuses, but
  * must check what only the data shows (indices in range, …) and never read or write outside its tensors. Inputs and outputs do
  * not overlap. All data is aligned to its element. */
 typedef struct clv__kernel_call {

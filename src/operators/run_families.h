@@ -1,9 +1,9 @@
-/* The kernel families, one line a family: `X(name)` stands for src/kernels/<name>.c and its table clv__kernels_<name>, which ends
+/* The kernel families, one line a family: `X(name)` stands for the table clv__kernels_<name>, which ends
  * with an entry whose op is NULL. A new family is a new file and a new line here. */
-#ifndef CLEAVE_KERNELS_FAMILIES_H
-#define CLEAVE_KERNELS_FAMILIES_H
+#ifndef CLEAVE_OPERATORS_RUN_FAMILIES_H
+#define CLEAVE_OPERATORS_RUN_FAMILIES_H
 
-#include "kernels/kernels.h"
+#include "operators/run.h"
 
 #define CLV__KERNEL_FAMILIES(X) \
   X(unary)                      \

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "base/lookup.h"
-#include "ops/families.h"
+#include "operators/families.h"
 
 #define FAMILY(name) clv__ops_##name,
 static const clv__op *const families[] = {CLV__OP_FAMILIES(FAMILY)};

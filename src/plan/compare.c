@@ -1,5 +1,5 @@
 /* See compare.h: the strategies and the single devices side by side. */
-#include "place/compare.h"
+#include "plan/compare.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* A plan beside what it might have been: every strategy, every single device; and with operators that a device does not run yet.
  */
-#ifndef CLEAVE_PLACE_COMPARE_H
-#define CLEAVE_PLACE_COMPARE_H
+#ifndef CLEAVE_PLAN_COMPARE_H
+#define CLEAVE_PLAN_COMPARE_H
 
 #include "place/place.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 typedef struct clv__comparison {
   const char *name; /* of a strategy, or of a device that runs everything */

@@ -1,5 +1,5 @@
 /* What a plan file must keep to beside naming what there is: the kinds of its keys, and what its devices take. */
-#include "split/plan_file.h"
+#include "plan/file.h"
 
 /* ---- Kinds of keys ---- */
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "split/plan_file.h"
+#include "plan/file.h"
 
 clv_status clv__plan_keep_text(clv_plan *plan, const json_t *object, const char *key, const char **kept, clv_error *error) {
   const char *text = json_string_value(json_object_get(object, key));

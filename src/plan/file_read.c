@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#include "split/plan_file.h"
+#include "plan/file.h"
 
 static clv_status read_sizes(const json_t *root, clv_size **sizes, uint32_t *count, const clv_allocator *allocator,
                              clv_error *error) {

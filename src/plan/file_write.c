@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "split/plan.h"
+#include "plan/plan.h"
 
 static clv_status json_memory(clv_error *error) {
   return clv__error_set(error, CLV_OUT_OF_MEMORY, "out of memory for JSON");

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/options.h"
 #include "place/list_cut.h"
-#include "place/make.h"
+#include "plan/make.h"
 
 static double now_ms(void) {
   return (double)clv__clock_ns() / 1e6;

@@ -1,9 +1,9 @@
 /* What making a plan consists of beside the strategy: what the user fixed, and what memory allows. */
-#ifndef CLEAVE_PLACE_MAKE_H
-#define CLEAVE_PLACE_MAKE_H
+#ifndef CLEAVE_PLAN_MAKE_H
+#define CLEAVE_PLAN_MAKE_H
 
 #include "place/place.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 /* Resolves pins, forces and homes to devices (pins.c), in the plan's arena. A pin on a device that does not support the node, or
  * a pattern that matches nothing, is an error. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "place/memory.h"
+#include "plan/memory.h"
 
 /* What kernels may want beside the values they work on, in a guess. */
 #define SCRATCH_GUESS_BYTES ((uint64_t)16 << 20)

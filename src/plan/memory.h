@@ -1,8 +1,8 @@
 /* Fitting a plan into the memory of its devices, shared by memory.c, which counts and decides, and memory_ways.c. */
-#ifndef CLEAVE_PLACE_MEMORY_H
-#define CLEAVE_PLACE_MEMORY_H
+#ifndef CLEAVE_PLAN_MEMORY_H
+#define CLEAVE_PLAN_MEMORY_H
 
-#include "place/make.h"
+#include "plan/make.h"
 
 /* Two ways out: another device, or the same with its weights streamed in every run, in pieces whose weights fit. */
 typedef struct clv__way {

@@ -1,5 +1,5 @@
 /* See memory.h: the two ways out for a partition that does not fit. */
-#include "place/memory.h"
+#include "plan/memory.h"
 
 #include <string.h>
 

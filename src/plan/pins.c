@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "place/make.h"
+#include "plan/make.h"
 
 static bool matches(const clv_assignment *assignment, bool by_operator, const clv__node *node) {
   return by_operator ? clv__node_matches_op(node, assignment->pattern) : clv__node_matches_name(node, assignment->pattern);

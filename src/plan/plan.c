@@ -1,5 +1,5 @@
 /* A plan's life, and what is counted for a partition. */
-#include "split/plan.h"
+#include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>

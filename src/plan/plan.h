@@ -1,10 +1,10 @@
 /* The plan: partitions, transfers and the steps that order them. */
-#ifndef CLEAVE_SPLIT_PLAN_H
-#define CLEAVE_SPLIT_PLAN_H
+#ifndef CLEAVE_PLAN_PLAN_H
+#define CLEAVE_PLAN_PLAN_H
 
+#include "analysis/open.h"
 #include "cost/cost.h"
 #include "device/device.h"
-#include "ops/open.h"
 #include "split/split.h"
 
 /* Which node runs where, and why. Folded nodes have device CLV__NO_ID and cause "const". */
@@ -93,7 +93,7 @@ struct clv_plan {
 
   uint32_t gone;                          /* bits of devices that were taken out, or given up before it was made */
   const char *gone_why[CLV__MAX_DEVICES]; /* by device: "taken out: …" */
-  /* Of a plan made from another one without some devices (place/without.c). Shapes, prices and what the options said are the
+  /* Of a plan made from another one without some devices (plan/without.c). Shapes, prices and what the options said are the
    * first one's, which must outlive it. */
   const clv_plan *origin;          /* the first one; NULL: it is one itself */
   const uint32_t *same_partitions; /* by partition: the one of the plan before whose executable it can use, or CLV__NO_ID */
@@ -144,7 +144,7 @@ double clv__plan_gap(const clv_plan *plan);
  * between, 64-byte aligned. 0 when shapes are unknown. */
 uint64_t clv__partition_peak_bytes(const clv_plan *plan, const clv__partition *partition);
 
-/* The plan as JSON (plan_write.c); `timings` adds what differs between runs. The text is allocated with the graph's allocator. */
+/* The plan as JSON (file_write.c); `timings` adds what differs between runs. The text is allocated with the graph's allocator. */
 clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, clv_error *error);
 
 /* clv_plan_write() as a plan of `graph`, which is the same model loaded from another file; `profile`: the file of measured costs
@@ -152,7 +152,7 @@ clv_status clv__plan_to_json(const clv_plan *plan, bool timings, char **text, cl
 clv_status clv__plan_write_for(const clv_plan *plan, const clv_graph *graph, const char *profile, const char *path,
                                clv_error *error);
 
-/* clv_plan_read() of a text in memory; `profile` may be NULL (plan_read.c). */
+/* clv_plan_read() of a text in memory; `profile` may be NULL (file_read.c). */
 clv_status clv__plan_parse(const clv_graph *graph, clv_devices *devices, const char *text, size_t size_bytes,
                            const clv__profile *profile, clv_plan **plan, clv_error *error);
 

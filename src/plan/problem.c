@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "ops/ops.h"
-#include "split/plan.h"
+#include "operators/infer.h"
+#include "plan/plan.h"
 
 /* The arrays while they are made. */
 typedef struct making {

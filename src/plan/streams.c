@@ -1,6 +1,6 @@
 /* Which weights a device would take as inputs instead of constants: only those can be streamed to it. Asked where it may matter
  * alone: for devices whose memory could be too small, and where the user has put weights elsewhere. */
-#include "split/plan.h"
+#include "plan/plan.h"
 
 /* Weights from here on are worth streaming whatever becomes of the smaller ones, which are often shapes and scales. */
 #define LARGE_BYTES 4096

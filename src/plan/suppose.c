@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "place/make.h"
+#include "plan/make.h"
 
 clv_status clv__suppose(clv_plan *plan, const clv_assignment *items, uint32_t count, clv_error *error) {
   const clv_graph *graph = plan->graph;

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/compare.h"
+#include "plan/compare.h"
 
 static const char *op_of(const clv__node *node) {
   return node->source_op[0] != '\0' ? node->source_op : node->op;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "place/node.h"
-#include "place/without.h"
+#include "plan/without.h"
 
 /* ---- Placing what has to go ---- */
 

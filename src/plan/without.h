@@ -1,8 +1,8 @@
 /* Taking devices out of a plan: what without.c, which places again, and without_begin.c, which copies the rest, share. */
-#ifndef CLEAVE_PLACE_WITHOUT_H
-#define CLEAVE_PLACE_WITHOUT_H
+#ifndef CLEAVE_PLAN_WITHOUT_H
+#define CLEAVE_PLAN_WITHOUT_H
 
-#include "place/make.h"
+#include "plan/make.h"
 
 typedef struct clv__leaving {
   clv_plan *plan;      /* the new one: its origin and what is gone are set */

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "place/without.h"
+#include "plan/without.h"
 
 clv_status clv__leaving_text(clv__arena *arena, const char *text, const char **copy, clv_error *error) {
   *copy = text == NULL ? NULL : clv__arena_string(arena, text, strlen(text));

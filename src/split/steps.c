@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "split/plan.h"
+#include "plan/plan.h"
 
 typedef struct work {
   clv_plan *plan;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 #define N CLV_DIM_SYMBOL(0)
 #define M CLV_DIM_SYMBOL(1)

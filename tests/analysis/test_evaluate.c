@@ -1,5 +1,5 @@
 /* The reference evaluator: order and lifetime of values, bodies and what they capture, errors that name their node. */
-#include "ops/evaluate.h"
+#include "analysis/evaluate.h"
 
 #include <stdio.h>
 

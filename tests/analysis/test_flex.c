@@ -3,8 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "analysis/evaluate.h"
 #include "bodies.h"
-#include "ops/evaluate.h"
 
 enum { BATCH = 2, HEADS = 2, GROUP = 2, QUERIES = 3, KEYS = 5, SIZE = 4, WIDTH = 3, TALL = BATCH * HEADS * GROUP * QUERIES };
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

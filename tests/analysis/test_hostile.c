@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/small.h"
-#include "kernels/kernels.h"
-#include "ops/families.h"
+#include "base/tensor/small.h"
+#include "operators/families.h"
+#include "operators/run.h"
 #include "support.h"
 
 enum { ROUNDS = 60000, MAX_INPUTS = 5, MAX_OUTPUTS = 4, GUARD = 64, LIMIT = 1 << 16 };

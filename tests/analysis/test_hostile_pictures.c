@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/cases.h"
+#include "check/cases/cases.h"
 #include "check/check.h"
-#include "kernels/kernels.h"
-#include "ops/ops.h"
+#include "operators/infer.h"
+#include "operators/run.h"
 #include "support.h"
 
 enum { CHANGES = 60, MAX_INPUTS = 9, MAX_ATTRIBUTES = 8, GUARD = 64, LIMIT = 1 << 16 };

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/evaluate.h"
+#include "analysis/open.h"
 #include "models.h"
-#include "ops/evaluate.h"
-#include "ops/open.h"
 #include "support.h"
 
 enum { MOST_INPUTS = 6, MOST_LETTERS = 26 };

@@ -2,8 +2,8 @@
  * refused. */
 #include <string.h>
 
-#include "ops/content.h"
-#include "ops/ops.h"
+#include "operators/common/content.h"
+#include "operators/infer.h"
 #include "support.h"
 
 enum { N = 0, M = 1 }; /* symbols */

@@ -1,10 +1,10 @@
 /* Shapes of whole graphs: symbols on their way through shape arithmetic, given sizes, folding, bodies, contradictions. */
 #include <stdio.h>
 
-#include "ops/shapes.h"
+#include "analysis/shapes.h"
 
+#include "analysis/evaluate.h"
 #include "bodies.h"
-#include "ops/evaluate.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})
 enum { N = -2, M = -3 }; /* the first two symbols of a graph */

@@ -1,12 +1,12 @@
 /* The phase of a run, on generated graphs: attention written out in many ways, beside what only looks like it. */
-#include "execute/phase.h"
+#include "execute/capture/phase.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/shapes.h"
 #include "models.h"
-#include "ops/shapes.h"
 #include "support.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

@@ -6,7 +6,7 @@
  *   gnn_test_exact --all      every plan over all of them, one to four layers (minutes) */
 #include <unistd.h>
 
-#include "gnn/pep.h"
+#include "gnn/plan/pep.h"
 #include "scenes.h"
 
 #define GRAPHS CLEAVE_SOURCE_DIR "/../shared/data/graphs/"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
+#include "operators/run.h"
 #include "support.h"
 
 static inline size_t case_count(const clv_tensor *tensor) {

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/kernels.h"
-#include "ops/ops.h"
+#include "operators/infer.h"
+#include "operators/run.h"
 
 #define CASE_MAX 12
 #define CASE_GUARD 64

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/channels.h"
+#include "backends/common/kernels/channels.h"
 #include "support.h"
 
 #define MOST_PIECES 5

@@ -2,7 +2,7 @@
  * definition, one index at a time. */
 #include "node_case.h"
 
-#include "kernels/move.h"
+#include "operators/common/move.h"
 
 enum { ROUNDS = 150 };
 

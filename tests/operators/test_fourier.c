@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kernels/fourier.h"
+#include "operators/signal/fourier.h"
 #include "support.h"
 
 static const int64_t lengths[] = {1,  2,  3,  4,   5,   7,   8,   16,  31,  32,  33,  60,  63,

@@ -5,7 +5,7 @@
 #endif
 
 #include "kernel_case.h"
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 typedef struct graph {
   int64_t rows, data_rows, edges;

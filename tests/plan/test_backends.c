@@ -1,9 +1,9 @@
 /* Backends that mean no good while plans are made: groups that are none, prices that are none, tables of other versions. */
 #include <math.h>
 
-#include "../backends/vnpu/vnpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "machine.h"
-#include "place/compare.h"
+#include "plan/compare.h"
 
 /* The virtual NPU under another name, with some slots of the test's own. One at a time. */
 typedef struct odd_backend {

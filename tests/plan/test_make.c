@@ -9,7 +9,7 @@
 
 #include "cleave/cleave.h"
 #include "models.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 typedef struct fixture {
   clv_context *context;

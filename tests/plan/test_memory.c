@@ -5,7 +5,7 @@
 
 #include "cleave/cleave.h"
 #include "models.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 #include "support.h"
 
 enum { ELEMENTS = 1 * 8 * 8 * 8, INPUT_ELEMENTS = 3 * 8 * 8 };

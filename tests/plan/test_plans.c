@@ -3,7 +3,7 @@
 #include "base/text.h"
 #include "execute/session.h"
 #include "machine.h"
-#include "place/compare.h"
+#include "plan/compare.h"
 
 #define ADDS "{\"name\": \"adds\", \"operators\": {\"Add\": {}, \"Sub\": {}, \"Identity\": {}, \"Relu\": {}, \"Reshape\": {}}}"
 #define LIMITED                                                                                                           \

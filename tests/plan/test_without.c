@@ -1,9 +1,9 @@
 /* Plans made again without some of their devices: what ran elsewhere stays, what has to go goes where it can, pins hold or
  * refuse, the checks of every plan hold of these too, and no backend of a lost device is asked anything. */
-#include "../backends/vnpu/vnpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "base/text.h"
 #include "machine.h"
-#include "place/make.h"
+#include "plan/make.h"
 #include "problem_checks.h"
 #include "report/steps.h"
 

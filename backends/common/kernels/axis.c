@@ -2,10 +2,10 @@
  *
  * A tensor is [outer, length, inner]. Lines along `length` are walked in groups of neighbours, a row of the group at a time;
  * where inner is 1, a line is contiguous and is loaded in blocks. Floats are walked in double, integers in 64 bits. */
-#include "kernels/extreme.h"
-#include "kernels/kernels.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "backends/common/kernels/extreme.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 enum { BLOCK = 256, SHARE = 32768 /* elements of contiguous lines for a task */ };
 

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <tgmath.h>
 
-#include "kernels/elementwise.h"
-#include "kernels/rows.h"
+#include "backends/common/kernels/elementwise.h"
+#include "operators/common/rows.h"
 
 #define BINARY_LOOP(T, first, second, expression) \
   CLV__ROW_LOOP(row->count) {                     \

@@ -1,12 +1,12 @@
 /* See channels.h. The channels are cut where a block of a piece or of the result ends: what is left are runs that lie side by
  * side on both sides. A few pixels at a time, so that the result's lines stay near while run after run comes into them. */
-#include "kernels/channels.h"
+#include "backends/common/kernels/channels.h"
 
 #include <string.h>
 
 #include "base/error.h"
-#include "kernels/multiversion.h"
-#include "kernels/threads.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/threads.h"
 
 #define TILE_FLOATS 8192 /* of the result: some lines of each run, within the second cache with what is read for them */
 #define FILLING UINT32_MAX

@@ -1,7 +1,7 @@
 /* Pieces of f32 side by side along the channels, each lying as it does: as one tensor, whose channels may be scaled, shifted and
  * kept above a bound on the way. */
-#ifndef CLEAVE_KERNELS_CHANNELS_H
-#define CLEAVE_KERNELS_CHANNELS_H
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_CHANNELS_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_CHANNELS_H
 
 #include "base/memory.h"
 #include "cleave/types.h"

@@ -2,10 +2,10 @@
  * TensorScatter, which moves bytes, compute in f32 (SwiGLU of f64 in f64). */
 #include <math.h>
 
-#include "kernels/kernels.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 #define SMALL_FLOATS (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 enum { CHUNK = 256 };

@@ -1,11 +1,11 @@
 /* Einsum: the inputs are multiplied from left to right, each step a batch of matrix products over tables of offsets; a label is
  * summed in the first step after which nobody needs it. Intermediate results are f32 (f64 for f64, 64 bits for integers). */
-#include "kernels/einsum.h"
+#include "operators/einsum/run.h"
 
+#include "backends/common/kernels/matmul/product.h"
 #include "base/memory.h"
-#include "kernels/kernels.h"
-#include "kernels/product.h"
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
+#include "operators/run.h"
 
 #define LABELS CLV__EINSUM_LABELS
 

@@ -1,10 +1,10 @@
 /* Elementwise operators looked up apart from running them: who makes the same call many times asks once for its row function,
- * plans the walk (broadcast.h) and calls the rows itself. The kernels of unary.c and binary.c run what is found here. */
-#ifndef CLEAVE_KERNELS_ELEMENTWISE_H
-#define CLEAVE_KERNELS_ELEMENTWISE_H
+ * plans the walk (common/broadcast.h) and calls the rows itself. The kernels of unary.c and binary.c run what is found here. */
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ELEMENTWISE_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_ELEMENTWISE_H
 
-#include "kernels/broadcast.h"
-#include "kernels/kernels.h"
+#include "operators/common/broadcast.h"
+#include "operators/run.h"
 
 /* What a row function's `params` may point to. */
 typedef struct clv__elementwise_params {

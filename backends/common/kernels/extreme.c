@@ -1,7 +1,7 @@
 /* See extreme.h. Lanes do not wait for each other; NaNs are only noticed while looking, and found afterwards. */
-#include "kernels/extreme.h"
+#include "backends/common/kernels/extreme.h"
 
-#include "kernels/multiversion.h"
+#include "operators/common/multiversion.h"
 
 enum { LANES = 16 };
 

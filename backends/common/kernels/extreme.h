@@ -1,7 +1,7 @@
 /* The largest or smallest element of each of many rows of f32: what ReduceMax, ReduceMin, ArgMax and ArgMin over a last axis
  * are made of. */
-#ifndef CLEAVE_KERNELS_EXTREME_H
-#define CLEAVE_KERNELS_EXTREME_H
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_EXTREME_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_EXTREME_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -4,11 +4,11 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "kernels/kernels.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
-#include "kernels/window.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/common/window.h"
+#include "operators/run.h"
 
 #define AXES 3
 #define LANES 16
@@ -76,10 +76,10 @@ static inline float root_f32(float x, double p) {
 
 #define NAME(x) x##_f32
 #define REAL float
-#include "kernels/pool_body.h"
+#include "backends/common/kernels/pool_body.h"
 #define NAME(x) x##_f64
 #define REAL double
-#include "kernels/pool_body.h"
+#include "backends/common/kernels/pool_body.h"
 
 /* The output, or where only the indices are wanted, those. */
 static const clv_tensor *pool_output(const clv__kernel_call *call) {

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "base/small.h"
-#include "kernels/kernels.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "base/tensor/small.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #include <immintrin.h>

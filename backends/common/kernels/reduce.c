@@ -5,10 +5,10 @@
  * that results do not depend on the number of threads. */
 #include <math.h>
 
-#include "kernels/extreme.h"
-#include "kernels/kernels.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "backends/common/kernels/extreme.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 enum { BLOCK = 256, MAX_SHARES = 64, SHARE = 32768, FEW_OUTPUTS = 8, OUTPUT_GROUP = 16, LANES = 8 };
 
@@ -94,7 +94,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
 #define FINITE_OR_ZERO(a) (isfinite(a) ? (a) : 0)
 #define LOAD clv__row_to_f64
 #define STORE clv__row_from_f64
-#include "kernels/reduce_body.h"
+#include "backends/common/kernels/reduce_body.h"
 #undef NAME
 #undef T
 #undef ADD
@@ -121,7 +121,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
 #define ABSOLUTE(a) ((a) < 0 ? (T)(0 - (uint64_t)(a)) : (a))
 #define LOAD clv__row_to_i64
 #define STORE clv__row_from_i64
-#include "kernels/reduce_body.h"
+#include "backends/common/kernels/reduce_body.h"
 #undef NAME
 #undef T
 #undef ABSOLUTE
@@ -132,7 +132,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
 #define ABSOLUTE(a) (a)
 #define LOAD(dtype, data, first, count, row) clv__row_to_i64(dtype, data, first, count, (int64_t *)(row))
 #define STORE(dtype, data, first, count, row) clv__row_from_i64(dtype, data, first, count, (const int64_t *)(row))
-#include "kernels/reduce_body.h"
+#include "backends/common/kernels/reduce_body.h"
 
 /* What an integer reduction over nothing gives; extremes start from it too. */
 static int64_t integer_identity(fold what, clv_dtype dtype) {

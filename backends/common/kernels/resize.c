@@ -1,15 +1,15 @@
 /* Resize and Upsample. Every axis gets a table: for each output position the input positions it reads and their weights. Linear
  * and cubic interpolation are separable, so the axes are applied one after another, in f64, to one slice at a time. */
-#include "kernels/resize.h"
+#include "operators/resize/run.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "kernels/kernels.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 typedef struct table {
   int64_t *index;  /* [output][taps], -1: outside the region, takes the extrapolation value */

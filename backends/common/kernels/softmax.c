@@ -3,11 +3,11 @@
 #include <math.h>
 #include <tgmath.h>
 
-#include "kernels/exponential.h"
-#include "kernels/kernels.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/exponential.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 /* A tensor as [outer, length, inner]; lines run along `length`. */
 typedef struct lines {

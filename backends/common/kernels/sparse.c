@@ -1,12 +1,12 @@
 /* Sums, means and maxima over the rows that a graph in compressed rows names, without an array of edges times columns: a row is
  * gathered and reduced at once, its columns in registers. sparse_attention.c has attention. */
-#include "kernels/sparse.h"
+#include "backends/common/kernels/sparse.h"
 
 #include <math.h>
 
-#include "kernels/families.h"
-#include "kernels/multiversion.h"
-#include "kernels/threads.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/threads.h"
+#include "operators/run_families.h"
 
 /* ---- Rows on several threads ---- */
 

@@ -1,12 +1,12 @@
-/* What the kernels over compressed rows share (src/ops/sparse.c says what is what): their view of a call, and the loop over rows
- * on several threads. Threads take stretches of rows with equally many edges; a row with so many that it would keep one thread
- * longest is shared out by columns. Each number is summed by one thread in the order of the edges: results do not depend on how
- * many there are. */
-#ifndef CLEAVE_KERNELS_SPARSE_H
-#define CLEAVE_KERNELS_SPARSE_H
+/* What the kernels over compressed rows share (src/operators/sparse/infer.c says what is what): their view of a call, and the
+ * loop over rows on several threads. Threads take stretches of rows with equally many edges; a row with so many that it would
+ * keep one thread longest is shared out by columns. Each number is summed by one thread in the order of the edges: results do not
+ * depend on how many there are. */
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
 
-#include "kernels/kernels.h"
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
+#include "operators/run.h"
 
 typedef struct clv__sparse {
   const clv_tensor *data;

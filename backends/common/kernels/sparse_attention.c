@@ -3,9 +3,9 @@
  * together, and what was summed up before shrinks at most once a group. */
 #include <math.h>
 
-#include "kernels/multiversion.h"
-#include "kernels/sparse.h"
-#include "kernels/threads.h"
+#include "backends/common/kernels/sparse.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/threads.h"
 
 enum {
   GROUP = 16,             /* edges at a time; the next ones are fetched meanwhile */

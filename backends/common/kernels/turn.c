@@ -1,5 +1,5 @@
 /* See turn.h. */
-#include "kernels/turn.h"
+#include "backends/common/kernels/turn.h"
 
 #include <string.h>
 

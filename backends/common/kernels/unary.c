@@ -5,10 +5,10 @@
 #include <math.h>
 #include <tgmath.h>
 
-#include "kernels/elementwise.h"
-#include "kernels/exponential.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
+#include "backends/common/kernels/elementwise.h"
+#include "operators/common/exponential.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
 
 /* Up to two numbers from attributes; `a` and `b` in the expressions. */
 typedef struct parameters {

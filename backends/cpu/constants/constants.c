@@ -2,7 +2,7 @@
  * pack in another layout. */
 #include "constants.h"
 
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
 
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program) {
   memset(constants, 0, sizeof *constants);

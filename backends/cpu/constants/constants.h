@@ -1,10 +1,10 @@
 /* Constants as the steps want them: raw and aligned, or packed in a layout of oneDNN's. Made once an executable, shared by all
  * its plans, and with executables that have the same (packs.h). The raw bytes of a large constant are the view's and gone after
  * compile(): a later plan is packed from an earlier pack. */
-#ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_H
-#define CLEAVE_BACKENDS_CPU_CONSTANTS_H
+#ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
+#define CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 
-#include "program.h"
+#include "backends/cpu/passes/program.h"
 
 typedef struct clv__cpu_pack {
   uint32_t value;

@@ -1,7 +1,7 @@
 /* Writing packs: raw bytes of a constant, which may lie anywhere, into the layout that a primitive reads; large ones slice by
  * slice, so that hardly more than a slice of them is ever in memory beside the pack. */
 #include "constants.h"
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
 #include "panels.h"
 #include "winograd.h"
 

@@ -5,11 +5,11 @@
  * an address would not do: models are unloaded and others loaded in their place, and folding changes what a name stands for.
  *
  * Executables are destroyed on any thread: the store takes its own lock, never while it compares. */
-#ifndef CLEAVE_BACKENDS_CPU_PACKS_H
-#define CLEAVE_BACKENDS_CPU_PACKS_H
+#ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_PACKS_H
+#define CLEAVE_BACKENDS_CPU_CONSTANTS_PACKS_H
 
+#include "backends/cpu/onednn/onednn.h"
 #include "base/error.h"
-#include "onednn.h"
 
 typedef struct clv__cpu_packs clv__cpu_packs;
 

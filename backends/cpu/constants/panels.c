@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "kernels/threads.h"
+#include "operators/common/threads.h"
 
 enum { COLUMNS = CLV__CPU_PANEL_COLUMNS, ROWS = CLV__CPU_PANEL_ROWS, PIECE = 64 /* rows */ };
 

@@ -1,9 +1,9 @@
 /* Constant matrices in panels (clv__dnn_layout_panels), written at the speed of memory: of a matrix whose columns lie
  * together, oneDNN's reorder reads a cache line an element. */
-#ifndef CLEAVE_BACKENDS_CPU_PANELS_H
-#define CLEAVE_BACKENDS_CPU_PANELS_H
+#ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_PANELS_H
+#define CLEAVE_BACKENDS_CPU_CONSTANTS_PANELS_H
 
-#include "onednn.h"
+#include "backends/cpu/onednn/onednn.h"
 
 typedef struct clv__cpu_matrix {
   const void *data; /* anywhere in memory */

@@ -1,10 +1,10 @@
 /* Weights of 3x3 convolutions transformed for Winograd's algorithm, in the order in which oneDNN's convolutions read them. What
  * oneDNN's own reorder does in plain code, element by element, is done here for 16 output channels at once and on all threads: it
  * was most of the time that a model of convolutions took to load. */
-#ifndef CLEAVE_BACKENDS_CPU_WINOGRAD_H
-#define CLEAVE_BACKENDS_CPU_WINOGRAD_H
+#ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_WINOGRAD_H
+#define CLEAVE_BACKENDS_CPU_CONSTANTS_WINOGRAD_H
 
-#include "onednn.h"
+#include "backends/cpu/onednn/onednn.h"
 
 typedef struct clv__cpu_filters {
   const void *weights; /* row-major f32, anywhere in memory */

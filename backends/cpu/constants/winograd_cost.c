@@ -1,7 +1,7 @@
 /* Which 3x3 convolutions are made by Winograd's algorithm: what it saves, against what there is beside its products. */
 #include "winograd_cost.h"
 
-#include "device.h"
+#include "backends/cpu/device.h"
 
 /* One core, fitted to 39 convolutions of 32 to 512 channels over 7x7 to 112x112 on a Cascade Lake, where the choice is the faster
  * one of all that differ by more than a tenth. */

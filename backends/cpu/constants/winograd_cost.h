@@ -1,8 +1,8 @@
 /* Which convolutions are made by Winograd's algorithm where nothing is measured (tune.h does that). */
-#ifndef CLEAVE_BACKENDS_CPU_WINOGRAD_COST_H
-#define CLEAVE_BACKENDS_CPU_WINOGRAD_COST_H
+#ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_WINOGRAD_COST_H
+#define CLEAVE_BACKENDS_CPU_CONSTANTS_WINOGRAD_COST_H
 
-#include "onednn.h"
+#include "backends/cpu/onednn/onednn.h"
 
 /* Whether the algorithm is there for such windows at all. */
 bool clv__cpu_winograd_fits(const clv__dnn_convolution *spec);

@@ -2,7 +2,7 @@
  * makes infinity of a NaN; nor Log, whose results next to 1 are off by 1e-6, and -88 for all denormals. */
 #include <float.h>
 
-#include "recognise.h"
+#include "backends/cpu/passes/recognise.h"
 
 /* A bound of Clip: its attribute (before opset 11) or its constant scalar input. False when it is not known. */
 static bool clip_bound(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t input, const char *attribute, float fallback,

@@ -1,5 +1,5 @@
-/* Attention in one step: the kernel of src/kernels over operands that lie wherever they were made. */
-#include "attention.h"
+/* Attention in one step: the kernel of backends/common over operands that lie wherever they were made. */
+#include "backends/cpu/passes/attention.h"
 #include "lower.h"
 
 typedef struct step {

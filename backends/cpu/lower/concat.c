@@ -2,7 +2,7 @@
  * which reads each piece where it lies; also with the scale, shift and Relu that follow (join.c). Others are oneDNN's. */
 #include <math.h>
 
-#include "kernels/channels.h"
+#include "backends/common/kernels/channels.h"
 #include "lower.h"
 
 /* Whose layout the result has: a piece whose channels are last, as the others can be read by blocks from there, or else the first
@@ -154,7 +154,7 @@ static clv_status lower_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node 
   return CLV_OK;
 }
 
-/* Row-major pieces are left to the kernel of src/kernels that copies them, many times faster than oneDNN. */
+/* Row-major pieces are left to the portable kernel that copies them, many times faster than oneDNN. */
 clv_status clv__cpu_lower_concat(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
   if (node->scale != NULL) return clv__cpu_lower_join(plan, node, error);

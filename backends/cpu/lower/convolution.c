@@ -1,9 +1,9 @@
 /* Conv: the algorithm, the packed weights, the posts, and where the sum lies. */
+#include "backends/cpu/constants/winograd_cost.h"
+#include "backends/cpu/tune/tune.h"
 #include "parts.h"
 #include "residual.h"
-#include "tune.h"
 #include "window.h"
-#include "winograd_cost.h"
 
 void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
                                    clv__dnn_convolution *spec) {

@@ -1,6 +1,6 @@
 /* Elementwise nodes of the kernels': with little work, the operator's row function is looked up now, so that a run only calls it;
  * over values that lie in one layout, and over much, the kernel runs along memory as it lies. */
-#include "kernels/threads.h"
+#include "operators/common/threads.h"
 #include "small.h"
 
 static clv_tensor without_data(const clv_tensor *type) {

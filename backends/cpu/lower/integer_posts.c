@@ -1,5 +1,5 @@
 /* Putting a product of integers together: factors and bias from the grids, then the posts one by one. */
-#include "integers.h"
+#include "integer_posts.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Products of integers: convolutions over channels last, matrix products row-major; where the sum with other integers lies. */
-#include "integers.h"
+#include "integer_posts.h"
 #include "lower.h"
 #include "residual.h"
 

@@ -1,6 +1,6 @@
 /* From nodes to steps: kernels, views and copies here, the kinds that oneDNN runs in a file each. */
+#include "backends/cpu/sums/sums.h"
 #include "small.h"
-#include "sums.h"
 
 static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_CONVOLUTION] = clv__cpu_lower_convolution,

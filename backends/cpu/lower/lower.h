@@ -1,8 +1,8 @@
 /* What the lowering of each kind of node shares: slots, forms of values, steps. */
-#ifndef CLEAVE_BACKENDS_CPU_LOWER_H
-#define CLEAVE_BACKENDS_CPU_LOWER_H
+#ifndef CLEAVE_BACKENDS_CPU_LOWER_LOWER_H
+#define CLEAVE_BACKENDS_CPU_LOWER_LOWER_H
 
-#include "plan.h"
+#include "backends/cpu/passes/plan.h"
 
 /* Lowers one node, or says that it cannot (*taken false, nothing emitted): the node is then a portable kernel. */
 typedef clv_status (*clv__cpu_lower_fn)(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
@@ -80,7 +80,7 @@ clv_status clv__cpu_step_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node
 /* Up to this many elements, elementwise steps and normalisations run on one thread. */
 #define CLV__CPU_SERIAL_COUNT 1024
 
-/* Whether the value lies as the kernel that joins channels reads it (lower_concat.c). */
+/* Whether the value lies as the kernel that joins channels reads it (concat.c). */
 bool clv__cpu_can_join(clv__cpu_plan *plan, uint32_t value);
 /* By that kernel: a Concat over channels, or a scale and shift of each. */
 clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error);

@@ -1,8 +1,8 @@
 /* Gemm and MatMul: constant right sides are packed, leading axes of the left side are one. */
+#include "backends/cpu/tune/tune.h"
 #include "residual.h"
 #include "row.h"
 #include "small.h"
-#include "tune.h"
 
 typedef struct product {
   const clv__dnn_layout *a, *b, *bias, *destination;

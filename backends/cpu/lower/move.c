@@ -1,5 +1,5 @@
 /* Steps that move elements: Transpose, channel shuffle. */
-#include "kernels/move.h"
+#include "operators/common/move.h"
 #include "lower.h"
 
 #define NEAR 64 /* nodes that are looked at for readers */

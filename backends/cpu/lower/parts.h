@@ -1,7 +1,7 @@
 /* A convolution by Winograd's algorithm over parts of its input channels, each added to the result of the one before: what it
  * keeps of the image, transformed, is so much less (parts.c). */
-#ifndef CLEAVE_BACKENDS_CPU_PARTS_H
-#define CLEAVE_BACKENDS_CPU_PARTS_H
+#ifndef CLEAVE_BACKENDS_CPU_LOWER_PARTS_H
+#define CLEAVE_BACKENDS_CPU_LOWER_PARTS_H
 
 #include "lower.h"
 

@@ -1,5 +1,5 @@
-/* RNN, GRU and LSTM with constant W and R: both are packed once, as the kernel of src/kernels reads them. */
-#include "kernels/recurrent.h"
+/* RNN, GRU and LSTM with constant W and R: both are packed once, as the kernel of backends/common reads them. */
+#include "backends/common/kernels/recurrent/recurrent.h"
 #include "lower.h"
 
 enum { X, W, R, VARIANT = 18 /* of packs, whose dims are others than the constants' */ };

@@ -1,6 +1,6 @@
 /* Posts of convolutions and matrix products in oneDNN's terms, with the sum of another value in its place. */
-#ifndef CLEAVE_BACKENDS_CPU_RESIDUAL_H
-#define CLEAVE_BACKENDS_CPU_RESIDUAL_H
+#ifndef CLEAVE_BACKENDS_CPU_LOWER_RESIDUAL_H
+#define CLEAVE_BACKENDS_CPU_LOWER_RESIDUAL_H
 
 #include "lower.h"
 

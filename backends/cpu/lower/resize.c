@@ -1,7 +1,7 @@
 /* Resize in the two ways that oneDNN has: linear at pixel centres, and nearest by whole factors, where every way of rounding
  * that is taken here agrees. The layout stays. */
+#include "backends/cpu/passes/recognise.h"
 #include "lower.h"
-#include "recognise.h"
 
 static bool is_one_of(const clv__cpu_node *node, const char *name, const char *fallback, const char *const *accepted) {
   for (; *accepted != NULL; ++accepted) {

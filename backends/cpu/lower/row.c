@@ -1,10 +1,10 @@
 /* One row times a constant matrix: the time is that of reading the matrix, which a loop over panels of columns does faster than
  * oneDNN's product. The panels are oneDNN's own BA16a64b, so that plans for more rows share the pack. */
-#include "kernels/multiversion.h"
-#include "kernels/threads.h"
-#include "residual.h"
 #include "row.h"
-#include "tune.h"
+#include "backends/cpu/tune/tune.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/threads.h"
+#include "residual.h"
 
 #define PANEL CLV__CPU_ROW_PANEL
 #define LANES 16

@@ -1,6 +1,6 @@
-/* The step that multiplies one row with a packed constant matrix (lower_row.c). */
-#ifndef CLEAVE_BACKENDS_CPU_ROW_H
-#define CLEAVE_BACKENDS_CPU_ROW_H
+/* The step that multiplies one row with a packed constant matrix (row.c). */
+#ifndef CLEAVE_BACKENDS_CPU_LOWER_ROW_H
+#define CLEAVE_BACKENDS_CPU_LOWER_ROW_H
 
 #include "lower.h"
 

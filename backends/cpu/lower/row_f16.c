@@ -1,6 +1,6 @@
 /* The row step's innermost loop over panels of f16: widened in registers, where the CPU has an instruction for it. */
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
 #include "row.h"
 
 #define PANEL CLV__CPU_ROW_PANEL

@@ -1,7 +1,7 @@
 /* Small matrix products: a oneDNN call costs about a microsecond and five allocations, which is more than they take. */
-#include "kernels/multiversion.h"
-#include "residual.h"
 #include "small.h"
+#include "operators/common/multiversion.h"
+#include "residual.h"
 
 #define MOST_WORK 4096 /* multiplications */
 #define LANES 8

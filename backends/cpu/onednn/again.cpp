@@ -2,7 +2,7 @@
 // implementation, or none. oneDNN divides work, scratch and blocks by the number of threads a primitive is made for.
 #include <cstring>
 
-#include "onednn_own.h"
+#include "own.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 // Layouts: how tensors lie in memory, as oneDNN describes it.
 #include <cstring>
 
-#include "onednn_own.h"
+#include "own.h"
 
 const clv__dnn_layout *clv__dnn_layout_keep(clv__arena *arena, const dnnl_memory_desc_t &desc) {
   return static_cast<const clv__dnn_layout *>(clv__arena_copy(arena, &desc, sizeof desc));

@@ -1,7 +1,7 @@
 // oneDNN's engine, memories and execution. The onednn*.cpp are the only files that include its headers: exceptions end in them.
 #include <cstdio>
 
-#include "onednn_own.h"
+#include "own.h"
 
 static_assert(CLV__DNN_SOURCE == DNNL_ARG_SRC && CLV__DNN_SOURCE_1 == DNNL_ARG_SRC_1 && CLV__DNN_DESTINATION == DNNL_ARG_DST &&
                   CLV__DNN_WEIGHTS == DNNL_ARG_WEIGHTS && CLV__DNN_BIAS == DNNL_ARG_BIAS && CLV__DNN_MEAN == DNNL_ARG_MEAN &&

@@ -4,8 +4,8 @@
  * A layout describes how a tensor lies in memory (row-major, blocked by 16 channels, …). Layouts and primitive records live in
  * the arena they are made in; the handles of primitives, memories and the engine are released by hand. CLV_NOT_SUPPORTED from a
  * create function means that oneDNN has no good implementation: the caller falls back. */
-#ifndef CLEAVE_BACKENDS_CPU_ONEDNN_H
-#define CLEAVE_BACKENDS_CPU_ONEDNN_H
+#ifndef CLEAVE_BACKENDS_CPU_ONEDNN_ONEDNN_H
+#define CLEAVE_BACKENDS_CPU_ONEDNN_ONEDNN_H
 
 #include "cleave/types.h"
 
@@ -197,7 +197,7 @@ clv_status clv__dnn_concat_create(clv__dnn *dnn, const clv__dnn_layout *const *s
                                   clv_error *error);
 clv_status clv__dnn_reorder_create(clv__dnn *dnn, const clv__dnn_layout *from, const clv__dnn_layout *to, clv__arena *arena,
                                    clv__dnn_primitive **primitive, clv_error *error);
-/* The same primitive for the calling thread's number of threads, with scratch of its own size (onednn_again.cpp). NULL in *again:
+/* The same primitive for the calling thread's number of threads, with scratch of its own size (again.cpp). NULL in *again:
  * the one there is does as well. CLV_NOT_SUPPORTED: another implementation or another layout would do it. */
 clv_status clv__dnn_primitive_again(clv__dnn *dnn, const clv__dnn_primitive *primitive, clv__arena *arena,
                                     clv__dnn_primitive **again, clv_error *error);

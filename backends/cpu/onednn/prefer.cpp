@@ -1,7 +1,7 @@
 // Where another implementation of a convolution, on the same layouts, is faster than the first that oneDNN 2.6 has for it.
 #include <cstring>
 
-#include "onednn_own.h"
+#include "own.h"
 
 namespace {
 

@@ -2,7 +2,7 @@
 // Written for the descriptor interface of oneDNN 2 (dnnl_*_desc_init), which oneDNN 3 changes.
 #include <cstring>
 
-#include "onednn_own.h"
+#include "own.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
-/* Attention as one step: what was found in the graph (attention.c), and how it is run (lower_attention.c). */
-#ifndef CLEAVE_BACKENDS_CPU_ATTENTION_H
-#define CLEAVE_BACKENDS_CPU_ATTENTION_H
+/* Attention as one step: what was found in the graph (attention.c), and how it is run (lower/attention.c). */
+#ifndef CLEAVE_BACKENDS_CPU_PASSES_ATTENTION_H
+#define CLEAVE_BACKENDS_CPU_PASSES_ATTENTION_H
 
-#include "kernels/attention.h"
+#include "backends/common/kernels/attention/attention.h"
 #include "plan.h"
 
 /* What a node of kind ATTENTION reads. Its one output is the merged result, in whatever order of axes. */

@@ -3,8 +3,8 @@
  * A stretch is a run of the plan's steps that is done in lanes: each of its steps belongs to one, a lane does its own in the
  * order of the list, and waits only for steps of other lanes whose results it reads or whose operands it overwrites. The list's
  * order stays right for one thread. Around a stretch everything is over before the next thing begins. */
-#ifndef CLEAVE_BACKENDS_CPU_LANES_H
-#define CLEAVE_BACKENDS_CPU_LANES_H
+#ifndef CLEAVE_BACKENDS_CPU_PASSES_LANES_H
+#define CLEAVE_BACKENDS_CPU_PASSES_LANES_H
 
 #include "base/memory.h"
 

@@ -1,9 +1,9 @@
 /* A plan: a program made ready for given input shapes. Passes rewrite its nodes (fold, fuse), lowering turns them into steps over
  * slots of memory, memory planning gives the slots their places. Immutable once made. */
-#ifndef CLEAVE_BACKENDS_CPU_PLAN_H
-#define CLEAVE_BACKENDS_CPU_PLAN_H
+#ifndef CLEAVE_BACKENDS_CPU_PASSES_PLAN_H
+#define CLEAVE_BACKENDS_CPU_PASSES_PLAN_H
 
-#include "constants.h"
+#include "backends/cpu/constants/constants.h"
 #include "lanes.h"
 
 /* What a node is to the passes. Everything that is CLV__CPU_KERNEL runs as a portable kernel on row-major tensors. */
@@ -25,7 +25,7 @@ typedef enum clv__cpu_kind {
   CLV__CPU_INSTANCE_NORM, /* of one image; one post: relu */
   CLV__CPU_DECONVOLUTION,
   CLV__CPU_RESIZE,              /* groups: 1 linear, 0 nearest */
-  CLV__CPU_INTEGER_CONVOLUTION, /* integers.h */
+  CLV__CPU_INTEGER_CONVOLUTION, /* lower/integer_posts.h */
   CLV__CPU_INTEGER_MATRIX,
   CLV__CPU_GRID,      /* to integers or back, with one scale for all */
   CLV__CPU_SUMS,      /* of products of integers whose zero points and scales are known at run time: sums.h */
@@ -42,7 +42,7 @@ typedef struct clv__cpu_post {
 
 #define CLV__CPU_MAX_POSTS 4
 
-typedef struct clv__cpu_integers clv__cpu_integers; /* integers.h */
+typedef struct clv__cpu_integers clv__cpu_integers; /* lower/integer_posts.h */
 
 typedef struct clv__cpu_attention clv__cpu_attention; /* attention.h */
 

@@ -1,10 +1,10 @@
 /* A partition copied out of the host's view: nodes, values, attributes and small constants. Nothing here refers to the view, but
  * for large constants while compile() runs. */
-#ifndef CLEAVE_BACKENDS_CPU_PROGRAM_H
-#define CLEAVE_BACKENDS_CPU_PROGRAM_H
+#ifndef CLEAVE_BACKENDS_CPU_PASSES_PROGRAM_H
+#define CLEAVE_BACKENDS_CPU_PASSES_PROGRAM_H
 
-#include "device.h"
-#include "kernels/kernels.h"
+#include "backends/cpu/device.h"
+#include "operators/run.h"
 
 #define CLV__CPU_NONE UINT32_MAX
 /* Constants above this size are not copied: most are packed for oneDNN, and only the packed copy stays. */

@@ -1,7 +1,7 @@
 /* DequantizeLinear, a product, QuantizeLinear: one step on integers. Going through the nodes in their order, it is known of every
  * real value whether it is nothing but integers on a grid; what only moves or picks values is done on those. A group that ends in
  * a QuantizeLinear is taken backwards from there; a product whose result stays real is taken alone. What is not taken stays. */
-#include "integers.h"
+#include "backends/cpu/lower/integer_posts.h"
 
 typedef struct twin {
   uint32_t value; /* the integers; CLV__CPU_NONE: it has none */

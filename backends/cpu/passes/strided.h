@@ -1,6 +1,6 @@
 /* A value's axes as they lie in the memory of another value that it is made of by moving elements: views, transposes, pieces. */
-#ifndef CLEAVE_BACKENDS_CPU_STRIDED_H
-#define CLEAVE_BACKENDS_CPU_STRIDED_H
+#ifndef CLEAVE_BACKENDS_CPU_PASSES_STRIDED_H
+#define CLEAVE_BACKENDS_CPU_PASSES_STRIDED_H
 
 #include "plan.h"
 

@@ -1,7 +1,7 @@
 /* Values of f16 and bf16 become f32 to the passes that follow: `type` says f32, `outer` what the model says. Rounding to the
  * outer dtype is left to where a value leaves the partition, is cast to it on purpose, or goes through a step in that dtype.
  * oneDNN has no f16 on CPUs; bf16 it has where the CPU does, and then values are made in it (precision.c). */
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
 #include "plan.h"
 
 static bool is_narrow(clv_dtype dtype) {

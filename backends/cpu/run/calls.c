@@ -2,10 +2,10 @@
  * have files of their own. */
 #include "calls.h"
 
-#include "kernels/rows.h"
-#include "kernels/threads.h"
-#include "row.h"
-#include "small.h"
+#include "backends/cpu/lower/row.h"
+#include "backends/cpu/lower/small.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
 
 void clv__cpu_calls_locate(const clv__cpu_plan *plan, uint32_t slot, void **data, uint32_t *base, size_t *addend) {
   const clv__cpu_slot *root = &plan->slots[plan->slots[slot].root];

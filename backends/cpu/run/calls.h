@@ -1,6 +1,6 @@
 /* What the calls of a launch list share: finding memory, and one function for each kind that has a file of its own. */
-#ifndef CLEAVE_BACKENDS_CPU_CALLS_H
-#define CLEAVE_BACKENDS_CPU_CALLS_H
+#ifndef CLEAVE_BACKENDS_CPU_RUN_CALLS_H
+#define CLEAVE_BACKENDS_CPU_RUN_CALLS_H
 
 #include "list.h"
 

@@ -1,6 +1,6 @@
 /* Calls of elementwise functions: one row, or rows over outer axes. */
+#include "backends/cpu/lower/small.h"
 #include "calls.h"
-#include "small.h"
 
 typedef struct row_call {
   clv__row row;

@@ -1,6 +1,6 @@
 /* Executables and instances, and the two ways an instance runs: planned, when every shape is known before, or node by node. */
-#ifndef CLEAVE_BACKENDS_CPU_EXECUTABLE_H
-#define CLEAVE_BACKENDS_CPU_EXECUTABLE_H
+#ifndef CLEAVE_BACKENDS_CPU_RUN_EXECUTABLE_H
+#define CLEAVE_BACKENDS_CPU_RUN_EXECUTABLE_H
 
 #include "list.h"
 

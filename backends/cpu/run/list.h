@@ -2,11 +2,11 @@
  * other in one block that an execution walks from end to end. What may move (bindings, the instance's memory) is known by
  * patches: binding other memory costs as much as there are patches of what moved. An instance runs a list of its own; a captured
  * graph has one for each execution recorded. */
-#ifndef CLEAVE_BACKENDS_CPU_LIST_H
-#define CLEAVE_BACKENDS_CPU_LIST_H
+#ifndef CLEAVE_BACKENDS_CPU_RUN_LIST_H
+#define CLEAVE_BACKENDS_CPU_RUN_LIST_H
 
-#include "kernels/broadcast.h"
-#include "plan.h"
+#include "backends/cpu/passes/plan.h"
+#include "operators/common/broadcast.h"
 
 typedef struct clv__cpu_list clv__cpu_list;
 typedef struct clv__cpu_call clv__cpu_call;

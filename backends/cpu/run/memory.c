@@ -5,8 +5,8 @@
  * written, at whatever speed the lanes run. All uses of a slot follow its first writer, whom they depend on. */
 #include <stdlib.h>
 
+#include "backends/cpu/passes/plan.h"
 #include "base/arrange.h"
-#include "plan.h"
 
 #define NEVER UINT32_MAX
 

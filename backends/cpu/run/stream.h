@@ -1,7 +1,7 @@
 /* Streams and events, which need do nothing because execute() runs in the caller's thread and returns when it is done, and what a
  * stream can record. */
-#ifndef CLEAVE_BACKENDS_CPU_STREAM_H
-#define CLEAVE_BACKENDS_CPU_STREAM_H
+#ifndef CLEAVE_BACKENDS_CPU_RUN_STREAM_H
+#define CLEAVE_BACKENDS_CPU_RUN_STREAM_H
 
 #include "executable.h"
 

@@ -1,6 +1,6 @@
 /* Running a stretch (lanes.h): one call of the launch list that holds those of its steps. */
-#ifndef CLEAVE_BACKENDS_CPU_STRETCH_H
-#define CLEAVE_BACKENDS_CPU_STRETCH_H
+#ifndef CLEAVE_BACKENDS_CPU_RUN_STRETCH_H
+#define CLEAVE_BACKENDS_CPU_RUN_STRETCH_H
 
 #include <stdatomic.h>
 

@@ -4,7 +4,7 @@
  * one, with weights of 1. Weights of u8 are packed as i8, their zero points moved by 128. */
 #include "sums.h"
 
-#include "integers.h"
+#include "backends/cpu/lower/integer_posts.h"
 
 /* The product as oneDNN knows it, and how its operands lie. */
 typedef struct shapes {

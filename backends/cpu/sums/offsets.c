@@ -1,5 +1,5 @@
 /* What a product's constant weights say of its zero points: numbers by which the pass over the sums takes them off. */
-#include "kernels/multiversion.h"
+#include "operators/common/multiversion.h"
 #include "sums.h"
 
 static const clv_tensor *weights_of(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {

@@ -1,7 +1,7 @@
-/* See sums_piece.h. */
-#include "sums_piece.h"
+/* See piece.h. */
+#include "piece.h"
 
-#include "kernels/multiversion.h"
+#include "operators/common/multiversion.h"
 
 enum {
   LANES = 16,   /* of a vector */

@@ -1,9 +1,9 @@
 /* What lies between a product's sums and its real result, for channels of one row: vectors stay in registers from the one to the
- * other. Each operation rounds by itself, as the nodes do that it stands for: sums_piece.c is compiled without contraction. */
+ * other. Each operation rounds by itself, as the nodes do that it stands for: piece.c is compiled without contraction. */
 #ifndef CLEAVE_BACKENDS_CPU_SUMS_PIECE_H
 #define CLEAVE_BACKENDS_CPU_SUMS_PIECE_H
 
-#include "plan.h"
+#include "backends/cpu/passes/plan.h"
 
 typedef struct clv__cpu_sums_piece {
   void *place;                   /* the sums, and the result */

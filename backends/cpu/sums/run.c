@@ -2,11 +2,11 @@
  * pass stands for: the result has the bits that those nodes give one by one. */
 #include <math.h>
 
-#include "kernels/exponential.h"
-#include "kernels/multiversion.h"
-#include "kernels/threads.h"
+#include "operators/common/exponential.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/threads.h"
+#include "piece.h"
 #include "sums.h"
-#include "sums_piece.h"
 
 /* ---- The pass. ---- */
 

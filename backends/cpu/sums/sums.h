@@ -1,9 +1,9 @@
 /* MatMulInteger and ConvInteger: oneDNN sums the products of bytes, a step of our own takes the zero points off the sums and,
  * where the model brings them back to real numbers (Cast, Mul by a scale known at run time, Add), does that in the same pass. */
-#ifndef CLEAVE_BACKENDS_CPU_SUMS_H
-#define CLEAVE_BACKENDS_CPU_SUMS_H
+#ifndef CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
+#define CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 
-#include "lower.h"
+#include "backends/cpu/lower/lower.h"
 
 /* What a node of kind SUMS reads. Sums with others, and functions, are its posts. */
 enum {
@@ -46,7 +46,7 @@ typedef struct clv__cpu_sums_frame {
 } clv__cpu_sums_frame;
 void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands);
 
-/* The pass's numbers for a node's constant weights, in the plan's arena (sums_offsets.c). */
+/* The pass's numbers for a node's constant weights, in the plan's arena (offsets.c). */
 typedef struct clv__cpu_sums_offsets {
   int32_t *shifts, *zeros; /* one a channel; NULL: none */
 } clv__cpu_sums_offsets;
@@ -59,7 +59,7 @@ static inline bool clv__cpu_sums_has_gelu(const clv__cpu_plan_node *node) {
   return last != NULL && last->kind == CLV__CPU_POST_UNARY && last->algorithm == CLV__DNN_GELU_ERF;
 }
 
-/* Whether oneDNN has the product (lower_sums.c). Nodes are taken by the pass only then. */
+/* Whether oneDNN has the product (lower.c). Nodes are taken by the pass only then. */
 bool clv__cpu_sums_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 clv_status clv__cpu_lower_sums(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 

@@ -1,8 +1,8 @@
 /* The ways in which convolutions and products with constant matrices can be made, as trials: see tune.h. */
 #include <stdio.h>
 
-#include "residual.h"
-#include "row.h"
+#include "backends/cpu/lower/residual.h"
+#include "backends/cpu/lower/row.h"
 #include "tune.h"
 
 /* What tells one step from another as far as time goes: types, window, what is fused, and how the source lies. */

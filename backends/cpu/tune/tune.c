@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "backends/cpu/lower/row.h"
 #include "base/clock.h"
-#include "row.h"
 #include "tune.h"
 
 enum {

@@ -1,10 +1,10 @@
 /* Choices by measurement (--tune): where a step can be made in several ways, each is run a few times on its actual shapes, in
  * turns, and the least median wins. What was chosen is kept in the context's cache, by what the step is, under the library, the
  * CPU's model and the device's settings, and is used again without measuring. */
-#ifndef CLEAVE_BACKENDS_CPU_TUNE_H
-#define CLEAVE_BACKENDS_CPU_TUNE_H
+#ifndef CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
+#define CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
 
-#include "lower.h"
+#include "backends/cpu/lower/lower.h"
 
 /* ---- What is kept (notes.c). Any thread. ---- */
 
@@ -71,7 +71,7 @@ bool clv__cpu_tune_kept(const clv__cpu_plan *plan, const char *step, const char 
 clv_status clv__cpu_tune(clv__cpu_plan *plan, const char *step, const clv__cpu_trial *trials, uint32_t count, uint32_t *chosen,
                          clv_error *error);
 
-/* ---- Steps (tune_steps.c); what they decide on is left alone where there is only one way ---- */
+/* ---- Steps (steps.c); what they decide on is left alone where there is only one way ---- */
 
 /* By Winograd's algorithm, or directly. */
 clv_status clv__cpu_tune_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,

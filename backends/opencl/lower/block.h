@@ -1,6 +1,6 @@
 /* Blocks: elements that lie in one order and are wanted in another, described by strides. */
-#ifndef CLEAVE_BACKENDS_OPENCL_BLOCK_H
-#define CLEAVE_BACKENDS_OPENCL_BLOCK_H
+#ifndef CLEAVE_BACKENDS_OPENCL_LOWER_BLOCK_H
+#define CLEAVE_BACKENDS_OPENCL_LOWER_BLOCK_H
 
 #include "lower.h"
 

@@ -3,8 +3,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "kernels/window_axis.h"
 #include "list.h"
+#include "operators/common/window_axis.h"
 #include "product.h"
 
 enum { AXES = 3 };

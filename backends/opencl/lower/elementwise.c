@@ -1,8 +1,8 @@
-/* Launches of elementwise operators (elementwise.c has their expressions): over operands that broadcast, or side by side where
+/* Launches of elementwise operators (expressions.c has their expressions): over operands that broadcast, or side by side where
  * none does. */
 #include <stdio.h>
 
-#include "elementwise.h"
+#include "expressions.h"
 #include "list.h"
 
 #define FLOATS CLV__DTYPES_FLOAT

@@ -1,6 +1,6 @@
 /* Elementwise operators as expressions: for launches of their own, and for what is computed where another kernel stores. */
-#ifndef CLEAVE_BACKENDS_OPENCL_ELEMENTWISE_H
-#define CLEAVE_BACKENDS_OPENCL_ELEMENTWISE_H
+#ifndef CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
+#define CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
 
 #include "lower.h"
 

@@ -1,6 +1,6 @@
 /* The families of operators: one line each. Each is a table clv__opencl_family_<name> in lower_<name>.c. */
-#ifndef CLEAVE_BACKENDS_OPENCL_FAMILIES_H
-#define CLEAVE_BACKENDS_OPENCL_FAMILIES_H
+#ifndef CLEAVE_BACKENDS_OPENCL_LOWER_FAMILIES_H
+#define CLEAVE_BACKENDS_OPENCL_LOWER_FAMILIES_H
 
 #include "lower.h"
 

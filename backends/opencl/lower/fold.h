@@ -1,6 +1,6 @@
 /* The axes of a reduction, merged: those that an output keeps and those that it folds. */
-#ifndef CLEAVE_BACKENDS_OPENCL_FOLD_H
-#define CLEAVE_BACKENDS_OPENCL_FOLD_H
+#ifndef CLEAVE_BACKENDS_OPENCL_LOWER_FOLD_H
+#define CLEAVE_BACKENDS_OPENCL_LOWER_FOLD_H
 
 #include "lower.h"
 

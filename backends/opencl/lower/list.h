@@ -1,7 +1,7 @@
 /* Lists of whole numbers that are an attribute in early opsets and an input later, axes counted from either end, and how many
  * items share work. */
-#ifndef CLEAVE_BACKENDS_OPENCL_LIST_H
-#define CLEAVE_BACKENDS_OPENCL_LIST_H
+#ifndef CLEAVE_BACKENDS_OPENCL_LOWER_LIST_H
+#define CLEAVE_BACKENDS_OPENCL_LOWER_LIST_H
 
 #include "lower.h"
 

@@ -2,8 +2,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "backends/opencl/plan.h"
 #include "base/text.h"
-#include "plan.h"
 
 enum { MAX_OPERANDS = 40 };
 

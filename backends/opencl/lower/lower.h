@@ -15,13 +15,13 @@
  * What fails in between (memory, a name too long) is remembered and said by the enqueue. Nothing is launched for tensors without
  * elements: begin with clv__opencl_is_empty(). Views (Reshape, Identity, …), folding of small constants and outputs that are also
  * inputs are the program's business: they never come here. See kernels/clv_kernel.h for the kernels' side. */
-#ifndef CLEAVE_BACKENDS_OPENCL_LOWER_H
-#define CLEAVE_BACKENDS_OPENCL_LOWER_H
+#ifndef CLEAVE_BACKENDS_OPENCL_LOWER_LOWER_H
+#define CLEAVE_BACKENDS_OPENCL_LOWER_LOWER_H
 
-#include "base/attribute.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 
 /* What a choice of kernels may depend on. */
 typedef struct clv__opencl_traits {

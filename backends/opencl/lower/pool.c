@@ -1,8 +1,8 @@
 /* MaxPool, AveragePool, LpPool, GlobalLpPool. */
 #include <stdio.h>
 
-#include "kernels/window.h"
 #include "list.h"
+#include "operators/common/window.h"
 
 enum { AXES = 3 };
 

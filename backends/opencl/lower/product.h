@@ -1,6 +1,6 @@
 /* Which kernel of product.cl runs a product, and over how many items: shared by matrix products and convolutions. */
-#ifndef CLEAVE_BACKENDS_OPENCL_PRODUCT_H
-#define CLEAVE_BACKENDS_OPENCL_PRODUCT_H
+#ifndef CLEAVE_BACKENDS_OPENCL_LOWER_PRODUCT_H
+#define CLEAVE_BACKENDS_OPENCL_LOWER_PRODUCT_H
 
 #include "lower.h"
 

@@ -1,7 +1,7 @@
 /* Captured executions: issued again as a command buffer (cl_khr_command_buffer), or as a list of enqueues whose arguments are set
  * already, whichever the driver issues faster. */
-#ifndef CLEAVE_BACKENDS_OPENCL_CAPTURE_H
-#define CLEAVE_BACKENDS_OPENCL_CAPTURE_H
+#ifndef CLEAVE_BACKENDS_OPENCL_RUN_CAPTURE_H
+#define CLEAVE_BACKENDS_OPENCL_RUN_CAPTURE_H
 
 #include "instance.h"
 

@@ -1,7 +1,7 @@
 /* Whether launches are issued faster as a command buffer or one by one: measured once a device, with kernels that do nothing. */
+#include "backends/opencl/programs.h"
 #include "base/clock.h"
 #include "capture.h"
-#include "programs.h"
 
 /* As many launches as a large partition has: what a driver does with a buffer may not grow with its length alone. */
 enum { LAUNCHES = 512, ROUNDS = 7 };

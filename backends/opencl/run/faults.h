@@ -3,10 +3,10 @@
  * An instance has a clv__opencl_fault for each launch that looks, on the device: the first to find something writes it there. It
  * is read back behind each execution, and stays until the stream is synchronised. A stream watches over those of the instances
  * that ran on it and of the streams that it waited for; an event over its stream's. */
-#ifndef CLEAVE_BACKENDS_OPENCL_FAULTS_H
-#define CLEAVE_BACKENDS_OPENCL_FAULTS_H
+#ifndef CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
+#define CLEAVE_BACKENDS_OPENCL_RUN_FAULTS_H
 
-#include "plan.h"
+#include "backends/opencl/plan.h"
 
 typedef struct clv__opencl_faults clv__opencl_faults; /* of an instance; counted, as it may go before its streams */
 typedef struct clv__opencl_watch clv__opencl_watch;   /* counted: of a stream and the events recorded on it */

@@ -1,10 +1,10 @@
 /* Instances: a plan with memory of its own and a kernel object for every launch, its arguments set. An execution sets what its
  * bindings have changed and enqueues the launches; nothing is allocated in between. */
-#ifndef CLEAVE_BACKENDS_OPENCL_INSTANCE_H
-#define CLEAVE_BACKENDS_OPENCL_INSTANCE_H
+#ifndef CLEAVE_BACKENDS_OPENCL_RUN_INSTANCE_H
+#define CLEAVE_BACKENDS_OPENCL_RUN_INSTANCE_H
 
+#include "backends/opencl/plan.h"
 #include "faults.h"
-#include "plan.h"
 #include "stream.h"
 
 /* Where a binding is, and the cl_mem made for it. */

@@ -5,7 +5,7 @@
  * from the piece to where the bytes belong and opens a gate, which the queue waits for: whoever waits for the stream has them. */
 #include "staging.h"
 
-#include "device.h"
+#include "backends/opencl/device.h"
 
 /* Whether the command is over, right or wrong. */
 static bool is_over(const clv__opencl_icd *cl, cl_event event) {

@@ -1,13 +1,13 @@
 /* Copies through pinned host memory: on devices with memory of their own a driver may take its time in the call for memory that
  * it has not pinned, and the thread that hands out work to all devices must not wait. Each stream has two pieces that are mapped
  * for good; a copy takes those that are free and leaves the rest to the driver, so that nothing here ever waits. */
-#ifndef CLEAVE_BACKENDS_OPENCL_STAGING_H
-#define CLEAVE_BACKENDS_OPENCL_STAGING_H
+#ifndef CLEAVE_BACKENDS_OPENCL_RUN_STAGING_H
+#define CLEAVE_BACKENDS_OPENCL_RUN_STAGING_H
 
 #include <stdatomic.h>
 
+#include "backends/opencl/icd.h"
 #include "cleave/plugin/backend.h"
-#include "icd.h"
 
 enum {
   CLV__OPENCL_PINNED = 2,

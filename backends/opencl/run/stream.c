@@ -1,6 +1,6 @@
 /* See stream.h. */
 #include "stream.h"
-#include "base/host.h"
+#include "backends/common/host.h"
 
 /* ---- Streams ---- */
 

@@ -1,8 +1,8 @@
 /* Streams are in-order queues, events are markers in them. What failed in a queue is said when it is waited for. */
-#ifndef CLEAVE_BACKENDS_OPENCL_STREAM_H
-#define CLEAVE_BACKENDS_OPENCL_STREAM_H
+#ifndef CLEAVE_BACKENDS_OPENCL_RUN_STREAM_H
+#define CLEAVE_BACKENDS_OPENCL_RUN_STREAM_H
 
-#include "device.h"
+#include "backends/opencl/device.h"
 #include "faults.h"
 #include "staging.h"
 

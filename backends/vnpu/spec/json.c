@@ -1,5 +1,5 @@
-/* See spec_json.h. */
-#include "spec_json.h"
+/* See json.h. */
+#include "json.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 /* "npu.json: line 4: operators.Conv.attributes: …" */
 clv_status clv__spec_fail(clv__spec_reader *r, const char *format, ...) {

@@ -42,7 +42,7 @@ clv_dtype clv__spec_dtype(const char *name); /* CLV_DTYPE_NONE: there is none of
 /* A list of dtype names as a mask. `value` may be NULL: then the mask stays. */
 clv_status clv__spec_dtypes(clv__spec_reader *r, json_t *value, uint32_t *mask);
 
-/* The operators and what each of them takes (spec_operators.c). */
+/* The operators and what each of them takes (operators.c). */
 clv_status clv__spec_operators(clv__spec_reader *r, json_t *root);
 
 #endif

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/tensor.h"
-#include "spec_json.h"
+#include "base/tensor/tensor.h"
+#include "json.h"
 
 /* {"1": ["i32", "i64"]}: dtypes of single operands. */
 static clv_status read_operands(clv__spec_reader *r, json_t *object, const char *key, const clv__vnpu_operand **operands,

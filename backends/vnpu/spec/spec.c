@@ -1,4 +1,4 @@
-/* Reads a device's description (its members: spec_json.c, spec_operators.c) and the options given for it. Every mistake is
+/* Reads a device's description (its members: json.c, operators.c) and the options given for it. Every mistake is
  * reported with its place and what would be allowed.
  */
 #include "spec.h"
@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backends/vnpu/vnpu.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "base/tensor.h"
+#include "base/files/file.h"
+#include "base/tensor/tensor.h"
 #include "base/text.h"
-#include "spec_json.h"
-#include "vnpu.h"
+#include "json.h"
 
 enum { MAX_SPEC_BYTES = 1 << 24 };
 

@@ -1,6 +1,6 @@
 /* A device's description: what it can run, its memory, its speed. Read from JSON; README.md lists the keys. */
-#ifndef CLEAVE_BACKENDS_VNPU_SPEC_H
-#define CLEAVE_BACKENDS_VNPU_SPEC_H
+#ifndef CLEAVE_BACKENDS_VNPU_SPEC_SPEC_H
+#define CLEAVE_BACKENDS_VNPU_SPEC_SPEC_H
 
 #include "base/map.h"
 #include "base/memory.h"

@@ -4,9 +4,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/attribute.h"
 #include "base/clock.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 
 #define SPIN_NS UINT64_C(60000) /* a sleeping thread wakes about that late: the last stretch is spent awake */
 

@@ -1,6 +1,6 @@
 /* The speed model: what a launch and a copy would take on the hardware described, and waiting until then. */
-#ifndef CLEAVE_BACKENDS_VNPU_SPEED_H
-#define CLEAVE_BACKENDS_VNPU_SPEED_H
+#ifndef CLEAVE_BACKENDS_VNPU_SPEC_SPEED_H
+#define CLEAVE_BACKENDS_VNPU_SPEC_SPEED_H
 
 #include "cleave/plugin/backend.h"
 #include "spec.h"

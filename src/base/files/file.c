@@ -1,6 +1,6 @@
 /* See file.h. */
 #define _GNU_SOURCE /* memfd_create */
-#include "base/file.h"
+#include "base/files/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
 #include "base/memory.h"
 
 clv_status clv__file_map_open(const char *path, clv__file_map *map, clv_error *error) {

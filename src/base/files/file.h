@@ -1,6 +1,6 @@
 /* Files: read-only mappings and atomic writes. */
-#ifndef CLEAVE_BASE_FILE_H
-#define CLEAVE_BASE_FILE_H
+#ifndef CLEAVE_BASE_FILES_FILE_H
+#define CLEAVE_BASE_FILES_FILE_H
 
 #include "cleave/types.h"
 

@@ -1,6 +1,6 @@
 /* See file_writer.h. */
 #define _GNU_SOURCE /* memfd_create, O_TMPFILE */
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
 
 #include <dirent.h>
 #include <errno.h>

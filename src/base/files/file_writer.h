@@ -1,7 +1,7 @@
 /* Writing a file piece by piece: it replaces its target whole or not at all. Pieces go to a temporary file beside it,
  * which has no name until all of it is there, where the file system can do that. */
-#ifndef CLEAVE_BASE_FILE_WRITER_H
-#define CLEAVE_BASE_FILE_WRITER_H
+#ifndef CLEAVE_BASE_FILES_FILE_WRITER_H
+#define CLEAVE_BASE_FILES_FILE_WRITER_H
 
 #include "cleave/types.h"
 

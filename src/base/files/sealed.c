@@ -1,5 +1,5 @@
 /* See sealed.h. */
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 #include <string.h>
 

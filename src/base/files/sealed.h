@@ -7,8 +7,8 @@
  *   32 bytes  BLAKE2b-256 of the payload
  *
  * A file may come from a stranger: whoever reads one learns that it is whole, not that it is well-meant. */
-#ifndef CLEAVE_BASE_SEALED_H
-#define CLEAVE_BASE_SEALED_H
+#ifndef CLEAVE_BASE_FILES_SEALED_H
+#define CLEAVE_BASE_FILES_SEALED_H
 
 #include "base/error.h"
 #include "base/memory.h"

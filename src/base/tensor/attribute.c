@@ -1,5 +1,5 @@
 /* See attribute.h. */
-#include "base/attribute.h"
+#include "base/tensor/attribute.h"
 
 #include <string.h>
 

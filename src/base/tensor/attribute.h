@@ -1,6 +1,6 @@
 /* Reading a node's attributes by name, with the default of the specification where it is absent. */
-#ifndef CLEAVE_BASE_ATTRIBUTE_H
-#define CLEAVE_BASE_ATTRIBUTE_H
+#ifndef CLEAVE_BASE_TENSOR_ATTRIBUTE_H
+#define CLEAVE_BASE_TENSOR_ATTRIBUTE_H
 
 #include "cleave/plugin/backend.h"
 

@@ -1,5 +1,5 @@
 /* See compare.h. NaN agrees with NaN, an infinity with itself alone. */
-#include "base/compare.h"
+#include "base/tensor/compare.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* Whether two tensors hold the same: floats within their dtype's tolerance, everything else exactly. */
-#ifndef CLEAVE_BASE_COMPARE_H
-#define CLEAVE_BASE_COMPARE_H
+#ifndef CLEAVE_BASE_TENSOR_COMPARE_H
+#define CLEAVE_BASE_TENSOR_COMPARE_H
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 /* What results of a dtype may differ by, as a share of the tensor's largest magnitude; 0: not at all. */
 double clv__dtype_tolerance(clv_dtype dtype);

@@ -1,5 +1,5 @@
 /* See small.h. The formats: https://onnx.ai/onnx/technical/float8.html, and the OCP Microscaling Formats (MX) specification. */
-#include "base/small.h"
+#include "base/tensor/small.h"
 
 #include <math.h>
 

@@ -1,9 +1,9 @@
 /* Elements of the small dtypes: floats of a byte or half of one, and integers of four or two bits. What takes less than a byte is
  * packed as ONNX packs it: the first element in the lowest bits, what is left of the last byte is zero. */
-#ifndef CLEAVE_BASE_SMALL_H
-#define CLEAVE_BASE_SMALL_H
+#ifndef CLEAVE_BASE_TENSOR_SMALL_H
+#define CLEAVE_BASE_TENSOR_SMALL_H
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 /* How a number between two powers of two becomes one: see the attribute round_mode of ONNX's Cast. */
 typedef enum clv__small_round { CLV__SMALL_UP, CLV__SMALL_DOWN, CLV__SMALL_NEAREST } clv__small_round;

@@ -1,10 +1,10 @@
 /* See tensor.h. */
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "base/small.h"
+#include "base/tensor/small.h"
 
 static const struct {
   uint8_t size_bits;

@@ -1,6 +1,6 @@
 /* Arithmetic on tensor types, and the two 16-bit float formats. */
-#ifndef CLEAVE_BASE_TENSOR_H
-#define CLEAVE_BASE_TENSOR_H
+#ifndef CLEAVE_BASE_TENSOR_TENSOR_H
+#define CLEAVE_BASE_TENSOR_TENSOR_H
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* The cases of operators: counts what the rows of all families expand to, and makes the graph and the data of one. */
-#include "check/cases.h"
+#include "check/cases/cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* Cases of operators as tables of text: one file a family, a few lines an operator. cases.c expands rows to cases, cases_text.c
- * reads the text, cases_data.c makes the numbers.
+/* Cases of operators as tables of text: one file a family, a few lines an operator. cases.c expands rows to cases, text.c
+ * reads the text, data.c makes the numbers.
  *
  * Operands, split by spaces ("-": absent):   name [:dtype] [dims] [~fill] [role] [values]
  *   dtype    T, the case's own, when not said        dims   none: a scalar, or as many as there are values
@@ -16,8 +16,8 @@
  *   >101     three outputs of which the second is left out; not said: one
  * Then (nodes after the first, each reading the one before, and operands by name):   Add(r) Relu
  *   !        behind a node: its output is one of the graph too. */
-#ifndef CLEAVE_CHECK_CASES_H
-#define CLEAVE_CHECK_CASES_H
+#ifndef CLEAVE_CHECK_CASES_CASES_H
+#define CLEAVE_CHECK_CASES_CASES_H
 
 #include "graph/graph.h"
 
@@ -63,7 +63,7 @@ typedef struct clv__case_row {
 CLV__CASE_FAMILIES(CLV__DECLARE_CASES)
 #undef CLV__DECLARE_CASES
 
-/* Cases of nodes with bodies, which no row can tell (cases_control.c). */
+/* Cases of nodes with bodies, which no row can tell (control.c). */
 typedef struct clv__case_built {
   const char *what;
   clv_status (*build)(clv__builder *builder, clv_error *error);
@@ -80,7 +80,7 @@ extern const uint32_t clv__case_built_count;
 #define CASE_ANY CASE_NUMBERS " bool"
 #define CASE_OLD "f32 f16 f64 " CASE_INTEGERS " bool" /* what operators take that never got bf16 */
 
-/* ---- Text (cases_text.c) ---- */
+/* ---- Text (text.c) ---- */
 
 typedef enum clv__case_fill {
   CLV__FILL_RANGE,
@@ -114,7 +114,7 @@ clv_dtype clv__case_dtype(const char *text, size_t length);
 /* Numbers up to a closing bracket into the elements of `tensor`, whose data has room for them. */
 clv_status clv__case_read_values(const char *text, const clv_tensor *tensor, clv_error *error);
 
-/* ---- Data (cases_data.c) ---- */
+/* ---- Data (data.c) ---- */
 
 /* `operand->type.data` in `arena`, filled. */
 clv_status clv__case_fill_data(clv__case_operand *operand, clv__arena *arena, uint64_t *random, clv_error *error);

@@ -1,5 +1,5 @@
 /* Cases of If, Loop and Scan, whose bodies no row can tell. */
-#include "check/cases.h"
+#include "check/cases/cases.h"
 
 /* A value, made and typed. */
 static clv_status declare(clv__builder *builder, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims,

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "check/cases.h"
+#include "check/cases/cases.h"
 
 /* In [0, 1). */
 static double random_unit(uint64_t *state) {

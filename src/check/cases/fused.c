@@ -1,6 +1,6 @@
 /* Cases of a few nodes that backends are apt to fuse, with values in between that are read elsewhere: see cases.h for how the
  * rows read. */
-#include "check/cases.h"
+#include "check/cases/cases.h"
 
 #define BEHIND                                                                                                             \
   "Relu | Sigmoid | Tanh | Elu | HardSwish | Clip(lo,hi) | Add(r) | Add(r) Relu | Relu Add(r) | Mul(r) | Mul(s) Add(t) | " \

@@ -1,7 +1,7 @@
 /* Reads the text of rows: operands and attributes. See cases.h for what it looks like. */
 #include <stdlib.h>
 
-#include "check/cases.h"
+#include "check/cases/cases.h"
 
 static clv_status bad_text(clv_error *error, const char *at, const char *end, const char *what) {
   return clv__error_set(error, CLV_INTERNAL_ERROR, "table of cases: %s at '%.*s'", what, (int)(end - at), at);

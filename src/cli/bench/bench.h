@@ -1,6 +1,6 @@
-/* What `cleave bench` measures (cmd_bench.c, bench_flow.c) and prints (bench_print.c, bench_graphs.c). */
-#ifndef CLEAVE_CLI_BENCH_H
-#define CLEAVE_CLI_BENCH_H
+/* What `cleave bench` measures (cmd_bench.c, flow.c) and prints (print.c, graphs.c). */
+#ifndef CLEAVE_CLI_BENCH_BENCH_H
+#define CLEAVE_CLI_BENCH_BENCH_H
 
 #include "cli/job.h"
 #include "cli/json.h"
@@ -31,7 +31,7 @@ clv_status bench_measure_flow(bench *b, clv_error *error);
 /* One run; outputs lie in the session's memory, as a program that reads them at once would have it, unless several requests may
  * be in flight (cmd_bench.c). */
 clv_status bench_run_once(bench *b, double *time_ms, clv_error *error);
-/* What operators take, where that is asked for (bench_operators.c). `plain_ms`: a run that is not timed. */
+/* What operators take, where that is asked for (operators.c). `plain_ms`: a run that is not timed. */
 bool bench_wants_operators(const bench *b);
 clv_status bench_measure_operators(bench *b, clv_error *error);
 json_t *bench_operators_json(const bench *b, double plain_ms);

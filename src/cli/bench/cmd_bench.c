@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/settle.h"
-#include "cli/bench.h"
+#include "base/trim.h"
+#include "cli/bench/bench.h"
 #include "cli/console.h"
 #include "report/trace.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cli/bench.h"
+#include "cli/bench/bench.h"
 #include "cli/console.h"
 
 static clv_status make_rooms(bench *b, const clv_tensor *types, clv_error *error) {

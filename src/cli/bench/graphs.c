@@ -1,7 +1,7 @@
 /* What `cleave bench` says of captured graphs: how each partition was issued in the last run, and the devices' counters. */
-#include "cli/bench.h"
+#include "cli/bench/bench.h"
 #include "cli/json.h"
-#include "execute/capture.h"
+#include "execute/capture/capture.h"
 #include "report/label.h"
 
 static const char *state_word(clv__issue issue) {

@@ -1,7 +1,7 @@
 /* `cleave bench --operators`: runs in which devices time their own steps, and what they come to. See report/efficiency.h. */
 #include <string.h>
 
-#include "cli/bench.h"
+#include "cli/bench/bench.h"
 #include "cli/console.h"
 
 bool bench_wants_operators(const bench *b) {

@@ -1,5 +1,5 @@
 /* What `cleave bench` prints. See bench.h. */
-#include "cli/bench.h"
+#include "cli/bench/bench.h"
 #include "cli/console.h"
 #include "cli/incidents.h"
 #include "cli/json.h"

@@ -1,9 +1,9 @@
 /* `cleave gnn generate`: a seeded random graph, written as npz. */
 #include "base/clock.h"
 #include "cli/console.h"
-#include "cli/gnn.h"
+#include "cli/gnn/gnn.h"
 #include "cli/json.h"
-#include "gnn/graph.h"
+#include "gnn/data/graph.h"
 #include "report/label.h"
 
 static const cli_gnn_option options[] = {

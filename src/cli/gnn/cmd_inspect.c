@@ -1,9 +1,9 @@
 /* `cleave gnn inspect`: what a graph is like, and what it is cut into for each k. */
 #include "cli/console.h"
-#include "cli/gnn.h"
+#include "cli/gnn/gnn.h"
 #include "cli/json.h"
 #include "device/device.h"
-#include "gnn/figures.h"
+#include "gnn/data/figures.h"
 #include "report/label.h"
 #include "report/table.h"
 

@@ -1,6 +1,6 @@
 /* `cleave gnn plan`: how many subgraphs, what runs where, and what it should take. */
 #include "cli/console.h"
-#include "cli/gnn_report.h"
+#include "cli/gnn/report.h"
 #include "cli/json.h"
 #include "gnn/export.h"
 

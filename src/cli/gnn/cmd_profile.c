@@ -3,11 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "cli/console.h"
-#include "cli/gnn_job.h"
+#include "cli/gnn/job.h"
 #include "cli/json.h"
-#include "gnn/measure.h"
+#include "gnn/measure/measure.h"
 #include "report/label.h"
 
 enum { MOST_COLUMNS = 16, LIMIT_S = 60 };

@@ -4,13 +4,13 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
 #include "cli/console.h"
-#include "cli/gnn_report.h"
+#include "cli/gnn/report.h"
 #include "cli/json.h"
-#include "formats/npz.h"
-#include "gnn/single.h"
-#include "report/gnn_trace.h"
+#include "formats/arrays/npz.h"
+#include "gnn/run/single.h"
+#include "report/gnn/trace.h"
 #include "report/label.h"
 
 #define TOLERANCE 1e-5 /* of the largest number of the result: f32 sums in another order */

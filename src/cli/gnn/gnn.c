@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/console.h"
-#include "cli/gnn.h"
+#include "cli/gnn/gnn.h"
 
 #define CLI_DECLARE(verb) extern const cli_gnn_verb cli_gnn_verb_##verb;
 CLI_GNN_VERBS(CLI_DECLARE)

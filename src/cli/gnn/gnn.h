@@ -1,9 +1,9 @@
 /* What a verb of `cleave gnn` is. A new one is a file cmd_gnn_<verb>.c that ends with its cli_gnn_verb, and a word in
  * CLI_GNN_VERBS: its help text is made of what stands there. */
-#ifndef CLEAVE_CLI_GNN_H
-#define CLEAVE_CLI_GNN_H
+#ifndef CLEAVE_CLI_GNN_GNN_H
+#define CLEAVE_CLI_GNN_GNN_H
 
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 /* In the order of the help text. */
 #define CLI_GNN_VERBS(X) \

@@ -1,12 +1,12 @@
-/* See gnn_job.h. */
-#include "cli/gnn_job.h"
+/* See job.h. */
+#include "cli/gnn/job.h"
 #include "base/clock.h"
 
 #include <string.h>
 
 #include "cli/console.h"
 #include "cli/job.h"
-#include "gnn/single.h"
+#include "gnn/run/single.h"
 
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error) {
   const clv_allocator *allocator = clv__context_allocator(cli->context);

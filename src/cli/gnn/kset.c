@@ -1,7 +1,7 @@
 /* Sets of numbers of subgraphs, as --kset writes them. See gnn.h. */
 #include <stdlib.h>
 
-#include "cli/gnn.h"
+#include "cli/gnn/gnn.h"
 
 enum { MOST_KS = 4096 };
 

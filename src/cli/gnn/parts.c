@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/gnn_job.h"
+#include "cli/gnn/job.h"
 
 static int compare_parts(const void *a, const void *b) {
   uint32_t x = ((const clv__membership *)a)->k, y = ((const clv__membership *)b)->k;

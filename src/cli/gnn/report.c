@@ -1,14 +1,14 @@
-/* See gnn_report.h. All of it comes from the plan, so that a plan of a file is told of as one that was just made; what only
+/* See report.h. All of it comes from the plan, so that a plan of a file is told of as one that was just made; what only
  * making it knows (how the graph was cut) is added where it is there. */
-#include "cli/gnn_report.h"
+#include "cli/gnn/report.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "cli/console.h"
 #include "cli/json.h"
-#include "report/gnn_html.h"
+#include "report/gnn/html.h"
 #include "report/table.h"
 
 static json_t *ms(double ns) {

@@ -4,8 +4,8 @@
 
 #include <jansson.h>
 
-#include "cli/gnn_job.h"
-#include "report/gnn_account.h"
+#include "cli/gnn/job.h"
+#include "report/gnn/account.h"
 
 void cli_gnn_report_json(const cli_gnn_job *job, const clv__gnn_account *account, json_t *root);
 

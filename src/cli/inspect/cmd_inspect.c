@@ -1,7 +1,7 @@
 /* `cleave inspect`: what a model is made of, and what the devices say of it. */
 #include <string.h>
 
-#include "cli/inspect.h"
+#include "cli/inspect/inspect.h"
 
 bool cli_inspected_flops(cli_inspection *in, clv_node_id id, double *flops) {
   const clv__node *node = &in->job.graph->nodes[id];

@@ -1,6 +1,6 @@
 /* What `cleave inspect` has found out, and how it is told: as text, or as JSON. */
-#ifndef CLEAVE_CLI_INSPECT_H
-#define CLEAVE_CLI_INSPECT_H
+#ifndef CLEAVE_CLI_INSPECT_INSPECT_H
+#define CLEAVE_CLI_INSPECT_INSPECT_H
 
 #include "cli/job.h"
 
@@ -33,7 +33,7 @@ typedef struct cli_inspection {
 /* FLOPs of a node at the sizes that are known; false where they do not tell. */
 bool cli_inspected_flops(cli_inspection *in, clv_node_id id, double *flops);
 
-clv_status cli_inspect_text(cli_inspection *in, clv_error *error); /* inspect_text.c */
-clv_status cli_inspect_json(cli_inspection *in, clv_error *error); /* inspect_json.c */
+clv_status cli_inspect_text(cli_inspection *in, clv_error *error); /* text.c */
+clv_status cli_inspect_json(cli_inspection *in, clv_error *error); /* json.c */
 
 #endif

@@ -1,6 +1,6 @@
 /* What `cleave inspect --json` prints. */
-#include "cli/inspect.h"
 #include "cli/json.h"
+#include "cli/inspect/inspect.h"
 #include "report/label.h"
 
 static json_t *values_json(cli_inspection *in, const clv_value_id *values, uint32_t count) {

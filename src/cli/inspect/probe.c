@@ -1,11 +1,11 @@
 /* See probe.h. */
-#include "cli/probe.h"
+#include "cli/inspect/probe.h"
 
 #include <string.h>
 
+#include "analysis/shapes.h"
 #include "graph/view.h"
-#include "ops/families.h"
-#include "ops/shapes.h"
+#include "operators/families.h"
 
 enum { OPSET = 21, MAX_OPERANDS = 8 };
 

@@ -1,11 +1,11 @@
 /* Which operators a device can run at all: every operator of the table is tried as a node of its own, with several kinds of
  * operands. */
-#ifndef CLEAVE_CLI_PROBE_H
-#define CLEAVE_CLI_PROBE_H
+#ifndef CLEAVE_CLI_INSPECT_PROBE_H
+#define CLEAVE_CLI_INSPECT_PROBE_H
 
 #include "cli/command.h"
 #include "device/device.h"
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 typedef struct cli_probe {
   uint32_t count; /* operators */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/console.h"
-#include "cli/inspect.h"
+#include "cli/inspect/inspect.h"
 #include "report/label.h"
 #include "report/table.h"
 

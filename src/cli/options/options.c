@@ -1,5 +1,5 @@
 /* See options.h: reading arguments against the table. */
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #include <errno.h>
 #include <math.h>

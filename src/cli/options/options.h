@@ -1,7 +1,7 @@
 /* The options of all commands: one table says how each is written, which commands take it, and what it does; parsing and the help
  * texts both come from it. */
-#ifndef CLEAVE_CLI_OPTIONS_H
-#define CLEAVE_CLI_OPTIONS_H
+#ifndef CLEAVE_CLI_OPTIONS_OPTIONS_H
+#define CLEAVE_CLI_OPTIONS_OPTIONS_H
 
 #include "cleave/session.h"
 #include "cli/command.h"
@@ -148,7 +148,7 @@ double cli_real(const cli_invocation *cli, cli_option_id id, double fallback);
 /* The plan options that the arguments say (pins, pin files, forces, strategy), in the arena. Sizes and keeps are the caller's. */
 clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_error *error);
 
-/* run_options.c: the options of the context and of sessions, as the arguments say them; what they do not say is left to the
+/* run.c: the options of the context and of sessions, as the arguments say them; what they do not say is left to the
  * environment, and then to the library. */
 void cli_context_options(cli_invocation *cli, clv_context_options *options);
 void cli_session_options(cli_invocation *cli, clv_session_options *options);

@@ -1,5 +1,5 @@
 /* See pins.h. */
-#include "cli/pins.h"
+#include "cli/options/pins.h"
 
 #include <string.h>
 

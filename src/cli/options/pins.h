@@ -1,6 +1,6 @@
 /* Pins as text: "PATTERN=DEV", and files with one a line. Plain text in, pieces of it out: nothing of the command is here. */
-#ifndef CLEAVE_CLI_PINS_H
-#define CLEAVE_CLI_PINS_H
+#ifndef CLEAVE_CLI_OPTIONS_PINS_H
+#define CLEAVE_CLI_OPTIONS_PINS_H
 
 #include "base/error.h"
 

@@ -1,9 +1,9 @@
 /* Pins, pin files, forces and the strategy, as the arguments say them. */
 #include <string.h>
 
-#include "base/file.h"
-#include "cli/options.h"
-#include "cli/pins.h"
+#include "base/files/file.h"
+#include "cli/options/options.h"
+#include "cli/options/pins.h"
 #include "place/place.h"
 
 typedef struct assignments {

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 void cli_context_options(cli_invocation *cli, clv_context_options *options) {
   *options = (clv_context_options)CLV_CONTEXT_OPTIONS_INIT;

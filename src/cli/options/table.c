@@ -1,5 +1,5 @@
 /* The options, in the order of the help texts. */
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #define PLANS (CLI_IN(plan) | CLI_IN(run) | CLI_IN(compile) | CLI_IN(bench) | CLI_IN(test))
 #define RUNS (CLI_IN(run) | CLI_IN(bench) | CLI_IN(test))

@@ -1,5 +1,5 @@
-/* See test_case.h. */
-#include "cli/test_case.h"
+/* See case.h. */
+#include "cli/test/case.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,9 +7,9 @@
 
 #include "cleave/session.h"
 #include "cli/console.h"
-#include "cli/options.h"
-#include "cli/placements.h"
-#include "cli/test_data.h"
+#include "cli/options/options.h"
+#include "cli/test/data.h"
+#include "cli/test/placements.h"
 
 typedef struct test {
   const cli_tester *tester;

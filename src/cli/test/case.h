@@ -4,7 +4,7 @@
 
 #include "cleave/plan.h"
 #include "cli/command.h"
-#include "cli/compare.h"
+#include "cli/test/compare.h"
 
 typedef enum cli_test_status { CLI_TEST_PASS, CLI_TEST_FAIL, CLI_TEST_UNSUPPORTED, CLI_TEST_ERROR } cli_test_status;
 enum { CLI_TEST_STATUS_COUNT = 4 };

@@ -5,8 +5,8 @@
 #include "cli/console.h"
 #include "cli/job.h"
 #include "cli/json.h"
-#include "cli/test_case.h"
-#include "cli/test_data.h"
+#include "cli/test/case.h"
+#include "cli/test/data.h"
 #include "report/label.h"
 
 static clv_status print_case(cli_invocation *cli, const char *path, const cli_test_result *result, clv_error *error) {

@@ -1,10 +1,10 @@
 /* See compare.h. */
-#include "cli/compare.h"
+#include "cli/test/compare.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 /* Where nothing else is said: as ONNX's own runner has it, but of the 16-bit floats no less than two units in the last place. */
 static double relative_of(const cli_tolerance *tolerance, clv_dtype dtype) {

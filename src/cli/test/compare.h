@@ -1,6 +1,6 @@
 /* Whether a result is the expected one. */
-#ifndef CLEAVE_CLI_COMPARE_H
-#define CLEAVE_CLI_COMPARE_H
+#ifndef CLEAVE_CLI_TEST_COMPARE_H
+#define CLEAVE_CLI_TEST_COMPARE_H
 
 #include "base/text.h"
 #include "cleave/types.h"

@@ -1,5 +1,5 @@
-/* See test_data.h. */
-#include "cli/test_data.h"
+/* See data.h. */
+#include "cli/test/data.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 
 enum { DEEPEST = 12, MOST_SETS = 10000 };
 

@@ -1,5 +1,5 @@
 /* See placements.h. */
-#include "cli/placements.h"
+#include "cli/test/placements.h"
 #include "base/random.h"
 
 #include <string.h>

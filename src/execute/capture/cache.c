@@ -1,15 +1,15 @@
-/* See graph_cache.h.
+/* See cache.h.
  *
  * An entry's life: resident, in the list; then evicted, in the other list, its content gone or, while it is entered, going when
  * it is left; then removed by its owner. Whether it is entered and whether it was evicted are two bits of one atomic, so that of
  * the owner, who enters and leaves without the lock, and the one who evicts, exactly one destroys the content. */
-#include "execute/graph_cache.h"
+#include "execute/capture/cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "execute/sightings.h"
+#include "execute/capture/sightings.h"
 
 enum { ENTERED = 1u, EVICTED = 2u };
 

@@ -14,10 +14,10 @@
  *
  * Threads: all functions lock the cache, but clv__graph_entry_enter(), _leave() and _is_kept(), which take no lock: the steady
  * state. Contents are destroyed without the lock; that must not call the cache. */
-#ifndef CLEAVE_EXECUTE_GRAPH_CACHE_H
-#define CLEAVE_EXECUTE_GRAPH_CACHE_H
+#ifndef CLEAVE_EXECUTE_CAPTURE_CACHE_H
+#define CLEAVE_EXECUTE_CAPTURE_CACHE_H
 
-#include "execute/graph_key.h"
+#include "execute/capture/key.h"
 
 typedef struct clv__graph_cache clv__graph_cache;
 typedef struct clv__graph_entry clv__graph_entry;

@@ -1,13 +1,13 @@
-/* See capture.h, and graph_cache.h for which graphs are kept.
+/* See capture.h, and cache.h for which graphs are kept.
  *
  * An entry is all captured partitions of a prepared set of shapes on one device. It belongs to the set, whose instances and
  * memory its graphs refer to; it is entered from the beginning of a run to its end. */
-#include "execute/capture.h"
+#include "execute/capture/capture.h"
 #include "base/clock.h"
 
 #include <string.h>
 
-#include "execute/capture_own.h"
+#include "execute/capture/own.h"
 
 void clv__capture_drop(clv__prepared *prepared, uint32_t device) {
   clv__capture *capture = prepared->captures[device];

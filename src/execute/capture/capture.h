@@ -1,9 +1,9 @@
 /* Capture and replay: a request's partitions on a device that can, recorded once for each set of shapes and issued again as one.
  */
-#ifndef CLEAVE_EXECUTE_CAPTURE_H
-#define CLEAVE_EXECUTE_CAPTURE_H
+#ifndef CLEAVE_EXECUTE_CAPTURE_CAPTURE_H
+#define CLEAVE_EXECUTE_CAPTURE_CAPTURE_H
 
-#include "execute/graph_cache.h"
+#include "execute/capture/cache.h"
 #include "execute/session.h"
 
 /* How a partition was issued in the last run of its request. */

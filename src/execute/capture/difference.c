@@ -1,11 +1,11 @@
-/* Where two keys of captured graphs first differ. Reads both field by field, in the order that graph_key.c writes: up to the
+/* Where two keys of captured graphs first differ. Reads both field by field, in the order that key.c writes: up to the
  * first difference they have the same fields, so that one walk serves both. */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "base/text.h"
-#include "execute/graph_key.h"
-#include "execute/graph_key_own.h"
+#include "execute/capture/key.h"
+#include "execute/capture/key_own.h"
 
 enum { SHOWN = 8 }; /* numbers of a list */
 

@@ -1,4 +1,4 @@
-/* Writing a captured graph's key. See graph_key.h; graph_difference.c reads two of them side by side, in the same order:
+/* Writing a captured graph's key. See key.h; difference.c reads two of them side by side, in the same order:
  *
  *   key        text device, text fingerprint, partitions, nodes of all, partition...
  *   partition  nodes, node...
@@ -12,10 +12,10 @@
  *   body       inputs, edge..., nodes, node..., outputs, edge...; its values are numbered from 0 again
  *
  * Numbers have 7 bits a byte, the lowest first; those that may be negative alternate in sign. Texts begin with their length. */
-#include "execute/graph_key.h"
+#include "execute/capture/key.h"
 
 #include "base/text.h"
-#include "execute/graph_key_own.h"
+#include "execute/capture/key_own.h"
 
 typedef struct writer {
   const clv_graph *graph;

@@ -4,16 +4,16 @@
  * Strides need no place in it: what crosses a boundary is dense. Neither has the content of constants above a few elements, but
  * for those inside attributes: a graph belongs to one session, whose weights do not change. Names are for messages: graphs that
  * differ in nothing else have equal keys. */
-#ifndef CLEAVE_EXECUTE_GRAPH_KEY_H
-#define CLEAVE_EXECUTE_GRAPH_KEY_H
+#ifndef CLEAVE_EXECUTE_CAPTURE_KEY_H
+#define CLEAVE_EXECUTE_CAPTURE_KEY_H
 
 #include "base/hash.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 typedef struct clv__graph_key {
   clv__hash hash;
   size_t size_bytes;
-  const uint8_t *bytes;     /* records of varying length, see graph_key.c; in the arena it was made in */
+  const uint8_t *bytes;     /* records of varying length, see key.c; in the arena it was made in */
   const char *const *nodes; /* names, by the key's numbers; the graph's own. NULL: not known */
   const char *const *values;
 } clv__graph_key;

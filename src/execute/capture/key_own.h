@@ -1,6 +1,6 @@
 /* What the writer of keys and the reader of differences share. */
-#ifndef CLEAVE_EXECUTE_GRAPH_KEY_OWN_H
-#define CLEAVE_EXECUTE_GRAPH_KEY_OWN_H
+#ifndef CLEAVE_EXECUTE_CAPTURE_KEY_OWN_H
+#define CLEAVE_EXECUTE_CAPTURE_KEY_OWN_H
 
 /* Constants up to here are parameters: what they say may decide what is launched. */
 enum { CLV__KEY_SMALL_BYTES = 256 };

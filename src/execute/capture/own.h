@@ -1,9 +1,9 @@
-/* The state of captured graphs of one prepared set on one device, shared by capture_set.c (what can be captured) and capture.c
+/* The state of captured graphs of one prepared set on one device, shared by set.c (what can be captured) and capture.c
  * (what is done in a run). */
 #ifndef CLEAVE_EXECUTE_CAPTURE_OWN_H
 #define CLEAVE_EXECUTE_CAPTURE_OWN_H
 
-#include "execute/recorded.h"
+#include "execute/capture/recorded.h"
 
 struct clv__capture {
   clv__graph_cache *cache;

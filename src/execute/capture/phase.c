@@ -1,5 +1,5 @@
 /* See phase.h. */
-#include "execute/phase.h"
+#include "execute/capture/phase.h"
 
 enum {
   MOST_STEPS = 12,   /* between a product and the softmax: scale, cap, bias, mask, casts */

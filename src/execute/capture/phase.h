@@ -1,6 +1,6 @@
 /* Whether a run is a prefill or a decode step of a model with attention: read from the attention nodes and the actual types. */
-#ifndef CLEAVE_EXECUTE_PHASE_H
-#define CLEAVE_EXECUTE_PHASE_H
+#ifndef CLEAVE_EXECUTE_CAPTURE_PHASE_H
+#define CLEAVE_EXECUTE_CAPTURE_PHASE_H
 
 #include "graph/graph.h"
 

@@ -1,5 +1,5 @@
 /* See recorded.h. */
-#include "execute/recorded.h"
+#include "execute/capture/recorded.h"
 #include "base/clock.h"
 
 /* A graph whose memory moves, on a device that cannot give it other memory, is captured again after so many runs at the

@@ -1,10 +1,10 @@
 /* The graphs of one set of shapes on one device, as they were captured, and where their bindings were then. What a cache of
- * graphs keeps (graph_cache.h) is one of these.
+ * graphs keeps (cache.h) is one of these.
  *
  * A graph is of partitions that are issued one right after the other (clv__partition_state.first and next); it is known by the
  * first of them. */
-#ifndef CLEAVE_EXECUTE_RECORDED_H
-#define CLEAVE_EXECUTE_RECORDED_H
+#ifndef CLEAVE_EXECUTE_CAPTURE_RECORDED_H
+#define CLEAVE_EXECUTE_CAPTURE_RECORDED_H
 
 #include "execute/internal.h"
 

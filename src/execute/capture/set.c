@@ -1,6 +1,6 @@
 /* What a prepared set can capture on each device: which partitions, under which key, in which cache. */
-#include "execute/capture_own.h"
-#include "execute/phase.h"
+#include "execute/capture/own.h"
+#include "execute/capture/phase.h"
 
 /* ---- The caches of a set of devices ---- */
 

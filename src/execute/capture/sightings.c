@@ -1,5 +1,5 @@
 /* See sightings.h. */
-#include "execute/sightings.h"
+#include "execute/capture/sightings.h"
 
 void clv__sightings_init(clv__sightings *sightings, const clv_allocator *allocator, uint64_t window) {
   *sightings = (clv__sightings){.allocator = allocator, .free = CLV__NO_ID, .window = window};

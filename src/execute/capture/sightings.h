@@ -5,10 +5,10 @@
  * Counts age as TinyLFU's do (Einziger, Friedman and Manes, 2017): after every `window` sightings all are halved, so that what
  * was popular once gives way. Halves are rounded up; keys with a graph get one more, so that rounding never turns equals in
  * favour of those without. Not for several threads at once. */
-#ifndef CLEAVE_EXECUTE_SIGHTINGS_H
-#define CLEAVE_EXECUTE_SIGHTINGS_H
+#ifndef CLEAVE_EXECUTE_CAPTURE_SIGHTINGS_H
+#define CLEAVE_EXECUTE_CAPTURE_SIGHTINGS_H
 
-#include "execute/graph_key.h"
+#include "execute/capture/key.h"
 
 enum { CLV__SIGHTINGS_KEPT = 1024 }; /* keys without a graph */
 

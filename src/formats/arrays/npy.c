@@ -1,14 +1,14 @@
 /* Reading and writing .npy files. The header is a Python dictionary; only what NumPy writes into it is understood. */
-#include "formats/npy.h"
+#include "formats/arrays/npy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/memory.h"
-#include "base/small.h"
-#include "formats/npy_text.h"
+#include "base/tensor/small.h"
+#include "formats/arrays/npy_text.h"
 
 static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 

@@ -1,6 +1,6 @@
 /* NumPy's .npy: one tensor in a file, bit for bit. bf16 is descr '<V2', as ml_dtypes writes it. */
-#ifndef CLEAVE_FORMATS_NPY_H
-#define CLEAVE_FORMATS_NPY_H
+#ifndef CLEAVE_FORMATS_ARRAYS_NPY_H
+#define CLEAVE_FORMATS_ARRAYS_NPY_H
 
 #include "base/error.h"
 #include "base/text.h"

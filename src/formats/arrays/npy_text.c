@@ -1,10 +1,10 @@
 /* See npy_text.h. */
-#include "formats/npy_text.h"
+#include "formats/arrays/npy_text.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 static uint32_t read_unit(const uint8_t *at, bool swap) {
   return swap ? (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]

@@ -1,8 +1,8 @@
 /* Strings in .npy files: fixed width, U as UTF-32 or S as bytes, padded with zeros. */
-#ifndef CLEAVE_FORMATS_NPY_TEXT_H
-#define CLEAVE_FORMATS_NPY_TEXT_H
+#ifndef CLEAVE_FORMATS_ARRAYS_NPY_TEXT_H
+#define CLEAVE_FORMATS_ARRAYS_NPY_TEXT_H
 
-#include "formats/npy.h"
+#include "formats/arrays/npy.h"
 
 /* One block: the clv_string array, and behind it the text as UTF-8. */
 clv_status clv__npy_strings_decode(const clv_allocator *allocator, const clv__npy_header *header, const uint8_t *from,

@@ -1,9 +1,9 @@
 /* NumPy's .npz: named tensors in a zip file, stored or deflated. */
-#ifndef CLEAVE_FORMATS_NPZ_H
-#define CLEAVE_FORMATS_NPZ_H
+#ifndef CLEAVE_FORMATS_ARRAYS_NPZ_H
+#define CLEAVE_FORMATS_ARRAYS_NPZ_H
 
 #include "base/error.h"
-#include "formats/npy.h"
+#include "formats/arrays/npy.h"
 
 typedef struct clv__npz clv__npz;
 

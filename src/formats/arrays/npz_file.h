@@ -1,10 +1,10 @@
 /* An open .npz file: what npz.c finds and npz_read.c reads from. */
-#ifndef CLEAVE_FORMATS_NPZ_FILE_H
-#define CLEAVE_FORMATS_NPZ_FILE_H
+#ifndef CLEAVE_FORMATS_ARRAYS_NPZ_FILE_H
+#define CLEAVE_FORMATS_ARRAYS_NPZ_FILE_H
 
-#include "base/file.h"
-#include "formats/npz.h"
-#include "formats/zip.h"
+#include "base/files/file.h"
+#include "formats/arrays/npz.h"
+#include "formats/arrays/zip.h"
 
 struct clv__npz {
   const clv_allocator *allocator;

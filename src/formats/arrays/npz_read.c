@@ -4,8 +4,8 @@
 #include <zlib.h>
 
 #include "base/memory.h"
-#include "base/tensor.h"
-#include "formats/npz_file.h"
+#include "base/tensor/tensor.h"
+#include "formats/arrays/npz_file.h"
 
 enum { STEP_BYTES = 8 << 20 }; /* unpacked at a time, and of the mapping that stays in memory behind a reader */
 

@@ -3,13 +3,13 @@
 #define ZLIB_CONST
 #include <zlib.h>
 
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "base/text.h"
-#include "formats/npy.h"
-#include "formats/npz.h"
-#include "formats/zip.h"
+#include "formats/arrays/npy.h"
+#include "formats/arrays/npz.h"
+#include "formats/arrays/zip.h"
 
 static void put16(clv__text *out, uint32_t number) {
   uint8_t bytes[2] = {(uint8_t)number, (uint8_t)(number >> 8)};

@@ -1,6 +1,6 @@
 /* Reading safetensors: eight bytes that say how long the header is, the header (JSON: name -> dtype, shape, data_offsets), the
  * data. The header may come from a stranger: it is checked as a whole before a tensor is read. */
-#include "formats/safetensors.h"
+#include "formats/arrays/safetensors.h"
 
 #include <jansson.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 #include "base/map.h"
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 enum { PREFIX_BYTES = 8, HEADER_LIMIT = 100 << 20 }; /* the limit is the format's own */
 

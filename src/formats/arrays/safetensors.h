@@ -1,9 +1,9 @@
 /* safetensors: named tensors behind a JSON header, in a file that is mapped and never copied. */
-#ifndef CLEAVE_FORMATS_SAFETENSORS_H
-#define CLEAVE_FORMATS_SAFETENSORS_H
+#ifndef CLEAVE_FORMATS_ARRAYS_SAFETENSORS_H
+#define CLEAVE_FORMATS_ARRAYS_SAFETENSORS_H
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 typedef struct clv__safetensors clv__safetensors;
 

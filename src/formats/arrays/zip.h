@@ -1,6 +1,6 @@
 /* The parts of the zip format that reading and writing .npz share: APPNOTE 6.3, with its 64-bit extension. */
-#ifndef CLEAVE_FORMATS_ZIP_H
-#define CLEAVE_FORMATS_ZIP_H
+#ifndef CLEAVE_FORMATS_ARRAYS_ZIP_H
+#define CLEAVE_FORMATS_ARRAYS_ZIP_H
 
 #include "base/memory.h"
 

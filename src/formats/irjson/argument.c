@@ -1,8 +1,8 @@
-/* The arguments of an ATen node: its `attrs` by ATen's argument names. See irjson_lower.h. */
+/* The arguments of an ATen node: its `attrs` by ATen's argument names. See lower.h. */
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "formats/irjson_file.h"
+#include "formats/irjson/file.h"
 
 void clv__aten_fail(clv__aten_node *node, const char *format, ...) {
   if (node->status != CLV_OK) return;

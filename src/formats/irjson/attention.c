@@ -1,8 +1,8 @@
 /* scaled_dot_product_attention(q, k, v, mask?, dropout_p, is_causal, scale?, enable_gqa) as what it stands for:
- * softmax(q k^T scale + mask) v. See irjson_lower.h. */
+ * softmax(q k^T scale + mask) v. See lower.h. */
 #include <math.h>
 
-#include "formats/irjson_lower.h"
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

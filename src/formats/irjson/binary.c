@@ -1,8 +1,8 @@
 /* ATen's functions of two or three tensors, element by element, with its type promotion: operands meet in one dtype before the
- * operator. See irjson_lower.h. */
+ * operator. See lower.h. */
 #include <math.h>
 
-#include "formats/irjson_lower.h"
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

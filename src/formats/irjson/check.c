@@ -1,6 +1,6 @@
 /* What the file declares against what its lowered graph computes: a wrong shape is named here and not where a device stumbles. */
-#include "formats/irjson_file.h"
-#include "ops/shapes.h"
+#include "analysis/shapes.h"
+#include "formats/irjson/file.h"
 
 clv_status clv__irjson_check(const clv__irjson *file, const clv_graph *graph) {
   enum { FOLD_LIMIT = 4096 }; /* bytes: shapes and the like */

@@ -1,5 +1,5 @@
-/* ATen's operators that make tensors out of numbers. See irjson_lower.h. */
-#include "formats/irjson_lower.h"
+/* ATen's operators that make tensors out of numbers. See lower.h. */
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

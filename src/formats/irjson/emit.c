@@ -1,8 +1,8 @@
-/* Emitting ONNX nodes for an ATen node. They are collected first and added together. See irjson_lower.h. */
+/* Emitting ONNX nodes for an ATen node. They are collected first and added together. See lower.h. */
 #include <math.h>
 #include <stdio.h>
 
-#include "formats/irjson_file.h"
+#include "formats/irjson/file.h"
 
 static void fail_memory(clv__aten_node *node, size_t size_bytes) {
   if (node->status == CLV_OK) node->status = clv__error_memory(node->error, size_bytes);

@@ -3,7 +3,7 @@
 #define CLEAVE_FORMATS_IRJSON_FILE_H
 
 #include "base/text.h"
-#include "formats/irjson_lower.h"
+#include "formats/irjson/lower.h"
 
 typedef enum clv__irjson_origin { CLV__IRJSON_INPUT, CLV__IRJSON_WEIGHT, CLV__IRJSON_OUTPUT } clv__irjson_origin;
 
@@ -74,7 +74,7 @@ clv_status clv__irjson_resolve(const clv__irjson *file, const json_t *json, cons
 clv_status clv__irjson_count_reads(clv__irjson *file);
 /* Adds the nodes that node `index` becomes. */
 clv_status clv__irjson_lower_node(clv__irjson *file, uint32_t index);
-/* Adds node `json` as it is, in domain `aten`: irjson_keep.c. */
+/* Adds node `json` as it is, in domain `aten`: keep.c. */
 clv_status clv__irjson_keep(clv__irjson *file, const json_t *json, clv__aten_node *node);
 clv_status clv__irjson_lowerings_init(clv__irjson *file);
 

@@ -1,5 +1,5 @@
-/* ATen's operators that take places from tensors. Places below 0 count from the end there and in ONNX. See irjson_lower.h. */
-#include "formats/irjson_lower.h"
+/* ATen's operators that take places from tensors. Places below 0 count from the end there and in ONNX. See lower.h. */
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

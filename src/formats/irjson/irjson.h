@@ -1,7 +1,7 @@
 /* IR JSON: a model exported from PyTorch as a list of ATen operators with the types of all tensors, and without the weights'
  * bytes. docs/ir-json.md has the format as it is read and the list of operators. */
-#ifndef CLEAVE_FORMATS_IRJSON_H
-#define CLEAVE_FORMATS_IRJSON_H
+#ifndef CLEAVE_FORMATS_IRJSON_IRJSON_H
+#define CLEAVE_FORMATS_IRJSON_IRJSON_H
 
 #include "formats/params.h"
 

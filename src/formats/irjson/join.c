@@ -1,5 +1,5 @@
-/* ATen's operators that join tensors and take them apart. See irjson_lower.h. */
-#include "formats/irjson_lower.h"
+/* ATen's operators that join tensors and take them apart. See lower.h. */
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "formats/irjson_file.h"
+#include "formats/irjson/file.h"
 
 /* ---- What the file says ---- */
 

@@ -1,6 +1,6 @@
 /* ATen's lists of indices: x[i, j], x[:, i], x[i, :, j] = y. The indexed axes go to the front, GatherND or ScatterND works there,
- * and the result goes back. See irjson_lower.h. */
-#include "formats/irjson_lower.h"
+ * and the result goes back. See lower.h. */
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

@@ -1,8 +1,8 @@
 /* Loading IR JSON: the file's lists of tensors and nodes, then node after node. See irjson.h. */
 #include <stdio.h>
 
-#include "formats/irjson.h"
-#include "formats/irjson_file.h"
+#include "formats/irjson/file.h"
+#include "formats/irjson/irjson.h"
 
 bool clv__irjson_recognise(const void *data, size_t size_bytes) {
   const unsigned char *bytes = data;

@@ -71,7 +71,7 @@ typedef struct clv__aten_lowering {
 CLV__ATEN_FAMILIES(CLV__DECLARE_ATEN)
 #undef CLV__DECLARE_ATEN
 
-/* ---- Arguments (irjson_argument.c). `null` is absent. ---- */
+/* ---- Arguments (argument.c). `null` is absent. ---- */
 
 typedef struct clv__aten_scalar {
   clv_dtype dtype; /* BOOL, I64 or F32: what it counts as in type promotion; NONE: absent */
@@ -100,7 +100,7 @@ bool clv__aten_none_mask(clv__aten_node *node, bool *none, uint32_t *count);
 void clv__aten_fail(clv__aten_node *node, const char *format, ...) CLV_PRINTF(2, 3);
 void clv__aten_keep(clv__aten_node *node);
 
-/* ---- Emitting (irjson_emit.c) ---- */
+/* ---- Emitting (emit.c) ---- */
 
 clv__aten_value clv__aten_input(clv__aten_node *node, uint32_t index); /* fails where the node has fewer */
 clv__aten_value clv__aten_absent(void);

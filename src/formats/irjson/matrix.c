@@ -1,5 +1,5 @@
-/* ATen's matrix products. A weight is read as it lies: never through a transposed copy. See irjson_lower.h. */
-#include "formats/irjson_lower.h"
+/* ATen's matrix products. A weight is read as it lies: never through a transposed copy. See lower.h. */
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

@@ -1,7 +1,7 @@
-/* One node of an IR JSON file: its inputs found, lowered to ONNX or kept as it is. See irjson_file.h. */
+/* One node of an IR JSON file: its inputs found, lowered to ONNX or kept as it is. See file.h. */
 #include <stdio.h>
 
-#include "formats/irjson_file.h"
+#include "formats/irjson/file.h"
 
 /* ---- References ---- */
 

@@ -1,7 +1,7 @@
-/* ATen's normalisations and softmax. See irjson_lower.h. */
+/* ATen's normalisations and softmax. See lower.h. */
 #include <math.h>
 
-#include "formats/irjson_lower.h"
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

@@ -1,7 +1,7 @@
-/* ATen's reductions, running sums and orders. See irjson_lower.h. */
+/* ATen's reductions, running sums and orders. See lower.h. */
 #include <math.h>
 
-#include "formats/irjson_lower.h"
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

@@ -1,7 +1,7 @@
-/* ATen's functions of one tensor, element by element. See irjson_lower.h. */
+/* ATen's functions of one tensor, element by element. See lower.h. */
 #include <math.h>
 
-#include "formats/irjson_lower.h"
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

@@ -1,8 +1,8 @@
-/* Tensors of an IR JSON file: names, shapes, dtypes, and numbers where it holds some. See irjson_file.h. */
+/* Tensors of an IR JSON file: names, shapes, dtypes, and numbers where it holds some. See file.h. */
 #include <math.h>
 #include <stdio.h>
 
-#include "formats/irjson_file.h"
+#include "formats/irjson/file.h"
 
 const char *clv__irjson_kind(const json_t *value) {
   if (value == NULL) return "not there";

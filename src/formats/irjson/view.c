@@ -1,5 +1,5 @@
-/* ATen's operators that give the same elements another shape, type or name. See irjson_lower.h. */
-#include "formats/irjson_lower.h"
+/* ATen's operators that give the same elements another shape, type or name. See lower.h. */
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

@@ -1,5 +1,5 @@
-/* ATen's convolutions, pools and resizes. See irjson_lower.h. */
-#include "formats/irjson_lower.h"
+/* ATen's convolutions, pools and resizes. See lower.h. */
+#include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;

@@ -1,7 +1,7 @@
 /* AttributeProto: numbers into arrays, strings and tensors where they lie, bodies as graphs of their own. */
 #include <string.h>
 
-#include "formats/onnx_loader.h"
+#include "formats/onnx/loader.h"
 #include "graph/view.h"
 
 /* What a message holds before its kind is settled. */

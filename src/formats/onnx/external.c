@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "formats/onnx_loader.h"
+#include "formats/onnx/loader.h"
 
 static bool climbs(const char *location) {
   for (const char *part = location; part != NULL; part = strchr(part, '/')) {

@@ -1,7 +1,7 @@
 /* Model functions: their table, and putting their nodes in place of a call. Names inside a call become unique names outside. */
 #include <string.h>
 
-#include "formats/onnx_loader.h"
+#include "formats/onnx/loader.h"
 
 /* A file of a hundred bytes can call itself into billions of nodes: this much may come of inlining. */
 enum { MAX_INLINED_NODES = 1 << 20, MAX_INLINED_BYTES = 1 << 28 };

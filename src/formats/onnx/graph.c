@@ -2,7 +2,7 @@
  * (whose dims win over declared ones), outputs. */
 #include <string.h>
 
-#include "formats/onnx_loader.h"
+#include "formats/onnx/loader.h"
 
 clv_status clv__onnx_check_depth(uint32_t depth, clv_error *error) {
   if (depth <= CLV__ONNX_MAX_DEPTH) return CLV_OK;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "formats/foreign.h"
-#include "formats/onnx_loader.h"
+#include "formats/onnx/loader.h"
 
 /* ---- Strings ---- */
 

@@ -2,10 +2,10 @@
 #ifndef CLEAVE_FORMATS_ONNX_LOADER_H
 #define CLEAVE_FORMATS_ONNX_LOADER_H
 
-#include "base/file.h"
-#include "formats/onnx.h"
-#include "formats/onnx_schema.h"
-#include "formats/protobuf.h"
+#include "base/files/file.h"
+#include "formats/onnx/onnx.h"
+#include "formats/onnx/protobuf.h"
+#include "formats/onnx/schema.h"
 
 #define VARINT_FIELD(number) CLV__PROTO_TAG(number, CLV__PROTO_VARINT)
 #define BYTES_FIELD(number) CLV__PROTO_TAG(number, CLV__PROTO_BYTES)
@@ -84,7 +84,7 @@ clv_status clv__onnx_string(clv__arena *arena, clv__proto_span bytes, const uint
 clv_status clv__onnx_domain(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **domain,
                             clv_error *error);
 
-/* onnx_tensor.c */
+/* tensor.c */
 clv_status clv__onnx_tensor_scan(clv__proto_span message, const uint8_t *origin, clv__onnx_tensor_message *tensor,
                                  clv_error *error);
 /* The data of a tensor: into its message where it lies there as it is in memory, else decoded into `arena`. */
@@ -96,15 +96,15 @@ clv_status clv__onnx_load_tensor(clv__onnx_loader *loader, clv__builder *builder
 /* Brings booleans other than 0 and 1 to 1; copies into `arena` where that is needed. */
 clv_status clv__onnx_check_bools(clv__arena *arena, clv_tensor *tensor, clv_error *error);
 
-/* onnx_external.c: points `tensor` at its bytes in a file of the model's folder. */
+/* external.c: points `tensor` at its bytes in a file of the model's folder. */
 clv_status clv__onnx_external_data(clv__onnx_loader *loader, const clv__onnx_tensor_message *message, clv_tensor *tensor,
                                    clv_error *error);
 
-/* onnx_type.c: declares the type of ValueInfoProto's value, and adds it as input where asked. */
+/* type.c: declares the type of ValueInfoProto's value, and adds it as input where asked. */
 clv_status clv__onnx_load_value(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
                                 clv__proto_span span, bool is_input, clv_value_id *value, clv_error *error);
 
-/* onnx_function.c */
+/* function.c */
 clv_status clv__onnx_add_function(clv__onnx_loader *loader, clv__proto_span span, clv_error *error);
 const clv__onnx_function *clv__onnx_find_function(const clv__onnx_loader *loader, const char *key);
 const char *clv__onnx_function_key(clv__arena *arena, const char *domain, const char *name, const char *overload);
@@ -120,7 +120,7 @@ const char *clv__onnx_translate(clv__onnx_loader *loader, const clv__onnx_scope 
 /* Counts what inlining writes out, against files of few bytes that call themselves into billions of nodes. */
 clv_status clv__onnx_charge(clv__onnx_loader *loader, size_t nodes, size_t bytes, clv_error *error);
 
-/* onnx_attribute.c */
+/* attribute.c */
 /* All attributes of a node message, in its order; those that refer to an absent one of the function are left out. */
 clv_status clv__onnx_load_attributes(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
                                      clv__proto_span node, uint32_t depth, clv_attribute **attributes, uint32_t *count,
@@ -131,7 +131,7 @@ void clv__onnx_release_attributes(const clv_attribute *attributes, uint32_t coun
 clv_status clv__onnx_resolve_attribute(clv__onnx_loader *loader, const clv__onnx_scope *scope, clv__proto_span span,
                                        clv__arena *arena, clv__onnx_argument *argument, bool *present, clv_error *error);
 
-/* onnx_graph.c */
+/* graph.c */
 clv_status clv__onnx_load_node(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
                                clv__proto_span span, uint32_t depth, clv_error *error);
 clv_status clv__onnx_load_graph(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,

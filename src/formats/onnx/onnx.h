@@ -1,6 +1,6 @@
 /* ONNX models and tensors, in and out. */
-#ifndef CLEAVE_FORMATS_ONNX_H
-#define CLEAVE_FORMATS_ONNX_H
+#ifndef CLEAVE_FORMATS_ONNX_ONNX_H
+#define CLEAVE_FORMATS_ONNX_ONNX_H
 
 #include "graph/graph.h"
 #include "graph/view.h"

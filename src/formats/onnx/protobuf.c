@@ -1,5 +1,5 @@
 /* See protobuf.h. */
-#include "formats/protobuf.h"
+#include "formats/onnx/protobuf.h"
 
 #include <string.h>
 

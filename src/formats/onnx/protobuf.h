@@ -2,8 +2,8 @@
  *
  * The reader knows no schema: its user switches on `tag` (number and wire type together), and a field of an unexpected number or
  * wire type falls through, which is what protobuf asks for. Depth is its user's business: the reader never recurses. */
-#ifndef CLEAVE_FORMATS_PROTOBUF_H
-#define CLEAVE_FORMATS_PROTOBUF_H
+#ifndef CLEAVE_FORMATS_ONNX_PROTOBUF_H
+#define CLEAVE_FORMATS_ONNX_PROTOBUF_H
 
 #include "base/error.h"
 #include "base/text.h"

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "formats/onnx_loader.h"
+#include "formats/onnx/loader.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used as they lie in the file");
 

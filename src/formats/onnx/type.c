@@ -2,7 +2,7 @@
  */
 #include <string.h>
 
-#include "formats/onnx_loader.h"
+#include "formats/onnx/loader.h"
 
 static clv_status load_dim(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope, clv__proto_span span,
                            int64_t *dim, clv_error *error) {

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "formats/onnx.h"
-#include "formats/onnx_schema.h"
-#include "formats/protobuf.h"
+#include "formats/onnx/onnx.h"
+#include "formats/onnx/protobuf.h"
+#include "formats/onnx/schema.h"
 
 enum { IR_WRITTEN = 8 }; /* has all that is written here, whatever the model says of itself; and every reader takes it */
 

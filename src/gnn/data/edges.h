@@ -1,9 +1,9 @@
 /* Edges on their way into a graph: whatever has them gives them in pieces, twice, so that nothing beside the rows is kept. */
-#ifndef CLEAVE_GNN_EDGES_H
-#define CLEAVE_GNN_EDGES_H
+#ifndef CLEAVE_GNN_DATA_EDGES_H
+#define CLEAVE_GNN_DATA_EDGES_H
 
 #include "base/random.h"
-#include "gnn/graph.h"
+#include "gnn/data/graph.h"
 
 #define CLV__VERTICES_UNKNOWN UINT64_MAX
 #define CLV__MOST_VERTICES ((uint64_t)UINT32_MAX) /* so that ids and their count both fit 32 bits */

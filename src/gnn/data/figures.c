@@ -1,5 +1,5 @@
 /* See figures.h. */
-#include "gnn/figures.h"
+#include "gnn/data/figures.h"
 
 #include "base/error.h"
 #include "base/memory.h"

@@ -1,8 +1,8 @@
 /* What a graph is like, in numbers. */
-#ifndef CLEAVE_GNN_FIGURES_H
-#define CLEAVE_GNN_FIGURES_H
+#ifndef CLEAVE_GNN_DATA_FIGURES_H
+#define CLEAVE_GNN_DATA_FIGURES_H
 
-#include "gnn/partition.h"
+#include "gnn/data/partition.h"
 
 typedef struct clv__range {
   uint64_t least, most;

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/edges.h"
+#include "gnn/data/edges.h"
 
 enum { MOST_SCALE = 31, SCRAMBLE_ROUNDS = 4 };
 

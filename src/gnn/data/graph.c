@@ -1,12 +1,12 @@
 /* Graphs around their rows: made from edges in memory, with self loops, destroyed. Readers and generators come here at their end.
  */
-#include "gnn/graph.h"
+#include "gnn/data/graph.h"
 
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/edges.h"
+#include "gnn/data/edges.h"
 
 /* Offsets and sources are hashed in pieces by several threads, then joined with the counts. */
 static void hash_rows(const clv__csr *csr, clv__hash *hash) {

@@ -1,11 +1,11 @@
 /* Graphs of GNNs: compressed rows by destination, with features and labels. Row v lists the sources of v's in-edges, in the order
  * of the file; multi-edges and self loops stay. Vertices are 32-bit, edges are counted in 64 bits. A graph is immutable once
  * made. */
-#ifndef CLEAVE_GNN_GRAPH_H
-#define CLEAVE_GNN_GRAPH_H
+#ifndef CLEAVE_GNN_DATA_GRAPH_H
+#define CLEAVE_GNN_DATA_GRAPH_H
 
 #include "base/hash.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "cleave/context.h"
 
 typedef struct clv__csr {

@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/metis.h"
-#include "gnn/partition.h"
+#include "gnn/data/metis.h"
+#include "gnn/data/partition.h"
 
 /* ---- The cache: k, the number of vertices, then a part each, as u32 of this machine ---- */
 

@@ -4,8 +4,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/partition.h"
-#include "gnn/readers.h"
+#include "gnn/data/partition.h"
+#include "gnn/data/readers.h"
 
 typedef struct reading {
   uint32_t vertex_count, filled, limit; /* parts are below the limit */

@@ -1,8 +1,8 @@
 /* METIS, kept apart: what it is asked, and what comes back. */
-#ifndef CLEAVE_GNN_METIS_H
-#define CLEAVE_GNN_METIS_H
+#ifndef CLEAVE_GNN_DATA_METIS_H
+#define CLEAVE_GNN_DATA_METIS_H
 
-#include "gnn/graph.h"
+#include "gnn/data/graph.h"
 
 /* An undirected graph as METIS takes it: no loops, no edge twice. */
 typedef struct clv__metis_graph {

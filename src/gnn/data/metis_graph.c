@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/metis.h"
+#include "gnn/data/metis.h"
 
 typedef struct maker {
   const clv__csr *csr;

@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "gnn/metis.h"
+#include "gnn/data/metis.h"
 
 _Static_assert(sizeof(idx_t) == sizeof(int32_t), "METIS with 32-bit indices");
 

@@ -1,13 +1,13 @@
 /* Subgraphs out of a membership: what each part owns, what it must read, its rows in local ids. Two walks over the edges, the
  * parts shared by threads: one finds halos and counts, one fills. */
-#include "gnn/partition.h"
+#include "gnn/data/partition.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/edges.h"
+#include "gnn/data/edges.h"
 
 enum { DIGIT_BITS = 11, DIGITS = 1 << DIGIT_BITS };
 

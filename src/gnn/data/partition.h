@@ -1,10 +1,10 @@
 /* A graph cut into k subgraphs by METIS, each with what it must read: owned vertices, and the halo, the sources outside that
  * in-edges of owned ones come from. m is always the in-edges of owned vertices: the work. */
-#ifndef CLEAVE_GNN_PARTITION_H
-#define CLEAVE_GNN_PARTITION_H
+#ifndef CLEAVE_GNN_DATA_PARTITION_H
+#define CLEAVE_GNN_DATA_PARTITION_H
 
 #include "cache/cache.h"
-#include "gnn/graph.h"
+#include "gnn/data/graph.h"
 
 typedef struct clv__membership {
   uint32_t k;

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/readers.h"
+#include "gnn/data/readers.h"
 
 static bool ends_with(const char *text, size_t length, const char *end) {
   size_t end_length = strlen(end);

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/readers.h"
+#include "gnn/data/readers.h"
 
 enum { MOST_PIECES = 16, LEAST_PIECE = 1 << 16, EDGE_BYTES = 4 /* "0 1\n": no edge takes less, but the last */ };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/readers.h"
+#include "gnn/data/readers.h"
 
 typedef enum word_kind { WORD_NUMBER, WORD_LINE_END, WORD_FILE_END } word_kind;
 

@@ -7,9 +7,9 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/tensor.h"
-#include "formats/npz.h"
-#include "gnn/readers.h"
+#include "base/tensor/tensor.h"
+#include "formats/arrays/npz.h"
+#include "gnn/data/readers.h"
 
 enum { BATCH = 1 << 16 }; /* elements as they are in the file, on their way */
 

@@ -1,12 +1,12 @@
 /* The readers of graph files, by what a file is. */
-#ifndef CLEAVE_GNN_READERS_H
-#define CLEAVE_GNN_READERS_H
+#ifndef CLEAVE_GNN_DATA_READERS_H
+#define CLEAVE_GNN_DATA_READERS_H
 
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/edges.h"
-#include "gnn/text_blocks.h"
+#include "gnn/data/edges.h"
+#include "gnn/data/text_blocks.h"
 
 typedef clv_status (*clv__graph_reader)(const clv_allocator *allocator, const clv__bytes_at *bytes, clv__gnn_graph **graph,
                                         clv_error *error);

@@ -1,5 +1,5 @@
 /* See text_blocks.h. Read by calls rather than mapped: a file that shrinks meanwhile is an error, not a signal. */
-#include "gnn/text_blocks.h"
+#include "gnn/data/text_blocks.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "formats/zip.h"
+#include "formats/arrays/zip.h"
 
 enum { BLOCK_BYTES = 4 << 20, PACKED_BYTES = 1 << 18 };
 

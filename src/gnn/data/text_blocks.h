@@ -1,6 +1,6 @@
 /* A text file in blocks that end where a line (or a word) ends, packed by gzip or not. Read as often as one likes, never kept. */
-#ifndef CLEAVE_GNN_TEXT_BLOCKS_H
-#define CLEAVE_GNN_TEXT_BLOCKS_H
+#ifndef CLEAVE_GNN_DATA_TEXT_BLOCKS_H
+#define CLEAVE_GNN_DATA_TEXT_BLOCKS_H
 
 #include "cleave/types.h"
 

@@ -2,9 +2,9 @@
  * edges are those of the rows, one after the other, so that reading gives the same rows. */
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/tensor.h"
-#include "formats/npz.h"
-#include "gnn/graph.h"
+#include "base/tensor/tensor.h"
+#include "formats/arrays/npz.h"
+#include "gnn/data/graph.h"
 
 enum { BATCH = 1 << 16 };
 

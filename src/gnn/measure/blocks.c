@@ -1,5 +1,5 @@
-/* See measure_blocks.h. */
-#include "gnn/measure_blocks.h"
+/* See blocks.h. */
+#include "gnn/measure/blocks.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "gnn/measure_point.h"
+#include "gnn/measure/point.h"
 
 /* A block is needless where it takes so much longer than the layer does on its device, and the layer so long that this is no
  * noise: whoever would give a subgraph's block to that device does better to give it all stages. */

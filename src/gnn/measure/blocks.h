@@ -2,8 +2,8 @@
 #ifndef CLEAVE_GNN_MEASURE_BLOCKS_H
 #define CLEAVE_GNN_MEASURE_BLOCKS_H
 
-#include "gnn/measure.h"
-#include "gnn/measure_sizes.h"
+#include "gnn/measure/measure.h"
+#include "gnn/measure/sizes.h"
 
 /* A block of a layer on a device that some plan may hold: what is before and behind it others run. Where nothing is to be left
  * out, any block that the device runs. */

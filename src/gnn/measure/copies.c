@@ -1,6 +1,6 @@
-/* See measure_copies.h. Sizes go down from the largest by halves. Small copies are quicker than a line through the large ones has
+/* See copies.h. Sizes go down from the largest by halves. Small copies are quicker than a line through the large ones has
  * them (caches): where one line does not hold all, the smallest are left out, and count as the smallest that stays. */
-#include "gnn/measure_copies.h"
+#include "gnn/measure/copies.h"
 
 #include <stddef.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cost/measure.h"
-#include "gnn/edges.h"
+#include "gnn/data/edges.h"
 
 enum { MOST_SIZES = 12, LEAST_SIZES = 4, MOST_RUNS = 64, ROW_BYTES = 256, STRIDE = 4 };
 #define LEAST_BYTES UINT64_C(4096)

@@ -3,7 +3,7 @@
 #define CLEAVE_GNN_MEASURE_COPIES_H
 
 #include "device/device.h"
-#include "gnn/tables.h"
+#include "gnn/tables/tables.h"
 
 /* Rows of 256 bytes, about one of four of what lies there, ascending as a subgraph's are, to one behind the other, up to
  * `most_bytes` of them: "host" to "host". */

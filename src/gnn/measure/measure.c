@@ -1,13 +1,13 @@
 /* See measure.h. */
-#include "gnn/measure.h"
+#include "gnn/measure/measure.h"
 
 #include <math.h>
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "gnn/measure_blocks.h"
-#include "gnn/measure_copies.h"
-#include "gnn/measure_overheads.h"
+#include "gnn/measure/blocks.h"
+#include "gnn/measure/copies.h"
+#include "gnn/measure/overheads.h"
 
 #define LEAST_COPIED (UINT64_C(1) << 20)
 

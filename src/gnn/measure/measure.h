@@ -1,12 +1,12 @@
 /* Measuring the tables that plans are priced with: the blocks of a layer that plans may give a device, over rows and edges, as a
  * run would have them; copies between each device and the host; gathering in the host's memory; what merging, switching and
  * exchanging take. Needs a quiet machine to be of use. */
-#ifndef CLEAVE_GNN_MEASURE_H
-#define CLEAVE_GNN_MEASURE_H
+#ifndef CLEAVE_GNN_MEASURE_MEASURE_H
+#define CLEAVE_GNN_MEASURE_MEASURE_H
 
-#include "gnn/block.h"
+#include "gnn/model/block.h"
 #include "gnn/planning.h"
-#include "gnn/tables.h"
+#include "gnn/tables/tables.h"
 
 typedef struct clv__gnn_measure_progress {
   const char *device;

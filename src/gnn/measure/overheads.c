@@ -1,5 +1,5 @@
-/* See measure_overheads.h. What is measured is done as run_layer.c does it: one lock, one condition that everybody is told of. */
-#include "gnn/measure_overheads.h"
+/* See overheads.h. What is measured is done as run/layer.c does it: one lock, one condition that everybody is told of. */
+#include "gnn/measure/overheads.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cost/measure.h"
-#include "gnn/measure_point.h"
+#include "gnn/measure/point.h"
 
 enum { ROUNDS = 8, MOST_ROUNDS = 64, WARM = 4 };
 

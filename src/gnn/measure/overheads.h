@@ -3,7 +3,7 @@
 #ifndef CLEAVE_GNN_MEASURE_OVERHEADS_H
 #define CLEAVE_GNN_MEASURE_OVERHEADS_H
 
-#include "gnn/measure.h"
+#include "gnn/measure/measure.h"
 
 /* Merging: from one thread's telling that its part is done to another's going on. Values are in the host's memory by then, where
  * each part has left its own rows: nothing is copied. Exchanging: from the end of a layer's threads to the begin of the next

@@ -1,5 +1,5 @@
-/* See measure_point.h. Values are made up: edges evenly over the targets, their sources anywhere among the rows. */
-#include "gnn/measure_point.h"
+/* See point.h. Values are made up: edges evenly over the targets, their sources anywhere among the rows. */
+#include "gnn/measure/point.h"
 
 #include <math.h>
 #include <stddef.h>
@@ -8,11 +8,11 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cost/measure.h"
-#include "gnn/block_memory.h"
-#include "gnn/edges.h"
-#include "gnn/sweep.h"
+#include "gnn/data/edges.h"
+#include "gnn/model/block_memory.h"
+#include "gnn/run/sweep.h"
 #include "graph/view.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 enum { MOST_RUNS = 64, FRESH = 4099 };
 #define LONG_NS UINT64_C(300000000) /* what has taken longer in all runs no oftener */

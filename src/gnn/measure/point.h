@@ -1,8 +1,8 @@
-/* One block of a layer at one size, on one device: between measure.c and measure_point.c. */
+/* One block of a layer at one size, on one device: between measure.c and point.c. */
 #ifndef CLEAVE_GNN_MEASURE_POINT_H
 #define CLEAVE_GNN_MEASURE_POINT_H
 
-#include "gnn/measure.h"
+#include "gnn/measure/measure.h"
 
 typedef struct clv__measured_block {
   const clv__gnn_planning *planning;

@@ -1,11 +1,11 @@
-/* See measure_sizes.h. All shares are gone through twice: for the bounds, then for what lies between. */
-#include "gnn/measure_sizes.h"
+/* See sizes.h. All shares are gone through twice: for the bounds, then for what lies between. */
+#include "gnn/measure/sizes.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "gnn/block.h"
-#include "gnn/pep_cost.h"
+#include "gnn/model/block.h"
+#include "gnn/plan/pep_cost.h"
 
 enum { ENOUGH = CLV__MEASURE_ENOUGH };
 #define SAME 0.02 /* sizes this near are one: less than the tolerance of the tables */

@@ -1,11 +1,11 @@
 /* Blocks as graphs, and what devices say of them. See block.h. */
-#include "gnn/block.h"
+#include "gnn/model/block.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "gnn/emit.h"
-#include "ops/open.h"
+#include "analysis/open.h"
+#include "gnn/model/block_emit.h"
 
 enum { OPSET = 20, LEAST_ROWS = 64, LEAST_EDGES = 128 };
 

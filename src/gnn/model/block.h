@@ -1,13 +1,13 @@
 /* Blocks of a layer as graphs, which any device compiles and any session runs: the inputs are what the block reads, the outputs
  * what it makes (stage.h), both in the order of clv__layer_value, named by clv__layer_value_name(). Weights are the model's own
  * bytes: it must outlive the graph. */
-#ifndef CLEAVE_GNN_BLOCK_H
-#define CLEAVE_GNN_BLOCK_H
+#ifndef CLEAVE_GNN_MODEL_BLOCK_H
+#define CLEAVE_GNN_MODEL_BLOCK_H
 
 #include "cleave/session.h"
 #include "device/device.h"
-#include "gnn/partition.h"
-#include "gnn/stage.h"
+#include "gnn/data/partition.h"
+#include "gnn/model/stage.h"
 
 /* What sizes a block is made for.
  *

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gnn/emit.h"
+#include "gnn/model/block_emit.h"
 
 typedef struct operands {
   clv_value_id items[4];

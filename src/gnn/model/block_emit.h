@@ -1,8 +1,8 @@
 /* The nodes of a block: what block.c asks of block_emit.c. */
-#ifndef CLEAVE_GNN_EMIT_H
-#define CLEAVE_GNN_EMIT_H
+#ifndef CLEAVE_GNN_MODEL_BLOCK_EMIT_H
+#define CLEAVE_GNN_MODEL_BLOCK_EMIT_H
 
-#include "gnn/stage.h"
+#include "gnn/model/stage.h"
 #include "graph/graph.h"
 
 /* A block on its way into a graph. After a failure `status` is not CLV_OK and nothing more happens: checked once, at the end. */

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "execute/session.h"
-#include "gnn/block_memory.h"
-#include "split/plan.h"
+#include "gnn/model/block_memory.h"
+#include "plan/plan.h"
 
 uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_devices *devices) {
   clv__session_stats stats;

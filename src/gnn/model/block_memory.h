@@ -1,8 +1,8 @@
 /* What a compiled block holds in memory, and where it came from. */
-#ifndef CLEAVE_GNN_BLOCK_MEMORY_H
-#define CLEAVE_GNN_BLOCK_MEMORY_H
+#ifndef CLEAVE_GNN_MODEL_BLOCK_MEMORY_H
+#define CLEAVE_GNN_MODEL_BLOCK_MEMORY_H
 
-#include "gnn/block.h"
+#include "gnn/model/block.h"
 
 /* Weights, executables, values and scratch of the last run's shapes, in memory space `space` of the devices. */
 uint64_t clv__block_peak_bytes(const clv__block_run *run, uint32_t space, clv_devices *devices);

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "execute/session.h"
-#include "gnn/block.h"
+#include "gnn/model/block.h"
 
 static clv_status open_session(clv_devices *devices, uint32_t device, const clv_session_options *options, clv__block_run *run,
                                clv_error *error) {

@@ -1,5 +1,5 @@
-/* See model_find.h. */
-#include "gnn/model_find.h"
+/* See find.h. */
+#include "gnn/model/find.h"
 
 enum { DEEPEST = 16 };
 

@@ -1,9 +1,9 @@
-/* Looking for things in the graph of a GNN: what the recogniser of layers (model_onnx.c) asks, and the proof of what it found. */
+/* Looking for things in the graph of a GNN: what the recogniser of layers (onnx.c) asks, and the proof of what it found. */
 #ifndef CLEAVE_GNN_MODEL_FIND_H
 #define CLEAVE_GNN_MODEL_FIND_H
 
-#include "gnn/model.h"
-#include "ops/shapes.h"
+#include "analysis/shapes.h"
+#include "gnn/model/model.h"
 
 typedef struct clv__finder {
   const clv_allocator *allocator;

@@ -1,7 +1,7 @@
-/* See model_hash.h. */
-#include "gnn/model_hash.h"
+/* See hash.h. */
+#include "gnn/model/hash.h"
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 void clv__hasher_tensor(clv__hasher *hasher, const clv_tensor *tensor) {
   clv__hash hash;

@@ -3,7 +3,7 @@
 #define CLEAVE_GNN_MODEL_HASH_H
 
 #include "base/hash.h"
-#include "gnn/model.h"
+#include "gnn/model/model.h"
 
 void clv__gnn_model_hash(const clv__gnn_model *model, clv__hash *hash);
 /* Type, dims and data; a tensor without dtype is like no other. */

@@ -4,8 +4,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "base/file.h"
-#include "gnn/model_parts.h"
+#include "base/files/file.h"
+#include "gnn/model/parts.h"
 
 enum { LONGEST_PREFIX = 128, LONGEST_NAME = 192 };
 

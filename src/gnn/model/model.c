@@ -1,11 +1,11 @@
 /* See model.h: which reader a file is given to, and what all of them check. */
-#include "gnn/model.h"
+#include "gnn/model/model.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "base/file.h"
-#include "gnn/model_parts.h"
+#include "base/files/file.h"
+#include "gnn/model/parts.h"
 
 clv_status clv__gnn_model_create(const clv_allocator *allocator, clv__gnn_type type, uint32_t layer_count, clv__gnn_model **out,
                                  clv_error *error) {

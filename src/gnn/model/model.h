@@ -1,11 +1,11 @@
 /* GNN models: layers and their weights. From JSON with npz or safetensors, named as PyTorch Geometric's state_dict names them, or
  * recognised in an ONNX graph. */
-#ifndef CLEAVE_GNN_MODEL_H
-#define CLEAVE_GNN_MODEL_H
+#ifndef CLEAVE_GNN_MODEL_MODEL_H
+#define CLEAVE_GNN_MODEL_MODEL_H
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 typedef enum clv__gnn_type { CLV__GNN_SAGE, CLV__GNN_GCN, CLV__GNN_GAT } clv__gnn_type;
 typedef enum clv__gnn_activation { CLV__GNN_NONE, CLV__GNN_RELU, CLV__GNN_ELU } clv__gnn_activation;

@@ -9,12 +9,12 @@
  * edge.
  *
  * Reshapes, casts, expansions and slices are looked through, and how indices, degrees and the softmax are written is not looked
- * at: instead the model that was recognised is compared with the graph, number by number (model_prove.c). */
+ * at: instead the model that was recognised is compared with the graph, number by number (prove.c). */
 #include <stdio.h>
 
-#include "formats/onnx.h"
-#include "gnn/model_find.h"
-#include "gnn/model_parts.h"
+#include "formats/onnx/onnx.h"
+#include "gnn/model/find.h"
+#include "gnn/model/parts.h"
 
 enum { MOST_TERMS = 6 };
 

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_GNN_MODEL_PARTS_H
 #define CLEAVE_GNN_MODEL_PARTS_H
 
-#include "gnn/model.h"
+#include "gnn/model/model.h"
 
 enum { CLV__MOST_LAYERS = 1024, CLV__MOST_WIDTH = 1 << 20, CLV__MOST_HEADS = 1024 };
 

@@ -1,10 +1,10 @@
 /* The proof that a model which was recognised in a graph computes what the graph does. */
 #include <math.h>
 
-#include "gnn/block.h"
-#include "gnn/edges.h"
-#include "gnn/model_find.h"
-#include "ops/evaluate.h"
+#include "analysis/evaluate.h"
+#include "gnn/data/edges.h"
+#include "gnn/model/block.h"
+#include "gnn/model/find.h"
 
 enum { FEW_VERTICES = 13, FEW_EDGES = 40, MOST_VERTICES = 100000, MOST_EDGES = 1000000 };
 #define TOLERANCE 1e-4

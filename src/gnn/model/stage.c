@@ -1,5 +1,5 @@
 /* See stage.h. What each stage reads and makes, by type of layer and by whether it is transformed first; the rest follows. */
-#include "gnn/stage.h"
+#include "gnn/model/stage.h"
 
 #define BIT(name) CLV__VALUE_BIT(CLV__VALUE_##name)
 

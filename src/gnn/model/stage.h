@@ -12,10 +12,10 @@
  * A layer works on a subgraph in local ids: `targets` are the vertices that it makes rows of, `rows` those that it reads, of
  * which the targets are the first; offsets and sources say which rows the in-edges of each target come from. Of GCN and GAT the
  * edges hold the self loops (clv__gnn_graph_with_loops()). */
-#ifndef CLEAVE_GNN_STAGE_H
-#define CLEAVE_GNN_STAGE_H
+#ifndef CLEAVE_GNN_MODEL_STAGE_H
+#define CLEAVE_GNN_MODEL_STAGE_H
 
-#include "gnn/model.h"
+#include "gnn/model/model.h"
 
 typedef enum clv__stage {
   CLV__STAGE_NORMALISE_DEGREE,

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "formats/npz.h"
-#include "formats/safetensors.h"
-#include "gnn/model_parts.h"
+#include "formats/arrays/npz.h"
+#include "formats/arrays/safetensors.h"
+#include "gnn/model/parts.h"
 
 struct clv__gnn_weights {
   const clv_allocator *allocator;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "gnn/simulate.h"
+#include "gnn/plan/simulate.h"
 
 #define WARMEST 0.03      /* relative to the makespan: the first moves */
 #define COOLEST 0.0003    /* the last */

@@ -1,5 +1,5 @@
 /* See assign.h: options, what an assignment is worth, and the quick mode. The tree is in assign_bound.c. */
-#include "gnn/assign.h"
+#include "gnn/plan/assign.h"
 
 #include <math.h>
 #include <stdlib.h>

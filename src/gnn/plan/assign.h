@@ -6,10 +6,10 @@
  * shortest of what follows them has (as in flow shops): no schedule of the assignment is shorter. Nor is any shorter than its
  * longest plan. The bound further uses that all devices keep to one sequence (simulate.h): one
  * subgraph is the first on all of its devices, one the last. */
-#ifndef CLEAVE_GNN_ASSIGN_H
-#define CLEAVE_GNN_ASSIGN_H
+#ifndef CLEAVE_GNN_PLAN_ASSIGN_H
+#define CLEAVE_GNN_PLAN_ASSIGN_H
 
-#include "gnn/pep.h"
+#include "gnn/plan/pep.h"
 
 typedef struct clv__option {
   double load[CLV__PEP_DEVICES], head[CLV__PEP_DEVICES], tail[CLV__PEP_DEVICES];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/assign_tree.h"
+#include "gnn/plan/assign_tree.h"
 
 enum { ROUNDS = 4 };
 #define LEAST_GAIN 5e-4 /* relative: of a split */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gnn/assign_tree.h"
+#include "gnn/plan/assign_tree.h"
 
 enum { CELLS = 128, FINER = 6, CELLS_A_STEP = 128 }; /* CELLS: for each subgraph */
 #define LEAST_WEIGHT 1e-3

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gnn/assign_tree.h"
+#include "gnn/plan/assign_tree.h"
 
 enum { STEPS = 120 };
 #define LEAST_COST 1e-4 /* relative to the goal: of a need */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/assign_tree.h"
+#include "gnn/plan/assign_tree.h"
 
 #define MOVED 0.15
 

@@ -1,9 +1,9 @@
 /* What the files of the tree behind clv__assign_bound() share: assign_bound.c has the upper part of it, assign_relax.c the bound
  * of a frame, assign_loads.c a closer one, assign_search.c the lower part. */
-#ifndef CLEAVE_GNN_ASSIGN_TREE_H
-#define CLEAVE_GNN_ASSIGN_TREE_H
+#ifndef CLEAVE_GNN_PLAN_ASSIGN_TREE_H
+#define CLEAVE_GNN_PLAN_ASSIGN_TREE_H
 
-#include "gnn/assign.h"
+#include "gnn/plan/assign.h"
 
 enum { CLV__HEAD, CLV__TAIL, CLV__SIDES, CLV__MOST_MULTIPLIERS = 16, CLV__MOST_NEEDS = 3 };
 typedef enum clv__frame_use { CLV__USE_OPEN, CLV__USE_MUST, CLV__USE_NEVER } clv__frame_use;

@@ -1,11 +1,11 @@
 /* See buckets.h: which buckets there are, and which pairs of them pay. */
-#include "gnn/buckets.h"
+#include "gnn/plan/buckets.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/pep_cost.h"
+#include "gnn/plan/pep_cost.h"
 
 enum { MOST_COMPARED = 160 }; /* buckets that are all compared with each other; of more, each with the next ones */
 

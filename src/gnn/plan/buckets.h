@@ -1,10 +1,10 @@
 /* Buckets: the sizes that devices of fixed shapes have executables for, one for each block and padded size. Two of them are
  * merged into one that is as large as either where the time that its padding adds, over all parts of all subgraphs, is less than
  * what compiling one more executable takes, as the tables have it; where they do not say, all stay. */
-#ifndef CLEAVE_GNN_BUCKETS_H
-#define CLEAVE_GNN_BUCKETS_H
+#ifndef CLEAVE_GNN_PLAN_BUCKETS_H
+#define CLEAVE_GNN_PLAN_BUCKETS_H
 
-#include "gnn/choose.h"
+#include "gnn/plan/choose.h"
 
 /* A layer's plans, whose parts are padded further. */
 typedef struct clv__bucketing {

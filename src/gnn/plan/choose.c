@@ -1,12 +1,12 @@
 /* See choose.h: all layers at every k, and which k is the best. */
-#include "gnn/choose.h"
+#include "gnn/plan/choose.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/choose_layer.h"
+#include "gnn/plan/choose_layer.h"
 
 typedef struct asking {
   clv__arena *arena;

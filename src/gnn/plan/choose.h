@@ -1,9 +1,9 @@
 /* The choice of k, and for it of a plan for every subgraph and layer. Layers are planned apart; between them lies a barrier. */
-#ifndef CLEAVE_GNN_CHOOSE_H
-#define CLEAVE_GNN_CHOOSE_H
+#ifndef CLEAVE_GNN_PLAN_CHOOSE_H
+#define CLEAVE_GNN_PLAN_CHOOSE_H
 
-#include "gnn/assign.h"
-#include "gnn/simulate.h"
+#include "gnn/plan/assign.h"
+#include "gnn/plan/simulate.h"
 
 typedef enum clv__effort { CLV__EFFORT_FULL, CLV__EFFORT_QUICK } clv__effort;
 

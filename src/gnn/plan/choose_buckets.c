@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gnn/buckets.h"
+#include "gnn/plan/buckets.h"
 
 #define ORDER_BUDGET 200000u /* simulated tasks in search of a better sequence */
 

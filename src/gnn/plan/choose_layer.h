@@ -1,8 +1,8 @@
 /* One layer at one k: between choose.c and choose_layer.c. */
-#ifndef CLEAVE_GNN_CHOOSE_LAYER_H
-#define CLEAVE_GNN_CHOOSE_LAYER_H
+#ifndef CLEAVE_GNN_PLAN_CHOOSE_LAYER_H
+#define CLEAVE_GNN_PLAN_CHOOSE_LAYER_H
 
-#include "gnn/choose.h"
+#include "gnn/plan/choose.h"
 
 /* Steps of the bound for what stays open otherwise: one number for all that is chosen together. */
 #define CLV__CHOOSE_RESERVE UINT64_C(40000000)

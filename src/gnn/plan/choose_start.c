@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gnn/choosing.h"
+#include "gnn/plan/choosing.h"
 
 /* ---- Candidates ---- */
 

@@ -1,13 +1,13 @@
 /* See pep.h. All cuts of the stages into up to three blocks, all ways to give devices to them; prices of blocks are made once and
  * put together; what cannot be part of a better schedule is dropped. */
-#include "gnn/pep.h"
+#include "gnn/plan/pep.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/pep_cost.h"
+#include "gnn/plan/pep_cost.h"
 
 /* ---- Answers of blocks, made once ---- */
 

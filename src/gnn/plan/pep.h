@@ -7,12 +7,12 @@
  * other; a device that shares the host's memory copies
  * nothing, and neither do blocks between devices that share another. Parts of a block begin each when its device is free, end
  * when it is done; the block is done `merge_ns` for each part beyond the first after the last of them. */
-#ifndef CLEAVE_GNN_PEP_H
-#define CLEAVE_GNN_PEP_H
+#ifndef CLEAVE_GNN_PLAN_PEP_H
+#define CLEAVE_GNN_PLAN_PEP_H
 
 #include "base/text.h"
-#include "gnn/stage.h"
-#include "gnn/tables.h"
+#include "gnn/model/stage.h"
+#include "gnn/tables/tables.h"
 
 enum { CLV__PEP_DEVICES = 4, CLV__PEP_BLOCKS = 3, CLV__PEP_SHARES = 20, CLV__PEP_FORMS = 2 };
 

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gnn/pep.h"
+#include "gnn/plan/pep.h"
 
 /* Sizes are linear in each dimension. */
 static clv__size_rule rule_of(const clv__stages *stages, clv__value_set set) {

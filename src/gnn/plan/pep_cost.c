@@ -1,10 +1,10 @@
 /* What a block costs, and how a block on several devices is shared out: in-edges decide where the owned vertices are cut, each
  * part pays for the halo that it reads, and the cuts lie where all parts end together. */
-#include "gnn/pep_cost.h"
+#include "gnn/plan/pep_cost.h"
 
 #include <math.h>
 
-#include "gnn/partition.h"
+#include "gnn/data/partition.h"
 
 enum { BISECTIONS = 16 }; /* 1/65536 of the edges; shares are rounded to 1/20 in the end */
 

@@ -1,8 +1,8 @@
 /* Prices of parts and blocks: between pep.c and pep_cost.c. */
-#ifndef CLEAVE_GNN_PEP_COST_H
-#define CLEAVE_GNN_PEP_COST_H
+#ifndef CLEAVE_GNN_PLAN_PEP_COST_H
+#define CLEAVE_GNN_PLAN_PEP_COST_H
 
-#include "gnn/pep.h"
+#include "gnn/plan/pep.h"
 
 /* One block on one set of devices, with its neighbours' memory. */
 typedef struct clv__block_question {

@@ -1,12 +1,12 @@
 /* See piece.h. How many rows a range of shares reads beside its own is counted for all ranges at once: of each row, which shares'
  * edges come from it, as bits; a range reads it from the first of these on, unless it owns it. */
-#include "gnn/piece.h"
+#include "gnn/plan/piece.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/portion.h"
+#include "gnn/plan/portion.h"
 
 enum { CUTS = CLV__PEP_SHARES + 1 };
 

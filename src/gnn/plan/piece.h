@@ -1,9 +1,9 @@
 /* Subgraphs as plans see them: sizes, and what falls to each share of the in-edges. */
-#ifndef CLEAVE_GNN_PIECE_H
-#define CLEAVE_GNN_PIECE_H
+#ifndef CLEAVE_GNN_PLAN_PIECE_H
+#define CLEAVE_GNN_PLAN_PIECE_H
 
-#include "gnn/partition.h"
-#include "gnn/pep.h"
+#include "gnn/data/partition.h"
+#include "gnn/plan/pep.h"
 
 /* Fills `piece`; what its share function needs is in `arena`, so that the subgraph may go. Exact at multiples of
  * 1/CLV__PEP_SHARES, where parts are cut (portion.h); between them a straight line, for the search. In time of order rows and

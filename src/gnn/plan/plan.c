@@ -1,12 +1,12 @@
-/* Making a plan from what was chosen, and writing it. Reading is in gnn_plan_read.c. */
-#include "gnn/gnn_plan.h"
+/* Making a plan from what was chosen, and writing it. Reading is in plan_read.c. */
+#include "gnn/plan/plan.h"
 
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 
 /* ---- Making ---- */
 

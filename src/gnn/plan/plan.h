@@ -1,8 +1,8 @@
 /* A plan of GNN inference, and its file: all that a run needs. JSON, readable, the same bytes for the same plan. */
-#ifndef CLEAVE_GNN_PLAN_H
-#define CLEAVE_GNN_PLAN_H
+#ifndef CLEAVE_GNN_PLAN_PLAN_H
+#define CLEAVE_GNN_PLAN_PLAN_H
 
-#include "gnn/choose.h"
+#include "gnn/plan/choose.h"
 
 enum { CLV__GNN_PLAN_VERSION = 1 };
 

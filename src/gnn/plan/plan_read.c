@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "gnn/gnn_plan.h"
+#include "base/files/file.h"
+#include "gnn/plan/plan.h"
 #include "gnn/strict_json.h"
 
 enum { MOST_K = 65536, MOST_LAYERS = 256, MOST_NAME_BYTES = 4096, MOST_PER_K = 4096 };

@@ -1,5 +1,5 @@
 /* See portion.h. */
-#include "gnn/portion.h"
+#include "gnn/plan/portion.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 /* Portions: what a part of a block works on, a range of a subgraph's owned vertices with the rows that they read, in ids of its
  * own. A block on several devices is shared out so, by in-edges. */
-#ifndef CLEAVE_GNN_PORTION_H
-#define CLEAVE_GNN_PORTION_H
+#ifndef CLEAVE_GNN_PLAN_PORTION_H
+#define CLEAVE_GNN_PLAN_PORTION_H
 
-#include "gnn/partition.h"
-#include "gnn/stage.h"
+#include "gnn/data/partition.h"
+#include "gnn/model/stage.h"
 
 /* The owned vertex before which `share` (0 to 1) of the subgraph's in-edges lie, rounded up to a whole vertex; where there are no
  * edges, of its vertices. Ascends with the share: 0 gives 0, 1 all of them. Whoever prices a share and whoever runs it must round

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/simulate.h"
+#include "gnn/plan/simulate.h"
 
 enum { MOST_ROUNDS = 64, MOST_ENUMERATED = 32 };
 

@@ -1,6 +1,6 @@
 /* See simulate.h. Since every device keeps to the sequence, what waits for what is known beforehand, and one pass over the
  * sequence meets all events in an order that they could happen in. */
-#include "gnn/simulate.h"
+#include "gnn/plan/simulate.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * work is done, and pays its switch_ns. Blocks are stages of a pipeline: a task begins when its device is free, the block
  * before it done, and, within a cluster, the block behind it done with the subgraph queue_depth places earlier, whose buffer it
  * fills. */
-#ifndef CLEAVE_GNN_SIMULATE_H
-#define CLEAVE_GNN_SIMULATE_H
+#ifndef CLEAVE_GNN_PLAN_SIMULATE_H
+#define CLEAVE_GNN_PLAN_SIMULATE_H
 
-#include "gnn/pep.h"
+#include "gnn/plan/pep.h"
 
 enum { CLV__QUEUE_DEPTH = 8 }; /* at most */
 

@@ -1,6 +1,6 @@
 /* What a schedule must be to be run: of this model and these subgraphs, for devices that are open, each block whole. */
 #include "base/error.h"
-#include "gnn/run_own.h"
+#include "gnn/run/own.h"
 
 static clv_status check_parts(const clv__gnn_schedule *schedule, const clv__chain_block *about, const clv__pep_block *block,
                               uint32_t *devices, clv_error *error) {

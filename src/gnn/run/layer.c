@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "gnn/run_own.h"
+#include "gnn/run/own.h"
 
 typedef struct shared {
   clv__gnn_run *run;

@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/run_own.h"
-#include "gnn/single.h"
+#include "gnn/run/own.h"
+#include "gnn/run/single.h"
 
 /* ---- Vertices ---- */
 

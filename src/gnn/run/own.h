@@ -1,12 +1,12 @@
-/* What the files of a run share: run_check.c and run_make.c (made), run.c (layer after layer), run_program.c (executables),
- * run_values.c (what a task reads and writes), run_layer.c (threads), run_state.c (the file between two layers). */
+/* What the files of a run share: check.c and make.c (made), run.c (layer after layer), program.c (executables),
+ * values.c (what a task reads and writes), layer.c (threads), state.c (the file between two layers). */
 #ifndef CLEAVE_GNN_RUN_OWN_H
 #define CLEAVE_GNN_RUN_OWN_H
 
-#include "gnn/graph.h"
-#include "gnn/portion.h"
-#include "gnn/run.h"
-#include "gnn/sweep.h"
+#include "gnn/data/graph.h"
+#include "gnn/plan/portion.h"
+#include "gnn/run/run.h"
+#include "gnn/run/sweep.h"
 
 /* A block compiled for one device, open or for one padded size. */
 typedef struct clv__run_program {
@@ -86,7 +86,7 @@ static inline clv__csr clv__run_portion_csr(const clv__portion *portion) {
   return (clv__csr){(uint32_t)portion->sizes.targets, portion->sizes.edges, portion->offsets, portion->sources};
 }
 
-/* ---- run_program.c ---- */
+/* ---- program.c ---- */
 
 /* The program for a task, made where it is the first that needs it; programs may move until all are there, so that the index is
  * what is given. */
@@ -94,7 +94,7 @@ clv_status clv__run_program_find(clv__gnn_run *run, const clv__gnn_task *task, b
 clv_status clv__run_programs_open(clv__gnn_run *run, clv_error *error);
 void clv__run_programs_close(clv__gnn_run *run);
 
-/* ---- run_values.c ---- */
+/* ---- values.c ---- */
 
 /* Rows of all vertices, at `order` (NULL: as they are numbered) of them. */
 typedef struct clv__run_rows {
@@ -110,12 +110,12 @@ clv_status clv__run_task_reserve(clv__gnn_run *run, const clv__run_layer *layer,
 clv_status clv__run_task_execute(clv__gnn_run *run, clv__run_layer *layer, clv__run_task *task, const clv__run_rows *in,
                                  const clv__run_rows *out, char *room, uint64_t start_ns, clv_error *error);
 
-/* ---- run_layer.c ---- */
+/* ---- layer.c ---- */
 
 clv_status clv__run_layer_execute(clv__gnn_run *run, uint32_t layer, const clv__run_rows *in, const clv__run_rows *out,
                                   const clv__gnn_run_options *options, uint64_t start_ns, clv_error *error);
 
-/* ---- run_state.c ---- */
+/* ---- state.c ---- */
 
 /* Hash of what a state belongs to. */
 void clv__run_state_key(const clv__gnn_run *run, const clv_tensor *features, clv__hash *key);
@@ -128,7 +128,7 @@ clv_status clv__run_state_read(const clv__gnn_run *run, const char *path, const 
 clv_status clv__run_state_parse(const clv__gnn_run *run, const char *path, const void *data, size_t size_bytes,
                                 const clv__hash *key, uint32_t *layers_done, float *rows, clv_error *error);
 
-/* Whether the plan can be run; finds its devices among those that are open (run_check.c). */
+/* Whether the plan can be run; finds its devices among those that are open (check.c). */
 clv_status clv__run_check_schedule(clv__gnn_run *run, clv_error *error);
 
 #endif

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/run_own.h"
+#include "gnn/run/own.h"
 
 enum { MOST_SHAPES = 64 }; /* kept ready in a session */
 

@@ -3,8 +3,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file_writer.h"
-#include "gnn/run_own.h"
+#include "base/files/file_writer.h"
+#include "gnn/run/own.h"
 
 /* Layers that a state has done count as done. */
 static void skip_layers(clv__gnn_run *run, uint32_t layers) {

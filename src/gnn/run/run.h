@@ -5,11 +5,11 @@
  * block before it is done, and, within a cluster, when the block behind it is done with the subgraph queue_depth places earlier.
  * Values that cross from a block to a later one are whole in the host's memory: each part writes its rows of them. Of rows that
  * come from elsewhere each part gathers those that it reads. */
-#ifndef CLEAVE_GNN_RUN_H
-#define CLEAVE_GNN_RUN_H
+#ifndef CLEAVE_GNN_RUN_RUN_H
+#define CLEAVE_GNN_RUN_RUN_H
 
-#include "gnn/block.h"
-#include "gnn/pep.h"
+#include "gnn/model/block.h"
+#include "gnn/plan/pep.h"
 
 /* What runs in which order: of each layer all subgraphs, once, with their PEPs. Of a PEP only blocks, devices, shares and padded
  * sizes are looked at (sizes that are too small are not used: they are worked out again). All of it outlives the run. */

@@ -1,9 +1,9 @@
 /* See single.h. */
-#include "gnn/single.h"
+#include "gnn/run/single.h"
 
 #include <string.h>
 
-#include "gnn/sweep.h"
+#include "gnn/run/sweep.h"
 
 /* A layer: one block, or, where the graph is large, what is done for all rows and then the rest, piece by piece. */
 typedef struct single_layer {

@@ -1,10 +1,10 @@
 /* The reference run: a whole graph, layer after layer, each of them one block on one list of devices. Every other way to run the
  * model is compared with it. */
-#ifndef CLEAVE_GNN_SINGLE_H
-#define CLEAVE_GNN_SINGLE_H
+#ifndef CLEAVE_GNN_RUN_SINGLE_H
+#define CLEAVE_GNN_RUN_SINGLE_H
 
-#include "gnn/block.h"
-#include "gnn/graph.h"
+#include "gnn/data/graph.h"
+#include "gnn/model/block.h"
 
 typedef struct clv__gnn_single clv__gnn_single;
 

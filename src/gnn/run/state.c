@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/file.h"
-#include "base/file_writer.h"
-#include "gnn/model_hash.h"
-#include "gnn/run_own.h"
+#include "base/files/file.h"
+#include "base/files/file_writer.h"
+#include "gnn/model/hash.h"
+#include "gnn/run/own.h"
 
 typedef struct header {
   char magic[8];

@@ -1,5 +1,5 @@
 /* See sweep.h. */
-#include "gnn/sweep.h"
+#include "gnn/run/sweep.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* A block run over its targets piece by piece, all of one shape: what it makes between its stages then fits the caches, and only
  * what it reads and gives takes memory of the length of the graph. */
-#ifndef CLEAVE_GNN_SWEEP_H
-#define CLEAVE_GNN_SWEEP_H
+#ifndef CLEAVE_GNN_RUN_SWEEP_H
+#define CLEAVE_GNN_RUN_SWEEP_H
 
-#include "gnn/block.h"
-#include "gnn/graph.h"
+#include "gnn/data/graph.h"
+#include "gnn/model/block.h"
 
 /* How the targets of a block are parted. */
 typedef struct clv__sweep {

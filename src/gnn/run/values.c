@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "gnn/run_own.h"
+#include "gnn/run/own.h"
 
 enum { LARGE_BYTES = 8 << 20 }; /* from here on copies are worth several threads */
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/tables.h"
+#include "gnn/tables/tables.h"
 
 enum { MOST_FIELDS = 32, MOST_FIELD_BYTES = 64 };
 

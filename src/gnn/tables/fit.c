@@ -1,5 +1,5 @@
 /* See tables.h: fits are made from points, and say no more than they know. */
-#include "gnn/tables.h"
+#include "gnn/tables/tables.h"
 
 #include <math.h>
 #include <stdio.h>

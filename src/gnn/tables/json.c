@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "gnn/strict_json.h"
-#include "gnn/tables.h"
+#include "gnn/tables/tables.h"
 
 enum { MOST_POINTS = 4096, MOST_TABLES = 4096, MOST_NAME_BYTES = 256 };
 #define MOST_FILE_BYTES ((size_t)1 << 28)

@@ -1,5 +1,5 @@
 /* See synthetic.h. */
-#include "gnn/synthetic.h"
+#include "gnn/tables/synthetic.h"
 #include "base/random.h"
 
 #include <math.h>

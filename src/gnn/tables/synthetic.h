@@ -1,9 +1,9 @@
 /* Where measured tables are silent: points by a documented rule, marked as synthetic. For experiments with virtual devices, never
  * for real ones. */
-#ifndef CLEAVE_GNN_SYNTHETIC_H
-#define CLEAVE_GNN_SYNTHETIC_H
+#ifndef CLEAVE_GNN_TABLES_SYNTHETIC_H
+#define CLEAVE_GNN_TABLES_SYNTHETIC_H
 
-#include "gnn/pep.h"
+#include "gnn/plan/pep.h"
 
 /* What is assumed of a device. Its measured block gives what a row and an edge cost there; of a block that was not measured
  *

@@ -1,5 +1,5 @@
-/* See tables.h: points, devices and overheads, kept by name. tables_fit.c makes fits of them. */
-#include "gnn/tables.h"
+/* See tables.h: points, devices and overheads, kept by name. fit.c makes fits of them. */
+#include "gnn/tables/tables.h"
 
 #include <stdio.h>
 #include <stdlib.h>

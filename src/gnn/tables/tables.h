@@ -5,8 +5,8 @@
  * as many rows as they read, d is 0. T_comm of (from, to) over bytes: by the sizes beside. What
  * lies outside of what was measured is unknown, what is as large as a point that ran out of memory is infeasible; neither has a
  * time. */
-#ifndef CLEAVE_GNN_TABLES_H
-#define CLEAVE_GNN_TABLES_H
+#ifndef CLEAVE_GNN_TABLES_TABLES_H
+#define CLEAVE_GNN_TABLES_TABLES_H
 
 #include "base/error.h"
 #include "base/memory.h"

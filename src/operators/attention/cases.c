@@ -1,5 +1,5 @@
-/* Cases of attention and of what stands around it in decoders: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of attention and of what stands around it in decoders: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 #define PAST "q[2,4,3,8] k[2,2,5,8] v[2,2,5,6] - pk[2,2,4,8] pv[2,2,4,6]"
 #define SMALL_FLOATS "f32 f16 bf16"

@@ -1,8 +1,8 @@
 /* Attention and FlexAttention: heads side by side in the last of three dims, or an axis of their own among four; a cache of keys
  * and values that comes and goes with the node, or that lies outside and is told how much of it holds tokens. */
-#include "ops/checks.h"
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/checks.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID };
 

@@ -1,8 +1,8 @@
 /* What decoders are made of besides Attention: RotaryEmbedding, LinearAttention, CausalConvWithState, TensorScatter (a cache
  * written in place of a longer one), SwiGLU. */
-#include "ops/checks.h"
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/checks.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
 
 static clv_status same_dim(clv__infer *infer, int64_t a, int64_t b, const char *what) {
   int64_t unused;

@@ -1,5 +1,5 @@
-/* Cases of elementwise operators of several operands, which broadcast: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of elementwise operators of several operands, which broadcast: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 /* Broadcasting in every direction, constants on either side, empty ones, scalars, and rows long enough for vectors. */
 #define PAIRS(a, b)                                                                                                            \

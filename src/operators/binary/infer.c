@@ -1,7 +1,7 @@
 /* Elementwise operators of several inputs, which broadcast. Small integer vectors are computed element by element as far as they
  * are known, because shapes are made of them. */
-#include "ops/content.h"
-#include "ops/families.h"
+#include "operators/common/content.h"
+#include "operators/families.h"
 
 /* All inputs from `first` on have one dtype, or none that is known. */
 static clv_status common_dtype(clv__infer *infer, uint32_t first, clv_dtype *dtype) {

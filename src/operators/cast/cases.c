@@ -1,5 +1,5 @@
-/* Cases of Cast and CastLike, from every dtype to every other, and of BitCast: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of Cast and CastLike, from every dtype to every other, and of BitCast: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 #define TO_FLOATS "to=$f32 | to=$f16 | to=$bf16 | to=$f64"
 #define TO_SIGNED "to=$i32 | to=$i64 | to=$i8 | to=$i16"

@@ -5,11 +5,11 @@
  * everything but zero is true. To a small float: rounded to even, with the attributes saturate and round_mode. */
 #include <stdio.h>
 
-#include "base/small.h"
-#include "kernels/kernels.h"
-#include "kernels/move.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "base/tensor/small.h"
+#include "operators/common/move.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 enum { BLOCK = 256, TASK = 4096 /* whole bytes of every dtype */ };
 

@@ -1,8 +1,8 @@
 /* See broadcast.h. */
-#include "kernels/broadcast.h"
+#include "operators/common/broadcast.h"
 
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
 
 enum { HALF_BLOCK = 256, TASK = 4096 };
 

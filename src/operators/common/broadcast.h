@@ -3,10 +3,10 @@
  * vectorises.
  *
  * A row function may get out == in[i] (in place), so its loops carry CLV__ROW_LOOP instead of `restrict`. */
-#ifndef CLEAVE_KERNELS_BROADCAST_H
-#define CLEAVE_KERNELS_BROADCAST_H
+#ifndef CLEAVE_OPERATORS_COMMON_BROADCAST_H
+#define CLEAVE_OPERATORS_COMMON_BROADCAST_H
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 enum { CLV__ROW_INPUTS = 3 };
 

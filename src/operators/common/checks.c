@@ -1,5 +1,5 @@
 /* See checks.h. */
-#include "ops/checks.h"
+#include "operators/common/checks.h"
 
 clv_status clv__check_same_dtype(clv__infer *infer, uint32_t a, uint32_t b) {
   if (!clv__infer_has(infer, a) || !clv__infer_has(infer, b) || infer->inputs[a].dtype == infer->inputs[b].dtype) return CLV_OK;

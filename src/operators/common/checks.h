@@ -1,8 +1,8 @@
 /* Checks that the computing families share: dtypes that must agree, ranks, and dims that must match. Unknown passes. */
-#ifndef CLEAVE_OPS_CHECKS_H
-#define CLEAVE_OPS_CHECKS_H
+#ifndef CLEAVE_OPERATORS_COMMON_CHECKS_H
+#define CLEAVE_OPERATORS_COMMON_CHECKS_H
 
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 /* Inputs `a` and `b`, where present, have one dtype. */
 clv_status clv__check_same_dtype(clv__infer *infer, uint32_t a, uint32_t b);

@@ -1,5 +1,5 @@
 /* See content.h. */
-#include "ops/content.h"
+#include "operators/common/content.h"
 
 #define NUMBER(x) clv__element_is_number(x)
 

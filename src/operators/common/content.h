@@ -1,8 +1,8 @@
 /* Arithmetic on partly known contents: the elements of shape tensors, of which some are symbols (see clv__content). */
-#ifndef CLEAVE_OPS_CONTENT_H
-#define CLEAVE_OPS_CONTENT_H
+#ifndef CLEAVE_OPERATORS_COMMON_CONTENT_H
+#define CLEAVE_OPERATORS_COMMON_CONTENT_H
 
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 typedef enum clv__arithmetic {
   CLV__ADD,

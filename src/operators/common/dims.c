@@ -1,5 +1,5 @@
 /* See dims.h. */
-#include "ops/dims.h"
+#include "operators/common/dims.h"
 
 clv_status clv__infer_rank(clv__infer *infer, int64_t rank) {
   if (rank <= CLV_MAX_RANK) return CLV_OK;

@@ -1,8 +1,8 @@
 /* What the families that only move data share: arithmetic on dims that may be symbols, and on partly known contents. */
-#ifndef CLEAVE_OPS_DIMS_H
-#define CLEAVE_OPS_DIMS_H
+#ifndef CLEAVE_OPERATORS_COMMON_DIMS_H
+#define CLEAVE_OPERATORS_COMMON_DIMS_H
 
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 /* An error for a rank above what tensors here can have. */
 clv_status clv__infer_rank(clv__infer *infer, int64_t rank);

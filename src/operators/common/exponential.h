@@ -1,6 +1,6 @@
 /* The exponential and its kin in f32, without branches, so that loops over them vectorise. A NaN comes out again. */
-#ifndef CLEAVE_KERNELS_EXPONENTIAL_H
-#define CLEAVE_KERNELS_EXPONENTIAL_H
+#ifndef CLEAVE_OPERATORS_COMMON_EXPONENTIAL_H
+#define CLEAVE_OPERATORS_COMMON_EXPONENTIAL_H
 
 #include <stdint.h>
 #include <string.h>

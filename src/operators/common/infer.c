@@ -1,5 +1,5 @@
 /* What the inference of several families shares: broadcasting, axes, the contents of shape tensors. */
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 bool clv__dim_merge(int64_t a, int64_t b, int64_t *dim) {
   if (a >= 0 && b >= 0 && a != b) return false;

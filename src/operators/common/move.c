@@ -1,8 +1,8 @@
 /* See move.h. Axes are merged first, so that what looks like rank 6 is usually a copy of rows or a transpose of matrices. */
-#include "kernels/move.h"
+#include "operators/common/move.h"
 
-#include "kernels/threads.h"
-#include "kernels/turn.h"
+#include "backends/common/kernels/turn.h"
+#include "operators/common/threads.h"
 
 enum {
   TILE = 32,

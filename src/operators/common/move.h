@@ -1,8 +1,8 @@
 /* Moving and filling elements by their size alone: what transposes, slices, expands and their kin come down to. */
-#ifndef CLEAVE_KERNELS_MOVE_H
-#define CLEAVE_KERNELS_MOVE_H
+#ifndef CLEAVE_OPERATORS_COMMON_MOVE_H
+#define CLEAVE_OPERATORS_COMMON_MOVE_H
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 #define CLV__STRIDED_RANK (2 * CLV_MAX_RANK)
 

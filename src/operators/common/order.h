@@ -1,8 +1,8 @@
 /* Elements of any dtype as unsigned numbers in the same order, so that sorting is written once. */
-#ifndef CLEAVE_KERNELS_ORDER_H
-#define CLEAVE_KERNELS_ORDER_H
+#ifndef CLEAVE_OPERATORS_COMMON_ORDER_H
+#define CLEAVE_OPERATORS_COMMON_ORDER_H
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 static inline uint64_t clv__order_float(uint64_t bits, int width) {
   uint64_t sign = (uint64_t)1 << (width - 1);

@@ -1,10 +1,10 @@
 /* What products and convolutions of 8-bit integers share. Sums are kept modulo 2^32 as unsigned numbers: an i32 that overflows
  * wraps, as it does on every device that has one. */
-#ifndef CLEAVE_KERNELS_REQUANTIZE_H
-#define CLEAVE_KERNELS_REQUANTIZE_H
+#ifndef CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
+#define CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
 
-#include "kernels/kernels.h"
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
+#include "operators/run.h"
 
 #define CLV__BYTES (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_I8))
 

@@ -1,10 +1,10 @@
 /* See rows.h. */
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
 
 #include <math.h>
 
-#include "base/small.h"
-#include "kernels/multiversion.h"
+#include "base/tensor/small.h"
+#include "operators/common/multiversion.h"
 
 #define CONVERT(source_type, expression)                     \
   {                                                          \

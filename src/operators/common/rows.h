@@ -1,10 +1,11 @@
 /* Runs of elements between a tensor's dtype and the type that kernels compute in: f32, or f64 for f64 tensors. */
-#ifndef CLEAVE_KERNELS_ROWS_H
-#define CLEAVE_KERNELS_ROWS_H
+#ifndef CLEAVE_OPERATORS_COMMON_ROWS_H
+#define CLEAVE_OPERATORS_COMMON_ROWS_H
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
-/* Elements [first, first + count) of `data`, converted; nothing for strings. Small dtypes come one by one (base/small.h). */
+/* Elements [first, first + count) of `data`, converted; nothing for strings. Small dtypes come one by one (base/tensor/small.h).
+ */
 void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row);
 void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row);
 /* The reverse. Integers are truncated and saturate (those of less than a byte keep the low bits), small floats saturate; a NaN

@@ -1,7 +1,7 @@
 /* How kernels use threads: a bounded number of them, chosen by the work, each with a slice of the call's scratch.
  * Scratch is sized by shapes alone (the number of threads of a later call may differ), so the bound is a constant. */
-#ifndef CLEAVE_KERNELS_THREADS_H
-#define CLEAVE_KERNELS_THREADS_H
+#ifndef CLEAVE_OPERATORS_COMMON_THREADS_H
+#define CLEAVE_OPERATORS_COMMON_THREADS_H
 
 #include <stdint.h>
 #ifdef _OPENMP

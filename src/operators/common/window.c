@@ -1,5 +1,5 @@
 /* See window.h. Attributes come from files: each is limited to 2^31, so that the sums below cannot overflow. */
-#include "kernels/window.h"
+#include "operators/common/window.h"
 
 #define LARGEST_ATTRIBUTE (INT64_C(1) << 31)
 #define LARGEST_DIM (INT64_C(1) << 60)

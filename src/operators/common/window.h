@@ -1,11 +1,11 @@
 /* The geometry of sliding windows: kernel, strides, dilations and padding of convolutions and pools, read from attributes once
  * for inference and kernels alike. */
-#ifndef CLEAVE_KERNELS_WINDOW_H
-#define CLEAVE_KERNELS_WINDOW_H
+#ifndef CLEAVE_OPERATORS_COMMON_WINDOW_H
+#define CLEAVE_OPERATORS_COMMON_WINDOW_H
 
-#include "base/attribute.h"
 #include "base/error.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 
 #define CLV__MAX_SPATIAL (CLV_MAX_RANK - 2)
 

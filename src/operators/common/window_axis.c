@@ -1,5 +1,5 @@
 /* See window_axis.h. */
-#include "kernels/window_axis.h"
+#include "operators/common/window_axis.h"
 
 static int64_t greatest_divisor(int64_t a, int64_t b) {
   while (b != 0) {

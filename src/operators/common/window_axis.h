@@ -1,9 +1,9 @@
 /* Which input positions a convolution's output positions read, along one axis. A transposed convolution of stride s falls into s
  * phases, each of which sees some of the taps, with stride 1. */
-#ifndef CLEAVE_KERNELS_WINDOW_AXIS_H
-#define CLEAVE_KERNELS_WINDOW_AXIS_H
+#ifndef CLEAVE_OPERATORS_COMMON_WINDOW_AXIS_H
+#define CLEAVE_OPERATORS_COMMON_WINDOW_AXIS_H
 
-#include "kernels/window.h"
+#include "operators/common/window.h"
 
 /* Output position output_first + q * output_step reads, for tap t, input position q * input_step + offset_first + t * offset_step
  * with weight kernel_first + t * kernel_step. */

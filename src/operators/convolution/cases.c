@@ -1,5 +1,5 @@
-/* Cases of Conv and ConvTranspose: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of Conv and ConvTranspose: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 #define PLAIN "x[1,3,9,8] w[4,3,3,3]= b[4]="
 

@@ -1,6 +1,6 @@
 /* Conv and ConvTranspose. */
-#include "kernels/window.h"
-#include "ops/checks.h"
+#include "operators/common/checks.h"
+#include "operators/common/window.h"
 
 /* Channels of input and weight fit each other; *out_channels of the result, unknown where they cannot be told. */
 static clv_status channels_check(clv__infer *infer, bool transposed, int64_t *out_channels) {

@@ -4,10 +4,10 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "kernels/families.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
-#include "kernels/window.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/common/window.h"
+#include "operators/run_families.h"
 
 enum { MAX_CORNERS = 1 << CLV__MAX_SPATIAL };
 

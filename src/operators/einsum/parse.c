@@ -1,5 +1,5 @@
-/* See einsum.h. */
-#include "kernels/einsum.h"
+/* See run.h. */
+#include "operators/einsum/run.h"
 
 /* A position in the equation; spaces are skipped. */
 typedef struct cursor {

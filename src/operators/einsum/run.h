@@ -1,11 +1,11 @@
 /* Reading Einsum's equation, for inference and the kernel alike. Nothing is allocated: terms are read from the text when needed.
  */
-#ifndef CLEAVE_KERNELS_EINSUM_H
-#define CLEAVE_KERNELS_EINSUM_H
+#ifndef CLEAVE_OPERATORS_EINSUM_RUN_H
+#define CLEAVE_OPERATORS_EINSUM_RUN_H
 
-#include "base/attribute.h"
 #include "base/error.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 
 /* Labels: 52 letters in the order of the implicit output, then the axes of an ellipsis, which are aligned at their end. */
 #define CLV__EINSUM_LETTERS 52

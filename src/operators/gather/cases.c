@@ -1,5 +1,5 @@
-/* Cases of operators that read or write at places that another tensor lists: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of operators that read or write at places that another tensor lists: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 const clv__case_row clv__cases_gather[] = {
     {"Gather", "22 13 11 1", CASE_ANY,

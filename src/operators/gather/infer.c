@@ -1,6 +1,6 @@
 /* Operators that read or write at places that another tensor lists. */
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
 
 static clv_status check_index_dtype(clv__infer *infer, uint32_t input) {
   clv_dtype dtype = infer->inputs[input].dtype;

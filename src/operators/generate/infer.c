@@ -1,8 +1,8 @@
 /* Operators whose elements come from attributes, sizes or positions rather than from a tensor of the same shape. */
 #include <math.h>
 
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
 
 static clv_status set_list(clv__infer *infer, clv_dtype dtype, const clv_attribute *attribute, bool is_list) {
   int64_t count = (int64_t)attribute->count;

@@ -1,9 +1,9 @@
 /* Tensors made from attributes, sizes and positions. */
 #include <stdio.h>
 
-#include "kernels/families.h"
-#include "kernels/move.h"
-#include "kernels/threads.h"
+#include "operators/common/move.h"
+#include "operators/common/threads.h"
+#include "operators/run_families.h"
 
 static clv_status run_constant(const clv__kernel_call *call) {
   clv_tensor *out = &call->outputs[0];

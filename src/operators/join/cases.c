@@ -1,5 +1,5 @@
-/* Cases of operators that join, cut, surround, repeat and turn: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of operators that join, cut, surround, repeat and turn: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 #define PAD_LISTS                                                                                                   \
   "x[3,5,7]~any p:i64={0,1,2,1,0,3} | x[5,7] p:i64={1,1,1,1} | x[7] p:i64={3,2} | x[5,7] p:i64={0,0,0,0} | x[5,7] " \

@@ -2,9 +2,9 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "kernels/families.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run_families.h"
 
 static double determinant(double *m, int64_t size) {
   double product = 1;

@@ -3,9 +3,9 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "kernels/kernels.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 enum { BLOCK = 64, LINE = 512 };
 

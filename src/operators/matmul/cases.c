@@ -1,5 +1,5 @@
-/* Cases of MatMul, Gemm and Einsum: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of MatMul, Gemm and Einsum: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 const clv__case_row clv__cases_matrix[] = {
     {"MatMul", "22 13 9 1", "f32 f16 bf16 f64 i32 i64 u32 u64",

@@ -1,5 +1,5 @@
-/* Cases of products and convolutions of 8-bit integers: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of products and convolutions of 8-bit integers: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 /* Scales are no powers of two, so that no sum falls halfway between two whole numbers. */
 const clv__case_row clv__cases_integer[] = {

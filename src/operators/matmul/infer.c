@@ -1,5 +1,5 @@
 /* MatMul and Gemm. */
-#include "ops/checks.h"
+#include "operators/common/checks.h"
 
 static clv_status depth_merge(clv__infer *infer, int64_t a, int64_t b) {
   int64_t merged;

@@ -1,7 +1,7 @@
 /* Products and convolutions of 8-bit integers: MatMulInteger and ConvInteger give their i32 sums, QLinearMatMul and QLinearConv
  * quantize them again. Shapes are those of MatMul and Conv. */
-#include "ops/checks.h"
-#include "ops/families.h"
+#include "operators/common/checks.h"
+#include "operators/families.h"
 
 /* Where an operator of the family has its operands. */
 typedef struct places {

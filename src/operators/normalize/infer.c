@@ -1,5 +1,5 @@
 /* The normalizations: the result has the type of the input; scales and biases must fit it. */
-#include "ops/checks.h"
+#include "operators/common/checks.h"
 
 /* Channels of input 0; axis 1, or one channel where there is none. */
 static int64_t channels_of(const clv_tensor *x) {

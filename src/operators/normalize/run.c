@@ -1,12 +1,12 @@
 /* Normalizations with a scale a channel: BatchNormalization (inference), InstanceNormalization, GroupNormalization; and the table
  * of the whole family. All compute in f64 and round once. */
-#include "kernels/normalize.h"
+#include "operators/normalize/run.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
 
 static clv_status batch_run(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];

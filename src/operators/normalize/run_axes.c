@@ -1,9 +1,9 @@
 /* MeanVarianceNormalization over any axes, LpNormalization along one, and LRN across channels. Computed in f64, rounded once. */
 #include <math.h>
 
-#include "kernels/normalize.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/normalize/run.h"
 
 /* ---- MeanVarianceNormalization ---- */
 

@@ -2,9 +2,9 @@
  * in f64 and rounded once, which every stash_type allows for. */
 #include <math.h>
 
-#include "kernels/normalize.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/normalize/run.h"
 
 /* Whether `t` is laid out as the trailing dims of `x`. */
 static bool is_trailing(const clv_tensor *t, const clv_tensor *x) {

@@ -1,5 +1,5 @@
-/* Cases of operators over pictures (grids, regions, patches) and of Det: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of operators over pictures (grids, regions, patches) and of Det: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 #define PLACES "={5,0,7,46,20,33,10,11,25,30,41,2}" /* of the 48 elements that [1,2,2,3] unpools to */
 

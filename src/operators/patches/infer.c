@@ -1,9 +1,9 @@
 /* Col2Im, MaxUnpool, CenterCropPad, DeformConv, Det: sizes out of windows, lists and groups. */
-#include "kernels/patches.h"
+#include "operators/patches/run.h"
 
-#include "ops/checks.h"
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/checks.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
 
 /* Sizes in input `input`, a vector of `count` elements (CLV_DIM_UNKNOWN: any number). *given is how many there are, -1: not
  * known. */

@@ -1,12 +1,12 @@
 /* Col2Im, MaxUnpool, CenterCropPad: elements put into larger or smaller tensors, with zeros where none goes. */
-#include "kernels/patches.h"
+#include "operators/patches/run.h"
 
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "kernels/families.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run_families.h"
 
 /* ---- Col2Im ------------------------------------------------------------------------------------------------------------------
  */

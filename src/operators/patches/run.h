@@ -1,11 +1,11 @@
 /* What inference and kernels of the operators that put elements into larger or smaller tensors share: sizes and places. */
-#ifndef CLEAVE_KERNELS_PATCHES_H
-#define CLEAVE_KERNELS_PATCHES_H
+#ifndef CLEAVE_OPERATORS_PATCHES_RUN_H
+#define CLEAVE_OPERATORS_PATCHES_RUN_H
 
-#include "base/attribute.h"
 #include "base/error.h"
-#include "base/tensor.h"
-#include "kernels/window.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
+#include "operators/common/window.h"
 
 /* Col2Im: the windows over an image of `image` (known sizes), as many axes as `spatial`, at most CLV__MAX_SPATIAL. */
 clv_status clv__patches_window(clv__attributes attributes, int32_t spatial, const int64_t *image, const int64_t *block,

@@ -1,6 +1,6 @@
 /* MaxPool, AveragePool, LpPool and their global forms. */
-#include "kernels/window.h"
-#include "ops/checks.h"
+#include "operators/common/checks.h"
+#include "operators/common/window.h"
 
 static clv_status pool_infer(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0];

@@ -1,5 +1,5 @@
-/* Cases of the quantizations: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of the quantizations: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 /* A quotient halfway between two whole numbers could be rounded either way by a device that multiplies by the inverse: scales are
  * powers of two where elements are halves. */

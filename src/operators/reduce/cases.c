@@ -1,5 +1,5 @@
-/* Cases of the reductions: axes as an attribute and as an input, kept or not: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of the reductions: axes as an attribute and as an input, kept or not: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 /* Each axis, several, negative, all; rows that are long, short, of 1; nothing left over, nothing to do. */
 #define SHAPES(fill)                                                                                                    \

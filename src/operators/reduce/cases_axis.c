@@ -1,5 +1,5 @@
-/* Cases of operators that walk along one axis: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of operators that walk along one axis: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 #define SHAPES "x[3,5,7,11] | x[4,1,6] | x[33,35] | x[5,515] | x[2,3,4,5,2] | x[1,3,1] | x[2,3]&"
 

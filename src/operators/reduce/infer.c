@@ -1,7 +1,7 @@
 /* Reduce*: the axes come from an attribute, or, later, from an input; they fall away or stay as 1. */
-#include "ops/content.h"
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/content.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
 
 /* The axes as bits. *known is false where they are an input that nobody knows yet. */
 static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32_t *axes) {

@@ -1,5 +1,5 @@
 /* ArgMax, ArgMin, CumSum, CumProd: operators that walk along one axis. */
-#include "ops/families.h"
+#include "operators/families.h"
 
 static clv_status infer_arg(clv__infer *infer) {
   const clv_tensor *input = &infer->inputs[0];

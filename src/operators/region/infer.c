@@ -2,10 +2,10 @@
 #include <math.h>
 
 #include "base/memory.h"
-#include "kernels/suppress.h"
-#include "ops/checks.h"
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/checks.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
+#include "operators/region/suppress.h"
 
 #define MOST_SAMPLES 1024 /* of a bin, along one axis */
 

@@ -3,9 +3,9 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "kernels/families.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run_families.h"
 
 typedef struct regions {
   const clv_tensor *x, *rois, *y;

@@ -1,11 +1,11 @@
 /* NonMaxSuppression. The candidates of a class form a heap, so that only as many are ordered as are looked at. */
-#include "kernels/suppress.h"
+#include "operators/region/suppress.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "kernels/families.h"
+#include "operators/run_families.h"
 
 static const clv_tensor *given(const clv_tensor *inputs, uint32_t input_count, uint32_t input) {
   size_t count;

@@ -1,9 +1,9 @@
 /* The selection behind NonMaxSuppression; inference needs it too, to say how many boxes there are. */
-#ifndef CLEAVE_KERNELS_SUPPRESS_H
-#define CLEAVE_KERNELS_SUPPRESS_H
+#ifndef CLEAVE_OPERATORS_REGION_SUPPRESS_H
+#define CLEAVE_OPERATORS_REGION_SUPPRESS_H
 
-#include "base/attribute.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 
 typedef struct clv__suppression {
   const float *boxes, *scores; /* [batches, count, 4], [batches, classes, count] */

@@ -1,5 +1,5 @@
-/* Cases of Resize and Upsample: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of Resize and Upsample: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 #define UP "x[1,2,4,5] - s:f32={1,1,2,3}"
 #define MODES(mode)                                                                                                      \

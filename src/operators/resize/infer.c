@@ -1,8 +1,8 @@
 /* Resize and Upsample: output sizes from scales or sizes, in every form the versions had. */
 #include <math.h>
 
-#include "kernels/resize.h"
-#include "ops/checks.h"
+#include "operators/common/checks.h"
+#include "operators/resize/run.h"
 
 /* The product is taken in f32, as exporters and the specification's own inference do. */
 static clv_status scaled_dim(clv__infer *infer, int64_t dim, float scale, int64_t *out) {

@@ -1,9 +1,9 @@
 /* GridSample and AffineGrid: where a grid of coordinates says what is read. */
-#include "kernels/grid.h"
+#include "operators/resize/run_grid.h"
 
-#include "ops/checks.h"
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/checks.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
 
 static clv_status refuse_inputs(clv__infer *infer, const char *rule) {
   char first[96], second[96];

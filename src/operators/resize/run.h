@@ -1,11 +1,11 @@
 /* What inference, the kernel of Resize and backends share: which axes the inputs speak of, the scale under an aspect-ratio
  * policy, and, for every axis, the input positions that an output position reads and their weights. */
-#ifndef CLEAVE_KERNELS_RESIZE_H
-#define CLEAVE_KERNELS_RESIZE_H
+#ifndef CLEAVE_OPERATORS_RESIZE_RUN_H
+#define CLEAVE_OPERATORS_RESIZE_RUN_H
 
-#include "base/attribute.h"
 #include "base/error.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 
 typedef struct clv__resize_axes {
   int32_t count; /* elements that scales or sizes have */
@@ -23,7 +23,7 @@ void clv__resize_inputs(const char *op, int32_t opset, uint32_t *scales, uint32_
 bool clv__resize_shared_scale(clv__attributes attributes, const clv__resize_axes *axes, const int64_t *sizes, const int64_t *dims,
                               double *scale);
 
-/* ---- Positions and weights (resize_taps.c) ---- */
+/* ---- Positions and weights (taps.c) ---- */
 
 typedef enum clv__resize_mode { CLV__RESIZE_NEAREST, CLV__RESIZE_LINEAR, CLV__RESIZE_CUBIC } clv__resize_mode;
 

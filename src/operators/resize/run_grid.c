@@ -1,13 +1,13 @@
 /* GridSample and AffineGrid. For each position of a grid: the input positions that it reads and their weights, an axis at a time;
  * their products serve all channels of the position. */
-#include "kernels/grid.h"
+#include "operators/resize/run_grid.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/families.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run_families.h"
 
 enum {
   MAX_SPATIAL = CLV_MAX_RANK - 2,

@@ -1,9 +1,9 @@
 /* What inference and the kernel of GridSample share: the names of its modes, which changed over the versions. */
-#ifndef CLEAVE_KERNELS_GRID_H
-#define CLEAVE_KERNELS_GRID_H
+#ifndef CLEAVE_OPERATORS_RESIZE_RUN_GRID_H
+#define CLEAVE_OPERATORS_RESIZE_RUN_GRID_H
 
-#include "base/attribute.h"
 #include "base/error.h"
+#include "base/tensor/attribute.h"
 
 typedef enum clv__grid_mode { CLV__GRID_NEAREST, CLV__GRID_LINEAR, CLV__GRID_CUBIC } clv__grid_mode;
 typedef enum clv__grid_padding { CLV__GRID_ZEROS, CLV__GRID_BORDER, CLV__GRID_REFLECTION } clv__grid_padding;

@@ -1,9 +1,9 @@
 /* Operators whose result depends on which elements there are: counting, choosing, ordering. */
 #include <math.h>
 
-#include "kernels/unique.h"
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
+#include "operators/select/unique.h"
 
 static clv_status infer_nonzero(clv__infer *infer) {
   const clv_tensor *data = &infer->inputs[0];

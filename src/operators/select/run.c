@@ -2,11 +2,11 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "kernels/families.h"
-#include "kernels/move.h"
-#include "kernels/order.h"
-#include "kernels/threads.h"
-#include "kernels/unique.h"
+#include "operators/common/move.h"
+#include "operators/common/order.h"
+#include "operators/common/threads.h"
+#include "operators/run_families.h"
+#include "operators/select/unique.h"
 
 /* ---- NonZero ------------------------------------------------------------------------------------------------------------- */
 

@@ -1,7 +1,7 @@
 /* See unique.h. A merge sort: stable, and without the recursion or the global state of qsort. */
-#include "kernels/unique.h"
+#include "operators/select/unique.h"
 
-#include "kernels/order.h"
+#include "operators/common/order.h"
 
 static int compare(const clv_tensor *data, int32_t axis, int64_t a, int64_t b) {
   int64_t outer = axis < 0 ? 1 : clv__dims_product(data, 0, axis);

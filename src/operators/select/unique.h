@@ -1,8 +1,8 @@
 /* The sorting behind Unique; inference needs it too, to say how many there are. */
-#ifndef CLEAVE_KERNELS_UNIQUE_H
-#define CLEAVE_KERNELS_UNIQUE_H
+#ifndef CLEAVE_OPERATORS_SELECT_UNIQUE_H
+#define CLEAVE_OPERATORS_SELECT_UNIQUE_H
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 /* Sorts the elements of `data` (axis -1) or its slices along `axis`, stably: `order` becomes their indices, ascending. Both
  * arrays have an entry an item; `room` is scratch. Returns how many are distinct. */

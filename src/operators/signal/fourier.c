@@ -1,5 +1,5 @@
 /* See fourier.h. */
-#include "kernels/fourier.h"
+#include "operators/signal/fourier.h"
 
 #include <math.h>
 #include <string.h>

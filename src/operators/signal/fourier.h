@@ -1,7 +1,7 @@
 /* The discrete Fourier transform of any length, in f64: radix 2 for powers of two, the sum itself for short lengths, Bluestein's
  * algorithm (a convolution of a power of two; IEEE Trans. Audio Electroacoust. 18, 1970) for all others. */
-#ifndef CLEAVE_KERNELS_FOURIER_H
-#define CLEAVE_KERNELS_FOURIER_H
+#ifndef CLEAVE_OPERATORS_SIGNAL_FOURIER_H
+#define CLEAVE_OPERATORS_SIGNAL_FOURIER_H
 
 #include <stdbool.h>
 #include <stddef.h>

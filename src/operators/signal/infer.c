@@ -1,9 +1,9 @@
 /* DFT and STFT, the windows that frames are weighted with, and the matrix that makes a mel spectrogram. */
 #include <math.h>
 
-#include "ops/checks.h"
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/checks.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
 
 /* The one integer of an input: a number, a symbol, or unknown. Negative or above 2^48: an error. */
 static clv_status scalar_of(clv__infer *infer, uint32_t input, const char *what, int64_t least, int64_t *element) {

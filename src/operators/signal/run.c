@@ -2,10 +2,10 @@
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "kernels/families.h"
-#include "kernels/fourier.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run_families.h"
+#include "operators/signal/fourier.h"
 
 static bool has(const clv__kernel_call *call, uint32_t input) {
   return input < call->input_count && call->inputs[input].dtype != CLV_DTYPE_NONE;

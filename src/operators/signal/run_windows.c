@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/families.h"
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
+#include "operators/run_families.h"
 
 #define PI 3.14159265358979323846264338327950288
 

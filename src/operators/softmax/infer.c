@@ -1,5 +1,5 @@
 /* Softmax, LogSoftmax, Hardmax: the type of the input. */
-#include "ops/families.h"
+#include "operators/families.h"
 
 static clv_status infer_softmax(clv__infer *infer) {
   const clv_tensor *input = &infer->inputs[0];

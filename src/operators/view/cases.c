@@ -1,5 +1,5 @@
-/* Cases of operators that change or read a shape: see cases.h for how the rows read. */
-#include "check/cases.h"
+/* Cases of operators that change or read a shape: see cases/cases.h for how the rows read. */
+#include "check/cases/cases.h"
 
 const clv__case_row clv__cases_shape[] = {
     {"Reshape", "22 19 14 7", CASE_ANY,

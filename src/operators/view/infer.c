@@ -1,6 +1,6 @@
 /* Operators that change or read a shape and leave the bytes alone. Contents of small integer tensors pass through them. */
-#include "ops/dims.h"
-#include "ops/families.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
 
 static clv_status infer_identity(clv__infer *infer) {
   clv__infer_pass_content(infer);

@@ -1,8 +1,8 @@
 /* Views, whose result is a copy of their input, and the reading of shapes. */
 #include <stdio.h>
 
-#include "kernels/families.h"
-#include "kernels/move.h"
+#include "operators/common/move.h"
+#include "operators/run_families.h"
 
 static clv_status run_view(const clv__kernel_call *call) {
   size_t size_bytes;

@@ -1,5 +1,5 @@
 /* Why a node is where it is, told from where the cut at the true prices put it. */
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 /* The causes of `optimal`. Nodes placed as another strategy placed them have that strategy's causes.
  *   usr      fixed by the user

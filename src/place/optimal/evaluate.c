@@ -1,5 +1,5 @@
 /* The full price of a placement: cut as the plan will be, with its moves, launches and memory. */
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 bool clv__score_less(const clv__score *a, const clv__score *b) {
   if (a->excess_bytes != b->excess_bytes) return a->excess_bytes < b->excess_bytes;

@@ -1,5 +1,5 @@
 /* What a cut needs of the devices' memories, and by how much that exceeds them. */
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 typedef struct tally {
   const clv__problem *problem;

@@ -1,5 +1,5 @@
 /* What a placement takes at least, however it is cut: cheap next to cutting it, and enough to see that most are no use. */
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 /* A launch for each device that has any work. */
 static uint64_t launches_by_device(const clv__problem *problem, const uint32_t *devices) {

@@ -2,7 +2,7 @@
  * doubling and halving), and filling devices one after the other. */
 #include <string.h>
 
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 #define FIT_EFFORT ((uint64_t)250000)
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 #define PAIR_WORK 64u /* of all pairs, in times of the problem's edges */
 

@@ -2,7 +2,7 @@
  * there are more than two), and whatever every other strategy and every single device comes to, are priced in full; from the best
  * of them a local search goes on, first on fragments that they agree on, then on nodes. What is given out is the best of all that
  * was seen, so never worse than another strategy under the same prices. All effort is counted, never timed. */
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* What the files of `optimal` share: scores, solutions, the evaluator that prices a placement in full, the state that prices a
  * single node's move at once, moves of the local search, and problems made coarser. Nothing outside src/place/optimal*.c needs
  * it. */
-#ifndef CLEAVE_PLACE_OPTIMAL_H
-#define CLEAVE_PLACE_OPTIMAL_H
+#ifndef CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
+#define CLEAVE_PLACE_OPTIMAL_OPTIMAL_H
 
 #include "place/place.h"
 
@@ -27,7 +27,7 @@ typedef struct clv__score {
 
 bool clv__score_less(const clv__score *a, const clv__score *b);
 
-/* ---- The evaluator: optimal_evaluate.c ---- */
+/* ---- The evaluator: evaluate.c ---- */
 
 /* Prices placements of one problem in full: cut, moves, price, memory. */
 typedef struct clv__evaluator {
@@ -51,27 +51,27 @@ clv_status clv__evaluate(clv__evaluator *evaluator, const uint32_t *devices, clv
 clv__score clv__score_make(const clv__problem *problem, const uint32_t *devices, const clv__cut *cut, const clv__price *price,
                            clv__objective objective, uint64_t excess_bytes);
 
-/* optimal_least.c. Whether the placement, however it is cut, is worse than `score`. */
+/* least.c. Whether the placement, however it is cut, is worse than `score`. */
 clv_status clv__is_hopeless(const clv__evaluator *evaluator, const uint32_t *devices, const clv__score *score, bool *hopeless,
                             clv_error *error);
 
 clv_status clv__cut_copy(const clv__cut *cut, uint32_t node_count, clv__arena *arena, clv__cut *copy, clv_error *error);
 
-/* optimal_order.c. Puts the partitions that the longest ways lead from first. */
+/* order.c. Puts the partitions that the longest ways lead from first. */
 clv_status clv__urgent_order(const clv__problem *problem, clv__cut *cut, clv__arena *arena, clv_error *error);
 /* Groups of nodes that wait for equally many changes of the device before them (`above`), or have equally many after them: a
  * partition of one group begins as early, or is waited for as briefly, as can be. */
 clv_status clv__wait_groups(const clv__problem *problem, const uint32_t *devices, bool above, bool below, clv__arena *arena,
                             uint32_t *groups, clv_error *error);
 
-/* optimal_excess.c. Bytes by which the devices' memories are exceeded, summed: on each, the weights that are resident there and
+/* excess.c. Bytes by which the devices' memories are exceeded, summed: on each, the weights that are resident there and
  * the boundary values and streamed weights of the partition that has most of them. `device` (may be NULL) is the one that lacks
  * most, `needed` what it needs in all. */
 clv_status clv__memory_excess(const clv__problem *problem, const clv__cut *cut, const uint16_t *streamed,
                               const clv_allocator *allocator, uint64_t *excess_bytes, uint32_t *device, uint64_t *needed,
                               clv_error *error);
 
-/* ---- The state: optimal_state.c ---- */
+/* ---- The state: state.c ---- */
 
 /* A placement under change, with what moves of single nodes do to its node + transfer + fusion cost. */
 typedef struct clv__state {
@@ -87,7 +87,7 @@ void clv__state_load(clv__state *state, const uint32_t *devices);
  * writes, not with the readers of what it reads. */
 int64_t clv__state_move(clv__state *state, uint32_t node, uint32_t device);
 
-/* ---- Moves: optimal_moves.c ---- */
+/* ---- Moves: moves.c ---- */
 
 typedef struct clv__change {
   uint32_t first, count; /* into clv__changes.nodes */
@@ -108,7 +108,7 @@ typedef struct clv__changes {
 clv_status clv__changes_make(clv__state *state, const clv__cut *cut, bool deep, clv__changes *changes, clv_error *error);
 void clv__changes_finish(clv__changes *changes);
 
-/* ---- The search: optimal_search.c ---- */
+/* ---- The search: search.c ---- */
 
 typedef struct clv__search_options {
   uint64_t budget;     /* effort, see clv__evaluator */
@@ -120,7 +120,7 @@ typedef struct clv__search_options {
 clv_status clv__search(clv__evaluator *evaluator, const clv__search_options *options, uint32_t *devices, clv__score *score,
                        clv_error *error);
 
-/* ---- Coarser problems: optimal_coarse.c ---- */
+/* ---- Coarser problems: coarse.c ---- */
 
 typedef struct clv__coarse {
   clv__problem problem;
@@ -132,7 +132,7 @@ typedef struct clv__coarse {
 clv_status clv__coarse_make(const clv__problem *problem, const uint32_t *const *keys, uint32_t key_count, uint32_t most,
                             clv__arena *arena, clv__coarse *coarse, clv_error *error);
 
-/* ---- The same problem at other prices: optimal_reprice.c ---- */
+/* ---- The same problem at other prices: reprice.c ---- */
 
 /* Each in 1024ths. What the minimum cut knows nothing of (launches a partition, loads, memory) it is told through prices. */
 typedef struct clv__reprice {
@@ -149,7 +149,7 @@ typedef struct clv__reprice {
 clv_status clv__reprice_make(const clv__problem *problem, const clv__reprice *prices, clv__arena *arena, clv__problem *repriced,
                              clv_error *error);
 
-/* ---- Exact for two devices at a time: optimal_swap.c ---- */
+/* ---- Exact for two devices at a time: swap.c ---- */
 
 /* Improves `devices` on node + transfer + fusion cost: for every pair of devices the nodes on either are placed anew, exactly,
  * the others staying where they are; until nothing improves, `rounds` times at most. With two devices one round is the optimum.
@@ -157,12 +157,12 @@ clv_status clv__reprice_make(const clv__problem *problem, const clv__reprice *pr
 clv_status clv__swap(const clv__problem *problem, uint32_t rounds, const clv_allocator *allocator, uint32_t *devices,
                      clv_error *error);
 
-/* ---- List scheduling: optimal_list.c ---- */
+/* ---- List scheduling: list.c ---- */
 
 /* Each node, the most urgent first, on the device that finishes it earliest when devices and copies work at the same time. */
 clv_status clv__list_schedule(const clv__problem *problem, const clv_allocator *allocator, uint32_t *devices, clv_error *error);
 
-/* ---- Candidates: optimal_pool.c ---- */
+/* ---- Candidates: pool.c ---- */
 
 enum { CLV__POOL_SIZE = 8 };
 
@@ -215,16 +215,16 @@ void clv__optimal_prefer(const clv__problem *problem, uint32_t device, uint32_t 
 /* Fills the pool: cuts at several prices, single devices, list schedules. */
 clv_status clv__optimal_start(clv__optimal *o);
 
-/* ---- Memory: optimal_memory.c ---- */
+/* ---- Memory: memory.c ---- */
 
 /* Where weights exceed a device's memory: prices a byte, until a cut fits. */
 clv_status clv__optimal_fit(clv__optimal *o);
-/* optimal_stream.c. Chooses weights of the placement to be streamed, and groups of nodes that use the buffer's room in turn. All
+/* stream.c. Chooses weights of the placement to be streamed, and groups of nodes that use the buffer's room in turn. All
  * in the arena; `score` has an excess where it does not help. */
 clv_status clv__optimal_stream(clv__optimal *o, const uint32_t *devices, clv__arena *arena, clv__placing *placing,
                                clv__score *score);
 
-/* ---- Causes: optimal_cause.c ---- */
+/* ---- Causes: cause.c ---- */
 
 void clv__optimal_causes(const clv__optimal *o, const uint32_t *devices, const char **causes);
 

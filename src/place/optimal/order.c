@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 static uint32_t later(uint32_t a, uint32_t b) {
   return a > b ? a : b;

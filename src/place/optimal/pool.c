@@ -1,7 +1,7 @@
 /* The best placements met so far. */
 #include <string.h>
 
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 static uint64_t hash_devices(const uint32_t *devices, uint32_t count) {
   uint64_t hash = 0x9e3779b97f4a7c15u;

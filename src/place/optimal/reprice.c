@@ -2,7 +2,7 @@
  * a price of every boundary), loads to be balanced, memory to be spared. */
 #include <string.h>
 
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 static uint64_t scale(uint64_t time_ns, uint32_t share) {
   if (time_ns == CLV__NO_TIME || share == 1024) return time_ns;

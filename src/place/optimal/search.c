@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 /* Kicks in vain after which a small problem has been searched through: it has few placements. */
 enum { SEEN_SLOTS = 8192, MOST_KICKS = 3, FRUITLESS = 8, FRUITLESS_A_NODE = 4 };

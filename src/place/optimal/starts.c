@@ -1,7 +1,7 @@
 /* Placements to start from: the exact cut, cuts at prices that tell it of launches and loads, single devices, list schedules. */
 #include <string.h>
 
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 /* Of cuts at other prices; one is as dear as about three evaluations. */
 #define CUT_EFFORT ((uint64_t)200000)

@@ -1,6 +1,6 @@
 /* A placement under change: counts of readers by memory space make the price of moving one node a matter of the node's own
  * edges, however many readers a value has. */
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 #include <string.h>
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 
 typedef struct ranked {
   uint64_t bytes;

@@ -1,8 +1,8 @@
 /* Swap moves: for two devices at a time the minimum cut is exact, however many others there are. */
 #include <string.h>
 
-#include "place/optimal.h"
-#include "split/network.h"
+#include "place/optimal/optimal.h"
+#include "split/minimum_cut/network.h"
 
 /* A launch for each device that has any node. */
 static uint64_t launches_ns(const clv__problem *problem, const uint32_t *devices) {

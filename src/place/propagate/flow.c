@@ -3,7 +3,7 @@
  * it, as a neighbour in a list would. Where several come, the one of the most values does; of as many, the first in priority. */
 #include <string.h>
 
-#include "place/propagate.h"
+#include "place/propagate/propagate.h"
 
 enum { NOTHING = 0xff, MAX_DEVICES = 16 };
 

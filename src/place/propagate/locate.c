@@ -3,7 +3,7 @@
  * memory. */
 #include <string.h>
 
-#include "place/propagate.h"
+#include "place/propagate/propagate.h"
 
 #define WEIGHT_CAUSES(tens)                                                                                         \
   "1.wgt" #tens "0", "1.wgt" #tens "1", "1.wgt" #tens "2", "1.wgt" #tens "3", "1.wgt" #tens "4", "1.wgt" #tens "5", \

@@ -1,7 +1,7 @@
 /* `propagate`: the multi-pass assignment by location. What is somewhere already (buffers, inputs, weights) decides first, then
  * devices spread from there, what is left goes where it can read most, and views follow; then the list is cut. `propagate-graph`
  * differs in one thing: devices spread along the edges of the graph and not to neighbours in the list. */
-#include "place/propagate.h"
+#include "place/propagate/propagate.h"
 
 #include <stdio.h>
 #include <string.h>

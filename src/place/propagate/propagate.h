@@ -1,6 +1,6 @@
 /* The multi-pass assignment by location, between its passes (propagate.c is the way through). */
-#ifndef CLEAVE_PLACE_PROPAGATE_H
-#define CLEAVE_PLACE_PROPAGATE_H
+#ifndef CLEAVE_PLACE_PROPAGATE_PROPAGATE_H
+#define CLEAVE_PLACE_PROPAGATE_PROPAGATE_H
 
 #include "place/node.h"
 #include "place/place.h"
@@ -29,11 +29,11 @@ static inline uint32_t clv__propagate_weight_device(const clv__propagation *p, u
   return (p->problem->flags[node] & CLV__NODE_LIGHT_WEIGHT) != 0 ? CLV__NONE : p->last;
 }
 
-/* Pass 1 (propagate_locate.c): pins, then buffers, inputs and weights that are somewhere already. */
+/* Pass 1 (locate.c): pins, then buffers, inputs and weights that are somewhere already. */
 clv_status clv__propagate_locate(clv__propagation *p, clv__arena *arena, clv_error *error);
 
 /* One sweep of pass 2: a device spreads from the nodes it has to neighbours without one that it supports, along the list
- * (propagate_spread.c) or along the edges of the graph (propagate_flow.c). `host` says whether the last device spreads too.
+ * (spread.c) or along the edges of the graph (flow.c). `host` says whether the last device spreads too.
  * Views are passed through. A node that the device does not support does not stop it: what follows may be supported again. */
 typedef struct clv__sweep {
   bool up, host;
@@ -43,11 +43,11 @@ void clv__propagate_spread(clv__propagation *p, const clv__sweep *sweep);
 /* `flows`: scratch by node. */
 void clv__propagate_flow(clv__propagation *p, const clv__sweep *sweep, uint8_t *flows);
 
-/* Passes 3 and 4 (propagate_settle.c). */
+/* Passes 3 and 4 (settle.c). */
 clv_status clv__propagate_best(clv__propagation *p, clv_error *error);
 void clv__propagate_views(clv__propagation *p);
 
-/* What a pass left, into the arena (propagate_record.c): for the last pass with its cut and moves, NULL for the others. */
+/* What a pass left, into the arena (record.c): for the last pass with its cut and moves, NULL for the others. */
 clv_status clv__propagate_record(const clv__propagation *p, const char *name, const clv__cut *cut, const clv__moves *moves,
                                  clv__arena *arena, clv__pass *pass, clv_error *error);
 

@@ -1,7 +1,7 @@
 /* What each pass of `propagate` left, kept for --explain-passes. */
 #include <string.h>
 
-#include "place/propagate.h"
+#include "place/propagate/propagate.h"
 
 typedef struct recording {
   uint32_t *devices, *value_devices, *weight_devices;

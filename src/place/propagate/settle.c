@@ -2,7 +2,7 @@
  * a device of higher priority goes there; views follow their source. */
 #include <string.h>
 
-#include "place/propagate.h"
+#include "place/propagate/propagate.h"
 
 enum { MAX_SPACES = 17 }; /* a memory space a device, and the host's */
 

@@ -1,5 +1,5 @@
 /* Pass 2 of `propagate`: devices spread along the list. */
-#include "place/propagate.h"
+#include "place/propagate/propagate.h"
 
 void clv__propagate_spread(clv__propagation *p, const clv__sweep *sweep) {
   const clv__problem *problem = p->problem;

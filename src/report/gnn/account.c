@@ -1,6 +1,6 @@
-/* See gnn_account.h. The simulation is run once more, for its tasks; those of the run are found by layer, place, block and
+/* See account.h. The simulation is run once more, for its tasks; those of the run are found by layer, place, block and
  * device. */
-#include "report/gnn_account.h"
+#include "report/gnn/account.h"
 
 #include <stdio.h>
 

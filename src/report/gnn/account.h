@@ -3,8 +3,8 @@
 #ifndef CLEAVE_REPORT_GNN_ACCOUNT_H
 #define CLEAVE_REPORT_GNN_ACCOUNT_H
 
-#include "gnn/gnn_plan.h"
-#include "gnn/run.h"
+#include "gnn/plan/plan.h"
+#include "gnn/run/run.h"
 
 /* A part of a block at work on a subgraph. Times count from the begin of the first layer. */
 typedef struct clv__gnn_span {

@@ -1,14 +1,14 @@
-/* See gnn_html.h. Tables are written here and need no script; page/gnn.js draws the timeline from the data at the end. */
-#include "report/gnn_html.h"
+/* See html.h. Tables are written here and need no script; page/gnn.js draws the timeline from the data at the end. */
+#include "report/gnn/html.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "report/html_data.h"
 #include "report/label.h"
-#include "report/page.h"
-#include "report/palette.h"
+#include "report/page/html_data.h"
+#include "report/page/page.h"
+#include "report/picture/palette.h"
 
 static const char *time_text(double ns, char label[CLV__LABEL_BYTES]) {
   return clv__label_time(ns > 0 && ns < 1e19 ? (uint64_t)ns : 0, label);

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_REPORT_GNN_HTML_H
 #define CLEAVE_REPORT_GNN_HTML_H
 
-#include "report/gnn_account.h"
+#include "report/gnn/account.h"
 
 /* Appends a whole HTML document. */
 void clv__report_gnn_html(const clv__gnn_account *account, clv__text *text);

@@ -1,8 +1,8 @@
-/* See gnn_trace.h. */
-#include "report/gnn_trace.h"
+/* See trace.h. */
+#include "report/gnn/trace.h"
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 static void append_device(clv__text *text, uint32_t device, const char *name) {
   clv__text_append(text, "{\"ph\": \"M\", \"pid\": 1, \"tid\": %u, \"name\": \"thread_name\", \"args\": {\"name\": \"", device);

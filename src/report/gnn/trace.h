@@ -2,7 +2,7 @@
 #ifndef CLEAVE_REPORT_GNN_TRACE_H
 #define CLEAVE_REPORT_GNN_TRACE_H
 
-#include "gnn/run.h"
+#include "gnn/run/run.h"
 
 /* Writes the Trace Event Format (JSON): a row a device; each task with its predicted time, and in it what was spent on gathering
  * and padding before, and on laying out behind the block. Whole, or not at all. `stages` are the layers'. */

@@ -1,15 +1,15 @@
 /* See html.h. The frame of the page and what needs no script: totals, devices, the comparison; the pictures as templates; and the
  * data that page/page.js explains things from. The page may load nothing: its policy says so. */
-#include "report/html.h"
+#include "report/page/html.h"
 
 #include <stdio.h>
 
-#include "report/html_data.h"
 #include "report/label.h"
-#include "report/page.h"
-#include "report/palette.h"
+#include "report/page/html_data.h"
+#include "report/page/page.h"
+#include "report/picture/palette.h"
+#include "report/picture/svg.h"
 #include "report/steps.h"
-#include "report/svg.h"
 
 enum { MOST_PICTURED = 6000 /* nodes: the pictures of single partitions of larger plans are left out */ };
 

@@ -9,14 +9,14 @@
  * after the other, lane, device]
  *
  * Times are nanoseconds; `moves` is null where pricing every move would take too long. */
-#include "report/html_data.h"
+#include "report/page/html_data.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "report/causes.h"
 #include "report/label.h"
-#include "report/palette.h"
+#include "report/picture/palette.h"
 
 enum { MOST_MOVE_WORK = 40000000 }; /* readers looked at for the prices of all moves: a second or so */
 

@@ -1,10 +1,10 @@
 /* See box.h. The layers of layers.h are stacked, and a tall stack is broken into columns side by side. */
-#include "report/box.h"
+#include "report/picture/box.h"
 
 #include <string.h>
 
-#include "report/fit.h"
 #include "report/label.h"
+#include "report/picture/fit.h"
 
 enum { HEAD = 34, PADDING = 14, COLUMN_GAP = 34, TURN = 7, NARROWEST = 250, WIDE = 1000 };
 static const double BOLD = 1.1, OP_SIZE = 11.5, NAME_SIZE = 10.5, NAME_WIDTH = 130, PILL_WIDTH = 176, SIDE = 9, BETWEEN = 6,

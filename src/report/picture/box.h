@@ -1,9 +1,9 @@
 /* The nodes of one partition, laid out as a graph: chips for nodes, pills for the values that enter and leave. */
-#ifndef CLEAVE_REPORT_BOX_H
-#define CLEAVE_REPORT_BOX_H
+#ifndef CLEAVE_REPORT_PICTURE_BOX_H
+#define CLEAVE_REPORT_PICTURE_BOX_H
 
-#include "report/layers.h"
-#include "split/plan.h"
+#include "plan/plan.h"
+#include "report/picture/layers.h"
 
 enum { CLV__CHIP_HEIGHT = 24, CLV__RANK_HEIGHT = 40 };
 

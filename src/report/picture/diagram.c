@@ -1,5 +1,5 @@
 /* See diagram.h: which form the picture has, which lanes, and which items. */
-#include "report/diagram.h"
+#include "report/picture/diagram.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* A plan as a picture, before it is drawn: a lane a device, partitions as boxes in them from top to bottom, transfers between the
  * lanes. What can run at the same time may stand side by side. A tall picture goes on in further columns. Small plans show their
  * nodes, larger ones a box a partition; of very many steps the middle is left out and counted. */
-#ifndef CLEAVE_REPORT_DIAGRAM_H
-#define CLEAVE_REPORT_DIAGRAM_H
+#ifndef CLEAVE_REPORT_PICTURE_DIAGRAM_H
+#define CLEAVE_REPORT_PICTURE_DIAGRAM_H
 
-#include "report/box.h"
+#include "report/picture/box.h"
 
 typedef enum clv__form {
   CLV__FORM_NODES, /* partitions as boxes around their nodes */

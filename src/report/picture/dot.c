@@ -1,8 +1,8 @@
 /* See dot.h. */
-#include "report/dot.h"
+#include "report/picture/dot.h"
 
 #include "report/label.h"
-#include "report/palette.h"
+#include "report/picture/palette.h"
 
 /* A name inside a quoted string of the DOT language. */
 static void append_quoted(clv__text *text, const char *name) {

@@ -1,5 +1,5 @@
 /* See fit.h. Widths are those of DejaVu Sans, by kinds of letters: the other fonts that the pictures name are narrower. */
-#include "report/fit.h"
+#include "report/picture/fit.h"
 
 #include <string.h>
 

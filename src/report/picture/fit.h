@@ -1,6 +1,6 @@
 /* Text that must fit into a box of a picture: how wide it will be, and what of it fits. */
-#ifndef CLEAVE_REPORT_FIT_H
-#define CLEAVE_REPORT_FIT_H
+#ifndef CLEAVE_REPORT_PICTURE_FIT_H
+#define CLEAVE_REPORT_PICTURE_FIT_H
 
 #include "base/text.h"
 

@@ -1,7 +1,7 @@
 /* See layers.h. Ranks by the longest path; nodes that nothing leads to stand just above their first reader. Edges over several
  * ranks get a point in each, so that they bend around nodes. The order is found by barycentres, swept down and up; the places by
  * least squares under that order, which pooling neighbours solves exactly a rank at a time. */
-#include "report/layers.h"
+#include "report/picture/layers.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* A layered drawing of a graph: a rank for every node, an order within each rank, and where everything stands from left to right.
  * Works on arrays alone; time is near-linear in nodes and edges. */
-#ifndef CLEAVE_REPORT_LAYERS_H
-#define CLEAVE_REPORT_LAYERS_H
+#ifndef CLEAVE_REPORT_PICTURE_LAYERS_H
+#define CLEAVE_REPORT_PICTURE_LAYERS_H
 
 #include "base/memory.h"
 

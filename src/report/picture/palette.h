@@ -1,6 +1,6 @@
 /* The colours of devices in pictures, by their order in the list. */
-#ifndef CLEAVE_REPORT_PALETTE_H
-#define CLEAVE_REPORT_PALETTE_H
+#ifndef CLEAVE_REPORT_PICTURE_PALETTE_H
+#define CLEAVE_REPORT_PICTURE_PALETTE_H
 
 #include <stdbool.h>
 #include <stdint.h>

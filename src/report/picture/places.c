@@ -2,7 +2,7 @@
  * what it waits for and what stands there already allow, so that what can run at the same time stands side by side. */
 #include <math.h>
 
-#include "report/diagram.h"
+#include "report/picture/diagram.h"
 
 enum { TALLEST = 1500, SHORTEST_COLUMN = 700, GAP_HEIGHT = 40 }; /* higher pictures go on in a second column */
 

@@ -1,14 +1,14 @@
 /* See svg.h. The picture is laid out by diagram.h, then drawn back to front: lanes, lines, boxes. */
-#include "report/svg.h"
+#include "report/picture/svg.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "report/fit.h"
 #include "report/label.h"
-#include "report/palette.h"
-#include "report/svg_parts.h"
+#include "report/picture/fit.h"
+#include "report/picture/palette.h"
+#include "report/picture/svg_parts.h"
 
 enum { NARROWEST = 640 };
 static const double CORNER = 6;

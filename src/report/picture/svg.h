@@ -1,9 +1,9 @@
 /* A plan as a picture (diagram.h): a lane a device, partitions as boxes, transfers as arrows between the lanes. */
-#ifndef CLEAVE_REPORT_SVG_H
-#define CLEAVE_REPORT_SVG_H
+#ifndef CLEAVE_REPORT_PICTURE_SVG_H
+#define CLEAVE_REPORT_PICTURE_SVG_H
 
 #include "base/text.h"
-#include "report/diagram.h"
+#include "report/picture/diagram.h"
 
 /* Appends a whole SVG document. Small plans show every node; large ones a box a partition; of very many steps the middle is left
  * out and counted. */

@@ -1,8 +1,8 @@
 /* A partition in a picture: its box with what is told of it, and its nodes where they are shown. */
-#include "report/fit.h"
 #include "report/label.h"
-#include "report/palette.h"
-#include "report/svg_parts.h"
+#include "report/picture/fit.h"
+#include "report/picture/palette.h"
+#include "report/picture/svg_parts.h"
 
 enum { PADDING = 14, TEXT_LINE = 17, NUMBER_ROOM = 34 };
 

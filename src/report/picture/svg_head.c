@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "report/fit.h"
 #include "report/label.h"
-#include "report/palette.h"
+#include "report/picture/fit.h"
+#include "report/picture/palette.h"
+#include "report/picture/svg.h"
+#include "report/picture/svg_parts.h"
 #include "report/steps.h"
-#include "report/svg.h"
-#include "report/svg_parts.h"
 
 enum { TILES = 6, LEGEND_LINE = 21 };
 

@@ -1,9 +1,9 @@
 /* What the files of a picture share: svg.c, svg_head.c, svg_box.c. */
-#ifndef CLEAVE_REPORT_SVG_PARTS_H
-#define CLEAVE_REPORT_SVG_PARTS_H
+#ifndef CLEAVE_REPORT_PICTURE_SVG_PARTS_H
+#define CLEAVE_REPORT_PICTURE_SVG_PARTS_H
 
 #include "base/text.h"
-#include "report/diagram.h"
+#include "report/picture/diagram.h"
 
 enum { CLV__SVG_MARGIN = 28 };
 #define CLV__SVG_SMALL 11.5 /* size of most texts */

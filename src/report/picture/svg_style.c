@@ -1,8 +1,8 @@
 /* Colours and fonts of the pictures: the second part of svg.h. */
 #include <string.h>
 
-#include "report/palette.h"
-#include "report/svg.h"
+#include "report/picture/palette.h"
+#include "report/picture/svg.h"
 
 void clv__svg_fonts(clv__text *text) {
   clv__text_append(text,

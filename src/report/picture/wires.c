@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/diagram.h"
+#include "report/picture/diagram.h"
 
 enum { LEFT, RIGHT, MOST_TRACKS = 7, NO_TRACK = 0xff, MARGIN = 28, FARTHEST_LINES = 34, MOST_GATHERED = 3 };
 static const double TRACK = 7, FIRST_TRACK = 12, LANE_PADDING = 14, TAP = 7, COLUMN_GAP = 44, MARK_ROOM = 46;

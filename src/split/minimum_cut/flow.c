@@ -4,7 +4,7 @@
  * maximum flow problem", Algorithmica 19, 1997). Only its first phase is needed: a cut, not a flow. Unlike augmenting paths, it
  * moves much flow over a long way at once. Whatever has reached the end of it when work is stopped could be a flow, so it is
  * below every cut. */
-#include "split/flow_own.h"
+#include "split/minimum_cut/flow_own.h"
 
 #include <assert.h>
 

@@ -1,6 +1,6 @@
 /* Maximum flow and minimum cut between two terminals, on sparse graphs of some 100,000 vertices with integer capacities. */
-#ifndef CLEAVE_SPLIT_FLOW_H
-#define CLEAVE_SPLIT_FLOW_H
+#ifndef CLEAVE_SPLIT_MINIMUM_CUT_FLOW_H
+#define CLEAVE_SPLIT_MINIMUM_CUT_FLOW_H
 
 #include "base/error.h"
 #include "base/memory.h"

@@ -3,10 +3,10 @@
  * The network is kept mirrored: flow runs from the sink to the source. The search at the end, for what can still reach the place
  * that flow runs to, then finds the cut nearest to the source. So `excess` is what a vertex gets from the sink, negative where it
  * can pass flow on to the source; a vertex that ends on the side of the source `drains`, the others `keep` their excess. */
-#ifndef CLEAVE_SPLIT_FLOW_OWN_H
-#define CLEAVE_SPLIT_FLOW_OWN_H
+#ifndef CLEAVE_SPLIT_MINIMUM_CUT_FLOW_OWN_H
+#define CLEAVE_SPLIT_MINIMUM_CUT_FLOW_OWN_H
 
-#include "split/flow.h"
+#include "split/minimum_cut/flow.h"
 
 #define NO_ARC UINT32_MAX
 #define NO_VERTEX UINT32_MAX

@@ -2,7 +2,7 @@
  * outweigh its edges is decided by them; one with a single neighbour becomes part of that neighbour's terminals; one with two
  * becomes an edge between them (the least cost over its two sides is a submodular function of theirs, and every such function of
  * two is an edge and terminals). Chains, trees and series-parallel graphs vanish altogether. */
-#include "split/flow_own.h"
+#include "split/minimum_cut/flow_own.h"
 
 #define SCAN_DEGREE 16u /* vertices of more neighbours are looked at once, and again when they have fewer */
 #define MERGE_DEGREE 8u /* how far to look for an edge that a new one can join */

@@ -1,7 +1,7 @@
 /* Two-sided placements by minimum cut: which nodes are free, the network and its cut, and the launches. */
 #include <string.h>
 
-#include "split/network_own.h"
+#include "split/minimum_cut/network_own.h"
 
 /* Which nodes are free; the others' sides. `kept` (PLACE_ONE, PLACE_OTHER; PLACE_FREE: none) is the side that all nodes but views
  * are kept on. False where a node, `lost`, can be nowhere. */

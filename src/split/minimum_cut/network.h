@@ -2,8 +2,8 @@
  * is least, as a minimum cut. A value has one auxiliary vertex for each direction, so that it is paid for once however many
  * readers are over there; a fusion is a saving lost when its two nodes part; a launch is paid once for a device that has any node
  * (with `launches`), which keeps the cut exact too and the bound below every plan. */
-#ifndef CLEAVE_SPLIT_NETWORK_H
-#define CLEAVE_SPLIT_NETWORK_H
+#ifndef CLEAVE_SPLIT_MINIMUM_CUT_NETWORK_H
+#define CLEAVE_SPLIT_MINIMUM_CUT_NETWORK_H
 
 #include "split/problem.h"
 

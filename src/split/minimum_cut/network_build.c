@@ -9,7 +9,7 @@
  *   a launch    along the path: an edge from each node of it to the next
  *
  * Nodes that are not free are constants: what they share with free ones is left as terminals of those. */
-#include "split/network_own.h"
+#include "split/minimum_cut/network_own.h"
 
 /* What one value's copies depend on. */
 typedef struct copies {

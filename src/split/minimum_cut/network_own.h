@@ -1,9 +1,9 @@
 /* A two-sided placement on its way to a minimum cut: network_build.c makes the network, network.c asks for it. */
-#ifndef CLEAVE_SPLIT_NETWORK_OWN_H
-#define CLEAVE_SPLIT_NETWORK_OWN_H
+#ifndef CLEAVE_SPLIT_MINIMUM_CUT_NETWORK_OWN_H
+#define CLEAVE_SPLIT_MINIMUM_CUT_NETWORK_OWN_H
 
-#include "split/flow.h"
-#include "split/network.h"
+#include "split/minimum_cut/flow.h"
+#include "split/minimum_cut/network.h"
 
 /* Where something is. Side `one` is the sink's, which a tie goes to. */
 typedef enum network_place { PLACE_ONE, PLACE_OTHER, PLACE_FREE, PLACE_THIRD } network_place;

@@ -1,6 +1,6 @@
 /* The path whose launches a bound charges: of all ways through the graph the one with the most forced changes of device, then the
  * most changes between nodes that are faster elsewhere, then the most nodes. One pass, in the graph's order. */
-#include "split/network_own.h"
+#include "split/minimum_cut/network_own.h"
 
 #define FORCED_CHANGE ((uint64_t)1 << 42)
 #define LIKELY_CHANGE ((uint64_t)1 << 21)

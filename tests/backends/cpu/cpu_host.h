@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../backends/cpu/cpu.h"
-#include "formats/onnx.h"
+#include "analysis/evaluate.h"
+#include "analysis/shapes.h"
+#include "backends/cpu/cpu.h"
+#include "formats/onnx/onnx.h"
 #include "graph/view.h"
 #include "models.h"
-#include "ops/evaluate.h"
-#include "ops/shapes.h"
 #include "support.h"
 
 static uint32_t cpu_host_threads = 2; /* of devices opened from now on */

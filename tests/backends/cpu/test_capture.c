@@ -2,7 +2,7 @@
  * bindings, unaligned ones, other scratch), what cannot be captured, failures, recordings that are dropped. */
 #include <pthread.h>
 
-#include "../ops/bodies.h"
+#include "../../analysis/bodies.h"
 #include "cpu_host.h"
 
 enum { MOST_PARTS = 64, MOST_VALUES = 512 };

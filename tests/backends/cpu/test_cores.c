@@ -3,8 +3,8 @@
 #define _GNU_SOURCE
 #include <sched.h>
 
-#include "../backends/cpu/cores.h"
-#include "../backends/cpu/device.h"
+#include "backends/cpu/cores.h"
+#include "backends/cpu/device.h"
 #include "cpu_host.h"
 
 static void refuse(const char *list, const char *node, const char *what) {

@@ -1,6 +1,6 @@
 /* The CPU backend through its table: results against the reference evaluator, planned and node by node, in and out of place,
  * under failing memory. */
-#include "../ops/bodies.h"
+#include "../../analysis/bodies.h"
 #include "cpu_host.h"
 
 static const int64_t image[4] = {1, 16, 13, 11};

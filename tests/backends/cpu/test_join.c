@@ -1,6 +1,6 @@
 /* Concats over channels that are not made: which steps are left of them, with norms, other Concats and others for readers, and at
  * an end of the graph; against the reference evaluator. A long chain of Concats has not the square of its length in pieces. */
-#include "../backends/cpu/executable.h"
+#include "backends/cpu/run/executable.h"
 #include "generator.h"
 
 #define LONG_CHAIN 400

@@ -1,6 +1,6 @@
 /* Which steps run side by side and who waits for whom, on random orders of tasks: what a schedule must keep, and its waits
  * against all that follows from them, found by brute force. */
-#include "../backends/cpu/lanes.h"
+#include "backends/cpu/passes/lanes.h"
 #include "support.h"
 
 enum { MOST = 64 };

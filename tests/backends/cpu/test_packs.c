@@ -2,7 +2,7 @@
  * come and go, on several threads too. */
 #include <pthread.h>
 
-#include "../backends/cpu/packs.h"
+#include "backends/cpu/constants/packs.h"
 #include "cpu_host.h"
 
 /* ---- An allocator that counts bytes. ---- */

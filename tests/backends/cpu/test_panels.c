@@ -1,6 +1,6 @@
 /* Matrices in panels, against oneDNN's own reorder into the same layout, bit for bit: rows or columns together, at odd addresses,
  * scaled, whole and slice by slice, with padding on both sides. */
-#include "../backends/cpu/panels.h"
+#include "backends/cpu/constants/panels.h"
 #include "base/random.h"
 #include "cpu_host.h"
 

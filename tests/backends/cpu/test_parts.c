@@ -1,6 +1,6 @@
 /* Winograd's algorithm over parts of the input channels: the results of the direct algorithm with every kind of function, bias
  * and folded factor; less scratch than the whole has; nothing lost where memory is out. */
-#include "../backends/cpu/executable.h"
+#include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 
 enum { LARGE = 20 << 20 /* the scratch above which there are parts */ };

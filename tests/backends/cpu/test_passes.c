@@ -1,6 +1,6 @@
 /* Graphs at the edges of what the passes may do, each against the reference evaluator, planned as fused as it goes: what looks
  * like a pattern and is none, sums in memory that somebody still reads, more functions than a step can take. */
-#include "../backends/cpu/executable.h"
+#include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 
 /* Nodes are "operator inputs output", with the digits of a permutation or of pads behind them. */

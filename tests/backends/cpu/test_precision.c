@@ -1,9 +1,9 @@
 /* Random graphs in f16, in bf16, and in f32 with products in bf16, against the reference evaluator in f32: every step that may
  * lie between two dtypes (products, sums, moves, kernels, casts, views), in any order. And what must not happen: without being
  * asked, an f32 graph is computed in f32 alone. */
-#include "../backends/cpu/executable.h"
+#include "backends/cpu/run/executable.h"
 #include "generator.h"
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
 
 #define SEEDS 60
 

@@ -1,6 +1,6 @@
-/* Convolutions for which another implementation than oneDNN's first is taken (onednn_prefer.cpp): of one channel a group, and to
+/* Convolutions for which another implementation than oneDNN's first is taken (onednn/prefer.cpp): of one channel a group, and to
  * channels that leave blocks of 16 half empty, with functions and sums behind them, against the reference evaluator. */
-#include "../backends/cpu/executable.h"
+#include "backends/cpu/run/executable.h"
 #include "generator.h"
 
 #define SEEDS 60

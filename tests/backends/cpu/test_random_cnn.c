@@ -1,7 +1,7 @@
 /* Random convolutional graphs, seeded: everything that fusion, layouts and in-place sums can get wrong (values read twice,
  * outputs read inside, sums of a value with itself, views of views, channels that fill no block), against the reference
  * evaluator. */
-#include "../backends/cpu/executable.h"
+#include "backends/cpu/run/executable.h"
 #include "generator.h"
 
 static void weight(generator *g, char *name, int32_t rank, const int64_t *dims) {

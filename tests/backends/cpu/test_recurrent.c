@@ -1,10 +1,10 @@
 /* RNN, GRU and LSTM with constant weights: packed once for all batches, instead of what the model has and not beside it, and bit
  * for bit what the kernel makes that packs them in each run, on any number of threads. */
-#include "../backends/cpu/executable.h"
+#include "backends/common/kernels/recurrent/recurrent.h"
+#include "backends/cpu/run/executable.h"
 #include "base/random.h"
 #include "cpu_host.h"
-#include "kernels/recurrent.h"
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
 
 typedef struct sizes {
   const char *op;

@@ -1,11 +1,11 @@
 /* One row times a constant matrix of f16 or bf16: read as it is, in half the memory of f32. Numbers are such that every sum is
  * exact, so that results are the reference's whatever the order; and every f16 there is goes through the loop that this CPU runs.
  */
-#include "../backends/cpu/executable.h"
-#include "../backends/cpu/row.h"
+#include "backends/cpu/lower/row.h"
+#include "backends/cpu/run/executable.h"
 #include "base/random.h"
 #include "cpu_host.h"
-#include "kernels/rows.h"
+#include "operators/common/rows.h"
 
 static int64_t pick(uint64_t *seed, int64_t limit) {
   return (int64_t)clv__random_below(seed, (uint64_t)limit);

@@ -1,6 +1,6 @@
 /* Steps with little work: small products and elementwise functions of random shapes against the reference, and that none of them
  * goes through a library or a kernel's set-up. */
-#include "../backends/cpu/executable.h"
+#include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 
 static int64_t pick(uint64_t *seed, int64_t limit) {

@@ -1,6 +1,6 @@
 /* Split of values that lie in a convolution's layout: pieces of even and uneven extents, along channels and pixels, read by
  * whoever takes that layout and by whoever does not, against the reference evaluator. */
-#include "../backends/cpu/executable.h"
+#include "backends/cpu/run/executable.h"
 #include "generator.h"
 
 #define SEEDS 80

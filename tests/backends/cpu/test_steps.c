@@ -1,6 +1,6 @@
 /* Steps that only some shapes reach: one row times a matrix, functions that Winograd's algorithm cannot take, GELU out of Erf,
  * InstanceNormalization, Resize and ConvTranspose in oneDNN's layouts. Each against the reference evaluator. */
-#include "../backends/cpu/executable.h"
+#include "backends/cpu/run/executable.h"
 #include "cpu_host.h"
 
 static void check(test_graph *t, const char *outputs, int32_t rank, const int64_t *dims, const char *what) {

@@ -2,8 +2,8 @@
  * threads of the test's own; bytes of what may live at the same time, by brute force; steps that fail; memory that is short. */
 #include <pthread.h>
 
-#include "../backends/cpu/executable.h"
-#include "../backends/cpu/stretch.h"
+#include "backends/cpu/run/executable.h"
+#include "backends/cpu/run/stretch.h"
 #include "generator.h"
 
 /* ---- Graphs whose branches begin at one value and end in one. ---- */

@@ -1,9 +1,9 @@
 /* MatMulInteger and ConvInteger on integer kernels, alone and with what brings their sums back to real numbers: random graphs
  * whose pattern is whole or broken somewhere, bit for bit what the reference evaluator makes of the nodes one by one. */
-#include "../backends/cpu/executable.h"
-#include "../backends/cpu/sums.h"
+#include "backends/cpu/run/executable.h"
+#include "backends/cpu/sums/sums.h"
 #include "cpu_host.h"
-#include "kernels/exponential.h"
+#include "operators/common/exponential.h"
 
 #define SEEDS 160
 #define GELU_TOLERANCE 3e-6 /* of numbers up to 1, relative above */

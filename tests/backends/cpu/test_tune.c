@@ -1,6 +1,6 @@
 /* --tune: what is measured is kept, what is kept is obeyed and not measured again, and nothing in it is trusted. */
-#include "../backends/cpu/executable.h"
-#include "../backends/cpu/tune.h"
+#include "backends/cpu/run/executable.h"
+#include "backends/cpu/tune/tune.h"
 #include "cpu_host.h"
 
 /* A host that keeps one note, and counts what is said. */

@@ -1,10 +1,10 @@
 /* Weights transformed for Winograd's algorithm: every order that oneDNN asks for, element by element against its own reorder; at
  * odd addresses, scaled, with channels that fill no block. Where the processor has no such convolution, there is nothing to hold
  * them against, and that is said. And the choice between this algorithm and the direct one. */
-#include "../backends/cpu/winograd.h"
+#include "backends/cpu/constants/winograd.h"
 
-#include "../backends/cpu/device.h"
-#include "../backends/cpu/winograd_cost.h"
+#include "backends/cpu/constants/winograd_cost.h"
+#include "backends/cpu/device.h"
 #include "base/random.h"
 #include "cpu_host.h"
 

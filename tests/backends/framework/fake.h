@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "../backends/framework/framework.h"
+#include "backends/framework/framework.h"
 #include "machine.h"
 
 /* What one test asks of it; the device is told by its name. */

@@ -1,9 +1,9 @@
 /* What all frameworks share, over one that runs the reference kernels: whole models, synchronous and with threads, verdicts by
  * trial and what is kept of them, executables on disk, failures, memory that runs out. */
-#include "../cache/folder.h"
-#include "base/sealed.h"
+#include "../../cache/folder.h"
+#include "analysis/shapes.h"
+#include "base/files/sealed.h"
 #include "fake.h"
-#include "ops/shapes.h"
 
 /* x [4] -> Add, Mul, Relu, Add, with a weight; and positions of what is not zero, whose number depends on data. */
 static clv_graph *make_graph(const clv_allocator *allocator, bool open) {

@@ -2,7 +2,7 @@
  * failure reaches what comes after it and nothing else, notices come once, and a device whose run does not end can be closed. */
 #include "fake.h"
 
-#include "ops/shapes.h"
+#include "analysis/shapes.h"
 
 enum { STREAMS = 4, EVENTS = 5, COMMANDS = 3000, NOTICES = 300 };
 

@@ -1,7 +1,7 @@
 /* ONNX Runtime as a device: every function of its API that is used here does what its place in the table says, all dtypes and odd
  * shapes, outputs sized by data, open sizes, options, threads, verdicts; and libraries that are none. Skipped where the library
  * is not here. */
-#include "../backends/onnxruntime/device.h"
+#include "backends/onnxruntime/device.h"
 #include "framework.h"
 
 static bool skipped(void) {

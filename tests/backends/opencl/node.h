@@ -4,7 +4,7 @@
 #ifndef CLEAVE_TESTS_BACKENDS_OPENCL_NODE_H
 #define CLEAVE_TESTS_BACKENDS_OPENCL_NODE_H
 
-#include "../kernels/node_case.h"
+#include "../../operators/node_case.h"
 #include "device.h"
 #include "graph/graph.h"
 

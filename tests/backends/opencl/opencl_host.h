@@ -5,8 +5,8 @@
 
 #include <math.h>
 
-#include "../backends/opencl/opencl.h"
-#include "../backends_vnpu/fake_graphs.h"
+#include "../vnpu/fake_graphs.h"
+#include "backends/opencl/opencl.h"
 
 typedef struct ocl {
   fake_host fake;

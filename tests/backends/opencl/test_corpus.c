@@ -5,8 +5,8 @@
 #include <dirent.h>
 #include <stdio.h>
 
-#include "../../fuzz/target_opencl.h"
-#include "base/file.h"
+#include "../../../fuzz/target_opencl.h"
+#include "base/files/file.h"
 
 /* How many of a folder's files load. */
 static unsigned replay(const char *kind) {

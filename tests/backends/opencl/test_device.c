@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "../backends/opencl/icd.h"
+#include "backends/opencl/icd.h"
 #include "opencl_host.h"
 
 static const char *const memories[] = {"memory=auto", "memory=own"};

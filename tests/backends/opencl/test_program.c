@@ -3,8 +3,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "base/files/sealed.h"
 #include "base/hash.h"
-#include "base/sealed.h"
 #include "opencl_host.h"
 
 /* ---- Right ---- */

@@ -2,7 +2,7 @@
  * in double and, bit for bit, the portable kernels: empty rows, loops, repeated edges, hubs whose work is parted, padding behind
  * the last offset, every dtype, widths around the lanes and vectors; elementwise nodes that are computed with them; captured
  * runs; offsets and sources that lie. */
-#include "../kernels/kernel_case.h"
+#include "../../operators/kernel_case.h"
 #include "device.h"
 #include "graph/graph.h"
 

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "../backends/opencl/stream.h"
+#include "backends/opencl/run/stream.h"
 #include "opencl_host.h"
 
 /* ---- The driver's table ---- */

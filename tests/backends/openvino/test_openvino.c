@@ -1,9 +1,9 @@
 /* OpenVINO as a device: dtypes and odd shapes, outputs that are inputs or one another, sizes that are open or follow from data,
  * compiled models kept, options, verdicts with their reasons; and libraries that are none. Skipped where the library is not here.
  */
-#include "../backends/openvino/device.h"
+#include "analysis/shapes.h"
+#include "backends/openvino/device.h"
 #include "framework.h"
-#include "ops/shapes.h"
 
 static bool skipped(void) {
   return framework_skipped("OpenVINO", "CLEAVE_OPENVINO");

@@ -1,6 +1,6 @@
 /* The template as a plugin: its operators against the reference over shapes, open sizes, what it saves read again, read damaged,
  * and out of memory. */
-#include "../cache/folder.h"
+#include "../../cache/folder.h"
 #include "machine.h"
 
 #include "device/device.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../backends/torch/call.h"
+#include "backends/torch/call.h"
 #include "support.h"
 
 static int32_t zero(void) {

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../backends/vnpu/vnpu.h"
-#include "formats/onnx.h"
+#include "analysis/evaluate.h"
+#include "analysis/shapes.h"
+#include "backends/vnpu/vnpu.h"
+#include "formats/onnx/onnx.h"
 #include "graph/view.h"
-#include "ops/evaluate.h"
-#include "ops/shapes.h"
 #include "support.h"
 
 typedef struct fake_host {

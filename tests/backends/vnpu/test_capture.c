@@ -2,7 +2,7 @@
  * are bound; what cannot be captured leaves everything as it was. */
 #include <pthread.h>
 
-#include "../backends/vnpu/captured.h"
+#include "backends/vnpu/captured.h"
 #include "fake_rig.h"
 
 /* A random graph's whole program with two instances and buffers for its inputs and outputs: outputs go to `out`, one set for each

@@ -3,9 +3,9 @@
 #include <pthread.h>
 #include <time.h>
 
-#include "../backends/vnpu/memory.h"
-#include "../backends/vnpu/queue.h"
-#include "../backends/vnpu/speed.h"
+#include "backends/vnpu/memory.h"
+#include "backends/vnpu/queue.h"
+#include "backends/vnpu/spec/speed.h"
 #include "base/clock.h"
 #include "fake_host.h"
 

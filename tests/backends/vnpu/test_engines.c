@@ -5,8 +5,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "../backends/vnpu/engine.h"
-#include "../backends/vnpu/speed.h"
+#include "backends/vnpu/engine.h"
+#include "backends/vnpu/spec/speed.h"
 #include "base/clock.h"
 #include "fake_host.h"
 

@@ -2,7 +2,7 @@
  * layout says what looking at every pair says. */
 #include <stdlib.h>
 
-#include "../backends/vnpu/program.h"
+#include "backends/vnpu/program.h"
 #include "support.h"
 
 /* A program of which only what the layout looks at is there. Every instruction makes a value; some more have scratch. */

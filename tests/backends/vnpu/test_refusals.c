@@ -1,6 +1,6 @@
 /* What the virtual NPU refuses, and how: nodes beyond its description, partitions beyond its memory, programs from strangers, and
  * every allocation failing once. */
-#include "../backends/vnpu/npubin.h"
+#include "backends/vnpu/npubin.h"
 #include "base/hash.h"
 #include "fake_graphs.h"
 

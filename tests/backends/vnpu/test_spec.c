@@ -1,12 +1,12 @@
 /* Descriptions of virtual NPUs: what is read, and that every mistake is named with its line and what would be right. */
-#include "../backends/vnpu/spec.h"
+#include "backends/vnpu/spec/spec.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "../backends/vnpu/vnpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "support.h"
 
 static clv__vnpu_spec open_spec(const char *text) {

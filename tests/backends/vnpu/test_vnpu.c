@@ -1,6 +1,6 @@
 /* Programs of the virtual NPU: the same bits as direct evaluation, compiled or loaded, whole or in parts, with shapes known or
  * not. */
-#include "../backends/vnpu/instance.h"
+#include "backends/vnpu/instance.h"
 
 #include <time.h>
 

@@ -1,11 +1,11 @@
-/* The Attention operator: its call read, its cache joined (attention_run.c computes it). */
-#include "kernels/attention.h"
+/* The Attention operator: its call read, its cache joined (run.c computes it). */
+#include "backends/common/kernels/attention/attention.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
 
 static const clv_tensor *present_of(const clv_tensor *tensors, uint32_t count, uint32_t index) {
   return index < count && tensors[index].dtype != CLV_DTYPE_NONE ? &tensors[index] : NULL;
@@ -155,7 +155,8 @@ static bool accepts(const clv__kernel_call *call, char reason[160]) {
   return true;
 }
 
-/* FlexAttention without bodies is Attention of four dims; with them it takes more than a kernel (src/ops/evaluate_flex.c). */
+/* FlexAttention without bodies is Attention of four dims; with them it takes more than a kernel (src/analysis/evaluate_flex.c).
+ */
 static bool accepts_flex(const clv__kernel_call *call, char reason[160]) {
   const bool has_body =
       clv__attribute_find(call->attributes, "score_mod") != NULL || clv__attribute_find(call->attributes, "prob_mod") != NULL;

@@ -1,9 +1,9 @@
 /* Attention over rows that may lie anywhere: the operator reads its call into this (attention.c), and the CPU backend what it
  * finds of it in graphs. Which rows of which tensors meet, and which keys a query may look at. */
-#ifndef CLEAVE_KERNELS_ATTENTION_H
-#define CLEAVE_KERNELS_ATTENTION_H
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_ATTENTION_H
 
-#include "kernels/kernels.h"
+#include "operators/run.h"
 
 /* Rows of `size` elements for each batch, head and position; the first `past_length` positions lie in `past`. */
 typedef struct clv__attention_rows {

@@ -1,6 +1,6 @@
 /* Template of attention in one type, REAL, named by NAME(x); REAL_DTYPE is its dtype, TO_REAL and FROM_REAL convert rows to and
- * from it. Included by attention_run.c. Two ways through the same steps: a few rows at a time with all their scores (decoding,
- * and whatever shows or rounds the scores); and blocks of rows and keys as matrix products (attention_tiles.h). */
+ * from it. Included by run.c. Two ways through the same steps: a few rows at a time with all their scores (decoding,
+ * and whatever shows or rounds the scores); and blocks of rows and keys as matrix products (tiles.h). */
 
 /* A row as REALs: where it lies, or in `line`. */
 static const REAL *NAME(row)(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at, REAL *line) {

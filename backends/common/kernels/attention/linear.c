@@ -2,10 +2,10 @@
  * queries. Columns of the state (of the values) do not meet: threads take some of them each. */
 #include <math.h>
 
-#include "kernels/kernels.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 enum { COLUMNS = 64 };
 

@@ -1,5 +1,5 @@
-/* See attention_product.h. Tiles are compiled for three instruction sets and chosen at run time. */
-#include "kernels/attention_product.h"
+/* See product.h. Tiles are compiled for three instruction sets and chosen at run time. */
+#include "backends/common/kernels/attention/product.h"
 
 /* Sums that fill the registers, leaving some for the operands: of 16, or of AVX-512's 32. */
 #define TILE_REAL float
@@ -8,7 +8,7 @@
 #define TILE_LANES 4
 #define TILE_VECTORS 4
 #define TILE_ROWS 2
-#include "kernels/attention_tile.h"
+#include "backends/common/kernels/attention/tile.h"
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAS_X86
 #define TILE_NAME(x) avx2_f32_##x
@@ -16,19 +16,19 @@
 #define TILE_LANES 8
 #define TILE_VECTORS 2
 #define TILE_ROWS 6
-#include "kernels/attention_tile.h"
+#include "backends/common/kernels/attention/tile.h"
 #define TILE_NAME(x) avx512_f32_##x
 #define TILE_TARGET __attribute__((target("avx512f")))
 #define TILE_LANES 16
 #define TILE_VECTORS 1
 #define TILE_ROWS 12
-#include "kernels/attention_tile.h"
+#include "backends/common/kernels/attention/tile.h"
 #define TILE_NAME(x) avx512_f32_wide_##x
 #define TILE_TARGET __attribute__((target("avx512f")))
 #define TILE_LANES 16
 #define TILE_VECTORS 2
 #define TILE_ROWS 12
-#include "kernels/attention_tile.h"
+#include "backends/common/kernels/attention/tile.h"
 #endif
 #undef TILE_REAL
 
@@ -38,20 +38,20 @@
 #define TILE_LANES 2
 #define TILE_VECTORS 8
 #define TILE_ROWS 1
-#include "kernels/attention_tile.h"
+#include "backends/common/kernels/attention/tile.h"
 #ifdef HAS_X86
 #define TILE_NAME(x) avx2_f64_##x
 #define TILE_TARGET __attribute__((target("avx2,fma")))
 #define TILE_LANES 4
 #define TILE_VECTORS 4
 #define TILE_ROWS 2
-#include "kernels/attention_tile.h"
+#include "backends/common/kernels/attention/tile.h"
 #define TILE_NAME(x) avx512_f64_##x
 #define TILE_TARGET __attribute__((target("avx512f")))
 #define TILE_LANES 8
 #define TILE_VECTORS 2
 #define TILE_ROWS 12
-#include "kernels/attention_tile.h"
+#include "backends/common/kernels/attention/tile.h"
 #endif
 #undef TILE_REAL
 

@@ -1,8 +1,8 @@
 /* The two matrix products of attention for a panel of queries that lie side by side, so that a vector holds the same number of
  * many queries: scores = K Q, and sums += V^T scores. Keys and values are read where they lie; the softmax between them runs
  * along the vectors' depth, without sums across them. */
-#ifndef CLEAVE_KERNELS_ATTENTION_PRODUCT_H
-#define CLEAVE_KERNELS_ATTENTION_PRODUCT_H
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_PRODUCT_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_ATTENTION_PRODUCT_H
 
 #include "cleave/types.h"
 

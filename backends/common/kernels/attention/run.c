@@ -2,14 +2,14 @@
  * rows. Keys that a query may not look at are never read for it: what lies in the unused end of a cache does not matter. */
 #include <math.h>
 
+#include "backends/common/kernels/attention/attention.h"
+#include "backends/common/kernels/attention/product.h"
+#include "backends/common/kernels/turn.h"
 #include "base/memory.h"
-#include "kernels/attention.h"
-#include "kernels/attention_product.h"
-#include "kernels/exponential.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
-#include "kernels/turn.h"
+#include "operators/common/exponential.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
 
 enum {
   FEW = 4,                      /* rows that share a pass over the keys, the first way */
@@ -72,8 +72,8 @@ static inline __attribute__((always_inline)) void exponential_lanes_f64(lanes_f6
 #define REAL_DTYPE CLV_F32
 #define TO_REAL clv__row_to_f32
 #define FROM_REAL clv__row_from_f32
-#include "kernels/attention_body.h"
-#include "kernels/attention_tiles.h"
+#include "backends/common/kernels/attention/body.h"
+#include "backends/common/kernels/attention/tiles.h"
 #undef NAME
 #undef REAL
 #undef REAL_DTYPE
@@ -84,8 +84,8 @@ static inline __attribute__((always_inline)) void exponential_lanes_f64(lanes_f6
 #define REAL_DTYPE CLV_F64
 #define TO_REAL clv__row_to_f64
 #define FROM_REAL clv__row_from_f64
-#include "kernels/attention_body.h"
-#include "kernels/attention_tiles.h"
+#include "backends/common/kernels/attention/body.h"
+#include "backends/common/kernels/attention/tiles.h"
 
 /* Where a dim is 0 the others may be anything: products of them mean nothing then, but must not overflow. */
 static int64_t times(int64_t a, int64_t b) {

@@ -1,4 +1,4 @@
-/* Template of attention's products (attention_product.h) for one instruction set. Included by attention_product.c with
+/* Template of attention's products (product.h) for one instruction set. Included by product.c with
  *   TILE_NAME(x) TILE_TARGET TILE_REAL TILE_LANES TILE_VECTORS TILE_ROWS: sums of TILE_ROWS x TILE_VECTORS stay in registers */
 
 typedef TILE_REAL TILE_NAME(vector) __attribute__((vector_size(TILE_LANES * sizeof(TILE_REAL)), may_alias));

@@ -1,5 +1,5 @@
-/* Template of the second way through attention (see attention_body.h): panels of queries meet blocks of keys in matrix products
- * (attention_product.h), queries side by side; the largest score of a query so far is the exponent's origin, and what was summed
+/* Template of the second way through attention (see body.h): panels of queries meet blocks of keys in matrix products
+ * (product.h), queries side by side; the largest score of a query so far is the exponent's origin, and what was summed
  * up before shrinks when it grows (Dao and others 2022; Milakov, Gimelshein 2018). Scratch does not grow with the number of keys.
  */
 

@@ -5,12 +5,12 @@
  * with few output channels a group (depthwise), rows are accumulated directly. */
 #include <stdio.h>
 
-#include "kernels/gemm.h"
-#include "kernels/kernels.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
-#include "kernels/window_axis.h"
+#include "backends/common/kernels/matmul/gemm.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/common/window_axis.h"
+#include "operators/run.h"
 
 #define AXES 3
 #define DIRECT_CHUNK 512  /* output elements that are accumulated at a time */
@@ -82,28 +82,28 @@ static inline void positions_of(int64_t offset, int64_t step, int64_t input, int
 #define LOAD(e) (e)
 #define SAVE(r) (r)
 #define SPREAD clv__gemm_spread_f32
-#include "kernels/conv_body.h"
+#include "backends/common/kernels/convolution/conv_body.h"
 #define NAME(x) x##_f64
 #define STORED double
 #define REAL double
 #define LOAD(e) (e)
 #define SAVE(r) (r)
 #define SPREAD clv__gemm_spread_f64
-#include "kernels/conv_body.h"
+#include "backends/common/kernels/convolution/conv_body.h"
 #define NAME(x) x##_f16
 #define STORED uint16_t
 #define REAL float
 #define LOAD(e) clv__f16_widen(e)
 #define SAVE(r) clv__f32_to_f16(r)
 #define SPREAD clv__gemm_spread_f32
-#include "kernels/conv_body.h"
+#include "backends/common/kernels/convolution/conv_body.h"
 #define NAME(x) x##_bf16
 #define STORED uint16_t
 #define REAL float
 #define LOAD(e) clv__bf16_to_f32(e)
 #define SAVE(r) clv__f32_to_bf16(r)
 #define SPREAD clv__gemm_spread_f32
-#include "kernels/conv_body.h"
+#include "backends/common/kernels/convolution/conv_body.h"
 
 static void gemm_set_dtype(clv_dtype dtype, clv__gemm *gemm) {
   gemm->is_double = dtype == CLV_F64;

@@ -1,10 +1,10 @@
 /* ConvInteger and QLinearConv: 8-bit operands, exact i32 sums, row by row of the output. What lies in the padding counts as the
  * zero point: it adds nothing. */
-#include "kernels/kernels.h"
-#include "kernels/multiversion.h"
-#include "kernels/requantize.h"
-#include "kernels/threads.h"
-#include "kernels/window.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/requantize.h"
+#include "operators/common/threads.h"
+#include "operators/common/window.h"
+#include "operators/run.h"
 
 enum { CHUNK = 512 };
 

@@ -1,11 +1,11 @@
 /* See gemm.h. Tiles are compiled for three instruction sets and chosen once at run time; a block of C stays in a thread's cache.
  */
-#include "kernels/gemm.h"
+#include "backends/common/kernels/matmul/gemm.h"
 
 #include <string.h>
 
 #include "base/memory.h"
-#include "kernels/threads.h"
+#include "operators/common/threads.h"
 
 /* Sums that fill the registers, leaving some for the operands: 4 x 2 and 6 x 2 of 16, 12 x 2 of 32. */
 #define TILE_REAL float
@@ -14,7 +14,7 @@
 #define TILE_LANES 4
 #define TILE_VECTORS 2
 #define TILE_ROWS 4
-#include "kernels/gemm_tile.h"
+#include "backends/common/kernels/matmul/gemm_tile.h"
 #if defined(__x86_64__) && defined(__GNUC__)
 #define CLV__GEMM_X86
 #define TILE_NAME tile_f32_avx2
@@ -22,13 +22,13 @@
 #define TILE_LANES 8
 #define TILE_VECTORS 2
 #define TILE_ROWS 6
-#include "kernels/gemm_tile.h"
+#include "backends/common/kernels/matmul/gemm_tile.h"
 #define TILE_NAME tile_f32_avx512
 #define TILE_TARGET __attribute__((target("avx512f")))
 #define TILE_LANES 16
 #define TILE_VECTORS 2
 #define TILE_ROWS 12
-#include "kernels/gemm_tile.h"
+#include "backends/common/kernels/matmul/gemm_tile.h"
 #endif
 #undef TILE_REAL
 
@@ -38,20 +38,20 @@
 #define TILE_LANES 2
 #define TILE_VECTORS 2
 #define TILE_ROWS 4
-#include "kernels/gemm_tile.h"
+#include "backends/common/kernels/matmul/gemm_tile.h"
 #ifdef CLV__GEMM_X86
 #define TILE_NAME tile_f64_avx2
 #define TILE_TARGET __attribute__((target("avx2,fma")))
 #define TILE_LANES 4
 #define TILE_VECTORS 2
 #define TILE_ROWS 6
-#include "kernels/gemm_tile.h"
+#include "backends/common/kernels/matmul/gemm_tile.h"
 #define TILE_NAME tile_f64_avx512
 #define TILE_TARGET __attribute__((target("avx512f")))
 #define TILE_LANES 8
 #define TILE_VECTORS 2
 #define TILE_ROWS 12
-#include "kernels/gemm_tile.h"
+#include "backends/common/kernels/matmul/gemm_tile.h"
 #endif
 #undef TILE_REAL
 

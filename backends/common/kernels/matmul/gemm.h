@@ -3,8 +3,8 @@
  *
  * Every element of C is the sum over depth blocks, in order, of sums over the block, in order: a function of the depth alone. It
  * depends neither on the element's place nor on the number of threads: edges are computed as whole tiles over zero padding. */
-#ifndef CLEAVE_KERNELS_GEMM_H
-#define CLEAVE_KERNELS_GEMM_H
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_GEMM_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_GEMM_H
 
 #include "cleave/types.h"
 

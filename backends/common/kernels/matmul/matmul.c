@@ -1,7 +1,7 @@
 /* MatMul (numpy's rules) and Gemm. */
-#include "kernels/kernels.h"
-#include "kernels/product.h"
-#include "kernels/rows.h"
+#include "backends/common/kernels/matmul/product.h"
+#include "operators/common/rows.h"
+#include "operators/run.h"
 
 #define DTYPES \
   (CLV__DTYPES_FLOAT | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64))

@@ -1,9 +1,9 @@
 /* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums; zero points and scales of the whole tensor, of each row of A
  * (or of Y), or of each column of B. */
-#include "kernels/kernels.h"
-#include "kernels/multiversion.h"
-#include "kernels/requantize.h"
-#include "kernels/threads.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/requantize.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
 
 enum { CHUNK = 256 };
 

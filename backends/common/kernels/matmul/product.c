@@ -1,13 +1,13 @@
 /* See product.h. Three ways: the blocked product; unpacked for a few rows, where reading B is all the time; integers. Which one
  * is taken depends on shapes, dtypes and layout alone. */
-#include "kernels/product.h"
+#include "backends/common/kernels/matmul/product.h"
 
+#include "backends/common/kernels/matmul/gemm.h"
+#include "backends/common/kernels/turn.h"
 #include "base/memory.h"
-#include "kernels/gemm.h"
-#include "kernels/multiversion.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
-#include "kernels/turn.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
 
 #define THIN_ROWS 4      /* up to which B is not worth packing */
 #define THIN_COLUMNS 256 /* of a chunk */
@@ -25,25 +25,25 @@ static bool is_run(const int64_t *offsets, int64_t count) {
 #define REAL float
 #define LOAD(e) (e)
 #define SPREAD clv__gemm_spread_f32
-#include "kernels/product_body.h"
+#include "backends/common/kernels/matmul/product_body.h"
 #define NAME(x) x##_f64
 #define STORED double
 #define REAL double
 #define LOAD(e) (e)
 #define SPREAD clv__gemm_spread_f64
-#include "kernels/product_body.h"
+#include "backends/common/kernels/matmul/product_body.h"
 #define NAME(x) x##_f16
 #define STORED uint16_t
 #define REAL float
 #define LOAD(e) clv__f16_widen(e)
 #define SPREAD clv__gemm_spread_f32
-#include "kernels/product_body.h"
+#include "backends/common/kernels/matmul/product_body.h"
 #define NAME(x) x##_bf16
 #define STORED uint16_t
 #define REAL float
 #define LOAD(e) clv__bf16_to_f32(e)
 #define SPREAD clv__gemm_spread_f32
-#include "kernels/product_body.h"
+#include "backends/common/kernels/matmul/product_body.h"
 
 /* Rows of A or columns of B that run along the depth, evenly spaced within each panel: panel by panel. */
 static bool pack_by_turning(const float *elements, const int64_t *across, const int64_t *along, const clv__gemm_block *block) {

@@ -1,10 +1,10 @@
 /* A batch of matrix products over strided operands: what MatMul, Gemm and Einsum are once their axes are sorted. Element (i, k)
  * of A in batch n is a[a_batch[n] + a_row[i] + a_depth[k]], and so on: tables of offsets instead of strides, so that one matrix
  * axis may stand for several axes of the tensor. */
-#ifndef CLEAVE_KERNELS_PRODUCT_H
-#define CLEAVE_KERNELS_PRODUCT_H
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_PRODUCT_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_MATMUL_PRODUCT_H
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 typedef struct clv__product {
   clv_dtype a_dtype, b_dtype, c_dtype; /* floats (f64: all three, else computed in f32), or integers (computed modulo 2^64) */

@@ -1,12 +1,12 @@
 /* See recurrent.h. */
-#include "kernels/recurrent.h"
+#include "backends/common/kernels/recurrent/recurrent.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <strings.h>
 
 #include "base/memory.h"
-#include "kernels/requantize.h"
+#include "operators/common/requantize.h"
 
 enum { CHUNK_BYTES = 256 << 10, LEAST_ROWS = 28, LEAST_STEPS = 8 };
 

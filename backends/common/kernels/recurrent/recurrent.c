@@ -4,12 +4,12 @@
  * all runs. f16 and bf16 are computed in f32, states between steps included. */
 #include <math.h>
 
-#include "kernels/exponential.h"
-#include "kernels/multiversion.h"
-#include "kernels/recurrent.h"
-#include "kernels/rows.h"
-#include "kernels/threads.h"
-#include "kernels/turn.h"
+#include "backends/common/kernels/recurrent/recurrent.h"
+#include "backends/common/kernels/turn.h"
+#include "operators/common/exponential.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
 
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, PACK_LINE = 64, LINE_BYTES = 64 };
 
@@ -49,7 +49,7 @@ static int64_t output_at(const clv__recurrent *p, int direction, int64_t sequenc
 #define SIGMOID clv__gate_f32
 #define TANH clv__tanh_f32
 #define GATED_TANH clv__gated_tanh_f32
-#include "kernels/recurrent_body.h"
+#include "backends/common/kernels/recurrent/body.h"
 #define NAME(x) x##_f64
 #define REAL double
 #define TO_ROW clv__row_to_f64
@@ -57,7 +57,7 @@ static int64_t output_at(const clv__recurrent *p, int direction, int64_t sequenc
 #define SIGMOID(x) (1 / (1 + exp(-(x))))
 #define TANH tanh
 #define GATED_TANH(x, y) (tanh(x) / (1 + exp(-(y))))
-#include "kernels/recurrent_body.h"
+#include "backends/common/kernels/recurrent/body.h"
 
 static void pack(const clv__recurrent *p, const clv_tensor *tensor, int64_t depth, void *to) {
   const int64_t tasks = p->directions * p->gates * p->panels;

@@ -1,10 +1,10 @@
 /* What the kernels of RNN, GRU and LSTM share: the recurrence read from a call, its memory, the functions of its gates, and the
  * product that each step is made of. */
-#ifndef CLEAVE_KERNELS_RECURRENT_H
-#define CLEAVE_KERNELS_RECURRENT_H
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_RECURRENT_RECURRENT_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_RECURRENT_RECURRENT_H
 
-#include "kernels/elementwise.h"
-#include "kernels/kernels.h"
+#include "backends/common/kernels/elementwise.h"
+#include "operators/run.h"
 
 enum {
   CLV__RECURRENT_PANEL = 16,  /* hidden units that are computed together */
@@ -36,7 +36,7 @@ typedef struct clv__recurrent_tile {
   int rows; /* the most that it takes */
 } clv__recurrent_tile;
 
-clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* this CPU's: recurrent_sums.c */
+clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* this CPU's: sums.c */
 
 typedef struct clv__recurrent {
   clv__recurrent_kind kind;

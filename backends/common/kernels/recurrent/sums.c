@@ -1,5 +1,5 @@
 /* The products of a recurrence's steps, for three instruction sets: see recurrent.h. */
-#include "kernels/recurrent.h"
+#include "backends/common/kernels/recurrent/recurrent.h"
 
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS };
 
@@ -9,34 +9,34 @@ enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS };
 #define TILE_TARGET
 #define TILE_REAL float
 #define TILE_ROWS 1
-#include "kernels/recurrent_tile.h"
+#include "backends/common/kernels/recurrent/tile.h"
 #define TILE_NAME(x) x##_f64_base
 #define TILE_TARGET
 #define TILE_REAL double
 #define TILE_ROWS 1
-#include "kernels/recurrent_tile.h"
+#include "backends/common/kernels/recurrent/tile.h"
 #if defined(__x86_64__) && defined(__GNUC__)
 #define HAS_X86
 #define TILE_NAME(x) x##_f32_avx2
 #define TILE_TARGET __attribute__((target("avx2,fma")))
 #define TILE_REAL float
 #define TILE_ROWS 3
-#include "kernels/recurrent_tile.h"
+#include "backends/common/kernels/recurrent/tile.h"
 #define TILE_NAME(x) x##_f64_avx2
 #define TILE_TARGET __attribute__((target("avx2,fma")))
 #define TILE_REAL double
 #define TILE_ROWS 1
-#include "kernels/recurrent_tile.h"
+#include "backends/common/kernels/recurrent/tile.h"
 #define TILE_NAME(x) x##_f32_avx512
 #define TILE_TARGET __attribute__((target("avx512f")))
 #define TILE_REAL float
 #define TILE_ROWS 7
-#include "kernels/recurrent_tile.h"
+#include "backends/common/kernels/recurrent/tile.h"
 #define TILE_NAME(x) x##_f64_avx512
 #define TILE_TARGET __attribute__((target("avx512f")))
 #define TILE_REAL double
 #define TILE_ROWS 3
-#include "kernels/recurrent_tile.h"
+#include "backends/common/kernels/recurrent/tile.h"
 #endif
 
 clv__recurrent_tile clv__recurrent_tile_of(bool is_double) {
