@@ -2,8 +2,8 @@
 
     python3 tools/check_includes.py [--library build/libcleave.so] [--headers] [--list]
 
-Without options: the include map, folder by folder; the number of source files per folder; and circles of modules, where a module
-is a header with the source file of the same name. Needs nothing but Python and, for --headers, a C and a C++ compiler.
+Without options: the include map, folder by folder; the number of source files per folder; and circles of modules (module() says
+what one is). Needs nothing but Python and, for --headers, a C and a C++ compiler.
 """
 import argparse
 import collections
@@ -87,7 +87,10 @@ def check_counts(files):
 
 
 def module(path):
-    return os.path.splitext(path)[0]
+    """x.c, x.h and the private header x_own.h are one module; own.h belongs to the module that its folder is named after."""
+    folder, stem = os.path.split(os.path.splitext(path)[0])
+    stem = os.path.basename(folder) if stem == "own" else stem.removesuffix("_own")
+    return os.path.join(folder, stem)
 
 
 def find_circles(edges):

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "analysis/independence_rules.h"
-#include "operators/einsum/run.h"
+#include "operators/common/einsum.h"
 
 /* ---- Along lines ---- */
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/common/kernels/turn.h"
+#include "operators/common/turn.h"
 #include "support.h"
 
 static int64_t side(uint64_t *seed) {

@@ -1,6 +1,6 @@
 /* Einsum: the inputs are multiplied from left to right, each step a batch of matrix products over tables of offsets; a label is
  * summed in the first step after which nobody needs it. Intermediate results are f32 (f64 for f64, 64 bits for integers). */
-#include "operators/einsum/run.h"
+#include "operators/common/einsum.h"
 
 #include "backends/common/kernels/matmul/product.h"
 #include "base/memory.h"

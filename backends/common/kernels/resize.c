@@ -1,6 +1,6 @@
 /* Resize and Upsample. Every axis gets a table: for each output position the input positions it reads and their weights. Linear
  * and cubic interpolation are separable, so the axes are applied one after another, in f64, to one slice at a time. */
-#include "operators/resize/run.h"
+#include "operators/common/resize.h"
 
 #include <math.h>
 #include <stdio.h>

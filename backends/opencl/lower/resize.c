@@ -1,6 +1,6 @@
 /* Resize and Upsample: one axis after another, the last first, each with tables of the input positions (and weights) that an
- * output position reads, which are the reference kernel's (operators/resize/run.h). */
-#include "operators/resize/run.h"
+ * output position reads, which are the reference kernel's (operators/common/resize.h). */
+#include "operators/common/resize.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
-/* See run.h. */
-#include "operators/einsum/run.h"
+/* See einsum.h. */
+#include "operators/common/einsum.h"
 
 /* A position in the equation; spaces are skipped. */
 typedef struct cursor {

@@ -1,7 +1,7 @@
 /* Reading Einsum's equation, for inference and the kernel alike. Nothing is allocated: terms are read from the text when needed.
  */
-#ifndef CLEAVE_OPERATORS_EINSUM_RUN_H
-#define CLEAVE_OPERATORS_EINSUM_RUN_H
+#ifndef CLEAVE_OPERATORS_COMMON_EINSUM_H
+#define CLEAVE_OPERATORS_COMMON_EINSUM_H
 
 #include "base/error.h"
 #include "base/tensor/attribute.h"

@@ -1,7 +1,7 @@
 /* What inference, the kernel of Resize and backends share: which axes the inputs speak of, the scale under an aspect-ratio
  * policy, and, for every axis, the input positions that an output position reads and their weights. */
-#ifndef CLEAVE_OPERATORS_RESIZE_RUN_H
-#define CLEAVE_OPERATORS_RESIZE_RUN_H
+#ifndef CLEAVE_OPERATORS_COMMON_RESIZE_H
+#define CLEAVE_OPERATORS_COMMON_RESIZE_H
 
 #include "base/error.h"
 #include "base/tensor/attribute.h"
@@ -23,7 +23,7 @@ void clv__resize_inputs(const char *op, int32_t opset, uint32_t *scales, uint32_
 bool clv__resize_shared_scale(clv__attributes attributes, const clv__resize_axes *axes, const int64_t *sizes, const int64_t *dims,
                               double *scale);
 
-/* ---- Positions and weights (taps.c) ---- */
+/* ---- Positions and weights (resize_taps.c) ---- */
 
 typedef enum clv__resize_mode { CLV__RESIZE_NEAREST, CLV__RESIZE_LINEAR, CLV__RESIZE_CUBIC } clv__resize_mode;
 

@@ -1,5 +1,5 @@
-/* What Resize says about shapes; see run.h. */
-#include "operators/resize/run.h"
+/* What Resize says about shapes; see resize.h. */
+#include "operators/common/resize.h"
 
 clv_status clv__resize_axes_read(clv__attributes attributes, int32_t rank, clv__resize_axes *axes, clv_error *error) {
   size_t count;

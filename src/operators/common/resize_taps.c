@@ -1,5 +1,5 @@
-/* Which input positions an output position of Resize reads, and with what weights; see run.h. All arithmetic is in double. */
-#include "operators/resize/run.h"
+/* Which input positions an output position of Resize reads, and with what weights; see resize.h. All arithmetic is in double. */
+#include "operators/common/resize.h"
 
 #include <math.h>
 

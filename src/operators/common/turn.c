@@ -1,5 +1,5 @@
 /* See turn.h. */
-#include "backends/common/kernels/turn.h"
+#include "operators/common/turn.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* A matrix transposed: rows that become columns, by small blocks that fit the registers, so that both sides are read and written
  * in runs. */
-#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_TURN_H
-#define CLEAVE_BACKENDS_COMMON_KERNELS_TURN_H
+#ifndef CLEAVE_OPERATORS_COMMON_TURN_H
+#define CLEAVE_OPERATORS_COMMON_TURN_H
 
 #include <stdint.h>
 

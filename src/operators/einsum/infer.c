@@ -1,6 +1,6 @@
 /* Einsum. */
 #include "operators/common/checks.h"
-#include "operators/einsum/run.h"
+#include "operators/common/einsum.h"
 
 /* Merges one input's dims into the sizes of the labels. Axes of an ellipsis broadcast, and so do letters, as numpy has it. */
 static clv_status input_merge(clv__infer *infer, uint32_t index, const clv__einsum_term *term, int32_t ellipsis, int64_t *sizes) {

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "operators/common/checks.h"
-#include "operators/resize/run.h"
+#include "operators/common/resize.h"
 
 /* The product is taken in f32, as exporters and the specification's own inference do. */
 static clv_status scaled_dim(clv__infer *infer, int64_t dim, float scale, int64_t *out) {

@@ -4,7 +4,7 @@
 
 #include "backends/common/kernels/attention/attention.h"
 #include "backends/common/kernels/attention/product.h"
-#include "backends/common/kernels/turn.h"
+#include "operators/common/turn.h"
 #include "base/memory.h"
 #include "operators/common/exponential.h"
 #include "operators/common/multiversion.h"

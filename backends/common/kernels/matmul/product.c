@@ -3,7 +3,7 @@
 #include "backends/common/kernels/matmul/product.h"
 
 #include "backends/common/kernels/matmul/gemm.h"
-#include "backends/common/kernels/turn.h"
+#include "operators/common/turn.h"
 #include "base/memory.h"
 #include "operators/common/multiversion.h"
 #include "operators/common/rows.h"

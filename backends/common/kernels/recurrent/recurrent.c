@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "backends/common/kernels/recurrent/recurrent.h"
-#include "backends/common/kernels/turn.h"
+#include "operators/common/turn.h"
 #include "operators/common/exponential.h"
 #include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
