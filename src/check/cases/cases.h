@@ -63,7 +63,7 @@ typedef struct clv__case_row {
 CLV__CASE_FAMILIES(CLV__DECLARE_CASES)
 #undef CLV__DECLARE_CASES
 
-/* Cases of nodes with bodies, which no row can tell (control.c). */
+/* Cases of nodes with bodies, which no row can tell (control/infer.c). */
 typedef struct clv__case_built {
   const char *what;
   clv_status (*build)(clv__builder *builder, clv_error *error);
