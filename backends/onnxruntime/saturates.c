@@ -1,5 +1,5 @@
-/* Where ONNX Runtime's products of u8 and s8 come out wrong: on x86 without VNNI its kernels add two of them in 16 bits, and
- * these saturate. Seen on 1.31; its documents call it an overflow of U8S8 products. */
+/* Where ONNX Runtime's products of u8 and s8 come out wrong: with AVX2 and without VNNI its kernels add two of them in 16 bits,
+ * and these saturate. Seen on 1.31; its documents call it an overflow of U8S8 products. */
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #endif
@@ -8,16 +8,16 @@
 #include "base/tensor.h"
 #include "device.h"
 
-/* As ONNX Runtime chooses its kernels. What is older than SSE4.1 multiplies 16-bit numbers, which is exact. */
+/* As ONNX Runtime chooses its kernels. Those for processors older than AVX2 are exact. */
 bool clv__ort_saturates(void) {
 #if defined(__x86_64__) || defined(__i386__)
   enum { AVX_VNNI = 1 << 4 }; /* in eax of leaf 7, subleaf 1; not every compiler knows its name */
   unsigned a, b, c, d;
-  if (!__builtin_cpu_supports("sse4.1")) return false;
+  if (!__builtin_cpu_supports("avx2")) return false;
   if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni")) {
     return false;
   }
-  return !(__builtin_cpu_supports("avx2") && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & AVX_VNNI) != 0);
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) == 0 || (a & AVX_VNNI) == 0;
 #else
   return false;
 #endif
