@@ -20,6 +20,7 @@ typedef struct clv__ort_device {
   clv__ort_memory *memory; /* the host's, as it is described */
   char provider[64];       /* "CPU" */
   bool is_cpu;             /* ONNX Runtime's own kernels: nothing to append, and nothing falls back to them */
+  bool saturates;          /* u8 times s8: see saturates.c */
   bool shares_threads;     /* those of the environment */
   int thread_count;
   int level; /* of optimisation */
@@ -56,6 +57,13 @@ void clv__ort_log(void *device, int severity, const char *category, const char *
 
 /* ---- doubts.c: whatever ONNX Runtime takes, but for a few nodes ---- */
 bool clv__ort_may_support(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
+
+/* ---- saturates.c: u8 times s8 where two products are added in 16 bits ---- */
+bool clv__ort_saturates(void); /* whether the CPU provider does so on this processor */
+/* Whether such products may saturate with this value as their signed operand: constants within 7 bits never do. */
+bool clv__ort_may_saturate(const clv_value_info *value);
+/* Whether a product's second operand is such a value dequantised: its optimiser makes a product of integers of it. */
+bool clv__ort_dequantises_widely(const clv_host *host, const clv_graph_view *graph);
 
 /* ---- session.c ---- */
 clv_status clv__ort_node_try(void *device, const clv_host *host, const clv_graph_view *part, clv_error *error);

@@ -10,6 +10,7 @@
 typedef struct question {
   const clv_host *host;
   const clv_graph_view *graph;
+  bool saturates; /* u8 times s8, on this processor */
   clv_node_info node;
 } question;
 
@@ -68,6 +69,23 @@ static const char *doubt_product(const question *q) {
   if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point for each row";
   if (is_scaled || !get_input(q, 0, &zero) || zero.type.rank < 1) return NULL;
   return zero.type.dims[zero.type.rank - 1] == 0 ? "nothing to sum" : NULL;
+}
+
+/* A channel's own window, as the weights tell: a kernel of its own multiplies 16-bit numbers. */
+static bool is_depthwise(const question *q, const clv_tensor *weights) {
+  clv__attributes attributes = {q->node.attributes, q->node.attribute_count};
+  return weights->rank > 1 && weights->dims[1] == 1 && clv__attribute_int(attributes, "group", 1) == weights->dims[0];
+}
+
+/* Products of u8 and s8, saturated: of all operators and dtypes these alone (see saturates.c). ConvInteger multiplies weights by
+ * the image, the others what is first by what is second. */
+static const char *doubt_saturation(const question *q) {
+  const bool is_scaled = q->node.op[0] == 'Q', is_turned = strcmp(q->node.op, "ConvInteger") == 0;
+  clv_value_info first, second;
+  if (!q->saturates || !get_input(q, 0, &first) || !get_input(q, is_scaled ? 3 : 1, &second)) return NULL;
+  if ((is_turned ? second : first).type.dtype != CLV_U8 || !clv__ort_may_saturate(is_turned ? &first : &second)) return NULL;
+  if (strcmp(q->node.op, "QLinearConv") == 0 && is_depthwise(q, &second.type)) return NULL;
+  return "u8 times s8 saturates on a processor without VNNI";
 }
 
 static const char *doubt_recurrence(const question *q) {
@@ -173,6 +191,7 @@ bool clv__ort_may_support(void *self, const clv_graph_view *graph, uint32_t node
   } doubts[] = {
       {"Attention", doubt_attention},
       {"ConvInteger", doubt_convolution},
+      {"ConvInteger", doubt_saturation},
       {"DFT", doubt_transform},
       {"DeformConv", doubt_not_4d},
       {"GRU", doubt_recurrence},
@@ -181,8 +200,11 @@ bool clv__ort_may_support(void *self, const clv_graph_view *graph, uint32_t node
       {"LRN", doubt_not_4d},
       {"LSTM", doubt_recurrence},
       {"MatMulInteger", doubt_product},
+      {"MatMulInteger", doubt_saturation},
       {"MaxUnpool", doubt_unpool},
+      {"QLinearConv", doubt_saturation},
       {"QLinearMatMul", doubt_product},
+      {"QLinearMatMul", doubt_saturation},
       {"Range", doubt_range},
       {"ReduceMax", doubt_reduction},
       {"ReduceMin", doubt_reduction},
@@ -197,7 +219,7 @@ bool clv__ort_may_support(void *self, const clv_graph_view *graph, uint32_t node
       {"TensorScatter", doubt_cache},
   };
   const clv__ort_device *device = self;
-  question q = {device->host, graph, {.struct_size = sizeof q.node}};
+  question q = {device->host, graph, device->saturates, {.struct_size = sizeof q.node}};
   (void)is_sure;
   device->host->graph_node(graph, node, &q.node);
   for (size_t i = 0; q.node.domain[0] == '\0' && i < sizeof doubts / sizeof *doubts; ++i) {

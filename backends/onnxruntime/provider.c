@@ -94,6 +94,7 @@ static clv_status find_provider(clv__ort_device *device, const char *name, clv_e
   }
   snprintf(device->provider, sizeof device->provider, "%s", name);
   device->is_cpu = strcmp(name, "CPU") == 0;
+  device->saturates = device->is_cpu && clv__ort_saturates();
   return CLV_OK;
 }
 
@@ -159,6 +160,10 @@ static void describe(clv__ort_device *device) {
            device->library->version, device->provider);
   snprintf(device->fingerprint, sizeof device->fingerprint, "onnxruntime %s|%s|optimize=%d", device->library->version,
            device->provider, device->level);
+  if (device->saturates) { /* verdicts, and what sessions are made with */
+    size_t used = strlen(device->fingerprint);
+    snprintf(device->fingerprint + used, sizeof device->fingerprint - used, "|saturates");
+  }
   for (uint32_t i = 0; i < device->provider_option_count; ++i) {
     size_t used = strlen(device->fingerprint);
     snprintf(device->fingerprint + used, sizeof device->fingerprint - used, "|%s=%s", device->provider_options[i].key,

@@ -78,6 +78,15 @@ static clv_status leave_dropout(const clv__ort_device *device, const clv_host *h
   return CLV_OK;
 }
 
+/* Operands that are dequantised keep being multiplied as floats where products of integers saturate. */
+static clv_status leave_quantised(const clv__ort_device *device, const clv_host *host, const clv_graph_view *graph,
+                                  clv__ort_options *options, clv_error *error) {
+  if (device->saturates && clv__ort_dequantises_widely(host, graph)) {
+    CLV__ORT_TRY(device->api, AddSessionConfigEntry, options, "session.disable_quant_qdq", "1");
+  }
+  return CLV_OK;
+}
+
 /* Nothing is rewritten, no thread is started, and what fails is told by the status alone. Kernels that the library would fall
  * back to are not the provider's. */
 static clv_status set_for_trial(const clv__ort_device *device, clv__ort_options *options, clv_error *error) {
@@ -182,6 +191,7 @@ static clv_status make_session(clv__ort_model *model, const clv_host *host, cons
   clv_status status;
   CLV__TRY_GOTO(set_for_use(device, options, deterministic, error));
   CLV__TRY_GOTO(leave_dropout(device, host, graph, options, error));
+  CLV__TRY_GOTO(leave_quantised(device, host, graph, options, error));
   CLV__TRY_GOTO(clv__framework_onnx(host, graph, &data, &size_bytes, error));
   model->size_bytes = size_bytes;
   status = create_session(device, options, data, size_bytes, &model->session, error);

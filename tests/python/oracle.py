@@ -189,12 +189,16 @@ class CleaveError(Exception):
     pass
 
 
+def environment(threads=1):
+    """For a command whose numbers are compared bit for bit: without AVX-512 those of a product depend on the number of threads."""
+    return dict(os.environ, OMP_NUM_THREADS=str(threads))
+
+
 def cleave(*arguments, timeout=120, check=True, threads=1):
     """Runs the command; its standard output. A failure or a crash is a CleaveError with its last line."""
-    environment = dict(os.environ, OMP_NUM_THREADS=str(threads))
     command = [COMMAND, *map(str, arguments)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment)
+        done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment(threads))
     except subprocess.TimeoutExpired:
         raise CleaveError(f"no end after {timeout} s: {' '.join(command)}") from None
     if done.returncode < 0:

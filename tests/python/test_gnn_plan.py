@@ -190,7 +190,7 @@ def check_kills(tally, folder, rng):
             os.remove(name)
         for attempt in range(1 + trial % 3):
             command = [oracle.COMMAND, "gnn", "run", *asked, "--output", output, "--quiet"] + (["--resume"] if attempt > 0 else [])
-            run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            run = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=oracle.environment())
             while trial % 2 == 1 and run.poll() is None and not os.path.exists(state):  # every other time not before a layer is done
                 time.sleep(0.001)
             time.sleep(rng.uniform(0, length if trial % 2 == 0 else length / 3))

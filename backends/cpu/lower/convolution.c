@@ -61,6 +61,24 @@ static clv_status choose_parts(clv__cpu_plan *plan, const clv__dnn_convolution *
   return clv__cpu_parts_choose(plan, &own, chosen->primitive, &chosen->parts, error);
 }
 
+/* A sum behind a function, without AVX-512: its kernels add to what is in the destination before anything else or not at all, and
+ * take a second operand anywhere. */
+static clv_status choose_operand(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec,
+                                 clv__dnn_post posts[CLV__CPU_MAX_POSTS], choice *chosen, clv_error *error) {
+  clv__dnn *dnn = plan->device->dnn;
+  const uint32_t value = node->posts[clv__cpu_residual_post(node)].value;
+  spec->post_count = 0;
+  CLV__TRY(clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error));
+  const clv__dnn_layout *destination = chosen->primitive->destination;
+  clv__dnn_primitive_release(chosen->primitive);
+  chosen->primitive = NULL;
+  spec->destination_layout = destination;
+  spec->post_count = clv__cpu_posts(node, destination, posts);
+  CLV__TRY(clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error));
+  chosen->binary_layout = destination;
+  return clv__cpu_form_get(plan, value, destination, &chosen->binary_slot, error);
+}
+
 static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec, choice *chosen,
                          clv_error *error) {
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
@@ -85,8 +103,11 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
     spec->winograd = false;
     status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
   }
-  if (status != CLV_OK) return status;
   const uint32_t post = clv__cpu_residual_post(node);
+  if (status == CLV_NOT_SUPPORTED && post != CLV__CPU_NONE && post > 0) {
+    return choose_operand(plan, node, spec, posts, chosen, error);
+  }
+  if (status != CLV_OK) return status;
   if (post == CLV__CPU_NONE) return choose_parts(plan, spec, chosen, error);
   const uint32_t value = node->posts[post].value;
   const clv__dnn_layout *destination = chosen->primitive->destination, *layout = clv__cpu_form_layout(plan, value);

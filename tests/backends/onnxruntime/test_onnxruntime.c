@@ -168,6 +168,61 @@ static void reasons(void **state) {
   machine_close(&m);
 }
 
+/* ---- Products of u8 and s8, as far from 0 as they get ---- */
+
+enum { ROWS = 8, DEPTH = 64, COLUMNS = 16 };
+
+static clv_graph *product_of_integers(machine *m) {
+  test_graph g;
+  test_graph_begin(&g, &m->counting.allocator, 1);
+  test_graph_input(&g, "x", CLV_U8, 2, DIMS(ROWS, DEPTH));
+  test_graph_input(&g, "w", CLV_I8, 2, DIMS(DEPTH, COLUMNS));
+  test_graph_node(&g, "product", "MatMulInteger", "x,w", "y");
+  return test_graph_end(&g, "y");
+}
+
+/* What ONNX Runtime's optimiser makes a product of integers of. */
+static clv_graph *product_of_floats(machine *m) {
+  test_graph g;
+  test_graph_begin(&g, &m->counting.allocator, 1);
+  test_graph_input(&g, "x", CLV_U8, 2, DIMS(ROWS, DEPTH));
+  test_graph_input(&g, "w", CLV_I8, 2, DIMS(DEPTH, COLUMNS));
+  test_graph_weight(&g, "x_scale", 0, NULL);
+  test_graph_weight(&g, "w_scale", 0, NULL);
+  test_graph_node(&g, "x_floats", "DequantizeLinear", "x,x_scale", "a");
+  test_graph_node(&g, "w_floats", "DequantizeLinear", "w,w_scale", "b");
+  test_graph_node(&g, "product", "MatMul", "a,b", "y");
+  return test_graph_end(&g, "y");
+}
+
+/* A plan is made and right, or there is none where they saturate. */
+static void integers(void **state) {
+  (void)state;
+  if (skipped()) return;
+  static uint8_t x[ROWS * DEPTH];
+  static int8_t w[DEPTH * COLUMNS];
+  memset(x, 255, sizeof x);
+  memset(w, 127, sizeof w);
+  const clv_tensor inputs[2] = {clv__tensor_make(CLV_U8, 2, DIMS(ROWS, DEPTH), x),
+                                clv__tensor_make(CLV_I8, 2, DIMS(DEPTH, COLUMNS), w)};
+  for (int i = 0; i < 3; ++i) {
+    const bool is_refused = i == 0 && clv__ort_saturates();
+    machine m;
+    clv_error error = {0};
+    clv_plan *plan = NULL;
+    open_machine(&m, i == 1 ? "onnxruntime:CPU,cpu" : "onnxruntime:CPU", NULL);
+    clv_graph *graph = i == 2 ? product_of_floats(&m) : product_of_integers(&m);
+    if (is_refused) {
+      assert_int_equal(clv_plan_make(graph, m.devices, NULL, &plan, &error), CLV_NOT_SUPPORTED);
+      assert_non_null(strstr(error.message, "u8 times s8 saturates on a processor without VNNI"));
+    } else {
+      check_graph(&m, graph, inputs, "u8 times s8");
+    }
+    clv_graph_destroy(graph);
+    machine_close(&m);
+  }
+}
+
 /* ---- Libraries that are none; each in a process that has loaded none before ---- */
 
 static void refuse(const char *said, const char *expected) {
@@ -196,7 +251,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(wrong_libraries), cmocka_unit_test(places),     cmocka_unit_test(dtypes),
       cmocka_unit_test(sized_by_data),   cmocka_unit_test(open_sizes), cmocka_unit_test(options),
-      cmocka_unit_test(two_devices),     cmocka_unit_test(reasons),
+      cmocka_unit_test(two_devices),     cmocka_unit_test(reasons),    cmocka_unit_test(integers),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
