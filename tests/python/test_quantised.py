@@ -1,7 +1,7 @@
-"""Models of integers between QuantizeLinear and DequantizeLinear, on integer kernels: seeded random ones against ONNX Runtime, which
-computes them in real numbers, and against the same device with a step for every node. Where a real number lies between two steps of a
-grid, either side may round it to the next one, and what is computed from it moves with it: most results must be the same, none more
-than a few steps off. That integer kernels were used is read from the device's own list of steps.
+"""Models of integers between QuantizeLinear and DequantizeLinear, on integer kernels: seeded random ones against exact.py, which adds
+exactly on every processor, fused and with a step for every node. Where a real number lies between two steps of a grid, either side may
+round it to the next one, and everything computed from it moves with it: most results must be the same, none more than a few steps off.
+The device's own list of steps says whether it used integer kernels.
 
     python tests/python/test_quantised.py [--count N] [--first SEED]
 """
@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 
+import exact
 import oracle
 
 STEPS_OFF = 3  # of the last grid, of a value that went through several
@@ -35,11 +36,11 @@ class Grid:
 
 
 class Maker:
-    """Builds a graph node by node, running ONNX Runtime on what there is to choose grids that fit the values."""
+    """Builds a graph node by node, evaluating it so far to choose grids that fit the values."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
-        self.nodes, self.weights, self.inputs, self.values, self.known = [], [], {}, {}, {}
+        self.nodes, self.weights, self.inputs = [], [], {}
 
     def name(self, hint):
         return f"{hint}_{len(self.nodes)}_{len(self.weights)}"
@@ -65,7 +66,7 @@ class Maker:
         """A value as it is, to choose its grid by."""
         if name in self.inputs:
             return self.inputs[name]
-        return oracle.run_onnxruntime(self.model([name]), self.inputs, optimize=False)[0]
+        return np.asarray(exact.evaluate(self.model([name]), self.inputs)[0])
 
     def input(self, shape):
         name = self.name("x")
@@ -100,7 +101,7 @@ class Maker:
         count = len(self.nodes)
         grid = self.grid_of(self.op(op.removeprefix("QLinear"), [x.name, weights, *bias], **attributes))
         del self.nodes[count:]
-        if grid.dtype != x.grid.dtype:  # ONNX Runtime has only the same on both sides
+        if grid.dtype != x.grid.dtype:  # as models have it: ONNX Runtime takes no other
             grid = Grid(grid.scale, grid.zero + (128 if grid.dtype == np.int8 else -128), x.grid.dtype)
         made = next(node for node in self.nodes if node.output[0] == weights)
         parts = [x.integers, *self.scalars(x.grid), *made.input, *self.scalars(grid)]
@@ -271,7 +272,7 @@ def check(seed, folder):
     """[(label, reason or None)], and every fourth time how many products there are and how many of them are of integers."""
     maker = Maker(seed)
     model, grid = maker.graph()
-    expected = oracle.run_onnxruntime(model, maker.inputs, optimize=False)
+    expected = [np.asarray(output) for output in exact.evaluate(model, maker.inputs)]
     path, arguments = oracle.save_case(folder, seed, model, maker.inputs)
     names = [output.name for output in model.graph.output]
     results = []
