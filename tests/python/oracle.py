@@ -245,9 +245,9 @@ def cleave_run(model_path, input_arguments, output_names, *options, timeout=120,
         return outputs
 
 
-def cleave_test(directories, *options, timeout=600):
+def cleave_test(directories, *options, timeout=600, threads=1):
     """[{name, status, reason}] of ONNX test directories, in order."""
-    text = cleave("test", *directories, "--json", *options, timeout=timeout, check=False)
+    text = cleave("test", *directories, "--json", *options, timeout=timeout, check=False, threads=threads)
     try:
         cases = json.loads(text)["cases"]
     except (ValueError, KeyError) as error:
@@ -312,42 +312,37 @@ class Tally:
         return 1 if self.failed or not self.passed + self.skipped else 0
 
 
+processes = os.cpu_count() or 1  # how many a script runs at once; run.py sets it
+
+
 def each(function, items):
-    """Runs function(item) on all processors (it waits for processes); yields (item, result or the exception)."""
+    """Runs function(item) in several threads (it waits for processes); yields (item, result or the exception)."""
     def guarded(item):
         try:
             return function(item)
         except Exception as error:
             return error
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with concurrent.futures.ThreadPoolExecutor(processes) as pool:
         yield from zip(items, pool.map(guarded, items))
 
 
-def each_seed(description, tally, name, count, check):
-    """The command line of a test over seeded models; yields what check(seed, folder) found, and tallies what it raised."""
+def asked_seeds(description, count):
+    """The command line of a test over seeded models."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
+    return range(arguments.first, arguments.first + arguments.count)
+
+
+def each_seed(description, tally, name, count, check):
+    """Yields what check(seed, folder) found of the seeds asked for, and tallies what it raised."""
     folder = build_folder(name)
-    seeds = range(arguments.first, arguments.first + arguments.count)
-    for seed, found in each(lambda seed: check(seed, folder), seeds):
+    for seed, found in each(lambda seed: check(seed, folder), asked_seeds(description, count)):
         if isinstance(found, Exception):
             tally.add(str(seed), f"{type(found).__name__}: {found}")
         else:
             yield seed, found
-
-
-def compare_ways(folder, seed, model, inputs, ways):
-    """The model on the CPU in several ways, (threads, options), against ONNX Runtime: [(label, reason or None)]."""
-    names = [output.name for output in model.graph.output]
-    expected = run_onnxruntime(model, inputs, optimize=False)
-    (path, arguments), results = save_case(folder, seed, model, inputs), []
-    for threads, options in ways:
-        actual = cleave_run(path, arguments, names, "--devices", "cpu", *options, threads=threads)
-        reasons = [compare(e, a) for e, a in zip(expected, actual)]
-        results.append((f"{seed} {threads} {' '.join(options)}", next((r for r in reasons if r), None)))
-    return results
 
 
 def save_case(folder, name, model, inputs):

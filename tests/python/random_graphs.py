@@ -371,7 +371,7 @@ def generate_one(target, seed):
 def generate(target, count, first=0):
     """Writes `count` test directories; gives (directories, Counter of features, [(seed, reason)] passed over)."""
     directories, features, passed_over = [], collections.Counter(), []
-    with concurrent.futures.ProcessPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ProcessPoolExecutor(oracle.processes) as pool:
         while len(directories) < count:
             seeds = range(first, first + count - len(directories))
             first = seeds.stop
