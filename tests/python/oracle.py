@@ -123,8 +123,20 @@ def run_onnxruntime(model, inputs, optimize=True, threads=1):
     return session.run(None, inputs)
 
 
-def isolated(function):
-    """function() in a child process: ONNX Runtime aborts while optimising some valid graphs, which is then an exception here."""
+def isolated(functions):
+    """What each function gives, or an exception in its place. They run in a child process, as ONNX Runtime aborts while optimising some
+    valid graphs; the functions after one that does so have another child."""
+    results = []
+    while len(results) < len(functions):
+        given, status = in_child(functions[len(results):])
+        results += given
+        if len(results) < len(functions):
+            results.append(RuntimeError(f"died (wait status {status})"))
+    return results
+
+
+def in_child(functions):
+    """(results until the child ends, its wait status)"""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -133,25 +145,26 @@ def isolated(function):
             os.close(reader)
             sys.stdout.flush()
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            try:
-                result = function()
-            except Exception as error:
-                result = RuntimeError(str(error))
             with os.fdopen(writer, "wb") as pipe:
-                pickle.dump(result, pipe)
+                for function in functions:
+                    try:
+                        result = function()
+                    except Exception as error:
+                        result = RuntimeError(str(error))
+                    pickle.dump(result, pipe)
+                    pipe.flush()
             status = 0
         finally:
             os._exit(status)
     os.close(writer)
+    results = []
     with os.fdopen(reader, "rb") as pipe:
-        data = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if status != 0:
-        raise RuntimeError(f"died (wait status {status})")
-    result = pickle.loads(data)
-    if isinstance(result, Exception):
-        raise result
-    return result
+        while len(results) < len(functions):
+            try:
+                results.append(pickle.load(pipe))
+            except (EOFError, pickle.UnpicklingError):
+                break
+    return results, os.waitpid(child, 0)[1]
 
 
 def run_reference(model, inputs):
@@ -171,10 +184,16 @@ class NoOracle(Exception):
     """The oracles cannot run a graph, or disagree about it."""
 
 
-def expected_outputs(model, inputs, second_opinion=True):
-    """(outputs, oracle's name). Two runs of different ways must agree, else NoOracle."""
+def raised(result):
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def expected_outputs(model, inputs, optimised):
+    """(outputs, oracle's name). Two runs of different ways must agree, else NoOracle; `optimised`: isolated() of run_onnxruntime."""
     runs, errors, tolerance = [], [], tolerance_of(model)
-    oracles = [("onnxruntime", lambda: isolated(lambda: run_onnxruntime(model, inputs))),
+    oracles = [("onnxruntime", lambda: raised(optimised)),
                ("onnxruntime, not optimised", lambda: run_onnxruntime(model, inputs, optimize=False)),
                ("onnx reference", lambda: run_reference(model, inputs))]
     for name, run in oracles:
@@ -183,8 +202,6 @@ def expected_outputs(model, inputs, second_opinion=True):
         except Exception as error:  # whatever an oracle throws means that it is none for this graph
             errors.append(f"{name}: {str(error).splitlines()[0][:300] if str(error) else type(error).__name__}")
             continue
-        if not second_opinion:
-            return runs[0][1], name
         for other, outputs in runs[:-1]:
             if first_difference(outputs, runs[-1][1], tolerance) is None:
                 return outputs, other
