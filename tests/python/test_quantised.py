@@ -41,6 +41,7 @@ class Maker:
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
         self.nodes, self.weights, self.inputs = [], [], {}
+        self.known, self.evaluated = {}, 0  # arrays by name; how many nodes they are of
 
     def name(self, hint):
         return f"{hint}_{len(self.nodes)}_{len(self.weights)}"
@@ -55,18 +56,25 @@ class Maker:
         self.nodes.append(helper.make_node(op, inputs, [output], **attributes))
         return output
 
-    def model(self, outputs):
+    def model(self, outputs, nodes=None, inputs=None, weights=None):
         """outputs: names, of values in real numbers or integers; their types are left to inference."""
-        values = [helper.make_tensor_value_info(name, T.FLOAT, array.shape) for name, array in self.inputs.items()]
-        graph = helper.make_graph(self.nodes, "g", values, [helper.make_empty_tensor_value_info(name) for name in outputs], self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-        return onnx.shape_inference.infer_shapes(model)
+        inputs = self.inputs if inputs is None else inputs
+        values = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in inputs.items()]
+        results = [helper.make_empty_tensor_value_info(name) for name in outputs]
+        graph = helper.make_graph(nodes or self.nodes, "g", values, results, self.weights if weights is None else weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
     def see(self, name):
-        """A value as it is, to choose its grid by."""
+        """A value as it is, to choose its grid by; evaluates the nodes since the last one seen."""
         if name in self.inputs:
             return self.inputs[name]
-        return np.asarray(exact.evaluate(self.model([name]), self.inputs)[0])
+        nodes = self.nodes[self.evaluated:]
+        read, made = {value for node in nodes for value in node.input}, [value for node in nodes for value in node.output]
+        feeds = {value: array for value, array in (self.inputs | self.known).items() if value in read}
+        model = self.model(made, nodes, feeds, [w for w in self.weights if w.name in read])
+        self.known.update(zip(made, map(np.asarray, exact.evaluate(model, feeds))))
+        self.evaluated = len(self.nodes)
+        return self.known[name]
 
     def input(self, shape):
         name = self.name("x")
@@ -101,6 +109,7 @@ class Maker:
         count = len(self.nodes)
         grid = self.grid_of(self.op(op.removeprefix("QLinear"), [x.name, weights, *bias], **attributes))
         del self.nodes[count:]
+        self.evaluated = count
         if grid.dtype != x.grid.dtype:  # as models have it: ONNX Runtime takes no other
             grid = Grid(grid.scale, grid.zero + (128 if grid.dtype == np.int8 else -128), x.grid.dtype)
         made = next(node for node in self.nodes if node.output[0] == weights)
@@ -237,12 +246,12 @@ class Maker:
                 x = self.move(x)
         end = rng.integers(4)
         if end == 0:
-            return self.model([x.integers or x.name]), x.grid
+            return onnx.shape_inference.infer_shapes(self.model([x.integers or x.name])), x.grid
         if end == 1:
             x = self.average(x) if len(x.shape) > 2 else x
         elif end == 2:
             x = self.product(x)
-        return self.model([x.name]), x.grid
+        return onnx.shape_inference.infer_shapes(self.model([x.name])), x.grid
 
 
 def difference(expected, actual, grid):
