@@ -219,8 +219,8 @@ class CleaveError(Exception):
     pass
 
 
-def cleave(*arguments, timeout=120, check=True, threads=1):
-    """Runs the command; its standard output. A failure or a crash is a CleaveError with its last line."""
+def finished(*arguments, timeout=120, threads=1):
+    """The command as it ended; a crash is a CleaveError with its last lines."""
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive")  # processors are shared with others
     command = [COMMAND, *map(str, arguments)]
     try:
@@ -229,9 +229,18 @@ def cleave(*arguments, timeout=120, check=True, threads=1):
         raise CleaveError(f"no end after {timeout} s: {' '.join(command)}") from None
     if done.returncode < 0:
         raise CleaveError(f"died of signal {-done.returncode}: {' '.join(command)}\n{done.stderr[-2000:]}")
+    return done
+
+
+def last_line(done):
+    return (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+
+
+def cleave(*arguments, timeout=120, check=True, threads=1):
+    """Runs the command; its standard output. A failure or a crash is a CleaveError with its last line."""
+    done = finished(*arguments, timeout=timeout, threads=threads)
     if check and done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-        raise CleaveError(f"exit {done.returncode}: {last}")
+        raise CleaveError(f"exit {done.returncode}: {last_line(done)}")
     return done.stdout
 
 
@@ -264,13 +273,16 @@ def cleave_run(model_path, input_arguments, output_names, *options, timeout=120,
 
 def cleave_test(directories, *options, timeout=600, threads=1):
     """[{name, status, reason}] of ONNX test directories, in order."""
-    text = cleave("test", *directories, "--json", *options, timeout=timeout, check=False, threads=threads)
+    done = finished("test", *directories, "--json", *options, timeout=timeout, threads=threads)
     try:
-        cases = json.loads(text)["cases"]
+        cases = json.loads(done.stdout)["cases"]
     except (ValueError, KeyError) as error:
-        raise CleaveError(f"cleave test gave no readable JSON ({error}): {text[:200]!r}") from None
+        raise CleaveError(f"cleave test gave no readable JSON ({error}): {done.stdout[:200]!r}") from None
     if len(cases) != len(directories):
         raise CleaveError(f"cleave test reported {len(cases)} of {len(directories)} cases")
+    right = 1 if any(case["status"] in ("FAIL", "ERROR") for case in cases) else 0
+    if done.returncode != right:  # a sanitizer's report
+        raise CleaveError(f"exit {done.returncode} after {len(cases)} cases: {last_line(done)}")
     return cases
 
 
