@@ -10,14 +10,14 @@
 #include <string.h>
 #include <time.h>
 
-#include "../backends/onnxruntime/device.h"
-#include "../backends/openvino/api.h"
-#include "base/file.h"
-#include "base/tensor.h"
+#include "backends/onnxruntime/device.h"
+#include "backends/openvino/api.h"
+#include "base/files/file.h"
+#include "base/tensor/tensor.h"
 #include "bench.h"
 #include "cleave/cleave.h"
 #include "device/device.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 enum { MOST_VALUES = 64, MOST_RUNS = 4000, MOST_MODELS = 32, BURST = 8, WARM = 3 };
 

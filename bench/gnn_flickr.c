@@ -20,8 +20,8 @@
 
 #define BENCH "gnn_flickr"
 #include "bench.h"
-#include "gnn/measure.h"
-#include "gnn/single.h"
+#include "gnn/measure/measure.h"
+#include "gnn/run/single.h"
 #include "gnn_flickr.h"
 
 enum { MOST_RUNS = 15 };

@@ -16,7 +16,7 @@
 #define CLEAVE_BENCH_GNN_FLICKR_H
 
 #include "gnn/planning.h"
-#include "gnn/tables.h"
+#include "gnn/tables/tables.h"
 
 enum { FLICKR_MOST_K = 20, FLICKR_SEED = 7, FLICKR_COLUMNS = 500 };
 

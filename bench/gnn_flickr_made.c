@@ -3,7 +3,7 @@
 #include <string.h>
 
 #define BENCH "gnn_flickr"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/random.h"
 #include "bench.h"
 #include "cleave/devices.h"

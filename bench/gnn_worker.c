@@ -10,12 +10,12 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "bench.h"
 #include "cleave/cleave.h"
 #include "device/device.h"
 #include "gnn/planning.h"
-#include "gnn/run.h"
+#include "gnn/run/run.h"
 
 enum { LINE_BYTES = 4096 };
 

@@ -13,7 +13,7 @@
 #include <zlib.h>
 
 #include "base/memory.h"
-#include "gnn/graph.h"
+#include "gnn/data/graph.h"
 
 enum { BUFFER_BYTES = 40 << 20 }; /* blocks, pieces, the program itself: whatever the graph's size */
 

@@ -19,12 +19,12 @@
 #endif
 
 #define BENCH "launch_list"
-#include "../backends/cpu/executable.h"
+#include "analysis/evaluate.h"
+#include "analysis/shapes.h"
+#include "backends/cpu/run/executable.h"
 #include "bench.h"
 #include "device/device.h"
 #include "graph/view.h"
-#include "ops/evaluate.h"
-#include "ops/shapes.h"
 
 enum { ROWS = 4, COLUMNS = 8, VALUE_BYTES = ROWS * COLUMNS * 4, MAX_SAMPLES = 1001, STRIDE = 192 };
 #define SAMPLE_NS 200000.0 /* a sample is so long at least */

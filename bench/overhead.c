@@ -9,7 +9,7 @@
 #define BENCH "overhead"
 #include "chain.h"
 #include "cleave/cleave.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 enum { WARM = 8 };
 

@@ -4,7 +4,7 @@
 #define CLEAVE_BENCH_REPLAY_H
 
 #define BENCH "replay"
-#include "../backends/vnpu/device.h"
+#include "backends/vnpu/device.h"
 #include "chain.h"
 #include "cleave/cleave.h"
 #include "device/device.h"

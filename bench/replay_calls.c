@@ -5,8 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "analysis/shapes.h"
 #include "graph/view.h"
-#include "ops/shapes.h"
 
 void calls_open(calls *c, const sessions *s, const clv_graph *graph) {
   clv_error error = {0};

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "execute/graph_cache.h"
-#include "split/plan.h"
+#include "execute/capture/cache.h"
+#include "plan/plan.h"
 
 typedef struct lookups {
   clv__graph_cache *cache;

@@ -11,13 +11,13 @@
 #include <time.h>
 
 #define BENCH "replay_opencl"
-#include "../backends/opencl/capture.h"
-#include "../backends/opencl/programs.h"
+#include "analysis/shapes.h"
+#include "backends/opencl/programs.h"
+#include "backends/opencl/run/capture.h"
 #include "chain.h"
 #include "cleave/cleave.h"
 #include "device/device.h"
 #include "graph/view.h"
-#include "ops/shapes.h"
 
 enum { MAX_SAMPLES = 1001, WAYS = 4 };
 

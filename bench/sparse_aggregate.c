@@ -14,10 +14,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "bench.h"
-#include "gnn/graph.h"
-#include "kernels/kernels.h"
+#include "gnn/data/graph.h"
+#include "operators/run.h"
 
 enum { MOST_ROUNDS = 101, CHECKED_ROWS = 200, COPY, MEAN, ATTENTION, SUBJECTS };
 

@@ -1,4 +1,4 @@
-# Files as arrays of C: cmake -DOUTPUT=page.c -DHEADER=report/page.h -DFILES=clv__page_style=page.css,… -P embed.cmake
+# Files as arrays of C: cmake -DOUTPUT=page.c -DHEADER=report/page/page.h -DFILES=clv__page_style=page.css,… -P embed.cmake
 # With -DTABLE=TYPE/NAME/PREFIX also a table of {name without the prefix, array, bytes}, ended by an empty entry; the arrays are
 # then its own.
 set(content "/* Made by cmake/embed.cmake. */\n#include \"${HEADER}\"\n")

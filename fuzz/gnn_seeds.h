@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "gnn/gnn_plan.h"
+#include "gnn/plan/plan.h"
 
 #define FUZZ_GNN_CSV "n_nodes,n_edges,cpu_ms,npu_ms,status\n100,500,1.5,2,OK\n100,1000,None,4,OK\n200,500,-1,9,CPU_OOM\n"
 

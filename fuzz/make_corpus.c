@@ -7,10 +7,10 @@
 #include <sys/stat.h>
 
 #include "../tests/formats/onnx_models.h"
-#include "base/file.h"
-#include "formats/npy.h"
-#include "formats/npz.h"
-#include "formats/onnx.h"
+#include "base/files/file.h"
+#include "formats/arrays/npy.h"
+#include "formats/arrays/npz.h"
+#include "formats/onnx/onnx.h"
 #include "gnn_seeds.h"
 #include "target_gnn_state.h"
 #include "target_npubin.h"

@@ -1,12 +1,13 @@
-/* Inputs for readers of compiled programs (base/sealed.h): one byte that says how, then a payload without its fingerprint, which
- * begins with types and a graph. Header, checksum and fingerprint are added here, as no change of a byte would get past them. */
+/* Inputs for readers of compiled programs (base/files/sealed.h): one byte that says how, then a payload without its fingerprint,
+ * which begins with types and a graph. Header, checksum and fingerprint are added here, as no change of a byte would get past
+ * them. */
 #ifndef CLEAVE_FUZZ_SEALED_H
 #define CLEAVE_FUZZ_SEALED_H
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 static inline uint64_t fuzz_sealed_number(const uint8_t *data, size_t size_bytes) {
   uint64_t number = 0;

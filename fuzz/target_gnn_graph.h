@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "gnn/figures.h"
-#include "gnn/partition.h"
-#include "gnn/readers.h"
+#include "gnn/data/figures.h"
+#include "gnn/data/partition.h"
+#include "gnn/data/readers.h"
 
 static inline void fuzz_gnn_check(const clv__gnn_graph *graph) {
   const clv__csr *csr = &graph->csr;

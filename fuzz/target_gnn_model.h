@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "formats/npz.h"
-#include "gnn/model_parts.h"
+#include "formats/arrays/npz.h"
+#include "gnn/model/parts.h"
 
 static char fuzz_gnn_folder[] = "/tmp/cleave-fuzz-XXXXXX";
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/gnn_plan.h"
+#include "gnn/plan/plan.h"
 
 static inline clv_status fuzz_gnn_plan_status(const uint8_t *data, size_t size_bytes, clv_error *error) {
   clv__gnn_plan *plan;

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/run_own.h"
+#include "gnn/run/own.h"
 
 enum { FUZZ_STATE_FILE, FUZZ_STATE_SEALED, FUZZ_STATE_KINDS };
 enum { FUZZ_STATE_VERTICES = 5, FUZZ_STATE_LAYERS = 3, FUZZ_STATE_WIDEST = 4, FUZZ_STATE_HEAD = 8 + 32 + 8 + 8 + 32 };
 
-/* As run_state.c writes it: magic, key, layers done and a reserved word, how many numbers, their hash. */
+/* As run/state.c writes it: magic, key, layers done and a reserved word, how many numbers, their hash. */
 static inline void fuzz_gnn_state_file(const clv__hash *key, uint32_t layers_done, const void *rows, size_t rows_bytes,
                                        clv__text *file) {
   const uint32_t layers[2] = {layers_done, 0};

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/tables.h"
+#include "gnn/tables/tables.h"
 
 static inline void fuzz_gnn_tables_ask(const clv__tables *tables) {
   double time;

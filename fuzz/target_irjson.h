@@ -3,8 +3,8 @@
 #define CLEAVE_FUZZ_TARGET_IRJSON_H
 
 #include "base/memory.h"
-#include "formats/irjson.h"
-#include "formats/onnx.h"
+#include "formats/irjson/irjson.h"
+#include "formats/onnx/onnx.h"
 
 /* Loads (which infers all shapes), hashes, and writes what was loaded as ONNX, which must be readable. */
 static inline void fuzz_irjson(const uint8_t *data, size_t size_bytes) {

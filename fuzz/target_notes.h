@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../backends/cpu/tune.h"
-#include "../backends/framework/verdicts.h"
+#include "backends/cpu/tune/tune.h"
+#include "backends/framework/verdicts.h"
 #include "sealed.h"
 
 enum { FUZZ_NOTES_CHOICES, FUZZ_NOTES_FILE, FUZZ_NOTES_SEALED, FUZZ_NOTES_KINDS };

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "../backends/vnpu/spec.h"
+#include "backends/vnpu/spec/spec.h"
 
 /* A description; after its first zero byte, an option for it: KEY=VALUE. */
 static inline void fuzz_npu_spec(const uint8_t *data, size_t size_bytes) {

@@ -10,15 +10,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../backends/vnpu/instance.h"
-#include "../backends/vnpu/npubin.h"
-#include "../backends/vnpu/speed.h"
-#include "../backends/vnpu/vnpu.h"
 #include "../tests/formats/onnx_models.h"
+#include "backends/vnpu/instance.h"
+#include "backends/vnpu/npubin.h"
+#include "backends/vnpu/spec/speed.h"
+#include "backends/vnpu/vnpu.h"
 #include "base/hash.h"
 #include "cleave/cleave.h"
 #include "device/device.h"
-#include "kernels/families.h"
+#include "operators/run_families.h"
 #include "sealed.h"
 
 enum {

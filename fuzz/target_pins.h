@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../src/cli/pins.c" /* of the command, not of the library */
 #include "base/memory.h"
 #include "base/text.h"
+#include "cli/options/pins.c" /* of the command, not of the library */
 
 typedef struct fuzz_pins_found {
   clv__text text; /* what was found, one a line */

@@ -8,8 +8,8 @@
 
 #include "../tests/formats/onnx_models.h"
 #include "cleave/cleave.h"
-#include "formats/onnx.h"
-#include "split/plan.h"
+#include "formats/onnx/onnx.h"
+#include "plan/plan.h"
 
 /* Stands for the model's hash in seeds and in the corpus, which so outlive changes of how models are hashed. */
 #define FUZZ_PLAN_HASH "$MODEL"

@@ -3,8 +3,8 @@
 #define CLEAVE_FUZZ_TARGET_SAFETENSORS_H
 
 #include "base/memory.h"
-#include "base/tensor.h"
-#include "formats/safetensors.h"
+#include "base/tensor/tensor.h"
+#include "formats/arrays/safetensors.h"
 
 /* Opens, and reads every byte of every tensor: what was said to lie in the file must lie there. */
 static inline void fuzz_safetensors(const uint8_t *data, size_t size_bytes) {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../backends/torch/call.h"
+#include "backends/torch/call.h"
 
 enum { FUZZ_TORCH_LINES = 80 };
 

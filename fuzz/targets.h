@@ -4,9 +4,9 @@
 #define CLEAVE_FUZZ_TARGETS_H
 
 #include "base/memory.h"
-#include "formats/npy.h"
-#include "formats/npz.h"
-#include "formats/onnx.h"
+#include "formats/arrays/npy.h"
+#include "formats/arrays/npz.h"
+#include "formats/onnx/onnx.h"
 
 /* Loads, writes what was loaded, and loads that again. */
 static inline void fuzz_onnx(const uint8_t *data, size_t size_bytes) {

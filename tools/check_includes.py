@@ -1,10 +1,12 @@
 """Checks what the compiler does not: who includes whom, what the library exports, and that public headers stand alone.
 
-    python3 tools/check_includes.py [--library build/libcleave.so] [--headers]
+    python3 tools/check_includes.py [--library build/libcleave.so] [--headers] [--list]
 
-Without options the include map alone. Needs nothing but Python and, for --headers, a C and a C++ compiler.
+Without options: the include map, folder by folder; the number of source files per folder; and circles of modules (module() says
+what one is). Needs nothing but Python and, for --headers, a C and a C++ compiler.
 """
 import argparse
+import collections
 import os
 import re
 import subprocess
@@ -13,10 +15,14 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 # The order of the folders of src/: each uses itself and those before it; the exceptions stand below.
-ORDER = ["base", "kernels", "graph", "ops", "formats", "cache", "device", "cost", "split", "place", "compile", "execute", "gnn", "report", "check", "cli"]
-NARROWER = {"kernels": {"base"}, "formats": {"base", "graph", "ops"}, "cache": {"base"}}
-BACKEND_SEES = {"base", "kernels"}
-FRAMEWORK = "framework"  # what the backends of frameworks share
+ORDER = ["base", "graph", "operators", "analysis", "formats", "cache", "device", "cost", "split", "place", "plan", "compile", "execute",
+         "gnn", "check", "report", "cli"]
+NARROWER = {"operators": {"base", "graph"}, "formats": {"base", "graph", "operators", "analysis"}, "cache": {"base"}}
+# What backends see of src/: base, and of the operators what runs a call and what families share.
+BACKEND_SEES = ("src/base/", "src/operators/run.h", "src/operators/common/")
+SHARED_BACKENDS = {"common", "framework"}  # folders of backends/ that other backends build on
+MOST_FILES = 35
+CIRCLE_OK = "circle-ok:"  # followed by the reason, in the first comment of a module that needs a circle
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 
 
@@ -27,51 +33,116 @@ def sources(top):
                 yield os.path.relpath(os.path.join(folder, name), ROOT)
 
 
-def allowed_folders(path):
-    """The folders of src/ that a file may include from."""
-    parts = path.split(os.sep)
-    if parts[0] == "backends":
-        return BACKEND_SEES
-    if parts[0] == "include":
-        return set()
-    folder = parts[1]
-    return NARROWER.get(folder, set(ORDER[: ORDER.index(folder)])) | {folder}
-
-
-def check_file(path):
-    """What is wrong with a file's includes, a line each."""
-    parts = path.split(os.sep)
-    if parts[0] == "src" and (len(parts) < 3 or parts[1] not in ORDER):
-        return [f"{path}: src/{parts[1]} is not on the map (tools/check_includes.py)"]
-    allowed, wrong = allowed_folders(path), []
+def includes(path):
+    """(line number, text as written, file of the project or None) of each #include "..." in a file."""
     with open(os.path.join(ROOT, path), encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
-            match = INCLUDE.match(line)
-            if not match:
-                continue
-            included = match.group(1)
-            beside = os.path.normpath(os.path.join(os.path.dirname(path), included))
-            if included.startswith("cleave/"):
-                continue  # public headers are for all
-            if os.path.isfile(os.path.join(ROOT, beside)):
-                target = beside
-            elif os.path.isfile(os.path.join(ROOT, "src", included)):
-                target = os.path.normpath(os.path.join("src", included))
-            elif os.path.isfile(os.path.join(ROOT, included)):
-                target = included
-            else:
-                continue  # a library's header
-            where = target.split(os.sep)
-            same_backend = where[0] == "backends" and (where[:2] == parts[:2] or where[1] == FRAMEWORK)
-            registers = parts[:2] == ["src", "device"] and where[-1] == where[-2] + ".h"  # the built-in ones' query functions
-            public_inside = where[0] == "include" and parts[0] == "include"
-            if where[0] == "include" and not public_inside:
-                wrong.append(f"{path}:{number}: public headers are included as \"cleave/...\", not \"{included}\"")
-            elif where[0] == "backends" and not same_backend and not registers:
-                wrong.append(f"{path}:{number}: '{included}' belongs to another backend")
-            elif where[0] == "src" and where[1] not in allowed:
-                wrong.append(f"{path}:{number}: {'/'.join(parts[:2])} may not use src/{where[1]} ('{included}')")
+            if match := INCLUDE.match(line):
+                places = [os.path.dirname(path), "include", "src", ""]
+                candidates = (os.path.normpath(os.path.join(place, match.group(1))) for place in places)
+                target = next((c for c in candidates if os.path.isfile(os.path.join(ROOT, c))), None)
+                yield number, match.group(1), target
+
+
+def may_include(path, target):
+    """Whether the map lets a file include another one; both are paths from the root."""
+    here, there = path.split("/"), target.split("/")
+    if there[0] == "include":
+        return True
+    if here[0] == "include":
+        return False
+    if here[0] == "backends":
+        if there[0] == "backends":
+            return here[1] == there[1] or there[1] in SHARED_BACKENDS
+        return target.startswith(BACKEND_SEES)
+    if there[0] == "backends":  # the table of built-in backends names their query functions
+        return here[:2] == ["src", "device"] and there[-1] == there[1] + ".h"
+    allowed = NARROWER.get(here[1], set(ORDER[: ORDER.index(here[1])])) | {here[1]}
+    return there[1] in allowed
+
+
+def check_map(files):
+    wrong = []
+    for path in files:
+        parts = path.split("/")
+        if parts[0] == "src" and (len(parts) < 3 or parts[1] not in ORDER):
+            wrong.append(f"{path}: src/{parts[1]} is not on the map (tools/check_includes.py)")
+            continue
+        for number, text, target in includes(path):
+            if target is None or target.split("/")[0] not in ("include", "src", "backends"):
+                continue  # a library's header, or one that the build writes
+            if target.startswith("include/") and not text.startswith("cleave/") and parts[0] != "include":
+                wrong.append(f'{path}:{number}: public headers are included as "cleave/...", not "{text}"')
+            elif not may_include(path, target):
+                wrong.append(f"{path}:{number}: {'/'.join(parts[:2])} may not use {target}")
     return wrong
+
+
+def folder_counts(files):
+    return collections.Counter(os.path.dirname(path) for path in files)
+
+
+def check_counts(files):
+    return [f"{folder}: {count} source files, more than {MOST_FILES}" for folder, count in folder_counts(files).items() if count > MOST_FILES]
+
+
+def module(path):
+    """x.c, x.h and the private header x_own.h are one module; own.h belongs to the module that its folder is named after."""
+    folder, stem = os.path.split(os.path.splitext(path)[0])
+    stem = os.path.basename(folder) if stem == "own" else stem.removesuffix("_own")
+    return os.path.join(folder, stem)
+
+
+def find_circles(edges):
+    """The strongly connected components of more than one module (Tarjan 1972, without recursion)."""
+    index, low, stack, on_stack, circles = {}, {}, [], set(), []
+    for root in edges:
+        if root in index:
+            continue
+        work = [(root, iter(sorted(edges[root])))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        on_stack.add(root)
+        while work:
+            node, rest = work[-1]
+            following = next(rest, None)
+            if following is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[node])
+                if low[node] == index[node]:
+                    at = stack.index(node)
+                    members = stack[at:]
+                    del stack[at:]
+                    on_stack.difference_update(members)
+                    if len(members) > 1:
+                        circles.append(sorted(members))
+            elif following not in index:
+                index[following] = low[following] = len(index)
+                stack.append(following)
+                on_stack.add(following)
+                work.append((following, iter(sorted(edges[following]))))
+            elif following in on_stack:
+                low[node] = min(low[node], index[following])
+    return circles
+
+
+def is_explained(circle, files):
+    for path in files:
+        if module(path) in circle:
+            with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+                if CIRCLE_OK in file.read(1000).split("*/")[0]:
+                    return True
+    return False
+
+
+def circles_of(files):
+    edges = {module(path): set() for path in files}
+    for path in files:
+        for _, _, target in includes(path):
+            if target is not None and module(target) in edges and module(target) != module(path):
+                edges[module(path)].add(module(target))
+    return find_circles(edges)
 
 
 def check_exports(library):
@@ -98,18 +169,24 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--library", metavar="FILE", help="check what this library exports")
     parser.add_argument("--headers", action="store_true", help="compile each public header alone, as C11 and as C++")
+    parser.add_argument("--list", action="store_true", help="print the number of source files per folder")
     arguments = parser.parse_args()
-    wrong, checked = [], 0
-    for top in ("include", "src", "backends"):
-        for path in sources(top):
-            wrong += check_file(path)
-            checked += 1
+    files = [path for top in ("include", "src", "backends") for path in sources(top)]
+    circles = circles_of(files)
+    unexplained = [circle for circle in circles if not is_explained(circle, files)]
+    wrong = check_map(files) + check_counts(files) + ["circle: " + " ".join(circle) for circle in unexplained]
     if arguments.headers:
         wrong += check_headers()
     if arguments.library:
         wrong += check_exports(arguments.library)
+    counts = folder_counts(files)
+    if arguments.list:
+        for folder, count in sorted(counts.items()):
+            print(f"{count:4} {folder}")
     print("\n".join(wrong), end="\n" if wrong else "")
-    print(f"{checked} files checked, {len(wrong)} wrong")
+    largest = max(counts, key=counts.get)
+    print(f"{len(files)} files in {len(counts)} folders, at most {counts[largest]} in one ({largest}); "
+          f"{len(circles)} circles of modules, {len(unexplained)} unexplained; {len(wrong)} wrong")
     return 1 if wrong else 0
 
 

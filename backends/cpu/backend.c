@@ -5,10 +5,10 @@
 #include <omp.h>
 #endif
 
+#include "backends/cpu/run/executable.h"
+#include "backends/cpu/run/stream.h"
+#include "backends/cpu/tune/tune.h"
 #include "cpu.h"
-#include "executable.h"
-#include "stream.h"
-#include "tune.h"
 
 struct clv_buffer {
   void *data;

@@ -1,9 +1,9 @@
 /* compile() and instance_create(): a plan where shapes allow one, else what it takes to run node by node. */
 #include <stddef.h>
 
-#include "executable.h"
-#include "stream.h"
-#include "tune.h"
+#include "backends/cpu/run/executable.h"
+#include "backends/cpu/run/stream.h"
+#include "backends/cpu/tune/tune.h"
 
 static clv_status compile_into(clv_executable *made, const clv_graph_view *graph, const clv_compile_options *options,
                                clv_error *error) {

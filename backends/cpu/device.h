@@ -4,13 +4,13 @@
 
 #include <stdatomic.h>
 
+#include "backends/cpu/constants/packs.h"
+#include "backends/cpu/onednn/onednn.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "cleave/plugin/backend.h"
 #include "cores.h"
-#include "onednn.h"
-#include "packs.h"
 
 struct clv_device {
   const clv_host *host;

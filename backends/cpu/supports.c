@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "device.h"
-#include "kernels/kernels.h"
+#include "operators/run.h"
 
 #define MAX_DEPTH 64 /* of bodies within bodies */
 

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 #define CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 
-#include "base/objects.h"
+#include "backends/common/objects.h"
 #include "framework.h"
 #include "queue.h"
 #include "verdicts.h"

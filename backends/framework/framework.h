@@ -10,8 +10,8 @@
  * Memory is the host's: bindings are host addresses, which a framework reads and writes in place where it can. Weights go into
  * models; nothing is uploaded apart. A device that computes on the host's own cores is synchronous; others, and those asked to by
  * option async=yes, have a thread for each stream, which runs requests in order. */
-#ifndef CLEAVE_BACKENDS_FRAMEWORK_H
-#define CLEAVE_BACKENDS_FRAMEWORK_H
+#ifndef CLEAVE_BACKENDS_FRAMEWORK_FRAMEWORK_H
+#define CLEAVE_BACKENDS_FRAMEWORK_FRAMEWORK_H
 
 #include "base/error.h"
 #include "base/memory.h"

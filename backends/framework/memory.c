@@ -1,7 +1,7 @@
 /* Memory: buffers are the host's, aligned; weights go into models, so there is nothing to keep of them apart. */
 #include <string.h>
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "device.h"
 
 struct clv_buffer {

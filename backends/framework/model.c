@@ -2,8 +2,8 @@
  * into addresses; launches are made once and used again. */
 #include <string.h>
 
-#include "base/sealed.h"
-#include "base/tensor.h"
+#include "base/files/sealed.h"
+#include "base/tensor/tensor.h"
 #include "device.h"
 
 struct clv_executable {

@@ -1,5 +1,5 @@
 /* A partition as an ONNX model in memory, for frameworks that read those. */
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "framework.h"
 
 /* What protobuf's own readers take at most. */

@@ -1,5 +1,5 @@
 /* Signatures of nodes: see verdicts.h. */
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "verdicts.h"
 
 /* Constants up to this many elements may be read when a node is judged: axes, sizes, pads. Of floats, scales of Resize and their

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/files/sealed.h"
 #include "base/memory.h"
-#include "base/sealed.h"
 
 enum {
   MOST_ENTRIES = 8192, /* of a few hundred bytes at most */

@@ -2,8 +2,8 @@
 #ifndef CLEAVE_BACKENDS_ONNXRUNTIME_DEVICE_H
 #define CLEAVE_BACKENDS_ONNXRUNTIME_DEVICE_H
 
-#include "../framework/framework.h"
 #include "api.h"
+#include "backends/framework/framework.h"
 
 #define CLV__ORT_PROVIDER_SUFFIX "ExecutionProvider" /* of every provider's name; ours go without */
 

@@ -1,7 +1,7 @@
 /* The ONNX Runtime backend: its execution providers as devices ("onnxruntime:CPU"). The library is loaded when a device of it is
  * first asked for. */
-#ifndef CLEAVE_BACKENDS_ONNXRUNTIME_H
-#define CLEAVE_BACKENDS_ONNXRUNTIME_H
+#ifndef CLEAVE_BACKENDS_ONNXRUNTIME_ONNXRUNTIME_H
+#define CLEAVE_BACKENDS_ONNXRUNTIME_ONNXRUNTIME_H
 
 #include "cleave/plugin/backend.h"
 

@@ -2,7 +2,7 @@
  * shape are the same, so that a run in steady state makes nothing. */
 #include <string.h>
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "device.h"
 
 /* The library's view of an address. */

@@ -1,7 +1,7 @@
 /* Models: a partition as ONNX becomes a session. Verdicts: whether a session of the node alone can be made. */
 #include <string.h>
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "device.h"
 
 /* ---- Options ---- */

@@ -4,13 +4,13 @@
 
 #include <pthread.h>
 
+#include "backends/common/objects.h"
+#include "backends/opencl/lower/lower.h"
+#include "backends/opencl/run/staging.h"
 #include "base/memory.h"
-#include "base/objects.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "cleave/plugin/backend.h"
 #include "icd.h"
-#include "lower.h"
-#include "staging.h"
 
 #define CLV__OPENCL_VERSION "1"
 #define CLV__OPENCL_NONE UINT32_MAX

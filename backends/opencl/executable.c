@@ -1,6 +1,6 @@
 /* Executables: a partition taken along as an ONNX model, so that it outlives the host's view and can be saved; its nodes and
  * values in arrays. Everything here holds for models from strangers. */
-#include "base/host.h"
+#include "backends/common/host.h"
 #include "plan.h"
 
 #include <stdio.h>

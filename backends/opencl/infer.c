@@ -1,5 +1,5 @@
 /* The first pass: every value's static type for the given inputs, and small values that follow from shapes and constants. */
-#include "kernels/kernels.h"
+#include "operators/run.h"
 #include "plan.h"
 
 static bool is_random(const char *op) {

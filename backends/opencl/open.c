@@ -1,10 +1,10 @@
 /* Opening a device: its options, and what it can do. */
 #include <stdio.h>
 
+#include "backends/opencl/run/stream.h"
 #include "base/hash.h"
 #include "device.h"
 #include "programs.h"
-#include "stream.h"
 
 /* ---- What the driver says ---- */
 

@@ -1,7 +1,7 @@
 /* The OpenCL backend's slots of the plugin ABI. What is behind each is in the files beside this one. */
 #include "opencl.h"
 
-#include "capture.h"
+#include "backends/opencl/run/capture.h"
 
 static void device_info(clv_device *device, clv_device_info *info) {
   clv_device_info filled = {

@@ -9,8 +9,8 @@
 #ifndef CLEAVE_BACKENDS_OPENCL_PLAN_H
 #define CLEAVE_BACKENDS_OPENCL_PLAN_H
 
-#include "base/sealed.h"
-#include "elementwise.h"
+#include "backends/opencl/lower/expressions.h"
+#include "base/files/sealed.h"
 #include "programs.h"
 
 #define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size are the program's; larger ones are weights */

@@ -1,9 +1,9 @@
 /* The verdict on a node: views, values that follow from shapes, and what a family takes. */
 #include <stdio.h>
 
-#include "base/host.h"
+#include "backends/common/host.h"
+#include "backends/opencl/lower/families.h"
 #include "device.h"
-#include "families.h"
 
 /* ---- The table ---- */
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../framework/framework.h"
+#include "backends/framework/framework.h"
 #include "base/environment.h"
 
 /* ---- Types ---- */

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "device.h"
 
 enum { FORMAT = 1 };

@@ -2,8 +2,8 @@
 #ifndef CLEAVE_BACKENDS_OPENVINO_DEVICE_H
 #define CLEAVE_BACKENDS_OPENVINO_DEVICE_H
 
-#include "../framework/framework.h"
 #include "api.h"
+#include "backends/framework/framework.h"
 
 /* A device has a core of its own: what its options set holds for it alone. */
 typedef struct clv__openvino_device {

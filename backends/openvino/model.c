@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "device.h"
 
 /* ---- Ports ---- */

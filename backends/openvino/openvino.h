@@ -1,6 +1,6 @@
 /* OpenVINO, as a backend: devices "openvino:CPU", "openvino:GPU.0", "openvino:NPU". */
-#ifndef CLEAVE_BACKENDS_OPENVINO_H
-#define CLEAVE_BACKENDS_OPENVINO_H
+#ifndef CLEAVE_BACKENDS_OPENVINO_OPENVINO_H
+#define CLEAVE_BACKENDS_OPENVINO_OPENVINO_H
 
 #include "cleave/plugin/backend.h"
 

@@ -2,7 +2,7 @@
  * out are copied from its memory. */
 #include <string.h>
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "device.h"
 
 /* What was last set at a port. */

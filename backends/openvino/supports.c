@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/attribute.h"
-#include "base/host.h"
+#include "backends/common/host.h"
 #include "base/lookup.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 #include "device.h"
 #include "table.h"
 

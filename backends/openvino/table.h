@@ -2,8 +2,8 @@
 #ifndef CLEAVE_BACKENDS_OPENVINO_TABLE_H
 #define CLEAVE_BACKENDS_OPENVINO_TABLE_H
 
-#include "base/attribute.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 #include "cleave/plugin/backend.h"
 
 /* Dtypes of inputs that say where or how much (indices, shapes, axes): values in range fit 32 bits. */

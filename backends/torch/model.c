@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 typedef struct node {
   const char *name;

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_BACKENDS_TORCH_MODEL_H
 #define CLEAVE_BACKENDS_TORCH_MODEL_H
 
-#include "../framework/framework.h"
+#include "backends/framework/framework.h"
 #include "call.h"
 
 typedef struct clv__torch_model clv__torch_model;

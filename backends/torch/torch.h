@@ -1,6 +1,6 @@
 /* The PyTorch backend: ATen operators that have no form in ONNX, called by their schemas. */
-#ifndef CLEAVE_BACKENDS_TORCH_H
-#define CLEAVE_BACKENDS_TORCH_H
+#ifndef CLEAVE_BACKENDS_TORCH_TORCH_H
+#define CLEAVE_BACKENDS_TORCH_TORCH_H
 
 #include "cleave/plugin/backend.h"
 

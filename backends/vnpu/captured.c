@@ -1,8 +1,8 @@
 /* Captured graphs: see captured.h. */
 #include "captured.h"
 
+#include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
-#include "speed.h"
 
 /* On the compute engine. */
 static clv_status run(clv__vnpu_launch *launch, double *seconds, clv_error *error) {

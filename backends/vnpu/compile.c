@@ -1,6 +1,6 @@
 /* A partition to a program: asks the same questions as supports(), takes the graph along as ONNX, and lays out its memory. */
+#include "backends/common/host.h"
 #include "base/error.h"
-#include "base/host.h"
 #include "program.h"
 #include "supports.h"
 

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/common/host.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "base/host.h"
 #include "captured.h"
 #include "instance.h"
 #include "program.h"

@@ -2,10 +2,10 @@
 #ifndef CLEAVE_BACKENDS_VNPU_DEVICE_H
 #define CLEAVE_BACKENDS_VNPU_DEVICE_H
 
+#include "backends/vnpu/spec/spec.h"
 #include "base/hash.h"
 #include "memory.h"
 #include "queue.h"
-#include "spec.h"
 
 /* Constants up to this size are part of a program; larger ones are weights that the host uploads. */
 #define CLV__VNPU_INLINE_BYTES 4096u

@@ -10,8 +10,8 @@
 #include <omp.h>
 #endif
 
+#include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
-#include "speed.h"
 
 /* ---- Marks ---- */
 

@@ -1,10 +1,10 @@
 /* What planning asks of a device: which nodes it is for, and what its speed model says of nodes, copies and launches. */
 #include <string.h>
 
-#include "base/host.h"
-#include "base/tensor.h"
+#include "backends/common/host.h"
+#include "backends/vnpu/spec/speed.h"
+#include "base/tensor/tensor.h"
 #include "device.h"
-#include "speed.h"
 
 double clv__vnpu_hint_node_seconds(clv_device *device, const clv_graph_view *graph, uint32_t node) {
   clv_node_info info = {.struct_size = sizeof info};

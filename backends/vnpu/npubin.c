@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "program.h"
 
 /* ---- Writing ---- */

@@ -1,6 +1,6 @@
 /* The layout of a `.npubin` file. All numbers are little-endian.
  *
- *   the header of base/sealed.h, then:
+ *   the header of base/files/sealed.h, then:
  *     text    fingerprint of the device                       (text: u32 bytes, then the bytes)
  *     u32     inputs; each: u32 dtype, i32 rank (-1: unknown), i64 dims[rank] (-1: unknown)
  *     u64     bytes of the graph; the graph, an ONNX model whose weights are its last inputs
@@ -11,7 +11,7 @@
 #ifndef CLEAVE_BACKENDS_VNPU_NPUBIN_H
 #define CLEAVE_BACKENDS_VNPU_NPUBIN_H
 
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 
 extern const clv__sealed_kind clv__vnpu_npubin_kind;
 

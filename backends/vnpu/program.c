@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 #include "list.h"
-#include "speed.h"
 #include "supports.h"
 
 const char *clv__vnpu_value_name(const clv_executable *p, uint32_t value) {

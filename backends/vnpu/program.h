@@ -10,7 +10,7 @@
 #define CLEAVE_BACKENDS_VNPU_PROGRAM_H
 
 #include "device.h"
-#include "kernels/kernels.h"
+#include "operators/run.h"
 
 typedef enum clv__vnpu_place {
   CLV__VNPU_NOWHERE = 0,

@@ -1,9 +1,9 @@
 /* Streams and events from the caller's side: see queue.h. */
 #include "engine.h"
 
+#include "backends/vnpu/spec/speed.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "speed.h"
 
 enum { SMALL_COPY_BYTES = 1 << 16 }; /* takes a few us, as waking a thread does */
 

@@ -19,10 +19,10 @@
 
 #include <pthread.h>
 
+#include "backends/vnpu/spec/spec.h"
 #include "base/memory.h"
 #include "cleave/plugin/backend.h"
 #include "memory.h"
-#include "spec.h"
 
 typedef enum clv__vnpu_engine_kind { CLV__VNPU_COMPUTE, CLV__VNPU_DMA, CLV__VNPU_ENGINES } clv__vnpu_engine_kind;
 

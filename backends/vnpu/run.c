@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/vnpu/spec/speed.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "instance.h"
-#include "speed.h"
 #include "supports.h"
 
 clv_status clv__vnpu_run_translate(const clv_instance *instance, uint64_t address, uint64_t size_bytes, void **data,

@@ -2,9 +2,9 @@
  */
 #include <string.h>
 
+#include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 #include "instance.h"
-#include "speed.h"
 #include "supports.h"
 
 static bool is_held(const clv_instance *instance, uint32_t value) {

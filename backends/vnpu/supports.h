@@ -3,7 +3,7 @@
 #define CLEAVE_BACKENDS_VNPU_SUPPORTS_H
 
 #include "device.h"
-#include "kernels/kernels.h"
+#include "operators/run.h"
 
 /* The verdict on one node. A yes means that a program of this node alone compiles. CLV_OUT_OF_MEMORY when the host had none to
  * find out: the verdict is then no. */

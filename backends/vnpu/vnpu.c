@@ -3,8 +3,8 @@
 
 #include <string.h>
 
+#include "backends/common/host.h"
 #include "base/error.h"
-#include "base/host.h"
 #include "captured.h"
 #include "device.h"
 #include "supports.h"

@@ -1,7 +1,7 @@
 /* The virtual NPU: a backend that behaves like hardware and needs none. It stands in for a real device in tests, and lets anyone
  * ask what a device with other limits would do. See README.md for its description file. */
-#ifndef CLEAVE_BACKENDS_VNPU_H
-#define CLEAVE_BACKENDS_VNPU_H
+#ifndef CLEAVE_BACKENDS_VNPU_VNPU_H
+#define CLEAVE_BACKENDS_VNPU_VNPU_H
 
 #include "cleave/plugin/backend.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "device.h"
 
 static void weight_free(clv_device *device, clv_weight *weight) {

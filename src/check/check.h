@@ -1,5 +1,5 @@
 /* The conformance kit: whether a backend keeps the plugin ABI's promises. It sees a backend as the host does, through its slots,
- * and judges results by src/kernels. A section is one kind of promise; each is one file, and counts what it looked at.
+ * and judges results by the reference evaluator. A section is one kind of promise; each is one file, and counts what it looked at.
  *
  * What a backend may leave out (optional slots, operators it does not take) is skipped with a reason, never failed. */
 #ifndef CLEAVE_CHECK_CHECK_H
@@ -78,7 +78,7 @@ uint64_t clv__check_random(uint64_t *state);
 uint32_t clv__check_below(uint64_t *state, uint32_t limit);
 double clv__check_real(uint64_t *state);
 
-/* ---- Cases of operators (cases.c and its kin): small graphs that together cover what src/ops knows ---- */
+/* ---- Cases of operators (cases.c and its kin): small graphs that together cover the operators ---- */
 
 typedef struct clv__check_case {
   char what[160];     /* "Conv 22, f32, x[1,3,8,8], stride 2, pads 1" */

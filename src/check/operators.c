@@ -5,7 +5,7 @@
 
 #include "check/run.h"
 #include "check/sections.h"
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 typedef struct asked {
   clv__check *check;

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/compare.h"
-#include "ops/evaluate.h"
+#include "analysis/evaluate.h"
+#include "base/tensor/compare.h"
 
 #define NEAR_ZERO 0.1
 

@@ -3,8 +3,8 @@
 #ifndef CLEAVE_CHECK_RUN_H
 #define CLEAVE_CHECK_RUN_H
 
+#include "analysis/shapes.h"
 #include "check/check.h"
-#include "ops/shapes.h"
 
 #define CLV__CHECK_POISON 0xff /* NaN in every float */
 

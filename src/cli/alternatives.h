@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "cli/job.h"
-#include "place/compare.h"
+#include "plan/compare.h"
 
 typedef struct cli_alternatives {
   clv__arena arena;

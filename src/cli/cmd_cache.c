@@ -6,7 +6,7 @@
 #include "cache/cache.h"
 #include "cli/console.h"
 #include "cli/json.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "report/label.h"
 #include "report/table.h"
 

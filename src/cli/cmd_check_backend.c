@@ -4,7 +4,7 @@
 #include "cleave/check.h"
 #include "cli/console.h"
 #include "cli/json.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "report/label.h"
 #include "report/table.h"
 

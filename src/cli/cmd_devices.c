@@ -1,8 +1,8 @@
 /* `cleave devices`: what is here, and what each can do. */
 #include "cli/console.h"
+#include "cli/inspect/probe.h"
 #include "cli/job.h"
 #include "cli/json.h"
-#include "cli/probe.h"
 #include "report/label.h"
 #include "report/table.h"
 

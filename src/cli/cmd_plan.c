@@ -3,16 +3,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "cli/alternatives.h"
 #include "cli/console.h"
 #include "cli/job.h"
 #include "cli/json.h"
-#include "report/dot.h"
-#include "report/html.h"
+#include "report/page/html.h"
 #include "report/passes.h"
+#include "report/picture/dot.h"
+#include "report/picture/svg.h"
 #include "report/steps.h"
-#include "report/svg.h"
 
 static clv_status write_text(const char *path, clv__text *text, clv_error *error) {
   clv_status status =

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/settle.h"
+#include "base/trim.h"
 #include "cli/console.h"
 #include "cli/incidents.h"
 #include "cli/job.h"

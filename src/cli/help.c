@@ -4,7 +4,7 @@
 
 #include "base/environment.h"
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "place/place.h"
 
 enum {

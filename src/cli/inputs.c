@@ -5,15 +5,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/shapes_given.h"
 #include "base/random.h"
-#include "base/small.h"
+#include "base/tensor/small.h"
 #include "base/text.h"
 #include "cli/console.h"
 #include "cli/job.h"
 #include "compile/bucket.h"
-#include "formats/npy.h"
-#include "formats/onnx.h"
-#include "ops/shapes_given.h"
+#include "formats/arrays/npy.h"
+#include "formats/onnx/onnx.h"
 #include "report/label.h"
 
 /* ---- Files ---- */

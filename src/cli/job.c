@@ -12,7 +12,7 @@
 #include "cli/console.h"
 #include "compile/folder.h"
 #include "execute/session.h"
-#include "formats/irjson.h"
+#include "formats/irjson/irjson.h"
 
 clv_devices_options cli_devices_options(const cli_invocation *cli) {
   clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;

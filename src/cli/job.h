@@ -3,8 +3,8 @@
 #define CLEAVE_CLI_JOB_H
 
 #include "cleave/compiled.h"
-#include "cli/options.h"
-#include "split/plan.h"
+#include "cli/options/options.h"
+#include "plan/plan.h"
 
 /* The inputs of a run, in the order of the graph's inputs. */
 typedef struct cli_inputs {

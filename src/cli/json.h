@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "cli/command.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 /* A string; bytes that are no UTF-8 become U+FFFD. NULL becomes null. */
 json_t *cli_json_text(const char *text);

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "cli/console.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 
 #define CLI_DECLARE(verb) extern const cli_command cli_command_##verb;
 CLI_COMMANDS(CLI_DECLARE)

@@ -1,8 +1,8 @@
 /* Files that a command is to write: whether they can be written is asked before the work, which may take hours. */
 #include <sys/stat.h>
 
-#include "base/file_writer.h"
-#include "cli/options.h"
+#include "base/files/file_writer.h"
+#include "cli/options/options.h"
 
 /* What is there and no plain file (a pipe, a terminal) is left alone: opening it would be seen at the other end. */
 static clv_status check(const char *path, clv_error *error) {

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "cli/console.h"
-#include "formats/npy.h"
+#include "formats/arrays/npy.h"
 #include "report/label.h"
 #include "report/table.h"
 

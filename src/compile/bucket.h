@@ -1,6 +1,7 @@
 /* Buckets: a partition of a device that takes fixed shapes is compiled for sizes a little above those that it meets, so that one
  * executable serves many. What comes in is filled up with zeros at the end of each open axis, and what goes out is cut: results
- * are those of the exact sizes, since planning puts only nodes there that are independent along their open axes (ops/open.h).
+ * are those of the exact sizes, since planning puts only nodes there that are independent along their open axes
+ * (analysis/open.h).
  *
  * The rule. A size n is rounded up to a multiple of the largest step of `multiple` (64 unless told otherwise) and the powers of
  * two below it at which all bucketed partitions together, the other open sizes being `multiple`, take at most a quarter longer
@@ -11,7 +12,7 @@
 #ifndef CLEAVE_COMPILE_BUCKET_H
 #define CLEAVE_COMPILE_BUCKET_H
 
-#include "split/plan.h"
+#include "plan/plan.h"
 
 typedef struct clv__bucket_rule clv__bucket_rule;
 

@@ -5,7 +5,7 @@
 
 #include "cleave/compiled.h"
 #include "compile/share.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 /* Where an executable came from. */
 typedef enum clv__source {

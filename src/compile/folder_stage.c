@@ -34,7 +34,7 @@ static bool is_written(const char *name, size_t length) {
          has_form(name, length, "npu-", ".json");
 }
 
-/* Or one that was being written when a process was killed (base/file_writer.h). */
+/* Or one that was being written when a process was killed (base/files/file_writer.h). */
 static bool is_ours(const char *name) {
   const char *temporary = strstr(name, ".tmp-");
   return is_written(name, temporary != NULL ? (size_t)(temporary - name) : strlen(name));

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "base/file_writer.h"
+#include "base/files/file.h"
+#include "base/files/file_writer.h"
 #include "compile/folder.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 
 /* Smaller constants stay in the models: their readers want shapes and axes at hand. */
 enum { LEAST_BYTES = 1024, WEIGHT_ALIGNMENT = 64 };

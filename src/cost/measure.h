@@ -2,8 +2,8 @@
 #ifndef CLEAVE_COST_MEASURE_H
 #define CLEAVE_COST_MEASURE_H
 
+#include "analysis/shapes.h"
 #include "cost/profile.h"
-#include "ops/shapes.h"
 
 typedef struct clv__measure_options {
   uint32_t runs; /* measured runs of each thing; things that take long get fewer */

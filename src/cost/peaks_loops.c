@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cost/peaks.h"
-#include "kernels/multiversion.h"
+#include "operators/common/multiversion.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "cost/profile.h"
 
 enum { MOST_RUNS = 1000000, MOST_COUNT = 100000000, LONGEST_TEXT = 4096 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cost/signature.h"
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 clv_status clv__tally_init(clv__tally *tally, const clv_graph_view *whole, clv__arena *arena, clv_error *error) {
   const clv_graph *graph = whole->graph;

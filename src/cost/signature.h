@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "graph/view.h"
-#include "ops/ops.h"
+#include "operators/infer.h"
 
 /* `Conv(f32[1,3,224,224],f32[64,3,7,7]*)>f32[1,64,112,112]{pads=3,3,3,3;strides=2,2}`: a star is a constant. Replaces what is in
  * `text`; text->failed when memory is out. `whole` is a view of all nodes (clv__view_create_whole). */

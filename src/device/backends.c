@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "../backends/cpu/cpu.h"
-#include "../backends/onnxruntime/onnxruntime.h"
-#include "../backends/opencl/opencl.h"
-#include "../backends/openvino/openvino.h"
-#include "../backends/torch/torch.h"
-#include "../backends/vnpu/vnpu.h"
+#include "backends/cpu/cpu.h"
+#include "backends/onnxruntime/onnxruntime.h"
+#include "backends/opencl/opencl.h"
+#include "backends/openvino/openvino.h"
+#include "backends/torch/torch.h"
+#include "backends/vnpu/vnpu.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "device/device.h"

@@ -6,14 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/evaluate.h"
+#include "analysis/shapes.h"
 #include "base/options.h"
 #include "device/backends.h"
 #include "device/device.h"
 #include "device/kept.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "graph/own.h"
-#include "ops/evaluate.h"
-#include "ops/shapes.h"
 
 struct clv_context {
   const clv_allocator *allocator;

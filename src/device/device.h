@@ -5,12 +5,12 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "analysis/open.h"
 #include "cache/cache.h"
 #include "cleave/devices.h"
 #include "cleave/plan.h"
 #include "device/settings.h"
 #include "graph/view.h"
-#include "ops/open.h"
 
 #define CLV__MAX_DEVICES 16
 #define CLV__SPACE_HOST 0u

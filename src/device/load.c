@@ -2,8 +2,8 @@
 #include "cleave/graph.h"
 
 #include "device/device.h"
-#include "formats/irjson.h"
-#include "formats/onnx.h"
+#include "formats/irjson/irjson.h"
+#include "formats/onnx/onnx.h"
 
 static clv_status load_json(clv_context *context, const char *path, const clv__file_map *map, const char *const *params,
                             uint32_t param_count, clv_graph **graph, clv_error *error) {

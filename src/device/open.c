@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../backends/vnpu/vnpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "base/text.h"
 #include "device/backends.h"
 

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "execute/internal.h"
-#include "place/make.h"
+#include "plan/make.h"
 
 /* What one call, a run or a session's creation, has met so far. */
 typedef struct fallback {

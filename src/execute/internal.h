@@ -10,7 +10,7 @@
 #include "compile/bucket.h"
 #include "compile/compile.h"
 #include "device/pool.h"
-#include "execute/capture.h"
+#include "execute/capture/capture.h"
 #include "execute/schedule.h"
 #include "execute/session.h"
 #include "execute/trace.h"

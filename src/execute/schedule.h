@@ -2,7 +2,7 @@
 #ifndef CLEAVE_EXECUTE_SCHEDULE_H
 #define CLEAVE_EXECUTE_SCHEDULE_H
 
-#include "split/plan.h"
+#include "plan/plan.h"
 
 /* A lane is an in-order stream: one a device for its partitions, one for copies between its memory and the host's. A device that
  * works in the caller's thread does everything in its first. */

@@ -79,8 +79,8 @@ typedef struct clv__mismatch {
 } clv__mismatch;
 
 /* Runs every partition on the reference evaluator's inputs and compares what it writes with the reference. The tolerance is that
- * of the dtype (base/compare.h), times the largest magnitude of the value (bf16's for f32, where the session's precision is
- * bf16); a tenth of that where a partition rounds to integers. */
+ * of the dtype (base/tensor/compare.h), times the largest magnitude of the value (bf16's for f32, where the session's precision
+ * is bf16); a tenth of that where a partition rounds to integers. */
 clv_status clv__session_verify(clv_session *session, const clv_tensor *inputs, uint32_t input_count, clv__mismatch *mismatch,
                                clv_error *error);
 

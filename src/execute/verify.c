@@ -4,10 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/compare.h"
+#include "analysis/evaluate.h"
 #include "base/hash.h"
+#include "base/tensor/compare.h"
 #include "execute/internal.h"
-#include "ops/evaluate.h"
 
 /* What the reference makes of each value between partitions. In memory of the pool: a device that is given up may still read it.
  */

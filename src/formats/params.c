@@ -1,8 +1,8 @@
 /* Weights from files beside the model's. See params.h. */
 #include "formats/params.h"
 
-#include "formats/npz.h"
-#include "formats/safetensors.h"
+#include "formats/arrays/npz.h"
+#include "formats/arrays/safetensors.h"
 
 typedef struct source {
   const char *path;

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "analysis/shapes.h"
 #include "base/error.h"
-#include "base/file.h"
-#include "formats/onnx.h"
+#include "base/files/file.h"
+#include "formats/onnx/onnx.h"
 #include "graph/view.h"
-#include "ops/shapes.h"
 
 /* A block as a file: what tells it from others. */
 typedef struct kind {

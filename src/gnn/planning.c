@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/model_hash.h"
-#include "gnn/piece.h"
-#include "gnn/single.h"
+#include "gnn/model/hash.h"
+#include "gnn/plan/piece.h"
+#include "gnn/run/single.h"
 
 /* For tables from before it was measured what it costs that a thread waits for another one: a wake-up, roughly. Small beside any
  * block worth sharing out. */

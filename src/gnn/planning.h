@@ -4,11 +4,11 @@
 #ifndef CLEAVE_GNN_PLANNING_H
 #define CLEAVE_GNN_PLANNING_H
 
-#include "gnn/block.h"
-#include "gnn/choose.h"
-#include "gnn/gnn_plan.h"
-#include "gnn/graph.h"
-#include "gnn/run.h"
+#include "gnn/data/graph.h"
+#include "gnn/model/block.h"
+#include "gnn/plan/choose.h"
+#include "gnn/plan/plan.h"
+#include "gnn/run/run.h"
 
 /* The graph that a model aggregates over: with self loops for GCN and GAT. */
 typedef struct clv__gnn_cut {

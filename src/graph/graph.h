@@ -6,13 +6,13 @@
 #ifndef CLEAVE_GRAPH_GRAPH_H
 #define CLEAVE_GRAPH_GRAPH_H
 
-#include "base/attribute.h"
 #include "base/error.h"
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
 
 typedef uint32_t clv_node_id;
 typedef uint32_t clv_value_id;

@@ -3,7 +3,7 @@
 #define CLEAVE_REPORT_LABEL_H
 
 #include "base/text.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 enum { CLV__LABEL_BYTES = 32 };
 

@@ -5,7 +5,7 @@
 #include <jansson.h>
 
 #include "base/text.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 /* A table a pass, and after the pass that cuts, what is copied for each partition. Nothing where the plan has kept no passes. */
 void clv__report_passes(const clv_plan *plan, clv__text *text);

@@ -3,7 +3,7 @@
 #define CLEAVE_REPORT_STEPS_H
 
 #include "base/text.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 typedef struct clv__plan_totals {
   uint32_t steps; /* partitions, inner transfers and streamed weights: what is numbered */

@@ -5,10 +5,10 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "execute/schedule.h"
-#include "report/html_data.h"
 #include "report/label.h"
+#include "report/page/html_data.h"
 
 enum { DRIVER_ROWS = 2 * CLV__MAX_DEVICES }; /* rows of drivers follow those of lanes */
 

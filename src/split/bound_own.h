@@ -3,7 +3,7 @@
 #ifndef CLEAVE_SPLIT_BOUND_OWN_H
 #define CLEAVE_SPLIT_BOUND_OWN_H
 
-#include "split/network.h"
+#include "split/minimum_cut/network.h"
 #include "split/split.h"
 
 /* What a node takes at least on each device, in half nanoseconds: its time, less half of every saving that it takes part in

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file_writer.h"
+#include "base/files/file_writer.h"
 #include "support.h"
 
 static char folder[64], path[96];

@@ -1,7 +1,7 @@
 /* Sealed files: what is put is taken again; a fingerprint fits whole or not at all; no changed, cut or longer file is whole. */
 #include <string.h>
 
-#include "base/sealed.h"
+#include "base/files/sealed.h"
 #include "support.h"
 
 static const clv__sealed_kind kind = {"thing", "CLVTHING", 7};

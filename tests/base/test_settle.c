@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/settle.h"
+#include "base/trim.h"
 #include "support.h"
 
 enum { PAGE = 4096, PAGES = 64 };

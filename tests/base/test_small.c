@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/compare.h"
-#include "base/small.h"
+#include "base/tensor/compare.h"
+#include "base/tensor/small.h"
 
 typedef struct kind {
   clv_dtype dtype;

@@ -13,10 +13,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../backends/cpu/cpu.h"
-#include "../backends/vnpu/vnpu.h"
+#include "backends/cpu/cpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "base/error.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 /* X(fault, the section that must find it, whether it stands before the virtual NPU, else before the CPU) */
 /* clang-format off */

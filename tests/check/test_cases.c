@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "check/cases.h"
+#include "analysis/evaluate.h"
+#include "analysis/shapes.h"
+#include "check/cases/cases.h"
 #include "check/check.h"
-#include "kernels/families.h"
-#include "ops/evaluate.h"
-#include "ops/families.h"
-#include "ops/shapes.h"
+#include "operators/families.h"
+#include "operators/run_families.h"
 #include "support.h"
 
 enum { SEED = 7, MAX_OUTPUTS = 16 };

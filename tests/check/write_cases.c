@@ -4,11 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "analysis/evaluate.h"
+#include "analysis/shapes.h"
 #include "check/check.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "graph/view.h"
-#include "ops/evaluate.h"
-#include "ops/shapes.h"
 
 enum { MAX_OUTPUTS = 16 };
 

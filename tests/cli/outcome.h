@@ -7,8 +7,8 @@
 
 #include "base/text.h"
 #include "command.h"
-#include "formats/npy.h"
-#include "formats/onnx.h"
+#include "formats/arrays/npy.h"
+#include "formats/onnx/onnx.h"
 #include "models.h"
 
 typedef struct outcome {

@@ -2,7 +2,7 @@
 #include <jansson.h>
 
 #include "command.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "models.h"
 
 /* Runs `cleave ARGUMENTS`; `part` is in what it prints. */

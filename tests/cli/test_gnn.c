@@ -2,7 +2,7 @@
 #include <jansson.h>
 
 #include "command.h"
-#include "gnn/partition.h"
+#include "gnn/data/partition.h"
 
 static void write_text(const char *name, const char *text) {
   char path[128];

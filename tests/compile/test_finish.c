@@ -3,7 +3,7 @@
 #include "../cache/folder.h"
 #include "machine.h"
 
-#include "../backends/vnpu/vnpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "compile/compile.h"
 
 struct clv_executable {

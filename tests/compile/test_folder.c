@@ -3,7 +3,7 @@
 #include "../cache/folder.h"
 #include "machine.h"
 
-#include "../backends/vnpu/vnpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "compile/folder.h"
 #include "execute/session.h"
 

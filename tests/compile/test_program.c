@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "../backends/vnpu/vnpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "compile/compile.h"
 
 /* ---- A device that is slow to save ---- */

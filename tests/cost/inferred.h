@@ -2,8 +2,8 @@
 #ifndef CLEAVE_TESTS_COST_INFERRED_H
 #define CLEAVE_TESTS_COST_INFERRED_H
 
+#include "analysis/shapes.h"
 #include "graph/view.h"
-#include "ops/shapes.h"
 #include "support.h"
 
 typedef struct inferred {

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "../backends/vnpu/vnpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "machine.h"
 
 #define SMALL_NPU(name) "{\"name\": \"" name "\", \"operators\": \"all\", \"memory\": \"1M\", \"memory_space\": \"pad\"}"

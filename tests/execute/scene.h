@@ -5,9 +5,9 @@
 
 #include <pthread.h>
 
-#include "../backends/cpu/cpu.h"
-#include "../backends/vnpu/vnpu.h"
-#include "execute/capture.h"
+#include "backends/cpu/cpu.h"
+#include "backends/vnpu/vnpu.h"
+#include "execute/capture/capture.h"
 #include "machine.h"
 
 /* Of the log, what the scenes are about. */

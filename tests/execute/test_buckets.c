@@ -2,8 +2,8 @@
  * on. Every run is compared with the reference, bit for bit where the same kernels run. */
 #include <pthread.h>
 
-#include "../backends/vnpu/vnpu.h"
-#include "execute/capture.h"
+#include "backends/vnpu/vnpu.h"
+#include "execute/capture/capture.h"
 #include "execute/internal.h"
 #include "machine.h"
 

@@ -3,7 +3,7 @@
  * it was captured once. */
 #include "decoder.h"
 
-#include "execute/capture.h"
+#include "execute/capture/capture.h"
 #include "machine.h"
 
 enum { PROMPT = 16, GENERATED = 64 };

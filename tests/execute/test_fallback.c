@@ -2,8 +2,8 @@
  * said of it; and that a device which was given up is not called any more. test_faults.c has it at random. */
 #include <pthread.h>
 
-#include "../backends/cpu/cpu.h"
-#include "../backends/vnpu/vnpu.h"
+#include "backends/cpu/cpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "execute/session.h"
 #include "execute/trace.h"
 #include "machine.h"

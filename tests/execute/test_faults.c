@@ -7,8 +7,8 @@
 #include <pthread.h>
 #include <signal.h>
 
-#include "../backends/cpu/cpu.h"
-#include "../backends/vnpu/vnpu.h"
+#include "backends/cpu/cpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "execute/session.h"
 #include "machine.h"
 

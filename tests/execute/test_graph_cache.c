@@ -1,6 +1,6 @@
 /* The cache of captured graphs: a simple model of its rules, told the same random calls; cycles, changes of habit, what is
  * remembered and what is forgotten; two threads. */
-#include "execute/graph_cache.h"
+#include "execute/capture/cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "execute/sightings.h"
+#include "execute/capture/sightings.h"
 #include "support.h"
 
 enum { KEYS = 24, OWNERS = 64 };

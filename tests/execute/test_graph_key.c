@@ -1,13 +1,13 @@
 /* Keys of captured graphs: a random plan and the same plan with one change have different keys, and the first difference is
  * named; the same again, at other addresses and under other names, has an equal key. */
-#include "execute/graph_key.h"
+#include "execute/capture/key.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/shapes.h"
 #include "models.h"
-#include "ops/shapes.h"
 #include "support.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

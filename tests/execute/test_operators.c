@@ -1,6 +1,6 @@
 /* What devices tell of their own steps through a session: on random graphs every node with work is in exactly one, with and
  * without fusion, planned and node by node; devices that do not tell; slots that fail; and results are as ever. */
-#include "../backends/cpu/cpu.h"
+#include "backends/cpu/cpu.h"
 #include "cost/signature.h"
 #include "execute/session.h"
 #include "machine.h"

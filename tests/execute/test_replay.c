@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "device/pool.h"
-#include "execute/capture.h"
+#include "execute/capture/capture.h"
 #include "machine.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/evaluate.h"
 #include "cleave/cleave.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "models.h"
-#include "ops/evaluate.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 
 typedef struct machine {
   clv_context *context;

@@ -1,6 +1,6 @@
 /* Sizes that change from run to run: symbolic dimensions, outputs whose size depends on data, tensors without elements, and
  * bodies with captures; on either device and across. */
-#include "../ops/bodies.h"
+#include "../analysis/bodies.h"
 #include "machine.h"
 
 static const char *const all[] = {"all"};

@@ -3,7 +3,7 @@
  * works in the host's memory, or has memory of its own. Skipped where there is none. */
 #include <pthread.h>
 
-#include "execute/capture.h"
+#include "execute/capture/capture.h"
 #include "machine.h"
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)

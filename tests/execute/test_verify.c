@@ -2,8 +2,8 @@
  * leave nothing. The culprit is the virtual NPU with some of its slots replaced. */
 #include "machine.h"
 
-#include "../backends/cpu/cpu.h"
-#include "../backends/vnpu/vnpu.h"
+#include "backends/cpu/cpu.h"
+#include "backends/vnpu/vnpu.h"
 #include "execute/session.h"
 
 enum { CORRUPT_NOTHING, CORRUPT_ELEMENT, FAIL_EXECUTE, FAIL_COMPILE, FAIL_INSTANCE, FAIL_SILENTLY, FAIL_UPLOAD, FAIL_BUFFER };

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "base/tensor.h"
-#include "formats/onnx_schema.h"
-#include "formats/protobuf.h"
+#include "base/tensor/tensor.h"
+#include "formats/onnx/protobuf.h"
+#include "formats/onnx/schema.h"
 
 #define MODEL_UNUSED __attribute__((unused))
 

@@ -24,7 +24,7 @@
 #include "../../fuzz/target_safetensors.h"
 #include "../../fuzz/target_torch_call.h"
 #include "../../fuzz/targets.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 typedef void (*target)(const uint8_t *data, size_t size_bytes);
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "../../fuzz/target_notes.h"
-#include "base/file.h"
+#include "base/files/file.h"
 
 static void read_seed(const char *name, clv__file_map *map) {
   char path[1024];

@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "formats/foreign.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "support.h"
 
 typedef struct sample {

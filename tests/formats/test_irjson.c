@@ -4,14 +4,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "analysis/evaluate.h"
+#include "analysis/shapes.h"
+#include "base/files/file.h"
 #include "base/text.h"
-#include "formats/irjson.h"
-#include "formats/onnx.h"
+#include "formats/irjson/irjson.h"
+#include "formats/onnx/onnx.h"
 #include "graph/view.h"
 #include "irjson_text.h"
-#include "ops/evaluate.h"
-#include "ops/shapes.h"
 #include "support.h"
 
 static clv_graph *load(const char *text) {

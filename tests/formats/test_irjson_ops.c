@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "formats/irjson.h"
-#include "ops/evaluate.h"
+#include "analysis/evaluate.h"
+#include "base/files/file.h"
+#include "formats/irjson/irjson.h"
 #include "support.h"
 
 typedef struct reader {

@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "formats/npy.h"
-#include "formats/npz.h"
+#include "base/files/file.h"
+#include "formats/arrays/npy.h"
+#include "formats/arrays/npz.h"
 
 static const clv_dtype dtypes[] = {CLV_F32,  CLV_U8,  CLV_I8,  CLV_U16, CLV_I16, CLV_I32, CLV_I64,
                                    CLV_BOOL, CLV_F16, CLV_F64, CLV_U32, CLV_U64, CLV_BF16};

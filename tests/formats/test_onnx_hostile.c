@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "formats/onnx.h"
+#include "base/files/file.h"
+#include "formats/onnx/onnx.h"
 #include "onnx_models.h"
 
 /* Loads, destroys, and insists that nothing is left behind and that an error says something. */

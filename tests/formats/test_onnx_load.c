@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "onnx_models.h"
 
 typedef void (*maker)(clv__text *out);

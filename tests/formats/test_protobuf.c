@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "formats/protobuf.h"
+#include "formats/onnx/protobuf.h"
 
 static void numbers_go_round(void **state) {
   (void)state;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "base/text.h"
-#include "formats/irjson.h"
-#include "formats/npz.h"
-#include "formats/safetensors.h"
+#include "formats/arrays/npz.h"
+#include "formats/arrays/safetensors.h"
+#include "formats/irjson/irjson.h"
 #include "irjson_text.h"
 
 typedef struct bytes {

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "gnn/synthetic.h"
+#include "base/files/file.h"
+#include "gnn/tables/synthetic.h"
 #include "support.h"
 
 enum { GNX_CPU, GNX_GPU, GNX_NPU, GNX_MOST_PIECES = 64 };

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "gnn/graph.h"
+#include "base/files/file.h"
+#include "gnn/data/graph.h"
 
 static char work[64]; /* the folder */
 

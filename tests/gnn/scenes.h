@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "gnn.h"
-#include "gnn/run.h"
-#include "gnn/single.h"
+#include "gnn/run/run.h"
+#include "gnn/run/single.h"
 #include "machines.h"
 #include "support.h"
 

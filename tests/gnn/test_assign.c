@@ -1,10 +1,10 @@
 /* The assignment: its bound against every assignment in every sequence, the quick mode against its description. */
-#include "gnn/assign.h"
+#include "gnn/plan/assign.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "gnn/simulate.h"
+#include "gnn/plan/simulate.h"
 #include "gnx.h"
 
 static clv_error error;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "gnn.h"
-#include "gnn/block.h"
+#include "gnn/model/block.h"
 #include "machines.h"
 #include "support.h"
 

@@ -1,12 +1,12 @@
 /* Buckets merged where that is cheaper than compiling: on random subgraphs, devices and times of compiling, against the same
  * choice without, and against what every pair that is left would cost. */
-#include "gnn/buckets.h"
+#include "gnn/plan/buckets.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/gnn_plan.h"
+#include "gnn/plan/plan.h"
 #include "gnx.h"
 
 enum { MOST_K = 12, ROUNDS = 90 };

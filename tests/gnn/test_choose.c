@@ -1,11 +1,11 @@
 /* The choice: never behind one device, close to its bound, quick, the same each time; and the plan's file. */
-#include "gnn/choose.h"
+#include "gnn/plan/choose.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/gnn_plan.h"
+#include "gnn/plan/plan.h"
 #include "gnx.h"
 
 static clv_error error;

@@ -7,8 +7,8 @@
 #endif
 #include <zlib.h>
 
-#include "formats/npz.h"
-#include "gnn/readers.h"
+#include "formats/arrays/npz.h"
+#include "gnn/data/readers.h"
 
 static clv_error error;
 

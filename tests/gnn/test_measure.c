@@ -6,8 +6,8 @@
 
 #include "../cache/folder.h"
 #include "gnn.h"
-#include "gnn/measure_blocks.h"
-#include "gnn/pep_cost.h"
+#include "gnn/measure/blocks.h"
+#include "gnn/plan/pep_cost.h"
 #include "machines.h"
 #include "support.h"
 

@@ -1,12 +1,12 @@
 /* Models as JSON: what is read, from npz and safetensors, and how each mistake is refused. */
-#include "gnn/model.h"
+#include "gnn/model/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
-#include "formats/npz.h"
+#include "base/files/file.h"
+#include "formats/arrays/npz.h"
 #include "graphs.h"
 #include "support.h"
 

@@ -5,10 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "formats/npz.h"
+#include "base/files/file.h"
+#include "formats/arrays/npz.h"
 #include "gnn.h"
-#include "gnn/single.h"
+#include "gnn/run/single.h"
 #include "machines.h"
 #include "support.h"
 

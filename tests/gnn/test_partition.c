@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <sys/stat.h>
 
-#include "gnn/metis.h"
-#include "gnn/partition.h"
+#include "gnn/data/metis.h"
+#include "gnn/data/partition.h"
 
 static clv_error error;
 

@@ -1,12 +1,12 @@
 /* Plans of a subgraph: all of them are legal and priced as they say, none is left out, shares are balanced, and what is dropped
  * is never missed. */
-#include "gnn/pep.h"
+#include "gnn/plan/pep.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "gnn/assign.h"
-#include "gnn/pep_cost.h"
+#include "gnn/plan/assign.h"
+#include "gnn/plan/pep_cost.h"
 #include "gnx.h"
 
 static clv_error error;

@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "gnn.h"
 #include "gnn/export.h"
-#include "gnn/measure_point.h"
-#include "gnn/piece.h"
-#include "gnn/portion.h"
-#include "gnn/single.h"
-#include "gnn/sweep.h"
+#include "gnn/measure/point.h"
+#include "gnn/plan/piece.h"
+#include "gnn/plan/portion.h"
+#include "gnn/run/single.h"
+#include "gnn/run/sweep.h"
 #include "machines.h"
 #include "support.h"
 

@@ -5,8 +5,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "gnn/portion.h"
-#include "gnn/sweep.h"
+#include "gnn/plan/portion.h"
+#include "gnn/run/sweep.h"
 #include "scenes.h"
 
 enum { MOST_K = 5 };

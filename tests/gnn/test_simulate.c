@@ -1,6 +1,6 @@
 /* The schedule: against an independent simulation that goes from event to event, against Johnson's rule, against all sequences.
  */
-#include "gnn/simulate.h"
+#include "gnn/plan/simulate.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "gnn.h"
-#include "gnn/single.h"
-#include "gnn/sweep.h"
+#include "gnn/run/single.h"
+#include "gnn/run/sweep.h"
 #include "machines.h"
 #include "support.h"
 

@@ -1,5 +1,5 @@
 /* Cost tables: fits recovered, domains kept, what ran out of memory; the files. */
-#include "gnn/tables.h"
+#include "gnn/tables/tables.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "decoder.h"
-#include "formats/onnx.h"
+#include "formats/onnx/onnx.h"
 #include "models.h"
 #include "support.h"
 

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "place/optimal.h"
+#include "place/optimal/optimal.h"
 #include "problem_brute.h"
 #include "problem_checks.h"
-#include "split/network.h"
+#include "split/minimum_cut/network.h"
 #include "support.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,6 +1,6 @@
 /* `propagate` and `propagate-graph`, pass by pass: worked examples with every device and cause, and what must hold of each pass
  * on seeded random problems. */
-#include "place/propagate.h"
+#include "place/propagate/propagate.h"
 
 #include "place/list_cut.h"
 #include "problem_checks.h"

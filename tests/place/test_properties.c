@@ -8,7 +8,7 @@
 #include "place/place.h"
 #include "problem_brute.h"
 #include "problem_checks.h"
-#include "split/network.h"
+#include "split/minimum_cut/network.h"
 #include "support.h"
 
 static uint32_t scaled(uint32_t problems) {

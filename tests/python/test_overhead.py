@@ -3,7 +3,7 @@
     python tests/python/test_overhead.py        the table, and a failure where a figure is above its limit
 
 bench_overhead runs a chain of tiny nodes, long and short; the difference is what a node (where there is one partition) or a partition
-(where they alternate between devices) costs the calling thread. Functions of src/kernels are left out. Limits stand a fifth above what
+(where they alternate between devices) costs the calling thread. Functions of kernels are left out. Limits stand a fifth above what
 was counted with gcc 12 at -O3: whoever makes a path longer on purpose writes the new figure down here.
 """
 import os
@@ -31,10 +31,10 @@ LINE = re.compile(r"^\s*([\d,]+) \([ \d.]+%\)\s+\S*?:(\w+)(?:\.[.\w]+)?(?:@\S+)?
 
 
 def kernel_names():
-    """Functions of src/kernels, by the objects of the build."""
+    """Functions of kernels, by the objects of the build."""
     names = set()
     for folder, _, files in os.walk(oracle.BUILD):
-        if folder.endswith("src/kernels"):
+        if "src/operators" in folder or "backends/common/kernels" in folder:
             paths = [os.path.join(folder, file) for file in files if file.endswith(".o")]
             listed = subprocess.run(["nm", "--defined-only", "--format=posix", *paths], capture_output=True, text=True, check=True).stdout
             names |= {words[0].split(".")[0] for words in map(str.split, listed.splitlines()) if len(words) > 1 and words[1] in "tTi"}

@@ -7,7 +7,7 @@
 
 #include "cleave/cleave.h"
 #include "models.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 #include "support.h"
 
 typedef struct planned {

@@ -1,6 +1,6 @@
 /* The account of operators: it adds up, over plans of one device and of several; devices that do not tell are one row a
  * partition; what devices tell wrongly is refused; and the table says it all. */
-#include "../backends/cpu/cpu.h"
+#include "backends/cpu/cpu.h"
 #include "cost/signature.h"
 #include "machine.h"
 #include "report/efficiency.h"

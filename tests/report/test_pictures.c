@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "place/compare.h"
+#include "plan/compare.h"
 #include "planned.h"
-#include "report/html.h"
-#include "report/html_data.h"
 #include "report/label.h"
-#include "report/layers.h"
+#include "report/page/html.h"
+#include "report/page/html_data.h"
+#include "report/picture/layers.h"
+#include "report/picture/svg.h"
 #include "report/steps.h"
-#include "report/svg.h"
 
 /* ---- Layers ---- */
 

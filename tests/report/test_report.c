@@ -4,14 +4,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
+#include "base/files/file.h"
 #include "cleave/cleave.h"
 #include "place/place.h"
 #include "planned.h"
 #include "report/causes.h"
-#include "report/dot.h"
-#include "report/fit.h"
 #include "report/label.h"
+#include "report/picture/dot.h"
+#include "report/picture/fit.h"
 #include "report/steps.h"
 #include "report/table.h"
 #include "report/trace.h"

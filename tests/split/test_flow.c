@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "split/flow.h"
+#include "split/minimum_cut/flow.h"
 #include "support.h"
 
 /* A network as drawn: what both sides are made from. */

@@ -4,7 +4,7 @@
 
 #include "problem_brute.h"
 #include "problem_checks.h"
-#include "split/network.h"
+#include "split/minimum_cut/network.h"
 #include "support.h"
 
 enum { MOST_NODES = 12 };

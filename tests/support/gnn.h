@@ -2,8 +2,8 @@
 #ifndef CLEAVE_TESTS_GNN_H
 #define CLEAVE_TESTS_GNN_H
 
-#include "gnn/graph.h"
-#include "gnn/model.h"
+#include "gnn/data/graph.h"
+#include "gnn/model/model.h"
 
 /* A graph beside the list of edges that it was made of. */
 typedef struct test_gnn {

@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 #include "base/error.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 #include "interposer.h"
 
 typedef enum object_kind {

@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/evaluate.h"
 #include "cleave/cleave.h"
 #include "interposer.h"
 #include "models.h"
-#include "ops/evaluate.h"
-#include "split/plan.h"
+#include "plan/plan.h"
 #include "support.h"
 
 #define DIMS(...) ((const int64_t[]){__VA_ARGS__})

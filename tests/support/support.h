@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "base/tensor.h"
+#include "base/tensor/tensor.h"
 
 /* An allocator that counts, and fails on request. */
 typedef struct test_allocator {

@@ -1,4 +1,4 @@
-/* Casts. Defines: X, T, and TO(x), the conversion. What the specification leaves open is as in src/kernels/cast.c: floats saturate, a
+/* Casts. Defines: X, T, and TO(x), the conversion. What the specification leaves open is as in src/operators/cast/run.c: floats saturate, a
  * NaN becomes 0, integers keep their low bits. */
 #define SATURATE(x, low, high, lowest, highest, type) \
   ((x) != (x) ? (type)0 : (x) <= (low) ? (type)(lowest) : (x) >= (high) ? (type)(highest) : (type)(x))

@@ -1,0 +1,161 @@
+/* Attention: f32 (f64 of f64), whatever the tensors are stored as. No array of queries times keys is made but the scores of a few
+ * rows. Keys that a query may not look at are never read for it: what lies in the unused end of a cache does not matter. */
+#include <math.h>
+
+#include "backends/common/kernels/attention/attention.h"
+#include "backends/common/kernels/attention/product.h"
+#include "operators/common/turn.h"
+#include "base/memory.h"
+#include "operators/common/exponential.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+
+enum {
+  FEW = 4,                      /* rows that share a pass over the keys, the first way */
+  MANY = 8,                     /* rows from which on the second way pays */
+  KEYS = 192,                   /* the second way: that meet a panel at a time; their scores stay in the nearest cache */
+  LANES = CLV__ATTENTION_LANES, /* queries side by side */
+  PANEL = 2 * LANES,            /* and in the widest panel */
+  TASK_ROWS = 512,              /* at most in a task, which copies keys and values once for all of them */
+  TASKS = 16,                   /* that there should be, so that every thread finds one */
+  MASK_CHUNK = 256,
+  MASK_LINE = 32
+};
+
+/* e to (number - origin) in place; returns their sum. */
+CLV__MULTIVERSION static double exponentials_f32(float *numbers, int64_t count, float origin) {
+  double sums[LANES] = {0}, sum = 0;
+  int64_t j = 0;
+  for (; j < count; ++j) numbers[j] = clv__exp_f32(numbers[j] - origin);
+  for (j = 0; j + LANES <= count; j += LANES) {
+    for (int l = 0; l < LANES; ++l) sums[l] += (double)numbers[j + l];
+  }
+  for (; j < count; ++j) sum += (double)numbers[j];
+  for (int l = 0; l < LANES; ++l) sum += sums[l];
+  return sum;
+}
+static double exponentials_f64(double *numbers, int64_t count, double origin) {
+  double sum = 0;
+  for (int64_t j = 0; j < count; ++j) sum += numbers[j] = exp(numbers[j] - origin);
+  return sum;
+}
+
+/* Vectors are spelled out where the compiler would keep LANES numbers in as many registers. */
+typedef float lanes_f32 __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+typedef int32_t lane_bits_f32 __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
+typedef int64_t lane_bits_f64 __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
+
+/* clv__exp_f32() of LANES numbers, in place. */
+static inline __attribute__((always_inline)) void exponential_lanes_f32(lanes_f32 *x) {
+  const lane_bits_f32 tiny = *x < -87.0f;
+  const lanes_f32 low = (lanes_f32)(~tiny & (lane_bits_f32)*x);
+  const lanes_f32 shifted = low * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;
+  const lanes_f32 r = low - n * 0x1.62e4p-1f - n * 1.42860677e-6f;
+  lanes_f32 sum = r * (1.0f / 5040) + 1.0f / 720;
+  sum = sum * r + 1.0f / 120;
+  sum = sum * r + 1.0f / 24;
+  sum = sum * r + 1.0f / 6;
+  sum = sum * r + 0.5f;
+  sum = sum * r + 1.0f;
+  sum = sum * r + 1.0f;
+  const lanes_f32 power = (lanes_f32)(((lane_bits_f32)shifted << 23) + 0x3f800000);
+  *x = (lanes_f32)(~tiny & (lane_bits_f32)(sum * power));
+}
+static inline __attribute__((always_inline)) void exponential_lanes_f64(lanes_f64 *x) {
+  for (int l = 0; l < LANES; ++l) (*x)[l] = exp((*x)[l]);
+}
+
+#define NAME(x) x##_f32
+#define REAL float
+#define REAL_DTYPE CLV_F32
+#define TO_REAL clv__row_to_f32
+#define FROM_REAL clv__row_from_f32
+#include "backends/common/kernels/attention/body.h"
+#include "backends/common/kernels/attention/tiles.h"
+#undef NAME
+#undef REAL
+#undef REAL_DTYPE
+#undef TO_REAL
+#undef FROM_REAL
+#define NAME(x) x##_f64
+#define REAL double
+#define REAL_DTYPE CLV_F64
+#define TO_REAL clv__row_to_f64
+#define FROM_REAL clv__row_from_f64
+#include "backends/common/kernels/attention/body.h"
+#include "backends/common/kernels/attention/tiles.h"
+
+/* Where a dim is 0 the others may be anything: products of them mean nothing then, but must not overflow. */
+static int64_t times(int64_t a, int64_t b) {
+  return (int64_t)((uint64_t)a * (uint64_t)b);
+}
+
+/* The rows of one head of K and V, cut into tasks: a function of shapes alone. */
+typedef struct cut {
+  bool tiled;
+  int64_t rows, task_rows, chunks;
+} cut;
+
+static cut cut_of(const clv__attention *a) {
+  const int64_t pairs = times(a->batches, a->heads);
+  cut c = {.rows = times(a->group, a->queries), .task_rows = FEW};
+  c.tiled = c.rows >= MANY && a->scores == NULL && a->rounding == CLV_DTYPE_NONE;
+  if (c.tiled) {
+    int64_t chunks = (c.rows + TASK_ROWS - 1) / TASK_ROWS;
+    if (pairs > 0 && chunks < TASKS / pairs) chunks = TASKS / pairs;
+    c.task_rows = ((c.rows + chunks - 1) / chunks + PANEL - 1) / PANEL * PANEL;
+  }
+  c.chunks = (c.rows + c.task_rows - 1) / c.task_rows;
+  return c;
+}
+
+static size_t slice_bytes(const clv__attention *a, const cut *c) {
+  const bool wide = a->is_wide;
+  if (c->tiled) return wide ? tiles_layout_f64(a, c->task_rows, NULL, NULL) : tiles_layout_f32(a, c->task_rows, NULL, NULL);
+  return wide ? rows_scratch_f64(a) : rows_scratch_f32(a);
+}
+
+/* Whether there is more to make than the cache. */
+static bool has_output(const clv__attention *a) {
+  return (a->output.tensor != NULL && !clv__tensor_is_empty(a->output.tensor)) ||
+         (a->scores != NULL && !clv__tensor_is_empty(a->scores));
+}
+
+size_t clv__attention_scratch_bytes(const clv__attention *a) {
+  if (!has_output(a)) return 0;
+  const cut c = cut_of(a);
+  const size_t slice = slice_bytes(a, &c);
+  const size_t threads = (size_t)clv__kernel_thread_limit(a->batches * a->heads * c.chunks);
+  return slice > SIZE_MAX / CLV__KERNEL_MAX_THREADS ? SIZE_MAX : slice * threads;
+}
+
+static void run_task(const clv__attention *a, const cut *c, int64_t task, char *slice) {
+  const bool wide = a->is_wide;
+  const int64_t pair = task / c->chunks, row = task % c->chunks * c->task_rows;
+  const int64_t batch = pair / a->heads, head = pair % a->heads;
+  const int64_t count = c->rows - row < c->task_rows ? c->rows - row : c->task_rows;
+  if (c->tiled && wide)
+    run_tiles_f64(a, batch, head, row, count, c->task_rows, slice);
+  else if (c->tiled)
+    run_tiles_f32(a, batch, head, row, count, c->task_rows, slice);
+  else if (wide)
+    rows_f64(a, batch, head, row, count, slice);
+  else
+    rows_f32(a, batch, head, row, count, slice);
+}
+
+void clv__attention_run(const clv__attention *a, void *scratch) {
+  if (!has_output(a)) return;
+  const cut c = cut_of(a);
+  const size_t slice = slice_bytes(a, &c);
+  const int64_t tasks = a->batches * a->heads * c.chunks;
+  const double scores = (double)a->batches * (double)a->heads * (double)c.rows * (double)a->total;
+  const int threads = clv__kernel_threads(tasks, scores * (double)(a->query.size + a->value.size + 8) / 8);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(dynamic, 1)
+  for (int64_t task = 0; task < tasks; ++task) {
+    run_task(a, &c, task, (char *)scratch + (size_t)clv__kernel_thread_index() * slice);
+  }
+}

@@ -1,0 +1,151 @@
+/* See gemm.h. Tiles are compiled for three instruction sets and chosen once at run time; a block of C stays in a thread's cache.
+ */
+#include "backends/common/kernels/matmul/gemm.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "operators/common/threads.h"
+
+/* Sums that fill the registers, leaving some for the operands: 4 x 2 and 6 x 2 of 16, 12 x 2 of 32. */
+#define TILE_REAL float
+#define TILE_NAME tile_f32_base
+#define TILE_TARGET
+#define TILE_LANES 4
+#define TILE_VECTORS 2
+#define TILE_ROWS 4
+#include "backends/common/kernels/matmul/gemm_tile.h"
+#if defined(__x86_64__) && defined(__GNUC__)
+#define CLV__GEMM_X86
+#define TILE_NAME tile_f32_avx2
+#define TILE_TARGET __attribute__((target("avx2,fma")))
+#define TILE_LANES 8
+#define TILE_VECTORS 2
+#define TILE_ROWS 6
+#include "backends/common/kernels/matmul/gemm_tile.h"
+#define TILE_NAME tile_f32_avx512
+#define TILE_TARGET __attribute__((target("avx512f")))
+#define TILE_LANES 16
+#define TILE_VECTORS 2
+#define TILE_ROWS 12
+#include "backends/common/kernels/matmul/gemm_tile.h"
+#endif
+#undef TILE_REAL
+
+#define TILE_REAL double
+#define TILE_NAME tile_f64_base
+#define TILE_TARGET
+#define TILE_LANES 2
+#define TILE_VECTORS 2
+#define TILE_ROWS 4
+#include "backends/common/kernels/matmul/gemm_tile.h"
+#ifdef CLV__GEMM_X86
+#define TILE_NAME tile_f64_avx2
+#define TILE_TARGET __attribute__((target("avx2,fma")))
+#define TILE_LANES 4
+#define TILE_VECTORS 2
+#define TILE_ROWS 6
+#include "backends/common/kernels/matmul/gemm_tile.h"
+#define TILE_NAME tile_f64_avx512
+#define TILE_TARGET __attribute__((target("avx512f")))
+#define TILE_LANES 8
+#define TILE_VECTORS 2
+#define TILE_ROWS 12
+#include "backends/common/kernels/matmul/gemm_tile.h"
+#endif
+#undef TILE_REAL
+
+/* The innermost part: `rows` x `columns` of `values` += a panel of A (`depth` runs of `rows` elements) * a panel of B (`depth`
+ * runs of `columns`). B and `values` are aligned to 64 bytes, and so is `stride` elements. */
+typedef struct tile {
+  void (*run)(int64_t depth, const void *rows, const void *columns, void *values, int64_t stride);
+  int rows, columns; /* at most 12 and 32, and divisors of CLV__GEMM_ROWS and CLV__GEMM_COLUMNS */
+} tile;
+
+static tile choose_tile(bool is_double) {
+#ifdef CLV__GEMM_X86
+  if (__builtin_cpu_supports("avx512f")) {
+    return is_double ? (tile){tile_f64_avx512, 12, 16} : (tile){tile_f32_avx512, 12, 32};
+  }
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+    return is_double ? (tile){tile_f64_avx2, 6, 8} : (tile){tile_f32_avx2, 6, 16};
+  }
+#endif
+  return is_double ? (tile){tile_f64_base, 4, 4} : (tile){tile_f32_base, 4, 8};
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* How one run is cut: block sizes rounded up to whole tiles, and where a thread's buffers lie in its slice of the scratch. */
+typedef struct cut {
+  int64_t block_rows, block_columns, block_depth;
+  int64_t row_blocks, column_blocks, tasks;
+  size_t columns_at, values_at, line_at, slice_bytes;
+} cut;
+
+static cut cut_make(const clv__gemm *gemm) {
+  cut c = {0};
+  size_t element = gemm->is_double ? sizeof(double) : sizeof(float);
+  /* 12 and 32 cover every tile, so that the size of the scratch does not depend on the machine. */
+  c.block_rows = smaller(CLV__GEMM_ROWS, (gemm->rows + 11) / 12 * 12);
+  c.block_columns = smaller(CLV__GEMM_COLUMNS, (gemm->columns + 31) / 32 * 32);
+  c.block_depth = smaller(CLV__GEMM_DEPTH, gemm->depth);
+  c.row_blocks = (gemm->rows + CLV__GEMM_ROWS - 1) / CLV__GEMM_ROWS;
+  c.column_blocks = (gemm->columns + CLV__GEMM_COLUMNS - 1) / CLV__GEMM_COLUMNS;
+  c.tasks = gemm->batches * c.row_blocks * c.column_blocks;
+  c.columns_at = clv__align_up((size_t)(c.block_rows * c.block_depth) * element, 64);
+  c.values_at = c.columns_at + clv__align_up((size_t)(c.block_columns * c.block_depth) * element, 64);
+  c.line_at = c.values_at + clv__align_up((size_t)(c.block_rows * c.block_columns) * element, 64);
+  c.slice_bytes = c.line_at + CLV__GEMM_COLUMNS * element;
+  return c;
+}
+
+size_t clv__gemm_scratch_bytes(const clv__gemm *gemm) {
+  if (gemm->rows <= 0 || gemm->columns <= 0 || gemm->batches <= 0) return 0;
+  cut c = cut_make(gemm);
+  return c.slice_bytes * (size_t)clv__kernel_thread_limit(c.tasks);
+}
+
+static void run_block(const clv__gemm *gemm, const cut *c, tile t, int64_t task, char *slice) {
+  size_t element = gemm->is_double ? sizeof(double) : sizeof(float);
+  int64_t batch = task / (c->row_blocks * c->column_blocks);
+  int64_t rest = task % (c->row_blocks * c->column_blocks);
+  int64_t row = rest / c->column_blocks * CLV__GEMM_ROWS;
+  int64_t column = rest % c->column_blocks * CLV__GEMM_COLUMNS;
+  int64_t row_count = smaller(CLV__GEMM_ROWS, gemm->rows - row);
+  int64_t column_count = smaller(CLV__GEMM_COLUMNS, gemm->columns - column);
+  char *values = slice + c->values_at;
+  memset(values, 0, (size_t)(c->block_rows * c->block_columns) * element);
+  for (int64_t k = 0; k < gemm->depth; k += CLV__GEMM_DEPTH) {
+    int64_t depth = smaller(CLV__GEMM_DEPTH, gemm->depth - k);
+    clv__gemm_block a = {batch, row, row_count, k, depth, t.rows, slice, slice + c->line_at};
+    clv__gemm_block b = {batch, column, column_count, k, depth, t.columns, slice + c->columns_at, slice + c->line_at};
+    gemm->pack_rows(gemm->cookie, &a);
+    gemm->pack_columns(gemm->cookie, &b);
+    for (int64_t j = 0; j < column_count; j += t.columns) {
+      const char *right = slice + c->columns_at + (size_t)(j * depth) * element;
+      for (int64_t i = 0; i < row_count; i += t.rows) {
+        t.run(depth, slice + (size_t)(i * depth) * element, right, values + (size_t)(i * c->block_columns + j) * element,
+              c->block_columns);
+      }
+    }
+  }
+  gemm->store(gemm->cookie, batch, row, row_count, column, column_count, values, c->block_columns);
+}
+
+void clv__gemm_run(const clv__gemm *gemm, void *scratch) {
+  if (gemm->rows <= 0 || gemm->columns <= 0 || gemm->batches <= 0) return;
+  cut c = cut_make(gemm);
+  const tile t = choose_tile(gemm->is_double);
+  double work = 2.0 * (double)gemm->batches * (double)gemm->rows * (double)gemm->columns * (double)(gemm->depth + 1);
+  int threads = clv__kernel_threads(c.tasks, work / 16);
+  (void)threads; /* read by OpenMP alone */
+#pragma omp parallel num_threads(threads) if (threads > 1)
+  {
+    char *slice = (char *)scratch + (size_t)clv__kernel_thread_index() * c.slice_bytes;
+#pragma omp for schedule(dynamic, 1)
+    for (int64_t task = 0; task < c.tasks; ++task) run_block(gemm, &c, t, task, slice);
+  }
+}

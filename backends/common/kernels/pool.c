@@ -1,0 +1,242 @@
+/* MaxPool, AveragePool, LpPool and their global forms. f32 and f64 planes are read where they are; others are converted a plane
+ * at a time. */
+#include <math.h>
+#include <stdio.h>
+
+#include "base/memory.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/common/window.h"
+#include "operators/run.h"
+
+#define AXES 3
+#define LANES 16
+
+typedef enum pool_kind { POOL_MAX, POOL_AVERAGE, POOL_LP } pool_kind;
+
+typedef struct axis {
+  int64_t input, output, kernel, stride, dilation, pad, pad_end;
+  bool count_padding;
+} axis;
+
+typedef struct pool {
+  pool_kind kind;
+  double p;
+  double lowest; /* what a maximum over nothing is */
+  bool column_major;
+  clv_dtype dtype;
+  int64_t planes, input_plane, output_plane;
+  axis axes[AXES];
+} pool;
+
+/* The taps [first, end) of a window that fall inside the input, and how many the average divides by. */
+typedef struct span {
+  int64_t first, end, counted;
+} span;
+
+static int64_t ceil_divide(int64_t a, int64_t b) {
+  return a <= 0 ? -(-a / b) : (a + b - 1) / b;
+}
+
+static inline span span_of(const axis *a, int64_t output) {
+  int64_t start = output * a->stride - a->pad;
+  span s;
+  s.first = start < 0 ? ceil_divide(-start, a->dilation) : 0;
+  s.end = ceil_divide(a->input - start, a->dilation);
+  if (s.end > a->kernel) s.end = a->kernel;
+  if (s.end < s.first) s.end = s.first;
+  s.counted = s.end - s.first;
+  if (a->count_padding) { /* what lies in the padding counts; what ceil_mode adds beyond it does not */
+    int64_t end = ceil_divide(a->input + a->pad_end - start, a->dilation);
+    s.counted = end > a->kernel ? a->kernel : end;
+  }
+  return s;
+}
+
+/* Output positions [low, high) for which position * stride + offset is inside the input. */
+static inline void positions_of(const axis *a, int64_t offset, int64_t *low, int64_t *high) {
+  *low = offset < 0 ? ceil_divide(-offset, a->stride) : 0;
+  *high = a->input > offset ? ceil_divide(a->input - offset, a->stride) : 0;
+  if (*high > a->output) *high = a->output;
+}
+
+static inline double power_f64(double x, double p) {
+  return p == 2 ? x * x : p == 1 ? fabs(x) : pow(fabs(x), p);
+}
+static inline double root_f64(double x, double p) {
+  return p == 2 ? sqrt(x) : p == 1 ? x : pow(x, 1 / p);
+}
+static inline float power_f32(float x, double p) {
+  return p == 2 ? x * x : p == 1 ? fabsf(x) : powf(fabsf(x), (float)p);
+}
+static inline float root_f32(float x, double p) {
+  return p == 2 ? sqrtf(x) : p == 1 ? x : powf(x, (float)(1 / p));
+}
+
+#define NAME(x) x##_f32
+#define REAL float
+#include "backends/common/kernels/pool_body.h"
+#define NAME(x) x##_f64
+#define REAL double
+#include "backends/common/kernels/pool_body.h"
+
+/* The output, or where only the indices are wanted, those. */
+static const clv_tensor *pool_output(const clv__kernel_call *call) {
+  const bool left_out = call->outputs[0].dtype == CLV_DTYPE_NONE && call->output_count > 1;
+  return &call->outputs[left_out ? 1 : 0];
+}
+
+static bool nothing_to_do(const clv__kernel_call *call) {
+  const clv_tensor *out = pool_output(call);
+  return out->dtype == CLV_DTYPE_NONE || clv__tensor_is_empty(out);
+}
+
+static void pool_set_kind(const clv__kernel_call *call, pool *c) {
+  const clv_tensor *x = &call->inputs[0];
+  c->kind = strstr(call->op, "Max") != NULL ? POOL_MAX : strstr(call->op, "Average") != NULL ? POOL_AVERAGE : POOL_LP;
+  c->p = (double)clv__attribute_int(call->attributes, "p", 2);
+  c->lowest = x->dtype == CLV_I8 ? INT8_MIN : x->dtype == CLV_U8 ? 0 : (double)-INFINITY;
+  c->dtype = x->dtype;
+  c->planes = clv__dims_count(x, 0, 2);
+  c->input_plane = clv__dims_count(x, 2, x->rank);
+  c->output_plane = clv__dims_count(pool_output(call), 2, x->rank);
+}
+
+static bool needs_conversion(clv_dtype dtype) {
+  return dtype != CLV_F32 && dtype != CLV_F64;
+}
+
+static clv_status pool_read(const clv__kernel_call *call, pool *c) {
+  const clv_tensor *x = &call->inputs[0];
+  clv__window w;
+  memset(c, 0, sizeof *c);
+  pool_set_kind(call, c);
+  CLV__TRY(clv__window_read(call->attributes, x->rank - 2, NULL, &w, call->error));
+  CLV__TRY(clv__window_resolve(&w, x->dims + 2, call->error));
+  c->column_major = clv__attribute_int(call->attributes, "storage_order", 0) == 1;
+  bool count_padding = clv__attribute_int(call->attributes, "count_include_pad", 0) != 0;
+  for (int32_t i = 0; i < AXES; ++i) {
+    int32_t j = i - (AXES - w.spatial);
+    c->axes[i] = j < 0 ? (axis){1, 1, 1, 1, 1, 0, 0, false} : (axis){w.input[j],    w.output[j],    w.kernel[j],  w.stride[j],
+                                                                     w.dilation[j], w.pad_begin[j], w.pad_end[j], count_padding};
+  }
+  return CLV_OK;
+}
+
+/* A thread's slice of the scratch: an input plane and an output plane in f32. */
+static size_t slice_bytes(const pool *c) {
+  if (!needs_conversion(c->dtype)) return 0;
+  return clv__align_up((size_t)c->input_plane * sizeof(float), 64) + clv__align_up((size_t)c->output_plane * sizeof(float), 64);
+}
+
+static void pool_plane(const pool *c, const clv__kernel_call *call, int64_t plane, char *slice) {
+  const clv_tensor *x = &call->inputs[0];
+  int64_t *indices = call->output_count > 1 && call->outputs[1].dtype == CLV_I64
+                         ? (int64_t *)call->outputs[1].data + plane * c->output_plane
+                         : NULL;
+  const bool wanted = call->outputs[0].dtype != CLV_DTYPE_NONE;
+  int64_t base = plane * c->input_plane, out = plane * c->output_plane;
+  if (c->dtype == CLV_F64) {
+    const double *from = (const double *)x->data + base;
+    double *to = wanted ? (double *)call->outputs[0].data + out : NULL;
+    if (indices != NULL) {
+      plane_indices_f64(c, from, to, indices, base);
+    } else {
+      plane_f64(c, from, to);
+    }
+    return;
+  }
+  const float *from;
+  float *to;
+  if (needs_conversion(c->dtype)) {
+    clv__row_to_f32(c->dtype, x->data, base, c->input_plane, (float *)slice);
+    from = (const float *)slice;
+    to = (float *)(slice + clv__align_up((size_t)c->input_plane * sizeof(float), 64));
+  } else {
+    from = (const float *)x->data + base;
+    to = wanted ? (float *)call->outputs[0].data + out : NULL;
+  }
+  if (indices != NULL) {
+    plane_indices_f32(c, from, to, indices, base);
+  } else {
+    plane_f32(c, from, to);
+  }
+  if (needs_conversion(c->dtype) && wanted) clv__row_from_f32(c->dtype, call->outputs[0].data, out, c->output_plane, to);
+}
+
+static clv_status pool_run(const clv__kernel_call *call) {
+  pool c;
+  if (nothing_to_do(call)) return CLV_OK;
+  CLV__TRY(pool_read(call, &c));
+  size_t slice = slice_bytes(&c);
+  double taps = (double)c.axes[0].kernel * (double)c.axes[1].kernel * (double)c.axes[2].kernel;
+  int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)c.output_plane * taps);
+  (void)threads; /* read by OpenMP alone */
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+  for (int64_t plane = 0; plane < c.planes; ++plane) {
+    size_t at = (size_t)clv__kernel_thread_index() * slice;
+    pool_plane(&c, call, plane, slice != 0 ? (char *)call->scratch + at : NULL);
+  }
+  return CLV_OK;
+}
+
+static size_t pool_scratch_bytes(const clv__kernel_call *call) {
+  pool c;
+  if (nothing_to_do(call) || pool_read(call, &c) != CLV_OK) return 0;
+  return slice_bytes(&c) * (size_t)clv__kernel_thread_limit(c.planes);
+}
+
+static clv_status global_run(const clv__kernel_call *call) {
+  pool c;
+  if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
+  memset(&c, 0, sizeof c);
+  pool_set_kind(call, &c);
+  const clv_tensor *x = &call->inputs[0];
+  size_t slice = slice_bytes(&c);
+  int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)(c.input_plane + 1));
+  (void)threads; /* read by OpenMP alone */
+#pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
+  for (int64_t plane = 0; plane < c.planes; ++plane) {
+    if (c.dtype == CLV_F64) {
+      ((double *)call->outputs[0].data)[plane] = global_f64(&c, (const double *)x->data + plane * c.input_plane, c.input_plane);
+      continue;
+    }
+    const float *from = (const float *)x->data + plane * c.input_plane;
+    if (needs_conversion(c.dtype)) {
+      float *converted = (float *)((char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
+      clv__row_to_f32(c.dtype, x->data, plane * c.input_plane, c.input_plane, converted);
+      from = converted;
+    }
+    float result = global_f32(&c, from, c.input_plane);
+    clv__row_from_f32(c.dtype, call->outputs[0].data, plane, 1, &result);
+  }
+  return CLV_OK;
+}
+
+static size_t global_scratch_bytes(const clv__kernel_call *call) {
+  pool c;
+  if (clv__tensor_is_empty(&call->outputs[0])) return 0;
+  memset(&c, 0, sizeof c);
+  pool_set_kind(call, &c);
+  return slice_bytes(&c) * (size_t)clv__kernel_thread_limit(c.planes);
+}
+
+static bool pool_accepts(const clv__kernel_call *call, char reason[160]) {
+  int32_t rank = call->inputs[0].rank;
+  if (rank == CLV_RANK_UNKNOWN || (rank >= 3 && rank <= 2 + AXES)) return true;
+  snprintf(reason, 160, "rank %d (1 to %d spatial axes are supported)", (int)rank, AXES);
+  return false;
+}
+
+#define MAX_DTYPES (CLV__DTYPES_FLOAT | CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_U8))
+
+const clv__kernel clv__kernels_pool[] = {
+    {"", "MaxPool", MAX_DTYPES, pool_run, pool_scratch_bytes, pool_accepts},
+    {"", "AveragePool", CLV__DTYPES_FLOAT, pool_run, pool_scratch_bytes, pool_accepts},
+    {"", "LpPool", CLV__DTYPES_FLOAT, pool_run, pool_scratch_bytes, pool_accepts},
+    {"", "GlobalMaxPool", CLV__DTYPES_FLOAT, global_run, global_scratch_bytes, NULL},
+    {"", "GlobalAveragePool", CLV__DTYPES_FLOAT, global_run, global_scratch_bytes, NULL},
+    {"", "GlobalLpPool", CLV__DTYPES_FLOAT, global_run, global_scratch_bytes, NULL},
+    {0},
+};

@@ -1,0 +1,83 @@
+/* What the kernels of RNN, GRU and LSTM share: the recurrence read from a call, its memory, the functions of its gates, and the
+ * product that each step is made of. */
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_RECURRENT_RECURRENT_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_RECURRENT_RECURRENT_H
+
+#include "backends/common/kernels/elementwise.h"
+#include "operators/run.h"
+
+enum {
+  CLV__RECURRENT_PANEL = 16,  /* hidden units that are computed together */
+  CLV__RECURRENT_COLUMNS = 4, /* panels of R that are read together: the gates of some units */
+  CLV__RECURRENT_ROWS = 7     /* the most sequences that are computed together */
+};
+
+typedef enum clv__recurrent_kind { CLV__RNN, CLV__GRU, CLV__LSTM } clv__recurrent_kind;
+
+/* A function of a gate: one of the elementwise operators, or one that ONNX has here alone. */
+typedef struct clv__gate_function {
+  enum { CLV__GATE_ROWS, CLV__GATE_AFFINE, CLV__GATE_SCALED_TANH } kind;
+  clv__elementwise rows; /* Tanh's for SCALED_TANH */
+  clv__elementwise_params params;
+  double alpha, beta;
+} clv__gate_function;
+
+/* sums[r * sums_step + j * PANEL + unit] = the sum over k of rows[r][k] * columns[j][k][unit], in the order of k whatever the
+ * counts. All of f32 or all of f64. */
+typedef struct clv__recurrent_product {
+  const void *rows[CLV__RECURRENT_ROWS], *columns[CLV__RECURRENT_COLUMNS];
+  int row_count, column_count;
+  int64_t depth, sums_step;
+  void *sums;
+} clv__recurrent_product;
+
+typedef struct clv__recurrent_tile {
+  void (*run)(const clv__recurrent_product *product);
+  int rows; /* the most that it takes */
+} clv__recurrent_tile;
+
+clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* this CPU's: sums/sums.c */
+
+typedef struct clv__recurrent {
+  clv__recurrent_kind kind;
+  clv_dtype dtype;
+  bool wide; /* computed in f64 */
+  bool batch_first, resets_after, couples;
+  bool is_prepared; /* `packed_w` and `packed_r` are given */
+  bool is_plain;    /* the functions that ONNX takes where none are named, and no clip */
+  double clip;      /* infinite: none */
+  int64_t steps, batch, inputs, hidden;
+  int64_t panels, units; /* of hidden units, and their number with the padding of the last panel */
+  int64_t chunk;         /* steps whose inputs are multiplied at once */
+  int directions, gates;
+  bool reversed[2];
+  clv__recurrent_tile tile;
+  const clv_tensor *x, *w, *r, *bias, *lengths, *first_h, *first_c, *peephole; /* NULL: absent */
+  const clv_tensor *y, *last_h, *last_c;
+  clv__gate_function functions[2][3];
+  /* Of `wide` elements or f32; scratch but for what a prepared one is given. */
+  const void *x_real;        /* X: [steps, batch, inputs], or batch first */
+  void *wide_x;              /* X where it has another dtype */
+  void *packed_w, *packed_r; /* [directions, gates, panels, inputs or hidden, PANEL] */
+  void *projected;           /* X W of a chunk: [directions, chunk, batch, panels, gates, PANEL] */
+  void *h[2];                /* [directions, batch, units]: before the step, after it */
+  void *c;                   /* LSTM: the same */
+  void *update;              /* GRU: the same, z */
+  void *reset;               /* GRU: the same, r * h */
+  void *peepholes;           /* LSTM with some: [directions, 3, units] */
+  void *late_bias;           /* GRU: [directions, units], added before the reset gate */
+  void *bias_sums;           /* [directions, panels, gates, PANEL] */
+  size_t scratch_bytes;
+} clv__recurrent;
+
+/* The same operators in f32 where W and R are packed, as [directions * gates, panels, depth, PANEL], the last panel of each gate
+ * filled up with zeros. */
+extern const clv__kernel clv__kernel_recurrent_prepared;
+
+/* Reads everything but the functions, and lays `scratch` out (NULL: only scratch_bytes counts). False: beyond any memory. */
+bool clv__recurrent_read(const clv__kernel_call *call, bool is_prepared, void *scratch, clv__recurrent *out);
+
+/* Functions with their alphas and betas. On failure `reason` says why. */
+bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out, char reason[160]);
+
+#endif

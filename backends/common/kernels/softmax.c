@@ -1,0 +1,274 @@
+/* Softmax, LogSoftmax and Hardmax along an axis; before opset 13 over everything from the axis on. f16 and bf16 are widened into
+ * scratch a few lines at a time. A NaN in a line, or an infinity that nothing is less than, makes NaNs of it. */
+#include <math.h>
+#include <tgmath.h>
+
+#include "operators/common/exponential.h"
+#include "operators/common/multiversion.h"
+#include "operators/common/rows.h"
+#include "operators/common/threads.h"
+#include "operators/run.h"
+
+/* A tensor as [outer, length, inner]; lines run along `length`. */
+typedef struct lines {
+  int64_t outer, length, inner;
+} lines;
+
+typedef enum kind { SOFTMAX, LOG_SOFTMAX, HARDMAX } kind;
+
+enum { GROUP = 64, LANES = 16, SUMMED = 2048 /* whole lanes */ };
+
+static lines lines_of(const clv__kernel_call *call) {
+  const clv_tensor *input = &call->inputs[0];
+  bool flattens = call->opset < 13;
+  int64_t axis = clv__attribute_int(call->attributes, "axis", flattens ? 1 : -1);
+  if (axis < 0) axis += input->rank;
+  if (axis < 0) axis = 0;
+  if (axis > input->rank) axis = input->rank;
+  lines shape = {clv__dims_product(input, 0, (int32_t)axis), 1, 1};
+  if (flattens) {
+    shape.length = clv__dims_product(input, (int32_t)axis, input->rank);
+  } else if (axis < input->rank) {
+    shape.length = input->dims[axis];
+    shape.inner = clv__dims_product(input, (int32_t)axis + 1, input->rank);
+  }
+  return shape;
+}
+
+/* Up to GROUP neighbouring lines at once, so that memory is read in runs although a line is not contiguous. Here and in one line,
+ * x may be y: an element is not read again after its place was written with something else. Sums have the order of one line's:
+ * what lies beside a line changes nothing in it. */
+#define DEFINE_GROUP(name, T, EXP, lane_count)                                                                    \
+  CLV__MULTIVERSION static void name(kind what, const T *x, T *y, int64_t length, int64_t inner, int64_t width) { \
+    T largest[GROUP], last[GROUP]; /* `last`: what scales, or is taken off */                                     \
+    T lanes[lane_count][GROUP];                                                                                   \
+    double sum[GROUP] = {0};                                                                                      \
+    const int64_t whole = length / LANES * LANES, used = length < LANES ? 1 : lane_count;                         \
+    memset(lanes, 0, sizeof lanes);                                                                               \
+    for (int64_t g = 0; g < width; ++g) largest[g] = x[g];                                                        \
+    for (int64_t i = 1; i < length; ++i) {                                                                        \
+      const T *row = x + i * inner;                                                                               \
+      for (int64_t g = 0; g < width; ++g) largest[g] = row[g] > largest[g] ? row[g] : largest[g];                 \
+    }                                                                                                             \
+    for (int64_t i = 0; i < length; ++i) {                                                                        \
+      const T *row = x + i * inner;                                                                               \
+      T values[GROUP], *onto = lanes[i % used];                                                                   \
+      for (int64_t g = 0; g < width; ++g) {                                                                       \
+        values[g] = EXP(row[g] - largest[g]);                                                                     \
+        onto[g] += values[g];                                                                                     \
+      }                                                                                                           \
+      if (what == SOFTMAX) memcpy(y + i * inner, values, (size_t)width * sizeof *values);                         \
+      if (i + 1 < length && ((i + 1) % SUMMED != 0 || i + 1 == whole || used == 1)) continue;                     \
+      for (int64_t half = used / 2; half > 0; half /= 2) {                                                        \
+        for (int64_t k = 0; k < half; ++k) {                                                                      \
+          for (int64_t g = 0; g < width; ++g) lanes[k][g] += lanes[k + half][g];                                  \
+        }                                                                                                         \
+      }                                                                                                           \
+      for (int64_t g = 0; g < width; ++g) sum[g] += (double)lanes[0][g];                                          \
+      memset(lanes, 0, sizeof lanes);                                                                             \
+    }                                                                                                             \
+    for (int64_t g = 0; g < width; ++g) last[g] = (T)(what == SOFTMAX ? 1 / sum[g] : log(sum[g]));                \
+    for (int64_t i = 0; i < length; ++i) {                                                                        \
+      const T *row = x + i * inner;                                                                               \
+      T *to = y + i * inner;                                                                                      \
+      if (what == SOFTMAX) {                                                                                      \
+        for (int64_t g = 0; g < width; ++g) to[g] *= last[g];                                                     \
+      } else {                                                                                                    \
+        for (int64_t g = 0; g < width; ++g) to[g] = row[g] - largest[g] - last[g];                                \
+      }                                                                                                           \
+    }                                                                                                             \
+  }
+DEFINE_GROUP(group_f32, float, clv__exp_f32, LANES)
+DEFINE_GROUP(group_f64, double, exp, 1)
+
+/* One contiguous line of f32, LANES at a time; the rest of a line is filled up with what changes nothing. */
+#define ALWAYS static inline __attribute__((always_inline))
+
+/* Passes over a NaN that is not the first element: its exponential will be NaN. */
+ALWAYS float largest_f32(const float *x, int64_t length) {
+  float lanes[LANES], rest[LANES];
+  const int64_t whole = length / LANES * LANES;
+  for (int k = 0; k < LANES; ++k) lanes[k] = rest[k] = x[0];
+  for (int64_t i = 0; i < whole; i += LANES) {
+    for (int k = 0; k < LANES; ++k) lanes[k] = x[i + k] > lanes[k] ? x[i + k] : lanes[k];
+  }
+  memcpy(rest, x + whole, (size_t)(length - whole) * sizeof *rest);
+  for (int k = 0; k < LANES; ++k) lanes[k] = rest[k] > lanes[k] ? rest[k] : lanes[k];
+  for (int half = LANES / 2; half > 0; half /= 2) {
+    for (int k = 0; k < half; ++k) lanes[k] = lanes[k + half] > lanes[k] ? lanes[k + half] : lanes[k];
+  }
+  return lanes[0];
+}
+
+/* Exponentials of up to LANES elements to y, where that is not NULL, and onto `lanes`. */
+ALWAYS void exponentials(const float *x, float *y, float largest, float lanes[LANES]) {
+  float values[LANES];
+  for (int k = 0; k < LANES; ++k) {
+    values[k] = clv__exp_f32(x[k] - largest);
+    lanes[k] += values[k];
+  }
+  if (y != NULL) memcpy(y, values, sizeof values);
+}
+
+/* Their sum over a line. Lanes of f32 add a few hundred elements, then go into a double. */
+ALWAYS double sum_f32(const float *x, float *y, float largest, int64_t length) {
+  const int64_t whole = length / LANES * LANES;
+  double sum = 0;
+  for (int64_t from = 0; from <= whole; from += SUMMED) {
+    float lanes[LANES] = {0}, rest[LANES];
+    const int64_t to = whole - from < SUMMED ? whole : from + SUMMED;
+    for (int64_t i = from; i < to; i += LANES) exponentials(x + i, y != NULL ? y + i : NULL, largest, lanes);
+    if (to == whole && whole < length) {
+      const size_t rest_bytes = (size_t)(length - whole) * sizeof *rest;
+      for (int k = 0; k < LANES; ++k) rest[k] = -INFINITY;
+      memcpy(rest, x + whole, rest_bytes);
+      exponentials(rest, rest, largest, lanes);
+      if (y != NULL) memcpy(y + whole, rest, rest_bytes);
+    }
+    for (int half = LANES / 2; half > 0; half /= 2) {
+      for (int k = 0; k < half; ++k) lanes[k] += lanes[k + half];
+    }
+    sum += (double)lanes[0];
+    if (to == whole) break;
+  }
+  return sum;
+}
+
+/* Less than LANES elements: filling them up would be most of the work. */
+ALWAYS void short_f32(kind what, const float *x, float *y, int64_t length) {
+  float largest = x[0], values[LANES], sum = 0;
+  for (int64_t i = 1; i < length; ++i) largest = x[i] > largest ? x[i] : largest;
+  for (int64_t i = 0; i < length; ++i) values[i] = clv__exp_f32(x[i] - largest);
+  for (int64_t i = 0; i < length; ++i) sum += values[i];
+  const float last = (float)(what == SOFTMAX ? 1 / (double)sum : log((double)sum));
+  for (int64_t i = 0; i < length; ++i) y[i] = what == SOFTMAX ? values[i] * last : x[i] - largest - last;
+}
+
+CLV__MULTIVERSION static void line_f32(kind what, const float *x, float *y, int64_t length) {
+  if (length < LANES) {
+    short_f32(what, x, y, length);
+    return;
+  }
+  const float largest = largest_f32(x, length);
+  if (what == SOFTMAX) {
+    const float scale = (float)(1 / sum_f32(x, y, largest, length));
+    for (int64_t i = 0; i < length; ++i) y[i] *= scale;
+  } else {
+    const float shift = (float)log(sum_f32(x, NULL, largest, length));
+    for (int64_t i = 0; i < length; ++i) y[i] = x[i] - largest - shift;
+  }
+}
+
+static void line_f64(kind what, const double *x, double *y, int64_t length) {
+  double largest = x[0], sum = 0;
+  for (int64_t i = 1; i < length; ++i) largest = x[i] > largest ? x[i] : largest;
+  for (int64_t i = 0; i < length; ++i) {
+    const double value = exp(x[i] - largest);
+    sum += value;
+    if (what == SOFTMAX) y[i] = value;
+  }
+  const double last = what == SOFTMAX ? 1 / sum : log(sum);
+  for (int64_t i = 0; i < length; ++i) y[i] = what == SOFTMAX ? y[i] * last : x[i] - largest - last;
+}
+
+/* 1 at the first of the largest elements of each of some neighbouring lines. */
+#define DEFINE_HARDMAX(name, T)                                                      \
+  static void name(const T *x, T *y, int64_t length, int64_t inner, int64_t width) { \
+    for (int64_t g = 0; g < width; ++g) {                                            \
+      int64_t at = 0;                                                                \
+      for (int64_t i = 1; i < length; ++i) {                                         \
+        if (x[i * inner + g] > x[at * inner + g]) at = i;                            \
+      }                                                                              \
+      for (int64_t i = 0; i < length; ++i) y[i * inner + g] = i == at ? 1 : 0;       \
+    }                                                                                \
+  }
+DEFINE_HARDMAX(hardmax_f32, float)
+DEFINE_HARDMAX(hardmax_f64, double)
+
+static void run_f32(kind what, const float *x, float *y, int64_t length, int64_t inner, int64_t width) {
+  if (what == HARDMAX)
+    hardmax_f32(x, y, length, inner, width);
+  else if (inner == 1)
+    line_f32(what, x, y, length);
+  else
+    group_f32(what, x, y, length, inner, width);
+}
+
+static void run_f64(kind what, const double *x, double *y, int64_t length, int64_t inner, int64_t width) {
+  if (what == HARDMAX)
+    hardmax_f64(x, y, length, inner, width);
+  else if (inner == 1)
+    line_f64(what, x, y, length);
+  else
+    group_f64(what, x, y, length, inner, width);
+}
+
+/* Lines of which one side or both are narrow, by way of `wide`, where they lie side by side. */
+static void run_narrow(kind what, const clv_tensor *x, const clv_tensor *y, int64_t offset, int64_t length, int64_t inner,
+                       int64_t width, float *wide) {
+  const int64_t rows = inner == 1 ? 1 : length, count = inner == 1 ? length : width;
+  for (int64_t i = 0; i < rows; ++i) clv__row_to_f32(x->dtype, x->data, offset + i * inner, count, wide + i * count);
+  run_f32(what, wide, wide, length, width, width);
+  for (int64_t i = 0; i < rows; ++i) clv__row_from_f32(y->dtype, y->data, offset + i * inner, count, wide + i * count);
+}
+
+/* Floats that a task over narrow lines wants. */
+static int64_t wide_count(const lines *shape) {
+  return shape->length * (shape->inner < GROUP ? shape->inner : GROUP);
+}
+
+static int64_t task_count(const lines *shape) {
+  return shape->outer * ((shape->inner + GROUP - 1) / GROUP);
+}
+
+static clv_status run(const clv__kernel_call *call, kind what) {
+  const clv_tensor *input = &call->inputs[0], *output = &call->outputs[0];
+  const lines shape = lines_of(call);
+  const int64_t length = shape.length, inner = shape.inner, groups = (inner + GROUP - 1) / GROUP, tasks = task_count(&shape);
+  const double work = 5.0 * (double)shape.outer * (double)length * (double)inner * (input->dtype == CLV_F64 ? 4 : 1);
+  if (work == 0) return CLV_OK;
+  const int threads = clv__kernel_threads(tasks, work);
+  (void)threads; /* without OpenMP */
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t task = 0; task < tasks; ++task) {
+    const int64_t first = task % groups * GROUP, width = inner - first < GROUP ? inner - first : GROUP;
+    const int64_t offset = task / groups * length * inner + first;
+    if (input->dtype == CLV_F64)
+      run_f64(what, (const double *)input->data + offset, (double *)output->data + offset, length, inner, width);
+    else if (input->dtype == CLV_F32 && output->dtype == CLV_F32)
+      run_f32(what, (const float *)input->data + offset, (float *)output->data + offset, length, inner, width);
+    else
+      run_narrow(what, input, output, offset, length, inner, width,
+                 (float *)call->scratch + clv__kernel_thread_index() * wide_count(&shape));
+  }
+  return CLV_OK;
+}
+
+static size_t scratch_bytes(const clv__kernel_call *call) {
+  const clv_dtype from = call->inputs[0].dtype, to = call->outputs[0].dtype;
+  size_t count, size_bytes;
+  if (from == CLV_F64 || (from == CLV_F32 && to == CLV_F32)) return 0;
+  if (!clv__tensor_count(&call->inputs[0], &count)) return SIZE_MAX;
+  if (count == 0) return 0;
+  const lines shape = lines_of(call);
+  const size_t wide = (size_t)wide_count(&shape); /* at most `count` */
+  const size_t shares = (size_t)clv__kernel_thread_limit(task_count(&shape));
+  return __builtin_mul_overflow(wide, shares * sizeof(float), &size_bytes) ? SIZE_MAX : size_bytes;
+}
+
+static clv_status run_softmax(const clv__kernel_call *call) {
+  return run(call, SOFTMAX);
+}
+static clv_status run_log_softmax(const clv__kernel_call *call) {
+  return run(call, LOG_SOFTMAX);
+}
+static clv_status run_hardmax(const clv__kernel_call *call) {
+  return run(call, HARDMAX);
+}
+
+const clv__kernel clv__kernels_softmax[] = {
+    {"", "Softmax", CLV__DTYPES_FLOAT, run_softmax, scratch_bytes, NULL},
+    {"", "LogSoftmax", CLV__DTYPES_FLOAT, run_log_softmax, scratch_bytes, NULL},
+    {"", "Hardmax", CLV__DTYPES_FLOAT, run_hardmax, scratch_bytes, NULL},
+    {NULL, NULL, 0, NULL, NULL, NULL},
+};

@@ -1,0 +1,174 @@
+/* Steps that move elements: Transpose, channel shuffle. */
+#include "operators/common/move.h"
+#include "lower.h"
+
+#define NEAR 64 /* nodes that are looked at for readers */
+
+/* Whether all that read `value` after `here` take it in any layout, or would reorder it anyway. */
+static bool readers_take_any(const clv__cpu_plan *plan, uint32_t value, uint32_t here) {
+  const uint32_t last = plan->values[value].last_read;
+  if (last == CLV__CPU_NONE || last > here + NEAR || plan->values[value].output != CLV__CPU_NONE) return false;
+  for (uint32_t n = here + 1; n <= last; ++n) {
+    const clv__cpu_plan_node *node = &plan->nodes[n];
+    for (uint32_t i = 0; i < node->input_count && !node->dead; ++i) {
+      if (node->inputs[i] != value) continue;
+      const bool moves = node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_TRANSPOSE || node->kind == CLV__CPU_POOL;
+      const bool adds = node->kind == CLV__CPU_BINARY &&
+                        clv__tensor_same_type(&plan->values[node->inputs[0]].type, &plan->values[node->inputs[1]].type);
+      if (!moves && !adds) return false;
+    }
+  }
+  return true;
+}
+
+/* The node's result lies where its source does, in `layout` (NULL: row-major): from here on the node is a view. */
+static void share(clv__cpu_plan *plan, clv__cpu_plan_node *node, const clv__dnn_layout *layout, uint32_t slot) {
+  clv__cpu_plan_value *made = &plan->values[node->outputs[0]];
+  made->forms[0] = (clv__cpu_form){layout, slot};
+  made->form_count = 1;
+  node->kind = CLV__CPU_VIEW;
+  for (uint32_t at = node->inputs[0];;) { /* which lives as long as its view, and what it is a view of, too */
+    clv__cpu_plan_value *read = &plan->values[at];
+    if (made->last_read != CLV__CPU_NONE && (read->last_read == CLV__CPU_NONE || read->last_read < made->last_read)) {
+      read->last_read = made->last_read;
+    }
+    if (read->producer == CLV__CPU_NONE || plan->nodes[read->producer].kind != CLV__CPU_VIEW) return;
+    at = plan->nodes[read->producer].inputs[0];
+  }
+}
+
+typedef struct turn_step {
+  clv__cpu_own own;
+  clv__strided shape;
+} turn_step;
+
+static void run_turn(const clv__cpu_own *own, const clv_tensor *operands) {
+  const turn_step *step = (const turn_step *)(const void *)own;
+  clv__strided_read(operands[0].data, operands[1].data, &step->shape, sizeof(float));
+}
+
+/* Between row-major tensors of f32. */
+static clv_status lower_words(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const int32_t *perm, clv_error *error) {
+  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
+  turn_step *turn = clv__arena_allocate_zero(&plan->arena, 1, sizeof *turn);
+  if (turn == NULL) return clv__error_memory(error, sizeof *turn);
+  int64_t strides[CLV_MAX_RANK];
+  clv__dense_strides(from, strides);
+  turn->own.run = run_turn;
+  turn->shape.rank = to->rank;
+  for (int32_t i = 0; i < to->rank; ++i) {
+    turn->shape.dims[i] = to->dims[i];
+    turn->shape.strides[i] = strides[perm[i]];
+  }
+  uint32_t source, result;
+  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], NULL, &source, error));
+  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], NULL, &result, error));
+  clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_OWN, node->source, node->source->op, 2);
+  if (step == NULL) return clv__error_memory(error, sizeof *step);
+  step->own = &turn->own;
+  clv__cpu_step_input(step, 0, source, NULL);
+  clv__cpu_step_output(step, 0, result, NULL);
+  step->operands[0].type = *from;
+  step->operands[1].type = *to;
+  return CLV_OK;
+}
+
+/* The source's memory seen with its axes permuted is the result, where whoever reads it can take it so or where it is row-major
+ * by chance; else it is reordered to row-major. */
+clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
+  const uint32_t here = (uint32_t)(node - plan->nodes);
+  size_t count;
+  const int64_t *given = clv__attribute_ints(node->source->attributes, "perm", &count);
+  int32_t perm[CLV_MAX_RANK];
+  for (int32_t i = 0; i < from->rank; ++i) perm[i] = given != NULL ? (int32_t)given[i] : from->rank - 1 - i;
+  const clv_dtype made = to->dtype == CLV_F32 ? plan->values[node->outputs[0]].made : to->dtype;
+  const clv__dnn_layout *form = clv__cpu_form_layout(plan, node->inputs[0]), *source, *destination;
+  if (form == NULL) return clv__error_memory(error, 0);
+  const bool lies_dense = clv__dnn_layout_is_dense(form), is_f32 = clv__dnn_layout_dtype(form) == CLV_F32 && made == CLV_F32;
+  source = clv__dnn_layout_permuted(&plan->arena, form, perm);
+  if (source == NULL && !lies_dense) {
+    form = clv__cpu_form_dense(plan, node->inputs[0], clv__dnn_layout_dtype(form));
+    source = form != NULL ? clv__dnn_layout_permuted(&plan->arena, form, perm) : NULL;
+  }
+  destination = clv__dnn_layout_dense(&plan->arena, made, to->rank, to->dims);
+  if (form == NULL || source == NULL || destination == NULL) return clv__error_memory(error, 0);
+  uint32_t from_slot, to_slot;
+  const bool comes_dense = is_f32 && plan->values[node->outputs[0]].output == CLV__CPU_NONE && clv__dnn_layout_is_dense(source);
+  if (comes_dense || (is_f32 && from->rank == 4 && readers_take_any(plan, node->outputs[0], here))) {
+    CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], form, &from_slot, error));
+    share(plan, node, comes_dense ? NULL : source, from_slot);
+    return CLV_OK;
+  }
+  if (is_f32 && lies_dense) return lower_words(plan, node, perm, error);
+  clv__dnn_primitive *primitive;
+  clv_status status = clv__dnn_reorder_create(plan->device->dnn, source, destination, &plan->arena, &primitive, error);
+  if (status != CLV_OK) return clv__cpu_refused(status, taken);
+  status = clv__cpu_form_get(plan, node->inputs[0], form, &from_slot, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], destination, &to_slot, error);
+  if (status != CLV_OK) {
+    clv__dnn_primitive_release(primitive);
+    return status;
+  }
+  clv__cpu_step *step;
+  CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, 2, &step, error));
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, from_slot, source);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to_slot, destination);
+  return CLV_OK;
+}
+
+/* Channels as [groups, extent], transposed, where strides can say so: a reorder of tensors with one axis more. */
+static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *layout,
+                                clv__dnn_primitive **primitive, const clv__dnn_layout **from, const clv__dnn_layout **to,
+                                clv_error *error) {
+  const clv_tensor *type = &plan->values[node->outputs[0]].type;
+  const int64_t groups = node->groups, extent = type->dims[1] / groups;
+  int64_t strides[CLV_MAX_RANK], dims[CLV_MAX_RANK], before[CLV_MAX_RANK], after[CLV_MAX_RANK];
+  clv__dnn_layout_strides(layout, strides);
+  dims[0] = type->dims[0];
+  before[0] = after[0] = strides[0];
+  dims[1] = extent;
+  dims[2] = groups;
+  before[1] = strides[1];
+  before[2] = strides[1] * extent;
+  after[1] = strides[1] * groups;
+  after[2] = strides[1];
+  for (int32_t i = 2; i < type->rank; ++i) {
+    dims[i + 1] = type->dims[i];
+    before[i + 1] = after[i + 1] = strides[i];
+  }
+  *from = clv__dnn_layout_strided(&plan->arena, clv__dnn_layout_dtype(layout), type->rank + 1, dims, before);
+  *to = clv__dnn_layout_strided(&plan->arena, clv__dnn_layout_dtype(layout), type->rank + 1, dims, after);
+  if (*from == NULL || *to == NULL) return clv__error_memory(error, 0);
+  return clv__dnn_reorder_create(plan->device->dnn, *from, *to, &plan->arena, primitive, error);
+}
+
+/* Blocked channels have a primitive of oneDNN's, whose group_size is the extent of a group; the rest is a reorder. */
+clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  const clv_tensor *type = &plan->values[node->outputs[0]].type;
+  const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]), *from_layout = layout, *to_layout = layout;
+  if (layout == NULL) return clv__error_memory(error, 0);
+  clv__dnn_primitive *primitive = NULL;
+  clv_status status = CLV_NOT_SUPPORTED;
+  if (!clv__dnn_layout_is_plain(layout)) {
+    status = clv__dnn_shuffle_create(plan->device->dnn, layout, 1, type->dims[1] / node->groups, &plan->arena, &primitive, error);
+    if (status == CLV_NOT_SUPPORTED) layout = clv__cpu_form_dense(plan, node->inputs[0], clv__dnn_layout_dtype(layout));
+    if (layout == NULL) return clv__error_memory(error, 0);
+  }
+  if (status == CLV_NOT_SUPPORTED && type->rank < CLV_MAX_RANK) {
+    status = shuffle_plain(plan, node, layout, &primitive, &from_layout, &to_layout, error);
+  }
+  if (status != CLV_OK) return clv__cpu_refused(status, taken);
+  uint32_t from, to;
+  status = clv__cpu_form_get(plan, node->inputs[0], layout, &from, error);
+  if (status == CLV_OK) status = clv__cpu_form_make(plan, node->outputs[0], layout, &to, error);
+  if (status != CLV_OK) {
+    clv__dnn_primitive_release(primitive);
+    return status;
+  }
+  clv__cpu_step *step;
+  CLV__TRY(clv__cpu_step_primitive(plan, node, "shuffle", primitive, 2, &step, error));
+  clv__cpu_step_input(step, CLV__DNN_SOURCE, from, from_layout);
+  clv__cpu_step_output(step, CLV__DNN_DESTINATION, to, to_layout);
+  return CLV_OK;
+}

@@ -1,0 +1,25 @@
+/* The step that multiplies one row with a packed constant matrix (row.c). */
+#ifndef CLEAVE_BACKENDS_CPU_LOWER_ROW_H
+#define CLEAVE_BACKENDS_CPU_LOWER_ROW_H
+
+#include "lower.h"
+
+#define CLV__CPU_ROW_PANEL 64 /* columns of a panel */
+
+/* sums[j] = the product of the row with column j of a panel of f16. */
+typedef void (*clv__cpu_panel_f16_fn)(const float *row, int64_t depth, const uint16_t *panel, float *sums);
+clv__cpu_panel_f16_fn clv__cpu_panel_f16(void); /* for this CPU: row_f16.c */
+
+struct clv__cpu_row {
+  int64_t depth, columns, panel_elements;
+  uint32_t bias_operand, addend_operand, target_operand; /* 0: none */
+  bool relu;
+  clv_dtype dtype; /* of the matrix: f32, bf16 or f16 */
+  clv__cpu_panel_f16_fn panel_f16;
+};
+
+/* Takes products of one row with a constant matrix of 64 columns or more. */
+clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands);
+
+#endif

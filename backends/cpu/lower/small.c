@@ -1,0 +1,123 @@
+/* Small matrix products: a oneDNN call costs about a microsecond and five allocations, which is more than they take. */
+#include "small.h"
+#include "operators/common/multiversion.h"
+#include "residual.h"
+
+#define MOST_WORK 4096 /* multiplications */
+#define LANES 8
+
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
+
+/* Each element is its sum in the order of the depth, wherever it stands. */
+CLV__MULTIVERSION static void multiply(const clv__cpu_small *s, const float *a, const float *b, const float *bias, float *c) {
+  const int64_t wide = s->b_column == 1 ? s->columns / LANES * LANES : 0;
+  for (int64_t i = 0; i < s->rows; ++i, a += s->a_row, c += s->columns) {
+    for (int64_t j = 0; j < wide; j += LANES) {
+      lanes sum = {0};
+      const float *x = a, *y = b + j;
+      for (int64_t k = 0; k < s->depth; ++k, x += s->a_depth, y += s->b_depth) sum += *x * *(const lanes *)y;
+      if (bias != NULL) sum += *(const lanes *)(bias + j);
+      *(lanes *)(c + j) = sum;
+    }
+    for (int64_t j = wide; j < s->columns; ++j) {
+      float sum = 0.0f;
+      const float *x = a, *y = b + j * s->b_column;
+      for (int64_t k = 0; k < s->depth; ++k, x += s->a_depth, y += s->b_depth) sum += *x * *y;
+      c[j] = bias != NULL ? sum + bias[j] : sum;
+    }
+  }
+}
+
+void clv__cpu_small_run(const clv__cpu_small *small, const float *a, const float *b, const float *bias, float *c) {
+  for (int64_t n = 0; n < small->batches; ++n) {
+    multiply(small, a + n * small->a_batch, b + n * small->b_batch, bias, c + n * small->rows * small->columns);
+  }
+}
+
+static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_small *s) {
+  const clv_tensor *a = &plan->values[node->inputs[0]].type, *b = &plan->values[node->inputs[1]].type;
+  const clv_tensor *out = &plan->values[node->outputs[0]].type;
+  const bool gemm = strcmp(node->source->op, "Gemm") == 0;
+  const bool a_turned = gemm && clv__attribute_int(node->source->attributes, "transA", 0) != 0;
+  const bool b_turned = gemm && clv__attribute_int(node->source->attributes, "transB", 0) != 0;
+  *s = (clv__cpu_small){.batches = 1, .columns = out->dims[out->rank - 1], .has_bias = node->bias != NULL};
+  s->rows = clv__dims_product(out, 0, out->rank - 1);
+  s->depth = b->dims[b_turned ? b->rank - 1 : b->rank - 2];
+  if (b->rank > 2) { /* batches of one shape; others are left to broadcasting */
+    for (int32_t i = 0; i < a->rank - 2; ++i) {
+      if (a->dims[i] != b->dims[i]) return false;
+    }
+    s->batches = clv__dims_product(out, 0, out->rank - 2);
+    s->rows = out->dims[out->rank - 2];
+  }
+  s->a_row = a_turned ? 1 : s->depth;
+  s->a_depth = a_turned ? s->rows : 1;
+  s->b_depth = b_turned ? 1 : s->columns;
+  s->b_column = b_turned ? s->depth : 1;
+  s->a_batch = s->rows * s->depth;
+  s->b_batch = s->depth * s->columns;
+  return s->batches * s->rows <= MOST_WORK && s->columns <= MOST_WORK && s->depth <= MOST_WORK &&
+         s->batches * s->rows * s->columns * s->depth <= MOST_WORK;
+}
+
+/* A constant right side is laid out with its columns side by side, its factors in it. */
+static clv_status right_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_small *s, uint32_t *slot,
+                             clv_error *error) {
+  const bool constant = node->inputs[1] < plan->program->value_count && plan->program->values[node->inputs[1]].is_constant;
+  if (!constant || (node->scale == NULL && s->b_column == 1)) {
+    return clv__cpu_form_get(plan, node->inputs[1], NULL, slot, error);
+  }
+  const int64_t dims[2] = {s->depth, s->columns}, strides[2] = {s->b_depth, s->b_column};
+  const clv__dnn_layout *dense = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, dims);
+  const clv__cpu_packing packing = {.value = node->inputs[1],
+                                    .from = clv__dnn_layout_strided(&plan->arena, CLV_F32, 2, dims, strides),
+                                    .scale = node->scale,
+                                    .scale_axis = s->b_column == 1 ? 1 : 0,
+                                    .variant = s->b_column == 1 ? 2 : 4};
+  void *data;
+  if (dense == NULL || packing.from == NULL) return clv__error_memory(error, 0);
+  CLV__TRY(clv__cpu_constant_packed(plan->constants, &packing, dense, &data, error));
+  s->b_depth = s->columns;
+  s->b_column = 1;
+  return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(dense), slot, error);
+}
+
+static bool takes(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_small *s) {
+  const bool constant = node->inputs[1] < plan->program->value_count && plan->program->values[node->inputs[1]].is_constant;
+  const int32_t rank = plan->values[node->inputs[1]].type.rank;
+  if ((node->scale != NULL && !constant) || ((node->scale != NULL || node->bias != NULL) && rank != 2)) return false;
+  for (uint32_t i = 0; i < node->post_count; ++i) {
+    if (!clv__cpu_post_is_elementwise(&node->posts[i])) return false;
+  }
+  return describe(plan, node, s);
+}
+
+clv_status clv__cpu_lower_small(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
+  clv__cpu_small made;
+  uint32_t a, b, bias = CLV__CPU_NONE, c;
+  *taken = takes(plan, node, &made);
+  if (!*taken) return CLV_OK;
+  CLV__TRY(right_slot(plan, node, &made, &b, error));
+  CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], NULL, &a, error));
+  if (made.has_bias) {
+    CLV__TRY(clv__cpu_slot_constant(plan, node->bias, (size_t)made.columns * sizeof(float), &bias, error));
+  }
+  for (uint32_t i = 0; i < node->post_count; ++i) { /* what reorders a sum's other side comes before the product */
+    uint32_t other;
+    if (node->posts[i].kind != CLV__CPU_POST_ADD) continue;
+    CLV__TRY(clv__cpu_form_get(plan, node->posts[i].value, NULL, &other, error));
+  }
+  CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], NULL, &c, error));
+  clv__cpu_step *step = clv__cpu_step_new(plan, CLV__CPU_STEP_SMALL, node->source, node->source->op, 4);
+  clv__cpu_small *kept = clv__arena_copy(&plan->arena, &made, sizeof made);
+  if (step == NULL || kept == NULL) return clv__error_memory(error, sizeof *step);
+  step->small = kept;
+  clv__cpu_step_input(step, 0, a, NULL);
+  clv__cpu_step_input(step, 0, b, NULL);
+  if (bias != CLV__CPU_NONE) clv__cpu_step_input(step, 0, bias, NULL);
+  clv__cpu_step_output(step, 0, c, NULL);
+  for (uint32_t i = 0; i < node->post_count; ++i) {
+    CLV__TRY(clv__cpu_lower_post_elementwise(plan, node, &node->posts[i], c, error));
+  }
+  return CLV_OK;
+}

@@ -1,0 +1,353 @@
+/* DequantizeLinear, a product, QuantizeLinear: one step on integers. Going through the nodes in their order, it is known of every
+ * real value whether it is nothing but integers on a grid; what only moves or picks values is done on those. A group that ends in
+ * a QuantizeLinear is taken backwards from there; a product whose result stays real is taken alone. What is not taken stays. */
+#include "backends/cpu/lower/integer_posts.h"
+
+typedef struct twin {
+  uint32_t value; /* the integers; CLV__CPU_NONE: it has none */
+  clv__cpu_grid grid;
+} twin;
+
+typedef struct walk {
+  clv__cpu_plan *plan;
+  twin *twins;                /* by value */
+  clv__cpu_plan_node *beside; /* by node: what does the same on integers; `source` NULL: nothing */
+  uint32_t beside_count;
+  clv_error *error;
+} walk;
+
+static bool is_op(const clv__cpu_plan_node *node, const char *op) {
+  if (node->dead || node->kind != CLV__CPU_KERNEL || node->source->domain[0] != 0 || strcmp(node->source->op, op) != 0)
+    return false;
+  return node->input_count > 0 && node->inputs[0] != CLV__CPU_NONE && node->output_count > 0 && node->outputs[0] != CLV__CPU_NONE;
+}
+
+static bool is_product(const clv__cpu_plan_node *node) {
+  return !node->dead && (node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_MATRIX);
+}
+
+static bool is_integer_product(const clv__cpu_plan_node *node) {
+  return !node->dead && (node->kind == CLV__CPU_INTEGER_CONVOLUTION || node->kind == CLV__CPU_INTEGER_MATRIX);
+}
+
+/* ---- Values that are integers on a grid. ---- */
+
+static void see_dequantize(walk *w, const clv__cpu_plan_node *node) {
+  clv__cpu_plan *plan = w->plan;
+  twin *made = &w->twins[node->outputs[0]];
+  const clv_tensor *type = &plan->values[node->inputs[0]].type;
+  if (!clv__cpu_is_f32(&clv__cpu_output(plan, node)->type) || plan->values[node->inputs[0]].is_constant) return;
+  if (clv__cpu_grid_read(plan, node->source, 1, type->dtype, &made->grid)) made->value = node->inputs[0];
+}
+
+/* Whether the node only moves or picks values, and so does the same to integers. */
+static bool moves(const clv__cpu_plan_node *node) {
+  if (node->dead || node->post_count > 0 || node->output_count == 0) return false;
+  switch (node->kind) {
+    case CLV__CPU_VIEW:
+    case CLV__CPU_TRANSPOSE:
+    case CLV__CPU_CONCAT:
+      return true;
+    case CLV__CPU_POOL:
+      return strcmp(node->source->op, "MaxPool") == 0;
+    default:
+      return false;
+  }
+}
+
+static bool same_grid(const clv__cpu_grid *a, const clv__cpu_grid *b) {
+  return a->scale == b->scale && a->zero == b->zero && a->dtype == b->dtype;
+}
+
+static clv_status see_move(walk *w, uint32_t index) {
+  clv__cpu_plan *plan = w->plan;
+  const clv__cpu_plan_node *node = &plan->nodes[index];
+  const twin *first = &w->twins[node->inputs[0]];
+  const uint32_t count = node->kind == CLV__CPU_CONCAT ? node->input_count : 1; /* the others are shapes */
+  for (uint32_t i = 0; i < count; ++i) {
+    const twin *input = &w->twins[node->inputs[i]];
+    if (input->value == CLV__CPU_NONE || !same_grid(&input->grid, &first->grid)) return CLV_OK;
+  }
+  clv__cpu_plan_node *made = &w->beside[index];
+  uint32_t *inputs = clv__arena_copy(&plan->arena, node->inputs, node->input_count * sizeof *inputs);
+  uint32_t *outputs = clv__arena_allocate_zero(&plan->arena, 1, sizeof *outputs);
+  if (inputs == NULL || outputs == NULL) return clv__error_memory(w->error, node->input_count * sizeof *inputs);
+  const uint32_t value = plan->value_count++; /* there is room for one a node */
+  plan->values[value] = (clv__cpu_plan_value){.type = plan->values[node->outputs[0]].type,
+                                              .producer = CLV__CPU_NONE,
+                                              .reader = CLV__CPU_NONE,
+                                              .last_read = CLV__CPU_NONE,
+                                              .output = CLV__CPU_NONE};
+  plan->values[value].type.dtype = first->grid.dtype;
+  for (uint32_t i = 0; i < count; ++i) inputs[i] = w->twins[node->inputs[i]].value;
+  outputs[0] = value;
+  *made = *node;
+  made->inputs = inputs;
+  made->outputs = outputs;
+  made->output_count = 1;
+  w->beside_count++;
+  w->twins[node->outputs[0]] = (twin){value, first->grid};
+  return CLV_OK;
+}
+
+/* ---- Groups. ---- */
+
+#define MAX_UNARY 2
+
+/* Functions between a value and what is before them, the last one first. */
+typedef struct functions {
+  uint32_t count;
+  clv__cpu_plan_node *nodes[MAX_UNARY];
+} functions;
+
+/* Goes back from `value`, which only `reader` reads, over functions of one input. NULL: nobody's but `reader`'s. */
+static clv__cpu_plan_node *maker_of(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node *reader, functions *f) {
+  f->count = 0;
+  for (;;) {
+    const clv__cpu_plan_value *read = &plan->values[value];
+    if (clv__cpu_only_reader(plan, value) != reader || read->producer == CLV__CPU_NONE) return NULL;
+    clv__cpu_plan_node *maker = &plan->nodes[read->producer];
+    if (maker->dead || maker->kind != CLV__CPU_UNARY || f->count == MAX_UNARY) return maker;
+    f->nodes[f->count++] = maker;
+    value = maker->inputs[0];
+    reader = maker;
+  }
+}
+
+static bool all_scale(const functions *f) {
+  for (uint32_t i = 0; i < f->count; ++i) {
+    if (!clv__cpu_unary_scales(&f->nodes[i]->posts[0])) return false;
+  }
+  return true;
+}
+
+static bool put_functions(clv__cpu_integers *integers, const functions *f) {
+  for (uint32_t i = f->count; i-- > 0;) {
+    if (!clv__cpu_integers_unary(integers, &f->nodes[i]->posts[0])) return false;
+  }
+  return true;
+}
+
+static void bury(const functions *f) {
+  for (uint32_t i = 0; i < f->count; ++i) f->nodes[i]->dead = true;
+}
+
+static bool product_of(const walk *w, const clv__cpu_plan_node *node, clv__cpu_product *product) {
+  if (!is_product(node) || node->post_count > 0) return false;
+  const twin *source = &w->twins[node->inputs[0]];
+  return source->value != CLV__CPU_NONE && clv__cpu_product_of_real(w->plan, node, source->value, &source->grid, product);
+}
+
+/* Puts `made` where `last` is, whose output it makes from now on. */
+static void settle(clv__cpu_plan *plan, const clv__cpu_plan_node *made, clv__cpu_plan_node *last) {
+  uint32_t *outputs = last->outputs;
+  *last = *made;
+  last->outputs = outputs;
+  last->output_count = 1;
+  last->dead = false;
+  plan->values[outputs[0]].producer = (uint32_t)(last - plan->nodes);
+}
+
+/* A product, functions, QuantizeLinear. */
+static clv_status take_plain(walk *w, clv__cpu_plan_node *maker, const functions *f, const clv__cpu_grid *grid,
+                             clv__cpu_plan_node *last, bool *taken) {
+  clv__cpu_plan *plan = w->plan;
+  clv__cpu_product product;
+  clv__cpu_plan_node *made;
+  if (!product_of(w, maker, &product)) return CLV_OK;
+  CLV__TRY(clv__cpu_integers_start(plan, &product, all_scale(f) ? grid->scale : 1.0, &made, w->error));
+  if (made == NULL || !put_functions(clv__cpu_integers_of(made), f)) return CLV_OK;
+  if (!clv__cpu_integers_end(clv__cpu_integers_of(made), grid)) return CLV_OK;
+  made->outputs = last->outputs;
+  *taken = clv__cpu_integers_have(plan, made);
+  if (!*taken) return CLV_OK;
+  settle(plan, made, last);
+  maker->dead = true;
+  bury(f);
+  return CLV_OK;
+}
+
+/* A group that makes one side of a sum: a product with functions, or a product of integers that is dequantised for it alone. */
+typedef struct side {
+  clv__cpu_plan_node *made;       /* to put more posts on */
+  clv__cpu_plan_node *maker, *dq; /* go where it is taken; `dq` may be NULL */
+  functions f;
+} side;
+
+static clv_status side_of(walk *w, const clv__cpu_plan_node *sum, uint32_t operand, const clv__cpu_grid *other, side *s) {
+  clv__cpu_plan *plan = w->plan;
+  clv__cpu_product product;
+  s->made = s->dq = NULL;
+  s->maker = maker_of(plan, sum->inputs[operand], sum, &s->f);
+  if (s->maker == NULL) return CLV_OK;
+  if (product_of(w, s->maker, &product)) {
+    CLV__TRY(clv__cpu_integers_start(plan, &product, all_scale(&s->f) ? other->scale : 1.0, &s->made, w->error));
+    if (s->made != NULL && !put_functions(clv__cpu_integers_of(s->made), &s->f)) s->made = NULL;
+    return CLV_OK;
+  }
+  if (!is_op(s->maker, "DequantizeLinear") || s->f.count > 0 || w->twins[sum->inputs[operand]].value == CLV__CPU_NONE)
+    return CLV_OK;
+  s->dq = s->maker;
+  const uint32_t integers = s->dq->inputs[0];
+  s->maker = maker_of(plan, integers, s->dq, &s->f);
+  if (s->maker == NULL || s->f.count > 0 || !is_integer_product(s->maker) || s->maker->post_count > 0) return CLV_OK;
+  /* The same grid on both ends of the integers, or it is not they that are summed. */
+  if (!same_grid(&s->maker->integers->grid, &w->twins[sum->inputs[operand]].grid)) return CLV_OK;
+  CLV__TRY(clv__cpu_integers_copy(plan, s->maker, &s->made, w->error));
+  if (!clv__cpu_integers_requantise(clv__cpu_integers_of(s->made))) s->made = NULL;
+  return CLV_OK;
+}
+
+/* A product, a sum with other integers, functions, QuantizeLinear. */
+static clv_status take_sum(walk *w, clv__cpu_plan_node *sum, const functions *f, const clv__cpu_grid *grid,
+                           clv__cpu_plan_node *last, bool *taken) {
+  clv__cpu_plan *plan = w->plan;
+  if (sum->dead || sum->kind != CLV__CPU_BINARY || sum->post_count != 1 || sum->posts[0].algorithm != CLV__DNN_ADD) return CLV_OK;
+  const clv_tensor *types[2] = {&plan->values[sum->inputs[0]].type, &plan->values[sum->inputs[1]].type};
+  if (!clv__tensor_same_type(types[0], types[1]) || sum->inputs[0] == sum->inputs[1]) return CLV_OK;
+  /* The side that is made later takes the sum: the other one is there by then. */
+  const uint32_t producers[2] = {plan->values[sum->inputs[0]].producer, plan->values[sum->inputs[1]].producer};
+  const bool second_first = producers[1] != CLV__CPU_NONE && (producers[0] == CLV__CPU_NONE || producers[1] > producers[0]);
+  for (uint32_t k = 0; k < 2 && !*taken; ++k) {
+    const uint32_t operand = second_first ? 1 - k : k;
+    const twin *other = &w->twins[sum->inputs[1 - operand]];
+    if (other->value == CLV__CPU_NONE) continue;
+    side s;
+    CLV__TRY(side_of(w, sum, operand, &other->grid, &s));
+    if (s.made == NULL || !clv__cpu_integers_add(s.made, other->value, &other->grid)) continue;
+    clv__cpu_integers *integers = clv__cpu_integers_of(s.made);
+    if (!put_functions(integers, f) || !clv__cpu_integers_end(integers, grid)) continue;
+    s.made->outputs = last->outputs;
+    *taken = clv__cpu_integers_have(plan, s.made);
+    if (!*taken) continue;
+    settle(plan, s.made, last);
+    s.maker->dead = sum->dead = true;
+    if (s.dq != NULL) s.dq->dead = true;
+    bury(&s.f);
+    bury(f);
+  }
+  return CLV_OK;
+}
+
+static clv_status see_quantize(walk *w, clv__cpu_plan_node *node) {
+  clv__cpu_plan *plan = w->plan;
+  clv__cpu_grid grid;
+  functions f;
+  bool taken = false;
+  if (!clv__cpu_is_f32(&plan->values[node->inputs[0]].type)) return CLV_OK;
+  if (!clv__cpu_grid_read(plan, node->source, 1, clv__cpu_output(plan, node)->type.dtype, &grid)) return CLV_OK;
+  clv__cpu_plan_node *maker = maker_of(plan, node->inputs[0], node, &f);
+  if (maker == NULL) return CLV_OK;
+  CLV__TRY(take_plain(w, maker, &f, &grid, node, &taken));
+  return taken ? CLV_OK : take_sum(w, maker, &f, &grid, node, &taken);
+}
+
+/* QLinearConv and QLinearMatMul. */
+static clv_status see_linear(walk *w, clv__cpu_plan_node *node) {
+  clv__cpu_product product;
+  clv__cpu_grid grid;
+  clv__cpu_plan_node *made;
+  if (!clv__cpu_product_of_integers(w->plan, node, &product, &grid)) return CLV_OK;
+  CLV__TRY(clv__cpu_integers_start(w->plan, &product, grid.scale, &made, w->error));
+  if (made == NULL || !clv__cpu_integers_end(clv__cpu_integers_of(made), &grid)) return CLV_OK;
+  if (clv__cpu_integers_have(w->plan, made)) settle(w->plan, made, node);
+  return CLV_OK;
+}
+
+/* A product of integers whose result is wanted in real numbers, with the functions after it. */
+static clv_status take_real(walk *w, clv__cpu_plan_node *node) {
+  clv__cpu_plan *plan = w->plan;
+  clv__cpu_product product;
+  clv__cpu_plan_node *made, *last = node;
+  if (!product_of(w, node, &product)) return CLV_OK;
+  CLV__TRY(clv__cpu_integers_start(plan, &product, 1.0, &made, w->error));
+  if (made == NULL) return CLV_OK;
+  for (;;) {
+    clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, last->outputs[0]);
+    if (reader == NULL || reader->dead || reader->kind != CLV__CPU_UNARY) break;
+    if (!clv__cpu_integers_unary(clv__cpu_integers_of(made), &reader->posts[0])) break;
+    last = reader;
+  }
+  if (!clv__cpu_integers_end(clv__cpu_integers_of(made), NULL)) return CLV_OK;
+  made->outputs = last->outputs;
+  if (!clv__cpu_integers_have(plan, made)) return CLV_OK;
+  for (clv__cpu_plan_node *at = node; at != last;) {
+    clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, at->outputs[0]);
+    at->dead = true;
+    at = reader;
+  }
+  settle(plan, made, last);
+  return CLV_OK;
+}
+
+/* ---- The pass. ---- */
+
+/* What stays of QuantizeLinear and DequantizeLinear. */
+static void see_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+  const bool to_integers = is_op(node, "QuantizeLinear");
+  clv__cpu_grid grid;
+  if (!to_integers && !is_op(node, "DequantizeLinear")) return;
+  const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &clv__cpu_output(plan, node)->type;
+  if (!clv__cpu_is_f32(to_integers ? from : to)) return;
+  if (clv__cpu_grid_read(plan, node->source, 1, (to_integers ? to : from)->dtype, &grid)) node->kind = CLV__CPU_GRID;
+}
+
+static bool has_any(const clv__cpu_plan *plan) {
+  for (uint32_t i = 0; i < plan->node_count; ++i) {
+    const clv__cpu_plan_node *node = &plan->nodes[i];
+    if (is_op(node, "DequantizeLinear") || is_op(node, "QLinearConv") || is_op(node, "QLinearMatMul")) return true;
+  }
+  return false;
+}
+
+static clv_status begin(walk *w) {
+  clv__cpu_plan *plan = w->plan;
+  const size_t room = (size_t)plan->value_count + plan->node_count;
+  clv__cpu_plan_value *values = clv__arena_allocate_zero(&plan->arena, room, sizeof *values);
+  w->twins = clv__arena_allocate_zero(&plan->arena, room, sizeof *w->twins);
+  w->beside = clv__arena_allocate_zero(&plan->arena, plan->node_count, sizeof *w->beside);
+  if (values == NULL || w->twins == NULL || w->beside == NULL) return clv__error_memory(w->error, room * sizeof *values);
+  memcpy(values, plan->values, plan->value_count * sizeof *values);
+  plan->values = values;
+  for (size_t i = 0; i < room; ++i) w->twins[i].value = CLV__CPU_NONE;
+  return CLV_OK;
+}
+
+/* The nodes beside others follow those. */
+static clv_status merge(walk *w) {
+  clv__cpu_plan *plan = w->plan;
+  if (w->beside_count == 0) return CLV_OK;
+  clv__cpu_plan_node *nodes = clv__arena_allocate_zero(&plan->arena, (size_t)plan->node_count + w->beside_count, sizeof *nodes);
+  if (nodes == NULL) return clv__error_memory(w->error, plan->node_count * sizeof *nodes);
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < plan->node_count; ++i) {
+    nodes[count++] = plan->nodes[i];
+    if (w->beside[i].source != NULL) nodes[count++] = w->beside[i];
+  }
+  plan->nodes = nodes;
+  plan->node_count = count;
+  return CLV_OK;
+}
+
+clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error) {
+  walk w = {.plan = plan, .error = error};
+  if (!clv__dnn_sums_integers() || !has_any(plan)) return CLV_OK;
+  CLV__TRY(begin(&w));
+  for (uint32_t i = 0; i < plan->node_count; ++i) {
+    clv__cpu_plan_node *node = &plan->nodes[i];
+    if (is_op(node, "DequantizeLinear")) {
+      see_dequantize(&w, node);
+    } else if (is_op(node, "QuantizeLinear")) {
+      CLV__TRY(see_quantize(&w, node));
+    } else if (is_op(node, "QLinearConv") || is_op(node, "QLinearMatMul")) {
+      CLV__TRY(see_linear(&w, node));
+    } else if (moves(node)) {
+      CLV__TRY(see_move(&w, i));
+    }
+  }
+  for (uint32_t i = 0; i < plan->node_count; ++i) {
+    if (!plan->nodes[i].dead) CLV__TRY(take_real(&w, &plan->nodes[i]));
+  }
+  for (uint32_t i = 0; i < plan->node_count; ++i) see_grid(plan, &plan->nodes[i]);
+  return merge(&w);
+}

@@ -1,0 +1,300 @@
+/* Where each slot of the arena and each step's scratch lie: lifetimes from the steps, then places, reused when they are free.
+ *
+ * Outside of stretches (lanes.h) a slot's life is an interval of steps. Within one, what comes earlier in the list may be over
+ * later: two slots share bytes only where the stretch's clocks say that every use of the one is over when the other is first
+ * written, at whatever speed the lanes run. All uses of a slot follow its first writer, whom they depend on. */
+#include <stdlib.h>
+
+#include "backends/cpu/passes/plan.h"
+#include "base/arrange.h"
+
+#define NEVER UINT32_MAX
+
+typedef struct lives {
+  clv__cpu_plan *plan;
+  clv__arena arena;
+  uint32_t lane_count; /* the most of any stretch; 0: there is none */
+  uint32_t *uses;      /* by root and lane: how many steps of the lane must be done in the stretch that it is last used in */
+} lives;
+
+static uint32_t root_of(clv__cpu_plan *plan, uint32_t slot) {
+  while (plan->slots[slot].root != slot) slot = plan->slots[slot].root;
+  return slot;
+}
+
+/* ---- Lanes. ---- */
+
+static const clv__cpu_stretch *stretch_of(const clv__cpu_plan *plan, uint32_t step) {
+  const clv__cpu_step *s = &plan->steps[step];
+  return s->lane != CLV__CPU_NO_LANE ? &plan->stretches[s->stretch] : NULL;
+}
+
+static const uint32_t *clock_of(const clv__cpu_stretch *stretch, uint32_t step) {
+  return stretch->clocks + (size_t)(step - stretch->first) * stretch->lane_count;
+}
+
+/* Notes that `step` uses a slot, after all steps before it have been noted. */
+static void note_use(const lives *l, uint32_t root, uint32_t last_before, uint32_t step) {
+  const clv__cpu_stretch *stretch = stretch_of(l->plan, step);
+  if (l->uses == NULL) return;
+  uint32_t *uses = l->uses + (size_t)root * l->lane_count;
+  const bool same = stretch != NULL && last_before != NEVER && last_before >= stretch->first;
+  if (!same) memset(uses, 0, l->lane_count * sizeof *uses);
+  if (stretch == NULL) return;
+  const uint32_t lane = l->plan->steps[step].lane;
+  uses[lane] = clock_of(stretch, step)[lane] + 1;
+}
+
+/* Whether so many steps of each lane are over when `step` begins; `except` is a lane that does not matter. */
+static bool are_over(const clv__cpu_stretch *stretch, const uint32_t *uses, uint32_t step, uint32_t except) {
+  const uint32_t *clock = clock_of(stretch, step);
+  for (uint32_t i = 0; i < stretch->lane_count; ++i) {
+    if (i != except && uses[i] > clock[i]) return false;
+  }
+  return true;
+}
+
+/* ---- Lifetimes. ---- */
+
+static void find_lifetimes(const lives *l) {
+  clv__cpu_plan *plan = l->plan;
+  for (size_t i = 0; i < plan->slot_count; ++i) plan->slots[i].first = NEVER;
+  for (uint32_t s = 0; s < plan->step_count; ++s) {
+    const clv__cpu_step *step = &plan->steps[s];
+    for (uint32_t i = 0; i < step->operand_count; ++i) {
+      if (step->operands[i].slot == CLV__CPU_NONE) continue;
+      const uint32_t slot = step->operands[i].slot, at = root_of(plan, slot);
+      clv__cpu_slot *root = &plan->slots[at];
+      note_use(l, at, root->first == NEVER ? NEVER : root->last, s);
+      if (root->first == NEVER) root->first = s;
+      root->last = s;
+      if (plan->slots[slot].size_bytes > root->size_bytes) root->size_bytes = plan->slots[slot].size_bytes;
+    }
+  }
+}
+
+/* The slot `from` is used by nobody after or beside step `s`. */
+static bool is_last_use(const lives *l, uint32_t from, uint32_t s) {
+  const clv__cpu_stretch *stretch = stretch_of(l->plan, s);
+  if (l->plan->slots[from].last != s) return false;
+  return stretch == NULL || are_over(stretch, l->uses + (size_t)from * l->lane_count, s, l->plan->steps[s].lane);
+}
+
+/* `to` lives on in the memory of `from`. */
+static void join(const lives *l, uint32_t from, uint32_t to) {
+  clv__cpu_slot *a = &l->plan->slots[from], *b = &l->plan->slots[to];
+  b->root = from;
+  if (l->uses != NULL) { /* all uses of `to` are by the step where both meet, or after it */
+    memcpy(l->uses + (size_t)from * l->lane_count, l->uses + (size_t)to * l->lane_count, l->lane_count * sizeof *l->uses);
+  }
+  a->last = b->last;
+}
+
+/* Lets steps that may write over their first input do so, when it is read for the last time. */
+static void overlap(const lives *l) {
+  clv__cpu_plan *plan = l->plan;
+  for (uint32_t s = 0; s < plan->step_count; ++s) {
+    const clv__cpu_step *step = &plan->steps[s];
+    if (!step->may_overlap) continue;
+    const uint32_t from = root_of(plan, step->operands[0].slot);
+    const uint32_t to = root_of(plan, step->operands[step->input_count].slot);
+    const clv__cpu_slot *a = &plan->slots[from], *b = &plan->slots[to];
+    bool alone = from != to && a->kind == CLV__CPU_SLOT_ARENA && b->kind == CLV__CPU_SLOT_ARENA && is_last_use(l, from, s) &&
+                 b->first == s && a->size_bytes == b->size_bytes;
+    for (uint32_t i = 1; i < step->input_count && alone; ++i) {
+      alone = step->operands[i].slot == CLV__CPU_NONE || root_of(plan, step->operands[i].slot) != from;
+    }
+    if (alone) join(l, from, to);
+  }
+}
+
+static bool has_place(const clv__cpu_plan *plan, uint32_t slot) {
+  const clv__cpu_slot *s = &plan->slots[slot];
+  return s->kind == CLV__CPU_SLOT_ARENA && s->root == slot && s->first != NEVER;
+}
+
+/* ---- Places. ---- */
+
+/* What takes room: the slots, and after them each step's scratch. An interval's owner is how much of each lane it outlasts, where
+ * its last step is in a stretch. */
+static bool collect(lives *l, clv__interval *intervals, uint32_t *count_out) {
+  const clv__cpu_plan *plan = l->plan;
+  uint32_t count = 0;
+  for (uint32_t i = 0; i < plan->slot_count; ++i) {
+    const clv__cpu_slot *slot = &plan->slots[i];
+    if (!has_place(plan, i)) continue;
+    const size_t size_bytes = clv__align_up(slot->size_bytes + (slot->size_bytes == 0), CLV__ALIGNMENT);
+    intervals[count] = (clv__interval){.id = i, .first = slot->first, .last = slot->last, .size_bytes = size_bytes};
+    if (l->uses != NULL) intervals[count].owner = l->uses + (size_t)i * l->lane_count;
+    ++count;
+  }
+  for (uint32_t s = 0; s < plan->step_count; ++s) {
+    const clv__cpu_stretch *stretch = stretch_of(plan, s);
+    if (plan->steps[s].scratch_bytes == 0) continue;
+    const size_t size_bytes = clv__align_up(plan->steps[s].scratch_bytes, CLV__ALIGNMENT);
+    intervals[count] = (clv__interval){.id = (uint32_t)plan->slot_count + s, .first = s, .last = s, .size_bytes = size_bytes};
+    if (stretch != NULL) {
+      const uint32_t lane = plan->steps[s].lane;
+      uint32_t *uses = clv__arena_allocate_zero(&l->arena, l->lane_count, sizeof *uses);
+      if (uses == NULL) return false;
+      uses[lane] = clock_of(stretch, s)[lane] + 1;
+      intervals[count].owner = uses;
+    }
+    ++count;
+  }
+  *count_out = count;
+  return true;
+}
+
+/* Whether all of `a` is over when `b` begins. */
+static bool is_before(const clv__cpu_plan *plan, const clv__interval *a, const clv__interval *b) {
+  if (a->last >= b->first) return false; /* the list's order is one in which lanes may run */
+  const clv__cpu_stretch *stretch = stretch_of(plan, b->first);
+  if (stretch == NULL || a->last < stretch->first) return true;
+  return are_over(stretch, a->owner, b->first, CLV__CPU_NO_LANE);
+}
+
+static bool meet(const void *cookie, const clv__interval *a, const clv__interval *b) {
+  return !is_before(cookie, a, b) && !is_before(cookie, b, a);
+}
+
+/* The most that is alive at one step: no places take less. `change` has room for a number a step and one more, all 0. */
+static size_t least(const clv__cpu_plan *plan, const clv__interval *intervals, uint32_t count, int64_t *change) {
+  int64_t alive = 0, worst = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    change[intervals[i].first] += (int64_t)intervals[i].size_bytes;
+    change[intervals[i].last + 1] -= (int64_t)intervals[i].size_bytes;
+  }
+  for (size_t s = 0; s < plan->step_count; ++s) {
+    alive += change[s];
+    if (alive > worst) worst = alive;
+  }
+  return (size_t)worst;
+}
+
+typedef struct event {
+  double time;
+  int64_t change;
+  uint32_t step;
+} event;
+
+typedef struct moment { /* the one of a stretch at which the most is alive, each step taking as long as was estimated */
+  double time;
+  int64_t alive;
+} moment;
+
+static int by_time(const void *a, const void *b) {
+  const event *x = a, *y = b;
+  if (x->time != y->time) return x->time < y->time ? -1 : 1;
+  return x->change < y->change ? -1 : x->change > y->change; /* what ends at that moment first */
+}
+
+/* When a step begins (`end`: is over), in steps: all of a stretch is within the time of its first. */
+static double time_of(const clv__cpu_plan *plan, uint32_t step, bool end) {
+  const clv__cpu_stretch *stretch = stretch_of(plan, step);
+  if (stretch == NULL) return step + (end ? 0.5 : 0.0);
+  return stretch->first + 0.5 * (end ? stretch->end : stretch->begin)[step - stretch->first] / (stretch->span + 1.0);
+}
+
+/* What is alive at that moment, and whatever else may live at the same time as all of it: no places take less. */
+static size_t most_together(const clv__cpu_plan *plan, const clv__interval *intervals, uint32_t count, double time,
+                            const clv__interval **together) {
+  uint32_t members = 0;
+  size_t total = 0;
+  for (int turn = 0; turn < 2; ++turn) {
+    for (uint32_t i = 0; i < count; ++i) {
+      const bool alive = time_of(plan, intervals[i].first, false) <= time && time < time_of(plan, intervals[i].last, true);
+      bool joins = alive == (turn == 0);
+      for (uint32_t k = 0; k < members && joins; ++k) joins = meet(plan, together[k], &intervals[i]);
+      if (!joins) continue;
+      together[members++] = &intervals[i];
+      total += intervals[i].size_bytes;
+    }
+  }
+  return total;
+}
+
+/* The same as least() where there are stretches. `events` has room for two an interval, `moments` for one a stretch. */
+static size_t least_in_lanes(clv__cpu_plan *plan, const clv__interval *intervals, uint32_t count, event *events, moment *moments,
+                             const clv__interval **together) {
+  int64_t alive = 0, worst = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    const clv__interval *interval = &intervals[i];
+    events[2 * i] = (event){time_of(plan, interval->first, false), (int64_t)interval->size_bytes, interval->first};
+    events[2 * i + 1] = (event){time_of(plan, interval->last, true), -(int64_t)interval->size_bytes, interval->last};
+  }
+  if (count > 0) qsort(events, 2 * (size_t)count, sizeof *events, by_time);
+  for (uint32_t i = 0; i < 2 * count; ++i) {
+    const event *e = &events[i];
+    alive += e->change;
+    if (alive > worst) {
+      worst = alive;
+      plan->peak_step = e->step;
+    }
+    if (plan->steps[e->step].lane == CLV__CPU_NO_LANE) continue;
+    moment *m = &moments[plan->steps[e->step].stretch];
+    if (alive > m->alive) *m = (moment){e->time, alive};
+  }
+  for (size_t i = 0; i < plan->stretch_count; ++i) {
+    const size_t total = most_together(plan, intervals, count, moments[i].time, together);
+    if ((int64_t)total <= worst) continue;
+    worst = (int64_t)total;
+    plan->peak_step = plan->stretches[i].first;
+  }
+  return (size_t)worst;
+}
+
+static clv_status place(lives *l, clv_error *error) {
+  clv__cpu_plan *plan = l->plan;
+  const size_t room = plan->slot_count + plan->step_count;
+  uint32_t count = 0;
+  clv__interval *intervals = clv__arena_allocate_zero(&l->arena, room, sizeof *intervals);
+  clv__interval **order = clv__arena_allocate_zero(&l->arena, room, sizeof *order);
+  int64_t *change = clv__arena_allocate_zero(&l->arena, plan->step_count + 1, sizeof *change);
+  const size_t events_room = l->uses != NULL ? 2 * room : 0;
+  event *events = clv__arena_allocate_zero(&l->arena, events_room, sizeof *events);
+  moment *moments = clv__arena_allocate_zero(&l->arena, plan->stretch_count, sizeof *moments);
+  const clv__interval **together = clv__arena_allocate_zero(&l->arena, events_room, sizeof *together);
+  if (intervals == NULL || order == NULL || change == NULL || events == NULL || moments == NULL || together == NULL ||
+      !collect(l, intervals, &count)) {
+    return clv__error_memory(error, room * sizeof *intervals);
+  }
+  plan->least_memory_bytes =
+      l->uses != NULL ? least_in_lanes(plan, intervals, count, events, moments, together) : least(plan, intervals, count, change);
+  for (uint32_t i = 0; i < count; ++i) order[i] = &intervals[i];
+  const clv_allocator *allocator = plan->device->allocator;
+  CLV__TRY(l->uses != NULL ? clv__intervals_arrange_by(order, count, meet, plan, allocator, &plan->memory_bytes, error)
+                           : clv__intervals_arrange(order, count, allocator, &plan->memory_bytes, error));
+  for (uint32_t i = 0; i < count; ++i) {
+    const uint32_t id = intervals[i].id;
+    if (id < plan->slot_count)
+      plan->slots[id].offset_bytes = intervals[i].offset;
+    else
+      plan->steps[id - plan->slot_count].scratch_offset_bytes = intervals[i].offset;
+  }
+  return CLV_OK;
+}
+
+static clv_status plan_memory(lives *l, clv_error *error) {
+  clv__cpu_plan *plan = l->plan;
+  for (size_t i = 0; i < plan->stretch_count; ++i) {
+    if (plan->stretches[i].lane_count > l->lane_count) l->lane_count = plan->stretches[i].lane_count;
+  }
+  if (l->lane_count > 0) {
+    l->uses = clv__arena_allocate_zero(&l->arena, plan->slot_count * l->lane_count + 1, sizeof *l->uses);
+    if (l->uses == NULL) return clv__error_memory(error, plan->slot_count * l->lane_count * sizeof *l->uses);
+  }
+  find_lifetimes(l);
+  overlap(l);
+  CLV__TRY(place(l, error));
+  for (uint32_t i = 0; i < plan->slot_count; ++i) plan->slots[i].root = root_of(plan, i);
+  return CLV_OK;
+}
+
+clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error) {
+  lives l = {.plan = plan};
+  clv__arena_init(&l.arena, plan->device->allocator);
+  const clv_status status = plan_memory(&l, error);
+  clv__arena_finish(&l.arena);
+  return status;
+}

@@ -1,0 +1,34 @@
+/* Streams and events, which need do nothing because execute() runs in the caller's thread and returns when it is done, and what a
+ * stream can record. */
+#ifndef CLEAVE_BACKENDS_CPU_RUN_STREAM_H
+#define CLEAVE_BACKENDS_CPU_RUN_STREAM_H
+
+#include "executable.h"
+
+struct clv_stream {
+  clv_captured *recording; /* from capture_begin() to capture_end() */
+};
+
+/* stream.c */
+clv_status clv__cpu_stream_create(clv_device *device, clv_stream **stream, clv_error *error);
+void clv__cpu_stream_destroy(clv_device *device, clv_stream *stream);
+clv_status clv__cpu_stream_synchronize(clv_device *device, clv_stream *stream, clv_error *error);
+clv_status clv__cpu_event_create(clv_device *device, clv_event **event, clv_error *error);
+void clv__cpu_event_destroy(clv_device *device, clv_event *event);
+clv_status clv__cpu_event_record(clv_device *device, clv_event *event, clv_stream *stream, clv_error *error);
+clv_status clv__cpu_event_wait(clv_device *device, clv_stream *stream, clv_event *event, clv_error *error);
+clv_status clv__cpu_event_synchronize(clv_device *device, clv_event *event, clv_error *error);
+clv_status clv__cpu_event_notify(clv_device *device, clv_event *event, clv_notify_fn notify, void *cookie, clv_error *error);
+
+/* capture.c */
+clv_status clv__cpu_capture_begin(clv_device *device, clv_stream *stream, clv_error *error);
+clv_status clv__cpu_capture_end(clv_device *device, clv_stream *stream, clv_captured **captured, clv_error *error);
+clv_status clv__cpu_captured_launch(clv_device *device, clv_captured *captured, clv_stream *stream, clv_error *error);
+clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, uint32_t index, const clv_execute_args *args,
+                                  clv_error *error);
+void clv__cpu_captured_destroy(clv_device *device, clv_captured *captured);
+uint64_t clv__cpu_captured_bytes(clv_device *device, const clv_captured *captured);
+/* An execution on a stream that records: checked, and kept for later. */
+clv_status clv__cpu_record(clv_captured *captured, clv_instance *instance, const clv_execute_args *args, clv_error *error);
+
+#endif

@@ -1,0 +1,23 @@
+/* The axes of a reduction, merged: those that an output keeps and those that it folds. */
+#ifndef CLEAVE_BACKENDS_OPENCL_LOWER_FOLD_H
+#define CLEAVE_BACKENDS_OPENCL_LOWER_FOLD_H
+
+#include "lower.h"
+
+typedef struct clv__opencl_axes {
+  int32_t rank;
+  int64_t count; /* the product of dims */
+  int64_t dims[CLV_MAX_RANK], strides[CLV_MAX_RANK];
+} clv__opencl_axes;
+
+typedef struct clv__opencl_fold {
+  clv__opencl_axes kept, folded;
+  bool inner_folded; /* the innermost axis is */
+} clv__opencl_fold;
+
+/* `axes`: bits of the axes of `input` to fold. */
+void clv__opencl_fold_make(const clv_tensor *input, uint32_t axes, clv__opencl_fold *fold);
+/* Passes them as the kernels of reduce.cl and norm.cl take them: rank, dims, strides. */
+void clv__opencl_pass_axes(clv__opencl_lowering *l, const clv__opencl_axes *axes);
+
+#endif

@@ -1,0 +1,229 @@
+/* See staging.h.
+ *
+ * Into the device, bytes are copied to a piece in the call and go on from there. Host memory that an earlier copy has yet to
+ * write is not read in the call: such a copy is left to the driver, in the queue's order. Out of the device, a callback copies
+ * from the piece to where the bytes belong and opens a gate, which the queue waits for: whoever waits for the stream has them. */
+#include "staging.h"
+
+#include "backends/opencl/device.h"
+
+/* Whether the command is over, right or wrong. */
+static bool is_over(const clv__opencl_icd *cl, cl_event event) {
+  cl_int status = CL_QUEUED;
+  return cl->clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) == CL_SUCCESS &&
+         status <= CL_COMPLETE;
+}
+
+static void let_go(const clv__opencl_icd *cl, cl_event *event) {
+  if (*event != NULL) cl->clReleaseEvent(*event);
+  *event = NULL;
+}
+
+/* ---- Life ---- */
+
+void clv__opencl_staging_init(clv_device *device, clv__opencl_staging *s) {
+  if (!device->stages) return;
+  pthread_mutex_lock(&device->staging_lock);
+  s->previous = device->stagings.previous;
+  s->next = &device->stagings;
+  s->previous->next = s->next->previous = s;
+  pthread_mutex_unlock(&device->staging_lock);
+}
+
+void clv__opencl_staging_settle(clv_device *device, clv__opencl_staging *s) {
+  for (int i = 0; i < CLV__OPENCL_PINNED; ++i) {
+    clv__opencl_pinned *p = &s->pieces[i];
+    if (atomic_load_explicit(&p->is_landing, memory_order_acquire)) device->cl->clWaitForEvents(1, &p->gate);
+  }
+}
+
+static void piece_finish(clv_device *device, clv__opencl_pinned *p) {
+  const clv__opencl_icd *cl = device->cl;
+  if (p->memory == NULL) return;
+  let_go(cl, &p->gate);
+  let_go(cl, &p->busy);
+  if (p->host != NULL) {
+    pthread_mutex_lock(&device->service_lock);
+    if (cl->clEnqueueUnmapMemObject(device->service, p->memory, p->host, 0, NULL, NULL) == CL_SUCCESS) {
+      cl->clFinish(device->service);
+    }
+    pthread_mutex_unlock(&device->service_lock);
+  }
+  cl->clReleaseMemObject(p->memory);
+  p->memory = NULL;
+  p->host = NULL;
+}
+
+void clv__opencl_staging_finish(clv_device *device, clv__opencl_staging *s) {
+  if (s->next == NULL) return;
+  pthread_mutex_lock(&device->staging_lock);
+  s->previous->next = s->next;
+  s->next->previous = s->previous;
+  let_go(device->cl, &s->last_out);
+  pthread_mutex_unlock(&device->staging_lock);
+  clv__opencl_staging_settle(device, s);
+  for (int i = 0; i < CLV__OPENCL_PINNED; ++i) piece_finish(device, &s->pieces[i]);
+}
+
+static bool piece_make(clv_device *device, clv__opencl_pinned *p) {
+  const clv__opencl_icd *cl = device->cl;
+  cl_int code;
+  p->cl = cl;
+  p->memory =
+      cl->clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, CLV__OPENCL_PINNED_BYTES, NULL, &code);
+  if (p->memory == NULL) return false;
+  pthread_mutex_lock(&device->service_lock);
+  p->host = cl->clEnqueueMapBuffer(device->service, p->memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0, CLV__OPENCL_PINNED_BYTES,
+                                   0, NULL, NULL, &code);
+  pthread_mutex_unlock(&device->service_lock);
+  if (p->host == NULL) piece_finish(device, p);
+  return p->host != NULL;
+}
+
+/* The first piece from `*next` on that nothing uses any more, and the number after its; NULL: there is none. */
+static clv__opencl_pinned *piece_take(clv_device *device, clv__opencl_staging *s, int *next) {
+  while (*next < CLV__OPENCL_PINNED && !s->is_off) {
+    clv__opencl_pinned *p = &s->pieces[(*next)++];
+    if (atomic_load_explicit(&p->is_landing, memory_order_acquire)) continue;
+    if (p->busy != NULL && !is_over(device->cl, p->busy)) continue;
+    let_go(device->cl, &p->busy);
+    let_go(device->cl, &p->gate);
+    if (p->memory != NULL || piece_make(device, p)) return p;
+    s->is_off = true;
+  }
+  return NULL;
+}
+
+static size_t piece_bytes(uint64_t left) {
+  return left < CLV__OPENCL_PINNED_BYTES ? (size_t)left : CLV__OPENCL_PINNED_BYTES;
+}
+
+/* ---- What is to be written on the host ---- */
+
+/* `event` is let go of here. */
+static void note_out(clv_device *device, clv__opencl_staging *s, cl_event event, const void *to, uint64_t size_bytes) {
+  const uintptr_t from = (uintptr_t)to, end = from + (uintptr_t)size_bytes;
+  pthread_mutex_lock(&device->staging_lock);
+  const bool is_first = s->last_out == NULL || is_over(device->cl, s->last_out);
+  if (is_first || from < s->out_from) s->out_from = from;
+  if (is_first || end > s->out_to) s->out_to = end;
+  let_go(device->cl, &s->last_out); /* the queue is in order: with the new one it is over too */
+  s->last_out = event;
+  pthread_mutex_unlock(&device->staging_lock);
+}
+
+/* Whether a copy out of the device, on any stream, may have yet to write what is read here. */
+static bool is_awaited(clv_device *device, const void *data, uint64_t size_bytes) {
+  const uintptr_t from = (uintptr_t)data, end = from + (uintptr_t)size_bytes;
+  bool awaited = false;
+  pthread_mutex_lock(&device->staging_lock);
+  for (const clv__opencl_staging *s = device->stagings.next; s != &device->stagings && !awaited; s = s->next) {
+    awaited = s->last_out != NULL && from < s->out_to && s->out_from < end && !is_over(device->cl, s->last_out);
+  }
+  pthread_mutex_unlock(&device->staging_lock);
+  return awaited;
+}
+
+/* ---- In ---- */
+
+clv_status clv__opencl_stage_in(clv_device *device, clv__opencl_staging *s, cl_command_queue queue, cl_mem to, uint64_t to_offset,
+                                const void *from, uint64_t size_bytes, clv_error *error) {
+  const clv__opencl_icd *cl = device->cl;
+  const uint8_t *bytes = from;
+  uint64_t at = 0;
+  int next = 0;
+  if (s->next != NULL && size_bytes >= CLV__OPENCL_STAGED_BYTES && !is_awaited(device, from, size_bytes)) {
+    for (clv__opencl_pinned *p; at < size_bytes && (p = piece_take(device, s, &next)) != NULL;) {
+      const size_t count = piece_bytes(size_bytes - at);
+      memcpy(p->host, bytes + at, count);
+      CLV__OPENCL_TRY(error, "clEnqueueWriteBuffer",
+                      cl->clEnqueueWriteBuffer(queue, to, CL_FALSE, to_offset + at, count, p->host, 0, NULL, &p->busy));
+      at += count;
+    }
+  }
+  if (at == size_bytes) return CLV_OK;
+  CLV__OPENCL_TRY(error, "clEnqueueWriteBuffer",
+                  cl->clEnqueueWriteBuffer(queue, to, CL_FALSE, to_offset + at, size_bytes - at, bytes + at, 0, NULL, NULL));
+  return CLV_OK;
+}
+
+/* ---- Out ---- */
+
+/* The piece may be used again, or its stream be gone, as soon as it does not land any more. */
+static void CL_CALLBACK landed(cl_event event, cl_int status, void *user_data) {
+  clv__opencl_pinned *p = user_data;
+  const clv__opencl_icd *cl = p->cl;
+  cl_event gate = p->gate;
+  (void)event;
+  if (status == CL_COMPLETE) memcpy(p->to, p->host, p->size_bytes);
+  atomic_store_explicit(&p->is_landing, false, memory_order_release);
+  cl->clSetUserEventStatus(gate, status < 0 ? status : CL_COMPLETE);
+  cl->clReleaseEvent(gate);
+}
+
+/* The read of a piece lands by itself. False: it will not, and its bytes have to be read another way. */
+static bool piece_lands(clv_device *device, clv__opencl_pinned *p, cl_event read, void *to, size_t size_bytes) {
+  const clv__opencl_icd *cl = device->cl;
+  cl_int code;
+  p->to = to;
+  p->size_bytes = size_bytes;
+  p->gate = cl->clCreateUserEvent(device->context, &code);
+  if (p->gate == NULL) return false;
+  cl->clRetainEvent(p->gate); /* the callback's */
+  atomic_store_explicit(&p->is_landing, true, memory_order_release);
+  if (cl->clSetEventCallback(read, CL_COMPLETE, landed, p) == CL_SUCCESS) return true;
+  atomic_store_explicit(&p->is_landing, false, memory_order_relaxed);
+  cl->clReleaseEvent(p->gate);
+  let_go(cl, &p->gate);
+  return false;
+}
+
+/* Reads into pieces as many bytes as they take, each once; `gates` open when they are where they belong. */
+static clv_status read_pieces(clv_device *device, clv__opencl_staging *s, cl_command_queue queue, uint8_t *to, cl_mem from,
+                              uint64_t from_offset, uint64_t size_bytes, uint64_t *at, cl_event *gates, cl_uint *gate_count,
+                              clv_error *error) {
+  int next = 0;
+  for (clv__opencl_pinned *p; *at < size_bytes && (p = piece_take(device, s, &next)) != NULL;) {
+    const size_t count = piece_bytes(size_bytes - *at);
+    cl_event read;
+    CLV__OPENCL_TRY(error, "clEnqueueReadBuffer",
+                    device->cl->clEnqueueReadBuffer(queue, from, CL_FALSE, from_offset + *at, count, p->host, 0, NULL, &read));
+    if (!piece_lands(device, p, read, to + *at, count)) {
+      p->busy = read;
+      break;
+    }
+    device->cl->clReleaseEvent(read);
+    gates[(*gate_count)++] = p->gate;
+    *at += count;
+  }
+  return CLV_OK;
+}
+
+clv_status clv__opencl_stage_out(clv_device *device, clv__opencl_staging *s, cl_command_queue queue, void *to, cl_mem from,
+                                 uint64_t from_offset, uint64_t size_bytes, clv_error *error) {
+  const clv__opencl_icd *cl = device->cl;
+  const bool is_noted = s->next != NULL;
+  cl_event gates[CLV__OPENCL_PINNED], done = NULL;
+  cl_uint gate_count = 0;
+  uint64_t at = 0;
+  cl_int code = CL_SUCCESS;
+  clv_status status = CLV_OK;
+  if (is_noted && size_bytes >= CLV__OPENCL_STAGED_BYTES) {
+    status = read_pieces(device, s, queue, to, from, from_offset, size_bytes, &at, gates, &gate_count, error);
+  }
+  if (status == CLV_OK && at < size_bytes) {
+    code = cl->clEnqueueReadBuffer(queue, from, CL_FALSE, from_offset + at, size_bytes - at, (uint8_t *)to + at, 0, NULL,
+                                   is_noted && gate_count == 0 ? &done : NULL);
+    if (code != CL_SUCCESS) status = clv__opencl_failed(error, "clEnqueueReadBuffer", code);
+  }
+  if (status == CLV_OK && gate_count > 0) {
+    code = cl->clEnqueueBarrierWithWaitList(queue, gate_count, gates, &done);
+    if (code != CL_SUCCESS) status = clv__opencl_failed(error, "clEnqueueBarrierWithWaitList", code);
+  }
+  if (status != CLV_OK && gate_count > 0) { /* nothing lands after who failed has gone on */
+    cl->clFlush(queue);
+    cl->clWaitForEvents(gate_count, gates);
+  }
+  if (done != NULL) note_out(device, s, done, to, size_bytes);
+  return status;
+}

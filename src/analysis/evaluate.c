@@ -1,0 +1,309 @@
+/* The reference evaluator over a graph: node after node, each value freed after its last reader. Bodies of If, Loop and Scan come
+ * back here from evaluate_body.c. */
+#include "analysis/evaluate.h"
+
+#include "analysis/evaluate_body.h"
+#include "analysis/node.h"
+#include "analysis/shapes.h"
+#include "operators/infer.h"
+
+clv_status clv__tensor_clone(const clv_tensor *from, clv_tensor *to, const clv_allocator *allocator, clv_error *error) {
+  size_t size_bytes;
+  if (!clv__tensor_size_bytes(from, &size_bytes)) {
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a value that is absent or has no known size is passed on");
+  }
+  void *data = clv__allocate(allocator, size_bytes);
+  if (data == NULL) return clv__error_memory(error, size_bytes);
+  if (size_bytes > 0) memcpy(data, from->data, size_bytes);
+  *to = *from;
+  to->data = data;
+  return CLV_OK;
+}
+
+static clv_status allocate_outputs(const clv_graph *graph, const clv__node *node, clv_tensor *outputs,
+                                   const clv_allocator *allocator, clv_error *error) {
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    clv_tensor type = outputs[i];
+    memset(&outputs[i], 0, sizeof outputs[i]);
+    if (node->outputs[i] == CLV__NO_ID) continue;
+    size_t size_bytes;
+    if (!clv__tensor_is_static(&type)) {
+      char text[96];
+      clv__tensor_text(&type, text, sizeof text);
+      return clv__error_set(error, CLV_NOT_SUPPORTED, "the shape of its output '%s' cannot be told: %s",
+                            graph->values[node->outputs[i]].name, text);
+    }
+    if (!clv__tensor_size_bytes(&type, &size_bytes)) {
+      return clv__error_set(error, CLV_OUT_OF_MEMORY, "its output '%s' is beyond any memory",
+                            graph->values[node->outputs[i]].name);
+    }
+    type.data = clv__allocate(allocator, size_bytes);
+    if (type.data == NULL) return clv__error_memory(error, size_bytes);
+    outputs[i] = type;
+  }
+  return CLV_OK;
+}
+
+/* A node with a kernel: align, infer with the data, allocate, run. */
+static clv_status evaluate_plain(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
+                                 const clv_allocator *allocator, clv_error *error) {
+  const clv__node *node = &graph->nodes[id];
+  uint32_t count = node->input_count;
+  clv_tensor *aligned = clv__allocate(allocator, count * sizeof *aligned);
+  if (aligned == NULL) return clv__error_memory(error, count * sizeof *aligned);
+  clv_status status = clv__operands_align(inputs, count, SIZE_MAX, aligned, allocator, error);
+  if (status != CLV_OK) {
+    clv__release(allocator, aligned);
+    return clv__node_error(node, status, error);
+  }
+  status = clv__node_infer(graph, id, aligned, outputs, error);
+  if (status == CLV_OK) {
+    status = allocate_outputs(graph, node, outputs, allocator, error);
+    if (status == CLV_OK) status = clv__node_run(node, aligned, outputs, allocator, error);
+    if (status != CLV_OK) clv__node_error(node, status, error);
+  }
+  clv__operands_release(inputs, count, aligned, allocator);
+  clv__release(allocator, aligned);
+  return status;
+}
+
+clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
+                                 uint32_t depth, const clv_allocator *allocator, clv_error *error) {
+  const clv__node *node = &graph->nodes[id];
+  for (uint32_t i = 0; i < node->output_count; ++i) memset(&outputs[i], 0, sizeof outputs[i]);
+  const clv__op *op = clv__op_find(node->domain, node->op);
+  clv_status status;
+  if (op == NULL) {
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "operator %s%s%s (opset %d) is not known", node->domain,
+                            node->domain[0] != '\0' ? "." : "", node->op, node->opset);
+    clv__node_error(node, status, error);
+  } else if ((op->flags & CLV__OP_HAS_BODY) == 0) {
+    status = evaluate_plain(graph, id, inputs, outputs, allocator, error);
+  } else if (depth >= CLV__MAX_BODY_DEPTH) {
+    status = clv__error_set(error, CLV_NOT_SUPPORTED, "bodies are nested more than %d deep", CLV__MAX_BODY_DEPTH);
+    clv__node_error(node, status, error);
+  } else {
+    status = clv__body_evaluate(graph, id, inputs, outputs, depth + 1, allocator, error);
+    if (status != CLV_OK) clv__node_error(node, status, error);
+  }
+  if (status != CLV_OK) {
+    for (uint32_t i = 0; i < node->output_count; ++i) {
+      clv__release(allocator, outputs[i].dtype != CLV_DTYPE_NONE ? outputs[i].data : NULL);
+      memset(&outputs[i], 0, sizeof outputs[i]);
+    }
+  }
+  return status;
+}
+
+clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
+                              const clv_allocator *allocator, clv_error *error) {
+  return clv__node_evaluate_at(graph, node, inputs, outputs, 0, allocator, error);
+}
+
+/* A view on its way. */
+typedef struct run {
+  const clv_graph_view *view;
+  const clv_allocator *allocator;
+  clv_tensor *values; /* by value of the view; dtype NONE: not there yet */
+  bool *owned;        /* the data is ours to free */
+  uint32_t *readers;  /* reads still to come, the view's outputs among them */
+  clv_tensor *operands;
+  clv__value_fn watch;
+  void *cookie;
+} run;
+
+/* Inputs, then outputs, of a node: values of the view or CLV_NO_VALUE. */
+static const uint32_t *operands_of(const run *r, uint32_t node) {
+  return r->view->operands + r->view->operand_offsets[node];
+}
+
+static clv_status run_prepare(run *r, clv_error *error) {
+  const clv_graph_view *view = r->view;
+  uint32_t widest = 1;
+  for (uint32_t n = 0; n < view->node_count; ++n) {
+    uint32_t operands = view->operand_offsets[n + 1] - view->operand_offsets[n];
+    if (operands > widest) widest = operands;
+  }
+  size_t values_bytes = (size_t)view->value_count * sizeof *r->values;
+  r->values = clv__allocate_zero(r->allocator, values_bytes);
+  r->owned = clv__allocate_zero(r->allocator, view->value_count * sizeof *r->owned);
+  r->readers = clv__allocate_zero(r->allocator, view->value_count * sizeof *r->readers);
+  r->operands = clv__allocate_zero(r->allocator, widest * sizeof *r->operands);
+  if (r->values == NULL || r->owned == NULL || r->readers == NULL || r->operands == NULL) {
+    return clv__error_memory(error, values_bytes);
+  }
+  for (uint32_t n = 0; n < view->node_count; ++n) {
+    const uint32_t *inputs = operands_of(r, n);
+    for (uint32_t i = 0; i < clv__view_node(view, n)->input_count; ++i) {
+      if (inputs[i] != CLV_NO_VALUE) r->readers[inputs[i]]++;
+    }
+  }
+  for (uint32_t i = 0; i < view->output_count; ++i) r->readers[view->outputs[i]]++;
+  return CLV_OK;
+}
+
+static void run_finish(run *r) {
+  for (uint32_t v = 0; r->values != NULL && r->owned != NULL && v < r->view->value_count; ++v) {
+    if (r->owned[v]) clv__release(r->allocator, r->values[v].data);
+  }
+  clv__release(r->allocator, r->operands);
+  clv__release(r->allocator, r->readers);
+  clv__release(r->allocator, r->owned);
+  clv__release(r->allocator, r->values);
+}
+
+static clv_status check_input(const clv__value *value, const clv_tensor *given, bool with_shape, clv_error *error) {
+  const clv_tensor *declared = &value->type;
+  bool fits = declared->dtype == CLV_DTYPE_NONE || declared->dtype == given->dtype;
+  if (with_shape && declared->dtype != CLV_DTYPE_NONE && declared->rank >= 0) {
+    fits = fits && declared->rank == given->rank;
+    for (int32_t i = 0; fits && i < declared->rank; ++i) fits = declared->dims[i] < 0 || declared->dims[i] == given->dims[i];
+  }
+  if (fits) return CLV_OK;
+  char want[96], have[96];
+  clv__tensor_text(declared, want, sizeof want);
+  clv__tensor_text(given, have, sizeof have);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s is given where %s is declared", value->name, have, want);
+}
+
+/* Initializers, inputs and captures of a whole graph: what is there before the first node. */
+static clv_status begin_whole(run *r, const clv_tensor *inputs, const clv_tensor *captures, bool is_body, clv_error *error) {
+  const clv_graph *graph = r->view->graph;
+  for (clv_value_id v = 0; v < graph->value_count; ++v) {
+    const clv__value *value = &graph->values[v];
+    if (value->type.data != NULL && value->producer == CLV__NO_ID) r->values[v] = value->type;
+  }
+  for (uint32_t i = 0; i < graph->input_count; ++i) {
+    clv_value_id v = graph->inputs[i];
+    if (inputs == NULL || inputs[i].dtype == CLV_DTYPE_NONE) {
+      if (r->values[v].dtype != CLV_DTYPE_NONE) continue;
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s' is not given", graph->values[v].name);
+    }
+    CLV__TRY(check_input(&graph->values[v], &inputs[i], !is_body, error));
+    r->values[v] = inputs[i];
+  }
+  for (uint32_t i = 0; i < graph->capture_count; ++i) {
+    if (captures == NULL) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "captured value '%s' is not given",
+                            graph->values[graph->captures[i]].name);
+    }
+    r->values[graph->captures[i]] = captures[graph->capture_index[i]];
+  }
+  for (clv_value_id v = 0; r->watch != NULL && v < graph->value_count; ++v) {
+    if (r->values[v].dtype != CLV_DTYPE_NONE) CLV__TRY(r->watch(r->cookie, v, &r->values[v], error));
+  }
+  return CLV_OK;
+}
+
+/* The same of a part: constants are where its types have data. */
+static void begin_part(run *r, const clv_tensor *inputs) {
+  const clv_graph_view *view = r->view;
+  for (uint32_t v = 0; v < view->value_count; ++v) {
+    if (clv__view_type(view, v)->data != NULL) r->values[v] = *clv__view_type(view, v);
+  }
+  for (uint32_t i = 0; i < view->input_count; ++i) r->values[view->inputs[i]] = inputs[i];
+}
+
+static void drop_reader(run *r, uint32_t v) {
+  if (r->readers[v] > 0) r->readers[v]--;
+  if (r->readers[v] > 0 || !r->owned[v]) return;
+  clv__release(r->allocator, r->values[v].data);
+  r->owned[v] = false;
+  memset(&r->values[v], 0, sizeof r->values[v]);
+}
+
+static clv_status run_node(run *r, uint32_t index, uint32_t depth, clv_error *error) {
+  const clv__node *node = clv__view_node(r->view, index);
+  const uint32_t *from = operands_of(r, index), *to = from + node->input_count;
+  clv_tensor *inputs = r->operands, *outputs = r->operands + node->input_count;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    memset(&inputs[i], 0, sizeof inputs[i]);
+    if (from[i] != CLV_NO_VALUE) inputs[i] = r->values[from[i]];
+  }
+  CLV__TRY(clv__node_evaluate_at(r->view->graph, r->view->nodes[index], inputs, outputs, depth, r->allocator, error));
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    if (to[i] == CLV_NO_VALUE || outputs[i].dtype == CLV_DTYPE_NONE) continue;
+    r->values[to[i]] = outputs[i];
+    r->owned[to[i]] = true;
+  }
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    uint32_t v = to[i];
+    if (v == CLV_NO_VALUE || !r->owned[v]) continue;
+    if (r->watch != NULL) CLV__TRY(r->watch(r->cookie, r->view->values[v], &r->values[v], error));
+    if (r->readers[v] == 0) drop_reader(r, v);
+  }
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (from[i] != CLV_NO_VALUE) drop_reader(r, from[i]);
+  }
+  return CLV_OK;
+}
+
+/* Outputs pass to the caller; one that is not ours (an input, an initializer) or is listed again is copied. */
+static clv_status run_outputs(run *r, clv_tensor *outputs, clv_error *error) {
+  for (uint32_t i = 0; i < r->view->output_count; ++i) {
+    uint32_t v = r->view->outputs[i];
+    if (r->values[v].dtype == CLV_DTYPE_NONE) {
+      return clv__error_set(error, CLV_INVALID_MODEL, "nothing makes output '%s'",
+                            r->view->graph->values[r->view->values[v]].name);
+    }
+    if (r->owned[v] && r->readers[v] == 1) {
+      outputs[i] = r->values[v];
+      r->owned[v] = false;
+    } else {
+      CLV__TRY(clv__tensor_clone(&r->values[v], &outputs[i], r->allocator, error));
+    }
+    r->readers[v]--;
+  }
+  return CLV_OK;
+}
+
+/* What both ways have in common, behind their beginning. `outputs` are zero. */
+static clv_status run_nodes(run *r, clv_tensor *outputs, uint32_t depth, clv_error *error) {
+  clv_status status = CLV_OK;
+  for (uint32_t n = 0; status == CLV_OK && n < r->view->node_count; ++n) status = run_node(r, n, depth, error);
+  if (status == CLV_OK) status = run_outputs(r, outputs, error);
+  if (status == CLV_OK) return CLV_OK;
+  for (uint32_t i = 0; i < r->view->output_count; ++i) {
+    clv__release(r->allocator, outputs[i].data);
+    memset(&outputs[i], 0, sizeof outputs[i]);
+  }
+  return status;
+}
+
+clv_status clv__graph_evaluate_at(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
+                                  clv_tensor *outputs, clv__value_fn watch, void *cookie, uint32_t depth,
+                                  const clv_allocator *allocator, clv_error *error) {
+  run r = {.view = graph->whole, .allocator = allocator, .watch = watch, .cookie = cookie};
+  memset(outputs, 0, graph->output_count * sizeof *outputs);
+  clv_status status = run_prepare(&r, error);
+  if (status == CLV_OK) status = begin_whole(&r, inputs, captures, depth > 0, error);
+  if (status == CLV_OK) status = run_nodes(&r, outputs, depth, error);
+  run_finish(&r);
+  return status;
+}
+
+clv_status clv__view_evaluate(const clv_graph_view *view, const clv_tensor *inputs, clv_tensor *outputs,
+                              const clv_allocator *allocator, clv_error *error) {
+  run r = {.view = view, .allocator = allocator};
+  memset(outputs, 0, view->output_count * sizeof *outputs);
+  clv_status status = run_prepare(&r, error);
+  if (status == CLV_OK) begin_part(&r, inputs);
+  if (status == CLV_OK) status = run_nodes(&r, outputs, 0, error);
+  run_finish(&r);
+  return status;
+}
+
+bool clv__view_is_known(const clv_graph_view *view) {
+  for (uint32_t n = 0; n < view->node_count; ++n) {
+    const clv__node *node = clv__view_node(view, n);
+    if (clv__op_find(node->domain, node->op) == NULL) return false;
+  }
+  return true;
+}
+
+clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
+                               clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error) {
+  memset(outputs, 0, graph->output_count * sizeof *outputs);
+  CLV__TRY(clv__graph_check_bound(graph, error));
+  return clv__graph_evaluate_at(graph, inputs, captures, outputs, watch, cookie, 0, allocator, error);
+}

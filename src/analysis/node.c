@@ -1,0 +1,74 @@
+/* See node.h. */
+#include "analysis/node.h"
+
+#include "graph/view.h"
+#include "operators/run.h"
+
+static bool is_aligned(const clv_tensor *tensor) {
+  if (tensor->data == NULL || tensor->dtype == CLV_STRING) return true;
+  size_t element = clv_dtype_size_bytes(tensor->dtype);
+  return element == 0 || (uintptr_t)tensor->data % element == 0;
+}
+
+static bool is_float(clv_dtype dtype) {
+  return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_FLOAT) != 0;
+}
+
+clv_status clv__operands_align(const clv_tensor *inputs, uint32_t count, size_t float_limit_bytes, clv_tensor *aligned,
+                               const clv_allocator *allocator, clv_error *error) {
+  for (uint32_t i = 0; i < count; ++i) {
+    aligned[i] = inputs[i];
+    if (is_aligned(&inputs[i])) continue;
+    aligned[i].data = NULL;
+    size_t size_bytes;
+    if (!clv__tensor_size_bytes(&inputs[i], &size_bytes)) continue;
+    if (is_float(inputs[i].dtype) && size_bytes > float_limit_bytes) continue;
+    aligned[i].data = clv__allocate(allocator, size_bytes);
+    if (aligned[i].data == NULL) {
+      clv__operands_release(inputs, i, aligned, allocator);
+      return clv__error_memory(error, size_bytes);
+    }
+    memcpy(aligned[i].data, inputs[i].data, size_bytes);
+  }
+  return CLV_OK;
+}
+
+void clv__operands_release(const clv_tensor *inputs, uint32_t count, clv_tensor *aligned, const clv_allocator *allocator) {
+  for (uint32_t i = 0; i < count; ++i) {
+    if (aligned[i].data != inputs[i].data) clv__release(allocator, aligned[i].data);
+    aligned[i].data = NULL;
+  }
+}
+
+clv_status clv__node_run(const clv__node *node, const clv_tensor *inputs, clv_tensor *outputs, const clv_allocator *allocator,
+                         clv_error *error) {
+  const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);
+  if (kernel == NULL) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "there is no portable kernel for operator %s%s%s", node->domain,
+                          node->domain[0] != '\0' ? "." : "", node->op);
+  }
+  clv__kernel_call call = {.op = node->op,
+                           .opset = node->opset,
+                           .attributes = node->attributes,
+                           .inputs = inputs,
+                           .input_count = clv__node_explicit_inputs(node),
+                           .outputs = outputs,
+                           .output_count = node->output_count,
+                           .error = error};
+  char reason[160] = "";
+  if (!clv__kernel_accepts(kernel, &call, reason)) {
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "the portable kernel does not take it: %s", reason);
+  }
+  return clv__kernel_run(kernel, &call, allocator);
+}
+
+clv_status clv__node_error(const clv__node *node, clv_status status, clv_error *error) {
+  clv__error_prefix(error, status, "node '%s' (%s)", node->name, node->op);
+  return status;
+}
+
+const clv_graph *clv__node_body(const clv__node *node, const char *name) {
+  const clv_attribute *attribute = clv__attribute_find(node->attributes, name);
+  if (attribute == NULL || attribute->kind != CLV_ATTRIBUTE_GRAPH || attribute->graph == NULL) return NULL;
+  return attribute->graph->graph;
+}

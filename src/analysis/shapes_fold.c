@@ -1,0 +1,211 @@
+/* See shapes_fold.h. */
+#include "analysis/shapes_fold.h"
+
+#include "analysis/evaluate.h"
+#include "analysis/node.h"
+#include "operators/common/rows.h"
+#include "operators/run.h"
+
+/* An If may be computed where its branches hold nothing that could run long. */
+static bool body_folds(const clv__node *node, uint32_t depth) {
+  if (depth > CLV__MAX_BODY_DEPTH || strcmp(node->op, "If") != 0) return false;
+  for (uint32_t i = 0; i < node->attributes.count; ++i) {
+    if (node->attributes.items[i].kind != CLV_ATTRIBUTE_GRAPH) continue;
+    const clv_graph *body = clv__node_body(node, node->attributes.items[i].name);
+    for (clv_node_id n = 0; body != NULL && n < body->node_count; ++n) {
+      const clv__op *op = clv__op_find(body->nodes[n].domain, body->nodes[n].op);
+      if (op == NULL || (op->flags & CLV__OP_NO_FOLD) != 0) return false;
+      if ((op->flags & CLV__OP_HAS_BODY) != 0 && !body_folds(&body->nodes[n], depth + 1)) return false;
+    }
+  }
+  return true;
+}
+
+/* Whether the node gives the weights of convolutions and matrix products their real numbers, and nobody else any. */
+static bool is_quantised_weight(const clv_graph *graph, const clv__node *node, const clv_tensor *inputs) {
+  if (node->domain[0] != '\0' || strcmp(node->op, "DequantizeLinear") != 0) return false;
+  if ((inputs[0].dtype != CLV_I8 && inputs[0].dtype != CLV_U8) || inputs[0].rank < 2) return false;
+  const clv_value_id made = node->outputs[0];
+  if (made == CLV__NO_ID || graph->values[made].is_output || graph->use_offsets[made] == graph->use_offsets[made + 1])
+    return false;
+  for (uint32_t u = graph->use_offsets[made]; u < graph->use_offsets[made + 1]; ++u) {
+    const clv__node *reader = &graph->nodes[graph->use_nodes[u]];
+    const bool multiplies =
+        strcmp(reader->op, "Conv") == 0 || strcmp(reader->op, "MatMul") == 0 || strcmp(reader->op, "Gemm") == 0;
+    if (!multiplies || reader->domain[0] != '\0' || reader->inputs[0] == made || reader->inputs[1] != made) return false;
+  }
+  return true;
+}
+
+static bool foldable(const clv_graph *graph, const clv__node *node, const clv__op *op, const clv_tensor *inputs,
+                     size_t limit_bytes, const clv_tensor *types) {
+  if (op == NULL || (op->flags & CLV__OP_NO_FOLD) != 0) return false;
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    if (node->inputs[i] != CLV__NO_ID && inputs[i].data == NULL) return false;
+  }
+  if (limit_bytes == CLV__FOLD_BUT_QUANTISED && is_quantised_weight(graph, node, inputs)) return false;
+  if ((op->flags & CLV__OP_HAS_BODY) != 0) return body_folds(node, 0);
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    size_t size_bytes;
+    if (node->outputs[i] == CLV__NO_ID) continue;
+    const clv_tensor *type = &types[node->outputs[i]];
+    if (!clv__tensor_is_static(type) || !clv__tensor_size_bytes(type, &size_bytes) || size_bytes > limit_bytes) return false;
+  }
+  return graph->node_count > 0;
+}
+
+/* Whether nobody wants an output but the first. */
+static bool first_output_alone(const clv_graph *graph, const clv__node *node) {
+  for (uint32_t i = 1; i < node->output_count; ++i) {
+    clv_value_id v = node->outputs[i];
+    if (v == CLV__NO_ID) continue;
+    if (graph->values[v].is_output || graph->use_offsets[v] != graph->use_offsets[v + 1]) return false;
+  }
+  return node->output_count > 0 && node->outputs[0] != CLV__NO_ID;
+}
+
+/* The bytes of output 0 where they exist already: those of a view's input, or of a Constant's attribute. NULL when there are
+ * none. */
+static void *existing_bytes(const clv_graph *graph, const clv__node *node, const clv__op *op, const clv_tensor *inputs,
+                            const clv_tensor *types) {
+  if (!first_output_alone(graph, node)) return NULL;
+  const clv_tensor *source = NULL;
+  if (strcmp(node->op, "Constant") == 0 && node->domain[0] == '\0') {
+    const clv_attribute *value = clv__attribute_find(node->attributes, "value");
+    if (value != NULL && value->kind == CLV_ATTRIBUTE_TENSOR) source = value->tensor;
+  } else if ((op->flags & CLV__OP_VIEW) != 0) {
+    clv__kernel_call call = {
+        .op = node->op, .opset = node->opset, .attributes = node->attributes, .inputs = inputs, .input_count = node->input_count};
+    const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);
+    char reason[160];
+    if (kernel != NULL && clv__kernel_accepts(kernel, &call, reason)) source = &inputs[0];
+  }
+  size_t have, want;
+  const clv_tensor *output = &types[node->outputs[0]];
+  if (source == NULL || source->dtype != output->dtype) return NULL;
+  if (!clv__tensor_size_bytes(source, &have) || !clv__tensor_size_bytes(output, &want) || have != want) return NULL;
+  return source->data;
+}
+
+/* At least `size_bytes` in which the element repeats: a mapping that there is already, or one that leaves room for others. */
+static void *map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__arena *arena,
+                      clv__file_map_list **fills) {
+  enum { ROOM_BYTES = 16 << 20 };
+  for (const clv__file_map_list *fill = *fills; fill != NULL; fill = fill->next) {
+    if (fill->element_bytes != element_bytes || memcmp(fill->element, element, element_bytes) != 0) continue;
+    if (fill->map.size_bytes >= size_bytes) return (void *)fill->map.data;
+  }
+  clv__file_map_list *fill = clv__arena_allocate_zero(arena, 1, sizeof *fill);
+  if (fill == NULL) return NULL;
+  if (size_bytes < ROOM_BYTES) size_bytes = ROOM_BYTES;
+  if (clv__file_map_fill(element, element_bytes, size_bytes, &fill->map, NULL) != CLV_OK) return NULL;
+  memcpy(fill->element, element, element_bytes);
+  fill->element_bytes = element_bytes;
+  fill->next = *fills;
+  *fills = fill;
+  return (void *)fill->map.data;
+}
+
+/* A ConstantOfShape of many bytes as a mapping, shared with others of its value. NULL where it is none, is small, or the system
+ * cannot. */
+static void *map_constant(const clv__node *node, const clv_tensor *output, clv__arena *arena, clv__file_map_list **fills) {
+  enum { LEAST_BYTES = 32 << 10 };
+  static const uint8_t zeros[8];
+  size_t size_bytes;
+  if (fills == NULL || strcmp(node->op, "ConstantOfShape") != 0 || node->domain[0] != '\0') return NULL;
+  if (output->dtype == CLV_STRING || !clv__tensor_size_bytes(output, &size_bytes) || size_bytes < LEAST_BYTES) return NULL;
+  const clv_attribute *value = clv__attribute_find(node->attributes, "value");
+  if (value != NULL && (value->kind != CLV_ATTRIBUTE_TENSOR || value->tensor->dtype != output->dtype)) return NULL;
+  const size_t element_bytes = clv_dtype_size_bytes(output->dtype);
+  const void *element = value == NULL ? zeros : value->tensor->data;
+  if (element == NULL || element_bytes == 0 || element_bytes > sizeof zeros) return NULL;
+  return map_fill(element, element_bytes, size_bytes, arena, fills);
+}
+
+/* Runs the kernel into the arena. `*computed` is false where the kernel refuses. */
+static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *aligned,
+                          clv_tensor *outputs, clv__arena *arena, const clv_tensor *types, bool *computed, clv_error *error) {
+  const clv__node *node = &graph->nodes[id];
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    memset(&outputs[i], 0, sizeof outputs[i]);
+    if (node->outputs[i] == CLV__NO_ID) continue;
+    size_t size_bytes = 0;
+    outputs[i] = types[node->outputs[i]];
+    if (!clv__tensor_size_bytes(&outputs[i], &size_bytes)) return CLV_OK;
+    outputs[i].data = clv__arena_allocate_data(arena, size_bytes);
+    if (outputs[i].data == NULL) return clv__error_memory(error, size_bytes);
+  }
+  clv_error ignored = {0};
+  CLV__TRY(clv__operands_align(inputs, node->input_count, SIZE_MAX, aligned, graph->allocator, error));
+  clv_status status = clv__node_run(node, aligned, outputs, graph->allocator, &ignored);
+  clv__operands_release(inputs, node->input_count, aligned, graph->allocator);
+  *computed = status == CLV_OK;
+  if (status != CLV_OUT_OF_MEMORY) return CLV_OK;
+  return clv__error_set(error, status, "%s", ignored.message);
+}
+
+/* Runs an If; what its branch makes moves into the arena and gives the outputs their exact types. */
+static clv_status compute_body(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
+                               size_t limit_bytes, clv__arena *arena, clv_tensor *types, clv_error *error) {
+  const clv__node *node = &graph->nodes[id];
+  clv_error ignored = {0};
+  clv_status status = clv__node_evaluate(graph, id, inputs, outputs, graph->allocator, &ignored);
+  if (status == CLV_OUT_OF_MEMORY) return clv__error_set(error, status, "%s", ignored.message);
+  if (status != CLV_OK) return CLV_OK;
+  for (uint32_t i = 0; i < node->output_count; ++i) {
+    size_t size_bytes;
+    if (node->outputs[i] == CLV__NO_ID || !clv__tensor_size_bytes(&outputs[i], &size_bytes)) continue;
+    if (status == CLV_OK && size_bytes <= limit_bytes) {
+      void *data = clv__arena_allocate_data(arena, size_bytes);
+      if (data == NULL) {
+        status = clv__error_memory(error, size_bytes);
+      } else {
+        memcpy(data, outputs[i].data, size_bytes);
+        types[node->outputs[i]] = outputs[i];
+        types[node->outputs[i]].data = data;
+      }
+    }
+    clv__release(graph->allocator, outputs[i].data);
+  }
+  return status;
+}
+
+clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes, clv__arena *arena,
+                          clv__file_map_list **fills, clv_tensor *types, clv_error *error) {
+  const clv__node *node = &graph->nodes[id];
+  const clv__op *op = clv__op_find(node->domain, node->op);
+  if (!foldable(graph, node, op, inputs, limit_bytes, types)) return CLV_OK;
+  if ((op->flags & CLV__OP_HAS_BODY) == 0) {
+    void *existing = existing_bytes(graph, node, op, inputs, types);
+    if (existing == NULL && node->output_count == 1) existing = map_constant(node, &types[node->outputs[0]], arena, fills);
+    if (existing != NULL) {
+      types[node->outputs[0]].data = existing;
+      return CLV_OK;
+    }
+  }
+  size_t room = ((size_t)node->input_count + node->output_count) * sizeof(clv_tensor);
+  clv_tensor *aligned = clv__allocate(graph->allocator, room);
+  if (aligned == NULL) return clv__error_memory(error, room);
+  clv_tensor *outputs = aligned + node->input_count;
+  clv_status status;
+  if ((op->flags & CLV__OP_HAS_BODY) != 0) {
+    status = compute_body(graph, id, inputs, outputs, limit_bytes, arena, types, error);
+  } else {
+    bool computed = false;
+    status = compute(graph, id, inputs, aligned, outputs, arena, types, &computed, error);
+    for (uint32_t i = 0; computed && i < node->output_count; ++i) {
+      if (node->outputs[i] != CLV__NO_ID) types[node->outputs[i]].data = outputs[i].data;
+    }
+  }
+  clv__release(graph->allocator, aligned);
+  return status;
+}
+
+clv_status clv__fold_content(const clv__content *content, clv__arena *arena, clv_tensor *type, clv_error *error) {
+  size_t size_bytes = content->count * clv_dtype_size_bytes(type->dtype);
+  void *data = clv__arena_allocate_data(arena, size_bytes);
+  if (data == NULL) return clv__error_memory(error, size_bytes);
+  clv__row_from_i64(type->dtype, data, 0, content->count, content->elements);
+  type->data = data;
+  return CLV_OK;
+}

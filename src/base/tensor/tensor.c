@@ -1,0 +1,318 @@
+/* See tensor.h. */
+#include "base/tensor/tensor.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/tensor/small.h"
+
+static const struct {
+  uint8_t size_bits;
+  const char *name;
+} dtypes[] = {
+    [CLV_DTYPE_NONE] = {0, "none"},
+    [CLV_F32] = {32, "f32"},
+    [CLV_U8] = {8, "u8"},
+    [CLV_I8] = {8, "i8"},
+    [CLV_U16] = {16, "u16"},
+    [CLV_I16] = {16, "i16"},
+    [CLV_I32] = {32, "i32"},
+    [CLV_I64] = {64, "i64"},
+    [CLV_STRING] = {8 * sizeof(clv_string), "string"},
+    [CLV_BOOL] = {8, "bool"},
+    [CLV_F16] = {16, "f16"},
+    [CLV_F64] = {64, "f64"},
+    [CLV_U32] = {32, "u32"},
+    [CLV_U64] = {64, "u64"},
+    [CLV_BF16] = {16, "bf16"},
+    [CLV_F8E4M3FN] = {8, "f8e4m3fn"},
+    [CLV_F8E4M3FNUZ] = {8, "f8e4m3fnuz"},
+    [CLV_F8E5M2] = {8, "f8e5m2"},
+    [CLV_F8E5M2FNUZ] = {8, "f8e5m2fnuz"},
+    [CLV_U4] = {4, "u4"},
+    [CLV_I4] = {4, "i4"},
+    [CLV_F4E2M1] = {4, "f4e2m1"},
+    [CLV_F8E8M0] = {8, "f8e8m0"},
+    [CLV_U2] = {2, "u2"},
+    [CLV_I2] = {2, "i2"},
+};
+
+static bool is_dtype(clv_dtype dtype) {
+  return (size_t)dtype < sizeof dtypes / sizeof *dtypes && dtypes[dtype].name != NULL;
+}
+
+size_t clv_dtype_size_bits(clv_dtype dtype) {
+  return is_dtype(dtype) ? dtypes[dtype].size_bits : 0;
+}
+
+size_t clv_dtype_size_bytes(clv_dtype dtype) {
+  return clv_dtype_size_bits(dtype) / 8;
+}
+
+const char *clv_dtype_name(clv_dtype dtype) {
+  return is_dtype(dtype) ? dtypes[dtype].name : "none";
+}
+
+const char *clv_status_name(clv_status status) {
+  static const char *const names[] = {"ok",        "invalid argument", "invalid model",      "not supported",
+                                      "not found", "out of memory",    "input/output error", "device error",
+                                      "too large", "internal error"};
+  return (size_t)status < sizeof names / sizeof *names ? names[status] : "unknown status";
+}
+
+bool clv__tensor_is_static(const clv_tensor *tensor) {
+  if (tensor->dtype == CLV_DTYPE_NONE || tensor->rank < 0) return false;
+  for (int32_t i = 0; i < tensor->rank; ++i) {
+    if (tensor->dims[i] < 0) return false;
+  }
+  return true;
+}
+
+bool clv__tensor_count(const clv_tensor *tensor, size_t *count) {
+  if (tensor->rank < 0 || tensor->rank > CLV_MAX_RANK) return false;
+  size_t product = 1;
+  bool overflow = false, zero = false;
+  for (int32_t i = 0; i < tensor->rank; ++i) {
+    if (tensor->dims[i] < 0) return false;
+    if (tensor->dims[i] == 0)
+      zero = true;
+    else if (__builtin_mul_overflow(product, (size_t)tensor->dims[i], &product))
+      overflow = true;
+  }
+  if (!zero && (overflow || product > ((size_t)1 << 58))) return false;
+  *count = zero ? 0 : product;
+  return true;
+}
+
+bool clv__tensor_size_bytes(const clv_tensor *tensor, size_t *size_bytes) {
+  size_t count;
+  if (!clv__tensor_count(tensor, &count)) return false;
+  size_t bits = clv_dtype_size_bits(tensor->dtype);
+  *size_bytes = bits >= 8 ? count * (bits / 8) : (count * bits + 7) / 8;
+  return tensor->dtype != CLV_DTYPE_NONE;
+}
+
+bool clv__tensor_same_type(const clv_tensor *a, const clv_tensor *b) {
+  if (a->dtype != b->dtype || a->rank != b->rank) return false;
+  for (int32_t i = 0; i < a->rank; ++i) {
+    if (a->dims[i] != b->dims[i] || a->dims[i] == CLV_DIM_UNKNOWN) return false;
+  }
+  return true;
+}
+
+void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes) {
+  if (size_bytes == 0) return;
+  size_t used = 0;
+#define APPEND(...)                                                      \
+  do {                                                                   \
+    int written = snprintf(text + used, size_bytes - used, __VA_ARGS__); \
+    used += written < 0 ? 0 : (size_t)written;                           \
+    if (used >= size_bytes) return;                                      \
+  } while (0)
+  APPEND("%s", clv_dtype_name(tensor->dtype));
+  if (tensor->rank < 0) {
+    APPEND("[...]");
+    return;
+  }
+  if (tensor->rank > CLV_MAX_RANK) { /* a caller's mistake, which is being reported */
+    APPEND("[rank %d]", (int)tensor->rank);
+    return;
+  }
+  APPEND("[");
+  for (int32_t i = 0; i < tensor->rank; ++i) {
+    const char *comma = i > 0 ? "," : "";
+    if (tensor->dims[i] >= 0)
+      APPEND("%s%lld", comma, (long long)tensor->dims[i]);
+    else if (tensor->dims[i] == CLV_DIM_UNKNOWN)
+      APPEND("%s?", comma);
+    else
+      APPEND("%ss%lld", comma, (long long)(-2 - tensor->dims[i]));
+  }
+  APPEND("]");
+#undef APPEND
+}
+
+float clv__f16_to_f32(uint16_t bits) {
+  uint32_t sign = (uint32_t)(bits & 0x8000u) << 16, exponent = (bits >> 10) & 31u, mantissa = bits & 0x3ffu, wide;
+  if (exponent == 31) {
+    wide = sign | 0x7f800000u | (mantissa << 13);
+  } else if (exponent != 0) {
+    wide = sign | ((exponent + 112) << 23) | (mantissa << 13);
+  } else if (mantissa == 0) {
+    wide = sign;
+  } else { /* subnormal: shift the leading one into place */
+    int shift = __builtin_clz(mantissa) - 21;
+    wide = sign | ((uint32_t)(113 - shift) << 23) | ((mantissa << (shift + 13)) & 0x7fffffu);
+  }
+  float value;
+  memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+uint16_t clv__f64_to_f16(double value) {
+  uint64_t wide;
+  memcpy(&wide, &value, sizeof wide);
+  uint16_t sign = (uint16_t)((wide >> 48) & 0x8000u);
+  if (isnan(value)) return (uint16_t)(sign | 0x7e00u | ((wide >> 42) & 0x1ffu));
+  double magnitude = fabs(value);
+  if (magnitude >= 65520.0) return (uint16_t)(sign | 0x7c00u);
+  if (magnitude < 0x1p-14) { /* subnormal: a multiple of 2^-24; nearbyint rounds to even */
+    return (uint16_t)(sign | (uint16_t)nearbyint(magnitude * 0x1p24));
+  }
+  uint64_t bits;
+  memcpy(&bits, &magnitude, sizeof bits);
+  bits += ((uint64_t)1 << 41) - 1 + ((bits >> 42) & 1u); /* ten bits of mantissa stay, ties to even */
+  return (uint16_t)(sign | (uint16_t)((bits >> 42) - ((uint64_t)(1023 - 15) << 10)));
+}
+
+uint16_t clv__f32_to_f16(float value) {
+  return clv__f64_to_f16((double)value);
+}
+
+uint16_t clv__f64_to_bf16(double value) {
+  float narrow = (float)value;
+  if (isnan(value) || isinf(narrow)) return clv__f32_to_bf16(narrow);
+  /* Rounding twice goes wrong only when the first rounding lands on a tie of the second: push the float off the tie to the side
+   * the double is on. */
+  uint32_t bits;
+  memcpy(&bits, &narrow, sizeof bits);
+  if ((bits & 0xffffu) == 0x8000u && (double)narrow != value) {
+    bool away = fabs(value) > fabs((double)narrow);
+    bits += away ? 1u : 0xffffffffu;
+    memcpy(&narrow, &bits, sizeof narrow);
+  }
+  return clv__f32_to_bf16(narrow);
+}
+
+int64_t clv__tensor_get_int(const clv_tensor *tensor, size_t index) {
+  const char *at = (const char *)tensor->data + index * clv_dtype_size_bytes(tensor->dtype);
+#define LOAD(type)                    \
+  {                                   \
+    type value;                       \
+    memcpy(&value, at, sizeof value); \
+    return (int64_t)value;            \
+  }
+  switch (tensor->dtype) {
+    case CLV_U8:
+    case CLV_BOOL:
+      LOAD(uint8_t)
+    case CLV_I8:
+      LOAD(int8_t)
+    case CLV_U16:
+      LOAD(uint16_t)
+    case CLV_I16:
+      LOAD(int16_t)
+    case CLV_I32:
+      LOAD(int32_t)
+    case CLV_U32:
+      LOAD(uint32_t)
+    case CLV_I64:
+      LOAD(int64_t)
+    case CLV_U64:
+      LOAD(uint64_t)
+    case CLV_U4:
+    case CLV_I4:
+    case CLV_U2:
+    case CLV_I2:
+      return clv__packed_get(tensor->dtype, tensor->data, index);
+    default: {
+      double value = clv__tensor_get(tensor, index);
+      if (isnan(value)) return 0;
+      if (value >= 0x1p63) return INT64_MAX;
+      return value <= -0x1p63 ? INT64_MIN : (int64_t)value;
+    }
+  }
+#undef LOAD
+}
+
+double clv__tensor_get(const clv_tensor *tensor, size_t index) {
+  const char *at = (const char *)tensor->data + index * clv_dtype_size_bytes(tensor->dtype);
+  uint16_t half = 0;
+  switch (tensor->dtype) {
+    case CLV_F32: {
+      float value;
+      memcpy(&value, at, sizeof value);
+      return (double)value;
+    }
+    case CLV_F64: {
+      double value;
+      memcpy(&value, at, sizeof value);
+      return value;
+    }
+    case CLV_F16:
+      memcpy(&half, at, sizeof half);
+      return (double)clv__f16_to_f32(half);
+    case CLV_BF16:
+      memcpy(&half, at, sizeof half);
+      return (double)clv__bf16_to_f32(half);
+    case CLV_U64: {
+      uint64_t value;
+      memcpy(&value, at, sizeof value);
+      return (double)value;
+    }
+    case CLV_F8E4M3FN:
+    case CLV_F8E4M3FNUZ:
+    case CLV_F8E5M2:
+    case CLV_F8E5M2FNUZ:
+    case CLV_F8E8M0:
+    case CLV_F4E2M1:
+      return (double)clv__small_to_f32(tensor->dtype, clv__small_bits(tensor->dtype, tensor->data, index));
+    case CLV_STRING:
+    case CLV_DTYPE_NONE:
+      return 0;
+    default:
+      return (double)clv__tensor_get_int(tensor, index);
+  }
+}
+
+void clv__tensor_put(const clv_tensor *tensor, size_t index, double real, int64_t whole, bool truth) {
+  switch (tensor->dtype) {
+    case CLV_F32:
+      ((float *)tensor->data)[index] = (float)real;
+      break;
+    case CLV_F64:
+      ((double *)tensor->data)[index] = real;
+      break;
+    case CLV_F16:
+      ((uint16_t *)tensor->data)[index] = clv__f32_to_f16((float)real);
+      break;
+    case CLV_BF16:
+      ((uint16_t *)tensor->data)[index] = clv__f32_to_bf16((float)real);
+      break;
+    case CLV_BOOL:
+      ((uint8_t *)tensor->data)[index] = truth;
+      break;
+    case CLV_I8:
+    case CLV_U8:
+      ((uint8_t *)tensor->data)[index] = (uint8_t)whole;
+      break;
+    case CLV_I16:
+    case CLV_U16:
+      ((uint16_t *)tensor->data)[index] = (uint16_t)whole;
+      break;
+    case CLV_I32:
+    case CLV_U32:
+      ((uint32_t *)tensor->data)[index] = (uint32_t)whole;
+      break;
+    case CLV_I64:
+    case CLV_U64:
+      ((uint64_t *)tensor->data)[index] = (uint64_t)whole;
+      break;
+    case CLV_F8E4M3FN:
+    case CLV_F8E4M3FNUZ:
+    case CLV_F8E5M2:
+    case CLV_F8E5M2FNUZ:
+    case CLV_F8E8M0:
+    case CLV_F4E2M1:
+      clv__small_store(tensor->dtype, tensor->data, index, clv__small_from_f64(tensor->dtype, real, true));
+      break;
+    case CLV_U4:
+    case CLV_I4:
+    case CLV_U2:
+    case CLV_I2:
+      clv__small_store(tensor->dtype, tensor->data, index, (uint8_t)whole);
+      break;
+    default:
+      break;
+  }
+}

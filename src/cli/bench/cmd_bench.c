@@ -1,0 +1,150 @@
+/* `cleave bench`: how long a model takes, as a whole and step by step. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/trim.h"
+#include "cli/bench/bench.h"
+#include "cli/console.h"
+#include "report/trace.h"
+
+enum { STEP_RUNS_LEAST = 3, STEP_RUNS_MOST = 20, TRACED_RUNS = 3 };
+
+static int compare_reals(const void *a, const void *b) {
+  double x = *(const double *)a, y = *(const double *)b;
+  return (x > y) - (x < y);
+}
+
+static double median(const double *sorted, uint32_t count) {
+  return count % 2 == 1 ? sorted[count / 2] : (sorted[count / 2 - 1] + sorted[count / 2]) / 2;
+}
+
+clv_status bench_run_once(bench *b, double *time_ms, clv_error *error) {
+  clv_tensor *outputs = b->rooms != NULL ? b->rooms : b->outputs;
+  if (b->rooms == NULL) memset(outputs, 0, b->output_count * sizeof *outputs);
+  uint64_t start = clv__clock_ns();
+  CLV__TRY(clv_session_run(b->session, b->job.inputs.tensors, b->job.inputs.count, outputs, b->output_count, error));
+  *time_ms = cli_ms(start, clv__clock_ns());
+  return CLV_OK;
+}
+
+static clv_status prepare(bench *b, clv_error *error) {
+  cli_invocation *cli = b->cli;
+  b->runs = (uint32_t)cli_number(cli, OPTION_RUNS, 50);
+  b->warmup = (uint32_t)cli_number(cli, OPTION_WARMUP, 5);
+  b->step_runs = b->runs < STEP_RUNS_LEAST ? STEP_RUNS_LEAST : b->runs > STEP_RUNS_MOST ? STEP_RUNS_MOST : b->runs;
+  CLV__TRY(cli_job_load(cli, cli->options->operands[0], &b->job, error));
+  CLV__TRY(cli_job_plan(cli, &b->job, true, error));
+  clv_session_options options;
+  cli_job_session_options(cli, &b->job, &options);
+  b->in_flight = options.in_flight;
+  cli_progress(cli, "compiling %s", b->job.path);
+  uint64_t start = clv__clock_ns();
+  CLV__TRY(clv_session_create(b->job.plan, &options, &b->session, error));
+  cli_job_note_compiled(cli, &b->job, b->session);
+  (void)clv__memory_settle();
+  b->compile_ms = cli_ms(start, clv__clock_ns());
+  b->load_ms = b->job.load_ms + b->job.plan_ms + b->compile_ms;
+  CLV__TRY(cli_inputs_fill(cli, &b->job, cli_number(cli, OPTION_SEED, 0), error));
+  b->output_count = b->job.graph->output_count + b->job.plan->kept_count;
+  b->outputs = clv__arena_allocate_zero(&cli->arena, b->output_count, sizeof *b->outputs);
+  b->latencies_ms = clv__arena_allocate_zero(&cli->arena, b->runs, sizeof *b->latencies_ms);
+  if (b->outputs == NULL || b->latencies_ms == NULL) return clv__error_memory(error, b->runs * sizeof(double));
+  return b->in_flight > 1 ? bench_make_rooms(b, error) : CLV_OK;
+}
+
+static clv_status measure_runs(bench *b, clv_error *error) {
+  double ignored;
+  cli_progress(b->cli, "%s: first run", b->job.path);
+  CLV__TRY(bench_run_once(b, &b->first_run_ms, error));
+  for (uint32_t i = 0; i < b->warmup; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
+  uint64_t start = clv__clock_ns();
+  for (uint32_t i = 0; i < b->runs && b->in_flight == 1; ++i) {
+    CLV__TRY(bench_run_once(b, &b->latencies_ms[i], error));
+    cli_progress(b->cli, "%s: run %u of %u", b->job.path, i + 1, b->runs);
+  }
+  b->total_ms = cli_ms(start, clv__clock_ns());
+  if (b->in_flight > 1) CLV__TRY(bench_measure_flow(b, error));
+  qsort(b->latencies_ms, b->runs, sizeof *b->latencies_ms, compare_reals);
+  b->peak_rss_bytes = cli_peak_rss_bytes();
+  return CLV_OK;
+}
+
+static clv_status time_steps(bench *b, clv_error *error) {
+  uint32_t steps = clv__session_plan(b->session)->step_count, before = clv__session_incident_count(b->session);
+  double *samples = clv__arena_allocate_zero(&b->cli->arena, (size_t)steps * b->step_runs, sizeof *samples), ignored;
+  b->steps_ms = clv__arena_allocate_zero(&b->cli->arena, steps, sizeof *b->steps_ms);
+  if (samples == NULL || b->steps_ms == NULL) return clv__error_memory(error, (size_t)steps * b->step_runs * sizeof *samples);
+  clv__session_time_steps(b->session, true);
+  for (uint32_t run = 0; run < b->step_runs; ++run) {
+    CLV__TRY(bench_run_once(b, &ignored, error));
+    if (clv__session_incident_count(b->session) != before) break; /* other steps */
+    for (uint32_t s = 0; s < steps; ++s) {
+      samples[(size_t)s * b->step_runs + run] = (double)clv__session_step_time_ns(b->session, s) / 1e6;
+    }
+  }
+  clv__session_time_steps(b->session, false);
+  for (uint32_t s = 0; s < steps; ++s) {
+    double *of_step = samples + (size_t)s * b->step_runs;
+    qsort(of_step, b->step_runs, sizeof *of_step, compare_reals);
+    b->steps_ms[s] = median(of_step, b->step_runs);
+  }
+  return CLV_OK;
+}
+
+/* Runs of their own: waiting after each step would lengthen those above. They are the last, so that the plan is the session's. */
+static clv_status measure_steps(bench *b, clv_error *error) {
+  uint32_t before;
+  do {
+    before = clv__session_incident_count(b->session);
+    CLV__TRY(time_steps(b, error));
+  } while (clv__session_incident_count(b->session) != before);
+  return CLV_OK;
+}
+
+/* Runs of their own as well. */
+static clv_status trace_runs(bench *b, clv_error *error) {
+  const char *path = cli_text(b->cli, OPTION_TRACE, NULL);
+  if (path == NULL) return CLV_OK;
+  double ignored;
+  size_t count;
+  clv__session_trace(b->session, true);
+  for (uint32_t i = 0; i < TRACED_RUNS; ++i) CLV__TRY(bench_run_once(b, &ignored, error));
+  clv__session_trace(b->session, false);
+  const clv__trace_event *events = clv__session_trace_events(b->session, &count);
+  return clv__report_trace(clv__session_plan(b->session), events, count, path, error);
+}
+
+static clv_status execute(cli_invocation *cli, clv_error *error) {
+  bench b = {.cli = cli};
+  clv_status status = prepare(&b, error);
+  if (status == CLV_OK) status = measure_runs(&b, error);
+  if (status == CLV_OK) status = trace_runs(&b, error);
+  if (status == CLV_OK) status = measure_steps(&b, error);
+  if (status == CLV_OK) status = bench_measure_operators(&b, error);
+  if (status == CLV_OK) status = cli->json ? bench_print_json(&b, error) : bench_print_text(&b, error);
+  clv__efficiency_finish(&b.efficiency);
+  clv_session_destroy(b.session);
+  cli_job_finish(cli, &b.job);
+  return status;
+}
+
+const cli_command cli_command_bench = {
+    .name = "bench",
+    .operands = "MODEL|PLAN|DIR",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "how long a model takes, as a whole and by step",
+    .description =
+        "Loads, plans, compiles, runs once (the first run), warms up, and then measures --runs runs on inputs that were\n"
+        "prepared once. load_ms is everything before the first run. Times of partitions and transfers come from runs of\n"
+        "their own, because waiting after each step takes time itself. --operators measures, in further runs, what devices\n"
+        "that can tell take for each of their own steps, and what this machine's arithmetic and memory do at best: what is\n"
+        "far from its roofline, and takes long, is where time can be had.",
+    .examples =
+        "  cleave bench resnet50.onnx --runs 100\n"
+        "  cleave bench resnet50.onnx --threads 2 --operators\n"
+        "  cleave bench plan.json --threads 2 --json\n",
+    .execute = execute,
+};

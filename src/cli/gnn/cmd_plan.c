@@ -1,0 +1,168 @@
+/* `cleave gnn plan`: how many subgraphs, what runs where, and what it should take. */
+#include "cli/console.h"
+#include "cli/gnn/report.h"
+#include "cli/json.h"
+#include "gnn/export.h"
+
+static const cli_gnn_option options[] = {
+    CLI_GNN_JOB_OPTIONS,
+    CLI_GNN_CHOICE_OPTIONS,
+    {OPTION_LIST_PEPS, NULL, NULL},
+    {OPTION_EXPORT_DIR, NULL, NULL},
+    {OPTION_HTML, CLI_GNN_HTML_HELP, NULL},
+    {OPTION_OUTPUT, "write the plan, for --plan of 'cleave gnn run'", NULL},
+};
+
+/* ---- All plans of the k that is chosen ---- */
+
+typedef clv_status (*pep_teller)(void *user, uint32_t layer, uint32_t subgraph, const clv__pep_list *list, clv_error *error);
+
+static clv_status each_list(cli_gnn_job *job, pep_teller teller, void *user, clv_error *error) {
+  const clv__chosen_k *chosen = cli_gnn_chosen(job);
+  const clv__piece *pieces = NULL;
+  clv__pep_options kept = CLV__PEP_OPTIONS_INIT;
+  kept.top_k = (uint32_t)cli_number(job->cli, OPTION_TOP_K, 0);
+  for (uint32_t c = 0; c < job->planning.cut_count; ++c) {
+    if (job->planning.cuts[c].membership.k == chosen->k) pieces = job->planning.cuts[c].pieces;
+  }
+  for (uint32_t l = 0; l < job->choice.layer_count; ++l) {
+    for (uint32_t i = 0; i < chosen->k; ++i) {
+      clv__arena arena;
+      clv__pep_list list;
+      if (pieces[i].owned == 0) continue;
+      clv__arena_init(&arena, job->cli->allocator);
+      clv_status status = clv__peps_make(&arena, &job->planning.costs[l], &pieces[i], &kept, &list, error);
+      if (status == CLV_OK) status = teller(user, l, i, &list, error);
+      clv__arena_finish(&arena);
+      CLV__TRY(status);
+    }
+  }
+  return CLV_OK;
+}
+
+typedef struct telling {
+  cli_gnn_job *job;
+  clv__text *text;
+  json_t *list;
+} telling;
+
+static clv_status tell_text(void *user, uint32_t layer, uint32_t subgraph, const clv__pep_list *list, clv_error *error) {
+  const telling *t = user;
+  const clv__pep *chosen = cli_gnn_chosen(t->job)->layers[layer].peps[subgraph];
+  (void)error;
+  clv__text_append(
+      t->text, "layer %u, subgraph %u: %u ways to share its stages out, %u priced, %u beyond the tables, %u beyond a memory\n",
+      layer, subgraph, list->structures, list->priced, list->unknown, list->infeasible);
+  for (uint32_t i = 0; i < list->count; ++i) {
+    clv__text_append(t->text, "%s %12.3f ms  ", clv__pep_same(&list->items[i], chosen) ? "*" : " ",
+                     1e-6 * list->items[i].time_ns);
+    clv__pep_describe(&list->items[i], &t->job->planning.machine, t->text);
+    clv__text_append(t->text, "\n");
+  }
+  return CLV_OK;
+}
+
+static clv_status tell_json(void *user, uint32_t layer, uint32_t subgraph, const clv__pep_list *list, clv_error *error) {
+  const telling *t = user;
+  json_t *object = json_object(), *peps = json_array();
+  json_object_set_new(object, "layer", json_integer(layer));
+  json_object_set_new(object, "subgraph", json_integer(subgraph));
+  json_object_set_new(object, "structures", json_integer(list->structures));
+  json_object_set_new(object, "priced", json_integer(list->priced));
+  json_object_set_new(object, "unknown", json_integer(list->unknown));
+  json_object_set_new(object, "infeasible", json_integer(list->infeasible));
+  for (uint32_t i = 0; i < list->count; ++i) {
+    clv__text text;
+    json_t *pep = json_object();
+    clv__text_init(&text, t->job->cli->allocator);
+    clv__pep_describe(&list->items[i], &t->job->planning.machine, &text);
+    json_object_set_new(pep, "pep", cli_json_text(text.failed ? NULL : text.data));
+    json_object_set_new(pep, "ms", cli_json_real(1e-6 * list->items[i].time_ns));
+    json_array_append_new(peps, pep);
+    clv__text_finish(&text);
+  }
+  json_object_set_new(object, "peps", peps);
+  return json_array_append_new(t->list, object) == 0 ? CLV_OK : clv__error_memory(error, sizeof(json_t));
+}
+
+/* ---- What is printed ---- */
+
+static clv_status print_json(cli_gnn_job *job, const clv__gnn_account *account, clv_error *error) {
+  json_t *root = json_object();
+  cli_gnn_report_json(job, account, root);
+  if (cli_is_given(job->cli, OPTION_LIST_PEPS)) {
+    telling t = {job, NULL, json_array()};
+    json_object_set_new(root, "peps", t.list);
+    clv_status status = each_list(job, tell_json, &t, error);
+    if (status != CLV_OK) {
+      json_decref(root);
+      return status;
+    }
+  }
+  return cli_json_print(job->cli, root, error);
+}
+
+static clv_status print_text(cli_gnn_job *job, const clv__gnn_account *account, clv_error *error) {
+  clv__text text;
+  clv__text_init(&text, job->cli->allocator);
+  cli_gnn_report_choice(job, &text);
+  cli_gnn_report_blocks(job, account, &text);
+  if (cli_is_given(job->cli, OPTION_LIST_PEPS)) {
+    telling t = {job, &text, NULL};
+    clv_status status = each_list(job, tell_text, &t, error);
+    if (status != CLV_OK) {
+      clv__text_finish(&text);
+      return status;
+    }
+  }
+  return cli_print(job->cli, &text, error);
+}
+
+static clv_status export(cli_gnn_job *job, clv_error *error) {
+  const char *folder = cli_text(job->cli, OPTION_EXPORT_DIR, NULL);
+  clv__gnn_schedule schedule;
+  uint32_t count;
+  if (folder == NULL) return CLV_OK;
+  CLV__TRY(clv__gnn_schedule_of(&job->cli->arena, job->plan, &schedule, error));
+  CLV__TRY(clv__gnn_export(&job->planning, &schedule, folder, &count, error));
+  cli_note(job->cli, "%s: %u blocks as ONNX", folder, count);
+  return CLV_OK;
+}
+
+static clv_status plan(cli_gnn_job *job, clv_error *error) {
+  clv__gnn_account account;
+  CLV__TRY(cli_gnn_cut(job, error));
+  CLV__TRY(cli_gnn_choose(job, error));
+  if (cli_is_given(job->cli, OPTION_OUTPUT))
+    CLV__TRY(clv__gnn_plan_write(job->plan, cli_text(job->cli, OPTION_OUTPUT, NULL), error));
+  CLV__TRY(export(job, error));
+  CLV__TRY(clv__gnn_account_make(&job->cli->arena, job->plan, job->planning.stages, NULL, &account, error));
+  CLV__TRY(cli_gnn_report_html(job, &account, error));
+  return job->cli->json ? print_json(job, &account, error) : print_text(job, &account, error);
+}
+
+static clv_status execute(cli_invocation *cli, clv_error *error) {
+  cli_gnn_job job;
+  clv_status status = cli_gnn_load(cli, &job, error);
+  if (status == CLV_OK) status = plan(&job, error);
+  cli_gnn_job_finish(&job);
+  return status;
+}
+
+const cli_gnn_verb cli_gnn_verb_plan = {
+    .name = "plan",
+    .operands = "",
+    .wanted = "--model FILE --graph FILE --profile FILE",
+    .summary = "how many subgraphs, what runs where, and what it should take",
+    .description =
+        "The graph is cut for every k of --kset, and 1; each subgraph and layer gets a plan: blocks of stages, each on one\n"
+        "device or shared among several. Told are, for every k, the makespan, a bound that no plan of that k is below, the\n"
+        "gap, the gain over the best single device, and each device's load.",
+    .examples =
+        "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --kset 1,2,4 --profile costs.json -o plan.json\n"
+        "  cleave gnn plan --model sage.json --graph cora.npz --devices npu,cpu --profile costs.json --html plan.html\n"
+        "  cleave gnn plan --model sage.json --graph cora.npz --profile costs.json --effort quick -v    # with its moves\n",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .execute = execute,
+};

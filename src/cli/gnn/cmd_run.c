@@ -1,0 +1,296 @@
+/* `cleave gnn run`: a model over a graph, by a plan on several devices, or in one piece. */
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/files/file_writer.h"
+#include "cli/console.h"
+#include "cli/gnn/report.h"
+#include "cli/json.h"
+#include "formats/arrays/npz.h"
+#include "gnn/run/single.h"
+#include "report/gnn/trace.h"
+#include "report/label.h"
+
+#define TOLERANCE 1e-5 /* of the largest number of the result: f32 sums in another order */
+
+static const cli_gnn_option options[] = {
+    {OPTION_GNN_PLAN, NULL, NULL},
+    CLI_GNN_JOB_OPTIONS,
+    CLI_GNN_CHOICE_OPTIONS,
+    {OPTION_VERIFY, "compare with the whole graph in one piece", NULL},
+    {OPTION_RUNS, "how many runs; the last one is told of", "1"},
+    {OPTION_RESUME, NULL, NULL},
+    {OPTION_TRACE, NULL, NULL},
+    {OPTION_HTML, CLI_GNN_HTML_HELP, NULL},
+    {OPTION_OUTPUT, "write the results: 'out' [n, classes], in the graph's order, as npz", NULL},
+};
+
+typedef struct running {
+  cli_gnn_job job;
+  const char *output;
+  char *state_path;           /* beside the output */
+  clv__gnn_schedule schedule; /* layer_count 0: in one piece */
+  clv__stages *stages;
+  clv__partitioned partitioned;
+  clv__gnn_run *run;
+  clv__gnn_record record;
+  clv__gnn_account account;
+  clv_tensor out;
+  double compile_ms, measured_ms, worst; /* worst: negative unless it was verified */
+  uint32_t runs;
+} running;
+
+static clv_status make_rows(const running *r, clv_tensor *rows, clv_error *error) {
+  const clv__gnn_model *model = r->job.model;
+  const int64_t dims[] = {r->job.graph->csr.vertex_count, clv__gnn_layer_width(&model->layers[model->layer_count - 1])};
+  size_t size_bytes;
+  *rows = clv__tensor_make(CLV_F32, 2, dims, NULL);
+  if (!clv__tensor_size_bytes(rows, &size_bytes)) return clv__error_memory(error, SIZE_MAX);
+  rows->data = clv__allocate(r->job.cli->allocator, size_bytes);
+  return rows->data != NULL ? CLV_OK : clv__error_memory(error, size_bytes);
+}
+
+/* ---- In one piece ---- */
+
+static clv_status run_single(running *r, clv_tensor *out, double *compile_ms, double *measured_ms, clv_error *error) {
+  cli_gnn_job *job = &r->job;
+  clv__gnn_single *single;
+  uint64_t begin_ns = clv__clock_ns();
+  cli_progress(job->cli, "compiling %u layers", job->model->layer_count);
+  CLV__TRY(clv__gnn_single_create(job->devices, CLV__NO_ID, job->model, job->graph, &single, error));
+  *compile_ms = cli_ms(begin_ns, clv__clock_ns());
+  clv_status status = CLV_OK;
+  for (uint32_t i = 0; i < r->runs && status == CLV_OK; ++i) {
+    cli_progress(job->cli, "running");
+    begin_ns = clv__clock_ns();
+    status = clv__gnn_single_run(single, NULL, out, error);
+    *measured_ms = cli_ms(begin_ns, clv__clock_ns());
+  }
+  clv__gnn_single_destroy(single);
+  return status;
+}
+
+/* ---- By a plan ---- */
+
+static bool tell_progress(void *user_data, const clv__gnn_progress *progress) {
+  char left[CLV__LABEL_BYTES] = "";
+  if (progress->left_s >= 0) clv__label_time((uint64_t)(1e9 * progress->left_s), left);
+  cli_progress(user_data, "layer %u of %u: %u of %u tasks%s%s%s", progress->layer + 1, progress->layer_count, progress->done,
+               progress->of, left[0] != '\0' ? ", " : "", left, left[0] != '\0' ? " left" : "");
+  return true;
+}
+
+static clv_status read_plan(running *r, const char *path, clv_error *error) {
+  cli_gnn_job *job = &r->job;
+  const char *reason;
+  const clv__membership *given = NULL;
+  CLV__TRY(clv__gnn_plan_read(job->cli->allocator, path, &job->plan, error));
+  CLV__TRY(cli_gnn_parts_read(job, error));
+  for (uint32_t i = 0; i < job->part_count; ++i) {
+    if (job->parts[i].k == job->plan->k) given = &job->parts[i];
+  }
+  if (job->part_count > 0 && given == NULL)
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s: the plan is of %u subgraphs, and no --parts is of as many", path,
+                          job->plan->k);
+  cli_progress(job->cli, "cutting into %u", job->plan->k);
+  uint64_t begin_ns = clv__clock_ns();
+  clv_status status = clv__gnn_plan_subgraphs(job->cli->allocator, job->plan, job->model, job->graph, given,
+                                              clv__context_cache(job->cli->context, &reason), &r->partitioned, error);
+  job->cut_ms = cli_ms(begin_ns, clv__clock_ns());
+  return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", path);
+}
+
+static clv_status make_plan(running *r, clv_error *error) {
+  CLV__TRY(cli_gnn_cut(&r->job, error));
+  CLV__TRY(cli_gnn_choose(&r->job, error));
+  return clv__gnn_planning_subgraphs(&r->job.planning, r->job.plan->k, &r->partitioned, error);
+}
+
+static clv_status find_stages(running *r, clv_error *error) {
+  const clv__gnn_model *model = r->job.model;
+  r->stages = clv__arena_allocate_zero(&r->job.cli->arena, model->layer_count, sizeof *r->stages);
+  if (r->stages == NULL) return clv__error_memory(error, model->layer_count * sizeof *r->stages);
+  for (uint32_t i = 0; i < model->layer_count; ++i) clv__stages_of(model->type, &model->layers[i], CLV_F32, &r->stages[i]);
+  return CLV_OK;
+}
+
+static clv_status run_plan(running *r, clv_error *error) {
+  cli_gnn_job *job = &r->job;
+  const char *path = cli_text(job->cli, OPTION_GNN_PLAN, NULL);
+  clv__gnn_run_options how = CLV__GNN_RUN_OPTIONS_INIT;
+  how.progress = tell_progress;
+  how.user_data = job->cli;
+  how.state_path = r->state_path;
+  how.resume = cli_is_given(job->cli, OPTION_RESUME);
+  CLV__TRY(path != NULL ? read_plan(r, path, error) : make_plan(r, error));
+  CLV__TRY(find_stages(r, error));
+  CLV__TRY(clv__gnn_schedule_of(&job->cli->arena, job->plan, &r->schedule, error));
+  cli_progress(job->cli, "compiling %u layers", job->model->layer_count);
+  uint64_t begin_ns = clv__clock_ns();
+  CLV__TRY(clv__gnn_run_create(job->devices, job->model, job->graph, &r->partitioned, &r->schedule, &r->run, error));
+  r->compile_ms = cli_ms(begin_ns, clv__clock_ns());
+  for (uint32_t i = 0; i < r->runs; ++i) CLV__TRY(clv__gnn_run_execute(r->run, NULL, &r->out, &how, error));
+  clv__gnn_run_record(r->run, &r->record);
+  r->measured_ms = 1e-6 * r->record.measured_ns;
+  CLV__TRY(clv__gnn_account_make(&job->cli->arena, job->plan, r->stages, &r->record, &r->account, error));
+  CLV__TRY(cli_gnn_report_html(job, &r->account, error));
+  path = cli_text(job->cli, OPTION_TRACE, NULL);
+  if (path == NULL) return CLV_OK;
+  return clv__report_gnn_trace(job->cli->allocator, &r->record, r->schedule.machine, r->stages, path, error);
+}
+
+/* ---- Verifying ---- */
+
+static clv_status verify(running *r, clv_error *error) {
+  clv_tensor expected = {.data = NULL};
+  double compile_ms, measured_ms, largest = 0, worst = 0;
+  size_t count, at = 0, columns = (size_t)r->out.dims[1];
+  const float *actual = r->out.data;
+  r->runs = 1;
+  clv_status status = make_rows(r, &expected, error);
+  if (status == CLV_OK) status = run_single(r, &expected, &compile_ms, &measured_ms, error);
+  if (status == CLV_OK && clv__tensor_count(&expected, &count)) {
+    const float *rows = expected.data;
+    for (size_t i = 0; i < count; ++i) {
+      double off = fabs((double)rows[i] - (double)actual[i]);
+      largest = fmax(largest, fabs((double)rows[i]));
+      if (off <= worst) continue;
+      worst = isnan(off) ? INFINITY : off;
+      at = i;
+    }
+    r->worst = largest > 0 ? worst / largest : worst;
+    if (!(r->worst <= TOLERANCE))
+      status = clv__error_set(error, CLV_INTERNAL_ERROR,
+                              "vertex %zu, column %zu is %.9g, and %.9g where the graph is run in one piece: off by %.3g of the "
+                              "largest, and %.0e is allowed",
+                              at / columns, at % columns, (double)actual[at], (double)rows[at], r->worst, TOLERANCE);
+  }
+  clv__release(r->job.cli->allocator, expected.data);
+  return status;
+}
+
+/* ---- What is printed ---- */
+
+static clv_status tell_json(const running *r, clv_error *error) {
+  const cli_gnn_job *job = &r->job;
+  json_t *root = json_object(), *devices = json_array();
+  for (uint32_t d = 0; d < job->devices->count; ++d) json_array_append_new(devices, cli_json_text(job->devices->items[d].name));
+  json_object_set_new(root, "model", cli_json_text(job->model_path));
+  json_object_set_new(root, "graph", cli_json_text(job->graph_path));
+  json_object_set_new(root, "devices", devices);
+  json_object_set_new(root, "layers", json_integer(job->model->layer_count));
+  json_object_set_new(root, "vertices", json_integer(job->graph->csr.vertex_count));
+  json_object_set_new(root, "edges", json_integer((json_int_t)job->graph->csr.edge_count));
+  if (job->plan != NULL) {
+    cli_gnn_report_json(job, &r->account, root);
+    json_object_set_new(root, "cut_from_cache", json_boolean(r->partitioned.from_cache));
+    json_object_set_new(root, "cut_metis_seconds", cli_json_real(r->partitioned.metis_seconds));
+  }
+  json_object_set_new(root, "load_ms", cli_json_real(job->load_ms));
+  json_object_set_new(root, "compile_ms", cli_json_real(r->compile_ms));
+  json_object_set_new(root, "measured_ms", cli_json_real(r->measured_ms));
+  if (r->worst >= 0) json_object_set_new(root, "worst_difference", cli_json_real(r->worst));
+  json_object_set_new(root, "peak_rss_bytes", json_integer((json_int_t)cli_peak_rss_bytes()));
+  return cli_json_print(job->cli, root, error);
+}
+
+static clv_status tell(const running *r, clv_error *error) {
+  const cli_gnn_job *job = &r->job;
+  if (job->cli->json) return tell_json(r, error);
+  if (job->cli->quiet) return CLV_OK;
+  clv__text text;
+  char first[CLV__LABEL_BYTES], second[CLV__LABEL_BYTES], third[CLV__LABEL_BYTES];
+  clv__text_init(&text, job->cli->allocator);
+  if (job->plan != NULL && job->cli->verbose) cli_gnn_report_choice(job, &text);
+  if (job->plan != NULL) cli_gnn_report_blocks(job, &r->account, &text);
+  clv__label_name(&text, job->model_path);
+  clv__text_append(&text, " over ");
+  clv__label_name(&text, job->graph_path);
+  clv__text_append(&text, ": loaded in %s, compiled in %s, run in %s; ", clv__label_time((uint64_t)(1e6 * job->load_ms), first),
+                   clv__label_time((uint64_t)(1e6 * r->compile_ms), second),
+                   clv__label_time((uint64_t)(1e6 * r->measured_ms), third));
+  if (job->plan != NULL) clv__text_append(&text, "predicted %s; ", clv__label_time((uint64_t)job->plan->makespan_ns, first));
+  if (job->plan != NULL && r->record.state_ns > 0)
+    clv__text_append(&text, "%s more to keep layers for --resume; ", clv__label_time((uint64_t)r->record.state_ns, first));
+  if (r->worst >= 0) clv__text_append(&text, "off by at most %.1e of the largest; ", r->worst);
+  clv__text_append(&text, "peak memory %s\n", clv__label_size(cli_peak_rss_bytes(), first));
+  return cli_print(job->cli, &text, error);
+}
+
+/* ---- All of it ---- */
+
+/* Rows between layers are kept only beside a file that a later run can name again. */
+static clv_status find_state(running *r, clv_error *error) {
+  struct stat about;
+  cli_invocation *cli = r->job.cli;
+  if (r->output == NULL) {
+    if (cli_is_given(cli, OPTION_RESUME))
+      return cli_usage(cli, error, "--resume goes on where a run with the same --output stopped: name it");
+    return CLV_OK;
+  }
+  if (stat(r->output, &about) == 0 && !S_ISREG(about.st_mode)) return CLV_OK;
+  size_t length = strlen(r->output);
+  r->state_path = clv__arena_allocate(&cli->arena, length + sizeof ".state");
+  if (r->state_path == NULL) return clv__error_memory(error, length + sizeof ".state");
+  memcpy(r->state_path, r->output, length);
+  memcpy(r->state_path + length, ".state", sizeof ".state");
+  clv__file_writer_sweep(r->output); /* of runs that were killed while they wrote it */
+  return CLV_OK;
+}
+
+static clv_status run(running *r, clv_error *error) {
+  static const char *const names[] = {"out"};
+  cli_invocation *cli = r->job.cli;
+  bool has_plan = cli_is_given(cli, OPTION_GNN_PLAN) || cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE);
+  if (cli_is_given(cli, OPTION_GNN_PLAN) && (cli_is_given(cli, OPTION_KSET) || cli_is_given(cli, OPTION_PROFILE)))
+    return cli_usage(cli, error, "--plan says what --kset and --profile are for: give either");
+  bool wants_plan = cli_is_given(cli, OPTION_RESUME) || cli_is_given(cli, OPTION_TRACE) || cli_is_given(cli, OPTION_HTML) ||
+                    cli_is_given(cli, OPTION_GNN_PARTS);
+  if (!has_plan && wants_plan)
+    return cli_usage(cli, error,
+                     "--resume, --trace, --html and --parts are of runs by a plan: give --plan, or --profile to plan now");
+  CLV__TRY(find_state(r, error));
+  CLV__TRY(make_rows(r, &r->out, error));
+  if (has_plan)
+    CLV__TRY(run_plan(r, error));
+  else
+    CLV__TRY(run_single(r, &r->out, &r->compile_ms, &r->measured_ms, error));
+  if (cli_is_given(cli, OPTION_VERIFY)) CLV__TRY(verify(r, error));
+  if (r->output != NULL) {
+    cli_progress(cli, "writing %s", r->output);
+    CLV__TRY(clv__npz_write(cli->allocator, r->output, names, &r->out, 1, false, error));
+    if (r->state_path != NULL && has_plan) clv__gnn_run_forget(r->state_path); /* only now nothing can be lost any more */
+  }
+  return tell(r, error);
+}
+
+static clv_status execute(cli_invocation *cli, clv_error *error) {
+  running r = {.output = cli_text(cli, OPTION_OUTPUT, NULL), .worst = -1, .runs = (uint32_t)cli_number(cli, OPTION_RUNS, 1)};
+  clv_status status = cli_gnn_load(cli, &r.job, error);
+  if (status == CLV_OK) status = run(&r, error);
+  clv__gnn_run_destroy(r.run);
+  if (r.partitioned.subgraphs != NULL) clv__partitioned_finish(&r.partitioned);
+  clv__release(cli->allocator, r.out.data);
+  cli_gnn_job_finish(&r.job);
+  return status;
+}
+
+const cli_gnn_verb cli_gnn_verb_run = {
+    .name = "run",
+    .operands = "",
+    .wanted = "--model FILE --graph FILE",
+    .summary = "runs a model over a graph",
+    .description =
+        "By --plan; or planned now, with --profile; without either in one piece, on the devices together. Of runs by a plan\n"
+        "are told, for each block, what was predicted and what was measured.",
+    .examples =
+        "  cleave gnn run --model sage.json --graph cora.npz --output out.npz\n"
+        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --html "
+        "run.html\n"
+        "  cleave gnn run --model sage.json --graph cora.npz --devices npu,cpu --plan plan.json --output out.npz --resume\n",
+    .options = options,
+    .option_count = sizeof options / sizeof *options,
+    .execute = execute,
+};

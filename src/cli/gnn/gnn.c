@@ -1,0 +1,143 @@
+/* `cleave gnn`: finds the verb, and writes the help of each. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/console.h"
+#include "cli/gnn/gnn.h"
+
+#define CLI_DECLARE(verb) extern const cli_gnn_verb cli_gnn_verb_##verb;
+CLI_GNN_VERBS(CLI_DECLARE)
+#undef CLI_DECLARE
+
+#define CLI_ENTRY(verb) &cli_gnn_verb_##verb,
+static const cli_gnn_verb *const verbs[] = {CLI_GNN_VERBS(CLI_ENTRY)};
+#undef CLI_ENTRY
+extern const cli_command cli_command_gnn;
+
+enum { VERB_COUNT = sizeof verbs / sizeof *verbs };
+
+static clv_status find_verb(cli_invocation *cli, const char *name, const cli_gnn_verb **verb, clv_error *error) {
+  const char *names[VERB_COUNT];
+  char list[256] = "";
+  for (size_t i = 0; i < VERB_COUNT; ++i) {
+    *verb = verbs[i];
+    if (strcmp(verbs[i]->name, name) == 0) return CLV_OK;
+    names[i] = verbs[i]->name;
+    if (i > 0) strncat(list, ", ", sizeof list - strlen(list) - 1);
+    strncat(list, names[i], sizeof list - strlen(list) - 1);
+  }
+  const char *nearest = cli_nearest(name, names, VERB_COUNT);
+  if (nearest != NULL) return cli_usage(cli, error, "unknown verb '%s' of 'gnn'; did you mean '%s'?", name, nearest);
+  return cli_usage(cli, error, "'%s' is not one of %s", name, list);
+}
+
+static const cli_option_id of_all[] = {OPTION_JSON, OPTION_VERBOSE, OPTION_QUIET, OPTION_COLOR, OPTION_HELP};
+enum { OF_ALL_COUNT = sizeof of_all / sizeof *of_all };
+
+static bool verb_takes(const cli_gnn_verb *verb, cli_option_id id) {
+  for (size_t i = 0; i < OF_ALL_COUNT; ++i) {
+    if (of_all[i] == id) return true;
+  }
+  for (size_t i = 0; i < verb->option_count; ++i) {
+    if (verb->options[i].id == id) return true;
+  }
+  return false;
+}
+
+/* Options that another verb takes are no options of this one. */
+static clv_status check_options(cli_invocation *cli, const cli_gnn_verb *verb, clv_error *error) {
+  for (int id = 0; id < OPTION_COUNT; ++id) {
+    if (!cli_is_given(cli, (cli_option_id)id) || verb_takes(verb, (cli_option_id)id)) continue;
+    for (size_t i = 0; i < VERB_COUNT; ++i) {
+      if (!verb_takes(verbs[i], (cli_option_id)id)) continue;
+      return cli_usage(cli, error, "option '--%s' is of 'cleave gnn %s', not of '%s'", cli_option_table[id].name, verbs[i]->name,
+                       verb->name);
+    }
+    return cli_usage(cli, error, "'gnn %s' takes no option '--%s'", verb->name, cli_option_table[id].name);
+  }
+  return CLV_OK;
+}
+
+static clv_status execute(cli_invocation *cli, clv_error *error) {
+  const cli_gnn_verb *verb;
+  CLV__TRY(find_verb(cli, cli->options->operands[0], &verb, error));
+  CLV__TRY(check_options(cli, verb, error));
+  bool takes_operand = verb->operands[0] != '\0';
+  if (takes_operand && cli->options->operand_count < 2) {
+    return cli_usage(cli, error, "%s is missing: cleave gnn %s %s", verb->operands, verb->name, verb->operands);
+  }
+  if (!takes_operand && cli->options->operand_count > 1) {
+    return cli_usage(cli, error, "'%s' is one argument too many: 'gnn %s' takes options alone", cli->options->operands[1],
+                     verb->name);
+  }
+  return verb->execute(cli, error);
+}
+
+/* ---- Help ---- */
+
+static void print_title(const cli_invocation *cli, const char *title) {
+  printf("\n%s%s%s\n", cli_begin(cli, CLI_BOLD), title, cli_reset(cli));
+}
+
+static void help_all(const cli_invocation *cli) {
+  const cli_command *command = &cli_command_gnn;
+  printf("cleave %s: %s\n", command->name, command->summary);
+  print_title(cli, "Usage");
+  printf("  cleave %s %s [OPTIONS]\n", command->name, command->operands);
+  print_title(cli, "Verbs");
+  for (size_t i = 0; i < VERB_COUNT; ++i) printf("  %-9s %-6s %s\n", verbs[i]->name, verbs[i]->operands, verbs[i]->summary);
+  printf("\n");
+  cli_help_text(command->description);
+  print_title(cli, "From a graph to its plan and its result");
+  printf("%s\n'cleave gnn VERB --help' tells the options of a verb.\n", command->examples);
+}
+
+static void help_verb(const cli_invocation *cli, const cli_gnn_verb *verb) {
+  printf("cleave gnn %s: %s\n", verb->name, verb->summary);
+  print_title(cli, "Usage");
+  printf("  cleave gnn %s%s%s%s%s [OPTIONS]\n\n", verb->name, verb->operands[0] != '\0' ? " " : "", verb->operands,
+         verb->wanted[0] != '\0' ? " " : "", verb->wanted);
+  cli_help_text(verb->description);
+  print_title(cli, "Options");
+  for (size_t i = 0; i < verb->option_count; ++i) {
+    cli_option option = cli_option_table[verb->options[i].id];
+    if (verb->options[i].help != NULL) option.help = verb->options[i].help;
+    if (verb->options[i].fallback != NULL)
+      option.fallback = verb->options[i].fallback[0] != '\0' ? verb->options[i].fallback : NULL;
+    cli_help_option(&option);
+  }
+  print_title(cli, "Options of all verbs");
+  for (size_t i = 0; i < OF_ALL_COUNT; ++i) cli_help_option(&cli_option_table[of_all[i]]);
+  print_title(cli, "Examples");
+  printf("%s", verb->examples);
+}
+
+static clv_status help(cli_invocation *cli, const char *name, clv_error *error) {
+  const cli_gnn_verb *verb;
+  if (name == NULL) {
+    help_all(cli);
+    return CLV_OK;
+  }
+  CLV__TRY(find_verb(cli, name, &verb, error));
+  help_verb(cli, verb);
+  return CLV_OK;
+}
+
+const cli_command cli_command_gnn = {
+    .name = "gnn",
+    .operands = "VERB [GRAPH]",
+    .min_operands = 1,
+    .max_operands = 2,
+    .summary = "graph neural networks over large graphs",
+    .description =
+        "A graph is npz (edge_index [2,m]; x [n,F], y [n], num_nodes where they are), METIS's .graph, or text with\n"
+        "'source destination' a line (# and % begin comments); the latter two may be packed by gzip. A model is JSON\n"
+        "with its weights beside it (npz or safetensors), or ONNX.",
+    .examples =
+        "  cleave gnn generate --rmat 20 --features 128 -o g.npz\n"
+        "  cleave gnn profile --model sage.json --graph g.npz --devices cpu,npu --kset 1,4,8 -o costs.json\n"
+        "  cleave gnn plan --model sage.json --graph g.npz --devices cpu,npu --kset 1,4,8 --profile costs.json -o plan.json\n"
+        "  cleave gnn run --model sage.json --graph g.npz --devices cpu,npu --plan plan.json --output out.npz\n",
+    .execute = execute,
+    .help = help,
+};

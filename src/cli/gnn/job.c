@@ -1,0 +1,124 @@
+/* See job.h. */
+#include "cli/gnn/job.h"
+#include "base/clock.h"
+
+#include <string.h>
+
+#include "cli/console.h"
+#include "cli/job.h"
+#include "gnn/run/single.h"
+
+clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error) {
+  const clv_allocator *allocator = clv__context_allocator(cli->context);
+  *job = (cli_gnn_job){
+      .cli = cli, .model_path = cli_text(cli, OPTION_MODEL, NULL), .graph_path = cli_text(cli, OPTION_GNN_GRAPH, NULL)};
+  if (job->model_path == NULL) return cli_usage(cli, error, "--model FILE is missing: JSON or ONNX");
+  if (job->graph_path == NULL) return cli_usage(cli, error, "--graph FILE is missing: npz, METIS's .graph or a list of edges");
+  uint64_t begin_ns = clv__clock_ns();
+  cli_progress(cli, "reading %s", job->model_path);
+  CLV__TRY(clv__gnn_model_read(allocator, job->model_path, &job->model, error));
+  cli_progress(cli, "reading %s", job->graph_path);
+  CLV__TRY(clv__gnn_graph_read(allocator, job->graph_path, &job->graph, error));
+  clv_status status = clv__gnn_check_fit(job->model, job->graph, error);
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", job->graph_path);
+  job->load_ms = cli_ms(begin_ns, clv__clock_ns());
+  return cli_devices_open(cli, NULL, &job->devices, error);
+}
+
+static void tell_cut(void *user_data, uint32_t k) {
+  cli_progress(user_data, "cutting into %u", k);
+}
+
+/* Where each cut came from, with -v. */
+static void tell_cuts(const cli_gnn_job *job) {
+  for (uint32_t c = 0; c < job->planning.cut_count; ++c) {
+    const clv__membership *membership = &job->planning.cuts[c].membership;
+    if (membership->k == 1) continue;
+    if (membership->from_cache)
+      cli_note(job->cli, "k = %u: the cut is from the cache", membership->k);
+    else if (membership->metis_seconds > 0)
+      cli_note(job->cli, "k = %u: cut by METIS in %.1f ms", membership->k, 1e3 * membership->metis_seconds);
+    else
+      cli_note(job->cli, "k = %u: METIS was not asked", membership->k);
+  }
+}
+
+static clv_status cut_as_given(cli_gnn_job *job, clv_error *error) {
+  uint64_t begin_ns = clv__clock_ns();
+  cli_progress(job->cli, "cutting as --parts says");
+  clv_status status = clv__gnn_planning_init_parts(&job->planning, job->devices, job->model, job->graph, job->parts,
+                                                   job->part_count, cli_number(job->cli, OPTION_PAD, 1000), error);
+  job->cut_ms = cli_ms(begin_ns, clv__clock_ns());
+  return status == CLV_OK ? CLV_OK : clv__error_prefix(error, status, "%s", job->graph_path);
+}
+
+clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error) {
+  cli_invocation *cli = job->cli;
+  const char *reason;
+  uint32_t *ks, count;
+  uint64_t begin_ns = clv__clock_ns();
+  CLV__TRY(cli_gnn_parts_read(job, error));
+  if (job->part_count > 0) return cut_as_given(job, error);
+  CLV__TRY(cli_kset_parse(cli, cli_text(cli, OPTION_KSET, cli_option_table[OPTION_KSET].fallback), &ks, &count, error));
+  if (ks[0] != 1) { /* the whole graph is always a candidate */
+    uint32_t *more = clv__arena_allocate_zero(&cli->arena, count + 1u, sizeof *more);
+    if (more == NULL) return clv__error_memory(error, (count + 1u) * sizeof *more);
+    more[0] = 1;
+    memcpy(more + 1, ks, count * sizeof *ks);
+    ks = more;
+    ++count;
+  }
+  clv_status status =
+      clv__gnn_planning_init(&job->planning, job->devices, job->model, job->graph, ks, count, cli_number(cli, OPTION_SEED, 0),
+                             cli_number(cli, OPTION_PAD, 1000), clv__context_cache(cli->context, &reason), tell_cut, cli, error);
+  job->cut_ms = cli_ms(begin_ns, clv__clock_ns());
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", job->graph_path);
+  if (cli->verbose) tell_cuts(job);
+  return CLV_OK;
+}
+
+/* The quick mode's moves, with -v. */
+static void tell_move(void *user, uint32_t k, uint32_t layer, const clv__assign_move *move, const clv__pep *from,
+                      const clv__pep *to) {
+  const cli_gnn_job *job = user;
+  clv__text text;
+  clv__text_init(&text, job->cli->allocator);
+  clv__pep_describe(from, &job->planning.machine, &text);
+  clv__text_append(&text, " -> ");
+  clv__pep_describe(to, &job->planning.machine, &text);
+  if (!text.failed)
+    cli_note(job->cli, "k = %u, layer %u: subgraph %u off %s: %s: %.3f -> %.3f ms", k, layer, move->piece,
+             job->planning.machine.devices[move->bottleneck].name, text.data, 1e-6 * move->before_ns, 1e-6 * move->after_ns);
+  clv__text_finish(&text);
+}
+
+clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error) {
+  cli_invocation *cli = job->cli;
+  const char *path = cli_text(cli, OPTION_PROFILE, NULL);
+  clv__choose_options options = CLV__CHOOSE_OPTIONS_INIT;
+  if (path == NULL)
+    return cli_usage(cli, error, "--profile FILE is missing: measure the devices with 'cleave gnn profile -o FILE'");
+  clv__tables_init(&job->tables, clv__context_allocator(cli->context));
+  CLV__TRY(clv__tables_read(&job->tables, path, error));
+  options.effort = strcmp(cli_text(cli, OPTION_EFFORT, "full"), "quick") == 0 ? CLV__EFFORT_QUICK : CLV__EFFORT_FULL;
+  options.peps.top_k = (uint32_t)cli_number(cli, OPTION_TOP_K, 0);
+  if (cli->verbose) options.moves = tell_move;
+  options.user = job;
+  cli_progress(cli, "planning");
+  uint64_t begin_ns = clv__clock_ns();
+  clv_status status = clv__gnn_planning_choose(&job->planning, &job->tables, &options, &job->choice, error);
+  job->plan_ms = cli_ms(begin_ns, clv__clock_ns());
+  if (status != CLV_OK) return clv__error_prefix(error, status, "%s", path);
+  return clv__gnn_planning_plan(&job->planning, &job->tables, &job->choice, job->model_path, job->graph_path, &job->plan, error);
+}
+
+void cli_gnn_job_finish(cli_gnn_job *job) {
+  if (job->cli == NULL) return;
+  clv__gnn_plan_destroy(job->plan);
+  clv__gnn_planning_finish(&job->planning);
+  if (job->tables.arena.allocator != NULL) clv__tables_finish(&job->tables);
+  for (uint32_t i = 0; i < job->part_count; ++i) clv__membership_finish(job->cli->allocator, &job->parts[i]);
+  clv_devices_close(job->devices);
+  clv__gnn_graph_destroy(job->graph);
+  clv__gnn_model_destroy(job->model);
+}

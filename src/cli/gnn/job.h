@@ -1,0 +1,51 @@
+/* What plan, profile and run of `cleave gnn` begin with: model, graph and devices; the graph cut for every k of --kset; tables,
+ * and the choice of a plan. */
+#ifndef CLEAVE_CLI_GNN_JOB_H
+#define CLEAVE_CLI_GNN_JOB_H
+
+#include "cli/gnn/gnn.h"
+#include "gnn/planning.h"
+
+typedef struct cli_gnn_job {
+  cli_invocation *cli;
+  const char *model_path, *graph_path;
+  clv__gnn_model *model;
+  clv__gnn_graph *graph;
+  clv_devices *devices;
+  clv__gnn_planning planning;
+  clv__tables tables;
+  clv__choice choice;
+  clv__gnn_plan *plan;             /* what was chosen */
+  clv__membership *parts;          /* [part_count]: what --parts gives, by k, and for k = 1 */
+  uint32_t part_count;             /* 0: METIS cuts */
+  double load_ms, cut_ms, plan_ms; /* cut: METIS and subgraphs */
+} cli_gnn_job;
+
+/* Options that cli_gnn_load(), cli_gnn_cut() and cli_gnn_choose() look at. */
+#define CLI_GNN_JOB_OPTIONS                                                                                                 \
+  {OPTION_MODEL, "the GNN: JSON with its weights beside it, or ONNX", ""}, {OPTION_GNN_GRAPH, NULL, NULL},                  \
+      {OPTION_DEVICES, NULL, NULL}, {OPTION_NPU_SPEC, NULL, NULL}, {OPTION_DEVICE_OPTION, NULL, NULL},                      \
+      {OPTION_PLUGIN, NULL, NULL}, {OPTION_THREADS, NULL, NULL}, {OPTION_KSET, NULL, NULL}, {OPTION_GNN_PARTS, NULL, NULL}, \
+      {OPTION_SEED, CLI_GNN_SEED_HELP, NULL}, {OPTION_PAD, NULL, NULL}, {                                                   \
+    OPTION_CACHE_DIR, CLI_GNN_CACHE_HELP, NULL                                                                              \
+  }
+#define CLI_GNN_CHOICE_OPTIONS                                                                        \
+  {OPTION_PROFILE, "measured costs, from 'cleave gnn profile'", NULL}, {OPTION_EFFORT, NULL, NULL}, { \
+    OPTION_TOP_K, NULL, NULL                                                                          \
+  }
+#define CLI_GNN_HTML_HELP "write a page: timelines, every k, and every block with what was predicted and, of a run, measured"
+
+clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error);
+/* lower/parts.c: what --parts names, if it does; of the ks that --kset has, where both are given. */
+clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error);
+/* For --kset or --parts, and for 1. */
+clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error);
+/* Sets choice and plan. */
+clv_status cli_gnn_choose(cli_gnn_job *job, clv_error *error);
+void cli_gnn_job_finish(cli_gnn_job *job); /* accepts a zeroed one */
+
+static inline const clv__chosen_k *cli_gnn_chosen(const cli_gnn_job *job) {
+  return &job->choice.items[job->choice.chosen];
+}
+
+#endif

@@ -1,0 +1,39 @@
+/* What `cleave inspect` has found out, and how it is told: as text, or as JSON. */
+#ifndef CLEAVE_CLI_INSPECT_INSPECT_H
+#define CLEAVE_CLI_INSPECT_INSPECT_H
+
+#include "cli/job.h"
+
+typedef struct cli_inspected_operator {
+  const char *op, *domain;
+  uint32_t count, folded;
+  double flops;
+  bool flops_complete;
+  uint32_t supported[CLV__MAX_DEVICES]; /* nodes, by device */
+} cli_inspected_operator;
+
+typedef struct cli_inspection {
+  cli_invocation *cli;
+  cli_job job;
+  clv__shapes *shapes;
+  clv__arena arena;
+  clv__capability capability;
+  bool has_capability;
+  uint64_t parameter_count, parameter_bytes, folded_nodes;
+  uint64_t unbound_bytes;              /* of parameters that the file does not hold */
+  uint64_t folded_count, folded_bytes; /* elements computed when planning that nodes read at run time */
+  uint32_t parameter_values;
+  double flops;
+  bool flops_complete; /* false where shapes are open, or an operator is unknown */
+  cli_inspected_operator *rows;
+  uint32_t row_count;
+  clv_tensor *operands;
+} cli_inspection;
+
+/* FLOPs of a node at the sizes that are known; false where they do not tell. */
+bool cli_inspected_flops(cli_inspection *in, clv_node_id id, double *flops);
+
+clv_status cli_inspect_text(cli_inspection *in, clv_error *error); /* text.c */
+clv_status cli_inspect_json(cli_inspection *in, clv_error *error); /* json.c */
+
+#endif

@@ -1,0 +1,166 @@
+/* The options of all commands: one table says how each is written, which commands take it, and what it does; parsing and the help
+ * texts both come from it. */
+#ifndef CLEAVE_CLI_OPTIONS_OPTIONS_H
+#define CLEAVE_CLI_OPTIONS_OPTIONS_H
+
+#include "cleave/session.h"
+#include "cli/command.h"
+
+typedef enum cli_option_id {
+  OPTION_DEVICES,
+  OPTION_NPU_SPEC,
+  OPTION_DEVICE_OPTION,
+  OPTION_PLUGIN,
+  OPTION_THREADS,
+  OPTION_STRATEGY,
+  OPTION_SPLIT,
+  OPTION_OBJECTIVE,
+  OPTION_PROFILE,
+  OPTION_PIN,
+  OPTION_PINS,
+  OPTION_FORCE,
+  OPTION_WEIGHTS,
+  OPTION_VALUE,
+  OPTION_SHAPE,
+  OPTION_DIM,
+  OPTION_MODEL,
+  OPTION_PARAMS,
+  OPTION_NODES,
+  OPTION_OUTPUT,
+  OPTION_FOLDER,
+  OPTION_SVG,
+  OPTION_DOT,
+  OPTION_HTML,
+  OPTION_EXPLAIN,
+  OPTION_EXPLAIN_PASSES,
+  OPTION_COMPARE,
+  OPTION_WHAT_IF,
+  OPTION_INPUT,
+  OPTION_OUTPUT_DIR,
+  OPTION_DUMP,
+  OPTION_VERIFY,
+  OPTION_TRACE,
+  OPTION_SEED,
+  OPTION_RUNS,
+  OPTION_WARMUP,
+  OPTION_OPERATORS,
+  OPTION_GRAPH,
+  OPTION_GRAPH_CACHE,
+  OPTION_PREFILL_GRAPH,
+  OPTION_BUCKET,
+  OPTION_IN_FLIGHT,
+  OPTION_DEVICE_TIME_LIMIT,
+  OPTION_NO_FALLBACK,
+  OPTION_CACHE_DIR,
+  OPTION_MAX_SIZE,
+  OPTION_MAX_AGE,
+  OPTION_ALL,
+  OPTION_DETERMINISTIC,
+  OPTION_TUNE,
+  OPTION_PRECISION,
+  OPTION_RTOL,
+  OPTION_ATOL,
+  OPTION_PLACEMENTS,
+  OPTION_SECTION,
+  OPTION_EVERY,
+  OPTION_RMAT,
+  OPTION_EDGES_PER_VERTEX,
+  OPTION_FEATURES,
+  OPTION_KSET,
+  OPTION_SECONDS,
+  OPTION_GNN_PARTS,
+  OPTION_GNN_GRAPH,
+  OPTION_GNN_PLAN,
+  OPTION_EFFORT,
+  OPTION_TOP_K,
+  OPTION_LIST_PEPS,
+  OPTION_PAD,
+  OPTION_EXPORT_DIR,
+  OPTION_RESUME,
+  OPTION_IMPORT,
+  OPTION_STAGES,
+  OPTION_JSON,
+  OPTION_VERBOSE,
+  OPTION_QUIET,
+  OPTION_COLOR,
+  OPTION_HELP,
+  OPTION_COUNT
+} cli_option_id;
+
+typedef enum cli_option_kind {
+  CLI_FLAG,
+  CLI_TEXT,
+  CLI_ANY_TEXT,   /* may be empty */
+  CLI_MAYBE_TEXT, /* a value after `=`, or the next argument once the operands are complete */
+  CLI_PAIR,       /* TEXT=TEXT */
+  CLI_NUMBER,     /* a whole number of at least `least` */
+  CLI_REAL,       /* a number of at least 0 */
+  CLI_CHOICE      /* one of `choices`, separated by '|' */
+} cli_option_kind;
+
+typedef struct cli_option {
+  const char *name; /* without the dashes */
+  char letter;      /* or 0 */
+  cli_option_kind kind;
+  bool repeats;      /* may be given several times; otherwise the last one counts */
+  uint32_t commands; /* CLI_IN() bits */
+  uint64_t least;
+  const char *value;    /* its value in help texts; of CLI_CHOICE also what is allowed */
+  const char *fallback; /* what holds when it is not given; NULL: nothing worth saying */
+  const char *help;
+} cli_option;
+
+extern const cli_option cli_option_table[OPTION_COUNT];
+
+/* What help texts say of an option in one command, where the table's words are of several. */
+typedef struct cli_option_words {
+  uint32_t command; /* its index in cli_commands */
+  cli_option_id id;
+  const char *help, *fallback; /* fallback NULL: as the table says */
+} cli_option_words;
+extern const cli_option_words cli_option_words_table[];
+extern const uint32_t cli_option_words_count;
+
+typedef struct cli_given {
+  uint32_t count;
+  const char **values; /* "" for a flag */
+} cli_given;
+
+struct cli_options {
+  const cli_command *command;
+  uint32_t operand_count;
+  const char **operands;
+  cli_given given[OPTION_COUNT];
+};
+
+/* Reads the arguments after the verb. Errors are usage errors. */
+clv_status cli_options_parse(cli_invocation *cli, const cli_command *command, int count, char **arguments, cli_options *options,
+                             clv_error *error);
+
+static inline bool cli_is_given(const cli_invocation *cli, cli_option_id id) {
+  return cli->options->given[id].count > 0;
+}
+/* The (last) value, or `fallback` where it is not given. */
+const char *cli_text(const cli_invocation *cli, cli_option_id id, const char *fallback);
+uint64_t cli_number(const cli_invocation *cli, cli_option_id id, uint64_t fallback);
+double cli_real(const cli_invocation *cli, cli_option_id id, double fallback);
+
+/* The plan options that the arguments say (pins, pin files, forces, strategy), in the arena. Sizes and keeps are the caller's. */
+clv_status cli_plan_options(cli_invocation *cli, clv_plan_options *options, clv_error *error);
+
+/* run.c: the options of the context and of sessions, as the arguments say them; what they do not say is left to the
+ * environment, and then to the library. */
+void cli_context_options(cli_invocation *cli, clv_context_options *options);
+void cli_session_options(cli_invocation *cli, clv_session_options *options);
+
+/* outputs.c: fails where a file that the arguments name for writing cannot be written. */
+clv_status cli_outputs_check(const cli_invocation *cli, clv_error *error);
+
+/* help.c: texts on standard output. */
+void cli_help(const cli_invocation *cli);
+void cli_help_command(const cli_invocation *cli, const cli_command *command);
+/* A description: lines are joined and wrapped again; those that begin with blanks are entries of a list. */
+void cli_help_text(const char *text);
+void cli_help_option(const cli_option *option);
+
+#endif

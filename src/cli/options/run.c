@@ -1,0 +1,33 @@
+/* The options of the context and of sessions, as the arguments say them. See options.h. */
+#include <string.h>
+
+#include "cli/console.h"
+#include "cli/options/options.h"
+
+void cli_context_options(cli_invocation *cli, clv_context_options *options) {
+  *options = (clv_context_options)CLV_CONTEXT_OPTIONS_INIT;
+  options->log = cli_log;
+  options->log_user_data = cli;
+  const char *graph = cli_text(cli, OPTION_GRAPH, ""), *prefill = cli_text(cli, OPTION_PREFILL_GRAPH, "");
+  if (strcmp(graph, "off") == 0) options->graph = CLV_GRAPH_OFF;
+  if (strcmp(graph, "on") == 0) options->graph = CLV_GRAPH_ON;
+  if (strcmp(graph, "auto") == 0) options->graph = CLV_GRAPH_AUTO;
+  if (strcmp(prefill, "off") == 0) options->prefill_graph = CLV_SWITCH_OFF;
+  if (strcmp(prefill, "on") == 0) options->prefill_graph = CLV_SWITCH_ON;
+  if (cli_is_given(cli, OPTION_GRAPH_CACHE)) {
+    uint64_t entries = cli_number(cli, OPTION_GRAPH_CACHE, 0); /* beyond INT32_MAX all is the same */
+    options->graph_cache_entries = entries > INT32_MAX ? INT32_MAX : (int32_t)entries;
+  }
+  options->cache_directory = cli_text(cli, OPTION_CACHE_DIR, NULL);
+}
+
+void cli_session_options(cli_invocation *cli, clv_session_options *options) {
+  *options = (clv_session_options)CLV_SESSION_OPTIONS_INIT;
+  options->deterministic = cli_is_given(cli, OPTION_DETERMINISTIC);
+  options->tune = cli_is_given(cli, OPTION_TUNE);
+  if (strcmp(cli_text(cli, OPTION_PRECISION, ""), "bf16") == 0) options->precision = CLV_BF16;
+  options->bucket_multiple = (uint32_t)cli_number(cli, OPTION_BUCKET, 0);
+  options->in_flight = (uint32_t)cli_number(cli, OPTION_IN_FLIGHT, 1);
+  options->device_time_limit_s = cli_real(cli, OPTION_DEVICE_TIME_LIMIT, 0);
+  options->no_fallback = cli_is_given(cli, OPTION_NO_FALLBACK);
+}

@@ -1,0 +1,222 @@
+/* See case.h. */
+#include "cli/test/case.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleave/session.h"
+#include "cli/console.h"
+#include "cli/options/options.h"
+#include "cli/test/data.h"
+#include "cli/test/placements.h"
+
+typedef struct test {
+  const cli_tester *tester;
+  const char *path;
+  cli_test_result *result;
+  clv__arena arena;
+  clv_graph *graph;
+  clv_plan_options plan; /* the tester's, as far as it means this graph */
+  cli_data_set *sets;
+  uint32_t set_count;
+  clv_plan *base; /* as planned, for the shapes of the data set `base_set` */
+  clv_session *base_session;
+  uint32_t base_set;
+  clv_size *sizes;
+  clv_tensor *outputs;
+} test;
+
+/* Ends the case: what an error means depends on how far it had come. The reason does not repeat the path, which the line has. */
+static bool end(test *t, cli_test_status status, const char *before, const char *reason) {
+  size_t length = strlen(t->path);
+  if (strncmp(reason, t->path, length) == 0 && reason[length] == ':')
+    reason += length + 1;
+  else if (strncmp(reason, t->path, length) == 0 && strncmp(reason + length, "/model.onnx: ", 13) == 0)
+    reason += length + 12;
+  while (*reason == ' ') ++reason;
+  t->result->status = status;
+  snprintf(t->result->reason, sizeof t->result->reason, "%s%s", before, reason);
+  return false;
+}
+
+/* Of pins and forces those that mean a node of this graph: the plan refuses the others as slips, here they are for other
+ * directories. */
+static clv_status keep_matching(test *t, const clv_assignment **items, uint32_t *count, bool by_operator, clv_error *error) {
+  clv_assignment *kept = clv__arena_allocate_zero(&t->arena, *count, sizeof *kept);
+  uint32_t kept_count = 0;
+  if (kept == NULL) return clv__error_memory(error, *count * sizeof *kept);
+  for (uint32_t i = 0; i < *count; ++i) {
+    bool matches = false;
+    for (clv_node_id n = 0; !matches && n < t->graph->node_count; ++n) {
+      const clv__node *node = &t->graph->nodes[n];
+      matches = by_operator ? clv__pattern_match((*items)[i].pattern, node->op)
+                            : clv__pattern_match((*items)[i].pattern, node->name) ||
+                                  clv__pattern_match((*items)[i].pattern, node->source_name);
+    }
+    if (matches) kept[kept_count++] = (*items)[i];
+  }
+  *items = kept;
+  *count = kept_count;
+  return CLV_OK;
+}
+
+static bool load(test *t) {
+  clv_error error = {0};
+  char path[4096];
+  int length = snprintf(path, sizeof path, "%s/model.onnx", t->path);
+  if (length < 0 || (size_t)length >= sizeof path) return end(t, CLI_TEST_ERROR, "", "the path is too long");
+  if (access(path, F_OK) != 0) {
+    bool is_there = access(t->path, F_OK) == 0;
+    return end(t, CLI_TEST_ERROR, "", is_there ? "there is no model.onnx in it, nor in a folder below" : "is not there");
+  }
+  clv_status status = clv_graph_load(t->tester->cli->context, path, &t->graph, &error);
+  if (status != CLV_OK) return end(t, status == CLV_NOT_SUPPORTED ? CLI_TEST_UNSUPPORTED : CLI_TEST_ERROR, "", error.message);
+  for (uint32_t i = 0; i < t->graph->input_count; ++i) {
+    const clv__value *value = &t->graph->values[t->graph->inputs[i]];
+    if (value->type.dtype != CLV_DTYPE_NONE) continue;
+    snprintf(error.message, sizeof error.message, "input '%s' is no tensor of an element type that Cleave has", value->name);
+    return end(t, CLI_TEST_UNSUPPORTED, "", error.message);
+  }
+  status = cli_test_read(t->tester->cli->allocator, &t->arena, t->path, t->graph, &t->sets, &t->set_count, &error);
+  if (status != CLV_OK) return end(t, status == CLV_NOT_SUPPORTED ? CLI_TEST_UNSUPPORTED : CLI_TEST_ERROR, "", error.message);
+  t->sizes = clv__arena_allocate_zero(&t->arena, t->graph->input_count, sizeof *t->sizes);
+  t->outputs = clv__arena_allocate_zero(&t->arena, t->graph->output_count, sizeof *t->outputs);
+  t->plan = t->tester->plan;
+  status = t->sizes == NULL || t->outputs == NULL ? clv__error_memory(&error, t->graph->input_count * sizeof *t->sizes) : CLV_OK;
+  if (status == CLV_OK) status = keep_matching(t, &t->plan.pins, &t->plan.pin_count, false, &error);
+  if (status == CLV_OK) status = keep_matching(t, &t->plan.forces, &t->plan.force_count, true, &error);
+  return status == CLV_OK || end(t, CLI_TEST_ERROR, "", error.message);
+}
+
+/* Plan options for the shapes of a data set; with --bucket for any. */
+static clv_plan_options options_for(test *t, const cli_data_set *set) {
+  clv_plan_options options = t->plan;
+  bool is_open = cli_is_given(t->tester->cli, OPTION_BUCKET);
+  for (uint32_t i = 0; i < set->input_count && !is_open; ++i) {
+    if (set->inputs[i].dtype == CLV_DTYPE_NONE) continue;
+    clv_size *size = &t->sizes[options.size_count++];
+    *size = (clv_size){.name = t->graph->values[t->graph->inputs[i]].name, .rank = set->inputs[i].rank};
+    memcpy(size->dims, set->inputs[i].dims, sizeof size->dims);
+  }
+  options.sizes = t->sizes;
+  return options;
+}
+
+static bool same_shapes(const cli_data_set *a, const cli_data_set *b) {
+  for (uint32_t i = 0; i < a->input_count; ++i) {
+    bool both_absent = a->inputs[i].dtype == CLV_DTYPE_NONE && b->inputs[i].dtype == CLV_DTYPE_NONE;
+    if (!both_absent && !clv__tensor_same_type(&a->inputs[i], &b->inputs[i])) return false;
+  }
+  return true;
+}
+
+static clv_status make_session(test *t, const clv_plan *plan, clv_session **session, clv_error *error) {
+  clv_session_options options;
+  cli_session_options(t->tester->cli, &options);
+  options.no_fallback = true; /* it is the devices that are tested */
+  return clv_session_create(plan, &options, session, error);
+}
+
+/* The plan as the strategy makes it, for the shapes of a data set; the one at hand where they are the same. */
+static bool make_base(test *t, uint32_t set) {
+  bool is_open = cli_is_given(t->tester->cli, OPTION_BUCKET);
+  if (t->base != NULL && (is_open || same_shapes(&t->sets[set], &t->sets[t->base_set]))) return true;
+  clv_session_destroy(t->base_session);
+  clv_plan_destroy(t->base);
+  t->base_session = NULL;
+  t->base = NULL;
+  clv_error error = {0};
+  clv_plan_options options = options_for(t, &t->sets[set]);
+  clv_status status = clv_plan_make(t->graph, t->tester->devices, &options, &t->base, &error);
+  t->base_set = set;
+  if (status == CLV_OK) return true;
+  return end(t, status == CLV_NOT_SUPPORTED ? CLI_TEST_UNSUPPORTED : CLI_TEST_ERROR, "", error.message);
+}
+
+/* Runs a session on a data set and compares what comes out. */
+static bool check(test *t, clv_session *session, const cli_data_set *set, const char *before) {
+  clv_error error = {0};
+  memset(t->outputs, 0, set->output_count * sizeof *t->outputs);
+  clv_status status = clv_session_run(session, set->inputs, set->input_count, t->outputs, set->output_count, &error);
+  if (status != CLV_OK) return end(t, CLI_TEST_ERROR, before, error.message);
+  clv__text why;
+  clv__text_init(&why, t->tester->cli->allocator);
+  bool equal = true;
+  for (uint32_t i = 0; equal && i < set->output_count; ++i) {
+    if (set->outputs[i].dtype == CLV_DTYPE_NONE) continue;
+    if (t->set_count > 1) clv__text_append(&why, "%s: ", set->name);
+    clv__text_append(&why, "output '%s' ", t->graph->values[t->graph->outputs[i]].name);
+    equal = cli_compare(&set->outputs[i], &t->outputs[i], &t->tester->tolerance, &why);
+    if (!equal) end(t, CLI_TEST_FAIL, before, why.data);
+    clv__text_finish(&why);
+  }
+  return equal;
+}
+
+static bool run_as_planned(test *t) {
+  clv_error error = {0};
+  for (uint32_t s = 0; s < t->set_count; ++s) {
+    if (!make_base(t, s)) return false;
+    if (t->base_session == NULL && make_session(t, t->base, &t->base_session, &error) != CLV_OK) {
+      return end(t, CLI_TEST_ERROR, "", error.message);
+    }
+    if (!check(t, t->base_session, &t->sets[s], "")) return false;
+  }
+  return true;
+}
+
+static bool run_placement(test *t, uint32_t number) {
+  uint64_t seed = t->tester->seed + number;
+  uint32_t set = number % t->set_count;
+  char before[64];
+  clv_error error = {0};
+  clv_plan *plan = NULL;
+  clv_session *session = NULL;
+  clv__arena arena;
+  clv__arena_init(&arena, t->tester->cli->allocator);
+  snprintf(before, sizeof before, "placement seed %llu: ", (unsigned long long)seed);
+  bool fine = make_base(t, set);
+  clv_plan_options options = options_for(t, &t->sets[set]);
+  clv_assignment *pins;
+  if (fine && cli_placement_pins(t->base, seed, &arena, &pins, &options.pin_count, &error) == CLV_OK) {
+    options.pins = pins;
+    options.force_count = 0; /* what they fix, the pins fix too */
+    clv_status status = clv_plan_make(t->graph, t->tester->devices, &options, &plan, &error);
+    ++t->result->placements;
+    if (status == CLV_NOT_SUPPORTED)
+      ++t->result->refused; /* every node is where it is supported: it is the memory */
+    else if (status != CLV_OK)
+      fine = end(t, CLI_TEST_ERROR, before, error.message);
+    else if (make_session(t, plan, &session, &error) != CLV_OK)
+      fine = end(t, CLI_TEST_ERROR, before, error.message);
+    else
+      fine = check(t, session, &t->sets[set], before);
+  } else if (fine) {
+    fine = end(t, CLI_TEST_ERROR, before, error.message);
+  }
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+  clv__arena_finish(&arena);
+  return fine;
+}
+
+void cli_test_run(const cli_tester *tester, const char *path, cli_test_result *result) {
+  *result = (cli_test_result){.status = CLI_TEST_PASS};
+  test t = {.tester = tester, .path = path, .result = result};
+  clv__arena_init(&t.arena, tester->cli->allocator);
+  bool fine = load(&t) && run_as_planned(&t);
+  for (uint32_t p = 0; fine && p < tester->placements; ++p) {
+    cli_progress(tester->cli, "%s, placement %u of %u", path, p + 1, tester->placements);
+    fine = run_placement(&t, p);
+  }
+  if (fine && result->refused > 0) {
+    snprintf(result->reason, sizeof result->reason, "%u of %u placements were refused for want of memory", result->refused,
+             result->placements);
+  }
+  clv_session_destroy(t.base_session);
+  clv_plan_destroy(t.base);
+  cli_test_release(tester->cli->allocator, t.sets, t.set_count);
+  clv_graph_destroy(t.graph);
+  clv__arena_finish(&t.arena);
+}

@@ -1,0 +1,251 @@
+/* See recorded.h. */
+#include "execute/capture/recorded.h"
+#include "base/clock.h"
+
+/* A graph whose memory moves, on a device that cannot give it other memory, is captured again after so many runs at the
+ * earliest: with memory that moves every run, capturing would cost more than it saves. */
+enum { RUNS_A_CAPTURE = 8 };
+
+/* Where a binding was. Generations tell a buffer from another one at its address; memory of the caller's has none: whatever is at
+ * that address in a run is what the run is about. */
+typedef struct place {
+  const clv_buffer *buffer;
+  uint64_t offset_bytes, generation;
+  const void *host;
+} place;
+
+/* One of a partition's bindings, inputs before outputs. */
+typedef struct operand {
+  uint32_t partition, index;
+} operand;
+
+typedef struct graph {
+  place *places;          /* of the partition's bindings; what follows is the graph's that this partition is the first of */
+  clv_captured *captured; /* NULL: none */
+  uint64_t bytes;
+  uint32_t age; /* runs since it was captured */
+  /* All is where it was while these are the same, and the operands in `loose`, which the caller may move, are at their place. */
+  uint64_t arena_generation, moves;
+  operand *loose;
+  size_t loose_count, loose_capacity;
+} graph;
+
+struct clv__recorded {
+  const clv__device *device;
+  const clv_allocator *allocator;
+  uint32_t count; /* partitions of the plan */
+  graph graphs[];
+};
+
+clv_status clv__recorded_create(const clv__request *request, uint32_t device, clv__recorded **out, clv_error *error) {
+  uint32_t count = clv__request_plan(request)->partition_count;
+  size_t size_bytes = sizeof(clv__recorded) + (size_t)count * sizeof(graph);
+  clv__recorded *r = clv__allocate_zero(request->session->allocator, size_bytes);
+  if (r == NULL) return clv__error_memory(error, size_bytes);
+  r->device = clv__request_device(request, device);
+  r->allocator = request->session->allocator;
+  r->count = count;
+  *out = r;
+  return CLV_OK;
+}
+
+void clv__recorded_drop(clv__recorded *r, uint32_t first) {
+  graph *g = &r->graphs[first];
+  if (g->captured != NULL && !r->device->is_lost) r->device->backend->captured_destroy(r->device->handle, g->captured);
+  g->captured = NULL;
+  g->bytes = 0;
+}
+
+void clv__recorded_destroy(void *self) {
+  clv__recorded *r = self;
+  if (r == NULL) return;
+  for (uint32_t p = 0; p < r->count; ++p) {
+    clv__recorded_drop(r, p);
+    clv__release(r->allocator, r->graphs[p].places);
+    clv__release(r->allocator, r->graphs[p].loose);
+  }
+  clv__release(r->allocator, r);
+}
+
+uint64_t clv__recorded_bytes(const clv__recorded *r) {
+  uint64_t bytes = 0;
+  for (uint32_t p = 0; p < r->count; ++p) bytes += r->graphs[p].bytes;
+  return bytes;
+}
+
+/* ---- Where bindings are ---- */
+
+static place place_of(const clv__prepared *prepared, uint32_t space, clv_value_id value, const clv_binding *binding) {
+  const clv__slot *slot = clv__prepared_slot(prepared, value, space);
+  uint64_t generation = slot->bound != NULL         ? 0
+                        : slot->own.generation != 0 ? slot->own.generation
+                                                    : prepared->request->arenas[space].generation;
+  return (place){binding->buffer, binding->offset_bytes, generation, binding->type.data};
+}
+
+static bool same_place(const place *a, const place *b) {
+  return a->buffer == b->buffer && a->offset_bytes == b->offset_bytes && a->generation == b->generation && a->host == b->host;
+}
+
+static clv_value_id value_of(const clv_graph_view *view, uint32_t index) {
+  return view->values[index < view->input_count ? view->inputs[index] : view->outputs[index - view->input_count]];
+}
+
+/* True when a binding is elsewhere than `places` say. With `note` they say so afterwards. */
+static bool have_moved(const clv__request *request, uint32_t partition, place *places, bool note) {
+  const clv__partition_state *state = &request->prepared->partitions[partition];
+  const clv__partition *p = &clv__request_plan(request)->partitions[partition];
+  const clv_graph_view *view = p->view;
+  uint32_t space = clv__request_device(request, p->device)->space;
+  bool moved = false;
+  for (uint32_t i = 0; i < view->input_count + view->output_count; ++i) {
+    const clv_binding *binding = i < view->input_count ? &state->inputs[i] : &state->outputs[i - view->input_count];
+    place now = place_of(request->prepared, space, value_of(view, i), binding);
+    if (state->staged != NULL && state->staged[i].is_used) now.generation = state->staged[i].device.generation;
+    moved = moved || !same_place(&now, &places[i]);
+    if (note) places[i] = now;
+  }
+  return moved;
+}
+
+/* Memory that the caller may give, or not, from run to run. */
+static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id value) {
+  const clv_plan *plan = clv__request_plan(prepared->request);
+  const clv__value *v = &plan->graph->values[value];
+  bool is_kept = plan->is_kept != NULL && plan->is_kept[value];
+  return space == CLV__SPACE_HOST && (v->is_input || v->is_output || is_kept);
+}
+
+/* Without binding anything but what is loose. */
+static bool are_at_place(const clv__recorded *r, const clv__request *request, uint32_t first) {
+  const graph *g = &r->graphs[first];
+  const clv__prepared *prepared = request->prepared;
+  uint32_t space = r->device->space;
+  if (prepared->partitions[first].staged != NULL) return !have_moved(request, first, g->places, false);
+  if (g->arena_generation != request->arenas[space].generation || g->moves != prepared->moves) return false;
+  for (size_t i = 0; i < g->loose_count; ++i) {
+    const operand *at = &g->loose[i];
+    clv_value_id value = value_of(clv__request_plan(request)->partitions[at->partition].view, at->index);
+    clv_binding binding = clv__prepared_binding(prepared, clv__prepared_slot(prepared, value, space));
+    place now = place_of(prepared, space, value, &binding);
+    if (!same_place(&now, &r->graphs[at->partition].places[at->index])) return false;
+  }
+  return true;
+}
+
+static void note_arenas(graph *g, const clv__request *request, uint32_t space) {
+  g->arena_generation = request->arenas[space].generation;
+  g->moves = request->prepared->moves;
+}
+
+/* Where all its bindings are. */
+static clv_status note_places(clv__recorded *r, clv__request *request, uint32_t first, clv_error *error) {
+  graph *g = &r->graphs[first];
+  g->loose_count = 0;
+  note_arenas(g, request, r->device->space);
+  for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
+    const clv_graph_view *view = clv__request_plan(request)->partitions[p].view;
+    size_t count = (size_t)view->input_count + view->output_count;
+    place **places = &r->graphs[p].places;
+    if (*places == NULL) *places = clv__allocate_zero(r->allocator, count * sizeof **places);
+    if (*places == NULL) return clv__error_memory(error, count * sizeof **places);
+    (void)have_moved(request, p, *places, true);
+    for (uint32_t i = 0; i < count; ++i) {
+      if (!is_loose(request->prepared, r->device->space, value_of(view, i))) continue;
+      if (!clv__array_reserve(r->allocator, (void **)&g->loose, &g->loose_capacity, g->loose_count + 1, sizeof *g->loose,
+                              g->loose_count)) {
+        return clv__error_memory(error, (g->loose_count + 1) * sizeof *g->loose);
+      }
+      g->loose[g->loose_count++] = (operand){p, i};
+    }
+  }
+  return CLV_OK;
+}
+
+/* ---- Capturing ---- */
+
+static clv_status execute_all(const clv__recorded *r, clv__request *request, uint32_t first, clv_stream *stream,
+                              clv_error *error) {
+  for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
+    clv_execute_args args = clv__request_args(request, p);
+    clv_instance *instance = request->prepared->partitions[p].instance;
+    CLV__TRY(r->device->backend->execute(r->device->handle, instance, stream, &args, error));
+  }
+  return CLV_OK;
+}
+
+static clv_status capture(clv__recorded *r, clv__request *request, uint32_t first, clv_stream *stream, uint64_t *execute_ns,
+                          clv_error *error) {
+  const clv_backend *backend = r->device->backend;
+  clv_captured *captured = NULL;
+  CLV__TRY(backend->capture_begin(r->device->handle, stream, error));
+  uint64_t begin_ns = clv__clock_ns();
+  clv_status status = execute_all(r, request, first, stream, error);
+  *execute_ns += clv__clock_ns() - begin_ns;
+  if (status != CLV_OK) {
+    (void)backend->capture_end(r->device->handle, stream, NULL, NULL);
+    return status;
+  }
+  CLV__TRY(backend->capture_end(r->device->handle, stream, &captured, error));
+  r->graphs[first].captured = captured;
+  return CLV_OK;
+}
+
+clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32_t first, clv_stream *stream,
+                                 uint64_t *execute_ns, clv_error *error) {
+  graph *g = &r->graphs[first];
+  const clv_backend *backend = r->device->backend;
+  uint64_t begin_ns = request->session->is_traced ? clv__clock_ns() : 0;
+  clv__recorded_drop(r, first);
+  clv__error_clear(error);
+  CLV__TRY(note_places(r, request, first, error));
+  CLV__TRY(capture(r, request, first, stream, execute_ns, error));
+  g->age = 0;
+  if (backend->captured_bytes != NULL) g->bytes = backend->captured_bytes(r->device->handle, g->captured);
+  if (request->session->is_traced) {
+    clv__trace_add(request, (clv__trace_event){.kind = CLV__TRACE_CAPTURE,
+                                               .step = request->prepared->partitions[first].step,
+                                               .begin_ns = begin_ns,
+                                               .end_ns = clv__clock_ns()});
+  }
+  return CLV_OK;
+}
+
+/* ---- Following ---- */
+
+/* CLV_NOT_SUPPORTED: the device cannot. What was patched is noted. */
+static clv_status patch(clv__recorded *r, clv__request *request, uint32_t first, uint64_t *patches, clv_error *error) {
+  const clv_backend *backend = r->device->backend;
+  uint32_t index = 0;
+  for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next, ++index) {
+    if (!have_moved(request, p, r->graphs[p].places, false)) continue;
+    if (backend->captured_bind == NULL) return CLV_NOT_SUPPORTED;
+    clv_execute_args args = clv__request_args(request, p);
+    clv__error_clear(error);
+    CLV__TRY(backend->captured_bind(r->device->handle, r->graphs[first].captured, index, &args, error));
+    (void)have_moved(request, p, r->graphs[p].places, true);
+    ++*patches;
+  }
+  note_arenas(&r->graphs[first], request, r->device->space);
+  return CLV_OK;
+}
+
+clv_status clv__recorded_follow(clv__recorded *r, clv__request *request, uint32_t first, clv__follow *how, uint64_t *patches,
+                                clv_error *error) {
+  graph *g = &r->graphs[first];
+  if (g->age < RUNS_A_CAPTURE) ++g->age;
+  *how = CLV__FOLLOW_AT_PLACE;
+  if (are_at_place(r, request, first)) return CLV_OK;
+  for (uint32_t p = request->prepared->partitions[first].next; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
+    CLV__TRY(clv__request_bind(request, p, error));
+  }
+  *how = CLV__FOLLOW_PATCHED;
+  clv_status status = patch(r, request, first, patches, error);
+  if (status != CLV_NOT_SUPPORTED) return status;
+  *how = g->age < RUNS_A_CAPTURE ? CLV__FOLLOW_NEITHER : CLV__FOLLOW_RECAPTURE;
+  return CLV_OK;
+}
+
+clv_status clv__recorded_launch(clv__recorded *r, uint32_t first, clv_stream *stream, clv_error *error) {
+  return r->device->backend->captured_launch(r->device->handle, r->graphs[first].captured, stream, error);
+}

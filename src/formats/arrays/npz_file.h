@@ -1,0 +1,20 @@
+/* An open .npz file: what npz.c finds and npz_read.c reads from. */
+#ifndef CLEAVE_FORMATS_ARRAYS_NPZ_FILE_H
+#define CLEAVE_FORMATS_ARRAYS_NPZ_FILE_H
+
+#include "base/files/file.h"
+#include "formats/arrays/npz.h"
+#include "formats/arrays/zip.h"
+
+struct clv__npz {
+  const clv_allocator *allocator;
+  clv__file_map map; /* empty from memory */
+  clv__arena arena;
+  const char *path;
+  const uint8_t *data;
+  size_t size_bytes;
+  clv__zip_entry *entries;
+  size_t count;
+};
+
+#endif

@@ -1,0 +1,146 @@
+/* ATen's lists of indices: x[i, j], x[:, i], x[i, :, j] = y. The indexed axes go to the front, GatherND or ScatterND works there,
+ * and the result goes back. See lower.h. */
+#include "formats/irjson/lower.h"
+
+typedef clv__aten_value value;
+typedef clv__aten_node aten;
+
+typedef struct places {
+  uint32_t count;              /* index tensors: inputs 1 … count of the node */
+  int64_t axes[CLV_MAX_RANK];  /* which axis each belongs to, ascending */
+  int64_t order[CLV_MAX_RANK]; /* the axes of x: the indexed ones first */
+  int64_t inverse[CLV_MAX_RANK];
+  clv_tensor shape; /* that the index tensors broadcast to */
+  int32_t at;       /* where in the result that shape stands: at the first indexed axis where they are side by side, else first */
+  int32_t rank;     /* of the result */
+  int64_t dims[2 * CLV_MAX_RANK]; /* of the result as it is */
+} places;
+
+/* As numpy does. */
+static bool broadcast(aten *n, places *p) {
+  clv_tensor *shape = &p->shape;
+  *shape = (clv_tensor){.dtype = CLV_I64};
+  for (uint32_t i = 1; i <= p->count; ++i) {
+    if (n->inputs[i].type.rank > shape->rank) shape->rank = n->inputs[i].type.rank;
+  }
+  for (int32_t axis = 0; axis < shape->rank; ++axis) shape->dims[axis] = 1;
+  for (uint32_t i = 1; i <= p->count; ++i) {
+    const clv_tensor *type = &n->inputs[i].type;
+    for (int32_t k = 0; k < type->rank; ++k) {
+      int64_t *dim = &shape->dims[shape->rank - type->rank + k];
+      if (*dim != 1 && type->dims[k] != 1 && *dim != type->dims[k]) {
+        clv__aten_fail(n, "its indices do not broadcast: %lld and %lld", (long long)*dim, (long long)type->dims[k]);
+        return false;
+      }
+      if (*dim == 1) *dim = type->dims[k];
+    }
+  }
+  return shape->rank < CLV_MAX_RANK;
+}
+
+/* Which axes are indexed; false where masks are among the tensors, or there are more than axes. */
+static bool read_axes(aten *n, const value *x, places *p) {
+  bool none[CLV_MAX_RANK] = {false};
+  uint32_t listed, found = 0;
+  if (p->count < 1 || (int32_t)p->count > x->type.rank) return false;
+  for (uint32_t i = 1; i <= p->count; ++i) {
+    if (n->inputs[i].type.dtype != CLV_I64 && n->inputs[i].type.dtype != CLV_I32) return false;
+  }
+  if (!clv__aten_none_mask(n, none, &listed)) listed = p->count;
+  for (uint32_t axis = 0; axis < listed && (int32_t)axis < x->type.rank; ++axis) {
+    if (!none[axis] && found < p->count) p->axes[found++] = axis;
+  }
+  return found == p->count;
+}
+
+static bool read_places(aten *n, uint32_t count, places *p) {
+  value x = n->inputs[0];
+  *p = (places){.count = count};
+  if (!read_axes(n, &x, p) || !broadcast(n, p)) return false;
+  int32_t filled = 0, rank = x.type.rank;
+  bool indexed[CLV_MAX_RANK] = {false};
+  for (uint32_t i = 0; i < count; ++i) indexed[p->axes[i]] = true, p->order[filled++] = p->axes[i];
+  for (int32_t axis = 0; axis < rank; ++axis) {
+    if (!indexed[axis]) p->order[filled++] = axis;
+  }
+  for (int32_t i = 0; i < rank; ++i) p->inverse[p->order[i]] = i;
+  bool adjacent = p->axes[count - 1] - p->axes[0] == (int64_t)count - 1;
+  p->at = adjacent ? (int32_t)p->axes[0] : 0;
+  for (int32_t i = (int32_t)count; i < rank + 1; ++i) { /* the other axes, and the index's shape before number `at` of them */
+    if (i - (int32_t)count == p->at) {
+      for (int32_t k = 0; k < p->shape.rank; ++k) p->dims[p->rank++] = p->shape.dims[k];
+    }
+    if (i < rank) p->dims[p->rank++] = x.type.dims[p->order[i]];
+  }
+  return p->rank <= CLV_MAX_RANK;
+}
+
+/* The indices as rows of one tensor. */
+static value rows(aten *n, const places *p) {
+  value parts[CLV_MAX_RANK];
+  for (uint32_t i = 0; i < p->count; ++i) {
+    parts[i] = clv__aten_expand(n, clv__aten_cast(n, n->inputs[1 + i], CLV_I64), p->shape.rank, p->shape.dims);
+    parts[i] = clv__aten_unsqueeze(n, parts[i], p->shape.rank);
+  }
+  if (p->count == 1) return parts[0];
+  clv__aten_set_int(n, "axis", p->shape.rank);
+  return clv__aten_op(n, "Concat", CLV_I64, parts, p->count);
+}
+
+static value transposed(aten *n, value x, const int64_t *order) {
+  bool same = true;
+  for (int32_t i = 0; i < x.type.rank; ++i) same = same && order[i] == i;
+  return same ? x : clv__aten_transpose(n, x, order);
+}
+
+/* The index's axes come first when gathered and when scattered: [index, others] to the result's order, or the other way. */
+static value moved(aten *n, const places *p, value x, bool to_result) {
+  int64_t forward[CLV_MAX_RANK], back[CLV_MAX_RANK];
+  int32_t width = p->shape.rank;
+  for (int32_t i = 0; i < p->rank; ++i) forward[i] = i < p->at ? width + i : i < p->at + width ? i - p->at : i;
+  for (int32_t i = 0; i < p->rank; ++i) back[forward[i]] = i;
+  return transposed(n, x, to_result ? forward : back);
+}
+
+static void lower_index(aten *n) {
+  value x = clv__aten_input(n, 0);
+  clv__aten_input(n, 1);
+  if (n->status != CLV_OK) return;
+  places p;
+  if (!read_places(n, n->input_count - 1, &p)) clv__aten_keep(n);
+  if (n->status != CLV_OK) return;
+  if (p.count == 1) {
+    clv__aten_set_int(n, "axis", p.axes[0]);
+    clv__aten_return(n, 0, clv__aten_call(n, "Gather", x.type.dtype, x, n->inputs[1]));
+    return;
+  }
+  value front = transposed(n, x, p.order);
+  value made = clv__aten_call(n, "GatherND", x.type.dtype, front, rows(n, &p));
+  made.type.rank = p.rank;
+  clv__aten_return(n, 0, moved(n, &p, made, true));
+}
+
+/* x[i, j] = values, or += with accumulate. */
+static void lower_index_put(aten *n) {
+  value x = clv__aten_input(n, 0);
+  clv__aten_input(n, 2);
+  if (n->status != CLV_OK) return;
+  places p;
+  if (!read_places(n, n->input_count - 2, &p)) clv__aten_keep(n);
+  if (n->status != CLV_OK) return;
+  value values = clv__aten_expand(n, clv__aten_cast(n, n->inputs[n->input_count - 1], x.type.dtype), p.rank, p.dims);
+  values = moved(n, &p, values, false);
+  value front = transposed(n, x, p.order), index = rows(n, &p);
+  if (clv__aten_bool(n, "accumulate", false)) clv__aten_set_string(n, "reduction", "add");
+  value made = clv__aten_call(n, "ScatterND", x.type.dtype, front, index, values);
+  made.type.rank = x.type.rank;
+  clv__aten_return(n, 0, transposed(n, made, p.inverse));
+}
+
+const clv__aten_lowering clv__aten_list[] = {
+    {"index", lower_index},
+    {"_unsafe_index", lower_index},
+    {"index_put", lower_index_put},
+    {"_unsafe_index_put", lower_index_put},
+    {NULL, NULL},
+};

@@ -1,0 +1,174 @@
+/* Graphs around their rows: made from edges in memory, with self loops, destroyed. Readers and generators come here at their end.
+ */
+#include "gnn/data/graph.h"
+
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "gnn/data/edges.h"
+
+/* Offsets and sources are hashed in pieces by several threads, then joined with the counts. */
+static void hash_rows(const clv__csr *csr, clv__hash *hash) {
+  clv__hash_block blocks[2] = {{.data = csr->offsets, .size_bytes = ((size_t)csr->vertex_count + 1) * sizeof *csr->offsets},
+                               {.data = csr->sources, .size_bytes = (size_t)csr->edge_count * sizeof *csr->sources}};
+  clv__hasher hasher;
+  clv__hash_blocks(blocks, 2);
+  clv__hasher_init(&hasher);
+  clv__hasher_string(&hasher, "graph by destination");
+  clv__hasher_u64(&hasher, csr->vertex_count);
+  clv__hasher_u64(&hasher, csr->edge_count);
+  for (size_t i = 0; i < 2; ++i) clv__hasher_update(&hasher, blocks[i].hash.bytes, CLV__HASH_BYTES);
+  clv__hasher_finish(&hasher, hash);
+}
+
+clv_status clv__gnn_graph_wrap(const clv_allocator *allocator, clv__csr *csr, clv_tensor *features, clv_tensor *labels,
+                               clv__gnn_graph **out, clv_error *error) {
+  *out = NULL;
+  clv__gnn_graph *graph = clv__allocate_zero(allocator, sizeof *graph);
+  if (graph == NULL) {
+    clv__csr_finish(allocator, csr);
+    if (features != NULL) clv__release(allocator, features->data);
+    if (labels != NULL) clv__release(allocator, labels->data);
+    return clv__error_memory(error, sizeof *graph);
+  }
+  graph->allocator = allocator;
+  graph->csr = *csr;
+  if (features != NULL) graph->features = *features;
+  if (labels != NULL) graph->labels = *labels;
+  hash_rows(&graph->csr, &graph->hash);
+  *csr = (clv__csr){0};
+  *out = graph;
+  return CLV_OK;
+}
+
+void clv__gnn_graph_destroy(clv__gnn_graph *graph) {
+  if (graph == NULL) return;
+  const clv_allocator *allocator = graph->allocator;
+  clv__csr_finish(allocator, &graph->csr);
+  if (!graph->borrows) {
+    clv__release(allocator, graph->features.data);
+    clv__release(allocator, graph->labels.data);
+  }
+  clv__release(allocator, graph);
+}
+
+/* ---- From edges in memory ---- */
+
+typedef struct given {
+  clv__edge_source source; /* the first member: what the builder sees */
+  const uint32_t *sources, *destinations;
+  uint64_t edge_count, at;
+} given;
+
+static clv_status rewind_given(clv__edge_source *source, clv_error *error) {
+  (void)error;
+  ((given *)source)->at = 0;
+  return CLV_OK;
+}
+
+static clv_status next_given(clv__edge_source *source, uint32_t *sources, uint32_t *destinations, size_t room, size_t *count,
+                             clv_error *error) {
+  given *g = (given *)source;
+  uint64_t left = g->edge_count - g->at;
+  *count = left < room ? (size_t)left : room;
+  for (size_t e = 0; e < *count; ++e) {
+    uint32_t u = g->sources[g->at + e], v = g->destinations[g->at + e];
+    if (u >= g->source.vertex_count || v >= g->source.vertex_count) {
+      return clv__error_set(error, CLV_INVALID_ARGUMENT, "edge %llu: from %u to %u, but there are %llu vertices",
+                            (unsigned long long)(g->at + e), u, v, (unsigned long long)g->source.vertex_count);
+    }
+    sources[e] = u;
+    destinations[e] = v;
+  }
+  g->at += *count;
+  return CLV_OK;
+}
+
+/* A tensor with data of its own. */
+static clv_status copy_tensor(const clv_allocator *allocator, const clv_tensor *from, clv_tensor *to, clv_error *error) {
+  size_t size_bytes;
+  if (!clv__tensor_size_bytes(from, &size_bytes)) return clv__error_set(error, CLV_INVALID_ARGUMENT, "a tensor without a size");
+  *to = *from;
+  to->data = clv__allocate(allocator, size_bytes);
+  if (to->data == NULL) return clv__error_memory(error, size_bytes);
+  if (size_bytes > 0) memcpy(to->data, from->data, size_bytes);
+  return CLV_OK;
+}
+
+static clv_status check_attached(const char *what, const clv_tensor *tensor, clv_dtype dtype, int32_t rank, uint32_t vertex_count,
+                                 clv_error *error) {
+  if (tensor->dtype == dtype && tensor->rank == rank && tensor->dims[0] == vertex_count) return CLV_OK;
+  char type[160];
+  clv__tensor_text(tensor, type, sizeof type);
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s are %s, not %s[%u%s]", what, type, clv_dtype_name(dtype), vertex_count,
+                        rank == 2 ? ",F" : "");
+}
+
+clv_status clv__gnn_graph_make(const clv_allocator *allocator, uint32_t vertex_count, uint64_t edge_count,
+                               const uint32_t *sources, const uint32_t *destinations, const clv_tensor *features,
+                               const clv_tensor *labels, clv__gnn_graph **graph, clv_error *error) {
+  given g = {{vertex_count, edge_count, rewind_given, next_given}, sources, destinations, edge_count, 0};
+  clv_tensor own_features = {0}, own_labels = {0};
+  clv__csr csr = {0};
+  clv_status status = CLV_OK;
+  *graph = NULL;
+  if (features != NULL) {
+    CLV__TRY(check_attached("features", features, CLV_F32, 2, vertex_count, error));
+    CLV__TRY_GOTO(copy_tensor(allocator, features, &own_features, error));
+  }
+  if (labels != NULL) {
+    CLV__TRY_GOTO(check_attached("labels", labels, CLV_I64, 1, vertex_count, error));
+    CLV__TRY_GOTO(copy_tensor(allocator, labels, &own_labels, error));
+  }
+  CLV__TRY_GOTO(clv__csr_build(allocator, &g.source, &csr, error));
+  return clv__gnn_graph_wrap(allocator, &csr, &own_features, &own_labels, graph, error);
+cleanup:
+  clv__release(allocator, own_labels.data);
+  clv__release(allocator, own_features.data);
+  return status;
+}
+
+/* ---- Self loops ---- */
+
+/* Edges of a row that come from elsewhere; copied where `to` is not NULL. */
+static uint64_t other_sources(const clv__csr *csr, uint32_t v, uint32_t *to) {
+  uint64_t count = 0;
+  for (uint64_t e = csr->offsets[v]; e < csr->offsets[v + 1]; ++e) {
+    if (csr->sources[e] == v) continue;
+    if (to != NULL) to[count] = csr->sources[e];
+    ++count;
+  }
+  return count;
+}
+
+clv_status clv__gnn_graph_with_loops(const clv__gnn_graph *graph, clv__gnn_graph **looped, clv_error *error) {
+  const clv_allocator *allocator = graph->allocator;
+  const clv__csr *from = &graph->csr;
+  size_t offsets_bytes = ((size_t)from->vertex_count + 1) * sizeof(uint64_t), sources_bytes;
+  *looped = NULL;
+  uint64_t *offsets = clv__allocate(allocator, offsets_bytes);
+  if (offsets == NULL) return clv__error_memory(error, offsets_bytes);
+  int64_t row_count = from->vertex_count;
+#pragma omp parallel for schedule(dynamic, 4096)
+  for (int64_t v = 0; v < row_count; ++v) offsets[v + 1] = other_sources(from, (uint32_t)v, NULL) + 1;
+  offsets[0] = 0;
+  for (int64_t v = 0; v < row_count; ++v) offsets[v + 1] += offsets[v];
+  clv__csr csr = {from->vertex_count, offsets[row_count], offsets, NULL};
+  uint32_t *sources =
+      clv__multiply((size_t)csr.edge_count, sizeof *sources, &sources_bytes) ? clv__allocate(allocator, sources_bytes) : NULL;
+  if (sources == NULL) {
+    clv__release(allocator, offsets);
+    return clv__error_memory(error, (size_t)csr.edge_count * sizeof *sources);
+  }
+  csr.sources = sources;
+#pragma omp parallel for schedule(dynamic, 4096)
+  for (int64_t v = 0; v < row_count; ++v) {
+    sources[offsets[v] + other_sources(from, (uint32_t)v, sources + offsets[v])] = (uint32_t)v;
+  }
+  CLV__TRY(clv__gnn_graph_wrap(allocator, &csr, NULL, NULL, looped, error));
+  (*looped)->features = graph->features;
+  (*looped)->labels = graph->labels;
+  (*looped)->borrows = true;
+  return CLV_OK;
+}

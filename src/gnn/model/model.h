@@ -1,0 +1,45 @@
+/* GNN models: layers and their weights. From JSON with npz or safetensors, named as PyTorch Geometric's state_dict names them, or
+ * recognised in an ONNX graph. */
+#ifndef CLEAVE_GNN_MODEL_MODEL_H
+#define CLEAVE_GNN_MODEL_MODEL_H
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/tensor/tensor.h"
+
+typedef enum clv__gnn_type { CLV__GNN_SAGE, CLV__GNN_GCN, CLV__GNN_GAT } clv__gnn_type;
+typedef enum clv__gnn_activation { CLV__GNN_NONE, CLV__GNN_RELU, CLV__GNN_ELU } clv__gnn_activation;
+
+/* What the weights are, by type:
+ *   SAGE  mean of in-neighbours (0 where there are none) times `neighbour` + bias, plus the vertex itself times `self`
+ *   GCN   with self loops, each edge u -> v weighing 1 / sqrt(d(u) d(v)), d counting in-edges: sum times `neighbour`, + bias
+ *   GAT   with self loops, h = x times `neighbour`, [heads, out] a row; the score of u -> v is leaky_relu(a_dst h(v) + a_src
+ * h(u), 0.2), softmax over the in-edges of v; heads are concatenated, or averaged; + bias */
+typedef struct clv__gnn_layer {
+  uint32_t in, out; /* widths; `out` is that of one head */
+  uint32_t heads;
+  bool concat;
+  clv__gnn_activation activation;
+  clv_tensor neighbour;        /* f32 [rows of the result, in] as in state_dict: lin_l.weight, lin.weight */
+  clv_tensor self;             /* SAGE: lin_r.weight */
+  clv_tensor bias;             /* lin_l.bias, bias; no dtype: none */
+  clv_tensor att_src, att_dst; /* GAT: f32 [heads, out] */
+} clv__gnn_layer;
+
+/* The width of what a layer gives. */
+static inline uint32_t clv__gnn_layer_width(const clv__gnn_layer *layer) {
+  return layer->concat ? layer->heads * layer->out : layer->out;
+}
+
+typedef struct clv__gnn_model {
+  clv__arena arena;
+  clv__gnn_type type;
+  uint32_t layer_count;
+  clv__gnn_layer *layers;
+} clv__gnn_model;
+
+/* `path` is JSON or ONNX. Weights named in the JSON are relative to it. Errors name the layer, the weight, both shapes. */
+clv_status clv__gnn_model_read(const clv_allocator *allocator, const char *path, clv__gnn_model **model, clv_error *error);
+void clv__gnn_model_destroy(clv__gnn_model *model); /* accepts NULL */
+
+#endif

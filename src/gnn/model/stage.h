@@ -1,0 +1,145 @@
+/* The stages of a layer: their order, what each reads and makes, and so what crosses when a layer is cut into blocks, contiguous
+ * runs of stages.
+ *
+ *   GraphSAGE  gather, message, reduce-sum, reduce-count, normalize, transform, activate
+ *   GCN        normalise-degree, gather, message, reduce-sum, transform, activate
+ *   GAT        transform, gather-both, score, softmax, weighted-message, reduce-sum, activate
+ *
+ * A layer that narrows (GraphSAGE, GCN: it gives fewer columns than it reads) is transformed before the rows are gathered: the
+ * transform is linear, so that nothing but rounding changes, and fewer columns go along the edges. The choice follows from the
+ * layer alone: all plans of a layer make the same one.
+ *
+ * A layer works on a subgraph in local ids: `targets` are the vertices that it makes rows of, `rows` those that it reads, of
+ * which the targets are the first; offsets and sources say which rows the in-edges of each target come from. Of GCN and GAT the
+ * edges hold the self loops (clv__gnn_graph_with_loops()). */
+#ifndef CLEAVE_GNN_MODEL_STAGE_H
+#define CLEAVE_GNN_MODEL_STAGE_H
+
+#include "gnn/model/model.h"
+
+typedef enum clv__stage {
+  CLV__STAGE_NORMALISE_DEGREE,
+  CLV__STAGE_GATHER,
+  CLV__STAGE_GATHER_BOTH,
+  CLV__STAGE_MESSAGE,
+  CLV__STAGE_SCORE,
+  CLV__STAGE_SOFTMAX,
+  CLV__STAGE_WEIGHTED_MESSAGE,
+  CLV__STAGE_REDUCE_SUM,
+  CLV__STAGE_REDUCE_COUNT,
+  CLV__STAGE_NORMALIZE,
+  CLV__STAGE_TRANSFORM,
+  CLV__STAGE_ACTIVATE,
+  CLV__STAGE_KINDS
+} clv__stage;
+
+enum { CLV__MOST_STAGES = 7 };
+
+/* The values of a layer. `in` and `out` are its widths, `width` that of what is aggregated: `in`, or, after the transform, its
+ * result's; all f32 where nothing is said. */
+typedef enum clv__layer_value {
+  /* What a subgraph and the layer before give. */
+  CLV__VALUE_ROWS, /* [rows, in]; of the storage dtype */
+  CLV__VALUE_OWN,  /* [targets, in]; of the storage dtype: the first of ROWS, a value of its own for blocks that need no others */
+  CLV__VALUE_DEGREES,      /* GCN: [rows, 1]: in-edges of each, loops included, wherever they come from; 1 in padding */
+  CLV__VALUE_OWN_DEGREES,  /* GCN: [targets, 1]: the first of DEGREES */
+  CLV__VALUE_OFFSETS,      /* i64 [targets + 1] */
+  CLV__VALUE_SOURCES,      /* i32 [edges]: rows */
+  CLV__VALUE_DESTINATIONS, /* i32 [edges]: targets; only where softmax is cut off, as the next */
+  CLV__VALUE_POSITIONS,    /* i32 [edges]: 0, 1, 2, …; only where messages are reduced that another block has made */
+  /* What stages make. */
+  CLV__VALUE_SCALE,             /* GCN: [rows, 1]: 1 / sqrt(degree) */
+  CLV__VALUE_OWN_SCALE,         /* GCN: [targets, 1] */
+  CLV__VALUE_PROJECTED,         /* transformed first, GAT: [rows, width]; of the storage dtype */
+  CLV__VALUE_OWN_PROJECTED,     /* GraphSAGE, transformed first: [targets, width]: the vertex itself, and the bias */
+  CLV__VALUE_SOURCE_SCORE,      /* GAT: [rows, heads] */
+  CLV__VALUE_TARGET_SCORE,      /* GAT: [targets, heads] */
+  CLV__VALUE_GATHERED,          /* [edges, width]; of the storage dtype */
+  CLV__VALUE_GATHERED_SCALE,    /* GCN: [edges, 1] */
+  CLV__VALUE_EDGE_SOURCE_SCORE, /* GAT: [edges, heads] */
+  CLV__VALUE_EDGE_TARGET_SCORE, /* GAT: [edges, heads] */
+  CLV__VALUE_SCORES,            /* GAT: [edges, heads] */
+  CLV__VALUE_SHARES,            /* GAT: [edges, heads]: after softmax */
+  CLV__VALUE_MESSAGES,          /* [edges, width]; of the storage dtype */
+  CLV__VALUE_SUM,               /* [targets, width] */
+  CLV__VALUE_COUNT,             /* GraphSAGE: [targets, 1] */
+  CLV__VALUE_MEAN,              /* GraphSAGE: [targets, width] */
+  CLV__VALUE_TRANSFORMED,       /* [targets, out] */
+  CLV__VALUE_RESULT,            /* [targets, out] */
+  CLV__LAYER_VALUES
+} clv__layer_value;
+
+typedef uint32_t clv__value_set; /* a bit for each */
+#define CLV__VALUE_BIT(value) (UINT32_C(1) << (value))
+#define CLV__VALUES_GIVEN                                                                              \
+  (CLV__VALUE_BIT(CLV__VALUE_SCALE) - 1) /* by a subgraph and the layer before; all others stages make \
+                                          */
+
+typedef enum clv__layer_dimension {
+  CLV__DIMENSION_ROWS,
+  CLV__DIMENSION_TARGETS,
+  CLV__DIMENSION_OFFSETS, /* targets + 1 */
+  CLV__DIMENSION_EDGES,
+  CLV__LAYER_DIMENSIONS
+} clv__layer_dimension;
+
+typedef struct clv__value_shape {
+  clv__layer_dimension dimension;
+  uint32_t columns; /* 0: of rank 1 */
+  clv_dtype dtype;
+} clv__value_shape;
+
+/* The stages of one layer. Plain data; the layer must outlive it. */
+typedef struct clv__stages {
+  const clv__gnn_layer *layer;
+  clv__gnn_type type;
+  clv_dtype storage; /* of rows that are gathered: CLV_F32, CLV_BF16 */
+  bool transform_first;
+  uint32_t count;
+  clv__stage items[CLV__MOST_STAGES];
+} clv__stages;
+
+void clv__stages_of(clv__gnn_type type, const clv__gnn_layer *layer, clv_dtype storage, clv__stages *stages);
+
+const char *clv__stage_name(clv__stage stage);             /* "reduce-sum" */
+const char *clv__layer_value_name(clv__layer_value value); /* "rows": of graph inputs and outputs too */
+
+/* A block is stages [first, last). */
+
+/* What it reads: given values, and values that earlier blocks make. Stages that can be fused are: a block that holds gather,
+ * message and reduce-sum (GraphSAGE: up to normalize; GAT: gather-both to reduce-sum) is one pass over the edges, without a value
+ * of their length. `same_rows`: the targets are the rows (a whole graph; the padded form), so that of OWN and ROWS, or the two
+ * degrees, one will do: the latter where either is read by gathering. */
+clv__value_set clv__block_reads(const clv__stages *stages, uint32_t first, uint32_t last, bool same_rows);
+/* What it makes that a later stage reads, or RESULT. */
+clv__value_set clv__block_makes(const clv__stages *stages, uint32_t first, uint32_t last);
+/* What crosses from one block of a layer to a later one, which need not be the next. */
+static inline clv__value_set clv__block_crossing(const clv__stages *stages, const uint32_t from[2], const uint32_t to[2]) {
+  return clv__block_makes(stages, from[0], from[1]) & clv__block_reads(stages, to[0], to[1], false);
+}
+/* A block that computes nothing (GraphSAGE's message alone): not worth a device of its own. */
+bool clv__block_is_empty(const clv__stages *stages, uint32_t first, uint32_t last);
+
+/* dtype none: the layer has no such value. */
+clv__value_shape clv__layer_value_shape(const clv__stages *stages, clv__layer_value value);
+
+/* The sizes that a block is built for or works on. */
+typedef struct clv__layer_sizes {
+  uint64_t rows, targets, edges;
+} clv__layer_sizes;
+
+uint64_t clv__layer_dimension_size(clv__layer_dimension dimension, clv__layer_sizes sizes);
+/* Bytes of a value, of all values of a set. */
+uint64_t clv__layer_value_bytes(const clv__stages *stages, clv__layer_value value, clv__layer_sizes sizes);
+uint64_t clv__layer_set_bytes(const clv__stages *stages, clv__value_set set, clv__layer_sizes sizes);
+
+/* How a block is made of steps, for who builds it (block.c): stages [first, last) that run as one. */
+typedef struct clv__layer_step {
+  uint32_t first, last;
+  bool is_fused; /* one pass over the edges; otherwise a single stage */
+  clv__value_set reads, makes;
+} clv__layer_step;
+/* The step that begins with stage `first` in a block that ends before `last`. */
+clv__layer_step clv__layer_step_at(const clv__stages *stages, uint32_t first, uint32_t last);
+
+#endif

@@ -1,0 +1,77 @@
+/* Simulated annealing over plans and sequence together: makespans are a maximum, so that most single moves change nothing and a
+ * descent ends early. Seeded, so that the same question has the same answer. */
+#include <math.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "gnn/plan/simulate.h"
+
+#define WARMEST 0.03      /* relative to the makespan: the first moves */
+#define COOLEST 0.0003    /* the last */
+#define LEAST_EXCESS 1e-9 /* of a load, which is added up in another order than a schedule */
+
+/* What is undone when a move is not taken. */
+typedef struct move {
+  uint32_t piece, choice; /* before */
+  uint32_t from, to;      /* places */
+} move;
+
+static void relocate(uint32_t *sequence, uint32_t from, uint32_t to) {
+  uint32_t piece = sequence[from];
+  if (from < to)
+    memmove(sequence + from, sequence + from + 1, (to - from) * sizeof *sequence);
+  else
+    memmove(sequence + to + 1, sequence + to, (from - to) * sizeof *sequence);
+  sequence[to] = piece;
+}
+
+void clv__search_anneal(clv__search *search, clv__candidate *candidate, const uint32_t *ranked, uint64_t seed, uint32_t steps) {
+  const clv__pep_works *works = search->works;
+  const uint32_t *offsets = works->offsets;
+  uint32_t count = candidate->count;
+  uint64_t state = seed;
+  uint32_t *choices = search->trial, *sequence = search->best; /* the current ones; the candidate holds the best */
+  double now = candidate->makespan_ns;
+  memcpy(choices, candidate->choices, count * sizeof *choices);
+  memcpy(sequence, candidate->sequence, count * sizeof *sequence);
+  double warm = WARMEST * now, cooling = steps > 1 ? pow(COOLEST / WARMEST, 1.0 / steps) : 1, loads[CLV__PEP_DEVICES] = {0};
+  for (uint32_t i = 0; i < count; ++i) clv__pep_work_add(&works->items[offsets[i] + choices[i]], 1, loads);
+  for (uint32_t step = 0; step < steps && search->budget > 0; ++step, warm *= cooling) {
+    uint32_t from = clv__random_below(&state, count), kind = clv__random_below(&state, 8), piece = sequence[from];
+    move made = {piece, choices[piece], from, from};
+    if (kind < 5) { /* another plan; those that load the machine least are tried most */
+      uint32_t plans = offsets[piece + 1] - offsets[piece];
+      double where = clv__random_real(&state);
+      choices[piece] = ranked[offsets[piece] + (uint32_t)(where * where * where * plans)];
+    }
+    if (kind >= 3) made.to = clv__random_below(&state, count);
+    double most =
+        now - warm * log(1 - clv__random_real(&state)); /* what is taken: all that is shorter, and some of the longer ones */
+    double changed[CLV__PEP_DEVICES];
+    memcpy(changed, loads, sizeof changed);
+    if (choices[piece] != made.choice) {
+      clv__pep_work_add(&works->items[offsets[piece] + made.choice], -1, changed);
+      clv__pep_work_add(&works->items[offsets[piece] + choices[piece]], 1, changed);
+    }
+    if (clv__most_loaded(changed) > most * (1 + LEAST_EXCESS)) { /* nor can the schedule be: it is not looked at */
+      --search->budget;
+      choices[piece] = made.choice;
+      continue;
+    }
+    relocate(sequence, made.from, made.to);
+    for (uint32_t i = 0; i < count; ++i) search->sequence[i] = &works->items[offsets[sequence[i]] + choices[sequence[i]]];
+    search->budget -= search->budget < count ? search->budget : count;
+    double time = clv__simulate_within(works->machine, search->sequence, count, changed, most);
+    if (time <= most) {
+      now = time;
+      memcpy(loads, changed, sizeof loads);
+      if (time >= candidate->makespan_ns) continue;
+      candidate->makespan_ns = time;
+      memcpy(candidate->choices, choices, count * sizeof *choices);
+      memcpy(candidate->sequence, sequence, count * sizeof *sequence);
+    } else {
+      relocate(sequence, made.to, made.from);
+      choices[made.piece] = made.choice;
+    }
+  }
+}

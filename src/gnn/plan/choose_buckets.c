@@ -1,0 +1,133 @@
+/* Buckets of what was chosen for a layer, and of single devices: see buckets.h. */
+#include <math.h>
+#include <string.h>
+
+#include "gnn/plan/buckets.h"
+
+#define ORDER_BUDGET 200000u /* simulated tasks in search of a better sequence */
+
+typedef struct settling {
+  clv__arena *arena;
+  const clv__costs *costs;
+  const clv__choose_cut *cut;
+} settling;
+
+/* Plans with what became of them. */
+typedef struct settled {
+  clv__pep *peps;
+  uint32_t *sequence;
+  double makespan_ns;
+  uint32_t merge_count;
+  const clv__bucket_merge *merges;
+} settled;
+
+static clv_status make_room(const settling *s, settled *made, clv_error *error) {
+  *made = (settled){.makespan_ns = INFINITY};
+  made->peps = clv__arena_allocate_zero(s->arena, s->cut->k, sizeof *made->peps);
+  made->sequence = clv__arena_allocate_zero(s->arena, s->cut->k, sizeof *made->sequence);
+  if (made->peps != NULL && made->sequence != NULL) return CLV_OK;
+  return clv__error_memory(error, s->cut->k * sizeof *made->peps);
+}
+
+/* Subgraphs that have come to share a plan want to be neighbours. */
+static clv_status order(const settling *s, settled *made, clv_error *error) {
+  uint32_t k = s->cut->k;
+  clv__search search;
+  clv__candidate candidate;
+  uint32_t *offsets = clv__arena_allocate_zero(s->arena, k + 1u, sizeof *offsets);
+  clv__pep_work *works = clv__arena_allocate_zero(s->arena, k, sizeof *works);
+  if (offsets == NULL || works == NULL) return clv__error_memory(error, k * sizeof *works);
+  for (uint32_t i = 0; i < k; ++i) {
+    offsets[i + 1] = i + 1;
+    clv__pep_work_of(&made->peps[i], &works[i]);
+  }
+  const clv__pep_works all = {s->costs->machine, k, offsets, works};
+  CLV__TRY(clv__search_init(&search, s->arena, &all, error));
+  CLV__TRY(clv__candidate_init(&candidate, s->arena, k, error));
+  search.budget = ORDER_BUDGET;
+  clv__search_order(&search, &candidate);
+  if (!(candidate.makespan_ns < made->makespan_ns)) return CLV_OK;
+  made->makespan_ns = candidate.makespan_ns;
+  memcpy(made->sequence, candidate.sequence, k * sizeof *made->sequence);
+  return CLV_OK;
+}
+
+/* `made` has plans and sequence. */
+static clv_status settle(const settling *s, settled *made, clv_error *error) {
+  clv__bucketing bucketing = {
+      .arena = s->arena, .costs = s->costs, .cut = s->cut, .peps = made->peps, .sequence = made->sequence};
+  CLV__TRY(clv__buckets_merge(&bucketing, error));
+  made->makespan_ns = bucketing.makespan_ns;
+  made->merge_count = bucketing.merge_count;
+  made->merges = bucketing.merges;
+  return made->merge_count > 0 ? order(s, made, error) : CLV_OK;
+}
+
+/* All of it on one device; without merges nothing becomes of it. */
+static clv_status settle_single(const settling *s, const clv__pep_list *lists, uint32_t device, settled *made, clv_error *error) {
+  CLV__TRY(make_room(s, made, error));
+  for (uint32_t i = 0; i < s->cut->k; ++i) {
+    uint32_t o = 0;
+    while (o < lists[i].count && clv__pep_single(&lists[i].items[o]) != device && lists[i].items[o].time_ns > 0) ++o;
+    if (o == lists[i].count) return CLV_OK;
+    made->peps[i] = lists[i].items[o];
+    made->sequence[i] = i;
+  }
+  CLV__TRY(order(s, made, error));
+  return settle(s, made, error);
+}
+
+static clv_status take(const settling *s, const settled *made, clv__chosen_layer *chosen, clv_error *error) {
+  uint32_t k = s->cut->k, tasks;
+  clv__pep_work *works = clv__arena_allocate_zero(s->arena, k, sizeof *works);
+  const clv__pep_work **sequence = clv__arena_allocate_zero(s->arena, k, sizeof *sequence);
+  if (works == NULL || sequence == NULL) return clv__error_memory(error, k * sizeof *works);
+  chosen->sequence = made->sequence;
+  chosen->merge_count = made->merge_count;
+  chosen->merges = made->merges;
+  chosen->cluster_count = 0;
+  for (uint32_t at = 0; at < k; ++at) {
+    uint32_t i = made->sequence[at];
+    chosen->peps[i] = &made->peps[i];
+    clv__pep_work_of(&made->peps[i], &works[at]);
+    sequence[at] = &works[at];
+    if (at == 0 || !clv__pep_same(&made->peps[made->sequence[at - 1]], &made->peps[i]))
+      chosen->clusters[chosen->cluster_count++] = (clv__cluster){at, 0};
+    ++chosen->clusters[chosen->cluster_count - 1].count;
+  }
+  clv__simulate(s->costs->machine, sequence, k, &chosen->timeline, NULL, &tasks);
+  /* With fewer switches than the plans that the bounds are of. */
+  chosen->bound_ns = fmin(chosen->bound_ns, floor(chosen->timeline.makespan_ns));
+  chosen->bound_all_ns = fmin(chosen->bound_all_ns, floor(chosen->timeline.makespan_ns));
+  return CLV_OK;
+}
+
+clv_status clv__choose_buckets(clv__arena *arena, const clv__costs *costs, const clv__choose_cut *cut, const clv__pep_list *lists,
+                               clv__chosen_layer *chosen, clv_error *error) {
+  const settling s = {arena, costs, cut};
+  settled mine, single, best = {.makespan_ns = INFINITY};
+  CLV__TRY(make_room(&s, &mine, error));
+  for (uint32_t i = 0; i < cut->k; ++i) {
+    mine.peps[i] = *chosen->peps[i];
+    mine.sequence[i] = chosen->sequence[i];
+  }
+  CLV__TRY(settle(&s, &mine, error));
+  for (uint32_t d = 0; d < costs->machine->device_count; ++d) {
+    if (!isfinite(chosen->single_ns[d])) continue;
+    if (!costs->machine->devices[d].is_static) {
+      best.makespan_ns = fmin(best.makespan_ns, chosen->single_ns[d]);
+      continue;
+    }
+    CLV__TRY(settle_single(&s, lists, d, &single, error));
+    if (single.merge_count > 0) chosen->single_ns[d] = single.makespan_ns;
+    if (chosen->single_ns[d] < best.makespan_ns) {
+      best = single;
+      best.makespan_ns = chosen->single_ns[d];
+    }
+  }
+  if (mine.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return mine.merge_count > 0 ? take(&s, &mine, chosen, error) : CLV_OK;
+  /* As it was, which no device alone is faster than, unless merging saved it switches. */
+  if (best.peps == NULL || chosen->timeline.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return CLV_OK;
+  chosen->from = "one device";
+  return take(&s, &best, chosen, error);
+}

@@ -1,0 +1,210 @@
+/* What a block costs, and how a block on several devices is shared out: in-edges decide where the owned vertices are cut, each
+ * part pays for the halo that it reads, and the cuts lie where all parts end together. */
+#include "gnn/plan/pep_cost.h"
+
+#include <math.h>
+
+#include "gnn/data/partition.h"
+
+enum { BISECTIONS = 16 }; /* 1/65536 of the edges; shares are rounded to 1/20 in the end */
+
+void clv__piece_share(const clv__piece *piece, double from, double to, clv__share *share) {
+  if (piece->share != NULL && (from > 0 || to < 1)) {
+    piece->share(piece->user, from, to, share);
+    return;
+  }
+  if (from <= 0 && to >= 1) {
+    *share = (clv__share){piece->owned, piece->halo, piece->edges};
+    return;
+  }
+  double owned = (double)piece->owned, edges = (double)piece->edges;
+  share->targets = (uint64_t)(llround(owned * to) - llround(owned * from));
+  share->edges = (uint64_t)(llround(edges * to) - llround(edges * from));
+  uint64_t others = piece->halo + piece->owned - share->targets;
+  share->halo = share->edges < others ? share->edges : others;
+}
+
+static double bytes_of(const clv__size_rule *rule, clv__layer_sizes sizes) {
+  return rule->fixed + rule->row * (double)sizes.rows + rule->target * (double)sizes.targets + rule->edge * (double)sizes.edges;
+}
+
+/* ---- One part ---- */
+
+typedef struct pricing {
+  const clv__costs *costs;
+  const clv__piece *piece;
+  const clv__block_question *question;
+  const clv__chain_block *block;
+} pricing;
+
+static void size_part(const pricing *p, const clv__share *share, clv__pep_part *part) {
+  const clv__machine *machine = p->costs->machine;
+  uint64_t edges = p->block->reads_edges ? share->edges : 0;
+  uint64_t rows = p->block->reads_rows ? share->targets + share->halo : share->targets;
+  part->sizes = part->padded = (clv__layer_sizes){rows, share->targets, edges};
+  if (!machine->devices[part->device].is_static) return;
+  part->padded.edges = clv__pad_up(edges, machine->pad_step);
+  part->padded.rows = clv__pad_up(rows + (part->padded.edges != edges ? 1 : 0), machine->pad_step);
+  part->padded.targets = part->padded.rows;
+}
+
+/* What is laid out when it is made: what was padded, without its padding, and the graph's result, in the order of its vertices.
+ * All else is left where it is to be. */
+static double laid_out(const pricing *p, bool is_static, const clv__pep_part *part) {
+  bool is_result = p->costs->is_last && p->question->last == p->costs->chain->stage_count && p->piece->halo > 0;
+  return is_static || is_result ? bytes_of(&p->block->out, part->sizes) : 0;
+}
+
+/* What moves: rows are gathered unless the part reads those of the whole graph as they lie; padding lays out all that is read. */
+static clv__known price_moves(const pricing *p, bool is_part, clv__pep_part *part) {
+  const clv__machine_device *device = &p->costs->machine->devices[part->device];
+  const clv__chain_block *block = p->block;
+  uint32_t form = device->is_static ? 1 : 0;
+  double given = bytes_of(&block->given[form], part->padded), made = bytes_of(&block->made[form], part->padded);
+  double out = bytes_of(&block->out, part->padded), packed = 0;
+  if (p->question->shared_in) made = 0;
+  if (device->is_static)
+    packed = given + made;
+  else if (is_part || p->piece->halo > 0)
+    packed = bytes_of(&block->packed[form], part->padded);
+  double laid_ns;
+  if (!clv__copy_table_time(p->costs->pack, (uint64_t)packed, &part->pack_ns)) return CLV__UNKNOWN;
+  if (!clv__copy_table_time(p->costs->pack, (uint64_t)laid_out(p, device->is_static, part), &laid_ns)) return CLV__UNKNOWN;
+  part->pack_ns += laid_ns;
+  if (device->space == 0) return CLV__KNOWN;
+  if (p->question->shared_out) out = 0;
+  part->bytes = (uint64_t)(given + made) + (uint64_t)out;
+  if (!clv__copy_table_time(p->costs->in[part->device], (uint64_t)(given + made), &part->in_ns)) return CLV__UNKNOWN;
+  return clv__copy_table_time(p->costs->out[part->device], (uint64_t)out, &part->out_ns) ? CLV__KNOWN : CLV__UNKNOWN;
+}
+
+/* As its sizes are. `is_part`: of a block with others. */
+static clv__known price_sizes(const pricing *p, bool is_part, clv__pep_part *part) {
+  const clv__machine_device *device = &p->costs->machine->devices[part->device];
+  const clv__block_table *table = p->costs->blocks[part->device][p->question->first][p->question->last];
+  part->pack_ns = part->in_ns = part->compute_ns = part->out_ns = part->time_ns = 0;
+  part->bytes = 0;
+  if (part->sizes.targets == 0) return CLV__KNOWN; /* nothing to do */
+  clv__known known = clv__table_time(table, part->padded.rows, part->padded.edges, part->padded.targets, &part->compute_ns);
+  if (known != CLV__KNOWN) return known;
+  if (device->memory_bytes > 0) {
+    uint32_t form = device->is_static ? 1 : 0;
+    uint64_t peak = clv__table_peak(table, part->padded.rows, part->padded.edges, part->padded.targets);
+    double held = bytes_of(&p->block->given[form], part->padded) + bytes_of(&p->block->made[form], part->padded) +
+                  bytes_of(&p->block->out, part->padded);
+    if (peak > device->memory_bytes || held > (double)device->memory_bytes) return CLV__INFEASIBLE;
+  }
+  known = price_moves(p, is_part, part);
+  /* Whole nanoseconds: written to a plan and read again they are the same. */
+  part->pack_ns = round(part->pack_ns), part->in_ns = round(part->in_ns);
+  part->compute_ns = round(part->compute_ns), part->out_ns = round(part->out_ns);
+  part->time_ns = part->pack_ns + part->in_ns + part->compute_ns + part->out_ns;
+  return known;
+}
+
+static clv__known price_part(const pricing *p, double from, double to, clv__pep_part *part) {
+  clv__share share;
+  clv__piece_share(p->piece, from, to, &share);
+  size_part(p, &share, part);
+  return price_sizes(p, from > 0 || to < 1, part);
+}
+
+clv__known clv__pep_part_price(const clv__costs *costs, const clv__piece *piece, const clv__block_question *question,
+                               clv__pep_part *part) {
+  const pricing p = {costs, piece, question, &costs->chain->blocks[question->first][question->last]};
+  return price_sizes(&p, part->from > 0 || part->to < CLV__PEP_SHARES, part);
+}
+
+/* ---- Sharing out ---- */
+
+/* What balancing goes by: the same, on past the ends of the tables, which only decide where the cuts lie. A share whose price is
+ * not known is refused after rounding. */
+static double guide(const pricing *p, uint32_t device, double from, double to) {
+  const clv__costs *costs = p->costs;
+  const clv__table_fit *fit = &costs->blocks[device][p->question->first][p->question->last]->time;
+  clv__pep_part part = {.device = device};
+  clv__share share;
+  clv__piece_share(p->piece, from, to, &share);
+  if (share.targets == 0) return 0;
+  size_part(p, &share, &part);
+  (void)price_moves(p, true, &part);
+  return fit->base + fit->per_n * (double)part.padded.rows + fit->per_m * (double)part.padded.edges +
+         fit->per_target * (double)part.padded.targets + part.pack_ns + part.in_ns + part.out_ns;
+}
+
+/* The cuts between `count` devices behind `from`: the first gets so much that it ends with all others. Time grows with a share,
+ * so that halving finds where. Gives the time. */
+static double balance(const pricing *p, const uint32_t *devices, uint32_t count, double from, double *cuts) {
+  if (count == 1) return guide(p, devices[0], from, 1);
+  double low = from, high = 1, mine = 0, others = 0;
+  for (int i = 0; i < BISECTIONS; ++i) {
+    cuts[0] = (low + high) / 2;
+    mine = guide(p, devices[0], from, cuts[0]);
+    others = balance(p, devices + 1, count - 1, cuts[0], cuts + 1);
+    if (mine < others)
+      low = cuts[0];
+    else
+      high = cuts[0];
+  }
+  return clv__larger(mine, others);
+}
+
+/* Prices the block with these cuts, in twentieths; keeps it where all is known. */
+static clv__known try_cuts(const pricing *p, const uint32_t *devices, uint32_t count, const int *cuts, double ideal_ns,
+                           clv__block_answers *answers) {
+  clv__pep_block block = {.first = p->question->first, .last = p->question->last, .part_count = count};
+  for (uint32_t i = 0; i < count; ++i) {
+    clv__pep_part *part = &block.parts[i];
+    *part = (clv__pep_part){.device = devices[i], .is_static = p->costs->machine->devices[devices[i]].is_static};
+    part->from = i == 0 ? 0 : (uint32_t)cuts[i - 1];
+    part->to = i + 1 == count ? CLV__PEP_SHARES : (uint32_t)cuts[i];
+    clv__known known = price_part(p, (double)part->from / CLV__PEP_SHARES, (double)part->to / CLV__PEP_SHARES, part);
+    if (known != CLV__KNOWN) return known;
+    block.time_ns = clv__larger(block.time_ns, part->time_ns);
+  }
+  block.merge_ns = round(p->costs->machine->merge_ns * (count - 1));
+  block.time_ns += block.merge_ns;
+  block.ideal_ns = count == 1 ? block.time_ns : clv__smaller(block.time_ns, round(ideal_ns) + block.merge_ns);
+  if (answers->count < CLV__BLOCK_VARIANTS) answers->items[answers->count++] = block;
+  return CLV__KNOWN;
+}
+
+bool clv__block_is_legal(const clv__costs *costs, const clv__block_question *question) {
+  const clv__chain_block *block = &costs->chain->blocks[question->first][question->last];
+  for (uint32_t d = 0; d < costs->machine->device_count; ++d) {
+    if ((question->set >> d & 1u) != 0 && costs->blocks[d][question->first][question->last] == NULL) return false;
+  }
+  return question->set != 0 && !((question->set & (question->set - 1)) != 0 && block->is_whole);
+}
+
+void clv__block_price(const clv__costs *costs, const clv__piece *piece, const clv__block_question *question, uint32_t variants,
+                      clv__block_answers *answers) {
+  pricing p = {costs, piece, question, &costs->chain->blocks[question->first][question->last]};
+  uint32_t devices[CLV__PEP_DEVICES], count = 0;
+  double cuts[CLV__PEP_DEVICES], ideal_ns = 0;
+  int least[CLV__PEP_DEVICES], most[CLV__PEP_DEVICES], at[CLV__PEP_DEVICES];
+  *answers = (clv__block_answers){.known = CLV__UNKNOWN};
+  for (uint32_t d = 0; d < costs->machine->device_count; ++d) {
+    if ((question->set >> d & 1u) != 0) devices[count++] = d;
+  }
+  if (count > 1) ideal_ns = balance(&p, devices, count, 0, cuts);
+  for (uint32_t i = 0; i + 1 < count; ++i) {
+    int around = count == 2 ? (int)variants : 0; /* the ways multiply */
+    least[i] = (int)floor(cuts[i] * CLV__PEP_SHARES) - around;
+    most[i] = (int)ceil(cuts[i] * CLV__PEP_SHARES) + around;
+    at[i] = least[i];
+  }
+  for (bool more = true; more;) { /* all ways of rounding, counted like an odometer */
+    bool ascends = true;
+    for (uint32_t i = 0; i + 1 < count; ++i) ascends = ascends && at[i] > (i == 0 ? 0 : at[i - 1]) && at[i] < CLV__PEP_SHARES;
+    if (ascends) {
+      clv__known known = try_cuts(&p, devices, count, at, ideal_ns, answers);
+      if (answers->known != CLV__KNOWN && known != CLV__UNKNOWN) answers->known = known;
+    }
+    more = false;
+    for (uint32_t i = 0; i + 1 < count && !more; ++i) {
+      more = ++at[i] <= most[i];
+      if (!more) at[i] = least[i];
+    }
+  }
+}

@@ -1,0 +1,85 @@
+/* See piece.h. How many rows a range of shares reads beside its own is counted for all ranges at once: of each row, which shares'
+ * edges come from it, as bits; a range reads it from the first of these on, unless it owns it. */
+#include "gnn/plan/piece.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "gnn/plan/portion.h"
+
+enum { CUTS = CLV__PEP_SHARES + 1 };
+
+typedef struct shares {
+  uint64_t targets[CUTS], edges[CUTS]; /* before each cut */
+  uint64_t halo[CUTS][CUTS + 1];       /* [from][to] */
+} shares;
+
+/* Row u counts in all ranges from `from` on that reach beyond its first reader, and, where it is owned behind `from`, no further
+ * than to its owner. Written as differences along `to`. */
+static void count_row(shares *s, uint32_t readers, uint32_t owner) {
+  for (uint32_t from = 0; from < CLV__PEP_SHARES && readers >> from != 0; ++from) {
+    uint32_t reader = from + (uint32_t)__builtin_ctz(readers >> from);
+    uint32_t end = owner != CLV__NO_ID && owner >= from ? owner : CLV__PEP_SHARES;
+    if (reader >= end) continue; /* its own owner's range begins before anyone reads it */
+    ++s->halo[from][reader + 1];
+    --s->halo[from][end + 1];
+  }
+}
+
+static void count_halos(shares *s, const clv__subgraph *sub, const uint32_t *cuts, uint32_t *readers) {
+  for (uint32_t share = 0; share < CLV__PEP_SHARES; ++share) {
+    uint64_t end = sub->offsets[cuts[share + 1]];
+    for (uint64_t e = sub->offsets[cuts[share]]; e < end; ++e) readers[sub->sources[e]] |= UINT32_C(1) << share;
+  }
+  for (uint32_t u = 0, owner = 0; u < sub->owned_count + sub->halo_count; ++u) {
+    while (owner < CLV__PEP_SHARES && u >= cuts[owner + 1]) ++owner;
+    count_row(s, readers[u], u < sub->owned_count ? owner : CLV__NO_ID);
+  }
+  for (uint32_t from = 0; from < CUTS; ++from) {
+    for (uint32_t to = 1; to < CUTS; ++to) s->halo[from][to] += s->halo[from][to - 1];
+  }
+}
+
+/* Between two cuts. */
+static double between(double low, double high, double part) {
+  return low + (high - low) * part;
+}
+
+static void share_of(const void *user, double from, double to, clv__share *share) {
+  const shares *s = user;
+  double a = fmin(fmax(from, 0), 1) * CLV__PEP_SHARES, b = fmin(fmax(to, 0), 1) * CLV__PEP_SHARES;
+  uint32_t i = (uint32_t)(a + 1e-9), k = (uint32_t)(b + 1e-9); /* cuts are exact */
+  double x = fmax(0, a - i), y = fmax(0, b - k);
+  if (x < 1e-9) x = 0;
+  if (y < 1e-9) y = 0;
+  uint32_t p = x > 0 ? i + 1 : i, q = y > 0 ? k + 1 : k;
+  uint64_t end = (uint64_t)llround(between((double)s->targets[k], (double)s->targets[q], y));
+  uint64_t begin = (uint64_t)llround(between((double)s->targets[i], (double)s->targets[p], x));
+  share->targets = end > begin ? end - begin : 0;
+  end = (uint64_t)llround(between((double)s->edges[k], (double)s->edges[q], y));
+  begin = (uint64_t)llround(between((double)s->edges[i], (double)s->edges[p], x));
+  share->edges = end > begin ? end - begin : 0;
+  double low = between((double)s->halo[i][k], (double)s->halo[i][q], y);
+  double high = p <= k ? between((double)s->halo[p][k], (double)s->halo[p][q], y) : (double)s->halo[i][q] * y;
+  share->halo = (uint64_t)llround(between(low, high, x));
+}
+
+clv_status clv__piece_of(clv__arena *arena, const clv__subgraph *sub, clv__piece *piece, clv_error *error) {
+  uint32_t rows = sub->owned_count + sub->halo_count, cuts[CUTS];
+  shares *s = clv__arena_allocate_zero(arena, 1, sizeof *s);
+  uint32_t *readers = clv__allocate_zero(arena->allocator, (size_t)rows * sizeof *readers);
+  if (s == NULL || readers == NULL) {
+    clv__release(arena->allocator, readers);
+    return clv__error_memory(error, sizeof *s + (size_t)rows * sizeof *readers);
+  }
+  for (uint32_t c = 0; c < CUTS; ++c) {
+    cuts[c] = clv__subgraph_vertex_at(sub, (double)c / CLV__PEP_SHARES);
+    s->targets[c] = cuts[c];
+    s->edges[c] = sub->offsets[cuts[c]];
+  }
+  count_halos(s, sub, cuts, readers);
+  clv__release(arena->allocator, readers);
+  *piece = (clv__piece){sub->owned_count, sub->halo_count, sub->edge_count, share_of, s};
+  return CLV_OK;
+}

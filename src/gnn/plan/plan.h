@@ -1,0 +1,81 @@
+/* A plan of GNN inference, and its file: all that a run needs. JSON, readable, the same bytes for the same plan. */
+#ifndef CLEAVE_GNN_PLAN_PLAN_H
+#define CLEAVE_GNN_PLAN_PLAN_H
+
+#include "gnn/plan/choose.h"
+
+enum { CLV__GNN_PLAN_VERSION = 1 };
+
+typedef struct clv__gnn_plan_layer {
+  const char *layer; /* its key, as in tables */
+  uint32_t stage_count;
+  clv__pep *peps;     /* [k]: of each subgraph */
+  uint32_t *sequence; /* [k]: subgraphs in the order that every device keeps to */
+  uint32_t cluster_count;
+  clv__cluster *clusters;
+  clv__timeline timeline; /* predicted */
+  double bound_ns, bound_all_ns, rounding_ns;
+  const char *from;
+  uint32_t merge_count;
+  clv__bucket_merge *merges; /* executables that became one */
+} clv__gnn_plan_layer;
+
+/* What is worked on beyond the graph: rows that parts gather beside those that they make, and what static devices are given
+ * beyond that. Sums over all layers and parts. */
+typedef struct clv__gnn_overhead {
+  uint64_t halo_rows, padding_rows, padding_edges;
+} clv__gnn_overhead;
+
+void clv__gnn_overhead_add(clv__gnn_overhead *overhead, clv__layer_sizes sizes, clv__layer_sizes padded);
+
+typedef struct clv__gnn_plan_k {
+  uint32_t k;
+  const char *reason; /* why there is no plan; NULL: there is */
+  double makespan_ns, bound_ns;
+  double busy_ns[CLV__PEP_DEVICES], idle_ns[CLV__PEP_DEVICES], single_ns[CLV__PEP_DEVICES]; /* single: INFINITY where it cannot */
+  uint32_t switches;
+  clv__gnn_overhead overhead;
+} clv__gnn_plan_k;
+
+typedef struct clv__gnn_plan {
+  clv__arena arena;
+  /* What it was made for. */
+  const char *model, *model_hash, *graph, *graph_hash, *membership_key, *tables_hash;
+  uint64_t seed;
+  clv__table_origin origin;
+  clv__machine machine; /* names, spaces, static or not, padding, queues, costs of merging and switching */
+  double exchange_ns;
+  /* What was decided. */
+  uint32_t k, layer_count;
+  clv__gnn_plan_layer *layers;
+  double makespan_ns, bound_ns, best_single_ns; /* INFINITY: no device runs all of it */
+  const char *best_single_device, *why;         /* the device: "" where there is none */
+  uint32_t best_single_k, per_k_count;
+  clv__gnn_plan_k *per_k;
+} clv__gnn_plan;
+
+/* What a plan says of its inputs. NULL texts become "". */
+typedef struct clv__gnn_plan_names {
+  const char *model, *model_hash, *graph, *graph_hash, *membership_key, *tables_hash;
+  uint64_t seed;
+} clv__gnn_plan_names;
+
+/* A copy of what was chosen: it outlives choice, costs and tables. */
+clv_status clv__gnn_plan_make(const clv_allocator *allocator, const clv__gnn_plan_names *names, const clv__costs *costs,
+                              const clv__choice *choice, double exchange_ns, clv__gnn_plan **plan, clv_error *error);
+void clv__gnn_plan_destroy(clv__gnn_plan *plan); /* accepts NULL */
+double clv__gnn_plan_gap(const clv__gnn_plan *plan);
+double clv__gnn_plan_k_gap(const clv__gnn_plan_k *item);
+
+clv_status clv__gnn_plan_print(const clv__gnn_plan *plan, clv__text *text, clv_error *error);
+clv_status clv__gnn_plan_write(const clv__gnn_plan *plan, const char *path, clv_error *error);
+/* Refuses what does not hold together: blocks that leave stages out, devices in two of them, sequences that leave subgraphs out.
+ * The timelines are simulated from the parts' times, whatever was edited. */
+clv_status clv__gnn_plan_parse(const clv_allocator *allocator, const char *text, size_t size_bytes, const char *name,
+                               clv__gnn_plan **plan, clv_error *error);
+clv_status clv__gnn_plan_read(const clv_allocator *allocator, const char *path, clv__gnn_plan **plan, clv_error *error);
+
+/* Clusters and timeline of a layer, from its plans and sequence. For the two ways to make a plan. */
+clv_status clv__gnn_plan_layer_settle(clv__gnn_plan *plan, clv__gnn_plan_layer *layer, clv_error *error);
+
+#endif

@@ -1,0 +1,204 @@
+/* Attention and FlexAttention: heads side by side in the last of three dims, or an axis of their own among four; a cache of keys
+ * and values that comes and goes with the node, or that lies outside and is told how much of it holds tokens. */
+#include "operators/common/checks.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
+
+enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID };
+
+/* One operand as batch, heads, length and size of a head, of which any may be unknown. */
+typedef struct heads {
+  int64_t batch, count, length, size;
+} heads;
+
+static clv_status read_heads(clv__infer *infer, uint32_t input, const char *attribute, heads *h) {
+  const clv_tensor *t = &infer->inputs[input];
+  *h = (heads){CLV_DIM_UNKNOWN, CLV_DIM_UNKNOWN, CLV_DIM_UNKNOWN, CLV_DIM_UNKNOWN};
+  if (t->rank < 0) return CLV_OK;
+  h->batch = t->dims[0];
+  if (t->rank == 4) {
+    h->count = t->dims[1], h->length = t->dims[2], h->size = t->dims[3];
+    return CLV_OK;
+  }
+  h->count = clv__attribute_int(infer->attributes, attribute, 0);
+  h->length = t->dims[1];
+  if (h->count <= 0) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is needed for inputs of rank 3, and above 0", attribute);
+  }
+  if (!clv__dims_quotient(&t->dims[2], 1, &h->count, 1, &h->size)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u: %lld columns are no multiple of %lld heads",
+                          (unsigned)input, (long long)t->dims[2], (long long)h->count);
+  }
+  return CLV_OK;
+}
+
+static clv_status merge(clv__infer *infer, int64_t *dim, int64_t other, const char *what) {
+  int64_t merged;
+  if (!clv__dim_merge(*dim, other, &merged)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s: %lld and %lld should be the same", what, (long long)*dim,
+                          (long long)other);
+  }
+  *dim = merged;
+  return CLV_OK;
+}
+
+/* What Q, K, V and the cache agree on. */
+typedef struct shape {
+  heads q, k, v;
+  int64_t total; /* keys with those of the cache */
+} shape;
+
+static clv_status read_past(clv__infer *infer, uint32_t input, heads *own, int64_t *past) {
+  const clv_tensor *t = &infer->inputs[input];
+  CLV__TRY(clv__check_rank(infer, input, 4, 4));
+  if (t->rank < 0) return CLV_OK;
+  CLV__TRY(merge(infer, &own->batch, t->dims[0], "batches of the input and the past"));
+  CLV__TRY(merge(infer, &own->count, t->dims[1], "heads of the input and the past"));
+  CLV__TRY(merge(infer, past, t->dims[2], "lengths of past keys and values"));
+  return merge(infer, &own->size, t->dims[3], "sizes of a head of the input and the past");
+}
+
+static clv_status read_cache(clv__infer *infer, shape *s) {
+  const bool key = clv__infer_has(infer, PAST_KEY), value = clv__infer_has(infer, PAST_VALUE);
+  int64_t past = key ? CLV_DIM_UNKNOWN : 0;
+  if (key != value) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "past_key and past_value come together or not at all");
+  }
+  if (key && clv__infer_has(infer, VALID)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "nonpad_kv_seqlen is for a cache outside, without past_key");
+  }
+  if (key) {
+    CLV__TRY(clv__check_same_dtype(infer, K, PAST_KEY));
+    CLV__TRY(clv__check_same_dtype(infer, V, PAST_VALUE));
+    CLV__TRY(read_past(infer, PAST_KEY, &s->k, &past));
+    CLV__TRY(read_past(infer, PAST_VALUE, &s->v, &past));
+  }
+  if (past >= 0 && s->k.length >= 0 && past > INT64_MAX - s->k.length) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "past and new keys are more than can be counted");
+  }
+  s->total = clv__dim_add(past, s->k.length);
+  return CLV_OK;
+}
+
+static clv_status read_shape(clv__infer *infer, shape *s) {
+  const clv_tensor *in = infer->inputs;
+  for (uint32_t i = Q; i <= V; ++i) CLV__TRY(clv__check_rank(infer, i, 3, 4));
+  if (in[Q].rank >= 0 && in[K].rank >= 0 && in[V].rank >= 0 && (in[Q].rank != in[K].rank || in[Q].rank != in[V].rank)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "Q, K and V are of ranks %d, %d and %d, which should be the same",
+                          (int)in[Q].rank, (int)in[K].rank, (int)in[V].rank);
+  }
+  CLV__TRY(clv__check_same_dtype(infer, Q, K));
+  CLV__TRY(read_heads(infer, Q, "q_num_heads", &s->q));
+  CLV__TRY(read_heads(infer, K, "kv_num_heads", &s->k));
+  CLV__TRY(read_heads(infer, V, "kv_num_heads", &s->v));
+  CLV__TRY(merge(infer, &s->k.length, s->v.length, "lengths of K and V"));
+  CLV__TRY(read_cache(infer, s));
+  CLV__TRY(merge(infer, &s->q.batch, s->k.batch, "batches of Q and K"));
+  CLV__TRY(merge(infer, &s->q.batch, s->v.batch, "batches of Q and V"));
+  CLV__TRY(merge(infer, &s->k.count, s->v.count, "heads of K and V"));
+  CLV__TRY(merge(infer, &s->q.size, s->k.size, "sizes of a head of Q and K"));
+  if (s->q.count >= 0 && s->k.count >= 0 && s->q.count != s->k.count && (s->k.count == 0 || s->q.count % s->k.count != 0)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld heads of Q are no multiple of %lld heads of K and V",
+                          (long long)s->q.count, (long long)s->k.count);
+  }
+  return CLV_OK;
+}
+
+/* The mask broadcasts to batch, heads, queries and keys. From opset 24 on its last dim may be shorter instead: no key behind it
+ * is looked at, not even where it is 1. */
+static clv_status check_mask(clv__infer *infer, const shape *s) {
+  clv_tensor target = clv__tensor_make(CLV_F32, 4, (const int64_t[]){s->q.batch, s->q.count, s->q.length, s->total}, NULL);
+  if (!clv__infer_has(infer, MASK) || infer->inputs[MASK].rank == CLV_RANK_UNKNOWN) return CLV_OK;
+  const clv_tensor *mask = &infer->inputs[MASK];
+  CLV__TRY(clv__check_rank(infer, MASK, 1, 4));
+  const int64_t keys = mask->dims[mask->rank - 1];
+  if (infer->opset >= 24 && keys >= 0 && s->total >= 0 && keys <= s->total) target.dims[3] = keys;
+  return clv__check_broadcasts_to(infer, MASK, &target);
+}
+
+static clv_status check_attributes(clv__infer *infer) {
+  static const char *const windows[] = {"left_window_size", "right_window_size"};
+  const int64_t mode = clv__attribute_int(infer->attributes, "qk_matmul_output_mode", 0);
+  if (mode < 0 || mode > 3) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute qk_matmul_output_mode is %lld, not 0 to 3",
+                          (long long)mode);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const int64_t size = clv__attribute_int(infer->attributes, windows[i], -1);
+    if (size >= -1) continue;
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is %lld: -1 is no bound, and nothing is below it",
+                          windows[i], (long long)size);
+  }
+  return CLV_OK;
+}
+
+static clv_status infer_attention(clv__infer *infer) {
+  const clv_tensor *in = infer->inputs;
+  shape s;
+  CLV__TRY(check_attributes(infer));
+  CLV__TRY(read_shape(infer, &s));
+  CLV__TRY(check_mask(infer, &s));
+  if (clv__infer_has(infer, VALID)) {
+    CLV__TRY(clv__check_vector(infer, VALID, s.q.batch));
+    if (in[VALID].dtype != CLV_I64) {
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "nonpad_kv_seqlen is %s, not i64", clv_dtype_name(in[VALID].dtype));
+    }
+  }
+  if (in[Q].rank == 3) {
+    int64_t columns;
+    CLV__TRY(clv__infer_product(infer, (const int64_t[]){s.q.count, s.v.size}, 2, &columns));
+    clv__infer_set(infer, 0, in[Q].dtype, 3, (const int64_t[]){s.q.batch, s.q.length, columns});
+  } else if (in[Q].rank == 4) {
+    clv__infer_set(infer, 0, in[Q].dtype, 4, (const int64_t[]){s.q.batch, s.q.count, s.q.length, s.v.size});
+  } else {
+    clv__infer_set(infer, 0, in[Q].dtype, CLV_RANK_UNKNOWN, NULL);
+  }
+  clv__infer_set(infer, 1, in[K].dtype, 4, (const int64_t[]){s.q.batch, s.k.count, s.total, s.k.size});
+  clv__infer_set(infer, 2, in[V].dtype, 4, (const int64_t[]){s.q.batch, s.v.count, s.total, s.v.size});
+  clv__infer_set(infer, 3, in[Q].dtype, 4, (const int64_t[]){s.q.batch, s.q.count, s.q.length, s.total});
+  return CLV_OK;
+}
+
+/* What the bodies make has the type of what they are given: there is nothing to learn from them. */
+static clv_status infer_flex(clv__infer *infer) {
+  const clv_tensor *in = infer->inputs;
+  shape s;
+  if (infer->input_count < 3) return clv__error_set(infer->error, CLV_INVALID_MODEL, "it needs Q, K and V");
+  const int64_t precision = clv__attribute_int(infer->attributes, "softmax_precision", CLV_F32);
+  if (precision != CLV_F32 && precision != CLV_F64 && precision != CLV_F16 && precision != CLV_BF16) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute softmax_precision, %lld, is no float dtype",
+                          (long long)precision);
+  }
+  for (uint32_t i = Q; i <= V; ++i) {
+    if (!clv__infer_has(infer, i)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u is left out", (unsigned)i);
+    CLV__TRY(clv__check_rank(infer, i, 4, 4));
+    CLV__TRY(clv__check_same_dtype(infer, Q, i));
+  }
+  if (in[Q].dtype != CLV_DTYPE_NONE && (CLV__DTYPES_FLOAT >> in[Q].dtype & 1u) == 0) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "Q, K and V are %s, no floats", clv_dtype_name(in[Q].dtype));
+  }
+  CLV__TRY(read_shape(infer, &s));
+  clv__infer_set(infer, 0, in[Q].dtype, 4, (const int64_t[]){s.q.batch, s.q.count, s.q.length, s.v.size});
+  return CLV_OK;
+}
+
+/* Two products, and some ten operations a score between them; what masks leave out is counted. */
+static void work_attention(const clv__infer *infer, clv__work *work) {
+  shape s;
+  clv__infer quiet = *infer;
+  clv_error error;
+  quiet.error = &error;
+  if (read_shape(&quiet, &s) != CLV_OK) return;
+  const int64_t dims[] = {s.q.batch, s.q.count, s.q.length, s.total, s.q.size, s.v.size};
+  for (int i = 0; i < 6; ++i) {
+    if (dims[i] < 0) return;
+  }
+  const double scores = (double)dims[0] * (double)dims[1] * (double)dims[2] * (double)dims[3];
+  work->flops = scores * (2.0 * (double)dims[4] + 2.0 * (double)dims[5] + 10.0);
+}
+
+const clv__op clv__ops_attention[] = {
+    {"", "Attention", 3, 7, 1, 4, 0, infer_attention, work_attention},
+    {"ai.onnx.preview", "FlexAttention", 3, 3, 1, 1, CLV__OP_HAS_BODY, infer_flex, work_attention},
+    {.name = NULL},
+};

@@ -1,0 +1,72 @@
+/* Runs of elements between a tensor's dtype and the type that kernels compute in: f32, or f64 for f64 tensors. */
+#ifndef CLEAVE_OPERATORS_COMMON_ROWS_H
+#define CLEAVE_OPERATORS_COMMON_ROWS_H
+
+#include "base/tensor/tensor.h"
+
+/* Elements [first, first + count) of `data`, converted; nothing for strings. Small dtypes come one by one (base/tensor/small.h).
+ */
+void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row);
+void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row);
+/* The reverse. Integers are truncated and saturate (those of less than a byte keep the low bits), small floats saturate; a NaN
+ * becomes 0 in an integer. */
+void clv__row_from_f32(clv_dtype dtype, void *data, int64_t first, int64_t count, const float *row);
+void clv__row_from_f64(clv_dtype dtype, void *data, int64_t first, int64_t count, const double *row);
+/* Integers and bool only. u64 keeps its bits; the reverse keeps the low bits. */
+void clv__row_to_i64(clv_dtype dtype, const void *data, int64_t first, int64_t count, int64_t *row);
+void clv__row_from_i64(clv_dtype dtype, void *data, int64_t first, int64_t count, const int64_t *row);
+
+/* The product of dims [from, to); 0 where one of them is, however large the others are. */
+static inline int64_t clv__dims_count(const clv_tensor *tensor, int32_t from, int32_t to) {
+  for (int32_t i = from; i < to; ++i) {
+    if (tensor->dims[i] == 0) return 0;
+  }
+  return clv__dims_product(tensor, from, to);
+}
+
+static inline bool clv__tensor_is_empty(const clv_tensor *tensor) {
+  return clv__dims_count(tensor, 0, tensor->rank) == 0;
+}
+
+#define CLV__ROW_CHUNK 512 /* elements that are converted at a time */
+#define CLV__ROW_LANES 8   /* partial sums, so that sums vectorise; their order is a function of the count alone */
+
+/* The sum of (x - mean)^power over elements [first, first + count), power 1 or 2, in f64. */
+double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power);
+/* y = (x - mean) * factor + shift over the same elements of two tensors, in f64 and rounded once. */
+void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift);
+
+/* Exact for every f16. Branch-free, so that loops over it vectorise. */
+static inline float clv__f16_widen(uint16_t bits) {
+  uint32_t magnitude = (uint32_t)(bits & 0x7fffu) << 13;
+  float value;
+  memcpy(&value, &magnitude, sizeof value);
+  value *= 0x1p112f;
+  uint32_t wide;
+  memcpy(&wide, &value, sizeof wide);
+  wide |= magnitude >= 0x0f800000u ? 0x7f800000u : 0u;
+  wide |= (uint32_t)(bits & 0x8000u) << 16;
+  memcpy(&value, &wide, sizeof value);
+  return value;
+}
+
+/* The reverse, rounded to nearest even; the same bits as clv__f32_to_f16(), without branches. */
+static inline uint16_t clv__f16_narrow(float value) {
+  uint32_t wide, bits;
+  memcpy(&wide, &value, sizeof wide);
+  uint32_t sign = wide >> 16 & 0x8000u;
+  wide &= 0x7fffffffu;
+  /* Normal: the exponent moves, 13 bits are rounded away; too large a number carries into the exponent of infinity, or beyond. */
+  uint32_t normal = wide - 0x38000000u + 0xfffu + (wide >> 13 & 1u);
+  normal = (int32_t)wide >= 0x47800000 ? 0x7c00u : normal >> 13;
+  /* Subnormal: adding a half makes the float unit round to a multiple of 2^-24. */
+  float magnitude;
+  memcpy(&magnitude, &wide, sizeof magnitude);
+  magnitude += 0.5f;
+  memcpy(&bits, &magnitude, sizeof bits);
+  uint32_t half = (int32_t)wide < 0x38800000 ? bits - 0x3f000000u : normal;
+  uint32_t quiet = 0x7e00u | (wide >> 13 & 0x1ffu);
+  return (uint16_t)(sign | ((int32_t)wide > 0x7f800000 ? quiet : half));
+}
+
+#endif

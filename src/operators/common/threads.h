@@ -1,0 +1,41 @@
+/* How kernels use threads: a bounded number of them, chosen by the work, each with a slice of the call's scratch.
+ * Scratch is sized by shapes alone (the number of threads of a later call may differ), so the bound is a constant. */
+#ifndef CLEAVE_OPERATORS_COMMON_THREADS_H
+#define CLEAVE_OPERATORS_COMMON_THREADS_H
+
+#include <stdint.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+#define CLV__KERNEL_MAX_THREADS 16
+#define CLV__KERNEL_PARALLEL_WORK 50000.0 /* elementary operations that repay waking the other threads */
+
+/* The most threads that `tasks` tasks may ever run on. */
+static inline int clv__kernel_thread_limit(int64_t tasks) {
+  if (tasks < 1) return 1;
+  return tasks < CLV__KERNEL_MAX_THREADS ? (int)tasks : CLV__KERNEL_MAX_THREADS;
+}
+
+/* Threads for `tasks` tasks of `work` elementary operations in all; never above clv__kernel_thread_limit(). */
+static inline int clv__kernel_threads(int64_t tasks, double work) {
+#ifdef _OPENMP
+  int limit = clv__kernel_thread_limit(tasks);
+  int available = omp_get_max_threads();
+  return work < CLV__KERNEL_PARALLEL_WORK ? 1 : available < limit ? available : limit;
+#else
+  (void)tasks;
+  (void)work;
+  return 1;
+#endif
+}
+
+static inline int clv__kernel_thread_index(void) {
+#ifdef _OPENMP
+  return omp_get_thread_num();
+#else
+  return 0;
+#endif
+}
+
+#endif

@@ -1,0 +1,41 @@
+/* The geometry of sliding windows: kernel, strides, dilations and padding of convolutions and pools, read from attributes once
+ * for inference and kernels alike. */
+#ifndef CLEAVE_OPERATORS_COMMON_WINDOW_H
+#define CLEAVE_OPERATORS_COMMON_WINDOW_H
+
+#include "base/error.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
+
+#define CLV__MAX_SPATIAL (CLV_MAX_RANK - 2)
+
+typedef enum clv__auto_pad { CLV__PAD_EXPLICIT = 0, CLV__PAD_VALID, CLV__PAD_SAME_UPPER, CLV__PAD_SAME_LOWER } clv__auto_pad;
+
+typedef struct clv__window {
+  int32_t spatial; /* axes */
+  clv__auto_pad auto_pad;
+  bool ceil_mode;
+  int64_t kernel[CLV__MAX_SPATIAL]; /* may be unknown (negative) where it comes from a weight of unknown shape */
+  int64_t stride[CLV__MAX_SPATIAL];
+  int64_t dilation[CLV__MAX_SPATIAL];
+  int64_t pad_begin[CLV__MAX_SPATIAL]; /* final after clv__window_resolve() */
+  int64_t pad_end[CLV__MAX_SPATIAL];
+  int64_t input[CLV__MAX_SPATIAL];
+  int64_t output[CLV__MAX_SPATIAL];
+} clv__window;
+
+/* Reads and checks the attributes. `kernel` is the weight's spatial dims (unknown ones negative), or NULL where only the
+ * attribute kernel_shape says it. */
+clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const int64_t *kernel, clv__window *window,
+                            clv_error *error);
+
+/* Pads and output sizes of a convolution or pool over `input` spatial dims (unknown ones give unknown outputs; where the size
+ * provably stays, a symbol stays too). */
+clv_status clv__window_resolve(clv__window *window, const int64_t *input, clv_error *error);
+
+/* The same for ConvTranspose, with its attributes output_padding and output_shape. Pads may come out negative: then the output
+ * reaches beyond what any input touches. */
+clv_status clv__window_resolve_transposed(clv__attributes attributes, clv__window *window, const int64_t *input,
+                                          clv_error *error);
+
+#endif

@@ -1,0 +1,119 @@
+/* The normalizations: the result has the type of the input; scales and biases must fit it. */
+#include "operators/common/checks.h"
+
+/* Channels of input 0; axis 1, or one channel where there is none. */
+static int64_t channels_of(const clv_tensor *x) {
+  return x->rank == CLV_RANK_UNKNOWN ? CLV_DIM_UNKNOWN : x->rank > 1 ? x->dims[1] : 1;
+}
+
+static clv_status batch_infer(clv__infer *infer) {
+  const clv_tensor *x = &infer->inputs[0];
+  int64_t channels = channels_of(x);
+  bool by_activation = clv__attribute_int(infer->attributes, "spatial", 1) == 0;
+  CLV__TRY(clv__check_rank(infer, 0, 1, CLV_MAX_RANK));
+  for (uint32_t i = 1; i < 5 && !by_activation; ++i) CLV__TRY(clv__check_vector(infer, i, channels));
+  CLV__TRY(clv__infer_same(infer));
+  const clv_tensor *mean = &infer->inputs[3];
+  for (uint32_t i = 1; i < infer->output_count; ++i) {
+    clv__infer_set(infer, i, mean->dtype, by_activation ? mean->rank : 1, by_activation ? mean->dims : &channels);
+  }
+  return CLV_OK;
+}
+
+static clv_status instance_infer(clv__infer *infer) {
+  CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
+  for (uint32_t i = 1; i < 3; ++i) {
+    CLV__TRY(clv__check_same_dtype(infer, 0, i));
+    CLV__TRY(clv__check_vector(infer, i, channels_of(&infer->inputs[0])));
+  }
+  return clv__infer_same(infer);
+}
+
+/* Scale and bias have an element a group before opset 21, and a channel since. */
+static clv_status group_infer(clv__infer *infer) {
+  CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
+  int64_t channels = channels_of(&infer->inputs[0]), groups = clv__attribute_int(infer->attributes, "num_groups", 0);
+  if (groups < 1 || (channels >= 0 && channels % groups != 0)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld channels do not divide into num_groups %lld",
+                          (long long)channels, (long long)groups);
+  }
+  for (uint32_t i = 1; i < 3; ++i) CLV__TRY(clv__check_vector(infer, i, infer->opset < 21 ? groups : channels));
+  return clv__infer_same(infer);
+}
+
+static clv_status layer_infer(clv__infer *infer) {
+  const clv_tensor *x = &infer->inputs[0];
+  int32_t axis = 0;
+  int64_t dims[CLV_MAX_RANK];
+  int64_t stash = clv__attribute_int(infer->attributes, "stash_type", 1);
+  if (stash != CLV_F32 && stash != CLV_BF16 && stash != CLV_F16 && stash != CLV_F64) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "stash_type %lld is no float dtype", (long long)stash);
+  }
+  CLV__TRY(clv__check_rank(infer, 0, 1, CLV_MAX_RANK));
+  CLV__TRY(clv__check_broadcasts_to(infer, 1, x));
+  CLV__TRY(clv__check_broadcasts_to(infer, 2, x));
+  if (x->rank != CLV_RANK_UNKNOWN) {
+    CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", -1), x->rank, &axis));
+    for (int32_t i = 0; i < x->rank; ++i) dims[i] = i < axis ? x->dims[i] : 1;
+  }
+  CLV__TRY(clv__infer_same(infer));
+  for (uint32_t i = 1; i < infer->output_count; ++i) clv__infer_set(infer, i, (clv_dtype)stash, x->rank, dims);
+  return CLV_OK;
+}
+
+static clv_status mean_variance_infer(clv__infer *infer) {
+  static const int64_t usual[] = {0, 2, 3};
+  size_t count;
+  const int64_t *axes = clv__attribute_ints(infer->attributes, "axes", &count);
+  if (axes == NULL || count == 0) axes = usual, count = 3;
+  for (size_t i = 0; i < count && infer->inputs[0].rank != CLV_RANK_UNKNOWN; ++i) {
+    int32_t axis;
+    CLV__TRY(clv__infer_axis(infer, axes[i], infer->inputs[0].rank, &axis));
+  }
+  return clv__infer_same(infer);
+}
+
+static clv_status lp_infer(clv__infer *infer) {
+  int64_t p = clv__attribute_int(infer->attributes, "p", 2);
+  int32_t axis;
+  if (p != 1 && p != 2) return clv__error_set(infer->error, CLV_INVALID_MODEL, "p is %lld, 1 or 2 expected", (long long)p);
+  if (infer->inputs[0].rank != CLV_RANK_UNKNOWN) {
+    CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", -1), infer->inputs[0].rank, &axis));
+  }
+  return clv__infer_same(infer);
+}
+
+static clv_status lrn_infer(clv__infer *infer) {
+  int64_t size = clv__attribute_int(infer->attributes, "size", 0);
+  CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
+  if (size < 1 || size > INT32_MAX) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "size is %lld, 1 or more expected", (long long)size);
+  }
+  return clv__infer_same(infer);
+}
+
+/* FLOPs an element, as the textbook counts them. */
+static void batch_work(const clv__infer *infer, clv__work *work) {
+  work->flops = 2 * clv__known_count(&infer->outputs[0]);
+}
+static void moments_work(const clv__infer *infer, clv__work *work) {
+  work->flops = 8 * clv__known_count(&infer->outputs[0]);
+}
+static void square_work(const clv__infer *infer, clv__work *work) {
+  work->flops = 4 * clv__known_count(&infer->outputs[0]);
+}
+static void lrn_work(const clv__infer *infer, clv__work *work) {
+  work->flops = (2 * (double)clv__attribute_int(infer->attributes, "size", 1) + 8) * clv__known_count(&infer->outputs[0]);
+}
+
+const clv__op clv__ops_normalize[] = {
+    {"", "BatchNormalization", 5, 5, 1, 5, 0, batch_infer, batch_work},
+    {"", "InstanceNormalization", 3, 3, 1, 1, 0, instance_infer, moments_work},
+    {"", "GroupNormalization", 3, 3, 1, 1, 0, group_infer, moments_work},
+    {"", "LayerNormalization", 2, 3, 1, 3, 0, layer_infer, moments_work},
+    {"", "RMSNormalization", 2, 2, 1, 1, 0, layer_infer, square_work},
+    {"", "MeanVarianceNormalization", 1, 1, 1, 1, 0, mean_variance_infer, moments_work},
+    {"", "LpNormalization", 1, 1, 1, 1, 0, lp_infer, square_work},
+    {"", "LRN", 1, 1, 1, 1, 0, lrn_infer, lrn_work},
+    {0},
+};

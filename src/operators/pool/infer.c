@@ -1,0 +1,52 @@
+/* MaxPool, AveragePool, LpPool and their global forms. */
+#include "operators/common/checks.h"
+#include "operators/common/window.h"
+
+static clv_status pool_infer(clv__infer *infer) {
+  const clv_tensor *x = &infer->inputs[0];
+  CLV__TRY(clv__check_rank(infer, 0, 3, CLV_MAX_RANK));
+  int32_t rank = x->rank;
+  int64_t dims[CLV_MAX_RANK];
+  if (rank != CLV_RANK_UNKNOWN) {
+    clv__window window;
+    CLV__TRY(clv__window_read(infer->attributes, rank - 2, NULL, &window, infer->error));
+    CLV__TRY(clv__window_resolve(&window, x->dims + 2, infer->error));
+    dims[0] = x->dims[0];
+    dims[1] = x->dims[1];
+    for (int32_t i = 0; i < rank - 2; ++i) dims[i + 2] = window.output[i];
+  }
+  clv__infer_set(infer, 0, x->dtype, rank, dims);
+  clv__infer_set(infer, 1, CLV_I64, rank, dims);
+  return CLV_OK;
+}
+
+static void pool_work(const clv__infer *infer, clv__work *work) {
+  size_t count;
+  const int64_t *kernel = clv__attribute_ints(infer->attributes, "kernel_shape", &count);
+  double taps = 1;
+  for (size_t i = 0; i < count; ++i) taps *= (double)kernel[i];
+  work->flops = clv__known_count(&infer->outputs[0]) * taps;
+}
+
+static clv_status global_infer(clv__infer *infer) {
+  const clv_tensor *x = &infer->inputs[0];
+  CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
+  int64_t dims[CLV_MAX_RANK];
+  for (int32_t i = 0; i < x->rank; ++i) dims[i] = i < 2 ? x->dims[i] : 1;
+  clv__infer_set(infer, 0, x->dtype, x->rank, dims);
+  return CLV_OK;
+}
+
+static void global_work(const clv__infer *infer, clv__work *work) {
+  work->flops = clv__known_count(&infer->inputs[0]);
+}
+
+const clv__op clv__ops_pool[] = {
+    {"", "MaxPool", 1, 1, 1, 2, 0, pool_infer, pool_work},
+    {"", "AveragePool", 1, 1, 1, 1, 0, pool_infer, pool_work},
+    {"", "LpPool", 1, 1, 1, 1, 0, pool_infer, pool_work},
+    {"", "GlobalMaxPool", 1, 1, 1, 1, 0, global_infer, global_work},
+    {"", "GlobalAveragePool", 1, 1, 1, 1, 0, global_infer, global_work},
+    {"", "GlobalLpPool", 1, 1, 1, 1, 0, global_infer, global_work},
+    {0},
+};

@@ -1,0 +1,114 @@
+/* Reduce*: the axes come from an attribute, or, later, from an input; they fall away or stay as 1. */
+#include "operators/common/content.h"
+#include "operators/common/dims.h"
+#include "operators/families.h"
+
+/* The axes as bits. *known is false where they are an input that nobody knows yet. */
+static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32_t *axes) {
+  clv__content list;
+  bool given;
+  *axes = 0;
+  CLV__TRY(clv__infer_list(infer, clv__infer_has(infer, 1) ? NULL : "axes", 1, &given, &list));
+  *known = !given || list.known;
+  for (uint32_t i = 0; i < list.count; ++i) {
+    int32_t axis;
+    if (!clv__element_is_number(list.elements[i])) {
+      *known = false;
+      return CLV_OK;
+    }
+    CLV__TRY(clv__infer_axis(infer, list.elements[i], rank, &axis));
+    *axes |= 1u << axis;
+  }
+  bool all = list.count == 0 && clv__attribute_int(infer->attributes, "noop_with_empty_axes", 0) == 0;
+  if (*known && all) *axes = (1u << rank) - 1;
+  return CLV_OK;
+}
+
+/* Neither the axes nor, perhaps, how many of them are known. */
+static clv_status infer_unknown_axes(clv__infer *infer, bool keeps_dims) {
+  const clv_tensor *input = &infer->inputs[0], *axes = &infer->inputs[1];
+  int32_t rank = CLV_RANK_UNKNOWN;
+  if (keeps_dims)
+    rank = input->rank;
+  else if (axes->rank == 1 && axes->dims[0] > 0 && axes->dims[0] <= input->rank)
+    rank = input->rank - (int32_t)axes->dims[0];
+  clv__infer_set_unknown(infer, 0, input->dtype, rank);
+  return CLV_OK;
+}
+
+static clv_status infer_reduce(clv__infer *infer) {
+  const clv_tensor *input = &infer->inputs[0];
+  bool keeps_dims = clv__attribute_int(infer->attributes, "keepdims", 1) != 0, known;
+  uint32_t axes;
+  if (input->rank < 0) {
+    clv__infer_set(infer, 0, input->dtype, CLV_RANK_UNKNOWN, NULL);
+    return CLV_OK;
+  }
+  CLV__TRY(read_axes(infer, input->rank, &known, &axes));
+  if (!known) return infer_unknown_axes(infer, keeps_dims);
+  int64_t dims[CLV_MAX_RANK];
+  int32_t rank = 0;
+  for (int32_t i = 0; i < input->rank; ++i) {
+    bool reduced = (axes >> i & 1u) != 0;
+    if (!reduced || keeps_dims) dims[rank++] = reduced ? 1 : input->dims[i];
+  }
+  clv__infer_set(infer, 0, input->dtype, rank, dims);
+  return CLV_OK;
+}
+
+/* The same, and the one number that a shape comes to. */
+static clv_status infer_fold(clv__infer *infer, clv__arithmetic what, int64_t start) {
+  clv__content content;
+  uint32_t count;
+  CLV__TRY(infer_reduce(infer));
+  if (!clv__content_room(infer, &count) || count != 1 || infer->inputs[0].rank != 1) return CLV_OK;
+  if (!clv__infer_elements(infer, 0, &content) || content.count == 0) return CLV_OK;
+  int64_t total = what == CLV__MIN || what == CLV__MAX ? content.elements[0] : start;
+  for (uint32_t i = 0; i < content.count; ++i) total = clv__element_combine(what, total, content.elements[i]);
+  *infer->output_content = (clv__content){.known = true, .count = 1, .elements = {total}};
+  return CLV_OK;
+}
+
+static clv_status infer_sum(clv__infer *infer) {
+  return infer_fold(infer, CLV__ADD, 0);
+}
+static clv_status infer_product(clv__infer *infer) {
+  return infer_fold(infer, CLV__MUL, 1);
+}
+static clv_status infer_max(clv__infer *infer) {
+  return infer_fold(infer, CLV__MAX, 0);
+}
+static clv_status infer_min(clv__infer *infer) {
+  return infer_fold(infer, CLV__MIN, 0);
+}
+
+static void work_times(const clv__infer *infer, clv__work *work, double factor) {
+  size_t count;
+  if (clv__tensor_count(&infer->inputs[0], &count)) work->flops = factor * (double)count;
+}
+static void work_fold(const clv__infer *infer, clv__work *work) {
+  work_times(infer, work, 1);
+}
+static void work_square(const clv__infer *infer, clv__work *work) {
+  work_times(infer, work, 2);
+}
+static void work_exponential(const clv__infer *infer, clv__work *work) {
+  work_times(infer, work, 14);
+}
+
+#define REDUCE(name, infer, work) \
+  { "", name, 1, 2, 1, 1, 0, infer, work }
+
+const clv__op clv__ops_reduce[] = {
+    REDUCE("ReduceSum", infer_sum, work_fold),
+    REDUCE("ReduceMean", infer_reduce, work_fold),
+    REDUCE("ReduceMax", infer_max, work_fold),
+    REDUCE("ReduceMin", infer_min, work_fold),
+    REDUCE("ReduceProd", infer_product, work_fold),
+    REDUCE("ReduceL1", infer_reduce, work_fold),
+    REDUCE("ReduceL2", infer_reduce, work_square),
+    REDUCE("ReduceLogSum", infer_reduce, work_fold),
+    REDUCE("ReduceLogSumExp", infer_reduce, work_exponential),
+    REDUCE("ReduceSumSquare", infer_reduce, work_square),
+    {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
+};

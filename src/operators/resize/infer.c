@@ -1,0 +1,137 @@
+/* Resize and Upsample: output sizes from scales or sizes, in every form the versions had. */
+#include <math.h>
+
+#include "operators/common/checks.h"
+#include "operators/common/resize.h"
+
+/* The product is taken in f32, as exporters and the specification's own inference do. */
+static clv_status scaled_dim(clv__infer *infer, int64_t dim, float scale, int64_t *out) {
+  if (!(scale > 0) || !isfinite(scale)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "scale %g is not a number above 0", (double)scale);
+  }
+  if (dim < 0) {
+    *out = scale == 1.0f ? dim : CLV_DIM_UNKNOWN;
+    return CLV_OK;
+  }
+  float product = floorf((float)dim * scale);
+  if (!(product < 0x1p62f)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "dim %lld times scale %g is beyond any tensor", (long long)dim,
+                          (double)scale);
+  }
+  *out = scale == 1.0f ? dim : (int64_t)product;
+  return CLV_OK;
+}
+
+static clv_status count_check(clv__infer *infer, const char *what, size_t count, const clv__resize_axes *axes) {
+  if (count == (size_t)axes->count) return CLV_OK;
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s has %zu elements, %d expected", what, count, (int)axes->count);
+}
+
+static clv_status by_scales(clv__infer *infer, const float *scales, const clv__resize_axes *axes, int64_t *dims) {
+  for (int32_t i = 0; i < axes->count; ++i) {
+    CLV__TRY(scaled_dim(infer, infer->inputs[0].dims[axes->axes[i]], scales[i], &dims[axes->axes[i]]));
+  }
+  return CLV_OK;
+}
+
+static clv_status by_sizes(clv__infer *infer, const clv__content *sizes, const clv__resize_axes *axes, int64_t *dims) {
+  const clv_tensor *x = &infer->inputs[0];
+  bool stretch = clv__attribute_is(infer->attributes, "keep_aspect_ratio_policy", "stretch", true);
+  bool known = true;
+  for (int32_t i = 0; i < axes->count; ++i) {
+    int64_t element = sizes->elements[i];
+    if (clv__element_is_number(element) && element < 0) {
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "sizes[%d] is %lld", (int)i, (long long)element);
+    }
+    if (stretch) dims[axes->axes[i]] = clv__dim_from_element(element);
+    known = known && clv__element_is_number(element) && x->dims[axes->axes[i]] > 0;
+  }
+  if (stretch) return CLV_OK;
+  double scale = 1;
+  if (known && !clv__resize_shared_scale(infer->attributes, axes, sizes->elements, x->dims, &scale)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL,
+                          "keep_aspect_ratio_policy is none of stretch, not_larger, not_smaller");
+  }
+  for (int32_t i = 0; i < axes->count; ++i) {
+    double size = floor(scale * (double)x->dims[axes->axes[i]] + 0.5);
+    if (known && !(size < 0x1p62)) {
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d would have %g elements", (int)axes->axes[i], size);
+    }
+    dims[axes->axes[i]] = known ? (int64_t)size : x->dims[axes->axes[i]] == 0 ? 0 : CLV_DIM_UNKNOWN;
+  }
+  return CLV_OK;
+}
+
+static bool is_empty(const clv_tensor *t) {
+  size_t count;
+  return t->rank == 1 && clv__tensor_count(t, &count) && count == 0;
+}
+
+/* The region of interest has a start and an end an axis, where the mode looks at it. */
+static clv_status roi_check(clv__infer *infer, const clv__resize_axes *axes) {
+  if (infer->opset < 11 || !clv__attribute_is(infer->attributes, "coordinate_transformation_mode", "tf_crop_and_resize", false)) {
+    return CLV_OK;
+  }
+  if (!clv__infer_has(infer, 1)) return clv__error_set(infer->error, CLV_INVALID_MODEL, "tf_crop_and_resize without a roi");
+  return clv__check_vector(infer, 1, 2 * (int64_t)axes->count);
+}
+
+static clv_status resize_infer(clv__infer *infer) {
+  const clv_tensor *x = &infer->inputs[0];
+  if (x->rank == CLV_RANK_UNKNOWN) return clv__infer_same(infer);
+  CLV__TRY(clv__check_rank(infer, 0, 1, CLV_MAX_RANK));
+  clv__resize_axes axes;
+  CLV__TRY(clv__resize_axes_read(infer->attributes, x->rank, &axes, infer->error));
+  CLV__TRY(roi_check(infer, &axes));
+  int64_t dims[CLV_MAX_RANK];
+  memcpy(dims, x->dims, sizeof dims);
+  for (int32_t i = 0; i < axes.count; ++i) dims[axes.axes[i]] = CLV_DIM_UNKNOWN;
+  uint32_t scales, sizes;
+  clv__resize_inputs(infer->op, infer->opset, &scales, &sizes);
+  if (scales == UINT32_MAX) {
+    size_t count;
+    const float *list = clv__attribute_floats(infer->attributes, "scales", &count);
+    CLV__TRY(count_check(infer, "scales", count, &axes));
+    CLV__TRY(by_scales(infer, list, &axes, dims));
+  } else if (clv__infer_has(infer, scales) && !is_empty(&infer->inputs[scales])) {
+    const clv_tensor *t = &infer->inputs[scales];
+    CLV__TRY(clv__check_rank(infer, scales, 1, 1));
+    if (t->rank == 1 && t->dims[0] >= 0) CLV__TRY(count_check(infer, "scales", (size_t)t->dims[0], &axes));
+    if (t->data != NULL && t->rank == 1 && t->dtype == CLV_F32) {
+      float list[CLV_MAX_RANK];
+      for (int32_t i = 0; i < axes.count; ++i) list[i] = (float)clv__tensor_get(t, (size_t)i);
+      CLV__TRY(by_scales(infer, list, &axes, dims));
+    }
+  } else if (sizes != UINT32_MAX && clv__infer_has(infer, sizes)) {
+    clv__content content;
+    const clv_tensor *t = &infer->inputs[sizes];
+    CLV__TRY(clv__check_rank(infer, sizes, 1, 1));
+    if (t->rank == 1 && t->dims[0] >= 0) CLV__TRY(count_check(infer, "sizes", (size_t)t->dims[0], &axes));
+    if (clv__infer_elements(infer, sizes, &content)) {
+      CLV__TRY(count_check(infer, "sizes", content.count, &axes));
+      CLV__TRY(by_sizes(infer, &content, &axes, dims));
+    }
+  } else {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "neither scales nor sizes is given");
+  }
+  for (int32_t i = 0; i < x->rank; ++i) {
+    if (x->dims[i] == 0 && dims[i] > 0) {
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d cannot be resized from 0 to %lld", (int)i,
+                            (long long)dims[i]);
+    }
+  }
+  clv__infer_set(infer, 0, x->dtype, x->rank, dims);
+  return CLV_OK;
+}
+
+static void resize_work(const clv__infer *infer, clv__work *work) {
+  bool linear = clv__attribute_is(infer->attributes, "mode", "linear", false);
+  bool cubic = clv__attribute_is(infer->attributes, "mode", "cubic", false);
+  work->flops = clv__known_count(&infer->outputs[0]) * (cubic ? 40 : linear ? 8 : 1);
+}
+
+const clv__op clv__ops_resize[] = {
+    {"", "Resize", 1, 4, 1, 1, 0, resize_infer, resize_work},
+    {"", "Upsample", 1, 2, 1, 1, 0, resize_infer, resize_work},
+    {0},
+};

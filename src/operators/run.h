@@ -1,0 +1,54 @@
+/* The portable kernels: one function an operator, over plain tensors. They are the oracle of every backend, what folds constants,
+ * and the last resort where no library has the operator. Written for clarity first, with OpenMP over the outermost loops; f16 and
+ * bf16 are stored as they are and computed in f32.
+ *
+ * A family is a file that defines one table of clv__kernel (ended by an entry with op NULL) and is named in run.c. */
+#ifndef CLEAVE_OPERATORS_RUN_H
+#define CLEAVE_OPERATORS_RUN_H
+
+#include "base/error.h"
+#include "base/tensor/attribute.h"
+#include "base/tensor/tensor.h"
+
+/* One call. Shapes and dtypes were inferred and checked (infer.h) before: a kernel need not check what inference refuses, but
+ * must check what only the data shows (indices in range, …) and never read or write outside its tensors. Inputs and outputs do
+ * not overlap. All data is aligned to its element. */
+typedef struct clv__kernel_call {
+  const char *op;
+  int32_t opset; /* imported version of the node's domain */
+  clv__attributes attributes;
+  const clv_tensor *inputs; /* an absent optional input has dtype CLV_DTYPE_NONE */
+  uint32_t input_count;
+  clv_tensor *outputs; /* typed, with room in `data`; an output nobody wants has dtype CLV_DTYPE_NONE */
+  uint32_t output_count;
+  void *scratch; /* as many bytes as scratch_bytes() says for this call, aligned to 64 */
+  clv_error *error;
+} clv__kernel_call;
+
+typedef struct clv__kernel {
+  const char *domain; /* "" is ONNX's */
+  const char *op;
+  uint32_t dtypes; /* CLV__DTYPE_BIT of what input 0 may be (of output 0 for operators without inputs); of the small dtypes: of
+                      what any input and output may be */
+  clv_status (*run)(const clv__kernel_call *call);
+  /* Optional. Bytes of scratch for these shapes; tensors may come without data. SIZE_MAX: beyond any memory. */
+  size_t (*scratch_bytes)(const clv__kernel_call *call);
+  /* Optional. False, with the reason, for what `dtypes` cannot say (another input's dtype, an attribute). Tensors may come
+   * without data, and with unknown dims or rank. */
+  bool (*accepts)(const clv__kernel_call *call, char reason[160]);
+} clv__kernel;
+
+/* NULL when there is none. Any thread. */
+const clv__kernel *clv__kernel_find(const char *domain, const char *op);
+
+/* Whether `kernel` can run the call (dtypes, then accepts()); fills `reason` when not. */
+bool clv__kernel_accepts(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
+
+/* Whether every small dtype among the inputs and outputs is one that `kernel` knows; fills `reason` when not. A part of the
+ * above, for calls whose types are known only when they run. */
+bool clv__kernel_holds(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
+
+/* Runs it, with scratch from `allocator` where call->scratch is NULL and some is needed. */
+clv_status clv__kernel_run(const clv__kernel *kernel, const clv__kernel_call *call, const clv_allocator *allocator);
+
+#endif

@@ -1,0 +1,290 @@
+/* `optimal`: least predicted time. The exact minimum cut of node, transfer and fusion times (pairs of devices in turn, where
+ * there are more than two), and whatever every other strategy and every single device comes to, are priced in full; from the best
+ * of them a local search goes on, first on fragments that they agree on, then on nodes. What is given out is the best of all that
+ * was seen, so never worse than another strategy under the same prices. All effort is counted, never timed. */
+#include "place/optimal/optimal.h"
+
+#include <string.h>
+
+/* Effort of the local searches (see clv__evaluator), and the nodes up to which they are deep. */
+#define DEEP_EFFORT ((uint64_t)600000)
+#define FRAGMENT_EFFORT ((uint64_t)120000)
+#define SWAP_EFFORT ((uint64_t)300000)
+#define STREAM_EFFORT ((uint64_t)2000000)
+#define SHALLOW_EFFORT ((uint64_t)100000)
+enum { DEEP_NODES = 320, DEEP_TIMES = 1200, SHALLOW_TIMES = 2, FRAGMENTS = 200, SEARCH_STARTS = 3, KEYS = 3 };
+
+/* A strategy's word with its own cut, as good as the best so far or better. */
+typedef struct rival {
+  const clv__strategy *strategy;
+  clv__score score;
+} rival;
+
+/* ---- Other strategies ---- */
+
+static clv_status score_candidate(clv__optimal *o, const clv__candidate *candidate, clv__score *score) {
+  uint64_t excess = 0;
+  if (o->evaluator.has_limits) {
+    CLV__TRY(clv__memory_excess(o->problem, &candidate->cut, candidate->placing.streamed, o->allocator, &excess, NULL, NULL,
+                                o->error));
+  }
+  *score =
+      clv__score_make(o->problem, candidate->placing.devices, &candidate->cut, &candidate->price, o->input->objective, excess);
+  return CLV_OK;
+}
+
+static clv__place_input input_of(const clv__place_input *input, const clv__strategy *strategy) {
+  clv__place_input its = *input;
+  its.record_passes = false;
+  if (!its.split_is_given) its.split = strategy->split;
+  return its;
+}
+
+static clv_status try_strategy(clv__optimal *o, const clv__strategy *strategy, clv__arena *arena, rival *best) {
+  clv__place_input its = input_of(o->input, strategy);
+  clv__candidate candidate = {0};
+  bool hopeless = false;
+  clv_status status = strategy->place(&its, arena, &candidate.placing, o->error);
+  if (status == CLV_OK) status = clv__pool_is_hopeless(&o->pool, candidate.placing.devices, &hopeless, o->error);
+  if (status == CLV_NOT_SUPPORTED || hopeless) return CLV_OK; /* it has no answer here, or no good one */
+  if (status != CLV_OK) return status;
+  const clv__placing *placing = &candidate.placing;
+  if (!placing->has_cut && placing->groups == NULL && placing->streamed == NULL && its.split == o->evaluator.split) {
+    return clv__pool_add(&o->pool, placing->devices, o->error); /* cut as ours are */
+  }
+  clv__score score;
+  status = clv__place_price(&its, arena, &candidate, o->error);
+  if (status == CLV_NOT_SUPPORTED) return CLV_OK;
+  if (status != CLV_OK) return status;
+  CLV__TRY(score_candidate(o, &candidate, &score));
+  if (clv__score_less(&score, &best->score)) *best = (rival){strategy, score};
+  return clv__pool_add(&o->pool, candidate.placing.devices, o->error);
+}
+
+static clv_status try_strategies(clv__optimal *o, rival *best) {
+  *best = (rival){NULL, CLV__SCORE_WORST};
+  for (const clv__strategy *strategy = clv__strategies; strategy->name != NULL; ++strategy) {
+    if (strategy->place == clv__place_optimal) continue;
+    clv__arena arena;
+    clv__arena_init(&arena, o->allocator);
+    clv_status status = try_strategy(o, strategy, &arena, best);
+    clv__arena_finish(&arena);
+    if (status != CLV_OK) return status;
+  }
+  return CLV_OK;
+}
+
+/* With more than two devices: the best of all, exact for each pair in turn. */
+static clv_status swap_best(clv__optimal *o) {
+  uint32_t times = 1 + clv__optimal_times(o, SWAP_EFFORT, 10, 3);
+  for (uint32_t i = 0; i < times && i < o->pool.count; ++i) {
+    memcpy(o->scratch, o->pool.solutions[i].devices, o->problem->node_count * sizeof *o->scratch);
+    CLV__TRY(clv__swap(o->problem, 4, o->allocator, o->scratch, o->error));
+    CLV__TRY(clv__pool_add(&o->pool, o->scratch, o->error));
+  }
+  return CLV_OK;
+}
+
+/* ---- Local search ---- */
+
+static clv_status search_from(clv__optimal *o, uint32_t solution, uint64_t budget, bool deep) {
+  clv__search_options options = {budget, deep, solution == 0 ? &o->pool.best_cut : NULL};
+  clv__score score = o->pool.solutions[solution].score;
+  memcpy(o->scratch, o->pool.solutions[solution].devices, o->problem->node_count * sizeof *o->scratch);
+  CLV__TRY(clv__search(&o->evaluator, &options, o->scratch, &score, o->error));
+  return clv__pool_add(&o->pool, o->scratch, o->error);
+}
+
+/* Small problems: deep, from several starts. */
+static clv_status search_deep(clv__optimal *o) {
+  uint32_t count = o->pool.count < SEARCH_STARTS ? o->pool.count : SEARCH_STARTS;
+  uint64_t effort = o->input->objective == CLV__OVERLAP ? 3 * DEEP_EFFORT : DEEP_EFFORT; /* an evaluation is seven there */
+  uint64_t budget = clv__optimal_times(o, effort, 1, DEEP_TIMES) * o->evaluator.effort;
+  uint64_t hashes[SEARCH_STARTS];
+  for (uint32_t i = 0; i < count; ++i) hashes[i] = o->pool.solutions[i].hash;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t at = 0;
+    while (at < o->pool.count && o->pool.solutions[at].hash != hashes[i]) ++at;
+    if (at < o->pool.count) CLV__TRY(search_from(o, at, budget / count, true));
+  }
+  return CLV_OK;
+}
+
+/* On the fragments that the best placements agree on. The evaluator of the coarser problem says the finer one's prices where
+ * fragments stay whole. */
+static clv_status search_fragments(clv__optimal *o, const clv__coarse *coarse) {
+  const clv__problem *problem = &coarse->problem;
+  uint32_t fragments = problem->node_count;
+  bool deep = fragments <= DEEP_NODES;
+  clv__evaluator evaluator;
+  clv__score score;
+  clv__search_options options = {FRAGMENT_EFFORT, deep, NULL};
+  uint32_t *devices = clv__allocate(o->allocator, fragments * sizeof *devices);
+  if (devices == NULL) return clv__error_memory(o->error, fragments * sizeof *devices);
+  for (uint32_t n = 0; n < o->problem->node_count; ++n) devices[coarse->fragment_of[n]] = o->pool.solutions[0].devices[n];
+  clv__evaluator_init(&evaluator, problem, o->input->objective, o->evaluator.split, o->allocator);
+  clv_status status = clv__search(&evaluator, &options, devices, &score, o->error);
+  clv__evaluator_finish(&evaluator);
+  for (uint32_t n = 0; n < o->problem->node_count; ++n) o->scratch[n] = devices[coarse->fragment_of[n]];
+  clv__release(o->allocator, devices);
+  return status == CLV_OK ? clv__pool_add(&o->pool, o->scratch, o->error) : status;
+}
+
+static clv_status search_large(clv__optimal *o) {
+  const uint32_t *keys[KEYS];
+  uint32_t count = 0, n = o->problem->node_count;
+  clv__coarse coarse;
+  clv__arena arena;
+  for (; count < KEYS && count < o->pool.count; ++count) keys[count] = o->pool.solutions[count].partition_of;
+  clv__arena_init(&arena, o->allocator);
+  clv_status status = clv__coarse_make(o->problem, keys, count, n / FRAGMENTS + 1, &arena, &coarse, o->error);
+  if (status == CLV_OK && coarse.problem.node_count <= n / 2) status = search_fragments(o, &coarse);
+  clv__arena_finish(&arena);
+  if (status != CLV_OK) return status;
+  uint32_t times = SHALLOW_TIMES + clv__optimal_times(o, SHALLOW_EFFORT, 1, DEEP_TIMES);
+  return search_from(o, 0, times * o->evaluator.effort, false);
+}
+
+/* ---- The answer ---- */
+
+static clv_status refuse_memory(clv__optimal *o, const uint32_t *devices) {
+  clv__score score;
+  uint64_t excess, needed = 0;
+  uint32_t device = 0;
+  char number[16];
+  CLV__TRY(clv__evaluate(&o->evaluator, devices, &score, o->error));
+  CLV__TRY(clv__memory_excess(o->problem, &o->evaluator.cut, NULL, o->allocator, &excess, &device, &needed, o->error));
+  return clv__error_set(
+      o->error, CLV_NOT_SUPPORTED,
+      "%s would need %llu bytes and has %llu: no placement was found that fits; another device, or one with more "
+      "memory, could take what is too much",
+      clv__problem_device_name(o->problem, device, number), (unsigned long long)needed,
+      (unsigned long long)o->problem->limits[device].memory_bytes);
+}
+
+/* The split's own reason why the first placement cannot be cut. */
+static clv_status refuse_split(clv__optimal *o) {
+  clv__cut cut;
+  clv__arena arena;
+  clv__arena_init(&arena, o->allocator);
+  clv_status status = clv__split(o->problem, o->scratch, NULL, o->input->split, &arena, &cut, o->error);
+  clv__arena_finish(&arena);
+  if (status != CLV_OK) return status;
+  return clv__error_set(o->error, CLV_INTERNAL_ERROR, "a placement was refused once and not the second time");
+}
+
+static clv_status give_rival(clv__optimal *o, const clv__strategy *strategy, clv__arena *arena, clv__placing *placing) {
+  clv__place_input its = input_of(o->input, strategy);
+  clv__candidate candidate;
+  CLV__TRY(clv__place_candidate(&its, strategy->place, arena, &candidate, o->error));
+  *placing = candidate.placing;
+  placing->cut = candidate.cut;
+  placing->has_cut = true;
+  return CLV_OK;
+}
+
+static clv_status give(clv__optimal *o, const uint32_t *devices, const clv__placing *streaming, clv__arena *arena,
+                       clv__placing *placing) {
+  CLV__TRY(clv__placing_init(o->problem, arena, placing, o->error));
+  memcpy(placing->devices, devices, o->problem->node_count * sizeof *devices);
+  clv__optimal_causes(o, devices, placing->causes);
+  if (streaming != NULL) {
+    placing->streamed = clv__arena_copy(arena, streaming->streamed, o->problem->weight_count * sizeof *placing->streamed);
+    placing->groups = clv__arena_copy(arena, streaming->groups, o->problem->node_count * sizeof *placing->groups);
+    if (placing->streamed == NULL || placing->groups == NULL) return clv__error_memory(o->error, o->problem->node_count);
+  }
+  placing->has_cut = true;
+  if (devices == o->pool.solutions[0].devices && streaming == NULL) {
+    return clv__cut_copy(&o->pool.best_cut, o->problem->node_count, arena, &placing->cut, o->error);
+  }
+  clv__score score;
+  o->evaluator.groups = placing->groups;
+  o->evaluator.streamed = placing->streamed;
+  CLV__TRY(clv__evaluate(&o->evaluator, devices, &score, o->error));
+  return clv__cut_copy(&o->evaluator.cut, o->problem->node_count, arena, &placing->cut, o->error);
+}
+
+/* Streaming competes where the cut alone, or the best that fits, would use more memory than there is. */
+static clv_status try_streaming(clv__optimal *o, clv__placing *streaming, clv__score *score, const uint32_t **devices) {
+  *score = CLV__SCORE_WORST;
+  if (!o->evaluator.has_limits || o->reference_fits) return CLV_OK;
+  uint32_t singles = o->problem->device_count, times = 1 + clv__optimal_times(o, STREAM_EFFORT, 13, UINT16_MAX);
+  for (uint32_t i = 0; i < 1 + singles + o->pool.count; ++i) {
+    bool fits = score->excess_bytes == 0 || (o->pool.count > 0 && o->pool.solutions[0].score.excess_bytes == 0);
+    if (i >= times && fits) break; /* the more there is to do, the sooner enough is tried */
+    const uint32_t *from = o->reference;
+    if (i > singles) {
+      from = o->pool.solutions[i - 1 - singles].devices;
+    } else if (i > 0) {
+      uint32_t *single = clv__arena_allocate(&o->arena, o->problem->node_count * sizeof *single);
+      if (single == NULL) return clv__error_memory(o->error, o->problem->node_count * sizeof *single);
+      clv__optimal_prefer(o->problem, i - 1, single);
+      from = single;
+    }
+    clv__placing fresh = {0};
+    clv__score its;
+    CLV__TRY(clv__optimal_stream(o, from, &o->arena, &fresh, &its));
+    if (!clv__score_less(&its, score)) continue;
+    *score = its;
+    *streaming = fresh;
+    *devices = from;
+  }
+  return CLV_OK;
+}
+
+static clv_status choose(clv__optimal *o, const rival *best, clv__arena *arena, clv__placing *placing) {
+  clv__placing streaming = {0};
+  clv__score streamed;
+  const uint32_t *devices = NULL;
+  const clv__solution *own = &o->pool.solutions[0];
+  CLV__TRY(try_streaming(o, &streaming, &streamed, &devices));
+  clv__score least = o->pool.count > 0 ? own->score : CLV__SCORE_WORST;
+  if (clv__score_less(&best->score, &least)) least = best->score;
+  if (clv__score_less(&streamed, &least)) least = streamed;
+  if (least.time_ns == UINT64_MAX) return refuse_split(o);
+  if (least.excess_bytes > 0) return refuse_memory(o, o->reference);
+  if (o->pool.count > 0 && !clv__score_less(&least, &own->score)) return give(o, own->devices, NULL, arena, placing);
+  if (!clv__score_less(&least, &best->score)) return give_rival(o, best->strategy, arena, placing);
+  return give(o, devices, &streaming, arena, placing);
+}
+
+/* Whether there is nothing to search for: one device, or a time that nothing can be below, which is asked where the search would
+ * take longer than the bound. What is equal in time may still do with fewer partitions; that is left to the split. */
+static clv_status is_least(clv__optimal *o, bool *enough) {
+  clv__bounds bounds;
+  *enough = o->pool.count == 0 || o->problem->device_count == 1;
+  if (*enough || o->input->objective != CLV__LATENCY || o->problem->node_count > DEEP_NODES) return CLV_OK;
+  CLV__TRY(clv__bound(o->problem, o->allocator, &bounds, o->error));
+  const clv__score *score = &o->pool.solutions[0].score;
+  *enough = score->excess_bytes == 0 && score->time_ns <= bounds.serial_ns;
+  return CLV_OK;
+}
+
+static clv_status place(clv__optimal *o, clv__arena *arena, clv__placing *placing) {
+  rival best;
+  size_t size_bytes = o->problem->node_count * sizeof *o->scratch;
+  o->scratch = clv__arena_allocate(&o->arena, size_bytes);
+  o->reference = clv__arena_allocate(&o->arena, size_bytes);
+  if (o->scratch == NULL || o->reference == NULL) return clv__error_memory(o->error, size_bytes);
+  CLV__TRY(clv__optimal_start(o));
+  CLV__TRY(try_strategies(o, &best));
+  if (o->problem->device_count > 2) CLV__TRY(swap_best(o));
+  CLV__TRY(clv__optimal_fit(o));
+  bool enough;
+  CLV__TRY(is_least(o, &enough));
+  if (!enough) CLV__TRY(o->problem->node_count <= DEEP_NODES ? search_deep(o) : search_large(o));
+  return choose(o, &best, arena, placing);
+}
+
+clv_status clv__place_optimal(const clv__place_input *input, clv__arena *arena, clv__placing *placing, clv_error *error) {
+  if (input->problem->node_count == 0) return clv__placing_init(input->problem, arena, placing, error);
+  clv__optimal o = {.input = input, .problem = input->problem, .allocator = arena->allocator, .error = error};
+  clv__arena_init(&o.arena, o.allocator);
+  clv__evaluator_init(&o.evaluator, o.problem, input->objective, input->split, o.allocator);
+  clv__pool_init(&o.pool, &o.evaluator, &o.arena);
+  clv_status status = place(&o, arena, placing);
+  clv__pool_finish(&o.pool);
+  clv__evaluator_finish(&o.evaluator);
+  clv__arena_finish(&o.arena);
+  return status;
+}

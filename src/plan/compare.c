@@ -1,0 +1,78 @@
+/* See compare.h: the strategies and the single devices side by side. */
+#include "plan/compare.h"
+
+#include <string.h>
+
+static void fill(const clv_plan *plan, const clv__cut *cut, const clv__moves *moves, const clv__price *price,
+                 clv__comparison *row) {
+  const clv__problem *problem = plan->problem;
+  row->partitions = cut->count;
+  for (uint32_t i = 0; i < moves->count; ++i) {
+    const clv__move *move = &moves->items[i];
+    if (move->is_weight || move->before == cut->count || problem->producers[move->value] == CLV__NONE) continue;
+    ++row->transfers;
+    row->transfer_bytes += problem->value_bytes[move->value];
+  }
+  row->serial_ns = price->serial_ns;
+  row->overlapped_ns = price->overlapped_ns;
+  row->throughput_ns = price->throughput_ns;
+  row->predicted_ns = clv__price_of(price, plan->objective);
+  uint64_t bound = plan->lower_bound_ns;
+  row->gap = bound > 0 ? ((double)row->predicted_ns - (double)bound) / (double)bound : row->predicted_ns == 0 ? 0 : -1;
+}
+
+/* A strategy that cannot place the graph is a row too; running out of memory is not. */
+static clv_status refuse(clv__arena *arena, clv__comparison *row, clv_status status, const clv_error *why, clv_error *error) {
+  if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, sizeof *row);
+  row->refusal = clv__arena_string(arena, why->message, strlen(why->message));
+  return row->refusal == NULL ? clv__error_memory(error, strlen(why->message)) : CLV_OK;
+}
+
+static clv_status compare_one(const clv_plan *plan, const clv__strategy *strategy, uint32_t device, clv__arena *arena,
+                              clv__comparison *row, clv_error *error) {
+  clv__place_input input = {.problem = plan->problem,
+                            .objective = plan->objective,
+                            .split = strategy != NULL ? strategy->split : CLV__SPLIT_CONVEX,
+                            .claims = plan->claims};
+  clv__candidate candidate = {0};
+  clv_error why = {0};
+  clv__arena work;
+  clv__arena_init(&work, arena->allocator);
+  clv_status status;
+  if (strategy != NULL) {
+    status = clv__place_candidate(&input, strategy->place, &work, &candidate, &why);
+  } else {
+    status = clv__place_single(&input, device, &work, &candidate.placing, &why);
+    if (status == CLV_OK) status = clv__place_price(&input, &work, &candidate, &why);
+  }
+  if (status == CLV_OK)
+    fill(plan, &candidate.cut, &candidate.moves, &candidate.price, row);
+  else
+    status = refuse(arena, row, status, &why, error);
+  clv__arena_finish(&work);
+  return status;
+}
+
+clv_status clv__plan_compare(const clv_plan *plan, clv__arena *arena, clv__comparison **out, uint32_t *out_count,
+                             clv_error *error) {
+  uint32_t count = 0;
+  for (const clv__strategy *s = clv__strategies; s->name != NULL; ++s) ++count;
+  clv__comparison *rows = clv__arena_allocate_zero(arena, count + plan->devices->count, sizeof *rows);
+  if (rows == NULL) return clv__error_memory(error, count * sizeof *rows);
+  for (uint32_t i = 0; i < count; ++i) {
+    rows[i].name = clv__strategies[i].name;
+    rows[i].is_plan = strcmp(rows[i].name, plan->placement.strategy) == 0;
+    if (rows[i].is_plan) /* as it is: with the cut that was asked for, and what memory changed */
+      fill(plan, &plan->cut, &plan->moves, &plan->price, &rows[i]);
+    else
+      CLV__TRY(compare_one(plan, &clv__strategies[i], 0, arena, &rows[i], error));
+  }
+  for (uint32_t d = 0; d < plan->devices->count; ++d, ++count) {
+    rows[count].name = plan->devices->items[d].name;
+    rows[count].is_single = true;
+    CLV__TRY(compare_one(plan, NULL, d, arena, &rows[count], error));
+  }
+  *out = rows;
+  *out_count = count;
+  return CLV_OK;
+}

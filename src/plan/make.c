@@ -1,0 +1,306 @@
+/* clv_plan_make(): verdicts, prices, placement, split, steps. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/options.h"
+#include "place/list_cut.h"
+#include "plan/make.h"
+
+static double now_ms(void) {
+  return (double)clv__clock_ns() / 1e6;
+}
+
+/* What another format calls the operator with, where the node has kept it: " Tensor A=%0, bool upper=False". */
+static void call_text(const clv__node *node, char *text, size_t room) {
+  const clv_attribute *call = clv__attribute_find(node->attributes, "call");
+  size_t used = 0;
+  text[0] = '\0';
+  if (strcmp(node->domain, "aten") != 0 || call == NULL || call->kind != CLV_ATTRIBUTE_STRINGS) return;
+  for (size_t i = 0; i < call->count && used < room; ++i) {
+    int written = snprintf(text + used, room - used, "%s %.*s", i > 0 ? "," : ":",
+                           (int)(call->strings[i].size_bytes < room ? call->strings[i].size_bytes : room), call->strings[i].data);
+    used += written < 0 ? 0 : (size_t)written;
+  }
+}
+
+clv_status clv__plan_check_supported(const clv_plan *plan, clv_error *error) {
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
+    if (plan->shapes->node_folded[n]) continue;
+    char reasons[768];
+    size_t used = 0;
+    bool supported = false;
+    for (uint32_t d = 0; d < plan->devices->count && !supported; ++d) {
+      const char *reason = clv__capability_reason(&plan->capability, n, d);
+      supported = reason == NULL;
+      if (supported || used >= sizeof reasons) continue;
+      int written =
+          snprintf(reasons + used, sizeof reasons - used, "%s%s: %s", used > 0 ? "; " : "", plan->devices->items[d].name, reason);
+      used += written < 0 ? 0 : (size_t)written;
+    }
+    if (supported) continue;
+    const clv__node *node = &plan->graph->nodes[n];
+    char call[256];
+    call_text(node, call, sizeof call);
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s' (%s%s): no device can run it: %s", node->name, node->op, call,
+                          reasons);
+  }
+  return CLV_OK;
+}
+
+static clv_status check_assignments(const clv_assignment *items, uint32_t count, const char *what, clv_error *error) {
+  CLV__TRY(clv__options_list(items, count, what, error));
+  for (uint32_t i = 0; i < count; ++i) {
+    if (items[i].pattern != NULL && items[i].device != NULL) continue;
+    return clv__error_set(error, CLV_INVALID_ARGUMENT, "options: number %u of the %s lacks its pattern or device", i, what);
+  }
+  return CLV_OK;
+}
+
+/* What the texts of the options mean. */
+typedef struct chosen {
+  const clv__strategy *strategy;
+  clv__split_mode split;
+  clv__objective objective;
+} chosen;
+
+/* The index of `word` in a list ended by NULL; an error that lists what there is. */
+static clv_status choose(const char *what, const char *word, const char *const *words, uint32_t *index, clv_error *error) {
+  char known[256] = "";
+  size_t used = 0;
+  for (*index = 0; words[*index] != NULL; ++*index) {
+    if (strcmp(words[*index], word) == 0) return CLV_OK;
+    if (used >= sizeof known) continue;
+    int written = snprintf(known + used, sizeof known - used, "%s%s", used > 0 ? ", " : "", words[*index]);
+    used += written < 0 ? 0 : (size_t)written;
+  }
+  return clv__error_set(error, CLV_INVALID_ARGUMENT, "%s '%s' is unknown; there are: %s", what, word, known);
+}
+
+static clv_status choose_all(const clv_plan_options *options, chosen *is, clv_error *error) {
+  const char *const splits[] = {clv__split_name(CLV__SPLIT_LINEAR), clv__split_name(CLV__SPLIT_CONVEX),
+                                clv__split_name(CLV__SPLIT_FEWEST), NULL};
+  const char *const objectives[] = {clv__objective_name(CLV__LATENCY), clv__objective_name(CLV__OVERLAP),
+                                    clv__objective_name(CLV__THROUGHPUT), NULL};
+  const char *names[32] = {NULL};
+  uint32_t index = 0;
+  for (const clv__strategy *s = clv__strategies; s->name != NULL && index < 31; ++s) names[index++] = s->name;
+  CLV__TRY(choose("strategy", options->strategy == NULL ? "optimal" : options->strategy, names, &index, error));
+  is->strategy = &clv__strategies[index];
+  is->split = is->strategy->split;
+  if (options->split != NULL) {
+    CLV__TRY(choose("split", options->split, splits, &index, error));
+    is->split = (clv__split_mode)index;
+  }
+  CLV__TRY(
+      choose("objective", options->objective == NULL ? objectives[CLV__LATENCY] : options->objective, objectives, &index, error));
+  is->objective = (clv__objective)index;
+  return CLV_OK;
+}
+
+static clv_status check_options(const clv_graph *graph, const clv_devices *devices, const clv_plan_options *options, chosen *is,
+                                clv_error *error) {
+  if (graph == NULL || devices == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "graph and devices must not be NULL");
+  CLV__TRY(clv__options_texts(options->keeps, options->keep_count, "values to keep", error));
+  CLV__TRY(check_assignments(options->pins, options->pin_count, "pins", error));
+  CLV__TRY(check_assignments(options->forces, options->force_count, "forces", error));
+  CLV__TRY(check_assignments(options->weights, options->weight_count, "weights", error));
+  CLV__TRY(check_assignments(options->values, options->value_count, "values", error));
+  CLV__TRY(check_assignments(options->supposes, options->suppose_count, "supposed operators", error));
+  CLV__TRY(clv__options_list(options->sizes, options->size_count, "sizes", error));
+  for (uint32_t i = 0; i < options->size_count; ++i) {
+    if (options->sizes[i].name == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "size %u has no name", i);
+  }
+  return choose_all(options, is, error);
+}
+
+/* ---- Delegates that choose their own groups ---- */
+
+typedef struct claiming {
+  const clv_plan *plan;
+  const char *device_name;
+  uint32_t device, group;
+  uint32_t *groups; /* by problem node */
+} claiming;
+
+/* A group is taken whole or not at all; one of no nodes is none, so that there are never more than nodes. */
+static clv_status add_claim(void *cookie, const uint32_t *nodes, uint32_t count) {
+  claiming *c = cookie;
+  if (count == 0) return CLV_OK;
+  if (nodes == NULL) return CLV_INVALID_ARGUMENT;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (nodes[i] >= c->plan->graph->node_count || (i > 0 && nodes[i] <= nodes[i - 1])) return CLV_INVALID_ARGUMENT;
+    uint32_t at = c->plan->problem_nodes[nodes[i]];
+    if (at == CLV__NONE || !clv__can_run(c->plan->problem, at, c->device) || c->groups[at] != CLV__NONE)
+      return CLV_INVALID_ARGUMENT;
+  }
+  for (uint32_t i = 0; i < count; ++i) c->groups[c->plan->problem_nodes[nodes[i]]] = c->group;
+  ++c->group;
+  return CLV_OK;
+}
+
+/* `claims`: by device, NULL where a device answers node by node; all NULL where every one does. */
+static clv_status ask_claims(clv_plan *plan, const clv_graph_view *whole, const uint32_t *const **claims, clv_error *error) {
+  *claims = NULL;
+  const clv_graph *graph = plan->graph;
+  claiming c = {.plan = plan};
+  uint32_t **all = clv__arena_allocate_zero(&plan->arena, plan->devices->count, sizeof *all);
+  bool *is_free = clv__arena_allocate_zero(&plan->arena, graph->node_count, sizeof *is_free);
+  if (all == NULL || is_free == NULL) return clv__error_memory(error, graph->node_count);
+  for (c.device = 0; c.device < plan->devices->count; ++c.device) {
+    const clv__device *device = &plan->devices->items[c.device];
+    if (device->backend->claim == NULL || device->is_lost) continue;
+    for (clv_node_id n = 0; n < graph->node_count; ++n) {
+      uint32_t at = plan->problem_nodes[n];
+      is_free[n] = at != CLV__NONE && clv__can_run(plan->problem, at, c.device);
+    }
+    c.groups = clv__arena_allocate(&plan->arena, plan->problem->node_count * sizeof *c.groups);
+    if (c.groups == NULL) return clv__error_memory(error, plan->problem->node_count * sizeof *c.groups);
+    memset(c.groups, 0xff, plan->problem->node_count * sizeof *c.groups); /* CLV__NONE */
+    c.group = 0;
+    clv_status status = device->backend->claim(device->handle, whole, is_free, add_claim, &c, error);
+    if (status != CLV_OK) return clv__error_prefix(error, status, "%s: choosing its groups", device->name);
+    all[c.device] = c.groups;
+    *claims = (const uint32_t *const *)all;
+  }
+  return CLV_OK;
+}
+
+/* ---- The plan ---- */
+
+/* What a strategy said of the problem's nodes, as the graph's. */
+static void keep_causes(clv_plan *plan, const clv__placing *placing) {
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
+    uint32_t at = plan->problem_nodes[n];
+    plan->placement.devices[n] = at == CLV__NONE ? CLV__NO_ID : placing->devices[at];
+    plan->placement.causes[n] = at == CLV__NONE ? "const" : placing->causes[at];
+  }
+  plan->note = placing->note;
+  plan->pass_count = placing->pass_count;
+  plan->passes = placing->passes;
+}
+
+/* The strategy's word cut once more, after memory has changed it. */
+static clv_status cut_again(clv_plan *plan, const clv__strategy *strategy, clv__placing *placing, clv_error *error) {
+  clv__cut *cut = &placing->cut;
+  if (plan->split == CLV__SPLIT_LINEAR && strategy->split == CLV__SPLIT_LINEAR) {
+    const clv__list_cut options = {.copy_limit = strategy->copy_limit, .joined = "view"};
+    CLV__TRY(clv__place_cut_list(plan->problem, &options, &plan->arena, placing, error));
+  } else {
+    CLV__TRY(clv__split(plan->problem, placing->devices, placing->groups, plan->split, &plan->arena, cut, error));
+  }
+  keep_causes(plan, placing);
+  return clv__plan_set_cut(plan, cut, placing->streamed, error);
+}
+
+/* `memory_changed`: what the strategy said did not fit some device. */
+static clv_status place_and_split(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *input,
+                                  bool *memory_changed, clv_error *error) {
+  double start = now_ms();
+  clv__placing placing = {0};
+  CLV__TRY(strategy->place(input, &plan->arena, &placing, error));
+  plan->placement.strategy = strategy->name;
+  plan->time_place_ms = now_ms() - start;
+  start = now_ms();
+  keep_causes(plan, &placing);
+  memset(plan->placement.notes, 0, plan->graph->node_count * sizeof *plan->placement.notes);
+  if (!placing.has_cut) {
+    CLV__TRY(clv__split(plan->problem, placing.devices, placing.groups, plan->split, &plan->arena, &placing.cut, error));
+  }
+  CLV__TRY(clv__plan_set_cut(plan, &placing.cut, placing.streamed, error));
+  bool changed = true;
+  *memory_changed = false;
+  while (changed) { /* ends: a node moves to later devices or to one without limits, and what is streamed gets less */
+    CLV__TRY(clv__place_within_memory(plan, &placing, &changed, error));
+    *memory_changed = *memory_changed || changed;
+    if (changed) CLV__TRY(cut_again(plan, strategy, &placing, error));
+  }
+  CLV__TRY(clv__plan_set_steps(plan, error));
+  plan->time_split_ms = now_ms() - start;
+  return CLV_OK;
+}
+
+/* `optimal` is the best of all under its own idea of memory. Where a device's compiler asked for more, that may no longer hold:
+ * then the others are carried through as well, and the best of what came out is kept. */
+clv_status clv__plan_place(clv_plan *plan, const clv__strategy *strategy, const clv__place_input *given, clv_error *error) {
+  bool memory_changed;
+  clv_status first = place_and_split(plan, strategy, given, &memory_changed, error), status = first;
+  if (strategy->place != clv__place_optimal || (first == CLV_OK && !memory_changed)) return first;
+  if (first != CLV_OK && first != CLV_NOT_SUPPORTED) return first;
+  const clv__strategy *best = first == CLV_OK ? strategy : NULL, *last = strategy;
+  uint64_t least = first == CLV_OK ? plan->predicted_ns : UINT64_MAX;
+  clv__place_input input = *given;
+  for (const clv__strategy *s = clv__strategies; s->name != NULL && status != CLV_OUT_OF_MEMORY; ++s) {
+    clv_error why;
+    if (s == strategy) continue;
+    plan->split = input.split = given->split_is_given ? given->split : s->split;
+    last = s;
+    status = place_and_split(plan, s, &input, &memory_changed, &why); /* refused: no candidate */
+    if (status == CLV_OK && plan->predicted_ns < least) best = s, least = plan->predicted_ns;
+  }
+  if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, sizeof *plan);
+  if (best == NULL) return first;
+  plan->split = input.split = given->split_is_given ? given->split : best->split;
+  if (best != last || status != CLV_OK) CLV__TRY(place_and_split(plan, best, &input, &memory_changed, error));
+  plan->placement.strategy = strategy->name;
+  return CLV_OK;
+}
+
+static clv_status set_problem(clv_plan *plan, const clv_plan_options *options, clv_error *error) {
+  double start = now_ms();
+  clv__fixed fixed;
+  clv__profile *profile = NULL;
+  CLV__TRY(clv__fixed_resolve(plan, options, &fixed, error));
+  if (options->profile != NULL) CLV__TRY(clv__profile_read(options->profile, plan->graph->allocator, &profile, error));
+  clv_status status = clv__plan_set_problem(plan, &fixed, profile, error);
+  clv__profile_destroy(profile);
+  if (status == CLV_OK && options->profile != NULL) {
+    plan->profile_path = clv__arena_string(&plan->arena, options->profile, strlen(options->profile));
+    if (plan->profile_path == NULL) status = clv__error_memory(error, strlen(options->profile));
+  }
+  plan->time_cost_ms = now_ms() - start;
+  return status;
+}
+
+clv_status clv_plan_make(const clv_graph *graph, clv_devices *devices, const clv_plan_options *given, clv_plan **out,
+                         clv_error *error) {
+  if (out == NULL) return clv__error_set(error, CLV_INVALID_ARGUMENT, "the output for the plan must not be NULL");
+  *out = NULL;
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_PLAN_OPTIONS_INIT", error));
+  chosen is;
+  CLV__TRY(check_options(graph, devices, &options, &is, error));
+  clv_plan *plan = NULL;
+  double start = now_ms();
+  CLV__TRY(clv__plan_create(graph, devices, options.sizes, options.size_count, options.keeps, options.keep_count, &plan, error));
+  plan->time_load_ms = now_ms() - start;
+  plan->objective = is.objective;
+  plan->split = is.split;
+  plan->split_is_given = options.split != NULL;
+  clv_status status;
+  clv_graph_view *whole;
+  start = now_ms();
+  clv__devices_lock(devices);
+  CLV__TRY_GOTO(clv__view_create_whole(graph, plan->shapes->types, &plan->arena, &whole, error));
+  CLV__TRY_GOTO(clv__capability_ask(devices, whole, plan->shapes->node_folded, plan->open, options.support,
+                                    options.support_user_data, &plan->capability, error));
+  plan->time_capability_ms = now_ms() - start;
+  CLV__TRY_GOTO(clv__suppose(plan, options.supposes, options.suppose_count, error));
+  CLV__TRY_GOTO(clv__plan_check_supported(plan, error));
+  CLV__TRY_GOTO(set_problem(plan, &options, error));
+  clv__place_input input = {.problem = plan->problem,
+                            .objective = is.objective,
+                            .split = is.split,
+                            .split_is_given = plan->split_is_given,
+                            .record_passes = options.record_passes};
+  CLV__TRY_GOTO(ask_claims(plan, whole, &input.claims, error));
+  plan->claims = input.claims;
+  CLV__TRY_GOTO(clv__plan_place(plan, is.strategy, &input, error));
+cleanup:
+  clv__devices_unlock(devices);
+  if (status != CLV_OK)
+    clv_plan_destroy(plan);
+  else
+    *out = plan;
+  return status;
+}

@@ -1,0 +1,142 @@
+/* Steps: the partitions and the transfers before each, with what they wait for; and what the plan comes to. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan.h"
+
+typedef struct work {
+  clv_plan *plan;
+  uint32_t *maker;        /* [value * space_count + space]: the step that puts it there, or CLV__NONE */
+  uint32_t *dependencies; /* of the step that is being made */
+  size_t dependency_count, dependency_capacity;
+} work;
+
+static clv_status depend(work *w, uint32_t step, clv_error *error) {
+  if (step == CLV__NO_ID) return CLV_OK;
+  if (!clv__array_reserve(w->plan->graph->allocator, (void **)&w->dependencies, &w->dependency_capacity, w->dependency_count + 1,
+                          sizeof *w->dependencies, w->dependency_count)) {
+    return clv__error_memory(error, sizeof *w->dependencies);
+  }
+  w->dependencies[w->dependency_count++] = step;
+  return CLV_OK;
+}
+
+static int compare_steps(const void *a, const void *b) {
+  uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Each step once, ascending. */
+static void settle_dependencies(work *w) {
+  size_t unique = 0;
+  if (w->dependency_count > 1) qsort(w->dependencies, w->dependency_count, sizeof *w->dependencies, compare_steps);
+  for (size_t i = 0; i < w->dependency_count; ++i) {
+    if (i == 0 || w->dependencies[i] != w->dependencies[i - 1]) w->dependencies[unique++] = w->dependencies[i];
+  }
+  w->dependency_count = unique;
+}
+
+static clv_status add_step(work *w, bool is_transfer, uint32_t index, clv_error *error) {
+  settle_dependencies(w);
+  uint32_t *dependencies = clv__arena_copy(&w->plan->arena, w->dependencies, w->dependency_count * sizeof *dependencies);
+  if (dependencies == NULL) return clv__error_memory(error, w->dependency_count * sizeof *dependencies);
+  w->plan->steps[w->plan->step_count++] = (clv__step){is_transfer, index, (uint32_t)w->dependency_count, dependencies};
+  w->dependency_count = 0;
+  return CLV_OK;
+}
+
+static uint32_t *maker_of(work *w, uint32_t value, uint32_t space) {
+  return &w->maker[(size_t)value * w->plan->problem->space_count + space];
+}
+
+static clv_status add_transfer(work *w, uint32_t index, clv_error *error) {
+  clv_plan *plan = w->plan;
+  const clv__problem *problem = plan->problem;
+  const clv__move *move = &plan->moves.items[index];
+  clv_value_id value = move->is_weight ? problem->weight_ids[move->value] : problem->value_ids[move->value];
+  size_t size_bytes = 0;
+  bool known = clv__tensor_size_bytes(&plan->shapes->types[value], &size_bytes);
+  bool from_outside = !move->is_weight && problem->producers[move->value] == CLV__NONE;
+  plan->transfers[index] = (clv__transfer){.value = value,
+                                           .from = move->from,
+                                           .to = move->to,
+                                           .device = clv__space_device(problem, move->from == 0 ? move->to : move->from),
+                                           .size_bytes = known ? size_bytes : 0,
+                                           .size_known = known,
+                                           .boundary = move->is_weight                   ? CLV__BOUNDARY_WEIGHT
+                                                       : move->before == plan->cut.count ? CLV__BOUNDARY_OUTPUT
+                                                       : from_outside                    ? CLV__BOUNDARY_INPUT
+                                                                                         : CLV__BOUNDARY_INNER};
+  if (!move->is_weight) CLV__TRY(depend(w, *maker_of(w, move->value, move->from), error));
+  CLV__TRY(add_step(w, true, index, error));
+  if (!move->is_weight) *maker_of(w, move->value, move->to) = plan->step_count - 1;
+  return CLV_OK;
+}
+
+static clv_status add_partition(work *w, uint32_t index, uint32_t first_move, uint32_t end_move, clv_error *error) {
+  clv_plan *plan = w->plan;
+  const clv__problem *problem = plan->problem;
+  const clv__cut *cut = &plan->cut;
+  uint32_t space = problem->spaces[cut->devices[index]], first_step = plan->step_count;
+  for (uint32_t i = first_move; i < end_move; ++i) CLV__TRY(add_transfer(w, i, error));
+  for (uint32_t i = first_move; i < end_move; ++i) { /* a streamed weight has no maker: its step is known here alone */
+    if (plan->moves.items[i].is_weight) CLV__TRY(depend(w, first_step + i - first_move, error));
+  }
+  for (uint32_t i = cut->offsets[index]; i < cut->offsets[index + 1]; ++i) {
+    uint32_t node = cut->nodes[i];
+    for (uint32_t r = problem->read_offsets[node]; r < problem->read_offsets[node + 1]; ++r) {
+      uint32_t producer = problem->producers[problem->reads[r]];
+      if (producer != CLV__NONE && cut->partition_of[producer] == index) continue;
+      CLV__TRY(depend(w, *maker_of(w, problem->reads[r], space), error));
+    }
+  }
+  CLV__TRY(add_step(w, false, index, error));
+  for (uint32_t i = cut->offsets[index]; i < cut->offsets[index + 1]; ++i) {
+    uint32_t node = cut->nodes[i];
+    for (uint32_t k = problem->write_offsets[node]; k < problem->write_offsets[node + 1]; ++k) {
+      *maker_of(w, problem->writes[k], space) = plan->step_count - 1;
+    }
+  }
+  return CLV_OK;
+}
+
+static clv_status add_steps(work *w, clv_error *error) {
+  clv_plan *plan = w->plan;
+  uint32_t move = 0;
+  for (uint32_t p = 0; p < plan->cut.count; ++p) {
+    uint32_t end = move;
+    while (end < plan->moves.count && plan->moves.items[end].before == p) ++end;
+    CLV__TRY(add_partition(w, p, move, end, error));
+    move = end;
+  }
+  for (; move < plan->moves.count; ++move) CLV__TRY(add_transfer(w, move, error));
+  return CLV_OK;
+}
+
+clv_status clv__plan_set_steps(clv_plan *plan, clv_error *error) {
+  const clv__problem *problem = plan->problem;
+  const clv_allocator *allocator = plan->graph->allocator;
+  CLV__TRY(clv__split_moves(problem, &plan->cut, plan->streamed, &plan->arena, &plan->moves, error));
+  work w = {.plan = plan};
+  size_t cells = (size_t)problem->value_count * problem->space_count;
+  plan->transfer_count = plan->moves.count;
+  plan->transfers = clv__arena_allocate_zero(&plan->arena, plan->moves.count, sizeof *plan->transfers);
+  plan->steps = clv__arena_allocate_zero(&plan->arena, (size_t)plan->moves.count + plan->cut.count, sizeof *plan->steps);
+  plan->step_count = 0;
+  w.maker = clv__allocate(allocator, cells * sizeof *w.maker);
+  clv_status status = CLV_OK;
+  if (plan->transfers == NULL || plan->steps == NULL || w.maker == NULL) {
+    status = clv__error_memory(error, cells * sizeof *w.maker);
+  } else {
+    memset(w.maker, 0xff, cells * sizeof *w.maker); /* CLV__NONE */
+    status = add_steps(&w, error);
+  }
+  clv__release(allocator, w.dependencies);
+  clv__release(allocator, w.maker);
+  if (status != CLV_OK) return status;
+  CLV__TRY(clv__price_cut(problem, &plan->cut, &plan->moves, &plan->arena, &plan->price, error));
+  CLV__TRY(clv__bound(problem, allocator, &plan->bounds, error));
+  plan->predicted_ns = clv__price_of(&plan->price, plan->objective);
+  plan->lower_bound_ns = clv__bound_of(&plan->bounds, plan->objective);
+  return CLV_OK;
+}

@@ -1,0 +1,273 @@
+/* A plan made again without some of its devices: what they ran goes elsewhere, what others run stays as it is, so that their
+ * executables and what they have computed can be used on. No backend is asked anything but for memory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "place/node.h"
+#include "plan/without.h"
+
+/* ---- Placing what has to go ---- */
+
+static clv__place_input input_of(const clv_plan *plan, const clv__problem *problem) {
+  return (clv__place_input){.problem = problem,
+                            .objective = plan->objective,
+                            .split = plan->split,
+                            .split_is_given = plan->split_is_given,
+                            .claims = plan->claims};
+}
+
+/* The strategy's word with every node that can stay pinned to where it is. Where there is no choice it is not asked. */
+static clv_status place_lost(clv__leaving *l, clv_error *error) {
+  clv_plan *plan = l->plan;
+  clv__placing *placing = &l->placing;
+  clv__problem held = *plan->problem;
+  bool is_open = false;
+  uint32_t *pins = clv__arena_copy(&plan->arena, l->old->problem_devices, held.node_count * sizeof *pins);
+  if (pins == NULL) return clv__error_memory(error, held.node_count * sizeof *pins);
+  for (uint32_t n = 0; n < held.node_count; ++n) {
+    if (!clv__is_bit(plan->gone, pins[n])) continue;
+    uint32_t choices = held.supports[n];
+    if (choices == 0) return clv__node_unsupported(&held, n, error);
+    bool is_one = (choices & (choices - 1)) == 0;
+    is_open = is_open || !is_one;
+    pins[n] = is_one ? (uint32_t)__builtin_ctz(choices) : CLV__NONE;
+  }
+  held.pins = pins;
+  clv__place_input input = input_of(plan, &held);
+  CLV__TRY(clv__placing_init(&held, &plan->arena, placing, error));
+  memcpy(placing->devices, pins, held.node_count * sizeof *pins);
+  if (is_open) CLV__TRY(l->strategy->place(&input, &plan->arena, placing, error));
+  uint32_t *groups = clv__arena_allocate(&plan->arena, held.node_count * sizeof *groups);
+  if (groups == NULL) return clv__error_memory(error, held.node_count * sizeof *groups);
+  for (uint32_t n = 0; n < held.node_count; ++n) {
+    uint32_t first = l->old->cut.offsets[l->old->cut.partition_of[n]];
+    groups[n] = l->old->cut.nodes[first]; /* a number that no other partition has */
+  }
+  placing->groups = groups;
+  placing->has_cut = false;
+  return CLV_OK;
+}
+
+/* Weights that others stream, or keep, where nodes stay that read them: as it was; elsewhere as the strategy says. */
+static clv_status stream_lost(clv__leaving *l, clv_error *error) {
+  const clv__problem *problem = l->plan->problem;
+  const uint16_t *before = l->old->streamed, *said = l->placing.streamed;
+  if (before == NULL && said == NULL) return CLV_OK;
+  uint16_t *streamed = clv__arena_allocate_zero(&l->plan->arena, problem->weight_count, sizeof *streamed);
+  uint16_t *read_by = clv__arena_allocate_zero(&l->plan->arena, problem->weight_count, sizeof *read_by);
+  if (streamed == NULL || read_by == NULL) return clv__error_memory(error, problem->weight_count * sizeof *streamed);
+  for (uint32_t n = 0; n < problem->node_count; ++n) {
+    uint16_t bit = (uint16_t)(1u << l->old->problem_devices[n]);
+    for (uint32_t k = problem->weight_offsets[n]; k < problem->weight_offsets[n + 1]; ++k) read_by[problem->weights[k]] |= bit;
+  }
+  for (uint32_t w = 0; w < problem->weight_count; ++w) {
+    uint16_t is = before == NULL ? 0 : before[w], should = said == NULL ? 0 : said[w];
+    streamed[w] = (uint16_t)(((is & read_by[w]) | (should & ~read_by[w])) & ~l->plan->gone);
+  }
+  l->placing.streamed = streamed;
+  return CLV_OK;
+}
+
+/* ---- The cut: the old partitions, in their order, and in the place of each that has to change what becomes of it ---- */
+
+/* All of it on one device, in one group, and within that device's limits. */
+static bool is_whole(const clv__leaving *l, uint32_t partition) {
+  const clv__cut *cut = &l->old->cut;
+  const clv__problem *problem = l->plan->problem;
+  uint32_t first = cut->offsets[partition], end = cut->offsets[partition + 1];
+  uint32_t device = l->placing.devices[cut->nodes[first]], group = l->placing.groups[cut->nodes[first]];
+  for (uint32_t i = first; i < end; ++i) {
+    uint32_t node = cut->nodes[i];
+    if (l->placing.devices[node] != device || l->placing.groups[node] != group) return false;
+  }
+  const clv__limits *limits = &problem->limits[device];
+  return device == cut->devices[partition] || (limits->max_inputs == 0 && limits->max_nodes == 0);
+}
+
+typedef struct composing {
+  clv__cut *cut;
+  uint32_t node_count;
+  uint32_t *first, *next; /* pieces by old partition, in their order: the first, and by piece the next; CLV__NONE ends */
+} composing;
+
+static void add_partition(composing *c, uint32_t device, const uint32_t *nodes, uint32_t count) {
+  clv__cut *cut = c->cut;
+  for (uint32_t i = 0; i < count; ++i) {
+    cut->nodes[c->node_count + i] = nodes[i];
+    cut->partition_of[nodes[i]] = cut->count;
+  }
+  cut->devices[cut->count++] = device;
+  cut->offsets[cut->count] = c->node_count += count;
+}
+
+/* Partitions of `pieces` lie within old ones, and are in an order in which they can run: so are those of one old partition. */
+static void compose(clv__leaving *l, const clv__cut *pieces, composing *c) {
+  const clv__cut *old = &l->old->cut;
+  for (uint32_t p = 0; p < old->count; ++p) {
+    uint32_t first = old->offsets[p], count = old->offsets[p + 1] - first;
+    if (is_whole(l, p)) {
+      add_partition(c, l->placing.devices[old->nodes[first]], old->nodes + first, count);
+      continue;
+    }
+    for (uint32_t q = c->first[p]; q != CLV__NONE; q = c->next[q]) {
+      add_partition(c, pieces->devices[q], pieces->nodes + pieces->offsets[q], pieces->offsets[q + 1] - pieces->offsets[q]);
+    }
+  }
+}
+
+static clv_status cut_again(clv__leaving *l, clv_error *error) {
+  clv_plan *plan = l->plan;
+  const clv__problem *problem = plan->problem;
+  clv__cut pieces = {0}, *cut = &l->placing.cut;
+  bool all_whole = true;
+  for (uint32_t p = 0; p < l->old->cut.count; ++p) all_whole = all_whole && is_whole(l, p);
+  if (!all_whole) {
+    CLV__TRY(clv__split_convex(problem, l->placing.devices, l->placing.groups, plan->split == CLV__SPLIT_FEWEST, &plan->arena,
+                               &pieces, error));
+  }
+  size_t most = (size_t)l->old->cut.count + pieces.count;
+  *cut = (clv__cut){.devices = clv__arena_allocate(&plan->arena, most * sizeof *cut->devices),
+                    .offsets = clv__arena_allocate_zero(&plan->arena, most + 1, sizeof *cut->offsets),
+                    .nodes = clv__arena_allocate(&plan->arena, problem->node_count * sizeof *cut->nodes),
+                    .partition_of = clv__arena_allocate(&plan->arena, problem->node_count * sizeof *cut->partition_of)};
+  if (cut->devices == NULL || cut->offsets == NULL || cut->nodes == NULL || cut->partition_of == NULL) {
+    return clv__error_memory(error, problem->node_count * sizeof *cut->nodes);
+  }
+  composing c = {.cut = cut,
+                 .first = clv__arena_allocate(&plan->arena, l->old->cut.count * sizeof *c.first),
+                 .next = clv__arena_allocate(&plan->arena, pieces.count * sizeof *c.next)};
+  if (c.first == NULL || c.next == NULL) return clv__error_memory(error, most * sizeof *c.next);
+  memset(c.first, 0xff, l->old->cut.count * sizeof *c.first); /* CLV__NONE */
+  for (uint32_t q = pieces.count; q-- > 0;) {
+    uint32_t p = l->old->cut.partition_of[pieces.nodes[pieces.offsets[q]]];
+    c.next[q] = c.first[p];
+    c.first[p] = q;
+  }
+  compose(l, &pieces, &c);
+  return clv__plan_set_cut(plan, cut, l->placing.streamed, error);
+}
+
+/* ---- What is said of it ---- */
+
+/* Why a node is not where it was: a note that nodes of one device share. */
+static clv_status note_moved(clv__leaving *l, const char **notes, uint32_t from, const char **note, clv_error *error) {
+  if (notes[from] == NULL) {
+    char text[256];
+    snprintf(text, sizeof text, "it was on %s, which was %s", l->plan->devices->items[from].name, l->plan->gone_why[from]);
+    CLV__TRY(clv__leaving_text(&l->plan->arena, text, &notes[from], error));
+  }
+  *note = notes[from];
+  return CLV_OK;
+}
+
+/* `causes`: of the problem's nodes; those of nodes that were on a lost device become "lost". */
+static clv_status explain_moved(clv__leaving *l, clv_error *error) {
+  clv_plan *plan = l->plan;
+  const char *notes[CLV__MAX_DEVICES] = {NULL};
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
+    uint32_t from = l->old->placement.devices[n];
+    if (from == CLV__NO_ID || !clv__is_bit(l->lost, from)) continue;
+    plan->placement.causes[n] = "lost";
+    CLV__TRY(note_moved(l, notes, from, &plan->placement.notes[n], error));
+  }
+  return CLV_OK;
+}
+
+/* Within each old partition. CLV_NOT_SUPPORTED where memory, or a strategy, wants more room than that. */
+static clv_status place_in_place(clv__leaving *l, clv_error *error) {
+  clv_plan *plan = l->plan;
+  bool changed = true;
+  CLV__TRY(place_lost(l, error));
+  CLV__TRY(stream_lost(l, error));
+  CLV__TRY(explain_moved(l, error));
+  for (uint32_t n = 0; n < plan->problem->node_count; ++n)
+    l->placing.causes[n] = plan->placement.causes[plan->problem->node_ids[n]];
+  CLV__TRY(cut_again(l, error));
+  while (changed) { /* ends as in make.c */
+    CLV__TRY(clv__place_within_memory(plan, &l->placing, &changed, error));
+    if (changed) CLV__TRY(cut_again(l, error));
+  }
+  for (uint32_t n = 0; n < plan->problem->node_count; ++n)
+    plan->placement.causes[plan->problem->node_ids[n]] = l->placing.causes[n];
+  return clv__plan_set_steps(plan, error);
+}
+
+/* Everything as if the devices had never been there; nodes that were on one say so where nothing else was to be said. */
+static clv_status place_anew(clv__leaving *l, clv_error *error) {
+  clv_plan *plan = l->plan;
+  const char *notes[CLV__MAX_DEVICES] = {NULL}, *note = plan->note;
+  clv__place_input input = input_of(plan, plan->problem);
+  plan->split = plan->split_is_given ? plan->split : l->strategy->split;
+  input.split = plan->split;
+  CLV__TRY(clv__plan_place(plan, l->strategy, &input, error));
+  plan->note = note;
+  for (clv_node_id n = 0; n < plan->graph->node_count; ++n) {
+    uint32_t from = l->old->placement.devices[n];
+    if (from == CLV__NO_ID || !clv__is_bit(l->lost, from) || plan->placement.notes[n] != NULL) continue;
+    CLV__TRY(note_moved(l, notes, from, &plan->placement.notes[n], error));
+  }
+  return CLV_OK;
+}
+
+/* ---- What can be used on ---- */
+
+static bool streams_alike(const clv__leaving *l, uint32_t node, uint32_t device) {
+  const clv__problem *problem = l->plan->problem;
+  const uint16_t *before = l->old->streamed, *now = l->plan->streamed;
+  for (uint32_t k = problem->weight_offsets[node]; k < problem->weight_offsets[node + 1]; ++k) {
+    uint32_t weight = problem->weights[k];
+    if (clv__is_bit(before == NULL ? 0 : before[weight], device) != clv__is_bit(now == NULL ? 0 : now[weight], device))
+      return false;
+  }
+  return true;
+}
+
+static bool is_same(const clv__leaving *l, uint32_t before, uint32_t now) {
+  const clv__cut *old = &l->old->cut, *cut = &l->plan->cut;
+  uint32_t first = cut->offsets[now], count = cut->offsets[now + 1] - first;
+  if (old->devices[before] != cut->devices[now] || old->offsets[before + 1] - old->offsets[before] != count) return false;
+  if (memcmp(old->nodes + old->offsets[before], cut->nodes + first, count * sizeof *cut->nodes) != 0) return false;
+  for (uint32_t i = 0; i < count; ++i) {
+    if (!streams_alike(l, cut->nodes[first + i], cut->devices[now])) return false;
+  }
+  return true;
+}
+
+static clv_status find_same(clv__leaving *l, clv_error *error) {
+  const clv__cut *cut = &l->plan->cut;
+  uint32_t *same = clv__arena_allocate(&l->plan->arena, cut->count * sizeof *same);
+  if (same == NULL) return clv__error_memory(error, cut->count * sizeof *same);
+  for (uint32_t p = 0; p < cut->count; ++p) {
+    uint32_t before = l->old->cut.partition_of[cut->nodes[cut->offsets[p]]];
+    same[p] = is_same(l, before, p) ? before : CLV__NO_ID;
+  }
+  l->plan->same_partitions = same;
+  return CLV_OK;
+}
+
+clv_status clv__plan_without(const clv_plan *old, uint32_t lost, const char *reason, clv_plan **out, clv_error *error) {
+  const clv_allocator *allocator = old->arena.allocator;
+  *out = NULL;
+  clv_plan *plan = clv__allocate_zero(allocator, sizeof *plan);
+  if (plan == NULL) return clv__error_memory(error, sizeof *plan);
+  clv__leaving l = {.plan = plan, .old = old, .lost = lost & ~old->gone & ((1u << old->devices->count) - 1)};
+  clv__arena_init(&plan->arena, allocator);
+  clv__arena_init(&plan->capability.arena, allocator);
+  plan->origin = old->origin != NULL ? old->origin : old;
+  plan->gone = old->gone | l.lost;
+  l.strategy = clv__strategy_find(old->placement.strategy);
+  if (l.strategy == NULL) l.strategy = &clv__strategies[0]; /* a file that names none of ours */
+  clv__devices_lock(plan->origin->devices);
+  clv_status status = clv__leaving_begin(&l, reason, error);
+  if (status == CLV_OK) {
+    status = place_in_place(&l, error);
+    if (status == CLV_NOT_SUPPORTED) status = place_anew(&l, error);
+  }
+  if (status == CLV_OK) status = find_same(&l, error);
+  clv__devices_unlock(plan->origin->devices);
+  if (status == CLV_OK)
+    *out = plan;
+  else
+    clv_plan_destroy(plan);
+  return status;
+}

@@ -1,9 +1,0 @@
-/* The files of page/, as texts: made into arrays when the library is built. */
-#ifndef CLEAVE_REPORT_PAGE_H
-#define CLEAVE_REPORT_PAGE_H
-
-extern const char clv__page_style[], clv__page_script[];
-extern const char clv__page_gnn_style[], clv__page_gnn_script[]; /* the style comes behind the other one */
-extern const char clv__page_write_script[];                      /* comes before each page's own script */
-
-#endif

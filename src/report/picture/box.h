@@ -1,0 +1,48 @@
+/* The nodes of one partition, laid out as a graph: chips for nodes, pills for the values that enter and leave. */
+#ifndef CLEAVE_REPORT_PICTURE_BOX_H
+#define CLEAVE_REPORT_PICTURE_BOX_H
+
+#include "plan/plan.h"
+#include "report/picture/layers.h"
+
+enum { CLV__CHIP_HEIGHT = 24, CLV__RANK_HEIGHT = 40 };
+
+typedef enum clv__chip_kind { CLV__CHIP_NODE, CLV__CHIP_INPUT, CLV__CHIP_OUTPUT } clv__chip_kind;
+
+typedef struct clv__chip {
+  clv__chip_kind kind;
+  uint32_t id; /* of the graph's node or value */
+  double x, y; /* its middle, and its top; from the box's left upper corner */
+  double width;
+} clv__chip;
+
+/* An edge, from the bottom of a chip to the top of another: the points it passes, both ends included. Pieces that lead down may
+ * be drawn as curves; those that lead across or up, where a tall drawing goes on in its next column, are straight. */
+typedef struct clv__wire {
+  uint32_t from, to; /* chips */
+  uint32_t point_count;
+  const double *points; /* x, y pairs */
+} clv__wire;
+
+typedef struct clv__box {
+  uint32_t chip_count, wire_count;
+  clv__chip *chips;
+  clv__wire *wires;
+  double width, height;
+} clv__box;
+
+/* What laying out many partitions of a plan shares. */
+typedef struct clv__boxes {
+  const clv_plan *plan;
+  clv__arena *arena;
+  uint32_t *chip_of_node, *chip_of_value; /* valid within one partition */
+} clv__boxes;
+
+/* Both return false when memory is out. `most_ranks`: longer ones go on in a further column beside the first. */
+bool clv__boxes_init(clv__boxes *boxes, const clv_plan *plan, clv__arena *arena);
+bool clv__box_make(clv__boxes *boxes, const clv__partition *partition, uint32_t most_ranks, clv__box *box);
+
+/* The text of a chip: operator (bold, for nodes alone) and name; `name` is cut to what the chip has room for. */
+void clv__chip_label(const clv_plan *plan, const clv__chip *chip, clv__text *bold, clv__text *name);
+
+#endif

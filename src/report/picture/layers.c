@@ -1,0 +1,250 @@
+/* See layers.h. Ranks by the longest path; nodes that nothing leads to stand just above their first reader. Edges over several
+ * ranks get a point in each, so that they bend around nodes. The order is found by barycentres, swept down and up; the places by
+ * least squares under that order, which pooling neighbours solves exactly a rank at a time. */
+#include "report/picture/layers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { SWEEPS = 6, PLACE_SWEEPS = 8, LONGEST_BENT = 24 };
+static const double POINT_WIDTH = 10, POINT_WEIGHT = 4; /* of a bend: it would rather be straight */
+
+typedef struct layout {
+  const clv__layers_input *input;
+  clv__layers *layers;
+  clv__arena *arena;
+  uint32_t count;                                  /* nodes, then points of edges */
+  uint32_t link_count;                             /* between neighbouring ranks */
+  uint32_t *ranks;                                 /* by node and point */
+  uint32_t *place;                                 /* position in its rank */
+  double *x, *wanted;                              /* middles */
+  uint32_t *first, *members;                       /* CSR by rank, in order */
+  uint32_t *down_offsets, *down, *up_offsets, *up; /* CSR: neighbours in the next and the previous rank */
+} layout;
+
+static void rank_nodes(layout *l) {
+  const clv__layers_input *in = l->input;
+  uint32_t *ranks = l->layers->ranks, *least = l->place; /* of the readers' ranks; `place` is free still */
+  for (uint32_t v = 0; v < in->node_count; ++v) {
+    for (uint32_t i = l->up_offsets[v]; i < l->up_offsets[v + 1]; ++i) {
+      uint32_t from = l->up[i];
+      if (ranks[from] + 1 > ranks[v]) ranks[v] = ranks[from] + 1;
+    }
+  }
+  for (uint32_t v = 0; v < in->node_count; ++v) least[v] = UINT32_MAX;
+  for (uint32_t e = 0; e < in->edge_count; ++e) {
+    if (ranks[in->to[e]] < least[in->from[e]]) least[in->from[e]] = ranks[in->to[e]];
+  }
+  for (uint32_t v = 0; v < in->node_count; ++v) {
+    bool is_source = l->up_offsets[v] == l->up_offsets[v + 1];
+    if (is_source && least[v] != UINT32_MAX) ranks[v] = least[v] - 1;
+  }
+  for (uint32_t v = 0; v < in->node_count; ++v) {
+    if (ranks[v] + 1 > l->layers->rank_count) l->layers->rank_count = ranks[v] + 1;
+  }
+}
+
+/* CSR of `count` pairs by `keys`; entries keep their order. */
+static bool index_pairs(clv__arena *arena, uint32_t node_count, uint32_t count, const uint32_t *keys, const uint32_t *entries,
+                        uint32_t **offsets, uint32_t **items) {
+  *offsets = clv__arena_allocate_zero(arena, (size_t)node_count + 2, sizeof **offsets);
+  *items = clv__arena_allocate_zero(arena, (size_t)count + 1, sizeof **items);
+  if (*offsets == NULL || *items == NULL) return false;
+  for (uint32_t i = 0; i < count; ++i) ++(*offsets)[keys[i] + 2];
+  for (uint32_t v = 0; v < node_count; ++v) (*offsets)[v + 2] += (*offsets)[v + 1];
+  for (uint32_t i = 0; i < count; ++i) (*items)[(*offsets)[keys[i] + 1]++] = entries[i];
+  return true;
+}
+
+static bool is_bent(const layout *l, uint32_t edge) {
+  uint32_t span = l->layers->ranks[l->input->to[edge]] - l->layers->ranks[l->input->from[edge]];
+  return span > 1 && span <= LONGEST_BENT;
+}
+
+/* Points for edges that pass ranks, and the links between neighbouring ranks. */
+static bool add_points(layout *l) {
+  const clv__layers_input *in = l->input;
+  const uint32_t *ranks = l->layers->ranks;
+  uint32_t *offsets = clv__arena_allocate_zero(l->arena, (size_t)in->edge_count + 1, sizeof *offsets);
+  if (offsets == NULL) return false;
+  size_t points = 0, links = 0;
+  for (uint32_t e = 0; e < in->edge_count; ++e) {
+    uint32_t span = ranks[in->to[e]] - ranks[in->from[e]];
+    offsets[e] = (uint32_t)points;
+    if (is_bent(l, e)) points += span - 1;
+    links += span == 1 ? 1 : is_bent(l, e) ? span : 0;
+  }
+  offsets[in->edge_count] = (uint32_t)points;
+  l->layers->bend_offsets = offsets;
+  l->layers->bends = clv__arena_allocate_zero(l->arena, points + 1, sizeof *l->layers->bends);
+  l->count = in->node_count + (uint32_t)points;
+  l->ranks = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->ranks);
+  uint32_t *from = clv__arena_allocate_zero(l->arena, links + 1, sizeof *from);
+  uint32_t *to = clv__arena_allocate_zero(l->arena, links + 1, sizeof *to);
+  if (l->layers->bends == NULL || l->ranks == NULL || from == NULL || to == NULL) return false;
+  memcpy(l->ranks, ranks, in->node_count * sizeof *ranks);
+  uint32_t count = 0;
+  for (uint32_t e = 0; e < in->edge_count; ++e) {
+    uint32_t span = ranks[in->to[e]] - ranks[in->from[e]], at = in->from[e];
+    if (span > LONGEST_BENT) continue;
+    for (uint32_t k = 1; k < span; ++k) {
+      uint32_t point = in->node_count + offsets[e] + k - 1;
+      l->ranks[point] = ranks[in->from[e]] + k;
+      from[count] = at;
+      to[count++] = at = point;
+    }
+    from[count] = at;
+    to[count++] = in->to[e];
+  }
+  l->link_count = count;
+  return index_pairs(l->arena, l->count, count, from, to, &l->down_offsets, &l->down) &&
+         index_pairs(l->arena, l->count, count, to, from, &l->up_offsets, &l->up);
+}
+
+static bool fill_ranks(layout *l) {
+  l->first = clv__arena_allocate_zero(l->arena, (size_t)l->layers->rank_count + 2, sizeof *l->first);
+  l->members = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->members);
+  l->place = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->place);
+  l->x = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->x);
+  l->wanted = clv__arena_allocate_zero(l->arena, (size_t)l->count + 1, sizeof *l->wanted);
+  if (l->first == NULL || l->members == NULL || l->place == NULL || l->x == NULL || l->wanted == NULL) return false;
+  uint32_t *next = clv__arena_allocate_zero(l->arena, (size_t)l->layers->rank_count + 1, sizeof *next);
+  if (next == NULL) return false;
+  for (uint32_t v = 0; v < l->count; ++v) ++l->first[l->ranks[v] + 1];
+  for (uint32_t r = 0; r < l->layers->rank_count; ++r) l->first[r + 1] += l->first[r];
+  for (uint32_t v = 0; v < l->count; ++v) {
+    uint32_t r = l->ranks[v];
+    l->place[v] = next[r];
+    l->members[l->first[r] + next[r]++] = v;
+  }
+  return true;
+}
+
+/* ---- Order ---- */
+
+typedef struct keyed {
+  double key;
+  uint32_t place, member;
+} keyed;
+
+static int compare_keyed(const void *a, const void *b) {
+  const keyed *x = a, *y = b;
+  if (x->key != y->key) return x->key < y->key ? -1 : 1;
+  return (x->place > y->place) - (x->place < y->place);
+}
+
+/* The mean place of the neighbours in the rank that was ordered before; without any, where it is. Relative to the rank's size, so
+ * that ranks of different sizes compare. */
+static void order_rank(layout *l, uint32_t rank, bool down, keyed *keys) {
+  const uint32_t *offsets = down ? l->up_offsets : l->down_offsets, *neighbours = down ? l->up : l->down;
+  uint32_t first = l->first[rank], count = l->first[rank + 1] - first;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t v = l->members[first + i];
+    double sum = 0;
+    for (uint32_t k = offsets[v]; k < offsets[v + 1]; ++k) {
+      uint32_t n = neighbours[k], r = l->ranks[n];
+      sum += (l->place[n] + 0.5) / (l->first[r + 1] - l->first[r]);
+    }
+    uint32_t degree = offsets[v + 1] - offsets[v];
+    keys[i] = (keyed){degree > 0 ? sum / degree : (i + 0.5) / count, i, v};
+  }
+  qsort(keys, count, sizeof *keys, compare_keyed);
+  for (uint32_t i = 0; i < count; ++i) {
+    l->members[first + i] = keys[i].member;
+    l->place[keys[i].member] = i;
+  }
+}
+
+/* ---- Places ---- */
+
+typedef struct pool {
+  double sum, weight;
+  uint32_t end; /* of its members, one past the last */
+} pool;
+
+static double width_of(const layout *l, uint32_t v) {
+  return v < l->input->node_count ? l->input->widths[v] : POINT_WIDTH;
+}
+
+/* The places nearest to the wanted ones (least squares) in which no neighbours overlap: pool adjacent violators. */
+static void settle_rank(layout *l, uint32_t rank, pool *pools) {
+  uint32_t first = l->first[rank], count = l->first[rank + 1] - first, used = 0;
+  double shift = 0;
+  for (uint32_t i = 0; i < count; ++i) {
+    uint32_t v = l->members[first + i];
+    if (i > 0) shift += (width_of(l, l->members[first + i - 1]) + width_of(l, v)) / 2 + l->input->gap;
+    double weight = v < l->input->node_count ? 1 : POINT_WEIGHT;
+    pools[used++] = (pool){(l->wanted[v] - shift) * weight, weight, i + 1};
+    while (used > 1 && pools[used - 2].sum * pools[used - 1].weight >= pools[used - 1].sum * pools[used - 2].weight) {
+      pools[used - 2].sum += pools[used - 1].sum;
+      pools[used - 2].weight += pools[used - 1].weight;
+      pools[used - 2].end = i + 1;
+      --used;
+    }
+  }
+  shift = 0;
+  for (uint32_t i = 0, p = 0; i < count; ++i) {
+    uint32_t v = l->members[first + i];
+    if (i > 0) shift += (width_of(l, l->members[first + i - 1]) + width_of(l, v)) / 2 + l->input->gap;
+    while (i >= pools[p].end) ++p;
+    l->x[v] = pools[p].sum / pools[p].weight + shift;
+  }
+}
+
+static void want(layout *l, uint32_t rank, const uint32_t *offsets, const uint32_t *neighbours) {
+  for (uint32_t i = l->first[rank]; i < l->first[rank + 1]; ++i) {
+    uint32_t v = l->members[i];
+    double sum = 0;
+    for (uint32_t k = offsets[v]; k < offsets[v + 1]; ++k) sum += l->x[neighbours[k]];
+    l->wanted[v] = offsets[v + 1] > offsets[v] ? sum / (offsets[v + 1] - offsets[v]) : l->x[v];
+  }
+}
+
+static bool place(layout *l) {
+  uint32_t widest = 0, ranks = l->layers->rank_count;
+  for (uint32_t r = 0; r < ranks; ++r) {
+    if (l->first[r + 1] - l->first[r] > widest) widest = l->first[r + 1] - l->first[r];
+  }
+  keyed *keys = clv__arena_allocate_zero(l->arena, (size_t)widest + 1, sizeof *keys);
+  pool *pools = clv__arena_allocate_zero(l->arena, (size_t)widest + 1, sizeof *pools);
+  if (keys == NULL || pools == NULL) return false;
+  for (uint32_t sweep = 0; sweep < SWEEPS; ++sweep) {
+    for (uint32_t r = 1; r < ranks; ++r) order_rank(l, sweep % 2 == 0 ? r : ranks - 1 - r, sweep % 2 == 0, keys);
+  }
+  for (uint32_t r = 0; r < ranks; ++r) settle_rank(l, r, pools);
+  for (uint32_t sweep = 0; sweep < PLACE_SWEEPS; ++sweep) {
+    bool down = sweep % 2 == 0;
+    for (uint32_t i = 0; i < ranks; ++i) {
+      uint32_t r = down ? i : ranks - 1 - i;
+      want(l, r, down ? l->up_offsets : l->down_offsets, down ? l->up : l->down);
+      settle_rank(l, r, pools);
+    }
+  }
+  return true;
+}
+
+static void give(layout *l) {
+  double least = 0, most = 0;
+  for (uint32_t v = 0; v < l->count; ++v) {
+    double left = l->x[v] - width_of(l, v) / 2, right = l->x[v] + width_of(l, v) / 2;
+    if (v == 0 || left < least) least = left;
+    if (v == 0 || right > most) most = right;
+  }
+  for (uint32_t v = 0; v < l->input->node_count; ++v) l->layers->x[v] = l->x[v] - least;
+  for (uint32_t v = l->input->node_count; v < l->count; ++v) l->layers->bends[v - l->input->node_count] = l->x[v] - least;
+  l->layers->width = most - least;
+}
+
+bool clv__layers_make(const clv__layers_input *input, clv__arena *arena, clv__layers *layers) {
+  *layers = (clv__layers){0};
+  layout l = {.input = input, .layers = layers, .arena = arena};
+  layers->ranks = clv__arena_allocate_zero(arena, (size_t)input->node_count + 1, sizeof *layers->ranks);
+  layers->x = clv__arena_allocate_zero(arena, (size_t)input->node_count + 1, sizeof *layers->x);
+  l.place = clv__arena_allocate_zero(arena, (size_t)input->node_count + 1, sizeof *l.place);
+  if (layers->ranks == NULL || layers->x == NULL || l.place == NULL) return false;
+  if (!index_pairs(arena, input->node_count, input->edge_count, input->to, input->from, &l.up_offsets, &l.up)) return false;
+  rank_nodes(&l);
+  if (!add_points(&l) || !fill_ranks(&l) || !place(&l)) return false;
+  give(&l);
+  return true;
+}

@@ -1,0 +1,128 @@
+/* Threads of a device on the cores that its options name: OpenMP's with the caller's, which is given back; what is refused, and
+ * how. */
+#define _GNU_SOURCE
+#include <sched.h>
+
+#include "backends/cpu/cores.h"
+#include "backends/cpu/device.h"
+#include "cpu_host.h"
+
+static void refuse(const char *list, const char *node, const char *what) {
+  clv_error error = {0};
+  clv__cpu_cores *cores;
+  assert_int_equal(clv__cpu_cores_create(clv__allocator_default(), list, node, &cores, &error), CLV_INVALID_ARGUMENT);
+  assert_null(cores);
+  if (strstr(error.message, what) == NULL) fail_msg("'%s' does not say '%s'", error.message, what);
+}
+
+static void what_is_not_there_is_refused(void **state) {
+  (void)state;
+  static const char *const lists[] = {"",  "x", "1-", "-1", "2-1", "0,", ",0", "0-1-2", "0;1", "1024", "99999999999999999999",
+                                      " 0"};
+  for (size_t i = 0; i < sizeof lists / sizeof *lists; ++i) refuse(lists[i], NULL, "expected numbers below");
+  refuse("1000-1023", NULL, "this process may use");
+  refuse(NULL, "1023", "no such NUMA node");
+  refuse(NULL, "one", "expected the number of a NUMA node");
+  refuse("0", "0", "give one of them");
+}
+
+static int first_core(void) {
+  cpu_set_t allowed;
+  assert_int_equal(sched_getaffinity(0, sizeof allowed, &allowed), 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &allowed)) ++core;
+  return core;
+}
+
+static void lists_are_read_and_written(void **state) {
+  (void)state;
+  clv_error error = {0};
+  clv__cpu_cores *cores;
+  char list[48], text[64];
+  const int core = first_core();
+  snprintf(list, sizeof list, "%d,%d-%d", core, core, core);
+  assert_ok(clv__cpu_cores_create(clv__allocator_default(), list, NULL, &cores, &error), error);
+  clv__cpu_cores_text(cores, text, sizeof text);
+  snprintf(list, sizeof list, "%d", core);
+  assert_string_equal(text, list);
+  assert_int_equal(clv__cpu_cores_count(cores), 1);
+  clv__cpu_cores_destroy(clv__allocator_default(), cores);
+}
+
+/* The threads of this thread's team that may run elsewhere than on `set`. */
+static int count_elsewhere(int team, const cpu_set_t *set) {
+  int elsewhere = 0;
+#pragma omp parallel num_threads(team) reduction(+ : elsewhere)
+  {
+    cpu_set_t own;
+    elsewhere += sched_getaffinity(0, sizeof own, &own) != 0 || !CPU_EQUAL(&own, set);
+  }
+  return elsewhere;
+}
+
+/* On a device of one core, then on one of any, then of one core again with more threads. */
+static void threads_go_where_they_are_told(void **state) {
+  (void)state;
+  clv_error error = {0};
+  cpu_host bound, any;
+  cpu_set_t one, all;
+  char list[16];
+  const int core = first_core();
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+  snprintf(list, sizeof list, "%d", core);
+  cpu_host_threads = 0;
+  assert_ok(cpu_host_open(&bound, clv__allocator_default(), "cores", list, &error), error);
+  assert_int_equal(bound.device->thread_count, 1);
+  cpu_host_close(&bound);
+  cpu_host_threads = 3;
+  assert_ok(cpu_host_open(&bound, clv__allocator_default(), "cores", list, &error), error);
+  assert_ok(cpu_host_open(&any, clv__allocator_default(), NULL, NULL, &error), error);
+  assert_int_equal(count_elsewhere(3, &all), 0); /* a team is there before */
+  for (int round = 0; round < 3; ++round) {
+    int before = clv__cpu_threads_enter(bound.device);
+    assert_int_equal(count_elsewhere(3, &one), 0);
+    const int inner = clv__cpu_threads_enter_one();
+    clv__cpu_threads_leave_one(inner);
+    assert_int_equal(count_elsewhere(3, &one), 0);
+    clv__cpu_threads_leave(before);
+    cpu_set_t own;
+    assert_int_equal(sched_getaffinity(0, sizeof own, &own), 0);
+    assert_true(CPU_EQUAL(&own, &all));
+    before = clv__cpu_threads_enter(any.device);
+    assert_int_equal(count_elsewhere(3, &all), 0);
+    clv__cpu_threads_leave(before);
+  }
+  const int before = clv__cpu_threads_enter(bound.device);
+  assert_int_equal(count_elsewhere(5, &one), 0); /* new ones come where their caller is */
+  clv__cpu_threads_leave(before);
+  cpu_host_close(&any);
+  cpu_host_close(&bound);
+}
+
+/* The node that has the first core there is. */
+static void a_node_is_its_cores(void **state) {
+  (void)state;
+  clv_error error = {0};
+  clv__cpu_cores *cores;
+  char node[16];
+  for (int n = 0; n < 64; ++n) {
+    snprintf(node, sizeof node, "%d", n);
+    if (clv__cpu_cores_create(clv__allocator_default(), NULL, node, &cores, &error) != CLV_OK) continue;
+    assert_true(clv__cpu_cores_count(cores) >= 1);
+    clv__cpu_cores_destroy(clv__allocator_default(), cores);
+    return;
+  }
+  skip(); /* a system that tells of no nodes */
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(what_is_not_there_is_refused),
+      cmocka_unit_test(lists_are_read_and_written),
+      cmocka_unit_test(threads_go_where_they_are_told),
+      cmocka_unit_test(a_node_is_its_cores),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

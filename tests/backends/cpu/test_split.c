@@ -1,0 +1,116 @@
+/* Split of values that lie in a convolution's layout: pieces of even and uneven extents, along channels and pixels, read by
+ * whoever takes that layout and by whoever does not, against the reference evaluator. */
+#include "backends/cpu/run/executable.h"
+#include "generator.h"
+
+#define SEEDS 80
+
+/* `count` pieces of x, of which values[first] is the first one. */
+static int split(generator *g, const made_value *x, int64_t axis, int count) {
+  const int first = g->count;
+  int64_t sizes[4], left = x->dims[axis];
+  char name[16], outputs[64] = "";
+  clv_error error = {0};
+  clv_value_id in[2], out[4];
+  for (int i = 0; i < count; ++i) {
+    const int64_t even = left / (count - i);
+    int64_t dims[4];
+    sizes[i] = i + 1 == count ? left : even > 16 && pick(g, 2) == 0 ? even / 16 * 16 : 1 + pick(g, even);
+    left -= sizes[i];
+    memcpy(dims, x->dims, sizeof dims);
+    dims[axis] = sizes[i];
+    const made_value *piece = add(g, dims);
+    snprintf(outputs + strlen(outputs), sizeof outputs - strlen(outputs), "%s ", piece->name);
+    assert_ok(clv__builder_value(g->t.builder, piece->name, &out[i], &error), error);
+  }
+  snprintf(name, sizeof name, "s%d", g->weights++);
+  test_graph_ints(&g->t, name, count, sizes);
+  assert_ok(clv__builder_value(g->t.builder, x->name, &in[0], &error), error);
+  assert_ok(clv__builder_value(g->t.builder, name, &in[1], &error), error);
+  const int64_t given = pick(g, 2) == 0 ? axis : axis - 4;
+  const clv_attribute attribute = ints(g, "axis", false, 1, &given);
+  assert_ok(clv__builder_node(g->t.builder, outputs, "", "Split", in, 2, out, (uint32_t)count, &attribute, 1, &error), error);
+  return first;
+}
+
+static clv_graph *make_graph(const clv_allocator *allocator, uint64_t seed) {
+  static const int64_t channels[] = {32, 48, 64, 20, 33};
+  generator g = {.seed = seed};
+  const int64_t dims[4] = {1 + pick(&g, 2), 16, 6 + pick(&g, 8), 6 + pick(&g, 8)};
+  clv_error error = {0};
+  test_graph_begin(&g.t, allocator, seed);
+  assert_ok(clv__builder_import(g.t.builder, "", 17, &error), error);
+  made_value *x = add(&g, dims);
+  test_graph_input(&g.t, "v0", CLV_F32, 4, dims);
+  x = convolve_same(&g, x, channels[pick(&g, 5)], pick(&g, 2) == 0 ? 3 : 1);
+  const int64_t axis = pick(&g, 4) == 0 ? 2 + pick(&g, 2) : 1;
+  const int count = 2 + (int)pick(&g, 3), first = split(&g, x, axis, count);
+  char list[64] = "", outputs[64] = "";
+  for (int i = 0; i < count; ++i) { /* in another order, some of them changed before */
+    const int64_t kind = pick(&g, 4);
+    made_value *piece = &g.values[first + count - 1 - i], *made = piece;
+    if (kind == 0 && axis == 1) made = convolve_same(&g, piece, piece->dims[1], 1);
+    if (kind == 1) node(&g, "Relu", piece->name, (made = add(&g, piece->dims))->name, NULL, 0);
+    if (kind == 2) node(&g, "Erf", piece->name, (made = add(&g, piece->dims))->name, NULL, 0);
+    snprintf(list + strlen(list), sizeof list - strlen(list), i > 0 ? ",%s" : "%s", made->name);
+  }
+  made_value *joined = add(&g, x->dims);
+  const clv_attribute attribute = ints(&g, "axis", false, 1, &axis);
+  node(&g, "Concat", list, joined->name, &attribute, 1);
+  x = convolve_same(&g, joined, 24, 1);
+  const bool leaves = pick(&g, 3) == 0; /* a piece, too */
+  snprintf(outputs, sizeof outputs, leaves ? "%s,%s" : "%s", x->name, g.values[first].name);
+  return test_graph_end(&g.t, outputs);
+}
+
+static void test_pieces(void **state) {
+  (void)state;
+  int taken = 0, graphs = 0;
+  for (uint64_t seed = 1; seed <= SEEDS; ++seed) {
+    clv_graph *graph = make_graph(clv__allocator_default(), seed);
+    uint64_t data_seed = seed * 31;
+    clv_tensor x = random_tensor(graph->allocator, &data_seed, 4, graph->values[graph->inputs[0]].type.dims);
+    clv_error error = {0};
+    cpu_host cpu;
+    cpu_program program;
+    char what[32];
+    snprintf(what, sizeof what, "seed %d", (int)seed);
+    cpu_host_threads = seed % 8 == 0 ? 2 : 1;
+    assert_int_equal(compare_with_reference(graph, &x, NULL, NULL, what), 0);
+    assert_ok(cpu_host_open(&cpu, graph->allocator, NULL, NULL, &error), error);
+    assert_ok(cpu_program_open(&program, &cpu, graph, NULL, &error), error);
+    const clv__cpu_plan *plan = program.executable->plan;
+    bool has_blocked = false, has_pieces = false;
+    for (size_t s = 0; s < plan->step_count; ++s) {
+      const clv__cpu_step *step = &plan->steps[s];
+      if (step->node == NULL) continue;
+      has_pieces |= step->kind == CLV__CPU_STEP_PRIMITIVE && strcmp(step->what, "Split") == 0;
+      has_blocked |= step->kind == CLV__CPU_STEP_PRIMITIVE && strcmp(step->node->op, "Conv") == 0;
+    }
+    graphs += has_blocked;
+    taken += has_pieces;
+    cpu_program_close(&program);
+    cpu_host_close(&cpu);
+    clv__release(graph->allocator, x.data);
+    clv__graph_destroy(graph);
+  }
+  assert_true(2 * taken > graphs); /* not where a piece cuts a block */
+}
+
+static void test_failing_memory(void **state) {
+  (void)state;
+  test_allocator failing;
+  test_allocator_init(&failing);
+  clv_graph *graph = make_graph(&failing.allocator, 2);
+  uint64_t seed = 9;
+  clv_tensor x = random_tensor(&failing.allocator, &seed, 4, graph->values[graph->inputs[0]].type.dims);
+  check_failing_memory(&failing, graph, &x);
+  clv__release(&failing.allocator, x.data);
+  clv__graph_destroy(graph);
+  assert_int_equal(failing.live, 0);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_pieces), cmocka_unit_test(test_failing_memory)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

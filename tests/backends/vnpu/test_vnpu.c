@@ -1,0 +1,490 @@
+/* Programs of the virtual NPU: the same bits as direct evaluation, compiled or loaded, whole or in parts, with shapes known or
+ * not. */
+#include "backends/vnpu/instance.h"
+
+#include <time.h>
+
+#include "fake_rig.h"
+
+static void programs_equal_evaluation(void **state) {
+  (void)state;
+  static const clv_dtype dtypes[] = {CLV_F32, CLV_F16, CLV_BF16};
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  clv_device *device = fake_device(&fake, "default");
+  const clv_backend *b = fake_backend(&fake);
+  uint64_t seed = 1;
+  static blob saved;
+  for (int round = 0; round < 60; ++round) {
+    clv_graph *graph = random_graph(heap(), dtypes[round % 3], 1 + round % 17, &seed);
+    clv__shapes *shapes = shapes_of(graph);
+    clv_tensor inputs[2], expected[FAKE_MAX_IO], got[FAKE_MAX_IO];
+    random_inputs(graph, inputs, &seed);
+    evaluate(graph, inputs, expected);
+    clv_executable *executable = NULL;
+    clv_error error = {0};
+    compile_whole(&fake, device, graph, shapes->types, &executable);
+    saved.size_bytes = 0;
+    assert_ok(b->executable_save(device, executable, blob_write, &saved, &error), error);
+    for (int loaded = 0; loaded < 2; ++loaded) {
+      if (loaded) assert_ok(b->executable_load(device, saved.data, saved.size_bytes, &executable, &error), error);
+      fake_session session;
+      assert_ok(fake_session_open(&session, b, device, executable, graph, inputs, 2, &error), error);
+      for (int again = 0; again < 2; ++again) {
+        for (uint32_t i = 0; i < graph->output_count; ++i) got[i] = output_type(graph, shapes, i);
+        assert_ok(fake_session_run(&session, heap(), inputs, 2, got, graph->output_count, &error), error);
+        for (uint32_t i = 0; i < graph->output_count; ++i) {
+          assert_same(&expected[i], &got[i], graph->values[graph->outputs[i]].name);
+        }
+        release_tensors(heap(), got, graph->output_count);
+      }
+      fake_session_close(&session);
+    }
+    release_tensors(heap(), inputs, 2);
+    release_tensors(heap(), expected, graph->output_count);
+    clv__shapes_destroy(shapes);
+    clv__graph_destroy(graph);
+  }
+  b->close(device);
+}
+
+/* Node ranges as programs of their own, values carried through the host: what the library does with partitions. */
+static void partitions_equal_evaluation(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  clv_device *device = fake_device(&fake, "default");
+  const clv_backend *b = fake_backend(&fake);
+  uint64_t seed = 2;
+  for (int round = 0; round < 20; ++round) {
+    clv_graph *graph = random_graph(heap(), CLV_F32, 12, &seed);
+    clv__shapes *shapes = shapes_of(graph);
+    clv_tensor inputs[2], expected[FAKE_MAX_IO];
+    clv_tensor *values = clv__allocate_zero(heap(), graph->value_count * sizeof *values);
+    random_inputs(graph, inputs, &seed);
+    evaluate(graph, inputs, expected);
+    for (int i = 0; i < 2; ++i) values[graph->inputs[i]] = inputs[i];
+    for (clv_node_id from = 0; from < graph->node_count;) {
+      clv_node_id nodes[64], count = 0;
+      clv_node_id size = 1 + (clv_node_id)(test_random(&seed) % 5);
+      while (count < size && from < graph->node_count) nodes[count++] = from++;
+      clv__arena arena;
+      clv__arena_init(&arena, heap());
+      clv_graph_view *view = NULL;
+      clv_error error = {0};
+      clv_executable *executable = NULL;
+      fake_session session;
+      clv_tensor in[FAKE_MAX_IO], out[FAKE_MAX_IO];
+      assert_ok(clv__view_create(graph, shapes->types, nodes, count, NULL, &arena, &view, &error), error);
+      assert_ok(b->compile(device, view, NULL, &executable, &error), error);
+      for (uint32_t i = 0; i < view->input_count; ++i) in[i] = values[view->values[view->inputs[i]]];
+      for (uint32_t i = 0; i < view->output_count; ++i) out[i] = *clv__view_type(view, view->outputs[i]);
+      assert_ok(fake_session_open(&session, b, device, executable, graph, in, view->input_count, &error), error);
+      assert_ok(fake_session_run(&session, heap(), in, view->input_count, out, view->output_count, &error), error);
+      for (uint32_t i = 0; i < view->output_count; ++i) values[view->values[view->outputs[i]]] = out[i];
+      fake_session_close(&session);
+      clv__arena_finish(&arena);
+    }
+    for (uint32_t i = 0; i < graph->output_count; ++i) {
+      assert_same(&expected[i], &values[graph->outputs[i]], graph->values[graph->outputs[i]].name);
+    }
+    release_tensors(heap(), values, graph->value_count);
+    release_tensors(heap(), expected, graph->output_count);
+    clv__release(heap(), values);
+    clv__shapes_destroy(shapes);
+    clv__graph_destroy(graph);
+  }
+  b->close(device);
+}
+
+static void what_was_not_transferred_is_poison(void **state) {
+  (void)state;
+  fake_rig r;
+  clv_error error = {0};
+  fake_rig_open(&r, NULL, NULL);
+  clv_executable_info info = {.struct_size = sizeof info};
+  r.b->executable_info(r.device, r.session.executable, &info);
+  assert_int_equal(info.weight_count, 1);
+  assert_string_equal(info.weights[0], "w");
+  assert_true(info.resident_bytes >= COLUMNS * 4 && info.scratch_bytes >= 2 * ROWS * COLUMNS * 4);
+  clv_tensor x = r.in.type;
+  float y[ROWS * COLUMNS] = {0};
+  assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
+  assert_ok(r.b->copy_out(r.device, r.session.stream, y, r.out.buffer, 0, sizeof y, &error), error);
+  assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+  for (int i = 0; i < ROWS * COLUMNS; ++i) assert_true(y[i] != y[i]);
+
+  /* Host memory, a buffer too small, an odd offset, another shape: refused before anything runs. */
+  clv_binding wrong = {.type = x};
+  wrong.type.data = y;
+  r.args.inputs = &wrong;
+  assert_int_equal(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "'x' is bound to host memory"));
+  wrong = r.in;
+  wrong.offset_bytes = 64;
+  assert_int_equal(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), CLV_INVALID_ARGUMENT);
+  wrong = r.in;
+  wrong.type.dims[0] = 1;
+  assert_int_equal(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), CLV_INVALID_ARGUMENT);
+  assert_non_null(strstr(error.message, "f32[1,40]"));
+  wrong.offset_bytes = 2;
+  assert_int_equal(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->copy_out(r.device, r.session.stream, y, r.out.buffer, 4, sizeof y, &error), CLV_INVALID_ARGUMENT);
+  assert_int_equal(r.b->instance_resize(r.device, r.session.instance, &x, 1, &error), CLV_NOT_SUPPORTED);
+  clv_instance *instance = NULL;
+  x.dims[0] = 5;
+  assert_int_equal(r.b->instance_create(r.device, r.session.executable, &x, 1, r.session.weights, 1, &instance, &error),
+                   CLV_NOT_SUPPORTED);
+  assert_non_null(strstr(error.message, "f32[5,40]"));
+  x.dims[0] = ROWS;
+  assert_int_equal(r.b->instance_create(r.device, r.session.executable, &x, 1, r.session.weights, 0, &instance, &error),
+                   CLV_INVALID_ARGUMENT);
+  fake_rig_finish(&r);
+}
+
+static void scratch_is_poisoned_before_every_run(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  clv_device *device = fake_device(&fake, "default");
+  const clv_backend *b = fake_backend(&fake);
+  clv_error error = {0};
+  fake_graph g = fake_graph_begin(heap());
+  fake_input(&g, "x", CLV_F32, 1, (int64_t[]){1});
+  fake_node(&g, "Relu", "x", "r", NULL, 0);
+  fake_node(&g, "Relu", "r", "y", NULL, 0);
+  fake_output(&g, "y");
+  clv_graph *graph = fake_graph_end(&g);
+  clv__shapes *shapes = shapes_of(graph);
+  clv_executable *executable = NULL;
+  compile_whole(&fake, device, graph, shapes->types, &executable);
+  float one = 1;
+  clv_tensor x = graph->values[graph->inputs[0]].type, y = output_type(graph, shapes, 0);
+  x.data = &one;
+  fake_session session;
+  assert_ok(fake_session_open(&session, b, device, executable, graph, &x, 1, &error), error);
+  assert_int_equal(executable->scratch_bytes, 64);                            /* of which the value between takes four */
+  assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error); /* takes its own scratch */
+  clv__release(heap(), y.data);
+  uint8_t *scratch = clv__vnpu_space_translate(device->space, session.instance->scratch, 64);
+  assert_non_null(scratch);
+  memset(scratch, 0, 64);
+  assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error);
+  assert_true(*(float *)y.data == 1);
+  for (int i = 4; i < 64; ++i) assert_int_equal(scratch[i], CLV__VNPU_POISON);
+  clv__release(heap(), y.data);
+  fake_session_close(&session);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+  b->close(device);
+}
+
+/* Two devices in one memory space: what one holds the other reads, without a copy. In the host's space bindings may be host
+ * memory. */
+static void devices_share_memory_spaces(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_error error = {0};
+  clv_graph *graph = small_graph(heap(), CLV_F32);
+  clv__shapes *shapes = shapes_of(graph);
+  float data[ROWS * COLUMNS], y[ROWS * COLUMNS];
+  uint64_t seed = 9;
+  for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed);
+  clv_tensor x = graph->values[graph->inputs[0]].type, expected;
+  x.data = data;
+  evaluate(graph, &x, &expected);
+  static const char *const specs[] = {"{\"operators\": \"all\", \"memory_space\": \"pool\"}",
+                                      "{\"operators\": \"all\", \"memory_space\": \"host\"}"};
+  for (int k = 0; k < 2; ++k) {
+    clv_device *holds = NULL, *runs = NULL;
+    assert_ok(fake_device_open(&fake, "npu", specs[k], &holds, &error), error);
+    assert_ok(fake_device_open(&fake, "npu1", specs[k], &runs, &error), error);
+    clv_executable *executable = NULL;
+    compile_whole(&fake, runs, graph, shapes->types, &executable);
+    fake_session session;
+    assert_ok(fake_session_open(&session, b, runs, executable, graph, &x, 1, &error), error);
+    clv_stream *stream = NULL;
+    assert_ok(b->stream_create(holds, &stream, &error), error);
+    clv_binding in = {.type = x}, out = {.type = output_type(graph, shapes, 0)};
+    memset(y, 0, sizeof y);
+    if (k == 0) {
+      assert_ok(b->buffer_alloc(holds, sizeof data, &in.buffer, &error), error);
+      assert_ok(b->buffer_alloc(holds, sizeof data, &out.buffer, &error), error);
+      assert_ok(b->copy_in(holds, stream, in.buffer, 0, data, sizeof data, &error), error);
+      assert_ok(b->stream_synchronize(holds, stream, &error), error);
+    } else {
+      out.type.data = y;
+    }
+    clv_execute_args args = {.struct_size = sizeof args, .input_count = 1, .output_count = 1, .inputs = &in, .outputs = &out};
+    assert_ok(b->execute(runs, session.instance, session.stream, &args, &error), error);
+    assert_ok(b->stream_synchronize(runs, session.stream, &error), error);
+    if (k == 0) {
+      assert_ok(b->copy_out(holds, stream, y, out.buffer, 0, sizeof y, &error), error);
+      assert_ok(b->stream_synchronize(holds, stream, &error), error);
+    }
+    assert_memory_equal(y, expected.data, sizeof y);
+    b->buffer_free(holds, in.buffer);
+    b->buffer_free(holds, out.buffer);
+    b->stream_destroy(holds, stream);
+    fake_session_close(&session);
+    b->close(holds);
+    b->close(runs);
+  }
+  clv__release(heap(), expected.data);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+}
+
+static void steady_state_takes_no_memory(void **state) {
+  (void)state;
+  fake_rig r;
+  clv_error error = {0};
+  fake_rig_open(&r, NULL, NULL);
+  float y[ROWS * COLUMNS] = {0};
+  /* Takes scratch and the threads. */
+  assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
+  assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+  size_t before = r.counting.calls;
+  for (int run = 0; run < 300; ++run) { /* many in flight: launches wait for room */
+    assert_ok(r.b->copy_in(r.device, r.session.stream, r.in.buffer, 0, y, sizeof y, &error), error);
+    assert_ok(r.b->execute(r.device, r.session.instance, r.session.stream, &r.args, &error), error);
+  }
+  assert_ok(r.b->stream_synchronize(r.device, r.session.stream, &error), error);
+  assert_int_equal(r.counting.calls, before);
+  fake_rig_finish(&r);
+}
+
+static void weights_are_shared_by_id_and_bytes(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  clv_device *device = fake_device(&fake, "default");
+  const clv_backend *b = fake_backend(&fake);
+  clv_error error = {0};
+  float data[100] = {1, 2, 3};
+  clv_tensor tensor = clv__tensor_make(CLV_F32, 1, (int64_t[]){100}, data);
+  clv_weight *first, *second, *third, *odd;
+  assert_ok(b->weight_upload(device, "w", &tensor, &first, &error), error);
+  assert_ok(b->weight_upload(device, "w", &tensor, &second, &error), error);
+  assert_ptr_equal(first, second);
+  data[99] = 7;
+  assert_ok(b->weight_upload(device, "w", &tensor, &third, &error), error);
+  assert_ptr_not_equal(first, third);
+  clv_tensor misaligned = clv__tensor_make(CLV_F32, 1, (int64_t[]){20}, (uint8_t *)data + 3);
+  assert_ok(b->weight_upload(device, "m", &misaligned, &odd, &error), error);
+  b->weight_release(device, first);
+  b->weight_release(device, third);
+  b->weight_release(device, second);
+  tensor.data = NULL;
+  assert_int_equal(b->weight_upload(device, "w", &tensor, &first, &error), CLV_INVALID_ARGUMENT);
+  b->close(device); /* releases what is left */
+}
+
+/* ---- Dynamic programs ---- */
+
+static void run_on_all(const clv_graph *graph, const clv_tensor *inputs, uint32_t input_count) {
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_device *device = fake_device(&fake, "all");
+  clv_error error = {0};
+  clv_tensor expected[4], got[4];
+  evaluate(graph, inputs, expected);
+  clv__shapes *shapes = shapes_of(graph);
+  clv_executable *executable = NULL;
+  static blob saved;
+  saved.size_bytes = 0;
+  compile_whole(&fake, device, graph, shapes->types, &executable);
+  assert_ok(b->executable_save(device, executable, blob_write, &saved, &error), error);
+  for (int loaded = 0; loaded < 2; ++loaded) {
+    if (loaded) assert_ok(b->executable_load(device, saved.data, saved.size_bytes, &executable, &error), error);
+    fake_session session;
+    assert_ok(fake_session_open(&session, b, device, executable, graph, inputs, input_count, &error), error);
+    for (int again = 0; again < 2; ++again) {
+      for (uint32_t i = 0; i < graph->output_count; ++i) { /* sized by the host, or by the device where `again` */
+        got[i] = expected[i];
+        got[i].data = NULL;
+        if (again) got[i].rank = CLV_RANK_UNKNOWN;
+      }
+      assert_ok(fake_session_run(&session, heap(), inputs, input_count, got, graph->output_count, &error), error);
+      for (uint32_t i = 0; i < graph->output_count; ++i) assert_same(&expected[i], &got[i], "output");
+      release_tensors(heap(), got, graph->output_count);
+    }
+    got[0] = clv__tensor_make(expected[0].dtype, 1, (int64_t[]){77}, NULL);
+    for (uint32_t i = 1; i < graph->output_count; ++i) got[i] = expected[i];
+    assert_int_equal(fake_session_run(&session, heap(), inputs, input_count, got, graph->output_count, &error),
+                     CLV_INVALID_ARGUMENT); /* a size that is not the data's */
+    fake_session_close(&session);
+  }
+  release_tensors(heap(), expected, graph->output_count);
+  clv__shapes_destroy(shapes);
+  b->close(device);
+}
+
+static void dynamic_programs_equal_evaluation(void **state) {
+  (void)state;
+  fake_graph g = fake_graph_begin(heap());
+  uint32_t symbol;
+  uint64_t seed = 5;
+  assert_ok(clv__builder_symbol(g.builder, "N", &symbol, &g.error), g.error);
+  fake_input(&g, "x", CLV_F32, 2, (int64_t[]){CLV_DIM_SYMBOL(symbol), COLUMNS});
+  random_constant(&g, "w", CLV_F32, 2, (int64_t[]){COLUMNS, COLUMNS}, &seed);
+  fake_node(&g, "MatMul", "x w", "xw", NULL, 0);
+  fake_node(&g, "Relu", "xw", "r", NULL, 0);
+  fake_node(&g, "NonZero", "r", "where", NULL, 0); /* as many as the data says */
+  fake_node(&g, "Shape", "r", "shape", NULL, 0);
+  fake_node(&g, "Reshape", "xw shape", "again", NULL, 0);
+  fake_output(&g, "where");
+  fake_output(&g, "again");
+  fake_output(&g, "x"); /* an input that is an output */
+  clv_graph *graph = fake_graph_end(&g);
+  float data[6 * COLUMNS];
+  for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed);
+  for (int64_t rows = 0; rows <= 6; rows += 3) {
+    clv_tensor x = clv__tensor_make(CLV_F32, 2, (int64_t[]){rows, COLUMNS}, data);
+    run_on_all(graph, &x, 1);
+  }
+  clv__graph_destroy(graph);
+}
+
+static void bodies_run(void **state) {
+  (void)state;
+  clv_error error = {0};
+  for (int taken = 0; taken < 2; ++taken) {
+    fake_graph g = fake_graph_begin(heap());
+    fake_input(&g, "condition", CLV_BOOL, 0, NULL);
+    fake_input(&g, "x", CLV_F32, 2, (int64_t[]){ROWS, COLUMNS});
+    fake_node(&g, "Relu", "x", "captured", NULL, 0);
+    const clv_graph_view *bodies[2];
+    for (int k = 0; k < 2; ++k) {
+      fake_graph body = {0};
+      assert_ok(clv__builder_create(heap(), &body.builder, &error), error);
+      fake_node(&body, k == 0 ? "Add" : "Mul", "captured x", "inner", NULL, 0);
+      fake_output(&body, "inner");
+      assert_ok(clv__builder_finish_body(body.builder, g.builder, &bodies[k], &error), error);
+    }
+    clv_attribute attributes[] = {{.name = "then_branch", .kind = CLV_ATTRIBUTE_GRAPH, .count = 1, .graph = bodies[0]},
+                                  {.name = "else_branch", .kind = CLV_ATTRIBUTE_GRAPH, .count = 1, .graph = bodies[1]}};
+    fake_node(&g, "If", "condition", "chosen", attributes, 2);
+    fake_node(&g, "Relu", "chosen", "y", NULL, 0);
+    fake_output(&g, "y");
+    fake_output(&g, "chosen");
+    clv_graph *graph = fake_graph_end(&g);
+    bool condition = taken == 1;
+    float data[ROWS * COLUMNS];
+    uint64_t seed = 6;
+    for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed);
+    clv_tensor inputs[] = {clv__tensor_make(CLV_BOOL, 0, NULL, &condition),
+                           clv__tensor_make(CLV_F32, 2, (int64_t[]){ROWS, COLUMNS}, data)};
+    run_on_all(graph, inputs, 2);
+    fake_host fake;
+    fake_host_init(&fake, heap());
+    clv_device *device = fake_device(&fake, "default");
+    clv_verdict verdict;
+    clv__shapes *shapes = shapes_of(graph);
+    clv_graph_view view = *graph->whole;
+    view.types = shapes->types;
+    fake_backend(&fake)->supports(device, &view, 1, &verdict);
+    assert_false(verdict.supported);
+    assert_non_null(strstr(verdict.reason, "If not in its list"));
+    fake_backend(&fake)->close(device);
+    device = fake_device(&fake, "{\"operators\": {\"If\": {}, \"Add\": {}, \"Relu\": {}}, \"control_flow\": true}");
+    fake_backend(&fake)->supports(device, &view, 1, &verdict);
+    assert_false(verdict.supported);
+    assert_non_null(strstr(verdict.reason, "its body: operator Mul not in its list"));
+    fake_backend(&fake)->close(device);
+    clv__shapes_destroy(shapes);
+    clv__graph_destroy(graph);
+  }
+}
+
+/* ---- The rest ---- */
+
+static void results_have_the_compute_dtype(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_error error = {0};
+  clv_graph *graph = small_graph(heap(), CLV_F32);
+  clv__shapes *shapes = shapes_of(graph);
+  clv_device *device = fake_device(&fake, "{\"operators\": \"all\", \"compute_dtype\": \"bf16\"}");
+  clv_executable *executable = NULL;
+  compile_whole(&fake, device, graph, shapes->types, &executable);
+  float data[ROWS * COLUMNS];
+  uint64_t seed = 8;
+  for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed);
+  clv_tensor x = graph->values[graph->inputs[0]].type, y = output_type(graph, shapes, 0);
+  x.data = data;
+  fake_session session;
+  assert_ok(fake_session_open(&session, b, device, executable, graph, &x, 1, &error), error);
+  assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error);
+  for (size_t i = 0; i < ROWS * COLUMNS; ++i) {
+    float value = ((float *)y.data)[i];
+    assert_true(clv__bf16_to_f32(clv__f32_to_bf16(value)) == value);
+  }
+  clv__release(heap(), y.data);
+  fake_session_close(&session);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+  b->close(device);
+}
+
+static void launches_take_the_modelled_time(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_error error = {0};
+  clv_graph *graph = small_graph(heap(), CLV_F32);
+  clv__shapes *shapes = shapes_of(graph);
+  static const char *const specs[] = {"{\"operators\": \"all\", \"speed\": {\"launch_overhead_us\": 20000}}",
+                                      "{\"operators\": \"all\", \"speed\": {\"flops_per_second\": 1e18}}"};
+  for (int k = 0; k < 2; ++k) {
+    clv_device *device = fake_device(&fake, specs[k]);
+    clv_executable *executable = NULL;
+    compile_whole(&fake, device, graph, shapes->types, &executable);
+    float data[ROWS * COLUMNS] = {0};
+    clv_tensor x = graph->values[graph->inputs[0]].type, y = output_type(graph, shapes, 0);
+    x.data = data;
+    fake_session session;
+    assert_ok(fake_session_open(&session, b, device, executable, graph, &x, 1, &error), error);
+    struct timespec from, to;
+    clock_gettime(CLOCK_MONOTONIC, &from);
+    for (int run = 0; run < 2; ++run) {
+      y = output_type(graph, shapes, 0);
+      assert_ok(fake_session_run(&session, heap(), &x, 1, &y, 1, &error), error);
+      clv__release(heap(), y.data);
+    }
+    clock_gettime(CLOCK_MONOTONIC, &to);
+    double seconds = (double)(to.tv_sec - from.tv_sec) + (double)(to.tv_nsec - from.tv_nsec) * 1e-9;
+    if (k == 0) assert_true(seconds >= 0.04);
+    fake_session_close(&session);
+    b->close(device);
+    if (k == 1) { /* faster than this machine can compute: said once */
+      assert_int_equal(fake.logged, 1);
+      assert_non_null(strstr(fake.log, "its speed model says"));
+    }
+  }
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(programs_equal_evaluation),
+      cmocka_unit_test(partitions_equal_evaluation),
+      cmocka_unit_test(what_was_not_transferred_is_poison),
+      cmocka_unit_test(scratch_is_poisoned_before_every_run),
+      cmocka_unit_test(devices_share_memory_spaces),
+      cmocka_unit_test(steady_state_takes_no_memory),
+      cmocka_unit_test(weights_are_shared_by_id_and_bytes),
+      cmocka_unit_test(dynamic_programs_equal_evaluation),
+      cmocka_unit_test(bodies_run),
+      cmocka_unit_test(results_have_the_compute_dtype),
+      cmocka_unit_test(launches_take_the_modelled_time),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

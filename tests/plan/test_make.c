@@ -1,0 +1,244 @@
+/* Making plans: pins hold or are refused, memory moves what does not fit, refusals say every device's reason, the plan file reads
+ * back and refuses what an edit broke. */
+#include "support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleave/cleave.h"
+#include "models.h"
+#include "plan/plan.h"
+
+typedef struct fixture {
+  clv_context *context;
+  clv_devices *devices;
+  clv_graph *graph;
+} fixture;
+
+static void open_with(fixture *f, const char *option) {
+  clv_error error = {0};
+  assert_ok(clv_context_create(NULL, &f->context, &error), error);
+  clv_devices_options options = CLV_DEVICES_OPTIONS_INIT;
+  options.list = "npu,cpu";
+  options.device_options = &option;
+  options.device_option_count = option != NULL;
+  assert_ok(clv_devices_open(f->context, &options, &f->devices, &error), error);
+  f->graph = test_seven_nodes(clv__allocator_default());
+}
+
+static void close_all(fixture *f) {
+  clv_graph_destroy(f->graph);
+  clv_devices_close(f->devices);
+  clv_context_destroy(f->context);
+}
+
+static clv_plan *plan_with(fixture *f, clv_plan_options *options) {
+  clv_error error = {0};
+  clv_plan *plan;
+  assert_ok(clv_plan_make(f->graph, f->devices, options, &plan, &error), error);
+  return plan;
+}
+
+static void pins_hold(void **state) {
+  (void)state;
+  fixture f;
+  open_with(&f, NULL);
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
+  clv_assignment pins[] = {{"relu*", "cpu"}, {"relu2", "npu"}};
+  clv_assignment forces[] = {{"Relu", "npu"}, {"MatMul", "cpu"}};
+  options.pins = pins;
+  options.pin_count = 2;
+  options.forces = forces;
+  options.force_count = 2;
+  clv_plan *plan = plan_with(&f, &options);
+  static const struct {
+    const char *node;
+    const char *device;
+    const char *cause;
+  } expected[] = {{"conv", "npu", "first"}, {"relu", "cpu", "usr"}, {"matmul", "cpu", "usr"}, {"relu2", "npu", "usr"}};
+  for (size_t i = 0; i < sizeof expected / sizeof *expected; ++i) {
+    clv_node_id node = clv__graph_find_node(f.graph, expected[i].node);
+    assert_string_equal(f.devices->items[plan->placement.devices[node]].name, expected[i].device);
+    assert_string_equal(plan->placement.causes[node], expected[i].cause);
+  }
+  clv_plan_destroy(plan);
+  close_all(&f);
+}
+
+static bool no_matmul_on_npu(void *user_data, const char *device, const clv_node_info *node, char reason[160]) {
+  (void)user_data;
+  if (strcmp(device, "npu") != 0 || strcmp(node->op, "MatMul") != 0) return true;
+  snprintf(reason, 160, "the program said so");
+  return false;
+}
+
+static bool nothing_at_all(void *user_data, const char *device, const clv_node_info *node, char reason[160]) {
+  (void)user_data;
+  (void)node;
+  snprintf(reason, 160, "not on %s", device);
+  return false;
+}
+
+static void expect_refusal(fixture *f, clv_plan_options *options, const char *text) {
+  clv_error error = {0};
+  clv_plan *plan = NULL;
+  assert_int_not_equal(clv_plan_make(f->graph, f->devices, options, &plan, &error), CLV_OK);
+  assert_null(plan);
+  if (strstr(error.message, text) == NULL) fail_msg("'%s' does not say '%s'", error.message, text);
+}
+
+static void refusals_say_why(void **state) {
+  (void)state;
+  fixture f;
+  open_with(&f, NULL);
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
+  clv_assignment pin = {"matmul", "npu"};
+  options.pins = &pin;
+  options.pin_count = 1;
+  options.support = no_matmul_on_npu;
+  expect_refusal(&f, &options, "node 'matmul' (MatMul) is pinned to npu, which cannot run it: the program said so");
+  pin = (clv_assignment){"nothing", "npu"};
+  expect_refusal(&f, &options, "'nothing=npu' matches no node of the model");
+  pin = (clv_assignment){"relu", "gpu"};
+  expect_refusal(&f, &options, "device 'gpu' is not in the list");
+  options.pin_count = 0;
+  options.support = nothing_at_all;
+  expect_refusal(&f, &options, "node 'conv' (Conv): no device can run it: npu: not on npu; cpu: not on cpu");
+  options.support = NULL;
+  options.strategy = "magic";
+  expect_refusal(&f, &options, "strategy 'magic' is unknown; there are: optimal, contiguous, propagate");
+  close_all(&f);
+}
+
+/* Four sums whose weights and results do not fit together; pinned ones are not moved. */
+static void memory_moves_partitions(void **state) {
+  (void)state;
+  fixture f;
+  open_with(&f, "npu:memory=56K");
+  clv_graph_destroy(f.graph);
+  test_graph g;
+  int64_t square[] = {64, 64};
+  test_graph_begin(&g, clv__allocator_default(), 1);
+  test_graph_input(&g, "v0", CLV_F32, 2, square);
+  for (int i = 0; i < 4; ++i) {
+    char name[8], inputs[16], output[8];
+    snprintf(name, sizeof name, "w%d", i);
+    snprintf(inputs, sizeof inputs, "v%d,w%d", i, i);
+    snprintf(output, sizeof output, "v%d", i + 1);
+    test_graph_weight(&g, name, 2, square);
+    test_graph_node(&g, output, "Add", inputs, output);
+  }
+  f.graph = test_graph_end(&g, "v4");
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
+  clv_plan *plan = plan_with(&f, &options);
+  for (clv_node_id n = 0; n < f.graph->node_count; ++n) {
+    assert_string_equal(f.devices->items[plan->placement.devices[n]].name, "cpu");
+    assert_string_equal(plan->placement.causes[n], "memory");
+    assert_non_null(strstr(plan->placement.notes[n], "would need"));
+  }
+  clv_plan_destroy(plan);
+  clv_assignment pin = {"v*", "npu"};
+  options.pins = &pin;
+  options.pin_count = 1;
+  expect_refusal(&f, &options, "is pinned to npu, which with its partition would need");
+  close_all(&f);
+}
+
+/* ---- The plan file ---- */
+
+static char *read_text(const char *path) {
+  FILE *file = fopen(path, "rb");
+  assert_non_null(file);
+  char *text = calloc(1, 1 << 16);
+  assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+  fclose(file);
+  return text;
+}
+
+static void expect_broken(fixture *f, const char *path, const char *text, const char *from, const char *to, const char *message) {
+  char *edited = calloc(1, strlen(text) + strlen(to) + 1);
+  const char *at = strstr(text, from);
+  if (at == NULL) fail_msg("the plan has no '%s'", from);
+  memcpy(edited, text, (size_t)(at - text));
+  strcat(edited, to);
+  strcat(edited, at + strlen(from));
+  clv_error error = {0};
+  assert_ok(clv__file_write(path, edited, strlen(edited), &error), error);
+  clv_plan *plan = NULL;
+  assert_int_not_equal(clv_plan_read(f->graph, f->devices, path, NULL, &plan, &error), CLV_OK);
+  assert_null(plan);
+  if (strstr(error.message, message) == NULL) fail_msg("'%s' does not say '%s'", error.message, message);
+  free(edited);
+}
+
+/* A node whose entry names another device than its partition was moved by hand: its old cause no longer holds. */
+static void expect_moved(fixture *f, const char *path, const char *text) {
+  const char *entry = strstr(text, "\"op\": \"Conv\"");
+  assert_non_null(entry);
+  char *edited = strdup(text), *device = strstr(edited + (entry - text), "\"npu\"");
+  assert_non_null(device);
+  memcpy(device, "\"cpu\"", 5);
+  clv_error error = {0};
+  clv_plan *plan;
+  assert_ok(clv__file_write(path, edited, strlen(edited), &error), error);
+  assert_ok(clv_plan_read(f->graph, f->devices, path, NULL, &plan, &error), error);
+  clv_node_id conv = clv__graph_find_node(f->graph, "conv"), relu = clv__graph_find_node(f->graph, "relu");
+  assert_string_equal(f->devices->items[plan->placement.devices[conv]].name, "npu");
+  assert_string_equal(plan->placement.causes[conv], "file");
+  assert_string_equal(plan->placement.causes[relu], "first");
+  clv_plan_destroy(plan);
+  free(edited);
+}
+
+static void plan_files_read_back(void **state) {
+  (void)state;
+  fixture f;
+  open_with(&f, NULL);
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
+  clv_assignment force = {"Concat", "cpu"};
+  options.forces = &force;
+  options.force_count = 1;
+  clv_plan *plan = plan_with(&f, &options), *again;
+  char path[] = "/tmp/cleave-plan-XXXXXX";
+  int file = mkstemp(path);
+  assert_true(file >= 0);
+  close(file);
+  clv_error error = {0};
+  assert_ok(clv_plan_write(plan, path, &error), error);
+  char *text = read_text(path);
+  assert_ok(clv_plan_read(f.graph, f.devices, path, NULL, &again, &error), error);
+  assert_ok(clv_plan_write(again, path, &error), error);
+  char *text_again = read_text(path);
+  assert_string_equal(text, text_again);
+  expect_moved(&f, path, text);
+  expect_broken(&f, path, text, "\"model_hash\": \"", "\"model_hash\": \"0", "the plan was made for a model with hash 0");
+  expect_broken(&f, path, text, "\"device\": \"npu\"", "\"device\": \"dsp\"",
+                "partition 0: device 'dsp' is not among the open devices");
+  expect_broken(&f, path, text, "    \"conv\",\n", "", "node 'conv' is in no partition");
+  expect_broken(&f, path, text, "    \"conv\",\n", "    \"conv\",\n    \"softmax\",\n", "node 'softmax' is in two partitions");
+  expect_broken(&f, path, text, "    \"conv\",\n", "    \"what\",\n", "the model has no node 'what'");
+  expect_broken(&f, path, text, "{", "[", "line 2");
+  expect_broken(&f, path, text, "\"cleave_plan\": 1", "\"cleave_plan\": 9", "plan files of version 9 are not known here");
+  free(text);
+  free(text_again);
+  unlink(path);
+  clv_plan_destroy(again);
+  clv_plan_destroy(plan);
+  close_all(&f);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(pins_hold),
+      cmocka_unit_test(refusals_say_why),
+      cmocka_unit_test(memory_moves_partitions),
+      cmocka_unit_test(plan_files_read_back),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

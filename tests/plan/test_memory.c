@@ -1,0 +1,116 @@
+/* Whatever memory a device has, a plan made for it runs: what does not fit is elsewhere, and results do not change. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/cleave.h"
+#include "models.h"
+#include "plan/plan.h"
+#include "support.h"
+
+enum { ELEMENTS = 1 * 8 * 8 * 8, INPUT_ELEMENTS = 3 * 8 * 8 };
+
+/* Plans and runs the example with Concat on the CPU; returns how many partitions were left to the NPU. */
+static uint32_t run_with(const char *list, const char *option, float result[ELEMENTS]) {
+  clv_error error = {0};
+  clv_context *context;
+  clv_devices *devices;
+  clv_plan *plan;
+  clv_session *session;
+  assert_ok(clv_context_create(NULL, &context, &error), error);
+  clv_devices_options devices_options = CLV_DEVICES_OPTIONS_INIT;
+  devices_options.list = list;
+  devices_options.device_options = &option;
+  devices_options.device_option_count = option != NULL;
+  assert_ok(clv_devices_open(context, &devices_options, &devices, &error), error);
+  clv_graph *graph = test_seven_nodes(clv__allocator_default());
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.strategy = "contiguous";
+  clv_assignment force = {"Concat", "cpu"};
+  options.forces = &force;
+  options.force_count = 1;
+  assert_ok(clv_plan_make(graph, devices, &options, &plan, &error), error);
+  assert_ok(clv_session_create(plan, NULL, &session, &error), error);
+  float data[INPUT_ELEMENTS];
+  uint64_t seed = 3;
+  for (size_t i = 0; i < INPUT_ELEMENTS; ++i) data[i] = test_random_float(&seed);
+  clv_tensor input = *clv_graph_input_type(graph, 0), output = {0};
+  input.data = data;
+  assert_ok(clv_session_run(session, &input, 1, &output, 1, &error), error);
+  memcpy(result, output.data, ELEMENTS * sizeof *result);
+  uint32_t on_npu = 0;
+  for (uint32_t p = 0; p < plan->partition_count; ++p)
+    on_npu += strcmp(devices->items[plan->partitions[p].device].name, "npu") == 0;
+  clv_session_destroy(session);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  clv_devices_close(devices);
+  clv_context_destroy(context);
+  return on_npu;
+}
+
+static void every_memory_size(void **state) {
+  (void)state;
+  float expected[ELEMENTS], result[ELEMENTS];
+  uint32_t least = UINT32_MAX, most = 0;
+  run_with("cpu", NULL, expected);
+  for (uint32_t kibibytes = 1; kibibytes <= 96; kibibytes += kibibytes < 24 ? 1 : 8) {
+    char option[32];
+    snprintf(option, sizeof option, "npu:memory=%uK", kibibytes);
+    uint32_t on_npu = run_with("npu,cpu", option, result);
+    least = on_npu < least ? on_npu : least;
+    most = on_npu > most ? on_npu : most;
+    for (size_t i = 0; i < ELEMENTS; ++i) {
+      if (fabsf(result[i] - expected[i]) > 1e-5f)
+        fail_msg("%s: element %zu is %g, not %g", option, i, (double)result[i], (double)expected[i]);
+    }
+  }
+  assert_int_equal(least, 0); /* the smallest hold nothing, */
+  assert_true(most >= 2);     /* the largest both parts */
+}
+
+/* Where a strategy has cut into pieces already that do not fit, cutting again ends: with a plan, or with a refusal. */
+static void pieces_of_pieces(void **state) {
+  (void)state;
+  enum { LAYERS = 6 };
+  clv_error error = {0};
+  const char *specs[] = {
+      "{\"name\": \"narrow\", \"operators\": \"all\", \"memory\": \"160K\", \"speed\": {\"flops_per_second\": "
+      "1e12, \"bytes_per_second\": 1e12, \"copy_bytes_per_second\": 1e11}}",
+      "{\"name\": \"wide\", \"operators\": \"all\"}"};
+  const int64_t row[] = {1, 128}, square[] = {128, 128};
+  clv_context *context;
+  clv_devices *devices;
+  assert_ok(clv_context_create(NULL, &context, &error), error);
+  clv_devices_options devices_options = CLV_DEVICES_OPTIONS_INIT;
+  devices_options.list = "wide,narrow";
+  devices_options.npu_specs = specs;
+  devices_options.npu_spec_count = 2;
+  assert_ok(clv_devices_open(context, &devices_options, &devices, &error), error);
+  test_graph g;
+  test_graph_begin(&g, clv__allocator_default(), 3);
+  test_graph_input(&g, "v0", CLV_F32, 2, row);
+  for (uint32_t i = 0; i < LAYERS; ++i) {
+    char weight[16], inputs[32], output[16];
+    snprintf(weight, sizeof weight, "w%u", i);
+    snprintf(inputs, sizeof inputs, "v%u,w%u", i, i);
+    snprintf(output, sizeof output, "v%u", i + 1);
+    test_graph_weight(&g, weight, 2, square);
+    test_graph_node(&g, output, "MatMul", inputs, output);
+  }
+  clv_graph *graph = test_graph_end(&g, "v6");
+  clv_plan *plan;
+  clv_status status = clv_plan_make(graph, devices, NULL, &plan, &error);
+  if (status != CLV_OK && (status != CLV_NOT_SUPPORTED || strstr(error.message, "narrow would need") == NULL)) {
+    fail_msg("%s", error.message);
+  }
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  clv_devices_close(devices);
+  clv_context_destroy(context);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(every_memory_size), cmocka_unit_test(pieces_of_pieces)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

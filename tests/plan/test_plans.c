@@ -1,0 +1,530 @@
+/* Plans and their files: whatever is planned is written, read and written again as the same bytes, runs, and survives an
+ * allocator that fails anywhere; what an edit broke is refused with the place. */
+#include "base/text.h"
+#include "execute/session.h"
+#include "machine.h"
+#include "plan/compare.h"
+
+#define ADDS "{\"name\": \"adds\", \"operators\": {\"Add\": {}, \"Sub\": {}, \"Identity\": {}, \"Relu\": {}, \"Reshape\": {}}}"
+#define LIMITED                                                                                                           \
+  "{\"name\": \"limited\", \"operators\": \"all\", \"max_partition_nodes\": 3, \"max_partition_inputs\": 4, \"memory\": " \
+  "\"24M\"}"
+#define SHARED "{\"name\": \"near\", \"operators\": \"all\", \"memory_space\": \"one\"}"
+#define SHARED_TOO "{\"name\": \"close\", \"operators\": {\"MatMul\": {}, \"Mul\": {}}, \"memory_space\": \"one\"}"
+
+static const char *const strategies[] = {"optimal", "contiguous", "propagate", "propagate-graph", "delegate", "ready"};
+static const char *const splits[] = {NULL, "linear", "convex", "fewest"};
+static const char *const objectives[] = {"latency", "overlap", "throughput"};
+enum { STRATEGIES = 6, SPLITS = 4, OBJECTIVES = 3 };
+
+typedef struct way {
+  const char *list;
+  uint32_t spec_count;
+  const char *specs[2];
+} way;
+static const way ways[] = {
+    {"cpu", 0, {NULL}},
+    {"npu,cpu", 0, {NULL}},
+    {"cpu,npu", 0, {NULL}}, /* the last device is not the host's */
+    {"adds,limited,cpu", 2, {ADDS, LIMITED}},
+    {"close,near,cpu", 2, {SHARED, SHARED_TOO}},
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+static void say(char text[160], const char *list, const clv_plan_options *options) {
+  snprintf(text, 160, "%s, %s, split %s, %s", list, options->strategy, options->split == NULL ? "its own" : options->split,
+           options->objective);
+}
+
+/* Written, read, written again. */
+static void check_file(machine *m, const clv_plan *plan, const char *what) {
+  clv_error error = {0};
+  clv_plan *again = NULL;
+  char *text = json_of(plan);
+  clv_status status = clv__plan_parse(plan->graph, m->devices, text, strlen(text), NULL, &again, &error);
+  if (status != CLV_OK) fail_msg("%s: its own file is refused: %s", what, error.message);
+  char *text_again = json_of(again);
+  size_t at = 0;
+  while (text[at] != '\0' && text[at] == text_again[at]) ++at;
+  if (text[at] != text_again[at]) {
+    size_t from = at < 60 ? 0 : at - 60;
+    fail_msg("%s: read and written again it differs:\n%.120s\n---\n%.120s", what, text + from, text_again + from);
+  }
+  clv__release(plan->graph->allocator, text_again);
+  clv__release(plan->graph->allocator, text);
+  clv_plan_destroy(again);
+}
+
+/* All tensors of the tests' graphs are of 32 floats. */
+static void check_run(const clv_plan *plan, const char *what) {
+  float data[2][32];
+  uint64_t seed = 5;
+  clv_tensor inputs[2];
+  assert_true(plan->graph->input_count <= 2);
+  for (uint32_t i = 0; i < plan->graph->input_count; ++i) {
+    for (uint32_t k = 0; k < 32; ++k) data[i][k] = test_random_float(&seed);
+    inputs[i] = *clv_graph_input_type(plan->graph, i);
+    inputs[i].data = data[i];
+  }
+  clv_error error = {0};
+  clv__mismatch mismatch;
+  clv_session *session = machine_session(plan);
+  machine_check_run(session, plan, inputs, what);
+  assert_ok(clv__session_verify(session, inputs, plan->graph->input_count, &mismatch, &error), error);
+  if (mismatch.partition != CLV__NO_ID) fail_msg("%s: partition %u differs", what, mismatch.partition);
+  clv_session_destroy(session);
+}
+
+static void each_way_of_planning(machine *m, const clv_graph *graph, const char *list, clv_plan_options options, bool run) {
+  for (uint32_t s = 0; s < STRATEGIES * SPLITS * OBJECTIVES; ++s) {
+    char what[160];
+    clv_error error = {0};
+    clv_plan *plan;
+    options.strategy = strategies[s % STRATEGIES];
+    options.split = splits[s / STRATEGIES % SPLITS];
+    options.objective = objectives[s / STRATEGIES / SPLITS];
+    say(what, list, &options);
+    clv_status status = clv_plan_make(graph, m->devices, &options, &plan, &error);
+    if (status != CLV_OK) fail_msg("%s: %s", what, error.message);
+    for (uint32_t p = 0; p < plan->partition_count; ++p) {
+      uint32_t most = m->devices->items[plan->partitions[p].device].info.max_partition_nodes;
+      assert_true(most == 0 || plan->partitions[p].node_count <= most);
+    }
+    check_file(m, plan, what);
+    if (run) check_run(plan, what);
+    clv_plan_destroy(plan);
+  }
+}
+
+static void files_say_all(void **state) {
+  (void)state;
+  for (uint32_t w = 0; w < WAYS; ++w) {
+    machine m;
+    machine_open(&m, ways[w].list, ways[w].spec_count, ways[w].specs);
+    for (uint64_t seed = 0; seed < 3; ++seed) {
+      clv_graph *graph = test_random_graph(&m.counting.allocator, seed, 12 + 12 * (uint32_t)seed);
+      clv_assignment pin = {"n/1*", "cpu"}, value = {"v1", m.devices->items[0].name}, weight = {"w", m.devices->items[0].name};
+      clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+      options.pins = &pin, options.pin_count = seed % 2;
+      options.values = &value, options.value_count = seed == 2;
+      options.weights = &weight, options.weight_count = seed == 2;
+      each_way_of_planning(&m, graph, ways[w].list, options, seed == 1);
+      clv_graph_destroy(graph);
+    }
+    machine_close(&m);
+  }
+}
+
+/* ---- Weights that are streamed, values that are kept ---- */
+
+/* Four products with weights of 1 MiB, and as much to work with. */
+static clv_graph *heavy_chain(const clv_allocator *allocator) {
+  test_graph g;
+  test_graph_begin(&g, allocator, 7);
+  test_graph_input(&g, "v0", CLV_F32, 2, DIMS(4, 512));
+  for (int i = 0; i < 4; ++i) {
+    char weight[16], inputs[32], output[16];
+    snprintf(weight, sizeof weight, "w%d", i); /* one is read twice */
+    snprintf(inputs, sizeof inputs, "v%d,w%d", i, i);
+    snprintf(output, sizeof output, "v%d", i + 1);
+    test_graph_weight(&g, weight, 2, DIMS(512, 512));
+    test_graph_node(&g, output, "MatMul", inputs, output);
+  }
+  return test_graph_end(&g, "v4");
+}
+
+static void open_limited(machine *m, const char *list, const char *spec, uint32_t kibibytes) {
+  clv_error error = {0};
+  char option[64];
+  test_allocator_init(&m->counting);
+  clv_context_options context = CLV_CONTEXT_OPTIONS_INIT;
+  context.allocator = &m->counting.allocator;
+  assert_ok(clv_context_create(&context, &m->context, &error), error);
+  clv_devices_options devices = CLV_DEVICES_OPTIONS_INIT;
+  snprintf(option, sizeof option, "npu:memory=%uK", kibibytes);
+  const char *given = option;
+  devices.list = list;
+  devices.npu_specs = &spec;
+  devices.npu_spec_count = 1;
+  devices.device_options = &given;
+  devices.device_option_count = 1;
+  assert_ok(clv_devices_open(m->context, &devices, &m->devices, &error), error);
+}
+
+/* The specification says whether the NPU takes weights as inputs. Pinned or not, what can be planned runs. */
+static uint32_t with_memory(const char *spec, uint32_t kibibytes, bool pinned, uint32_t *refused) {
+  float data[4 * 512];
+  uint32_t streamed = 0, by_optimal = 0, by_contiguous = 0;
+  uint64_t seed = 3;
+  machine m;
+  open_limited(&m, "npu,cpu", spec, kibibytes);
+  clv_graph *graph = heavy_chain(&m.counting.allocator);
+  for (size_t i = 0; i < sizeof data / sizeof *data; ++i) data[i] = test_random_float(&seed);
+  clv_tensor input = f32(2, DIMS(4, 512), data);
+  clv_assignment pin = {"*", "npu"};
+  for (uint32_t s = 0; s < STRATEGIES * OBJECTIVES; ++s) {
+    char what[160];
+    clv_error error = {0};
+    clv_plan *plan;
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    options.strategy = strategies[s % STRATEGIES];
+    options.objective = objectives[s / STRATEGIES];
+    options.pins = &pin, options.pin_count = pinned;
+    say(what, spec, &options);
+    clv_status status = clv_plan_make(graph, m.devices, &options, &plan, &error);
+    if (status != CLV_OK) {
+      if (!pinned || status != CLV_NOT_SUPPORTED) fail_msg("%s, %uK: %s", what, kibibytes, error.message);
+      by_optimal += s % STRATEGIES == 0;
+      by_contiguous += s % STRATEGIES == 1;
+      ++*refused;
+      continue;
+    }
+    streamed += streamed_of(plan);
+    check_file(&m, plan, what);
+    clv_session *session;
+    status = clv_session_create(plan, NULL, &session, &error);
+    if (status != CLV_OK) fail_msg("%s, %uK: planned, but: %s", what, kibibytes, error.message);
+    machine_check_run(session, plan, &input, what);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+  }
+  assert_true(by_optimal <= by_contiguous); /* never worse than another */
+  clv_graph_destroy(graph);
+  machine_close(&m);
+  return streamed;
+}
+
+static void every_memory(void **state) {
+  (void)state;
+  static const char constant[] = "{\"operators\": {\"MatMul\": {\"constant_inputs\": [1]}}}";
+  uint32_t refused = 0, streamed = 0;
+  for (uint32_t kibibytes = 3300; kibibytes <= 5100; kibibytes += 600) {
+    streamed += with_memory("all", kibibytes, false, &refused);
+    streamed += with_memory("all", kibibytes, true, &refused);
+    assert_int_equal(with_memory(constant, kibibytes, false, &refused), 0);
+    assert_int_equal(with_memory(constant, kibibytes, true, &refused), 0);
+  }
+  assert_true(streamed > 0 && refused > 0);
+}
+
+/* The device of less memory is the last: what does not fit goes back to the one before it. */
+static void the_last_device_is_small(void **state) {
+  (void)state;
+  for (uint32_t kibibytes = 1; kibibytes <= 64; kibibytes *= 4) {
+    machine m;
+    open_limited(&m, "cpu,npu", "default", kibibytes);
+    clv_graph *graph = test_random_graph(&m.counting.allocator, kibibytes, 25);
+    clv_assignment weight = {"w", "npu"}, value = {"v*", "npu"};
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    options.weights = &weight, options.weight_count = 1;
+    options.values = &value, options.value_count = 1;
+    each_way_of_planning(&m, graph, "cpu,npu", options, true);
+    clv_graph_destroy(graph);
+    machine_close(&m);
+  }
+}
+
+/* Values that the plan keeps are in its file; a note too. */
+static void kept_values_stay(void **state) {
+  (void)state;
+  machine m;
+  machine_open(&m, "npu,cpu", 0, NULL);
+  clv_graph *graph = test_random_graph(&m.counting.allocator, 4, 20);
+  const char *keeps[] = {"v5", "v0", "v12", "v5"};
+  clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+  options.keeps = keeps;
+  options.keep_count = 4;
+  each_way_of_planning(&m, graph, "kept", options, true);
+  clv_error error = {0};
+  clv_plan *plan, *again;
+  assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
+  char *text = json_of(plan);
+  assert_ok(clv__plan_parse(graph, m.devices, text, strlen(text), NULL, &again, &error), error);
+  assert_int_equal(again->kept_count, 4);
+  for (uint32_t i = 0; i < 4; ++i) assert_int_equal(again->kept[i], plan->kept[i]);
+  clv__release(graph->allocator, text);
+  clv_plan_destroy(again);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* ---- Files that were edited ---- */
+
+typedef struct edit {
+  const char *from, *to; /* the first `from` after `after` */
+  const char *after;
+  const char *message; /* NULL: it is still a plan */
+} edit;
+
+static void try_edit(machine *m, const clv_graph *graph, const char *text, const edit *e) {
+  clv_error error = {0};
+  clv_plan *plan = NULL;
+  const char *start = strstr(text, e->after), *at = start == NULL ? NULL : strstr(start, e->from);
+  if (at == NULL) fail_msg("the plan has no '%s' after '%s'", e->from, e->after);
+  clv__text edited;
+  clv__text_init(&edited, graph->allocator);
+  clv__text_append_bytes(&edited, text, (size_t)(at - text));
+  clv__text_append(&edited, "%s%s", e->to, at + strlen(e->from));
+  clv_status status = clv__plan_parse(graph, m->devices, edited.data, edited.size_bytes, NULL, &plan, &error);
+  clv__text_finish(&edited);
+  if (e->message == NULL) {
+    if (status != CLV_OK) fail_msg("'%s' instead of '%s': %s", e->to, e->from, error.message);
+    clv_plan_destroy(plan);
+    return;
+  }
+  if (status == CLV_OK) fail_msg("'%s' instead of '%s' is taken", e->to, e->from);
+  assert_null(plan);
+  if (strstr(error.message, e->message) == NULL) {
+    fail_msg("'%s' instead of '%s': '%s' does not say '%s'", e->to, e->from, error.message, e->message);
+  }
+}
+
+static void edits(void **state) {
+  (void)state;
+  static const char spec[] =
+      "{\"operators\": {\"Conv\": {}, \"Relu\": {}, \"MatMul\": {\"constant_inputs\": [1]}, \"Add\": {}, "
+      "\"Concat\": {}, \"Softmax\": {}}, \"max_partition_nodes\": 5, \"max_partition_inputs\": 1}";
+  static const edit all[] = {
+      {"\"partitions\": [", "\"partitions\": {}, \"was\": [", "", "\"partitions\" must be a list"},
+      {"\"nodes\": [", "\"nodes\": 5, \"was\": [", "\"transfers\"", "\"nodes\" must be a list"},
+      {"\"nodes\": [", "\"nodes\": {}, \"was\": [", "\"partitions\"", "partition 0: \"nodes\" must be a list"},
+      {"\"nodes\": [", "\"nodes\": [], \"was\": [", "\"partitions\"", "partition 0: it has no nodes"},
+      {"\"nodes\": [", "\"nodes\": [7, ", "\"partitions\"", "partition 0: the model has no node ''"},
+      {"\"objective\": \"latency\"", "\"objective\": 7", "", "\"objective\" must be a text"},
+      {"\"objective\": \"latency\"", "\"objective\": \"speed\"", "", "objective 'speed' is unknown"},
+      {"\"split\": \"linear\"", "\"split\": \"soup\"", "", "split 'soup' is unknown"},
+      {"\"split\": \"linear\"", "\"split\": null", "", "\"split\" must be a text"},
+      {"\"strategy\": \"contiguous\"", "\"strategy\": []", "", "\"strategy\" must be a text"},
+      {"\"sizes\": []", "\"sizes\": 3", "", "\"sizes\" must be a list"},
+      {"\"sizes\": []", "\"sizes\": [{\"dim\": \"n\", \"size\": [-1]}]", "", "-1 is no size"},
+      {"\"sizes\": []", "\"sizes\": [{\"dim\": \"n\", \"size\": [1e3]}]", "", "is no size"},
+      {"\"sizes\": []", "\"kept\": [\"nothing\"], \"sizes\": []", "", "no value called 'nothing'"},
+      {"\"sizes\": []", "\"kept\": [null], \"sizes\": []", "", "kept[0]"},
+      {"\"sizes\": []", "\"kept\": [\"r\"], \"sizes\": []", "", NULL},
+      {"\"device\": \"npu\"", "\"device\": 0", "\"partitions\"", "partition 0: \"device\" must be a text"},
+      {"\"cause\": \"", "\"cause\": 1, \"was\": \"", "\"transfers\"", "\"cause\" must be a text"},
+      {"\"partitions\": [", "\"partitions\": [3, ", "", "partition 0: must be an object"},
+      {"\"nodes\": [", "\"nodes\": [[], ", "\"transfers\"", "entry of \"nodes\" 0: must be an object"},
+      {"\"weight_bytes\"", "\"streamed\": {}, \"weight_bytes\"", "\"partitions\"", "partition 0: \"streamed\" must be a list"},
+      {"\"weight_bytes\"", "\"streamed\": [\"v\"], \"weight_bytes\"", "\"partitions\"", "the model has no weight 'v'"},
+      {"\"weight_bytes\"", "\"streamed\": [\"w\"], \"weight_bytes\"", "\"partitions\"", NULL},
+      {"\"weight_bytes\"", "\"streamed\": [\"m\"], \"weight_bytes\"", "\"partitions\"", "partition 0: node 'matmul': with its"},
+      {"\"weight_bytes\"", "\"streamed\": [\"w\"], \"weight_bytes\"", "\"id\": 1", "nothing is streamed to cpu"},
+      {"\"predicted_ms\": ", "\"predicted_ms\": -1, \"was\": ", "\"partitions\"", NULL}, /* worked out again */
+      {"\"predicted_ms\": ", "\"predicted_ms\": NaN, \"was\": ", "\"partitions\"", "line"},
+      {"\"predicted_ms\": ", "\"predicted_ms\": 1e999, \"was\": ", "\"partitions\"", "line"},
+      {"\"id\": 0", "\"id\": 1000000000", "\"partitions\"", NULL},
+      {"\"id\": 0", "\"id\": 0, \"id\": 0", "\"partitions\"", "line"},
+      {"\"relu2\"\n", "\"relu2\",\n\"softmax\"\n", "\"partitions\"", "node 'softmax' is in two partitions"},
+      {"\"device\": \"cpu\"", "\"device\": \"npu\"", "\"id\": 1", NULL},
+  };
+  machine m;
+  const char *specs[] = {spec};
+  machine_open(&m, "npu,cpu", 1, specs);
+  clv_graph *graph = test_seven_nodes(&m.counting.allocator);
+  clv_plan *plan = machine_plan(&m, graph, "concat=cpu,softmax=cpu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  char *text = json_of(plan);
+  for (size_t i = 0; i < sizeof all / sizeof *all; ++i) try_edit(&m, graph, text, &all[i]);
+  const edit more = {"\"relu2\"\n", "\"relu2\",\n\"concat\"\n", "\"partitions\"", "partition 0 has 6 nodes; npu takes at most 5"};
+  char *moved = strdup(text), *gone = strstr(strstr(moved, "\"id\": 1"), "\"concat\",");
+  assert_non_null(gone);
+  memset(gone, ' ', strlen("\"concat\","));
+  try_edit(&m, graph, moved, &more);
+  free(moved);
+  clv__release(graph->allocator, text);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* What is only supposed cannot be run, nor read back as if it could; where nothing had to be supposed, it can. */
+static void supposed_plans(void **state) {
+  (void)state;
+  machine m;
+  const char *specs[] = {ADDS};
+  machine_open(&m, "adds,cpu", 1, specs);
+  clv_graph *graph = test_random_graph(&m.counting.allocator, 6, 30);
+  const clv_assignment supposes[] = {{"MatMul", "adds"}, {"Add", "adds"}};
+  for (uint32_t i = 0; i < 2; ++i) {
+    clv_error error = {0};
+    clv_plan *plan, *again = NULL;
+    clv_session *session = NULL;
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    options.strategy = "contiguous";
+    options.supposes = &supposes[i], options.suppose_count = 1;
+    assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
+    char *text = json_of(plan);
+    clv_status status = clv_session_create(plan, NULL, &session, &error);
+    clv_status read = clv__plan_parse(graph, m.devices, text, strlen(text), NULL, &again, &error);
+    assert_int_equal(status, i == 0 ? CLV_NOT_SUPPORTED : CLV_OK);
+    assert_int_equal(read, i == 0 ? CLV_NOT_SUPPORTED : CLV_OK);
+    clv_session_destroy(session);
+    clv__release(graph->allocator, text);
+    clv_plan_destroy(again);
+    clv_plan_destroy(plan);
+  }
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* ---- Graphs with little to do ---- */
+
+static void nothing_to_do(void **state) {
+  (void)state;
+  for (uint32_t w = 0; w < WAYS; ++w) {
+    machine m;
+    machine_open(&m, ways[w].list, ways[w].spec_count, ways[w].specs);
+    for (int kind = 0; kind < 4; ++kind) {
+      test_graph g;
+      test_graph_begin(&g, &m.counting.allocator, 1);
+      test_graph_input(&g, "x", CLV_F32, 2, DIMS(4, 8));
+      test_graph_weight(&g, "w", 2, DIMS(4, 8));
+      if (kind >= 1) test_graph_node(&g, "fold", "Add", "w,w", "w2");
+      if (kind >= 2) test_graph_node(&g, "same", "Identity", "x", "y");
+      if (kind >= 3) test_graph_node(&g, "add", "Add", "y,w2", "z");
+      clv_graph *graph = test_graph_end(&g, kind == 0 ? "x" : kind == 1 ? "x,w2" : kind == 2 ? "y,x,w2" : "z,y,w2,z");
+      clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+      each_way_of_planning(&m, graph, ways[w].list, options, true);
+      clv_graph_destroy(graph);
+    }
+    machine_close(&m);
+  }
+}
+
+/* ---- An allocator that fails ---- */
+
+typedef clv_status (*step_fn)(machine *m, const clv_plan *plan, clv_plan_options *options, clv_error *error);
+
+static clv_status make(machine *m, const clv_plan *plan, clv_plan_options *options, clv_error *error) {
+  clv_plan *made = NULL;
+  clv_status status = clv_plan_make(plan->graph, m->devices, options, &made, error);
+  assert_true((status == CLV_OK) == (made != NULL));
+  clv_plan_destroy(made);
+  return status;
+}
+
+static clv_status compare(machine *m, const clv_plan *plan, clv_plan_options *options, clv_error *error) {
+  (void)options;
+  clv__comparison *rows;
+  uint32_t count;
+  clv__arena arena;
+  clv__arena_init(&arena, &m->counting.allocator);
+  clv_status status = clv__plan_compare(plan, &arena, &rows, &count, error);
+  clv__arena_finish(&arena);
+  return status;
+}
+
+static clv_status what_if(machine *m, const clv_plan *plan, clv_plan_options *options, clv_error *error) {
+  clv__what_if *rows;
+  uint32_t count;
+  clv__arena arena;
+  clv__arena_init(&arena, &m->counting.allocator);
+  clv_status status = clv__plan_what_if_all(plan, options, &arena, &rows, &count, error);
+  if (status == CLV_OK) assert_true(count > 0);
+  clv__arena_finish(&arena);
+  return status;
+}
+
+static clv_status parse(machine *m, const clv_plan *plan, clv_plan_options *options, clv_error *error) {
+  (void)options;
+  clv_plan *again = NULL;
+  size_t fail_at = m->counting.fail_at;
+  m->counting.fail_at = 0;
+  char *text = json_of(plan);
+  m->counting.fail_at = fail_at;
+  m->counting.calls = 0;
+  clv_status status = clv__plan_parse(plan->graph, m->devices, text, strlen(text), NULL, &again, error);
+  assert_true((status == CLV_OK) == (again != NULL));
+  clv_plan_destroy(again);
+  clv__release(plan->graph->allocator, text);
+  return status;
+}
+
+/* Each allocation of the step fails once: all of the first ones, and fewer and fewer of those after. A device that has no memory
+ * to find out whether it can run a node says no, and says why; or it is `refusal` that comes of it. */
+static void sweep(machine *m, const clv_plan *plan, clv_plan_options *options, step_fn step, const char *what,
+                  const char *refusal) {
+  size_t live = m->counting.live;
+  bool failed = true;
+  for (size_t n = 1; failed; n += 1 + n / test_some(60)) {
+    clv_error error = {0};
+    m->counting.calls = 0;
+    m->counting.fail_at = n;
+    clv_status status = step(m, plan, options, &error);
+    m->counting.fail_at = 0;
+    failed = m->counting.calls >= n;
+    assert_true(failed || status == CLV_OK);
+    if (m->counting.live != live) fail_msg("%s: allocation %zu: %zu are lost", what, n, m->counting.live - live);
+    bool refused = status == CLV_NOT_SUPPORTED && strstr(error.message, refusal) != NULL;
+    if (status != CLV_OK && status != CLV_OUT_OF_MEMORY && !refused) {
+      fail_msg("%s: allocation %zu: %s: %s", what, n, clv_status_name(status), error.message);
+    }
+  }
+}
+
+static void allocations_fail(void **state) {
+  (void)state;
+  machine m;
+  static const char *const specs[] = {ADDS, LIMITED};
+  machine_open(&m, "adds,limited,cpu", 2, specs);
+  clv_graph *graph = test_random_graph(&m.counting.allocator, 9, 14);
+  clv_error error = {0};
+  clv_assignment value = {"v1", "adds"};
+  const char *keep = "v5";
+  for (uint32_t s = 0; s < STRATEGIES * 2; ++s) {
+    clv_plan *plan;
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    options.strategy = strategies[s % STRATEGIES];
+    options.split = s < STRATEGIES ? NULL : "convex";
+    options.record_passes = true;
+    options.values = &value, options.value_count = 1;
+    options.keeps = &keep, options.keep_count = 1;
+    assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
+    sweep(&m, plan, &options, make, options.strategy, "memory is out");
+    sweep(&m, plan, &options, parse, "reading", "memory is out");
+    if (s == 0 || s == 2) sweep(&m, plan, &options, compare, "comparing", "memory is out");
+    if (s == 1) sweep(&m, plan, &options, what_if, "what if", "memory is out");
+    clv_plan_destroy(plan);
+  }
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+/* The same where weights are streamed, which cuts again and again. */
+static void allocations_fail_while_streaming(void **state) {
+  (void)state;
+  machine m;
+  open_limited(&m, "npu,cpu", "all", 4300);
+  clv_graph *graph = heavy_chain(&m.counting.allocator);
+  clv_assignment pin = {"*", "npu"};
+  for (uint32_t s = 0; s < 2; ++s) {
+    clv_error error = {0};
+    clv_plan *plan;
+    clv_plan_options options = CLV_PLAN_OPTIONS_INIT;
+    options.strategy = strategies[s];
+    options.pins = &pin, options.pin_count = 1;
+    assert_ok(clv_plan_make(graph, m.devices, &options, &plan, &error), error);
+    assert_true(streamed_of(plan) > 0);
+    sweep(&m, plan, &options, make, options.strategy, "is pinned to npu");
+    sweep(&m, plan, &options, parse, "reading", "cannot run it");
+    clv_plan_destroy(plan);
+  }
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(files_say_all),
+      cmocka_unit_test(every_memory),
+      cmocka_unit_test(the_last_device_is_small),
+      cmocka_unit_test(kept_values_stay),
+      cmocka_unit_test(edits),
+      cmocka_unit_test(supposed_plans),
+      cmocka_unit_test(nothing_to_do),
+      cmocka_unit_test(allocations_fail),
+      cmocka_unit_test(allocations_fail_while_streaming),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
