@@ -9,6 +9,7 @@ import copy
 import json
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,6 +25,8 @@ sys.path.insert(0, os.path.join(ROOT, "tools"))
 BUILD = os.environ.get("CLEAVE_BUILD", os.path.join(ROOT, "build"))
 COMMAND = os.environ.get("CLEAVE_COMMAND", os.path.join(BUILD, "cleave"))
 DATA = os.environ.get("CLEAVE_DATA", os.path.join(ROOT, "..", "shared", "data"))
+# The command flushes every output to the disk, which costs nothing in memory; where there is little of it (containers), None: the usual.
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) and shutil.disk_usage("/dev/shm").free > 2**30 else None
 
 # Largest difference allowed, relative to the largest magnitude of the expected tensor. Dtypes not here must be equal.
 TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "float16": 5e-3, "bfloat16": 4e-2}
@@ -86,13 +89,23 @@ def compare(expected, actual, tolerance=None):
 # --- oracles
 
 def without_names(model):
-    """A copy whose nodes are nameless: ONNX Runtime refuses repeated names, and names mean nothing to a result."""
+    """Nameless nodes where a name is repeated: ONNX Runtime refuses that, and names mean nothing to a result."""
+    def names(graph):
+        for node in graph.node:
+            yield node.name
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    yield from names(attribute.g)
+
     def strip(graph):
         for node in graph.node:
             node.name = ""
             for attribute in node.attribute:
                 if attribute.HasField("g"):
                     strip(attribute.g)
+    given = [name for name in names(model.graph) if name]
+    if len(given) == len(set(given)):
+        return model
     model = copy.deepcopy(model)
     strip(model.graph)
     return model
@@ -110,8 +123,20 @@ def run_onnxruntime(model, inputs, optimize=True, threads=1):
     return session.run(None, inputs)
 
 
-def isolated(function):
-    """function() in a child process: ONNX Runtime aborts while optimising some valid graphs, which is then an exception here."""
+def isolated(functions):
+    """What each function gives, or an exception in its place. They run in a child process, as ONNX Runtime aborts while optimising some
+    valid graphs; the functions after one that does so have another child."""
+    results = []
+    while len(results) < len(functions):
+        given, status = in_child(functions[len(results):])
+        results += given
+        if len(results) < len(functions):
+            results.append(RuntimeError(f"died (wait status {status})"))
+    return results
+
+
+def in_child(functions):
+    """(results until the child ends, its wait status)"""
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:
@@ -120,25 +145,26 @@ def isolated(function):
             os.close(reader)
             sys.stdout.flush()
             os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-            try:
-                result = function()
-            except Exception as error:
-                result = RuntimeError(str(error))
             with os.fdopen(writer, "wb") as pipe:
-                pickle.dump(result, pipe)
+                for function in functions:
+                    try:
+                        result = function()
+                    except Exception as error:
+                        result = RuntimeError(str(error))
+                    pickle.dump(result, pipe)
+                    pipe.flush()
             status = 0
         finally:
             os._exit(status)
     os.close(writer)
+    results = []
     with os.fdopen(reader, "rb") as pipe:
-        data = pipe.read()
-    _, status = os.waitpid(child, 0)
-    if status != 0:
-        raise RuntimeError(f"died (wait status {status})")
-    result = pickle.loads(data)
-    if isinstance(result, Exception):
-        raise result
-    return result
+        while len(results) < len(functions):
+            try:
+                results.append(pickle.load(pipe))
+            except (EOFError, pickle.UnpicklingError):
+                break
+    return results, os.waitpid(child, 0)[1]
 
 
 def run_reference(model, inputs):
@@ -158,10 +184,16 @@ class NoOracle(Exception):
     """The oracles cannot run a graph, or disagree about it."""
 
 
-def expected_outputs(model, inputs, second_opinion=True):
-    """(outputs, oracle's name). Two runs of different ways must agree, else NoOracle."""
+def raised(result):
+    if isinstance(result, Exception):
+        raise result
+    return result
+
+
+def expected_outputs(model, inputs, optimised):
+    """(outputs, oracle's name). Two runs of different ways must agree, else NoOracle; `optimised`: isolated() of run_onnxruntime."""
     runs, errors, tolerance = [], [], tolerance_of(model)
-    oracles = [("onnxruntime", lambda: isolated(lambda: run_onnxruntime(model, inputs))),
+    oracles = [("onnxruntime", lambda: raised(optimised)),
                ("onnxruntime, not optimised", lambda: run_onnxruntime(model, inputs, optimize=False)),
                ("onnx reference", lambda: run_reference(model, inputs))]
     for name, run in oracles:
@@ -170,8 +202,6 @@ def expected_outputs(model, inputs, second_opinion=True):
         except Exception as error:  # whatever an oracle throws means that it is none for this graph
             errors.append(f"{name}: {str(error).splitlines()[0][:300] if str(error) else type(error).__name__}")
             continue
-        if not second_opinion:
-            return runs[0][1], name
         for other, outputs in runs[:-1]:
             if first_difference(outputs, runs[-1][1], tolerance) is None:
                 return outputs, other
@@ -190,12 +220,13 @@ class CleaveError(Exception):
 
 
 def environment(threads=1):
-    """For a command whose numbers are compared bit for bit: without AVX-512 those of a product depend on the number of threads."""
-    return dict(os.environ, OMP_NUM_THREADS=str(threads))
+    """For a command whose numbers are compared bit for bit: without AVX-512 those of a product depend on the number of threads.
+    Threads sleep while they wait: processors are shared with others."""
+    return dict(os.environ, OMP_NUM_THREADS=str(threads), OMP_WAIT_POLICY="passive")
 
 
-def cleave(*arguments, timeout=120, check=True, threads=1):
-    """Runs the command; its standard output. A failure or a crash is a CleaveError with its last line."""
+def finished(*arguments, timeout=120, threads=1):
+    """The command as it ended; a crash is a CleaveError with its last lines."""
     command = [COMMAND, *map(str, arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=timeout, env=environment(threads))
@@ -203,9 +234,18 @@ def cleave(*arguments, timeout=120, check=True, threads=1):
         raise CleaveError(f"no end after {timeout} s: {' '.join(command)}") from None
     if done.returncode < 0:
         raise CleaveError(f"died of signal {-done.returncode}: {' '.join(command)}\n{done.stderr[-2000:]}")
+    return done
+
+
+def last_line(done):
+    return (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
+
+
+def cleave(*arguments, timeout=120, check=True, threads=1):
+    """Runs the command; its standard output. A failure or a crash is a CleaveError with its last line."""
+    done = finished(*arguments, timeout=timeout, threads=threads)
     if check and done.returncode != 0:
-        last = (done.stderr.strip() or done.stdout.strip() or "no message").splitlines()[-1]
-        raise CleaveError(f"exit {done.returncode}: {last}")
+        raise CleaveError(f"exit {done.returncode}: {last_line(done)}")
     return done.stdout
 
 
@@ -225,7 +265,7 @@ def save_inputs(folder, inputs):
 
 def cleave_run(model_path, input_arguments, output_names, *options, timeout=120, threads=1):
     """Runs a model through the command; its outputs, in order."""
-    with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
+    with tempfile.TemporaryDirectory(prefix="cleave-", dir=MEMORY) as folder:
         cleave("run", model_path, *input_arguments, "--output-dir", folder, "-q", *options, timeout=timeout, threads=threads)
         outputs = []
         for name in output_names:
@@ -236,15 +276,18 @@ def cleave_run(model_path, input_arguments, output_names, *options, timeout=120,
         return outputs
 
 
-def cleave_test(directories, *options, timeout=600):
+def cleave_test(directories, *options, timeout=600, threads=1):
     """[{name, status, reason}] of ONNX test directories, in order."""
-    text = cleave("test", *directories, "--json", *options, timeout=timeout, check=False)
+    done = finished("test", *directories, "--json", *options, timeout=timeout, threads=threads)
     try:
-        cases = json.loads(text)["cases"]
+        cases = json.loads(done.stdout)["cases"]
     except (ValueError, KeyError) as error:
-        raise CleaveError(f"cleave test gave no readable JSON ({error}): {text[:200]!r}") from None
+        raise CleaveError(f"cleave test gave no readable JSON ({error}): {done.stdout[:200]!r}") from None
     if len(cases) != len(directories):
         raise CleaveError(f"cleave test reported {len(cases)} of {len(directories)} cases")
+    right = 1 if any(case["status"] in ("FAIL", "ERROR") for case in cases) else 0
+    if done.returncode != right:  # a sanitizer's report
+        raise CleaveError(f"exit {done.returncode} after {len(cases)} cases: {last_line(done)}")
     return cases
 
 
@@ -303,42 +346,37 @@ class Tally:
         return 1 if self.failed or not self.passed + self.skipped else 0
 
 
+processes = os.cpu_count() or 1  # how many a script runs at once; run.py sets it
+
+
 def each(function, items):
-    """Runs function(item) on all processors (it waits for processes); yields (item, result or the exception)."""
+    """Runs function(item) in several threads (it waits for processes); yields (item, result or the exception)."""
     def guarded(item):
         try:
             return function(item)
         except Exception as error:
             return error
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with concurrent.futures.ThreadPoolExecutor(processes) as pool:
         yield from zip(items, pool.map(guarded, items))
 
 
-def each_seed(description, tally, name, count, check):
-    """The command line of a test over seeded models; yields what check(seed, folder) found, and tallies what it raised."""
+def asked_seeds(description, count):
+    """The command line of a test over seeded models."""
     parser = argparse.ArgumentParser(description=description.splitlines()[0])
     parser.add_argument("--count", type=int, default=count)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
+    return range(arguments.first, arguments.first + arguments.count)
+
+
+def each_seed(description, tally, name, count, check):
+    """Yields what check(seed, folder) found of the seeds asked for, and tallies what it raised."""
     folder = build_folder(name)
-    seeds = range(arguments.first, arguments.first + arguments.count)
-    for seed, found in each(lambda seed: check(seed, folder), seeds):
+    for seed, found in each(lambda seed: check(seed, folder), asked_seeds(description, count)):
         if isinstance(found, Exception):
             tally.add(str(seed), f"{type(found).__name__}: {found}")
         else:
             yield seed, found
-
-
-def compare_ways(folder, seed, model, inputs, ways):
-    """The model on the CPU in several ways, (threads, options), against ONNX Runtime: [(label, reason or None)]."""
-    names = [output.name for output in model.graph.output]
-    expected = run_onnxruntime(model, inputs, optimize=False)
-    (path, arguments), results = save_case(folder, seed, model, inputs), []
-    for threads, options in ways:
-        actual = cleave_run(path, arguments, names, "--devices", "cpu", *options, threads=threads)
-        reasons = [compare(e, a) for e, a in zip(expected, actual)]
-        results.append((f"{seed} {threads} {' '.join(options)}", next((r for r in reasons if r), None)))
-    return results
 
 
 def save_case(folder, name, model, inputs):

@@ -2,6 +2,10 @@
 import functools
 import os
 import random
+import re
+import shutil
+
+import onnx
 
 import oracle
 
@@ -25,23 +29,34 @@ def random_strategy(chance):
             + chance.choice([[], [], ["--split", "linear"], ["--split", "convex"], ["--split", "fewest"]]))
 
 
-def configurations(model_path, count, seed):
-    """(label, options) of the CPU alone, of an NPU that takes everything, of two strategies, and of `count` random placements."""
+EVERYTHING = ["--devices", "npu,cpu", "--npu-spec", "all", "--strategy", "contiguous"]
+
+
+def shared_configurations(seed):
+    """(label, options) of the CPU alone, of an NPU that takes everything, of two strategies, and of some models on OpenCL."""
     yield "cpu", ["--devices", "cpu"]
-    everything = ["--devices", "npu,cpu", "--npu-spec", "all", "--strategy", "contiguous"]
-    yield "npu,cpu", everything
+    yield "npu,cpu", EVERYTHING
     for number in range(2):
         options = random_strategy(random.Random(f"{seed}/strategy/{number}"))
         yield " ".join(options), options
-    nodes = [node for node in oracle.plan_nodes(model_path, "--devices", "cpu") if node["cause"] != "const"]
-    for number in range(count):
-        # the file stays beside the model for whoever looks into a failure
-        pins = os.path.join(os.path.dirname(model_path), f"placement_{number}.pins")
-        with open(pins, "w", encoding="utf-8") as file:
-            file.write("".join(line + "\n" for line in oracle.random_pins(nodes, random.Random(f"{seed}/{number}"))))
-        yield f"--pins {pins}", everything + ["--pins", pins]
     if has_opencl() and random.Random(f"{seed}/opencl").random() < OPENCL_SHARE:
         yield "opencl,cpu", OPENCL
+
+
+def write_pins(folder, nodes, seed, number):
+    """A random placement of these nodes; the file stays beside the model for whoever looks into a failure."""
+    pins = os.path.join(folder, f"placement_{number}.pins")
+    with open(pins, "w", encoding="utf-8") as file:
+        file.write("".join(line + "\n" for line in oracle.random_pins(nodes, random.Random(f"{seed}/{number}"))))
+    return pins
+
+
+def pinned_configurations(model_path, count, seed):
+    """(label, options) of `count` random placements, on an NPU that takes everything and the CPU."""
+    nodes = [node for node in oracle.plan_nodes(model_path, "--devices", "cpu") if node["cause"] != "const"]
+    for number in range(count):
+        pins = write_pins(os.path.dirname(model_path), nodes, seed, number)
+        yield f"--pins {pins}", EVERYTHING + ["--pins", pins]
 
 
 def results(model_path, model, input_arguments, expected, count, seed, timeout=120):
@@ -49,7 +64,7 @@ def results(model_path, model, input_arguments, expected, count, seed, timeout=1
     found, tolerance = [], oracle.tolerance_of(model)
     output_names = [value.name for value in model.graph.output]
     try:
-        for label, options in configurations(model_path, count, seed):
+        for label, options in (*shared_configurations(seed), *pinned_configurations(model_path, count, seed)):
             try:
                 outputs = oracle.cleave_run(model_path, input_arguments, output_names, *options, timeout=timeout)
             except oracle.CleaveError as error:
@@ -61,3 +76,31 @@ def results(model_path, model, input_arguments, expected, count, seed, timeout=1
     except oracle.CleaveError as error:
         found.append(("plan", str(error)))
     return found
+
+
+def add(cases, directory, model, expected, count):
+    """The same of a test directory, as cases of a batch."""
+    tolerance, name = oracle.tolerance_of(model), os.path.basename(directory)
+    for label, options in shared_configurations(name):
+        cases.add(f"{name} {label}", directory, expected, options, tolerance=tolerance)
+    if not all(re.fullmatch(r"node_\w+", node.name) for node in model.graph.node):  # odd names: pins of their own
+        for label, options in pinned_configurations(os.path.join(directory, "model.onnx"), count, name):
+            cases.add(f"{name} {label}", directory, expected, options, tolerance=tolerance)
+        return
+    for number in range(count):
+        own = f"{directory}_{number}"
+        pins = write_named(own, directory, model, name, number)
+        cases.add(f"{name} --pins {pins}", own, expected, EVERYTHING, tolerance=tolerance, pins=pins)
+
+
+def write_named(target, directory, model, name, number):
+    """The directory with node names that no other has, so that many such can have their pins in one process; the pins' file."""
+    shutil.rmtree(target, ignore_errors=True)
+    os.makedirs(target)
+    os.symlink(os.path.join(directory, "test_data_set_0"), os.path.join(target, "test_data_set_0"))
+    named = onnx.ModelProto()
+    named.CopyFrom(model)
+    for node in named.graph.node:
+        node.name = f"{name}_{number}.{node.name}"
+    onnx.save(named, os.path.join(target, "model.onnx"))
+    return write_pins(target, [{"name": node.name} for node in named.graph.node], name, number)

@@ -8,6 +8,7 @@ of the features that are wanted. A seed on whose graph the oracles disagree, or 
 import argparse
 import collections
 import concurrent.futures
+import functools
 import os
 import random
 import sys
@@ -345,6 +346,7 @@ class RandomGraph:
         self.features.add("odd node names")
 
 
+TOGETHER = 16  # graphs of one process
 WANTED = ["output that is read inside", "a value read twice by one node", "views of views", "output that nobody reads",
           "early value read at the very end", "zero-size tensor", "rank-0 tensor", "several components", "shape arithmetic",
           "odd node names", "captured values in If", "captured values in Loop", "captured values in nested bodies",
@@ -352,30 +354,36 @@ WANTED = ["output that is read inside", "a value read twice by one node", "views
           "graph input that is an output"]
 
 
-def generate_one(target, seed):
-    """Writes the test directory of one seed; gives its features, or the reason why there is none."""
-    graph = RandomGraph(seed)
-    model, fed = graph.make()
+def generate_some(target, seeds):
+    """Writes the test directories of seeds; gives for each its features, or the reason why there is none."""
+    made = [(graph := RandomGraph(seed), *graph.make()) for seed in seeds]
+    optimised = oracle.isolated([functools.partial(oracle.run_onnxruntime, model, fed) for _, model, fed in made])
+    return [write_one(os.path.join(target, f"graph_{seed}"), *one, outputs) for seed, one, outputs in zip(seeds, made, optimised)]
+
+
+def write_one(folder, graph, model, fed, optimised):
     try:
-        outputs, _ = oracle.expected_outputs(model, fed)
+        outputs, _ = oracle.expected_outputs(model, fed, optimised)
     except oracle.NoOracle as error:
         return str(error)
     if any(o.dtype.kind == "f" and not np.isfinite(o).all() for o in outputs):
         return "outputs that are not finite"
     # the inputs' files are numbered as the graph's inputs are: one that is not fed is the last
     ordered = [fed[info.name] for info in model.graph.input if info.name in fed]
-    test_directories.write(os.path.join(target, f"graph_{seed}"), model, [(ordered, outputs)])
+    test_directories.write(folder, model, [(ordered, outputs)])
     return graph.features
 
 
 def generate(target, count, first=0):
     """Writes `count` test directories; gives (directories, Counter of features, [(seed, reason)] passed over)."""
     directories, features, passed_over = [], collections.Counter(), []
-    with concurrent.futures.ProcessPoolExecutor(os.cpu_count()) as pool:
+    with concurrent.futures.ProcessPoolExecutor(oracle.processes) as pool:
         while len(directories) < count:
             seeds = range(first, first + count - len(directories))
             first = seeds.stop
-            for seed, result in zip(seeds, pool.map(generate_one, [target] * len(seeds), seeds, chunksize=4)):
+            parts = [seeds[start:start + TOGETHER] for start in range(0, len(seeds), TOGETHER)]
+            results = (result for part in pool.map(generate_some, [target] * len(parts), parts) for result in part)
+            for seed, result in zip(seeds, results):
                 if isinstance(result, str):
                     passed_over.append((seed, result))
                 else:

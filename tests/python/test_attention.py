@@ -4,6 +4,7 @@ value that leaves the graph, another function between, another axis): the result
 
     python tests/python/test_attention.py [--count N] [--first SEED]
 """
+import os
 import subprocess
 import sys
 
@@ -11,7 +12,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+import batch
 import oracle
+import test_directories  # of tools/, which oracle makes visible
 
 BREAKS = ("scores leave", "masked scores leave", "shares leave", "shares are read twice", "a function between", "another axis", "the mask is scaled")
 
@@ -163,28 +166,29 @@ def count_steps(path, arguments):
     return sum(words[2] == "Attention" for words in steps if len(words) > 3)
 
 
-def check(seed, folder):
-    """[(label, reason or None)]"""
+WAYS = ((), ("--threads", "2"), ("--device-option", "cpu:fuse=0"), ("--device-option", "cpu:onednn=0"))
+
+
+def make(seed, directory, cases):
+    """Adds a graph in all ways; (label, path, --input arguments, steps of attention that are right)."""
     broken = BREAKS[seed // 3 % len(BREAKS)] if seed % 3 == 0 else None
     maker = Maker(seed, broken)
-    model = maker.model()
+    model, label = maker.model(), f"{seed} {broken or 'whole'}"
     expected = oracle.run_onnxruntime(model, maker.inputs, optimize=False)
-    path, arguments = oracle.save_case(folder, seed, model, maker.inputs)
-    results, label = [], f"{seed} {broken or 'whole'}"
-    for options in ((), ("--threads", "2"), ("--device-option", "cpu:fuse=0"), ("--device-option", "cpu:onednn=0")):
-        actual = oracle.cleave_run(path, arguments, maker.outputs, "--devices", "cpu", *options)
-        reasons = [oracle.compare(e, a) for e, a in zip(expected, actual)]
-        results.append((f"{label} {' '.join(options)}", next((r for r in reasons if r), None)))
-    steps, wanted = count_steps(path, arguments), 0 if broken else 1
-    results.append((f"{label}: steps", None if steps == wanted else f"{steps} steps of attention, {wanted} expected"))
-    return results
+    cases.write(directory, model, maker.inputs, expected)
+    for options in WAYS:
+        cases.add(f"{label} {' '.join(options)}", directory, expected, (*batch.CPU, *options))
+    files = test_directories.numbered_files(os.path.join(directory, "test_data_set_0"), "input")
+    arguments = [text for name, file in zip(maker.inputs, files) for text in ("--input", f"{name}={file}")]
+    return f"{label}: steps", os.path.join(directory, "model.onnx"), arguments, 0 if broken else 1
 
 
 def main():
-    tally = oracle.Tally()
-    for _, found in oracle.each_seed(__doc__, tally, "attention", 90, check):
-        for label, reason in found:
-            tally.add(label, reason)
+    folder, tally, cases = oracle.build_folder("attention"), oracle.Tally(), batch.Batch()
+    made = [make(seed, os.path.join(folder, str(seed)), cases) for seed in oracle.asked_seeds(__doc__, 90)]
+    cases.tally(tally)
+    for (label, _, _, wanted), steps in oracle.each(lambda item: count_steps(*item[1:3]), made):
+        tally.add(label, None if steps == wanted else f"{steps} steps of attention, {wanted} expected")
     return tally.finish()
 
 

@@ -1,7 +1,7 @@
-"""Dynamically quantised models against ONNX Runtime: seeded random chains of DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast,
-Mul and Add, as its quantize_dynamic writes them, with weights of i8 and u8, zero points and scales for all or one a channel. Integers
-must be equal, and real numbers to a rounding of f32; on the CPU's integer kernels, which the device's own list of steps must name. And
-an encoder that quantize_dynamic itself has made.
+"""Dynamically quantised models against exact.py: seeded random chains of DynamicQuantizeLinear, MatMulInteger or ConvInteger, Cast,
+Mul and Add, as ONNX Runtime's quantize_dynamic writes them, with weights of i8 and u8, zero points and scales for all or one a channel.
+Integers must be equal, and real numbers to a rounding of f32; on the CPU's integer kernels, which the device's own list of steps must
+name. And an encoder that quantize_dynamic itself has made.
 
     python tests/python/test_dynamic.py [--count N] [--first SEED]
 """
@@ -14,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 
+import exact
 import oracle
 import models  # of tools/, which oracle makes visible
 
@@ -49,7 +50,7 @@ class Maker:
     def layer(self, x, shape):
         """(name, shape) of a product of x's bytes by constants, in real numbers; what is between is an output now and then."""
         rng, is_matrix = self.rng, len(shape) < 4
-        unsigned = bool(rng.random() < 0.5) or not is_matrix  # which is what ONNX Runtime has for ConvInteger
+        unsigned = bool(rng.random() < 0.5) or not is_matrix  # ONNX Runtime has no other ConvInteger, so models have none
         quantised, scale, zero = self.op("DynamicQuantizeLinear", [x], 3)
         out, channels = int(rng.integers(1, 90)), shape[-1] if is_matrix else shape[1]
         kernel, pads = int(rng.integers(1, 4)), [int(p) for p in rng.integers(0, 2, 4)]
@@ -121,7 +122,7 @@ def difference(expected, actual):
 
 def check(seed, folder):
     model, inputs = Maker(seed).model()
-    expected = oracle.run_onnxruntime(model, inputs, optimize=False)
+    expected = [np.asarray(output) for output in exact.evaluate(model, inputs)]
     made, path = run(folder, str(seed), model, inputs)
     return difference(expected, made), kernels_of(path)
 
@@ -135,7 +136,7 @@ def encoder(folder):
     onnx.save(model, whole)
     quantize_dynamic(whole, path, per_channel=True, weight_type=QuantType.QUInt8)
     model = onnx.load(path)
-    expected = oracle.run_onnxruntime(model, inputs)
+    expected = exact.evaluate(model, inputs)
     made, _ = run(folder, "bert_made", model, inputs)
     for e, a in zip(expected, made):
         error = np.sqrt(np.square(e - a).mean()) / e.std()

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 
-import oracle
+import batch
 
 
 class Maker:
@@ -90,16 +90,12 @@ class Maker:
 WAYS = ((1, ()), (2, ()), (2, ("--device-option", "cpu:lanes=2")), (1, ("--device-option", "cpu:fuse=0")))
 
 
-def check(seed, folder):
-    return oracle.compare_ways(folder, seed, *Maker(seed).model(), WAYS)
+def make(seed, directory, cases):
+    batch.add_ways(cases, seed, directory, *Maker(seed).model(), WAYS)
 
 
 def main():
-    tally = oracle.Tally()
-    for _, found in oracle.each_seed(__doc__, tally, "joins", 60, check):
-        for label, reason in found:
-            tally.add(label, reason)
-    return tally.finish()
+    return batch.run_seeds(__doc__, "joins", 60, make)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ is run once more with all but its first input as initializers.
 """
 import argparse
 import fnmatch
+import hashlib
 import json
 import os
 import shutil
@@ -22,6 +23,7 @@ import oracle
 import supported
 import coverage  # of tools/, which oracle makes visible
 import node_tests
+import test_directories
 
 CHUNK = 64
 
@@ -46,6 +48,25 @@ def read_exclusion_file(path):
                 raise SystemExit(f"{path}:{number}: '{name}' has no reason")
             excluded[name] = reason.strip()
     return excluded
+
+
+def written_cases(folder):
+    """The tests of the onnx package, written once for a version of it and of the writer: the package takes seconds to make them."""
+    digest = hashlib.sha256(onnx.__version__.encode())
+    for module in (node_tests, test_directories):
+        with open(module.__file__, "rb") as file:
+            digest.update(file.read())
+    path = os.path.join(folder, "written.json")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            written = json.load(file)
+        if written["digest"] == digest.hexdigest():
+            return written["cases"]
+        os.remove(path)
+    cases = node_tests.write_all(folder)
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump({"digest": digest.hexdigest(), "cases": cases}, file)
+    return cases
 
 
 def tolerances(case):
@@ -113,7 +134,7 @@ def main():
         tally.skip(arguments.devices, absent)
         return tally.finish()
     folder = oracle.build_folder("node")
-    cases = node_tests.write_all(folder)
+    cases = written_cases(folder)
     if arguments.patterns:
         cases = [case for case in cases if any(fnmatch.fnmatch(case["name"], pattern) for pattern in arguments.patterns)]
     excluded = read_exclusions(arguments.devices)

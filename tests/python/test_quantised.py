@@ -1,7 +1,7 @@
-"""Models of integers between QuantizeLinear and DequantizeLinear, on integer kernels: seeded random ones against ONNX Runtime, which
-computes them in real numbers, and against the same device with a step for every node. Where a real number lies between two steps of a
-grid, either side may round it to the next one, and what is computed from it moves with it: most results must be the same, none more
-than a few steps off. That integer kernels were used is read from the device's own list of steps.
+"""Models of integers between QuantizeLinear and DequantizeLinear, on integer kernels: seeded random ones against exact.py, which adds
+exactly on every processor, fused and with a step for every node. Where a real number lies between two steps of a grid, either side may
+round it to the next one, and everything computed from it moves with it: most results must be the same, none more than a few steps off.
+The device's own list of steps says whether it used integer kernels.
 
     python tests/python/test_quantised.py [--count N] [--first SEED]
 """
@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 
+import exact
 import oracle
 
 STEPS_OFF = 3  # of the last grid, of a value that went through several
@@ -35,11 +36,12 @@ class Grid:
 
 
 class Maker:
-    """Builds a graph node by node, running ONNX Runtime on what there is to choose grids that fit the values."""
+    """Builds a graph node by node, evaluating it so far to choose grids that fit the values."""
 
     def __init__(self, seed):
         self.rng = np.random.default_rng(seed)
-        self.nodes, self.weights, self.inputs, self.values, self.known = [], [], {}, {}, {}
+        self.nodes, self.weights, self.inputs = [], [], {}
+        self.known, self.evaluated = {}, 0  # arrays by name; how many nodes they are of
 
     def name(self, hint):
         return f"{hint}_{len(self.nodes)}_{len(self.weights)}"
@@ -54,18 +56,25 @@ class Maker:
         self.nodes.append(helper.make_node(op, inputs, [output], **attributes))
         return output
 
-    def model(self, outputs):
+    def model(self, outputs, nodes=None, inputs=None, weights=None):
         """outputs: names, of values in real numbers or integers; their types are left to inference."""
-        values = [helper.make_tensor_value_info(name, T.FLOAT, array.shape) for name, array in self.inputs.items()]
-        graph = helper.make_graph(self.nodes, "g", values, [helper.make_empty_tensor_value_info(name) for name in outputs], self.weights)
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-        return onnx.shape_inference.infer_shapes(model)
+        inputs = self.inputs if inputs is None else inputs
+        values = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape) for name, array in inputs.items()]
+        results = [helper.make_empty_tensor_value_info(name) for name in outputs]
+        graph = helper.make_graph(nodes or self.nodes, "g", values, results, self.weights if weights is None else weights)
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
     def see(self, name):
-        """A value as it is, to choose its grid by."""
+        """A value as it is, to choose its grid by; evaluates the nodes since the last one seen."""
         if name in self.inputs:
             return self.inputs[name]
-        return oracle.run_onnxruntime(self.model([name]), self.inputs, optimize=False)[0]
+        nodes = self.nodes[self.evaluated:]
+        read, made = {value for node in nodes for value in node.input}, [value for node in nodes for value in node.output]
+        feeds = {value: array for value, array in (self.inputs | self.known).items() if value in read}
+        model = self.model(made, nodes, feeds, [w for w in self.weights if w.name in read])
+        self.known.update(zip(made, map(np.asarray, exact.evaluate(model, feeds))))
+        self.evaluated = len(self.nodes)
+        return self.known[name]
 
     def input(self, shape):
         name = self.name("x")
@@ -100,7 +109,8 @@ class Maker:
         count = len(self.nodes)
         grid = self.grid_of(self.op(op.removeprefix("QLinear"), [x.name, weights, *bias], **attributes))
         del self.nodes[count:]
-        if grid.dtype != x.grid.dtype:  # ONNX Runtime has only the same on both sides
+        self.evaluated = count
+        if grid.dtype != x.grid.dtype:  # as models have it: ONNX Runtime takes no other
             grid = Grid(grid.scale, grid.zero + (128 if grid.dtype == np.int8 else -128), x.grid.dtype)
         made = next(node for node in self.nodes if node.output[0] == weights)
         parts = [x.integers, *self.scalars(x.grid), *made.input, *self.scalars(grid)]
@@ -236,12 +246,12 @@ class Maker:
                 x = self.move(x)
         end = rng.integers(4)
         if end == 0:
-            return self.model([x.integers or x.name]), x.grid
+            return onnx.shape_inference.infer_shapes(self.model([x.integers or x.name])), x.grid
         if end == 1:
             x = self.average(x) if len(x.shape) > 2 else x
         elif end == 2:
             x = self.product(x)
-        return self.model([x.name]), x.grid
+        return onnx.shape_inference.infer_shapes(self.model([x.name])), x.grid
 
 
 def difference(expected, actual, grid):
@@ -271,7 +281,7 @@ def check(seed, folder):
     """[(label, reason or None)], and every fourth time how many products there are and how many of them are of integers."""
     maker = Maker(seed)
     model, grid = maker.graph()
-    expected = oracle.run_onnxruntime(model, maker.inputs, optimize=False)
+    expected = [np.asarray(output) for output in exact.evaluate(model, maker.inputs)]
     path, arguments = oracle.save_case(folder, seed, model, maker.inputs)
     names = [output.name for output in model.graph.output]
     results = []

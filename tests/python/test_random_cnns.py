@@ -6,6 +6,7 @@ sizes left open; batches of none; inputs and weights that are outputs. Against O
     python tests/python/test_random_cnns.py [--count N] [--first SEED]
 """
 import argparse
+import functools
 import math
 import os
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 
+import batch
 import oracle
 
 OPSETS = {7: 3, 9: 4, 10: 5, 11: 6, 12: 7, 13: 7, 14: 7, 15: 8, 17: 8, 18: 8, 20: 9, 21: 10, 22: 10, 23: 11}  # and the IR's version
@@ -407,8 +409,8 @@ def compare(expected, actual, tolerance, quantised):
     return None if few else reason
 
 
-def check(seed, folder):
-    """None, or what is wrong; NoOracle where ONNX Runtime does not run the network, or finds no numbers."""
+def make(seed, directory, cases):
+    """NoOracle where ONNX Runtime does not run the network, or finds no numbers."""
     network = Network(seed)
     model, inputs = network.model()
     try:
@@ -417,34 +419,29 @@ def check(seed, folder):
         raise oracle.NoOracle(str(error).splitlines()[0]) from None
     if not all(np.isfinite(value.astype(np.float32)).all() for value in expected):
         raise oracle.NoOracle("not finite")
-    path, own = os.path.join(folder, f"{seed}.onnx"), os.path.join(folder, str(seed))
-    os.makedirs(own, exist_ok=True)
-    onnx.save(model, path)
+    cases.write(directory, model, inputs, expected)
     options = network.pick([(), (), ("--device-option", "cpu:lanes=2"), ("--device-option", "cpu:winograd=0")])
-    actual = oracle.cleave_run(path, oracle.save_inputs(own, inputs), network.outputs, "--devices", "cpu", *options)
     tolerance = max(2 * oracle.tolerance_of(model), 1e-3)  # sums of sums, and norms of what nearly cancels
-    for name, e, a in zip(network.outputs, expected, actual):
-        if reason := compare(e, a, tolerance, network.quantised):
-            return f"{' '.join(options)} {name}: {reason}"
-    return None
+    judge = functools.partial(compare, tolerance=tolerance, quantised=network.quantised)
+    cases.add(" ".join((str(seed), *options)), directory, expected, (*batch.CPU, *options), tolerance=tolerance, judge=judge)
 
 
 BEHIND = ["", "BatchNormalization", "ConvTranspose", "Conv"]
 
 
-def check_blocks(batch, channels, folder):
+def make_blocks(images, channels, directory, cases):
     """Values in blocks of channels, the last of which may not be full: with constants and values of every shape that broadcasts, and
     functions of sums and products of two."""
-    rng, h, w = np.random.default_rng([batch, channels]), 6, 5
+    rng, h, w = np.random.default_rng([images, channels]), 6, 5
     nodes, weights, outputs = [], [], []
-    inputs = {"x": rng.standard_normal((batch, 17, h, w)).astype(np.float32)}
+    inputs = {"x": rng.standard_normal((images, 17, h, w)).astype(np.float32)}
 
     def weight(*shape):
         weights.append(numpy_helper.from_array(rng.standard_normal(shape).astype(np.float32), f"w{len(weights)}"))
         return weights[-1].name
 
     c = channels
-    broadcast = [(1, 1, h, w), (batch, 1, h, w), (1, 1, 1, w), (1, 1, h, 1), (1, c, 1, 1), (batch, c, 1, 1), (1, 1, 1, 1), (batch, 1, 1, 1),
+    broadcast = [(1, 1, h, w), (images, 1, h, w), (1, 1, 1, w), (1, 1, h, 1), (1, c, 1, 1), (images, c, 1, 1), (1, 1, 1, 1), (images, 1, 1, 1),
                  (1, c, h, w), (1, c, 1, w), (), (1, h, w), (c, 1, 1)]
     for k, shape in enumerate(broadcast):
         for op in ("Add", "Mul", "Div"):
@@ -478,13 +475,9 @@ def check_blocks(batch, channels, folder):
     infos = [helper.make_tensor_value_info(name, T.FLOAT, value.shape) for name, value in inputs.items()]
     graph = helper.make_graph(nodes, "g", infos, [helper.make_empty_tensor_value_info(name) for name in outputs], weights)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    own = os.path.join(folder, f"blocks_{batch}_{channels}")
-    os.makedirs(own, exist_ok=True)
-    onnx.save(model, own + ".onnx")
     expected = oracle.run_onnxruntime(model, inputs, optimize=False)
-    actual = oracle.cleave_run(own + ".onnx", oracle.save_inputs(own, inputs), outputs, "--devices", "cpu")
-    reasons = [(name, oracle.compare(e, a)) for name, e, a in zip(outputs, expected, actual)]
-    return next((f"{name}: {reason}" for name, reason in reasons if reason), None)
+    cases.write(directory, model, inputs, expected)
+    cases.add(f"blocks {images, channels}", directory, expected)
 
 
 def main():
@@ -492,15 +485,15 @@ def main():
     parser.add_argument("--count", type=int, default=500)
     parser.add_argument("--first", type=int, default=0)
     arguments = parser.parse_args()
-    folder, tally, passed_over = oracle.build_folder("cnns"), oracle.Tally(), 0
-    seeds = range(arguments.first, arguments.first + arguments.count)
-    for seed, found in oracle.each(lambda seed: check(seed, folder), seeds):
-        if isinstance(found, oracle.NoOracle):
+    folder, tally, cases, passed_over = oracle.build_folder("cnns"), oracle.Tally(), batch.Batch(), 0
+    for seed in range(arguments.first, arguments.first + arguments.count):
+        try:
+            make(seed, os.path.join(folder, str(seed)), cases)
+        except oracle.NoOracle:
             passed_over += 1
-            continue
-        tally.add(str(seed), f"{type(found).__name__}: {found}" if isinstance(found, Exception) else found)
-    for sizes, found in oracle.each(lambda sizes: check_blocks(*sizes, folder), [(n, c) for n in (1, 3) for c in (3, 8, 16, 20)]):
-        tally.add(f"blocks {sizes}", f"{type(found).__name__}: {found}" if isinstance(found, Exception) else found)
+    for images, channels in ((n, c) for n in (1, 3) for c in (3, 8, 16, 20)):
+        make_blocks(images, channels, os.path.join(folder, f"blocks_{images}_{channels}"), cases)
+    cases.tally(tally)
     print(f"{passed_over} seeds passed over for want of an oracle")
     tally.add("seeds passed over", f"{passed_over} of {arguments.count}" if passed_over > arguments.count / 10 + 3 else None)
     return tally.finish()

@@ -8,6 +8,7 @@ import sys
 
 import onnx
 
+import batch
 import oracle
 import placements
 import random_graphs
@@ -23,24 +24,12 @@ def main():
     folder = oracle.build_folder("random")
     directories, features, passed_over = random_graphs.generate(folder, arguments.count, arguments.first)
     print(f"{len(directories)} graphs made, {len(passed_over)} seeds passed over for want of an oracle")
-    tally = oracle.Tally()
-
-    def check(directory):
-        path = os.path.join(directory, "model.onnx")
-        model = onnx.load(path)
-        data = os.path.join(directory, "test_data_set_0")
-        files = test_directories.numbered_files(data, "input")
-        inputs = [text for value, file in zip(model.graph.input, files) for text in ("--input", f"{value.name}={file}")]
-        expected = test_directories.read_tensors(data, "output")
-        return placements.results(path, model, inputs, expected, arguments.placements, os.path.basename(directory))
-
-    for directory, found in oracle.each(check, directories):
-        name = os.path.basename(directory)
-        if isinstance(found, Exception):
-            tally.add(name, f"{type(found).__name__}: {found}")
-            continue
-        for label, reason in found:
-            tally.add(f"{name} {label}", reason)
+    tally, cases = oracle.Tally(), batch.Batch()
+    for directory in directories:
+        model = onnx.load(os.path.join(directory, "model.onnx"))
+        expected = test_directories.read_tensors(os.path.join(directory, "test_data_set_0"), "output")
+        placements.add(cases, directory, model, expected, arguments.placements)
+    cases.tally(tally)
     if arguments.count >= 500:
         for feature in random_graphs.WANTED:
             tally.add(f"feature: {feature}", None if features[feature] else "in no graph")

@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto as T, helper, numpy_helper
 
-import oracle
+import batch
 
 FIRST, LAST = (0, 3, 1, 2), (0, 2, 3, 1)  # to channels first, to channels last
 
@@ -76,16 +76,15 @@ class Maker:
         return onnx.shape_inference.infer_shapes(model), {"x": rng.standard_normal(shape).astype(np.float32)}
 
 
-def check(seed, folder):
-    return oracle.compare_ways(folder, seed, *Maker(seed).model(), ((1, ()), (1, ("--device-option", "cpu:fuse=0"))))
+WAYS = ((1, ()), (1, ("--device-option", "cpu:fuse=0")))
+
+
+def make(seed, directory, cases):
+    batch.add_ways(cases, seed, directory, *Maker(seed).model(), WAYS)
 
 
 def main():
-    tally = oracle.Tally()
-    for _, found in oracle.each_seed(__doc__, tally, "transposes", 100, check):
-        for label, reason in found:
-            tally.add(label, reason)
-    return tally.finish()
+    return batch.run_seeds(__doc__, "transposes", 100, make)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,136 @@
+"""Cases whose check is 'the outputs equal the oracle's': written as ONNX test directories and given to `cleave test`, many to a process.
+
+`cleave test` allows atol + rtol * |expected| per element, oracle.compare a share of the tensor's largest magnitude. A batch asks for the
+strictest of both, so that PASS implies that oracle.compare agrees; a case that fails is run once more on its own, with oracle.compare as
+the judge. A wrong result that only appears beside other cases stays a failure.
+"""
+import os
+
+import numpy as np
+import onnx
+
+import oracle
+import test_directories  # of tools/, which oracle makes visible
+
+LARGEST_BATCH = 24
+CPU = ("--devices", "cpu")
+
+
+def strictest(expected, tolerance=None):
+    """(rtol, atol) within which oracle.compare(..., tolerance) agrees, too: half of what it allows, relative and absolute."""
+    shares, allowed = [], []
+    for array in map(np.asarray, expected):
+        own = oracle.TOLERANCE.get(str(array.dtype))
+        if own is None and array.dtype.kind in "biu":
+            continue  # compared bit for bit by both
+        if own is None:
+            return 0.0, 0.0
+        shares.append(own if tolerance is None else max(own, tolerance))
+        magnitudes = np.abs(array.astype(np.float64))
+        allowed.append(shares[-1] * max(magnitudes[np.isfinite(magnitudes)].max(initial=0.0), oracle.SMALLEST_MAGNITUDE))
+    return (min(shares) / 2, min(allowed) / 2) if shares else (0.0, 0.0)
+
+
+class Case:
+    """A test directory in one way: options of the command, a file of pins (of node names that no other case has), threads."""
+
+    def __init__(self, label, directory, bounds, options, pins, threads, judge):
+        self.label, self.directory, self.bounds = label, directory, bounds
+        self.options, self.pins, self.threads, self.judge = tuple(map(str, options)), pins, threads, judge
+
+    def own(self):
+        return ["--pins", self.pins] if self.pins else []
+
+    def reason_alone(self):
+        """None, or what is wrong, of a run of its own."""
+        path, data = os.path.join(self.directory, "model.onnx"), os.path.join(self.directory, "test_data_set_0")
+        graph = onnx.load(path).graph
+        files = test_directories.numbered_files(data, "input")
+        inputs = [text for value, file in zip(graph.input, files) for text in ("--input", f"{value.name}={file}")]
+        names = [value.name for value in graph.output]
+        actual = oracle.cleave_run(path, inputs, names, *self.options, *self.own(), threads=self.threads)
+        reasons = ((name, self.judge(e, a)) for name, e, a in zip(names, test_directories.read_tensors(data, "output"), actual))
+        return next((f"output '{name}': {reason}" for name, reason in reasons if reason), None)
+
+
+class Batch:
+    def __init__(self):
+        self.cases, self.alone = [], 0
+
+    def write(self, directory, model, inputs, expected):
+        """Writes a test directory; inputs are in the order of the graph's, the ones with defaults last."""
+        test_directories.write(directory, model, [(list(inputs.values()), expected)])
+
+    def add(self, label, directory, expected, options=CPU, pins=None, threads=1, tolerance=None, judge=None):
+        """A directory to run; judge(expected, actual) is None where an output is right: oracle.compare, or something more lenient."""
+        judge = judge or (lambda e, a: oracle.compare(e, a, tolerance))
+        self.cases.append(Case(label, directory, strictest(expected, tolerance), options, pins, threads, judge))
+
+    def parts(self):
+        """Cases of one way, of similar tolerances, as many as one process takes."""
+        groups = {}
+        for case in self.cases:
+            groups.setdefault((case.options, case.threads, case.bounds[0]), []).append(case)
+        for group in groups.values():
+            group.sort(key=lambda case: case.bounds[1])
+            for start in range(0, len(group), LARGEST_BATCH):
+                yield group[start:start + LARGEST_BATCH]
+
+    def run(self):
+        """Yields (label, None or why it is wrong) of every case."""
+        for part, found in oracle.each(self.tested, list(self.parts())):
+            if isinstance(found, Exception):
+                raise found
+            yield from zip((case.label for case in part), found)
+
+    def tested(self, part):
+        """The reasons of a part; a crash costs its own case alone."""
+        options = (*part[0].options, "--rtol", part[0].bounds[0], "--atol", min(case.bounds[1] for case in part))
+        try:
+            pins = [option for case in part for option in case.own()]
+            results = oracle.cleave_test([case.directory for case in part], *options, *pins, threads=part[0].threads)
+        except oracle.CleaveError as error:
+            if len(part) == 1:
+                return [str(error)]
+            return self.tested(part[:len(part) // 2]) + self.tested(part[len(part) // 2:])
+        return [self.verdict(case, result, options) for case, result in zip(part, results)]
+
+    def verdict(self, case, result, options):
+        if result["status"] == "PASS":
+            return None
+        reason = f"{result['status']}: {result.get('reason')}"
+        if result["status"] != "FAIL":
+            return reason
+        self.alone += 1
+        try:
+            if oracle.cleave_test([case.directory], *options, *case.own(), threads=case.threads)[0]["status"] == "PASS":
+                return f"only beside other cases, {reason}"
+            return case.reason_alone()
+        except oracle.CleaveError as error:
+            return str(error)
+
+    def tally(self, tally):
+        """Runs all cases and counts them."""
+        for label, reason in self.run():
+            tally.add(label, reason)
+        print(f"{len(self.cases)} cases, {self.alone} of them compared again on their own", flush=True)
+
+
+def run_seeds(description, name, count, make):
+    """A test over seeded models: make(seed, directory, batch) writes the model to the directory and adds its cases. The exit status."""
+    tally, batch, folder = oracle.Tally(), Batch(), oracle.build_folder(name)
+    for seed in oracle.asked_seeds(description, count):
+        try:
+            make(seed, os.path.join(folder, str(seed)), batch)
+        except Exception as error:
+            tally.add(str(seed), f"{type(error).__name__}: {error}")
+    batch.tally(tally)
+    return tally.finish()
+
+
+def add_ways(batch, seed, directory, model, inputs, ways):
+    """A model on the CPU in several ways, (threads, options), against ONNX Runtime."""
+    expected = oracle.run_onnxruntime(model, inputs, optimize=False)
+    batch.write(directory, model, inputs, expected)
+    for threads, options in ways:
+        batch.add(f"{seed} {threads} {' '.join(options)}", directory, expected, (*CPU, *options), threads=threads)

@@ -1,0 +1,104 @@
+"""The scripts that ask an oracle, in worker processes that share what takes long to load: NumPy, onnx and ONNX Runtime.
+
+    python tests/python/run.py [--workers N] [SCRIPT...]     SCRIPT: of SCRIPTS, as "joins" or "test_joins.py" or "joins --count 9"
+
+Each script is a process forked when a worker is free, and runs one command at a time; its output is printed when it ends. Each also runs
+alone. The last line is 'N passed, N failed, N skipped'.
+"""
+import argparse
+import importlib
+import os
+import re
+import shlex
+import sys
+import tempfile
+import time
+import traceback
+
+import onnx  # noqa: F401  loaded before the workers are forked, as the next two
+import onnx.reference  # noqa: F401
+import onnxruntime  # noqa: F401
+
+import oracle
+
+# What `make test` runs, the longest first, so that no worker waits long for another at the end.
+SCRIPTS = ["random_graphs --count 500 --placements 2", "models", "special_values", "node_cases", "quantised", "precision", "cases",
+           "dynamic", "attention --count 60", "random_cnns --count 300", "joins", "recurrent", "operators", "transposes", "small_dtypes",
+           "decoders", "numpy_nodes"]
+COUNTS = re.compile(r"^(\d+) passed, (\d+) failed, (\d+) skipped$", re.MULTILINE)
+
+
+def named(text):
+    """The words of a script's command line: its own of SCRIPTS where only the name is given."""
+    name, *arguments = shlex.split(text)
+    name = os.path.basename(name).removeprefix("test_").removesuffix(".py")
+    usual = next((words for words in map(shlex.split, SCRIPTS) if words[0] == name), None)
+    if usual is None:
+        raise SystemExit(f"'{name}' is not one of {', '.join(script.split()[0] for script in SCRIPTS)}")
+    return [name, *arguments] if arguments else usual
+
+
+def start(words, output):
+    """The id of a process that runs a script."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        for stream in (1, 2):
+            os.dup2(output.fileno(), stream)
+        sys.argv = [f"test_{words[0]}.py", *words[1:]]
+        status = int(importlib.import_module(f"test_{words[0]}").main())
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 1
+    except BaseException:  # a worker ends here, whatever happened
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        os._exit(status)
+
+
+def finish(words, output, status, seconds, used):
+    """Prints what a script wrote; its line of the table, (name, passed, failed, skipped, seconds, CPU seconds)."""
+    output.seek(0)
+    text = output.read()
+    counts = COUNTS.findall(text)
+    passed, failed, skipped = map(int, counts[-1]) if counts else (0, 0, 0)
+    if status != 0 and failed == 0:
+        failed = 1  # it ended badly without saying what failed
+    print(f"-- {' '.join(words)}\n{text}", end="", flush=True)
+    return words[0], passed, failed, skipped, seconds, used.ru_utime + used.ru_stime
+
+
+def run(scripts, workers):
+    """The lines of the table."""
+    waiting, running, lines = list(scripts), {}, []
+    while waiting or running:
+        while waiting and len(running) < workers:
+            words, output = waiting.pop(0), tempfile.TemporaryFile("w+", errors="replace")
+            running[start(words, output)] = (words, output, time.monotonic())
+        child, status, used = os.wait4(-1, 0)  # the time of its own children included
+        words, output, began = running.pop(child)
+        with output:
+            lines.append(finish(words, output, os.waitstatus_to_exitcode(status), time.monotonic() - began, used))
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("scripts", nargs="*", metavar="SCRIPT")
+    parser.add_argument("--workers", type=int, default=2)
+    arguments = parser.parse_args()
+    oracle.processes = 1  # a script in each worker
+    lines = run([named(text) for text in arguments.scripts or SCRIPTS], arguments.workers)
+    print(f"\n{'script':20} {'passed':>7} {'failed':>7} {'skipped':>7} {'seconds':>8} {'of CPU':>7}")
+    for name, *counts, seconds, used in lines:
+        print(f"{name:20} {counts[0]:7} {counts[1]:7} {counts[2]:7} {seconds:8.0f} {used:7.1f}")
+    passed, failed, skipped = (sum(line[k] for line in lines) for k in (1, 2, 3))
+    print(f"{sum(line[5] for line in lines):.0f} s of CPU\n{passed} passed, {failed} failed, {skipped} skipped", flush=True)
+    return 1 if failed or not passed + skipped else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
