@@ -1,10 +1,11 @@
 # The front door. Each target installs what it needs (tools/setup) and works on a fresh clone.
 #   make build      the command at build/cleave, the library beside it
 #   make demo       a ResNet-50 split between a virtual NPU and the CPU: run, checked, drawn
-#   make test       everything that continuous integration runs (test-all: with what takes longer)
+#   make test       what proves the product: unit tests under sanitizers, every operator and random graphs against oracles
+#   make sweeps     what continuous integration runs besides: lint, threads, OpenCL, frameworks, pages (test-all: everything)
 #   make bench      against ONNX Runtime and OpenVINO; BENCH='resnet50 --threads 2' for a part of it
 #   make lint, make format, make coverage (docs/operators.md), make conformance (the report in docs/), make install PREFIX=/usr/local DESTDIR=
-.PHONY: build demo test test-all bench lint format coverage conformance install clean
+.PHONY: build demo test sweeps test-all bench lint format coverage conformance install clean
 
 PREFIX ?= /usr/local
 PYTHON := .venv/bin/python
@@ -25,20 +26,25 @@ test:
 	@tools/setup test
 	@python3 tools/run_tests.py
 
+sweeps:
+	@tools/setup sweeps
+	@python3 tools/run_tests.py --sweeps
+
 test-all:
-	@tools/setup test
+	@tools/setup sweeps
 	@python3 tools/run_tests.py --all
 
 bench: build
 	@tools/setup demo
+	@cmake --preset release -DCLEAVE_BENCH=ON >build/configure.log && cmake --build build
 	@$(PYTHON) bench/bench.py $(BENCH)
 
 lint: build
-	@tools/setup test
+	@tools/setup sweeps
 	@tools/lint
 
 format:
-	@tools/setup test
+	@tools/setup sweeps
 	@find src backends include tests examples fuzz bench -name '*.[ch]' -o -name '*.cpp' | xargs clang-format -i
 
 coverage: build

@@ -1,6 +1,7 @@
 """`make test`: the stages of the tests, one after the other, each with a budget; the last line is 'N passed, N failed'.
 
-    python3 tools/run_tests.py [--all] [STAGE...]       --all: also what takes longer; STAGE: only those whose name contains it
+    python3 tools/run_tests.py [--sweeps | --all] [STAGE...]
+        --sweeps: what continuous integration runs besides (`make sweeps`); --all: everything; STAGE: only those whose name contains it
 
 Needs nothing but Python. A stage that takes longer than its budget is said; at three times its budget it is stopped, and has failed.
 """
@@ -28,49 +29,66 @@ SANITIZERS = {"ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_ret
 ONE_THREAD = {"TSAN_OPTIONS": "halt_on_error=1", "OMP_NUM_THREADS": "1"}
 
 
-def cmake_build(preset, *targets):
+def cmake_build(preset, *options):
     folder = "build" if preset == "release" else f"build-{preset}"
-    build = f"cmake --build {folder}" + (" --target " + " ".join(targets) if targets else "")
-    return f"cmake --preset {preset} -DCLEAVE_TESTS=ON >/dev/null && {build}"
+    return f"cmake --preset {preset} -DCLEAVE_TESTS=ON {shlex.join(options)} >/dev/null && cmake --build {folder}"
 
 
 def ctest(folder, *options):
     return f"ctest --test-dir {folder} --output-on-failure -j {os.cpu_count()} {shlex.join(options)}"
 
 
-# Under the sanitizers tests of many random cases try fewer (test_some in tests/support/support.h): `unit tests` tries all of them. What
-# is compiled is the library with its assertions, which the release build leaves out; the thread sanitizer looks at the tests that have
-# several threads (THREAD_TESTS in tests/CMakeLists.txt).
-# (name, budget in seconds, command, environment); a stage whose name begins with 'build' must succeed for the rest to make sense.
+# Under the sanitizers tests of many random cases try fewer (test_some in tests/support/support.h); the sanitizers' builds have the
+# library's assertions, which the release build leaves out. The presets say which unit tests a build has (tests/CMakeLists.txt).
+# (name, budget in seconds, command, environment); if a stage whose name begins with 'build' fails, the rest is left out.
+
+# `make test`: what proves the product, without a driver or framework that a user may lack.
+NO_OPENCL = {"OCL_ICD_VENDORS": "/nonexistent"}  # an OpenCL driver that is installed is left to the sweeps
+OUTSIDE = "^backends/(opencl|openvino|onnxruntime)/"
 STAGES = [
     ("build", 240, cmake_build("release"), {}),
-    ("lint", 60, "tools/lint", {}),
-    ("unit tests", 300, ctest("build"), {}),
-    ("unit tests, address and undefined sanitizers", 480, f"{cmake_build('asan')} && {ctest('build-asan')}", SANITIZERS),
-    ("execution, thread sanitizer", 240, f"{cmake_build('tsan', 'thread_tests')} && {ctest('build-tsan', '-L', 'threads')}", ONE_THREAD),
-    ("conformance", 100, "python3 tools/conformance.py", {}),
-    ("against oracles", 300, f"{OPENVINO} {PYTHON} tests/python/run.py", {}),  # 17 scripts; one alone: run.py quantised
+    ("unit tests of kernels, as released", 60, ctest("build"), NO_OPENCL),
+    ("build, address and undefined sanitizers", 300, cmake_build("asan"), {}),
+    ("unit tests, address and undefined sanitizers", 300, ctest("build-asan", "-E", OUTSIDE), {**SANITIZERS, **NO_OPENCL}),
+    ("conformance", 60, "python3 tools/conformance.py cpu npu 'npu, every operator'", {}),
+    ("against oracles", 150, f"{PYTHON} tests/python/run.py", NO_OPENCL),  # 17 scripts; one alone: run.py quantised
+    ("graphs compiled ahead of time", 40, f"{PYTHON} tests/python/test_compile.py --count 60", NO_OPENCL),
+    ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", NO_OPENCL),
+    ("GNNs by plans", 60, f"{PYTHON} tests/python/test_gnn_plan.py", {}),
+    ("commands of GNNs", 60, f"{PYTHON} tests/python/test_gnn_cli.py", {}),
+    ("memory", 30, f"{PYTHON} tests/python/test_memory.py", {}),
+    ("documents", 90, f"{PYTHON} tests/python/test_documents.py", NO_OPENCL),
+    ("demo", 30, "make --no-print-directory demo", {}),
+]
+
+# `make sweeps`, which continuous integration runs behind `make test`: lint, threads, drivers and frameworks, browsers, instruction counts.
+SWEEPS = [
+    ("build", 240, cmake_build("release", "-DCLEAVE_BENCH=ON"), {}),
+    ("lint", 120, "tools/lint", {}),
+    ("execution, thread sanitizer", 300, f"{cmake_build('tsan')} && {ctest('build-tsan')}", ONE_THREAD),
+    ("build, address and undefined sanitizers", 300, cmake_build("asan"), {}),
+    ("unit tests of drivers and frameworks, sanitizers", 120, ctest("build-asan", "-R", OUTSIDE), SANITIZERS),
+    ("conformance, OpenCL and frameworks", 100, "python3 tools/conformance.py opencl openvino onnxruntime torch", {}),
+    ("benches run", 120, ctest("build", "-R", "^bench/"), {}),
+    ("random graphs, OpenCL", 150, f"{PYTHON} tests/python/test_random_graphs.py --first 1000 --count 200 --placements 2", {}),
     ("operator tests of onnx, OpenCL", 150, f"{PYTHON} tests/python/test_node_cases.py --devices opencl", {}),
     ("operator tests of onnx, OpenCL and CPU", 40, f"{PYTHON} tests/python/test_node_cases.py --devices opencl,cpu", {}),
     ("operator tests of onnx, ONNX Runtime", 40, f"{ONNXRUNTIME} {PYTHON} tests/python/test_node_cases.py --devices onnxruntime:CPU", {}),
     ("operator tests of onnx, OpenVINO and CPU", 100, f"{OPENVINO} {PYTHON} tests/python/test_node_cases.py --devices openvino:CPU,cpu", {}),
-    ("graphs compiled ahead of time", 60, f"{PYTHON} tests/python/test_compile.py --count 60", {}),
-    ("GNNs", 60, f"{PYTHON} tests/python/test_gnn.py", {}),
-    ("GNNs by plans", 60, f"{PYTHON} tests/python/test_gnn_plan.py", {}),
+    ("models in f16 and bf16, OpenVINO", 60, f"{OPENVINO} {PYTHON} tests/python/test_precision.py", {}),
     ("instructions of the runtime", 60, f"{PYTHON} tests/python/test_overhead.py", {}),
-    ("memory", 30, f"{PYTHON} tests/python/test_memory.py", {}),
     ("instructions of larger graphs", 90, f"{PYTHON} tests/python/test_scaling.py", {}),
-    ("documents", 120, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_documents.py", {}),
-    ("commands of GNNs", 60, f"{PYTHON} tests/python/test_gnn_cli.py", {}),
     ("pages in a browser", 60, f"{PYTHON} tests/python/test_page.py", {}),
     ("pages of GNNs in a browser", 60, f"{PYTHON} tests/python/test_gnn_page.py", {}),
+    ("documents, frameworks", 120, f"{OPENVINO} {ONNXRUNTIME} {PYTHON} tests/python/test_documents.py", {}),
     ("PyTorch models", 180, f"{OPENVINO} {PYTHON} tests/python/test_torch.py --quick", {}),
     ("light models", 100, f"{PYTHON} tests/python/test_light.py", {}),
     ("models, OpenCL", 200, f"{PYTHON} tests/python/test_opencl.py", {}),
     ("failures of frameworks, OpenVINO", 60, f"{PYTHON} tests/python/test_openvino.py", {}),
     ("models, frameworks", 180, f"{PYTHON} tests/python/test_frameworks.py", {}),
-    ("demo", 30, "make --no-print-directory demo", {}),
 ]
+
+# `make test-all`: both, and these.
 LONGER = [
     ("unit tests, every case, address and undefined sanitizers", 900, ctest("build-asan"), dict(SANITIZERS, CLEAVE_TEST_PERCENT="100")),
     ("random graphs, more", 900, f"{PYTHON} tests/python/test_random_graphs.py --first 100000 --count 3000 --placements 6", {}),
@@ -80,7 +98,7 @@ LONGER = [
     ("operator tests, address and undefined sanitizers", 600, f"{PYTHON} tests/python/test_node_cases.py",
      dict(SANITIZERS, CLEAVE_COMMAND="build-asan/cleave")),
     ("conformance, all of it", 900, "python3 tools/conformance.py --every 1", {}),
-    ("GNN plans, every one", 400, "build/tests/gnn_test_exact --all", {}),
+    ("GNN plans, every one", 400, "build-asan/tests/cleave_tests gnn/test_exact", dict(SANITIZERS, CLEAVE_TEST_ALL="1")),
     ("GNNs, more", 300, f"{PYTHON} tests/python/test_gnn.py --all", {}),
     ("generated models, full size", 900, f"{PYTHON} tests/python/test_models.py --full", {}),
     ("PyTorch models, more", 600, f"{PYTHON} tests/python/test_torch.py --all", {}),
@@ -131,14 +149,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("stages", nargs="*", metavar="STAGE")
     parser.add_argument("--all", action="store_true")
+    parser.add_argument("--sweeps", action="store_true")
     arguments = parser.parse_args()
-    stages = STAGES + (LONGER if arguments.all else [])
+    stages = STAGES + SWEEPS + LONGER if arguments.all else SWEEPS if arguments.sweeps else STAGES
     if arguments.stages:
         stages = [stage for stage in stages if any(name in stage[0] for name in arguments.stages)]
     results = []
     for stage in stages:
         results.append((stage[0], stage[1], *run_stage(*stage)))
-        if stage[0] == "build" and results[-1][3]:
+        if stage[0].startswith("build") and results[-1][3]:
             print("the build failed: the other stages are left out")
             break
     print("\nstage                                               passed  failed   seconds  budget")
