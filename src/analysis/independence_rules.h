@@ -3,7 +3,7 @@
 #ifndef CLEAVE_ANALYSIS_INDEPENDENCE_RULES_H
 #define CLEAVE_ANALYSIS_INDEPENDENCE_RULES_H
 
-#include "analysis/independence.h"
+#include "operators/common/padding.h"
 
 /* ---- Shared (independence.c) ---- */
 

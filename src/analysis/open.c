@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "analysis/independence.h"
 #include "analysis/node.h"
+#include "operators/common/padding.h"
 
 /* Sizes tried for everything that is open, for verdicts and prices: the first that the model takes. */
 static const int64_t typical_sizes[] = {16, 64, 60, 1};

@@ -5,7 +5,7 @@
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
 #include "operators/families.h"
-#include "operators/region/suppress.h"
+#include "operators/region/run_suppress.h"
 
 #define MOST_SAMPLES 1024 /* of a bin, along one axis */
 

@@ -1,5 +1,5 @@
 /* NonMaxSuppression. The candidates of a class form a heap, so that only as many are ordered as are looked at. */
-#include "operators/region/suppress.h"
+#include "operators/region/run_suppress.h"
 
 #include <math.h>
 #include <stdio.h>

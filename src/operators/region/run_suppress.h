@@ -1,6 +1,6 @@
 /* The selection behind NonMaxSuppression; inference needs it too, to say how many boxes there are. */
-#ifndef CLEAVE_OPERATORS_REGION_SUPPRESS_H
-#define CLEAVE_OPERATORS_REGION_SUPPRESS_H
+#ifndef CLEAVE_OPERATORS_REGION_RUN_SUPPRESS_H
+#define CLEAVE_OPERATORS_REGION_RUN_SUPPRESS_H
 
 #include "base/tensor/attribute.h"
 #include "base/tensor/tensor.h"

@@ -1,5 +1,5 @@
 /* The table of independent operators, and what their rules share. See independence.h. */
-#include "analysis/independence.h"
+#include "operators/common/padding.h"
 
 #include <stdarg.h>
 #include <stdio.h>

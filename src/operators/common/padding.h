@@ -4,8 +4,8 @@
  * element-wise is not independent.
  *
  * Several axes may be padded at once: what holds for each alone, whatever the contents, holds for all together. */
-#ifndef CLEAVE_ANALYSIS_INDEPENDENCE_H
-#define CLEAVE_ANALYSIS_INDEPENDENCE_H
+#ifndef CLEAVE_OPERATORS_COMMON_PADDING_H
+#define CLEAVE_OPERATORS_COMMON_PADDING_H
 
 #include "operators/infer.h"
 
