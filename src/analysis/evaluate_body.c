@@ -3,6 +3,7 @@
 
 #include "analysis/node.h"
 #include "analysis/shapes.h"
+#include "operators/control/body.h"
 
 /* A tensor that grows by one slice an iteration: a scan output. */
 typedef struct stack {

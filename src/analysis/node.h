@@ -31,9 +31,4 @@ clv_status clv__node_error(const clv__node *node, clv_status status, clv_error *
 /* The body that attribute `name` of `node` holds, or NULL. */
 const clv_graph *clv__node_body(const clv__node *node, const char *name);
 
-/* The rank of a scalar that is handed to input `index` of a body: 1 where the body declares [1], else 0. */
-static inline int32_t clv__body_scalar_rank(const clv_graph *body, uint32_t index) {
-  return body->values[body->inputs[index]].type.dtype != CLV_DTYPE_NONE && body->values[body->inputs[index]].type.rank == 1;
-}
-
 #endif

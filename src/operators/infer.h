@@ -1,4 +1,4 @@
-/* The operator table: for every operator its arity, shape inference, and work. One family a file, one line a family in table.c.
+/* The operator table: for every operator its arity, shape inference, and work. families.h lists the families.
  *
  * Inference is a pure function of the node and what is known of its inputs. The same function serves three callers: the symbolic
  * pass over a loaded graph, the pass for given sizes, and a device that meets shapes at run time. */
@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/tensor/attribute.h"
 #include "base/tensor/tensor.h"
+#include "operators/families.h"
 
 /* The contents of a small integer tensor (a shape on its way to Reshape) of which some elements are symbols.
  * An element is an ordinary number, CLV__ELEMENT_SYMBOL(k), or CLV__ELEMENT_UNKNOWN. */
@@ -85,6 +86,10 @@ typedef struct clv__op {
   clv_status (*infer)(clv__infer *infer);
   void (*work)(const clv__infer *infer, clv__work *work); /* NULL: one FLOP an output element; bytes always by the default rule */
 } clv__op;
+
+#define CLV__DECLARE_OPS(family) extern const clv__op clv__ops_##family[];
+CLV__FAMILIES(CLV__DECLARE_OPS)
+#undef CLV__DECLARE_OPS
 
 /* NULL when the table has none. Any thread. */
 const clv__op *clv__op_find(const char *domain, const char *name);

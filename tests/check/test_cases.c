@@ -7,7 +7,7 @@
 #include "analysis/shapes.h"
 #include "check/cases/cases.h"
 #include "check/check.h"
-#include "operators/families.h"
+#include "operators/infer.h"
 #include "operators/run_families.h"
 #include "support.h"
 
@@ -146,7 +146,7 @@ static void data_vary(void **state) {
 }
 
 #define OPS(name) clv__ops_##name,
-static const clv__op *const op_families[] = {CLV__OP_FAMILIES(OPS)};
+static const clv__op *const op_families[] = {CLV__FAMILIES(OPS)};
 #undef OPS
 
 /* How many cases an operator has, and the dtypes of its first operand (or, without one, of its output) in them. */

@@ -1,7 +1,7 @@
 /* Elementwise operators of several inputs, which broadcast. Small integer vectors are computed element by element as far as they
  * are known, because shapes are made of them. */
+#include "operators/common/checks.h"
 #include "operators/common/content.h"
-#include "operators/families.h"
 
 /* All inputs from `first` on have one dtype, or none that is known. */
 static clv_status common_dtype(clv__infer *infer, uint32_t first, clv_dtype *dtype) {
@@ -131,6 +131,27 @@ static clv_status infer_where(clv__infer *infer) {
   return CLV_OK;
 }
 
+static clv_status infer_swiglu(clv__infer *infer) {
+  const clv_tensor *a = &infer->inputs[0], *b = &infer->inputs[1];
+  clv_tensor merged = *a;
+  CLV__TRY(clv__check_same_dtype(infer, 0, 1));
+  if (a->rank >= 0 && b->rank >= 0) {
+    CLV__TRY(clv__check_rank(infer, 1, a->rank, a->rank));
+    for (int32_t i = 0; i < a->rank; ++i) {
+      CLV__TRY(clv__check_same_dim(infer, a->dims[i], b->dims[i], "dims of A and B, which do not broadcast"));
+      clv__dim_merge(a->dims[i], b->dims[i], &merged.dims[i]);
+    }
+  } else if (a->rank < 0) {
+    merged = *b;
+  }
+  clv__infer_set(infer, 0, a->dtype, merged.rank, merged.dims);
+  return CLV_OK;
+}
+
+static void work_swiglu(const clv__infer *infer, clv__work *work) {
+  work->flops = 15 * clv__known_count(&infer->inputs[0]);
+}
+
 static void work_pow(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 20.0 * (double)count;
@@ -173,5 +194,6 @@ const clv__op clv__ops_binary[] = {
     VARIADIC("Mean", infer_plain),
     {"", "Pow", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_pow, work_pow},
     {"", "Where", 3, 3, 1, 1, CLV__OP_ELEMENTWISE, infer_where, NULL},
+    {"", "SwiGLU", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_swiglu, work_swiglu},
     {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
 };

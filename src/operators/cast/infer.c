@@ -1,5 +1,5 @@
 /* Cast, CastLike and BitCast. Contents of shape tensors pass between the wide integers. */
-#include "operators/families.h"
+#include "operators/infer.h"
 
 static clv_status infer_to(clv__infer *infer, clv_dtype dtype) {
   const clv_tensor *input = &infer->inputs[0];

@@ -1,9 +1,8 @@
 /* If, Loop and Scan: what their bodies say of their outputs. The driver infers a body (infer_body); here its inputs are made, and
  * what it says is brought together. */
-#include "analysis/node.h"
 #include "graph/view.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/control/body.h"
 
 static const clv_graph_view *body_of(const clv__infer *infer, const char *name) {
   const clv_attribute *attribute = clv__attribute_find(infer->attributes, name);

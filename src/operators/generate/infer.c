@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/infer.h"
 
 static clv_status set_list(clv__infer *infer, clv_dtype dtype, const clv_attribute *attribute, bool is_list) {
   int64_t count = (int64_t)attribute->count;

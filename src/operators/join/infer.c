@@ -1,6 +1,6 @@
 /* Operators that put tensors together, take them apart, cut, repeat and surround them. size-ok: six operators, one shape each. */
+#include "operators/infer.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
 
 /* ---- Concat -------------------------------------------------------------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* Operators that reorder elements: Transpose and the two exchanges between depth and space. */
+#include "operators/infer.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
 
 static clv_status infer_transpose(clv__infer *infer) {
   const clv_tensor *data = &infer->inputs[0];

@@ -1,6 +1,6 @@
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: a loss for each target, or one for all of them. */
+#include "operators/infer.h"
 #include "operators/common/checks.h"
-#include "operators/families.h"
 
 static clv_status check_target(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *target = &infer->inputs[1];

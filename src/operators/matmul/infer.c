@@ -1,5 +1,6 @@
-/* MatMul and Gemm. */
+/* MatMul and Gemm, and the matrix products of 8-bit integers. */
 #include "operators/common/checks.h"
+#include "operators/common/quantized.h"
 
 static clv_status depth_merge(clv__infer *infer, int64_t a, int64_t b) {
   int64_t merged;
@@ -57,8 +58,16 @@ static void gemm_work(const clv__infer *infer, clv__work *work) {
   if (clv__infer_has(infer, 2)) work->flops += 2 * clv__known_count(y);
 }
 
+static clv_status integer_infer(clv__infer *infer) {
+  const clv__quantized *at = clv__quantized_places(infer);
+  CLV__TRY(clv__quantized_check(infer, at));
+  return clv__quantized_infer(infer, at, matmul_infer);
+}
+
 const clv__op clv__ops_matmul[] = {
     {"", "MatMul", 2, 2, 1, 1, 0, matmul_infer, matmul_work},
     {"", "Gemm", 2, 3, 1, 1, 0, gemm_infer, gemm_work},
+    {"", "MatMulInteger", 2, 4, 1, 1, 0, integer_infer, matmul_work},
+    {"", "QLinearMatMul", 8, 8, 1, 1, 0, integer_infer, matmul_work},
     {0},
 };

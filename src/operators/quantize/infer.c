@@ -1,6 +1,6 @@
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: the shape of the input; the dtype from an attribute or another input.
  */
-#include "operators/families.h"
+#include "operators/infer.h"
 
 /* A number of ONNX's as one of our dtypes; NONE for what we have not. */
 static clv_dtype dtype_from(int64_t number) {

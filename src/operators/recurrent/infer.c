@@ -1,6 +1,6 @@
 /* RNN, GRU and LSTM: sizes of a recurrence from its weights, and the shapes of its states. */
+#include "operators/infer.h"
 #include "operators/common/checks.h"
-#include "operators/families.h"
 
 typedef struct sizes {
   int64_t steps, batch, inputs, hidden, directions, gates; /* negative: unknown */

@@ -1,7 +1,8 @@
-/* Reduce*: the axes come from an attribute, or, later, from an input; they fall away or stay as 1. */
+/* Reduce*: the axes come from an attribute, or, later, from an input; they fall away or stay as 1. ArgMax, ArgMin,
+ * CumSum and CumProd walk along one axis. */
+#include "operators/infer.h"
 #include "operators/common/content.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
 
 /* The axes as bits. *known is false where they are an input that nobody knows yet. */
 static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32_t *axes) {
@@ -82,6 +83,33 @@ static clv_status infer_min(clv__infer *infer) {
   return infer_fold(infer, CLV__MIN, 0);
 }
 
+static clv_status infer_arg(clv__infer *infer) {
+  const clv_tensor *input = &infer->inputs[0];
+  bool keeps_dims = clv__attribute_int(infer->attributes, "keepdims", 1) != 0;
+  int64_t attribute = clv__attribute_int(infer->attributes, "axis", 0), dims[CLV_MAX_RANK];
+  int32_t axis = 0, rank = 0;
+  if (input->rank < 0) {
+    clv__infer_set(infer, 0, CLV_I64, CLV_RANK_UNKNOWN, NULL);
+    return CLV_OK;
+  }
+  if (input->rank != 0 || (attribute != 0 && attribute != -1)) CLV__TRY(clv__infer_axis(infer, attribute, input->rank, &axis));
+  for (int32_t i = 0; i < input->rank; ++i) {
+    if (i != axis || keeps_dims) dims[rank++] = i == axis ? 1 : input->dims[i];
+  }
+  clv__infer_set(infer, 0, CLV_I64, rank, dims);
+  return CLV_OK;
+}
+
+static clv_status infer_cumulate(clv__infer *infer) {
+  const clv_tensor *input = &infer->inputs[0];
+  clv__content axis;
+  int32_t unused;
+  if (input->rank > 0 && clv__infer_elements(infer, 1, &axis) && axis.count == 1 && clv__element_is_number(axis.elements[0])) {
+    CLV__TRY(clv__infer_axis(infer, axis.elements[0], input->rank, &unused));
+  }
+  return clv__infer_same(infer);
+}
+
 static void work_times(const clv__infer *infer, clv__work *work, double factor) {
   size_t count;
   if (clv__tensor_count(&infer->inputs[0], &count)) work->flops = factor * (double)count;
@@ -110,5 +138,9 @@ const clv__op clv__ops_reduce[] = {
     REDUCE("ReduceLogSum", infer_reduce, work_fold),
     REDUCE("ReduceLogSumExp", infer_reduce, work_exponential),
     REDUCE("ReduceSumSquare", infer_reduce, work_square),
+    {"", "ArgMax", 1, 1, 1, 1, 0, infer_arg, work_fold},
+    {"", "ArgMin", 1, 1, 1, 1, 0, infer_arg, work_fold},
+    {"", "CumSum", 2, 2, 1, 1, 0, infer_cumulate, work_fold},
+    {"", "CumProd", 2, 2, 1, 1, 0, infer_cumulate, work_fold},
     {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
 };

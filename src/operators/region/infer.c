@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/infer.h"
 #include "operators/region/run_suppress.h"
 
 #define MOST_SAMPLES 1024 /* of a bin, along one axis */

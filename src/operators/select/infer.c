@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/infer.h"
 #include "operators/select/unique.h"
 
 static clv_status infer_nonzero(clv__infer *infer) {

@@ -1,5 +1,5 @@
 /* Softmax, LogSoftmax, Hardmax: the type of the input. */
-#include "operators/families.h"
+#include "operators/infer.h"
 
 static clv_status infer_softmax(clv__infer *infer) {
   const clv_tensor *input = &infer->inputs[0];

@@ -1,6 +1,6 @@
 /* Elementwise operators of one input: the output has its type, or is bool of its shape. */
+#include "operators/infer.h"
 #include "operators/common/content.h"
-#include "operators/families.h"
 
 /* Rounding and the like leave a dimension as it is; what is negative only a number can be. */
 typedef enum keeps { KEEPS_NOTHING, KEEPS_MAGNITUDE, KEEPS_POSITIVE, NEGATES } keeps;

@@ -1,6 +1,6 @@
 /* Operators that change or read a shape and leave the bytes alone. Contents of small integer tensors pass through them. */
+#include "operators/infer.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
 
 static clv_status infer_identity(clv__infer *infer) {
   clv__infer_pass_content(infer);
@@ -229,7 +229,7 @@ static clv_status infer_size(clv__infer *infer) {
   return CLV_OK;
 }
 
-const clv__op clv__ops_shape[] = {
+const clv__op clv__ops_view[] = {
     {"", "Reshape", 2, 2, 1, 1, CLV__OP_VIEW, infer_reshape, clv__work_none},
     {"", "Flatten", 1, 1, 1, 1, CLV__OP_VIEW, infer_flatten, clv__work_none},
     {"", "Squeeze", 1, 2, 1, 1, CLV__OP_VIEW, infer_squeeze, clv__work_none},
