@@ -8,7 +8,7 @@
 #include "check/cases/cases.h"
 #include "check/check.h"
 #include "operators/infer.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 #include "support.h"
 
 enum { SEED = 7, MAX_OUTPUTS = 16 };
