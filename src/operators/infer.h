@@ -73,10 +73,13 @@ enum {
   CLV__OP_ELEMENTWISE = 1u << 1, /* independent along every axis (with broadcasting) */
   CLV__OP_NO_FOLD = 1u << 2,     /* not a function of its inputs (random numbers) */
   CLV__OP_HAS_BODY = 1u << 3,    /* If, Loop, Scan */
-  CLV__OP_PICKS = 1u << 4        /* reads no more of input 0 than it writes: rows of a table */
+  CLV__OP_PICKS = 1u << 4,       /* reads no more of input 0 than it writes: rows of a table */
+  CLV__OP_KEEPS_ZERO = 1u << 5   /* makes zeros where its inputs are padded with zeros */
 };
 
 #define CLV__ANY_COUNT 255
+
+struct clv__padding; /* common/padding.h */
 
 typedef struct clv__op {
   const char *domain; /* "" is ONNX's */
@@ -85,6 +88,7 @@ typedef struct clv__op {
   uint32_t flags;
   clv_status (*infer)(clv__infer *infer);
   void (*work)(const clv__infer *infer, clv__work *work); /* NULL: one FLOP an output element; bytes always by the default rule */
+  bool (*independent)(struct clv__padding *padding);      /* along which axes; NULL: all where it is element-wise, else none */
 } clv__op;
 
 #define CLV__DECLARE_OPS(family) extern const clv__op clv__ops_##family[];

@@ -202,9 +202,9 @@ static void work_attention(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_attention[] = {
-    {"", "Attention", 3, 7, 1, 4, 0, infer_attention, work_attention},
-    {"ai.onnx.preview", "FlexAttention", 3, 3, 1, 1, CLV__OP_HAS_BODY, infer_flex, work_attention},
-    {"", "RotaryEmbedding", 3, 4, 1, 1, 0, clv__infer_rotary, clv__work_rotary},
-    {"", "LinearAttention", 3, 6, 2, 2, 0, clv__infer_linear_attention, clv__work_linear_attention},
+    {"", "Attention", 3, 7, 1, 4, 0, infer_attention, work_attention, NULL},
+    {"ai.onnx.preview", "FlexAttention", 3, 3, 1, 1, CLV__OP_HAS_BODY, infer_flex, work_attention, NULL},
+    {"", "RotaryEmbedding", 3, 4, 1, 1, 0, clv__infer_rotary, clv__work_rotary, NULL},
+    {"", "LinearAttention", 3, 6, 2, 2, 0, clv__infer_linear_attention, clv__work_linear_attention, NULL},
     {.name = NULL},
 };

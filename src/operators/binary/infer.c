@@ -2,6 +2,7 @@
  * are known, because shapes are made of them. */
 #include "operators/common/checks.h"
 #include "operators/common/content.h"
+#include "operators/common/padding.h"
 
 /* All inputs from `first` on have one dtype, or none that is known. */
 static clv_status common_dtype(clv__infer *infer, uint32_t first, clv_dtype *dtype) {
@@ -164,17 +165,26 @@ static void work_variadic(const clv__infer *infer, clv__work *work) {
     work->flops = (double)count * (double)(infer->input_count > 1 ? infer->input_count - 1 : 1);
 }
 
+/* ---- Independence ---- */
+
+/* Integers are not divided by what fills up: some devices stop there. */
+static bool independent_divide(clv__padding *padding) {
+  bool real = (CLV__DTYPE_BIT(padding->node->inputs[0].dtype) & CLV__DTYPES_FLOAT) != 0;
+  if (!real && padding->inputs[1] != 0) return clv__padding_no(padding, "it divides by integers of an open size");
+  return clv__independent_elementwise(padding);
+}
+
 #define BINARY(name, infer) \
-  { "", name, 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer, NULL }
+  { "", name, 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer, NULL, NULL }
 #define VARIADIC(name, infer) \
-  { "", name, 1, CLV__ANY_COUNT, 1, 1, CLV__OP_ELEMENTWISE, infer, work_variadic }
+  { "", name, 1, CLV__ANY_COUNT, 1, 1, CLV__OP_ELEMENTWISE, infer, work_variadic, NULL }
 
 const clv__op clv__ops_binary[] = {
     BINARY("Add", infer_add),
     BINARY("Sub", infer_sub),
     BINARY("Mul", infer_mul),
-    BINARY("Div", infer_div),
-    BINARY("Mod", infer_mod),
+    {"", "Div", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_div, NULL, independent_divide},
+    {"", "Mod", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_mod, NULL, independent_divide},
     BINARY("PRelu", infer_prelu),
     BINARY("Equal", infer_equal),
     BINARY("Less", infer_less),
@@ -192,8 +202,8 @@ const clv__op clv__ops_binary[] = {
     VARIADIC("Max", infer_max),
     VARIADIC("Sum", infer_plain),
     VARIADIC("Mean", infer_plain),
-    {"", "Pow", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_pow, work_pow},
-    {"", "Where", 3, 3, 1, 1, CLV__OP_ELEMENTWISE, infer_where, NULL},
-    {"", "SwiGLU", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_swiglu, work_swiglu},
-    {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
+    {"", "Pow", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_pow, work_pow, NULL},
+    {"", "Where", 3, 3, 1, 1, CLV__OP_ELEMENTWISE, infer_where, NULL, NULL},
+    {"", "SwiGLU", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_swiglu, work_swiglu, NULL},
+    {.name = NULL},
 };

@@ -259,8 +259,8 @@ static clv_status infer_scan(clv__infer *infer) {
 }
 
 const clv__op clv__ops_control[] = {
-    {"", "If", 1, 1, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_if, clv__work_none},
-    {"", "Loop", 2, CLV__ANY_COUNT, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_loop, clv__work_none},
-    {"", "Scan", 1, CLV__ANY_COUNT, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_scan, clv__work_none},
+    {"", "If", 1, 1, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_if, clv__work_none, NULL},
+    {"", "Loop", 2, CLV__ANY_COUNT, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_loop, clv__work_none, NULL},
+    {"", "Scan", 1, CLV__ANY_COUNT, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_scan, clv__work_none, NULL},
     {.name = NULL},
 };

@@ -1,6 +1,7 @@
 /* Convolutions: Conv and ConvTranspose, of 8-bit integers, with offsets (DeformConv), and of a stream (CausalConvWithState). */
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
+#include "operators/common/padding.h"
 #include "operators/common/quantized.h"
 #include "operators/common/window.h"
 
@@ -244,11 +245,11 @@ static void causal_work(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_convolution[] = {
-    {"", "Conv", 2, 3, 1, 1, 0, forward_infer, conv_work},
-    {"", "ConvTranspose", 2, 3, 1, 1, 0, transposed_infer, conv_work},
-    {"", "ConvInteger", 2, 4, 1, 1, 0, integer_infer, integer_work},
-    {"", "QLinearConv", 8, 9, 1, 1, 0, integer_infer, integer_work},
-    {"", "DeformConv", 3, 5, 1, 1, 0, deform_infer, deform_work},
-    {"", "CausalConvWithState", 2, 4, 2, 2, 0, causal_infer, causal_work},
-    {0},
+    {"", "Conv", 2, 3, 1, 1, 0, forward_infer, conv_work, clv__independent_batch},
+    {"", "ConvTranspose", 2, 3, 1, 1, 0, transposed_infer, conv_work, clv__independent_batch},
+    {"", "ConvInteger", 2, 4, 1, 1, 0, integer_infer, integer_work, NULL},
+    {"", "QLinearConv", 8, 9, 1, 1, 0, integer_infer, integer_work, NULL},
+    {"", "DeformConv", 3, 5, 1, 1, 0, deform_infer, deform_work, NULL},
+    {"", "CausalConvWithState", 2, 4, 2, 2, 0, causal_infer, causal_work, NULL},
+    {.name = NULL},
 };

@@ -1,6 +1,7 @@
 /* Operators that read or write at places that another tensor lists. */
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
+#include "operators/gather/rules.h"
 
 static clv_status check_index_dtype(clv__infer *infer, uint32_t input) {
   clv_dtype dtype = infer->inputs[input].dtype;
@@ -190,12 +191,12 @@ static clv_status infer_tensor_scatter(clv__infer *infer) {
 }
 
 const clv__op clv__ops_gather[] = {
-    {"", "Gather", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather, clv__work_none},
-    {"", "GatherElements", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_elements, clv__work_none},
-    {"", "GatherND", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_nd, clv__work_none},
-    {"", "Scatter", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none},
-    {"", "ScatterElements", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none},
-    {"", "ScatterND", 3, 3, 1, 1, 0, infer_scatter_nd, clv__work_none},
-    {"", "TensorScatter", 2, 3, 1, 1, 0, infer_tensor_scatter, clv__work_none},
+    {"", "Gather", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather, clv__work_none, clv__independent_gather},
+    {"", "GatherElements", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_elements, clv__work_none, clv__independent_gather_elements},
+    {"", "GatherND", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_nd, clv__work_none, clv__independent_gather_nd},
+    {"", "Scatter", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none, clv__independent_scatter_elements},
+    {"", "ScatterElements", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none, clv__independent_scatter_elements},
+    {"", "ScatterND", 3, 3, 1, 1, 0, infer_scatter_nd, clv__work_none, clv__independent_scatter_nd},
+    {"", "TensorScatter", 2, 3, 1, 1, 0, infer_tensor_scatter, clv__work_none, NULL},
     {.name = NULL},
 };

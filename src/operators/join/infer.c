@@ -1,6 +1,7 @@
 /* Operators that put tensors together, take them apart, cut, repeat and surround them. size-ok: six operators, one shape each. */
 #include "operators/infer.h"
 #include "operators/common/dims.h"
+#include "operators/join/rules.h"
 
 /* ---- Concat -------------------------------------------------------------------------------------------------------------- */
 
@@ -348,11 +349,11 @@ static clv_status infer_tile(clv__infer *infer) {
 }
 
 const clv__op clv__ops_join[] = {
-    {"", "Concat", 1, CLV__ANY_COUNT, 1, 1, 0, infer_concat, clv__work_none},
-    {"", "Split", 1, 2, 1, CLV__ANY_COUNT, 0, infer_split, clv__work_none},
-    {"", "Slice", 1, 5, 1, 1, CLV__OP_PICKS, infer_slice, clv__work_none},
-    {"", "Pad", 1, 4, 1, 1, 0, infer_pad, clv__work_none},
-    {"", "Expand", 2, 2, 1, 1, 0, infer_expand, clv__work_none},
-    {"", "Tile", 2, 2, 1, 1, 0, infer_tile, clv__work_none},
+    {"", "Concat", 1, CLV__ANY_COUNT, 1, 1, CLV__OP_KEEPS_ZERO, infer_concat, clv__work_none, clv__independent_concat},
+    {"", "Split", 1, 2, 1, CLV__ANY_COUNT, CLV__OP_KEEPS_ZERO, infer_split, clv__work_none, clv__independent_split},
+    {"", "Slice", 1, 5, 1, 1, CLV__OP_PICKS | CLV__OP_KEEPS_ZERO, infer_slice, clv__work_none, clv__independent_slice},
+    {"", "Pad", 1, 4, 1, 1, 0, infer_pad, clv__work_none, clv__independent_pad},
+    {"", "Expand", 2, 2, 1, 1, CLV__OP_KEEPS_ZERO, infer_expand, clv__work_none, clv__independent_expand},
+    {"", "Tile", 2, 2, 1, 1, CLV__OP_KEEPS_ZERO, infer_tile, clv__work_none, clv__independent_tile},
     {.name = NULL},
 };

@@ -19,6 +19,6 @@ static void work_det(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_linalg[] = {
-    {"", "Det", 1, 1, 1, 1, 0, infer_det, work_det},
+    {"", "Det", 1, 1, 1, 1, 0, infer_det, work_det, NULL},
     {.name = NULL},
 };

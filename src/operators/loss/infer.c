@@ -56,7 +56,7 @@ static void work_entropy(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_loss[] = {
-    {"", "NegativeLogLikelihoodLoss", 2, 3, 1, 1, 0, infer_loss, work_likelihood},
-    {"", "SoftmaxCrossEntropyLoss", 2, 3, 1, 2, 0, infer_loss, work_entropy},
+    {"", "NegativeLogLikelihoodLoss", 2, 3, 1, 1, 0, infer_loss, work_likelihood, NULL},
+    {"", "SoftmaxCrossEntropyLoss", 2, 3, 1, 2, 0, infer_loss, work_entropy, NULL},
     {.name = NULL},
 };

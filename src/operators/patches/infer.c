@@ -128,8 +128,8 @@ static clv_status infer_crop_pad(clv__infer *infer) {
 }
 
 const clv__op clv__ops_patches[] = {
-    {"", "Col2Im", 3, 3, 1, 1, 0, infer_col2im, work_col2im},
-    {"", "MaxUnpool", 2, 3, 1, 1, 0, infer_max_unpool, clv__work_none},
-    {"", "CenterCropPad", 2, 2, 1, 1, 0, infer_crop_pad, clv__work_none},
-    {0},
+    {"", "Col2Im", 3, 3, 1, 1, 0, infer_col2im, work_col2im, NULL},
+    {"", "MaxUnpool", 2, 3, 1, 1, 0, infer_max_unpool, clv__work_none, NULL},
+    {"", "CenterCropPad", 2, 2, 1, 1, 0, infer_crop_pad, clv__work_none, NULL},
+    {.name = NULL},
 };

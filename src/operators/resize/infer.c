@@ -4,6 +4,7 @@
 
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
+#include "operators/common/padding.h"
 #include "operators/common/resize.h"
 #include "operators/resize/run_grid.h"
 
@@ -222,10 +223,20 @@ static void work_affine_grid(const clv__infer *infer, clv__work *work) {
   work->flops = clv__known_count(&infer->outputs[0]) * 2 * infer->outputs[0].rank;
 }
 
+/* ---- Independence ---- */
+
+/* A list of sizes says that of the batch too, unless there is one axis for each; inference keeps the size where scales do. */
+static bool independent_resize(clv__padding *padding) {
+  const clv__infer *node = padding->node;
+  if (!clv__independent_batch(padding)) return false;
+  if (padding->inputs[0] == 0 || (node->outputs[0].rank > 0 && node->outputs[0].dims[0] == node->inputs[0].dims[0])) return true;
+  return clv__padding_no(padding, "it changes the size of axis 0");
+}
+
 const clv__op clv__ops_resize[] = {
-    {"", "Resize", 1, 4, 1, 1, 0, resize_infer, resize_work},
-    {"", "Upsample", 1, 2, 1, 1, 0, resize_infer, resize_work},
-    {"", "GridSample", 2, 2, 1, 1, 0, infer_grid_sample, work_grid_sample},
-    {"", "AffineGrid", 2, 2, 1, 1, 0, infer_affine_grid, work_affine_grid},
-    {0},
+    {"", "Resize", 1, 4, 1, 1, 0, resize_infer, resize_work, independent_resize},
+    {"", "Upsample", 1, 2, 1, 1, 0, resize_infer, resize_work, independent_resize},
+    {"", "GridSample", 2, 2, 1, 1, 0, infer_grid_sample, work_grid_sample, NULL},
+    {"", "AffineGrid", 2, 2, 1, 1, 0, infer_affine_grid, work_affine_grid, NULL},
+    {.name = NULL},
 };

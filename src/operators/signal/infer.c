@@ -160,11 +160,11 @@ static clv_status infer_mel(clv__infer *infer) {
 }
 
 const clv__op clv__ops_signal[] = {
-    {"", "DFT", 1, 3, 1, 1, 0, infer_dft, work_dft},
-    {"", "STFT", 2, 4, 1, 1, 0, infer_stft, work_stft},
-    {"", "HannWindow", 1, 1, 1, 1, 0, infer_window, work_window},
-    {"", "HammingWindow", 1, 1, 1, 1, 0, infer_window, work_window},
-    {"", "BlackmanWindow", 1, 1, 1, 1, 0, infer_window, work_window},
-    {"", "MelWeightMatrix", 5, 5, 1, 1, 0, infer_mel, NULL},
-    {0},
+    {"", "DFT", 1, 3, 1, 1, 0, infer_dft, work_dft, NULL},
+    {"", "STFT", 2, 4, 1, 1, 0, infer_stft, work_stft, NULL},
+    {"", "HannWindow", 1, 1, 1, 1, 0, infer_window, work_window, NULL},
+    {"", "HammingWindow", 1, 1, 1, 1, 0, infer_window, work_window, NULL},
+    {"", "BlackmanWindow", 1, 1, 1, 1, 0, infer_window, work_window, NULL},
+    {"", "MelWeightMatrix", 5, 5, 1, 1, 0, infer_mel, NULL, NULL},
+    {.name = NULL},
 };

@@ -108,7 +108,7 @@ static void attention_work(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_sparse[] = {
-    {"ai.cleave", "SparseAggregate", 3, 3, 1, 1, 0, infer_aggregate, aggregate_work},
-    {"ai.cleave", "SparseAttention", 5, 5, 1, 1, 0, infer_attention, attention_work},
+    {"ai.cleave", "SparseAggregate", 3, 3, 1, 1, 0, infer_aggregate, aggregate_work, NULL},
+    {"ai.cleave", "SparseAttention", 5, 5, 1, 1, 0, infer_attention, attention_work, NULL},
     {.name = NULL},
 };
