@@ -27,8 +27,7 @@ static clv_status sizes_read(clv__infer *infer, uint32_t input, const char *what
   return CLV_OK;
 }
 
-/* ---- Col2Im ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Col2Im ---- */
 
 /* The columns' dims against the blocks, all of whose sizes are known. */
 static clv_status check_columns(clv__infer *infer, int32_t spatial, const int64_t *image, const int64_t *sizes,
@@ -81,8 +80,7 @@ static void work_col2im(const clv__infer *infer, clv__work *work) {
   work->flops = clv__known_count(&infer->inputs[0]);
 }
 
-/* ---- MaxUnpool ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- MaxUnpool ---- */
 
 static clv_status infer_max_unpool(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *indices = &infer->inputs[1];
@@ -109,8 +107,7 @@ static clv_status infer_max_unpool(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* ---- CenterCropPad -----------------------------------------------------------------------------------------------------------
- */
+/* ---- CenterCropPad ---- */
 
 static clv_status infer_crop_pad(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0];
