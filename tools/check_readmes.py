@@ -1,9 +1,9 @@
-"""Checks that the README of each folder names the files that are there, and none that is not.
+"""Checks the READMEs: each folder of src/ and backends/ has one, it names the folder's rooms, and it names no file that is missing.
 
     python3 tools/check_readmes.py
 
-A file is named by its name or its stem (`plan.c`, `plan`; `plan.h` names both), by a pattern (`cmd_*.c`), or by a list of families
-that the README names (`families.h`). Headers need not be: who includes them says what they are.
+A file is named by its path from the README's folder, from the root, or from src/, include/ or tests/, or by its name alone if it lies
+below the README's folder; a pattern (`cmd_*.c`) must match one. Fuzz corpora and generated folders need no name.
 """
 import fnmatch
 import os
@@ -11,8 +11,7 @@ import re
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-CODE = (".c", ".cpp", ".py", ".js", ".cl", ".sh")
-LISTS = {"families.h", "sections.h", "irjson/lower.h"}  # a new family is a line in one of these
+MUST_HAVE = ("src", "backends")  # whose folders all have a README
 QUOTED = re.compile(r"`([^`\s]+)`")
 FILE = re.compile(r"^[\w./*-]+\.(c|h|cpp|py|js|css|cl|sh|md|txt|map)$")
 # Where a name may lead to beside the folder itself.
@@ -20,52 +19,49 @@ PLACES = ["", "include", "src", "tests", "tests/support"]
 OUTSIDE = {"onnxruntime_c_api.h"}  # of libraries that are not ours
 
 
+def entries(folder):
+    names = sorted(os.listdir(os.path.join(ROOT, folder)))
+    return [name for name in names if name != "__pycache__" and not name.startswith((".", "build"))]
+
+
 def files_below(folder):
-    """All files below a folder, relative to it; what builds and tools leave there is left out."""
-    for place, folders, names in os.walk(os.path.join(ROOT, folder)):
-        folders[:] = [name for name in folders if name != "__pycache__" and not name.startswith((".", "build"))]
-        for name in names:
-            yield os.path.relpath(os.path.join(place, name), os.path.join(ROOT, folder))
+    """All files below a folder, relative to it."""
+    for name in entries(folder):
+        path = os.path.join(folder, name)
+        if os.path.isdir(os.path.join(ROOT, path)):
+            yield from (os.path.join(name, below) for below in files_below(path))
+        else:
+            yield name
 
 
 def leads_somewhere(folder, word):
-    names = [name for place in [folder, *PLACES[1:]] for name in files_below(place)] if "*" in word else []
-    return (word in OUTSIDE or any(os.path.exists(os.path.join(ROOT, place, word)) for place in [folder, *PLACES])
-            or any(fnmatch.fnmatch(name, word) for name in names))
-
-
-def names_of(folder, words):
-    """What a README names: stems, and patterns."""
-    stems = {os.path.splitext(os.path.basename(word))[0] for word in words}
-    stems |= {stem.removeprefix("bench_") for stem in stems}  # programs: bench_placement is placement.c
-    for name in LISTS & set(words):
-        with open(os.path.join(ROOT, folder, name), encoding="utf-8") as file:
-            stems |= set(re.findall(r"\w+", file.read()))
-    return stems, [word for word in words if "*" in word]
+    if word in OUTSIDE or any(os.path.exists(os.path.join(ROOT, place, word)) for place in [folder, *PLACES]):
+        return True
+    return any(fnmatch.fnmatch("/" + name, "*/" + word) for name in files_below(folder))
 
 
 def check_folder(folder):
-    with open(os.path.join(ROOT, folder, "README.md"), encoding="utf-8") as file:
-        words = QUOTED.findall(file.read())
-    wrong = [f"names {word}, which is not there" for word in dict.fromkeys(words)
-             if FILE.match(word) and not leads_somewhere(folder, word)]
-    stems, patterns = names_of(folder, words)
-    for name in sorted(os.listdir(os.path.join(ROOT, folder))):
-        stem, ending = os.path.splitext(name)
-        is_named = stem in stems or any(stem.endswith("_" + family) and stem[: -len(family)] in ("cases_", "irjson_") for family in stems)
-        if ending in CODE and not is_named and not any(fnmatch.fnmatch(name, pattern) for pattern in patterns):
-            wrong.append(f"does not name {name}")
-    return [f"{os.path.join(folder, 'README.md')}: {what}" for what in wrong]
+    readme = os.path.join(folder, "README.md")
+    if not os.path.exists(os.path.join(ROOT, readme)):
+        return [f"{folder}: has no README.md"] if os.path.dirname(folder) in MUST_HAVE else []
+    with open(os.path.join(ROOT, readme), encoding="utf-8") as file:
+        text = file.read()
+    words = dict.fromkeys(QUOTED.findall(text))
+    wrong = [f"{readme}: names {word}, which is not there" for word in words if FILE.match(word) and not leads_somewhere(folder, word)]
+    if os.path.dirname(folder) in MUST_HAVE:
+        rooms = [name for name in entries(folder) if os.path.isdir(os.path.join(ROOT, folder, name))]
+        wrong += [f"{readme}: does not name {name}/" for name in rooms if not re.search(rf"\b{re.escape(name)}/", text)]
+    return wrong
 
 
 def main():
-    folders = [folder for folder in ["", "src", "backends", "tests"] for folder in
-               sorted(os.path.join(folder, name) for name in os.listdir(os.path.join(ROOT, folder)))
-               if os.path.exists(os.path.join(ROOT, folder, "README.md"))]
-    wrong = [line for folder in folders for line in check_folder(folder)]
+    folders = [os.path.join(folder, name) for folder in ["", "src", "backends", "tests"] for name in entries(folder)]
+    folders = [folder for folder in folders if os.path.isdir(os.path.join(ROOT, folder))]
+    wrong = [line for folder in [*folders, "tests/python"] for line in check_folder(folder)]
+    wrong = list(dict.fromkeys(wrong + check_folder("")))
     for line in wrong:
         print(line)
-    print(f"{len(folders)} folders checked, {len(wrong)} wrong")
+    print(f"{len(folders) + 1} folders checked, {len(wrong)} wrong")
     return 1 if wrong else 0
 
 

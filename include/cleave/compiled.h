@@ -1,19 +1,22 @@
-/* Compiled ahead of time: a folder with all that a plan needs to run, to be copied to any machine that has the same devices.
+/* Ahead-of-time compilation: a folder that holds everything a plan needs to run. It can be copied to any machine that has the
+ * same devices.
  *
- *   DIR/compiled.json        what is here, and the options that it was compiled with
+ *   DIR/compiled.json        the list of contents, and the options used for compiling
  *   DIR/plan.json            the plan
  *   DIR/model.onnx           the whole model, without its weights
- *   DIR/weights.data         the bytes of the weights, once: all models here refer to it
+ *   DIR/weights.data         the bytes of the weights, stored once; all models here refer to it
  *   DIR/partition-N.onnx     each partition as a model of its own
- *   DIR/partition-N.clvx     its executable, where its backend can save one
- *   DIR/npu-N.json           descriptions of virtual NPUs that came from files
- *   DIR/profile.json         the measured costs that the plan was priced with, where there were any
+ *   DIR/partition-N.clvx     its executable, if its backend can save one
+ *   DIR/npu-N.json           descriptions of virtual NPUs, if they came from files
+ *   DIR/profile.json         the measured costs that the plan was priced with, if any
  *
- * Whoever runs it opens its devices, loads its model, reads its plan, and makes a session with its options: nothing is placed,
- * measured or compiled then but partitions of backends that keep no executables. What does not fit (another driver, a file that
- * is damaged or gone, a plan edited by hand) is compiled again, and the reason logged at level 1.
+ * To run a folder, open its devices, load its model, read its plan, and create a session with its options. This places and
+ * measures nothing. It compiles only partitions whose backends cannot save executables. A partition is also recompiled if its
+ * executable does not fit: the driver differs, a file is damaged or missing, or the plan was edited by hand. The reason is logged
+ * at level 1.
  *
- * An executable may hold code for its device: run folders of those whose programs you would run. */
+ * An executable may hold code for its device. Trust such a folder only as far as you would trust a program from the same source.
+ */
 #ifndef CLEAVE_COMPILED_H
 #define CLEAVE_COMPILED_H
 
@@ -25,31 +28,31 @@ extern "C" {
 
 typedef struct clv_compiled_options {
   uint32_t struct_size;
-  const clv_session_options *session; /* what partitions are compiled with; kept in the folder. NULL: the defaults */
-  const clv_devices_options *devices; /* what the devices were opened with: device_options, and the text of npu_specs, are kept in
-                                         the folder. NULL: nothing is */
-  const clv_tensor *inputs; /* types of the inputs of a run, by input of the graph, where the plan leaves sizes open: its
-                               buckets are compiled as well; data is not looked at. NULL: none */
+  const clv_session_options *session; /* used to compile the partitions; saved in the folder. NULL: the defaults */
+  const clv_devices_options *devices; /* what the devices were opened with. Its device_options and the text of its npu_specs are
+                                         saved in the folder. NULL: saves neither */
+  const clv_tensor *inputs; /* if the plan leaves sizes open: the types of a run's inputs, one per graph input. The buckets
+                               for these sizes are compiled too. Data is ignored. NULL: none */
   uint32_t input_count;
 } clv_compiled_options;
 #define CLV_COMPILED_OPTIONS_INIT \
   { sizeof(clv_compiled_options), NULL, NULL, NULL, 0 }
 
-/* Writes the folder: whole, or not at all. `directory` is not there yet, is empty, or is such a folder, which is replaced.
- * Compiles the plan once more, from the model as it was written. `options` may be NULL. Takes the locks that a session takes.
- * Errors: CLV_INVALID_ARGUMENT for a directory that has other files; CLV_NOT_SUPPORTED for a model without weights; CLV_IO_ERROR;
- * what clv_session_create() says. */
+/* Writes the folder atomically. `directory` must not exist, or be empty, or be an earlier folder of this kind, which is replaced.
+ * Compiles the plan again, from the model as written. `options` may be NULL. Takes the same locks as a session.
+ * Errors: CLV_INVALID_ARGUMENT if the directory holds other files; CLV_NOT_SUPPORTED for a model without weights; CLV_IO_ERROR;
+ * the errors of clv_session_create(). */
 CLV_API CLV_MUST_USE clv_status clv_compiled_write(const clv_plan *plan, const clv_compiled_options *options,
                                                    const char *directory, clv_error *error);
 
-/* Opens a folder. Errors: CLV_NOT_FOUND, CLV_IO_ERROR, CLV_INVALID_MODEL for one that is not whole or not such a folder,
+/* Opens a folder. Errors: CLV_NOT_FOUND; CLV_IO_ERROR; CLV_INVALID_MODEL if the folder is incomplete or not of this kind;
  * CLV_NOT_SUPPORTED for a later version of the format. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_compiled_open(clv_context *context, const char *directory, clv_compiled **compiled,
                                                   clv_error *error);
-/* Sessions made with its options must have been destroyed before. Accepts NULL. */
+/* Destroy all sessions created with its options first. Accepts NULL. */
 CLV_API void clv_compiled_close(clv_compiled *compiled);
 
-/* All of these live as long as `compiled`. */
+/* The results are valid as long as `compiled` is. */
 CLV_API const char *clv_compiled_model_path(const clv_compiled *compiled); /* for clv_graph_load() */
 CLV_API const char *clv_compiled_plan_path(const clv_compiled *compiled);  /* for clv_plan_read() */
 CLV_API const clv_devices_options *clv_compiled_devices_options(const clv_compiled *compiled);

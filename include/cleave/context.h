@@ -1,4 +1,4 @@
-/* A context: the allocator, the log, and the backends that a program uses. Everything else is made from one. */
+/* A context holds the allocator, the log and the backends of a program. Every other object is created from a context. */
 #ifndef CLEAVE_CONTEXT_H
 #define CLEAVE_CONTEXT_H
 
@@ -11,12 +11,12 @@ extern "C" {
 
 typedef struct clv_context clv_context;
 
-/* When launches are captured, to be issued again as one. */
+/* When to capture launches. A captured sequence can be issued again as one launch. */
 typedef enum clv_graph_mode {
-  CLV_GRAPH_UNSET = 0, /* as the environment says (CLEAVE_GRAPH: off, on, auto), else auto */
-  CLV_GRAPH_OFF = 1,   /* never */
-  CLV_GRAPH_ON = 2,    /* on the first run of a shape */
-  CLV_GRAPH_AUTO = 3   /* on the second */
+  CLV_GRAPH_UNSET = 0, /* CLEAVE_GRAPH in the environment (off, on, auto); if that is not set, auto */
+  CLV_GRAPH_OFF = 1,   /* never capture */
+  CLV_GRAPH_ON = 2,    /* capture on the first run of a shape */
+  CLV_GRAPH_AUTO = 3   /* capture on the second run of a shape */
 } clv_graph_mode;
 
 typedef enum clv_switch { CLV_SWITCH_UNSET = 0, CLV_SWITCH_OFF = 1, CLV_SWITCH_ON = 2 } clv_switch;
@@ -24,46 +24,48 @@ typedef enum clv_switch { CLV_SWITCH_UNSET = 0, CLV_SWITCH_OFF = 1, CLV_SWITCH_O
 typedef struct clv_context_options {
   uint32_t struct_size;
   const clv_allocator *allocator;                            /* NULL: malloc and free. Must outlive the context */
-  void (*log)(void *user_data, int level, const char *text); /* 0 error … 3 debug; NULL: nothing is logged. From any thread */
+  void (*log)(void *user_data, int level, const char *text); /* level 0 error … 3 debug; called from any thread. NULL: no log */
   void *log_user_data;
-  /* What is not said here is read from the environment, once, now. */
+  /* A field left unset is read from the environment once, when the context is created. */
   clv_graph_mode graph;
-  int32_t graph_cache_entries; /* captured graphs kept a device; negative: CLEAVE_GRAPH_CACHE, else 12; 0: none is made */
-  uint64_t graph_cache_bytes;  /* what they may hold a device; 0: 256 MiB */
-  clv_switch prefill_graph;    /* capture attention over several queries too; unset: CLEAVE_PREFILL_GRAPH, else off */
+  int32_t graph_cache_entries; /* captured graphs kept per device; negative: CLEAVE_GRAPH_CACHE, else 12; 0: capture nothing */
+  uint64_t graph_cache_bytes;  /* limit on their memory per device; 0: 256 MiB */
+  clv_switch prefill_graph;    /* also capture attention over several queries; unset: CLEAVE_PREFILL_GRAPH, else off */
   const char
-      *cache_directory; /* of executables; NULL: CLEAVE_CACHE_DIR, else "cleave" under the user's cache directory; "": none */
-  uint64_t cache_bytes; /* its limit; 0: 1 GiB */
-  /* Folders that plugins are looked for in, separated by colons, each beginning with '/'; "": none. NULL: those of
-   * CLEAVE_PLUGIN_PATH, then the one of this installation, <libdir>/cleave/plugins. */
+      *cache_directory; /* for executables; NULL: CLEAVE_CACHE_DIR, else "cleave" in the user's cache directory; "": no cache */
+  uint64_t cache_bytes; /* limit of the cache directory; 0: 1 GiB */
+  /* Folders to search for plugins: absolute paths, separated by colons. "": none. NULL: the folders of CLEAVE_PLUGIN_PATH, then
+   * this installation's <libdir>/cleave/plugins. */
   const char *plugin_path;
 } clv_context_options;
 #define CLV_CONTEXT_OPTIONS_INIT \
   { sizeof(clv_context_options), NULL, NULL, NULL, CLV_GRAPH_UNSET, -1, 0, CLV_SWITCH_UNSET, NULL, 0, NULL }
 
-/* Makes a context with the built-in backends. `options` may be NULL.
- * Errors: CLV_OUT_OF_MEMORY, CLV_INVALID_ARGUMENT (text in the environment that cannot be read is one). Any thread. */
+/* Creates a context with the built-in backends. `options` may be NULL.
+ * Errors: CLV_OUT_OF_MEMORY; CLV_INVALID_ARGUMENT, also for an environment variable that cannot be parsed. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_context_create(const clv_context_options *options, clv_context **context, clv_error *error);
 
-/* Everything made from the context must have been destroyed before. Accepts NULL. */
+/* Destroy everything created from the context first. Accepts NULL. */
 CLV_API void clv_context_destroy(clv_context *context);
 
-/* Adds a backend of the program's own, through the same ABI as plugins. `query` is called once, here; its table must outlive the
- * context. Errors: CLV_NOT_SUPPORTED for another ABI version, CLV_INVALID_ARGUMENT for a table that lacks a slot, and for a name
- * that another has, or that cannot be told from a list of devices; what `query` answers. Any thread. */
+/* Adds a backend that the program itself provides, through the same ABI as plugins. Calls `query` once, before it returns. The
+ * table must outlive the context.
+ * Errors: CLV_NOT_SUPPORTED for another ABI version; CLV_INVALID_ARGUMENT if the table lacks a required slot, if another backend
+ * has the same name, or if the name is not valid in a device list; any error of `query`. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_context_add_backend(clv_context *context, clv_backend_query_fn query, void *user_data,
                                                         clv_error *error);
 
-/* Loads a plugin, a shared library with `clv_backend_query` (plugin/backend.h), whose backend devices are then opened by its
- * name. `path` has a '/': a name alone is refused, since the current directory is no place to find plugins in. So is a file that
- * anyone may write to. A plugin stays until the context is destroyed; loading it again is no error and does nothing.
+/* Loads a plugin: a shared library that exports `clv_backend_query` (plugin/backend.h). Its devices can then be opened by the
+ * backend's name. `path` must contain a '/', so that plugins are never picked up from the current directory by accident. A
+ * world-writable file is rejected. A plugin stays loaded until the context is destroyed. Loading it again does nothing and
+ * succeeds.
  *
- * Plugins need not be loaded by hand: clv_devices_open() looks for `cleave_<backend>.so` in the folders of plugin_path when it
- * meets a name that no backend has, and for all plugins there when it is told "auto". Folders that anyone may write to are not
- * searched.
+ * Plugins need not be loaded by hand. If clv_devices_open() meets a name that no backend has, it looks for `cleave_<backend>.so`
+ * in the folders of plugin_path. For "auto" it loads all plugins there. World-writable folders are not searched.
  *
- * Errors: CLV_NOT_FOUND, CLV_INVALID_ARGUMENT as above, CLV_NOT_SUPPORTED for what is no plugin, is of another ABI version, or
- * does not find its libraries; what its query answers. The message begins with the path. Any thread. */
+ * Errors: CLV_NOT_FOUND; CLV_INVALID_ARGUMENT as above; CLV_NOT_SUPPORTED if the file is not a plugin, has another ABI version,
+ * or depends on a library that cannot be loaded; any error of its query function. The message begins with the path. Any thread.
+ */
 CLV_API CLV_MUST_USE clv_status clv_context_load_plugin(clv_context *context, const char *path, clv_error *error);
 
 /* The library's version, "0.1.0". Static storage. */

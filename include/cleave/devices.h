@@ -1,4 +1,4 @@
-/* A set of open devices, in the order of priority in which plans consider them. */
+/* A set of open devices in priority order. Plans consider them in this order. */
 #ifndef CLEAVE_DEVICES_H
 #define CLEAVE_DEVICES_H
 
@@ -12,38 +12,42 @@ typedef struct clv_devices clv_devices;
 
 typedef struct clv_devices_options {
   uint32_t struct_size;
-  const char *list;        /* names in the order of priority: "npu,openvino:GPU,cpu"; or "auto"; NULL: "cpu" */
-  uint32_t npu_spec_count; /* virtual NPUs by description: "default", "all" or a file; none: "default" */
+  const char *list;        /* names in priority order, "npu,openvino:GPU,cpu"; or "auto"; NULL: "cpu" */
+  uint32_t npu_spec_count; /* descriptions of virtual NPUs: "default", "all" or a file; none: "default" */
   const char *const *npu_specs;
   uint32_t device_option_count; /* "npu:frequency=3" */
   const char *const *device_options;
-  uint32_t thread_count; /* of the cpu device; 0: as many as there are cores */
+  uint32_t thread_count; /* for the cpu device; 0: one per core */
 } clv_devices_options;
 #define CLV_DEVICES_OPTIONS_INIT \
   { sizeof(clv_devices_options), NULL, 0, NULL, 0, NULL, 0 }
 
 /* Opens the devices of options->list.
  *
- * A name is a backend's ("cpu"), or a backend's and what it calls its device, or its number, behind a colon ("openvino:GPU.0",
- * "opencl:1"); "npu" is the first virtual NPU, "npu1" the second, "gpu" the first GPU of OpenCL. A backend that is not there is
- * looked for among the plugins (context.h).
+ * A name is one of:
+ *   - a backend: "cpu"
+ *   - a backend, a colon, and the backend's own name for the device, or its number: "openvino:GPU.0", "opencl:1"
+ *   - "npu", "npu1": the first and the second virtual NPU
+ *   - "gpu": the first OpenCL GPU
+ * If no loaded backend has the name, the plugins are searched (context.h).
  *
- * "auto" is every real device that backends and plugins find, each by the name that opens it alone: those that are no CPU, then
- * the cpu device, then what else runs on the CPU, as the last resort. Virtual devices, and OpenCL's of the CPU, come only by
- * name. What cannot be opened is left out, and the reason logged, but for a device that one of the options names.
+ * "auto" opens every real device that backends and plugins find, each under the name that opens it alone. Devices that are not
+ * CPUs come first, then the cpu device, then other devices that run on the CPU, as a last resort. Virtual devices and OpenCL's
+ * CPU devices are opened only by name. A device that cannot be opened is skipped and the reason logged; but if an option names
+ * that device, the call fails.
  *
- * Errors: CLV_NOT_FOUND for a name that no backend and no plugin has (the message lists those there are), CLV_NOT_SUPPORTED for a
- * device whose driver is not usable, and for a plugin that cannot be loaded, CLV_INVALID_ARGUMENT for an unknown option or key
- * (the message lists what the device knows). */
+ * Errors: CLV_NOT_FOUND for a name that no backend and no plugin has (the message lists the known names); CLV_NOT_SUPPORTED for a
+ * device whose driver is unusable, and for a plugin that cannot be loaded; CLV_INVALID_ARGUMENT for an unknown option or key (the
+ * message lists the keys that the device accepts). */
 CLV_API CLV_MUST_USE clv_status clv_devices_open(clv_context *context, const clv_devices_options *options, clv_devices **devices,
                                                  clv_error *error);
-/* Plans and sessions made with the set must have been destroyed before. Accepts NULL. */
+/* Destroy all plans and sessions that use the set first. Accepts NULL. */
 CLV_API void clv_devices_close(clv_devices *devices);
 
 CLV_API uint32_t clv_devices_count(const clv_devices *devices);
-/* The name it was opened by. Lives as long as the set. NULL for an index beyond the count. */
+/* The name that the device was opened by. Valid as long as the set. NULL for an index beyond the count. */
 CLV_API const char *clv_devices_name(const clv_devices *devices, uint32_t index);
-/* Fills `info`; strings live as long as the set. */
+/* Fills `info`. Its strings are valid as long as the set. */
 CLV_API void clv_devices_info(const clv_devices *devices, uint32_t index, clv_device_info *info);
 
 #ifdef __cplusplus

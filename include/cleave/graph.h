@@ -1,4 +1,4 @@
-/* A loaded model. Immutable; may be shared by plans, sessions and threads. */
+/* A loaded model. It is immutable. Plans, sessions and threads may share it. */
 #ifndef CLEAVE_GRAPH_H
 #define CLEAVE_GRAPH_H
 
@@ -11,33 +11,34 @@ extern "C" {
 typedef struct clv_graph clv_graph;
 
 typedef enum clv_ownership {
-  CLV_COPY = 0,  /* the bytes may be freed when the call returns */
+  CLV_COPY = 0,  /* the caller may free the bytes when the call returns */
   CLV_BORROW = 1 /* the bytes must outlive the graph */
 } clv_ownership;
 
-/* Loads an ONNX file, or an IR JSON file (the first character that is no space tells them apart). Weights stay in the mapped file
- * and its external data: neither may change while the graph lives. IR JSON holds no weights: such a graph can be planned, and a
- * session of it is refused (but see clv_graph_load_params()).
- * Errors: CLV_NOT_FOUND, CLV_IO_ERROR, CLV_INVALID_MODEL, CLV_NOT_SUPPORTED, CLV_OUT_OF_MEMORY. Any thread. */
+/* Loads an ONNX file or an IR JSON file. The first character that is not white space tells them apart. Weights stay in the mapped
+ * file and its external data, which must not change while the graph exists. IR JSON holds no weights: such a graph can be
+ * planned, but a session cannot be created from it. clv_graph_load_params() adds the weights. Errors: CLV_NOT_FOUND,
+ * CLV_IO_ERROR, CLV_INVALID_MODEL, CLV_NOT_SUPPORTED, CLV_OUT_OF_MEMORY. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_graph_load(clv_context *context, const char *path, clv_graph **graph, clv_error *error);
 
-/* The same, with the numbers of all weights of an IR JSON file from files of named tensors (safetensors, which stay mapped, or
- * npz): the first that has the weight's name. None of them may change while the graph lives. With `param_count` 0 it is
- * clv_graph_load(). Errors: also CLV_INVALID_ARGUMENT, where the model is ONNX and has its weights itself. Any thread. */
+/* Loads an IR JSON file together with its weights. `params` are safetensors files, which stay mapped, or npz files. Each weight
+ * comes from the first file that has a tensor of its name. The files must not change while the graph exists. If `param_count` is
+ * 0, this is clv_graph_load().
+ * Errors: those of clv_graph_load(); CLV_INVALID_ARGUMENT if the model is ONNX, which contains its own weights. Any thread. */
 CLV_API CLV_MUST_USE clv_status clv_graph_load_params(clv_context *context, const char *path, const char *const *params,
                                                       uint32_t param_count, clv_graph **graph, clv_error *error);
 
-/* clv_graph_load() from memory; external data cannot be referred to. */
+/* clv_graph_load() from memory. The model cannot refer to external data. */
 CLV_API CLV_MUST_USE clv_status clv_graph_load_memory(clv_context *context, const void *data, size_t size_bytes,
                                                       clv_ownership ownership, clv_graph **graph, clv_error *error);
 
-/* Plans and sessions made from it must have been destroyed before. Accepts NULL. */
+/* Destroy all plans and sessions of the graph first. Accepts NULL. */
 CLV_API void clv_graph_destroy(clv_graph *graph);
 
 CLV_API uint32_t clv_graph_input_count(const clv_graph *graph);
 CLV_API uint32_t clv_graph_output_count(const clv_graph *graph);
-/* Name and declared type (unknown dims are negative, `data` is NULL, or a default value). Live as long as the graph.
- * NULL for an index beyond the count. */
+/* The name and the declared type. Unknown dims are negative. `data` is the default value, or NULL if there is none. The results
+ * are valid as long as the graph, and NULL for an index beyond the count. */
 CLV_API const char *clv_graph_input_name(const clv_graph *graph, uint32_t index);
 CLV_API const char *clv_graph_output_name(const clv_graph *graph, uint32_t index);
 CLV_API const clv_tensor *clv_graph_input_type(const clv_graph *graph, uint32_t index);

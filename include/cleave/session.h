@@ -1,4 +1,4 @@
-/* A plan made runnable: partitions compiled, weights resident, memory planned. */
+/* A session makes a plan runnable: its partitions are compiled, its weights are resident, its memory is planned. */
 #ifndef CLEAVE_SESSION_H
 #define CLEAVE_SESSION_H
 
@@ -9,7 +9,7 @@ extern "C" {
 #endif
 
 typedef struct clv_session clv_session;
-typedef struct clv_run clv_run;           /* a request under way */
+typedef struct clv_run clv_run;           /* a run in progress */
 typedef struct clv_compiled clv_compiled; /* compiled.h */
 
 #define CLV_MAX_IN_FLIGHT 4
@@ -17,51 +17,62 @@ typedef struct clv_compiled clv_compiled; /* compiled.h */
 typedef struct clv_session_options {
   uint32_t struct_size;
   bool deterministic;         /* exclude algorithms that change rounding */
-  bool tune;                  /* measure to choose algorithms, or take what was measured before; not where deterministic */
-  uint32_t in_flight;         /* requests at the same time, each with its own boundary memory and instances: 1 (also 0) to 4 */
-  uint32_t prepared_shapes;   /* shapes of inputs kept ready, beside those whose captured graphs are; the least recently used
-                                 goes first; 0: 16 */
-  double device_time_limit_s; /* a device that keeps a request waiting for longer is taken out; 0: none */
-  bool no_fallback;           /* a device that fails is an error, not taken out of the plan */
-  uint32_t bucket_multiple;   /* open sizes are padded to multiples of it for devices of fixed shapes; 0: 64, 1: never */
-  clv_dtype precision;        /* CLV_BF16: products of f32 values may be made in bf16, with sums in f32, by devices that can; what
-                                 crosses a partition's boundary stays f32. CLV_F32 and CLV_DTYPE_NONE: as the model says */
-  const clv_compiled *compiled; /* where executables are looked for first; outlives the session. NULL: nowhere */
+  bool tune;                  /* choose algorithms by measuring, or reuse earlier measurements; ignored if deterministic */
+  uint32_t in_flight;         /* concurrent requests, each with its own boundary memory and instances: 1 to 4; 0: 1 */
+  uint32_t prepared_shapes;   /* sets of input shapes kept ready; the least recently used is evicted first. Sets with captured
+                                 graphs stay beyond this limit. 0: 16 */
+  double device_time_limit_s; /* a device that takes longer to answer is removed from the session; 0: no limit */
+  bool no_fallback;           /* if a device fails, return its error; do not move its partitions to other devices */
+  uint32_t bucket_multiple;   /* for fixed-shape devices, pad open sizes to multiples of this; 0: 64; 1: never pad */
+  clv_dtype precision; /* CLV_BF16: capable devices may multiply f32 values in bf16 and accumulate in f32; values that cross
+                          a partition boundary stay f32. CLV_F32, CLV_DTYPE_NONE: compute as the model says */
+  const clv_compiled *compiled; /* the first place to look for executables; must outlive the session. NULL: none */
 } clv_session_options;
 #define CLV_SESSION_OPTIONS_INIT \
   { sizeof(clv_session_options), false, false, 1, 0, 0, false, 0, CLV_DTYPE_NONE, NULL }
 
-/* Compiles every partition and uploads weights. `options` may be NULL; `plan` must outlive the session. A device that fails, now
- * or in a run, is taken out of the session and its partitions are placed again on the others, unless no_fallback; that is logged
- * at level 1. Where no plan is left, the error is that of the first device that failed, followed by what was tried. A device
- * that does not answer within device_time_limit_s is given up for all sessions of these devices; once a session has such a
- * limit, none of them shows its caller's memory to devices (it is copied).
- * Errors: CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR, CLV_TOO_LARGE, with the partition and device in front; CLV_NOT_SUPPORTED where the
- * model's file has no weights (IR JSON). */
+/* Compiles every partition and uploads the weights. `options` may be NULL. `plan` must outlive the session.
+ *
+ * If a device fails, now or during a run, the session removes it, moves its partitions to the other devices, and logs this at
+ * level 1. Set no_fallback to get an error instead. If no plan remains, the error is that of the first device that failed,
+ * followed by what was tried.
+ *
+ * A device that does not answer within device_time_limit_s is abandoned by all sessions of this set of devices. Once any session
+ * of the set has such a limit, all of them copy their callers' memory and never expose it to a device.
+ *
+ * Errors: CLV_OUT_OF_MEMORY, CLV_DEVICE_ERROR, CLV_TOO_LARGE, each prefixed with the partition and the device;
+ * CLV_NOT_SUPPORTED if the model has no weights (IR JSON). */
 CLV_API CLV_MUST_USE clv_status clv_session_create(const clv_plan *plan, const clv_session_options *options,
                                                    clv_session **session, clv_error *error);
 
-/* Runs that were started must have been waited for. Accepts NULL. */
+/* Call clv_run_wait() for every started run first. Accepts NULL. */
 CLV_API void clv_session_destroy(clv_session *session);
 
-/* Runs once. `inputs` in the order of the graph's inputs; one with dtype CLV_DTYPE_NONE takes its default (an initializer).
- * `outputs` in the order of the graph's outputs, then the plan's kept values. An output that comes with `data` NULL is given the
- * session's own memory, valid until the next run (where it is an input, or known when planning, that one's: read only; not
- * allowed where several requests may be in flight); otherwise its dtype and dims must be right, and it is written there. Memory
- * may be unaligned, and an output's may be an input's: the input is read first. Up to `in_flight` runs at a time, from any
- * threads; a further one waits. Sessions of one set of devices may run in several threads. A run with the shapes of the one
- * before takes nothing from the context's allocator (unless an output's size depends on data), and no lock that another session
- * holds. Errors: CLV_INVALID_ARGUMENT names the input, what it is and what it should be; CLV_DEVICE_ERROR. */
+/* Runs once.
+ *
+ * `inputs` are in the order of the graph's inputs. An input with dtype CLV_DTYPE_NONE takes its default, an initializer.
+ * `outputs` are in the order of the graph's outputs, followed by the plan's kept values.
+ *
+ * If an output has `data` NULL, the session points it at its own memory, which is valid until the next run. This is not allowed
+ * if in_flight is above 1. If the output is also a graph input, or known at plan time, it points at that value's memory, which is
+ * read-only. If an output has `data`, its dtype and dims must match, and the result is written there. Memory may be unaligned. An
+ * output may overlap an input: the input is read first.
+ *
+ * Any thread may call this. Up to `in_flight` runs proceed at a time, and further calls wait. Sessions of one set of devices may
+ * run in several threads. If the shapes are those of the previous run, the run takes no lock that another session holds. It also
+ * allocates nothing from the context's allocator, unless an output's size depends on data.
+ *
+ * Errors: CLV_INVALID_ARGUMENT, with the input, its type and the expected type; CLV_DEVICE_ERROR. */
 CLV_API CLV_MUST_USE clv_status clv_session_run(clv_session *session, const clv_tensor *inputs, uint32_t input_count,
                                                 clv_tensor *outputs, uint32_t output_count, clv_error *error);
 
 typedef struct clv_run_options {
   uint32_t struct_size;
-  double time_limit_s; /* CLV_TIMED_OUT when it is over; 0: none */
-  /* Called in the thread that runs, after each step; false cancels the run. */
+  double time_limit_s; /* a longer run ends with CLV_TIMED_OUT; 0: no limit */
+  /* Called after each step, in the thread that drives the run. Return false to cancel the run. */
   bool (*progress)(void *user_data, uint32_t steps_done, uint32_t step_count);
-  /* Of clv_session_start(): called once when the run is over, in a thread of the session, before clv_run_wait() returns. It may
-   * start runs; it must not wait for one. */
+  /* Only for clv_session_start(). Called once when the run ends, in a thread of the session, before clv_run_wait() returns. It
+   * may start runs, but must not wait for one. */
   void (*done)(void *user_data, clv_status status);
   void *user_data;
 } clv_run_options;
@@ -73,16 +84,17 @@ CLV_API CLV_MUST_USE clv_status clv_session_run_with(clv_session *session, const
                                                      clv_tensor *outputs, uint32_t output_count, const clv_run_options *options,
                                                      clv_error *error);
 
-/* Begins a run and returns. The tensors are copied; what they point to, and `outputs` itself, stay valid until clv_run_wait(),
- * which must be called once. More runs than `in_flight` wait for their turn, in order. */
+/* Starts a run and returns at once. Call clv_run_wait() exactly once for each run. The `inputs` array is copied. The memory that
+ * the tensors point to, and the `outputs` array, must stay valid until clv_run_wait(). Runs beyond `in_flight` are queued in
+ * order. */
 CLV_API CLV_MUST_USE clv_status clv_session_start(clv_session *session, const clv_tensor *inputs, uint32_t input_count,
                                                   clv_tensor *outputs, uint32_t output_count, const clv_run_options *options,
                                                   clv_run **run, clv_error *error);
 CLV_API bool clv_run_is_done(const clv_run *run);
-/* The run ends soon with CLV_CANCELLED, unless it is over. What devices have begun is waited for: outputs are then unspecified,
- * and nobody writes there any more. Any thread, until clv_run_wait(). */
+/* Ends the run early with CLV_CANCELLED, unless it has already finished. The run first waits for work that devices have started.
+ * The outputs are then unspecified, but nothing writes to them any more. Any thread, until clv_run_wait(). */
 CLV_API void clv_run_cancel(clv_run *run);
-/* Waits, gives what the run came to, and frees it. */
+/* Waits for the run, returns its status, and frees the run. */
 CLV_API CLV_MUST_USE clv_status clv_run_wait(clv_run *run, clv_error *error);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
-/* The plain types that applications, backends and the library share: status, error, dtype, tensor, allocator.
+/* The plain types shared by applications, backends and the library: status, error, dtype, tensor, allocator.
  *
- * Everything here is a value with a fixed layout. It needs no library call to be filled in, and it never owns memory. */
+ * Every type here is a value with a fixed layout. It never owns memory, and filling it in needs no library call. */
 #ifndef CLEAVE_TYPES_H
 #define CLEAVE_TYPES_H
 
@@ -25,30 +25,30 @@ extern "C" {
 #define CLV_PRINTF(format_index, first_argument)
 #endif
 
-/* What a call came to. Anything but CLV_OK leaves every output NULL or untouched. */
+/* The result of a call. Any status but CLV_OK leaves every output NULL or untouched. */
 typedef enum clv_status {
   CLV_OK = 0,
-  CLV_INVALID_ARGUMENT = 1, /* the caller's mistake: a NULL, a wrong shape, an unknown option */
-  CLV_INVALID_MODEL = 2,    /* a file or memory block is damaged or against its specification */
-  CLV_NOT_SUPPORTED = 3,    /* well formed, but nobody here can do it; the message says who could */
-  CLV_NOT_FOUND = 4,        /* a file, device, value or name that is not there */
-  CLV_OUT_OF_MEMORY = 5,    /* host or device memory; the message says how much was asked for */
-  CLV_IO_ERROR = 6,         /* the operating system refused a read or a write */
-  CLV_DEVICE_ERROR = 7,     /* a driver call failed; the message carries the call and its code */
-  CLV_TOO_LARGE = 8,        /* a group does not fit its device: split it */
-  CLV_INTERNAL_ERROR = 9,   /* a bug of ours */
-  CLV_CANCELLED = 10,       /* by clv_run_cancel() or a progress callback */
-  CLV_TIMED_OUT = 11        /* the run's time limit is over */
+  CLV_INVALID_ARGUMENT = 1, /* a caller's mistake: a NULL, a wrong shape, an unknown option */
+  CLV_INVALID_MODEL = 2,    /* a file or memory block is damaged or violates its specification */
+  CLV_NOT_SUPPORTED = 3,    /* valid, but nothing here can do it; the message says what could */
+  CLV_NOT_FOUND = 4,        /* a file, device, value or name does not exist */
+  CLV_OUT_OF_MEMORY = 5,    /* host or device memory; the message has the size requested */
+  CLV_IO_ERROR = 6,         /* the operating system reported a failed read or write */
+  CLV_DEVICE_ERROR = 7,     /* a driver call failed; the message has the call and its code */
+  CLV_TOO_LARGE = 8,        /* a group of nodes does not fit its device; split it */
+  CLV_INTERNAL_ERROR = 9,   /* a bug in Cleave */
+  CLV_CANCELLED = 10,       /* clv_run_cancel() or a progress callback ended the run */
+  CLV_TIMED_OUT = 11        /* the run exceeded its time limit */
 } clv_status;
 
-/* The text of a failure. The caller owns it, its size is fixed, and nothing is allocated to fill it.
+/* The text of a failure. The caller owns it. Its size is fixed, and filling it allocates nothing.
  * Any `clv_error *` argument may be NULL. */
 typedef struct clv_error {
   clv_status status;
   char message[1020];
 } clv_error;
 
-/* Element types. The numbers are ONNX's TensorProto.DataType. */
+/* Element types, with the numbers of ONNX's TensorProto.DataType. */
 typedef enum clv_dtype {
   CLV_DTYPE_NONE = 0, /* unknown, or an absent optional tensor */
   CLV_F32 = 1,
@@ -69,25 +69,25 @@ typedef enum clv_dtype {
   CLV_F8E4M3FNUZ = 18, /* one byte; no infinity, no negative zero: 0x80 is NaN */
   CLV_F8E5M2 = 19,     /* one byte; infinity and NaN as in IEEE formats */
   CLV_F8E5M2FNUZ = 20, /* one byte; no infinity, no negative zero: 0x80 is NaN */
-  CLV_U4 = 21,         /* two to a byte, the first in the low bits, as ONNX packs them; so with the next */
+  CLV_U4 = 21,         /* two per byte, the first in the low bits, as ONNX packs them; CLV_I4 likewise */
   CLV_I4 = 22,
-  CLV_F4E2M1 = 23, /* two to a byte: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives */
+  CLV_F4E2M1 = 23, /* two per byte: 0, 0.5, 1, 1.5, 2, 3, 4, 6 and their negatives */
   CLV_F8E8M0 = 24, /* one byte: 2^(byte - 127), 255 is NaN */
-  CLV_U2 = 25,     /* four to a byte */
+  CLV_U2 = 25,     /* four per byte */
   CLV_I2 = 26
 } clv_dtype;
 
 #define CLV_MAX_RANK 8
 
-/* A dimension that is not known: -1, or one of the graph's symbols: CLV_DIM_SYMBOL(k), k the symbol's index. */
+/* An unknown dimension is -1, or a symbol of the graph: CLV_DIM_SYMBOL(k), with the symbol's index k. */
 #define CLV_DIM_UNKNOWN ((int64_t)-1)
 #define CLV_DIM_SYMBOL(index) (-2 - (int64_t)(index))
 #define CLV_RANK_UNKNOWN (-1)
 
-/* A dense row-major tensor, or, with `data` NULL, only its type (dtype, rank, dims).
+/* A dense row-major tensor. If `data` is NULL, it is only a type: dtype, rank and dims.
  * It never owns `data`. dims[rank..CLV_MAX_RANK) are unspecified. Rank 0 is a scalar of one element.
- * An absent optional input or output has dtype CLV_DTYPE_NONE. A tensor of zero elements may have any `data`
- * (use a non-NULL one to say that its value is known). */
+ * An absent optional input or output has dtype CLV_DTYPE_NONE. A tensor of zero elements may have any `data`;
+ * a non-NULL pointer means that its value is known. */
 typedef struct clv_tensor {
   clv_dtype dtype;
   int32_t rank;
@@ -100,23 +100,23 @@ typedef struct clv_string {
   size_t size_bytes;
 } clv_string;
 
-/* All memory of the library and its built-in backends comes through one of these, given at context creation.
- * `allocate` returns memory aligned to `alignment` (a power of two) or NULL. Both may be called from any thread. */
+/* The source of all memory of the library and its built-in backends, set when the context is created.
+ * `allocate` returns memory aligned to `alignment`, a power of two, or NULL. Both functions may be called from any thread. */
 typedef struct clv_allocator {
   void *user_data;
   void *(*allocate)(void *user_data, size_t size_bytes, size_t alignment);
   void (*release)(void *user_data, void *pointer); /* pointer may be NULL */
 } clv_allocator;
 
-/* Bytes an element takes (a clv_string for CLV_STRING); 0 for dtypes of less than a byte, of which several share one (a tensor of
- * n of them takes n * clv_dtype_size_bits() / 8 bytes, rounded up), for CLV_DTYPE_NONE and numbers that are no dtype. Any thread.
- */
+/* The size of an element in bytes. For CLV_STRING, this is the size of a clv_string. Returns 0 for dtypes smaller than a byte,
+ * for CLV_DTYPE_NONE, and for numbers that are not a dtype. Elements smaller than a byte are packed: n of them take n *
+ * clv_dtype_size_bits() / 8 bytes, rounded up. Any thread. */
 CLV_API size_t clv_dtype_size_bytes(clv_dtype dtype);
 
-/* Bits an element takes; 0 for CLV_DTYPE_NONE and numbers that are no dtype, and for no others. Any thread. */
+/* The size of an element in bits; 0 only for CLV_DTYPE_NONE and numbers that are not a dtype. Any thread. */
 CLV_API size_t clv_dtype_size_bits(clv_dtype dtype);
 
-/* "f32", "i64", "bool", …; "none" for what is no dtype. Static storage. Any thread. */
+/* "f32", "i64", "bool", …; "none" for CLV_DTYPE_NONE and numbers that are not a dtype. Static storage. Any thread. */
 CLV_API const char *clv_dtype_name(clv_dtype dtype);
 
 /* "ok", "invalid argument", …. Static storage. Any thread. */

@@ -139,7 +139,7 @@ static void generated(void **state) {
     int64_t most = 0;
     char outputs[128] = "", most_name[32] = "";
     for (uint32_t i = 0; i < layers; ++i) {
-      char name[8];
+      char name[16];
       int64_t queries = draw(&w, 3) == 0 ? 1 + draw(&w, 16) : draw(&w, 2) == 0 ? 1 : 16;
       snprintf(name, sizeof name, "a%u", i);
       attend(&w, name, queries);

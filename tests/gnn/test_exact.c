@@ -431,11 +431,11 @@ static void test_as_planned(void **state) {
   close_machine(&m);
 }
 
-int main(int count, char **arguments) {
+int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_cora),    cmocka_unit_test(test_pubmed),
       cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_padding), cmocka_unit_test(test_as_planned),
   };
-  runs_all = count > 1 && strcmp(arguments[1], "--all") == 0;
+  runs_all = getenv("CLEAVE_TEST_ALL") != NULL;
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,11 +71,11 @@ static inline clv__cpu_integers *clv__cpu_integers_of(clv__cpu_plan_node *node) 
   return (clv__cpu_integers *)node->integers;
 }
 
-/* The slot of a constant of bytes, packed as i8 in the layout `wanted`; `turns`: u8, moved by 128 (integers.c). */
+/* The slot of a constant of bytes, packed as i8 in the layout `wanted`; `turns`: u8, moved by 128 (integer_posts.c). */
 clv_status clv__cpu_integers_weights(clv__cpu_plan *plan, uint32_t value, bool turns, const clv__dnn_layout *from,
                                      const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error);
 
-/* Whether oneDNN has an implementation (integers.c). */
+/* Whether oneDNN has an implementation (integer_posts.c). */
 bool clv__cpu_integers_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 
 #endif

@@ -1,4 +1,4 @@
-/* See piece.h. */
+/* See plan/piece.h. */
 #include "piece.h"
 
 #include "operators/common/multiversion.h"

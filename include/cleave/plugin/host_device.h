@@ -1,6 +1,6 @@
-/* The slots that are the same for every device that computes in host memory, in the caller's thread: buffers, streams, events,
- * copies, weights, instances. With these a backend of that kind writes what is its own:
- * open(), close(), supports(), compile(), executable_destroy(), execute().
+/* Ready-made slots for devices that compute in host memory, in the caller's thread: buffers, streams, events, copies, weights and
+ * instances. Such a backend then writes only its own slots: open(), close(), supports(), compile(), executable_destroy() and
+ * execute().
  *
  * How to use it (C):
  *
@@ -12,15 +12,17 @@
  *       .abi_version = CLV_ABI_VERSION, .struct_size = sizeof table, .name = "mine", ...,
  *       CLV_HOST_DEVICE_SLOTS, CLV_HOST_WEIGHT_SLOTS, CLV_HOST_INSTANCE_SLOTS};
  *
- * open() allocates the device, calls clv_host_device_init(), and may change `base.info`, but for alignment and memory space.
+ * open() allocates the device and calls clv_host_device_init(). It may then change any field of `base.info` except the alignment
+ * and the memory space.
  *
  *   CLV_HOST_DEVICE_SLOTS     info, buffers, streams, events, copies
- *   CLV_HOST_OPEN_SLOTS       open() and close() of a device that is a clv_host_device and nothing more, described by `self`
- *   CLV_HOST_WEIGHT_SLOTS     for executables that carry their own weights: none is asked for
- *   CLV_HOST_INSTANCE_SLOTS   an instance is its executable: right where execute() keeps nothing between calls and takes every
- *                             shape from its bindings. A backend with scratch, or with something prepared for shapes, has its own
+ *   CLV_HOST_OPEN_SLOTS       open() and close() for a device that is a clv_host_device and nothing more; `self` describes it
+ *   CLV_HOST_WEIGHT_SLOTS     for executables that contain their weights: the host uploads none
+ *   CLV_HOST_INSTANCE_SLOTS   for instances without state: the instance is the executable. execute() must keep nothing between
+ *                             calls, and must take every shape from its bindings. A backend that has scratch memory, or that
+ *                             prepares for given shapes, writes its own slots
  *
- * This header stands alone, and calls nothing of the library: a plugin is not linked with it. */
+ * This header is self-contained. It calls no library function, so a plugin does not link with Cleave. */
 #ifndef CLEAVE_PLUGIN_HOST_DEVICE_H
 #define CLEAVE_PLUGIN_HOST_DEVICE_H
 
@@ -34,22 +36,22 @@
 extern "C" {
 #endif
 
-#define CLV_HOST_ALIGNMENT 64u /* of buffers */
+#define CLV_HOST_ALIGNMENT 64u /* of buffers, in bytes */
 
-/* The first field of a clv_device. Its texts live as long as the device. */
+/* The first field of a clv_device. The strings in `info` must be valid as long as the device. */
 typedef struct clv_host_device {
   const clv_host *host;
-  clv_device_info info; /* what info() tells */
+  clv_device_info info; /* the answer of info() */
 } clv_host_device;
 
-/* A clv_buffer of such a device. The bytes come behind it. */
+/* A clv_buffer of such a device. Its bytes start CLV_HOST_ALIGNMENT bytes after this header. */
 typedef struct clv_host_buffer {
   uint64_t size_bytes;
 } clv_host_buffer;
 
-/* ---- For the backend's own slots ---- */
+/* ---- Helpers for the backend's own slots ---- */
 
-/* Fills in a device: host memory, synchronous, any shapes, no limits. Texts are not copied. */
+/* Fills in a device: host memory, synchronous, any shapes, no limits. The strings are not copied. */
 static inline void clv_host_device_init(clv_host_device *base, const clv_host *host, const char *kind, const char *description,
                                         const char *fingerprint) {
   memset(base, 0, sizeof *base);
@@ -63,7 +65,7 @@ static inline void clv_host_device_init(clv_host_device *base, const clv_host *h
   base->info.is_synchronous = true;
 }
 
-/* Says what went wrong; returns `status`. `error` may be NULL. */
+/* Stores the message in `error`, which may be NULL. Returns `status`. */
 static inline CLV_PRINTF(3, 4) clv_status clv_host_fail(clv_error *error, clv_status status, const char *format, ...) {
   if (error != NULL) {
     va_list arguments;
@@ -75,7 +77,7 @@ static inline CLV_PRINTF(3, 4) clv_status clv_host_fail(clv_error *error, clv_st
   return status;
 }
 
-/* Zeroed memory of the host's allocator; NULL where there is none. */
+/* Zeroed memory from the host's allocator, or NULL if there is none left. */
 static inline void *clv_host_allocate(const clv_host *host, size_t size_bytes) {
   void *memory = host->allocator->allocate(host->allocator->user_data, size_bytes > 0 ? size_bytes : 1, CLV_HOST_ALIGNMENT);
   if (memory != NULL) memset(memory, 0, size_bytes);
@@ -86,13 +88,13 @@ static inline void clv_host_release(const clv_host *host, void *memory) {
   host->allocator->release(host->allocator->user_data, memory);
 }
 
-/* Where the bytes of a binding are. */
+/* The host address of a binding's bytes. */
 static inline void *clv_host_address(const clv_binding *binding) {
   if (binding->buffer == NULL) return binding->type.data;
   return (char *)binding->buffer + CLV_HOST_ALIGNMENT + binding->offset_bytes;
 }
 
-/* Elements of a tensor; -1 where a dimension is not known, or the product does not fit. */
+/* The number of elements of a tensor; -1 if a dimension is unknown or the product overflows. */
 static inline int64_t clv_host_count(const clv_tensor *tensor) {
   int64_t count = 1;
   int32_t i;
@@ -113,11 +115,11 @@ static inline const clv_host_device *clv_host_base(clv_device *device) {
 static inline void clv_host_info(clv_device *device, clv_device_info *info) {
   clv_device_info filled = clv_host_base(device)->info;
   const uint32_t size = info->struct_size < sizeof filled ? info->struct_size : (uint32_t)sizeof filled;
-  filled.struct_size = info->struct_size; /* a host that is older asks for less */
+  filled.struct_size = info->struct_size; /* an older host asks for fewer bytes */
   memcpy(info, &filled, size);
 }
 
-/* A device of nothing but the base; the table's `self` is a `const clv_device_info *`: its kind, its texts, its limits. */
+/* Opens a device that has only the base. The table's `self` is a `const clv_device_info *` with its kind, strings and limits. */
 static inline clv_status clv_host_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                                        clv_error *error) {
   const clv_device_info *info = (const clv_device_info *)self;
@@ -138,7 +140,7 @@ static inline clv_status clv_host_buffer_alloc(clv_device *device, uint64_t size
   const clv_allocator *allocator = clv_host_base(device)->host->allocator;
   clv_host_buffer *made = NULL;
   *buffer = NULL;
-  if (size_bytes < SIZE_MAX / 2) { /* not cleared: whoever reads it has written it */
+  if (size_bytes < SIZE_MAX / 2) { /* not cleared: it is written before it is read */
     made =
         (clv_host_buffer *)allocator->allocate(allocator->user_data, (size_t)size_bytes + CLV_HOST_ALIGNMENT, CLV_HOST_ALIGNMENT);
   }
@@ -159,7 +161,7 @@ static inline void *clv_host_buffer_pointer(clv_device *device, clv_buffer *buff
   return (char *)buffer + CLV_HOST_ALIGNMENT;
 }
 
-/* Nothing waits: there is one stream, and one event, and neither has a state. */
+/* All calls are synchronous, so nothing waits. The only stream and the only event have no state. */
 static inline clv_status clv_host_stream_create(clv_device *device, clv_stream **stream, clv_error *error) {
   (void)error;
   *stream = (clv_stream *)(void *)device;
@@ -205,7 +207,7 @@ static inline clv_status clv_host_event_synchronize(clv_device *device, clv_even
   return CLV_OK;
 }
 
-/* CLV_INVALID_ARGUMENT where a copy leaves its buffer. */
+/* Returns CLV_INVALID_ARGUMENT if a copy exceeds its buffer. */
 static inline clv_status clv_host_check_range(const clv_buffer *buffer, uint64_t offset, uint64_t size_bytes, clv_error *error) {
   const uint64_t there = ((const clv_host_buffer *)(const void *)buffer)->size_bytes;
   if (offset <= there && size_bytes <= there - offset) return CLV_OK;
@@ -231,7 +233,7 @@ static inline clv_status clv_host_copy_out(clv_device *device, clv_stream *strea
   return status;
 }
 
-/* Executables carry their own weights: none is asked for. */
+/* Executables contain their weights, so these slots do nothing. */
 static inline clv_status clv_host_weight_upload(clv_device *device, const char *id, const clv_tensor *data, clv_weight **weight,
                                                 clv_error *error) {
   (void)id;

@@ -1,4 +1,4 @@
-/* What the files of a run share: check.c and make.c (made), run.c (layer after layer), program.c (executables),
+/* What the files of a run share: check.c and plan/make.c (made), run.c (layer after layer), program.c (executables),
  * values.c (what a task reads and writes), layer.c (threads), state.c (the file between two layers). */
 #ifndef CLEAVE_GNN_RUN_OWN_H
 #define CLEAVE_GNN_RUN_OWN_H

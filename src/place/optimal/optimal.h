@@ -27,7 +27,7 @@ typedef struct clv__score {
 
 bool clv__score_less(const clv__score *a, const clv__score *b);
 
-/* ---- The evaluator: evaluate.c ---- */
+/* ---- The evaluator: analysis/evaluate.c ---- */
 
 /* Prices placements of one problem in full: cut, moves, price, memory. */
 typedef struct clv__evaluator {
@@ -215,7 +215,7 @@ void clv__optimal_prefer(const clv__problem *problem, uint32_t device, uint32_t 
 /* Fills the pool: cuts at several prices, single devices, list schedules. */
 clv_status clv__optimal_start(clv__optimal *o);
 
-/* ---- Memory: memory.c ---- */
+/* ---- Memory: plan/memory.c ---- */
 
 /* Where weights exceed a device's memory: prices a byte, until a cut fits. */
 clv_status clv__optimal_fit(clv__optimal *o);

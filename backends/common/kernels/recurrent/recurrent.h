@@ -36,7 +36,7 @@ typedef struct clv__recurrent_tile {
   int rows; /* the most that it takes */
 } clv__recurrent_tile;
 
-clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* this CPU's: sums.c */
+clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* this CPU's: sums/sums.c */
 
 typedef struct clv__recurrent {
   clv__recurrent_kind kind;

@@ -1,4 +1,4 @@
-/* Template of a recurrence's product in one type and for one instruction set, sums in registers. Included by sums.c
+/* Template of a recurrence's product in one type and for one instruction set, sums in registers. Included by sums/sums.c
  * with
  *   TILE_NAME(x)  the function's name
  *   TILE_TARGET   an attribute
