@@ -1,5 +1,6 @@
 /* Operators that put tensors together, take them apart, cut, repeat and surround them. */
 #include "operators/join/infer.h"
+
 #include "operators/common/dims.h"
 #include "operators/join/rules.h"
 

@@ -1,4 +1,4 @@
-/* RoiAlign and MaxRoiPool: regions of a feature map, each divided into bins. */
+/* RoiAlign: regions of a feature map, each divided into bins. */
 #include <math.h>
 #include <stdio.h>
 
