@@ -1,11 +1,13 @@
 /* All portable kernels together: found by domain and name, asked, and run. */
+#include "operators/run.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "base/lookup.h"
 #include "base/memory.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 #define FAMILY(name) clv__kernels_##name,
 static const clv__kernel *const families[] = {CLV__KERNEL_FAMILIES(FAMILY)};

@@ -1,49 +1,20 @@
-/* The kernel families, one line a family: `X(name)` stands for the table clv__kernels_<name>, which ends
- * with an entry whose op is NULL. A new family is a new file and a new line here. */
+/* Tables of kernels: one a family, clv__kernels_<name> (families.h), and the ones below. */
 #ifndef CLEAVE_OPERATORS_RUN_FAMILIES_H
 #define CLEAVE_OPERATORS_RUN_FAMILIES_H
 
-#include "operators/run.h"
+#include "operators/families.h"
 
-#define CLV__KERNEL_FAMILIES(X) \
-  X(unary)                      \
-  X(binary)                     \
-  X(cast)                       \
-  X(reduce)                     \
-  X(axis)                       \
-  X(softmax)                    \
-  X(quantize)                   \
-  X(loss)                       \
-  X(matmul_integer)             \
-  X(conv_integer)               \
-  X(recurrent)                  \
-  X(conv)                       \
-  X(matmul)                     \
-  X(pool)                       \
-  X(normalize)                  \
-  X(resize)                     \
-  X(einsum)                     \
-  X(shape)                      \
-  X(layout)                     \
-  X(join)                       \
-  X(gather)                     \
-  X(attention)                  \
-  X(linear_attention)           \
-  X(decode)                     \
-  X(sparse)                     \
-  X(generate)                   \
-  X(grid)                       \
-  X(spectrum)                   \
-  X(taper)                      \
-  X(suppress)                   \
-  X(region)                     \
-  X(patches)                    \
-  X(deform)                     \
-  X(determinant)                \
-  X(select)
+/* Operators of a family whose kernels are in backends/common/kernels alone, in tables that are not named after the family. A line
+ * goes when src/operators/<family>/run.c has them. */
+#define CLV__KERNELS_ELSEWHERE(X)                                  \
+  X(axis)             /* reduce */                                 \
+  X(matmul_integer)   /* matmul */                                 \
+  X(conv)             /* convolution */                            \
+  X(conv_integer)     /* convolution */                            \
+  X(linear_attention) /* attention */                              \
+  X(decode)           /* attention, convolution, gather, binary */ \
+  X(grid)             /* resize: src/operators/resize/run_grid.c, as the name clv__kernels_resize is taken */
 
-#define CLV__DECLARE_KERNELS(family) extern const clv__kernel clv__kernels_##family[];
-CLV__KERNEL_FAMILIES(CLV__DECLARE_KERNELS)
-#undef CLV__DECLARE_KERNELS
+#define CLV__KERNEL_FAMILIES(X) CLV__TENSOR_FAMILIES(X) CLV__KERNELS_ELSEWHERE(X)
 
 #endif

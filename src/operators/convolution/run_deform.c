@@ -7,7 +7,7 @@
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/window.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 enum { MAX_CORNERS = 1 << CLV__MAX_SPATIAL };
 
@@ -152,7 +152,7 @@ static bool accepts_deform(const clv__kernel_call *call, char reason[160]) {
   return true;
 }
 
-const clv__kernel clv__kernels_deform[] = {
+const clv__kernel clv__kernels_convolution[] = {
     {"", "DeformConv", CLV__DTYPES_FLOAT, run_deform, scratch_deform, accepts_deform},
     {.op = NULL},
 };

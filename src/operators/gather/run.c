@@ -4,7 +4,7 @@
 
 #include "operators/common/move.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 static clv_status out_of_range(const clv__kernel_call *call, int64_t index, int32_t axis, int64_t size) {
   return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "index %lld is out of range for axis %d of size %lld",

@@ -7,7 +7,7 @@
 
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 enum {
   MAX_SPATIAL = CLV_MAX_RANK - 2,
