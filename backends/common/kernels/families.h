@@ -6,7 +6,9 @@
 #include "operators/run.h"
 
 #define CLV__FAST_FAMILIES(X) \
-  X(softmax)
+  X(softmax)                  \
+  X(matmul)                   \
+  X(matmul_integer)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
