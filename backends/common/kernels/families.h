@@ -8,7 +8,9 @@
 #define CLV__FAST_FAMILIES(X) \
   X(softmax)                  \
   X(matmul)                   \
-  X(matmul_integer)
+  X(matmul_integer)           \
+  X(conv)                     \
+  X(conv_integer)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)

@@ -1,0 +1,19 @@
+/* Convolutions of one to three spatial axes, seen as three: leading ones of size 1 where there are fewer. */
+#ifndef CLEAVE_OPERATORS_CONVOLUTION_RUN_H
+#define CLEAVE_OPERATORS_CONVOLUTION_RUN_H
+
+#include "operators/common/window.h"
+#include "operators/run.h"
+
+enum { CLV__CONV_AXES = 3 };
+
+typedef struct clv__conv_axis {
+  int64_t input, output, kernel, stride, dilation, pad;
+} clv__conv_axis;
+
+/* Of a resolved window. */
+void clv__conv_axes(const clv__window *window, clv__conv_axis axes[CLV__CONV_AXES]);
+
+bool clv__conv_accepts(const clv__kernel_call *call, char reason[160]);
+
+#endif
