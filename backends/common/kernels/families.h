@@ -10,7 +10,8 @@
   X(matmul)                   \
   X(matmul_integer)           \
   X(conv)                     \
-  X(conv_integer)
+  X(conv_integer)             \
+  X(unary)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
