@@ -11,7 +11,8 @@
   X(matmul_integer)           \
   X(conv)                     \
   X(conv_integer)             \
-  X(unary)
+  X(unary)                    \
+  X(binary)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
