@@ -12,7 +12,9 @@
   X(conv)                     \
   X(conv_integer)             \
   X(unary)                    \
-  X(binary)
+  X(binary)                   \
+  X(reduce)                   \
+  X(axis)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
