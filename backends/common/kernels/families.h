@@ -14,7 +14,8 @@
   X(unary)                    \
   X(binary)                   \
   X(reduce)                   \
-  X(axis)
+  X(axis)                     \
+  X(pool)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
