@@ -15,7 +15,8 @@
   X(binary)                   \
   X(reduce)                   \
   X(axis)                     \
-  X(pool)
+  X(pool)                     \
+  X(quantize)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
