@@ -24,7 +24,7 @@ bool clv__conv_accepts(const clv__kernel_call *call, char reason[160]) {
 
 typedef struct conv {
   const clv_tensor *x, *w, *bias, *y;
-  bool transposed;                          /* weights are [in, out, …] and not [out, in, …] */
+  bool transposed;                           /* weights are [in, out, …] and not [out, in, …] */
   int64_t groups, in_channels, out_channels; /* channels of a group */
   clv__conv_axis axes[CLV__CONV_AXES];
 } conv;

@@ -1,5 +1,5 @@
-/* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums that wrap; zero points and scales of the whole tensor, of each row
- * of A (or of Y), or of each column of B. */
+/* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums that wrap; zero points and scales of the whole tensor, of each
+ * row of A (or of Y), or of each column of B. */
 #include "operators/common/requantize.h"
 #include "operators/run_families.h"
 
@@ -65,7 +65,8 @@ static clv_status product_read(const clv__kernel_call *call, int32_t lead, produ
 
 /* Which matrix of an operand meets batch `batch` of the result. */
 static int64_t matrix_of(const clv_tensor *tensor, int32_t rank, const int64_t *batch) {
-  const clv_tensor matrices = clv__tensor_make(tensor->dtype, tensor->rank > 2 ? tensor->rank - 2 : 0, tensor->dims, tensor->data);
+  const clv_tensor matrices =
+      clv__tensor_make(tensor->dtype, tensor->rank > 2 ? tensor->rank - 2 : 0, tensor->dims, tensor->data);
   return clv__index_broadcast(&matrices, rank, batch);
 }
 
