@@ -16,7 +16,9 @@
   X(reduce)                   \
   X(axis)                     \
   X(pool)                     \
-  X(quantize)
+  X(quantize)                 \
+  X(attention)                \
+  X(linear_attention)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
