@@ -29,7 +29,10 @@
   X(gather)                     \
   X(attention)                  \
   X(linear_attention)           \
-  X(decode)                     \
+  X(rotary)                     \
+  X(causal_conv)                \
+  X(cache)                      \
+  X(swiglu)                     \
   X(sparse)                     \
   X(generate)                   \
   X(grid)                       \

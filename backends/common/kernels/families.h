@@ -18,7 +18,8 @@
   X(pool)                     \
   X(quantize)                 \
   X(attention)                \
-  X(linear_attention)
+  X(linear_attention)         \
+  X(decode)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
