@@ -19,7 +19,8 @@
   X(quantize)                 \
   X(attention)                \
   X(linear_attention)         \
-  X(decode)
+  X(decode)                   \
+  X(sparse)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
