@@ -20,7 +20,8 @@
   X(attention)                \
   X(linear_attention)         \
   X(decode)                   \
-  X(sparse)
+  X(sparse)                   \
+  X(einsum)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
