@@ -21,7 +21,8 @@
   X(linear_attention)         \
   X(decode)                   \
   X(sparse)                   \
-  X(einsum)
+  X(einsum)                   \
+  X(resize)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
