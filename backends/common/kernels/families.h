@@ -22,7 +22,8 @@
   X(decode)                   \
   X(sparse)                   \
   X(einsum)                   \
-  X(resize)
+  X(resize)                   \
+  X(recurrent)
 
 #define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
 CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
