@@ -176,19 +176,6 @@ static bool has_kernel(const family *f, const clv__kernel *kernel) {
   return false;
 }
 
-/* Whether `kernel` is in a table that is not yet with its family. */
-static bool is_elsewhere(const clv__kernel *kernel) {
-#define TABLE(name) clv__kernels_##name,
-  static const clv__kernel *const tables[] = {CLV__KERNELS_ELSEWHERE(TABLE) NULL};
-#undef TABLE
-  for (size_t i = 0; tables[i] != NULL; ++i) {
-    for (const clv__kernel *k = tables[i]; k->op != NULL; ++k) {
-      if (k == kernel) return true;
-    }
-  }
-  return false;
-}
-
 /* Rows of a family are of its operators alone. */
 static void check_rows(const family *f) {
   for (const clv__case_row *row = f->cases; row != NULL && row->ops != NULL; ++row) {
@@ -212,7 +199,7 @@ static void an_operator_has_one_family(void **state) {
     for (const clv__op *op = f->ops; op->name != NULL; ++op) {
       if (clv__op_find(op->domain, op->name) != op) fail_msg("%s is in another family than %s, too", op->name, f->name);
       const clv__kernel *kernel = clv__kernel_find(op->domain, op->name);
-      if (kernel != NULL && !has_kernel(f, kernel) && !is_elsewhere(kernel)) {
+      if (kernel != NULL && !has_kernel(f, kernel)) {
         fail_msg("%s is of family %s, its kernel is not", op->name, f->name);
       }
     }

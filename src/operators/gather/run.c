@@ -1,4 +1,6 @@
 /* Reading and writing at listed places. Every index is checked against its axis before it is used. */
+#include "operators/gather/run.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -325,5 +327,6 @@ const clv__kernel clv__kernels_gather[] = {
     {"", "Scatter", CLV__DTYPES_ANY, run_scatter_elements, NULL, accepts_scatter},
     {"", "ScatterElements", CLV__DTYPES_ANY, run_scatter_elements, NULL, accepts_scatter},
     {"", "ScatterND", CLV__DTYPES_ANY, run_scatter_nd, NULL, accepts_scatter},
+    {"", "TensorScatter", CLV__DTYPES_ANY | CLV__DTYPES_F8, clv__kernel_tensor_scatter, NULL, NULL},
     {.op = NULL},
 };
