@@ -6,7 +6,7 @@
 
 #include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 /* ---- Rows on several threads ---- */
 
