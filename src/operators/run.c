@@ -1,4 +1,4 @@
-/* All portable kernels together: found by domain and name, asked, and run. */
+/* All reference kernels together: found by domain and name, asked, and run. */
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>

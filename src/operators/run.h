@@ -1,6 +1,6 @@
-/* The portable kernels: one function an operator, over plain tensors. They are the oracle of every backend, what folds constants,
- * and the last resort where no library has the operator. Written for clarity first, with OpenMP over the outermost loops; f16 and
- * bf16 are stored as they are and computed in f32.
+/* Kernels: one function an operator, over plain tensors. clv__kernel_find() gives the reference loops: the oracle of every
+ * backend, and what folds constants. They are clear first, in double or 64 bits. What backends run in their place is found
+ * by clv__fast_kernel_find() (backends/common/kernels).
  *
  * A family is a file that defines one table of clv__kernel (ended by an entry with op NULL) and is named in run.c. */
 #ifndef CLEAVE_OPERATORS_RUN_H
