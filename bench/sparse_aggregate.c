@@ -14,10 +14,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "backends/common/kernels/kernels.h"
 #include "base/tensor/tensor.h"
 #include "bench.h"
 #include "gnn/data/graph.h"
-#include "operators/run.h"
 
 enum { MOST_ROUNDS = 101, CHECKED_ROWS = 200, COPY, MEAN, ATTENTION, SUBJECTS };
 
@@ -64,7 +64,7 @@ static void copy(const bench *b) {
 }
 
 static void run_kernel(bench *b, const char *op, const clv_tensor *inputs, uint32_t count, const char *reduce) {
-  const clv__kernel *kernel = clv__kernel_find("ai.cleave", op);
+  const clv__kernel *kernel = clv__fast_kernel_find("ai.cleave", op);
   clv_string text = {reduce, strlen(reduce)};
   clv_attribute attribute = {.name = "reduce", .kind = CLV_ATTRIBUTE_STRINGS, .count = 1, .strings = &text};
   clv_error error = {0};

@@ -2,6 +2,7 @@
  */
 #include <string.h>
 
+#include "backends/common/kernels/bodies.h"
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 #include "instance.h"
@@ -109,7 +110,7 @@ static clv_status run_body_node(clv__vnpu_run *run, uint32_t index, clv_error *e
   clv_instance *instance = run->list.instance;
   const clv_executable *p = instance->program;
   const clv_host *host = instance->device->host;
-  CLV__TRY(host->evaluate_node(p->view, index, instance->inputs, instance->outputs, error));
+  CLV__TRY(clv__fast_evaluate(host, p->view, index, instance->inputs, instance->outputs, error));
   return take_results(run, &p->instructions[index].node, error);
 }
 

@@ -20,6 +20,25 @@ clv_status clv__tensor_clone(const clv_tensor *from, clv_tensor *to, const clv_a
   return CLV_OK;
 }
 
+clv_status clv__call_evaluate(const char *domain, const clv__kernel_call *call, const clv__evaluation *how,
+                              const clv_allocator *allocator) {
+  if (how->run_node != NULL) {
+    const clv_node_call node = {.struct_size = sizeof node,
+                                .opset = call->opset,
+                                .op = call->op,
+                                .domain = domain,
+                                .attribute_count = call->attributes.count,
+                                .input_count = call->input_count,
+                                .output_count = call->output_count,
+                                .attributes = call->attributes.items,
+                                .inputs = call->inputs,
+                                .outputs = call->outputs};
+    const clv_status status = how->run_node(how->cookie, &node, call->error);
+    if (status != CLV_NOT_SUPPORTED) return status;
+  }
+  return clv__call_run(domain, call, allocator);
+}
+
 static clv_status allocate_outputs(const clv_graph *graph, const clv__node *node, clv_tensor *outputs,
                                    const clv_allocator *allocator, clv_error *error) {
   for (uint32_t i = 0; i < node->output_count; ++i) {
@@ -46,7 +65,7 @@ static clv_status allocate_outputs(const clv_graph *graph, const clv__node *node
 
 /* A node with a kernel: align, infer with the data, allocate, run. */
 static clv_status evaluate_plain(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
-                                 const clv_allocator *allocator, clv_error *error) {
+                                 const clv__evaluation *how, const clv_allocator *allocator, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
   uint32_t count = node->input_count;
   clv_tensor *aligned = clv__allocate(allocator, count * sizeof *aligned);
@@ -59,7 +78,15 @@ static clv_status evaluate_plain(const clv_graph *graph, clv_node_id id, const c
   status = clv__node_infer(graph, id, aligned, outputs, error);
   if (status == CLV_OK) {
     status = allocate_outputs(graph, node, outputs, allocator, error);
-    if (status == CLV_OK) status = clv__node_run(node, aligned, outputs, allocator, error);
+    const clv__kernel_call call = {.op = node->op,
+                                   .opset = node->opset,
+                                   .attributes = node->attributes,
+                                   .inputs = aligned,
+                                   .input_count = clv__node_explicit_inputs(node),
+                                   .outputs = outputs,
+                                   .output_count = node->output_count,
+                                   .error = error};
+    if (status == CLV_OK) status = clv__call_evaluate(node->domain, &call, how, allocator);
     if (status != CLV_OK) clv__node_error(node, status, error);
   }
   clv__operands_release(inputs, count, aligned, allocator);
@@ -68,7 +95,7 @@ static clv_status evaluate_plain(const clv_graph *graph, clv_node_id id, const c
 }
 
 clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
-                                 uint32_t depth, const clv_allocator *allocator, clv_error *error) {
+                                 const clv__evaluation *how, const clv_allocator *allocator, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
   for (uint32_t i = 0; i < node->output_count; ++i) memset(&outputs[i], 0, sizeof outputs[i]);
   const clv__op *op = clv__op_find(node->domain, node->op);
@@ -78,12 +105,13 @@ clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const c
                             node->domain[0] != '\0' ? "." : "", node->op, node->opset);
     clv__node_error(node, status, error);
   } else if ((op->flags & CLV__OP_HAS_BODY) == 0) {
-    status = evaluate_plain(graph, id, inputs, outputs, allocator, error);
-  } else if (depth >= CLV__MAX_BODY_DEPTH) {
+    status = evaluate_plain(graph, id, inputs, outputs, how, allocator, error);
+  } else if (how->depth >= CLV__MAX_BODY_DEPTH) {
     status = clv__error_set(error, CLV_NOT_SUPPORTED, "bodies are nested more than %d deep", CLV__MAX_BODY_DEPTH);
     clv__node_error(node, status, error);
   } else {
-    status = clv__body_evaluate(graph, id, inputs, outputs, depth + 1, allocator, error);
+    const clv__evaluation deeper = {how->depth + 1, how->run_node, how->cookie};
+    status = clv__body_evaluate(graph, id, inputs, outputs, &deeper, allocator, error);
     if (status != CLV_OK) clv__node_error(node, status, error);
   }
   if (status != CLV_OK) {
@@ -97,7 +125,13 @@ clv_status clv__node_evaluate_at(const clv_graph *graph, clv_node_id id, const c
 
 clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error) {
-  return clv__node_evaluate_at(graph, node, inputs, outputs, 0, allocator, error);
+  return clv__node_evaluate_with(graph, node, inputs, outputs, NULL, NULL, allocator, error);
+}
+
+clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
+                                   clv_run_node_fn run_node, void *cookie, const clv_allocator *allocator, clv_error *error) {
+  const clv__evaluation how = {0, run_node, cookie};
+  return clv__node_evaluate_at(graph, node, inputs, outputs, &how, allocator, error);
 }
 
 /* A view on its way. */
@@ -212,7 +246,7 @@ static void drop_reader(run *r, uint32_t v) {
   memset(&r->values[v], 0, sizeof r->values[v]);
 }
 
-static clv_status run_node(run *r, uint32_t index, uint32_t depth, clv_error *error) {
+static clv_status run_one(run *r, uint32_t index, const clv__evaluation *how, clv_error *error) {
   const clv__node *node = clv__view_node(r->view, index);
   const uint32_t *from = operands_of(r, index), *to = from + node->input_count;
   clv_tensor *inputs = r->operands, *outputs = r->operands + node->input_count;
@@ -220,7 +254,7 @@ static clv_status run_node(run *r, uint32_t index, uint32_t depth, clv_error *er
     memset(&inputs[i], 0, sizeof inputs[i]);
     if (from[i] != CLV_NO_VALUE) inputs[i] = r->values[from[i]];
   }
-  CLV__TRY(clv__node_evaluate_at(r->view->graph, r->view->nodes[index], inputs, outputs, depth, r->allocator, error));
+  CLV__TRY(clv__node_evaluate_at(r->view->graph, r->view->nodes[index], inputs, outputs, how, r->allocator, error));
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (to[i] == CLV_NO_VALUE || outputs[i].dtype == CLV_DTYPE_NONE) continue;
     r->values[to[i]] = outputs[i];
@@ -258,9 +292,9 @@ static clv_status run_outputs(run *r, clv_tensor *outputs, clv_error *error) {
 }
 
 /* What both ways have in common, behind their beginning. `outputs` are zero. */
-static clv_status run_nodes(run *r, clv_tensor *outputs, uint32_t depth, clv_error *error) {
+static clv_status run_nodes(run *r, clv_tensor *outputs, const clv__evaluation *how, clv_error *error) {
   clv_status status = CLV_OK;
-  for (uint32_t n = 0; status == CLV_OK && n < r->view->node_count; ++n) status = run_node(r, n, depth, error);
+  for (uint32_t n = 0; status == CLV_OK && n < r->view->node_count; ++n) status = run_one(r, n, how, error);
   if (status == CLV_OK) status = run_outputs(r, outputs, error);
   if (status == CLV_OK) return CLV_OK;
   for (uint32_t i = 0; i < r->view->output_count; ++i) {
@@ -271,24 +305,25 @@ static clv_status run_nodes(run *r, clv_tensor *outputs, uint32_t depth, clv_err
 }
 
 clv_status clv__graph_evaluate_at(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
-                                  clv_tensor *outputs, clv__value_fn watch, void *cookie, uint32_t depth,
+                                  clv_tensor *outputs, clv__value_fn watch, void *cookie, const clv__evaluation *how,
                                   const clv_allocator *allocator, clv_error *error) {
   run r = {.view = graph->whole, .allocator = allocator, .watch = watch, .cookie = cookie};
   memset(outputs, 0, graph->output_count * sizeof *outputs);
   clv_status status = run_prepare(&r, error);
-  if (status == CLV_OK) status = begin_whole(&r, inputs, captures, depth > 0, error);
-  if (status == CLV_OK) status = run_nodes(&r, outputs, depth, error);
+  if (status == CLV_OK) status = begin_whole(&r, inputs, captures, how->depth > 0, error);
+  if (status == CLV_OK) status = run_nodes(&r, outputs, how, error);
   run_finish(&r);
   return status;
 }
 
 clv_status clv__view_evaluate(const clv_graph_view *view, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error) {
+  const clv__evaluation how = {0, NULL, NULL};
   run r = {.view = view, .allocator = allocator};
   memset(outputs, 0, view->output_count * sizeof *outputs);
   clv_status status = run_prepare(&r, error);
   if (status == CLV_OK) begin_part(&r, inputs);
-  if (status == CLV_OK) status = run_nodes(&r, outputs, 0, error);
+  if (status == CLV_OK) status = run_nodes(&r, outputs, &how, error);
   run_finish(&r);
   return status;
 }
@@ -301,9 +336,16 @@ bool clv__view_is_known(const clv_graph_view *view) {
   return true;
 }
 
-clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
-                               clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error) {
+clv_status clv__graph_evaluate_with(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
+                                    clv_tensor *outputs, clv__value_fn watch, void *cookie, clv_run_node_fn run_node,
+                                    void *node_cookie, const clv_allocator *allocator, clv_error *error) {
+  const clv__evaluation how = {0, run_node, node_cookie};
   memset(outputs, 0, graph->output_count * sizeof *outputs);
   CLV__TRY(clv__graph_check_bound(graph, error));
-  return clv__graph_evaluate_at(graph, inputs, captures, outputs, watch, cookie, 0, allocator, error);
+  return clv__graph_evaluate_at(graph, inputs, captures, outputs, watch, cookie, &how, allocator, error);
+}
+
+clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
+                               clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error) {
+  return clv__graph_evaluate_with(graph, inputs, captures, outputs, watch, cookie, NULL, NULL, allocator, error);
 }

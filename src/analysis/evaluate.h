@@ -1,4 +1,4 @@
-/* The reference evaluator: a node, or a whole graph, node after node with the portable kernels. It is what devices are checked
+/* The reference evaluator: a node, or a whole graph, node after node with the reference loops. It is what devices are checked
  * against, what folds constants, and what runs bodies.
  *
  * circle-ok: to infer a graph is to compute what is known of it, to compute a node is to infer its outputs first, and bodies nest
@@ -13,6 +13,10 @@
 clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error);
 
+/* The same, where `run_node` runs the node, or those of its bodies (NULL: the reference loops do). */
+clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
+                                   clv_run_node_fn run_node, void *cookie, const clv_allocator *allocator, clv_error *error);
+
 /* Called with every value as soon as it exists; the tensor is only valid in the call. */
 typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_tensor *tensor, clv_error *error);
 
@@ -20,6 +24,11 @@ typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_
  * node's captures (NULL for a model). `outputs` as above. `watch` may be NULL. */
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error);
+
+/* The same, where `run_node` runs nodes (NULL: the reference loops do), with a cookie of its own. */
+clv_status clv__graph_evaluate_with(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
+                                    clv_tensor *outputs, clv__value_fn watch, void *cookie, clv_run_node_fn run_node,
+                                    void *node_cookie, const clv_allocator *allocator, clv_error *error);
 
 /* Runs a part of a graph: `inputs` and `outputs` in the order of the view's; constants are those of its types. */
 clv_status clv__view_evaluate(const clv_graph_view *view, const clv_tensor *inputs, clv_tensor *outputs,

@@ -102,13 +102,13 @@ static clv_status put(const batch *b, uint32_t index, int64_t at, const clv_tens
 }
 
 static clv_status run_all(const batch *b, const clv_graph *graph, clv_node_id id, const clv_tensor *lengths,
-                          const clv_tensor *captures, clv_tensor *slices, clv_tensor *outputs, uint32_t depth) {
+                          const clv_tensor *captures, clv_tensor *slices, clv_tensor *outputs, const clv__evaluation *how) {
   clv_tensor *results = slices + b->input_count;
   for (int64_t at = 0; at < b->sequences; ++at) {
     const int64_t length = lengths->dtype != CLV_DTYPE_NONE ? ((const int64_t *)lengths->data)[at] : b->steps;
     for (uint32_t i = 0; i < b->input_count; ++i) CLV__TRY(take(b, i, at, length, &slices[i]));
     memset(results, 0, b->node->output_count * sizeof *results);
-    clv_status status = clv__body_iterate(graph, id, slices, captures, results, depth, b->allocator, b->error);
+    clv_status status = clv__body_iterate(graph, id, slices, captures, results, how, b->allocator, b->error);
     if (status != CLV_OK) clv__error_prefix(b->error, status, "sequence %lld", (long long)at);
     for (uint32_t i = 0; i < b->node->output_count; ++i) {
       if (status == CLV_OK && b->node->outputs[i] != CLV__NO_ID) status = put(b, i, at, &results[i], &outputs[i]);
@@ -120,7 +120,7 @@ static clv_status run_all(const batch *b, const clv_graph *graph, clv_node_id id
 }
 
 clv_status clv__scan_evaluate_batched(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs,
-                                      const clv_tensor *captures, clv_tensor *outputs, uint32_t depth,
+                                      const clv_tensor *captures, clv_tensor *outputs, const clv__evaluation *how,
                                       const clv_allocator *allocator, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
   const int64_t scanned = clv__attribute_int(node->attributes, "num_scan_inputs", 0);
@@ -136,7 +136,7 @@ clv_status clv__scan_evaluate_batched(const clv_graph *graph, clv_node_id id, co
   const size_t count = (size_t)b.input_count + node->output_count;
   clv_tensor *slices = clv__allocate_zero(allocator, count * sizeof *slices);
   if (slices == NULL) return clv__error_memory(error, count * sizeof *slices);
-  clv_status status = run_all(&b, graph, id, &inputs[0], captures, slices, outputs, depth);
+  clv_status status = run_all(&b, graph, id, &inputs[0], captures, slices, outputs, how);
   clv__release(allocator, slices);
   return status;
 }

@@ -16,7 +16,7 @@ typedef struct loop {
   clv__stack *stacks;
   clv_tensor *arguments; /* the body's inputs */
   clv_tensor *results;   /* the body's outputs */
-  uint32_t depth;
+  const clv__evaluation *how;
   const clv_allocator *allocator;
   clv_error *error;
 } loop;
@@ -39,7 +39,7 @@ static clv_status read_bool(const clv_tensor *tensor, const char *what, bool *va
   return CLV_OK;
 }
 
-static clv_status evaluate_if(const clv__node *node, const clv_tensor *inputs, clv_tensor *outputs, uint32_t depth,
+static clv_status evaluate_if(const clv__node *node, const clv_tensor *inputs, clv_tensor *outputs, const clv__evaluation *how,
                               const clv_allocator *allocator, clv_error *error) {
   bool condition;
   uint32_t given = clv__node_explicit_inputs(node);
@@ -52,7 +52,7 @@ static clv_status evaluate_if(const clv__node *node, const clv_tensor *inputs, c
     return clv__error_set(error, CLV_INVALID_MODEL, "its %s has %u inputs and %u outputs where 0 and %u are needed", name,
                           body->input_count, body->output_count, node->output_count);
   }
-  CLV__TRY(clv__graph_evaluate_at(body, NULL, inputs + given, outputs, NULL, NULL, depth, allocator, error));
+  CLV__TRY(clv__graph_evaluate_at(body, NULL, inputs + given, outputs, NULL, NULL, how, allocator, error));
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] == CLV__NO_ID) release_tensors(&outputs[i], 1, allocator);
   }
@@ -90,7 +90,7 @@ static void loop_finish(loop *l) {
 
 /* Runs the body on l->arguments; its results from `first` on become the state and the stacks' next slices. */
 static clv_status loop_step(loop *l, uint32_t first) {
-  CLV__TRY(clv__graph_evaluate_at(l->body, l->arguments, l->captures, l->results, NULL, NULL, l->depth, l->allocator, l->error));
+  CLV__TRY(clv__graph_evaluate_at(l->body, l->arguments, l->captures, l->results, NULL, NULL, l->how, l->allocator, l->error));
   for (uint32_t i = 0; i < l->carried_count; ++i) {
     if (l->owned[i]) clv__release(l->allocator, l->state[i].data);
     l->state[i] = l->results[first + i];
@@ -294,12 +294,12 @@ static clv_status evaluate_scan(const clv_graph *graph, clv_node_id id, loop *l,
 }
 
 clv_status clv__body_iterate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, const clv_tensor *captures,
-                             clv_tensor *outputs, uint32_t depth, const clv_allocator *allocator, clv_error *error) {
+                             clv_tensor *outputs, const clv__evaluation *how, const clv_allocator *allocator, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
   loop l = {.node = node,
             .body = clv__node_body(node, "body"),
             .captures = captures,
-            .depth = depth,
+            .how = how,
             .allocator = allocator,
             .error = error};
   if (l.body == NULL) return clv__error_set(error, CLV_INVALID_MODEL, "attribute 'body' is missing");
@@ -310,15 +310,15 @@ clv_status clv__body_iterate(const clv_graph *graph, clv_node_id id, const clv_t
 }
 
 clv_status clv__body_evaluate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
-                              uint32_t depth, const clv_allocator *allocator, clv_error *error) {
+                              const clv__evaluation *how, const clv_allocator *allocator, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
   const clv_tensor *captures = inputs + clv__node_explicit_inputs(node);
-  if (strcmp(node->op, "If") == 0) return evaluate_if(node, inputs, outputs, depth, allocator, error);
+  if (strcmp(node->op, "If") == 0) return evaluate_if(node, inputs, outputs, how, allocator, error);
   if (strcmp(node->op, "FlexAttention") == 0) {
-    return clv__flex_evaluate(graph, id, inputs, outputs, depth, allocator, error);
+    return clv__flex_evaluate(graph, id, inputs, outputs, how, allocator, error);
   }
   if (strcmp(node->op, "Scan") == 0 && node->opset < 9) {
-    return clv__scan_evaluate_batched(graph, id, inputs, captures, outputs, depth, allocator, error);
+    return clv__scan_evaluate_batched(graph, id, inputs, captures, outputs, how, allocator, error);
   }
-  return clv__body_iterate(graph, id, inputs, captures, outputs, depth, allocator, error);
+  return clv__body_iterate(graph, id, inputs, captures, outputs, how, allocator, error);
 }

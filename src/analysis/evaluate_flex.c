@@ -1,5 +1,5 @@
 /* FlexAttention with bodies: the scores of all queries and keys, and what the softmax makes of them, each handed to the body that
- * there is for them. Each step is a portable kernel. */
+ * there is for them. Each step is a kernel. */
 #include "analysis/evaluate_body.h"
 #include "analysis/node.h"
 #include "analysis/shapes.h"
@@ -8,7 +8,7 @@
 typedef struct flex {
   const clv__node *node;
   const clv_tensor *inputs; /* aligned; captures last */
-  uint32_t depth;
+  const clv__evaluation *how;
   clv_dtype precision; /* of the scores and the bodies */
   const clv_allocator *allocator;
   clv_error *error;
@@ -19,7 +19,6 @@ static clv_status run(const flex *f, const char *op, int32_t opset, clv__attribu
                       uint32_t input_count, clv_tensor *outputs, uint32_t output_count) {
   clv_tensor *output = &outputs[output_count - 1]; /* those before it are not wanted */
   size_t size_bytes;
-  char reason[160] = "";
   if (!clv__tensor_size_bytes(output, &size_bytes)) return clv__error_memory(f->error, SIZE_MAX);
   output->data = clv__allocate(f->allocator, size_bytes);
   if (output->data == NULL) return clv__error_memory(f->error, size_bytes);
@@ -31,14 +30,9 @@ static clv_status run(const flex *f, const char *op, int32_t opset, clv__attribu
                                  .outputs = outputs,
                                  .output_count = output_count,
                                  .error = f->error};
-  const clv__kernel *kernel = clv__kernel_find("", op);
-  clv_status status;
-  if (kernel == NULL || !clv__kernel_accepts(kernel, &call, reason)) {
-    status = clv__error_set(f->error, CLV_NOT_SUPPORTED, "its step %s: %s", op, kernel == NULL ? "there is no kernel" : reason);
-  } else {
-    status = clv__kernel_run(kernel, &call, f->allocator);
-  }
+  const clv_status status = clv__call_evaluate("", &call, f->how, f->allocator);
   if (status == CLV_OK) return CLV_OK;
+  clv__error_prefix(f->error, status, "its step %s", op);
   clv__release(f->allocator, output->data);
   output->data = NULL;
   return status;
@@ -67,7 +61,7 @@ static clv_status modify(const flex *f, const char *name, clv_tensor *tensor) {
                           body->input_count, body->output_count);
   }
   const clv_tensor *captures = f->inputs + clv__node_explicit_inputs(f->node);
-  CLV__TRY(clv__graph_evaluate_at(body, tensor, captures, &result, NULL, NULL, f->depth, f->allocator, f->error));
+  CLV__TRY(clv__graph_evaluate_at(body, tensor, captures, &result, NULL, NULL, f->how, f->allocator, f->error));
   if (!clv__tensor_same_type(&result, tensor)) {
     char given[96], made[96];
     clv__tensor_text(tensor, given, sizeof given);
@@ -125,7 +119,7 @@ static clv_status evaluate(const flex *f, clv_tensor *output) {
 }
 
 clv_status clv__flex_evaluate(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
-                              uint32_t depth, const clv_allocator *allocator, clv_error *error) {
+                              const clv__evaluation *how, const clv_allocator *allocator, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
   const uint32_t count = node->input_count;
   clv_tensor *aligned = clv__allocate(allocator, count * sizeof *aligned), type;
@@ -133,7 +127,7 @@ clv_status clv__flex_evaluate(const clv_graph *graph, clv_node_id id, const clv_
   clv_status status = clv__operands_align(inputs, count, SIZE_MAX, aligned, allocator, error);
   if (status == CLV_OK) {
     status = clv__node_infer(graph, id, aligned, &type, error); /* checks what comes here, too */
-    flex f = {.node = node, .inputs = aligned, .depth = depth, .allocator = allocator, .error = error};
+    flex f = {.node = node, .inputs = aligned, .how = how, .allocator = allocator, .error = error};
     const int64_t asked = clv__attribute_int(node->attributes, "softmax_precision", 0);
     f.precision = asked != 0 ? (clv_dtype)asked : aligned[0].dtype == CLV_F64 ? CLV_F64 : CLV_F32;
     if (status == CLV_OK) status = evaluate(&f, &outputs[0]);

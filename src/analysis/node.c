@@ -2,7 +2,6 @@
 #include "analysis/node.h"
 
 #include "graph/view.h"
-#include "operators/run.h"
 
 static bool is_aligned(const clv_tensor *tensor) {
   if (tensor->data == NULL || tensor->dtype == CLV_STRING) return true;
@@ -104,26 +103,30 @@ clv_status clv__node_check(const clv__node *node, const clv__op *op, clv_error *
   return check_opset(node, error);
 }
 
+clv_status clv__call_run(const char *domain, const clv__kernel_call *call, const clv_allocator *allocator) {
+  const clv__kernel *kernel = clv__kernel_find(domain, call->op);
+  char reason[160] = "";
+  if (kernel == NULL) {
+    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "there is no kernel for operator %s%s%s", domain,
+                          domain[0] != '\0' ? "." : "", call->op);
+  }
+  if (!clv__kernel_accepts(kernel, call, reason)) {
+    return clv__error_set(call->error, CLV_NOT_SUPPORTED, "its kernel does not take it: %s", reason);
+  }
+  return clv__kernel_run(kernel, call, allocator);
+}
+
 clv_status clv__node_run(const clv__node *node, const clv_tensor *inputs, clv_tensor *outputs, const clv_allocator *allocator,
                          clv_error *error) {
-  const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);
-  if (kernel == NULL) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "there is no portable kernel for operator %s%s%s", node->domain,
-                          node->domain[0] != '\0' ? "." : "", node->op);
-  }
-  clv__kernel_call call = {.op = node->op,
-                           .opset = node->opset,
-                           .attributes = node->attributes,
-                           .inputs = inputs,
-                           .input_count = clv__node_explicit_inputs(node),
-                           .outputs = outputs,
-                           .output_count = node->output_count,
-                           .error = error};
-  char reason[160] = "";
-  if (!clv__kernel_accepts(kernel, &call, reason)) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "the portable kernel does not take it: %s", reason);
-  }
-  return clv__kernel_run(kernel, &call, allocator);
+  const clv__kernel_call call = {.op = node->op,
+                                 .opset = node->opset,
+                                 .attributes = node->attributes,
+                                 .inputs = inputs,
+                                 .input_count = clv__node_explicit_inputs(node),
+                                 .outputs = outputs,
+                                 .output_count = node->output_count,
+                                 .error = error};
+  return clv__call_run(node->domain, &call, allocator);
 }
 
 clv_status clv__node_error(const clv__node *node, clv_status status, clv_error *error) {

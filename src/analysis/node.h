@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "operators/infer.h"
+#include "operators/run.h"
 
 /* Nesting of If, Loop and Scan beyond which bodies are neither looked into nor run. */
 enum { CLV__MAX_BODY_DEPTH = 32 };
@@ -25,7 +26,10 @@ void clv__operands_release(const clv_tensor *inputs, uint32_t count, clv_tensor 
  * another. */
 clv_status clv__node_check(const clv__node *node, const clv__op *op, clv_error *error);
 
-/* Runs the portable kernel of `node` (not If, Loop or Scan) on aligned inputs and typed outputs with data. CLV_NOT_SUPPORTED,
+/* Runs the reference loops of an operator. CLV_NOT_SUPPORTED, with the reason, where there are none for the call. */
+clv_status clv__call_run(const char *domain, const clv__kernel_call *call, const clv_allocator *allocator);
+
+/* Runs the reference loops of `node` (not If, Loop or Scan) on aligned inputs and typed outputs with data. CLV_NOT_SUPPORTED,
  * with the reason, where there is none. The caller puts the node's name in front of errors. */
 clv_status clv__node_run(const clv__node *node, const clv_tensor *inputs, clv_tensor *outputs, const clv_allocator *allocator,
                          clv_error *error);

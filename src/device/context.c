@@ -88,6 +88,12 @@ static clv_status host_evaluate_node(const clv_graph_view *graph, uint32_t node,
   return clv__node_evaluate(graph->graph, graph->nodes[node], inputs, outputs, graph->graph->allocator, error);
 }
 
+static clv_status host_evaluate_node_with(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs,
+                                          clv_tensor *outputs, clv_run_node_fn run_node, void *cookie, clv_error *error) {
+  return clv__node_evaluate_with(graph->graph, graph->nodes[node], inputs, outputs, run_node, cookie, graph->graph->allocator,
+                                 error);
+}
+
 static clv_status host_graph_to_onnx(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,
                                      clv_error *error) {
   return clv__onnx_write(graph, inline_limit_bytes, graph->graph->allocator, data, size_bytes, error);
@@ -200,6 +206,7 @@ static void fill_host(clv_context *context) {
       .graph_part_close = host_graph_part_close,
       .recall = host_recall,
       .remember = host_remember,
+      .evaluate_node_with = host_evaluate_node_with,
   };
   clv__view_fill_host(&context->host);
 }

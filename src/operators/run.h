@@ -1,6 +1,7 @@
 /* The reference: one plain loop per operator, over plain tensors. It is the oracle of every backend and folds constants. A
  * reviewer can check each loop against the specification: f16 and bf16 are computed in f32 or wider, sums in double, integers
- * exactly. Fast kernels are in backends/common/kernels.
+ * exactly. Backends run the fast kernels of
+ * backends/common/kernels in their place (clv__fast_kernel_find()).
  *
  * A family is a folder with one table of clv__kernel (ended by an entry with op NULL): families.h lists them. */
 #ifndef CLEAVE_OPERATORS_RUN_H

@@ -5,6 +5,7 @@
 #include "backends/vnpu/vnpu.h"
 #include "execute/capture/capture.h"
 #include "execute/internal.h"
+#include "fast_evaluate.h"
 #include "machine.h"
 
 #define FIXED "\"static_shapes\": true, \"operators\": \"all\""
@@ -178,7 +179,7 @@ static void make_values(part *p, int64_t n, int64_t depth, values *v) {
     }
   }
   keeping keep = {p->plan, v};
-  assert_ok(clv__graph_evaluate(graph, v->inputs, NULL, v->expected, keep_value, &keep, graph->allocator, &error), error);
+  assert_ok(evaluate_fast(graph, v->inputs, v->expected, keep_value, &keep, graph->allocator, &error), error);
 }
 
 static void free_values(part *p, values *v) {

@@ -15,7 +15,7 @@ static inline int use_fast_kernels(void **state) {
 }
 
 /* The status of the whole program. */
-#define RUN_BOTH_KERNELS(tests)                                       \
+#define RUN_BOTH_KERNELS(tests)                                        \
   (cmocka_run_group_tests_name("reference loops", tests, NULL, NULL) + \
    cmocka_run_group_tests_name("fast kernels", tests, use_fast_kernels, NULL))
 

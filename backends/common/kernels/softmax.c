@@ -7,7 +7,7 @@
 #include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "backends/common/kernels/families.h"
+#include "operators/run.h"
 
 /* A tensor as [outer, length, inner]; lines run along `length`. */
 typedef struct lines {

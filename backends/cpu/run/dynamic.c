@@ -1,6 +1,7 @@
 /* Node by node: for partitions with shapes that depend on data, and for If, Loop and Scan. Each node's shapes are asked for with
  * its actual inputs; a value is freed after its last reader. */
 
+#include "backends/common/kernels/bodies.h"
 #include "base/clock.h"
 #include "executable.h"
 
@@ -120,7 +121,7 @@ static clv_status run_node(dynamic *state, uint32_t index, clv_tensor *scratch, 
       memset(&outputs[i], 0, sizeof outputs[i]);
       outputs[i].rank = CLV_RANK_UNKNOWN;
     }
-    status = host->evaluate_node(state->program->view, index, inputs, outputs, error);
+    status = clv__fast_evaluate(host, state->program->view, index, inputs, outputs, error);
   }
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (status != CLV_OK || node->outputs[i] == CLV__CPU_NONE) {

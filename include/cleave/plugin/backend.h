@@ -95,6 +95,25 @@ typedef struct clv_value_info {
   bool is_constant;
 } clv_value_info;
 
+/* A node without bodies that is about to run on the host's memory. `inputs` are aligned to their elements and come without
+ * captures; an absent one has dtype CLV_DTYPE_NONE. `outputs` are typed and have room in `data`; an unused one has dtype
+ * CLV_DTYPE_NONE. Valid for the call. */
+typedef struct clv_node_call {
+  uint32_t struct_size;
+  int32_t opset;
+  const char *op;
+  const char *domain;
+  uint32_t attribute_count;
+  uint32_t input_count;
+  uint32_t output_count;
+  const clv_attribute *attributes;
+  const clv_tensor *inputs;
+  clv_tensor *outputs;
+} clv_node_call;
+
+/* CLV_NOT_SUPPORTED: the host runs the node itself. */
+typedef clv_status (*clv_run_node_fn)(void *cookie, const clv_node_call *call, clv_error *error);
+
 /* The host's services. Valid as long as the backend is loaded. */
 typedef struct clv_host {
   uint32_t abi_version;
@@ -146,6 +165,11 @@ typedef struct clv_host {
    * thread. */
   clv_status (*recall)(void *self, const char *backend, const char *key, void **data, size_t *size_bytes, clv_error *error);
   clv_status (*remember)(void *self, const char *backend, const char *key, const void *data, size_t size_bytes, clv_error *error);
+
+  /* As evaluate_node(), but `run_node`, which gets `cookie`, runs the node, or those of its bodies: the host's own kernels are
+   * reference loops. It is called in the caller's thread, for one node at a time. NULL is the same as evaluate_node(). */
+  clv_status (*evaluate_node_with)(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs, clv_tensor *outputs,
+                                   clv_run_node_fn run_node, void *cookie, clv_error *error);
 } clv_host;
 
 /* ---- The backend's side -------------------------------------------------------------------------------------------------- */

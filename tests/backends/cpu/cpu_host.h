@@ -44,6 +44,12 @@ static inline clv_status host_evaluate(const clv_graph_view *graph, uint32_t nod
   return clv__node_evaluate(graph->graph, graph->nodes[node], inputs, outputs, graph->graph->allocator, error);
 }
 
+static inline clv_status host_evaluate_with(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs,
+                                            clv_tensor *outputs, clv_run_node_fn run_node, void *cookie, clv_error *error) {
+  return clv__node_evaluate_with(graph->graph, graph->nodes[node], inputs, outputs, run_node, cookie, graph->graph->allocator,
+                                 error);
+}
+
 static inline clv_status host_to_onnx(const clv_graph_view *graph, size_t limit, void **data, size_t *size, clv_error *error) {
   return clv__onnx_write(graph, limit, graph->graph->allocator, data, size, error);
 }
@@ -71,6 +77,7 @@ static inline clv_status cpu_host_open(cpu_host *cpu, const clv_allocator *alloc
                          .log = host_log,
                          .infer_node = host_infer,
                          .evaluate_node = host_evaluate,
+                         .evaluate_node_with = host_evaluate_with,
                          .graph_to_onnx = host_to_onnx,
                          .graph_open = host_open,
                          .graph_close = host_close};

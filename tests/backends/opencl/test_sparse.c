@@ -193,7 +193,7 @@ static void expect_defined(const scene *s, int64_t step) {
   }
 }
 
-/* The portable kernel adds the same numbers in the same order. */
+/* The fast kernel adds the same numbers in the same order. */
 static void expect_bits(const scene *s) {
   clv_tensor inputs[5], out = case_tensor(s->out.dtype, 2, s->out.dims);
   const clv_attribute reduce = reduce_of(s);
@@ -203,7 +203,7 @@ static void expect_bits(const scene *s) {
   call.outputs = &out;
   call.output_count = 1;
   call.error = &error;
-  assert_ok(clv__kernel_run(clv__kernel_find("ai.cleave", "SparseAggregate"), &call, clv__allocator_default()), error);
+  assert_ok(clv__kernel_run(clv__fast_kernel_find("ai.cleave", "SparseAggregate"), &call, clv__allocator_default()), error);
   assert_memory_equal(out.data, s->out.data, case_count(&out) * clv_dtype_size_bytes(out.dtype));
   free(out.data);
 }

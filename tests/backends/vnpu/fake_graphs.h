@@ -3,6 +3,7 @@
 #define CLEAVE_TESTS_BACKENDS_VNPU_FAKE_GRAPHS_H
 
 #include "fake_host.h"
+#include "fast_evaluate.h"
 
 static inline const clv_allocator *heap(void) {
   return clv__allocator_default();
@@ -124,7 +125,7 @@ static inline clv__shapes *shapes_of(const clv_graph *graph) {
 
 static inline void evaluate(const clv_graph *graph, const clv_tensor *inputs, clv_tensor *outputs) {
   clv_error error = {0};
-  assert_ok(clv__graph_evaluate(graph, inputs, NULL, outputs, NULL, NULL, heap(), &error), error);
+  assert_ok(evaluate_fast(graph, inputs, outputs, NULL, NULL, heap(), &error), error);
 }
 
 /* The program in memory, growing. */

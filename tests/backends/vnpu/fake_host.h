@@ -38,6 +38,12 @@ static inline clv_status fake_evaluate(const clv_graph_view *graph, uint32_t nod
   return clv__node_evaluate(graph->graph, graph->nodes[node], inputs, outputs, graph->graph->allocator, error);
 }
 
+static inline clv_status fake_evaluate_with(const clv_graph_view *graph, uint32_t node, const clv_tensor *inputs,
+                                            clv_tensor *outputs, clv_run_node_fn run_node, void *cookie, clv_error *error) {
+  return clv__node_evaluate_with(graph->graph, graph->nodes[node], inputs, outputs, run_node, cookie, graph->graph->allocator,
+                                 error);
+}
+
 static inline clv_status fake_to_onnx(const clv_graph_view *graph, size_t inline_limit_bytes, void **data, size_t *size_bytes,
                                       clv_error *error) {
   return clv__onnx_write(graph, inline_limit_bytes, graph->graph->allocator, data, size_bytes, error);
@@ -66,6 +72,7 @@ static inline void fake_host_init(fake_host *fake, const clv_allocator *allocato
                           .log = fake_log,
                           .infer_node = fake_infer,
                           .evaluate_node = fake_evaluate,
+                          .evaluate_node_with = fake_evaluate_with,
                           .graph_to_onnx = fake_to_onnx,
                           .graph_open = fake_open,
                           .graph_close = fake_close};

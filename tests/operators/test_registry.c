@@ -1,0 +1,32 @@
+/* Both registries of kernels: every operator with a fast kernel has reference loops of its own, for the same dtypes. */
+#include "backends/common/kernels/families.h"
+#include "backends/common/kernels/kernels.h"
+#include "support.h"
+
+#define FAMILY(name) clv__fast_##name,
+static const clv__kernel *const families[] = {CLV__FAST_FAMILIES(FAMILY)};
+#undef FAMILY
+
+static void test_fast_has_reference(void **state) {
+  (void)state;
+  for (size_t f = 0; f < sizeof families / sizeof *families; ++f) {
+    for (const clv__kernel *fast = families[f]; fast->op != NULL; ++fast) {
+      const clv__kernel *reference = clv__kernel_find(fast->domain, fast->op);
+      if (reference == NULL) fail_msg("%s has no reference loops", fast->op);
+      if (reference->run == fast->run) fail_msg("%s is its own reference", fast->op);
+      if (reference->dtypes != fast->dtypes) fail_msg("%s: dtypes %x, not %x", fast->op, fast->dtypes, reference->dtypes);
+      assert_ptr_equal(clv__fast_kernel_find(fast->domain, fast->op), fast);
+    }
+  }
+}
+
+static void test_others_fall_back(void **state) {
+  (void)state;
+  assert_ptr_equal(clv__fast_kernel_find("", "Cast"), clv__kernel_find("", "Cast"));
+  assert_null(clv__fast_kernel_find("", "NoSuchOperator"));
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_fast_has_reference), cmocka_unit_test(test_others_fall_back)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,16 @@
+/* A graph run node by node with the fast kernels: the bits that a device must give that runs those kernels, in whatever order,
+ * memory and pieces. What the kernels themselves compute is compared with the reference loops elsewhere (tests/operators,
+ * --verify). */
+#ifndef CLEAVE_TESTS_FAST_EVALUATE_H
+#define CLEAVE_TESTS_FAST_EVALUATE_H
+
+#include "analysis/evaluate.h"
+#include "backends/common/kernels/bodies.h"
+
+static inline clv_status evaluate_fast(const clv_graph *graph, const clv_tensor *inputs, clv_tensor *outputs, clv__value_fn watch,
+                                       void *cookie, const clv_allocator *allocator, clv_error *error) {
+  return clv__graph_evaluate_with(graph, inputs, NULL, outputs, watch, cookie, clv__fast_run_node, (void *)(uintptr_t)allocator,
+                                  allocator, error);
+}
+
+#endif
