@@ -1,8 +1,8 @@
 /* See move.h. Axes are merged first, so that what looks like rank 6 is usually a copy of rows or a transpose of matrices. */
 #include "operators/common/move.h"
 
-#include "operators/common/turn.h"
 #include "operators/common/threads.h"
+#include "operators/common/turn.h"
 
 enum {
   TILE = 32,
