@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "cost/model.h"
+#include "cost/cost_own.h"
 
 const char *clv__cost_source_name(clv__cost_source source) {
   static const char *const names[] = {"measured", "fitted", "stated", "roofline", "nominal", "sizes unknown"};

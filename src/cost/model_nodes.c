@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cost/model.h"
+#include "cost/cost_own.h"
 #include "cost/signature.h"
 
 enum { FAMILY_BYTES = 96 };

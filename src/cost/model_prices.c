@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cost/model.h"
+#include "cost/cost_own.h"
 
 static double stated_node(const clv__device *device, const clv_graph_view *whole, uint32_t node) {
   double (*slot)(clv_device *, const clv_graph_view *, uint32_t) = CLV__COST_SLOT(device, node_seconds);

@@ -4,7 +4,7 @@
 
 #include "base/options.h"
 #include "compile/folder.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 /* Everything that is made on the way. */
 typedef struct ahead {

@@ -3,7 +3,7 @@
  * closed: marks and board, arrays that launches refer to, and threads that wait. (Memory is the pool's: device/pool.h.) */
 #include <sched.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 bool clv__request_is_haunted(const clv__request *request) {
   for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {

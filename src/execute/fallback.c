@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 #include "plan/make.h"
 
 /* What one call, a run or a session's creation, has met so far. */

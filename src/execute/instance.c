@@ -1,7 +1,7 @@
 /* Instances: a partition's executable made ready for the shapes of a prepared set, with scratch of the request's. */
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 void clv__instance_drop(clv__partition_state *state) {
   clv__request *request = state->prepared->request;

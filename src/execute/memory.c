@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/arrange.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 uint32_t clv__space_owner(const clv_plan *plan, uint32_t space) {
   const clv_devices *devices = plan->devices;

@@ -2,7 +2,7 @@
  * its bucket's size; and, where a device of fixed shapes shares memory with others, its own copies of what they have. */
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 static bool is_longer(const clv__prepared *prepared, const clv__slot *slot) {
   return slot->is_padded && !clv__same_dims(&prepared->placed[slot->value], &prepared->types[slot->value]);

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 bool clv__same_dims(const clv_tensor *a, const clv_tensor *b) {
   return a->dtype == b->dtype && a->rank == b->rank &&

@@ -2,7 +2,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 /* ---- Streams and memory ---- */
 

@@ -1,7 +1,7 @@
 /* One step of a run: a partition executed or a value copied, enqueued on its lane's stream. */
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error) {
   uint32_t d = clv__lane_device(lane), first = request->pending_first, last = request->pending_last;

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 void clv__session_trace(clv_session *session, bool on) {
   session->is_traced = on;

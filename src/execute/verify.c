@@ -7,7 +7,7 @@
 #include "analysis/evaluate.h"
 #include "base/hash.h"
 #include "base/tensor/compare.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 /* What the reference makes of each value between partitions. In memory of the pool: a device that is given up may still read it.
  */

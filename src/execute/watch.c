@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 /* Of waiting for news: devices may be given up by other sessions. */
 enum { LOOK_EVERY_NS = 50000000 };

@@ -1,6 +1,6 @@
 /* The schedule as a property: whatever order devices finish in, a step begins after all that it depends on, what the clocks say
  * is over is over, and no two slots that share bytes are in use at once. Random graphs on three devices, random speeds. */
-#include "execute/internal.h"
+#include "execute/session_own.h"
 #include "machine.h"
 
 #define TINY(name) "{\"name\": \"" name "\", \"static_shapes\": false, \"operators\": \"all\"}"

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/files/file.h"
-#include "gnn/model/parts.h"
+#include "gnn/model/model_own.h"
 
 clv_status clv__gnn_model_create(const clv_allocator *allocator, clv__gnn_type type, uint32_t layer_count, clv__gnn_model **out,
                                  clv_error *error) {

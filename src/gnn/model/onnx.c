@@ -14,7 +14,7 @@
 
 #include "formats/onnx/onnx.h"
 #include "gnn/model/find.h"
-#include "gnn/model/parts.h"
+#include "gnn/model/model_own.h"
 
 enum { MOST_TERMS = 6 };
 

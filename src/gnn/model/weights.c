@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "formats/arrays/npz.h"
 #include "formats/arrays/safetensors.h"
-#include "gnn/model/parts.h"
+#include "gnn/model/model_own.h"
 
 struct clv__gnn_weights {
   const clv_allocator *allocator;

@@ -4,8 +4,8 @@
  *   engine    a plan, its executables and weights; replaced when a device is taken out
  *   request   what one run at a time needs for itself: streams, events, memory, and for each set of shapes met a
  *   prepared  which has types, places of boundary values, a schedule and instances */
-#ifndef CLEAVE_EXECUTE_INTERNAL_H
-#define CLEAVE_EXECUTE_INTERNAL_H
+#ifndef CLEAVE_EXECUTE_SESSION_OWN_H
+#define CLEAVE_EXECUTE_SESSION_OWN_H
 
 #include "compile/bucket.h"
 #include "compile/compile.h"

@@ -1,6 +1,6 @@
 /* Inside the cost model: what it holds, and what is known while it is made. cost.h says what it is for. */
-#ifndef CLEAVE_COST_MODEL_H
-#define CLEAVE_COST_MODEL_H
+#ifndef CLEAVE_COST_COST_OWN_H
+#define CLEAVE_COST_COST_OWN_H
 
 #include <stddef.h>
 

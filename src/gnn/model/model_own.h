@@ -1,6 +1,6 @@
 /* What the readers of models share. */
-#ifndef CLEAVE_GNN_MODEL_PARTS_H
-#define CLEAVE_GNN_MODEL_PARTS_H
+#ifndef CLEAVE_GNN_MODEL_MODEL_OWN_H
+#define CLEAVE_GNN_MODEL_MODEL_OWN_H
 
 #include "gnn/model/model.h"
 
