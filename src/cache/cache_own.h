@@ -1,4 +1,4 @@
-/* How files of the cache are opened and read: what cache.c and walk.c share. */
+/* An open cache, and how its files are opened and read (folder.c): what cache.c and walk.c share. */
 #ifndef CLEAVE_CACHE_CACHE_OWN_H
 #define CLEAVE_CACHE_CACHE_OWN_H
 

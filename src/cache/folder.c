@@ -1,4 +1,4 @@
-/* See folder.h. */
+/* See cache_own.h. */
 #define _GNU_SOURCE /* O_NOFOLLOW and its kin */
 #include "cache/cache_own.h"
 

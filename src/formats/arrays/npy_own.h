@@ -1,4 +1,4 @@
-/* Strings in .npy files: fixed width, U as UTF-32 or S as bytes, padded with zeros. */
+/* Strings in .npy files (npy_text.c): fixed width, U as UTF-32 or S as bytes, padded with zeros. */
 #ifndef CLEAVE_FORMATS_ARRAYS_NPY_OWN_H
 #define CLEAVE_FORMATS_ARRAYS_NPY_OWN_H
 

@@ -1,4 +1,4 @@
-/* See npy_text.h. */
+/* Strings in .npy files: see npy_own.h. */
 #include "formats/arrays/npy_own.h"
 
 #include <string.h>
