@@ -1,5 +1,5 @@
 /* See blocks.h. */
-#include "gnn/measure/blocks.h"
+#include "gnn/measure/measure_own.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "gnn/plan/buckets.h"
-#include "gnn/plan/choosing.h"
+#include "gnn/plan/choose_own.h"
 
 enum {
   MOST_ATTEMPTS = 24,

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "gnn/plan/choosing.h"
+#include "gnn/plan/choose_own.h"
 
 /* ---- Candidates ---- */
 

@@ -1,7 +1,7 @@
 /* What the files that choose the plans of one layer share: choose_lists.c has the plans there are to choose from, choose_start.c
  * where the search begins, choose_layer.c the search. */
-#ifndef CLEAVE_GNN_PLAN_CHOOSING_H
-#define CLEAVE_GNN_PLAN_CHOOSING_H
+#ifndef CLEAVE_GNN_PLAN_CHOOSE_OWN_H
+#define CLEAVE_GNN_PLAN_CHOOSE_OWN_H
 
 #include "gnn/plan/choose.h"
 

@@ -1,6 +1,6 @@
 /* Which blocks are measured, in which order, and for how long. Between measure.c and here. */
-#ifndef CLEAVE_GNN_MEASURE_BLOCKS_H
-#define CLEAVE_GNN_MEASURE_BLOCKS_H
+#ifndef CLEAVE_GNN_MEASURE_MEASURE_OWN_H
+#define CLEAVE_GNN_MEASURE_MEASURE_OWN_H
 
 #include "gnn/measure/measure.h"
 #include "gnn/measure/sizes.h"
