@@ -10,10 +10,9 @@
 #include "compile/bucket.h"
 #include "compile/compile.h"
 #include "device/pool.h"
-#include "execute/capture/capture.h"
+#include "execute/capture/issue.h"
 #include "execute/schedule.h"
 #include "execute/session.h"
-#include "execute/trace.h"
 
 typedef struct clv__request clv__request;
 typedef struct clv__prepared clv__prepared;

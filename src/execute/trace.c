@@ -1,6 +1,5 @@
-/* See trace.h. A request collects the events of its run; when it is over they go to the session, under its lock. */
-#include "execute/trace.h"
-
+/* The trace of a session: see session.h. A request collects the events of its run; when it is over they go to the session, under
+ * its lock. */
 #include <string.h>
 
 #include "execute/session_own.h"

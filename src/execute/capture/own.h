@@ -3,6 +3,7 @@
 #ifndef CLEAVE_EXECUTE_CAPTURE_OWN_H
 #define CLEAVE_EXECUTE_CAPTURE_OWN_H
 
+#include "execute/capture/cache.h"
 #include "execute/capture/recorded.h"
 
 struct clv__capture {
