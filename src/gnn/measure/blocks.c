@@ -1,4 +1,4 @@
-/* See blocks.h. */
+/* Which blocks are measured, in which order, and for how long: see measure_own.h. */
 #include "gnn/measure/measure_own.h"
 
 #include <math.h>

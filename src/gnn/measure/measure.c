@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "gnn/measure/copies.h"
 #include "gnn/measure/measure_own.h"
-#include "gnn/measure/overheads.h"
 
 #define LEAST_COPIED (UINT64_C(1) << 20)
 
