@@ -1,6 +1,5 @@
 /* The plans and the schedule of one layer at one k. Candidates are improved by the simulation; then come whatever the tree behind
  * the bound comes upon, and what there is among pipelines alone and among shared blocks alone. */
-#include "gnn/plan/choose_layer.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* See choosing.h: the plans of a layer's subgraphs, all of them, and then those that are left to choose from. */
+/* See choose_own.h: the plans of a layer's subgraphs, all of them, and then those that are left to choose from. */
 #include <string.h>
 
 #include "gnn/plan/choose_own.h"

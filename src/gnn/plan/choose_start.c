@@ -1,4 +1,4 @@
-/* See choosing.h: the candidates that a search begins with, and the best that there is. */
+/* See choose_own.h: the candidates that a search begins with, and the best that there is. */
 #include <math.h>
 #include <string.h>
 

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/plan/pep_cost.h"
-
 /* ---- Answers of blocks, made once ---- */
 
 enum { QUESTIONS = CLV__TABLE_STAGES * (CLV__TABLE_STAGES + 1) * 16 * 4, MOST_KEPT = 4096 };
