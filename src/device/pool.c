@@ -186,7 +186,7 @@ static bool is_suspect(const pool *p, const clv__block *block) {
 
 /* ---- Taking ---- */
 
-/* Room for the block to be kept, or buried, when it comes back. */
+/* Room for the block to be kept, or abandoned, when it comes back. */
 static bool reserve(pool *p, shelf *s, uint32_t device) {
   if (!clv__array_reserve(p->allocator, (void **)&s->kept, &s->capacity, s->count + s->given_out + 1, sizeof *s->kept, s->count))
     return false;

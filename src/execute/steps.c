@@ -52,7 +52,7 @@ static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor
   clv__request *request = state->prepared->request;
   atomic_fetch_add(&request->callers, 1);
   clv_status status = CLV_OK;
-  if (atomic_load(&request->is_buried)) {
+  if (atomic_load(&request->refuses_callbacks)) {
     status = clv__error_set(error, CLV_DEVICE_ERROR, "the run is over");
   } else {
     const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);
