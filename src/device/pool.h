@@ -2,7 +2,7 @@
  * One pool a space and set of devices, shared by sessions; it takes its own lock, briefly, and never the devices'.
  *
  * What a lost device (is_lost) has is forgotten: close() takes care of it. What it could still write to when it was lost is not
- * given out again: host memory stays until it is closed (CLV__ATTACHED_GRAVES), other devices' buffers until the pool goes. */
+ * given out again: host memory stays until it is closed (CLV__ATTACHED_ABANDONED), other devices' buffers until the pool goes. */
 #ifndef CLEAVE_DEVICE_POOL_H
 #define CLEAVE_DEVICE_POOL_H
 
