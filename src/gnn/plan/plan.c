@@ -1,4 +1,4 @@
-/* Making a plan from what was chosen, and writing it. Reading is in plan/file_read.c. */
+/* Making a plan from what was chosen, and writing it. Reading is in plan_read.c. */
 #include "gnn/plan/plan.h"
 
 #include <jansson.h>
