@@ -46,7 +46,7 @@ static bool same_dims(const clv_tensor *from, int32_t rank, const int64_t *dims)
   return true;
 }
 
-clv_status clv__gnn_weight_take(clv__gnn_model *model, const char *name, const clv_tensor *from, int32_t rank,
+clv_status clv__gnn_weight_copy(clv__gnn_model *model, const char *name, const clv_tensor *from, int32_t rank,
                                 const int64_t *dims, clv_tensor *weight, clv_error *error) {
   clv_tensor wanted = clv__tensor_make(CLV_F32, rank, dims, NULL);
   char is[96], should[96];
