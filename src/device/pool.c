@@ -253,7 +253,7 @@ static clv_status take_new(pool *p, shelf *s, clv__block *block, clv_error *erro
   return status;
 }
 
-clv_status clv__pool_take(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__block *out, clv_error *error) {
+clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__block *out, clv_error *error) {
   pool *p;
   *out = (clv__block){0};
   CLV__TRY(pool_get(devices, &p, error));
@@ -296,7 +296,7 @@ clv_status clv__pool_take(clv_devices *devices, uint32_t device, uint64_t size_b
 
 /* ---- Giving ---- */
 
-void clv__pool_give(clv_devices *devices, clv__block *given) {
+void clv__pool_free(clv_devices *devices, clv__block *given) {
   clv__block block = *given, oldest = {0};
   *given = (clv__block){0};
   if (block.generation == 0) return;

@@ -49,8 +49,8 @@ static void decide(clv__request *request, uint32_t device, clv__capture *capture
   bool is_logged = clv__context_is_logged(context); /* telling a difference costs what comparing keys does */
   char difference[256] = "";
   capture->issue = CLV__ISSUE_EAGER;
-  if (capture->is_unsettled) {
-    capture->is_unsettled = false;
+  if (capture->is_unconfirmed) {
+    capture->is_unconfirmed = false;
     capture->why = "sizes are not those of the run before";
     return;
   }
