@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "formats/arrays/npz.h"
-#include "gnn/model/parts.h"
+#include "gnn/model/model_own.h"
 
 static char fuzz_gnn_folder[] = "/tmp/cleave-fuzz-XXXXXX";
 

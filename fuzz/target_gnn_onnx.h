@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "gnn/model/parts.h"
+#include "gnn/model/model_own.h"
 #include "in_memory.h"
 
 static inline clv_status fuzz_gnn_onnx_status(const uint8_t *data, size_t size_bytes, clv_error *error) {

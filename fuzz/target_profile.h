@@ -29,7 +29,7 @@ static inline void fuzz_profile(const uint8_t *data, size_t size_bytes) {
     if (clv__fits_create(device, allocator, &fits, &error) == CLV_OK) clv__fits_destroy(fits);
     for (uint32_t kind = 0; kind < CLV__COPY_KINDS; ++kind)
       (void)clv__copy_time(device->copies[kind], device->copy_counts[kind], 12345);
-    if (device->block_count < 200) (void)clv__profile_settle(device, allocator, &error);
+    if (device->block_count < 200) (void)clv__profile_solve(device, allocator, &error);
   }
   clv__profile_destroy(profile);
 }

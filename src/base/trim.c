@@ -25,7 +25,7 @@ static bool read_head(const char *line, mapping *found) {
   return true;
 }
 
-size_t clv__memory_settle(void) {
+size_t clv__memory_trim(void) {
   size_t dropped = 0, kib;
   char line[4400]; /* a path, and what stands before it */
   mapping current = {0};

@@ -9,6 +9,6 @@
  * of which getting ready reads ten times what running does) leave the process; they stay in the system's cache and come back when
  * they are touched. Returns how many bytes of files were mapped there. Where the system does not tell what is mapped, that is
  * left as it is. */
-size_t clv__memory_settle(void);
+size_t clv__memory_trim(void);
 
 #endif

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "cache/folder.h"
+#include "cache/cache_own.h"
 
 /* ---- Reading ---- */
 

@@ -1,6 +1,6 @@
-/* See folder.h. */
+/* See cache_own.h. */
 #define _GNU_SOURCE /* O_NOFOLLOW and its kin */
-#include "cache/folder.h"
+#include "cache/cache_own.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "cache/folder.h"
+#include "cache/cache_own.h"
 
 enum {
   HEADER_BYTES = 1 << 20, /* beyond, a header is taken for damaged */

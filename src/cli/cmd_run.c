@@ -49,7 +49,7 @@ static clv_status run_once(run *r, clv_error *error) {
   uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(r->job.plan, &options, &r->session, error));
   cli_job_note_compiled(cli, &r->job, r->session);
-  (void)clv__memory_settle();
+  (void)clv__memory_trim();
   r->session_ms = cli_ms(start, clv__clock_ns());
   uint64_t runs = cli_number(cli, OPTION_RUNS, 1);
   for (uint64_t i = 0; i < runs; ++i) {

@@ -84,7 +84,7 @@ static clv_status obtain(clv__program *program, work *w, clv__arena *arena, clv_
 }
 
 /* Keeps, counts, and uploads the weights. */
-static clv_status settle(clv__program *program, work *w, clv__arena *arena, clv_error *error) {
+static clv_status keep_and_upload(clv__program *program, work *w, clv__arena *arena, clv_error *error) {
   clv_devices *devices = program->plan->devices;
   clv__compiled *compiled = w->compiled;
   double start = now_ms();
@@ -189,13 +189,13 @@ static clv_status compile_all(clv__program *program, work *list, uint32_t count,
   clv_devices *devices = program->plan->devices;
   for (uint32_t i = 0; i < count; ++i) {
     CLV__TRY(obtain(program, &list[i], arena, error));
-    if (devices->items[list[i].device].backend->finish == NULL) CLV__TRY(settle(program, &list[i], arena, error));
+    if (devices->items[list[i].device].backend->finish == NULL) CLV__TRY(keep_and_upload(program, &list[i], arena, error));
   }
   for (uint32_t d = 0; d < devices->count; ++d) {
     if (devices->items[d].backend->finish == NULL) continue;
     CLV__TRY(finish_device(program, d, list, count, arena, error));
     for (uint32_t i = 0; i < count; ++i) {
-      if (list[i].device == d) CLV__TRY(settle(program, &list[i], arena, error));
+      if (list[i].device == d) CLV__TRY(keep_and_upload(program, &list[i], arena, error));
     }
   }
   return CLV_OK;

@@ -3,14 +3,14 @@
 
 #include <stdio.h>
 
-#include "cost/model.h"
+#include "cost/cost_own.h"
 
 const char *clv__cost_source_name(clv__cost_source source) {
   static const char *const names[] = {"measured", "fitted", "stated", "roofline", "nominal", "sizes unknown"};
   return (size_t)source < sizeof names / sizeof *names ? names[source] : "?";
 }
 
-void *clv__making_take(clv__making *m, clv__arena *arena, size_t count, size_t element_bytes, clv_status *status) {
+void *clv__making_allocate(clv__making *m, clv__arena *arena, size_t count, size_t element_bytes, clv_status *status) {
   void *made = clv__arena_allocate_zero(arena, count, element_bytes);
   if (made == NULL) *status = clv__error_memory(m->error, count * element_bytes);
   return made;

@@ -161,8 +161,8 @@ static uint32_t place_groups(group *groups, uint32_t count) {
 /* Bounded by the device's launch, a node alone takes what it takes. */
 static bool known_time(const clv__profile_device *tables, const clv__profile_operator *entry, double *time_ns) {
   uint64_t launch = tables->launch.time_ns;
-  if (entry->infeasible || (!entry->is_settled && entry->alone.runs == 0)) return false;
-  *time_ns = (double)(entry->is_settled ? entry->within_ns : entry->alone.time_ns > launch ? entry->alone.time_ns - launch : 0);
+  if (entry->infeasible || (!entry->has_within && entry->alone.runs == 0)) return false;
+  *time_ns = (double)(entry->has_within ? entry->within_ns : entry->alone.time_ns > launch ? entry->alone.time_ns - launch : 0);
   return true;
 }
 

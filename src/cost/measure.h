@@ -20,12 +20,12 @@ clv_status clv__measure_device(clv_devices *devices, uint32_t device, const clv_
  * counts the nodes that were. What is measured already is measured again. */
 clv_status clv__measure_graph(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,
                               const clv__measure_options *options, clv__profile *profile, uint32_t *measured, clv_error *error);
-/* Small graphs of common operators in several sizes, for profiles without a model (common.c). NULL after the last. */
+/* Small graphs of common operators in several sizes, for profiles without a model (common_graphs.c). NULL after the last. */
 clv_status clv__measure_common(const clv_allocator *allocator, uint32_t index, clv_graph **graph, clv_error *error);
 /* What machine this is, into the profile. */
 clv_status clv__measure_host(clv__profile *profile, clv_error *error);
 
-/* ---- One thing at a time (stand.c) ---- */
+/* ---- One thing at a time (measure_view.c) ---- */
 
 /* Compiles a view on a device and runs it on made-up inputs. Every input and output is static. CLV_TOO_LARGE and
  * CLV_OUT_OF_MEMORY where the device has no room for it. `scratch_bytes` may be NULL. */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cost/model.h"
+#include "cost/cost_own.h"
 #include "cost/signature.h"
 
 enum { FAMILY_BYTES = 96 };
@@ -11,10 +11,10 @@ enum { FAMILY_BYTES = 96 };
 static clv_status read_nodes(clv__making *m) {
   clv_status status = CLV_OK;
   uint32_t count = m->model->node_count;
-  m->classes = clv__making_take(m, &m->arena, count, sizeof *m->classes, &status);
-  m->is_view = clv__making_take(m, &m->arena, count, sizeof *m->is_view, &status);
-  m->flops = clv__making_take(m, &m->arena, count, sizeof *m->flops, &status);
-  m->bytes = clv__making_take(m, &m->arena, count, sizeof *m->bytes, &status);
+  m->classes = clv__making_allocate(m, &m->arena, count, sizeof *m->classes, &status);
+  m->is_view = clv__making_allocate(m, &m->arena, count, sizeof *m->is_view, &status);
+  m->flops = clv__making_allocate(m, &m->arena, count, sizeof *m->flops, &status);
+  m->bytes = clv__making_allocate(m, &m->arena, count, sizeof *m->bytes, &status);
   if (status != CLV_OK) return status;
   for (uint32_t n = 0; n < count; ++n) {
     clv__work work;
@@ -34,8 +34,8 @@ static clv_status classify(clv__making *m) {
   clv_status status = CLV_OK;
   clv__map index;
   clv__text text;
-  const char **signatures = clv__making_take(m, &m->arena, count, sizeof *signatures, &status);
-  m->families = clv__making_take(m, &m->arena, count, sizeof *m->families, &status);
+  const char **signatures = clv__making_allocate(m, &m->arena, count, sizeof *signatures, &status);
+  m->families = clv__making_allocate(m, &m->arena, count, sizeof *m->families, &status);
   clv__map_init(&index, m->arena.allocator);
   clv__text_init(&text, m->arena.allocator);
   for (uint32_t n = 0; n < count && status == CLV_OK; ++n) {
@@ -57,7 +57,7 @@ static clv_status classify(clv__making *m) {
   for (uint32_t i = 0; i < m->model->device_count && status == CLV_OK; ++i) {
     clv__model_device *d = &m->model->devices[i];
     if (d->tables == NULL) continue;
-    d->operators = clv__making_take(m, &m->arena, m->class_count, sizeof *d->operators, &status);
+    d->operators = clv__making_allocate(m, &m->arena, m->class_count, sizeof *d->operators, &status);
     for (uint32_t c = 0; c < m->class_count && status == CLV_OK; ++c)
       d->operators[c] = clv__profile_find_operator(d->tables, signatures[c]);
   }
@@ -80,8 +80,9 @@ static clv_status read_edges(clv__making *m) {
   uint64_t total = 0;
   for (uint32_t n = 0; n < model->node_count; ++n) total += graph->nodes[n].input_count;
   if (total >= UINT32_MAX) return clv__error_memory(m->error, SIZE_MAX);
-  model->edge_offsets = clv__making_take(m, &model->arena, (size_t)model->node_count + 1, sizeof *model->edge_offsets, &status);
-  clv__model_edge *edges = clv__making_take(m, &m->arena, total, sizeof *edges, &status);
+  model->edge_offsets =
+      clv__making_allocate(m, &model->arena, (size_t)model->node_count + 1, sizeof *model->edge_offsets, &status);
+  clv__model_edge *edges = clv__making_allocate(m, &m->arena, total, sizeof *edges, &status);
   uint32_t at = 0;
   for (uint32_t n = 0; n < model->node_count && status == CLV_OK; ++n) {
     for (uint32_t k = 0; k < graph->nodes[n].input_count && !m->is_view[n] && !clv__making_is_folded(m, n); ++k) {
@@ -95,7 +96,7 @@ static clv_status read_edges(clv__making *m) {
   }
   if (status != CLV_OK) return status;
   model->edges = clv__arena_copy(&model->arena, edges, at * sizeof *edges);
-  model->savings = clv__making_take(m, &model->arena, (size_t)at * model->device_count, sizeof *model->savings, &status);
+  model->savings = clv__making_allocate(m, &model->arena, (size_t)at * model->device_count, sizeof *model->savings, &status);
   return model->edges == NULL ? clv__error_memory(m->error, at * sizeof *edges) : status;
 }
 

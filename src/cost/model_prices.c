@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cost/model.h"
+#include "cost/cost_own.h"
 
 static double stated_node(const clv__device *device, const clv_graph_view *whole, uint32_t node) {
   double (*slot)(clv_device *, const clv_graph_view *, uint32_t) = CLV__COST_SLOT(device, node_seconds);
@@ -21,7 +21,7 @@ static clv__model_price price_within(const clv__making *m, const clv__model_devi
   const clv__fit *fit = NULL;
   double time;
   *is_alone = true;
-  if (entry != NULL && entry->is_settled && !entry->infeasible) {
+  if (entry != NULL && entry->has_within && !entry->infeasible) {
     *is_alone = false;
     return (clv__model_price){entry->within_ns, CLV__COST_MEASURED, 0};
   }
@@ -111,9 +111,9 @@ clv_status clv__making_price(clv__making *m) {
   clv__cost_model *model = m->model;
   clv_status status = CLV_OK;
   model->prices =
-      clv__making_take(m, &model->arena, (size_t)model->node_count * model->device_count, sizeof *model->prices, &status);
-  bool *is_alone = clv__making_take(m, &m->arena, model->node_count, sizeof *is_alone, &status);
-  uint64_t *halves = clv__making_take(m, &m->arena, model->node_count, sizeof *halves, &status);
+      clv__making_allocate(m, &model->arena, (size_t)model->node_count * model->device_count, sizeof *model->prices, &status);
+  bool *is_alone = clv__making_allocate(m, &m->arena, model->node_count, sizeof *is_alone, &status);
+  uint64_t *halves = clv__making_allocate(m, &m->arena, model->node_count, sizeof *halves, &status);
   for (uint32_t d = 0; status == CLV_OK && d < model->device_count; ++d) price_device(m, d, is_alone, halves);
   return status;
 }

@@ -252,7 +252,7 @@ clv_status clv__measure_device(clv_devices *devices, uint32_t index, const clv__
   const clv__device *device = &devices->items[index];
   const clv_allocator *allocator = clv__context_allocator(devices->context);
   clv__profile_device *tables;
-  CLV__TRY(clv__profile_take_device(profile, device->info.fingerprint, &tables, error));
+  CLV__TRY(clv__profile_find_or_add_device(profile, device->info.fingerprint, &tables, error));
   CLV__TRY(keep(profile, device->name, &tables->name, error));
   CLV__TRY(keep(profile, device->info.kind, &tables->kind, error));
   CLV__TRY(keep(profile, device->info.description, &tables->description, error));

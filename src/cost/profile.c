@@ -47,7 +47,8 @@ uint32_t clv__profile_find_device(const clv__profile *profile, const char *finge
   return CLV__NO_ID;
 }
 
-clv_status clv__profile_take_device(clv__profile *profile, const char *fingerprint, clv__profile_device **out, clv_error *error) {
+clv_status clv__profile_find_or_add_device(clv__profile *profile, const char *fingerprint, clv__profile_device **out,
+                                           clv_error *error) {
   const clv_allocator *allocator = profile->arena.allocator;
   uint32_t found = clv__profile_find_device(profile, fingerprint);
   *out = found == CLV__NO_ID ? NULL : profile->devices[found];
@@ -75,8 +76,8 @@ uint32_t clv__profile_find_operator(const clv__profile_device *device, const cha
   return clv__map_find(&device->operator_index, signature);
 }
 
-clv_status clv__profile_take_operator(clv__profile *profile, clv__profile_device *device, const char *signature, uint32_t *index,
-                                      clv_error *error) {
+clv_status clv__profile_find_or_add_operator(clv__profile *profile, clv__profile_device *device, const char *signature,
+                                             uint32_t *index, clv_error *error) {
   *index = clv__map_find(&device->operator_index, signature);
   if (*index != CLV__MAP_NONE) return CLV_OK;
   size_t length = strlen(signature);
@@ -104,8 +105,8 @@ uint32_t clv__profile_find_saving(const clv__profile_device *device, uint32_t pr
   return clv__map_find(&device->saving_index, key);
 }
 
-clv_status clv__profile_take_saving(clv__profile *profile, clv__profile_device *device, uint32_t producer, uint32_t consumer,
-                                    double bytes, uint32_t *index, clv_error *error) {
+clv_status clv__profile_find_or_add_saving(clv__profile *profile, clv__profile_device *device, uint32_t producer,
+                                           uint32_t consumer, double bytes, uint32_t *index, clv_error *error) {
   char key[EDGE_KEY_BYTES];
   edge_key(key, producer, consumer);
   *index = clv__map_find(&device->saving_index, key);

@@ -1,8 +1,9 @@
 /* Measured cost tables, and their file: JSON, one object a device, known by its fingerprint.
  *
  * What is measured are blocks: sets of nodes that were compiled and run as one, single nodes among them. What is planned with are
- * two tables worked out from them (settle.c): what each node takes inside a partition, its surroundings there (`within_ns`), and
- * what each edge costs when its two ends part (`saving_ns`: a fusion lost, a layout turned back). A partition is predicted as
+ * two tables worked out from them (profile_solve.c): what each node takes inside a partition, its surroundings there
+ * (`within_ns`), and what each edge costs when its two ends part (`saving_ns`: a fusion lost, a layout turned back). A partition
+ * is predicted as
  *
  *     launch + sum of within_ns of its nodes + half of saving_ns of every edge that it cuts
  *
@@ -32,7 +33,7 @@ typedef struct clv__profile_operator {
   double flops, bytes;
   clv__measure alone;     /* in a partition of its own, launch included */
   bool infeasible;        /* the device has no room for it */
-  bool is_settled;        /* `within_ns` holds */
+  bool has_within;        /* `within_ns` holds */
   uint64_t within_ns;     /* inside a partition */
   uint64_t scratch_bytes; /* what an executable of it alone asks for */
 } clv__profile_operator;
@@ -115,22 +116,22 @@ const char *clv__profile_id(const clv__profile *profile);
 
 /* CLV__NO_ID where there is none. */
 uint32_t clv__profile_find_device(const clv__profile *profile, const char *fingerprint);
-clv_status clv__profile_take_device(clv__profile *profile, const char *fingerprint, clv__profile_device **device,
-                                    clv_error *error);
+clv_status clv__profile_find_or_add_device(clv__profile *profile, const char *fingerprint, clv__profile_device **device,
+                                           clv_error *error);
 uint32_t clv__profile_find_operator(const clv__profile_device *device, const char *signature);
-clv_status clv__profile_take_operator(clv__profile *profile, clv__profile_device *device, const char *signature, uint32_t *index,
-                                      clv_error *error);
+clv_status clv__profile_find_or_add_operator(clv__profile *profile, clv__profile_device *device, const char *signature,
+                                             uint32_t *index, clv_error *error);
 uint32_t clv__profile_find_saving(const clv__profile_device *device, uint32_t producer, uint32_t consumer);
-clv_status clv__profile_take_saving(clv__profile *profile, clv__profile_device *device, uint32_t producer, uint32_t consumer,
-                                    double bytes, uint32_t *index, clv_error *error);
+clv_status clv__profile_find_or_add_saving(clv__profile *profile, clv__profile_device *device, uint32_t producer,
+                                           uint32_t consumer, double bytes, uint32_t *index, clv_error *error);
 /* Replaces the one of the same key. The terms are copied. */
 clv_status clv__profile_put_block(clv__profile *profile, clv__profile_device *device, const clv__profile_block *block,
                                   clv_error *error);
 clv_status clv__profile_put_copies(clv__profile *profile, clv__profile_device *device, clv__copy_kind kind,
                                    const clv__profile_copy *copies, uint32_t count, clv_error *error);
 
-/* Works `within_ns` and `saving_ns` out of all blocks (settle.c). */
-clv_status clv__profile_settle(clv__profile_device *device, const clv_allocator *allocator, clv_error *error);
+/* Works `within_ns` and `saving_ns` out of all blocks (profile_solve.c). */
+clv_status clv__profile_solve(clv__profile_device *device, const clv_allocator *allocator, clv_error *error);
 /* What these say that a block takes. */
 double clv__profile_block_ns(const clv__profile_device *device, const clv__profile_block *block);
 

@@ -131,7 +131,7 @@ static clv_status read_operator(reading *r, json_t *item, size_t number) {
   CLV__TRY(get_text(r, item, where, "signature", &signature));
   if (clv__profile_find_operator(r->device, signature) != CLV__MAP_NONE)
     return bad(r, "%s: '%.100s' is there twice", where, signature);
-  CLV__TRY(clv__profile_take_operator(r->profile, r->device, signature, &index, r->error));
+  CLV__TRY(clv__profile_find_or_add_operator(r->profile, r->device, signature, &index, r->error));
   clv__profile_operator *made = &r->device->operators[index];
   CLV__TRY(get_amount(r, item, where, "flops", &made->flops));
   CLV__TRY(get_amount(r, item, where, "bytes", &made->bytes));
@@ -139,8 +139,8 @@ static clv_status read_operator(reading *r, json_t *item, size_t number) {
   if (infeasible != NULL && !json_is_boolean(infeasible)) return bad(r, "%s: 'infeasible' must be true or false", where);
   made->infeasible = json_is_true(infeasible);
   if (json_object_get(item, "time_ns") != NULL) CLV__TRY(get_measure(r, item, where, &made->alone));
-  made->is_settled = json_object_get(item, "within_ns") != NULL;
-  if (made->is_settled) CLV__TRY(get_integer(r, item, where, "within_ns", CLV__PROFILE_MAX_NS, &made->within_ns));
+  made->has_within = json_object_get(item, "within_ns") != NULL;
+  if (made->has_within) CLV__TRY(get_integer(r, item, where, "within_ns", CLV__PROFILE_MAX_NS, &made->within_ns));
   if (json_object_get(item, "scratch_bytes") == NULL) return CLV_OK;
   return get_integer(r, item, where, "scratch_bytes", (uint64_t)1 << 62, &made->scratch_bytes);
 }
@@ -161,7 +161,8 @@ static clv_status read_saving(reading *r, json_t *item, size_t number) {
   if (saving % 2 != 0) return bad(r, "%s: 'saving_ns' is %llu, and must be even", where, (unsigned long long)saving);
   if (clv__profile_find_saving(r->device, (uint32_t)producer, (uint32_t)consumer) != CLV__MAP_NONE)
     return bad(r, "%s: this edge is there twice", where);
-  CLV__TRY(clv__profile_take_saving(r->profile, r->device, (uint32_t)producer, (uint32_t)consumer, bytes, &index, r->error));
+  CLV__TRY(
+      clv__profile_find_or_add_saving(r->profile, r->device, (uint32_t)producer, (uint32_t)consumer, bytes, &index, r->error));
   r->device->savings[index].saving_ns = saving;
   return CLV_OK;
 }
@@ -230,7 +231,7 @@ static clv_status read_device(reading *r, json_t *object) {
   CLV__TRY(get_text(r, object, "device", "fingerprint", &fingerprint));
   if (clv__profile_find_device(r->profile, fingerprint) != CLV__NO_ID)
     return bad(r, "fingerprint '%.100s' is there twice", fingerprint);
-  CLV__TRY(clv__profile_take_device(r->profile, fingerprint, &r->device, r->error));
+  CLV__TRY(clv__profile_find_or_add_device(r->profile, fingerprint, &r->device, r->error));
   clv__profile_device *device = r->device;
   CLV__TRY(get_text(r, object, "device", "name", &device->name));
   CLV__TRY(get_text(r, object, "device", "kind", &device->kind));

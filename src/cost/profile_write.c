@@ -107,7 +107,7 @@ static void put_operators(const printing *p) {
       clv__text_append(text, ", ");
       put_measure(text, &o->alone);
     }
-    if (o->is_settled) clv__text_append(text, ", \"within_ns\": %" PRIu64, o->within_ns);
+    if (o->has_within) clv__text_append(text, ", \"within_ns\": %" PRIu64, o->within_ns);
     if (o->scratch_bytes > 0) clv__text_append(text, ", \"scratch_bytes\": %" PRIu64, o->scratch_bytes);
     clv__text_append(text, "}");
   }

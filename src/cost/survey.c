@@ -1,6 +1,7 @@
 /* The nodes of a graph on one device: every signature alone, then blocks of neighbours in topological order. The longest runs
  * that the device supports come first; one that takes what its nodes take alone tells nothing more and is left, any other is cut
- * in halves, down to pairs. Blocks that look alike are measured once. What the numbers mean is worked out later (settle.c). */
+ * in halves, down to pairs. Blocks that look alike are measured once. What the numbers mean is worked out later
+ * (profile_solve.c). */
 #include <string.h>
 
 #include "cost/signature.h"
@@ -21,7 +22,7 @@ static clv_status take_node(clv__survey *s, clv_node_id node, clv__text *text, c
   clv__signature_write(s->whole, node, text);
   if (text->failed || !clv__node_work(s->whole, node, &work)) return clv__error_memory(error, text->size_bytes);
   uint32_t index;
-  CLV__TRY(clv__profile_take_operator(s->profile, s->tables, text->data, &index, error));
+  CLV__TRY(clv__profile_find_or_add_operator(s->profile, s->tables, text->data, &index, error));
   s->tables->operators[index].flops = work.flops;
   s->tables->operators[index].bytes = work.bytes;
   s->operators[node] = index;
@@ -117,7 +118,7 @@ static clv_status survey_graph(clv__survey *s, uint32_t device, uint32_t *measur
   uint32_t total = 0;
   CLV__TRY(clv__view_create_whole(s->graph, s->shapes->types, &s->arena, &whole, error));
   s->whole = whole;
-  CLV__TRY(clv__profile_take_device(s->profile, s->device->info.fingerprint, &s->tables, error));
+  CLV__TRY(clv__profile_find_or_add_device(s->profile, s->device->info.fingerprint, &s->tables, error));
   CLV__TRY(clv__capability_ask(s->devices, whole, s->shapes->node_folded, NULL, NULL, NULL, &capability, error));
   clv_status status = prepare(s, &capability, device, &total, error);
   if (status == CLV_OK) status = measure_singles(s, total, error);
@@ -128,7 +129,7 @@ static clv_status survey_graph(clv__survey *s, uint32_t device, uint32_t *measur
   for (clv_node_id node = 0; status == CLV_OK && node < s->graph->node_count; ++node) {
     *measured += s->operators[node] != CLV__NO_ID;
   }
-  return status == CLV_OK ? clv__profile_settle(s->tables, s->arena.allocator, error) : status;
+  return status == CLV_OK ? clv__profile_solve(s->tables, s->arena.allocator, error) : status;
 }
 
 clv_status clv__measure_graph(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,

@@ -48,7 +48,7 @@ static clv_status push_edge(clv__survey *s, size_t *count, clv_node_id producer,
                             clv_error *error) {
   uint32_t index, from = s->operators[producer], to = s->operators[consumer];
   if (from == CLV__NO_ID || to == CLV__NO_ID) return CLV_OK; /* a view, or never together in a partition */
-  CLV__TRY(clv__profile_take_saving(s->profile, s->tables, from, to, clv__value_bytes(s->whole, value), &index, error));
+  CLV__TRY(clv__profile_find_or_add_saving(s->profile, s->tables, from, to, clv__value_bytes(s->whole, value), &index, error));
   return push_index(s, count, index, error);
 }
 

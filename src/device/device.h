@@ -25,13 +25,13 @@ typedef struct clv__device {
 } clv__device;
 
 /* What later layers keep with a set of open devices, shared by its sessions. Made under the devices' lock; let go when the set is
- * closed, the last first, before (or, from CLV__ATTACHED_GRAVES on, after) the devices themselves. */
+ * closed, the last first, before (or, from CLV__ATTACHED_ABANDONED on, after) the devices themselves. */
 typedef enum clv__attachment_kind {
-  CLV__ATTACHED_POOLS,    /* memory, device/pool.h */
-  CLV__ATTACHED_PROGRAMS, /* executables and weights, compile/ */
-  CLV__ATTACHED_GRAPHS,   /* captured graphs, execute/ */
-  CLV__ATTACHED_GRAVES,   /* memory that a device which was given up may still write to */
-  CLV__ATTACHED_REQUESTS, /* requests that one may still work for, execute/ */
+  CLV__ATTACHED_POOLS,     /* memory, device/pool.h */
+  CLV__ATTACHED_PROGRAMS,  /* executables and weights, compile/ */
+  CLV__ATTACHED_GRAPHS,    /* captured graphs, execute/ */
+  CLV__ATTACHED_ABANDONED, /* memory that a device which was given up may still write to */
+  CLV__ATTACHED_REQUESTS,  /* requests that one may still work for, execute/ */
   CLV__ATTACHMENT_COUNT
 } clv__attachment_kind;
 

@@ -94,9 +94,9 @@ static void close_devices(clv_devices *devices, bool lost) {
 void clv_devices_close(clv_devices *devices) {
   if (devices == NULL) return;
   close_devices(devices, true); /* they may still write to memory of the others */
-  for (uint32_t k = CLV__ATTACHED_GRAVES; k-- > 0;) finish_attachment(&devices->attachments[k]);
+  for (uint32_t k = CLV__ATTACHED_ABANDONED; k-- > 0;) finish_attachment(&devices->attachments[k]);
   close_devices(devices, false);
-  for (uint32_t k = CLV__ATTACHMENT_COUNT; k-- > CLV__ATTACHED_GRAVES;) finish_attachment(&devices->attachments[k]);
+  for (uint32_t k = CLV__ATTACHMENT_COUNT; k-- > CLV__ATTACHED_ABANDONED;) finish_attachment(&devices->attachments[k]);
   const clv_allocator *allocator = devices->arena.allocator;
   clv__release(allocator, devices->left_out);
   pthread_mutex_destroy(&devices->lock);

@@ -14,11 +14,11 @@ typedef struct shelf {
 } shelf;
 
 /* Host memory that a device which was given up may still write to, until it is closed. */
-typedef struct graves {
+typedef struct abandoned {
   const clv_allocator *allocator;
   void **items;
   size_t count, capacity;
-} graves;
+} abandoned;
 
 typedef struct pool {
   clv_devices *devices;
@@ -27,7 +27,7 @@ typedef struct pool {
   uint64_t generation;
   uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: the last generation when it was first seen to be lost; 0: it was not */
   shelf shelves[CLV__MAX_DEVICES + 1];
-  graves *graves;
+  abandoned *abandoned;
   clv__block *suspect; /* buffers of other devices that a lost one may still write to */
   size_t suspect_count, suspect_capacity;
 } pool;
@@ -48,8 +48,8 @@ static void release_block(const pool *p, const clv__block *block) {
 
 /* ---- Life ---- */
 
-static void graves_finish(void *self) {
-  graves *g = self;
+static void abandoned_finish(void *self) {
+  abandoned *g = self;
   const clv_allocator *allocator = g->allocator;
   for (size_t i = 0; i < g->count; ++i) clv__release(allocator, g->items[i]);
   clv__release(allocator, g->items);
@@ -71,7 +71,7 @@ static void pool_finish(void *self) {
 static clv_status pool_create(clv_devices *devices, pool **out, clv_error *error) {
   const clv_allocator *allocator = clv__context_allocator(devices->context);
   pool *p = clv__allocate_zero(allocator, sizeof *p);
-  graves *g = clv__allocate_zero(allocator, sizeof *g);
+  abandoned *g = clv__allocate_zero(allocator, sizeof *g);
   *out = NULL;
   if (p == NULL || g == NULL) {
     clv__release(allocator, g);
@@ -80,7 +80,7 @@ static clv_status pool_create(clv_devices *devices, pool **out, clv_error *error
   }
   p->devices = devices;
   p->allocator = g->allocator = allocator;
-  p->graves = g;
+  p->abandoned = g;
   pthread_mutex_init(&p->lock, NULL);
   for (uint32_t d = devices->count; d-- > 0;) {
     if (devices->items[d].space == CLV__SPACE_HOST) continue;
@@ -103,9 +103,9 @@ static clv_status pool_get(clv_devices *devices, pool **out, clv_error *error) {
   CLV__TRY(pool_create(devices, out, error));
   __atomic_store_n(&attachment->finish, pool_finish, __ATOMIC_RELAXED);
   if (__atomic_compare_exchange_n(&attachment->self, &none, *out, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-    devices->attachments[CLV__ATTACHED_GRAVES] = (clv__attachment){(*out)->graves, graves_finish};
+    devices->attachments[CLV__ATTACHED_ABANDONED] = (clv__attachment){(*out)->abandoned, abandoned_finish};
   } else { /* another thread was first */
-    graves_finish((*out)->graves);
+    abandoned_finish((*out)->abandoned);
     pool_finish(*out);
     *out = none;
   }
@@ -186,13 +186,13 @@ static bool is_suspect(const pool *p, const clv__block *block) {
 
 /* ---- Taking ---- */
 
-/* Room for the block to be kept, or buried, when it comes back. */
+/* Room for the block to be kept, or abandoned, when it comes back. */
 static bool reserve(pool *p, shelf *s, uint32_t device) {
   if (!clv__array_reserve(p->allocator, (void **)&s->kept, &s->capacity, s->count + s->given_out + 1, sizeof *s->kept, s->count))
     return false;
   if (device == CLV__NO_ID) {
-    return clv__array_reserve(p->allocator, (void **)&p->graves->items, &p->graves->capacity, p->graves->count + s->given_out + 1,
-                              sizeof *p->graves->items, p->graves->count);
+    return clv__array_reserve(p->allocator, (void **)&p->abandoned->items, &p->abandoned->capacity,
+                              p->abandoned->count + s->given_out + 1, sizeof *p->abandoned->items, p->abandoned->count);
   }
   size_t given_out = 1;
   for (uint32_t k = 0; k <= CLV__MAX_DEVICES; ++k) given_out += p->shelves[k].given_out;
@@ -253,7 +253,7 @@ static clv_status take_new(pool *p, shelf *s, clv__block *block, clv_error *erro
   return status;
 }
 
-clv_status clv__pool_take(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__block *out, clv_error *error) {
+clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__block *out, clv_error *error) {
   pool *p;
   *out = (clv__block){0};
   CLV__TRY(pool_get(devices, &p, error));
@@ -296,7 +296,7 @@ clv_status clv__pool_take(clv_devices *devices, uint32_t device, uint64_t size_b
 
 /* ---- Giving ---- */
 
-void clv__pool_give(clv_devices *devices, clv__block *given) {
+void clv__pool_free(clv_devices *devices, clv__block *given) {
   clv__block block = *given, oldest = {0};
   *given = (clv__block){0};
   if (block.generation == 0) return;
@@ -311,7 +311,7 @@ void clv__pool_give(clv_devices *devices, clv__block *given) {
   } else if (!is_suspect(p, &block)) {
     shelf_insert(s, &block);
   } else if (block.device == CLV__NO_ID) {
-    p->graves->items[p->graves->count++] = block.host;
+    p->abandoned->items[p->abandoned->count++] = block.host;
   } else {
     p->suspect[p->suspect_count++] = block;
   }

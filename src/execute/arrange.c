@@ -1,7 +1,7 @@
 /* Where slots lie in their space's arena: those that are never alive together share bytes (base/arrange.h). */
 #include "base/arrange.h"
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 static bool meet_in_steps(const clv__slot *a, const clv__slot *b) {
   return a->first <= b->last && b->first <= a->last;

@@ -2,7 +2,7 @@
  * requests may be in flight. Made when the first run is started. */
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 struct clv_run {
   clv__async *async;

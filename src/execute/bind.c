@@ -2,7 +2,7 @@
  * run is over. What devices read and write in host memory is aligned to its element. */
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 static clv_value_id output_value(const clv_plan *plan, uint32_t index) {
   return index < plan->graph->output_count ? plan->graph->outputs[index] : plan->kept[index - plan->graph->output_count];

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 typedef struct drive {
   clv__request *request;

@@ -1,7 +1,7 @@
 /* An engine's life, and the constants that a run hands over or reads. */
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 /* The bytes of a constant, or a copy where they lie unaligned in the model's file. */
 static clv_status align_constant(clv__engine *engine, const clv_tensor *constant, const void **data, clv_error *error) {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 #include "plan/make.h"
 
 /* What one call, a run or a session's creation, has met so far. */
@@ -239,19 +239,19 @@ static bool fall_back(fallback *f, const failure *what, const clv_error *error) 
 static clv_status attempt(clv_session *session, clv__attempt_fn go, const void *cookie, failure *what, clv_error *error) {
   clv__request *request;
   *what = (failure){.device = CLV__NO_ID};
-  what->status = clv__request_take(session, &request, error);
+  what->status = clv__request_acquire(session, &request, error);
   if (what->status != CLV_OK) return what->status;
   what->status = go(request, cookie, error);
   if (what->status != CLV_OK) {
     what->device = request->failed_device;
     what->gone = clv__request_plan(request)->gone;
-    if (what->status == CLV_OUT_OF_MEMORY && what->device != CLV__NO_ID && !clv__request_is_haunted(request)) {
+    if (what->status == CLV_OUT_OF_MEMORY && what->device != CLV__NO_ID && !clv__request_has_lost_device(request)) {
       clv__devices_lock(session->devices);
       clv__request_free_memory(request);
       clv__devices_unlock(session->devices);
     }
   }
-  clv__request_give(request);
+  clv__request_release(request);
   return what->status;
 }
 

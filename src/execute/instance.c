@@ -1,7 +1,7 @@
 /* Instances: a partition's executable made ready for the shapes of a prepared set, with scratch of the request's. */
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 void clv__instance_drop(clv__partition_state *state) {
   clv__request *request = state->prepared->request;
@@ -134,7 +134,7 @@ bool clv__scratch_is_held(const clv__request *request, const clv__block *block) 
 void clv__scratch_sweep(clv__request *request) {
   for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) {
     clv__block *block = &request->held_scratch[i];
-    if (block->generation != 0 && !clv__scratch_is_held(request, block)) clv__pool_give(request->session->devices, block);
+    if (block->generation != 0 && !clv__scratch_is_held(request, block)) clv__pool_free(request->session->devices, block);
   }
 }
 

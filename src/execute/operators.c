@@ -1,5 +1,5 @@
 /* What the devices of a session say of their own steps. */
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 static bool can_tell(const clv__device *device) {
   return !device->is_lost && device->backend->instance_time_steps != NULL && device->backend->instance_steps != NULL;

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 bool clv__same_dims(const clv_tensor *a, const clv_tensor *b) {
   return a->dtype == b->dtype && a->rank == b->rank &&
@@ -248,7 +248,7 @@ static clv_status prepare(clv__request *request, const clv_tensor *inputs, const
 }
 
 /* The set at `link` is the one to run with. */
-static clv_status take(clv__request *request, clv__prepared **link, clv_error *error) {
+static clv_status bring_to_front(clv__request *request, clv__prepared **link, clv_error *error) {
   clv__prepared *prepared = *link;
   if (link == &request->prepared) return CLV_OK;
   *link = prepared->next; /* to the front */
@@ -262,7 +262,7 @@ static clv_status take(clv__request *request, clv__prepared **link, clv_error *e
 static clv_status prepare_for(clv__request *request, const clv_tensor *inputs, const clv__shapes *shapes, clv_error *error) {
   for (clv__prepared **link = &request->prepared; *link != NULL; link = &(*link)->next) {
     if (!is_of_bucket(*link, shapes)) continue;
-    CLV__TRY(take(request, link, error));
+    CLV__TRY(bring_to_front(request, link, error));
     clv_status status = refit(request->prepared, inputs, shapes, error);
     if (status != CLV_OUT_OF_MEMORY || request->failed_device == CLV__NO_ID) return status;
     request->failed_device = CLV__NO_ID; /* memory planned anew takes less than what has grown */
@@ -274,7 +274,7 @@ static clv_status prepare_for(clv__request *request, const clv_tensor *inputs, c
 clv_status clv__request_prepare(clv__request *request, const clv_tensor *inputs, clv_error *error) {
   clv__shapes *shapes;
   for (clv__prepared **link = &request->prepared; *link != NULL; link = &(*link)->next) {
-    if (is_exactly_for(*link, inputs)) return take(request, link, error);
+    if (is_exactly_for(*link, inputs)) return bring_to_front(request, link, error);
   }
   CLV__TRY(infer_actual(request, inputs, &shapes, error));
   clv_status status = prepare_for(request, inputs, shapes, error);

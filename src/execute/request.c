@@ -2,7 +2,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 /* ---- Streams and memory ---- */
 
@@ -27,8 +27,8 @@ clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream 
 static clv_status reserve(clv__request *request, uint32_t device, clv__block *block, uint64_t size_bytes, clv_error *error) {
   if (size_bytes <= block->size_bytes) return CLV_OK;
   clv_devices *devices = request->session->devices;
-  clv__pool_give(devices, block);
-  clv_status status = clv__pool_take(devices, device, size_bytes, block, error);
+  clv__pool_free(devices, block);
+  clv_status status = clv__pool_allocate(devices, device, size_bytes, block, error);
   if (status != CLV_OK && device != CLV__NO_ID) clv__request_blame(request, device, status);
   return status;
 }
@@ -65,9 +65,9 @@ clv_status clv__request_reserve_scratch(clv__request *request, uint32_t device, 
 
 static void give_memory(clv__request *request) {
   clv_devices *devices = request->session->devices;
-  for (uint32_t d = 0; d < devices->count; ++d) clv__pool_give(devices, &request->scratch[d]);
-  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) clv__pool_give(devices, &request->held_scratch[i]);
-  for (uint32_t s = 0; s < devices->space_count; ++s) clv__pool_give(devices, &request->arenas[s]);
+  for (uint32_t d = 0; d < devices->count; ++d) clv__pool_free(devices, &request->scratch[d]);
+  for (uint32_t i = 0; i < CLV__HELD_SCRATCH; ++i) clv__pool_free(devices, &request->held_scratch[i]);
+  for (uint32_t s = 0; s < devices->space_count; ++s) clv__pool_free(devices, &request->arenas[s]);
 }
 
 void clv__request_free_memory(clv__request *request) {
@@ -109,7 +109,7 @@ static clv_status create(clv_session *session, uint32_t index, clv__engine *engi
 }
 
 /* Lets go of all that devices have for it. What only matters to devices that were given up stays. */
-static void close_down(clv__request *request, bool is_haunted) {
+static void close_down(clv__request *request, bool has_lost_device) {
   clv_devices *devices = request->session->devices;
   uint32_t mark_count = request->engine->plan->step_count + CLV__MAX_LANES;
   clv__devices_lock(devices);
@@ -119,7 +119,7 @@ static void close_down(clv__request *request, bool is_haunted) {
     (void)device->backend->stream_synchronize(device->handle, request->streams[lane], NULL);
   }
   for (uint32_t d = 0; d < devices->count; ++d) {
-    if (is_haunted && devices->items[d].is_lost) continue;
+    if (has_lost_device && devices->items[d].is_lost) continue;
     clv__watcher_destroy(request->watchers[d]);
     request->watchers[d] = NULL;
   }
@@ -139,7 +139,7 @@ static void close_down(clv__request *request, bool is_haunted) {
 }
 
 void clv__request_free(clv__request *request) {
-  clv__board_settle(&request->board);
+  clv__board_drain(&request->board);
   while (request->prepared != NULL) {
     clv__prepared *prepared = request->prepared;
     request->prepared = prepared->next;
@@ -153,12 +153,12 @@ void clv__request_free(clv__request *request) {
 
 void clv__request_destroy(clv__request *request) {
   if (request == NULL) return;
-  bool is_haunted = clv__request_is_haunted(request);
-  if (is_haunted) clv__request_silence(request);
-  close_down(request, is_haunted);
+  bool has_lost_device = clv__request_has_lost_device(request);
+  if (has_lost_device) clv__request_stop_callbacks(request);
+  close_down(request, has_lost_device);
   clv__engine_release(request->session, request->engine);
-  if (is_haunted)
-    clv__request_bury(request);
+  if (has_lost_device)
+    clv__request_abandon(request);
   else
     clv__request_free(request);
 }
@@ -172,14 +172,14 @@ static uint32_t find_free(const clv_session *session) {
   return CLV__NO_ID;
 }
 
-clv_status clv__request_take(clv_session *session, clv__request **out, clv_error *error) {
+clv_status clv__request_acquire(clv_session *session, clv__request **out, clv_error *error) {
   pthread_mutex_lock(&session->lock);
   uint32_t index = find_free(session);
   for (; index == CLV__NO_ID; index = find_free(session)) pthread_cond_wait(&session->freed, &session->lock);
   session->is_busy[index] = true;
   clv__request *request = session->requests[index];
   clv__engine *engine = session->engine;
-  bool is_fresh = request != NULL && request->engine == engine && !clv__request_is_haunted(request);
+  bool is_fresh = request != NULL && request->engine == engine && !clv__request_has_lost_device(request);
   if (!is_fresh) ++engine->users;
   pthread_mutex_unlock(&session->lock);
   clv_status status = CLV_OK;
@@ -238,7 +238,7 @@ void clv__session_wake(clv_session *session) {
   pthread_mutex_unlock(&session->lock);
 }
 
-void clv__request_give(clv__request *request) {
+void clv__request_release(clv__request *request) {
   clv_session *session = request->session;
   pthread_mutex_lock(&session->lock);
   session->is_busy[request->index] = false;

@@ -33,7 +33,7 @@ static void join(uint32_t *clock, const uint32_t *other, uint32_t count) {
 }
 
 /* What `step` must wait for is in `needed`: the clock, and the waits that are not implied by the others. */
-static void settle(maker *m, uint32_t step) {
+static void set_waits(maker *m, uint32_t step) {
   clv__schedule *s = m->schedule;
   clv__track *track = &s->tracks[step];
   uint32_t lanes = s->lane_count, own = s->lane_index[track->lane];
@@ -118,7 +118,7 @@ clv_status clv__schedule_make(const clv_plan *plan, const clv__schedule_rules *r
     for (uint32_t d = 0; d < plan->steps[i].dependency_count; ++d) need(&m, plan->steps[i].dependencies[d]);
     for (; edge < rules->edge_count && rules->edges[edge].after == i; ++edge) need(&m, rules->edges[edge].before);
     if (rules->is_serial && i > 0) need(&m, i - 1);
-    settle(&m, i);
+    set_waits(&m, i);
   }
   watch_ends(schedule);
   return CLV_OK;

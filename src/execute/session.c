@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/options.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 enum { PREPARED_SHAPES = 16, BUCKET_MULTIPLE = 64 };
 

@@ -1,5 +1,5 @@
 /* What a session holds, in figures. */
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 static void add_request(const clv__request *request, clv__session_stats *stats) {
   const clv_devices *devices = request->session->devices;

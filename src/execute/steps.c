@@ -1,7 +1,7 @@
 /* One step of a run: a partition executed or a value copied, enqueued on its lane's stream. */
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 clv_status clv__request_synchronize(clv__request *request, uint32_t lane, clv_error *error) {
   uint32_t d = clv__lane_device(lane), first = request->pending_first, last = request->pending_last;
@@ -52,7 +52,7 @@ static clv_status allocate_output(void *cookie, uint32_t index, const clv_tensor
   clv__request *request = state->prepared->request;
   atomic_fetch_add(&request->callers, 1);
   clv_status status = CLV_OK;
-  if (atomic_load(&request->is_buried)) {
+  if (atomic_load(&request->refuses_callbacks)) {
     status = clv__error_set(error, CLV_DEVICE_ERROR, "the run is over");
   } else {
     const clv__device *device = clv__request_device(request, clv__request_plan(request)->partitions[state->index].device);

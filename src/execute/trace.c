@@ -1,9 +1,8 @@
-/* See trace.h. A request collects the events of its run; when it is over they go to the session, under its lock. */
-#include "execute/trace.h"
-
+/* The trace of a session: see session.h. A request collects the events of its run; when it is over they go to the session, under
+ * its lock. */
 #include <string.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 void clv__session_trace(clv_session *session, bool on) {
   session->is_traced = on;

@@ -4,12 +4,12 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 /* Of waiting for news: devices may be given up by other sessions. */
 enum { LOOK_EVERY_NS = 50000000 };
 
-/* Signals when the lock is free again: who wakes up needs it. Nobody frees the board meanwhile: clv__board_settle(). */
+/* Signals when the lock is free again: who wakes up needs it. Nobody frees the board meanwhile: clv__board_drain(). */
 void clv__board_tell(void *cookie) {
   clv__mark *mark = cookie;
   clv__board *board = &mark->request->board;
@@ -25,7 +25,7 @@ void clv__board_tell(void *cookie) {
   atomic_fetch_sub(&board->tellers, 1);
 }
 
-void clv__board_settle(clv__board *board) {
+void clv__board_drain(clv__board *board) {
   while (atomic_load(&board->tellers) > 0) sched_yield();
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/model/hash.h"
 #include "gnn/plan/piece.h"
 #include "gnn/run/single.h"
 

@@ -5,6 +5,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "graph/own.h"
+
 struct clv__graph_memo {
   pthread_mutex_t lock;
   bool *known; /* by value */

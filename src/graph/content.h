@@ -12,7 +12,4 @@ clv_status clv__graph_content(const clv_graph *graph, const clv_tensor *types, c
 /* Whether two constants of the same type hold the same bytes. Neither is NULL. */
 bool clv__content_equal(const clv_tensor *a, const clv_tensor *b);
 
-/* Of clv__graph_destroy(). */
-void clv__graph_content_finish(clv_graph *graph);
-
 #endif

@@ -1,11 +1,11 @@
-/* A graph's end, its look-ups, and its content hash. See graph.h. */
+/* A graph's end, its look-ups, and its content hash. See graph.h.
+ * circle-ok: a graph holds the bodies of its nodes as views, and a view is of a graph. */
 #include "graph/graph.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "graph/content.h"
 #include "graph/own.h"
 #include "graph/view.h"
 

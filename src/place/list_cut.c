@@ -144,7 +144,7 @@ static uint32_t find_earlier(const walk *w, uint32_t view) {
 }
 
 /* True where the view has found a place in an earlier partition; it may have changed its device to that of the run. */
-static bool settle_view(walk *w, uint32_t view) {
+static bool place_view(walk *w, uint32_t view) {
   bool is_open = w->cut->count > 0;
   uint32_t around = is_open ? w->cut->devices[w->cut->count - 1] : w->lead;
   uint32_t around_group = is_open ? group_of(w, any_node_of(w, w->cut->count - 1)) : group_of(w, view);
@@ -215,7 +215,7 @@ static clv_status walk_list(walk *w, clv_error *error) {
   }
   for (uint32_t i = 0; i < problem->node_count; ++i) {
     uint32_t node = order == NULL ? i : order[i];
-    if (clv__node_is_view(problem, node) && settle_view(w, node)) continue;
+    if (clv__node_is_view(problem, node) && place_view(w, node)) continue;
     uint32_t inputs;
     if (!fits_open(w, node, &inputs)) CLV__TRY(open_with(w, node, &inputs, error));
     take(w, node, w->cut->count - 1, inputs);

@@ -27,7 +27,7 @@ static int compare_steps(const void *a, const void *b) {
 }
 
 /* Each step once, ascending. */
-static void settle_dependencies(work *w) {
+static void sort_dependencies(work *w) {
   size_t unique = 0;
   if (w->dependency_count > 1) qsort(w->dependencies, w->dependency_count, sizeof *w->dependencies, compare_steps);
   for (size_t i = 0; i < w->dependency_count; ++i) {
@@ -37,7 +37,7 @@ static void settle_dependencies(work *w) {
 }
 
 static clv_status add_step(work *w, bool is_transfer, uint32_t index, clv_error *error) {
-  settle_dependencies(w);
+  sort_dependencies(w);
   uint32_t *dependencies = clv__arena_copy(&w->plan->arena, w->dependencies, w->dependency_count * sizeof *dependencies);
   if (dependencies == NULL) return clv__error_memory(error, w->dependency_count * sizeof *dependencies);
   w->plan->steps[w->plan->step_count++] = (clv__step){is_transfer, index, (uint32_t)w->dependency_count, dependencies};

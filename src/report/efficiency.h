@@ -65,7 +65,7 @@ clv_status clv__efficiency_begin(clv__efficiency *efficiency, clv_session *sessi
 /* After each further run, whose steps the session timed as well (clv__session_time_steps()). The plan is the same. */
 clv_status clv__efficiency_sample(clv__efficiency *efficiency, clv_error *error);
 /* Works it all out, and ends the timing. */
-clv_status clv__efficiency_settle(clv__efficiency *efficiency, clv_error *error);
+clv_status clv__efficiency_make_rows(clv__efficiency *efficiency, clv_error *error);
 /* Accepts one that was never begun, all zero. */
 void clv__efficiency_finish(clv__efficiency *efficiency);
 

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_REPORT_TRACE_H
 #define CLEAVE_REPORT_TRACE_H
 
-#include "execute/trace.h"
+#include "execute/session.h"
 
 /* Writes the Trace Event Format (JSON): a row a device and one for its copies, a row for what each request's driver does; every
  * partition and copy with its predicted time. Whole, or not at all. */

@@ -124,13 +124,13 @@ clv_status clv__slots_keep_pairs(clv__convex *c, clv__slots *best, clv_error *er
     if (best->of_node[pairs[i].producer] == best->of_node[pairs[i].reader]) continue; /* by now */
     bool has_best = true;
     uint64_t cost_ns = best->cost_ns;
-    memcpy(root, r.bundles.root, bytes);
-    memcpy(next, r.bundles.next, bytes);
-    clv__bundles_join(c, &r.bundles, pairs[i].producer, pairs[i].reader);
+    memcpy(root, r.sets.root, bytes);
+    memcpy(next, r.sets.next, bytes);
+    clv__node_sets_join(c, &r.sets, pairs[i].producer, pairs[i].reader);
     two_colors(&r, best, &other, &has_best);
     if (best->cost_ns < cost_ns) continue;
-    memcpy(r.bundles.root, root, bytes);
-    memcpy(r.bundles.next, next, bytes);
+    memcpy(r.sets.root, root, bytes);
+    memcpy(r.sets.next, next, bytes);
   }
   return CLV_OK;
 }

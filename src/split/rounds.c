@@ -1,39 +1,71 @@
 /* Rounds: one colour after the other, each time everything of it that is ready. With two colours that is the fewest slots (see
- * convex.c); with more, which colour comes next is a matter of judgement. Bundles may wait for each other: then one is undone. */
+ * convex.c); with more, which colour comes next is a matter of judgement. Node sets may wait for each other: then one is undone.
+ */
 #include "split/rounds.h"
 
 #include <string.h>
 
-static void begin_ready(clv__rounds *r, uint32_t bundle, const uint32_t *tails) {
-  uint32_t color = r->c->colors[bundle], longest = 0, member = bundle;
+/* ---- Node sets: claimed together, or joined to see what it costs ---- */
+
+static void find_roots(const clv__convex *c, clv__node_sets *sets) {
+  for (uint32_t i = 0; i < c->problem->node_count; ++i) sets->root[i] = clv__find(sets->root, i);
+}
+
+static clv_status make_node_sets(clv__convex *c, clv__node_sets *sets, clv_error *error) {
+  uint32_t n = c->problem->node_count;
+  sets->root = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *sets->root);
+  sets->next = clv__arena_allocate(&c->scratch, (size_t)n * sizeof *sets->next);
+  uint32_t *last = clv__arena_allocate(&c->scratch, (size_t)c->color_count * sizeof *last);
+  if (sets->root == NULL || sets->next == NULL || last == NULL) return clv__error_memory(error, (size_t)n * sizeof *last);
+  for (uint32_t i = 0; i < n; ++i) sets->root[i] = sets->next[i] = i;
+  memset(last, 0xff, c->color_count * sizeof *last);
+  for (uint32_t i = 0; i < n && c->has_claims; ++i) {
+    uint32_t color = c->colors[i];
+    if (!c->color_is_claimed[color]) continue;
+    if (last[color] != CLV__NONE) clv__join(sets->root, sets->next, last[color], i);
+    last[color] = i;
+  }
+  find_roots(c, sets);
+  return CLV_OK;
+}
+
+void clv__node_sets_join(const clv__convex *c, clv__node_sets *sets, uint32_t x, uint32_t y) {
+  clv__join(sets->root, sets->next, x, y);
+  find_roots(c, sets);
+}
+
+/* ---- Running ---- */
+
+static void begin_ready(clv__rounds *r, uint32_t set, const uint32_t *tails) {
+  uint32_t color = r->c->colors[set], longest = 0, member = set;
   do {
     longest = tails[member] > longest ? tails[member] : longest;
-    member = r->bundles.next[member];
-  } while (member != bundle);
+    member = r->sets.next[member];
+  } while (member != set);
   if (r->heads[color] == CLV__NONE) {
     r->active[r->active_count++] = color;
     r->longest[color] = 0;
     r->weight[color] = 0;
   }
-  r->link[bundle] = r->heads[color];
-  r->heads[color] = bundle;
+  r->link[set] = r->heads[color];
+  r->heads[color] = set;
   if (longest > r->longest[color]) r->longest[color] = longest;
   r->weight[color] += (uint64_t)longest + 1;
 }
 
-/* Every member a bundle of its own, waiting for what is not there yet. */
-static void undo_bundle(clv__rounds *r, uint32_t bundle, const clv__edges *in, const uint32_t *tails, const clv__slots *slots) {
-  uint32_t member = bundle;
+/* Every member a set of its own, waiting for what is not there yet. */
+static void undo_set(clv__rounds *r, uint32_t set, const clv__edges *in, const uint32_t *tails, const clv__slots *slots) {
+  uint32_t member = set;
   do {
-    uint32_t next = r->bundles.next[member];
-    r->bundles.root[member] = r->bundles.next[member] = member;
+    uint32_t next = r->sets.next[member];
+    r->sets.root[member] = r->sets.next[member] = member;
     r->pending[member] = 0;
     for (uint32_t i = in->offsets[member]; i < in->offsets[member + 1]; ++i) {
       r->pending[member] += slots->of_node[in->nodes[i]] == CLV__NONE;
     }
     if (r->pending[member] == 0) begin_ready(r, member, tails);
     member = next;
-  } while (member != bundle);
+  } while (member != set);
 }
 
 static bool is_before(const clv__rounds *r, clv__rounds_rule rule, uint32_t a, uint32_t b) {
@@ -62,14 +94,14 @@ static uint32_t drain(clv__rounds *r, uint32_t index, uint32_t slot, const clv__
   r->active[index] = r->active[--r->active_count];
   r->heads[color] = CLV__NONE;
   while (stack != CLV__NONE) {
-    uint32_t bundle = stack, member = bundle;
-    stack = r->link[bundle];
+    uint32_t set = stack, member = set;
+    stack = r->link[set];
     do {
       slots->of_node[member] = slot;
       ++done;
       for (uint32_t i = out->offsets[member]; i < out->offsets[member + 1]; ++i) {
-        uint32_t reader = r->bundles.root[out->nodes[i]];
-        if (reader == bundle || --r->pending[reader] > 0) continue;
+        uint32_t reader = r->sets.root[out->nodes[i]];
+        if (reader == set || --r->pending[reader] > 0) continue;
         if (r->c->colors[reader] == color) {
           r->link[reader] = stack;
           stack = reader;
@@ -77,8 +109,8 @@ static uint32_t drain(clv__rounds *r, uint32_t index, uint32_t slot, const clv__
           begin_ready(r, reader, tails);
         }
       }
-      member = r->bundles.next[member];
-    } while (member != bundle);
+      member = r->sets.next[member];
+    } while (member != set);
   }
   return done;
 }
@@ -101,7 +133,7 @@ static uint32_t choose_next(const clv__rounds *r, const clv__rounds_way *way, ui
 static void reset(clv__rounds *r, const clv__rounds_way *way, const clv__edges *in, clv__slots *slots) {
   const clv__convex *c = r->c;
   uint32_t n = c->problem->node_count;
-  const uint32_t *root = r->bundles.root;
+  const uint32_t *root = r->sets.root;
   memset(slots->of_node, 0xff, (size_t)n * sizeof *slots->of_node);
   memset(r->heads, 0xff, (size_t)c->color_count * sizeof *r->heads);
   memset(r->pending, 0, (size_t)n * sizeof *r->pending);
@@ -123,9 +155,9 @@ bool clv__rounds_run(clv__rounds *r, const clv__rounds_way *way, clv__slots *slo
   reset(r, way, in, slots);
   slots->count = 0;
   while (done < n) {
-    if (r->active_count == 0) { /* bundles wait for each other: undo the one of a node that waits for none */
+    if (r->active_count == 0) { /* node sets wait for each other: undo the one of a node that waits for none */
       while (slots->of_node[way->backward ? n - 1 - waiting : waiting] != CLV__NONE) ++waiting;
-      undo_bundle(r, r->bundles.root[way->backward ? n - 1 - waiting : waiting], in, tails, slots);
+      undo_set(r, r->sets.root[way->backward ? n - 1 - waiting : waiting], in, tails, slots);
     }
     uint32_t index = choose_next(r, way, slots->count, &position);
     if (index == CLV__NONE) return false;
@@ -161,7 +193,7 @@ clv_status clv__rounds_init(clv__rounds *r, clv__convex *c, clv_error *error) {
   *r = (clv__rounds){.c = c};
   size_t n = (size_t)c->problem->node_count + 1, colors = (size_t)c->color_count + 1;
   CLV__TRY(clv__convex_edges(c, error));
-  CLV__TRY(clv__bundles_make(c, &r->bundles, error));
+  CLV__TRY(make_node_sets(c, &r->sets, error));
   uint32_t **by_node[] = {&r->pending, &r->link, &r->tails[0], &r->tails[1]}, **by_color[] = {&r->heads, &r->longest, &r->active};
   for (uint32_t i = 0; i < 4; ++i) {
     *by_node[i] = clv__arena_allocate(&c->scratch, n * sizeof(uint32_t));

@@ -4,15 +4,15 @@
 
 #include "split/convex.h"
 
-/* Nodes that go together: a bundle is ready when all of it is. A root stands for each; what is kept by root is kept there. */
-typedef struct clv__bundles {
+/* Nodes that go together: a set is ready when all of it is. A root stands for each; what is kept by root is kept there. */
+typedef struct clv__node_sets {
   uint32_t *root; /* by node */
   uint32_t *next; /* by node: the others, in a ring */
-} clv__bundles;
+} clv__node_sets;
 
 typedef struct clv__rounds {
   clv__convex *c;
-  clv__bundles bundles;
+  clv__node_sets sets;
   uint32_t *pending; /* by root: edges from outside that are not there yet */
   uint32_t *link;    /* by root: ready lists */
   uint32_t *heads, *longest, *active;
@@ -37,12 +37,12 @@ typedef struct clv__rounds_way {
   uint32_t guide_count, left_out;
 } clv__rounds_way;
 
-/* Bundles are what was claimed together. */
+/* Node sets are what was claimed together. */
 clv_status clv__rounds_init(clv__rounds *r, clv__convex *c, clv_error *error);
-/* Fills `slots`, priced. False where the guide does not suffice. Undoes bundles that wait for each other. */
+/* Fills `slots`, priced. False where the guide does not suffice. Undoes node sets that wait for each other. */
 bool clv__rounds_run(clv__rounds *r, const clv__rounds_way *way, clv__slots *slots);
 
-clv_status clv__bundles_make(clv__convex *c, clv__bundles *bundles, clv_error *error); /* bundles.c */
-void clv__bundles_join(const clv__convex *c, clv__bundles *bundles, uint32_t x, uint32_t y);
+/* From now on the two nodes and all that go with them go together. */
+void clv__node_sets_join(const clv__convex *c, clv__node_sets *sets, uint32_t x, uint32_t y);
 
 #endif

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "cache/folder.h"
+#include "cache/cache_own.h"
 
 enum { NO_LIMIT = 1 << 30 };
 

@@ -15,7 +15,7 @@ typedef struct made_profile {
 static inline void profile_begin(made_profile *p, const clv_allocator *allocator, const char *fingerprint) {
   clv_error error = {0};
   assert_ok(clv__profile_create(allocator, &p->profile, &error), error);
-  assert_ok(clv__profile_take_device(p->profile, fingerprint, &p->device, &error), error);
+  assert_ok(clv__profile_find_or_add_device(p->profile, fingerprint, &p->device, &error), error);
   p->device->name = "cpu", p->device->kind = "cpu", p->device->description = "made up", p->device->measured = "2026-11-21";
   p->device->launch = (clv__measure){2000, 10, 50};
   p->device->flops_per_second = 1e9;
@@ -25,11 +25,11 @@ static inline void profile_begin(made_profile *p, const clv_allocator *allocator
 static inline uint32_t profile_operator(made_profile *p, const char *signature, uint64_t alone_ns, uint64_t within_ns) {
   clv_error error = {0};
   uint32_t index;
-  assert_ok(clv__profile_take_operator(p->profile, p->device, signature, &index, &error), error);
+  assert_ok(clv__profile_find_or_add_operator(p->profile, p->device, signature, &index, &error), error);
   p->device->operators[index].flops = 1000;
   p->device->operators[index].bytes = 4000;
   p->device->operators[index].alone = (clv__measure){alone_ns, 5, 9};
-  p->device->operators[index].is_settled = true;
+  p->device->operators[index].has_within = true;
   p->device->operators[index].within_ns = within_ns;
   return index;
 }
@@ -37,7 +37,7 @@ static inline uint32_t profile_operator(made_profile *p, const char *signature, 
 static inline uint32_t profile_saving(made_profile *p, uint32_t producer, uint32_t consumer, uint64_t saving_ns) {
   clv_error error = {0};
   uint32_t index;
-  assert_ok(clv__profile_take_saving(p->profile, p->device, producer, consumer, 1024, &index, &error), error);
+  assert_ok(clv__profile_find_or_add_saving(p->profile, p->device, producer, consumer, 1024, &index, &error), error);
   p->device->savings[index].saving_ns = saving_ns;
   return index;
 }

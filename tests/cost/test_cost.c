@@ -127,7 +127,7 @@ static void measured_ones(void **state) {
   uint32_t relu = profile_operator(&made, "Relu(f32[1,4,8,8])>f32[1,4,8,8]", 4000, 0);
   profile_saving(&made, conv, relu, 4000);
   uint32_t softmax = profile_operator(&made, "Softmax(f32[1,8,8,8])>f32[1,8,8,8]{axis=-1}", 9000, 0);
-  made.device->operators[softmax].is_settled = false; /* measured alone, and nowhere else */
+  made.device->operators[softmax].has_within = false; /* measured alone, and nowhere else */
   uint32_t concat = profile_operator(&made, "Concat(f32[1,4,8,8],f32[1,4,8,8])>f32[1,8,8,8]{axis=1}", 0, 0);
   made.device->operators[concat] =
       (clv__profile_operator){.signature = made.device->operators[concat].signature, .infeasible = true};

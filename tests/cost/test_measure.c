@@ -55,7 +55,7 @@ static void fills_the_tables(void **state) {
     assert_string_equal(tables->measured, "2026-11-21");
     assert_int_equal(tables->saving_count, 6); /* a chain, but the concat reads the same value twice */
     for (uint32_t i = 0; i < tables->operator_count; ++i) {
-      assert_true(tables->operators[i].alone.runs >= 3 && tables->operators[i].is_settled && !tables->operators[i].infeasible);
+      assert_true(tables->operators[i].alone.runs >= 3 && tables->operators[i].has_within && !tables->operators[i].infeasible);
     }
     assert_true(tables->block_count >= 8); /* every node, and all of them */
   }

@@ -29,7 +29,7 @@ static void make(made_profile *p, const clv_allocator *allocator, bool backwards
   profile_block(p, backwards ? "a" : "b", 12000, nodes, 2, cut, 2);
   assert_ok(clv__profile_put_copies(p->profile, p->device, CLV__COPY_OUT, copies, 2, &error), error);
   clv__profile_device *other;
-  assert_ok(clv__profile_take_device(p->profile, "another", &other, &error), error);
+  assert_ok(clv__profile_find_or_add_device(p->profile, "another", &other, &error), error);
 }
 
 static void order_does_not_matter(void **state) {
@@ -209,7 +209,7 @@ static void every_allocation_may_fail(void **state) {
     test_allocator_init(&counting);
     counting.fail_at = fail_at;
     clv_status status = clv__profile_parse(text.data, text.size_bytes, "p", &counting.allocator, &profile, &error);
-    if (status == CLV_OK) status = clv__profile_settle(profile->devices[0], &counting.allocator, &error);
+    if (status == CLV_OK) status = clv__profile_solve(profile->devices[0], &counting.allocator, &error);
     done = status == CLV_OK;
     if (!done) assert_int_equal(status, CLV_OUT_OF_MEMORY);
     clv__profile_destroy(profile);

@@ -1,7 +1,7 @@
 /* Slots whose lives meet never share a byte, whether few (greedy) or many (in time); and the arena stays near what is alive. */
 #include "machine.h"
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 /* Lives of up to `longest` steps, sizes in 64 bytes; some last to the end. */
 static void make_slots(clv__slot *slots, size_t count, uint32_t steps, uint32_t longest, uint64_t seed) {

@@ -4,7 +4,7 @@
 
 #include "backends/vnpu/vnpu.h"
 #include "execute/capture/capture.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 #include "fast_evaluate.h"
 #include "machine.h"
 

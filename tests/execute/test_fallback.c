@@ -5,7 +5,6 @@
 #include "backends/cpu/cpu.h"
 #include "backends/vnpu/vnpu.h"
 #include "execute/session.h"
-#include "execute/trace.h"
 #include "machine.h"
 
 enum { ELEMENTS = 512, FOREVER = 1000000 };

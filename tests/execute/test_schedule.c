@@ -1,6 +1,6 @@
 /* The schedule as a property: whatever order devices finish in, a step begins after all that it depends on, what the clocks say
  * is over is over, and no two slots that share bytes are in use at once. Random graphs on three devices, random speeds. */
-#include "execute/internal.h"
+#include "execute/session_own.h"
 #include "machine.h"
 
 #define TINY(name) "{\"name\": \"" name "\", \"static_shapes\": false, \"operators\": \"all\"}"
@@ -133,7 +133,7 @@ static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
   clv_session *session = machine_session(plan);
   clv__request *request;
   clv_error error = {0};
-  assert_ok(clv__request_take(session, &request, &error), error);
+  assert_ok(clv__request_acquire(session, &request, &error), error);
   clv__prepared *prepared = request->prepared, *made = NULL;
   if (tight) { /* the same again, in as little memory as steps in order need */
     made = clv__allocate_zero(session->allocator, sizeof *made);
@@ -158,7 +158,7 @@ static void check_graph(machine *m, uint64_t seed, bool tight, bool streamed) {
   check_ends(&prepared->schedule);
   for (uint32_t k = 0; k < WALKS; ++k) walk_once(plan, prepared, seed * 1000 + k);
   if (made != NULL) clv__prepared_destroy(made);
-  clv__request_give(request);
+  clv__request_release(request);
   clv_session_destroy(session);
   clv_plan_destroy(plan);
   clv_graph_destroy(graph);
@@ -227,7 +227,7 @@ static void one_device_tells_once(void **state) {
     clv_session *session = machine_session(plan);
     clv__request *request;
     clv_error error = {0};
-    assert_ok(clv__request_take(session, &request, &error), error);
+    assert_ok(clv__request_acquire(session, &request, &error), error);
     const clv__schedule *schedule = &request->prepared->schedule;
     uint32_t watched = 0, last = schedule->step_count - 1;
     for (uint32_t s = 0; s < schedule->step_count; ++s) watched += schedule->tracks[s].is_watched;
@@ -236,7 +236,7 @@ static void one_device_tells_once(void **state) {
       assert_true(schedule->tracks[last].is_watched);
       ++chains;
     }
-    clv__request_give(request);
+    clv__request_release(request);
     clv_session_destroy(session);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);

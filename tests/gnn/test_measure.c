@@ -6,7 +6,7 @@
 
 #include "../cache/folder.h"
 #include "gnn.h"
-#include "gnn/measure/blocks.h"
+#include "gnn/measure/measure_own.h"
 #include "gnn/plan/pep_cost.h"
 #include "machines.h"
 #include "support.h"

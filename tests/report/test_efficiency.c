@@ -47,7 +47,7 @@ static clv_status run_timed(account *a, uint32_t runs, clv_error *error) {
     CLV__TRY(clv__efficiency_sample(&a->efficiency, error));
   }
   clv__session_time_steps(a->session, false);
-  return clv__efficiency_settle(&a->efficiency, error);
+  return clv__efficiency_make_rows(&a->efficiency, error);
 }
 
 static void close_session(account *a) {
@@ -230,7 +230,7 @@ static void lies_are_refused(void **state) {
   }
 }
 
-/* Every allocation of begin() and of a sample fails once; settle() measures, so only its first ones. */
+/* Every allocation of begin() and of a sample fails once; make_rows() measures, so only its first ones. */
 static void no_memory(void **state) {
   (void)state;
   for (size_t k = 1; k < 40; ++k) {
@@ -250,8 +250,8 @@ static void no_memory(void **state) {
   }
 }
 
-/* The first ones of settle(), before it measures. */
-static void no_memory_to_settle(void **state) {
+/* The first ones of make_rows(), before it measures. */
+static void no_memory_for_rows(void **state) {
   (void)state;
   for (size_t k = 1; k <= 4; ++k) {
     account a;
@@ -261,7 +261,7 @@ static void no_memory_to_settle(void **state) {
     assert_ok(clv__efficiency_sample(&a.efficiency, &error), error);
     a.m.counting.calls = 0;
     a.m.counting.fail_at = k;
-    assert_int_equal(clv__efficiency_settle(&a.efficiency, &error), CLV_OUT_OF_MEMORY);
+    assert_int_equal(clv__efficiency_make_rows(&a.efficiency, &error), CLV_OUT_OF_MEMORY);
     a.m.counting.fail_at = 0;
     close_session(&a);
   }
@@ -269,8 +269,8 @@ static void no_memory_to_settle(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(of_one_device), cmocka_unit_test(of_two_devices),      cmocka_unit_test(lies_are_refused),
-      cmocka_unit_test(no_memory),     cmocka_unit_test(no_memory_to_settle),
+      cmocka_unit_test(of_one_device), cmocka_unit_test(of_two_devices),     cmocka_unit_test(lies_are_refused),
+      cmocka_unit_test(no_memory),     cmocka_unit_test(no_memory_for_rows),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

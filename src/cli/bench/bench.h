@@ -1,4 +1,4 @@
-/* What `cleave bench` measures (cmd_bench.c, minimum_cut/flow.c) and prints (print.c, graphs.c). */
+/* What `cleave bench` measures (cmd_bench.c, flow.c) and prints (print.c, graphs.c). */
 #ifndef CLEAVE_CLI_BENCH_BENCH_H
 #define CLEAVE_CLI_BENCH_BENCH_H
 

@@ -43,7 +43,7 @@ static clv_status prepare(bench *b, clv_error *error) {
   uint64_t start = clv__clock_ns();
   CLV__TRY(clv_session_create(b->job.plan, &options, &b->session, error));
   cli_job_note_compiled(cli, &b->job, b->session);
-  (void)clv__memory_settle();
+  (void)clv__memory_trim();
   b->compile_ms = cli_ms(start, clv__clock_ns());
   b->load_ms = b->job.load_ms + b->job.plan_ms + b->compile_ms;
   CLV__TRY(cli_inputs_fill(cli, &b->job, cli_number(cli, OPTION_SEED, 0), error));

@@ -34,7 +34,7 @@ clv_status bench_measure_operators(bench *b, clv_error *error) {
     clv__efficiency_finish(&b->efficiency);
   }
   cli_progress(b->cli, "peaks");
-  return clv__efficiency_settle(&b->efficiency, error);
+  return clv__efficiency_make_rows(&b->efficiency, error);
 }
 
 /* ---- JSON ---- */

@@ -36,7 +36,7 @@ typedef struct cli_gnn_job {
 #define CLI_GNN_HTML_HELP "write a page: timelines, every k, and every block with what was predicted and, of a run, measured"
 
 clv_status cli_gnn_load(cli_invocation *cli, cli_gnn_job *job, clv_error *error);
-/* lower/parts.c: what --parts names, if it does; of the ks that --kset has, where both are given. */
+/* parts.c: what --parts names, if it does; of the ks that --kset has, where both are given. */
 clv_status cli_gnn_parts_read(cli_gnn_job *job, clv_error *error);
 /* For --kset or --parts, and for 1. */
 clv_status cli_gnn_cut(cli_gnn_job *job, clv_error *error);

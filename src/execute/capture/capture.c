@@ -49,8 +49,8 @@ static void decide(clv__request *request, uint32_t device, clv__capture *capture
   bool is_logged = clv__context_is_logged(context); /* telling a difference costs what comparing keys does */
   char difference[256] = "";
   capture->issue = CLV__ISSUE_EAGER;
-  if (capture->is_unsettled) {
-    capture->is_unsettled = false;
+  if (capture->is_unconfirmed) {
+    capture->is_unconfirmed = false;
     capture->why = "sizes are not those of the run before";
     return;
   }
@@ -232,7 +232,7 @@ static bool is_to_be_repeated(const clv__request *request, uint32_t device, clv_
   return capture->is_used || capture->is_broken;
 }
 
-static void settle(clv__prepared *prepared, uint32_t device, clv_status status) {
+static void close_recording(clv__prepared *prepared, uint32_t device, clv_status status) {
   clv__capture *capture = prepared->captures[device];
   clv__recorded *recorded = capture->recorded;
   if (recorded != NULL && capture->entry != NULL) {
@@ -260,7 +260,7 @@ bool clv__capture_end_run(clv__request *request, clv_status status) {
       capture->is_suspected = capture->is_over = again = true;
     }
     if (status == CLV_OK) count_time(device, capture);
-    settle(prepared, d, status);
+    close_recording(prepared, d, status);
   }
   for (uint32_t d = 0; d < count && !again; ++d) {
     clv__capture *capture = prepared->captures[d];

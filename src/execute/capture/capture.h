@@ -3,16 +3,9 @@
 #ifndef CLEAVE_EXECUTE_CAPTURE_CAPTURE_H
 #define CLEAVE_EXECUTE_CAPTURE_CAPTURE_H
 
+#include "cleave/session.h"
 #include "execute/capture/cache.h"
-#include "execute/session.h"
-
-/* How a partition was issued in the last run of its request. */
-typedef enum clv__issue {
-  CLV__ISSUE_NONE,     /* not yet */
-  CLV__ISSUE_EAGER,    /* launch by launch; why: clv__session_issue() */
-  CLV__ISSUE_CAPTURED, /* recorded in this run, then launched */
-  CLV__ISSUE_REPLAYED  /* launched as it was recorded before */
-} clv__issue;
+#include "execute/capture/issue.h"
 
 typedef struct clv__issue_info {
   clv__issue issue;

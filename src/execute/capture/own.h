@@ -3,6 +3,7 @@
 #ifndef CLEAVE_EXECUTE_CAPTURE_OWN_H
 #define CLEAVE_EXECUTE_CAPTURE_OWN_H
 
+#include "execute/capture/cache.h"
 #include "execute/capture/recorded.h"
 
 struct clv__capture {
@@ -11,7 +12,7 @@ struct clv__capture {
   clv__arena key_arena;
   bool follows_shapes;     /* a partition has other sizes with other shapes of the bucket: then graphs go and the key changes */
   bool is_key_stale;       /* the set has other shapes since it was made */
-  bool is_unsettled;       /* they are of this run: not worth capturing before they come again */
+  bool is_unconfirmed;     /* they are of this run: not worth capturing before they come again */
   clv__graph_entry *entry; /* NULL: none */
   clv__recorded *recorded; /* of this run: the entry's, or in the making */
   clv__issue issue;        /* of this run, from here on */

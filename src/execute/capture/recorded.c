@@ -8,11 +8,11 @@ enum { RUNS_A_CAPTURE = 8 };
 
 /* Where a binding was. Generations tell a buffer from another one at its address; memory of the caller's has none: whatever is at
  * that address in a run is what the run is about. */
-typedef struct place {
+typedef struct location {
   const clv_buffer *buffer;
   uint64_t offset_bytes, generation;
   const void *host;
-} place;
+} location;
 
 /* One of a partition's bindings, inputs before outputs. */
 typedef struct operand {
@@ -20,11 +20,11 @@ typedef struct operand {
 } operand;
 
 typedef struct graph {
-  place *places;          /* of the partition's bindings; what follows is the graph's that this partition is the first of */
+  location *locations;    /* of the partition's bindings; what follows is the graph's that this partition is the first of */
   clv_captured *captured; /* NULL: none */
   uint64_t bytes;
   uint32_t age; /* runs since it was captured */
-  /* All is where it was while these are the same, and the operands in `loose`, which the caller may move, are at their place. */
+  /* All is where it was while these are the same, and the operands in `loose`, which the caller may move, are where they were. */
   uint64_t arena_generation, moves;
   operand *loose;
   size_t loose_count, loose_capacity;
@@ -61,7 +61,7 @@ void clv__recorded_destroy(void *self) {
   if (r == NULL) return;
   for (uint32_t p = 0; p < r->count; ++p) {
     clv__recorded_drop(r, p);
-    clv__release(r->allocator, r->graphs[p].places);
+    clv__release(r->allocator, r->graphs[p].locations);
     clv__release(r->allocator, r->graphs[p].loose);
   }
   clv__release(r->allocator, r);
@@ -75,15 +75,15 @@ uint64_t clv__recorded_bytes(const clv__recorded *r) {
 
 /* ---- Where bindings are ---- */
 
-static place place_of(const clv__prepared *prepared, uint32_t space, clv_value_id value, const clv_binding *binding) {
+static location location_of(const clv__prepared *prepared, uint32_t space, clv_value_id value, const clv_binding *binding) {
   const clv__slot *slot = clv__prepared_slot(prepared, value, space);
   uint64_t generation = slot->bound != NULL         ? 0
                         : slot->own.generation != 0 ? slot->own.generation
                                                     : prepared->request->arenas[space].generation;
-  return (place){binding->buffer, binding->offset_bytes, generation, binding->type.data};
+  return (location){binding->buffer, binding->offset_bytes, generation, binding->type.data};
 }
 
-static bool same_place(const place *a, const place *b) {
+static bool same_location(const location *a, const location *b) {
   return a->buffer == b->buffer && a->offset_bytes == b->offset_bytes && a->generation == b->generation && a->host == b->host;
 }
 
@@ -91,8 +91,8 @@ static clv_value_id value_of(const clv_graph_view *view, uint32_t index) {
   return view->values[index < view->input_count ? view->inputs[index] : view->outputs[index - view->input_count]];
 }
 
-/* True when a binding is elsewhere than `places` say. With `note` they say so afterwards. */
-static bool have_moved(const clv__request *request, uint32_t partition, place *places, bool note) {
+/* True when a binding is elsewhere than `locations` say. With `note` they say so afterwards. */
+static bool have_moved(const clv__request *request, uint32_t partition, location *locations, bool note) {
   const clv__partition_state *state = &request->prepared->partitions[partition];
   const clv__partition *p = &clv__request_plan(request)->partitions[partition];
   const clv_graph_view *view = p->view;
@@ -100,10 +100,10 @@ static bool have_moved(const clv__request *request, uint32_t partition, place *p
   bool moved = false;
   for (uint32_t i = 0; i < view->input_count + view->output_count; ++i) {
     const clv_binding *binding = i < view->input_count ? &state->inputs[i] : &state->outputs[i - view->input_count];
-    place now = place_of(request->prepared, space, value_of(view, i), binding);
+    location now = location_of(request->prepared, space, value_of(view, i), binding);
     if (state->staged != NULL && state->staged[i].is_used) now.generation = state->staged[i].device.generation;
-    moved = moved || !same_place(&now, &places[i]);
-    if (note) places[i] = now;
+    moved = moved || !same_location(&now, &locations[i]);
+    if (note) locations[i] = now;
   }
   return moved;
 }
@@ -117,18 +117,18 @@ static bool is_loose(const clv__prepared *prepared, uint32_t space, clv_value_id
 }
 
 /* Without binding anything but what is loose. */
-static bool are_at_place(const clv__recorded *r, const clv__request *request, uint32_t first) {
+static bool have_not_moved(const clv__recorded *r, const clv__request *request, uint32_t first) {
   const graph *g = &r->graphs[first];
   const clv__prepared *prepared = request->prepared;
   uint32_t space = r->device->space;
-  if (prepared->partitions[first].staged != NULL) return !have_moved(request, first, g->places, false);
+  if (prepared->partitions[first].staged != NULL) return !have_moved(request, first, g->locations, false);
   if (g->arena_generation != request->arenas[space].generation || g->moves != prepared->moves) return false;
   for (size_t i = 0; i < g->loose_count; ++i) {
     const operand *at = &g->loose[i];
     clv_value_id value = value_of(clv__request_plan(request)->partitions[at->partition].view, at->index);
     clv_binding binding = clv__prepared_binding(prepared, clv__prepared_slot(prepared, value, space));
-    place now = place_of(prepared, space, value, &binding);
-    if (!same_place(&now, &r->graphs[at->partition].places[at->index])) return false;
+    location now = location_of(prepared, space, value, &binding);
+    if (!same_location(&now, &r->graphs[at->partition].locations[at->index])) return false;
   }
   return true;
 }
@@ -139,17 +139,17 @@ static void note_arenas(graph *g, const clv__request *request, uint32_t space) {
 }
 
 /* Where all its bindings are. */
-static clv_status note_places(clv__recorded *r, clv__request *request, uint32_t first, clv_error *error) {
+static clv_status note_locations(clv__recorded *r, clv__request *request, uint32_t first, clv_error *error) {
   graph *g = &r->graphs[first];
   g->loose_count = 0;
   note_arenas(g, request, r->device->space);
   for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
     const clv_graph_view *view = clv__request_plan(request)->partitions[p].view;
     size_t count = (size_t)view->input_count + view->output_count;
-    place **places = &r->graphs[p].places;
-    if (*places == NULL) *places = clv__allocate_zero(r->allocator, count * sizeof **places);
-    if (*places == NULL) return clv__error_memory(error, count * sizeof **places);
-    (void)have_moved(request, p, *places, true);
+    location **locations = &r->graphs[p].locations;
+    if (*locations == NULL) *locations = clv__allocate_zero(r->allocator, count * sizeof **locations);
+    if (*locations == NULL) return clv__error_memory(error, count * sizeof **locations);
+    (void)have_moved(request, p, *locations, true);
     for (uint32_t i = 0; i < count; ++i) {
       if (!is_loose(request->prepared, r->device->space, value_of(view, i))) continue;
       if (!clv__array_reserve(r->allocator, (void **)&g->loose, &g->loose_capacity, g->loose_count + 1, sizeof *g->loose,
@@ -198,7 +198,7 @@ clv_status clv__recorded_capture(clv__recorded *r, clv__request *request, uint32
   uint64_t begin_ns = request->session->is_traced ? clv__clock_ns() : 0;
   clv__recorded_drop(r, first);
   clv__error_clear(error);
-  CLV__TRY(note_places(r, request, first, error));
+  CLV__TRY(note_locations(r, request, first, error));
   CLV__TRY(capture(r, request, first, stream, execute_ns, error));
   g->age = 0;
   if (backend->captured_bytes != NULL) g->bytes = backend->captured_bytes(r->device->handle, g->captured);
@@ -218,12 +218,12 @@ static clv_status patch(clv__recorded *r, clv__request *request, uint32_t first,
   const clv_backend *backend = r->device->backend;
   uint32_t index = 0;
   for (uint32_t p = first; p != CLV__NO_ID; p = request->prepared->partitions[p].next, ++index) {
-    if (!have_moved(request, p, r->graphs[p].places, false)) continue;
+    if (!have_moved(request, p, r->graphs[p].locations, false)) continue;
     if (backend->captured_bind == NULL) return CLV_NOT_SUPPORTED;
     clv_execute_args args = clv__request_args(request, p);
     clv__error_clear(error);
     CLV__TRY(backend->captured_bind(r->device->handle, r->graphs[first].captured, index, &args, error));
-    (void)have_moved(request, p, r->graphs[p].places, true);
+    (void)have_moved(request, p, r->graphs[p].locations, true);
     ++*patches;
   }
   note_arenas(&r->graphs[first], request, r->device->space);
@@ -235,7 +235,7 @@ clv_status clv__recorded_follow(clv__recorded *r, clv__request *request, uint32_
   graph *g = &r->graphs[first];
   if (g->age < RUNS_A_CAPTURE) ++g->age;
   *how = CLV__FOLLOW_AT_PLACE;
-  if (are_at_place(r, request, first)) return CLV_OK;
+  if (have_not_moved(r, request, first)) return CLV_OK;
   for (uint32_t p = request->prepared->partitions[first].next; p != CLV__NO_ID; p = request->prepared->partitions[p].next) {
     CLV__TRY(clv__request_bind(request, p, error));
   }

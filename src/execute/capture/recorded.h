@@ -6,7 +6,7 @@
 #ifndef CLEAVE_EXECUTE_CAPTURE_RECORDED_H
 #define CLEAVE_EXECUTE_CAPTURE_RECORDED_H
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 typedef struct clv__recorded clv__recorded;
 

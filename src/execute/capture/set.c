@@ -172,7 +172,7 @@ clv_status clv__capture_refit(clv__prepared *prepared, clv_error *error) {
     clv__capture *capture = prepared->captures[plan->partitions[p].device];
     if (capture == NULL || !capture->follows_shapes) continue;
     clv__capture_drop(prepared, plan->partitions[p].device);
-    capture->is_key_stale = capture->is_unsettled = true;
+    capture->is_key_stale = capture->is_unconfirmed = true;
     prepared->partitions[p].is_fixed = is_fixed(prepared, p);
   }
   read_phase(prepared);

@@ -8,7 +8,7 @@
 #include "base/files/file.h"
 #include "base/memory.h"
 #include "base/tensor/small.h"
-#include "formats/arrays/npy_text.h"
+#include "formats/arrays/npy_own.h"
 
 static const uint8_t magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 

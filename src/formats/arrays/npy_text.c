@@ -1,5 +1,5 @@
-/* See npy_text.h. */
-#include "formats/arrays/npy_text.h"
+/* Strings in .npy files: see npy_own.h. */
+#include "formats/arrays/npy_own.h"
 
 #include <string.h>
 

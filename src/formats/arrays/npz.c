@@ -1,7 +1,7 @@
 /* Opening .npz files: the directory of a zip file. npz_read.c reads what it leads to. */
 #include <string.h>
 
-#include "formats/arrays/npz_file.h"
+#include "formats/arrays/npz_own.h"
 
 /* ---- The directory ---- */
 

@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 #include "base/tensor/tensor.h"
-#include "formats/arrays/npz_file.h"
+#include "formats/arrays/npz_own.h"
 
 enum { STEP_BYTES = 8 << 20 }; /* unpacked at a time, and of the mapping that stays in memory behind a reader */
 

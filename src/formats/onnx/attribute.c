@@ -88,7 +88,7 @@ static clv_status scan(const decoder *self, clv__proto_span span, attribute_mess
 }
 
 /* Files of the first IR version have no type: it is what is there. */
-static int64_t settle_type(const attribute_message *message) {
+static int64_t type_of_message(const attribute_message *message) {
   if (message->type != ATTRIBUTE_TYPE_UNDEFINED) return message->type;
   if (message->has_f) return ATTRIBUTE_TYPE_FLOAT;
   if (message->has_i) return ATTRIBUTE_TYPE_INT;
@@ -235,7 +235,7 @@ static clv_status decode(const decoder *self, const clv__onnx_scope *outer, cons
   clv_status status = scan(self, argument->message, &message, error);
   int64_t type = 0;
   if (status == CLV_OK) {
-    type = settle_type(&message);
+    type = type_of_message(&message);
     if (outer != NULL && type != ATTRIBUTE_TYPE_TENSOR) {
       status = clv__onnx_charge(self->loader, 0, argument->message.size_bytes, error);
     }

@@ -84,7 +84,7 @@ clv_status clv__onnx_string(clv__arena *arena, clv__proto_span bytes, const uint
 clv_status clv__onnx_domain(clv__arena *arena, clv__proto_span bytes, const uint8_t *origin, const char **domain,
                             clv_error *error);
 
-/* tensor/tensor.c */
+/* tensor.c */
 clv_status clv__onnx_tensor_scan(clv__proto_span message, const uint8_t *origin, clv__onnx_tensor_message *tensor,
                                  clv_error *error);
 /* The data of a tensor: into its message where it lies there as it is in memory, else decoded into `arena`. */
@@ -120,7 +120,7 @@ const char *clv__onnx_translate(clv__onnx_loader *loader, const clv__onnx_scope 
 /* Counts what inlining writes out, against files of few bytes that call themselves into billions of nodes. */
 clv_status clv__onnx_charge(clv__onnx_loader *loader, size_t nodes, size_t bytes, clv_error *error);
 
-/* tensor/attribute.c */
+/* attribute.c */
 /* All attributes of a node message, in its order; those that refer to an absent one of the function are left out. */
 clv_status clv__onnx_load_attributes(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
                                      clv__proto_span node, uint32_t depth, clv_attribute **attributes, uint32_t *count,

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/data/edges.h"
+#include "gnn/data/csr.h"
 
 enum { PIECE_EDGES = 1 << 20, MOST_THREADS = 16 };
 

@@ -3,7 +3,7 @@
 #define CLEAVE_GNN_DATA_EDGES_H
 
 #include "base/random.h"
-#include "gnn/data/graph.h"
+#include "cleave/types.h"
 
 #define CLV__VERTICES_UNKNOWN UINT64_MAX
 #define CLV__MOST_VERTICES ((uint64_t)UINT32_MAX) /* so that ids and their count both fit 32 bits */
@@ -20,20 +20,9 @@ struct clv__edge_source {
                      clv_error *error);
 };
 
-/* Rows by destination, each in the order of the edges. Allocated: see clv__csr_finish(). */
-clv_status clv__csr_build(const clv_allocator *allocator, clv__edge_source *source, clv__csr *csr, clv_error *error);
-void clv__csr_finish(const clv_allocator *allocator, clv__csr *csr);
-
 /* The most vertices that a graph of so many edges may claim without naming each of them: a few bytes must not make gigabytes. */
 static inline uint64_t clv__vertices_limit(uint64_t edge_count) {
   return edge_count > CLV__MOST_VERTICES / 64 ? CLV__MOST_VERTICES : (1u << 20) + 64 * edge_count;
 }
-
-/* A graph around rows, which become its own whatever this comes to; features and labels too (NULL: none). */
-clv_status clv__gnn_graph_wrap(const clv_allocator *allocator, clv__csr *csr, clv_tensor *features, clv_tensor *labels,
-                               clv__gnn_graph **graph, clv_error *error);
-
-/* Threads that share work on arrays of edges. */
-uint32_t clv__edge_threads(void);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/data/edges.h"
+#include "gnn/data/graph.h"
 
 enum { MOST_SCALE = 31, SCRAMBLE_ROUNDS = 4 };
 

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "gnn/data/edges.h"
 
 /* Offsets and sources are hashed in pieces by several threads, then joined with the counts. */
 static void hash_rows(const clv__csr *csr, clv__hash *hash) {

@@ -6,14 +6,7 @@
 
 #include "base/hash.h"
 #include "base/tensor/tensor.h"
-#include "cleave/context.h"
-
-typedef struct clv__csr {
-  uint32_t vertex_count; /* rows */
-  uint64_t edge_count;
-  const uint64_t *offsets; /* [vertex_count + 1]; row v is [offsets[v], offsets[v + 1]) */
-  const uint32_t *sources; /* [edge_count] */
-} clv__csr;
+#include "gnn/data/csr.h"
 
 typedef struct clv__gnn_graph {
   const clv_allocator *allocator;
@@ -35,6 +28,9 @@ clv_status clv__gnn_graph_read(const clv_allocator *allocator, const char *path,
 clv_status clv__gnn_graph_make(const clv_allocator *allocator, uint32_t vertex_count, uint64_t edge_count,
                                const uint32_t *sources, const uint32_t *destinations, const clv_tensor *features,
                                const clv_tensor *labels, clv__gnn_graph **graph, clv_error *error);
+/* A graph around rows, which become its own whatever this comes to; features and labels too (NULL: none). */
+clv_status clv__gnn_graph_wrap(const clv_allocator *allocator, clv__csr *csr, clv_tensor *features, clv_tensor *labels,
+                               clv__gnn_graph **graph, clv_error *error);
 void clv__gnn_graph_destroy(clv__gnn_graph *graph); /* accepts NULL */
 
 /* Writes npz, as it is read above. Whole or not at all. */

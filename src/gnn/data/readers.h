@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "gnn/data/edges.h"
+#include "gnn/data/graph.h"
 #include "gnn/data/text_blocks.h"
 
 typedef clv_status (*clv__graph_reader)(const clv_allocator *allocator, const clv__bytes_at *bytes, clv__gnn_graph **graph,

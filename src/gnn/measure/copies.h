@@ -1,4 +1,4 @@
-/* What it takes to move values: gathered in the host's memory, and between it and a device. Between measure.c and here. */
+/* What it takes to move values: gathered in the host's memory, and between it and a device. */
 #ifndef CLEAVE_GNN_MEASURE_COPIES_H
 #define CLEAVE_GNN_MEASURE_COPIES_H
 

@@ -5,9 +5,8 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "gnn/measure/blocks.h"
 #include "gnn/measure/copies.h"
-#include "gnn/measure/overheads.h"
+#include "gnn/measure/measure_own.h"
 
 #define LEAST_COPIED (UINT64_C(1) << 20)
 

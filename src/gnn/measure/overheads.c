@@ -1,6 +1,5 @@
-/* See overheads.h. What is measured is done as run/layer.c does it: one lock, one condition that everybody is told of. */
-#include "gnn/measure/overheads.h"
-
+/* Overheads: see measure_own.h. What is measured is done as run/layer.c does it: one lock, one condition that everybody is told
+ * of. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "cost/measure.h"
+#include "gnn/measure/measure_own.h"
 #include "gnn/measure/point.h"
 
 enum { ROUNDS = 8, MOST_ROUNDS = 64, WARM = 4 };

@@ -1,5 +1,5 @@
 /* Which sizes a block is measured at: those of shares of the subgraphs that plans are made for, from the smallest to the largest.
- * Between measure.c and here. */
+ * */
 #ifndef CLEAVE_GNN_MEASURE_SIZES_H
 #define CLEAVE_GNN_MEASURE_SIZES_H
 

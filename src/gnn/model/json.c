@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/files/file.h"
-#include "gnn/model/parts.h"
+#include "gnn/model/model_own.h"
 
 enum { LONGEST_PREFIX = 128, LONGEST_NAME = 192 };
 

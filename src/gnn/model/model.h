@@ -4,6 +4,7 @@
 #define CLEAVE_GNN_MODEL_MODEL_H
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/memory.h"
 #include "base/tensor/tensor.h"
 
@@ -41,5 +42,10 @@ typedef struct clv__gnn_model {
 /* `path` is JSON or ONNX. Weights named in the JSON are relative to it. Errors name the layer, the weight, both shapes. */
 clv_status clv__gnn_model_read(const clv_allocator *allocator, const char *path, clv__gnn_model **model, clv_error *error);
 void clv__gnn_model_destroy(clv__gnn_model *model); /* accepts NULL */
+
+/* What a model is: type, widths, activations and weights. */
+void clv__gnn_model_hash(const clv__gnn_model *model, clv__hash *hash);
+/* Type, dims and data; a tensor without dtype is like no other. */
+void clv__hasher_tensor(clv__hasher *hasher, const clv_tensor *tensor);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "formats/onnx/onnx.h"
 #include "gnn/model/find.h"
-#include "gnn/model/parts.h"
+#include "gnn/model/model_own.h"
 
 enum { MOST_TERMS = 6 };
 
@@ -238,7 +238,7 @@ static clv_status find_layer(const clv__finder *f, clv_value_id value, found *la
 static clv_status take_product(const clv__finder *f, clv__gnn_model *model, const char *name, const product *p,
                                clv_tensor *weight) {
   const int64_t dims[] = {p->weight->dims[p->is_transposed], p->weight->dims[!p->is_transposed]};
-  CLV__TRY(clv__gnn_weight_take(model, name, p->weight, 2, p->weight->dims, weight, f->error));
+  CLV__TRY(clv__gnn_weight_copy(model, name, p->weight, 2, p->weight->dims, weight, f->error));
   if (!p->is_transposed) return CLV_OK;
   const float *from = weight->data;
   size_t count = (size_t)(dims[0] * dims[1]);
@@ -255,7 +255,7 @@ static clv_status take_biases(const clv__finder *f, clv__gnn_model *model, const
   const int64_t width = clv__gnn_layer_width(layer);
   for (uint32_t b = 0; b < from->bias_count; ++b) {
     clv_tensor bias;
-    CLV__TRY(clv__gnn_weight_take(model, "bias", from->biases[b], 1, &width, &bias, f->error));
+    CLV__TRY(clv__gnn_weight_copy(model, "bias", from->biases[b], 1, &width, &bias, f->error));
     float *sum = layer->bias.data;
     for (int64_t i = 0; sum != NULL && i < width; ++i) sum[i] += ((const float *)bias.data)[i];
     if (sum == NULL) layer->bias = bias;
@@ -288,8 +288,8 @@ static clv_status take_layer(const clv__finder *f, clv__gnn_model *model, const 
     layer->heads = (uint32_t)dims[0];
     layer->out = (uint32_t)dims[1];
     layer->concat = !from->is_averaged;
-    CLV__TRY(clv__gnn_weight_take(model, "att_src", from->att_src, 2, dims, &layer->att_src, f->error));
-    CLV__TRY(clv__gnn_weight_take(model, "att_dst", from->att_dst, 2, dims, &layer->att_dst, f->error));
+    CLV__TRY(clv__gnn_weight_copy(model, "att_src", from->att_src, 2, dims, &layer->att_src, f->error));
+    CLV__TRY(clv__gnn_weight_copy(model, "att_dst", from->att_dst, 2, dims, &layer->att_dst, f->error));
   }
   return take_biases(f, model, from, layer);
 }

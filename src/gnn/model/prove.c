@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "analysis/evaluate.h"
-#include "gnn/data/edges.h"
+#include "gnn/data/graph.h"
 #include "gnn/model/block.h"
 #include "gnn/model/find.h"
 

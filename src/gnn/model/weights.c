@@ -4,7 +4,7 @@
 #include "base/text.h"
 #include "formats/arrays/npz.h"
 #include "formats/arrays/safetensors.h"
-#include "gnn/model/parts.h"
+#include "gnn/model/model_own.h"
 
 struct clv__gnn_weights {
   const clv_allocator *allocator;
@@ -65,10 +65,10 @@ clv_status clv__gnn_weights_read(const clv__gnn_weights *weights, clv__gnn_model
   clv_tensor from;
   if (weights->npz == NULL) {
     CLV__TRY(clv__safetensors_read(weights->safetensors, name, &from, error));
-    return clv__gnn_weight_take(model, name, &from, rank, dims, weight, error);
+    return clv__gnn_weight_copy(model, name, &from, rank, dims, weight, error);
   }
   CLV__TRY(clv__npz_read(weights->npz, name, &from, error));
-  clv_status status = clv__gnn_weight_take(model, name, &from, rank, dims, weight, error);
+  clv_status status = clv__gnn_weight_copy(model, name, &from, rank, dims, weight, error);
   clv__release(weights->allocator, from.data);
   return status;
 }

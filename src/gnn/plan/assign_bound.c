@@ -123,7 +123,7 @@ static void search_frame(clv__bounding *b, const clv__frame *f) {
 
 /* A frame that splitting brings no further goes back once, with a closer bound: what is searched is the frame that holds the
  * bound of all down. False: no memory. */
-static bool settle(clv__bounding *b, clv__frame *f, double *values) {
+static bool process_frame(clv__bounding *b, clv__frame *f, double *values) {
   clv__frame halves[2];
   double closer;
   if (!tighten(b, f)) return true;
@@ -220,7 +220,7 @@ clv_status clv__assign_bound(const clv__assign *assign, double upper_ns, double 
   }
   while (good && b.frame_count > 0 && b.used < b.budget && b.frames[0].bound < clv__bounding_goal(&b)) {
     f = pop(&b);
-    good = settle(&b, &f, values);
+    good = process_frame(&b, &f, values);
   }
   if (good) {
     double open = b.frame_count > 0 ? clv__smaller(b.open, b.frames[0].bound) : b.open;

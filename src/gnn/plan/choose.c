@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/plan/choose_layer.h"
+#include "gnn/plan/choose_own.h"
 
 typedef struct asking {
   clv__arena *arena;

@@ -6,23 +6,23 @@
 
 #define ORDER_BUDGET 200000u /* simulated tasks in search of a better sequence */
 
-typedef struct settling {
+typedef struct merging {
   clv__arena *arena;
   const clv__costs *costs;
   const clv__choose_cut *cut;
-} settling;
+} merging;
 
-/* Plans with what became of them. */
-typedef struct settled {
+/* Plans after their buckets were merged. */
+typedef struct merged {
   clv__pep *peps;
   uint32_t *sequence;
   double makespan_ns;
   uint32_t merge_count;
   const clv__bucket_merge *merges;
-} settled;
+} merged;
 
-static clv_status make_room(const settling *s, settled *made, clv_error *error) {
-  *made = (settled){.makespan_ns = INFINITY};
+static clv_status make_room(const merging *s, merged *made, clv_error *error) {
+  *made = (merged){.makespan_ns = INFINITY};
   made->peps = clv__arena_allocate_zero(s->arena, s->cut->k, sizeof *made->peps);
   made->sequence = clv__arena_allocate_zero(s->arena, s->cut->k, sizeof *made->sequence);
   if (made->peps != NULL && made->sequence != NULL) return CLV_OK;
@@ -30,7 +30,7 @@ static clv_status make_room(const settling *s, settled *made, clv_error *error) 
 }
 
 /* Subgraphs that have come to share a plan want to be neighbours. */
-static clv_status order(const settling *s, settled *made, clv_error *error) {
+static clv_status order(const merging *s, merged *made, clv_error *error) {
   uint32_t k = s->cut->k;
   clv__search search;
   clv__candidate candidate;
@@ -53,7 +53,7 @@ static clv_status order(const settling *s, settled *made, clv_error *error) {
 }
 
 /* `made` has plans and sequence. */
-static clv_status settle(const settling *s, settled *made, clv_error *error) {
+static clv_status merge(const merging *s, merged *made, clv_error *error) {
   clv__bucketing bucketing = {
       .arena = s->arena, .costs = s->costs, .cut = s->cut, .peps = made->peps, .sequence = made->sequence};
   CLV__TRY(clv__buckets_merge(&bucketing, error));
@@ -64,7 +64,7 @@ static clv_status settle(const settling *s, settled *made, clv_error *error) {
 }
 
 /* All of it on one device; without merges nothing becomes of it. */
-static clv_status settle_single(const settling *s, const clv__pep_list *lists, uint32_t device, settled *made, clv_error *error) {
+static clv_status merge_single(const merging *s, const clv__pep_list *lists, uint32_t device, merged *made, clv_error *error) {
   CLV__TRY(make_room(s, made, error));
   for (uint32_t i = 0; i < s->cut->k; ++i) {
     uint32_t o = 0;
@@ -74,10 +74,10 @@ static clv_status settle_single(const settling *s, const clv__pep_list *lists, u
     made->sequence[i] = i;
   }
   CLV__TRY(order(s, made, error));
-  return settle(s, made, error);
+  return merge(s, made, error);
 }
 
-static clv_status take(const settling *s, const settled *made, clv__chosen_layer *chosen, clv_error *error) {
+static clv_status adopt(const merging *s, const merged *made, clv__chosen_layer *chosen, clv_error *error) {
   uint32_t k = s->cut->k, tasks;
   clv__pep_work *works = clv__arena_allocate_zero(s->arena, k, sizeof *works);
   const clv__pep_work **sequence = clv__arena_allocate_zero(s->arena, k, sizeof *sequence);
@@ -104,30 +104,30 @@ static clv_status take(const settling *s, const settled *made, clv__chosen_layer
 
 clv_status clv__choose_buckets(clv__arena *arena, const clv__costs *costs, const clv__choose_cut *cut, const clv__pep_list *lists,
                                clv__chosen_layer *chosen, clv_error *error) {
-  const settling s = {arena, costs, cut};
-  settled mine, single, best = {.makespan_ns = INFINITY};
+  const merging s = {arena, costs, cut};
+  merged mine, single, best = {.makespan_ns = INFINITY};
   CLV__TRY(make_room(&s, &mine, error));
   for (uint32_t i = 0; i < cut->k; ++i) {
     mine.peps[i] = *chosen->peps[i];
     mine.sequence[i] = chosen->sequence[i];
   }
-  CLV__TRY(settle(&s, &mine, error));
+  CLV__TRY(merge(&s, &mine, error));
   for (uint32_t d = 0; d < costs->machine->device_count; ++d) {
     if (!isfinite(chosen->single_ns[d])) continue;
     if (!costs->machine->devices[d].is_static) {
       best.makespan_ns = fmin(best.makespan_ns, chosen->single_ns[d]);
       continue;
     }
-    CLV__TRY(settle_single(&s, lists, d, &single, error));
+    CLV__TRY(merge_single(&s, lists, d, &single, error));
     if (single.merge_count > 0) chosen->single_ns[d] = single.makespan_ns;
     if (chosen->single_ns[d] < best.makespan_ns) {
       best = single;
       best.makespan_ns = chosen->single_ns[d];
     }
   }
-  if (mine.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return mine.merge_count > 0 ? take(&s, &mine, chosen, error) : CLV_OK;
+  if (mine.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return mine.merge_count > 0 ? adopt(&s, &mine, chosen, error) : CLV_OK;
   /* As it was, which no device alone is faster than, unless merging saved it switches. */
   if (best.peps == NULL || chosen->timeline.makespan_ns <= best.makespan_ns * (1 + 1e-9)) return CLV_OK;
   chosen->from = "one device";
-  return take(&s, &best, chosen, error);
+  return adopt(&s, &best, chosen, error);
 }

@@ -1,13 +1,12 @@
 /* The plans and the schedule of one layer at one k. Candidates are improved by the simulation; then come whatever the tree behind
  * the bound comes upon, and what there is among pipelines alone and among shared blocks alone. */
-#include "gnn/plan/choose_layer.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "gnn/plan/buckets.h"
-#include "gnn/plan/choosing.h"
+#include "gnn/plan/choose_own.h"
 
 enum {
   MOST_ATTEMPTS = 24,

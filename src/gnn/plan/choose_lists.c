@@ -1,7 +1,7 @@
-/* See choosing.h: the plans of a layer's subgraphs, all of them, and then those that are left to choose from. */
+/* See choose_own.h: the plans of a layer's subgraphs, all of them, and then those that are left to choose from. */
 #include <string.h>
 
-#include "gnn/plan/choosing.h"
+#include "gnn/plan/choose_own.h"
 
 /* What is made from the lists. */
 static clv_status prepare(clv__choosing *c, clv_error *error) {

@@ -1,8 +1,8 @@
-/* See choosing.h: the candidates that a search begins with, and the best that there is. */
+/* See choose_own.h: the candidates that a search begins with, and the best that there is. */
 #include <math.h>
 #include <string.h>
 
-#include "gnn/plan/choosing.h"
+#include "gnn/plan/choose_own.h"
 
 /* ---- Candidates ---- */
 
@@ -63,7 +63,7 @@ static void try_singles(clv__choosing *c) {
 }
 
 /* One form for all; a subgraph that does not have it takes its fastest plan. */
-static void try_forms(clv__choosing *c) {
+static void try_one_form_for_all(clv__choosing *c) {
   for (uint32_t form = 0; form < c->lists[0].count && c->k > 1; ++form) {
     for (uint32_t i = 0; i < c->k; ++i) {
       c->trial.choices[i] = 0;
@@ -141,6 +141,6 @@ void clv__choosing_start(clv__choosing *c) {
   clv__assign_greedy(&c->assign, c->trial.choices, tell_move, c);
   try_trial(c, "greedy");
   if (c->options->effort == CLV__EFFORT_QUICK) return;
-  try_forms(c);
+  try_one_form_for_all(c);
   try_balanced(c);
 }

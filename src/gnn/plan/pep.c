@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gnn/plan/pep_cost.h"
-
 /* ---- Answers of blocks, made once ---- */
 
 enum { QUESTIONS = CLV__TABLE_STAGES * (CLV__TABLE_STAGES + 1) * 16 * 4, MOST_KEPT = 4096 };
@@ -242,7 +240,7 @@ static int compare_plans(const void *a, const void *b) {
 }
 
 /* By time; the first `top_k`, and those on one device, which are always candidates. */
-static clv_status take(making *m, clv__arena *arena, clv_error *error) {
+static clv_status fill_list(making *m, clv__arena *arena, clv_error *error) {
   uint32_t wanted = m->options->top_k == 0 ? m->kept_count : m->options->top_k, others = 0;
   if (m->kept_count > 1) qsort(m->kept, m->kept_count, sizeof *m->kept, compare_plans);
   m->list->items = clv__arena_allocate_zero(arena, m->kept_count, sizeof *m->list->items);
@@ -284,7 +282,7 @@ clv_status clv__peps_make(clv__arena *arena, const clv__costs *costs, const clv_
   if (m.answers == NULL || m.kept == NULL || !all_sets(&m))
     status = clv__error_memory(error, sizeof(clv__block_answers));
   else
-    status = m.kept_count == 0 ? refuse(&m, error) : take(&m, arena, error);
+    status = m.kept_count == 0 ? refuse(&m, error) : fill_list(&m, arena, error);
   for (uint32_t i = 0; i < m.kept_count; ++i) clv__release(m.allocator, m.kept[i]);
   for (uint32_t q = 0; q < QUESTIONS && m.answers != NULL; ++q) clv__release(m.allocator, m.answers[q]);
   clv__release(m.allocator, m.kept);

@@ -1,4 +1,4 @@
-/* Making a plan from what was chosen, and writing it. Reading is in plan/file_read.c. */
+/* Making a plan from what was chosen, and writing it. Reading is in plan_read.c. */
 #include "gnn/plan/plan.h"
 
 #include <jansson.h>
@@ -14,7 +14,7 @@ static const char *own(clv__gnn_plan *plan, const char *text) {
   return text == NULL ? "" : clv__arena_string(&plan->arena, text, strlen(text));
 }
 
-clv_status clv__gnn_plan_layer_settle(clv__gnn_plan *plan, clv__gnn_plan_layer *layer, clv_error *error) {
+clv_status clv__gnn_plan_layer_simulate(clv__gnn_plan *plan, clv__gnn_plan_layer *layer, clv_error *error) {
   uint32_t k = plan->k, tasks;
   clv__pep_work *works = clv__allocate(plan->arena.allocator, (size_t)k * sizeof *works);
   const clv__pep_work **sequence = clv__allocate(plan->arena.allocator, (size_t)k * sizeof *sequence);
@@ -50,7 +50,7 @@ static clv_status make_layer(clv__gnn_plan *plan, const clv__costs *costs, const
   if (layer->layer == NULL || layer->from == NULL || layer->peps == NULL || layer->sequence == NULL)
     return clv__error_memory(error, plan->k * sizeof *layer->peps);
   for (uint32_t i = 0; i < plan->k; ++i) layer->peps[i] = *chosen->peps[i];
-  return clv__gnn_plan_layer_settle(plan, layer, error);
+  return clv__gnn_plan_layer_simulate(plan, layer, error);
 }
 
 void clv__gnn_overhead_add(clv__gnn_overhead *overhead, clv__layer_sizes sizes, clv__layer_sizes padded) {

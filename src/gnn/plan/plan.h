@@ -76,6 +76,6 @@ clv_status clv__gnn_plan_parse(const clv_allocator *allocator, const char *text,
 clv_status clv__gnn_plan_read(const clv_allocator *allocator, const char *path, clv__gnn_plan **plan, clv_error *error);
 
 /* Clusters and timeline of a layer, from its plans and sequence. For the two ways to make a plan. */
-clv_status clv__gnn_plan_layer_settle(clv__gnn_plan *plan, clv__gnn_plan_layer *layer, clv_error *error);
+clv_status clv__gnn_plan_layer_simulate(clv__gnn_plan *plan, clv__gnn_plan_layer *layer, clv_error *error);
 
 #endif

@@ -275,7 +275,7 @@ static clv_status read_layer(const reading *r, json_t *item, uint32_t number) {
     CLV__TRY(read_pep(r, json_array_get(subgraphs, i), number, i, layer->stage_count, &layer->peps[i]));
   CLV__TRY(read_merges(r, item, number, layer));
   CLV__TRY(read_sequence(r, item, where, layer));
-  CLV__TRY(clv__gnn_plan_layer_settle(r->plan, layer, r->json.error));
+  CLV__TRY(clv__gnn_plan_layer_simulate(r->plan, layer, r->json.error));
   return check_clusters(r, item, where, layer);
 }
 

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/files/file_writer.h"
-#include "gnn/model/hash.h"
 #include "gnn/run/own.h"
 
 typedef struct header {

@@ -51,7 +51,7 @@ clv_status clv__evaluate(clv__evaluator *evaluator, const uint32_t *devices, clv
 clv__score clv__score_make(const clv__problem *problem, const uint32_t *devices, const clv__cut *cut, const clv__price *price,
                            clv__objective objective, uint64_t excess_bytes);
 
-/* least.c. Whether the placement, however it is cut, is worse than `score`. */
+/* hopeless.c. Whether the placement, however it is cut, is worse than `score`. */
 clv_status clv__is_hopeless(const clv__evaluator *evaluator, const uint32_t *devices, const clv__score *score, bool *hopeless,
                             clv_error *error);
 

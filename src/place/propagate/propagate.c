@@ -78,9 +78,9 @@ static clv_status spread(clv__propagation *p, bool on_edges, passes *recorded, c
   if (on_edges && flows == NULL) return clv__error_memory(error, p->problem->node_count);
   for (size_t i = 0; i < sizeof sweeps / sizeof *sweeps; ++i) {
     if (on_edges)
-      clv__propagate_flow(p, &sweeps[i].sweep, flows);
+      clv__propagate_along_edges(p, &sweeps[i].sweep, flows);
     else
-      clv__propagate_spread(p, &sweeps[i].sweep);
+      clv__propagate_along_list(p, &sweeps[i].sweep);
     CLV__TRY_GOTO(record(recorded, sweeps[i].name, NULL, NULL, error));
   }
 cleanup:

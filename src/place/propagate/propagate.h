@@ -29,21 +29,21 @@ static inline uint32_t clv__propagate_weight_device(const clv__propagation *p, u
   return (p->problem->flags[node] & CLV__NODE_LIGHT_WEIGHT) != 0 ? CLV__NONE : p->last;
 }
 
-/* Pass 1 (spec/locate.c): pins, then buffers, inputs and weights that are somewhere already. */
+/* Pass 1 (locate.c): pins, then buffers, inputs and weights that are somewhere already. */
 clv_status clv__propagate_locate(clv__propagation *p, clv__arena *arena, clv_error *error);
 
 /* One sweep of pass 2: a device spreads from the nodes it has to neighbours without one that it supports, along the list
- * (spread.c) or along the edges of the graph (minimum_cut/flow.c). `host` says whether the last device spreads too.
+ * or along the edges of the graph (sweep.c). `host` says whether the last device spreads too.
  * Views are passed through. A node that the device does not support does not stop it: what follows may be supported again. */
 typedef struct clv__sweep {
   bool up, host;
   const char *cause;
 } clv__sweep;
-void clv__propagate_spread(clv__propagation *p, const clv__sweep *sweep);
+void clv__propagate_along_list(clv__propagation *p, const clv__sweep *sweep);
 /* `flows`: scratch by node. */
-void clv__propagate_flow(clv__propagation *p, const clv__sweep *sweep, uint8_t *flows);
+void clv__propagate_along_edges(clv__propagation *p, const clv__sweep *sweep, uint8_t *flows);
 
-/* Passes 3 and 4 (settle.c). */
+/* Passes 3 and 4 (best.c). */
 clv_status clv__propagate_best(clv__propagation *p, clv_error *error);
 void clv__propagate_views(clv__propagation *p);
 

@@ -167,7 +167,7 @@ static double width_of(const layout *l, uint32_t v) {
 }
 
 /* The places nearest to the wanted ones (least squares) in which no neighbours overlap: pool adjacent violators. */
-static void settle_rank(layout *l, uint32_t rank, pool *pools) {
+static void place_rank(layout *l, uint32_t rank, pool *pools) {
   uint32_t first = l->first[rank], count = l->first[rank + 1] - first, used = 0;
   double shift = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -211,13 +211,13 @@ static bool place(layout *l) {
   for (uint32_t sweep = 0; sweep < SWEEPS; ++sweep) {
     for (uint32_t r = 1; r < ranks; ++r) order_rank(l, sweep % 2 == 0 ? r : ranks - 1 - r, sweep % 2 == 0, keys);
   }
-  for (uint32_t r = 0; r < ranks; ++r) settle_rank(l, r, pools);
+  for (uint32_t r = 0; r < ranks; ++r) place_rank(l, r, pools);
   for (uint32_t sweep = 0; sweep < PLACE_SWEEPS; ++sweep) {
     bool down = sweep % 2 == 0;
     for (uint32_t i = 0; i < ranks; ++i) {
       uint32_t r = down ? i : ranks - 1 - i;
       want(l, r, down ? l->up_offsets : l->down_offsets, down ? l->up : l->down);
-      settle_rank(l, r, pools);
+      place_rank(l, r, pools);
     }
   }
   return true;

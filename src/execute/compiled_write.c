@@ -4,10 +4,10 @@
 
 #include "base/options.h"
 #include "compile/folder.h"
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
 /* Everything that is made on the way. */
-typedef struct ahead {
+typedef struct writing {
   const clv_plan *given;
   clv_compiled_options options;
   clv_session_options session_options;
@@ -15,19 +15,19 @@ typedef struct ahead {
   clv_graph *graph;
   clv_plan *plan;
   clv_session *session;
-} ahead;
+} writing;
 
-static clv_status read_options(ahead *a, const clv_compiled_options *options, clv_error *error) {
-  a->options = (clv_compiled_options)CLV_COMPILED_OPTIONS_INIT;
-  a->session_options = (clv_session_options)CLV_SESSION_OPTIONS_INIT;
-  CLV__TRY(clv__options_read(&a->options, sizeof a->options, options, "CLV_COMPILED_OPTIONS_INIT", error));
-  CLV__TRY(clv__options_list(a->options.inputs, a->options.input_count, "types of inputs", error));
+static clv_status read_options(writing *w, const clv_compiled_options *options, clv_error *error) {
+  w->options = (clv_compiled_options)CLV_COMPILED_OPTIONS_INIT;
+  w->session_options = (clv_session_options)CLV_SESSION_OPTIONS_INIT;
+  CLV__TRY(clv__options_read(&w->options, sizeof w->options, options, "CLV_COMPILED_OPTIONS_INIT", error));
+  CLV__TRY(clv__options_list(w->options.inputs, w->options.input_count, "types of inputs", error));
   CLV__TRY(
-      clv__options_read(&a->session_options, sizeof a->session_options, a->options.session, "CLV_SESSION_OPTIONS_INIT", error));
+      clv__options_read(&w->session_options, sizeof w->session_options, w->options.session, "CLV_SESSION_OPTIONS_INIT", error));
   /* What fails is an error, now that somebody is there to see it. */
-  a->session_options.no_fallback = true;
-  a->session_options.in_flight = 1;
-  a->options.session = &a->session_options;
+  w->session_options.no_fallback = true;
+  w->session_options.in_flight = 1;
+  w->options.session = &w->session_options;
   return CLV_OK;
 }
 
@@ -64,42 +64,42 @@ static clv_status check_same(const clv_graph *a, const clv_graph *b, clv_error *
 }
 
 /* Writes the models and the plan, and reads them as whoever runs them will. */
-static clv_status write_plan(ahead *a, const char *directory, clv_error *error) {
-  const clv_plan *given = a->given;
-  CLV__TRY(clv__folder_begin(given, directory, &a->writer, error));
-  CLV__TRY(clv__folder_write_models(a->writer, error));
-  const char *path = clv__folder_path(a->writer, CLV__FOLDER_MODEL, error);
+static clv_status write_plan(writing *w, const char *directory, clv_error *error) {
+  const clv_plan *given = w->given;
+  CLV__TRY(clv__folder_begin(given, directory, &w->writer, error));
+  CLV__TRY(clv__folder_write_models(w->writer, error));
+  const char *path = clv__folder_path(w->writer, CLV__FOLDER_MODEL, error);
   if (path == NULL) return CLV_OUT_OF_MEMORY;
-  CLV__TRY(clv_graph_load(given->devices->context, path, &a->graph, error));
-  CLV__TRY(check_same(given->graph, a->graph, error));
-  CLV__TRY(clv__folder_write_plan(a->writer, a->graph, error));
-  path = clv__folder_path(a->writer, CLV__FOLDER_PLAN, error);
+  CLV__TRY(clv_graph_load(given->devices->context, path, &w->graph, error));
+  CLV__TRY(check_same(given->graph, w->graph, error));
+  CLV__TRY(clv__folder_write_plan(w->writer, w->graph, error));
+  path = clv__folder_path(w->writer, CLV__FOLDER_PLAN, error);
   if (path == NULL) return CLV_OUT_OF_MEMORY;
-  return clv_plan_read(a->graph, given->devices, path, NULL, &a->plan, error);
+  return clv_plan_read(w->graph, given->devices, path, NULL, &w->plan, error);
 }
 
 /* ---- What a session compiles ---- */
 
-static clv_status add_executables(ahead *a, clv_error *error) {
-  const clv__engine *engine = a->session->engine;
-  const clv__request *request = a->session->requests[0];
-  for (uint32_t p = 0; p < a->plan->partition_count; ++p) {
+static clv_status add_executables(writing *w, clv_error *error) {
+  const clv__engine *engine = w->session->engine;
+  const clv__request *request = w->session->requests[0];
+  for (uint32_t p = 0; p < w->plan->partition_count; ++p) {
     const clv__compiled *first = &engine->program.partitions[p];
-    CLV__TRY(clv__folder_add_executable(a->writer, p, first, error));
+    CLV__TRY(clv__folder_add_executable(w->writer, p, first, error));
     const clv__prepared *prepared = request != NULL ? request->prepared : NULL;
     const clv__compiled *own = prepared != NULL ? &prepared->partitions[p].own : NULL;
     if (own != NULL && own->use != NULL && own->use->of != first->use->of)
-      CLV__TRY(clv__folder_add_executable(a->writer, p, own, error));
+      CLV__TRY(clv__folder_add_executable(w->writer, p, own, error));
   }
   return CLV_OK;
 }
 
-static clv_status compile(ahead *a, clv_error *error) {
-  CLV__TRY(clv_session_create(a->plan, &a->session_options, &a->session, error));
-  if (a->options.input_count > 0) CLV__TRY(clv__session_prepare(a->session, a->options.inputs, a->options.input_count, error));
-  clv__devices_lock(a->plan->devices);
-  clv_status status = add_executables(a, error);
-  clv__devices_unlock(a->plan->devices);
+static clv_status compile(writing *w, clv_error *error) {
+  CLV__TRY(clv_session_create(w->plan, &w->session_options, &w->session, error));
+  if (w->options.input_count > 0) CLV__TRY(clv__session_prepare(w->session, w->options.inputs, w->options.input_count, error));
+  clv__devices_lock(w->plan->devices);
+  clv_status status = add_executables(w, error);
+  clv__devices_unlock(w->plan->devices);
   return status;
 }
 
@@ -111,17 +111,17 @@ clv_status clv_compiled_write(const clv_plan *plan, const clv_compiled_options *
     return clv__error_set(error, CLV_NOT_SUPPORTED,
                           "the plan supposes that devices run operators that they do not: it cannot be compiled");
   }
-  ahead a = {.given = plan};
+  writing w = {.given = plan};
   CLV__TRY(clv__graph_check_bound(plan->graph, error));
-  CLV__TRY(read_options(&a, options, error));
+  CLV__TRY(read_options(&w, options, error));
   clv_status status;
-  CLV__TRY_GOTO(write_plan(&a, directory, error));
-  CLV__TRY_GOTO(compile(&a, error));
-  status = clv__folder_commit(a.writer, &a.options, error);
+  CLV__TRY_GOTO(write_plan(&w, directory, error));
+  CLV__TRY_GOTO(compile(&w, error));
+  status = clv__folder_commit(w.writer, &w.options, error);
 cleanup:
-  clv_session_destroy(a.session);
-  clv_plan_destroy(a.plan);
-  clv_graph_destroy(a.graph);
-  clv__folder_end(a.writer);
+  clv_session_destroy(w.session);
+  clv_plan_destroy(w.plan);
+  clv_graph_destroy(w.graph);
+  clv__folder_end(w.writer);
   return status;
 }

@@ -18,7 +18,7 @@ static uint8_t byte_at(size_t i) {
 
 /* A file of PAGES pages, mapped privately. */
 static uint8_t *map_file(int access) {
-  char path[] = "/tmp/cleave-settle-XXXXXX";
+  char path[] = "/tmp/cleave-trim-XXXXXX";
   uint8_t page[PAGE];
   const int file = mkstemp(path);
   assert_true(file >= 0);
@@ -60,7 +60,7 @@ static void test_unwritten(void **state) {
   check_bytes(bytes, SIZE_MAX);
   if (resident_pages(bytes) == SIZE_MAX) skip();
   assert_int_equal(resident_pages(bytes), PAGES);
-  assert_true(clv__memory_settle() >= (size_t)PAGES * PAGE);
+  assert_true(clv__memory_trim() >= (size_t)PAGES * PAGE);
   assert_int_equal(resident_pages(bytes), 0);
   check_bytes(bytes, SIZE_MAX);
   munmap(bytes, (size_t)PAGES * PAGE);
@@ -75,7 +75,7 @@ static void test_written(void **state) {
     bytes[changed] = 77;
     check_bytes(bytes, changed);
     if (sealed) assert_int_equal(mprotect(bytes, (size_t)PAGES * PAGE, PROT_READ), 0);
-    (void)clv__memory_settle();
+    (void)clv__memory_trim();
     check_bytes(bytes, changed);
     munmap(bytes, (size_t)PAGES * PAGE);
   }
@@ -90,7 +90,7 @@ static void test_heap(void **state) {
     memset(blocks[i], (int)i, 10000);
   }
   for (size_t i = 0; i < 200; i += 2) free(blocks[i]);
-  (void)clv__memory_settle();
+  (void)clv__memory_trim();
   for (size_t i = 1; i < 200; i += 2) {
     for (size_t k = 0; k < 10000; ++k) assert_int_equal(blocks[i][k], (uint8_t)i);
     free(blocks[i]);

@@ -1,6 +1,6 @@
 /* An open .npz file: what npz.c finds and npz_read.c reads from. */
-#ifndef CLEAVE_FORMATS_ARRAYS_NPZ_FILE_H
-#define CLEAVE_FORMATS_ARRAYS_NPZ_FILE_H
+#ifndef CLEAVE_FORMATS_ARRAYS_NPZ_OWN_H
+#define CLEAVE_FORMATS_ARRAYS_NPZ_OWN_H
 
 #include "base/files/file.h"
 #include "formats/arrays/npz.h"

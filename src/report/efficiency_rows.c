@@ -9,7 +9,7 @@ static int compare_reals(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-static void take_medians(clv__efficiency *e) {
+static void set_medians(clv__efficiency *e) {
   const uint32_t runs = e->run_count;
   for (uint32_t s = 0; s < e->step_count && runs > 0; ++s) {
     double *samples = e->samples_ms + (size_t)s * e->most_runs;
@@ -104,10 +104,10 @@ static clv_status make_rows(clv__efficiency *e, clv_error *error) {
   return CLV_OK;
 }
 
-clv_status clv__efficiency_settle(clv__efficiency *e, clv_error *error) {
+clv_status clv__efficiency_make_rows(clv__efficiency *e, clv_error *error) {
   double resident[CLV__MAX_DEVICES] = {0};
   CLV__TRY(clv__session_time_operators(e->session, false, error));
-  take_medians(e);
+  set_medians(e);
   CLV__TRY(count_work(e, resident, error));
   CLV__TRY(measure_peaks(e, error));
   find_roofs(e, resident);

@@ -3,34 +3,34 @@
  * closed: marks and board, arrays that launches refer to, and threads that wait. (Memory is the pool's: device/pool.h.) */
 #include <sched.h>
 
-#include "execute/internal.h"
+#include "execute/session_own.h"
 
-bool clv__request_is_haunted(const clv__request *request) {
+bool clv__request_has_lost_device(const clv__request *request) {
   for (uint32_t lane = 0; lane < CLV__MAX_LANES; ++lane) {
     if (request->streams[lane] != NULL && clv__request_device(request, clv__lane_device(lane))->is_lost) return true;
   }
   return false;
 }
 
-void clv__request_silence(clv__request *request) {
-  atomic_store(&request->is_buried, true);
+void clv__request_stop_callbacks(clv__request *request) {
+  atomic_store(&request->refuses_callbacks, true);
   while (atomic_load(&request->callers) > 0) sched_yield();
 }
 
 /* The devices are closed: threads that waited for one go on, and end. */
 static void finish(void *self) {
   for (clv__request *request = self, *next; request != NULL; request = next) {
-    next = request->next_buried;
+    next = request->next_abandoned;
     for (uint32_t d = 0; d < CLV__MAX_DEVICES; ++d) clv__watcher_destroy(request->watchers[d]);
     clv__request_free(request);
   }
 }
 
-void clv__request_bury(clv__request *request) {
+void clv__request_abandon(clv__request *request) {
   clv_devices *devices = request->session->devices;
   clv__devices_lock(devices);
   clv__attachment *attachment = &devices->attachments[CLV__ATTACHED_REQUESTS];
-  request->next_buried = attachment->self;
+  request->next_abandoned = attachment->self;
   *attachment = (clv__attachment){request, finish};
   clv__devices_unlock(devices);
 }

@@ -14,7 +14,7 @@ enum { MOST_SWEEPS = 2000, ROUNDS = 5 };
 #define BELIEVED 0.05  /* how far off a block may be before it counts less */
 #define SHAKY 20.0     /* a spread of one part in so many halves the weight */
 #define HOLD 1e-4      /* how strongly an unknown is held to where it began, against all that is known of it */
-#define SETTLED 1e-7   /* relative change of a sweep at which it ends */
+#define CONVERGED 1e-7 /* relative change of a sweep at which it ends */
 #define TIMER_NS 200.0 /* what is shorter is not worth telling apart */
 
 /* Rows are blocks, columns unknowns: operators, then edges. By column, CSR. */
@@ -26,7 +26,7 @@ typedef struct system {
   double *begin, *values, *hold;
 } system;
 
-static void *take(clv__arena *arena, size_t count, size_t element_bytes, bool *failed) {
+static void *allocate_array(clv__arena *arena, size_t count, size_t element_bytes, bool *failed) {
   void *made = clv__arena_allocate_zero(arena, count, element_bytes);
   *failed = *failed || made == NULL;
   return made;
@@ -38,15 +38,15 @@ static bool allocate(system *s, const clv__profile_device *device, clv__arena *a
   for (uint32_t b = 0; b < device->block_count; ++b) entries += device->blocks[b].node_count + device->blocks[b].edge_count;
   s->row_count = device->block_count;
   s->column_count = device->operator_count + device->saving_count;
-  s->weights = take(arena, s->row_count, sizeof(double), &failed);
-  s->trust = take(arena, s->row_count, sizeof(double), &failed);
-  s->rests = take(arena, s->row_count, sizeof(double), &failed);
-  s->offsets = take(arena, (size_t)s->column_count + 2, sizeof(uint32_t), &failed);
-  s->rows = take(arena, entries, sizeof(uint32_t), &failed);
-  s->coefficients = take(arena, entries, sizeof(double), &failed);
-  s->begin = take(arena, s->column_count, sizeof(double), &failed);
-  s->values = take(arena, s->column_count, sizeof(double), &failed);
-  s->hold = take(arena, s->column_count, sizeof(double), &failed);
+  s->weights = allocate_array(arena, s->row_count, sizeof(double), &failed);
+  s->trust = allocate_array(arena, s->row_count, sizeof(double), &failed);
+  s->rests = allocate_array(arena, s->row_count, sizeof(double), &failed);
+  s->offsets = allocate_array(arena, (size_t)s->column_count + 2, sizeof(uint32_t), &failed);
+  s->rows = allocate_array(arena, entries, sizeof(uint32_t), &failed);
+  s->coefficients = allocate_array(arena, entries, sizeof(double), &failed);
+  s->begin = allocate_array(arena, s->column_count, sizeof(double), &failed);
+  s->values = allocate_array(arena, s->column_count, sizeof(double), &failed);
+  s->hold = allocate_array(arena, s->column_count, sizeof(double), &failed);
   return !failed && entries <= UINT32_MAX;
 }
 
@@ -103,21 +103,21 @@ static double improve(system *s, uint32_t column) {
   return fabs(value - old);
 }
 
-static void sweep_until_settled(system *s) {
+static void sweep_until_converged(system *s) {
   for (uint32_t sweep = 0; sweep < MOST_SWEEPS; ++sweep) {
     double moved = 0, all = 0;
     for (uint32_t c = 0; c < s->column_count; ++c) {
       moved += improve(s, c);
       all += s->values[c];
     }
-    if (moved <= SETTLED * all) return;
+    if (moved <= CONVERGED * all) return;
   }
 }
 
 /* Blocks that fit to the others are believed more than those that do not: something else ran when they were measured. */
 static void solve(system *s, const clv__profile_device *device) {
   for (uint32_t round = 0; round < ROUNDS; ++round) {
-    sweep_until_settled(s);
+    sweep_until_converged(s);
     memset(s->hold, 0, s->column_count * sizeof *s->hold);
     for (uint32_t b = 0; b < s->row_count; ++b) {
       double time = (double)device->blocks[b].total.time_ns + TIMER_NS, off = fabs(s->rests[b]) / time;
@@ -131,7 +131,7 @@ static void solve(system *s, const clv__profile_device *device) {
   }
 }
 
-clv_status clv__profile_settle(clv__profile_device *device, const clv_allocator *allocator, clv_error *error) {
+clv_status clv__profile_solve(clv__profile_device *device, const clv_allocator *allocator, clv_error *error) {
   system s = {0};
   clv__arena arena;
   clv__arena_init(&arena, allocator);
@@ -141,8 +141,8 @@ clv_status clv__profile_settle(clv__profile_device *device, const clv_allocator 
     solve(&s, device);
     for (uint32_t i = 0; i < device->operator_count; ++i) {
       clv__profile_operator *entry = &device->operators[i];
-      entry->is_settled = s.offsets[i] != s.offsets[i + 1];
-      entry->within_ns = entry->is_settled ? (uint64_t)(s.values[i] + 0.5) : 0;
+      entry->has_within = s.offsets[i] != s.offsets[i + 1];
+      entry->within_ns = entry->has_within ? (uint64_t)(s.values[i] + 0.5) : 0;
     }
     for (uint32_t i = 0; i < device->saving_count; ++i) { /* even: each side bears half of it */
       device->savings[i].saving_ns = 2 * (uint64_t)(s.values[device->operator_count + i] / 2 + 0.5);

@@ -1,4 +1,4 @@
-/* The test stand: one view, compiled on one device, its weights uploaded, its inputs made up, run until its time is known. */
+/* One view on a test rig: compiled on one device, its weights uploaded, its inputs made up, run until its time is known. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -11,7 +11,7 @@
 #define WARM_NS UINT64_C(2000000)      /* spent on runs before that, at least one */
 enum { LEAST_RUNS = 3, MOST_WARM_RUNS = 20, MOST_ATTEMPTS = 3, DISTURBED = 12 /* a spread of a twelfth */ };
 
-typedef struct stand {
+typedef struct rig {
   const clv__device *device;
   const clv_graph_view *view;
   clv__arena arena;
@@ -24,7 +24,7 @@ typedef struct stand {
   clv_binding *inputs, *outputs;
   clv_buffer **buffers; /* inputs, then outputs; where memory is not the host's */
   int64_t integer;      /* what integer inputs hold */
-} stand;
+} rig;
 
 static int compare_times(const void *a, const void *b) {
   uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -49,29 +49,29 @@ uint32_t clv__measure_runs(uint32_t runs, uint64_t once_ns) {
 
 /* ---- Making ---- */
 
-static clv_status find_weight(const stand *s, const char *name, const clv_tensor **data, clv_error *error) {
-  for (uint32_t v = 0; v < s->view->value_count; ++v) {
-    *data = clv__view_type(s->view, v);
-    if ((*data)->data != NULL && strcmp(s->view->graph->values[s->view->values[v]].name, name) == 0) return CLV_OK;
+static clv_status find_weight(const rig *r, const char *name, const clv_tensor **data, clv_error *error) {
+  for (uint32_t v = 0; v < r->view->value_count; ++v) {
+    *data = clv__view_type(r->view, v);
+    if ((*data)->data != NULL && strcmp(r->view->graph->values[r->view->values[v]].name, name) == 0) return CLV_OK;
   }
   return clv__error_set(error, CLV_INTERNAL_ERROR, "the executable asks for weight '%s', which nobody reads", name);
 }
 
-static clv_status compile(stand *s, clv_error *error) {
-  const clv_backend *backend = s->device->backend;
+static clv_status compile(rig *r, clv_error *error) {
+  const clv_backend *backend = r->device->backend;
   const clv_compile_options options = {.struct_size = sizeof options};
   clv__error_clear(error);
-  CLV__TRY(backend->compile(s->device->handle, s->view, &options, &s->executable, error));
-  if (backend->finish != NULL) CLV__TRY(backend->finish(s->device->handle, &s->executable, 1, error));
-  s->info.struct_size = sizeof s->info;
-  backend->executable_info(s->device->handle, s->executable, &s->info);
-  s->weights = clv__arena_allocate_zero(&s->arena, s->info.weight_count, sizeof *s->weights);
-  if (s->weights == NULL) return clv__error_memory(error, s->info.weight_count * sizeof *s->weights);
-  for (uint32_t i = 0; i < s->info.weight_count; ++i) {
+  CLV__TRY(backend->compile(r->device->handle, r->view, &options, &r->executable, error));
+  if (backend->finish != NULL) CLV__TRY(backend->finish(r->device->handle, &r->executable, 1, error));
+  r->info.struct_size = sizeof r->info;
+  backend->executable_info(r->device->handle, r->executable, &r->info);
+  r->weights = clv__arena_allocate_zero(&r->arena, r->info.weight_count, sizeof *r->weights);
+  if (r->weights == NULL) return clv__error_memory(error, r->info.weight_count * sizeof *r->weights);
+  for (uint32_t i = 0; i < r->info.weight_count; ++i) {
     const clv_tensor *data = NULL;
-    CLV__TRY(find_weight(s, s->info.weights[i], &data, error));
-    CLV__TRY(backend->weight_upload(s->device->handle, s->info.weights[i], data, &s->weights[i], error));
-    ++s->weight_count;
+    CLV__TRY(find_weight(r, r->info.weights[i], &data, error));
+    CLV__TRY(backend->weight_upload(r->device->handle, r->info.weights[i], data, &r->weights[i], error));
+    ++r->weight_count;
   }
   return CLV_OK;
 }
@@ -88,10 +88,10 @@ static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
 }
 
 /* Memory for one operand: the host's, or the device's, filled through a copy. */
-static clv_status make_binding(stand *s, const clv_tensor *type, bool is_input, clv_buffer **buffer, clv_binding *binding,
+static clv_status make_binding(rig *r, const clv_tensor *type, bool is_input, clv_buffer **buffer, clv_binding *binding,
                                clv_error *error) {
-  const clv__device *device = s->device;
-  const clv_allocator *allocator = s->arena.allocator;
+  const clv__device *device = r->device;
+  const clv_allocator *allocator = r->arena.allocator;
   size_t size_bytes, count;
   *binding = (clv_binding){.type = *type};
   binding->type.data = NULL;
@@ -100,10 +100,10 @@ static clv_status make_binding(stand *s, const clv_tensor *type, bool is_input, 
   }
   bool on_host = device->space == CLV__SPACE_HOST;
   clv_tensor host = *type;
-  host.data = on_host ? clv__arena_allocate_data(&s->arena, size_bytes == 0 ? 1 : size_bytes) : NULL;
+  host.data = on_host ? clv__arena_allocate_data(&r->arena, size_bytes == 0 ? 1 : size_bytes) : NULL;
   if (!on_host && is_input) host.data = clv__allocate(allocator, size_bytes);
   if (host.data == NULL && (on_host || is_input)) return clv__error_memory(error, size_bytes);
-  if (is_input) make_up(&host, count, s->integer);
+  if (is_input) make_up(&host, count, r->integer);
   if (on_host) {
     if (!is_input) memset(host.data, 0, size_bytes); /* pages that are there */
     binding->type.data = host.data;
@@ -115,52 +115,52 @@ static clv_status make_binding(stand *s, const clv_tensor *type, bool is_input, 
     binding->type.data = device->backend->buffer_host_pointer(device->handle, *buffer);
   }
   if (status == CLV_OK && is_input && size_bytes > 0) {
-    status = device->backend->copy_in(device->handle, s->stream, *buffer, 0, host.data, size_bytes, error);
-    if (status == CLV_OK) status = device->backend->stream_synchronize(device->handle, s->stream, error);
+    status = device->backend->copy_in(device->handle, r->stream, *buffer, 0, host.data, size_bytes, error);
+    if (status == CLV_OK) status = device->backend->stream_synchronize(device->handle, r->stream, error);
   }
   clv__release(allocator, host.data);
   return status;
 }
 
-static clv_status make_bindings(stand *s, clv_error *error) {
-  const clv_graph_view *view = s->view;
-  s->inputs = clv__arena_allocate_zero(&s->arena, view->input_count, sizeof *s->inputs);
-  s->outputs = clv__arena_allocate_zero(&s->arena, view->output_count, sizeof *s->outputs);
-  s->buffers = clv__arena_allocate_zero(&s->arena, (size_t)view->input_count + view->output_count, sizeof *s->buffers);
-  if (s->inputs == NULL || s->outputs == NULL || s->buffers == NULL) {
-    return clv__error_memory(error, view->value_count * sizeof *s->inputs);
+static clv_status make_bindings(rig *r, clv_error *error) {
+  const clv_graph_view *view = r->view;
+  r->inputs = clv__arena_allocate_zero(&r->arena, view->input_count, sizeof *r->inputs);
+  r->outputs = clv__arena_allocate_zero(&r->arena, view->output_count, sizeof *r->outputs);
+  r->buffers = clv__arena_allocate_zero(&r->arena, (size_t)view->input_count + view->output_count, sizeof *r->buffers);
+  if (r->inputs == NULL || r->outputs == NULL || r->buffers == NULL) {
+    return clv__error_memory(error, view->value_count * sizeof *r->inputs);
   }
   for (uint32_t i = 0; i < view->input_count; ++i) {
-    CLV__TRY(make_binding(s, clv__view_type(view, view->inputs[i]), true, &s->buffers[i], &s->inputs[i], error));
+    CLV__TRY(make_binding(r, clv__view_type(view, view->inputs[i]), true, &r->buffers[i], &r->inputs[i], error));
   }
   for (uint32_t i = 0; i < view->output_count; ++i) {
-    CLV__TRY(make_binding(s, clv__view_type(view, view->outputs[i]), false, &s->buffers[view->input_count + i], &s->outputs[i],
+    CLV__TRY(make_binding(r, clv__view_type(view, view->outputs[i]), false, &r->buffers[view->input_count + i], &r->outputs[i],
                           error));
   }
   return CLV_OK;
 }
 
-static clv_status make_instance(stand *s, clv_error *error) {
-  const clv_graph_view *view = s->view;
-  clv_tensor *types = clv__arena_allocate_zero(&s->arena, view->input_count, sizeof *types);
+static clv_status make_instance(rig *r, clv_error *error) {
+  const clv_graph_view *view = r->view;
+  clv_tensor *types = clv__arena_allocate_zero(&r->arena, view->input_count, sizeof *types);
   if (types == NULL) return clv__error_memory(error, view->input_count * sizeof *types);
   for (uint32_t i = 0; i < view->input_count; ++i) types[i] = *clv__view_type(view, view->inputs[i]);
-  return s->device->backend->instance_create(s->device->handle, s->executable, types, view->input_count, s->weights,
-                                             s->weight_count, &s->instance, error);
+  return r->device->backend->instance_create(r->device->handle, r->executable, types, view->input_count, r->weights,
+                                             r->weight_count, &r->instance, error);
 }
 
-static void finish(stand *s) {
-  const clv_backend *backend = s->device->backend;
-  clv_device *handle = s->device->handle;
+static void finish(rig *r) {
+  const clv_backend *backend = r->device->backend;
+  clv_device *handle = r->device->handle;
   clv_error ignored;
-  if (s->stream != NULL) (void)backend->stream_synchronize(handle, s->stream, &ignored);
-  if (s->instance != NULL) backend->instance_destroy(handle, s->instance);
-  for (uint32_t i = 0; s->buffers != NULL && i < s->view->input_count + s->view->output_count; ++i)
-    backend->buffer_free(handle, s->buffers[i]);
-  for (uint32_t i = s->weight_count; i-- > 0;) backend->weight_release(handle, s->weights[i]);
-  if (s->executable != NULL) backend->executable_destroy(handle, s->executable);
-  if (s->stream != NULL) backend->stream_destroy(handle, s->stream);
-  clv__arena_finish(&s->arena);
+  if (r->stream != NULL) (void)backend->stream_synchronize(handle, r->stream, &ignored);
+  if (r->instance != NULL) backend->instance_destroy(handle, r->instance);
+  for (uint32_t i = 0; r->buffers != NULL && i < r->view->input_count + r->view->output_count; ++i)
+    backend->buffer_free(handle, r->buffers[i]);
+  for (uint32_t i = r->weight_count; i-- > 0;) backend->weight_release(handle, r->weights[i]);
+  if (r->executable != NULL) backend->executable_destroy(handle, r->executable);
+  if (r->stream != NULL) backend->stream_destroy(handle, r->stream);
+  clv__arena_finish(&r->arena);
 }
 
 /* ---- Running ---- */
@@ -173,19 +173,19 @@ static clv_status refuse_output(void *cookie, uint32_t index, const clv_tensor *
   return clv__error_set(error, CLV_NOT_SUPPORTED, "an output's size depends on data");
 }
 
-static clv_status run_once(const stand *s, uint64_t *time_ns, clv_error *error) {
-  const clv_backend *backend = s->device->backend;
+static clv_status run_once(const rig *r, uint64_t *time_ns, clv_error *error) {
+  const clv_backend *backend = r->device->backend;
   clv_execute_args args = {
       .struct_size = sizeof args,
-      .input_count = s->view->input_count,
-      .output_count = s->view->output_count,
-      .inputs = s->inputs,
-      .outputs = s->outputs,
+      .input_count = r->view->input_count,
+      .output_count = r->view->output_count,
+      .inputs = r->inputs,
+      .outputs = r->outputs,
       .allocate_output = refuse_output,
   };
   uint64_t start = clv__clock_ns();
-  CLV__TRY(backend->execute(s->device->handle, s->instance, s->stream, &args, error));
-  CLV__TRY(backend->stream_synchronize(s->device->handle, s->stream, error));
+  CLV__TRY(backend->execute(r->device->handle, r->instance, r->stream, &args, error));
+  CLV__TRY(backend->stream_synchronize(r->device->handle, r->stream, error));
   *time_ns = clv__clock_ns() - start;
   return CLV_OK;
 }
@@ -213,18 +213,18 @@ static clv__measure measure_of_calm(uint64_t *samples, const bool *is_calm, uint
 }
 
 /* Runs that lie far apart, or that something else interrupted, are made again, and the least median counts. */
-static clv_status measure(const stand *s, uint32_t runs, clv__measure *result, clv_error *error) {
+static clv_status measure(const rig *r, uint32_t runs, clv__measure *result, clv_error *error) {
   uint64_t samples[CLV__MEASURE_MOST_RUNS], once = 0, warm = 0;
   bool is_calm[CLV__MEASURE_MOST_RUNS], is_good = false;
   for (uint32_t i = 0; i == 0 || (i < MOST_WARM_RUNS && warm < WARM_NS); ++i) {
-    CLV__TRY(run_once(s, &once, error));
+    CLV__TRY(run_once(r, &once, error));
     warm += once;
   }
   for (uint32_t attempt = 0; attempt < MOST_ATTEMPTS && !is_good; ++attempt) {
     uint32_t count = clv__measure_runs(runs, once);
     for (uint32_t i = 0; i < count; ++i) {
       long before = count_interruptions();
-      CLV__TRY(run_once(s, &samples[i], error));
+      CLV__TRY(run_once(r, &samples[i], error));
       is_calm[i] = count_interruptions() == before;
     }
     clv__measure made = measure_of_calm(samples, is_calm, count, &is_good);
@@ -239,15 +239,15 @@ static clv_status measure(const stand *s, uint32_t runs, clv__measure *result, c
 
 static clv_status measure_with(const clv__device *device, const clv_graph_view *view, uint32_t runs, int64_t integer,
                                clv__measure *result, uint64_t *scratch_bytes, clv_error *error) {
-  stand s = {.device = device, .view = view, .integer = integer};
-  clv__arena_init(&s.arena, view->graph->allocator);
-  clv_status status = compile(&s, error);
-  if (status == CLV_OK) status = device->backend->stream_create(device->handle, &s.stream, error);
-  if (status == CLV_OK) status = make_instance(&s, error);
-  if (status == CLV_OK) status = make_bindings(&s, error);
-  if (status == CLV_OK) status = measure(&s, runs, result, error);
-  if (status == CLV_OK && scratch_bytes != NULL) *scratch_bytes = s.info.scratch_bytes;
-  finish(&s);
+  rig r = {.device = device, .view = view, .integer = integer};
+  clv__arena_init(&r.arena, view->graph->allocator);
+  clv_status status = compile(&r, error);
+  if (status == CLV_OK) status = device->backend->stream_create(device->handle, &r.stream, error);
+  if (status == CLV_OK) status = make_instance(&r, error);
+  if (status == CLV_OK) status = make_bindings(&r, error);
+  if (status == CLV_OK) status = measure(&r, runs, result, error);
+  if (status == CLV_OK && scratch_bytes != NULL) *scratch_bytes = r.info.scratch_bytes;
+  finish(&r);
   return status;
 }
 

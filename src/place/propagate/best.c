@@ -6,10 +6,10 @@
 
 enum { MAX_SPACES = 17 }; /* a memory space a device, and the host's */
 
-typedef struct settling {
+typedef struct third_pass {
   clv__propagation *p;
   uint32_t better[16]; /* by device: those of higher priority in the same memory space */
-} settling;
+} third_pass;
 
 /* The supported device that can read the most of what the node reads; a tie, or nothing, goes to the first. */
 static uint32_t most_readable(const clv__propagation *p, uint32_t node) {
@@ -44,7 +44,7 @@ static bool all_readable(const clv__propagation *p, uint32_t node) {
 }
 
 /* Nodes come in the order of the list, so that everything a node reads has its device. */
-static clv_status settle(const settling *s, uint32_t node, clv_error *error) {
+static clv_status assign_best(const third_pass *s, uint32_t node, clv_error *error) {
   clv__propagation *p = s->p;
   const clv__problem *problem = p->problem;
   if (p->devices[node] == CLV__NONE && clv__node_is_view(problem, node)) {
@@ -68,7 +68,7 @@ static clv_status settle(const settling *s, uint32_t node, clv_error *error) {
 
 clv_status clv__propagate_best(clv__propagation *p, clv_error *error) {
   const clv__problem *problem = p->problem;
-  settling s = {.p = p};
+  third_pass s = {.p = p};
   bool any_better = false;
   for (uint32_t d = 0; d < problem->device_count; ++d) {
     for (uint32_t b = 0; b < d; ++b) {
@@ -77,7 +77,7 @@ clv_status clv__propagate_best(clv__propagation *p, clv_error *error) {
     any_better = any_better || s.better[d] != 0;
   }
   for (uint32_t n = 0; n < problem->node_count; ++n) {
-    if (any_better || p->devices[n] == CLV__NONE) CLV__TRY(settle(&s, n, error));
+    if (any_better || p->devices[n] == CLV__NONE) CLV__TRY(assign_best(&s, n, error));
   }
   p->left = 0;
   return CLV_OK;

@@ -1,6 +1,6 @@
-/* How files of the cache are opened and read: what cache.c and walk.c share. */
-#ifndef CLEAVE_CACHE_FOLDER_H
-#define CLEAVE_CACHE_FOLDER_H
+/* An open cache, and how its files are opened and read (folder.c): what cache.c and walk.c share. */
+#ifndef CLEAVE_CACHE_CACHE_OWN_H
+#define CLEAVE_CACHE_CACHE_OWN_H
 
 #include <pthread.h>
 #include <sys/stat.h>

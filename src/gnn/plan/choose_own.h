@@ -1,7 +1,7 @@
-/* What the files that choose the plans of one layer share: choose_lists.c has the plans there are to choose from, choose_start.c
- * where the search begins, choose_layer.c the search. */
-#ifndef CLEAVE_GNN_PLAN_CHOOSING_H
-#define CLEAVE_GNN_PLAN_CHOOSING_H
+/* What the files of the choice share. choose.c chooses k; for the plans of one layer choose_lists.c has the plans there are to
+ * choose from, choose_start.c where the search begins, choose_layer.c the search. */
+#ifndef CLEAVE_GNN_PLAN_CHOOSE_OWN_H
+#define CLEAVE_GNN_PLAN_CHOOSE_OWN_H
 
 #include "gnn/plan/choose.h"
 
@@ -41,5 +41,13 @@ void clv__choosing_keep_best(clv__choosing *c, const clv__candidate *candidate, 
 void clv__choosing_start(clv__choosing *c);
 /* Two subgraphs: all plans in both orders, so that what is best is known. */
 void clv__choosing_try_pairs(clv__choosing *c);
+
+/* ---- choose_layer.c ---- */
+
+/* Steps of the bound for what stays open otherwise: one number for all that is chosen together. */
+#define CLV__CHOOSE_RESERVE UINT64_C(40000000)
+
+clv_status clv__choose_layer(clv__arena *arena, const clv__costs *costs, uint32_t layer, const clv__choose_cut *cut,
+                             const clv__choose_options *options, uint64_t *reserve, clv__chosen_layer *chosen, clv_error *error);
 
 #endif

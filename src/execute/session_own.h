@@ -4,16 +4,15 @@
  *   engine    a plan, its executables and weights; replaced when a device is taken out
  *   request   what one run at a time needs for itself: streams, events, memory, and for each set of shapes met a
  *   prepared  which has types, places of boundary values, a schedule and instances */
-#ifndef CLEAVE_EXECUTE_INTERNAL_H
-#define CLEAVE_EXECUTE_INTERNAL_H
+#ifndef CLEAVE_EXECUTE_SESSION_OWN_H
+#define CLEAVE_EXECUTE_SESSION_OWN_H
 
 #include "compile/bucket.h"
 #include "compile/compile.h"
 #include "device/pool.h"
-#include "execute/capture/capture.h"
+#include "execute/capture/issue.h"
 #include "execute/schedule.h"
 #include "execute/session.h"
-#include "execute/trace.h"
 
 typedef struct clv__request clv__request;
 typedef struct clv__prepared clv__prepared;
@@ -153,8 +152,8 @@ struct clv__request {
   uint32_t known_lost;                  /* bits of devices that were given up, and the driver knows */
   uint32_t pending_first, pending_last; /* partitions given to a device since the last wait for it, for messages */
   atomic_uint callers;                  /* threads of devices inside a callback */
-  atomic_bool is_buried;                /* none may come in any more */
-  clv__request *next_buried;
+  atomic_bool refuses_callbacks;        /* none may come in any more */
+  clv__request *next_abandoned;
 };
 
 typedef struct clv__async clv__async; /* async.c */
@@ -212,10 +211,10 @@ clv_status clv__engine_create(clv_session *session, const clv_plan *plan, clv_pl
 void clv__engine_release(clv_session *session, clv__engine *engine); /* accepts NULL; takes the session's lock */
 
 /* request.c: life; taking one for a run (waits until one is free) and giving it back. */
-clv_status clv__request_take(clv_session *session, clv__request **request, clv_error *error);
-void clv__request_give(clv__request *request);
+clv_status clv__request_acquire(clv_session *session, clv__request **request, clv_error *error);
+void clv__request_release(clv__request *request);
 /* Accepts NULL. Nothing of it runs but on devices that were given up: what they could still come upon is kept until they are
- * closed (bury.c). */
+ * closed (abandoned.c). */
 void clv__request_destroy(clv__request *request);
 clv_status clv__request_stream(clv__request *request, uint32_t lane, clv_stream **stream, clv_error *error);
 /* Makes room in the arena of a space, and of a device's scratch: what was there may move (another generation). Nothing of the
@@ -311,7 +310,7 @@ void clv__watcher_destroy(clv__watcher *watcher); /* accepts NULL; waits for its
 /* The mark's step is over. */
 void clv__board_tell(void *mark);
 /* Waits until nobody touches the board any more who told it of the last step; before it is freed. */
-void clv__board_settle(clv__board *board);
+void clv__board_drain(clv__board *board);
 /* Waits until the board has news since `seen`, or a device was given up of which it has yet to hear (request->known_lost then has
  * it), at most until `until_ns`: false when that is past. */
 bool clv__board_wait(clv__request *request, uint64_t seen, uint64_t until_ns);
@@ -322,12 +321,12 @@ clv_status clv__request_await(clv__request *request, uint32_t lane, clv_error *e
 /* Gives the device up. */
 clv_status clv__request_lose(clv__request *request, uint32_t device, clv_error *error);
 
-/* bury.c. clv__request_is_haunted(): a device that was given up may still work for it. clv__request_silence(): from now on its
- * callbacks find nobody. clv__request_bury(): what is left of it waits for the devices to be closed, then
+/* abandoned.c. clv__request_has_lost_device(): a device that was given up may still work for it. clv__request_stop_callbacks():
+ * from now on its callbacks find nobody. clv__request_abandon(): what is left of it waits for the devices to be closed, then
  * clv__request_free() is called. */
-bool clv__request_is_haunted(const clv__request *request);
-void clv__request_silence(clv__request *request);
-void clv__request_bury(clv__request *request);
+bool clv__request_has_lost_device(const clv__request *request);
+void clv__request_stop_callbacks(clv__request *request);
+void clv__request_abandon(clv__request *request);
 void clv__request_free(clv__request *request); /* request.c */
 
 /* capture.c: what a prepared set can capture, decided at the beginning of a run, done partition by partition, kept at its end,

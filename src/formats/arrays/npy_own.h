@@ -1,6 +1,6 @@
-/* Strings in .npy files: fixed width, U as UTF-32 or S as bytes, padded with zeros. */
-#ifndef CLEAVE_FORMATS_ARRAYS_NPY_TEXT_H
-#define CLEAVE_FORMATS_ARRAYS_NPY_TEXT_H
+/* Strings in .npy files (npy_text.c): fixed width, U as UTF-32 or S as bytes, padded with zeros. */
+#ifndef CLEAVE_FORMATS_ARRAYS_NPY_OWN_H
+#define CLEAVE_FORMATS_ARRAYS_NPY_OWN_H
 
 #include "formats/arrays/npy.h"
 

@@ -1,6 +1,6 @@
 /* Inside the cost model: what it holds, and what is known while it is made. cost.h says what it is for. */
-#ifndef CLEAVE_COST_MODEL_H
-#define CLEAVE_COST_MODEL_H
+#ifndef CLEAVE_COST_COST_OWN_H
+#define CLEAVE_COST_COST_OWN_H
 
 #include <stddef.h>
 
@@ -76,7 +76,7 @@ static inline bool clv__making_is_folded(const clv__making *m, uint32_t node) {
 }
 
 /* Zeroed; where memory is out, *status and the error say so. */
-void *clv__making_take(clv__making *m, clv__arena *arena, size_t count, size_t element_bytes, clv_status *status);
+void *clv__making_allocate(clv__making *m, clv__arena *arena, size_t count, size_t element_bytes, clv_status *status);
 /* Works, classes of equal signatures (where any device has tables) and edges (model_nodes.c). */
 clv_status clv__making_read(clv__making *m, bool any_tables);
 /* Prices of every node and edge on every device (model_prices.c). */

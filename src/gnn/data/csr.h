@@ -1,0 +1,22 @@
+/* Compressed rows by destination, made out of edges. Row v lists the sources of v's in-edges, in the order of the edges. */
+#ifndef CLEAVE_GNN_DATA_CSR_H
+#define CLEAVE_GNN_DATA_CSR_H
+
+#include "cleave/context.h"
+#include "gnn/data/edges.h"
+
+typedef struct clv__csr {
+  uint32_t vertex_count; /* rows */
+  uint64_t edge_count;
+  const uint64_t *offsets; /* [vertex_count + 1]; row v is [offsets[v], offsets[v + 1]) */
+  const uint32_t *sources; /* [edge_count] */
+} clv__csr;
+
+/* Rows by destination, each in the order of the edges. Allocated: see clv__csr_finish(). */
+clv_status clv__csr_build(const clv_allocator *allocator, clv__edge_source *source, clv__csr *csr, clv_error *error);
+void clv__csr_finish(const clv_allocator *allocator, clv__csr *csr);
+
+/* Threads that share work on arrays of edges. */
+uint32_t clv__edge_threads(void);
+
+#endif
