@@ -21,7 +21,7 @@ struct clv_device {
   char verdicts_key[512]; /* the fingerprint, and whose table and ways of trying they come from */
 };
 
-/* ---- Devices (device.c). `library` is the framework's. ---- */
+/* ---- Devices (open.c). `library` is the framework's. ---- */
 clv_status clv__framework_open(const clv__framework *framework, void *library, const clv_host *host,
                                const clv_device_config *config, clv_device **device, clv_error *error);
 void clv__framework_close(clv_device *device);

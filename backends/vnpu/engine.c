@@ -1,6 +1,6 @@
 /* The engines: see queue.h. Each takes the first command of some stream, works at it without the lock, and then lets whatever
  * became possible by it happen: marks are executed by whoever made them possible. */
-#include "engine.h"
+#include "queue_own.h"
 
 #include <string.h>
 #ifdef __linux__
