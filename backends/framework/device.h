@@ -1,12 +1,24 @@
-/* What the files of this folder share: a framework's device, its objects, its queue, its verdicts. For the frameworks themselves
+/* What the files of this folder share: a framework's device, its objects, its verdicts. For the frameworks themselves
  * framework.h is all there is. */
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 #define CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 
+#include <pthread.h>
+
 #include "backends/common/objects.h"
 #include "framework.h"
-#include "queue.h"
 #include "verdicts.h"
+
+/* What the streams of an asynchronous device share (queue.h). */
+typedef struct clv__framework_queue {
+  pthread_mutex_t lock;   /* of all below, and of what streams and events hold */
+  pthread_cond_t changed; /* something was done */
+  bool closing;
+  bool abandoned;   /* closing while a run does not end */
+  uint32_t waiting; /* callers that wait for `changed` */
+  uint32_t working; /* threads that are there */
+  struct clv__framework_notice *unused;
+} clv__framework_queue;
 
 struct clv_device {
   const clv__framework *framework;
