@@ -5,7 +5,6 @@
 
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
-#include "list.h"
 #include "supports.h"
 
 const char *clv__vnpu_value_name(const clv_executable *p, uint32_t value) {
@@ -322,5 +321,5 @@ clv_status clv__vnpu_program_finish(clv_executable *p, clv_error *error) {
     }
   }
   for (uint32_t v = 0; v < p->value_count; ++v) p->types[v].data = NULL;
-  return p->is_static ? clv__vnpu_program_index(p, error) : CLV_OK;
+  return p->is_static ? clv__vnpu_layout_index(p, error) : CLV_OK;
 }

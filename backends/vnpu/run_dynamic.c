@@ -38,10 +38,10 @@ static clv_status output_memory(clv__vnpu_run *run, uint32_t index, uint32_t val
     void *host_data = binding->type.data;
     binding->type = *type;
     binding->type.data = host_data;
-    CLV__TRY(clv__vnpu_binding_resolve(instance, binding, value, at, error));
+    CLV__TRY(clv__vnpu_binding_resolve(&run->list, binding, value, at, error));
   }
   if (!clv__tensor_same_type(&at->type, type)) return refuse_type(instance, value, type, &at->type, error);
-  return clv__vnpu_run_translate(instance, at->address, at->size_bytes, data, error);
+  return clv__vnpu_space_reach(instance->device->space, at->address, at->size_bytes, data, error);
 }
 
 /* Gives a made value its memory. */
@@ -61,7 +61,7 @@ static clv_status make(clv__vnpu_run *run, uint32_t value, const clv_tensor *typ
   if (at->place == CLV__VNPU_OUTPUT) return output_memory(run, at->index, value, made, &made->data, error);
   CLV__TRY(clv__vnpu_space_allocate(instance->device->space, size_bytes, &instance->blocks[value], error));
   instance->block_bytes[value] = size_bytes;
-  return clv__vnpu_run_translate(instance, instance->blocks[value], size_bytes, &made->data, error);
+  return clv__vnpu_space_reach(instance->device->space, instance->blocks[value], size_bytes, &made->data, error);
 }
 
 static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
@@ -83,7 +83,7 @@ static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
     }
     size_t size_bytes = 0;
     clv__tensor_size_bytes(&instance->values[v], &size_bytes);
-    CLV__TRY(clv__vnpu_run_translate(instance, address, size_bytes, &instance->values[v].data, error));
+    CLV__TRY(clv__vnpu_space_reach(instance->device->space, address, size_bytes, &instance->values[v].data, error));
   }
   return CLV_OK;
 }
@@ -138,7 +138,7 @@ static clv_status run_kernel_node(clv__vnpu_run *run, uint32_t index, double *se
   uint64_t address;
   void *scratch;
   CLV__TRY(clv__vnpu_space_allocate(instance->device->space, scratch_bytes, &address, error));
-  clv_status status = clv__vnpu_run_translate(instance, address, scratch_bytes, &scratch, error);
+  clv_status status = clv__vnpu_space_reach(instance->device->space, address, scratch_bytes, &scratch, error);
   if (status == CLV_OK) status = clv__vnpu_run_kernel(instance, instruction, scratch, error);
   clv__vnpu_space_free(instance->device->space, address, scratch_bytes);
   return status;
