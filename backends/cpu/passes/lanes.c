@@ -3,7 +3,6 @@
 #include "lanes.h"
 #include <math.h>
 #include "base/arrange.h"
-#include "plan.h"
 
 #define NONE UINT32_MAX
 #define MOST_GROWTH 0.03 /* of the instance's memory */

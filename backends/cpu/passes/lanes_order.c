@@ -1,6 +1,5 @@
 /* Which steps must come before which: those that made what a step reads, and those that used what it writes over. */
 #include "lanes.h"
-#include "plan.h"
 
 #define NONE UINT32_MAX
 
