@@ -1,5 +1,5 @@
 /* Where values lie: their forms, the slots behind them, and the reorders between forms. */
-#include "lower.h"
+#include "forms.h"
 
 static clv_status slot_new(clv__cpu_plan *plan, clv__cpu_slot_kind kind, uint32_t index, size_t size_bytes, uint32_t *slot,
                            clv_error *error) {

@@ -1,5 +1,6 @@
 /* Gemm and MatMul: constant right sides are packed, leading axes of the left side are one. */
 #include "backends/cpu/tune/tune.h"
+#include "lower.h"
 #include "residual.h"
 #include "row.h"
 #include "small.h"

@@ -2,6 +2,7 @@
  * oneDNN's product. The panels are oneDNN's own BA16a64b, so that plans for more rows share the pack. */
 #include "row.h"
 #include "backends/cpu/tune/tune.h"
+#include "lower.h"
 #include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
 #include "residual.h"

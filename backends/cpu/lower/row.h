@@ -2,7 +2,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_ROW_H
 #define CLEAVE_BACKENDS_CPU_LOWER_ROW_H
 
-#include "lower.h"
+#include "forms.h"
 
 #define CLV__CPU_ROW_PANEL 64 /* columns of a panel */
 

@@ -5,7 +5,7 @@
 #define CLEAVE_BACKENDS_CPU_LOWER_SMALL_H
 
 #include "backends/common/kernels/elementwise.h"
-#include "lower.h"
+#include "forms.h"
 
 /* c = a * b + bias, `batches` times; b's columns and c are contiguous unless b_column says otherwise. Operands: a, b, bias (where
  * there is one), c. */

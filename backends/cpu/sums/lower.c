@@ -5,6 +5,7 @@
 #include "sums.h"
 
 #include "backends/cpu/lower/integer_posts.h"
+#include "backends/cpu/lower/lower.h"
 
 /* The product as oneDNN knows it, and how its operands lie. */
 typedef struct shapes {

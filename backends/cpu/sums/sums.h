@@ -3,7 +3,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 #define CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 
-#include "backends/cpu/lower/lower.h"
+#include "backends/cpu/lower/forms.h"
 
 /* What a node of kind SUMS reads. Sums with others, and functions, are its posts. */
 enum {
