@@ -9,6 +9,8 @@ typedef clv_status (*clv__cpu_lower_fn)(clv__cpu_plan *plan, clv__cpu_plan_node 
 
 clv_status clv__cpu_lower_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_matrix(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
+/* Takes products of one row with a constant matrix of 64 columns or more. */
+clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_affine(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_pool(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_unary(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
