@@ -14,7 +14,6 @@
 #include "programs.h"
 
 #define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size are the program's; larger ones are weights */
-#define CLV__OPENCL_FOLD_BYTES 4096u   /* values that follow from shapes are computed up to this size */
 #define CLV__OPENCL_MAX_POSTS 4
 
 /* What a cl_mem argument, or an end of a copy, refers to. */
