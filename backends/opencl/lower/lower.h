@@ -1,4 +1,4 @@
-/* From an operator to launches: what a file lower_*.c writes against.
+/* From an operator to launches: what the files of this folder write against.
  *
  * A family is a table of clv__opencl_operator (ended by an entry with op NULL), named in families.h, and the sources
  * kernels/<family>.cl it launches. For a node, with every shape known, its lower() appends launches to the lowering, in order:
