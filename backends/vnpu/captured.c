@@ -28,7 +28,7 @@ clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_e
   return CLV_OK;
 }
 
-static clv_status add(clv_captured *captured, clv_instance *instance, const clv_execute_args *args, clv_error *error) {
+static clv_status add_execution(clv_captured *captured, clv_instance *instance, const clv_execute_args *args, clv_error *error) {
   const clv_executable *p = instance->program;
   if (!p->is_static) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
@@ -55,7 +55,7 @@ static clv_status add(clv_captured *captured, clv_instance *instance, const clv_
 clv_status clv__vnpu_capture_record(clv_captured *captured, clv_instance *instance, const clv_execute_args *args,
                                     clv_error *error) {
   clv_error failure = {0};
-  clv_status status = add(captured, instance, args, &failure);
+  clv_status status = add_execution(captured, instance, args, &failure);
   if (status == CLV_OK) return status;
   failure.status = status;
   if (error != NULL) *error = failure;

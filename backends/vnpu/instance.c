@@ -61,8 +61,8 @@ static clv_status make_runs(clv_instance *instance, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status fill(clv_instance *instance, const clv_tensor *inputs, uint32_t input_count, clv_weight *const *weights,
-                       uint32_t weight_count, clv_error *error) {
+static clv_status init_instance(clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
+                                clv_weight *const *weights, uint32_t weight_count, clv_error *error) {
   const clv_executable *p = instance->program;
   clv__arena *arena = &instance->arena;
   CLV__TRY(check_inputs(p, inputs, input_count, error));
@@ -89,7 +89,7 @@ clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program
   instance->device = device;
   instance->program = program;
   clv__arena_init(&instance->arena, device->allocator);
-  clv_status status = fill(instance, inputs, input_count, weights, weight_count, error);
+  clv_status status = init_instance(instance, inputs, input_count, weights, weight_count, error);
   if (status == CLV_OK)
     *out = instance;
   else

@@ -119,7 +119,7 @@ static uint64_t address_of(const clv__vnpu_list *list, uint32_t value) {
   return 0;
 }
 
-static clv_status put(clv__vnpu_list *list, uint32_t position, uint64_t address, uint64_t size_bytes, clv_error *error) {
+static clv_status set_address(clv__vnpu_list *list, uint32_t position, uint64_t address, uint64_t size_bytes, clv_error *error) {
   list->addresses[position] = address;
   void *data; /* the device's to use: here it only says that there is memory */
   return clv__vnpu_space_reach(list->space, address, size_bytes, &data, error);
@@ -134,10 +134,10 @@ static clv_status write_instruction(clv__vnpu_list *list, const clv__vnpu_instru
     if (v == CLV_NO_VALUE)
       list->addresses[at] = 0;
     else
-      CLV__TRY(put(list, at, address_of(list, v), p->sizes[v], error));
+      CLV__TRY(set_address(list, at, address_of(list, v), p->sizes[v], error));
   }
   if (instruction->scratch_bytes == 0) return CLV_OK;
-  return put(list, at, list->scratch + instruction->scratch_offset, instruction->scratch_bytes, error);
+  return set_address(list, at, list->scratch + instruction->scratch_offset, instruction->scratch_bytes, error);
 }
 
 clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_error *error) {
@@ -152,8 +152,8 @@ clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_erro
   for (uint32_t c = 0; c < p->copy_count; ++c) {
     uint32_t v = p->copies[c].value, position = p->first_copy + 2 * c;
     uint64_t to = list->bindings[p->input_count + p->copies[c].output].address;
-    CLV__TRY(put(list, position, address_of(list, v), p->sizes[v], error));
-    CLV__TRY(put(list, position + 1, to, p->sizes[v], error));
+    CLV__TRY(set_address(list, position, address_of(list, v), p->sizes[v], error));
+    CLV__TRY(set_address(list, position + 1, to, p->sizes[v], error));
   }
   return CLV_OK;
 }

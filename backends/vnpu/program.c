@@ -212,7 +212,7 @@ static clv_status measure(clv_executable *p, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status fill(clv_executable *p, const clv_tensor *input_types, uint32_t input_count, clv_error *error) {
+static clv_status infer_program(clv_executable *p, const clv_tensor *input_types, uint32_t input_count, clv_error *error) {
   const clv_host *host = p->device->host;
   CLV__TRY(host->graph_open(host->self, p->onnx, p->onnx_bytes, &p->view, error));
   uint32_t all_inputs = host->graph_input_count(p->view);
@@ -254,7 +254,7 @@ clv_status clv__vnpu_program_open(const clv_device *device, void *onnx, size_t o
   p->onnx = onnx;
   p->onnx_bytes = onnx_bytes;
   clv__arena_init(&p->arena, device->allocator);
-  clv_status status = fill(p, input_types, input_count, error);
+  clv_status status = infer_program(p, input_types, input_count, error);
   if (status != CLV_OK) {
     clv__vnpu_program_destroy(p);
     return status;

@@ -11,7 +11,7 @@ static bool is_held(const clv_instance *instance, uint32_t value) {
   return instance->blocks[value] != 0;
 }
 
-static void let_go(clv_instance *instance, uint32_t value) {
+static void release_value(clv_instance *instance, uint32_t value) {
   if (!is_held(instance, value)) return;
   clv__vnpu_space_free(instance->device->space, instance->blocks[value], instance->block_bytes[value]);
   instance->blocks[value] = 0;
@@ -45,7 +45,7 @@ static clv_status output_memory(clv__vnpu_run *run, uint32_t index, uint32_t val
 }
 
 /* Gives a made value its memory. */
-static clv_status make(clv__vnpu_run *run, uint32_t value, const clv_tensor *type, clv_error *error) {
+static clv_status allocate_value(clv__vnpu_run *run, uint32_t value, const clv_tensor *type, clv_error *error) {
   clv_instance *instance = run->list.instance;
   const clv__vnpu_location *at = &instance->program->locations[value];
   clv_tensor *made = &instance->values[value];
@@ -96,7 +96,7 @@ static clv_status take_results(clv__vnpu_run *run, const clv_node_info *node, cl
     clv_tensor *result = &instance->outputs[i];
     if (status == CLV_OK && node->outputs[i] != CLV_NO_VALUE) {
       size_t size_bytes = 0;
-      status = make(run, node->outputs[i], result, error);
+      status = allocate_value(run, node->outputs[i], result, error);
       clv__tensor_size_bytes(result, &size_bytes);
       if (status == CLV_OK && size_bytes > 0) memcpy(instance->values[node->outputs[i]].data, result->data, size_bytes);
     }
@@ -126,7 +126,7 @@ static clv_status run_kernel_node(clv__vnpu_run *run, uint32_t index, double *se
       *output = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
       continue;
     }
-    CLV__TRY(make(run, v, output, error));
+    CLV__TRY(allocate_value(run, v, output, error));
     *output = instance->values[v];
   }
   clv__kernel_call call = clv__vnpu_call(node, instance->inputs, instance->outputs);
@@ -157,7 +157,7 @@ static clv_status run_node(clv__vnpu_run *run, uint32_t index, double *seconds, 
   if (status != CLV_OK) return clv__error_prefix(error, status, "node '%s' (%s)", node->name, node->op);
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     uint32_t v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
-    if (v != CLV_NO_VALUE && p->last_uses[v] == index) let_go(instance, v);
+    if (v != CLV_NO_VALUE && p->last_uses[v] == index) release_value(instance, v);
   }
   return CLV_OK;
 }
@@ -185,6 +185,6 @@ clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error 
   clv_status status = bind_sources(run, error);
   for (uint32_t n = 0; n < p->node_count && status == CLV_OK; ++n) status = run_node(run, n, seconds, error);
   if (status == CLV_OK) status = copy_outputs(run, error);
-  for (uint32_t v = 0; v < p->value_count; ++v) let_go(instance, v);
+  for (uint32_t v = 0; v < p->value_count; ++v) release_value(instance, v);
   return status;
 }
