@@ -86,14 +86,9 @@ static clv_dtype dtype_of(const clv__cpu_plan *plan, uint32_t value, const clv__
   return form->layout != NULL ? clv__dnn_layout_dtype(form->layout) : plan->values[value].type.dtype;
 }
 
-/* What oneDNN has no primitives for: row-major alone, and by way of f32. */
-static bool is_foreign(clv_dtype dtype) {
-  return dtype == CLV_F16 || (dtype == CLV_BF16 && !clv__dnn_has_bf16());
-}
-
 bool clv__cpu_form_is_blocked(const clv__cpu_plan *plan, uint32_t value) {
   const clv__cpu_plan_value *read = &plan->values[value];
-  return read->form_count > 0 && read->forms[0].layout != NULL && !is_foreign(dtype_of(plan, value, &read->forms[0]));
+  return read->form_count > 0 && read->forms[0].layout != NULL && !clv__dnn_is_foreign(dtype_of(plan, value, &read->forms[0]));
 }
 
 clv_dtype clv__cpu_form_dtype(const clv__cpu_plan *plan, uint32_t value) {
@@ -192,8 +187,8 @@ static clv_status convert(clv__cpu_plan *plan, uint32_t value, const clv__cpu_fo
 static clv_status derive_form(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error) {
   const clv__cpu_plan_value *read = &plan->values[value];
-  const bool to_foreign = layout != NULL && is_foreign(clv__dnn_layout_dtype(layout));
-  const bool from_foreign = is_foreign(dtype_of(plan, value, &read->forms[0]));
+  const bool to_foreign = layout != NULL && clv__dnn_is_foreign(clv__dnn_layout_dtype(layout));
+  const bool from_foreign = clv__dnn_is_foreign(dtype_of(plan, value, &read->forms[0]));
   if (!to_foreign && !from_foreign) return reorder(plan, value, &read->forms[0], layout, slot, error);
   const clv__cpu_form *wide = find_form(read, NULL);
   if (wide == NULL && from_foreign) {

@@ -52,6 +52,13 @@ clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *no
 clv_status clv__cpu_lower_post(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
                                const clv__dnn_layout *layout, uint32_t slot, clv_error *error);
 
+/* A row-major matrix, or one that lies transposed. NULL when memory is out. */
+static inline const clv__dnn_layout *clv__cpu_matrix_layout(clv__cpu_plan *plan, clv_dtype dtype, int64_t rows, int64_t columns,
+                                                            bool transposed) {
+  const int64_t dims[2] = {rows, columns}, strides[2] = {transposed ? 1 : columns, transposed ? rows : 1};
+  return clv__dnn_layout_strided(&plan->arena, dtype, 2, dims, strides);
+}
+
 /* CLV_NOT_SUPPORTED from oneDNN means "not taken"; anything else passes. */
 static inline clv_status clv__cpu_refused(clv_status status, bool *taken) {
   *taken = false;

@@ -5,16 +5,10 @@
 #include "residual.h"
 #include "row.h"
 
-static const clv__dnn_layout *factor_layout(clv__cpu_plan *plan, clv_dtype dtype, int64_t depth, int64_t columns,
-                                            bool transposed) {
-  const int64_t dims[2] = {depth, columns}, strides[2] = {transposed ? 1 : columns, transposed ? depth : 1};
-  return clv__dnn_layout_strided(&plan->arena, dtype, 2, dims, strides);
-}
-
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *panels, int64_t depth,
                                int64_t columns, bool transposed, uint32_t *slot, clv_error *error) {
   const clv__cpu_packing packing = {.value = node->inputs[1],
-                                    .from = factor_layout(plan, CLV_F32, depth, columns, transposed),
+                                    .from = clv__cpu_matrix_layout(plan, CLV_F32, depth, columns, transposed),
                                     .scale = node->scale,
                                     .scale_axis = transposed ? 0 : 1,
                                     .variant = transposed ? 4 : 2,
@@ -61,7 +55,7 @@ clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
                         .panel_elements = (int64_t)clv__align_up((size_t)depth, 16) * CLV__CPU_ROW_PANEL};
   if (clv__cpu_tunes(plan) && dtype == node->product) { /* a narrow matrix has half as much to read */
     const clv__cpu_factors factors = {.a = clv__dnn_layout_dense(&plan->arena, node->product, 2, (int64_t[2]){1, depth}),
-                                      .b = factor_layout(plan, node->product, depth, columns, transposed),
+                                      .b = clv__cpu_matrix_layout(plan, node->product, depth, columns, transposed),
                                       .destination = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, (int64_t[2]){1, columns}),
                                       .row = row,
                                       .panels = panels};

@@ -227,6 +227,11 @@ static inline clv_tensor clv__cpu_outer_type(const clv__cpu_plan *plan, uint32_t
   if (plan->values[value].outer != CLV_DTYPE_NONE) type.dtype = plan->values[value].outer;
   return type;
 }
+/* The slot whose memory a slot is in, through as many as there are between. */
+static inline uint32_t clv__cpu_slot_root(const clv__cpu_plan *plan, uint32_t slot) {
+  while (plan->slots[slot].root != slot) slot = plan->slots[slot].root;
+  return slot;
+}
 /* The bytes of a constant value, row-major and aligned; NULL (with status CLV_OK) when the value is no constant. */
 clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error);
 /* Whether a kernel node runs in f32 where the model has less; else it runs in the model's dtypes. Asked when it is lowered, when

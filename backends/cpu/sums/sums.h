@@ -15,6 +15,10 @@ enum {
   CLV__CPU_SUMS_INPUTS
 };
 
+static inline const clv_tensor *clv__cpu_sums_weights(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  return &plan->values[node->inputs[CLV__CPU_SUMS_WEIGHTS]].type;
+}
+
 /* The pass over the sums, in place: `rows` of `channels`. Of each sum it takes off
  *   zero * shifts[channel] + zeros[channel] * (what the product has read of the source, summed). */
 typedef struct clv__cpu_sums_pass {
