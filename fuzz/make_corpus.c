@@ -109,7 +109,7 @@ static bool make_nodes(const clv__kernel *kernel) {
 
 static bool make_programs(void) {
 #define FAMILY(name) clv__kernels_##name,
-  static const clv__kernel *const families[] = {CLV__KERNEL_FAMILIES(FAMILY)};
+  static const clv__kernel *const families[] = {CLV__TENSOR_FAMILIES(FAMILY)};
 #undef FAMILY
   for (size_t f = 0; f < sizeof families / sizeof *families; ++f) {
     for (const clv__kernel *kernel = families[f]; kernel->op != NULL; ++kernel) {

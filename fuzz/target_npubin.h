@@ -18,7 +18,7 @@
 #include "base/hash.h"
 #include "cleave/cleave.h"
 #include "device/device.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 #include "sealed.h"
 
 enum {

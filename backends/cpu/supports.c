@@ -3,8 +3,8 @@
 #include <stdio.h>
 
 #include "backends/common/host.h"
+#include "backends/common/kernels/kernels.h"
 #include "device.h"
-#include "operators/run.h"
 
 #define MAX_DEPTH 64 /* of bodies within bodies */
 
@@ -49,7 +49,7 @@ static bool any_untyped(const uint32_t *ids, const clv_tensor *types, uint32_t c
 
 static bool kernel_runs(const clv_host *host, const clv_graph_view *graph, const clv_node_info *info, bool in_body,
                         char reason[160]) {
-  const clv__kernel *kernel = clv__kernel_find(info->domain, info->op);
+  const clv__kernel *kernel = clv__fast_kernel_find(info->domain, info->op);
   if (kernel == NULL) {
     snprintf(reason, 160, "no kernel for operator %.60s%s%.60s", info->domain, info->domain[0] != 0 ? "." : "", info->op);
     return false;

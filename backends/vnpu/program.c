@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "backends/common/host.h"
+#include "backends/common/kernels/kernels.h"
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
 #include "supports.h"
@@ -111,7 +112,7 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
   }
   fetch_types(p, node->inputs, node->input_count, inputs);
   CLV__TRY(host->infer_node(p->view, index, inputs, outputs, error));
-  instruction->kernel = clv__kernel_find(node->domain, node->op);
+  instruction->kernel = clv__fast_kernel_find(node->domain, node->op);
   bool unknown = instruction->kernel == NULL && !clv__host_has_body(node);
   if (unknown && !p->device->spec.any_operator) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "operator %s has no kernel", node->op);

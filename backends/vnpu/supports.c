@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/common/host.h"
+#include "backends/common/kernels/kernels.h"
 #include "base/error.h"
 
 /* What is being asked about. */
@@ -96,7 +97,7 @@ static bool check_operator(question *q, bool in_body) {
   if (clv__host_has_body(node) && !clv__host_is_control_flow(node))
     return no(q, "operator %s has bodies of another kind", node->op);
   /* What takes everything takes this too, to be planned with: it compiles, and running it says that there is no kernel. */
-  if (!clv__host_has_body(node) && clv__kernel_find(node->domain, node->op) == NULL && !spec->any_operator) {
+  if (!clv__host_has_body(node) && clv__fast_kernel_find(node->domain, node->op) == NULL && !spec->any_operator) {
     return no(q, "operator %s%s%s has no kernel", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
   }
   uint32_t explicit_inputs = node->input_count - node->capture_count;
@@ -266,7 +267,7 @@ static bool infer(question *q) {
     char where[80], text[60], said[60];
     clv__tensor_text(&outputs[i], text, sizeof text);
     clv__tensor_text(type, said, sizeof said);
-    if (clv__kernel_find(q->node.domain, q->node.op) == NULL && !clv__host_has_body(&q->node)) continue; /* as declared */
+    if (clv__fast_kernel_find(q->node.domain, q->node.op) == NULL && !clv__host_has_body(&q->node)) continue; /* as declared */
     if (!clv__tensor_is_static(&outputs[i])) {
       return no(q, "%s: its shape depends on data", operand_text(q, q->node.input_count + i, where));
     }
@@ -276,7 +277,7 @@ static bool infer(question *q) {
 }
 
 static bool check_kernel(question *q) {
-  const clv__kernel *kernel = clv__kernel_find(q->node.domain, q->node.op);
+  const clv__kernel *kernel = clv__fast_kernel_find(q->node.domain, q->node.op);
   clv__kernel_call call = clv__vnpu_call(&q->node, q->types, q->types + q->node.input_count);
   char reason[160] = "";
   if (kernel == NULL) return true;
@@ -296,7 +297,7 @@ static bool check_memory(question *q) {
     uint64_t rounded = clv__vnpu_space_round(device->space, size_bytes);
     if (__builtin_add_overflow(total, rounded, &total)) return no(q, "tensors beyond any memory");
   }
-  const clv__kernel *kernel = clv__kernel_find(q->node.domain, q->node.op);
+  const clv__kernel *kernel = clv__fast_kernel_find(q->node.domain, q->node.op);
   clv__kernel_call call = clv__vnpu_call(&q->node, q->types, q->types + q->node.input_count);
   size_t scratch = kernel != NULL && kernel->scratch_bytes != NULL ? kernel->scratch_bytes(&call) : 0;
   if (scratch > 0 && __builtin_add_overflow(total, clv__vnpu_space_round(device->space, scratch), &total)) total = UINT64_MAX;

@@ -1,5 +1,8 @@
 /* The reference evaluator: a node, or a whole graph, node after node with the portable kernels. It is what devices are checked
- * against, what folds constants, and what runs bodies. */
+ * against, what folds constants, and what runs bodies.
+ *
+ * circle-ok: to infer a graph is to compute what is known of it, to compute a node is to infer its outputs first, and bodies nest
+ * both; shapes.h and evaluate.h are the two halves of one recursion. */
 #ifndef CLEAVE_ANALYSIS_EVALUATE_H
 #define CLEAVE_ANALYSIS_EVALUATE_H
 

@@ -2,6 +2,7 @@
  * would, and what is behind the end of a sequence is zero. */
 #include "analysis/evaluate_body.h"
 #include "analysis/node.h"
+#include "analysis/stack.h"
 
 typedef struct batch {
   const clv__node *node;
@@ -17,20 +18,13 @@ uint32_t clv__scan_inputs(const clv__node *node) {
   return node->opset < 9 && given > 0 ? given - 1 : given;
 }
 
-/* Sequences begin and end within a byte there. */
-static clv_status refuse_packed(const clv_tensor *tensor, clv_error *error) {
-  if (!clv__dtype_is_in(tensor->dtype, CLV__DTYPES_PACKED)) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "sequences of dtype %s, whose elements share bytes",
-                        clv_dtype_name(tensor->dtype));
-}
-
 /* Sequences and steps, the same in all inputs. */
 static clv_status read_sizes(batch *b) {
   b->sequences = b->steps = -1;
   for (uint32_t i = 0; i < b->input_count; ++i) {
     const clv_tensor *t = &b->inputs[i];
     const bool scanned = i >= b->state_count;
-    CLV__TRY(refuse_packed(t, b->error));
+    CLV__TRY(clv__slices_allowed(t, "sequences", b->error));
     if (t->dtype == CLV_DTYPE_NONE || t->rank < (scanned ? 2 : 1)) {
       return clv__error_set(b->error, CLV_INVALID_MODEL, "input %u has no axes of sequences%s", i + 1,
                             scanned ? " and steps" : "");
@@ -79,7 +73,7 @@ static clv_status put(const batch *b, uint32_t index, int64_t at, const clv_tens
   const bool scanned = index >= b->state_count;
   clv_tensor one = *result;
   size_t bytes, used, total;
-  CLV__TRY(refuse_packed(result, b->error));
+  CLV__TRY(clv__slices_allowed(result, "sequences", b->error));
   if (scanned) one.dims[0] = b->steps;
   if (!clv__tensor_size_bytes(&one, &bytes) || !clv__tensor_size_bytes(result, &used) ||
       !clv__multiply(bytes, (size_t)b->sequences, &total)) {

@@ -1,17 +1,10 @@
-/* If, Loop and Scan: running their bodies. Scan outputs are stacked here; what is carried is owned here between iterations. */
+/* If, Loop and Scan: running their bodies. Carried values are owned here between iterations. */
 #include "analysis/evaluate_body.h"
 
 #include "analysis/node.h"
 #include "analysis/shapes.h"
-
-/* A tensor that grows by one slice an iteration: a scan output. */
-typedef struct stack {
-  clv_tensor slice; /* type of one; dtype NONE before the first */
-  size_t slice_bytes;
-  void *data;
-  size_t capacity_bytes;
-  int64_t count;
-} stack;
+#include "analysis/stack.h"
+#include "operators/control/body.h"
 
 typedef struct loop {
   const clv__node *node;
@@ -20,7 +13,7 @@ typedef struct loop {
   uint32_t carried_count, scan_count; /* of outputs */
   clv_tensor *state;                  /* carried values */
   bool *owned;                        /* per state: the data is ours */
-  stack *stacks;
+  clv__stack *stacks;
   clv_tensor *arguments; /* the body's inputs */
   clv_tensor *results;   /* the body's outputs */
   uint32_t depth;
@@ -66,83 +59,6 @@ static clv_status evaluate_if(const clv__node *node, const clv_tensor *inputs, c
   return CLV_OK;
 }
 
-/* Slices begin and end within a byte there. */
-static clv_status refuse_packed(const clv_tensor *tensor, const char *what, clv_error *error) {
-  if (!clv__dtype_is_in(tensor->dtype, CLV__DTYPES_PACKED)) return CLV_OK;
-  return clv__error_set(error, CLV_NOT_SUPPORTED, "%s of dtype %s, whose elements share bytes", what,
-                        clv_dtype_name(tensor->dtype));
-}
-
-/* ---- Stacks --------------------------------------------------------------------------------------------------------------- */
-
-static clv_status stack_push(stack *s, const clv_tensor *slice, const clv_allocator *allocator, clv_error *error) {
-  if (s->slice.dtype == CLV_DTYPE_NONE) {
-    CLV__TRY(refuse_packed(slice, "a scan output", error));
-    s->slice = *slice;
-    if (!clv__tensor_size_bytes(slice, &s->slice_bytes)) return clv__error_memory(error, SIZE_MAX);
-  } else if (!clv__tensor_same_type(&s->slice, slice)) {
-    char first[96], now[96];
-    clv__tensor_text(&s->slice, first, sizeof first);
-    clv__tensor_text(slice, now, sizeof now);
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "a scan output is %s after iterations of %s", now, first);
-  }
-  size_t used = (size_t)s->count * s->slice_bytes, needed;
-  if (!clv__add(used, s->slice_bytes, &needed)) return clv__error_memory(error, SIZE_MAX);
-  if (!clv__array_reserve(allocator, &s->data, &s->capacity_bytes, needed, 1, used)) return clv__error_memory(error, needed);
-  if (s->slice_bytes > 0) memcpy((char *)s->data + used, slice->data, s->slice_bytes);
-  s->count++;
-  return CLV_OK;
-}
-
-static void reverse_slices(stack *s) {
-  char *data = s->data;
-  for (int64_t low = 0, high = s->count - 1; low < high; ++low, --high) {
-    char *a = data + (size_t)low * s->slice_bytes, *b = data + (size_t)high * s->slice_bytes;
-    for (size_t i = 0; i < s->slice_bytes; ++i) {
-      char swapped = a[i];
-      a[i] = b[i];
-      b[i] = swapped;
-    }
-  }
-}
-
-/* Slices stacked along a new axis, whose index among the result's axes is `axis`. */
-static clv_status stack_finish(stack *s, int32_t axis, bool reverse, clv_tensor *output, const clv_allocator *allocator,
-                               clv_error *error) {
-  clv_tensor type = s->slice;
-  if (type.rank + 1 > CLV_MAX_RANK) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "a scan output of rank %d is above %d", type.rank + 1, CLV_MAX_RANK);
-  }
-  if (axis < 0) axis += type.rank + 1;
-  if (axis < 0 || axis > type.rank) {
-    return clv__error_set(error, CLV_INVALID_MODEL, "scan output axis %d is out of range for rank %d", axis, type.rank + 1);
-  }
-  if (reverse) reverse_slices(s);
-  type.rank++;
-  for (int32_t i = type.rank - 1; i > axis; --i) type.dims[i] = type.dims[i - 1];
-  type.dims[axis] = s->count;
-  if (axis == 0) {
-    type.data = s->data != NULL ? s->data : clv__allocate(allocator, 0);
-    s->data = NULL;
-    if (type.data == NULL) return clv__error_memory(error, 0);
-    *output = type;
-    return CLV_OK;
-  }
-  size_t total = (size_t)s->count * s->slice_bytes;
-  char *data = clv__allocate(allocator, total);
-  if (data == NULL) return clv__error_memory(error, total);
-  size_t inner = (size_t)clv__dims_product(&type, axis + 1, type.rank) * clv_dtype_size_bytes(type.dtype);
-  size_t outer = (size_t)clv__dims_product(&type, 0, axis), count = (size_t)s->count;
-  for (size_t o = 0; inner > 0 && o < outer; ++o) {
-    for (size_t i = 0; i < count; ++i) {
-      memcpy(data + (o * count + i) * inner, (const char *)s->data + i * s->slice_bytes + o * inner, inner);
-    }
-  }
-  type.data = data;
-  *output = type;
-  return CLV_OK;
-}
-
 /* ---- Loop and Scan ------------------------------------------------------------------------------------------------------- */
 
 static clv_status loop_prepare(loop *l) {
@@ -182,7 +98,7 @@ static clv_status loop_step(loop *l, uint32_t first) {
     memset(&l->results[first + i], 0, sizeof l->results[first + i]);
   }
   for (uint32_t i = 0; i < l->scan_count; ++i) {
-    CLV__TRY(stack_push(&l->stacks[i], &l->results[first + l->carried_count + i], l->allocator, l->error));
+    CLV__TRY(clv__stack_push(&l->stacks[i], &l->results[first + l->carried_count + i], l->allocator, l->error));
   }
   return CLV_OK;
 }
@@ -271,7 +187,7 @@ static clv_status evaluate_loop(const clv_graph *graph, clv_node_id id, loop *l,
   CLV__TRY(loop_results(l, outputs));
   for (uint32_t i = 0; i < l->scan_count; ++i) {
     if (node->outputs[l->carried_count + i] == CLV__NO_ID) continue;
-    CLV__TRY(stack_finish(&l->stacks[i], 0, false, &outputs[l->carried_count + i], l->allocator, l->error));
+    CLV__TRY(clv__stack_finish(&l->stacks[i], 0, false, &outputs[l->carried_count + i], l->allocator, l->error));
   }
   return CLV_OK;
 }
@@ -306,7 +222,7 @@ static clv_status scan_prepare(loop *l, scan *s, const clv_tensor *inputs) {
   s->length = -1;
   for (uint32_t i = 0; i < s->input_count; ++i) {
     const clv_tensor *input = &inputs[l->carried_count + i];
-    CLV__TRY(refuse_packed(input, "a scan input", l->error));
+    CLV__TRY(clv__slices_allowed(input, "a scan input", l->error));
     int64_t axis = listed(axes, axis_count, i);
     if (axis < 0) axis += input->rank;
     if (axis < 0 || axis >= input->rank) {
@@ -353,8 +269,8 @@ static clv_status scan_iterate(const clv_graph *graph, clv_node_id id, loop *l, 
   CLV__TRY(loop_results(l, outputs));
   for (uint32_t i = 0; i < l->scan_count; ++i) {
     if (l->node->outputs[l->carried_count + i] == CLV__NO_ID) continue;
-    CLV__TRY(stack_finish(&l->stacks[i], (int32_t)listed(axes, axis_count, i), listed(reverse, reverse_count, i) != 0,
-                          &outputs[l->carried_count + i], l->allocator, l->error));
+    CLV__TRY(clv__stack_finish(&l->stacks[i], (int32_t)listed(axes, axis_count, i), listed(reverse, reverse_count, i) != 0,
+                               &outputs[l->carried_count + i], l->allocator, l->error));
   }
   return CLV_OK;
 }

@@ -40,6 +40,70 @@ void clv__operands_release(const clv_tensor *inputs, uint32_t count, clv_tensor 
   }
 }
 
+/* Operators that meant something else before opset 7, which is the oldest that is known here (an axis for broadcasting, shapes as
+ * attributes, modes of training). The others have not changed, or only in what they accept. */
+static clv_status check_opset(const clv__node *node, clv_error *error) {
+  static const char *const changed[] = {"Add",
+                                        "And",
+                                        "BatchNormalization",
+                                        "Cast",
+                                        "Concat",
+                                        "Div",
+                                        "Dropout",
+                                        "Equal",
+                                        "Gemm",
+                                        "Greater",
+                                        "InstanceNormalization",
+                                        "Less",
+                                        "Max",
+                                        "Mean",
+                                        "Min",
+                                        "Mul",
+                                        "Or",
+                                        "PRelu",
+                                        "Pad",
+                                        "Pow",
+                                        "Reshape",
+                                        "Selu",
+                                        "Split",
+                                        "Sub",
+                                        "Sum",
+                                        "Tile",
+                                        "Upsample",
+                                        "Xor"};
+  if (node->opset >= 7 || node->domain[0] != '\0') return CLV_OK;
+  for (size_t i = 0; i < sizeof changed / sizeof *changed; ++i) {
+    if (strcmp(node->op, changed[i]) != 0) continue;
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "%s of opset %d is another operator than that of opset 7: convert the model",
+                          node->op, node->opset);
+  }
+  return CLV_OK;
+}
+
+static clv_status check_arity(const clv__op *op, const clv__node *node, clv_error *error) {
+  uint32_t inputs = clv__node_explicit_inputs(node);
+  if (inputs < op->min_inputs || (op->max_inputs != CLV__ANY_COUNT && inputs > op->max_inputs)) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u inputs where %u%s are needed", inputs, op->min_inputs,
+                          op->max_inputs == op->min_inputs ? "" : " or more");
+  }
+  if (node->output_count < op->min_outputs || (op->max_outputs != CLV__ANY_COUNT && node->output_count > op->max_outputs)) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "it has %u outputs where %u%s are made", node->output_count, op->min_outputs,
+                          op->max_outputs == op->min_outputs ? "" : " or more");
+  }
+  if (op->max_outputs == 1 && node->outputs[0] == CLV__NO_ID) {
+    return clv__error_set(error, CLV_INVALID_MODEL, "its only output is left out");
+  }
+  for (uint32_t i = 0; (op->flags & CLV__OP_HAS_BODY) == 0 && i < op->min_inputs; ++i) {
+    if (node->inputs[i] == CLV__NO_ID) return clv__error_set(error, CLV_INVALID_MODEL, "input %u is left out", i);
+  }
+  return CLV_OK;
+}
+
+clv_status clv__node_check(const clv__node *node, const clv__op *op, clv_error *error) {
+  CLV__TRY(check_arity(op, node, error));
+  return check_opset(node, error);
+}
+
 clv_status clv__node_run(const clv__node *node, const clv_tensor *inputs, clv_tensor *outputs, const clv_allocator *allocator,
                          clv_error *error) {
   const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);

@@ -1,9 +1,10 @@
-/* What the two drivers (shapes.c over types, evaluate.c over data) share of a single node: its operands, aligned, and its kernel.
- */
+/* What the two drivers (shapes.c over types, evaluate.c over data) share of a single node: its operands, aligned, its arity, and
+ * its kernel. */
 #ifndef CLEAVE_ANALYSIS_NODE_H
 #define CLEAVE_ANALYSIS_NODE_H
 
 #include "graph/graph.h"
+#include "operators/infer.h"
 
 /* Nesting of If, Loop and Scan beyond which bodies are neither looked into nor run. */
 enum { CLV__MAX_BODY_DEPTH = 32 };
@@ -20,6 +21,10 @@ clv_status clv__operands_align(const clv_tensor *inputs, uint32_t count, size_t 
 /* Frees the copies. */
 void clv__operands_release(const clv_tensor *inputs, uint32_t count, clv_tensor *aligned, const clv_allocator *allocator);
 
+/* An error where the node has not the inputs and outputs that its operator needs, or is of an opset in which the operator was
+ * another. */
+clv_status clv__node_check(const clv__node *node, const clv__op *op, clv_error *error);
+
 /* Runs the portable kernel of `node` (not If, Loop or Scan) on aligned inputs and typed outputs with data. CLV_NOT_SUPPORTED,
  * with the reason, where there is none. The caller puts the node's name in front of errors. */
 clv_status clv__node_run(const clv__node *node, const clv_tensor *inputs, clv_tensor *outputs, const clv_allocator *allocator,
@@ -30,10 +35,5 @@ clv_status clv__node_error(const clv__node *node, clv_status status, clv_error *
 
 /* The body that attribute `name` of `node` holds, or NULL. */
 const clv_graph *clv__node_body(const clv__node *node, const char *name);
-
-/* The rank of a scalar that is handed to input `index` of a body: 1 where the body declares [1], else 0. */
-static inline int32_t clv__body_scalar_rank(const clv_graph *body, uint32_t index) {
-  return body->values[body->inputs[index]].type.dtype != CLV_DTYPE_NONE && body->values[body->inputs[index]].type.rank == 1;
-}
 
 #endif

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "analysis/independence.h"
 #include "analysis/node.h"
+#include "operators/common/padding.h"
 
 /* Sizes tried for everything that is open, for verdicts and prices: the first that the model takes. */
 static const int64_t typical_sizes[] = {16, 64, 60, 1};
@@ -178,7 +178,7 @@ static clv_status find_node(finding *f, clv_node_id id) {
     }
   }
   /* What only runs where sizes are exact is padded with zeros when it leaves there. */
-  bool keeps = !open || f->reasons[id] != NULL || (zero && clv__op_keeps_zero(op));
+  bool keeps = !open || f->reasons[id] != NULL || (zero && (op->flags & CLV__OP_KEEPS_ZERO) != 0);
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] == CLV__NO_ID) continue;
     f->is_zero[node->outputs[i]] = keeps;

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_ANALYSIS_SHAPES_H
 #define CLEAVE_ANALYSIS_SHAPES_H
 
-#include "graph/graph.h"
+#include "analysis/shapes_given.h"
 #include "operators/infer.h"
 
 /* Fold limits: everything; everything but DequantizeLinear of the integer weights of a product, which integer kernels want. */
@@ -17,14 +17,6 @@ typedef struct clv__shapes {
   clv__file_map_list *fills; /* large constants of one value, mapped */
   uint32_t symbol_count;     /* the graph's, and one for each dimension that nobody could tell */
 } clv__shapes;
-
-/* A size given by the user: for a graph input (by name, whole shape), or for a symbolic dimension (by name). */
-typedef struct clv__shape_given {
-  const char *name;
-  bool is_symbol;
-  int32_t rank;
-  int64_t dims[CLV_MAX_RANK]; /* dims[0] for a symbol */
-} clv__shape_given;
 
 /* Folded data is aligned to CLV__ALIGNMENT in `arena`, but where the bytes exist already (a Constant's tensor, a view of a known
  * value) `data` points at those, which may be unaligned and shared by several values. Shape tensors that inference itself found

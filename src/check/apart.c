@@ -1,7 +1,6 @@
 /* Sections in processes of their own: a backend that crashes or hangs takes one section with it, and the report says where it
  * was. The child tells what it finds through a pipe; where it is stands in memory that both see. */
 #include "check/apart.h"
-#include "base/clock.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "check/report.h"
+#include "base/clock.h"
 
 /* One message: its head, then the two texts. */
 typedef enum message_kind { MESSAGE_FACT, MESSAGE_NAMES, MESSAGE_IDENTITY, MESSAGE_REFUSED, MESSAGE_END } message_kind;

@@ -1,22 +1,9 @@
-/* A check of one device: opened anew for each section, which then looks at what it will; what it says goes into the report. The
- * sections themselves are in files of their own, apart.c runs them in processes of their own. */
+/* See check.h. */
 #include "check/check.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "base/clock.h"
-#include "base/options.h"
-#include "check/apart.h"
-#include "check/report.h"
-
-const char *clv_check_section_name(uint32_t index) {
-  return index < clv__check_section_count ? clv__check_sections[index].name : NULL;
-}
-const char *clv_check_section_help(uint32_t index) {
-  return index < clv__check_section_count ? clv__check_sections[index].help : NULL;
-}
 
 uint64_t clv__check_random(uint64_t *state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -106,13 +93,9 @@ void clv__check_failed_call(clv__check *check, const char *what, const char *cal
                   error->message[0] != '\0' ? error->message : "(no text)");
 }
 
-/* ---- One section ---- */
+/* ---- The device ---- */
 
-static double now_s(void) {
-  return (double)clv__clock_ns() * 1e-9;
-}
-
-static clv_status open_device(clv__check *check, clv_error *error) {
+clv_status clv__check_open(clv__check *check, clv_error *error) {
   CLV__TRY(clv_devices_open(check->context, check->devices_options, &check->devices, error));
   check->device = &check->devices->items[0];
   check->backend = check->device->backend;
@@ -123,123 +106,5 @@ static clv_status open_device(clv__check *check, clv_error *error) {
 clv_status clv__check_reopen(clv__check *check, clv_error *error) {
   clv_devices_close(check->devices);
   check->devices = NULL;
-  return open_device(check, error);
-}
-
-clv_status clv__check_run_section(const clv__check_request *request, uint32_t index, clv_check_report *report,
-                                  clv__check_listener listener, void *cookie, clv__check_sign *sign, clv_error *error) {
-  double start_s = now_s();
-  clv__check check = {
-      .context = request->context,
-      .allocator = clv__context_allocator(request->context),
-      .devices_options = &request->devices_options,
-      .options = request->options,
-      .seed = request->options->seed,
-      .report = report,
-      .section = index,
-      .listener = listener,
-      .cookie = cookie,
-      .sign = sign,
-  };
-  uint32_t section = 0;
-  while (strcmp(clv__check_sections[section].name, report->sections[index].name) != 0) ++section;
-  *sign = (clv__check_sign){0};
-  snprintf(sign->what, sizeof sign->what, "opening the device");
-  CLV__TRY(open_device(&check, error));
-  clv_status status = clv__report_identify(report, check.device->name, check.backend->name, check.backend->version,
-                                           check.device->info.description, error);
-  clv__arena_init(&check.arena, check.allocator);
-  if (status == CLV_OK) clv__check_sections[section].run(&check);
-  clv__check_at(&check, "closing the device");
-  clv__arena_finish(&check.arena);
-  clv_devices_close(check.devices);
-  clv__report_time(report, index, now_s() - start_s);
-  return status;
-}
-
-/* ---- All of it ---- */
-
-static clv_status unknown_section(const char *name, clv_error *error) {
-  char known[512];
-  size_t used = 0;
-  known[0] = '\0';
-  for (uint32_t i = 0; i < clv__check_section_count && used < sizeof known; ++i) {
-    used += (size_t)snprintf(known + used, sizeof known - used, "%s%s", i > 0 ? ", " : "", clv__check_sections[i].name);
-  }
-  return clv__error_set(error, CLV_NOT_FOUND, "section '%s' is none; there are: %s", name, known);
-}
-
-/* The sections asked for, in the order in which they run. */
-static clv_status choose(const clv_check_options *options, uint32_t *chosen, uint32_t *count, clv_error *error) {
-  *count = 0;
-  for (uint32_t k = 0; k < options->section_count; ++k) {
-    uint32_t i = 0;
-    while (i < clv__check_section_count && strcmp(clv__check_sections[i].name, options->sections[k]) != 0) ++i;
-    if (i == clv__check_section_count) return unknown_section(options->sections[k], error);
-  }
-  for (uint32_t i = 0; i < clv__check_section_count; ++i) {
-    bool is_wanted = options->section_count == 0;
-    for (uint32_t k = 0; k < options->section_count; ++k) {
-      is_wanted = is_wanted || strcmp(clv__check_sections[i].name, options->sections[k]) == 0;
-    }
-    if (is_wanted) chosen[(*count)++] = i;
-  }
-  return CLV_OK;
-}
-
-clv_status clv__check_resolve(clv__check_request *request, clv_error *error) {
-  if (strchr(request->device, '/') == NULL) return CLV_OK;
-  const clv_backend *backend = NULL;
-  CLV__TRY(clv__context_load_plugin(request->context, request->device, NULL, &backend, error));
-  request->devices_options.list = backend->name;
-  return CLV_OK;
-}
-
-static clv_status run_here(clv__check_request *request, clv_check_report *report, clv_error *error) {
-  clv__check_sign sign;
-  CLV__TRY(clv__check_resolve(request, error));
-  for (uint32_t i = 0; i < report->section_count; ++i) {
-    CLV__TRY(clv__check_run_section(request, i, report, NULL, NULL, &sign, error));
-  }
-  return CLV_OK;
-}
-
-static clv_status begin_report(clv_context *context, const clv_check_options *options, clv_check_report **report,
-                               clv_error *error) {
-  const clv_allocator *allocator = clv__context_allocator(context);
-  uint32_t *chosen = clv__allocate_zero(allocator, clv__check_section_count * sizeof *chosen), count;
-  if (chosen == NULL) return clv__error_memory(error, clv__check_section_count * sizeof *chosen);
-  clv_status status = choose(options, chosen, &count, error);
-  if (status == CLV_OK) status = clv__report_create(allocator, chosen, count, options->failures_listed, report, error);
-  clv__release(allocator, chosen);
-  return status;
-}
-
-clv_status clv_check_backend(clv_context *context, const char *device, const clv_devices_options *devices_options,
-                             const clv_check_options *given, clv_check_report **report, clv_error *error) {
-  if (context == NULL || device == NULL || report == NULL) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "context, device and report must not be NULL");
-  }
-  *report = NULL;
-  clv_check_options options = CLV_CHECK_OPTIONS_INIT;
-  clv_devices_options opening = CLV_DEVICES_OPTIONS_INIT;
-  CLV__TRY(clv__options_read(&options, sizeof options, given, "CLV_CHECK_OPTIONS_INIT", error));
-  CLV__TRY(clv__options_read(&opening, sizeof opening, devices_options, "CLV_DEVICES_OPTIONS_INIT", error));
-  CLV__TRY(clv__options_texts(options.sections, options.section_count, "sections", error));
-  bool is_path = strchr(device, '/') != NULL;
-  if (strcmp(device, "auto") == 0 || (!is_path && strchr(device, ',') != NULL)) {
-    return clv__error_set(error, CLV_INVALID_ARGUMENT, "one device is checked at a time, '%s' names several", device);
-  }
-  opening.list = device;
-  clv__check_request request = {context, device, opening, &options};
-  clv_check_report *made = NULL;
-  CLV__TRY(begin_report(context, &options, &made, error));
-  clv_status status = options.apart ? clv__check_run_apart(&request, made, error) : run_here(&request, made, error);
-  if (status != CLV_OK) {
-    clv_check_report_destroy(made);
-    return status;
-  }
-  clv__report_close(made);
-  *report = made;
-  return CLV_OK;
+  return clv__check_open(check, error);
 }

@@ -1,19 +1,16 @@
 /* The conformance kit: whether a backend keeps the plugin ABI's promises. It sees a backend as the host does, through its slots,
- * and judges results by the reference evaluator. A section is one kind of promise; each is one file, and counts what it looked at.
+ * and judges results by the reference evaluator. A section is one kind of promise; each is one file, and counts what it looked
+ * at.
  *
  * What a backend may leave out (optional slots, operators it does not take) is skipped with a reason, never failed. */
 #ifndef CLEAVE_CHECK_CHECK_H
 #define CLEAVE_CHECK_CHECK_H
 
 #include "base/text.h"
-#include "cleave/check.h"
+#include "check/report.h"
 #include "device/device.h"
 
 typedef struct clv__check clv__check; /* one check of one device under way */
-
-/* What is told of a section while it runs; `text` NULL: it passed. */
-typedef enum clv__check_fact { CLV__CHECK_PASS, CLV__CHECK_FAIL, CLV__CHECK_SKIP } clv__check_fact;
-typedef void (*clv__check_listener)(void *cookie, clv__check_fact fact, const char *what, const char *text);
 
 /* Where a check is, in memory that outlives it: whoever watches a check in another process reads it there. */
 typedef struct clv__check_sign {
@@ -70,6 +67,8 @@ typedef struct clv__check_section {
 extern const clv__check_section clv__check_sections[];
 extern const uint32_t clv__check_section_count;
 
+/* Opens the device: `devices` and what goes with it. */
+clv_status clv__check_open(clv__check *check, clv_error *error);
 /* Closes the device and opens it again: nothing of it may be left. Where that fails the section is over, and `devices` NULL. */
 clv_status clv__check_reopen(clv__check *check, clv_error *error);
 

@@ -22,8 +22,8 @@ static own_report *own_of(clv_check_report *report) {
   return (own_report *)report;
 }
 
-clv_status clv__report_create(const clv_allocator *allocator, const uint32_t *sections, uint32_t count, uint32_t failures_listed,
-                              clv_check_report **report, clv_error *error) {
+clv_status clv__report_create(const clv_allocator *allocator, const clv_check_section *sections, uint32_t count,
+                              uint32_t failures_listed, clv_check_report **report, clv_error *error) {
   *report = NULL;
   own_report *own = clv__allocate_zero(allocator, sizeof *own);
   if (own == NULL) return clv__error_memory(error, sizeof *own);
@@ -39,8 +39,8 @@ clv_status clv__report_create(const clv_allocator *allocator, const uint32_t *se
   }
   own->shown.section_count = count;
   for (uint32_t i = 0; i < count; ++i) {
-    own->sections[i].name = clv__check_sections[sections[i]].name;
-    own->sections[i].help = clv__check_sections[sections[i]].help;
+    own->sections[i].name = sections[i].name;
+    own->sections[i].help = sections[i].help;
   }
   *report = &own->shown;
   return CLV_OK;

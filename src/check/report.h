@@ -2,11 +2,17 @@
 #ifndef CLEAVE_CHECK_REPORT_H
 #define CLEAVE_CHECK_REPORT_H
 
-#include "check/check.h"
+#include "base/error.h"
+#include "base/memory.h"
+#include "cleave/check.h"
 
-/* `names[i]`: which of clv__check_sections are in it. */
-clv_status clv__report_create(const clv_allocator *allocator, const uint32_t *sections, uint32_t count, uint32_t failures_listed,
-                              clv_check_report **report, clv_error *error);
+/* What is told of a section while it runs; `text` NULL: it passed. */
+typedef enum clv__check_fact { CLV__CHECK_PASS, CLV__CHECK_FAIL, CLV__CHECK_SKIP } clv__check_fact;
+typedef void (*clv__check_listener)(void *cookie, clv__check_fact fact, const char *what, const char *text);
+
+/* Of `sections` the names and helps are taken, which must outlive the report. */
+clv_status clv__report_create(const clv_allocator *allocator, const clv_check_section *sections, uint32_t count,
+                              uint32_t failures_listed, clv_check_report **report, clv_error *error);
 /* Who is checked; texts are copied. */
 clv_status clv__report_identify(clv_check_report *report, const char *device, const char *backend, const char *version,
                                 const char *description, clv_error *error);

@@ -1,44 +1,43 @@
-/* The operator families, one line a family: `X(name)` stands for the table clv__ops_<name>, which ends with
- * an entry whose name is NULL. A new family is a new file and a new line here. */
+/* The operator families, one line a family. X(name) stands for a folder, src/operators/<name>, and for what is in it:
+ *   clv__ops_<name>       infer.c: schemas, shapes, work (operators/infer.h)
+ *   clv__kernels_<name>   run.c: what the operators compute (operators/run.h)
+ *   clv__cases_<name>     cases.c: what conformance asks of devices (operators/cases.h)
+ * Each table ends with an entry without a name. A new operator is a few lines in its family's folder; a new family is a new
+ * folder and a line here. */
 #ifndef CLEAVE_OPERATORS_FAMILIES_H
 #define CLEAVE_OPERATORS_FAMILIES_H
 
-#include "operators/infer.h"
+/* Operators on tensors: all three tables. */
+#define CLV__TENSOR_FAMILIES(X) \
+  X(unary)                      \
+  X(binary)                     \
+  X(cast)                       \
+  X(reduce)                     \
+  X(softmax)                    \
+  X(loss)                       \
+  X(quantize)                   \
+  X(matmul)                     \
+  X(einsum)                     \
+  X(convolution)                \
+  X(pool)                       \
+  X(normalize)                  \
+  X(recurrent)                  \
+  X(attention)                  \
+  X(sparse)                     \
+  X(resize)                     \
+  X(region)                     \
+  X(patches)                    \
+  X(signal)                     \
+  X(view)                       \
+  X(layout)                     \
+  X(join)                       \
+  X(gather)                     \
+  X(generate)                   \
+  X(select)                     \
+  X(linalg)
 
-#define CLV__OP_FAMILIES(X) \
-  X(unary)                  \
-  X(binary)                 \
-  X(cast)                   \
-  X(reduce)                 \
-  X(axis)                   \
-  X(softmax)                \
-  X(quantize)               \
-  X(loss)                   \
-  X(integer)                \
-  X(recurrent)              \
-  X(conv)                   \
-  X(matmul)                 \
-  X(pool)                   \
-  X(normalize)              \
-  X(resize)                 \
-  X(einsum)                 \
-  X(shape)                  \
-  X(layout)                 \
-  X(join)                   \
-  X(gather)                 \
-  X(attention)              \
-  X(decode)                 \
-  X(sparse)                 \
-  X(generate)               \
-  X(grid)                   \
-  X(spectrum)               \
-  X(region)                 \
-  X(patches)                \
-  X(select)                 \
-  X(control)
-
-#define CLV__DECLARE_OPS(family) extern const clv__op clv__ops_##family[];
-CLV__OP_FAMILIES(CLV__DECLARE_OPS)
-#undef CLV__DECLARE_OPS
+/* And If, Loop and Scan, whose nodes hold graphs: the first table alone. src/analysis/evaluate_body.c runs them, and
+ * src/check/cases/control.c builds their cases. */
+#define CLV__FAMILIES(X) CLV__TENSOR_FAMILIES(X) X(control)
 
 #endif

@@ -1,4 +1,4 @@
-/* The operator table: for every operator its arity, shape inference, and work. One family a file, one line a family in table.c.
+/* The operator table: for every operator its arity, shape inference, and work. families.h lists the families.
  *
  * Inference is a pure function of the node and what is known of its inputs. The same function serves three callers: the symbolic
  * pass over a loaded graph, the pass for given sizes, and a device that meets shapes at run time. */
@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/tensor/attribute.h"
 #include "base/tensor/tensor.h"
+#include "operators/families.h"
 
 /* The contents of a small integer tensor (a shape on its way to Reshape) of which some elements are symbols.
  * An element is an ordinary number, CLV__ELEMENT_SYMBOL(k), or CLV__ELEMENT_UNKNOWN. */
@@ -72,10 +73,13 @@ enum {
   CLV__OP_ELEMENTWISE = 1u << 1, /* independent along every axis (with broadcasting) */
   CLV__OP_NO_FOLD = 1u << 2,     /* not a function of its inputs (random numbers) */
   CLV__OP_HAS_BODY = 1u << 3,    /* If, Loop, Scan */
-  CLV__OP_PICKS = 1u << 4        /* reads no more of input 0 than it writes: rows of a table */
+  CLV__OP_PICKS = 1u << 4,       /* reads no more of input 0 than it writes: rows of a table */
+  CLV__OP_KEEPS_ZERO = 1u << 5   /* makes zeros where its inputs are padded with zeros */
 };
 
 #define CLV__ANY_COUNT 255
+
+struct clv__padding; /* common/padding.h */
 
 typedef struct clv__op {
   const char *domain; /* "" is ONNX's */
@@ -84,7 +88,12 @@ typedef struct clv__op {
   uint32_t flags;
   clv_status (*infer)(clv__infer *infer);
   void (*work)(const clv__infer *infer, clv__work *work); /* NULL: one FLOP an output element; bytes always by the default rule */
+  bool (*independent)(struct clv__padding *padding);      /* along which axes; NULL: all where it is element-wise, else none */
 } clv__op;
+
+#define CLV__DECLARE_OPS(family) extern const clv__op clv__ops_##family[];
+CLV__FAMILIES(CLV__DECLARE_OPS)
+#undef CLV__DECLARE_OPS
 
 /* NULL when the table has none. Any thread. */
 const clv__op *clv__op_find(const char *domain, const char *name);

@@ -1,14 +1,15 @@
-/* All portable kernels together: found by domain and name, asked, and run. */
+/* All reference kernels together: found by domain and name, asked, and run. */
+#include "operators/run.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <stdio.h>
 
 #include "base/lookup.h"
 #include "base/memory.h"
-#include "operators/run_families.h"
 
 #define FAMILY(name) clv__kernels_##name,
-static const clv__kernel *const families[] = {CLV__KERNEL_FAMILIES(FAMILY)};
+static const clv__kernel *const families[] = {CLV__TENSOR_FAMILIES(FAMILY)};
 #undef FAMILY
 
 static clv__lookup lookup;

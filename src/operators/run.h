@@ -1,14 +1,15 @@
-/* The portable kernels: one function an operator, over plain tensors. They are the oracle of every backend, what folds constants,
- * and the last resort where no library has the operator. Written for clarity first, with OpenMP over the outermost loops; f16 and
- * bf16 are stored as they are and computed in f32.
+/* The reference: one plain loop per operator, over plain tensors. It is the oracle of every backend and folds constants. A
+ * reviewer can check each loop against the specification: f16 and bf16 are computed in f32 or wider, sums in double, integers
+ * exactly. Fast kernels are in backends/common/kernels.
  *
- * A family is a file that defines one table of clv__kernel (ended by an entry with op NULL) and is named in run.c. */
+ * A family is a folder with one table of clv__kernel (ended by an entry with op NULL): families.h lists them. */
 #ifndef CLEAVE_OPERATORS_RUN_H
 #define CLEAVE_OPERATORS_RUN_H
 
 #include "base/error.h"
 #include "base/tensor/attribute.h"
 #include "base/tensor/tensor.h"
+#include "operators/families.h"
 
 /* One call. Shapes and dtypes were inferred and checked (infer.h) before: a kernel need not check what inference refuses, but
  * must check what only the data shows (indices in range, …) and never read or write outside its tensors. Inputs and outputs do
@@ -37,6 +38,10 @@ typedef struct clv__kernel {
    * without data, and with unknown dims or rank. */
   bool (*accepts)(const clv__kernel_call *call, char reason[160]);
 } clv__kernel;
+
+#define CLV__DECLARE_KERNELS(family) extern const clv__kernel clv__kernels_##family[];
+CLV__TENSOR_FAMILIES(CLV__DECLARE_KERNELS)
+#undef CLV__DECLARE_KERNELS
 
 /* NULL when there is none. Any thread. */
 const clv__kernel *clv__kernel_find(const char *domain, const char *op);

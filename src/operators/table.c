@@ -3,10 +3,10 @@
 #include <pthread.h>
 
 #include "base/lookup.h"
-#include "operators/families.h"
+#include "operators/infer.h"
 
 #define FAMILY(name) clv__ops_##name,
-static const clv__op *const families[] = {CLV__OP_FAMILIES(FAMILY)};
+static const clv__op *const families[] = {CLV__FAMILIES(FAMILY)};
 #undef FAMILY
 
 static clv__lookup lookup;

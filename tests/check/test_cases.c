@@ -7,8 +7,8 @@
 #include "analysis/shapes.h"
 #include "check/cases/cases.h"
 #include "check/check.h"
-#include "operators/families.h"
-#include "operators/run_families.h"
+#include "operators/infer.h"
+#include "operators/run.h"
 #include "support.h"
 
 enum { SEED = 7, MAX_OUTPUTS = 16 };
@@ -145,9 +145,75 @@ static void data_vary(void **state) {
   }
 }
 
-#define OPS(name) clv__ops_##name,
-static const clv__op *const op_families[] = {CLV__OP_FAMILIES(OPS)};
-#undef OPS
+/* ---- Families ------------------------------------------------------------------------------------------------------------ */
+
+typedef struct family {
+  const char *name;
+  const clv__op *ops;
+  const clv__kernel *kernels;
+  const clv__case_row *cases;
+} family;
+
+#define FAMILY(name) {#name, clv__ops_##name, clv__kernels_##name, clv__cases_##name},
+static const family families[] = {CLV__TENSOR_FAMILIES(FAMILY){"control", clv__ops_control, NULL, NULL}};
+#undef FAMILY
+enum { FAMILIES = sizeof families / sizeof *families };
+
+static bool has_op(const family *f, const char *domain, size_t domain_length, const char *name, size_t name_length) {
+  for (const clv__op *op = f->ops; op->name != NULL; ++op) {
+    if (strlen(op->domain) == domain_length && memcmp(op->domain, domain, domain_length) == 0 &&
+        strlen(op->name) == name_length && memcmp(op->name, name, name_length) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+static bool has_kernel(const family *f, const clv__kernel *kernel) {
+  for (const clv__kernel *k = f->kernels; k != NULL && k->op != NULL; ++k) {
+    if (k == kernel) return true;
+  }
+  return false;
+}
+
+/* Rows of a family are of its operators alone. */
+static void check_rows(const family *f) {
+  for (const clv__case_row *row = f->cases; row != NULL && row->ops != NULL; ++row) {
+    for (const char *at = row->ops; *at != '\0';) {
+      const size_t length = strcspn(at, " ");
+      size_t dot = length;
+      while (dot > 0 && at[dot - 1] != '.') --dot;
+      if (!has_op(f, at, dot > 0 ? dot - 1 : 0, at + dot, length - dot)) {
+        fail_msg("%.*s has cases in family %s, of which it is not", (int)length, at, f->name);
+      }
+      at += length + (at[length] == ' ');
+    }
+  }
+}
+
+/* A family is one folder, whose operators it infers, runs and has cases of. */
+static void an_operator_has_one_family(void **state) {
+  (void)state;
+  for (size_t i = 0; i < FAMILIES; ++i) {
+    const family *f = &families[i];
+    for (const clv__op *op = f->ops; op->name != NULL; ++op) {
+      if (clv__op_find(op->domain, op->name) != op) fail_msg("%s is in another family than %s, too", op->name, f->name);
+      const clv__kernel *kernel = clv__kernel_find(op->domain, op->name);
+      if (kernel != NULL && !has_kernel(f, kernel)) {
+        fail_msg("%s is of family %s, its kernel is not", op->name, f->name);
+      }
+    }
+    for (const clv__kernel *kernel = f->kernels; kernel != NULL && kernel->op != NULL; ++kernel) {
+      if (!has_op(f, kernel->domain, strlen(kernel->domain), kernel->op, strlen(kernel->op))) {
+        fail_msg("family %s runs %s, which it does not infer", f->name, kernel->op);
+      }
+      if (clv__kernel_find(kernel->domain, kernel->op) != kernel) fail_msg("%s has two kernels", kernel->op);
+    }
+    check_rows(f);
+  }
+}
+
+/* ---- Operators ----------------------------------------------------------------------------------------------------------- */
 
 /* How many cases an operator has, and the dtypes of its first operand (or, without one, of its output) in them. */
 typedef struct tally {
@@ -243,8 +309,8 @@ static void every_operator_has_cases(void **state) {
     assert_non_null(ops[i]);
     clv__check_case_finish(&made);
   }
-  for (size_t f = 0; f < sizeof op_families / sizeof *op_families; ++f) {
-    for (const clv__op *op = op_families[f]; op->name != NULL; ++op) {
+  for (size_t f = 0; f < FAMILIES; ++f) {
+    for (const clv__op *op = families[f].ops; op->name != NULL; ++op) {
       const clv__kernel *kernel = clv__kernel_find(op->domain, op->name);
       const bool has_body = (op->flags & CLV__OP_HAS_BODY) != 0;
       if (kernel == NULL && !has_body) continue; /* nobody can run it */
@@ -383,6 +449,7 @@ int main(void) {
       cmocka_unit_test(names_tell_cases_apart),
       cmocka_unit_test(every_case_runs),
       cmocka_unit_test(data_vary),
+      cmocka_unit_test(an_operator_has_one_family),
       cmocka_unit_test(every_operator_has_cases),
       cmocka_unit_test(text_becomes_graphs),
       cmocka_unit_test(data_are_what_the_fill_says),

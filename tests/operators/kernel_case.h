@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operators/run.h"
-#include "support.h"
+#include "both_kernels.h"
 
 static inline size_t case_count(const clv_tensor *tensor) {
   return (size_t)clv__dims_product(tensor, 0, tensor->rank);
@@ -81,7 +80,7 @@ static inline clv_attribute case_float(const char *name, const float *value) {
 static inline clv_status case_try(const char *op, int32_t opset, const clv_attribute *attributes, uint32_t attribute_count,
                                   const clv_tensor *inputs, uint32_t input_count, clv_tensor *outputs, uint32_t output_count,
                                   clv_error *error) {
-  const clv__kernel *kernel = clv__kernel_find("", op);
+  const clv__kernel *kernel = find_kernel("", op);
   assert_non_null(kernel);
   clv__kernel_call call = {.op = op,
                            .opset = opset,

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "both_kernels.h"
 #include "operators/infer.h"
-#include "operators/run.h"
 
 #define CASE_MAX 12
 #define CASE_GUARD 64
@@ -183,7 +183,7 @@ static inline void case_run(node_case *c) {
     memset(memory, 0xa5, bytes[i] + 2 * CASE_GUARD);
     c->outputs[i].data = memory + CASE_GUARD;
   }
-  const clv__kernel *kernel = clv__kernel_find("", c->op);
+  const clv__kernel *kernel = find_kernel("", c->op);
   assert_non_null(kernel);
   test_allocator counting;
   test_allocator_init(&counting);

@@ -230,5 +230,5 @@ int main(void) {
       cmocka_unit_test(test_random_shapes),           cmocka_unit_test(test_large_depth),  cmocka_unit_test(test_depthwise),
       cmocka_unit_test(test_same_channels_same_bits), cmocka_unit_test(test_output_shape),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

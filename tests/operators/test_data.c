@@ -548,7 +548,7 @@ static void bad_indices(void **state) {
                                .outputs = c->outputs,
                                .output_count = 1,
                                .error = &c->error};
-      assert_int_equal(clv__kernel_run(clv__kernel_find("", c->op), &call, clv__allocator_default()), CLV_INVALID_ARGUMENT);
+      assert_int_equal(clv__kernel_run(find_kernel("", c->op), &call, clv__allocator_default()), CLV_INVALID_ARGUMENT);
       assert_non_null(strstr(c->error.message, side == 0 ? "index 3 " : "index -4 "));
       assert_non_null(strstr(c->error.message, "size 3"));
       c->outputs[0].data = NULL;
@@ -696,5 +696,5 @@ int main(void) {
       cmocka_unit_test(nonzero_and_compress),
       cmocka_unit_test(uniques),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

@@ -103,5 +103,5 @@ int main(void) {
       cmocka_unit_test(test_equations),
       cmocka_unit_test(test_bad_equations),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

@@ -534,5 +534,5 @@ int main(void) {
       cmocka_unit_test(test_cast_from_integers),
       cmocka_unit_test(test_integer_corners),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

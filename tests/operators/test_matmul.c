@@ -173,5 +173,5 @@ int main(void) {
       cmocka_unit_test(test_same_columns_same_bits),
       cmocka_unit_test(test_empty),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

@@ -171,5 +171,5 @@ int main(void) {
       cmocka_unit_test(test_lp),
       cmocka_unit_test(test_global),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

@@ -207,5 +207,5 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_quantize), cmocka_unit_test(test_dequantize),
                                      cmocka_unit_test(test_dynamic),  cmocka_unit_test(test_dynamic_lengths),
                                      cmocka_unit_test(test_bytes),    cmocka_unit_test(test_refusals)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

@@ -312,5 +312,5 @@ int main(void) {
       cmocka_unit_test(test_empty),      cmocka_unit_test(test_accuracy),       cmocka_unit_test(test_arg),
       cmocka_unit_test(test_cumulate),   cmocka_unit_test(test_softmax),        cmocka_unit_test(test_refusals),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

@@ -202,5 +202,5 @@ int main(void) {
       cmocka_unit_test(test_aspect_ratio),
       cmocka_unit_test(test_older_versions),
   };
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

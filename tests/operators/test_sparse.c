@@ -35,7 +35,7 @@ static int64_t source_of(const graph *g, int64_t e) {
 
 static clv_status run(const char *op, const clv_attribute *attribute, const clv_tensor *inputs, uint32_t count,
                       clv_tensor *output, clv_error *error) {
-  const clv__kernel *kernel = clv__kernel_find("ai.cleave", op);
+  const clv__kernel *kernel = find_kernel("ai.cleave", op);
   assert_non_null(kernel);
   assert_non_null(clv__op_find("ai.cleave", op));
   clv__kernel_call call = {.op = op,
@@ -103,6 +103,7 @@ static void aggregates(void **state) {
 /* Large enough for several threads: the same bits as one row at a time. */
 static void threads_do_not_matter(void **state) {
   (void)state;
+  if (find_kernel != clv__fast_kernel_find) skip(); /* the reference loops have one thread, and add in double */
   uint64_t seed = 9;
   clv_error error = {0};
   graph g = make_graph(3000, 2000, 40000, 0, CLV_I32, &seed);
@@ -221,5 +222,5 @@ static void lies(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(aggregates), cmocka_unit_test(threads_do_not_matter),
                                      cmocka_unit_test(attention), cmocka_unit_test(attention_on_threads), cmocka_unit_test(lies)};
-  return cmocka_run_group_tests(tests, NULL, NULL);
+  return RUN_BOTH_KERNELS(tests);
 }

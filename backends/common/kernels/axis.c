@@ -163,7 +163,7 @@ static clv_status run_cumulate(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__kernels_axis[] = {
+const clv__kernel clv__fast_axis[] = {
     {"", "ArgMax", CLV__DTYPES_NUMBER, run_arg, NULL, NULL},
     {"", "ArgMin", CLV__DTYPES_NUMBER, run_arg, NULL, NULL},
     {"", "CumSum", CLV__DTYPES_NUMBER, run_cumulate, NULL, NULL},

@@ -369,7 +369,7 @@ static bool accepts_where(const clv__kernel_call *call, char reason[160]) {
 
 #define KERNEL(op, run, dtypes, cost, ...) {"", op, dtypes, run, NULL, NULL},
 
-const clv__kernel clv__kernels_binary[] = {
+const clv__kernel clv__fast_binary[] = {
     BINARY_OPERATORS(KERNEL){"", "Mod", CLV__DTYPES_NUMBER, run_binary, NULL, NULL},
     {"", "BitShift", CLV__DTYPES_INTEGER, run_binary, NULL, NULL},
     {"", "Pow", CLV__DTYPES_NUMBER, run_pow, NULL, accepts_pow},

@@ -226,7 +226,7 @@ static clv_status run_swiglu(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__kernels_decode[] = {
+const clv__kernel clv__fast_decode[] = {
     {"", "RotaryEmbedding", SMALL_FLOATS, run_rotary, rotary_scratch, NULL},
     {"", "CausalConvWithState", SMALL_FLOATS, run_convolution, convolution_scratch, NULL},
     {"", "TensorScatter", CLV__DTYPES_ANY | CLV__DTYPES_F8, run_scatter, NULL, NULL},

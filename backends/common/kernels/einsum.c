@@ -264,7 +264,7 @@ static clv_status einsum_run(const clv__kernel_call *call) {
   return steps_run(&e, product_at);
 }
 
-const clv__kernel clv__kernels_einsum[] = {
+const clv__kernel clv__fast_einsum[] = {
     {"", "Einsum", CLV__DTYPES_NUMBER, einsum_run, einsum_scratch_bytes, NULL},
     {0},
 };

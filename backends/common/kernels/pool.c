@@ -231,7 +231,7 @@ static bool pool_accepts(const clv__kernel_call *call, char reason[160]) {
 
 #define MAX_DTYPES (CLV__DTYPES_FLOAT | CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_U8))
 
-const clv__kernel clv__kernels_pool[] = {
+const clv__kernel clv__fast_pool[] = {
     {"", "MaxPool", MAX_DTYPES, pool_run, pool_scratch_bytes, pool_accepts},
     {"", "AveragePool", CLV__DTYPES_FLOAT, pool_run, pool_scratch_bytes, pool_accepts},
     {"", "LpPool", CLV__DTYPES_FLOAT, pool_run, pool_scratch_bytes, pool_accepts},

@@ -375,7 +375,7 @@ static bool accepts_dequantize(const clv__kernel_call *call, char reason[160]) {
   return accepts_target(wanted != 0 ? wanted : (int64_t)call->inputs[1].dtype, SMALL_FLOATS, reason);
 }
 
-const clv__kernel clv__kernels_quantize[] = {
+const clv__kernel clv__fast_quantize[] = {
     {"", "QuantizeLinear", SMALL_FLOATS | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPES_SMALL, run_quantize, NULL, accepts_quantize},
     {"", "DequantizeLinear", QUANTIZED | CLV__DTYPE_BIT(CLV_I32) | SCALES, run_dequantize, NULL, accepts_dequantize},
     {"", "DynamicQuantizeLinear", CLV__DTYPE_BIT(CLV_F32), run_dynamic, NULL, NULL},

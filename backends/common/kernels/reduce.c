@@ -222,7 +222,7 @@ static clv_status run_reduce(const clv__kernel_call *call) {
 #define KERNEL(op, dtypes) \
   { "", op, dtypes, run_reduce, NULL, NULL }
 
-const clv__kernel clv__kernels_reduce[] = {
+const clv__kernel clv__fast_reduce[] = {
     KERNEL("ReduceSum", CLV__DTYPES_NUMBER),
     KERNEL("ReduceMean", CLV__DTYPES_NUMBER),
     KERNEL("ReduceMax", CLV__DTYPES_ANY),

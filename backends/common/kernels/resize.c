@@ -219,7 +219,7 @@ static bool resize_accepts(const clv__kernel_call *call, char reason[160]) {
   return true;
 }
 
-const clv__kernel clv__kernels_resize[] = {
+const clv__kernel clv__fast_resize[] = {
     {"", "Resize", CLV__DTYPES_ANY, resize_run, resize_scratch_bytes, resize_accepts},
     {"", "Upsample", CLV__DTYPES_ANY, resize_run, resize_scratch_bytes, resize_accepts},
     {0},

@@ -7,7 +7,7 @@
 #include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/run.h"
+#include "backends/common/kernels/families.h"
 
 /* A tensor as [outer, length, inner]; lines run along `length`. */
 typedef struct lines {
@@ -266,7 +266,7 @@ static clv_status run_hardmax(const clv__kernel_call *call) {
   return run(call, HARDMAX);
 }
 
-const clv__kernel clv__kernels_softmax[] = {
+const clv__kernel clv__fast_softmax[] = {
     {"", "Softmax", CLV__DTYPES_FLOAT, run_softmax, scratch_bytes, NULL},
     {"", "LogSoftmax", CLV__DTYPES_FLOAT, run_log_softmax, scratch_bytes, NULL},
     {"", "Hardmax", CLV__DTYPES_FLOAT, run_hardmax, scratch_bytes, NULL},

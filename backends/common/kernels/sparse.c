@@ -6,7 +6,7 @@
 
 #include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 /* ---- Rows on several threads ---- */
 
@@ -259,7 +259,7 @@ static clv_status run_aggregate(const clv__kernel_call *call) {
 
 #define SPARSE_DTYPES (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 
-const clv__kernel clv__kernels_sparse[] = {
+const clv__kernel clv__fast_sparse[] = {
     {"ai.cleave", "SparseAggregate", SPARSE_DTYPES, run_aggregate, NULL, NULL},
     {"ai.cleave", "SparseAttention", SPARSE_DTYPES, clv__sparse_attention, clv__sparse_attention_scratch, NULL},
     {.op = NULL},

@@ -380,7 +380,7 @@ static clv_status run_unary(const clv__kernel_call *call) {
 
 #define KERNEL(op, dtypes, cost, a_name, b_name, a, b, ...) {"", op, dtypes, run_unary, NULL, NULL},
 
-const clv__kernel clv__kernels_unary[] = {
+const clv__kernel clv__fast_unary[] = {
     UNARY_OPERATORS(KERNEL){"", "IsInf", CLV__DTYPES_FLOAT, run_unary, NULL, NULL},
     {"", "Gelu", CLV__DTYPES_FLOAT, run_unary, NULL, NULL},
     {"", "Shrink", CLV__DTYPES_NUMBER, run_unary, NULL, NULL},

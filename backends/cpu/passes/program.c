@@ -1,6 +1,8 @@
 /* Reading a view into a program: one pass over values, one over nodes. */
 #include "program.h"
 
+#include "backends/common/kernels/kernels.h"
+
 static char *copy_text(clv__arena *arena, const char *text) {
   return clv__arena_string(arena, text, strlen(text));
 }
@@ -106,7 +108,7 @@ static clv_status read_node(clv__cpu_program *program, const clv_graph_view *gra
   }
   node->attributes = (clv__attributes){attributes, kept};
   if (node->has_body) return CLV_OK;
-  node->kernel = clv__kernel_find(node->domain, node->op);
+  node->kernel = clv__fast_kernel_find(node->domain, node->op);
   if (node->kernel != NULL) return CLV_OK;
   return clv__error_set(error, CLV_NOT_SUPPORTED, "node '%s': no kernel for operator %s%s%s", node->name, node->domain,
                         node->domain[0] != 0 ? "." : "", node->op);

@@ -8,7 +8,7 @@
 #include "check/check.h"
 
 #define FAMILY(name) clv__cases_##name,
-static const clv__case_row *const families[] = {CLV__CASE_FAMILIES(FAMILY)};
+static const clv__case_row *const families[] = {CLV__TENSOR_FAMILIES(FAMILY) clv__cases_fused};
 #undef FAMILY
 
 /* ---- Lists of alternatives ----------------------------------------------------------------------------------------------- */

@@ -1,4 +1,4 @@
-/* Reads the text of rows: operands and attributes. See cases.h for what it looks like. */
+/* Reads the text of rows: operands and attributes. See operators/cases.h for what it looks like. */
 #include <stdlib.h>
 
 #include "check/cases/cases.h"

@@ -5,7 +5,7 @@
 
 #include "analysis/shapes.h"
 #include "graph/view.h"
-#include "operators/families.h"
+#include "operators/infer.h"
 
 enum { OPSET = 21, MAX_OPERANDS = 8 };
 
@@ -189,7 +189,7 @@ static void ask(const clv_devices *devices, const clv_graph *graph, bool *suppor
 /* Operators with a body are left out: what a device says of them is what it says of the body. */
 static uint32_t list_ops(const clv__op **ops) {
 #define FAMILY(name) clv__ops_##name,
-  static const clv__op *const families[] = {CLV__OP_FAMILIES(FAMILY)};
+  static const clv__op *const families[] = {CLV__FAMILIES(FAMILY)};
 #undef FAMILY
   uint32_t count = 0;
   for (size_t i = 0; i < sizeof families / sizeof *families; ++i) {

@@ -1,5 +1,5 @@
-/* Cases of attention and of what stands around it in decoders: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of attention: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 #define PAST "q[2,4,3,8] k[2,2,5,8] v[2,2,5,6] - pk[2,2,4,8] pv[2,2,4,6]"
 #define SMALL_FLOATS "f32 f16 bf16"
@@ -50,18 +50,5 @@ const clv__case_row clv__cases_attention[] = {
      "q[2,5,12] k[2,5,6]~-0.6:0.6 v[2,5,10] p[2,2,3,5] d[2,5,6]~-2:0 b[2,5,2]~0:1 | q[1,1,12] k[1,1,6]~-0.6:0.6 v[1,1,10] "
      "p[1,2,3,5] d[1,1,2]~-2:0 b[1,1,1]~0:1",
      "q_num_heads=4 kv_num_heads=2 >11", NULL},
-    {"CausalConvWithState", "27", SMALL_FLOATS,
-     "x[2,5,9] w[5,1,4]= b[5]= p[2,5,3] | x[2,5,9] w[5,1,4] | x[2,5,1] w[5,1,4] - p[2,5,3] | x[2,5,2] w[5,1,4] b[5] | x[2,5,9] "
-     "w[5,1,1] | x[1,70,33] w[70,1,3]= b[70]= p[1,70,2] | x[0,5,9] w[5,1,4]",
-     ">11 | >11 activation=silu | >11 activation=swish", NULL},
-    {"TensorScatter", "24", CASE_ANY,
-     "c[2,3,7,4] u[2,3,2,4] i:i64?{1,5} | c[2,3,7,4] u[2,3,2,4] | c[2,7,4] u[2,7,4] | c[2,3,7,4] u[2,3,0,4] i:i64?{7,0} | "
-     "c[2,3,7,4]& u[2,3,2,4]& i:i64={0,3}",
-     " | mode=circular", NULL},
-    {"TensorScatter", "24", "f32 i64 bool", "c[2,7,3,4] u[2,5,3,4] i:i64?{1,6} | c[2,7,3,4] u[2,5,3,4] i:i64?{-3,12}",
-     "*axis=1 mode=circular | axis=-3 mode=circular", NULL},
-    {"SwiGLU", "28", CASE_FLOATS,
-     "a[5,7] b[5,7] | a b | a[3,515] b[3,515]= | a[0,3] b[0,3] | a[2,3,9]~-90:90 b[2,3,9] | a[9]& b[9]",
-     " | alpha=1.702 | alpha=-0.5", NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

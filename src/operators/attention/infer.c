@@ -1,8 +1,10 @@
-/* Attention and FlexAttention: heads side by side in the last of three dims, or an axis of their own among four; a cache of keys
- * and values that comes and goes with the node, or that lies outside and is told how much of it holds tokens. */
+/* The attention family; here Attention and FlexAttention: heads side by side in the last of three dims, or an axis of their own
+ * among four; a cache of keys and values that comes and goes with the node, or that lies outside and is told how much of it holds
+ * tokens. */
+#include "operators/attention/infer.h"
+
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID };
 
@@ -10,6 +12,12 @@ enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID };
 typedef struct heads {
   int64_t batch, count, length, size;
 } heads;
+
+clv_status clv__attention_head_size(clv__infer *infer, uint32_t input, int64_t dim, int64_t count, int64_t *size) {
+  if (clv__dims_quotient(&dim, 1, &count, 1, size)) return CLV_OK;
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u: %lld columns are no multiple of %lld heads", (unsigned)input,
+                        (long long)dim, (long long)count);
+}
 
 static clv_status read_heads(clv__infer *infer, uint32_t input, const char *attribute, heads *h) {
   const clv_tensor *t = &infer->inputs[input];
@@ -25,11 +33,7 @@ static clv_status read_heads(clv__infer *infer, uint32_t input, const char *attr
   if (h->count <= 0) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is needed for inputs of rank 3, and above 0", attribute);
   }
-  if (!clv__dims_quotient(&t->dims[2], 1, &h->count, 1, &h->size)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u: %lld columns are no multiple of %lld heads",
-                          (unsigned)input, (long long)t->dims[2], (long long)h->count);
-  }
-  return CLV_OK;
+  return clv__attention_head_size(infer, input, t->dims[2], h->count, &h->size);
 }
 
 static clv_status merge(clv__infer *infer, int64_t *dim, int64_t other, const char *what) {
@@ -198,7 +202,9 @@ static void work_attention(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_attention[] = {
-    {"", "Attention", 3, 7, 1, 4, 0, infer_attention, work_attention},
-    {"ai.onnx.preview", "FlexAttention", 3, 3, 1, 1, CLV__OP_HAS_BODY, infer_flex, work_attention},
+    {"", "Attention", 3, 7, 1, 4, 0, infer_attention, work_attention, NULL},
+    {"ai.onnx.preview", "FlexAttention", 3, 3, 1, 1, CLV__OP_HAS_BODY, infer_flex, work_attention, NULL},
+    {"", "RotaryEmbedding", 3, 4, 1, 1, 0, clv__infer_rotary, clv__work_rotary, NULL},
+    {"", "LinearAttention", 3, 6, 2, 2, 0, clv__infer_linear_attention, clv__work_linear_attention, NULL},
     {.name = NULL},
 };

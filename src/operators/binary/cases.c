@@ -1,5 +1,5 @@
-/* Cases of elementwise operators of several operands, which broadcast: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of elementwise operators of several operands, which broadcast: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 /* Broadcasting in every direction, constants on either side, empty ones, scalars, and rows long enough for vectors. */
 #define PAIRS(a, b)                                                                                                            \
@@ -64,5 +64,8 @@ const clv__case_row clv__cases_binary[] = {
      " | c:bool[4,1] a[1,6] b[3,1,1] | c:bool[0,3] a[3] b | c:bool[4099] a[4099] b= | c:bool[4099] a= b[4099] | c:bool a b"
      " | c:bool[1,1,8,9]= a[2,3,8,9] b= | c:bool[5,7]& a[5,7] b[7]= | c:bool[2,3,1,5,2] a[3,4,1,1] b[2]",
      NULL, NULL},
+    {"SwiGLU", "28", CASE_FLOATS,
+     "a[5,7] b[5,7] | a b | a[3,515] b[3,515]= | a[0,3] b[0,3] | a[2,3,9]~-90:90 b[2,3,9] | a[9]& b[9]",
+     " | alpha=1.702 | alpha=-0.5", NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -1,7 +1,8 @@
 /* Elementwise operators of several inputs, which broadcast. Small integer vectors are computed element by element as far as they
  * are known, because shapes are made of them. */
+#include "operators/common/checks.h"
 #include "operators/common/content.h"
-#include "operators/families.h"
+#include "operators/common/padding.h"
 
 /* All inputs from `first` on have one dtype, or none that is known. */
 static clv_status common_dtype(clv__infer *infer, uint32_t first, clv_dtype *dtype) {
@@ -131,6 +132,27 @@ static clv_status infer_where(clv__infer *infer) {
   return CLV_OK;
 }
 
+static clv_status infer_swiglu(clv__infer *infer) {
+  const clv_tensor *a = &infer->inputs[0], *b = &infer->inputs[1];
+  clv_tensor merged = *a;
+  CLV__TRY(clv__check_same_dtype(infer, 0, 1));
+  if (a->rank >= 0 && b->rank >= 0) {
+    CLV__TRY(clv__check_rank(infer, 1, a->rank, a->rank));
+    for (int32_t i = 0; i < a->rank; ++i) {
+      CLV__TRY(clv__check_same_dim(infer, a->dims[i], b->dims[i], "dims of A and B, which do not broadcast"));
+      clv__dim_merge(a->dims[i], b->dims[i], &merged.dims[i]);
+    }
+  } else if (a->rank < 0) {
+    merged = *b;
+  }
+  clv__infer_set(infer, 0, a->dtype, merged.rank, merged.dims);
+  return CLV_OK;
+}
+
+static void work_swiglu(const clv__infer *infer, clv__work *work) {
+  work->flops = 15 * clv__known_count(&infer->inputs[0]);
+}
+
 static void work_pow(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 20.0 * (double)count;
@@ -143,17 +165,26 @@ static void work_variadic(const clv__infer *infer, clv__work *work) {
     work->flops = (double)count * (double)(infer->input_count > 1 ? infer->input_count - 1 : 1);
 }
 
+/* ---- Independence ---- */
+
+/* Integers are not divided by what fills up: some devices stop there. */
+static bool independent_divide(clv__padding *padding) {
+  bool real = (CLV__DTYPE_BIT(padding->node->inputs[0].dtype) & CLV__DTYPES_FLOAT) != 0;
+  if (!real && padding->inputs[1] != 0) return clv__padding_no(padding, "it divides by integers of an open size");
+  return clv__independent_elementwise(padding);
+}
+
 #define BINARY(name, infer) \
-  { "", name, 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer, NULL }
+  { "", name, 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer, NULL, NULL }
 #define VARIADIC(name, infer) \
-  { "", name, 1, CLV__ANY_COUNT, 1, 1, CLV__OP_ELEMENTWISE, infer, work_variadic }
+  { "", name, 1, CLV__ANY_COUNT, 1, 1, CLV__OP_ELEMENTWISE, infer, work_variadic, NULL }
 
 const clv__op clv__ops_binary[] = {
     BINARY("Add", infer_add),
     BINARY("Sub", infer_sub),
     BINARY("Mul", infer_mul),
-    BINARY("Div", infer_div),
-    BINARY("Mod", infer_mod),
+    {"", "Div", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_div, NULL, independent_divide},
+    {"", "Mod", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_mod, NULL, independent_divide},
     BINARY("PRelu", infer_prelu),
     BINARY("Equal", infer_equal),
     BINARY("Less", infer_less),
@@ -171,7 +202,8 @@ const clv__op clv__ops_binary[] = {
     VARIADIC("Max", infer_max),
     VARIADIC("Sum", infer_plain),
     VARIADIC("Mean", infer_plain),
-    {"", "Pow", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_pow, work_pow},
-    {"", "Where", 3, 3, 1, 1, CLV__OP_ELEMENTWISE, infer_where, NULL},
-    {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
+    {"", "Pow", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_pow, work_pow, NULL},
+    {"", "Where", 3, 3, 1, 1, CLV__OP_ELEMENTWISE, infer_where, NULL, NULL},
+    {"", "SwiGLU", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_swiglu, work_swiglu, NULL},
+    {.name = NULL},
 };

@@ -1,5 +1,5 @@
-/* Cases of Cast and CastLike, from every dtype to every other, and of BitCast: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of Cast and CastLike, from every dtype to every other, and of BitCast: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 #define TO_FLOATS "to=$f32 | to=$f16 | to=$bf16 | to=$f64"
 #define TO_SIGNED "to=$i32 | to=$i64 | to=$i8 | to=$i16"
@@ -8,6 +8,7 @@
 #define TO_INTEGERS TO_SIGNED " | to=$u8 | to=$u16 | to=$u32 | to=$u64"
 
 /* A float that an integer cannot hold is left open by the specification: there are none here. */
+
 const clv__case_row clv__cases_cast[] = {
     {"Cast", "21", "*" CASE_ANY, "x[3,5,7,11]~0:120", "*" TO_FLOATS " | " TO_INTEGERS " | to=$bool", NULL},
     {"Cast", "21", "*" CASE_FLOATS " " CASE_SIGNED, "x[33,35]~-100:100", "*" TO_FLOATS " | " TO_SIGNED " | to=$bool", NULL},

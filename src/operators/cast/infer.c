@@ -1,5 +1,6 @@
 /* Cast, CastLike and BitCast. Contents of shape tensors pass between the wide integers. */
-#include "operators/families.h"
+#include "operators/infer.h"
+#include "operators/common/padding.h"
 
 static clv_status infer_to(clv__infer *infer, clv_dtype dtype) {
   const clv_tensor *input = &infer->inputs[0];
@@ -45,8 +46,8 @@ static clv_status infer_bit_cast(clv__infer *infer) {
 }
 
 const clv__op clv__ops_cast[] = {
-    {"", "Cast", 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer_cast, NULL},
-    {"", "CastLike", 2, 2, 1, 1, CLV__OP_ELEMENTWISE, infer_cast_like, NULL},
-    {"", "BitCast", 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer_bit_cast, NULL},
-    {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
+    {"", "Cast", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO, infer_cast, NULL, NULL},
+    {"", "CastLike", 2, 2, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO, infer_cast_like, NULL, clv__padding_pass},
+    {"", "BitCast", 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer_bit_cast, NULL, NULL},
+    {.name = NULL},
 };

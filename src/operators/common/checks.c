@@ -45,6 +45,13 @@ clv_status clv__check_broadcasts_to(clv__infer *infer, uint32_t input, const clv
                         wide_text);
 }
 
+clv_status clv__check_same_dim(clv__infer *infer, int64_t a, int64_t b, const char *what) {
+  int64_t unused;
+  if (clv__dim_merge(a, b, &unused)) return CLV_OK;
+  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s: %lld and %lld should be the same", what, (long long)a,
+                        (long long)b);
+}
+
 double clv__known_count(const clv_tensor *tensor) {
   size_t count;
   return tensor->dtype != CLV_DTYPE_NONE && clv__tensor_count(tensor, &count) ? (double)count : 0;

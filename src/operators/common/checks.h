@@ -12,6 +12,8 @@ clv_status clv__check_rank(clv__infer *infer, uint32_t input, int32_t low, int32
 clv_status clv__check_vector(clv__infer *infer, uint32_t input, int64_t size);
 /* Input `input`, where present, broadcasts to `target` without changing it. */
 clv_status clv__check_broadcasts_to(clv__infer *infer, uint32_t input, const clv_tensor *target);
+/* Dims `a` and `b` can be the same; `what` names them in the error. */
+clv_status clv__check_same_dim(clv__infer *infer, int64_t a, int64_t b, const char *what);
 /* Elements of an input or output; 0 where they are not known. */
 double clv__known_count(const clv_tensor *tensor);
 

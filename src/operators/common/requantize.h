@@ -3,15 +3,11 @@
 #ifndef CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
 #define CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
 
-#include "operators/common/rows.h"
-#include "operators/run.h"
+#include <math.h>
+
+#include "operators/common/element.h"
 
 #define CLV__BYTES (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_I8))
-
-/* Input `index`, NULL where it is absent. */
-static inline const clv_tensor *clv__call_input(const clv__kernel_call *call, uint32_t index) {
-  return call->input_count > index && call->inputs[index].dtype != CLV_DTYPE_NONE ? &call->inputs[index] : NULL;
-}
 
 static inline int32_t clv__byte_at(clv_dtype dtype, const void *data, int64_t index) {
   return dtype == CLV_I8 ? ((const int8_t *)data)[index] : ((const uint8_t *)data)[index];
@@ -26,6 +22,12 @@ static inline float clv__scale_at(const clv_tensor *scale, int64_t index) {
   float value;
   clv__row_to_f32(scale->dtype, scale->data, index, 1, &value);
   return value;
+}
+
+/* y[index] = saturate(round(sum * factor) + zero), halves to even, for one element. */
+static inline void clv__requantize_element(const clv_tensor *y, int64_t index, int32_t sum, float factor, int64_t zero) {
+  const float value = (float)sum * factor;
+  clv__element_store(y, index, (value == value ? (double)rintf(value) : 0) + (double)zero);
 }
 
 /* y = saturate(round(sum * factor) + zero) for elements [first, first + count), halves to even; factors[i * factor_step]. */

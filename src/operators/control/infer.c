@@ -1,9 +1,8 @@
 /* If, Loop and Scan: what their bodies say of their outputs. The driver infers a body (infer_body); here its inputs are made, and
  * what it says is brought together. */
-#include "analysis/node.h"
 #include "graph/view.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/control/body.h"
 
 static const clv_graph_view *body_of(const clv__infer *infer, const char *name) {
   const clv_attribute *attribute = clv__attribute_find(infer->attributes, name);
@@ -260,8 +259,8 @@ static clv_status infer_scan(clv__infer *infer) {
 }
 
 const clv__op clv__ops_control[] = {
-    {"", "If", 1, 1, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_if, clv__work_none},
-    {"", "Loop", 2, CLV__ANY_COUNT, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_loop, clv__work_none},
-    {"", "Scan", 1, CLV__ANY_COUNT, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_scan, clv__work_none},
+    {"", "If", 1, 1, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_if, clv__work_none, NULL},
+    {"", "Loop", 2, CLV__ANY_COUNT, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_loop, clv__work_none, NULL},
+    {"", "Scan", 1, CLV__ANY_COUNT, 1, CLV__ANY_COUNT, CLV__OP_HAS_BODY, infer_scan, clv__work_none, NULL},
     {.name = NULL},
 };

@@ -1,5 +1,7 @@
 /* DeformConv: at every output position each tap of the kernel reads where its offsets say, between elements by linear
  * interpolation. The taps of a position form a column, which the weights are multiplied with. */
+#include "operators/convolution/run.h"
+
 #include <math.h>
 #include <stdio.h>
 
@@ -7,7 +9,7 @@
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/common/window.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 enum { MAX_CORNERS = 1 << CLV__MAX_SPATIAL };
 
@@ -39,7 +41,7 @@ static clv_status deform_read(const clv__kernel_call *call, deform *d) {
 }
 
 /* The weights and the bias in f64, then a column for each thread. */
-static size_t scratch_deform(const clv__kernel_call *call) {
+size_t clv__kernel_deform_scratch_bytes(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *w = &call->inputs[1], *y = &call->outputs[0];
   size_t weights, column, total;
   if (!clv__tensor_is_static(x) || !clv__tensor_is_static(w) || !clv__tensor_is_static(y) || clv__tensor_is_empty(y)) return 0;
@@ -119,7 +121,7 @@ static void position_run(const deform *d, int64_t n, int64_t position, double *c
   }
 }
 
-static clv_status run_deform(const clv__kernel_call *call) {
+clv_status clv__kernel_deform(const clv__kernel_call *call) {
   const clv_tensor *w = &call->inputs[1];
   deform d;
   if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
@@ -142,7 +144,7 @@ static clv_status run_deform(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-static bool accepts_deform(const clv__kernel_call *call, char reason[160]) {
+bool clv__kernel_deform_accepts(const clv__kernel_call *call, char reason[160]) {
   for (uint32_t i = 1; i < call->input_count; ++i) {
     clv_dtype dtype = call->inputs[i].dtype;
     if (dtype == call->inputs[0].dtype || (i > 2 && dtype == CLV_DTYPE_NONE)) continue;
@@ -151,8 +153,3 @@ static bool accepts_deform(const clv__kernel_call *call, char reason[160]) {
   }
   return true;
 }
-
-const clv__kernel clv__kernels_deform[] = {
-    {"", "DeformConv", CLV__DTYPES_FLOAT, run_deform, scratch_deform, accepts_deform},
-    {.op = NULL},
-};

@@ -1,6 +1,7 @@
 /* Einsum. */
 #include "operators/common/checks.h"
 #include "operators/common/einsum.h"
+#include "operators/common/padding.h"
 
 /* Merges one input's dims into the sizes of the labels. Axes of an ellipsis broadcast, and so do letters, as numpy has it. */
 static clv_status input_merge(clv__infer *infer, uint32_t index, const clv__einsum_term *term, int32_t ellipsis, int64_t *sizes) {
@@ -78,7 +79,41 @@ static void einsum_work(const clv__infer *infer, clv__work *work) {
   work->flops = product * (infer->input_count > 1 ? 2 * (double)(infer->input_count - 1) : 1);
 }
 
+/* ---- Independence ---- */
+
+/* A padded label is in the output, and padded wherever it occurs. */
+static bool independent_einsum(clv__padding *padding) {
+  const clv__infer *node = padding->node;
+  clv__einsum_term term;
+  int8_t labels[CLV__EINSUM_LABELS];
+  bool padded[CLV__EINSUM_LABELS] = {false}, whole[CLV__EINSUM_LABELS] = {false};
+  for (uint32_t i = 0; i < node->input_count; ++i) {
+    const clv_tensor *input = &node->inputs[i];
+    if (clv__einsum_read_input(node->attributes, i, &term, NULL) != CLV_OK || input->rank < term.count)
+      return clv__padding_no(padding, "its equation does not fit input %u", i);
+    clv__einsum_labels(&term, input->rank - term.count, labels);
+    for (int32_t axis = 0; axis < input->rank; ++axis) {
+      bool is_padded = (padding->inputs[i] >> axis & 1u) != 0;
+      if (is_padded) padded[labels[axis]] = true;
+      if (!is_padded && input->dims[axis] != 1) whole[labels[axis]] = true;
+    }
+  }
+  if (clv__einsum_read_output(node->attributes, node->input_count, &term, NULL) != CLV_OK || node->outputs[0].rank < term.count)
+    return clv__padding_no(padding, "its equation does not fit the output");
+  clv__einsum_labels(&term, node->outputs[0].rank - term.count, labels);
+  for (int32_t axis = 0; axis < node->outputs[0].rank; ++axis) {
+    if (!padded[labels[axis]]) continue;
+    if (whole[labels[axis]]) return clv__padding_no(padding, "its inputs have different open sizes along axis %d", (int)axis);
+    padding->outputs[0] |= clv__axis_bit(axis);
+    padded[labels[axis]] = false;
+  }
+  for (int i = 0; i < CLV__EINSUM_LABELS; ++i) {
+    if (padded[i]) return clv__padding_no(padding, "it sums along an axis of an open size");
+  }
+  return true;
+}
+
 const clv__op clv__ops_einsum[] = {
-    {"", "Einsum", 1, CLV__ANY_COUNT, 1, 1, 0, einsum_infer, einsum_work},
-    {0},
+    {"", "Einsum", 1, CLV__ANY_COUNT, 1, 1, 0, einsum_infer, einsum_work, independent_einsum},
+    {.name = NULL},
 };

@@ -1,5 +1,5 @@
-/* Cases of operators that read or write at places that another tensor lists: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of operators that read or write at places that another tensor lists: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 const clv__case_row clv__cases_gather[] = {
     {"Gather", "22 13 11 1", CASE_ANY,
@@ -49,5 +49,11 @@ const clv__case_row clv__cases_gather[] = {
      "reduction=add | reduction=mul", NULL},
     {"ScatterND", "18", "f32 f16 bf16 f64 i32 i64 i8 u8", "x[5,7] i:i64[9,1]~0:4 u[9,7] | x[5,7] i:i64[4,2]~0:4 u[4]",
      "reduction=max | reduction=min | reduction=none", NULL},
+    {"TensorScatter", "24", CASE_ANY,
+     "c[2,3,7,4] u[2,3,2,4] i:i64?{1,5} | c[2,3,7,4] u[2,3,2,4] | c[2,7,4] u[2,7,4] | c[2,3,7,4] u[2,3,0,4] i:i64?{7,0} | "
+     "c[2,3,7,4]& u[2,3,2,4]& i:i64={0,3}",
+     " | mode=circular", NULL},
+    {"TensorScatter", "24", "f32 i64 bool", "c[2,7,3,4] u[2,5,3,4] i:i64?{1,6} | c[2,7,3,4] u[2,5,3,4] i:i64?{-3,12}",
+     "*axis=1 mode=circular | axis=-3 mode=circular", NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

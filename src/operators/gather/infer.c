@@ -1,6 +1,7 @@
 /* Operators that read or write at places that another tensor lists. */
+#include "operators/common/checks.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/gather/rules.h"
 
 static clv_status check_index_dtype(clv__infer *infer, uint32_t input) {
   clv_dtype dtype = infer->inputs[input].dtype;
@@ -160,12 +161,42 @@ static clv_status infer_scatter_nd(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
+/* Rows of a cache, written where write_indices say. */
+static clv_status infer_tensor_scatter(clv__infer *infer) {
+  const clv_tensor *cache = &infer->inputs[0], *update = &infer->inputs[1];
+  int32_t axis;
+  if (!clv__attribute_is(infer->attributes, "mode", "linear", true) &&
+      !clv__attribute_is(infer->attributes, "mode", "circular", false)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute mode is neither linear nor circular");
+  }
+  CLV__TRY(clv__check_same_dtype(infer, 0, 1));
+  if (clv__infer_has(infer, 2) && infer->inputs[2].dtype != CLV_I64) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "write_indices are %s, not i64",
+                          clv_dtype_name(infer->inputs[2].dtype));
+  }
+  if (cache->rank < 0) return clv__infer_same(infer);
+  CLV__TRY(clv__infer_axis(infer, clv__attribute_int(infer->attributes, "axis", -2), cache->rank, &axis));
+  if (axis == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute axis names the batch, axis 0");
+  CLV__TRY(clv__check_rank(infer, 1, cache->rank, cache->rank));
+  CLV__TRY(clv__check_vector(infer, 2, cache->dims[0]));
+  for (int32_t i = 0; update->rank >= 0 && i < cache->rank; ++i) {
+    if (i != axis) {
+      CLV__TRY(clv__check_same_dim(infer, cache->dims[i], update->dims[i], "dims of past_cache and update"));
+    } else if (cache->dims[i] >= 0 && update->dims[i] > cache->dims[i]) {
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "update has %lld entries along axis %d, past_cache room for %lld",
+                            (long long)update->dims[i], (int)axis, (long long)cache->dims[i]);
+    }
+  }
+  return clv__infer_same(infer);
+}
+
 const clv__op clv__ops_gather[] = {
-    {"", "Gather", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather, clv__work_none},
-    {"", "GatherElements", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_elements, clv__work_none},
-    {"", "GatherND", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_nd, clv__work_none},
-    {"", "Scatter", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none},
-    {"", "ScatterElements", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none},
-    {"", "ScatterND", 3, 3, 1, 1, 0, infer_scatter_nd, clv__work_none},
+    {"", "Gather", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather, clv__work_none, clv__independent_gather},
+    {"", "GatherElements", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_elements, clv__work_none, clv__independent_gather_elements},
+    {"", "GatherND", 2, 2, 1, 1, CLV__OP_PICKS, infer_gather_nd, clv__work_none, clv__independent_gather_nd},
+    {"", "Scatter", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none, clv__independent_scatter_elements},
+    {"", "ScatterElements", 3, 3, 1, 1, 0, infer_scatter_elements, clv__work_none, clv__independent_scatter_elements},
+    {"", "ScatterND", 3, 3, 1, 1, 0, infer_scatter_nd, clv__work_none, clv__independent_scatter_nd},
+    {"", "TensorScatter", 2, 3, 1, 1, 0, infer_tensor_scatter, clv__work_none, NULL},
     {.name = NULL},
 };

@@ -1,10 +1,12 @@
 /* Reading and writing at listed places. Every index is checked against its axis before it is used. */
+#include "operators/gather/run.h"
+
 #include <math.h>
 #include <stdio.h>
 
 #include "operators/common/move.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 static clv_status out_of_range(const clv__kernel_call *call, int64_t index, int32_t axis, int64_t size) {
   return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "index %lld is out of range for axis %d of size %lld",
@@ -325,5 +327,6 @@ const clv__kernel clv__kernels_gather[] = {
     {"", "Scatter", CLV__DTYPES_ANY, run_scatter_elements, NULL, accepts_scatter},
     {"", "ScatterElements", CLV__DTYPES_ANY, run_scatter_elements, NULL, accepts_scatter},
     {"", "ScatterND", CLV__DTYPES_ANY, run_scatter_nd, NULL, accepts_scatter},
+    {"", "TensorScatter", CLV__DTYPES_ANY | CLV__DTYPES_F8, clv__kernel_tensor_scatter, NULL, NULL},
     {.op = NULL},
 };

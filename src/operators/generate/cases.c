@@ -1,5 +1,5 @@
-/* Cases of operators that make tensors from attributes, sizes and positions: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of operators that make tensors from attributes, sizes and positions: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 const clv__case_row clv__cases_generate[] = {
     {"Constant", "9 11", "f32", "", "value=#T[2,3]{1,0,1,3,1,2}", NULL},

@@ -2,7 +2,8 @@
 #include <math.h>
 
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/common/padding.h"
+#include "operators/infer.h"
 
 static clv_status set_list(clv__infer *infer, clv_dtype dtype, const clv_attribute *attribute, bool is_list) {
   int64_t count = (int64_t)attribute->count;
@@ -184,12 +185,23 @@ static clv_status infer_one_hot(clv__infer *infer) {
   return CLV_OK;
 }
 
+/* ---- Independence ---- */
+
+static bool independent_one_hot(clv__padding *padding) {
+  int32_t axis, rank = padding->node->inputs[0].rank;
+  if (!clv__padding_whole_from(padding, 1) || !clv__padding_attribute_axis(padding, -1, rank + 1, &axis)) return false;
+  for (int32_t d = 0; d < rank; ++d) {
+    if ((padding->inputs[0] >> d & 1u) != 0) padding->outputs[0] |= clv__axis_bit(d < axis ? d : d + 1);
+  }
+  return true;
+}
+
 const clv__op clv__ops_generate[] = {
-    {"", "Constant", 0, 0, 1, 1, 0, infer_constant, clv__work_none},
-    {"", "ConstantOfShape", 1, 1, 1, 1, 0, infer_constant_of_shape, clv__work_none},
-    {"", "Range", 3, 3, 1, 1, 0, infer_range, NULL},
-    {"", "EyeLike", 1, 1, 1, 1, 0, infer_eye_like, clv__work_none},
-    {"", "Trilu", 1, 2, 1, 1, 0, infer_trilu, clv__work_none},
-    {"", "OneHot", 3, 3, 1, 1, 0, infer_one_hot, clv__work_none},
+    {"", "Constant", 0, 0, 1, 1, 0, infer_constant, clv__work_none, NULL},
+    {"", "ConstantOfShape", 1, 1, 1, 1, 0, infer_constant_of_shape, clv__work_none, NULL},
+    {"", "Range", 3, 3, 1, 1, 0, infer_range, NULL, NULL},
+    {"", "EyeLike", 1, 1, 1, 1, 0, infer_eye_like, clv__work_none, clv__independent_first},
+    {"", "Trilu", 1, 2, 1, 1, CLV__OP_KEEPS_ZERO, infer_trilu, clv__work_none, clv__independent_first},
+    {"", "OneHot", 3, 3, 1, 1, 0, infer_one_hot, clv__work_none, independent_one_hot},
     {.name = NULL},
 };

@@ -3,7 +3,7 @@
 
 #include "operators/common/move.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 static clv_status run_constant(const clv__kernel_call *call) {
   clv_tensor *out = &call->outputs[0];

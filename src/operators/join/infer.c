@@ -1,6 +1,8 @@
-/* Operators that put tensors together, take them apart, cut, repeat and surround them. size-ok: six operators, one shape each. */
+/* Operators that put tensors together, take them apart, cut, repeat and surround them. */
+#include "operators/join/infer.h"
+
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/join/rules.h"
 
 /* ---- Concat -------------------------------------------------------------------------------------------------------------- */
 
@@ -154,88 +156,6 @@ static clv_status infer_split(clv__infer *infer) {
   return status;
 }
 
-/* ---- Slice --------------------------------------------------------------------------------------------------------------- */
-
-typedef struct range {
-  int64_t start, step, count; /* count: a dim, which may be a symbol or unknown; the others only where it is a number */
-} range;
-
-/* One axis of a slice: `dim` is the axis, `start` and `end` are elements. */
-static range slice_axis(int64_t dim, int64_t start, int64_t end, int64_t step) {
-  range whole = {0, 1, dim}, unknown = {0, 1, CLV_DIM_UNKNOWN};
-  const int64_t far = INT32_MAX; /* ends from here on mean "to the end": exporters write INT32_MAX and INT64_MAX */
-  if (!clv__element_is_number(step) || !clv__element_is_number(start)) return unknown;
-  if (dim < 0) { /* a symbol survives what takes all of it */
-    if (step == 1 && start == 0 && dim != CLV_DIM_UNKNOWN && end == clv__element_from_dim(dim)) return whole;
-    if (step == 1 && start == 0 && clv__element_is_number(end) && end >= far) return whole;
-    if (step == -1 && clv__element_is_number(end) && (start == -1 || start >= far) && end <= -far) return whole;
-    return unknown;
-  }
-  if (!clv__element_is_number(end)) return unknown;
-  if (start < 0) start += dim;
-  if (end < 0) end += dim;
-  range r = {.step = step};
-  if (step > 0) {
-    r.start = start < 0 ? 0 : start > dim ? dim : start;
-    end = end < 0 ? 0 : end > dim ? dim : end;
-    r.count = end > r.start ? (end - r.start - 1) / step + 1 : 0;
-  } else {
-    r.start = start < 0 ? -1 : start >= dim ? dim - 1 : start;
-    end = end < 0 ? -1 : end >= dim ? dim - 1 : end;
-    r.count = r.start > end ? (r.start - end - 1) / -(step == INT64_MIN ? step + 1 : step) + 1 : 0;
-  }
-  return r;
-}
-
-/* The partly known contents of a slice of a vector. */
-static void slice_content(clv__infer *infer, const range *r) {
-  clv__content from, to = {.known = true};
-  if (r->count < 0 || infer->output_content == NULL || !clv__infer_vector(infer, 0, &from)) return;
-  for (int64_t i = 0; i < r->count; ++i) {
-    int64_t at = r->start + i * r->step;
-    if (at < 0 || at >= from.count) return;
-    to.elements[to.count++] = from.elements[at];
-  }
-  *infer->output_content = to;
-}
-
-static clv_status infer_slice(clv__infer *infer) {
-  const clv_tensor *data = &infer->inputs[0];
-  bool old = infer->opset < 10, starts_given, ends_given, axes_given, steps_given;
-  clv__content starts, ends, axes, steps;
-  CLV__TRY(clv__infer_list(infer, old ? "starts" : NULL, 1, &starts_given, &starts));
-  CLV__TRY(clv__infer_list(infer, old ? "ends" : NULL, 2, &ends_given, &ends));
-  CLV__TRY(clv__infer_list(infer, old ? "axes" : NULL, 3, &axes_given, &axes));
-  CLV__TRY(clv__infer_list(infer, NULL, 4, &steps_given, &steps));
-  if (!starts_given || !ends_given) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "starts and ends are not both given");
-  }
-  clv__infer_set_unknown(infer, 0, data->dtype, data->rank);
-  if (data->rank < 0 || (axes_given && !clv__content_is_numbers(&axes))) return CLV_OK;
-  uint32_t count = axes_given ? axes.count : starts.known ? starts.count : ends.known ? ends.count : (uint32_t)data->rank;
-  if ((starts.known && starts.count != count) || (ends.known && ends.count != count) || (steps.known && steps.count != count)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%u starts, %u ends, %u axes and %u steps", starts.count, ends.count,
-                          axes_given ? axes.count : count, steps_given ? steps.count : count);
-  }
-  bool sliced[CLV_MAX_RANK] = {false};
-  int64_t *dims = infer->outputs[0].dims;
-  for (int32_t d = 0; d < data->rank; ++d) dims[d] = data->dims[d];
-  range last = {0, 1, data->rank > 0 ? data->dims[0] : 0};
-  for (uint32_t i = 0; i < count; ++i) {
-    int32_t axis;
-    CLV__TRY(clv__infer_axis(infer, axes_given ? axes.elements[i] : (int64_t)i, data->rank, &axis));
-    if (sliced[axis]) return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d is listed twice", axis);
-    sliced[axis] = true;
-    int64_t step = !steps_given ? 1 : steps.known ? steps.elements[i] : CLV__ELEMENT_UNKNOWN;
-    if (step == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "the step along axis %d is 0", axis);
-    last = slice_axis(data->dims[axis], starts.known ? starts.elements[i] : CLV__ELEMENT_UNKNOWN,
-                      ends.known ? ends.elements[i] : CLV__ELEMENT_UNKNOWN, step);
-    dims[axis] = last.count;
-  }
-  if (data->rank == 1) slice_content(infer, &last);
-  return CLV_OK;
-}
-
 /* ---- Pad, Expand, Tile --------------------------------------------------------------------------------------------------- */
 
 static clv_status pad_axis(clv__infer *infer, int32_t axis, int64_t before, int64_t after, bool fills, int64_t *dim) {
@@ -348,11 +268,11 @@ static clv_status infer_tile(clv__infer *infer) {
 }
 
 const clv__op clv__ops_join[] = {
-    {"", "Concat", 1, CLV__ANY_COUNT, 1, 1, 0, infer_concat, clv__work_none},
-    {"", "Split", 1, 2, 1, CLV__ANY_COUNT, 0, infer_split, clv__work_none},
-    {"", "Slice", 1, 5, 1, 1, CLV__OP_PICKS, infer_slice, clv__work_none},
-    {"", "Pad", 1, 4, 1, 1, 0, infer_pad, clv__work_none},
-    {"", "Expand", 2, 2, 1, 1, 0, infer_expand, clv__work_none},
-    {"", "Tile", 2, 2, 1, 1, 0, infer_tile, clv__work_none},
+    {"", "Concat", 1, CLV__ANY_COUNT, 1, 1, CLV__OP_KEEPS_ZERO, infer_concat, clv__work_none, clv__independent_concat},
+    {"", "Split", 1, 2, 1, CLV__ANY_COUNT, CLV__OP_KEEPS_ZERO, infer_split, clv__work_none, clv__independent_split},
+    {"", "Slice", 1, 5, 1, 1, CLV__OP_PICKS | CLV__OP_KEEPS_ZERO, clv__infer_slice, clv__work_none, clv__independent_slice},
+    {"", "Pad", 1, 4, 1, 1, 0, infer_pad, clv__work_none, clv__independent_pad},
+    {"", "Expand", 2, 2, 1, 1, CLV__OP_KEEPS_ZERO, infer_expand, clv__work_none, clv__independent_expand},
+    {"", "Tile", 2, 2, 1, 1, CLV__OP_KEEPS_ZERO, infer_tile, clv__work_none, clv__independent_tile},
     {.name = NULL},
 };

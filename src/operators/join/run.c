@@ -1,8 +1,8 @@
 /* Concat, Split, Slice, Pad, Expand, Tile: pieces of tensors copied to their places. */
+#include "operators/run.h"
 #include "base/memory.h"
 #include "operators/common/move.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
 
 /* `count` rows of `row_bytes`, `from_step` and `to_step` bytes apart. */
 static void copy_rows(char *to, size_t to_step, const char *from, size_t from_step, size_t row_bytes, int64_t count) {

@@ -1,6 +1,7 @@
 /* Operators that reorder elements: Transpose and the two exchanges between depth and space. */
+#include "operators/infer.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/common/padding.h"
 
 static clv_status infer_transpose(clv__infer *infer) {
   const clv_tensor *data = &infer->inputs[0];
@@ -78,9 +79,22 @@ static clv_status infer_space_to_depth(clv__infer *infer) {
   return CLV_OK;
 }
 
+/* ---- Independence ---- */
+
+static bool independent_transpose(clv__padding *padding) {
+  size_t count;
+  int32_t rank = padding->node->inputs[0].rank;
+  const int64_t *perm = clv__attribute_ints(padding->node->attributes, "perm", &count);
+  for (int32_t to = 0; to < rank; ++to) {
+    int64_t from = perm != NULL && (size_t)to < count ? perm[to] : rank - 1 - to;
+    if (from >= 0 && from < rank && (padding->inputs[0] >> from & 1u) != 0) padding->outputs[0] |= clv__axis_bit(to);
+  }
+  return true;
+}
+
 const clv__op clv__ops_layout[] = {
-    {"", "Transpose", 1, 1, 1, 1, 0, infer_transpose, clv__work_none},
-    {"", "DepthToSpace", 1, 1, 1, 1, 0, infer_depth_to_space, clv__work_none},
-    {"", "SpaceToDepth", 1, 1, 1, 1, 0, infer_space_to_depth, clv__work_none},
+    {"", "Transpose", 1, 1, 1, 1, CLV__OP_KEEPS_ZERO, infer_transpose, clv__work_none, independent_transpose},
+    {"", "DepthToSpace", 1, 1, 1, 1, 0, infer_depth_to_space, clv__work_none, clv__independent_batch},
+    {"", "SpaceToDepth", 1, 1, 1, 1, 0, infer_space_to_depth, clv__work_none, clv__independent_batch},
     {.name = NULL},
 };

@@ -1,6 +1,6 @@
 /* Transpose, DepthToSpace, SpaceToDepth: strided reads with the axes in another order. */
+#include "operators/run.h"
 #include "operators/common/move.h"
-#include "operators/run_families.h"
 
 static clv_status run_transpose(const clv__kernel_call *call) {
   const clv_tensor *data = &call->inputs[0];

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 static double determinant(double *m, int64_t size) {
   double product = 1;
@@ -54,7 +54,7 @@ static clv_status run_det(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__kernels_determinant[] = {
+const clv__kernel clv__kernels_linalg[] = {
     {"", "Det", CLV__DTYPES_FLOAT, run_det, scratch_det, NULL},
     {.op = NULL},
 };

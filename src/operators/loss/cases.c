@@ -1,5 +1,5 @@
-/* Cases of the losses: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of the losses: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 #define SCORES                                                                                                  \
   "x[5,7] t:i64[5]~turn:7 | x[5,7] t:i32[5]~turn:7 w[7]~0.1:1 | x[2,7,3,40] t:i64[2,3,40]~turn:7 w[7]~0.1:1 | " \

@@ -1,6 +1,6 @@
 /* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: a loss for each target, or one for all of them. */
+#include "operators/infer.h"
 #include "operators/common/checks.h"
-#include "operators/families.h"
 
 static clv_status check_target(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *target = &infer->inputs[1];
@@ -56,7 +56,7 @@ static void work_entropy(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_loss[] = {
-    {"", "NegativeLogLikelihoodLoss", 2, 3, 1, 1, 0, infer_loss, work_likelihood},
-    {"", "SoftmaxCrossEntropyLoss", 2, 3, 1, 2, 0, infer_loss, work_entropy},
+    {"", "NegativeLogLikelihoodLoss", 2, 3, 1, 1, 0, infer_loss, work_likelihood, NULL},
+    {"", "SoftmaxCrossEntropyLoss", 2, 3, 1, 2, 0, infer_loss, work_entropy, NULL},
     {.name = NULL},
 };

@@ -1,7 +1,7 @@
-/* Cases of MatMul, Gemm and Einsum: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of MatMul and Gemm, of floats and of 8-bit integers: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
-const clv__case_row clv__cases_matrix[] = {
+const clv__case_row clv__cases_matmul[] = {
     {"MatMul", "22 13 9 1", "f32 f16 bf16 f64 i32 i64 u32 u64",
      "a[7,33] b[33,17]= | a[7,33] b[33,17] | a[1,64] b[64,48]= | a[1,1] b[1,1] | a[64,65] b[65,70]= | a[5] b[5] | a[5] b[5,3]="
      " | a[3,5] b[5] | a[2,3,5,7] b[2,3,7,4] | a[2,3,5,7] b[7,4]= | a[5,7] b[2,3,7,4] | a[2,1,5,7] b[3,7,4] | a[4,5,7] b[4,7,1]"
@@ -23,18 +23,24 @@ const clv__case_row clv__cases_matrix[] = {
      "a[7,5] b[9,5]= c[9]= | a[33,65] b[70,65]= c[70]= | a[7,5] b[9,5] c[7,9] | a[1,64] b[50,64]= c[50]=",
      "transB=1 | transB=1 alpha=0.5 beta=2.0", NULL},
     {"Gemm", "13 7", "f32 f64", "a[5,7] b[9,5]= c[9]= | a[65,33] b[70,65] c[33,70]", "transA=1 transB=1", NULL},
-    {"Einsum", "22 12", "f32 f16 f64 " CASE_INTEGERS,
-     "a[5,7] b[7,3] | a[33,35] b[35,40] | a[0,4] b[4,2] | a[1,1] b[1,1] | a[5,7] b[7,3]=",
-     "equation=ij,jk->ik | equation=ij,jk | equation=ij,jk->ki | equation=ij,jk->i", NULL},
-    {"Einsum", "12", "f32 f64", "a[3,5,7] b[3,7,4] | a[2,9,8] b[2,8,1]",
-     "equation=bij,bjk->bik | equation=bij,bjk->bki | equation=...ij,...jk->...ik", NULL},
-    {"Einsum", "12", "f32 f16 f64", "a[2,3,4,5] b[2,3,6,5] | a[1,2,9,16] b[1,2,7,16]",
-     "equation=bhqd,bhkd->bhqk | equation=bhqd,bhkd->bqhk", NULL},
-    {"Einsum", "12", "f32 f64 i32", "a[4,5,6] | a[3,3,3]",
-     "equation=ijk->kij | equation=ijk->ik | equation=ijk-> | equation=ijk->j", NULL},
-    {"Einsum", "12", "f32 f64", "a[5,5] | a[1,1]", "equation=ii->i | equation=ii | equation=ij->ji", NULL},
-    {"Einsum", "12", "f32 f64", "a[5] b[7] | a[1] b[4]", "equation=i,j->ij | equation=i,j->ji", NULL},
-    {"Einsum", "12", "f32", "a[3,4] b[4,5] c[5,2] | a[1,7] b[7,3] c[3,9]", "equation=ab,bc,cd->ad", NULL},
-    {"Einsum", "12", "f32", "a[2,3,4] b[4] | a[5,2,8] b[8]=", "equation=...i,i->...", NULL},
+    /* Scales are no powers of two, so that no sum falls halfway between two whole numbers. */
+    {"MatMulInteger", "10", "u8 i8",
+     "a[5,7]~any b:u8[7,9]~any za=(3) zb:u8=(5) | a[5,7]~any b:i8[7,9]~any | a[5,7]~any b:i8[7,9]~any - zb:i8=(-4) | "
+     "a[33,35]~any b:i8[35,300]~any za=(3) zb:i8[300]~any= | a[2,3,5]~any b:u8[5,4]~any za[2,3,1]~any= | a[4,3,5]~any "
+     "b:i8[4,5,2]~any za=(7) zb:i8[4,1,2]~any | a[6,5]~any b:u8[5,4]~any za[6]~any | a[7]~any b:i8[7]~any za=(1) | a[0,3] "
+     "b:u8[3,4] | a[3,0] b:i8[0,4]",
+     NULL, NULL},
+    {"QLinearMatMul", "21 10", "u8 i8",
+     "a[5,7]~any sa:f32=(0.031) za=(3) b:u8[7,9]~any sb:f32=(0.023) zb:u8=(5) sy:f32=(0.71) zy:u8=(9) | a[5,7]~any "
+     "sa:f32=(0.031) za=(3) b:i8[7,9]~any sb:f32=(0.023) zb:i8=(-5) sy:f32=(0.71) zy:i8=(-9) | a[5,7]~any sa:f32[5]~0.01:0.1= "
+     "za[5]~any= b:i8[7,9]~any sb:f32[9]~0.01:0.1= zb:i8[9]~any= sy:f32=(0.71) zy:u8=(99) | a[2,3,5]~any "
+     "sa:f32[2,3,1]~0.01:0.1 za[2,3,1]~any b:u8[5,300]~any sb:f32=(0.023) zb:u8=(5) sy:f32=(0.71) zy:i8=(9) | a[33,35]~any "
+     "sa:f32?(0.031) za?(3) b:u8[35,7]~any sb:f32?(0.023) zb:u8?(5) sy:f32?(1.7) zy:u8?(200)",
+     NULL, NULL},
+    /* The factor is exact in the narrow floats, and the zero points are even: what falls halfway is the same either way. */
+    {"QLinearMatMul", "21", "u8 i8",
+     "a[5,7]~any sa:f16=(0.03125) za=(3) b:u8[7,9]~any sb:f16=(0.09375) zb:u8=(5) sy:f16=(1) zy:u8=(8) | a[5,7]~any "
+     "sa:bf16=(0.03125) za=(3) b:i8[7,9]~any sb:bf16=(0.09375) zb:i8=(5) sy:bf16=(1) zy:i8=(8)",
+     NULL, NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -1,5 +1,5 @@
-/* Cases of the normalizations: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of the normalizations: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 #define BATCH(x, c) "x[" x "] s[" c "]~0.5:1.5= b[" c "]= m[" c "]= v[" c "]~0.5:2="
 

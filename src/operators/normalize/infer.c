@@ -1,5 +1,6 @@
 /* The normalizations: the result has the type of the input; scales and biases must fit it. */
 #include "operators/common/checks.h"
+#include "operators/common/padding.h"
 
 /* Channels of input 0; axis 1, or one channel where there is none. */
 static int64_t channels_of(const clv_tensor *x) {
@@ -106,14 +107,64 @@ static void lrn_work(const clv__infer *infer, clv__work *work) {
   work->flops = (2 * (double)clv__attribute_int(infer->attributes, "size", 1) + 8) * clv__known_count(&infer->outputs[0]);
 }
 
+/* ---- Independence ---- */
+
+static bool independent_batch_norm(clv__padding *padding) {
+  const clv__infer *node = padding->node;
+  for (uint32_t i = 1; i < node->output_count; ++i) {
+    if (node->outputs[i].dtype != CLV_DTYPE_NONE) return clv__padding_no(padding, "it is in training mode");
+  }
+  if (clv__attribute_int(node->attributes, "training_mode", 0) != 0) return clv__padding_no(padding, "it is in training mode");
+  bool by_activation = clv__attribute_int(node->attributes, "spatial", 1) == 0;
+  if (!clv__padding_whole_from(padding, 1)) return false;
+  return clv__padding_avoids(padding, 0, by_activation ? ~1u : 2u) && clv__padding_pass(padding);
+}
+
+static bool independent_layer_norm(clv__padding *padding) {
+  const clv__infer *node = padding->node;
+  const clv_tensor *x = &node->inputs[0];
+  int32_t axis;
+  if (!clv__padding_attribute_axis(padding, -1, x->rank, &axis)) return false;
+  if (!clv__padding_whole_from(padding, 1) || !clv__padding_avoids(padding, 0, clv__axes_between(axis, x->rank))) return false;
+  for (uint32_t i = 1; i < node->input_count; ++i) { /* scale and bias are broadcast along what is padded */
+    const clv_tensor *other = &node->inputs[i];
+    for (int32_t own = 0; clv__infer_has(node, i) && own < other->rank; ++own) {
+      int32_t at = own + x->rank - other->rank;
+      if (at >= 0 && (padding->inputs[0] >> at & 1u) != 0 && other->dims[own] != 1)
+        return clv__padding_no(padding, "its input %u has another open size along axis %d", i, (int)at);
+    }
+  }
+  return clv__padding_pass(padding);
+}
+
+static bool independent_mean_variance(clv__padding *padding) {
+  static const int64_t usual[] = {0, 2, 3};
+  const clv__infer *node = padding->node;
+  size_t count;
+  uint32_t axes = 0;
+  const int64_t *list = clv__attribute_ints(node->attributes, "axes", &count);
+  if (list == NULL || count == 0) list = usual, count = 3;
+  for (size_t i = 0; i < count; ++i) {
+    int32_t axis;
+    if (!clv__padding_axis(padding, list[i], node->inputs[0].rank, &axis)) return false;
+    axes |= clv__axis_bit(axis);
+  }
+  return clv__padding_avoids(padding, 0, axes) && clv__padding_pass(padding);
+}
+
+/* Over neighbouring channels. */
+static bool independent_lrn(clv__padding *padding) {
+  return clv__padding_avoids(padding, 0, 2u) && clv__padding_pass(padding);
+}
+
 const clv__op clv__ops_normalize[] = {
-    {"", "BatchNormalization", 5, 5, 1, 5, 0, batch_infer, batch_work},
-    {"", "InstanceNormalization", 3, 3, 1, 1, 0, instance_infer, moments_work},
-    {"", "GroupNormalization", 3, 3, 1, 1, 0, group_infer, moments_work},
-    {"", "LayerNormalization", 2, 3, 1, 3, 0, layer_infer, moments_work},
-    {"", "RMSNormalization", 2, 2, 1, 1, 0, layer_infer, square_work},
-    {"", "MeanVarianceNormalization", 1, 1, 1, 1, 0, mean_variance_infer, moments_work},
-    {"", "LpNormalization", 1, 1, 1, 1, 0, lp_infer, square_work},
-    {"", "LRN", 1, 1, 1, 1, 0, lrn_infer, lrn_work},
-    {0},
+    {"", "BatchNormalization", 5, 5, 1, 5, 0, batch_infer, batch_work, independent_batch_norm},
+    {"", "InstanceNormalization", 3, 3, 1, 1, 0, instance_infer, moments_work, clv__independent_batch},
+    {"", "GroupNormalization", 3, 3, 1, 1, 0, group_infer, moments_work, clv__independent_batch},
+    {"", "LayerNormalization", 2, 3, 1, 3, 0, layer_infer, moments_work, independent_layer_norm},
+    {"", "RMSNormalization", 2, 2, 1, 1, 0, layer_infer, square_work, independent_layer_norm},
+    {"", "MeanVarianceNormalization", 1, 1, 1, 1, 0, mean_variance_infer, moments_work, independent_mean_variance},
+    {"", "LpNormalization", 1, 1, 1, 1, 0, lp_infer, square_work, clv__independent_lines},
+    {"", "LRN", 1, 1, 1, 1, 0, lrn_infer, lrn_work, independent_lrn},
+    {.name = NULL},
 };

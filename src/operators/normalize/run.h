@@ -4,7 +4,7 @@
 
 #include "operators/run.h"
 
-/* run/layer.c: over trailing axes */
+/* run_layer.c: over trailing axes */
 clv_status clv__kernel_layer_normalization(const clv__kernel_call *call); /* RMSNormalization too */
 /* run_axes.c: over any axes, or one */
 clv_status clv__kernel_mean_variance_normalization(const clv__kernel_call *call);

@@ -1,9 +1,8 @@
-/* Col2Im, MaxUnpool, CenterCropPad, DeformConv, Det: sizes out of windows, lists and groups. */
+/* Col2Im, MaxUnpool, CenterCropPad: sizes out of windows and lists. */
 #include "operators/patches/run.h"
 
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
 
 /* Sizes in input `input`, a vector of `count` elements (CLV_DIM_UNKNOWN: any number). *given is how many there are, -1: not
  * known. */
@@ -28,8 +27,7 @@ static clv_status sizes_read(clv__infer *infer, uint32_t input, const char *what
   return CLV_OK;
 }
 
-/* ---- Col2Im ------------------------------------------------------------------------------------------------------------------
- */
+/* ---- Col2Im ---- */
 
 /* The columns' dims against the blocks, all of whose sizes are known. */
 static clv_status check_columns(clv__infer *infer, int32_t spatial, const int64_t *image, const int64_t *sizes,
@@ -82,8 +80,7 @@ static void work_col2im(const clv__infer *infer, clv__work *work) {
   work->flops = clv__known_count(&infer->inputs[0]);
 }
 
-/* ---- MaxUnpool ---------------------------------------------------------------------------------------------------------------
- */
+/* ---- MaxUnpool ---- */
 
 static clv_status infer_max_unpool(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *indices = &infer->inputs[1];
@@ -110,8 +107,7 @@ static clv_status infer_max_unpool(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* ---- CenterCropPad -----------------------------------------------------------------------------------------------------------
- */
+/* ---- CenterCropPad ---- */
 
 static clv_status infer_crop_pad(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0];
@@ -128,108 +124,9 @@ static clv_status infer_crop_pad(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* ---- DeformConv --------------------------------------------------------------------------------------------------------------
- */
-
-static clv_status check_groups(clv__infer *infer, int64_t groups, int64_t offset_groups) {
-  const clv_tensor *x = &infer->inputs[0], *w = &infer->inputs[1];
-  const int64_t channels = x->dims[1], outputs = w->dims[0];
-  int64_t wanted;
-  if (groups < 1 || offset_groups < 1) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "group is %lld, offset_group is %lld", (long long)groups,
-                          (long long)offset_groups);
-  }
-  bool fits = channels < 0 || channels % offset_groups == 0;
-  fits = fits && (outputs < 0 || outputs % groups == 0);
-  fits = fits && (channels < 0 || w->dims[1] < 0 || (!__builtin_mul_overflow(w->dims[1], groups, &wanted) && wanted == channels));
-  if (fits) return CLV_OK;
-  char first[96], second[96];
-  clv__tensor_text(x, first, sizeof first);
-  clv__tensor_text(w, second, sizeof second);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s and weights %s do not fit %lld groups and %lld offset groups", first,
-                        second, (long long)groups, (long long)offset_groups);
-}
-
-/* Offsets (`parts` a tap: one an axis) or the mask (1) against the output. */
-static clv_status check_offsets(clv__infer *infer, uint32_t input, const clv__window *window, int64_t parts,
-                                int64_t offset_groups) {
-  if (!clv__infer_has(infer, input) || infer->inputs[input].rank < 0) return CLV_OK;
-  const clv_tensor *t = &infer->inputs[input], *x = &infer->inputs[0];
-  int64_t unused, rows = parts;
-  bool known = true,
-       fits = !__builtin_mul_overflow(rows, offset_groups, &rows) && clv__dim_merge(t->dims[0], x->dims[0], &unused);
-  for (int32_t i = 0; i < window->spatial && fits; ++i) {
-    known = known && window->kernel[i] >= 0;
-    fits = (!known || !__builtin_mul_overflow(rows, window->kernel[i], &rows)) &&
-           clv__dim_merge(t->dims[i + 2], window->output[i], &unused);
-  }
-  if (fits && (!known || clv__dim_merge(t->dims[1], rows, &unused))) return CLV_OK;
-  char text[96];
-  clv__tensor_text(t, text, sizeof text);
-  return clv__error_set(infer->error, CLV_INVALID_MODEL, "input %u, %s, does not fit the output and the kernel", (unsigned)input,
-                        text);
-}
-
-static clv_status infer_deform(clv__infer *infer) {
-  const clv_tensor *x = &infer->inputs[0], *w = &infer->inputs[1];
-  int64_t dims[CLV_MAX_RANK], offset_groups = clv__attribute_int(infer->attributes, "offset_group", 1);
-  clv__window window;
-  CLV__TRY(clv__check_rank(infer, 0, 3, CLV_MAX_RANK));
-  const int32_t rank = x->rank;
-  clv__infer_set_unknown(infer, 0, x->dtype, rank);
-  for (uint32_t i = 1; i < 5; ++i) CLV__TRY(clv__check_same_dtype(infer, 0, i));
-  for (uint32_t i = 1; i < 5 && rank >= 0; ++i) CLV__TRY(clv__check_rank(infer, i, i == 3 ? 1 : rank, i == 3 ? 1 : rank));
-  if (rank < 0) return CLV_OK;
-  int64_t unknown[CLV__MAX_SPATIAL];
-  for (int32_t i = 0; i < CLV__MAX_SPATIAL; ++i) unknown[i] = CLV_DIM_UNKNOWN;
-  CLV__TRY(clv__window_read(infer->attributes, rank - 2, w->rank >= 0 ? w->dims + 2 : unknown, &window, infer->error));
-  CLV__TRY(clv__window_resolve(&window, x->dims + 2, infer->error));
-  if (w->rank >= 0) {
-    CLV__TRY(check_groups(infer, clv__attribute_int(infer->attributes, "group", 1), offset_groups));
-    CLV__TRY(clv__check_vector(infer, 3, w->dims[0]));
-  }
-  CLV__TRY(check_offsets(infer, 2, &window, window.spatial, offset_groups));
-  CLV__TRY(check_offsets(infer, 4, &window, 1, offset_groups));
-  dims[0] = x->dims[0];
-  dims[1] = w->rank >= 0 ? w->dims[0] : CLV_DIM_UNKNOWN;
-  for (int32_t i = 0; i < window.spatial; ++i) dims[i + 2] = window.output[i];
-  clv__infer_set(infer, 0, x->dtype, rank, dims);
-  return CLV_OK;
-}
-
-static void work_deform(const clv__infer *infer, clv__work *work) {
-  const clv_tensor *w = &infer->inputs[1];
-  size_t count;
-  if (w->rank < 1 || !clv__tensor_count(w, &count) || w->dims[0] < 1) return;
-  const double products = clv__known_count(&infer->outputs[0]) * 2 * (double)count / (double)w->dims[0];
-  work->flops = products + clv__known_count(&infer->inputs[2]) * 8;
-}
-
-/* ---- Det ---------------------------------------------------------------------------------------------------------------------
- */
-
-static clv_status infer_det(clv__infer *infer) {
-  const clv_tensor *x = &infer->inputs[0];
-  int64_t unused;
-  CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
-  if (x->rank >= 0 && !clv__dim_merge(x->dims[x->rank - 1], x->dims[x->rank - 2], &unused)) {
-    return clv__error_set(infer->error, CLV_INVALID_MODEL, "a matrix of %lld by %lld is not square",
-                          (long long)x->dims[x->rank - 2], (long long)x->dims[x->rank - 1]);
-  }
-  clv__infer_set(infer, 0, x->dtype, x->rank < 0 ? CLV_RANK_UNKNOWN : x->rank - 2, x->dims);
-  return CLV_OK;
-}
-
-static void work_det(const clv__infer *infer, clv__work *work) {
-  const clv_tensor *x = &infer->inputs[0];
-  if (x->rank >= 2) work->flops = clv__known_count(x) * (double)x->dims[x->rank - 1] * 2 / 3;
-}
-
 const clv__op clv__ops_patches[] = {
-    {"", "Col2Im", 3, 3, 1, 1, 0, infer_col2im, work_col2im},
-    {"", "MaxUnpool", 2, 3, 1, 1, 0, infer_max_unpool, clv__work_none},
-    {"", "CenterCropPad", 2, 2, 1, 1, 0, infer_crop_pad, clv__work_none},
-    {"", "DeformConv", 3, 5, 1, 1, 0, infer_deform, work_deform},
-    {"", "Det", 1, 1, 1, 1, 0, infer_det, work_det},
-    {0},
+    {"", "Col2Im", 3, 3, 1, 1, 0, infer_col2im, work_col2im, NULL},
+    {"", "MaxUnpool", 2, 3, 1, 1, 0, infer_max_unpool, clv__work_none, NULL},
+    {"", "CenterCropPad", 2, 2, 1, 1, 0, infer_crop_pad, clv__work_none, NULL},
+    {.name = NULL},
 };

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 /* ---- Col2Im ------------------------------------------------------------------------------------------------------------------
  */

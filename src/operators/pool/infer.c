@@ -1,5 +1,6 @@
 /* MaxPool, AveragePool, LpPool and their global forms. */
 #include "operators/common/checks.h"
+#include "operators/common/padding.h"
 #include "operators/common/window.h"
 
 static clv_status pool_infer(clv__infer *infer) {
@@ -41,12 +42,21 @@ static void global_work(const clv__infer *infer, clv__work *work) {
   work->flops = clv__known_count(&infer->inputs[0]);
 }
 
+/* ---- Independence ---- */
+
+/* Each channel of each image; the second output has places counted over all of them, the last axes first. */
+static bool independent_planes(clv__padding *padding) {
+  const clv__infer *node = padding->node;
+  bool counts = node->output_count > 1 && node->outputs[1].dtype != CLV_DTYPE_NONE;
+  return clv__padding_avoids(padding, 0, counts ? ~1u : ~3u) && clv__padding_pass(padding);
+}
+
 const clv__op clv__ops_pool[] = {
-    {"", "MaxPool", 1, 1, 1, 2, 0, pool_infer, pool_work},
-    {"", "AveragePool", 1, 1, 1, 1, 0, pool_infer, pool_work},
-    {"", "LpPool", 1, 1, 1, 1, 0, pool_infer, pool_work},
-    {"", "GlobalMaxPool", 1, 1, 1, 1, 0, global_infer, global_work},
-    {"", "GlobalAveragePool", 1, 1, 1, 1, 0, global_infer, global_work},
-    {"", "GlobalLpPool", 1, 1, 1, 1, 0, global_infer, global_work},
-    {0},
+    {"", "MaxPool", 1, 1, 1, 2, 0, pool_infer, pool_work, independent_planes},
+    {"", "AveragePool", 1, 1, 1, 1, 0, pool_infer, pool_work, independent_planes},
+    {"", "LpPool", 1, 1, 1, 1, 0, pool_infer, pool_work, independent_planes},
+    {"", "GlobalMaxPool", 1, 1, 1, 1, 0, global_infer, global_work, independent_planes},
+    {"", "GlobalAveragePool", 1, 1, 1, 1, 0, global_infer, global_work, independent_planes},
+    {"", "GlobalLpPool", 1, 1, 1, 1, 0, global_infer, global_work, independent_planes},
+    {.name = NULL},
 };

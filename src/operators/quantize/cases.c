@@ -1,8 +1,9 @@
-/* Cases of the quantizations: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of the quantizations: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 /* A quotient halfway between two whole numbers could be rounded either way by a device that multiplies by the inverse: scales are
  * powers of two where elements are halves. */
+
 const clv__case_row clv__cases_quantize[] = {
     {"QuantizeLinear", "22 21 19 13 10", "f32",
      "x[3,5,7,11]~-9:9 s=(0.07) z:u8=(120) | x[3,5]~-9:9 s=(0.07) z:i8=(-5) | x[3,5]~-9:9 s=(0.07) | x[4099]~-9:9 s=(0.03) "

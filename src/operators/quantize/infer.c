@@ -1,6 +1,7 @@
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: the shape of the input; the dtype from an attribute or another input.
  */
-#include "operators/families.h"
+#include "operators/infer.h"
+#include "operators/common/padding.h"
 
 /* A number of ONNX's as one of our dtypes; NONE for what we have not. */
 static clv_dtype dtype_from(int64_t number) {
@@ -66,9 +67,23 @@ static void work_linear(const clv__infer *infer, clv__work *work) {
   if (clv__tensor_count(&infer->inputs[0], &count)) work->flops = 3.0 * (double)count;
 }
 
+/* ---- Independence ---- */
+
+/* One scale for all, or one an index of an axis that is not padded. */
+static bool independent_quantize(clv__padding *padding) {
+  const clv__infer *node = padding->node;
+  const clv_tensor *scale = &node->inputs[1];
+  int32_t axis;
+  if (!clv__padding_whole_from(padding, 1)) return false;
+  if (scale->rank == 0 || (scale->rank == 1 && scale->dims[0] == 1)) return clv__padding_pass(padding);
+  if (scale->rank != 1) return clv__padding_no(padding, "its scales are by blocks");
+  if (!clv__padding_attribute_axis(padding, 1, node->inputs[0].rank, &axis)) return false;
+  return clv__padding_avoids(padding, 0, clv__axis_bit(axis)) && clv__padding_pass(padding);
+}
+
 const clv__op clv__ops_quantize[] = {
-    {"", "QuantizeLinear", 2, 3, 1, 1, 0, infer_quantize, work_linear},
-    {"", "DequantizeLinear", 2, 3, 1, 1, 0, infer_dequantize, work_linear},
-    {"", "DynamicQuantizeLinear", 1, 1, 1, 3, 0, infer_dynamic, work_linear},
-    {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
+    {"", "QuantizeLinear", 2, 3, 1, 1, 0, infer_quantize, work_linear, independent_quantize},
+    {"", "DequantizeLinear", 2, 3, 1, 1, 0, infer_dequantize, work_linear, independent_quantize},
+    {"", "DynamicQuantizeLinear", 1, 1, 1, 3, 0, infer_dynamic, work_linear, NULL},
+    {.name = NULL},
 };

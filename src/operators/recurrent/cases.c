@@ -1,6 +1,6 @@
-/* Cases of RNN, GRU and LSTM: see cases/cases.h for how the rows read. Weights of the states are small: what is left of a
+/* Cases of RNN, GRU and LSTM: see operators/cases.h for how the rows read. Weights of the states are small: what is left of a
  * difference after many steps says nothing about a device. */
-#include "check/cases/cases.h"
+#include "operators/cases.h"
 
 const clv__case_row clv__cases_recurrent[] = {
     {"RNN", "22 14 7", "f32",

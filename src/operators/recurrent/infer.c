@@ -1,6 +1,6 @@
 /* RNN, GRU and LSTM: sizes of a recurrence from its weights, and the shapes of its states. */
+#include "operators/infer.h"
 #include "operators/common/checks.h"
-#include "operators/families.h"
 
 typedef struct sizes {
   int64_t steps, batch, inputs, hidden, directions, gates; /* negative: unknown */
@@ -97,8 +97,8 @@ static void work_recurrent(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_recurrent[] = {
-    {"", "RNN", 3, 6, 0, 2, 0, infer_recurrent, work_recurrent},
-    {"", "GRU", 3, 6, 0, 2, 0, infer_recurrent, work_recurrent},
-    {"", "LSTM", 3, 8, 0, 3, 0, infer_recurrent, work_recurrent},
+    {"", "RNN", 3, 6, 0, 2, 0, infer_recurrent, work_recurrent, NULL},
+    {"", "GRU", 3, 6, 0, 2, 0, infer_recurrent, work_recurrent, NULL},
+    {"", "LSTM", 3, 8, 0, 3, 0, infer_recurrent, work_recurrent, NULL},
     {.name = NULL},
 };

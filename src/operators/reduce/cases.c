@@ -1,5 +1,5 @@
-/* Cases of the reductions: axes as an attribute and as an input, kept or not: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of the reductions and of operators that walk along one axis: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 /* Each axis, several, negative, all; rows that are long, short, of 1; nothing left over, nothing to do. */
 #define SHAPES(fill)                                                                                                    \
@@ -14,6 +14,8 @@
   "& a:i64={-3}"
 #define FLAGS " | keepdims=0 | keepdims=1 | noop_with_empty_axes=1"
 #define LISTED "axes=[1,-1] | axes=[0] keepdims=0 | axes=[-1] | axes=[1,2] keepdims=0 | keepdims=0 | "
+
+#define LINES "x[3,5,7,11] | x[4,1,6] | x[33,35] | x[5,515] | x[2,3,4,5,2] | x[1,3,1] | x[2,3]&"
 
 const clv__case_row clv__cases_reduce[] = {
     {"ReduceSum", "22 13", "f32 f16 bf16 f64 i32 i64 u32 u64", SHAPES("") " | x[5,0,3] a:i64={1}", FLAGS, NULL},
@@ -34,5 +36,17 @@ const clv__case_row clv__cases_reduce[] = {
     {"ReduceMean ReduceMax ReduceMin ReduceL1 ReduceL2 ReduceSumSquare ReduceLogSumExp", "13 11 1", "f32 f64 f16",
      "x[3,5,7,11] | x[33,35,2]", LISTED, NULL},
     {"ReduceLogSum ReduceProd", "13 11 1", "f32 f64 f16", "x[3,5,4]~0.7:1.4 | x[5,3,2]~0.7:1.4", LISTED, NULL},
+    {"ArgMax ArgMin", "22 13 12", CASE_NUMBERS, LINES " | x[33,35]~half | x[33,35]~0:3",
+     " | axis=1 | axis=-1 | keepdims=0 | axis=1 keepdims=0"
+     " | select_last_index=1 | axis=-1 select_last_index=1",
+     NULL},
+    {"ArgMax ArgMin", "11 1", "f32 i32", "x[3,5,7] | x[33,35]~half", " | axis=1 | axis=2 keepdims=0", NULL},
+    {"CumSum", "22 14 11", "f32 f16 bf16 f64 i32 i64 u32 u64",
+     "x[3,5,7,11] a:i32=(0) | x[3,5,7] a:i64=(1) | x[3,5,7] a:i64=(-1) | x[4099] a:i32=(0) | x[1] a:i32=(0) | x[2,0,3] a:i32=(1)"
+     " | x[5,7] a:i64?(1) | x[5,515] a:i32={1}",
+     " | exclusive=1 | reverse=1 | exclusive=1 reverse=1", NULL},
+    {"CumProd", "26", "f32 f64 f16 bf16 i32 i64 u32 u64",
+     "x[3,4,5]~1:2 a:i64=(1) | x[9]~1:2 a:i64=(0) | x[2,3,4]~1:3 a:i64=(-1) | x[2,0] a:i64=(0) | x[33,9]~0:2 a:i64=(0)",
+     " | exclusive=1 | reverse=1 | exclusive=1 reverse=1", NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -1,7 +1,9 @@
-/* Reduce*: the axes come from an attribute, or, later, from an input; they fall away or stay as 1. */
+/* Reduce*: the axes come from an attribute, or, later, from an input; they fall away or stay as 1. ArgMax, ArgMin,
+ * CumSum and CumProd walk along one axis. */
+#include "operators/infer.h"
 #include "operators/common/content.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/common/padding.h"
 
 /* The axes as bits. *known is false where they are an input that nobody knows yet. */
 static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32_t *axes) {
@@ -82,6 +84,33 @@ static clv_status infer_min(clv__infer *infer) {
   return infer_fold(infer, CLV__MIN, 0);
 }
 
+static clv_status infer_arg(clv__infer *infer) {
+  const clv_tensor *input = &infer->inputs[0];
+  bool keeps_dims = clv__attribute_int(infer->attributes, "keepdims", 1) != 0;
+  int64_t attribute = clv__attribute_int(infer->attributes, "axis", 0), dims[CLV_MAX_RANK];
+  int32_t axis = 0, rank = 0;
+  if (input->rank < 0) {
+    clv__infer_set(infer, 0, CLV_I64, CLV_RANK_UNKNOWN, NULL);
+    return CLV_OK;
+  }
+  if (input->rank != 0 || (attribute != 0 && attribute != -1)) CLV__TRY(clv__infer_axis(infer, attribute, input->rank, &axis));
+  for (int32_t i = 0; i < input->rank; ++i) {
+    if (i != axis || keeps_dims) dims[rank++] = i == axis ? 1 : input->dims[i];
+  }
+  clv__infer_set(infer, 0, CLV_I64, rank, dims);
+  return CLV_OK;
+}
+
+static clv_status infer_cumulate(clv__infer *infer) {
+  const clv_tensor *input = &infer->inputs[0];
+  clv__content axis;
+  int32_t unused;
+  if (input->rank > 0 && clv__infer_elements(infer, 1, &axis) && axis.count == 1 && clv__element_is_number(axis.elements[0])) {
+    CLV__TRY(clv__infer_axis(infer, axis.elements[0], input->rank, &unused));
+  }
+  return clv__infer_same(infer);
+}
+
 static void work_times(const clv__infer *infer, clv__work *work, double factor) {
   size_t count;
   if (clv__tensor_count(&infer->inputs[0], &count)) work->flops = factor * (double)count;
@@ -96,8 +125,64 @@ static void work_exponential(const clv__infer *infer, clv__work *work) {
   work_times(infer, work, 14);
 }
 
+/* ---- Independence ---- */
+
+/* Marks the axes of a list, counted from either end; none listed: all, or none where `noop`. */
+static bool padded_axes(clv__padding *padding, bool given, const clv__content *list, bool noop, int32_t rank, uint32_t *axes) {
+  *axes = 0;
+  for (uint32_t i = 0; given && i < list->count; ++i) {
+    int32_t axis;
+    if (!clv__padding_axis(padding, list->elements[i], rank, &axis)) return false;
+    *axes |= clv__axis_bit(axis);
+  }
+  if ((!given || list->count == 0) && !noop) *axes = clv__axes_between(0, rank);
+  return true;
+}
+
+/* Output `output` has the axes of input 0 without those of `gone`, or with them as 1. */
+static void drop_axes(clv__padding *padding, uint32_t output, uint32_t gone, bool keeps_dims) {
+  int32_t to = 0;
+  for (int32_t axis = 0; axis < padding->node->inputs[0].rank; ++axis) {
+    bool is_gone = (gone >> axis & 1u) != 0;
+    if (!is_gone && (padding->inputs[0] >> axis & 1u) != 0) padding->outputs[output] |= clv__axis_bit(to);
+    to += !is_gone || keeps_dims;
+  }
+}
+
+static bool independent_reduce(clv__padding *padding) {
+  const clv__infer *node = padding->node;
+  clv__content list;
+  bool given;
+  uint32_t axes;
+  if (!clv__padding_list(padding, clv__infer_has(node, 1) ? NULL : "axes", 1, &given, &list)) return false;
+  bool noop = clv__attribute_int(node->attributes, "noop_with_empty_axes", 0) != 0;
+  if (!padded_axes(padding, given, &list, noop, node->inputs[0].rank, &axes) || !clv__padding_avoids(padding, 0, axes))
+    return false;
+  drop_axes(padding, 0, axes, clv__attribute_int(node->attributes, "keepdims", 1) != 0);
+  return true;
+}
+
+static bool independent_arg(clv__padding *padding) {
+  const clv__infer *node = padding->node;
+  int32_t axis;
+  if (!clv__padding_attribute_axis(padding, 0, node->inputs[0].rank, &axis)) return false;
+  if (!clv__padding_avoids(padding, 0, clv__axis_bit(axis))) return false;
+  drop_axes(padding, 0, clv__axis_bit(axis), clv__attribute_int(node->attributes, "keepdims", 1) != 0);
+  return true;
+}
+
+static bool independent_cumulate(clv__padding *padding) {
+  clv__content list;
+  bool given;
+  int32_t axis;
+  if (!clv__padding_list(padding, NULL, 1, &given, &list)) return false;
+  if (!given || list.count != 1) return clv__padding_no(padding, "its axis is not one number");
+  if (!clv__padding_axis(padding, list.elements[0], padding->node->inputs[0].rank, &axis)) return false;
+  return clv__padding_avoids(padding, 0, clv__axis_bit(axis)) && clv__padding_pass(padding);
+}
+
 #define REDUCE(name, infer, work) \
-  { "", name, 1, 2, 1, 1, 0, infer, work }
+  { "", name, 1, 2, 1, 1, 0, infer, work, independent_reduce }
 
 const clv__op clv__ops_reduce[] = {
     REDUCE("ReduceSum", infer_sum, work_fold),
@@ -110,5 +195,9 @@ const clv__op clv__ops_reduce[] = {
     REDUCE("ReduceLogSum", infer_reduce, work_fold),
     REDUCE("ReduceLogSumExp", infer_reduce, work_exponential),
     REDUCE("ReduceSumSquare", infer_reduce, work_square),
-    {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
+    {"", "ArgMax", 1, 1, 1, 1, 0, infer_arg, work_fold, independent_arg},
+    {"", "ArgMin", 1, 1, 1, 1, 0, infer_arg, work_fold, independent_arg},
+    {"", "CumSum", 2, 2, 1, 1, 0, infer_cumulate, work_fold, independent_cumulate},
+    {"", "CumProd", 2, 2, 1, 1, 0, infer_cumulate, work_fold, independent_cumulate},
+    {.name = NULL},
 };

@@ -4,8 +4,8 @@
 #include "base/memory.h"
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
-#include "operators/region/suppress.h"
+#include "operators/infer.h"
+#include "operators/region/run_suppress.h"
 
 #define MOST_SAMPLES 1024 /* of a bin, along one axis */
 
@@ -128,7 +128,7 @@ static void work_roi_align(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_region[] = {
-    {"", "NonMaxSuppression", 2, 5, 1, 1, 0, infer_suppression, work_suppression},
-    {"", "RoiAlign", 3, 3, 1, 1, 0, infer_roi_align, work_roi_align},
-    {0},
+    {"", "NonMaxSuppression", 2, 5, 1, 1, 0, infer_suppression, work_suppression, NULL},
+    {"", "RoiAlign", 3, 3, 1, 1, 0, infer_roi_align, work_roi_align, NULL},
+    {.name = NULL},
 };

@@ -1,11 +1,12 @@
-/* RoiAlign and MaxRoiPool: regions of a feature map, each divided into bins. */
+/* RoiAlign: regions of a feature map, each divided into bins. */
 #include <math.h>
 #include <stdio.h>
 
 #include "base/memory.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/region/run_suppress.h"
+#include "operators/run.h"
 
 typedef struct regions {
   const clv_tensor *x, *rois, *y;
@@ -192,6 +193,8 @@ static bool accepts_roi_align(const clv__kernel_call *call, char reason[160]) {
 }
 
 const clv__kernel clv__kernels_region[] = {
+    {"", "NonMaxSuppression", CLV__DTYPE_BIT(CLV_F32), clv__kernel_suppression, clv__kernel_suppression_scratch_bytes,
+     clv__kernel_suppression_accepts},
     {"", "RoiAlign", CLV__DTYPES_FLOAT, run_roi_align, scratch_roi_align, accepts_roi_align},
     {.op = NULL},
 };

@@ -1,5 +1,5 @@
-/* Cases of Resize and Upsample: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of operators that read between the elements of a picture: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 #define UP "x[1,2,4,5] - s:f32={1,1,2,3}"
 #define MODES(mode)                                                                                                      \
@@ -48,5 +48,20 @@ const clv__case_row clv__cases_resize[] = {
      "mode=nearest | mode=linear", NULL},
     {"Upsample", "7", "f32 f16 f64", "x[1,2,4,5] | x[2,3,7,9]",
      "mode=nearest scales=[1.0,1.0,2.0,3.0] | mode=linear scales=[1.0,1.0,2.0,2.0]", NULL},
+    {"GridSample", "22", CASE_ANY,
+     "x[2,3,4,5] g:f32[2,3,4,2] | x[1,2,7] g:f32[1,9,1] | x[2,1,3,4,5] g:f32[2,2,3,2,3] | x[1,2,4,5]& g:f32[1,1,1,2]&",
+     "mode=nearest | mode=nearest padding_mode=border | mode=nearest padding_mode=reflection align_corners=1", NULL},
+    {"GridSample", "22 20", CASE_FLOATS,
+     "x[2,3,4,5] g[2,3,4,2] | x[1,2,7] g[1,9,1] | x[2,1,3,4,5] g[2,2,3,2,3] | x[0,3,4,5] g[0,3,4,2] | x[1,2,1,1] g[1,3,3,2] | "
+     "x[1,9,33,35] g[1,17,9,2]~-1:1",
+     "mode=linear | align_corners=1 | padding_mode=border | padding_mode=reflection | padding_mode=reflection align_corners=1 | "
+     "mode=cubic",
+     NULL},
+    {"GridSample", "16", "f32 f64 f16", "x[2,3,4,5] g[2,3,4,2] | x[1,1,2,9] g:f32[1,5,1,2]",
+     "mode=bilinear | mode=bicubic | mode=bicubic padding_mode=reflection", NULL},
+    {"AffineGrid", "22 20", CASE_FLOATS,
+     "t[2,2,3] s:i64={2,3,4,5} | t[1,3,4] s:i64={1,2,3,4,5} | t[1,2,3] s:i64?{1,1,6,2} | t[0,2,3] s:i64={0,1,2,2} | t[2,2,3]& "
+     "s:i64={2,1,33,9}",
+     "align_corners=0 | align_corners=1", NULL},
     {NULL, NULL, NULL, NULL, NULL, NULL},
 };

@@ -1,5 +1,7 @@
 /* GridSample and AffineGrid. For each position of a grid: the input positions that it reads and their weights, an axis at a time;
  * their products serve all channels of the position. */
+#include "operators/resize/run.h"
+
 #include "operators/resize/run_grid.h"
 
 #include <math.h>
@@ -7,7 +9,7 @@
 
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 enum {
   MAX_SPATIAL = CLV_MAX_RANK - 2,
@@ -184,7 +186,7 @@ static void sampler_make(const clv__kernel_call *call, sampler *s) {
   s->positions = clv__dims_count(s->y, 2, s->y->rank);
 }
 
-static clv_status run_grid_sample(const clv__kernel_call *call) {
+clv_status clv__kernel_grid_sample(const clv__kernel_call *call) {
   sampler s;
   if (clv__tensor_is_empty(&call->outputs[0])) return CLV_OK;
   sampler_make(call, &s);
@@ -212,7 +214,7 @@ static clv_status run_grid_sample(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-static bool accepts_grid_sample(const clv__kernel_call *call, char reason[160]) {
+bool clv__kernel_grid_sample_accepts(const clv__kernel_call *call, char reason[160]) {
   clv_dtype grid = call->inputs[1].dtype;
   if ((CLV__DTYPE_BIT(grid) & CLV__DTYPES_FLOAT) == 0) {
     snprintf(reason, 160, "a grid of dtype %s", clv_dtype_name(grid));
@@ -233,7 +235,7 @@ static double coordinate_of(int64_t index, int64_t size, bool align) {
   return (2.0 * (double)index + 1) / (double)size - 1;
 }
 
-static clv_status run_affine_grid(const clv__kernel_call *call) {
+clv_status clv__kernel_affine_grid(const clv__kernel_call *call) {
   const clv_tensor *theta = &call->inputs[0], *y = &call->outputs[0];
   const int32_t spatial = y->rank - 2;
   const bool align = clv__attribute_int(call->attributes, "align_corners", 0) != 0;
@@ -263,9 +265,3 @@ static clv_status run_affine_grid(const clv__kernel_call *call) {
   }
   return CLV_OK;
 }
-
-const clv__kernel clv__kernels_grid[] = {
-    {"", "GridSample", CLV__DTYPES_ANY, run_grid_sample, NULL, accepts_grid_sample},
-    {"", "AffineGrid", CLV__DTYPES_FLOAT, run_affine_grid, NULL, NULL},
-    {.op = NULL},
-};

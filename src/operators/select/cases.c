@@ -1,5 +1,5 @@
-/* Cases of operators whose result depends on which elements there are: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of operators whose result depends on which elements there are: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 const clv__case_row clv__cases_select[] = {
     {"NonZero", "22 13 9", CASE_ANY,

@@ -2,7 +2,8 @@
 #include <math.h>
 
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/common/padding.h"
+#include "operators/infer.h"
 #include "operators/select/unique.h"
 
 static clv_status infer_nonzero(clv__infer *infer) {
@@ -139,11 +140,15 @@ static clv_status infer_reverse_sequence(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
+static bool independent_topk(clv__padding *padding) {
+  return clv__padding_whole_from(padding, 1) && clv__independent_lines(padding);
+}
+
 const clv__op clv__ops_select[] = {
-    {"", "NonZero", 1, 1, 1, 1, 0, infer_nonzero, NULL},
-    {"", "TopK", 1, 2, 1, 2, 0, infer_topk, work_topk},
-    {"", "Compress", 2, 2, 1, 1, 0, infer_compress, clv__work_none},
-    {"", "Unique", 1, 1, 1, 4, 0, infer_unique, work_topk},
-    {"", "ReverseSequence", 2, 2, 1, 1, 0, infer_reverse_sequence, clv__work_none},
+    {"", "NonZero", 1, 1, 1, 1, 0, infer_nonzero, NULL, NULL},
+    {"", "TopK", 1, 2, 1, 2, 0, infer_topk, work_topk, independent_topk},
+    {"", "Compress", 2, 2, 1, 1, 0, infer_compress, clv__work_none, NULL},
+    {"", "Unique", 1, 1, 1, 4, 0, infer_unique, work_topk, NULL},
+    {"", "ReverseSequence", 2, 2, 1, 1, 0, infer_reverse_sequence, clv__work_none, NULL},
     {.name = NULL},
 };

@@ -5,7 +5,7 @@
 #include "operators/common/move.h"
 #include "operators/common/order.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 #include "operators/select/unique.h"
 
 /* ---- NonZero ------------------------------------------------------------------------------------------------------------- */

@@ -1,5 +1,5 @@
-/* Cases of transforms of signals and of what goes with them: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of transforms of signals and of what goes with them: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 const clv__case_row clv__cases_signal[] = {
     {"DFT", "20", CASE_FLOATS,

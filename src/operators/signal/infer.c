@@ -3,7 +3,7 @@
 
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/infer.h"
 
 /* The one integer of an input: a number, a symbol, or unknown. Negative or above 2^48: an error. */
 static clv_status scalar_of(clv__infer *infer, uint32_t input, const char *what, int64_t least, int64_t *element) {
@@ -159,12 +159,12 @@ static clv_status infer_mel(clv__infer *infer) {
   return CLV_OK;
 }
 
-const clv__op clv__ops_spectrum[] = {
-    {"", "DFT", 1, 3, 1, 1, 0, infer_dft, work_dft},
-    {"", "STFT", 2, 4, 1, 1, 0, infer_stft, work_stft},
-    {"", "HannWindow", 1, 1, 1, 1, 0, infer_window, work_window},
-    {"", "HammingWindow", 1, 1, 1, 1, 0, infer_window, work_window},
-    {"", "BlackmanWindow", 1, 1, 1, 1, 0, infer_window, work_window},
-    {"", "MelWeightMatrix", 5, 5, 1, 1, 0, infer_mel, NULL},
-    {0},
+const clv__op clv__ops_signal[] = {
+    {"", "DFT", 1, 3, 1, 1, 0, infer_dft, work_dft, NULL},
+    {"", "STFT", 2, 4, 1, 1, 0, infer_stft, work_stft, NULL},
+    {"", "HannWindow", 1, 1, 1, 1, 0, infer_window, work_window, NULL},
+    {"", "HammingWindow", 1, 1, 1, 1, 0, infer_window, work_window, NULL},
+    {"", "BlackmanWindow", 1, 1, 1, 1, 0, infer_window, work_window, NULL},
+    {"", "MelWeightMatrix", 5, 5, 1, 1, 0, infer_mel, NULL, NULL},
+    {.name = NULL},
 };

@@ -4,8 +4,8 @@
 #include "base/memory.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
-#include "operators/run_families.h"
 #include "operators/signal/fourier.h"
+#include "operators/signal/run.h"
 
 static bool has(const clv__kernel_call *call, uint32_t input) {
   return input < call->input_count && call->inputs[input].dtype != CLV_DTYPE_NONE;
@@ -197,8 +197,14 @@ static clv_status run_stft(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__kernels_spectrum[] = {
+#define WHOLE (CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64))
+
+const clv__kernel clv__kernels_signal[] = {
     {"", "DFT", CLV__DTYPES_FLOAT, run_dft, scratch_dft, accepts_lengths},
     {"", "STFT", CLV__DTYPES_FLOAT, run_stft, scratch_stft, accepts_lengths},
+    {"", "HannWindow", WHOLE, clv__kernel_window, NULL, clv__kernel_window_accepts},
+    {"", "HammingWindow", WHOLE, clv__kernel_window, NULL, clv__kernel_window_accepts},
+    {"", "BlackmanWindow", WHOLE, clv__kernel_window, NULL, clv__kernel_window_accepts},
+    {"", "MelWeightMatrix", WHOLE, clv__kernel_mel, NULL, clv__kernel_mel_accepts},
     {.op = NULL},
 };

@@ -3,11 +3,11 @@
 #include <stdio.h>
 
 #include "operators/common/rows.h"
-#include "operators/run_families.h"
+#include "operators/signal/run.h"
 
 #define PI 3.14159265358979323846264338327950288
 
-static clv_status run_window(const clv__kernel_call *call) {
+clv_status clv__kernel_window(const clv__kernel_call *call) {
   const clv_tensor *y = &call->outputs[0];
   const bool hann = strcmp(call->op, "HannWindow") == 0, hamming = strcmp(call->op, "HammingWindow") == 0;
   const double a0 = hann ? 0.5 : hamming ? 25.0 / 46.0 : 0.42, a1 = hamming ? 21.0 / 46.0 : 0.5, a2 = hann || hamming ? 0 : 0.08;
@@ -41,7 +41,7 @@ static void triangle_put(const clv_tensor *y, int64_t column, double low, double
   }
 }
 
-static clv_status run_mel(const clv__kernel_call *call) {
+clv_status clv__kernel_mel(const clv__kernel_call *call) {
   const clv_tensor *y = &call->outputs[0];
   const double length = clv__tensor_get(&call->inputs[1], 0), rate = clv__tensor_get(&call->inputs[2], 0);
   const double lower = clv__tensor_get(&call->inputs[3], 0), upper = clv__tensor_get(&call->inputs[4], 0);
@@ -64,29 +64,19 @@ static clv_status run_mel(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-static bool accepts_window(const clv__kernel_call *call, char reason[160]) {
+bool clv__kernel_window_accepts(const clv__kernel_call *call, char reason[160]) {
   int64_t dtype = clv__attribute_int(call->attributes, "output_datatype", CLV_F32);
   if (dtype > 0 && dtype <= CLV_BF16 && (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_NUMBER) != 0) return true;
   snprintf(reason, 160, "output_datatype %lld not supported", (long long)dtype);
   return false;
 }
 
-static bool accepts_mel(const clv__kernel_call *call, char reason[160]) {
+bool clv__kernel_mel_accepts(const clv__kernel_call *call, char reason[160]) {
   for (uint32_t i = 1; i < 5; ++i) {
     uint32_t allowed = i < 3 ? CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64) : CLV__DTYPES_FLOAT;
     if ((CLV__DTYPE_BIT(call->inputs[i].dtype) & allowed) != 0) continue;
     snprintf(reason, 160, "input %u of dtype %s", (unsigned)i, clv_dtype_name(call->inputs[i].dtype));
     return false;
   }
-  return accepts_window(call, reason);
+  return clv__kernel_window_accepts(call, reason);
 }
-
-#define WHOLE (CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64))
-
-const clv__kernel clv__kernels_taper[] = {
-    {"", "HannWindow", WHOLE, run_window, NULL, accepts_window},
-    {"", "HammingWindow", WHOLE, run_window, NULL, accepts_window},
-    {"", "BlackmanWindow", WHOLE, run_window, NULL, accepts_window},
-    {"", "MelWeightMatrix", WHOLE, run_mel, NULL, accepts_mel},
-    {.op = NULL},
-};

@@ -1,5 +1,6 @@
 /* Softmax, LogSoftmax, Hardmax: the type of the input. */
-#include "operators/families.h"
+#include "operators/infer.h"
+#include "operators/common/padding.h"
 
 static clv_status infer_softmax(clv__infer *infer) {
   const clv_tensor *input = &infer->inputs[0];
@@ -20,9 +21,23 @@ static void work_softmax(const clv__infer *infer, clv__work *work) {
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 15.0 * (double)count;
 }
 
+/* ---- Independence ---- */
+
+/* Before opset 13 all axes from the given one on are one line. */
+static bool independent_softmax(clv__padding *padding) {
+  const clv__infer *node = padding->node;
+  int32_t axis, rank = node->inputs[0].rank;
+  bool flattens = node->opset < 13;
+  int64_t given = clv__attribute_int(node->attributes, "axis", flattens ? 1 : -1);
+  if (flattens && given == rank) return clv__padding_pass(padding);
+  if (!clv__padding_axis(padding, given, rank, &axis)) return false;
+  uint32_t along = flattens ? clv__axes_between(axis, rank) : clv__axis_bit(axis);
+  return clv__padding_avoids(padding, 0, along) && clv__padding_pass(padding);
+}
+
 const clv__op clv__ops_softmax[] = {
-    {"", "Softmax", 1, 1, 1, 1, 0, infer_softmax, work_softmax},
-    {"", "LogSoftmax", 1, 1, 1, 1, 0, infer_softmax, work_softmax},
-    {"", "Hardmax", 1, 1, 1, 1, 0, infer_softmax, NULL},
-    {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
+    {"", "Softmax", 1, 1, 1, 1, 0, infer_softmax, work_softmax, independent_softmax},
+    {"", "LogSoftmax", 1, 1, 1, 1, 0, infer_softmax, work_softmax, independent_softmax},
+    {"", "Hardmax", 1, 1, 1, 1, 0, infer_softmax, NULL, independent_softmax},
+    {.name = NULL},
 };

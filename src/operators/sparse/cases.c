@@ -1,5 +1,5 @@
-/* Cases of Cleave's own operators over graphs in compressed rows: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of Cleave's own operators over graphs in compressed rows: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 /* Rows with none, one and many sources, sources named twice, what is left over behind the last offset. */
 #define EDGES "o:i64?{0,2,2,5,9,10} e:i64[10]~0:6"

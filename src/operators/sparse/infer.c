@@ -8,8 +8,8 @@
  * data, summed up (graph attention: Veličković and others 2018)
  *
  * Offsets are i64, ascend from 0, and may end below m: what follows is padding. Sources are i32 or i64. Sums are in f32. */
+#include "operators/infer.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
 
 static clv_status check_index(clv__infer *infer, uint32_t input, const char *name, bool wide_only) {
   const clv_tensor *index = &infer->inputs[input];
@@ -108,7 +108,7 @@ static void attention_work(const clv__infer *infer, clv__work *work) {
 }
 
 const clv__op clv__ops_sparse[] = {
-    {"ai.cleave", "SparseAggregate", 3, 3, 1, 1, 0, infer_aggregate, aggregate_work},
-    {"ai.cleave", "SparseAttention", 5, 5, 1, 1, 0, infer_attention, attention_work},
+    {"ai.cleave", "SparseAggregate", 3, 3, 1, 1, 0, infer_aggregate, aggregate_work, NULL},
+    {"ai.cleave", "SparseAttention", 5, 5, 1, 1, 0, infer_attention, attention_work, NULL},
     {.name = NULL},
 };

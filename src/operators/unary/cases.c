@@ -1,5 +1,5 @@
-/* Cases of operators of one operand: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of operators of one operand: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
 /* Of the sizes, one is above what vector and block loops take at once, one leaves a rest, and some are empty or a scalar. */
 #define SHAPES(fill)                                                                                                       \

@@ -1,6 +1,6 @@
 /* Elementwise operators of one input: the output has its type, or is bool of its shape. */
+#include "operators/infer.h"
 #include "operators/common/content.h"
-#include "operators/families.h"
 
 /* Rounding and the like leave a dimension as it is; what is negative only a number can be. */
 typedef enum keeps { KEEPS_NOTHING, KEEPS_MAGNITUDE, KEEPS_POSITIVE, NEGATES } keeps;
@@ -70,14 +70,14 @@ static void work_function(const clv__infer *infer, clv__work *work) {
 }
 
 #define UNARY(name, infer, work) \
-  { "", name, 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer, work }
+  { "", name, 1, 1, 1, 1, CLV__OP_ELEMENTWISE, infer, work, NULL }
 #define SIMPLE(name) UNARY(name, clv__infer_same, NULL)
 #define FUNCTION(name) UNARY(name, clv__infer_same, work_function)
 
 const clv__op clv__ops_unary[] = {
-    UNARY("Relu", infer_relu, NULL),
-    UNARY("Abs", infer_abs, NULL),
-    UNARY("Neg", infer_neg, NULL),
+    {"", "Relu", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO, infer_relu, NULL, NULL},
+    {"", "Abs", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO, infer_abs, NULL, NULL},
+    {"", "Neg", 1, 1, 1, 1, CLV__OP_ELEMENTWISE | CLV__OP_KEEPS_ZERO, infer_neg, NULL, NULL},
     UNARY("IsNaN", infer_test, NULL),
     UNARY("IsInf", infer_test, NULL),
     UNARY("Not", infer_not, NULL),
@@ -117,6 +117,6 @@ const clv__op clv__ops_unary[] = {
     FUNCTION("Asinh"),
     FUNCTION("Acosh"),
     FUNCTION("Atanh"),
-    {"", "Clip", 1, 3, 1, 1, CLV__OP_ELEMENTWISE, infer_clip, NULL},
-    {NULL, NULL, 0, 0, 0, 0, 0, NULL, NULL},
+    {"", "Clip", 1, 3, 1, 1, CLV__OP_ELEMENTWISE, infer_clip, NULL, NULL},
+    {.name = NULL},
 };

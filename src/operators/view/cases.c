@@ -1,7 +1,7 @@
-/* Cases of operators that change or read a shape: see cases/cases.h for how the rows read. */
-#include "check/cases/cases.h"
+/* Cases of operators that change or read a shape: see operators/cases.h for how the rows read. */
+#include "operators/cases.h"
 
-const clv__case_row clv__cases_shape[] = {
+const clv__case_row clv__cases_view[] = {
     {"Reshape", "22 19 14 7", CASE_ANY,
      "x[3,5,7,11]~any s:i64={15,77} | x[6,4] s:i64={-1} | x[6,4] s:i64={2,-1,3} | x[6,4] s:i64={0,2,-1} | x[1] s:i64={} | x "
      "s:i64={1,1} | x[0,3] s:i64={0,3,1}"

@@ -1,6 +1,7 @@
 /* Operators that change or read a shape and leave the bytes alone. Contents of small integer tensors pass through them. */
+#include "operators/infer.h"
 #include "operators/common/dims.h"
-#include "operators/families.h"
+#include "operators/view/rules.h"
 
 static clv_status infer_identity(clv__infer *infer) {
   clv__infer_pass_content(infer);
@@ -229,14 +230,14 @@ static clv_status infer_size(clv__infer *infer) {
   return CLV_OK;
 }
 
-const clv__op clv__ops_shape[] = {
-    {"", "Reshape", 2, 2, 1, 1, CLV__OP_VIEW, infer_reshape, clv__work_none},
-    {"", "Flatten", 1, 1, 1, 1, CLV__OP_VIEW, infer_flatten, clv__work_none},
-    {"", "Squeeze", 1, 2, 1, 1, CLV__OP_VIEW, infer_squeeze, clv__work_none},
-    {"", "Unsqueeze", 1, 2, 1, 1, CLV__OP_VIEW, infer_unsqueeze, clv__work_none},
-    {"", "Identity", 1, 1, 1, 1, CLV__OP_VIEW, infer_identity, clv__work_none},
-    {"", "Dropout", 1, 3, 1, 2, CLV__OP_VIEW, infer_dropout, clv__work_none},
-    {"", "Shape", 1, 1, 1, 1, 0, infer_shape, clv__work_none},
-    {"", "Size", 1, 1, 1, 1, 0, infer_size, clv__work_none},
+const clv__op clv__ops_view[] = {
+    {"", "Reshape", 2, 2, 1, 1, CLV__OP_VIEW | CLV__OP_KEEPS_ZERO, infer_reshape, clv__work_none, clv__independent_reshape},
+    {"", "Flatten", 1, 1, 1, 1, CLV__OP_VIEW | CLV__OP_KEEPS_ZERO, infer_flatten, clv__work_none, clv__independent_reshape},
+    {"", "Squeeze", 1, 2, 1, 1, CLV__OP_VIEW | CLV__OP_KEEPS_ZERO, infer_squeeze, clv__work_none, clv__independent_reshape},
+    {"", "Unsqueeze", 1, 2, 1, 1, CLV__OP_VIEW | CLV__OP_KEEPS_ZERO, infer_unsqueeze, clv__work_none, clv__independent_reshape},
+    {"", "Identity", 1, 1, 1, 1, CLV__OP_VIEW | CLV__OP_KEEPS_ZERO, infer_identity, clv__work_none, clv__independent_first},
+    {"", "Dropout", 1, 3, 1, 2, CLV__OP_VIEW | CLV__OP_KEEPS_ZERO, infer_dropout, clv__work_none, clv__independent_first},
+    {"", "Shape", 1, 1, 1, 1, 0, infer_shape, clv__work_none, NULL},
+    {"", "Size", 1, 1, 1, 1, 0, infer_size, clv__work_none, NULL},
     {.name = NULL},
 };

@@ -2,7 +2,7 @@
 #include <stdio.h>
 
 #include "operators/common/move.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 static clv_status run_view(const clv__kernel_call *call) {
   size_t size_bytes;
@@ -65,7 +65,7 @@ static clv_status run_size(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__kernels_shape[] = {
+const clv__kernel clv__kernels_view[] = {
     {"", "Reshape", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_view, NULL, NULL},
     {"", "Flatten", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_view, NULL, NULL},
     {"", "Squeeze", CLV__DTYPES_ANY | CLV__DTYPES_SMALL, run_view, NULL, NULL},

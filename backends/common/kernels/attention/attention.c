@@ -164,7 +164,7 @@ static bool accepts_flex(const clv__kernel_call *call, char reason[160]) {
   return !has_body && accepts(call, reason);
 }
 
-const clv__kernel clv__kernels_attention[] = {
+const clv__kernel clv__fast_attention[] = {
     {"", "Attention", CLV__DTYPES_FLOAT, run, scratch_bytes, accepts},
     {"ai.onnx.preview", "FlexAttention", CLV__DTYPES_FLOAT, run, scratch_bytes, accepts_flex},
     {.op = NULL},

@@ -147,7 +147,7 @@ static bool accepts(const clv__kernel_call *call, char reason[160]) {
   return false;
 }
 
-const clv__kernel clv__kernels_linear_attention[] = {
+const clv__kernel clv__fast_linear_attention[] = {
     {"", "LinearAttention", DTYPES, run_linear, scratch_bytes, accepts},
     {.op = NULL},
 };

@@ -274,7 +274,7 @@ static bool conv_accepts(const clv__kernel_call *call, char reason[160]) {
   return true;
 }
 
-const clv__kernel clv__kernels_conv[] = {
+const clv__kernel clv__fast_conv[] = {
     {"", "Conv", CLV__DTYPES_FLOAT, conv_run, conv_scratch_bytes, conv_accepts},
     {"", "ConvTranspose", CLV__DTYPES_FLOAT, conv_run, conv_scratch_bytes, conv_accepts},
     {0},

@@ -149,7 +149,7 @@ static clv_status run_conv(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__kernels_conv_integer[] = {
+const clv__kernel clv__fast_conv_integer[] = {
     {"", "ConvInteger", CLV__BYTES, run_conv, NULL, NULL},
     {"", "QLinearConv", CLV__BYTES, run_conv, NULL, NULL},
     {.op = NULL},

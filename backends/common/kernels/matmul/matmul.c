@@ -141,7 +141,7 @@ static size_t gemm_scratch_bytes(const clv__kernel_call *call) {
   return clv__product_scratch_bytes(&p);
 }
 
-const clv__kernel clv__kernels_matmul[] = {
+const clv__kernel clv__fast_matmul[] = {
     {"", "MatMul", DTYPES, matmul_run, matmul_scratch_bytes, NULL},
     {"", "Gemm", DTYPES, gemm_run, gemm_scratch_bytes, NULL},
     {0},

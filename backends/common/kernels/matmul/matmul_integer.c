@@ -147,7 +147,7 @@ static clv_status run_matmul(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-const clv__kernel clv__kernels_matmul_integer[] = {
+const clv__kernel clv__fast_matmul_integer[] = {
     {"", "MatMulInteger", CLV__BYTES, run_matmul, NULL, NULL},
     {"", "QLinearMatMul", CLV__BYTES, run_matmul, NULL, NULL},
     {.op = NULL},

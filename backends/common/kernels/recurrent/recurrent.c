@@ -195,7 +195,7 @@ static size_t raw_bytes(const clv__kernel_call *call) {
   return bytes_of(call, false);
 }
 
-const clv__kernel clv__kernels_recurrent[] = {
+const clv__kernel clv__fast_recurrent[] = {
     {"", "RNN", CLV__DTYPES_FLOAT, run_raw, raw_bytes, accepts},
     {"", "GRU", CLV__DTYPES_FLOAT, run_raw, raw_bytes, accepts},
     {"", "LSTM", CLV__DTYPES_FLOAT, run_raw, raw_bytes, accepts},

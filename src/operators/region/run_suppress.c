@@ -1,11 +1,11 @@
 /* NonMaxSuppression. The candidates of a class form a heap, so that only as many are ordered as are looked at. */
-#include "operators/region/suppress.h"
+#include "operators/region/run_suppress.h"
 
 #include <math.h>
 #include <stdio.h>
 
 #include "base/memory.h"
-#include "operators/run_families.h"
+#include "operators/run.h"
 
 static const clv_tensor *given(const clv_tensor *inputs, uint32_t input_count, uint32_t input) {
   size_t count;
@@ -123,7 +123,7 @@ int64_t clv__suppression_run(const clv__suppression *s, int64_t *room, int64_t l
   return total;
 }
 
-static size_t scratch_suppression(const clv__kernel_call *call) {
+size_t clv__kernel_suppression_scratch_bytes(const clv__kernel_call *call) {
   clv__suppression suppression;
   size_t size_bytes;
   if (!clv__tensor_is_static(&call->inputs[0]) || !clv__tensor_is_static(&call->inputs[1])) return 0;
@@ -131,7 +131,7 @@ static size_t scratch_suppression(const clv__kernel_call *call) {
   return clv__multiply(clv__suppression_room(&suppression), sizeof(int64_t), &size_bytes) ? size_bytes : SIZE_MAX;
 }
 
-static clv_status run_suppression(const clv__kernel_call *call) {
+clv_status clv__kernel_suppression(const clv__kernel_call *call) {
   clv__suppression suppression;
   clv__suppression_read(call->attributes, call->inputs, call->input_count, &suppression);
   const int64_t rows = call->outputs[0].dims[0];
@@ -141,7 +141,7 @@ static clv_status run_suppression(const clv__kernel_call *call) {
                         (long long)rows);
 }
 
-static bool accepts_suppression(const clv__kernel_call *call, char reason[160]) {
+bool clv__kernel_suppression_accepts(const clv__kernel_call *call, char reason[160]) {
   static const clv_dtype wanted[] = {CLV_F32, CLV_F32, CLV_I64, CLV_F32, CLV_F32};
   for (uint32_t i = 1; i < call->input_count && i < 5; ++i) {
     clv_dtype dtype = call->inputs[i].dtype;
@@ -151,8 +151,3 @@ static bool accepts_suppression(const clv__kernel_call *call, char reason[160]) 
   }
   return true;
 }
-
-const clv__kernel clv__kernels_suppress[] = {
-    {"", "NonMaxSuppression", CLV__DTYPE_BIT(CLV_F32), run_suppression, scratch_suppression, accepts_suppression},
-    {.op = NULL},
-};

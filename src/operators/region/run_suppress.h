@@ -1,9 +1,9 @@
-/* The selection behind NonMaxSuppression; inference needs it too, to say how many boxes there are. */
-#ifndef CLEAVE_OPERATORS_REGION_SUPPRESS_H
-#define CLEAVE_OPERATORS_REGION_SUPPRESS_H
+/* NonMaxSuppression: the selection, which inference needs too, to say how many boxes there are, and the kernel. run.c holds the
+ * table. */
+#ifndef CLEAVE_OPERATORS_REGION_RUN_SUPPRESS_H
+#define CLEAVE_OPERATORS_REGION_RUN_SUPPRESS_H
 
-#include "base/tensor/attribute.h"
-#include "base/tensor/tensor.h"
+#include "operators/run.h"
 
 typedef struct clv__suppression {
   const float *boxes, *scores; /* [batches, count, 4], [batches, classes, count] */
@@ -22,5 +22,9 @@ size_t clv__suppression_room(const clv__suppression *suppression);
 /* Selects, best first within a class. `out`, where not NULL, takes up to `limit` rows of batch, class, box. Returns how many
  * boxes are selected. */
 int64_t clv__suppression_run(const clv__suppression *suppression, int64_t *room, int64_t limit, int64_t *out);
+
+clv_status clv__kernel_suppression(const clv__kernel_call *call);
+size_t clv__kernel_suppression_scratch_bytes(const clv__kernel_call *call);
+bool clv__kernel_suppression_accepts(const clv__kernel_call *call, char reason[160]);
 
 #endif

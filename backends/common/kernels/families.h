@@ -1,0 +1,32 @@
+/* The families that have fast kernels, one line a family: `X(name)` stands for the table clv__fast_<name>, which ends with an entry
+ * whose op is NULL. */
+#ifndef CLEAVE_BACKENDS_COMMON_KERNELS_FAMILIES_H
+#define CLEAVE_BACKENDS_COMMON_KERNELS_FAMILIES_H
+
+#include "operators/run.h"
+
+#define CLV__FAST_FAMILIES(X) \
+  X(softmax)                  \
+  X(matmul)                   \
+  X(matmul_integer)           \
+  X(conv)                     \
+  X(conv_integer)             \
+  X(unary)                    \
+  X(binary)                   \
+  X(reduce)                   \
+  X(axis)                     \
+  X(pool)                     \
+  X(quantize)                 \
+  X(attention)                \
+  X(linear_attention)         \
+  X(decode)                   \
+  X(sparse)                   \
+  X(einsum)                   \
+  X(resize)                   \
+  X(recurrent)
+
+#define CLV__DECLARE_FAST(family) extern const clv__kernel clv__fast_##family[];
+CLV__FAST_FAMILIES(CLV__DECLARE_FAST)
+#undef CLV__DECLARE_FAST
+
+#endif

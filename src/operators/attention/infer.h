@@ -1,0 +1,17 @@
+/* The members of the attention family that live in files of their own; infer.c holds the table. */
+#ifndef CLEAVE_OPERATORS_ATTENTION_INFER_H
+#define CLEAVE_OPERATORS_ATTENTION_INFER_H
+
+#include "operators/infer.h"
+
+/* infer_rotary.c: RotaryEmbedding */
+clv_status clv__infer_rotary(clv__infer *infer);
+void clv__work_rotary(const clv__infer *infer, clv__work *work);
+/* infer_linear.c: LinearAttention */
+clv_status clv__infer_linear_attention(clv__infer *infer);
+void clv__work_linear_attention(const clv__infer *infer, clv__work *work);
+
+/* `dim`, columns of input `input`, split among `count` heads; an error where it does not divide. */
+clv_status clv__attention_head_size(clv__infer *infer, uint32_t input, int64_t dim, int64_t count, int64_t *size);
+
+#endif

@@ -1,0 +1,58 @@
+/* RotaryEmbedding: pairs of columns of a head, turned by angles from a table or one of their own. */
+#include "operators/attention/infer.h"
+#include "operators/common/checks.h"
+
+static clv_status check_angles(clv__infer *infer, uint32_t input, int64_t batch, int64_t length, int64_t half) {
+  const bool by_position = clv__infer_has(infer, 3);
+  const clv_tensor *t = &infer->inputs[input];
+  CLV__TRY(clv__check_same_dtype(infer, 0, input));
+  CLV__TRY(clv__check_rank(infer, input, by_position ? 2 : 3, by_position ? 2 : 3));
+  if (t->rank < 0) return CLV_OK;
+  if (!by_position) {
+    CLV__TRY(clv__check_same_dim(infer, batch, t->dims[0], "batches of X and the angles"));
+    CLV__TRY(clv__check_same_dim(infer, length, t->dims[1], "lengths of X and the angles"));
+  }
+  return clv__check_same_dim(infer, half, t->dims[t->rank - 1], "half of what is rotated, and angles");
+}
+
+clv_status clv__infer_rotary(clv__infer *infer) {
+  const clv_tensor *x = &infer->inputs[0];
+  int64_t batch = CLV_DIM_UNKNOWN, length = CLV_DIM_UNKNOWN, size = CLV_DIM_UNKNOWN;
+  CLV__TRY(clv__check_rank(infer, 0, 3, 4));
+  if (x->rank == 4) {
+    batch = x->dims[0], length = x->dims[2], size = x->dims[3];
+  } else if (x->rank == 3) {
+    const int64_t heads = clv__attribute_int(infer->attributes, "num_heads", 0);
+    if (heads <= 0) {
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute num_heads is needed for an input of rank 3, and above 0");
+    }
+    batch = x->dims[0], length = x->dims[1];
+    CLV__TRY(clv__attention_head_size(infer, 0, x->dims[2], heads, &size));
+  }
+  const int64_t rotated = clv__attribute_int(infer->attributes, "rotary_embedding_dim", 0);
+  const int64_t count = rotated != 0 ? rotated : size;
+  if (rotated < 0 || (count >= 0 && count % 2 != 0) || (size >= 0 && count > size)) {
+    return clv__error_set(infer->error, CLV_INVALID_MODEL, "%lld of %lld columns of a head cannot be rotated in pairs",
+                          (long long)count, (long long)size);
+  }
+  for (uint32_t i = 1; i <= 2; ++i) CLV__TRY(check_angles(infer, i, batch, length, count >= 0 ? count / 2 : CLV_DIM_UNKNOWN));
+  if (infer->inputs[1].rank > 0 && infer->inputs[2].rank > 0) {
+    CLV__TRY(clv__check_same_dim(infer, infer->inputs[1].dims[0], infer->inputs[2].dims[0], "rows of cos_cache and sin_cache"));
+  }
+  if (clv__infer_has(infer, 3)) {
+    const clv_tensor *positions = &infer->inputs[3];
+    CLV__TRY(clv__check_rank(infer, 3, 2, 2));
+    if (positions->rank == 2) {
+      CLV__TRY(clv__check_same_dim(infer, batch, positions->dims[0], "batches of X and position_ids"));
+      CLV__TRY(clv__check_same_dim(infer, length, positions->dims[1], "lengths of X and position_ids"));
+    }
+    if (positions->dtype != CLV_I64) {
+      return clv__error_set(infer->error, CLV_INVALID_MODEL, "position_ids are %s, not i64", clv_dtype_name(positions->dtype));
+    }
+  }
+  return clv__infer_same(infer);
+}
+
+void clv__work_rotary(const clv__infer *infer, clv__work *work) {
+  work->flops = 3 * clv__known_count(&infer->inputs[0]);
+}

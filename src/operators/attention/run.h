@@ -1,0 +1,15 @@
+/* The operators of the family that live in files of their own; run.c holds the table. */
+#ifndef CLEAVE_OPERATORS_ATTENTION_RUN_H
+#define CLEAVE_OPERATORS_ATTENTION_RUN_H
+
+#include "operators/run.h"
+
+/* run_linear.c: LinearAttention */
+clv_status clv__kernel_linear_attention(const clv__kernel_call *call);
+size_t clv__kernel_linear_attention_scratch_bytes(const clv__kernel_call *call);
+bool clv__kernel_linear_attention_accepts(const clv__kernel_call *call, char reason[160]);
+
+/* run_rotary.c: RotaryEmbedding */
+clv_status clv__kernel_rotary(const clv__kernel_call *call);
+
+#endif

@@ -1,0 +1,10 @@
+/* The operators of the family that live in files of their own; run.c holds the table. */
+#ifndef CLEAVE_OPERATORS_BINARY_RUN_H
+#define CLEAVE_OPERATORS_BINARY_RUN_H
+
+#include "operators/run.h"
+
+/* run_swiglu.c: SwiGLU */
+clv_status clv__kernel_swiglu(const clv__kernel_call *call);
+
+#endif

@@ -1,0 +1,10 @@
+/* The operators of the family that live in files of their own; run.c holds the table. */
+#ifndef CLEAVE_OPERATORS_GATHER_RUN_H
+#define CLEAVE_OPERATORS_GATHER_RUN_H
+
+#include "operators/run.h"
+
+/* run_cache.c: TensorScatter */
+clv_status clv__kernel_tensor_scatter(const clv__kernel_call *call);
+
+#endif

@@ -1,0 +1,14 @@
+/* Rules of independence along padded axes (common/padding.h) of the family. */
+#ifndef CLEAVE_OPERATORS_JOIN_RULES_H
+#define CLEAVE_OPERATORS_JOIN_RULES_H
+
+#include "operators/common/padding.h"
+
+bool clv__independent_concat(clv__padding *padding);
+bool clv__independent_split(clv__padding *padding);
+bool clv__independent_slice(clv__padding *padding);
+bool clv__independent_pad(clv__padding *padding);
+bool clv__independent_expand(clv__padding *padding);
+bool clv__independent_tile(clv__padding *padding);
+
+#endif

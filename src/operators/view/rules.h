@@ -1,0 +1,9 @@
+/* Rules of independence along padded axes (common/padding.h) of the family. */
+#ifndef CLEAVE_OPERATORS_VIEW_RULES_H
+#define CLEAVE_OPERATORS_VIEW_RULES_H
+
+#include "operators/common/padding.h"
+
+bool clv__independent_reshape(clv__padding *padding);
+
+#endif
