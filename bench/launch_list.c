@@ -22,6 +22,7 @@
 #include "analysis/evaluate.h"
 #include "analysis/shapes.h"
 #include "backends/cpu/run/executable.h"
+#include "backends/cpu/run/list.h"
 #include "bench.h"
 #include "device/device.h"
 #include "graph/view.h"

@@ -1,6 +1,8 @@
 /* See host.h. */
 #include "backends/common/host.h"
 
+#include <string.h>
+
 #include "base/error.h"
 
 clv_status clv__host_input_types(const clv_host *host, const clv_graph_view *graph, clv__arena *arena, clv_tensor **types,
@@ -39,4 +41,16 @@ clv_status clv__host_check_range(uint64_t whole_bytes, uint64_t offset, uint64_t
   if (offset <= whole_bytes && size_bytes <= whole_bytes - offset) return CLV_OK;
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "copy of %llu bytes at %llu does not fit the buffer of %llu",
                         (unsigned long long)size_bytes, (unsigned long long)offset, (unsigned long long)whole_bytes);
+}
+
+bool clv__host_has_body(const clv_node_info *node) {
+  for (uint32_t i = 0; i < node->attribute_count; ++i) {
+    if (node->attributes[i].kind == CLV_ATTRIBUTE_GRAPH) return true;
+  }
+  return false;
+}
+
+bool clv__host_is_control_flow(const clv_node_info *node) {
+  if (node->domain[0] != '\0') return false;
+  return strcmp(node->op, "If") == 0 || strcmp(node->op, "Loop") == 0 || strcmp(node->op, "Scan") == 0;
 }

@@ -14,6 +14,11 @@ clv_status clv__host_input_types(const clv_host *host, const clv_graph_view *gra
 void clv__host_operand_types(const clv_host *host, const clv_graph_view *graph, const clv_node_info *node, clv_tensor *types,
                              bool *is_constant);
 
+/* Whether an attribute of the node is a graph. */
+bool clv__host_has_body(const clv_node_info *node);
+/* If, Loop and Scan: what the host's evaluator runs. */
+bool clv__host_is_control_flow(const clv_node_info *node);
+
 /* CLV_INVALID_ARGUMENT for a copy that is not inside a buffer of `whole_bytes`. */
 clv_status clv__host_check_range(uint64_t whole_bytes, uint64_t offset, uint64_t size_bytes, clv_error *error);
 

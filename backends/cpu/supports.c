@@ -2,6 +2,7 @@
  */
 #include <stdio.h>
 
+#include "backends/common/host.h"
 #include "backends/common/kernels/kernels.h"
 #include "device.h"
 
@@ -116,7 +117,7 @@ static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_
     if (info.attributes[i].graph == NULL || !body_runs(host, info.attributes[i].graph, depth + 1, reason)) return false;
   }
   if (!has_body) return kernel_runs(host, graph, &info, depth > 0, reason);
-  if (info.domain[0] == 0 && (strcmp(info.op, "If") == 0 || strcmp(info.op, "Loop") == 0 || strcmp(info.op, "Scan") == 0)) {
+  if (clv__host_is_control_flow(&info)) {
     return slices_run(host, graph, &info, reason);
   }
   if (strcmp(info.domain, "ai.onnx.preview") == 0 && strcmp(info.op, "FlexAttention") == 0) return true;

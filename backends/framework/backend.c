@@ -1,7 +1,7 @@
 /* The slots of the plugin ABI over a framework. A process may have several: each has a table of its own. */
 #include <string.h>
 
-#include "device.h"
+#include "queue.h"
 
 enum { MAX_FRAMEWORKS = 8, MAX_OPTIONS = 24 };
 

@@ -1,12 +1,24 @@
-/* What the files of this folder share: a framework's device, its objects, its queue, its verdicts. For the frameworks themselves
+/* What the files of this folder share: a framework's device, its objects, its verdicts. For the frameworks themselves
  * framework.h is all there is. */
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 #define CLEAVE_BACKENDS_FRAMEWORK_DEVICE_H
 
+#include <pthread.h>
+
 #include "backends/common/objects.h"
 #include "framework.h"
-#include "queue.h"
 #include "verdicts.h"
+
+/* What the streams of an asynchronous device share (queue.h). */
+typedef struct clv__framework_queue {
+  pthread_mutex_t lock;   /* of all below, and of what streams and events hold */
+  pthread_cond_t changed; /* something was done */
+  bool closing;
+  bool abandoned;   /* closing while a run does not end */
+  uint32_t waiting; /* callers that wait for `changed` */
+  uint32_t working; /* threads that are there */
+  struct clv__framework_notice *unused;
+} clv__framework_queue;
 
 struct clv_device {
   const clv__framework *framework;
@@ -21,7 +33,7 @@ struct clv_device {
   char verdicts_key[512]; /* the fingerprint, and whose table and ways of trying they come from */
 };
 
-/* ---- Devices (device.c). `library` is the framework's. ---- */
+/* ---- Devices (open.c). `library` is the framework's. ---- */
 clv_status clv__framework_open(const clv__framework *framework, void *library, const clv_host *host,
                                const clv_device_config *config, clv_device **device, clv_error *error);
 void clv__framework_close(clv_device *device);

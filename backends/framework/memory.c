@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/tensor/tensor.h"
-#include "device.h"
+#include "queue.h"
 
 struct clv_buffer {
   clv__object object;

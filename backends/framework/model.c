@@ -4,7 +4,7 @@
 
 #include "base/files/sealed.h"
 #include "base/tensor/tensor.h"
-#include "device.h"
+#include "queue.h"
 
 struct clv_executable {
   clv__object object;

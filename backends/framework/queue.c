@@ -4,8 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "device.h"
-
 enum { RING = 64, CLOSE_SECONDS = 2 };
 
 typedef enum command_kind { COMMAND_WORK, COMMAND_COPY, COMMAND_RECORD, COMMAND_WAIT } command_kind;

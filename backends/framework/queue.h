@@ -9,19 +9,7 @@
 #ifndef CLEAVE_BACKENDS_FRAMEWORK_QUEUE_H
 #define CLEAVE_BACKENDS_FRAMEWORK_QUEUE_H
 
-#include <pthread.h>
-
-#include "cleave/plugin/backend.h"
-
-typedef struct clv__framework_queue {
-  pthread_mutex_t lock;   /* of all below, and of what streams and events hold */
-  pthread_cond_t changed; /* something was done */
-  bool closing;
-  bool abandoned;   /* closing while a run does not end */
-  uint32_t waiting; /* callers that wait for `changed` */
-  uint32_t working; /* threads that are there */
-  struct clv__framework_notice *unused;
-} clv__framework_queue;
+#include "device.h"
 
 /* Work for a stream's thread. `run` is left out on a stream that has failed; `done` comes in any case. */
 typedef struct clv__framework_work {

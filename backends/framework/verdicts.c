@@ -131,7 +131,7 @@ static clv_status append(void *cookie, const void *data, size_t size_bytes) {
   return CLV_OK;
 }
 
-static void remember(clv__verdicts *verdicts) {
+static void store_entries(clv__verdicts *verdicts) {
   const clv_host *host = verdicts->host;
   if (verdicts->new_count == 0 || !HAS(host, remember)) return;
   recall(verdicts); /* others may have kept theirs meanwhile */
@@ -169,12 +169,12 @@ bool clv__verdicts_find(clv__verdicts *verdicts, const clv__hash *signature, clv
 
 void clv__verdicts_add(clv__verdicts *verdicts, const clv__hash *signature, const clv_verdict *verdict) {
   if (!insert(verdicts, signature, verdict->supported ? NULL : verdict->reason)) return;
-  if (++verdicts->new_count >= ENOUGH_NEW && 4 * verdicts->new_count >= verdicts->count) remember(verdicts);
+  if (++verdicts->new_count >= ENOUGH_NEW && 4 * verdicts->new_count >= verdicts->count) store_entries(verdicts);
 }
 
 void clv__verdicts_finish(clv__verdicts *verdicts) {
   const clv_allocator *allocator = verdicts->host->allocator;
-  remember(verdicts);
+  store_entries(verdicts);
   for (size_t i = 0; i < verdicts->count; ++i) clv__release(allocator, verdicts->entries[i].reason);
   clv__release(allocator, verdicts->entries);
   clv__release(allocator, verdicts->slots);

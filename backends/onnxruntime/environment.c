@@ -12,7 +12,7 @@ static int environment_threads;
 static bool environment_spins;
 static clv__ort_device *open_devices;
 
-static void tell(const clv_host *host, int severity, const char *message) {
+static void log_line(const clv_host *host, int severity, const char *message) {
   char text[512];
   snprintf(text, sizeof text, "onnxruntime: %s", message);
   for (char *at = text; *at != '\0'; ++at) {
@@ -28,7 +28,7 @@ void clv__ort_log(void *cookie, int severity, const char *category, const char *
   (void)category;
   (void)log_id;
   (void)location;
-  tell(device->host, severity, message);
+  log_line(device->host, severity, message);
 }
 
 /* What no session says: whoever is here hears it. Called from any thread, but never where the lock is held. */
@@ -39,7 +39,7 @@ static void log_anywhere(void *cookie, int severity, const char *category, const
   (void)log_id;
   (void)location;
   if (pthread_mutex_trylock(&lock) != 0) return; /* the environment is being made or let go: it reports by status */
-  if (open_devices != NULL) tell(open_devices->host, severity, message);
+  if (open_devices != NULL) log_line(open_devices->host, severity, message);
   pthread_mutex_unlock(&lock);
 }
 

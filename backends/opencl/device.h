@@ -5,8 +5,7 @@
 #include <pthread.h>
 
 #include "backends/common/objects.h"
-#include "backends/opencl/lower/lower.h"
-#include "backends/opencl/run/staging.h"
+#include "backends/opencl/lower/operator.h"
 #include "base/memory.h"
 #include "base/tensor/tensor.h"
 #include "cleave/plugin/backend.h"
@@ -33,6 +32,7 @@ typedef struct clv__opencl_commands {
 
 typedef struct clv__opencl_program clv__opencl_program; /* programs.h */
 typedef struct clv__opencl_notice clv__opencl_notice;   /* stream.c */
+typedef struct clv__opencl_staging clv__opencl_staging; /* run/staging.h */
 
 struct clv_device {
   const clv_host *host;
@@ -52,11 +52,11 @@ struct clv_device {
   uint64_t memory_bytes;
   size_t alignment_bytes; /* of buffers, and of what lies in one */
   double flops_per_second, bytes_per_second, launch_seconds, copy_latency_seconds, copy_bytes_per_second;
-  pthread_mutex_t lock;         /* programs, the capture's choice */
-  pthread_mutex_t service_lock; /* the service queue */
-  pthread_mutex_t build_lock;   /* building programs */
-  pthread_mutex_t staging_lock; /* stagings, and what they are to write */
-  clv__opencl_staging stagings; /* a ring of all streams' */
+  pthread_mutex_t lock;          /* programs, the capture's choice */
+  pthread_mutex_t service_lock;  /* the service queue */
+  pthread_mutex_t build_lock;    /* building programs */
+  pthread_mutex_t staging_lock;  /* stagings, and what they are to write */
+  clv__opencl_staging *stagings; /* of all streams; NULL: there are none */
   clv__objects objects;
   clv__opencl_program *programs;
   clv__opencl_notice *notices;  /* to be used again */

@@ -1,57 +1,6 @@
 /* The first pass: every value's static type for the given inputs, and small values that follow from shapes and constants. */
-#include "operators/run.h"
+#include "backends/common/fold.h"
 #include "plan.h"
-
-static bool is_random(const char *op) {
-  return strncmp(op, "Random", 6) == 0 || strcmp(op, "Bernoulli") == 0 || strcmp(op, "Multinomial") == 0 ||
-         strcmp(op, "Dropout") == 0;
-}
-
-static bool shape_only(const clv_node_info *node) {
-  return node->domain[0] == '\0' && (strcmp(node->op, "Shape") == 0 || strcmp(node->op, "Size") == 0);
-}
-
-/* Whether the node's outputs can be computed now, cheaply. */
-static bool can_fold(const clv_node_info *node, const clv_tensor *inputs, const clv_tensor *outputs) {
-  size_t total = 0, size_bytes;
-  if (is_random(node->op) || clv__kernel_find(node->domain, node->op) == NULL) return false;
-  for (uint32_t i = 0; i < node->input_count; ++i) {
-    if (node->inputs[i] != CLV_NO_VALUE && inputs[i].data == NULL && !shape_only(node)) return false;
-  }
-  for (uint32_t i = 0; i < node->output_count; ++i) {
-    if (node->outputs[i] == CLV_NO_VALUE) continue;
-    if (!clv__tensor_size_bytes(&outputs[i], &size_bytes) || size_bytes > CLV__OPENCL_FOLD_BYTES - total) return false;
-    total += size_bytes;
-  }
-  return true;
-}
-
-static clv_status fold(clv__opencl_plan *plan, const clv_node_info *node, clv_tensor *inputs, clv_tensor *outputs,
-                       clv_error *error) {
-  static uint64_t nothing; /* stands for the data of a tensor whose shape alone is read */
-  for (uint32_t i = 0; i < node->input_count; ++i) {
-    if (inputs[i].data == NULL && inputs[i].dtype != CLV_DTYPE_NONE) inputs[i].data = &nothing;
-  }
-  for (uint32_t i = 0; i < node->output_count; ++i) {
-    size_t size_bytes = 0;
-    if (node->outputs[i] == CLV_NO_VALUE) continue;
-    clv__tensor_size_bytes(&outputs[i], &size_bytes);
-    outputs[i].data = clv__arena_allocate_data(&plan->arena, size_bytes);
-    if (outputs[i].data == NULL) return clv__error_memory(error, size_bytes);
-  }
-  clv__kernel_call call = {.op = node->op,
-                           .opset = node->opset,
-                           .attributes = {node->attributes, node->attribute_count},
-                           .inputs = inputs,
-                           .input_count = node->input_count,
-                           .outputs = outputs,
-                           .output_count = node->output_count,
-                           .error = error};
-  const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);
-  char reason[160];
-  if (!clv__kernel_accepts(kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
-  return clv__kernel_run(kernel, &call, plan->device->allocator);
-}
 
 /* Whether `to` can be read from `from` by numpy's broadcasting. */
 static bool broadcasts(const clv_tensor *from, const clv_tensor *to) {
@@ -118,8 +67,19 @@ static clv_status infer_node(clv__opencl_plan *plan, uint32_t index, clv_tensor 
     else if (!has_size(&outputs[i]))
       return refuse_size(plan, node->outputs[i], &outputs[i], error);
   }
-  plan->nodes[index].is_dead = can_fold(node, inputs, outputs);
-  if (plan->nodes[index].is_dead) CLV__TRY(fold(plan, node, inputs, outputs, error));
+  const clv__kernel *kernel = clv__kernel_find(node->domain, node->op);
+  const clv__kernel_call call = {.op = node->op,
+                                 .opset = node->opset,
+                                 .attributes = {node->attributes, node->attribute_count},
+                                 .inputs = inputs,
+                                 .input_count = node->input_count,
+                                 .outputs = outputs,
+                                 .output_count = node->output_count,
+                                 .error = error};
+  plan->nodes[index].is_dead = kernel != NULL && clv__fold_is_possible(node->domain, &call);
+  if (plan->nodes[index].is_dead) {
+    CLV__TRY(clv__fold(kernel, &call, inputs, outputs, &plan->arena, plan->device->allocator));
+  }
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] != CLV_NO_VALUE) plan->values[node->outputs[i]].type = outputs[i];
   }

@@ -261,7 +261,6 @@ clv_status clv__opencl_open(void *self, const clv_host *host, const clv_device_c
   device->allocator = host->allocator;
   device->fuse = device->half = device->binaries = true;
   clv__objects_init(&device->objects, host->allocator, device);
-  device->stagings.previous = device->stagings.next = &device->stagings;
   snprintf(device->name, sizeof device->name, "%s", config->name != NULL && config->name[0] != '\0' ? config->name : "opencl");
   pthread_mutex_init(&device->lock, NULL);
   pthread_mutex_init(&device->service_lock, NULL);

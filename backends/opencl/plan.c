@@ -67,7 +67,7 @@ static clv_status start_nodes(clv__opencl_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status make(clv__opencl_plan *plan, const clv_tensor *inputs, clv_error *error) {
+static clv_status run_passes(clv__opencl_plan *plan, const clv_tensor *inputs, clv_error *error) {
   const clv_executable *e = plan->executable;
   plan->input_types = clv__arena_allocate_zero(&plan->arena, e->input_count, sizeof *plan->input_types);
   plan->nodes = clv__arena_allocate_zero(&plan->arena, e->node_count, sizeof *plan->nodes);
@@ -83,7 +83,7 @@ static clv_status make(clv__opencl_plan *plan, const clv_tensor *inputs, clv_err
   CLV__TRY(clv__opencl_pass_infer(plan, error));
   if (plan->device->fuse) clv__opencl_pass_fuse(plan);
   CLV__TRY(clv__opencl_pass_lower(plan, error));
-  return clv__opencl_pass_place(plan, error);
+  return clv__opencl_pass_layout(plan, error);
 }
 
 clv_status clv__opencl_plan_make(clv_executable *executable, const clv_tensor *inputs, clv__opencl_plan **out, clv_error *error) {
@@ -94,7 +94,7 @@ clv_status clv__opencl_plan_make(clv_executable *executable, const clv_tensor *i
   plan->device = device;
   plan->executable = executable;
   clv__arena_init(&plan->arena, device->allocator);
-  clv_status status = make(plan, inputs, error);
+  clv_status status = run_passes(plan, inputs, error);
   if (status != CLV_OK) {
     clv__opencl_plan_destroy(plan);
     return status;

@@ -4,7 +4,7 @@
  *   infer.c   every value's type for the given inputs; small values that follow from shapes
  *   fuse.c    elementwise nodes into the node before them
  *   lower.c   nodes to steps, by the families' lower()
- *   place.c   where each value lies; lifetimes in one block of scratch
+ *   layout.c  where each value lies; lifetimes in one block of scratch
  * A plan is immutable once made, and shared by the instances of its shapes. */
 #ifndef CLEAVE_BACKENDS_OPENCL_PLAN_H
 #define CLEAVE_BACKENDS_OPENCL_PLAN_H
@@ -14,7 +14,6 @@
 #include "programs.h"
 
 #define CLV__OPENCL_INLINE_BYTES 1024u /* constants up to this size are the program's; larger ones are weights */
-#define CLV__OPENCL_FOLD_BYTES 4096u   /* values that follow from shapes are computed up to this size */
 #define CLV__OPENCL_MAX_POSTS 4
 
 /* What a cl_mem argument, or an end of a copy, refers to. */
@@ -179,7 +178,7 @@ void clv__opencl_plan_destroy(clv__opencl_plan *plan); /* accepts NULL */
 clv_status clv__opencl_pass_infer(clv__opencl_plan *plan, clv_error *error);
 void clv__opencl_pass_fuse(clv__opencl_plan *plan);
 clv_status clv__opencl_pass_lower(clv__opencl_plan *plan, clv_error *error);
-clv_status clv__opencl_pass_place(clv__opencl_plan *plan, clv_error *error);
+clv_status clv__opencl_pass_layout(clv__opencl_plan *plan, clv_error *error);
 
 /* ---- Shared by them (plan.c) ---- */
 /* The node with its operands' types, in `storage` of input_count + output_count tensors and input_count flags. */

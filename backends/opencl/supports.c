@@ -1,6 +1,7 @@
 /* The verdict on a node: views, values that follow from shapes, and what a family takes. */
 #include <stdio.h>
 
+#include "backends/common/fold.h"
 #include "backends/common/host.h"
 #include "backends/opencl/lower/families.h"
 #include "device.h"
@@ -74,11 +75,6 @@ static bool dtypes_fit(const clv_device *device, const clv__opencl_node *node, c
   return true;
 }
 
-/* Shape and Size: values that follow from shapes, computed when an instance is made. */
-static bool follows_from_shapes(const clv_node_info *info) {
-  return info->domain[0] == '\0' && (strcmp(info->op, "Shape") == 0 || strcmp(info->op, "Size") == 0);
-}
-
 /* A view of a known size to a shape that only data tell: from sizes that were known, it would have been told. */
 static bool view_fits(const clv__opencl_node *node, char reason[160]) {
   if (node->input_count == 0 || node->inputs[0].dtype == CLV_DTYPE_NONE) {
@@ -95,12 +91,11 @@ static bool view_fits(const clv__opencl_node *node, char reason[160]) {
 }
 
 bool clv__opencl_accepts(const clv_device *device, const clv_node_info *info, const clv__opencl_node *node, char reason[160]) {
-  for (uint32_t i = 0; i < info->attribute_count; ++i) {
-    if (info->attributes[i].kind != CLV_ATTRIBUTE_GRAPH) continue;
+  if (clv__host_has_body(info)) {
     snprintf(reason, 160, "control flow (%.60s)", info->op);
     return false;
   }
-  if (follows_from_shapes(info) && !clv__dtype_is_in(node->inputs[0].dtype, CLV__DTYPES_SMALL)) return true;
+  if (clv__fold_reads_shape(info->domain, info->op) && !clv__dtype_is_in(node->inputs[0].dtype, CLV__DTYPES_SMALL)) return true;
   if (!dtypes_fit(device, node, reason)) return false;
   if (clv__opencl_is_view(info->domain, info->op, info->opset)) return view_fits(node, reason);
   const clv__opencl_operator *op = clv__opencl_operator_find(info->domain, info->op);

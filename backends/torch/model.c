@@ -231,7 +231,7 @@ void clv__torch_request_destroy(clv__torch_request *request) {
   if (request != NULL) clv__release(request->model->allocator, request);
 }
 
-static void drop(clv__torch_request *request, uint32_t value) {
+static void release_tensor(clv__torch_request *request, uint32_t value) {
   if (request->values[value] == NULL) return;
   (void)request->model->api->tensor_delete(request->values[value]);
   request->values[value] = NULL;
@@ -253,11 +253,11 @@ static clv_status run_node(clv__torch_request *request, uint32_t index, clv_erro
       (void)model->api->tensor_delete(outputs[i]);
     } else {
       request->values[n->outputs[i]] = outputs[i];
-      if (model->last_reader[n->outputs[i]] <= index) drop(request, n->outputs[i]);
+      if (model->last_reader[n->outputs[i]] <= index) release_tensor(request, n->outputs[i]);
     }
   }
   for (uint32_t i = 0; i < n->input_count; ++i) {
-    if (n->inputs[i] != CLV_NO_VALUE && model->last_reader[n->inputs[i]] == index) drop(request, n->inputs[i]);
+    if (n->inputs[i] != CLV_NO_VALUE && model->last_reader[n->inputs[i]] == index) release_tensor(request, n->inputs[i]);
   }
   return CLV_OK;
 }
@@ -344,7 +344,7 @@ clv_status clv__torch_request_run(clv__torch_request *request, clv__framework_ru
   clv_status status = CLV_OK;
   model->api->set_gradients(false); /* a setting of each thread */
   for (uint32_t i = 0; status == CLV_OK && i < model->input_count; ++i) {
-    drop(request, model->inputs[i]);
+    release_tensor(request, model->inputs[i]);
     status = wrap(model->api, &run->inputs[i].type, "an input", &request->values[model->inputs[i]], error);
   }
   for (uint32_t i = 0; status == CLV_OK && i < model->node_count; ++i) {
@@ -352,6 +352,6 @@ clv_status clv__torch_request_run(clv__torch_request *request, clv__framework_ru
     if (status != CLV_OK) clv__error_prefix(error, status, "node '%s'", model->nodes[i].name);
   }
   for (uint32_t i = 0; status == CLV_OK && i < model->output_count; ++i) status = give_output(request, i, run, error);
-  for (uint32_t v = 0; v < model->value_count; ++v) drop(request, v);
+  for (uint32_t v = 0; v < model->value_count; ++v) release_tensor(request, v);
   return status;
 }

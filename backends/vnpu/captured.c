@@ -28,7 +28,7 @@ clv_status clv__vnpu_capture_begin(clv_device *device, clv_stream *stream, clv_e
   return CLV_OK;
 }
 
-static clv_status add(clv_captured *captured, clv_instance *instance, const clv_execute_args *args, clv_error *error) {
+static clv_status add_execution(clv_captured *captured, clv_instance *instance, const clv_execute_args *args, clv_error *error) {
   const clv_executable *p = instance->program;
   if (!p->is_static) {
     return clv__error_set(error, CLV_NOT_SUPPORTED,
@@ -42,9 +42,9 @@ static clv_status add(clv_captured *captured, clv_instance *instance, const clv_
   captured->lists = lists;
   clv__vnpu_list *list = &captured->lists[captured->count];
   CLV__TRY(clv__vnpu_instance_need_scratch(instance, error));
-  CLV__TRY(clv__vnpu_list_init(list, instance, &captured->arena, error));
+  CLV__TRY(clv__vnpu_instance_list_init(instance, &captured->arena, list, error));
   CLV__TRY(clv__vnpu_list_bind(list, args, error));
-  CLV__TRY(clv__vnpu_list_write(list, error));
+  CLV__TRY(clv__vnpu_list_write(list, instance->scratch, error));
   captured->size_bytes += sizeof *list + p->operand_count * sizeof *list->addresses +
                           ((uint64_t)p->input_count + p->output_count) * sizeof *list->bindings;
   captured->seconds += p->seconds;
@@ -55,7 +55,7 @@ static clv_status add(clv_captured *captured, clv_instance *instance, const clv_
 clv_status clv__vnpu_capture_record(clv_captured *captured, clv_instance *instance, const clv_execute_args *args,
                                     clv_error *error) {
   clv_error failure = {0};
-  clv_status status = add(captured, instance, args, &failure);
+  clv_status status = add_execution(captured, instance, args, &failure);
   if (status == CLV_OK) return status;
   failure.status = status;
   if (error != NULL) *error = failure;
@@ -85,7 +85,8 @@ clv_status clv__vnpu_capture_end(clv_device *device, clv_stream *stream, clv_cap
 clv_status clv__vnpu_captured_launch(clv_captured *captured, clv_stream *stream, clv_error *error) {
   for (size_t i = 0; i < captured->count; ++i) { /* other scratch since: its addresses are in every instruction */
     clv__vnpu_list *list = &captured->lists[i];
-    if (list->scratch != list->instance->scratch) CLV__TRY(clv__vnpu_list_write(list, error));
+    const uint64_t scratch = list->instance->scratch;
+    if (list->scratch != scratch) CLV__TRY(clv__vnpu_list_write(list, scratch, error));
   }
   return clv__vnpu_stream_launch(&captured->device->queue, stream, &captured->launch, error);
 }

@@ -61,7 +61,7 @@ static inline void clv__vnpu_live_remove(clv_device *device, clv__vnpu_live *liv
   pthread_mutex_unlock(&device->live_lock);
 }
 
-/* device.c */
+/* open.c */
 clv_status clv__vnpu_device_open(void *self, const clv_host *host, const clv_device_config *config, clv_device **device,
                                  clv_error *error);
 void clv__vnpu_device_close(clv_device *device); /* accepts NULL */

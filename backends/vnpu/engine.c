@@ -1,6 +1,6 @@
 /* The engines: see queue.h. Each takes the first command of some stream, works at it without the lock, and then lets whatever
  * became possible by it happen: marks are executed by whoever made them possible. */
-#include "engine.h"
+#include "queue_own.h"
 
 #include <string.h>
 #ifdef __linux__
@@ -77,7 +77,7 @@ static bool advance(clv_stream *stream) {
   return true;
 }
 
-static void settle(clv__vnpu_queue *queue) {
+static void advance_streams(clv__vnpu_queue *queue) {
   for (bool moved = true; moved;) {
     moved = false;
     for (clv_stream *s = queue->streams; s != NULL; s = s->next) {
@@ -181,7 +181,7 @@ static void step(clv__vnpu_engine *engine, clv_stream *stream) {
   }
   if (c->kind == CLV__VNPU_LAUNCH) finish_launch(c->launch);
   ++stream->finished;
-  settle(queue);
+  advance_streams(queue);
   notify_all(engine);
 }
 

@@ -42,11 +42,17 @@ static clv_status take_weights(clv_instance *instance, clv_weight *const *weight
   return CLV_OK;
 }
 
+clv_status clv__vnpu_instance_list_init(clv_instance *instance, clv__arena *arena, clv__vnpu_list *list, clv_error *error) {
+  *list = (clv__vnpu_list){
+      .instance = instance, .program = instance->program, .space = instance->device->space, .weights = instance->weights};
+  return clv__vnpu_list_init(list, arena, error);
+}
+
 static clv_status make_runs(clv_instance *instance, clv_error *error) {
   clv__vnpu_run *runs = clv__arena_allocate_zero(&instance->arena, CLV__VNPU_LAUNCHES, sizeof *runs);
   if (runs == NULL) return clv__error_memory(error, CLV__VNPU_LAUNCHES * sizeof *runs);
   for (int i = 0; i < CLV__VNPU_LAUNCHES; ++i) {
-    CLV__TRY(clv__vnpu_list_init(&runs[i].list, instance, &instance->arena, error));
+    CLV__TRY(clv__vnpu_instance_list_init(instance, &instance->arena, &runs[i].list, error));
     runs[i].next = instance->idle;
     instance->idle = &runs[i];
     ++instance->idle_count;
@@ -55,8 +61,8 @@ static clv_status make_runs(clv_instance *instance, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status fill(clv_instance *instance, const clv_tensor *inputs, uint32_t input_count, clv_weight *const *weights,
-                       uint32_t weight_count, clv_error *error) {
+static clv_status init_instance(clv_instance *instance, const clv_tensor *inputs, uint32_t input_count,
+                                clv_weight *const *weights, uint32_t weight_count, clv_error *error) {
   const clv_executable *p = instance->program;
   clv__arena *arena = &instance->arena;
   CLV__TRY(check_inputs(p, inputs, input_count, error));
@@ -83,7 +89,7 @@ clv_status clv__vnpu_instance_create(clv_device *device, clv_executable *program
   instance->device = device;
   instance->program = program;
   clv__arena_init(&instance->arena, device->allocator);
-  clv_status status = fill(instance, inputs, input_count, weights, weight_count, error);
+  clv_status status = init_instance(instance, inputs, input_count, weights, weight_count, error);
   if (status == CLV_OK)
     *out = instance;
   else
@@ -166,7 +172,7 @@ static clv_status enqueue(clv__vnpu_run *run, clv_stream *stream, const clv_exec
   clv_instance *instance = run->list.instance;
   CLV__TRY(clv__vnpu_instance_need_scratch(instance, error));
   CLV__TRY(clv__vnpu_list_bind(&run->list, args, error));
-  if (instance->program->is_static) CLV__TRY(clv__vnpu_list_write(&run->list, error));
+  if (instance->program->is_static) CLV__TRY(clv__vnpu_list_write(&run->list, instance->scratch, error));
   run->outputs = args->outputs;
   run->cookie = args->cookie;
   run->allocate_output = args->allocate_output;

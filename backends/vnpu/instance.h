@@ -45,14 +45,14 @@ clv_status clv__vnpu_instance_bind_scratch(clv_instance *instance, const clv_buf
 /* Gives the instance scratch of its own unless it has some. */
 clv_status clv__vnpu_instance_need_scratch(clv_instance *instance, clv_error *error);
 
+/* A list for one execution of the instance, not bound yet; its arrays are the arena's. */
+clv_status clv__vnpu_instance_list_init(clv_instance *instance, clv__arena *arena, clv__vnpu_list *list, clv_error *error);
+
 /* One launch, on the compute engine (run.c, run_dynamic.c). `seconds`: what it takes by the speed model. */
 clv_status clv__vnpu_run_launch(clv__vnpu_launch *launch, double *seconds, clv_error *error);
 clv_status clv__vnpu_run_list(const clv__vnpu_list *list, clv_error *error); /* a static program */
 clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error *error);
 
-/* The device's own pointer to one of its addresses, or an error that says what is there (run.c). */
-clv_status clv__vnpu_run_translate(const clv_instance *instance, uint64_t address, uint64_t size_bytes, void **data,
-                                   clv_error *error);
 /* Runs a node's kernel on typed operands with data, and rounds its results to the compute dtype (run.c). */
 clv_status clv__vnpu_run_kernel(const clv_instance *instance, const clv__vnpu_instruction *instruction, void *scratch,
                                 clv_error *error);

@@ -1,5 +1,5 @@
-/* The scratch of a static program: where its values and its kernels' own scratch lie, and whether a layout from a file is right.
- */
+/* The scratch of a static program: where its values and its kernels' own scratch lie, and whether a layout from a file is
+ * right. And where its operands stand in a command list. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,4 +203,62 @@ clv_status clv__vnpu_layout_check(clv_executable *p, clv_error *error) {
   clv_status status = check_in(p, &arena, error);
   clv__arena_finish(&arena);
   return status;
+}
+
+/* ---- Operands in a command list ---- */
+
+/* Calls `visit` for every operand that lies in a binding, with its position in a list. */
+static void each_bound(const clv_executable *p, void (*visit)(const clv_executable *p, uint32_t binding, uint32_t position)) {
+  for (uint32_t n = 0; n < p->node_count; ++n) {
+    const clv__vnpu_instruction *instruction = &p->instructions[n];
+    const clv_node_info *node = &instruction->node;
+    for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
+      uint32_t v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
+      if (v == CLV_NO_VALUE) continue;
+      const clv__vnpu_location *at = &p->locations[v];
+      if (at->place == CLV__VNPU_INPUT) visit(p, at->index, instruction->first_operand + i);
+      if (at->place == CLV__VNPU_OUTPUT) visit(p, p->input_count + at->index, instruction->first_operand + i);
+    }
+  }
+  for (uint32_t c = 0; c < p->copy_count; ++c) {
+    const clv__vnpu_location *at = &p->locations[p->copies[c].value];
+    uint32_t position = p->first_copy + 2 * c;
+    if (at->place == CLV__VNPU_INPUT) visit(p, at->index, position);
+    if (at->place == CLV__VNPU_OUTPUT) visit(p, p->input_count + at->index, position);
+    visit(p, p->input_count + p->copies[c].output, position + 1);
+  }
+}
+
+static void count_use(const clv_executable *p, uint32_t binding, uint32_t position) {
+  (void)position;
+  ++p->use_starts[binding + 1];
+}
+
+/* While the uses are filled in, use_starts[b] is where the next of b goes. */
+static void note_use(const clv_executable *p, uint32_t binding, uint32_t position) {
+  p->uses[p->use_starts[binding]++] = position;
+}
+
+clv_status clv__vnpu_layout_index(clv_executable *p, clv_error *error) {
+  uint64_t operands = 0;
+  for (uint32_t n = 0; n < p->node_count; ++n) {
+    clv__vnpu_instruction *instruction = &p->instructions[n];
+    instruction->first_operand = (uint32_t)operands;
+    operands += (uint64_t)instruction->node.input_count + instruction->node.output_count + (instruction->scratch_bytes > 0);
+    if (operands > UINT32_MAX / 2) return clv__error_set(error, CLV_TOO_LARGE, "more operands than a program has room for");
+  }
+  p->first_copy = (uint32_t)operands;
+  p->operand_count = (uint32_t)operands + 2 * p->copy_count;
+  uint32_t bindings = p->input_count + p->output_count;
+  p->use_starts = clv__arena_allocate_zero(&p->arena, (size_t)bindings + 2, sizeof *p->use_starts);
+  if (p->use_starts == NULL) return clv__error_memory(error, bindings * sizeof *p->use_starts);
+  each_bound(p, count_use);
+  for (uint32_t b = 0; b < bindings; ++b) p->use_starts[b + 1] += p->use_starts[b];
+  uint32_t uses = p->use_starts[bindings];
+  p->uses = clv__arena_allocate_zero(&p->arena, uses, sizeof *p->uses);
+  if (p->uses == NULL) return clv__error_memory(error, uses * sizeof *p->uses);
+  each_bound(p, note_use);
+  for (uint32_t b = bindings; b > 0; --b) p->use_starts[b] = p->use_starts[b - 1];
+  p->use_starts[0] = 0;
+  return CLV_OK;
 }

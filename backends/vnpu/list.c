@@ -2,78 +2,19 @@
 #include "list.h"
 
 #include "base/error.h"
-#include "instance.h"
-
-/* ---- Operands of a program ---- */
-
-/* Calls `visit` for every operand that lies in a binding, with its position in a list. */
-static void each_bound(const clv_executable *p, void (*visit)(const clv_executable *p, uint32_t binding, uint32_t position)) {
-  for (uint32_t n = 0; n < p->node_count; ++n) {
-    const clv__vnpu_instruction *instruction = &p->instructions[n];
-    const clv_node_info *node = &instruction->node;
-    for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
-      uint32_t v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
-      if (v == CLV_NO_VALUE) continue;
-      const clv__vnpu_location *at = &p->locations[v];
-      if (at->place == CLV__VNPU_INPUT) visit(p, at->index, instruction->first_operand + i);
-      if (at->place == CLV__VNPU_OUTPUT) visit(p, p->input_count + at->index, instruction->first_operand + i);
-    }
-  }
-  for (uint32_t c = 0; c < p->copy_count; ++c) {
-    const clv__vnpu_location *at = &p->locations[p->copies[c].value];
-    uint32_t position = p->first_copy + 2 * c;
-    if (at->place == CLV__VNPU_INPUT) visit(p, at->index, position);
-    if (at->place == CLV__VNPU_OUTPUT) visit(p, p->input_count + at->index, position);
-    visit(p, p->input_count + p->copies[c].output, position + 1);
-  }
-}
-
-static void count_use(const clv_executable *p, uint32_t binding, uint32_t position) {
-  (void)position;
-  ++p->use_starts[binding + 1];
-}
-
-/* While the uses are filled in, use_starts[b] is where the next of b goes. */
-static void note_use(const clv_executable *p, uint32_t binding, uint32_t position) {
-  p->uses[p->use_starts[binding]++] = position;
-}
-
-clv_status clv__vnpu_program_index(clv_executable *p, clv_error *error) {
-  uint64_t operands = 0;
-  for (uint32_t n = 0; n < p->node_count; ++n) {
-    clv__vnpu_instruction *instruction = &p->instructions[n];
-    instruction->first_operand = (uint32_t)operands;
-    operands += (uint64_t)instruction->node.input_count + instruction->node.output_count + (instruction->scratch_bytes > 0);
-    if (operands > UINT32_MAX / 2) return clv__error_set(error, CLV_TOO_LARGE, "more operands than a program has room for");
-  }
-  p->first_copy = (uint32_t)operands;
-  p->operand_count = (uint32_t)operands + 2 * p->copy_count;
-  uint32_t bindings = p->input_count + p->output_count;
-  p->use_starts = clv__arena_allocate_zero(&p->arena, (size_t)bindings + 2, sizeof *p->use_starts);
-  if (p->use_starts == NULL) return clv__error_memory(error, bindings * sizeof *p->use_starts);
-  each_bound(p, count_use);
-  for (uint32_t b = 0; b < bindings; ++b) p->use_starts[b + 1] += p->use_starts[b];
-  uint32_t uses = p->use_starts[bindings];
-  p->uses = clv__arena_allocate_zero(&p->arena, uses, sizeof *p->uses);
-  if (p->uses == NULL) return clv__error_memory(error, uses * sizeof *p->uses);
-  each_bound(p, note_use);
-  for (uint32_t b = bindings; b > 0; --b) p->use_starts[b] = p->use_starts[b - 1];
-  p->use_starts[0] = 0;
-  return CLV_OK;
-}
 
 /* ---- Bindings ---- */
 
-static clv_status refuse_room(const clv_instance *instance, const clv_binding *binding, uint32_t value, uint64_t size_bytes,
+static clv_status refuse_room(const clv_executable *program, const clv_binding *binding, uint32_t value, uint64_t size_bytes,
                               clv_error *error) {
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "'%s': %llu bytes at %llu do not fit its buffer of %llu",
-                        clv__vnpu_value_name(instance->program, value), (unsigned long long)size_bytes,
+                        clv__vnpu_value_name(program, value), (unsigned long long)size_bytes,
                         (unsigned long long)binding->offset_bytes, (unsigned long long)binding->buffer->size_bytes);
 }
 
-clv_status clv__vnpu_binding_resolve(const clv_instance *instance, const clv_binding *binding, uint32_t value,
+clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_binding *binding, uint32_t value,
                                      clv__vnpu_operand_at *at, clv_error *error) {
-  const clv_executable *p = instance->program;
+  const clv_executable *p = list->program;
   size_t size_bytes;
   *at = (clv__vnpu_operand_at){.type = binding->type};
   at->type.data = NULL;
@@ -87,10 +28,10 @@ clv_status clv__vnpu_binding_resolve(const clv_instance *instance, const clv_bin
   if (binding->buffer != NULL) {
     uint64_t there = binding->buffer->size_bytes;
     if (binding->offset_bytes > there || size_bytes > there - binding->offset_bytes)
-      return refuse_room(instance, binding, value, size_bytes, error);
+      return refuse_room(p, binding, value, size_bytes, error);
     at->address = binding->buffer->address + binding->offset_bytes;
   } else if (size_bytes > 0) {
-    if (!clv__vnpu_space_is_host(instance->device->space) || binding->type.data == NULL) {
+    if (!clv__vnpu_space_is_host(list->space) || binding->type.data == NULL) {
       return clv__error_set(error, CLV_INVALID_ARGUMENT,
                             "'%s' is bound to host memory, which the device cannot reach: copy it in",
                             clv__vnpu_value_name(p, value));
@@ -117,9 +58,9 @@ static clv_status check_type(const clv_executable *p, uint32_t value, bool outpu
 }
 
 /* One binding of an execution. */
-static clv_status resolve(const clv_instance *instance, const clv_execute_args *args, uint32_t index, clv__vnpu_operand_at *at,
+static clv_status resolve(const clv__vnpu_list *list, const clv_execute_args *args, uint32_t index, clv__vnpu_operand_at *at,
                           clv_error *error) {
-  const clv_executable *p = instance->program;
+  const clv_executable *p = list->program;
   bool output = index >= p->input_count;
   const clv_binding *binding = output ? &args->outputs[index - p->input_count] : &args->inputs[index];
   uint32_t value = output ? p->outputs[index - p->input_count] : p->inputs[index];
@@ -130,7 +71,7 @@ static clv_status resolve(const clv_instance *instance, const clv_execute_args *
     return clv__error_set(error, CLV_INVALID_ARGUMENT, "output '%s' has no memory, and there is no allocate_output()",
                           clv__vnpu_value_name(p, value));
   }
-  CLV__TRY(clv__vnpu_binding_resolve(instance, binding, value, at, error));
+  CLV__TRY(clv__vnpu_binding_resolve(list, binding, value, at, error));
   return check_type(p, value, output, &binding->type, error);
 }
 
@@ -141,19 +82,17 @@ static clv_status check_counts(const clv_executable *p, const clv_execute_args *
 }
 
 clv_status clv__vnpu_list_bind(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error) {
-  const clv_executable *p = list->instance->program;
+  const clv_executable *p = list->program;
   CLV__TRY(check_counts(p, args, error));
-  for (uint32_t i = 0; i < p->input_count + p->output_count; ++i)
-    CLV__TRY(resolve(list->instance, args, i, &list->bindings[i], error));
+  for (uint32_t i = 0; i < p->input_count + p->output_count; ++i) CLV__TRY(resolve(list, args, i, &list->bindings[i], error));
   return CLV_OK;
 }
 
 /* ---- Writing ---- */
 
-clv_status clv__vnpu_list_init(clv__vnpu_list *list, clv_instance *instance, clv__arena *arena, clv_error *error) {
-  const clv_executable *p = instance->program;
+clv_status clv__vnpu_list_init(clv__vnpu_list *list, clv__arena *arena, clv_error *error) {
+  const clv_executable *p = list->program;
   size_t bindings = (size_t)p->input_count + p->output_count;
-  *list = (clv__vnpu_list){.instance = instance};
   list->bindings = clv__arena_allocate_zero(arena, bindings, sizeof *list->bindings);
   list->addresses = clv__arena_allocate_zero(arena, p->operand_count, sizeof *list->addresses);
   if (list->bindings != NULL && list->addresses != NULL) return CLV_OK;
@@ -161,8 +100,7 @@ clv_status clv__vnpu_list_init(clv__vnpu_list *list, clv_instance *instance, clv
 }
 
 static uint64_t address_of(const clv__vnpu_list *list, uint32_t value) {
-  const clv_instance *instance = list->instance;
-  const clv_executable *p = instance->program;
+  const clv_executable *p = list->program;
   const clv__vnpu_location *at = &p->locations[value];
   switch (at->place) {
     case CLV__VNPU_INPUT:
@@ -170,7 +108,7 @@ static uint64_t address_of(const clv__vnpu_list *list, uint32_t value) {
     case CLV__VNPU_OUTPUT:
       return list->bindings[p->input_count + at->index].address;
     case CLV__VNPU_WEIGHT:
-      return instance->weights[at->index];
+      return list->weights[at->index];
     case CLV__VNPU_CONSTANT:
       return p->constants + at->offset;
     case CLV__VNPU_SCRATCH:
@@ -181,14 +119,14 @@ static uint64_t address_of(const clv__vnpu_list *list, uint32_t value) {
   return 0;
 }
 
-static clv_status put(clv__vnpu_list *list, uint32_t position, uint64_t address, uint64_t size_bytes, clv_error *error) {
+static clv_status set_address(clv__vnpu_list *list, uint32_t position, uint64_t address, uint64_t size_bytes, clv_error *error) {
   list->addresses[position] = address;
   void *data; /* the device's to use: here it only says that there is memory */
-  return clv__vnpu_run_translate(list->instance, address, size_bytes, &data, error);
+  return clv__vnpu_space_reach(list->space, address, size_bytes, &data, error);
 }
 
 static clv_status write_instruction(clv__vnpu_list *list, const clv__vnpu_instruction *instruction, clv_error *error) {
-  const clv_executable *p = list->instance->program;
+  const clv_executable *p = list->program;
   const clv_node_info *node = &instruction->node;
   uint32_t at = instruction->first_operand;
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i, ++at) {
@@ -196,15 +134,15 @@ static clv_status write_instruction(clv__vnpu_list *list, const clv__vnpu_instru
     if (v == CLV_NO_VALUE)
       list->addresses[at] = 0;
     else
-      CLV__TRY(put(list, at, address_of(list, v), p->sizes[v], error));
+      CLV__TRY(set_address(list, at, address_of(list, v), p->sizes[v], error));
   }
   if (instruction->scratch_bytes == 0) return CLV_OK;
-  return put(list, at, list->scratch + instruction->scratch_offset, instruction->scratch_bytes, error);
+  return set_address(list, at, list->scratch + instruction->scratch_offset, instruction->scratch_bytes, error);
 }
 
-clv_status clv__vnpu_list_write(clv__vnpu_list *list, clv_error *error) {
-  const clv_executable *p = list->instance->program;
-  list->scratch = list->instance->scratch;
+clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_error *error) {
+  const clv_executable *p = list->program;
+  list->scratch = scratch;
   for (uint32_t n = 0; n < p->node_count; ++n) {
     clv_status status = write_instruction(list, &p->instructions[n], error);
     if (status == CLV_OK) continue;
@@ -214,25 +152,25 @@ clv_status clv__vnpu_list_write(clv__vnpu_list *list, clv_error *error) {
   for (uint32_t c = 0; c < p->copy_count; ++c) {
     uint32_t v = p->copies[c].value, position = p->first_copy + 2 * c;
     uint64_t to = list->bindings[p->input_count + p->copies[c].output].address;
-    CLV__TRY(put(list, position, address_of(list, v), p->sizes[v], error));
-    CLV__TRY(put(list, position + 1, to, p->sizes[v], error));
+    CLV__TRY(set_address(list, position, address_of(list, v), p->sizes[v], error));
+    CLV__TRY(set_address(list, position + 1, to, p->sizes[v], error));
   }
   return CLV_OK;
 }
 
 clv_status clv__vnpu_list_patch(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error) {
-  const clv_executable *p = list->instance->program;
+  const clv_executable *p = list->program;
   CLV__TRY(check_counts(p, args, error));
   for (uint32_t b = 0; b < p->input_count + p->output_count; ++b) {
     clv__vnpu_operand_at at;
     void *data;
-    CLV__TRY(resolve(list->instance, args, b, &at, error));
+    CLV__TRY(resolve(list, args, b, &at, error));
     if (at.address != list->bindings[b].address)
-      CLV__TRY(clv__vnpu_run_translate(list->instance, at.address, at.size_bytes, &data, error));
+      CLV__TRY(clv__vnpu_space_reach(list->space, at.address, at.size_bytes, &data, error));
   }
   for (uint32_t b = 0; b < p->input_count + p->output_count; ++b) {
     clv__vnpu_operand_at at;
-    CLV__TRY(resolve(list->instance, args, b, &at, error)); /* as before */
+    CLV__TRY(resolve(list, args, b, &at, error)); /* as before */
     if (at.address == list->bindings[b].address) continue;
     list->bindings[b] = at;
     for (uint32_t u = p->use_starts[b]; u < p->use_starts[b + 1]; ++u) list->addresses[p->uses[u]] = at.address;

@@ -17,26 +17,26 @@ typedef struct clv__vnpu_operand_at {
 } clv__vnpu_operand_at;
 
 typedef struct clv__vnpu_list {
-  clv_instance *instance;
+  clv_instance *instance; /* whose execution it is; the next three are its own */
+  const clv_executable *program;
+  clv__vnpu_space *space;
+  const uint64_t *weights;
   clv__vnpu_operand_at *bindings; /* inputs, then outputs */
   uint64_t *addresses;            /* program->operand_count, in the order of program->instructions; absent operands are 0 */
-  uint64_t scratch;               /* the instance's when the list was written */
+  uint64_t scratch;               /* of the instance, when the list was written */
 } clv__vnpu_list;
 
-/* Which operands read or write which binding; once the program is laid out. */
-clv_status clv__vnpu_program_index(clv_executable *program, clv_error *error);
-
-/* Memory for a list of the instance's program. */
-clv_status clv__vnpu_list_init(clv__vnpu_list *list, clv_instance *instance, clv__arena *arena, clv_error *error);
+/* Memory for a list whose program is set. */
+clv_status clv__vnpu_list_init(clv__vnpu_list *list, clv__arena *arena, clv_error *error);
 /* Checks the bindings and takes them. */
 clv_status clv__vnpu_list_bind(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error);
-/* Every address anew, from the bindings and the instance (static programs). */
-clv_status clv__vnpu_list_write(clv__vnpu_list *list, clv_error *error);
+/* Every address anew, from the bindings, the weights and `scratch` (static programs). */
+clv_status clv__vnpu_list_write(clv__vnpu_list *list, uint64_t scratch, clv_error *error);
 /* Other bindings for a list that was written: only their addresses change, or nothing where one is refused. */
 clv_status clv__vnpu_list_patch(clv__vnpu_list *list, const clv_execute_args *args, clv_error *error);
 
 /* Where a binding's memory is; checks that it is this device's and has room for the type. `name` is that of `value`. */
-clv_status clv__vnpu_binding_resolve(const clv_instance *instance, const clv_binding *binding, uint32_t value,
+clv_status clv__vnpu_binding_resolve(const clv__vnpu_list *list, const clv_binding *binding, uint32_t value,
                                      clv__vnpu_operand_at *at, clv_error *error);
 
 #endif

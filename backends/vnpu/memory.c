@@ -194,7 +194,7 @@ static void merge(bank *b) {
   b->is_loose = false;
 }
 
-static block *find(bank *b, uint64_t size_bytes) {
+static block *find_free(bank *b, uint64_t size_bytes) {
   while (b->low < b->count && b->blocks[b->low].used) ++b->low;
   for (size_t i = b->low; i < b->count; ++i) {
     if (!b->blocks[i].used && b->blocks[i].size_bytes >= size_bytes) return &b->blocks[i];
@@ -203,11 +203,11 @@ static block *find(bank *b, uint64_t size_bytes) {
 }
 
 /* First fit in one bank. There is room in `blocks` for the split. */
-static bool take(bank *b, uint64_t size_bytes, uint64_t *address) {
-  block *found = find(b, size_bytes);
+static bool allocate_in_bank(bank *b, uint64_t size_bytes, uint64_t *address) {
+  block *found = find_free(b, size_bytes);
   if (found == NULL && b->is_loose) {
     merge(b);
-    found = find(b, size_bytes);
+    found = find_free(b, size_bytes);
   }
   if (found == NULL) return false;
   if (found->size_bytes > size_bytes) {
@@ -275,10 +275,10 @@ static bool allocate_locked(clv__vnpu_space *space, uint64_t size_bytes, uint64_
     if (b->free_bytes < size_bytes) continue;
     if (!clv__array_reserve(allocator, &blocks, &b->capacity, b->count + 1, sizeof(block), b->count)) return false;
     b->blocks = blocks;
-    if (take(b, size_bytes, address)) return true;
+    if (allocate_in_bank(b, size_bytes, address)) return true;
   }
   bank *fresh = grow(space, size_bytes);
-  return fresh != NULL && take(fresh, size_bytes, address);
+  return fresh != NULL && allocate_in_bank(fresh, size_bytes, address);
 }
 
 clv_status clv__vnpu_space_allocate(clv__vnpu_space *space, uint64_t size_bytes, uint64_t *address, clv_error *error) {
@@ -353,4 +353,14 @@ void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64
   }
   pthread_mutex_unlock(&space->lock);
   return pointer;
+}
+
+clv_status clv__vnpu_space_reach(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes, void **data, clv_error *error) {
+  static uint64_t nothing[8]; /* tensors without elements have an address too; nobody reads or writes it */
+  *data = nothing;
+  if (size_bytes == 0) return CLV_OK;
+  *data = clv__vnpu_space_translate(space, address, size_bytes);
+  if (*data != NULL) return CLV_OK;
+  return clv__error_set(error, CLV_DEVICE_ERROR, "%llu bytes at device address 0x%llx: no memory there",
+                        (unsigned long long)size_bytes, (unsigned long long)address);
 }

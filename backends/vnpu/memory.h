@@ -35,6 +35,9 @@ bool clv__vnpu_space_is_host(const clv__vnpu_space *space);
 /* The device's own view of its memory: NULL unless [address, address + size) lies inside one allocation. Of the host's space
  * every address is taken as it is. Only the device thread and copies use it. */
 void *clv__vnpu_space_translate(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes);
+/* The same with an error that says what was wanted. Nothing, which may have any address, is at one that nobody reads or writes.
+ */
+clv_status clv__vnpu_space_reach(clv__vnpu_space *space, uint64_t address, uint64_t size_bytes, void **data, clv_error *error);
 
 /* "1.5 GiB" for people. */
 const char *clv__vnpu_bytes_text(uint64_t size_bytes, char text[32]);

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "backends/common/host.h"
 #include "backends/common/kernels/kernels.h"
 #include "backends/vnpu/spec/speed.h"
 #include "base/error.h"
-#include "list.h"
 #include "supports.h"
 
 const char *clv__vnpu_value_name(const clv_executable *p, uint32_t value) {
@@ -113,7 +113,7 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
   fetch_types(p, node->inputs, node->input_count, inputs);
   CLV__TRY(host->infer_node(p->view, index, inputs, outputs, error));
   instruction->kernel = clv__fast_kernel_find(node->domain, node->op);
-  bool unknown = instruction->kernel == NULL && !clv__vnpu_has_body(node);
+  bool unknown = instruction->kernel == NULL && !clv__host_has_body(node);
   if (unknown && !p->device->spec.any_operator) {
     return clv__error_set(error, CLV_NOT_SUPPORTED, "operator %s has no kernel", node->op);
   }
@@ -133,7 +133,7 @@ static clv_status infer_node(clv_executable *p, uint32_t index, clv_tensor *inpu
     else
       p->is_static = false;
   }
-  if (clv__vnpu_has_body(node)) {
+  if (clv__host_has_body(node)) {
     p->is_static = false;
     return CLV_OK;
   }
@@ -213,7 +213,7 @@ static clv_status measure(clv_executable *p, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status fill(clv_executable *p, const clv_tensor *input_types, uint32_t input_count, clv_error *error) {
+static clv_status infer_program(clv_executable *p, const clv_tensor *input_types, uint32_t input_count, clv_error *error) {
   const clv_host *host = p->device->host;
   CLV__TRY(host->graph_open(host->self, p->onnx, p->onnx_bytes, &p->view, error));
   uint32_t all_inputs = host->graph_input_count(p->view);
@@ -255,7 +255,7 @@ clv_status clv__vnpu_program_open(const clv_device *device, void *onnx, size_t o
   p->onnx = onnx;
   p->onnx_bytes = onnx_bytes;
   clv__arena_init(&p->arena, device->allocator);
-  clv_status status = fill(p, input_types, input_count, error);
+  clv_status status = infer_program(p, input_types, input_count, error);
   if (status != CLV_OK) {
     clv__vnpu_program_destroy(p);
     return status;
@@ -323,5 +323,5 @@ clv_status clv__vnpu_program_finish(clv_executable *p, clv_error *error) {
     }
   }
   for (uint32_t v = 0; v < p->value_count; ++v) p->types[v].data = NULL;
-  return p->is_static ? clv__vnpu_program_index(p, error) : CLV_OK;
+  return p->is_static ? clv__vnpu_layout_index(p, error) : CLV_OK;
 }

@@ -86,6 +86,8 @@ const char *clv__vnpu_value_name(const clv_executable *program, uint32_t value);
 
 /* Lays out the scratch of a static program: what does not live at once may share (layout.c). */
 clv_status clv__vnpu_layout_make(clv_executable *program, clv_error *error);
+/* Where each operand stands in a command list, and which of them are bindings; once the program is laid out. */
+clv_status clv__vnpu_layout_index(clv_executable *program, clv_error *error);
 /* That no two things that live at once overlap, and all lie inside the scratch. CLV_INVALID_MODEL otherwise. */
 clv_status clv__vnpu_layout_check(clv_executable *program, clv_error *error);
 

@@ -1,5 +1,5 @@
 /* Streams and events from the caller's side: see queue.h. */
-#include "engine.h"
+#include "queue_own.h"
 
 #include "backends/vnpu/spec/speed.h"
 #include "base/clock.h"

@@ -9,17 +9,6 @@
 #include "instance.h"
 #include "supports.h"
 
-clv_status clv__vnpu_run_translate(const clv_instance *instance, uint64_t address, uint64_t size_bytes, void **data,
-                                   clv_error *error) {
-  static uint64_t nothing[8]; /* tensors without elements have an address too; nobody reads or writes it */
-  *data = nothing;
-  if (size_bytes == 0) return CLV_OK;
-  *data = clv__vnpu_space_translate(instance->device->space, address, size_bytes);
-  if (*data != NULL) return CLV_OK;
-  return clv__error_set(error, CLV_DEVICE_ERROR, "%llu bytes at device address 0x%llx: no memory there",
-                        (unsigned long long)size_bytes, (unsigned long long)address);
-}
-
 static float f16_round(float value) {
   return clv__f16_to_f32(clv__f32_to_f16(value));
 }
@@ -66,7 +55,7 @@ static clv_status fetch(const clv_instance *instance, const uint32_t *values, ui
       continue;
     }
     tensors[i] = p->types[v];
-    CLV__TRY(clv__vnpu_run_translate(instance, addresses[i], p->sizes[v], &tensors[i].data, error));
+    CLV__TRY(clv__vnpu_space_reach(instance->device->space, addresses[i], p->sizes[v], &tensors[i].data, error));
   }
   return CLV_OK;
 }
@@ -79,7 +68,8 @@ static clv_status run_instruction(const clv_instance *instance, const clv__vnpu_
   CLV__TRY(fetch(instance, node->outputs, node->output_count, outputs, instance->outputs, error));
   void *scratch = NULL;
   if (instruction->scratch_bytes > 0) {
-    CLV__TRY(clv__vnpu_run_translate(instance, outputs[node->output_count], instruction->scratch_bytes, &scratch, error));
+    CLV__TRY(
+        clv__vnpu_space_reach(instance->device->space, outputs[node->output_count], instruction->scratch_bytes, &scratch, error));
   }
   return clv__vnpu_run_kernel(instance, instruction, scratch, error);
 }
@@ -90,8 +80,8 @@ static clv_status copy_outputs(const clv__vnpu_list *list, clv_error *error) {
     uint64_t size_bytes = p->sizes[p->copies[c].value];
     const uint64_t *addresses = &list->addresses[p->first_copy + 2 * c];
     void *from, *to;
-    CLV__TRY(clv__vnpu_run_translate(list->instance, addresses[0], size_bytes, &from, error));
-    CLV__TRY(clv__vnpu_run_translate(list->instance, addresses[1], size_bytes, &to, error));
+    CLV__TRY(clv__vnpu_space_reach(list->space, addresses[0], size_bytes, &from, error));
+    CLV__TRY(clv__vnpu_space_reach(list->space, addresses[1], size_bytes, &to, error));
     if (size_bytes > 0) memmove(to, from, size_bytes);
   }
   return CLV_OK;
@@ -102,7 +92,7 @@ static clv_status run_static(const clv__vnpu_list *list, clv_error *error) {
   const clv_executable *p = instance->program;
   if (p->scratch_bytes > 0) {
     void *scratch;
-    CLV__TRY(clv__vnpu_run_translate(instance, list->scratch, p->scratch_bytes, &scratch, error));
+    CLV__TRY(clv__vnpu_space_reach(instance->device->space, list->scratch, p->scratch_bytes, &scratch, error));
     memset(scratch, CLV__VNPU_POISON, p->scratch_bytes);
   }
   for (uint32_t n = 0; n < p->node_count; ++n) {

@@ -12,7 +12,7 @@ static bool is_held(const clv_instance *instance, uint32_t value) {
   return instance->blocks[value] != 0;
 }
 
-static void let_go(clv_instance *instance, uint32_t value) {
+static void release_value(clv_instance *instance, uint32_t value) {
   if (!is_held(instance, value)) return;
   clv__vnpu_space_free(instance->device->space, instance->blocks[value], instance->block_bytes[value]);
   instance->blocks[value] = 0;
@@ -39,14 +39,14 @@ static clv_status output_memory(clv__vnpu_run *run, uint32_t index, uint32_t val
     void *host_data = binding->type.data;
     binding->type = *type;
     binding->type.data = host_data;
-    CLV__TRY(clv__vnpu_binding_resolve(instance, binding, value, at, error));
+    CLV__TRY(clv__vnpu_binding_resolve(&run->list, binding, value, at, error));
   }
   if (!clv__tensor_same_type(&at->type, type)) return refuse_type(instance, value, type, &at->type, error);
-  return clv__vnpu_run_translate(instance, at->address, at->size_bytes, data, error);
+  return clv__vnpu_space_reach(instance->device->space, at->address, at->size_bytes, data, error);
 }
 
 /* Gives a made value its memory. */
-static clv_status make(clv__vnpu_run *run, uint32_t value, const clv_tensor *type, clv_error *error) {
+static clv_status allocate_value(clv__vnpu_run *run, uint32_t value, const clv_tensor *type, clv_error *error) {
   clv_instance *instance = run->list.instance;
   const clv__vnpu_location *at = &instance->program->locations[value];
   clv_tensor *made = &instance->values[value];
@@ -62,7 +62,7 @@ static clv_status make(clv__vnpu_run *run, uint32_t value, const clv_tensor *typ
   if (at->place == CLV__VNPU_OUTPUT) return output_memory(run, at->index, value, made, &made->data, error);
   CLV__TRY(clv__vnpu_space_allocate(instance->device->space, size_bytes, &instance->blocks[value], error));
   instance->block_bytes[value] = size_bytes;
-  return clv__vnpu_run_translate(instance, instance->blocks[value], size_bytes, &made->data, error);
+  return clv__vnpu_space_reach(instance->device->space, instance->blocks[value], size_bytes, &made->data, error);
 }
 
 static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
@@ -84,7 +84,7 @@ static clv_status bind_sources(clv__vnpu_run *run, clv_error *error) {
     }
     size_t size_bytes = 0;
     clv__tensor_size_bytes(&instance->values[v], &size_bytes);
-    CLV__TRY(clv__vnpu_run_translate(instance, address, size_bytes, &instance->values[v].data, error));
+    CLV__TRY(clv__vnpu_space_reach(instance->device->space, address, size_bytes, &instance->values[v].data, error));
   }
   return CLV_OK;
 }
@@ -97,7 +97,7 @@ static clv_status take_results(clv__vnpu_run *run, const clv_node_info *node, cl
     clv_tensor *result = &instance->outputs[i];
     if (status == CLV_OK && node->outputs[i] != CLV_NO_VALUE) {
       size_t size_bytes = 0;
-      status = make(run, node->outputs[i], result, error);
+      status = allocate_value(run, node->outputs[i], result, error);
       clv__tensor_size_bytes(result, &size_bytes);
       if (status == CLV_OK && size_bytes > 0) memcpy(instance->values[node->outputs[i]].data, result->data, size_bytes);
     }
@@ -127,7 +127,7 @@ static clv_status run_kernel_node(clv__vnpu_run *run, uint32_t index, double *se
       *output = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
       continue;
     }
-    CLV__TRY(make(run, v, output, error));
+    CLV__TRY(allocate_value(run, v, output, error));
     *output = instance->values[v];
   }
   clv__kernel_call call = clv__vnpu_call(node, instance->inputs, instance->outputs);
@@ -139,7 +139,7 @@ static clv_status run_kernel_node(clv__vnpu_run *run, uint32_t index, double *se
   uint64_t address;
   void *scratch;
   CLV__TRY(clv__vnpu_space_allocate(instance->device->space, scratch_bytes, &address, error));
-  clv_status status = clv__vnpu_run_translate(instance, address, scratch_bytes, &scratch, error);
+  clv_status status = clv__vnpu_space_reach(instance->device->space, address, scratch_bytes, &scratch, error);
   if (status == CLV_OK) status = clv__vnpu_run_kernel(instance, instruction, scratch, error);
   clv__vnpu_space_free(instance->device->space, address, scratch_bytes);
   return status;
@@ -158,7 +158,7 @@ static clv_status run_node(clv__vnpu_run *run, uint32_t index, double *seconds, 
   if (status != CLV_OK) return clv__error_prefix(error, status, "node '%s' (%s)", node->name, node->op);
   for (uint32_t i = 0; i < node->input_count + node->output_count; ++i) {
     uint32_t v = i < node->input_count ? node->inputs[i] : node->outputs[i - node->input_count];
-    if (v != CLV_NO_VALUE && p->last_uses[v] == index) let_go(instance, v);
+    if (v != CLV_NO_VALUE && p->last_uses[v] == index) release_value(instance, v);
   }
   return CLV_OK;
 }
@@ -186,6 +186,6 @@ clv_status clv__vnpu_run_dynamic(clv__vnpu_run *run, double *seconds, clv_error 
   clv_status status = bind_sources(run, error);
   for (uint32_t n = 0; n < p->node_count && status == CLV_OK; ++n) status = run_node(run, n, seconds, error);
   if (status == CLV_OK) status = copy_outputs(run, error);
-  for (uint32_t v = 0; v < p->value_count; ++v) let_go(instance, v);
+  for (uint32_t v = 0; v < p->value_count; ++v) release_value(instance, v);
   return status;
 }

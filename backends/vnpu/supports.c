@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backends/common/host.h"
 #include "backends/common/kernels/kernels.h"
 #include "base/error.h"
 
@@ -36,19 +37,6 @@ static bool no(question *q, const char *format, ...) {
 static bool no_memory(question *q) {
   q->out_of_memory = true;
   return no(q, "the host's memory is out");
-}
-
-bool clv__vnpu_has_body(const clv_node_info *node) {
-  for (uint32_t i = 0; i < node->attribute_count; ++i) {
-    if (node->attributes[i].kind == CLV_ATTRIBUTE_GRAPH) return true;
-  }
-  return false;
-}
-
-/* What the host's evaluator runs. */
-static bool is_control_flow(const clv_node_info *node) {
-  if (node->domain[0] != '\0') return false;
-  return strcmp(node->op, "If") == 0 || strcmp(node->op, "Loop") == 0 || strcmp(node->op, "Scan") == 0;
 }
 
 clv__kernel_call clv__vnpu_call(const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs) {
@@ -105,10 +93,11 @@ static bool check_operator(question *q, bool in_body) {
   if (q->limits == NULL) {
     return no(q, "operator %s%s%s not in its list", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
   }
-  if (clv__vnpu_has_body(node) && !spec->control_flow) return no(q, "control flow (%s)", node->op);
-  if (clv__vnpu_has_body(node) && !is_control_flow(node)) return no(q, "operator %s has bodies of another kind", node->op);
+  if (clv__host_has_body(node) && !spec->control_flow) return no(q, "control flow (%s)", node->op);
+  if (clv__host_has_body(node) && !clv__host_is_control_flow(node))
+    return no(q, "operator %s has bodies of another kind", node->op);
   /* What takes everything takes this too, to be planned with: it compiles, and running it says that there is no kernel. */
-  if (!clv__vnpu_has_body(node) && clv__fast_kernel_find(node->domain, node->op) == NULL && !spec->any_operator) {
+  if (!clv__host_has_body(node) && clv__fast_kernel_find(node->domain, node->op) == NULL && !spec->any_operator) {
     return no(q, "operator %s%s%s has no kernel", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
   }
   uint32_t explicit_inputs = node->input_count - node->capture_count;
@@ -278,7 +267,7 @@ static bool infer(question *q) {
     char where[80], text[60], said[60];
     clv__tensor_text(&outputs[i], text, sizeof text);
     clv__tensor_text(type, said, sizeof said);
-    if (clv__fast_kernel_find(q->node.domain, q->node.op) == NULL && !clv__vnpu_has_body(&q->node)) continue; /* as declared */
+    if (clv__fast_kernel_find(q->node.domain, q->node.op) == NULL && !clv__host_has_body(&q->node)) continue; /* as declared */
     if (!clv__tensor_is_static(&outputs[i])) {
       return no(q, "%s: its shape depends on data", operand_text(q, q->node.input_count + i, where));
     }
@@ -357,7 +346,7 @@ clv_status clv__vnpu_supports(const clv_device *device, const clv_graph_view *gr
   question q = {.device = device, .graph = graph, .index = node, .verdict = verdict};
   clv__arena_init(&q.arena, device->allocator);
   bool good = begin(&q, false) && infer(&q) && check_types(&q, false) && check_attributes(&q) && check_kernel_extent(&q);
-  if (good && clv__vnpu_has_body(&q.node)) {
+  if (good && clv__host_has_body(&q.node)) {
     good = check_bodies(&q);
   } else if (good) {
     good = check_kernel(&q);

@@ -9,9 +9,6 @@
  * find out: the verdict is then no. */
 clv_status clv__vnpu_supports(const clv_device *device, const clv_graph_view *graph, uint32_t node, clv_verdict *verdict);
 
-/* If, Loop, Scan: whatever holds a body. */
-bool clv__vnpu_has_body(const clv_node_info *node);
-
 /* A kernel call for the node, without scratch and error. */
 clv__kernel_call clv__vnpu_call(const clv_node_info *node, const clv_tensor *inputs, clv_tensor *outputs);
 

@@ -216,3 +216,19 @@ clv_status clv__vnpu_backend_query(const clv_host *host, void *user_data, const 
   *backend = &backend_table;
   return CLV_OK;
 }
+
+clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *text, char *name, size_t size_bytes,
+                               clv_error *error) {
+  clv__vnpu_spec spec;
+  CLV__TRY(clv__vnpu_spec_open(allocator, text, NULL, 0, &spec, error));
+  size_t length = strlen(spec.name);
+  clv_status status = CLV_OK;
+  if (length >= size_bytes) {
+    status =
+        clv__error_set(error, CLV_INVALID_ARGUMENT, "device name of %zu characters is longer than %zu", length, size_bytes - 1);
+  } else {
+    memcpy(name, spec.name, length + 1);
+  }
+  clv__vnpu_spec_finish(&spec);
+  return status;
+}

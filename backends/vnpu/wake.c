@@ -1,7 +1,7 @@
 /* Who is woken for what: see queue.h. Nobody is signalled who is awake: he looks before he sleeps. */
 #include <string.h>
 
-#include "engine.h"
+#include "queue_own.h"
 
 clv__vnpu_command *clv__vnpu_stream_head(clv_stream *stream) {
   return stream->enqueued == stream->finished ? NULL : &stream->ring[stream->finished % CLV__VNPU_RING];

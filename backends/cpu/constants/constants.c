@@ -141,18 +141,13 @@ static uint64_t variant_of(const clv__cpu_packing *packing, const clv_tensor *ty
   return mix(hash, packing->scale, (size_t)type->dims[packing->scale_axis] * sizeof(float)) | 1u;
 }
 
-/* Panels that oneDNN cannot read back. */
-static bool is_foreign(clv_dtype dtype) {
-  return dtype == CLV_F16 || (dtype == CLV_BF16 && !clv__dnn_has_bf16());
-}
-
 /* From a pack in another layout; such panels by way of f32. */
 static clv_status repack(clv__cpu_constants *constants, const clv__cpu_shared *from, const clv__dnn_layout *layout, void *data,
                          clv_error *error) {
   clv__dnn *dnn = constants->program->device->dnn;
   const clv_allocator *allocator = constants->arena.allocator;
   const clv_dtype dtype = clv__dnn_layout_dtype(from->layout);
-  if (!is_foreign(dtype)) return clv__dnn_reorder_now(dnn, from->layout, from->data, layout, data, error);
+  if (!clv__dnn_is_foreign(dtype)) return clv__dnn_reorder_now(dnn, from->layout, from->data, layout, data, error);
   int64_t dims[CLV_MAX_RANK];
   (void)clv__dnn_layout_dims(from->layout, dims);
   const size_t count = from->size_bytes / sizeof(uint16_t);
@@ -179,7 +174,7 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
       *data = pack->shared->data;
       return CLV_OK;
     }
-    const bool foreign = is_foreign(clv__dnn_layout_dtype(pack->shared->layout));
+    const bool foreign = clv__dnn_is_foreign(clv__dnn_layout_dtype(pack->shared->layout));
     if (!clv__dnn_layout_is_opaque(pack->shared->layout) && (other == NULL || !foreign)) other = pack;
   }
   const bool raw_here = constant->type.data != NULL;

@@ -33,11 +33,6 @@ static clv_status expand(const clv_allocator *allocator, const clv_tensor *type,
   return CLV_OK;
 }
 
-/* What oneDNN does not read: such constants are packed by way of f32. */
-static bool is_foreign(clv_dtype dtype) {
-  return dtype == CLV_F16 || (dtype == CLV_BF16 && !clv__dnn_has_bf16());
-}
-
 /* Memory for a copy that lasts until the next one: fresh memory for each would cost more than the copying. */
 static clv_status copy_room(clv__cpu_constants *constants, size_t size_bytes, void **room, clv_error *error) {
   if (constants->copy_bytes < size_bytes) {
@@ -91,7 +86,7 @@ static bool reorder_slices(clv__cpu_constants *constants, uint32_t value, const 
     dims[axis] = extent - at < rows ? extent - at : rows;
     const clv__dnn_layout *from, *to = clv__dnn_layout_part(&arena, layout, dims, offsets);
     void *bytes = constant->type.data;
-    if (is_foreign(constant->type.dtype)) {
+    if (clv__dnn_is_foreign(constant->type.dtype)) {
       from = clv__dnn_layout_strided(&arena, CLV_F32, rank, dims, strides);
       const size_t elements = (size_t)strides[axis];
       done = copy_elements(constants, constant, (size_t)at * elements, (size_t)dims[axis] * elements, &bytes, NULL) == CLV_OK;
@@ -166,7 +161,7 @@ clv_status clv__cpu_constant_write(clv__cpu_constants *constants, const clv__cpu
   const clv__cpu_value *constant = &constants->program->values[packing->value];
   const clv__dnn_layout *from = packing->from;
   void *raw = constant->type.data, *copy = NULL;
-  const bool is_f32 = constant->type.dtype == CLV_F32, foreign = is_foreign(constant->type.dtype);
+  const bool is_f32 = constant->type.dtype == CLV_F32, foreign = clv__dnn_is_foreign(constant->type.dtype);
   if (is_f32 && pack_winograd(packing, &constant->type, raw, layout, data)) return CLV_OK;
   if (pack_panels(constants, packing, layout, data)) return CLV_OK;
   const bool changes = packing->scale != NULL || packing->expand_groups > 1 || packing->turns;

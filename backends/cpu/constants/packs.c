@@ -70,7 +70,7 @@ static clv__cpu_shared *borrow(clv__cpu_packs *packs, size_t *at, uint64_t sampl
   return found;
 }
 
-static clv_status add(clv__cpu_packs *packs, clv__cpu_shared *shared, clv_error *error) {
+static clv_status add_shared(clv__cpu_packs *packs, clv__cpu_shared *shared, clv_error *error) {
   pthread_mutex_lock(&packs->lock);
   void *items = packs->items;
   const bool room =
@@ -102,7 +102,7 @@ clv_status clv__cpu_packs_keep(clv__cpu_packs *packs, const clv__dnn_layout *lay
   }
   *made = (clv__cpu_shared){.data = data, .size_bytes = size_bytes, .sample = sample, .users = 1};
   made->layout = layout != NULL ? clv__dnn_layout_clone(packs->allocator, layout) : NULL;
-  clv_status status = layout != NULL && made->layout == NULL ? clv__error_memory(error, 0) : add(packs, made, error);
+  clv_status status = layout != NULL && made->layout == NULL ? clv__error_memory(error, 0) : add_shared(packs, made, error);
   if (status != CLV_OK) {
     destroy(packs->allocator, made);
     return status;

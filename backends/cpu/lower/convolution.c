@@ -1,6 +1,7 @@
 /* Conv: the algorithm, the packed weights, the posts, and where the sum lies. */
 #include "backends/cpu/constants/winograd_cost.h"
 #include "backends/cpu/tune/tune.h"
+#include "lower.h"
 #include "parts.h"
 #include "residual.h"
 #include "window.h"

@@ -1,5 +1,5 @@
 /* Where values lie: their forms, the slots behind them, and the reorders between forms. */
-#include "lower.h"
+#include "forms.h"
 
 static clv_status slot_new(clv__cpu_plan *plan, clv__cpu_slot_kind kind, uint32_t index, size_t size_bytes, uint32_t *slot,
                            clv_error *error) {
@@ -31,8 +31,8 @@ clv_status clv__cpu_slot_part(clv__cpu_plan *plan, uint32_t in, size_t at_bytes,
   return CLV_OK;
 }
 
-static clv_status bytes_of(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, size_t *size_bytes,
-                           clv_error *error) {
+static clv_status form_bytes(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, size_t *size_bytes,
+                             clv_error *error) {
   if (layout != NULL) {
     *size_bytes = clv__dnn_layout_size_bytes(layout);
     return CLV_OK;
@@ -42,13 +42,13 @@ static clv_status bytes_of(const clv__cpu_plan *plan, uint32_t value, const clv_
 }
 
 /* Remembers a form; the second one onwards may be forgotten again when there are too many. */
-static void remember(clv__cpu_plan_value *value, const clv__dnn_layout *layout, uint32_t slot) {
+static void add_form(clv__cpu_plan_value *value, const clv__dnn_layout *layout, uint32_t slot) {
   const uint32_t at = value->form_count < CLV__CPU_MAX_FORMS ? value->form_count++ : CLV__CPU_MAX_FORMS - 1;
   value->forms[at] = (clv__cpu_form){layout, slot};
 }
 
 /* NULL for row-major in the value's own dtype. */
-static const clv__dnn_layout *canonical(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout) {
+static const clv__dnn_layout *canonical_layout(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout) {
   if (layout == NULL || !clv__dnn_layout_is_dense(layout)) return layout;
   return clv__dnn_layout_dtype(layout) == plan->values[value].type.dtype ? NULL : layout;
 }
@@ -62,23 +62,23 @@ clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dn
                               clv_error *error) {
   clv__cpu_plan_value *made = &plan->values[value];
   size_t size_bytes;
-  layout = canonical(plan, value, layout);
-  CLV__TRY(bytes_of(plan, value, layout, &size_bytes, error));
+  layout = canonical_layout(plan, value, layout);
+  CLV__TRY(form_bytes(plan, value, layout, &size_bytes, error));
   const bool leaves =
       made->output != CLV__CPU_NONE && (made->outer == CLV_DTYPE_NONE ? layout == NULL : is_outer(plan, value, layout));
   CLV__TRY(slot_new(plan, leaves ? CLV__CPU_SLOT_OUTPUT : CLV__CPU_SLOT_ARENA, made->output, size_bytes, slot, error));
-  remember(made, layout, *slot);
+  add_form(made, layout, *slot);
   return CLV_OK;
 }
 
 clv_status clv__cpu_form_make_in(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t in, uint32_t *slot,
                                  clv_error *error) {
   size_t size_bytes;
-  layout = canonical(plan, value, layout);
-  CLV__TRY(bytes_of(plan, value, layout, &size_bytes, error));
+  layout = canonical_layout(plan, value, layout);
+  CLV__TRY(form_bytes(plan, value, layout, &size_bytes, error));
   CLV__TRY(slot_new(plan, CLV__CPU_SLOT_ARENA, 0, size_bytes, slot, error));
   plan->slots[*slot].root = plan->slots[in].root;
-  remember(&plan->values[value], layout, *slot);
+  add_form(&plan->values[value], layout, *slot);
   return CLV_OK;
 }
 
@@ -86,14 +86,9 @@ static clv_dtype dtype_of(const clv__cpu_plan *plan, uint32_t value, const clv__
   return form->layout != NULL ? clv__dnn_layout_dtype(form->layout) : plan->values[value].type.dtype;
 }
 
-/* What oneDNN has no primitives for: row-major alone, and by way of f32. */
-static bool is_foreign(clv_dtype dtype) {
-  return dtype == CLV_F16 || (dtype == CLV_BF16 && !clv__dnn_has_bf16());
-}
-
 bool clv__cpu_form_is_blocked(const clv__cpu_plan *plan, uint32_t value) {
   const clv__cpu_plan_value *read = &plan->values[value];
-  return read->form_count > 0 && read->forms[0].layout != NULL && !is_foreign(dtype_of(plan, value, &read->forms[0]));
+  return read->form_count > 0 && read->forms[0].layout != NULL && !clv__dnn_is_foreign(dtype_of(plan, value, &read->forms[0]));
 }
 
 clv_dtype clv__cpu_form_dtype(const clv__cpu_plan *plan, uint32_t value) {
@@ -122,11 +117,11 @@ const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_plan *plan, uint32_t value)
 bool clv__cpu_form_is_first(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout) {
   const clv__cpu_plan_value *read = &plan->values[value];
   if (read->form_count == 0) return false;
-  layout = canonical(plan, value, layout);
+  layout = canonical_layout(plan, value, layout);
   return read->forms[0].layout == layout || (layout != NULL && clv__dnn_layout_equal(read->forms[0].layout, layout));
 }
 
-static const clv__cpu_form *find(const clv__cpu_plan_value *value, const clv__dnn_layout *layout) {
+static const clv__cpu_form *find_form(const clv__cpu_plan_value *value, const clv__dnn_layout *layout) {
   for (uint32_t i = 0; i < value->form_count; ++i) {
     const clv__cpu_form *form = &value->forms[i];
     if (form->layout == layout) return form;
@@ -136,17 +131,17 @@ static const clv__cpu_form *find(const clv__cpu_plan_value *value, const clv__dn
 }
 
 /* Constants get their slot when they are first read: the model's bytes, or the same in f32. */
-static clv_status place_constant(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, clv_error *error) {
+static clv_status add_constant_form(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, clv_error *error) {
   clv__cpu_plan_value *read = &plan->values[value];
   const bool raw = is_outer(plan, value, layout) && plan->program->values[value].is_constant;
   void *data;
   size_t size_bytes;
   uint32_t slot;
-  if (!raw && find(read, NULL) != NULL) return CLV_OK;
+  if (!raw && find_form(read, NULL) != NULL) return CLV_OK;
   CLV__TRY(raw ? clv__cpu_constant_raw(plan->constants, value, &data, error) : clv__cpu_known(plan, value, &data, error));
-  CLV__TRY(bytes_of(plan, value, raw ? layout : NULL, &size_bytes, error));
+  CLV__TRY(form_bytes(plan, value, raw ? layout : NULL, &size_bytes, error));
   CLV__TRY(clv__cpu_slot_constant(plan, data, size_bytes, &slot, error));
-  remember(read, raw ? layout : NULL, slot);
+  add_form(read, raw ? layout : NULL, slot);
   return CLV_OK;
 }
 
@@ -189,12 +184,13 @@ static clv_status convert(clv__cpu_plan *plan, uint32_t value, const clv__cpu_fo
 }
 
 /* From the form that the value was made in; to and from foreign dtypes by way of row-major f32. */
-static clv_status change(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot, clv_error *error) {
+static clv_status derive_form(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
+                              clv_error *error) {
   const clv__cpu_plan_value *read = &plan->values[value];
-  const bool to_foreign = layout != NULL && is_foreign(clv__dnn_layout_dtype(layout));
-  const bool from_foreign = is_foreign(dtype_of(plan, value, &read->forms[0]));
+  const bool to_foreign = layout != NULL && clv__dnn_is_foreign(clv__dnn_layout_dtype(layout));
+  const bool from_foreign = clv__dnn_is_foreign(dtype_of(plan, value, &read->forms[0]));
   if (!to_foreign && !from_foreign) return reorder(plan, value, &read->forms[0], layout, slot, error);
-  const clv__cpu_form *wide = find(read, NULL);
+  const clv__cpu_form *wide = find_form(read, NULL);
   if (wide == NULL && from_foreign) {
     CLV__TRY(convert(plan, value, &read->forms[0], NULL, slot, error));
   } else if (wide == NULL) {
@@ -211,18 +207,18 @@ static clv_status change(clv__cpu_plan *plan, uint32_t value, const clv__dnn_lay
 clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                              clv_error *error) {
   clv__cpu_plan_value *read = &plan->values[value];
-  layout = canonical(plan, value, layout);
-  const clv__cpu_form *form = find(read, layout);
+  layout = canonical_layout(plan, value, layout);
+  const clv__cpu_form *form = find_form(read, layout);
   if (form == NULL && read->is_constant) {
-    CLV__TRY(place_constant(plan, value, layout, error));
-    form = find(read, layout);
+    CLV__TRY(add_constant_form(plan, value, layout, error));
+    form = find_form(read, layout);
   }
   if (form != NULL) {
     *slot = form->slot;
     return CLV_OK;
   }
   if (read->form_count == 0) return clv__error_set(error, CLV_INTERNAL_ERROR, "value %u is read before it is made", value);
-  return change(plan, value, layout, slot, error);
+  return derive_form(plan, value, layout, slot, error);
 }
 
 /* ---- Steps. ---- */

@@ -1,4 +1,5 @@
 /* From nodes to steps: kernels, views and copies here, the kinds that oneDNN runs in a file each. */
+#include "lower.h"
 #include "backends/cpu/sums/sums.h"
 #include "small.h"
 

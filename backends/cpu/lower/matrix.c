@@ -1,5 +1,6 @@
 /* Gemm and MatMul: constant right sides are packed, leading axes of the left side are one. */
 #include "backends/cpu/tune/tune.h"
+#include "lower.h"
 #include "residual.h"
 #include "row.h"
 #include "small.h"
@@ -10,12 +11,6 @@ typedef struct product {
   bool packed;    /* b is a constant matrix */
   bool b_transposed;
 } product;
-
-static const clv__dnn_layout *matrix_layout(clv__cpu_plan *plan, clv_dtype dtype, int64_t rows, int64_t columns,
-                                            bool transposed) {
-  const int64_t dims[2] = {rows, columns}, strides[2] = {transposed ? 1 : columns, transposed ? rows : 1};
-  return clv__dnn_layout_strided(&plan->arena, dtype, 2, dims, strides);
-}
 
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, product *p) {
   const clv_tensor *a = &plan->values[node->inputs[0]].type, *b = &plan->values[node->inputs[1]].type;
@@ -31,9 +26,9 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, produc
     const int64_t inner = b->dims[p->b_transposed ? 1 : 0];
     const int64_t rows = clv__dims_product(out, 0, out->rank - 1);
     p->packed = node->inputs[1] < plan->program->value_count && plan->program->values[node->inputs[1]].is_constant;
-    p->a = matrix_layout(plan, node->product, rows, inner, a_transposed);
-    p->b = matrix_layout(plan, node->product, inner, columns, p->b_transposed);
-    p->destination = matrix_layout(plan, p->made, rows, columns, false);
+    p->a = clv__cpu_matrix_layout(plan, node->product, rows, inner, a_transposed);
+    p->b = clv__cpu_matrix_layout(plan, node->product, inner, columns, p->b_transposed);
+    p->destination = clv__cpu_matrix_layout(plan, p->made, rows, columns, false);
   } else {
     /* Batches of one shape are one axis; others are left to broadcasting. */
     bool same = true;
@@ -70,7 +65,7 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   if (!p->packed) return form_get(plan, node->inputs[1], node->product, slot, error);
   const clv__cpu_packing packing = {
       .value = node->inputs[1],
-      .from = matrix_layout(plan, b->dtype, b->dims[p->b_transposed], b->dims[!p->b_transposed], p->b_transposed),
+      .from = clv__cpu_matrix_layout(plan, b->dtype, b->dims[p->b_transposed], b->dims[!p->b_transposed], p->b_transposed),
       .scale = node->scale,
       .scale_axis = p->b_transposed ? 0 : 1,
       .variant = p->b_transposed ? 4 : 2};

@@ -22,7 +22,7 @@ static bool readers_take_any(const clv__cpu_plan *plan, uint32_t value, uint32_t
 }
 
 /* The node's result lies where its source does, in `layout` (NULL: row-major): from here on the node is a view. */
-static void share(clv__cpu_plan *plan, clv__cpu_plan_node *node, const clv__dnn_layout *layout, uint32_t slot) {
+static void make_view(clv__cpu_plan *plan, clv__cpu_plan_node *node, const clv__dnn_layout *layout, uint32_t slot) {
   clv__cpu_plan_value *made = &plan->values[node->outputs[0]];
   made->forms[0] = (clv__cpu_form){layout, slot};
   made->form_count = 1;
@@ -97,7 +97,7 @@ clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   const bool comes_dense = is_f32 && plan->values[node->outputs[0]].output == CLV__CPU_NONE && clv__dnn_layout_is_dense(source);
   if (comes_dense || (is_f32 && from->rank == 4 && readers_take_any(plan, node->outputs[0], here))) {
     CLV__TRY(clv__cpu_form_get(plan, node->inputs[0], form, &from_slot, error));
-    share(plan, node, comes_dense ? NULL : source, from_slot);
+    make_view(plan, node, comes_dense ? NULL : source, from_slot);
     return CLV_OK;
   }
   if (is_f32 && lies_dense) return lower_words(plan, node, perm, error);

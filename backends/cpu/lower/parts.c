@@ -42,8 +42,8 @@ static bool fits(const clv__dnn_convolution *spec, const clv__dnn_primitive *who
 }
 
 /* Part `index` of `count`. */
-static clv_status make(clv__cpu_plan *plan, const clv__dnn_convolution *spec, uint32_t index, uint32_t count,
-                       clv__dnn_primitive **primitive, clv_error *error) {
+static clv_status create_part(clv__cpu_plan *plan, const clv__dnn_convolution *spec, uint32_t index, uint32_t count,
+                              clv__dnn_primitive **primitive, clv_error *error) {
   clv__dnn_convolution own = *spec;
   clv__dnn_post posts[CLV__CPU_MAX_POSTS + 1] = {{.kind = CLV__DNN_POST_SUM}};
   own.source.dims[1] = own.weights.dims[1] = spec->source.dims[1] / count;
@@ -63,14 +63,14 @@ void clv__cpu_parts_release(clv__cpu_parts *parts) {
 }
 
 /* All of so many parts; none where oneDNN has none of them, or they lie otherwise. */
-static clv_status make_all(clv__cpu_plan *plan, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole, uint32_t count,
-                           clv__cpu_parts *parts, clv_error *error) {
+static clv_status create_parts(clv__cpu_plan *plan, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
+                               uint32_t count, clv__cpu_parts *parts, clv_error *error) {
   clv__dnn_convolution piece = *spec;
   *parts = (clv__cpu_parts){.channels = spec->source.dims[1] / count};
   piece.source.dims[1] = parts->channels;
   while (parts->count < count) {
     clv__dnn_primitive *made = NULL;
-    const clv_status status = make(plan, spec, parts->count, count, &made, error);
+    const clv_status status = create_part(plan, spec, parts->count, count, &made, error);
     if (status == CLV_OK) parts->primitives[parts->count++] = made;
     if (status == CLV_OK && fits(&piece, whole, made, &plan->arena)) continue;
     clv__cpu_parts_release(parts);
@@ -96,7 +96,7 @@ clv_status clv__cpu_parts_choose(clv__cpu_plan *plan, const clv__dnn_convolution
     const int64_t channels = spec->source.dims[1] / count;
     clv__cpu_parts tried;
     if (channels < LEAST_CHANNELS || spec->source.dims[1] % (16 * (int64_t)count) != 0) break;
-    const clv_status status = make_all(plan, spec, whole, count, &tried, error);
+    const clv_status status = create_parts(plan, spec, whole, count, &tried, error);
     const size_t scratch = scratch_of(&tried);
     if (status != CLV_OK || tried.count == 0 || scratch > best / 4 * 3) {
       clv__cpu_parts_release(&tried);

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_PARTS_H
 #define CLEAVE_BACKENDS_CPU_LOWER_PARTS_H
 
-#include "lower.h"
+#include "forms.h"
 
 #define CLV__CPU_MOST_PARTS 4
 

@@ -2,7 +2,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_RESIDUAL_H
 #define CLEAVE_BACKENDS_CPU_LOWER_RESIDUAL_H
 
-#include "lower.h"
+#include "forms.h"
 
 /* The index of a node's ADD, or CLV__CPU_NONE. */
 uint32_t clv__cpu_residual_post(const clv__cpu_plan_node *node);

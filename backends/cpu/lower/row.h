@@ -2,7 +2,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_ROW_H
 #define CLEAVE_BACKENDS_CPU_LOWER_ROW_H
 
-#include "lower.h"
+#include "backends/cpu/passes/plan.h"
 
 #define CLV__CPU_ROW_PANEL 64 /* columns of a panel */
 
@@ -18,8 +18,6 @@ struct clv__cpu_row {
   clv__cpu_panel_f16_fn panel_f16;
 };
 
-/* Takes products of one row with a constant matrix of 64 columns or more. */
-clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 void clv__cpu_row_run(const clv__cpu_row *row, const clv_tensor *operands);
 
 #endif

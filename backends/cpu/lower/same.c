@@ -1,4 +1,5 @@
 /* Steps whose output has the layout of their input: elementwise functions, scale and shift, normalisations, softmax. */
+#include "lower.h"
 #include "small.h"
 
 /* Row-major tensors below this many elements are left to the portable kernels: a primitive's call costs more than the work. */

@@ -1,11 +1,11 @@
 /* Steps with so little work that they run where they stand: one thread, no library, everything about them known when they are
- * lowered. A product of small matrices (tensor/small.c), and an elementwise function of up to three values, over the kernels' own
- * row functions (lower/expressions.c). */
+ * lowered. A product of small matrices (small.c), and an elementwise function of up to three values, over the kernels' own
+ * row functions (elementwise.c). */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_SMALL_H
 #define CLEAVE_BACKENDS_CPU_LOWER_SMALL_H
 
 #include "backends/common/kernels/elementwise.h"
-#include "lower.h"
+#include "forms.h"
 
 /* c = a * b + bias, `batches` times; b's columns and c are contiguous unless b_column says otherwise. Operands: a, b, bias (where
  * there is one), c. */

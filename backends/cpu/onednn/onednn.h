@@ -106,6 +106,10 @@ void clv__dnn_close(clv__dnn *dnn);
 void clv__dnn_describe(char *text, size_t size_bytes); /* "oneDNN 2.6.3 avx512_core" */
 /* Whether the CPU multiplies bf16; without, oneDNN would emulate it, slower than f32. */
 bool clv__dnn_has_bf16(void);
+/* Whether oneDNN has no primitives for the dtype on this CPU: such values are row-major, and converted by way of f32. */
+static inline bool clv__dnn_is_foreign(clv_dtype dtype) {
+  return dtype == CLV_F16 || (dtype == CLV_BF16 && !clv__dnn_has_bf16());
+}
 /* Whether products of integers are summed exactly. Before VNNI, oneDNN adds pairs of them in 16 bits, which saturate. */
 bool clv__dnn_sums_integers(void);
 

@@ -9,7 +9,7 @@ static int64_t channels_of(const clv__cpu_plan *plan, const clv__cpu_plan_node *
   return node->kind == CLV__CPU_MATRIX ? out->dims[out->rank - 1] : out->dims[1];
 }
 
-static clv_status fill(clv__cpu_plan *plan, float **array, int64_t count, float value, clv_error *error) {
+static clv_status allocate_filled(clv__cpu_plan *plan, float **array, int64_t count, float value, clv_error *error) {
   if (*array != NULL) return CLV_OK;
   *array = clv__arena_allocate_data(&plan->arena, (size_t)count * sizeof **array);
   if (*array == NULL) return clv__error_memory(error, (size_t)count * sizeof **array);
@@ -23,8 +23,8 @@ static clv_status affine_of_batch_norm(clv__cpu_plan *plan, clv__cpu_plan_node *
   for (uint32_t i = 1; i < 5; ++i) CLV__TRY(clv__cpu_known(plan, node->inputs[i], &data[i], error));
   const float *scale = data[1], *shift = data[2], *mean = data[3], *variance = data[4];
   const double epsilon = clv__attribute_float(node->source->attributes, "epsilon", 1e-5f);
-  CLV__TRY(fill(plan, &node->scale, channels, 1.0f, error));
-  CLV__TRY(fill(plan, &node->bias, channels, 0.0f, error));
+  CLV__TRY(allocate_filled(plan, &node->scale, channels, 1.0f, error));
+  CLV__TRY(allocate_filled(plan, &node->bias, channels, 0.0f, error));
   for (int64_t c = 0; c < channels; ++c) {
     const double factor = scale[c] / sqrt((double)variance[c] + epsilon);
     node->scale[c] = (float)factor;
@@ -35,18 +35,18 @@ static clv_status affine_of_batch_norm(clv__cpu_plan *plan, clv__cpu_plan_node *
 }
 
 /* A convolution's or Gemm's own bias and factors. */
-static clv_status own_bias(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
+static clv_status copy_bias(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
   const int64_t channels = channels_of(plan, node);
   const bool gemm = strcmp(node->source->op, "Gemm") == 0;
   const float alpha = gemm ? clv__attribute_float(node->source->attributes, "alpha", 1.0f) : 1.0f;
   const float beta = gemm ? clv__attribute_float(node->source->attributes, "beta", 1.0f) : 1.0f;
-  if (alpha != 1.0f) CLV__TRY(fill(plan, &node->scale, channels, alpha, error));
+  if (alpha != 1.0f) CLV__TRY(allocate_filled(plan, &node->scale, channels, alpha, error));
   if (node->input_count <= 2 || node->inputs[2] == CLV__CPU_NONE) return CLV_OK;
   void *data;
   size_t count;
   CLV__TRY(clv__cpu_known(plan, node->inputs[2], &data, error));
   (void)clv__tensor_count(&plan->values[node->inputs[2]].type, &count);
-  CLV__TRY(fill(plan, &node->bias, channels, 0.0f, error));
+  CLV__TRY(allocate_filled(plan, &node->bias, channels, 0.0f, error));
   for (int64_t c = 0; c < channels; ++c) node->bias[c] = beta * ((const float *)data)[count == 1 ? 0 : c];
   node->input_count = 2;
   return CLV_OK;
@@ -82,12 +82,12 @@ static clv_status compose(clv__cpu_plan *plan, clv__cpu_plan_node *maker, const 
                           clv_error *error) {
   const int64_t channels = channels_of(plan, maker);
   if (factor != NULL) {
-    CLV__TRY(fill(plan, &maker->scale, channels, 1.0f, error));
+    CLV__TRY(allocate_filled(plan, &maker->scale, channels, 1.0f, error));
     for (int64_t c = 0; c < channels; ++c) maker->scale[c] *= factor[c * step];
     for (int64_t c = 0; maker->bias != NULL && c < channels; ++c) maker->bias[c] *= factor[c * step];
   }
   if (shift != NULL) {
-    CLV__TRY(fill(plan, &maker->bias, channels, 0.0f, error));
+    CLV__TRY(allocate_filled(plan, &maker->bias, channels, 0.0f, error));
     for (int64_t c = 0; c < channels; ++c) maker->bias[c] += shift[c * step];
   }
   return CLV_OK;
@@ -112,7 +112,7 @@ static clv_status compose_binary(clv__cpu_plan *plan, clv__cpu_plan_node *maker,
   static const float minus_one = -1.0f;
   *done = true;
   if (algorithm == CLV__DNN_SUB || algorithm == CLV__DNN_DIV) {
-    CLV__TRY(fill(plan, &turned, (int64_t)count, 0.0f, error));
+    CLV__TRY(allocate_filled(plan, &turned, (int64_t)count, 0.0f, error));
     for (size_t i = 0; i < count; ++i) {
       const float x = ((const float *)data)[i];
       turned[i] = algorithm == CLV__DNN_DIV ? 1.0f / x : -x;
@@ -150,7 +150,7 @@ clv_status clv__cpu_pass_fold(clv__cpu_plan *plan, clv_error *error) {
     clv__cpu_plan_node *node = &plan->nodes[i];
     if (node->dead) continue;
     if (node->kind == CLV__CPU_AFFINE) CLV__TRY(affine_of_batch_norm(plan, node, error));
-    if (node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_MATRIX) CLV__TRY(own_bias(plan, node, error));
+    if (node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_MATRIX) CLV__TRY(copy_bias(plan, node, error));
   }
   for (uint32_t i = 0; i < plan->node_count && plan->fuse; ++i) {
     clv__cpu_plan_node *node = &plan->nodes[i];

@@ -1,7 +1,6 @@
 /* The first pass: every value's static type for the given input shapes, and the values that follow from shapes alone. */
+#include "backends/common/fold.h"
 #include "plan.h"
-
-#define FOLD_LIMIT_BYTES 4096u
 
 static void start_values(clv__cpu_plan *plan, const clv_tensor *inputs, bool *as_compiled) {
   const clv__cpu_program *program = plan->program;
@@ -21,52 +20,14 @@ static void start_values(clv__cpu_plan *plan, const clv_tensor *inputs, bool *as
   }
 }
 
-static bool is_random(const clv__cpu_node *node) {
-  return strncmp(node->op, "Random", 6) == 0 || strcmp(node->op, "Bernoulli") == 0 || strcmp(node->op, "Multinomial") == 0 ||
-         strcmp(node->op, "Dropout") == 0;
-}
-
 /* Whether the node's outputs can be computed now, cheaply. */
-static bool can_fold(const clv__cpu_plan *plan, const clv__cpu_node *node, const clv_tensor *inputs, const clv_tensor *outputs) {
-  if (node->has_body || is_random(node)) return false;
-  const bool shape_only = node->domain[0] == 0 && (strcmp(node->op, "Shape") == 0 || strcmp(node->op, "Size") == 0);
-  for (uint32_t i = 0; i < node->input_count; ++i) {
-    if (node->inputs[i] == CLV__CPU_NONE || shape_only) continue;
-    if (inputs[i].data == NULL || inputs[i].dtype == CLV_STRING) return false;
-    if (node->inputs[i] < plan->program->value_count && plan->program->values[node->inputs[i]].is_borrowed) return false;
+static bool can_fold(const clv__cpu_plan *plan, const clv__cpu_node *node, const clv__kernel_call *call) {
+  if (node->has_body) return false;
+  for (uint32_t i = 0; i < node->input_count && !clv__fold_reads_shape(node->domain, node->op); ++i) {
+    const uint32_t value = node->inputs[i];
+    if (value != CLV__CPU_NONE && value < plan->program->value_count && plan->program->values[value].is_borrowed) return false;
   }
-  size_t total = 0;
-  for (uint32_t i = 0; i < node->output_count; ++i) {
-    size_t size_bytes;
-    if (node->outputs[i] == CLV__CPU_NONE) continue;
-    if (outputs[i].dtype == CLV_STRING || !clv__tensor_size_bytes(&outputs[i], &size_bytes)) return false;
-    total += size_bytes;
-    if (total > FOLD_LIMIT_BYTES) return false;
-  }
-  return true;
-}
-
-static clv_status fold(clv__cpu_plan *plan, const clv__cpu_node *node, clv_tensor *inputs, clv_tensor *outputs,
-                       clv_error *error) {
-  static uint64_t nothing; /* stands for the data of a tensor whose shape alone is read */
-  for (uint32_t i = 0; i < node->input_count; ++i) {
-    if (inputs[i].data == NULL && inputs[i].dtype != CLV_DTYPE_NONE) inputs[i].data = &nothing;
-  }
-  for (uint32_t i = 0; i < node->output_count; ++i) {
-    size_t size_bytes;
-    if (node->outputs[i] == CLV__CPU_NONE || !clv__tensor_size_bytes(&outputs[i], &size_bytes)) continue;
-    outputs[i].data = clv__arena_allocate_data(&plan->arena, size_bytes);
-    if (outputs[i].data == NULL) return clv__error_memory(error, size_bytes);
-  }
-  clv__kernel_call call = {.op = node->op,
-                           .opset = node->opset,
-                           .attributes = node->attributes,
-                           .inputs = inputs,
-                           .input_count = node->input_count,
-                           .outputs = outputs,
-                           .output_count = node->output_count,
-                           .error = error};
-  return clv__kernel_run(node->kernel, &call, plan->device->allocator);
+  return clv__fold_is_possible(node->domain, call);
 }
 
 static clv_status infer_node(clv__cpu_plan *plan, const clv_graph_view *graph, uint32_t index, bool as_compiled,
@@ -94,13 +55,24 @@ static clv_status infer_node(clv__cpu_plan *plan, const clv_graph_view *graph, u
     CLV__TRY(plan->device->host->infer_node(graph, index, inputs, outputs, error));
   }
   for (uint32_t i = 0; i < node->output_count; ++i) {
-    if (node->outputs[i] == CLV__CPU_NONE) continue;
+    if (node->outputs[i] == CLV__CPU_NONE) {
+      outputs[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
+      continue;
+    }
     outputs[i].data = NULL;
     if (!clv__tensor_is_static(&outputs[i])) *complete = false;
   }
   if (!*complete) return CLV_OK;
-  const bool folds = can_fold(plan, node, inputs, outputs);
-  if (folds) CLV__TRY(fold(plan, node, inputs, outputs, error));
+  const clv__kernel_call call = {.op = node->op,
+                                 .opset = node->opset,
+                                 .attributes = node->attributes,
+                                 .inputs = inputs,
+                                 .input_count = node->input_count,
+                                 .outputs = outputs,
+                                 .output_count = node->output_count,
+                                 .error = error};
+  const bool folds = can_fold(plan, node, &call);
+  if (folds) CLV__TRY(clv__fold(node->kernel, &call, inputs, outputs, &plan->arena, plan->device->allocator));
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] == CLV__CPU_NONE) continue;
     plan->values[node->outputs[i]].type = outputs[i];

@@ -3,7 +3,6 @@
 #include "lanes.h"
 #include <math.h>
 #include "base/arrange.h"
-#include "plan.h"
 
 #define NONE UINT32_MAX
 #define MOST_GROWTH 0.03 /* of the instance's memory */
@@ -245,7 +244,7 @@ static void take_primitives(pass *p, const original *from) {
   }
 }
 
-static clv_status settle(pass *p, clv_error *error) {
+static clv_status choose_stretches(pass *p, clv_error *error) {
   clv__cpu_plan *plan = p->plan;
   uint32_t stretches = 0;
   for (uint32_t r = 0; r < p->region_count; ++r) stretches += p->regions[r].schedule.stretch_count;
@@ -275,7 +274,7 @@ static clv_status settle(pass *p, clv_error *error) {
   return status;
 }
 
-static clv_status find(pass *p, clv_error *error) {
+static clv_status survey_steps(pass *p, clv_error *error) {
   p->tasks = clv__arena_allocate_zero(&p->arena, p->plan->step_count, sizeof *p->tasks);
   p->again = clv__arena_allocate_zero(&p->arena, p->plan->step_count, sizeof *p->again);
   p->made = clv__arena_allocate_zero(&p->arena, p->plan->step_count, sizeof *p->made);
@@ -299,8 +298,8 @@ clv_status clv__cpu_pass_lanes(clv__cpu_plan *plan, clv_error *error) {
   const bool compared = plan->step_count + plan->slot_count <= CLV__ARRANGE_PAIRS; /* in memory.c, by what is over before what */
   if (wanted == 0 || p.team.lane_count < 2 || plan->program->deterministic || !compared) return clv__cpu_pass_memory(plan, error);
   clv__arena_init(&p.arena, plan->device->allocator);
-  clv_status status = find(&p, error);
-  if (status == CLV_OK) status = p.region_count > 0 ? settle(&p, error) : clv__cpu_pass_memory(plan, error);
+  clv_status status = survey_steps(&p, error);
+  if (status == CLV_OK) status = p.region_count > 0 ? choose_stretches(&p, error) : clv__cpu_pass_memory(plan, error);
   for (size_t s = 0; p.again != NULL && s < plan->step_count; ++s) clv__dnn_primitive_release(p.again[s]);
   clv__arena_finish(&p.arena);
   return status;

@@ -6,15 +6,9 @@
 #ifndef CLEAVE_BACKENDS_CPU_PASSES_LANES_H
 #define CLEAVE_BACKENDS_CPU_PASSES_LANES_H
 
-#include "base/memory.h"
-
-#define CLV__CPU_MAX_LANES 16
-#define CLV__CPU_NO_LANE UINT8_MAX
+#include "plan.h"
 
 /* ---- What a step would take (lanes_cost.c). ---- */
-
-typedef struct clv__cpu_plan clv__cpu_plan;
-typedef struct clv__cpu_step clv__cpu_step;
 
 typedef struct clv__cpu_task {
   double alone_us, together_us; /* on one thread, on all of them */
@@ -54,10 +48,6 @@ clv_status clv__cpu_schedule_make(const clv__cpu_tasks *tasks, const clv__cpu_te
 
 /* ---- Who waits for whom (lanes_waits.c). ---- */
 
-typedef struct clv__cpu_wait {
-  uint32_t lane, done; /* until that lane has done so many of its steps */
-} clv__cpu_wait;
-
 /* `count` steps of a stretch in the list's order, with their lanes and, as `before`, earlier steps of the stretch.
  * clocks[i * lane_count + l]: how many steps of lane l are over when step i begins, whatever the speed of the lanes. */
 clv_status clv__cpu_waits_make(uint32_t count, const uint8_t *lanes, uint32_t lane_count, const uint32_t *offsets,
@@ -69,10 +59,5 @@ clv_status clv__cpu_waits_make(uint32_t count, const uint8_t *lanes, uint32_t la
 /* Step s must come after before[offsets[s]] … before[offsets[s + 1] - 1], all below s, some perhaps twice. */
 clv_status clv__cpu_order_find(const clv__cpu_plan *plan, clv__arena *arena, uint32_t **offsets, uint32_t **before,
                                clv_error *error);
-
-/* ---- The pass (lanes.c): after lowering, instead of the pass for memory, which it calls. ---- */
-
-/* Stretches of the plan's steps, which are put in another order; memory. */
-clv_status clv__cpu_pass_lanes(clv__cpu_plan *plan, clv_error *error);
 
 #endif

@@ -2,7 +2,6 @@
  * The figures are those of small steps of CNNs on x86-64 servers, and only their proportions matter: nothing is measured here, so
  * that the same plan comes of the same graph. */
 #include "lanes.h"
-#include "plan.h"
 
 #define FLOPS_PER_US 90e3      /* of products in f32, with 512-bit vectors; of others half of it */
 #define BYTES_PER_US 20e3      /* to and from the caches of many cores */

@@ -1,6 +1,5 @@
 /* Which steps must come before which: those that made what a step reads, and those that used what it writes over. */
 #include "lanes.h"
-#include "plan.h"
 
 #define NONE UINT32_MAX
 
@@ -17,11 +16,6 @@ typedef struct order {
   reader *list;
   uint32_t list_count;
 } order;
-
-static uint32_t root_of(const clv__cpu_plan *plan, uint32_t slot) {
-  while (plan->slots[slot].root != slot) slot = plan->slots[slot].root;
-  return slot;
-}
 
 static void add_before(order *o, uint32_t step, uint32_t other) {
   if (other != NONE && other != step) o->before[o->count++] = other;
@@ -59,7 +53,7 @@ clv_status clv__cpu_order_find(const clv__cpu_plan *plan, clv__arena *arena, uin
     const clv__cpu_step *step = &plan->steps[s];
     for (uint32_t i = 0; i < step->operand_count; ++i) {
       if (step->operands[i].slot == CLV__CPU_NONE) continue;
-      const uint32_t root = root_of(plan, step->operands[i].slot);
+      const uint32_t root = clv__cpu_slot_root(plan, step->operands[i].slot);
       if (plan->slots[root].kind == CLV__CPU_SLOT_CONSTANT) continue;
       if (i < step->input_count)
         read_slot(&o, s, root);

@@ -4,7 +4,6 @@
 #define CLEAVE_BACKENDS_CPU_PASSES_PLAN_H
 
 #include "backends/cpu/constants/constants.h"
-#include "lanes.h"
 
 /* What a node is to the passes. Everything that is CLV__CPU_KERNEL runs as a portable kernel on row-major tensors. */
 typedef enum clv__cpu_kind {
@@ -129,7 +128,15 @@ typedef struct clv__cpu_own {
   bool may_lane; /* beside others, on one thread */
 } clv__cpu_own;
 
-struct clv__cpu_step {
+/* Steps may run in lanes, side by side (lanes.h). */
+#define CLV__CPU_MAX_LANES 16
+#define CLV__CPU_NO_LANE UINT8_MAX
+
+typedef struct clv__cpu_wait {
+  uint32_t lane, done; /* until that lane has done so many of its steps */
+} clv__cpu_wait;
+
+typedef struct clv__cpu_step {
   clv__cpu_step_kind kind;
   const clv__cpu_node *node; /* for messages, and the kernel's call */
   const char *what;          /* "Conv", "reorder", … */
@@ -148,7 +155,7 @@ struct clv__cpu_step {
   uint32_t stretch;                           /* where it has a lane */
   uint32_t wait_count;
   const clv__cpu_wait *waits;
-};
+} clv__cpu_step;
 
 /* Steps in lanes (lanes.h): what is known of their order. */
 typedef struct clv__cpu_stretch {
@@ -159,7 +166,7 @@ typedef struct clv__cpu_stretch {
   uint32_t *origins;   /* by step: its index as it was lowered */
 } clv__cpu_stretch;
 
-struct clv__cpu_plan {
+typedef struct clv__cpu_plan {
   clv_device *device;
   clv__cpu_program *program;
   clv__cpu_constants *constants;
@@ -180,7 +187,7 @@ struct clv__cpu_plan {
   uint32_t peak_step;        /* where that much is alive */
   clv__cpu_stretch *stretches;
   size_t stretch_count;
-};
+} clv__cpu_plan;
 
 /* CLV_OK with *plan NULL: some shape is only known at run time. `graph` is the view (or its copy) to ask for shapes. */
 clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
@@ -203,6 +210,8 @@ void clv__cpu_pass_precision(clv__cpu_plan *plan);                         /* pr
 void clv__cpu_pass_count(clv__cpu_plan *plan); /* drops dead nodes; readers, producers, last reads: uses.c */
 clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);  /* lower.c */
 clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* memory.c; called by lanes.c */
+/* Stretches of the plan's steps, which are put in another order, and then memory: lanes.c. */
+clv_status clv__cpu_pass_lanes(clv__cpu_plan *plan, clv_error *error);
 
 /* ---- Shared by the passes (uses.c). ---- */
 static inline clv__cpu_plan_value *clv__cpu_input(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t index) {
@@ -217,6 +226,11 @@ static inline clv_tensor clv__cpu_outer_type(const clv__cpu_plan *plan, uint32_t
   type.data = NULL;
   if (plan->values[value].outer != CLV_DTYPE_NONE) type.dtype = plan->values[value].outer;
   return type;
+}
+/* The slot whose memory a slot is in, through as many as there are between. */
+static inline uint32_t clv__cpu_slot_root(const clv__cpu_plan *plan, uint32_t slot) {
+  while (plan->slots[slot].root != slot) slot = plan->slots[slot].root;
+  return slot;
 }
 /* The bytes of a constant value, row-major and aligned; NULL (with status CLV_OK) when the value is no constant. */
 clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error);

@@ -32,7 +32,7 @@ static bool is_integer_product(const clv__cpu_plan_node *node) {
 
 /* ---- Values that are integers on a grid. ---- */
 
-static void see_dequantize(walk *w, const clv__cpu_plan_node *node) {
+static void visit_dequantize(walk *w, const clv__cpu_plan_node *node) {
   clv__cpu_plan *plan = w->plan;
   twin *made = &w->twins[node->outputs[0]];
   const clv_tensor *type = &plan->values[node->inputs[0]].type;
@@ -41,7 +41,7 @@ static void see_dequantize(walk *w, const clv__cpu_plan_node *node) {
 }
 
 /* Whether the node only moves or picks values, and so does the same to integers. */
-static bool moves(const clv__cpu_plan_node *node) {
+static bool moves_values(const clv__cpu_plan_node *node) {
   if (node->dead || node->post_count > 0 || node->output_count == 0) return false;
   switch (node->kind) {
     case CLV__CPU_VIEW:
@@ -59,7 +59,7 @@ static bool same_grid(const clv__cpu_grid *a, const clv__cpu_grid *b) {
   return a->scale == b->scale && a->zero == b->zero && a->dtype == b->dtype;
 }
 
-static clv_status see_move(walk *w, uint32_t index) {
+static clv_status visit_move(walk *w, uint32_t index) {
   clv__cpu_plan *plan = w->plan;
   const clv__cpu_plan_node *node = &plan->nodes[index];
   const twin *first = &w->twins[node->inputs[0]];
@@ -121,14 +121,14 @@ static bool all_scale(const functions *f) {
   return true;
 }
 
-static bool put_functions(clv__cpu_integers *integers, const functions *f) {
+static bool add_functions(clv__cpu_integers *integers, const functions *f) {
   for (uint32_t i = f->count; i-- > 0;) {
     if (!clv__cpu_integers_unary(integers, &f->nodes[i]->posts[0])) return false;
   }
   return true;
 }
 
-static void bury(const functions *f) {
+static void mark_dead(const functions *f) {
   for (uint32_t i = 0; i < f->count; ++i) f->nodes[i]->dead = true;
 }
 
@@ -139,7 +139,7 @@ static bool product_of(const walk *w, const clv__cpu_plan_node *node, clv__cpu_p
 }
 
 /* Puts `made` where `last` is, whose output it makes from now on. */
-static void settle(clv__cpu_plan *plan, const clv__cpu_plan_node *made, clv__cpu_plan_node *last) {
+static void replace_node(clv__cpu_plan *plan, const clv__cpu_plan_node *made, clv__cpu_plan_node *last) {
   uint32_t *outputs = last->outputs;
   *last = *made;
   last->outputs = outputs;
@@ -149,21 +149,21 @@ static void settle(clv__cpu_plan *plan, const clv__cpu_plan_node *made, clv__cpu
 }
 
 /* A product, functions, QuantizeLinear. */
-static clv_status take_plain(walk *w, clv__cpu_plan_node *maker, const functions *f, const clv__cpu_grid *grid,
-                             clv__cpu_plan_node *last, bool *taken) {
+static clv_status fuse_product(walk *w, clv__cpu_plan_node *maker, const functions *f, const clv__cpu_grid *grid,
+                               clv__cpu_plan_node *last, bool *taken) {
   clv__cpu_plan *plan = w->plan;
   clv__cpu_product product;
   clv__cpu_plan_node *made;
   if (!product_of(w, maker, &product)) return CLV_OK;
   CLV__TRY(clv__cpu_integers_start(plan, &product, all_scale(f) ? grid->scale : 1.0, &made, w->error));
-  if (made == NULL || !put_functions(clv__cpu_integers_of(made), f)) return CLV_OK;
+  if (made == NULL || !add_functions(clv__cpu_integers_of(made), f)) return CLV_OK;
   if (!clv__cpu_integers_end(clv__cpu_integers_of(made), grid)) return CLV_OK;
   made->outputs = last->outputs;
   *taken = clv__cpu_integers_have(plan, made);
   if (!*taken) return CLV_OK;
-  settle(plan, made, last);
+  replace_node(plan, made, last);
   maker->dead = true;
-  bury(f);
+  mark_dead(f);
   return CLV_OK;
 }
 
@@ -182,7 +182,7 @@ static clv_status side_of(walk *w, const clv__cpu_plan_node *sum, uint32_t opera
   if (s->maker == NULL) return CLV_OK;
   if (product_of(w, s->maker, &product)) {
     CLV__TRY(clv__cpu_integers_start(plan, &product, all_scale(&s->f) ? other->scale : 1.0, &s->made, w->error));
-    if (s->made != NULL && !put_functions(clv__cpu_integers_of(s->made), &s->f)) s->made = NULL;
+    if (s->made != NULL && !add_functions(clv__cpu_integers_of(s->made), &s->f)) s->made = NULL;
     return CLV_OK;
   }
   if (!is_op(s->maker, "DequantizeLinear") || s->f.count > 0 || w->twins[sum->inputs[operand]].value == CLV__CPU_NONE)
@@ -199,7 +199,7 @@ static clv_status side_of(walk *w, const clv__cpu_plan_node *sum, uint32_t opera
 }
 
 /* A product, a sum with other integers, functions, QuantizeLinear. */
-static clv_status take_sum(walk *w, clv__cpu_plan_node *sum, const functions *f, const clv__cpu_grid *grid,
+static clv_status fuse_sum(walk *w, clv__cpu_plan_node *sum, const functions *f, const clv__cpu_grid *grid,
                            clv__cpu_plan_node *last, bool *taken) {
   clv__cpu_plan *plan = w->plan;
   if (sum->dead || sum->kind != CLV__CPU_BINARY || sum->post_count != 1 || sum->posts[0].algorithm != CLV__DNN_ADD) return CLV_OK;
@@ -216,20 +216,20 @@ static clv_status take_sum(walk *w, clv__cpu_plan_node *sum, const functions *f,
     CLV__TRY(side_of(w, sum, operand, &other->grid, &s));
     if (s.made == NULL || !clv__cpu_integers_add(s.made, other->value, &other->grid)) continue;
     clv__cpu_integers *integers = clv__cpu_integers_of(s.made);
-    if (!put_functions(integers, f) || !clv__cpu_integers_end(integers, grid)) continue;
+    if (!add_functions(integers, f) || !clv__cpu_integers_end(integers, grid)) continue;
     s.made->outputs = last->outputs;
     *taken = clv__cpu_integers_have(plan, s.made);
     if (!*taken) continue;
-    settle(plan, s.made, last);
+    replace_node(plan, s.made, last);
     s.maker->dead = sum->dead = true;
     if (s.dq != NULL) s.dq->dead = true;
-    bury(&s.f);
-    bury(f);
+    mark_dead(&s.f);
+    mark_dead(f);
   }
   return CLV_OK;
 }
 
-static clv_status see_quantize(walk *w, clv__cpu_plan_node *node) {
+static clv_status visit_quantize(walk *w, clv__cpu_plan_node *node) {
   clv__cpu_plan *plan = w->plan;
   clv__cpu_grid grid;
   functions f;
@@ -238,24 +238,24 @@ static clv_status see_quantize(walk *w, clv__cpu_plan_node *node) {
   if (!clv__cpu_grid_read(plan, node->source, 1, clv__cpu_output(plan, node)->type.dtype, &grid)) return CLV_OK;
   clv__cpu_plan_node *maker = maker_of(plan, node->inputs[0], node, &f);
   if (maker == NULL) return CLV_OK;
-  CLV__TRY(take_plain(w, maker, &f, &grid, node, &taken));
-  return taken ? CLV_OK : take_sum(w, maker, &f, &grid, node, &taken);
+  CLV__TRY(fuse_product(w, maker, &f, &grid, node, &taken));
+  return taken ? CLV_OK : fuse_sum(w, maker, &f, &grid, node, &taken);
 }
 
 /* QLinearConv and QLinearMatMul. */
-static clv_status see_linear(walk *w, clv__cpu_plan_node *node) {
+static clv_status visit_linear(walk *w, clv__cpu_plan_node *node) {
   clv__cpu_product product;
   clv__cpu_grid grid;
   clv__cpu_plan_node *made;
   if (!clv__cpu_product_of_integers(w->plan, node, &product, &grid)) return CLV_OK;
   CLV__TRY(clv__cpu_integers_start(w->plan, &product, grid.scale, &made, w->error));
   if (made == NULL || !clv__cpu_integers_end(clv__cpu_integers_of(made), &grid)) return CLV_OK;
-  if (clv__cpu_integers_have(w->plan, made)) settle(w->plan, made, node);
+  if (clv__cpu_integers_have(w->plan, made)) replace_node(w->plan, made, node);
   return CLV_OK;
 }
 
 /* A product of integers whose result is wanted in real numbers, with the functions after it. */
-static clv_status take_real(walk *w, clv__cpu_plan_node *node) {
+static clv_status fuse_real_product(walk *w, clv__cpu_plan_node *node) {
   clv__cpu_plan *plan = w->plan;
   clv__cpu_product product;
   clv__cpu_plan_node *made, *last = node;
@@ -276,14 +276,14 @@ static clv_status take_real(walk *w, clv__cpu_plan_node *node) {
     at->dead = true;
     at = reader;
   }
-  settle(plan, made, last);
+  replace_node(plan, made, last);
   return CLV_OK;
 }
 
 /* ---- The pass. ---- */
 
 /* What stays of QuantizeLinear and DequantizeLinear. */
-static void see_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
+static void visit_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
   const bool to_integers = is_op(node, "QuantizeLinear");
   clv__cpu_grid grid;
   if (!to_integers && !is_op(node, "DequantizeLinear")) return;
@@ -336,18 +336,18 @@ clv_status clv__cpu_pass_quantise(clv__cpu_plan *plan, clv_error *error) {
   for (uint32_t i = 0; i < plan->node_count; ++i) {
     clv__cpu_plan_node *node = &plan->nodes[i];
     if (is_op(node, "DequantizeLinear")) {
-      see_dequantize(&w, node);
+      visit_dequantize(&w, node);
     } else if (is_op(node, "QuantizeLinear")) {
-      CLV__TRY(see_quantize(&w, node));
+      CLV__TRY(visit_quantize(&w, node));
     } else if (is_op(node, "QLinearConv") || is_op(node, "QLinearMatMul")) {
-      CLV__TRY(see_linear(&w, node));
-    } else if (moves(node)) {
-      CLV__TRY(see_move(&w, i));
+      CLV__TRY(visit_linear(&w, node));
+    } else if (moves_values(node)) {
+      CLV__TRY(visit_move(&w, i));
     }
   }
   for (uint32_t i = 0; i < plan->node_count; ++i) {
-    if (!plan->nodes[i].dead) CLV__TRY(take_real(&w, &plan->nodes[i]));
+    if (!plan->nodes[i].dead) CLV__TRY(fuse_real_product(&w, &plan->nodes[i]));
   }
-  for (uint32_t i = 0; i < plan->node_count; ++i) see_grid(plan, &plan->nodes[i]);
+  for (uint32_t i = 0; i < plan->node_count; ++i) visit_grid(plan, &plan->nodes[i]);
   return merge(&w);
 }

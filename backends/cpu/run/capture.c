@@ -3,6 +3,7 @@
  *
  * Lists follow their instances to other memory (instance_bind_scratch). What an instance that was resized has captured before is
  * refused. Partitions that run node by node are recorded as they are called: it is right, and no faster. */
+#include "list.h"
 #include "stream.h"
 
 typedef struct execution {

@@ -14,7 +14,7 @@ typedef struct dynamic {
   uint32_t *readers;  /* still to come */
 } dynamic;
 
-static void drop(dynamic *state, uint32_t value) {
+static void release_value(dynamic *state, uint32_t value) {
   if (!state->owned[value]) return;
   clv__release(state->executable->device->allocator, state->values[value].data);
   state->owned[value] = false;
@@ -130,11 +130,11 @@ static clv_status run_node(dynamic *state, uint32_t index, clv_tensor *scratch, 
     }
     state->values[node->outputs[i]] = outputs[i];
     state->owned[node->outputs[i]] = true;
-    if (state->readers[node->outputs[i]] == 0) drop(state, node->outputs[i]);
+    if (state->readers[node->outputs[i]] == 0) release_value(state, node->outputs[i]);
   }
   if (status != CLV_OK) return clv__error_prefix(error, status, "node '%s' (%s)", node->name, node->op);
   for (uint32_t i = 0; i < node->input_count; ++i) {
-    if (node->inputs[i] != CLV__CPU_NONE && --state->readers[node->inputs[i]] == 0) drop(state, node->inputs[i]);
+    if (node->inputs[i] != CLV__CPU_NONE && --state->readers[node->inputs[i]] == 0) release_value(state, node->inputs[i]);
   }
   return CLV_OK;
 }
@@ -181,7 +181,7 @@ clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args
   }
   CLV__TRY_GOTO(write_outputs(&state, args, error));
 cleanup:
-  for (uint32_t i = 0; state.owned != NULL && i < program->value_count; ++i) drop(&state, i);
+  for (uint32_t i = 0; state.owned != NULL && i < program->value_count; ++i) release_value(&state, i);
   clv__arena_finish(&state.arena);
   return status;
 }

@@ -2,7 +2,9 @@
 #ifndef CLEAVE_BACKENDS_CPU_RUN_EXECUTABLE_H
 #define CLEAVE_BACKENDS_CPU_RUN_EXECUTABLE_H
 
-#include "list.h"
+#include "backends/cpu/passes/plan.h"
+
+typedef struct clv__cpu_list clv__cpu_list; /* list.h */
 
 struct clv_executable {
   clv_device *device;

@@ -1,11 +1,9 @@
-/* See list.h: making, binding and walking a list. What a call of each kind is stands in calls.c. */
+/* See list.h: the block of calls, its patches and its bindings. list_make.c fills a list, list_run.c runs it. */
 #include "list.h"
-#include "base/clock.h"
 
 #include <stdlib.h>
 
 #include "executable.h"
-#include "stretch.h"
 
 enum { MOST_STEPS = (1 << 25) - 1 };
 
@@ -65,12 +63,6 @@ static int by_base(const void *a, const void *b) {
   return x->place < y->place ? -1 : x->place > y->place;
 }
 
-static void describe_bound(clv__cpu_bound *bound, const clv_tensor *type) {
-  bound->type = type;
-  bound->element_bytes = clv_dtype_size_bytes(type->dtype);
-  (void)clv__tensor_size_bytes(type, &bound->size_bytes);
-}
-
 static clv_status move(const clv__cpu_list *list, uint32_t first, uint32_t end, void *base, clv_error *error) {
   for (uint32_t i = first; i < end; ++i) {
     const clv__cpu_patch *patch = &list->patches[i];
@@ -84,8 +76,7 @@ static clv_status move(const clv__cpu_list *list, uint32_t first, uint32_t end, 
   return CLV_OK;
 }
 
-/* Sorts the patches and notes where those of each base are; the block does not move any more. */
-static clv_status finish(clv__cpu_list *list, clv_error *error) {
+clv_status clv__cpu_list_seal(clv__cpu_list *list, clv_error *error) {
   if (list->patch_count > 1) qsort(list->patches, list->patch_count, sizeof *list->patches, by_base);
   uint32_t at = 0;
   const uint32_t count = (uint32_t)list->patch_count;
@@ -99,65 +90,6 @@ static clv_status finish(clv__cpu_list *list, clv_error *error) {
     while (at < count && list->patches[at].base == CLV__CPU_BASE_BINDINGS + i) ++at;
     list->bound[i].end_patch = at;
   }
-  return CLV_OK;
-}
-
-/* The calls of a stretch: a lane counts its steps by them, so that each is one. */
-static clv_status add_stretch(clv__cpu_list *list, const clv__cpu_stretch *stretch, clv_error *error) {
-  const size_t begun = list->size_bytes;
-  if (clv__cpu_stretch_begin(list, stretch->first, stretch->lane_count) == NULL) return clv__error_memory(error, begun);
-  for (uint32_t s = stretch->first; s < stretch->first + stretch->count; ++s) {
-    const clv__cpu_step *step = &list->plan->steps[s];
-    list->lane = step->lane;
-    CLV__TRY(clv__cpu_stretch_wait(list, s, step->waits, step->wait_count, error));
-    const size_t before = list->size_bytes;
-    CLV__TRY(clv__cpu_calls_add(list, s, error));
-    const clv__cpu_call *call = (const clv__cpu_call *)(const void *)(list->block + before);
-    if (list->size_bytes == before || before + call->size_bytes != list->size_bytes) {
-      return clv__error_set(error, CLV_INTERNAL_ERROR, "step %u (%s) of a stretch is not one call", s, step->what);
-    }
-  }
-  list->lane = 0;
-  clv__cpu_stretch_end(list, begun);
-  return CLV_OK;
-}
-
-static clv_status fill(clv__cpu_list *list, clv_error *error) {
-  const clv__cpu_plan *plan = list->plan;
-  const clv__cpu_program *program = plan->program;
-  list->bound_count = program->input_count + program->output_count;
-  list->bound = clv__allocate_zero(plan->device->allocator, list->bound_count * sizeof *list->bound);
-  if (list->bound == NULL) return clv__error_memory(error, list->bound_count * sizeof *list->bound);
-  for (uint32_t i = 0; i < program->input_count; ++i) describe_bound(&list->bound[i], &plan->input_types[i]);
-  for (uint32_t i = 0; i < program->output_count; ++i) {
-    describe_bound(&list->bound[program->input_count + i], &plan->output_types[i]);
-  }
-  for (uint32_t s = 0; s < plan->step_count; ++s) {
-    if (plan->steps[s].lane == CLV__CPU_NO_LANE) {
-      CLV__TRY(clv__cpu_calls_add(list, s, error));
-      continue;
-    }
-    const clv__cpu_stretch *stretch = &plan->stretches[plan->steps[s].stretch];
-    CLV__TRY(add_stretch(list, stretch, error));
-    s += stretch->count - 1;
-  }
-  return finish(list, error);
-}
-
-clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error) {
-  const clv_allocator *allocator = plan->device->allocator;
-  *list = NULL;
-  clv__cpu_list *made = clv__allocate_zero(allocator, sizeof *made);
-  if (made == NULL) return clv__error_memory(error, sizeof *made);
-  made->allocator = allocator;
-  made->plan = plan;
-  made->like = like;
-  const clv_status status = fill(made, error);
-  if (status != CLV_OK) {
-    clv__cpu_list_destroy(made);
-    return status;
-  }
-  *list = made;
   return CLV_OK;
 }
 
@@ -244,81 +176,9 @@ clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_e
   return CLV_OK;
 }
 
-/* ---- Running. ---- */
-
-clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error) {
-  const clv__cpu_step *step = &list->plan->steps[failed->step];
-  return clv__error_prefix(error, status, "node '%s' (%s)", step->node != NULL ? step->node->name : "", step->what);
-}
-
-clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__cpu_call **failed, clv_error *error) {
-  if (size_bytes == 0) return CLV_OK;
-  const uint8_t *at = block, *end = at + size_bytes;
-  while (at != end) {
-    const clv__cpu_call *call = (const clv__cpu_call *)(const void *)at;
-    at += call->size_bytes;
-    if (call->is_row) {
-      call->function.row((const clv__row *)(const void *)call->arguments);
-      continue;
-    }
-    if (call->is_stretch) {
-      CLV__TRY(clv__cpu_stretch_run(call, NULL, NULL, failed, error));
-      continue;
-    }
-    const clv_status status = call->function.run(call, error);
-    if (status != CLV_OK) {
-      *failed = call;
-      return status;
-    }
-  }
-  return CLV_OK;
-}
-
-static clv_status run_calls(const clv__cpu_list *list, clv_error *error) {
-  const clv__cpu_call *failed;
-  const clv_status status = clv__cpu_calls_run(list->block, list->size_bytes, &failed, error);
-  return status == CLV_OK ? CLV_OK : clv__cpu_list_explain(list, failed, status, error);
-}
-
-static clv_status run_timed(const clv__cpu_list *list, clv_error *error) {
-  for (size_t at = 0; at < list->size_bytes;) {
-    const clv__cpu_call *call = (const clv__cpu_call *)(const void *)(list->block + at);
-    clv_status status = CLV_OK;
-    at += call->size_bytes;
-    if (call->is_stretch) {
-      const clv__cpu_call *failed;
-      status = clv__cpu_stretch_run(call, list->step_ns, list->step_ns + list->plan->step_count + 1, &failed, error);
-      if (status != CLV_OK) return clv__cpu_list_explain(list, failed, status, error);
-      continue;
-    }
-    const uint64_t begin = clv__clock_ns();
-    if (call->is_row)
-      call->function.row((const clv__row *)(const void *)call->arguments);
-    else
-      status = call->function.run(call, error);
-    list->step_ns[call->step] += clv__clock_ns() - begin;
-    if (status != CLV_OK) return clv__cpu_list_explain(list, call, status, error);
-  }
-  return CLV_OK;
-}
-
 bool clv__cpu_list_is_plain(const clv__cpu_list *list) {
   for (uint32_t i = 0; i < list->bound_count; ++i) {
     if (list->bound[i].unaligned != NULL) return false;
   }
   return list->step_ns == NULL;
-}
-
-clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error) {
-  const uint32_t input_count = list->plan->program->input_count;
-  for (uint32_t i = 0; i < input_count; ++i) {
-    const clv__cpu_bound *bound = &list->bound[i];
-    if (bound->unaligned != NULL) memcpy(bound->staging, bound->unaligned, bound->size_bytes);
-  }
-  CLV__TRY(list->step_ns != NULL ? run_timed(list, error) : run_calls(list, error));
-  for (uint32_t i = input_count; i < list->bound_count; ++i) {
-    const clv__cpu_bound *bound = &list->bound[i];
-    if (bound->unaligned != NULL) memcpy(bound->unaligned, bound->staging, bound->size_bytes);
-  }
-  return CLV_OK;
 }

@@ -64,29 +64,20 @@ struct clv__cpu_list {
   uint64_t *step_ns; /* time spent by step, where it is timed; behind it as much room for a run's own; not owned */
 };
 
-/* Addresses are not valid before place() and bind(). `like`, which may be NULL and outlives the list, is another list of the
- * plan, whose oneDNN memories serve where no binding is in them: they follow that list's place. */
-clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error);
+/* ---- The block, its patches and its bindings (list.c) ---- */
+
 void clv__cpu_list_destroy(clv__cpu_list *list); /* accepts NULL */
 /* Memory of the plan's memory_bytes, aligned to CLV__ALIGNMENT. */
 clv_status clv__cpu_list_place(clv__cpu_list *list, void *memory, clv_error *error);
 /* Moves the bindings that changed. On an error some may have moved: bind again before running. */
 clv_status clv__cpu_list_bind(clv__cpu_list *list, clv_execute_args *args, clv_error *error);
-/* Runs the calls in order. Allocates nothing. */
-clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error);
 /* Whether a run has nothing to do but its calls: no binding is copied to where it is aligned. */
 bool clv__cpu_list_is_plain(const clv__cpu_list *list);
 /* Moves the calls to `block`, which has room for size_bytes, is aligned to 8 bytes and outlives the list: the calls
  * of lists that run one after the other can so be one block. */
 clv_status clv__cpu_list_lodge(clv__cpu_list *list, void *block, clv_error *error);
-/* Runs the calls of a block. Where one fails, *failed is that one; clv__cpu_list_explain() of the list that it belongs to puts
- * the node in front of the error. */
-clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__cpu_call **failed, clv_error *error);
-clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error);
 size_t clv__cpu_list_bytes(const clv__cpu_list *list); /* what it holds, about */
 
-/* The calls of one step, at the end of the list (calls.c). */
-clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *error);
 /* Room at the end for a call with so many bytes of arguments; NULL when memory is out. Valid until the next one. */
 clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t argument_bytes);
 /* A memory of oneDNN's, of `layout` (NULL: of `size_bytes`), at `data`, or, where that is NULL, at `base` + `addend`. */
@@ -94,5 +85,25 @@ clv_status clv__cpu_list_memory(clv__cpu_list *list, const clv__dnn_layout *layo
                                 size_t addend, void *data, clv__dnn_memory **memory, clv_error *error);
 /* The address at `place`, within the call appended last, is that of `base` + `addend`. */
 clv_status clv__cpu_list_patch(clv__cpu_list *list, const void *place, uint32_t base, size_t addend, clv_error *error);
+
+/* Sorts the patches and notes where those of each base are; the block does not grow any more. */
+clv_status clv__cpu_list_seal(clv__cpu_list *list, clv_error *error);
+
+/* ---- Making (list_make.c) ---- */
+
+/* Addresses are not valid before place() and bind(). `like`, which may be NULL and outlives the list, is another list of the
+ * plan, whose oneDNN memories serve where no binding is in them: they follow that list's place. */
+clv_status clv__cpu_list_create(const clv__cpu_plan *plan, const clv__cpu_list *like, clv__cpu_list **list, clv_error *error);
+/* The calls of one step, at the end of the list (calls.c). */
+clv_status clv__cpu_calls_add(clv__cpu_list *list, uint32_t step, clv_error *error);
+
+/* ---- Running (list_run.c) ---- */
+
+/* Runs the calls in order. Allocates nothing. */
+clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error);
+/* Runs the calls of a block. Where one fails, *failed is that one; clv__cpu_list_explain() of the list that it belongs to puts
+ * the node in front of the error. */
+clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__cpu_call **failed, clv_error *error);
+clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error);
 
 #endif

@@ -17,11 +17,6 @@ typedef struct lives {
   uint32_t *uses;      /* by root and lane: how many steps of the lane must be done in the stretch that it is last used in */
 } lives;
 
-static uint32_t root_of(clv__cpu_plan *plan, uint32_t slot) {
-  while (plan->slots[slot].root != slot) slot = plan->slots[slot].root;
-  return slot;
-}
-
 /* ---- Lanes. ---- */
 
 static const clv__cpu_stretch *stretch_of(const clv__cpu_plan *plan, uint32_t step) {
@@ -63,7 +58,7 @@ static void find_lifetimes(const lives *l) {
     const clv__cpu_step *step = &plan->steps[s];
     for (uint32_t i = 0; i < step->operand_count; ++i) {
       if (step->operands[i].slot == CLV__CPU_NONE) continue;
-      const uint32_t slot = step->operands[i].slot, at = root_of(plan, slot);
+      const uint32_t slot = step->operands[i].slot, at = clv__cpu_slot_root(plan, slot);
       clv__cpu_slot *root = &plan->slots[at];
       note_use(l, at, root->first == NEVER ? NEVER : root->last, s);
       if (root->first == NEVER) root->first = s;
@@ -96,13 +91,13 @@ static void overlap(const lives *l) {
   for (uint32_t s = 0; s < plan->step_count; ++s) {
     const clv__cpu_step *step = &plan->steps[s];
     if (!step->may_overlap) continue;
-    const uint32_t from = root_of(plan, step->operands[0].slot);
-    const uint32_t to = root_of(plan, step->operands[step->input_count].slot);
+    const uint32_t from = clv__cpu_slot_root(plan, step->operands[0].slot);
+    const uint32_t to = clv__cpu_slot_root(plan, step->operands[step->input_count].slot);
     const clv__cpu_slot *a = &plan->slots[from], *b = &plan->slots[to];
     bool alone = from != to && a->kind == CLV__CPU_SLOT_ARENA && b->kind == CLV__CPU_SLOT_ARENA && is_last_use(l, from, s) &&
                  b->first == s && a->size_bytes == b->size_bytes;
     for (uint32_t i = 1; i < step->input_count && alone; ++i) {
-      alone = step->operands[i].slot == CLV__CPU_NONE || root_of(plan, step->operands[i].slot) != from;
+      alone = step->operands[i].slot == CLV__CPU_NONE || clv__cpu_slot_root(plan, step->operands[i].slot) != from;
     }
     if (alone) join(l, from, to);
   }
@@ -287,7 +282,7 @@ static clv_status plan_memory(lives *l, clv_error *error) {
   find_lifetimes(l);
   overlap(l);
   CLV__TRY(place(l, error));
-  for (uint32_t i = 0; i < plan->slot_count; ++i) plan->slots[i].root = root_of(plan, i);
+  for (uint32_t i = 0; i < plan->slot_count; ++i) plan->slots[i].root = clv__cpu_slot_root(plan, i);
   return CLV_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "executable.h"
+#include "list.h"
 
 uint64_t clv__cpu_run_bytes(const clv__cpu_run *run) {
   return run->plan->memory_bytes;

@@ -5,6 +5,7 @@
 #include "sums.h"
 
 #include "backends/cpu/lower/integer_posts.h"
+#include "backends/cpu/lower/lower.h"
 
 /* The product as oneDNN knows it, and how its operands lie. */
 typedef struct shapes {
@@ -26,12 +27,8 @@ static uint32_t operand_of(const clv__cpu_plan_node *node, uint32_t index) {
   return index < node->input_count ? node->inputs[index] : CLV__CPU_NONE;
 }
 
-static const clv_tensor *weights_of(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
-  return &plan->values[node->inputs[CLV__CPU_SUMS_WEIGHTS]].type;
-}
-
 static void describe_matrix(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes *s) {
-  const clv_tensor *out = &plan->values[node->outputs[0]].type, *b = weights_of(plan, node);
+  const clv_tensor *out = &plan->values[node->outputs[0]].type, *b = clv__cpu_sums_weights(plan, node);
   const int64_t rows = clv__dims_product(out, 0, out->rank - 1);
   const int64_t from[2] = {rows, b->dims[0]}, to[2] = {rows, b->dims[1]};
   s->groups = 1;
@@ -43,7 +40,7 @@ static void describe_matrix(clv__cpu_plan *plan, const clv__cpu_plan_node *node,
 
 static void describe_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes *s) {
   clv__dnn_convolution *spec = &s->spec;
-  const clv_tensor *b = weights_of(plan, node);
+  const clv_tensor *b = clv__cpu_sums_weights(plan, node);
   clv__cpu_convolution_describe(plan, node, false, spec);
   clv_tensor *from = &spec->source, *to = &spec->destination;
   spec->weights.dtype = CLV_I8;
@@ -267,7 +264,7 @@ static clv_status pass_step(clv__cpu_plan *plan, const clv__cpu_plan_node *node,
 static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s, clv__dnn_primitive *primitive,
                        clv_error *error) {
   const bool is_real = operand_of(node, CLV__CPU_SUMS_SCALE) != CLV__CPU_NONE;
-  const clv_tensor *b = weights_of(plan, node);
+  const clv_tensor *b = clv__cpu_sums_weights(plan, node);
   const int64_t channels = b->dims[s->is_matrix ? 1 : 0];
   uint32_t source, weights, sums;
   pass_inputs in = {0};

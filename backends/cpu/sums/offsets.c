@@ -2,10 +2,6 @@
 #include "operators/common/multiversion.h"
 #include "sums.h"
 
-static const clv_tensor *weights_of(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
-  return &plan->values[node->inputs[CLV__CPU_SUMS_WEIGHTS]].type;
-}
-
 static clv_status bytes_of(clv__cpu_plan *plan, uint32_t value, const uint8_t **bytes, clv_error *error) {
   void *raw = plan->program->values[value].type.data;
   if (raw == NULL) CLV__TRY(clv__cpu_constant_raw(plan->constants, value, &raw, error));
@@ -26,7 +22,7 @@ CLV__MULTIVERSION static int64_t sum_row(const uint8_t *row, int flip, int64_t c
 static clv_status read_zeros(clv__cpu_plan *plan, const clv__cpu_plan_node *node, int64_t channels, clv__cpu_sums_offsets *o,
                              clv_error *error) {
   const uint32_t value = node->inputs[CLV__CPU_SUMS_WEIGHTS_ZERO];
-  const bool is_unsigned = weights_of(plan, node)->dtype == CLV_U8;
+  const bool is_unsigned = clv__cpu_sums_weights(plan, node)->dtype == CLV_U8;
   const uint8_t *bytes = NULL;
   int64_t count = 1;
   bool any = false;
@@ -48,7 +44,7 @@ static clv_status read_zeros(clv__cpu_plan *plan, const clv__cpu_plan_node *node
 /* The sum of each channel's weights less their zero points. */
 static clv_status read_shifts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool is_matrix, int64_t channels,
                               clv__cpu_sums_offsets *o, clv_error *error) {
-  const clv_tensor *b = weights_of(plan, node);
+  const clv_tensor *b = clv__cpu_sums_weights(plan, node);
   const int flip = b->dtype == CLV_U8 ? 0x80 : 0;
   const int64_t depth = clv__dims_product(b, 0, b->rank) / channels;
   const uint8_t *bytes;

@@ -1,5 +1,5 @@
 /* What lies between a product's sums and its real result, for channels of one row: vectors stay in registers from the one to the
- * other. Each operation rounds by itself, as the nodes do that it stands for: plan/piece.c is compiled without contraction. */
+ * other. Each operation rounds by itself, as the nodes do that it stands for: piece.c is compiled without contraction. */
 #ifndef CLEAVE_BACKENDS_CPU_SUMS_PIECE_H
 #define CLEAVE_BACKENDS_CPU_SUMS_PIECE_H
 

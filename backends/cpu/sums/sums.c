@@ -70,7 +70,8 @@ static clv_status start(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv
 }
 
 /* The other operand of a binary node that reads `value` once; NONE where it is none such. */
-static uint32_t beside(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t value, clv__dnn_binary algorithm) {
+static uint32_t other_operand(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t value,
+                              clv__dnn_binary algorithm) {
   if (node->dead || node->kind != CLV__CPU_BINARY || node->post_count != 1 || node->posts[0].algorithm != (int)algorithm)
     return CLV__CPU_NONE;
   const uint32_t other = node->inputs[node->inputs[0] == value ? 1 : 0];
@@ -88,7 +89,7 @@ static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made,
     return NULL;
   }
   clv__cpu_plan_node *product = clv__cpu_only_reader(plan, cast->outputs[0]);
-  const uint32_t scale = product != NULL ? beside(plan, product, cast->outputs[0], CLV__DNN_MUL) : CLV__CPU_NONE;
+  const uint32_t scale = product != NULL ? other_operand(plan, product, cast->outputs[0], CLV__DNN_MUL) : CLV__CPU_NONE;
   if (scale == CLV__CPU_NONE || !is_line(&plan->values[scale].type, &plan->values[product->outputs[0]].type, axis)) return NULL;
   made->inputs[CLV__CPU_SUMS_SCALE] = scale;
   cast->dead = true;
@@ -96,7 +97,7 @@ static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made,
 }
 
 /* Takes the next reader of `last`'s result as a post; NULL: it is none. */
-static clv__cpu_plan_node *follow(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *last, int32_t axis) {
+static clv__cpu_plan_node *append_post(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *last, int32_t axis) {
   const uint32_t value = last->outputs[0];
   clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, value);
   if (reader == NULL || reader->dead || made->post_count == CLV__CPU_MAX_POSTS || clv__cpu_sums_has_gelu(made)) return NULL;
@@ -106,7 +107,7 @@ static clv__cpu_plan_node *follow(clv__cpu_plan *plan, clv__cpu_plan_node *made,
     if (algorithm != CLV__DNN_RELU && algorithm != CLV__DNN_CLIP && algorithm != CLV__DNN_GELU_ERF) return NULL;
     *post = reader->posts[0];
   } else {
-    const uint32_t other = beside(plan, reader, value, CLV__DNN_ADD);
+    const uint32_t other = other_operand(plan, reader, value, CLV__DNN_ADD);
     if (other == CLV__CPU_NONE) return NULL;
     const clv_tensor *type = &plan->values[other].type, *to = &plan->values[value].type;
     if (!clv__tensor_same_type(type, to) && !is_line(type, to, axis)) return NULL;
@@ -116,7 +117,7 @@ static clv__cpu_plan_node *follow(clv__cpu_plan *plan, clv__cpu_plan_node *made,
   return reader;
 }
 
-static clv_status take(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
+static clv_status fuse_product(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
   clv__cpu_plan_node made;
   if (!fits(plan, node)) return CLV_OK;
   CLV__TRY(start(plan, node, &made, error));
@@ -129,7 +130,7 @@ static clv_status take(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error 
   }
   made.composed = true;
   node->dead = true;
-  for (clv__cpu_plan_node *next = last; next != NULL; next = follow(plan, &made, last, axis)) {
+  for (clv__cpu_plan_node *next = last; next != NULL; next = append_post(plan, &made, last, axis)) {
     last->dead = true;
     last = next;
   }
@@ -151,7 +152,7 @@ clv_status clv__cpu_pass_sums(clv__cpu_plan *plan, clv_error *error) {
     clv__cpu_plan_node *node = &plan->nodes[i];
     if (node->dead || node->kind != CLV__CPU_KERNEL || node->source->domain[0] != 0) continue;
     if (strcmp(node->source->op, "MatMulInteger") == 0 || strcmp(node->source->op, "ConvInteger") == 0) {
-      CLV__TRY(take(plan, node, error));
+      CLV__TRY(fuse_product(plan, node, error));
     } else if (is_dynamic(plan, node)) {
       node->kind = CLV__CPU_GRID;
     }

@@ -3,7 +3,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 #define CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 
-#include "backends/cpu/lower/lower.h"
+#include "backends/cpu/lower/forms.h"
 
 /* What a node of kind SUMS reads. Sums with others, and functions, are its posts. */
 enum {
@@ -14,6 +14,10 @@ enum {
   CLV__CPU_SUMS_SCALE,        /* one number or one a channel; NONE: the result is the sums */
   CLV__CPU_SUMS_INPUTS
 };
+
+static inline const clv_tensor *clv__cpu_sums_weights(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
+  return &plan->values[node->inputs[CLV__CPU_SUMS_WEIGHTS]].type;
+}
 
 /* The pass over the sums, in place: `rows` of `channels`. Of each sum it takes off
  *   zero * shifts[channel] + zeros[channel] * (what the product has read of the source, summed). */

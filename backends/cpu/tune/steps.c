@@ -1,6 +1,7 @@
 /* The ways in which convolutions and products with constant matrices can be made, as trials: see tune.h. */
 #include <stdio.h>
 
+#include "backends/cpu/lower/forms.h"
 #include "backends/cpu/lower/residual.h"
 #include "backends/cpu/lower/row.h"
 #include "tune.h"

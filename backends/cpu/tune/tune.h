@@ -4,7 +4,7 @@
 #ifndef CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
 #define CLEAVE_BACKENDS_CPU_TUNE_TUNE_H
 
-#include "backends/cpu/lower/lower.h"
+#include "backends/cpu/passes/plan.h"
 
 /* ---- What is kept (notes.c). Any thread. ---- */
 

@@ -1,10 +1,9 @@
-/* Elementwise operators as expressions, one each (see expressions.h). What they compute is what the portable kernels compute, the odd
- * cases (NaN, division by zero, shifts too far) included. */
+/* Elementwise operators as expressions, one each (see expressions.h). What they compute is what the portable kernels compute, the
+ * odd cases (NaN, division by zero, shifts too far) included. */
 #include <math.h>
 #include <stdio.h>
 
 #include "expressions.h"
-#include "list.h"
 
 #define FLOATS CLV__DTYPES_FLOAT
 #define DOUBLE CLV__DTYPE_BIT(CLV_F64)

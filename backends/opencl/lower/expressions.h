@@ -2,7 +2,7 @@
 #ifndef CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
 #define CLEAVE_BACKENDS_OPENCL_LOWER_EXPRESSIONS_H
 
-#include "lower.h"
+#include "operator.h"
 
 typedef struct clv__opencl_expression {
   const char *op;

@@ -4,6 +4,7 @@
 
 #include "backends/opencl/plan.h"
 #include "base/text.h"
+#include "lower.h"
 
 enum { MAX_OPERANDS = 40 };
 

@@ -102,7 +102,7 @@ static clv_status bind_entry(clv_device *device, const entry *e, clv_error *erro
   return clv__opencl_instance_bind(device, e->instance, e->bindings, e->bindings + e->instance->executable->input_count, error);
 }
 
-static void hold(clv_device *device, entry *e) {
+static void hold_entry(clv_device *device, entry *e) {
   const clv_executable *x = e->instance->executable;
   e->held_count = 0;
   for (uint32_t i = 0; i < x->input_count + x->output_count; ++i) {
@@ -125,7 +125,7 @@ static clv_status record(clv_device *device, clv_captured *captured, cl_command_
     e->kernel_count = e->instance->plan->steps.count;
     e->kernels = clv__allocate_zero(device->allocator, room);
     status = e->kernels == NULL ? clv__error_memory(error, room) : bind_entry(device, e, error);
-    if (status == CLV_OK) hold(device, e);
+    if (status == CLV_OK) hold_entry(device, e);
     if (status == CLV_OK) {
       status = clv__opencl_instance_record(device, e->instance, captured->commands, e->kernels, &fits, error);
     }

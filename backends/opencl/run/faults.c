@@ -173,7 +173,7 @@ clv_status clv__opencl_watch_join(clv_device *device, clv__opencl_watch **watch,
 
 /* ---- Telling ---- */
 
-static clv_status tell(const place *at, const clv__opencl_fault *fault, clv_error *error) {
+static clv_status report_fault(const place *at, const clv__opencl_fault *fault, clv_error *error) {
   char text[160];
   at->explain(fault, text);
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "node '%s' (%s): %s", at->name, at->op, text);
@@ -193,7 +193,7 @@ clv_status clv__opencl_watch_check(clv_device *device, clv__opencl_watch *watch,
     bool is_found = false;
     for (size_t k = 0; k < faults->count; ++k) {
       if (faults->found[k].said == 0) continue;
-      if (status == CLV_OK) status = tell(&faults->places[k], &faults->found[k], error);
+      if (status == CLV_OK) status = report_fault(&faults->places[k], &faults->found[k], error);
       is_found = true;
     }
     if (is_found && queue != NULL) forget(device, faults, queue);

@@ -24,9 +24,10 @@ static void let_go(const clv__opencl_icd *cl, cl_event *event) {
 void clv__opencl_staging_init(clv_device *device, clv__opencl_staging *s) {
   if (!device->stages) return;
   pthread_mutex_lock(&device->staging_lock);
-  s->previous = device->stagings.previous;
-  s->next = &device->stagings;
-  s->previous->next = s->next->previous = s;
+  s->next = device->stagings;
+  if (s->next != NULL) s->next->previous = s;
+  device->stagings = s;
+  s->is_listed = true;
   pthread_mutex_unlock(&device->staging_lock);
 }
 
@@ -55,10 +56,10 @@ static void piece_finish(clv_device *device, clv__opencl_pinned *p) {
 }
 
 void clv__opencl_staging_finish(clv_device *device, clv__opencl_staging *s) {
-  if (s->next == NULL) return;
+  if (!s->is_listed) return;
   pthread_mutex_lock(&device->staging_lock);
-  s->previous->next = s->next;
-  s->next->previous = s->previous;
+  *(s->previous != NULL ? &s->previous->next : &device->stagings) = s->next;
+  if (s->next != NULL) s->next->previous = s->previous;
   let_go(device->cl, &s->last_out);
   pthread_mutex_unlock(&device->staging_lock);
   clv__opencl_staging_settle(device, s);
@@ -117,7 +118,7 @@ static bool is_awaited(clv_device *device, const void *data, uint64_t size_bytes
   const uintptr_t from = (uintptr_t)data, end = from + (uintptr_t)size_bytes;
   bool awaited = false;
   pthread_mutex_lock(&device->staging_lock);
-  for (const clv__opencl_staging *s = device->stagings.next; s != &device->stagings && !awaited; s = s->next) {
+  for (const clv__opencl_staging *s = device->stagings; s != NULL && !awaited; s = s->next) {
     awaited = s->last_out != NULL && from < s->out_to && s->out_from < end && !is_over(device->cl, s->last_out);
   }
   pthread_mutex_unlock(&device->staging_lock);
@@ -132,7 +133,7 @@ clv_status clv__opencl_stage_in(clv_device *device, clv__opencl_staging *s, cl_c
   const uint8_t *bytes = from;
   uint64_t at = 0;
   int next = 0;
-  if (s->next != NULL && size_bytes >= CLV__OPENCL_STAGED_BYTES && !is_awaited(device, from, size_bytes)) {
+  if (s->is_listed && size_bytes >= CLV__OPENCL_STAGED_BYTES && !is_awaited(device, from, size_bytes)) {
     for (clv__opencl_pinned *p; at < size_bytes && (p = piece_take(device, s, &next)) != NULL;) {
       const size_t count = piece_bytes(size_bytes - at);
       memcpy(p->host, bytes + at, count);
@@ -202,7 +203,7 @@ static clv_status read_pieces(clv_device *device, clv__opencl_staging *s, cl_com
 clv_status clv__opencl_stage_out(clv_device *device, clv__opencl_staging *s, cl_command_queue queue, void *to, cl_mem from,
                                  uint64_t from_offset, uint64_t size_bytes, clv_error *error) {
   const clv__opencl_icd *cl = device->cl;
-  const bool is_noted = s->next != NULL;
+  const bool is_noted = s->is_listed;
   cl_event gates[CLV__OPENCL_PINNED], done = NULL;
   cl_uint gate_count = 0;
   uint64_t at = 0;

@@ -29,7 +29,8 @@ typedef struct clv__opencl_pinned {
 
 /* Part of a stream; one thread at a time uses it. */
 typedef struct clv__opencl_staging {
-  struct clv__opencl_staging *previous, *next; /* of the device's streams (staging_lock); NULL: the device stages nothing */
+  struct clv__opencl_staging *previous, *next; /* of the device's streams (staging_lock) */
+  bool is_listed;                              /* among them; false where the device stages nothing */
   bool is_off;                                 /* there was no memory for pieces: it is not asked for again */
   clv__opencl_pinned pieces[CLV__OPENCL_PINNED];
   /* Host memory that copies out of the device have yet to write (staging_lock): within these addresses, until this event. */

@@ -66,7 +66,7 @@ clv_status clv__spec_string(clv__spec_reader *r, json_t *object, const char *key
   if (value == NULL) return CLV_OK;
   clv__spec_push(r, key);
   if (!json_is_string(value)) return clv__spec_fail(r, "must be a string");
-  *text = clv__arena_string(&r->spec->arena, json_string_value(value), json_string_length(value));
+  *text = clv__arena_string(r->arena, json_string_value(value), json_string_length(value));
   if (*text == NULL) return clv__spec_no_memory(r);
   clv__spec_pop(r);
   return CLV_OK;

@@ -5,14 +5,18 @@
 
 #include <jansson.h>
 
-#include "spec.h"
+#include "base/memory.h"
+#include "cleave/plugin/backend.h"
 
 enum { CLV__SPEC_DEPTH = 6 };
+
+typedef struct clv__vnpu_spec clv__vnpu_spec; /* spec.h */
 
 /* The reader's state: where it is, for messages. */
 typedef struct clv__spec_reader {
   clv__vnpu_spec *spec;
-  const char *file; /* as messages name it */
+  clv__arena *arena; /* its */
+  const char *file;  /* as messages name it */
   const char *text;
   size_t size_bytes;
   const char *path[CLV__SPEC_DEPTH];
@@ -41,6 +45,9 @@ clv_status clv__spec_bytes(clv__spec_reader *r, json_t *object, const char *key,
 clv_dtype clv__spec_dtype(const char *name); /* CLV_DTYPE_NONE: there is none of that name */
 /* A list of dtype names as a mask. `value` may be NULL: then the mask stays. */
 clv_status clv__spec_dtypes(clv__spec_reader *r, json_t *value, uint32_t *mask);
+
+/* The line (from 1) where the key that `path` leads to stands in valid JSON; 0 when it is not found (locate.c). */
+int clv__vnpu_locate(const char *text, size_t size_bytes, const char *const *path, int depth);
 
 /* The operators and what each of them takes (operators.c). */
 clv_status clv__spec_operators(clv__spec_reader *r, json_t *root);

@@ -1,7 +1,7 @@
 /* Finds the line of a key in JSON text that a parser has already found valid: the parser keeps no positions, people want them. */
 #include <string.h>
 
-#include "spec.h"
+#include "json.h"
 
 /* `text[at]` is the opening quote; returns the index of the closing one (or `size_bytes`). */
 static size_t string_end(const char *text, size_t size_bytes, size_t at) {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/tensor/tensor.h"
 #include "json.h"
+#include "spec.h"
 
 /* {"1": ["i32", "i64"]}: dtypes of single operands. */
 static clv_status read_operands(clv__spec_reader *r, json_t *object, const char *key, const clv__vnpu_operand **operands,
@@ -12,7 +13,7 @@ static clv_status read_operands(clv__spec_reader *r, json_t *object, const char 
   if (map == NULL) return CLV_OK;
   clv__spec_push(r, key);
   if (!json_is_object(map)) return clv__spec_fail(r, "must be an object from an index to a list of dtypes");
-  clv__vnpu_operand *items = clv__arena_allocate_zero(&r->spec->arena, json_object_size(map), sizeof *items);
+  clv__vnpu_operand *items = clv__arena_allocate_zero(r->arena, json_object_size(map), sizeof *items);
   if (items == NULL) return clv__spec_no_memory(r);
   const char *index;
   json_t *value;
@@ -39,7 +40,7 @@ static clv_status read_scalar(clv__spec_reader *r, json_t *value, clv__vnpu_scal
   }
   if (!json_is_string(value)) return clv__spec_fail(r, "must be a number or a string");
   *scalar = (clv__vnpu_scalar){.is_text = true,
-                               .text = clv__arena_string(&r->spec->arena, json_string_value(value), json_string_length(value))};
+                               .text = clv__arena_string(r->arena, json_string_value(value), json_string_length(value))};
   return scalar->text != NULL ? CLV_OK : clv__spec_no_memory(r);
 }
 
@@ -67,7 +68,7 @@ static clv_status read_limit(clv__spec_reader *r, json_t *object, clv__vnpu_attr
   if (list == NULL) return CLV_OK;
   clv__spec_push(r, "in");
   if (!json_is_array(list) || json_array_size(list) == 0) return clv__spec_fail(r, "must be a list of values");
-  clv__vnpu_scalar *allowed = clv__arena_allocate_zero(&r->spec->arena, json_array_size(list), sizeof *allowed);
+  clv__vnpu_scalar *allowed = clv__arena_allocate_zero(r->arena, json_array_size(list), sizeof *allowed);
   if (allowed == NULL) return clv__spec_no_memory(r);
   for (size_t i = 0; i < json_array_size(list); ++i) CLV__TRY(read_scalar(r, json_array_get(list, i), &allowed[i]));
   limit->allowed = allowed;
@@ -81,7 +82,7 @@ static clv_status read_attributes(clv__spec_reader *r, json_t *object, clv__vnpu
   if (map == NULL) return CLV_OK;
   clv__spec_push(r, "attributes");
   if (!json_is_object(map)) return clv__spec_fail(r, "must be an object from an attribute to its limits");
-  clv__vnpu_attribute *items = clv__arena_allocate_zero(&r->spec->arena, json_object_size(map), sizeof *items);
+  clv__vnpu_attribute *items = clv__arena_allocate_zero(r->arena, json_object_size(map), sizeof *items);
   if (items == NULL) return clv__spec_no_memory(r);
   op->attributes = items;
   const char *name;
@@ -89,7 +90,7 @@ static clv_status read_attributes(clv__spec_reader *r, json_t *object, clv__vnpu
   json_object_foreach(map, name, value) {
     clv__spec_push(r, name);
     clv__vnpu_attribute *limit = &items[op->attribute_count++];
-    limit->name = clv__arena_string(&r->spec->arena, name, strlen(name));
+    limit->name = clv__arena_string(r->arena, name, strlen(name));
     if (limit->name == NULL) return clv__spec_no_memory(r);
     CLV__TRY(read_limit(r, value, limit));
     clv__spec_pop(r);
@@ -103,7 +104,7 @@ static clv_status read_constants(clv__spec_reader *r, json_t *object, clv__vnpu_
   if (list == NULL) return CLV_OK;
   clv__spec_push(r, "constant_inputs");
   if (!json_is_array(list)) return clv__spec_fail(r, "must be a list of input indices");
-  uint32_t *items = clv__arena_allocate_zero(&r->spec->arena, json_array_size(list), sizeof *items);
+  uint32_t *items = clv__arena_allocate_zero(r->arena, json_array_size(list), sizeof *items);
   if (items == NULL) return clv__spec_no_memory(r);
   for (size_t i = 0; i < json_array_size(list); ++i) {
     json_t *item = json_array_get(list, i);

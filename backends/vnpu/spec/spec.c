@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/vnpu/vnpu.h"
 #include "base/error.h"
 #include "base/files/file.h"
 #include "base/tensor/tensor.h"
@@ -223,6 +222,7 @@ clv_status clv__vnpu_spec_open(const clv_allocator *allocator, const char *text,
   }
   if (status == CLV_OK) {
     clv__spec_reader r = {.spec = spec,
+                          .arena = &spec->arena,
                           .file = builtin == NULL   ? text
                                   : builtin == text ? "device description"
                                                     : text,
@@ -248,20 +248,4 @@ const clv__vnpu_operator *clv__vnpu_spec_find(const clv__vnpu_spec *spec, const 
   if (length > 0 && (size_t)length < sizeof key) found = clv__map_find(&spec->index, key);
   if (found != CLV__MAP_NONE) return &spec->operators[found];
   return spec->any_operator ? &spec->operators[spec->operator_count] : NULL;
-}
-
-clv_status clv__vnpu_spec_name(const clv_allocator *allocator, const char *text, char *name, size_t size_bytes,
-                               clv_error *error) {
-  clv__vnpu_spec spec;
-  CLV__TRY(clv__vnpu_spec_open(allocator, text, NULL, 0, &spec, error));
-  size_t length = strlen(spec.name);
-  clv_status status = CLV_OK;
-  if (length >= size_bytes) {
-    status =
-        clv__error_set(error, CLV_INVALID_ARGUMENT, "device name of %zu characters is longer than %zu", length, size_bytes - 1);
-  } else {
-    memcpy(name, spec.name, length + 1);
-  }
-  clv__vnpu_spec_finish(&spec);
-  return status;
 }

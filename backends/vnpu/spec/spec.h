@@ -99,7 +99,4 @@ const clv__vnpu_operator *clv__vnpu_spec_find(const clv__vnpu_spec *spec, const 
 /* The text of a built-in description, or NULL (builtin.c). */
 const char *clv__vnpu_builtin(const char *name);
 
-/* The line (from 1) where the key that `path` leads to stands in valid JSON; 0 when it is not found (locate.c). */
-int clv__vnpu_locate(const char *text, size_t size_bytes, const char *const *path, int depth);
-
 #endif

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "backends/vnpu/engine.h"
+#include "backends/vnpu/queue_own.h"
 #include "backends/vnpu/spec/speed.h"
 #include "base/clock.h"
 #include "fake_host.h"

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "queue.h"
+
 static bool is_word(const char *text, const char *const *words) {
   for (; *words != NULL; ++words) {
     if (strcmp(text, *words) == 0) return true;

@@ -1,7 +1,7 @@
 /* What streams and events are made of: shared by queue.c, which fills them, engine.c, which works them off, and wake.c, which
  * says who is woken for what. */
-#ifndef CLEAVE_BACKENDS_VNPU_ENGINE_H
-#define CLEAVE_BACKENDS_VNPU_ENGINE_H
+#ifndef CLEAVE_BACKENDS_VNPU_QUEUE_OWN_H
+#define CLEAVE_BACKENDS_VNPU_QUEUE_OWN_H
 
 #include "queue.h"
 

@@ -40,7 +40,7 @@ typedef struct block {
   size_t count, capacity;
 } block;
 
-static void retire(block *b, uint32_t node) {
+static void end_lifetimes(block *b, uint32_t node) {
   size_t kept = 0;
   for (size_t i = 0; i < b->count; ++i) {
     if (b->items[i].last > node) b->items[kept++] = b->items[i];
@@ -49,7 +49,7 @@ static void retire(block *b, uint32_t node) {
 }
 
 /* First fit. */
-static clv_status put(clv__opencl_plan *plan, block *b, clv__opencl_piece *piece, uint32_t last, clv_error *error) {
+static clv_status allocate_piece(clv__opencl_plan *plan, block *b, clv__opencl_piece *piece, uint32_t last, clv_error *error) {
   if (piece->size_bytes > UINT64_MAX / 4 || plan->scratch_bytes > UINT64_MAX / 4) {
     return clv__error_set(error, CLV_TOO_LARGE, "scratch beyond any memory");
   }
@@ -94,7 +94,7 @@ static clv_status find_last(const clv__opencl_plan *plan, uint32_t **last, clv_e
 /* ---- Placing ---- */
 
 /* Inputs, weights, constants. */
-static void place_sources(clv__opencl_plan *plan) {
+static void locate_sources(clv__opencl_plan *plan) {
   const clv_executable *e = plan->executable;
   for (uint32_t v = 0; v < e->value_count; ++v) {
     clv__opencl_plan_value *value = &plan->values[v];
@@ -110,7 +110,7 @@ static void place_sources(clv__opencl_plan *plan) {
 }
 
 /* An output takes the place of what is made for it, unless that leaves as another output already. */
-static void place_outputs(clv__opencl_plan *plan) {
+static void locate_outputs(clv__opencl_plan *plan) {
   const clv_executable *e = plan->executable;
   for (uint32_t o = 0; o < e->output_count; ++o) {
     clv__opencl_plan_value *root = &plan->values[plan->values[e->outputs[o]].root];
@@ -118,7 +118,7 @@ static void place_outputs(clv__opencl_plan *plan) {
   }
 }
 
-static clv_status place_made(clv__opencl_plan *plan, const uint32_t *last, block *b, clv_error *error) {
+static clv_status lay_out_made(clv__opencl_plan *plan, const uint32_t *last, block *b, clv_error *error) {
   const clv_executable *e = plan->executable;
   for (uint32_t n = 0; n < e->node_count; ++n) {
     const clv__opencl_plan_node *node = &plan->nodes[n];
@@ -129,12 +129,12 @@ static clv_status place_made(clv__opencl_plan *plan, const uint32_t *last, block
       clv__opencl_location *at = &plan->values[v].at;
       at->where = CLV__OPENCL_AT_SCRATCH;
       CLV__TRY(clv__opencl_piece_add(plan, &plan->scratch, size_of(&plan->values[v].type), NULL, &at->index, error));
-      CLV__TRY(put(plan, b, &plan->scratch.items[at->index], last[v], error));
+      CLV__TRY(allocate_piece(plan, b, &plan->scratch.items[at->index], last[v], error));
     }
     for (uint32_t i = 0; i < node->scratch_count; ++i) {
-      CLV__TRY(put(plan, b, &plan->scratch.items[node->first_scratch + i], n, error));
+      CLV__TRY(allocate_piece(plan, b, &plan->scratch.items[node->first_scratch + i], n, error));
     }
-    retire(b, n);
+    end_lifetimes(b, n);
   }
   return CLV_OK;
 }
@@ -160,7 +160,7 @@ static clv_status copy_outputs(clv__opencl_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status lay_constants(clv__opencl_plan *plan, clv_error *error) {
+static clv_status lay_out_constants(clv__opencl_plan *plan, clv_error *error) {
   for (size_t i = 0; i < plan->constants.count; ++i) {
     clv__opencl_piece *piece = &plan->constants.items[i];
     piece->offset = plan->constant_bytes;
@@ -172,7 +172,7 @@ static clv_status lay_constants(clv__opencl_plan *plan, clv_error *error) {
   return CLV_OK;
 }
 
-static clv_status locate(clv__opencl_plan *plan, clv__opencl_operand *operand, clv_error *error) {
+static clv_status locate_operand(clv__opencl_plan *plan, clv__opencl_operand *operand, clv_error *error) {
   clv__opencl_plan_value *root = &plan->values[plan->values[operand->value].root];
   if (root->at.where == CLV__OPENCL_AT_CONSTANT && root->at.index == CLV__OPENCL_NONE) {
     CLV__TRY(clv__opencl_piece_add(plan, &plan->constants, size_of(&root->type), root->type.data, &root->at.index, error));
@@ -182,12 +182,12 @@ static clv_status locate(clv__opencl_plan *plan, clv__opencl_operand *operand, c
 }
 
 /* Values in the steps become places. */
-static clv_status resolve(clv__opencl_plan *plan, clv_error *error) {
+static clv_status resolve_operands(clv__opencl_plan *plan, clv_error *error) {
   const clv__opencl_steps *steps = &plan->steps;
   for (size_t s = 0; s < steps->count; ++s) {
     for (uint32_t i = 0; i < steps->items[s].operand_count; ++i) {
       clv__opencl_operand *operand = &steps->items[s].operands[i];
-      if (operand->means == CLV__OPENCL_MEANS_VALUE) CLV__TRY(locate(plan, operand, error));
+      if (operand->means == CLV__OPENCL_MEANS_VALUE) CLV__TRY(locate_operand(plan, operand, error));
       if (operand->means != CLV__OPENCL_MEANS_VALUE && operand->means != CLV__OPENCL_MEANS_PLACE) continue;
       if (operand->at.where == CLV__OPENCL_AT_NOWHERE) {
         return clv__error_set(error, CLV_INTERNAL_ERROR, "argument %u of %s has no place", i,
@@ -206,18 +206,18 @@ static clv_status check_fits(const clv__opencl_plan *plan, clv_error *error) {
                         (unsigned long long)most, (unsigned long long)limit);
 }
 
-clv_status clv__opencl_pass_place(clv__opencl_plan *plan, clv_error *error) {
+clv_status clv__opencl_pass_layout(clv__opencl_plan *plan, clv_error *error) {
   block b = {.allocator = plan->device->allocator};
   uint32_t *last = NULL;
   clv_status status;
   find_roots(plan);
-  place_sources(plan);
-  place_outputs(plan);
+  locate_sources(plan);
+  locate_outputs(plan);
   CLV__TRY_GOTO(find_last(plan, &last, error));
-  CLV__TRY_GOTO(place_made(plan, last, &b, error));
+  CLV__TRY_GOTO(lay_out_made(plan, last, &b, error));
   CLV__TRY_GOTO(copy_outputs(plan, error));
-  CLV__TRY_GOTO(resolve(plan, error));
-  CLV__TRY_GOTO(lay_constants(plan, error));
+  CLV__TRY_GOTO(resolve_operands(plan, error));
+  CLV__TRY_GOTO(lay_out_constants(plan, error));
   status = check_fits(plan, error);
 cleanup:
   clv__release(b.allocator, last);

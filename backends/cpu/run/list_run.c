@@ -1,0 +1,73 @@
+/* Running the calls of a launch list, timed or not. */
+#include "base/clock.h"
+#include "stretch.h"
+
+clv_status clv__cpu_list_explain(const clv__cpu_list *list, const clv__cpu_call *failed, clv_status status, clv_error *error) {
+  const clv__cpu_step *step = &list->plan->steps[failed->step];
+  return clv__error_prefix(error, status, "node '%s' (%s)", step->node != NULL ? step->node->name : "", step->what);
+}
+
+clv_status clv__cpu_calls_run(const void *block, size_t size_bytes, const clv__cpu_call **failed, clv_error *error) {
+  if (size_bytes == 0) return CLV_OK;
+  const uint8_t *at = block, *end = at + size_bytes;
+  while (at != end) {
+    const clv__cpu_call *call = (const clv__cpu_call *)(const void *)at;
+    at += call->size_bytes;
+    if (call->is_row) {
+      call->function.row((const clv__row *)(const void *)call->arguments);
+      continue;
+    }
+    if (call->is_stretch) {
+      CLV__TRY(clv__cpu_stretch_run(call, NULL, NULL, failed, error));
+      continue;
+    }
+    const clv_status status = call->function.run(call, error);
+    if (status != CLV_OK) {
+      *failed = call;
+      return status;
+    }
+  }
+  return CLV_OK;
+}
+
+static clv_status run_calls(const clv__cpu_list *list, clv_error *error) {
+  const clv__cpu_call *failed;
+  const clv_status status = clv__cpu_calls_run(list->block, list->size_bytes, &failed, error);
+  return status == CLV_OK ? CLV_OK : clv__cpu_list_explain(list, failed, status, error);
+}
+
+static clv_status run_timed(const clv__cpu_list *list, clv_error *error) {
+  for (size_t at = 0; at < list->size_bytes;) {
+    const clv__cpu_call *call = (const clv__cpu_call *)(const void *)(list->block + at);
+    clv_status status = CLV_OK;
+    at += call->size_bytes;
+    if (call->is_stretch) {
+      const clv__cpu_call *failed;
+      status = clv__cpu_stretch_run(call, list->step_ns, list->step_ns + list->plan->step_count + 1, &failed, error);
+      if (status != CLV_OK) return clv__cpu_list_explain(list, failed, status, error);
+      continue;
+    }
+    const uint64_t begin = clv__clock_ns();
+    if (call->is_row)
+      call->function.row((const clv__row *)(const void *)call->arguments);
+    else
+      status = call->function.run(call, error);
+    list->step_ns[call->step] += clv__clock_ns() - begin;
+    if (status != CLV_OK) return clv__cpu_list_explain(list, call, status, error);
+  }
+  return CLV_OK;
+}
+
+clv_status clv__cpu_list_run(clv__cpu_list *list, clv_error *error) {
+  const uint32_t input_count = list->plan->program->input_count;
+  for (uint32_t i = 0; i < input_count; ++i) {
+    const clv__cpu_bound *bound = &list->bound[i];
+    if (bound->unaligned != NULL) memcpy(bound->staging, bound->unaligned, bound->size_bytes);
+  }
+  CLV__TRY(list->step_ns != NULL ? run_timed(list, error) : run_calls(list, error));
+  for (uint32_t i = input_count; i < list->bound_count; ++i) {
+    const clv__cpu_bound *bound = &list->bound[i];
+    if (bound->unaligned != NULL) memcpy(bound->unaligned, bound->staging, bound->size_bytes);
+  }
+  return CLV_OK;
+}
