@@ -4,12 +4,12 @@
 
 #include "backends/common/kernels/attention/attention.h"
 #include "backends/common/kernels/attention/product.h"
-#include "operators/common/turn.h"
 #include "base/memory.h"
 #include "operators/common/exponential.h"
 #include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
+#include "operators/common/turn.h"
 
 enum {
   FEW = 4,                      /* rows that share a pass over the keys, the first way */

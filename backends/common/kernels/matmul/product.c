@@ -3,11 +3,11 @@
 #include "backends/common/kernels/matmul/product.h"
 
 #include "backends/common/kernels/matmul/gemm.h"
-#include "operators/common/turn.h"
 #include "base/memory.h"
 #include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
+#include "operators/common/turn.h"
 
 #define THIN_ROWS 4      /* up to which B is not worth packing */
 #define THIN_COLUMNS 256 /* of a chunk */

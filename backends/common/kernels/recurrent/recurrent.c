@@ -5,11 +5,11 @@
 #include <math.h>
 
 #include "backends/common/kernels/recurrent/recurrent.h"
-#include "operators/common/turn.h"
 #include "operators/common/exponential.h"
 #include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
+#include "operators/common/turn.h"
 
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, PACK_LINE = 64, LINE_BYTES = 64 };
 
