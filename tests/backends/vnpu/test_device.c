@@ -54,6 +54,28 @@ static void blocks_are_apart_poisoned_and_checked(void **state) {
   clv__vnpu_space_close(space);
 }
 
+/* A stale address must not show old numbers: memory that is freed beside other blocks holds poison at once. */
+static void freed_blocks_are_poisoned(void **state) {
+  (void)state;
+  enum { SIZE = 4096 };
+  fake_host fake;
+  fake_host_init(&fake, clv__allocator_default());
+  clv__vnpu_space *space = open_space(&fake, "a", 0);
+  clv_error error = {0};
+  uint64_t freed, kept;
+  assert_ok(clv__vnpu_space_allocate(space, SIZE, &freed, &error), error);
+  assert_ok(clv__vnpu_space_allocate(space, SIZE, &kept, &error), error);
+  uint8_t *data = clv__vnpu_space_translate(space, freed, SIZE), *beside = clv__vnpu_space_translate(space, kept, SIZE);
+  assert_ptr_equal(data + SIZE, beside); /* one bank, which stays while `kept` is there */
+  memset(data, 5, SIZE);
+  memset(beside, 6, SIZE);
+  clv__vnpu_space_free(space, freed, SIZE);
+  for (int i = 0; i < SIZE; ++i) assert_int_equal(data[i], CLV__VNPU_POISON);
+  for (int i = 0; i < SIZE; ++i) assert_int_equal(beside[i], 6);
+  clv__vnpu_space_free(space, kept, SIZE);
+  clv__vnpu_space_close(space);
+}
+
 static void limits_and_sharing(void **state) {
   (void)state;
   fake_host fake;
@@ -371,6 +393,7 @@ static void operators_have_figures(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(blocks_are_apart_poisoned_and_checked),
+      cmocka_unit_test(freed_blocks_are_poisoned),
       cmocka_unit_test(limits_and_sharing),
       cmocka_unit_test(host_space_is_host_memory),
       cmocka_unit_test(streams_keep_order_and_wait),

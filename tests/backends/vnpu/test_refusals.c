@@ -4,6 +4,31 @@
 #include "base/hash.h"
 #include "fake_graphs.h"
 
+/* ---- Groups ---- */
+
+static clv_graph *square_graph(void);
+
+/* A device may be given any group: compile() asks about each node again, and names the one that it cannot run. */
+static void groups_with_an_unsupported_node_are_refused(void **state) {
+  (void)state;
+  fake_host fake;
+  fake_host_init(&fake, heap());
+  const clv_backend *b = fake_backend(&fake);
+  clv_device *device = fake_device(&fake, "{\"operators\": {\"Mul\": {}}}");
+  clv_error error = {0};
+  clv_graph *graph = square_graph();
+  clv__shapes *shapes = shapes_of(graph);
+  clv_graph_view whole = *graph->whole;
+  whole.types = shapes->types;
+  clv_executable *executable = NULL;
+  assert_int_equal(b->compile(device, &whole, NULL, &executable, &error), CLV_NOT_SUPPORTED);
+  assert_null(executable);
+  assert_non_null(strstr(error.message, "(Relu)"));
+  b->close(device);
+  clv__shapes_destroy(shapes);
+  clv__graph_destroy(graph);
+}
+
 /* ---- Memory ---- */
 
 /* Three element by element operators over [40, 40]: x, w, y, and two values between have 6,400 bytes each. */
@@ -463,6 +488,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(unknown_operators_are_for_planning),
       cmocka_unit_test(unbound_weights_are_constants),
+      cmocka_unit_test(groups_with_an_unsupported_node_are_refused),
       cmocka_unit_test(memory_limits_are_told),
       cmocka_unit_test(verdicts_have_reasons),
       cmocka_unit_test(mutated_files_are_refused_or_run),
