@@ -338,6 +338,30 @@ static void edits(void **state) {
   machine_close(&m);
 }
 
+/* A partition that an edit moves to a device must keep to the device's number of inputs. */
+static void edits_beyond_the_inputs_of_a_device(void **state) {
+  (void)state;
+  machine m;
+  const char *specs[] = {"{\"operators\": {\"Add\": {}, \"Relu\": {}}, \"max_partition_inputs\": 1}"};
+  machine_open(&m, "npu,cpu", 1, specs);
+  test_graph g;
+  test_graph_begin(&g, &m.counting.allocator, 5);
+  test_graph_input(&g, "a", CLV_F32, 2, (const int64_t[]){4, 8});
+  test_graph_input(&g, "b", CLV_F32, 2, (const int64_t[]){4, 8});
+  test_graph_node(&g, "add", "Add", "a,b", "sum");
+  test_graph_node(&g, "relu", "Relu", "sum", "y");
+  clv_graph *graph = test_graph_end(&g, "y");
+  clv_plan *plan = machine_plan(&m, graph, "add=cpu,relu=npu", (clv_plan_options)CLV_PLAN_OPTIONS_INIT);
+  char *text = json_of(plan);
+  const edit moved = {"\"device\": \"cpu\"", "\"device\": \"npu\"", "\"partitions\"",
+                      "partition 0 reads 2 values from elsewhere; npu takes at most 1"};
+  try_edit(&m, graph, text, &moved);
+  clv__release(graph->allocator, text);
+  clv_plan_destroy(plan);
+  clv_graph_destroy(graph);
+  machine_close(&m);
+}
+
 /* What is only supposed cannot be run, nor read back as if it could; where nothing had to be supposed, it can. */
 static void supposed_plans(void **state) {
   (void)state;
@@ -521,6 +545,7 @@ int main(void) {
       cmocka_unit_test(the_last_device_is_small),
       cmocka_unit_test(kept_values_stay),
       cmocka_unit_test(edits),
+      cmocka_unit_test(edits_beyond_the_inputs_of_a_device),
       cmocka_unit_test(supposed_plans),
       cmocka_unit_test(nothing_to_do),
       cmocka_unit_test(allocations_fail),
