@@ -5,7 +5,7 @@
 
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define CLV__MULTIVERSION __attribute__((optimize("O3"), target_clones("avx512f", "arch=haswell", "default")))
+#define CLV__MULTIVERSION __attribute__((optimize("O3"), target_clones("avx512f", "avx2", "default")))
 #else
 #define CLV__MULTIVERSION
 #endif
