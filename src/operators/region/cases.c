@@ -1,4 +1,5 @@
-/* Cases of operators on regions of pictures: boxes selected, and maps read in bins: see operators/cases.h for how the rows read.
+/* Cases of operators on regions of pictures: boxes selected, and maps read in bins. See operators/cases.h for the syntax of the
+ * rows.
  */
 #include "operators/cases.h"
 
