@@ -231,7 +231,7 @@ static clv_status find_typical(const clv_graph *graph, const clv__shapes *shapes
   return status;
 }
 
-/* ---- The whole ---- */
+/* ---- The whole graph ---- */
 
 static bool has_open(const clv_graph *graph, const clv__shapes *shapes) {
   for (clv_value_id v = 0; v < graph->value_count; ++v) {

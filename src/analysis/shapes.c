@@ -295,7 +295,7 @@ static clv_status infer_body(clv__infer *infer, const clv_graph_view *body, cons
   return status;
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------------------------------- */
+/* ---- The whole graph ----------------------------------------------------------------------------------------------------- */
 
 static clv_status whole_pass(pass *p, const clv__shape_given *given, uint32_t given_count) {
   const clv_graph *graph = p->graph;

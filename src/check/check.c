@@ -18,7 +18,7 @@ double clv__check_real(uint64_t *state) {
   return (double)(clv__check_random(state) >> 11) / 4503599627370496.0 - 1.0;
 }
 
-/* ---- What sections say ---- */
+/* ---- Results of sections ---- */
 
 void clv__check_beat(clv__check *check) {
   __atomic_add_fetch(&check->sign->beats, 1, __ATOMIC_RELAXED);

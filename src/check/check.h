@@ -79,7 +79,7 @@ uint64_t clv__check_random(uint64_t *state);
 uint32_t clv__check_below(uint64_t *state, uint32_t limit);
 double clv__check_real(uint64_t *state);
 
-/* ---- Cases of operators (cases.c and its kin): small graphs that together cover the operators ---- */
+/* ---- Cases of operators (cases/): small graphs that together cover the operators ---- */
 
 typedef struct clv__check_case {
   char what[160];     /* "Conv 22, f32, x[1,3,8,8], stride 2, pads 1" */

@@ -13,7 +13,7 @@ static void check_refusal(clv__check *check, const char *what, clv_status status
   clv__check_that(check, error->message[0] != '\0', what, "'%s', without a text", clv_status_name(status));
 }
 
-/* ---- Nodes that nobody knows ---- */
+/* ---- Unknown nodes ---- */
 
 static void check_foreign_node(clv__check *check) {
   static const int64_t dims[] = {4, 8};

@@ -27,7 +27,7 @@ static clv_status write_blob(void *cookie, const void *data, size_t size_bytes) 
   return CLV_OK;
 }
 
-/* ---- What was compiled ---- */
+/* ---- Independence of executables ---- */
 
 static void check_independence(clv__check *check, uint64_t seed) {
   clv__check_scene scene;

@@ -251,7 +251,7 @@ static void pause_ms(long ms) {
   nanosleep(&pause, NULL);
 }
 
-/* A notification for an event after a copy: while the work is enqueued, or after all of it completed. */
+/* Requests a notification for an event after a copy: while the work is pending, or (`is_over`) after all of it completed. */
 static void check_notice(pair *p, bool is_over, uint32_t round) {
   enum { BYTES = 4096 };
   static uint8_t from[BYTES], to[BYTES];

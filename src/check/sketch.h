@@ -37,7 +37,7 @@ clv_status clv__sketch_end(clv__sketch *sketch, const char *outputs, clv_graph *
 clv_status clv__sketch_data(const clv_graph *graph, const int64_t *sizes, uint64_t seed, clv__arena *arena, clv_tensor **inputs,
                             clv_error *error);
 
-/* ---- What a device takes (menu.c) ---- */
+/* ---- Operators that a device takes (menu.c) ---- */
 
 typedef struct clv__menu_item clv__menu_item;
 

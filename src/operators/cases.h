@@ -39,7 +39,7 @@ typedef struct clv__case_row {
 CLV__TENSOR_FAMILIES(CLV__DECLARE_CASES)
 #undef CLV__DECLARE_CASES
 
-/* Lists of dtypes for rows. */
+/* Lists of dtypes for the rows. */
 #define CASE_FLOATS "f32 f16 bf16 f64"
 #define CASE_SIGNED "i32 i64 i8 i16"
 #define CASE_UNSIGNED "u8 u16 u32 u64"

@@ -76,10 +76,10 @@ static void run_half(const clv__elementwise *what, const clv__row *row, clv_dtyp
   }
 }
 
-/* Elements [from, to) of the output. */
+/* Runs elements [from, to) of the output. */
 static void run_range(const clv__elementwise *what, const clv__walk *plan, const clv_tensor *out, const clv_tensor *const *inputs,
                       int64_t from, int64_t to) {
-  int64_t position[CLV_MAX_RANK] = {0}, offset[CLV__ROW_INPUTS] = {0}; /* of the current row */
+  int64_t position[CLV_MAX_RANK] = {0}, offset[CLV__ROW_INPUTS] = {0}; /* position and offsets of the current row */
   int64_t rest = from / plan->length, column = from % plan->length;
   for (int32_t axis = plan->rank - 1; axis >= 0; --axis) {
     position[axis] = rest % plan->dims[axis];

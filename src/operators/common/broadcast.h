@@ -36,7 +36,7 @@ typedef struct clv__walk {
   int32_t rank; /* not counting the row's axis */
   int64_t dims[CLV_MAX_RANK];
   int64_t strides[CLV__ROW_INPUTS][CLV_MAX_RANK];
-  int64_t length; /* of a row */
+  int64_t length; /* elements in a row */
   int64_t step[CLV__ROW_INPUTS];
   int64_t rows;
 } clv__walk;

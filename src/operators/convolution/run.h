@@ -16,7 +16,7 @@ void clv__conv_axes(const clv__window *window, clv__conv_axis axes[CLV__CONV_AXE
 
 bool clv__conv_accepts(const clv__kernel_call *call, char reason[160]);
 
-/* ---- Operators in files of their own; run.c holds the table ---- */
+/* ---- Operators with their own files; run.c has the table ---- */
 
 /* run_integer.c: ConvInteger and QLinearConv */
 clv_status clv__kernel_conv_integer(const clv__kernel_call *call);

@@ -18,7 +18,7 @@ typedef struct einsum {
   operand *operands;
   int64_t dims[LABELS];      /* of each label; 1 if no input has it */
   int64_t at[LABELS];        /* current position */
-  int32_t kept, summed;      /* labels of the result, in its order; labels that are summed */
+  int32_t kept, summed;      /* labels of the result, in its order; labels that are summed over */
   int8_t labels[2 * LABELS]; /* both lists, one after the other */
 } einsum;
 

@@ -1,4 +1,4 @@
-/* Tensors made from attributes, sizes and positions. */
+/* Creates tensors from attributes, sizes and positions. */
 #include <stdio.h>
 
 #include "operators/common/move.h"

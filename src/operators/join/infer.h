@@ -4,6 +4,6 @@
 
 #include "operators/infer.h"
 
-clv_status clv__infer_slice(clv__infer *infer); /* infer_slice.c */
+clv_status clv__infer_slice(clv__infer *infer); /* infer_slice.c: Slice */
 
 #endif

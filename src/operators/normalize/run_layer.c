@@ -16,7 +16,7 @@ static bool is_trailing(const clv_tensor *t, const clv_tensor *x) {
   return true;
 }
 
-/* Elements [first, first + count) of `t` broadcast to the shape of `x`. */
+/* Fills `row` with elements [first, first + count) of `t`, broadcast to the shape of `x`. */
 static void broadcast_row(const clv_tensor *t, bool trailing, const clv_tensor *x, int64_t first, int64_t count, double *row) {
   if (trailing) {
     int64_t size = clv__dims_product(t, 0, t->rank);

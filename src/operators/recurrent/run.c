@@ -231,7 +231,7 @@ static void step(const sequence *s, int64_t t) {
   if (p->kind == LSTM) step_lstm(s);
 }
 
-/* ---- The whole ---- */
+/* ---- Whole sequences ---- */
 
 /* The offset of a state in [directions, batch, hidden], or in [batch, directions, hidden]. */
 static int64_t state_at(const sequence *s) {

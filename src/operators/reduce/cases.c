@@ -1,4 +1,4 @@
-/* Cases of the reductions and of operators that walk along one axis. See operators/cases.h for the syntax of the rows. */
+/* Cases of the reductions and of operators that work along one axis. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 /* Each axis, several, negative, all; long and short rows, rows of 1; cases that leave nothing and cases that reduce nothing. */

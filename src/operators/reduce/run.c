@@ -50,7 +50,7 @@ static int64_t offset_of(const axes *a, const int64_t *at) {
   return offset;
 }
 
-/* ---- Floats, and what needs them ---- */
+/* ---- Floats, and operators that need them ---- */
 
 typedef double real_fold(double total, double x);
 

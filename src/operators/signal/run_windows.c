@@ -17,7 +17,7 @@ clv_status clv__kernel_window(const clv__kernel_call *call) {
   for (int64_t i = 0; i < size; ++i) {
     /* A symmetric window of one element has its peak value. */
     double angle = period > 0 ? 2 * PI * (double)i / period : PI;
-    double value = (a2 * cos(2 * angle) - a1 * cos(angle)) + a0; /* in this order the peak is 1 */
+    double value = (a2 * cos(2 * angle) - a1 * cos(angle)) + a0; /* in this order of operations the peak is 1 */
     clv__row_from_f64(y->dtype, y->data, i, 1, &value);
   }
   return CLV_OK;

@@ -1,4 +1,4 @@
-/* Softmax, LogSoftmax, Hardmax: the type of the input. */
+/* Softmax, LogSoftmax, Hardmax: the output has the type of the input. */
 #include "operators/infer.h"
 #include "operators/common/padding.h"
 
