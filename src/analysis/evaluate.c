@@ -1,5 +1,5 @@
-/* The reference evaluator over a graph: node after node, each value freed after its last reader. Bodies of If, Loop and Scan come
- * back here from evaluate_body.c. */
+/* The reference evaluator over a graph. It runs node by node and frees each value after its last reader. evaluate_body.c calls
+ * back into this file to run the bodies of If, Loop and Scan. */
 #include "analysis/evaluate.h"
 
 #include "analysis/evaluate_body.h"
@@ -63,7 +63,7 @@ static clv_status allocate_outputs(const clv_graph *graph, const clv__node *node
   return CLV_OK;
 }
 
-/* A node with a kernel: align, infer with the data, allocate, run. */
+/* Runs a node that has a kernel: aligns the inputs, infers with the data, allocates the outputs, runs. */
 static clv_status evaluate_plain(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                                  const clv__evaluation *how, const clv_allocator *allocator, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
@@ -134,19 +134,19 @@ clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, con
   return clv__node_evaluate_at(graph, node, inputs, outputs, &how, allocator, error);
 }
 
-/* A view on its way. */
+/* A view while it runs. */
 typedef struct run {
   const clv_graph_view *view;
   const clv_allocator *allocator;
-  clv_tensor *values; /* by value of the view; dtype NONE: not there yet */
-  bool *owned;        /* the data is ours to free */
-  uint32_t *readers;  /* reads still to come, the view's outputs among them */
+  clv_tensor *values; /* by value of the view; dtype NONE: not computed yet */
+  bool *owned;        /* by value: this run owns the data */
+  uint32_t *readers;  /* by value: remaining reads, including the view's outputs */
   clv_tensor *operands;
   clv__value_fn watch;
   void *cookie;
 } run;
 
-/* Inputs, then outputs, of a node: values of the view or CLV_NO_VALUE. */
+/* A node's inputs, then its outputs: values of the view or CLV_NO_VALUE. */
 static const uint32_t *operands_of(const run *r, uint32_t node) {
   return r->view->operands + r->view->operand_offsets[node];
 }
@@ -200,7 +200,7 @@ static clv_status check_input(const clv__value *value, const clv_tensor *given, 
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "input '%s': %s is given where %s is declared", value->name, have, want);
 }
 
-/* Initializers, inputs and captures of a whole graph: what is there before the first node. */
+/* Sets the values of a whole graph that exist before the first node: initializers, inputs and captures. */
 static clv_status begin_whole(run *r, const clv_tensor *inputs, const clv_tensor *captures, bool is_body, clv_error *error) {
   const clv_graph *graph = r->view->graph;
   for (clv_value_id v = 0; v < graph->value_count; ++v) {
@@ -229,7 +229,7 @@ static clv_status begin_whole(run *r, const clv_tensor *inputs, const clv_tensor
   return CLV_OK;
 }
 
-/* The same of a part: constants are where its types have data. */
+/* The same for part of a graph. A value is a constant if its type has data. */
 static void begin_part(run *r, const clv_tensor *inputs) {
   const clv_graph_view *view = r->view;
   for (uint32_t v = 0; v < view->value_count; ++v) {
@@ -272,7 +272,8 @@ static clv_status run_one(run *r, uint32_t index, const clv__evaluation *how, cl
   return CLV_OK;
 }
 
-/* Outputs pass to the caller; one that is not ours (an input, an initializer) or is listed again is copied. */
+/* Passes the outputs to the caller. An output is copied if this run does not own it (an input, an initializer) or if it is listed
+ * twice. */
 static clv_status run_outputs(run *r, clv_tensor *outputs, clv_error *error) {
   for (uint32_t i = 0; i < r->view->output_count; ++i) {
     uint32_t v = r->view->outputs[i];
@@ -291,7 +292,7 @@ static clv_status run_outputs(run *r, clv_tensor *outputs, clv_error *error) {
   return CLV_OK;
 }
 
-/* What both ways have in common, behind their beginning. `outputs` are zero. */
+/* The common part of both, after the values are set. `outputs` are zeroed on entry. */
 static clv_status run_nodes(run *r, clv_tensor *outputs, const clv__evaluation *how, clv_error *error) {
   clv_status status = CLV_OK;
   for (uint32_t n = 0; status == CLV_OK && n < r->view->node_count; ++n) status = run_one(r, n, how, error);

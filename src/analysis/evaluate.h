@@ -1,39 +1,42 @@
-/* The reference evaluator: a node, or a whole graph, node after node with the reference loops. It is what devices are checked
- * against, what folds constants, and what runs bodies.
+/* The reference evaluator. It runs one node, or a whole graph node by node, with the reference loops. Devices are checked against
+ * it. It also folds constants and runs bodies.
  *
- * circle-ok: to infer a graph is to compute what is known of it, to compute a node is to infer its outputs first, and bodies nest
- * both; shapes.h and evaluate.h are the two halves of one recursion. */
+ * circle-ok: inferring a graph computes the values that are known, and computing a node first infers its outputs. Bodies nest
+ * both. shapes.h and evaluate.h are the two halves of one recursion. */
 #ifndef CLEAVE_ANALYSIS_EVALUATE_H
 #define CLEAVE_ANALYSIS_EVALUATE_H
 
 #include "graph/view.h"
 
-/* Runs one node. `inputs` (captures last) may be unaligned; absent ones have dtype CLV_DTYPE_NONE. `outputs[i]` comes back typed
- * with data allocated with `allocator`, owned by the caller; an output that the node leaves out gets dtype CLV_DTYPE_NONE. */
+/* Runs one node. `inputs` (captures last) may be unaligned; an absent input has dtype CLV_DTYPE_NONE. On return `outputs[i]` is
+ * typed and its data is allocated with `allocator`; the caller owns it. An output that the node omits gets dtype
+ * CLV_DTYPE_NONE. */
 clv_status clv__node_evaluate(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error);
 
-/* The same, where `run_node` runs the node, or those of its bodies (NULL: the reference loops do). */
+/* The same, but `run_node` runs the node and the nodes of its bodies. NULL: the reference loops run them. */
 clv_status clv__node_evaluate_with(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                                    clv_run_node_fn run_node, void *cookie, const clv_allocator *allocator, clv_error *error);
 
-/* Called with every value as soon as it exists; the tensor is only valid in the call. */
+/* Called with every value as soon as it exists. The tensor is valid only during the call. */
 typedef clv_status (*clv__value_fn)(void *cookie, clv_value_id value, const clv_tensor *tensor, clv_error *error);
 
-/* Runs a graph. `inputs` in the order of graph->inputs (an absent one takes its initializer), `captures` in the order of the
- * node's captures (NULL for a model). `outputs` as above. `watch` may be NULL. */
+/* Runs a graph. `inputs` are in the order of graph->inputs; an absent input takes its initializer. `captures` are in the order of
+ * the node's captures (NULL for a model). `outputs` as above. `watch` may be NULL. */
 clv_status clv__graph_evaluate(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures, clv_tensor *outputs,
                                clv__value_fn watch, void *cookie, const clv_allocator *allocator, clv_error *error);
 
-/* The same, where `run_node` runs nodes (NULL: the reference loops do), with a cookie of its own. */
+/* The same, but `run_node` runs the nodes and receives `node_cookie`. NULL: the reference loops run them. */
 clv_status clv__graph_evaluate_with(const clv_graph *graph, const clv_tensor *inputs, const clv_tensor *captures,
                                     clv_tensor *outputs, clv__value_fn watch, void *cookie, clv_run_node_fn run_node,
                                     void *node_cookie, const clv_allocator *allocator, clv_error *error);
 
-/* Runs a part of a graph: `inputs` and `outputs` in the order of the view's; constants are those of its types. */
+/* Runs part of a graph. `inputs` and `outputs` are in the order of the view's. The constants are those whose data is in the
+ * view's types. */
 clv_status clv__view_evaluate(const clv_graph_view *view, const clv_tensor *inputs, clv_tensor *outputs,
                               const clv_allocator *allocator, clv_error *error);
-/* Whether every operator of it is one of the table: others only devices know (ATen's, another domain's). */
+/* Whether every operator in the view is in the operator table. Only devices know the others (ATen's, or those of another
+ * domain). */
 bool clv__view_is_known(const clv_graph_view *view);
 
 #endif

@@ -1,12 +1,12 @@
-/* Scan of opset 8: a batch of sequences, each with a length of its own. One sequence after the other runs as a Scan of today
- * would, and what is behind the end of a sequence is zero. */
+/* Scan of opset 8: a batch of sequences, each with its own length. The sequences run one at a time, each as a current Scan would.
+ * Output beyond the end of a sequence is zero. */
 #include "analysis/evaluate_body.h"
 #include "analysis/node.h"
 #include "analysis/stack.h"
 
 typedef struct batch {
   const clv__node *node;
-  const clv_tensor *inputs; /* behind the lengths */
+  const clv_tensor *inputs; /* the inputs after the lengths */
   uint32_t input_count, state_count;
   int64_t sequences, steps;
   const clv_allocator *allocator;
@@ -18,7 +18,7 @@ uint32_t clv__scan_inputs(const clv__node *node) {
   return node->opset < 9 && given > 0 ? given - 1 : given;
 }
 
-/* Sequences and steps, the same in all inputs. */
+/* Reads the number of sequences and of steps, which must be the same in all inputs. */
 static clv_status read_sizes(batch *b) {
   b->sequences = b->steps = -1;
   for (uint32_t i = 0; i < b->input_count; ++i) {
@@ -55,7 +55,7 @@ static clv_status check_lengths(const batch *b, const clv_tensor *lengths) {
   return CLV_OK;
 }
 
-/* Sequence `at` of an input: a view. */
+/* Sequence `at` of an input, as a view. */
 static clv_status take(const batch *b, uint32_t index, int64_t at, int64_t length, clv_tensor *slice) {
   const clv_tensor *whole = &b->inputs[index];
   size_t bytes;
@@ -68,7 +68,7 @@ static clv_status take(const batch *b, uint32_t index, int64_t at, int64_t lengt
   return CLV_OK;
 }
 
-/* Copies the result of one sequence into its place; the first one says what they all are like. */
+/* Copies the result of one sequence into its place. The first result determines the type of all. */
 static clv_status put(const batch *b, uint32_t index, int64_t at, const clv_tensor *result, clv_tensor *output) {
   const bool scanned = index >= b->state_count;
   clv_tensor one = *result;

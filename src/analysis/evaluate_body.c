@@ -1,4 +1,4 @@
-/* If, Loop and Scan: running their bodies. Carried values are owned here between iterations. */
+/* Runs the bodies of If, Loop and Scan. This file owns the carried values between iterations. */
 #include "analysis/evaluate_body.h"
 
 #include "analysis/node.h"
@@ -12,7 +12,7 @@ typedef struct loop {
   const clv_tensor *captures;
   uint32_t carried_count, scan_count; /* of outputs */
   clv_tensor *state;                  /* carried values */
-  bool *owned;                        /* per state: the data is ours */
+  bool *owned;                        /* per carried value: the loop owns the data */
   clv__stack *stacks;
   clv_tensor *arguments; /* the body's inputs */
   clv_tensor *results;   /* the body's outputs */
@@ -88,7 +88,7 @@ static void loop_finish(loop *l) {
   clv__release(l->allocator, l->state);
 }
 
-/* Runs the body on l->arguments; its results from `first` on become the state and the stacks' next slices. */
+/* Runs the body on l->arguments. Its results from `first` on become the state and then the next slices of the stacks. */
 static clv_status loop_step(loop *l, uint32_t first) {
   CLV__TRY(clv__graph_evaluate_at(l->body, l->arguments, l->captures, l->results, NULL, NULL, l->how, l->allocator, l->error));
   for (uint32_t i = 0; i < l->carried_count; ++i) {
@@ -116,7 +116,8 @@ static clv_status loop_results(loop *l, clv_tensor *outputs) {
   return CLV_OK;
 }
 
-/* Without a single iteration the slices' type is what inference says; dimensions that it cannot tell are 0. */
+/* Types the slices when there was no iteration. The type is the inferred one; dimensions that inference cannot determine are
+ * 0. */
 static clv_status empty_slices(loop *l, const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, const int64_t *axes) {
   clv_tensor *types = clv__allocate_zero(l->allocator, l->node->output_count * sizeof *types);
   if (types == NULL) return clv__error_memory(l->error, l->node->output_count * sizeof *types);
@@ -179,7 +180,7 @@ static clv_status evaluate_loop(const clv_graph *graph, clv_node_id id, loop *l,
       clv__error_prefix(l->error, status, "iteration %lld", (long long)iteration);
       return status;
     }
-    /* Without a condition input the body's condition is computed and ignored: so says the specification. */
+    /* Without a condition input the body's condition is computed and ignored, as the specification requires. */
     if (has_condition) CLV__TRY(read_bool(&l->results[0], "the body's condition", &go_on, l->error));
     release_tensors(l->results, l->body->output_count, l->allocator);
   }
@@ -192,7 +193,7 @@ static clv_status evaluate_loop(const clv_graph *graph, clv_node_id id, loop *l,
   return CLV_OK;
 }
 
-/* Slice `index` of `tensor` along `axis`, gathered into `room`. */
+/* Copies slice `index` of `tensor` along `axis` into `room`. */
 static void take_slice(const clv_tensor *tensor, int32_t axis, int64_t index, clv_tensor *slice, void *room) {
   size_t inner = (size_t)clv__dims_product(tensor, axis + 1, tensor->rank) * clv_dtype_size_bytes(tensor->dtype);
   size_t outer = (size_t)clv__dims_product(tensor, 0, axis), count = (size_t)tensor->dims[axis];
@@ -210,7 +211,7 @@ static int64_t listed(const int64_t *list, size_t count, uint32_t index) {
 }
 
 typedef struct scan {
-  uint32_t input_count; /* scanned inputs */
+  uint32_t input_count; /* number of scanned inputs */
   int32_t axes[64];
   void *rooms[64];
   int64_t length;

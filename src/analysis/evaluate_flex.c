@@ -1,5 +1,5 @@
-/* FlexAttention with bodies: the scores of all queries and keys, and what the softmax makes of them, each handed to the body that
- * there is for them. Each step is a kernel. */
+/* FlexAttention with bodies. The scores of all queries and keys pass through the body score_mod, and their softmax passes through
+ * the body prob_mod, if the node has them. Each step is a kernel. */
 #include "analysis/evaluate_body.h"
 #include "analysis/node.h"
 #include "analysis/shapes.h"
@@ -9,15 +9,15 @@ typedef struct flex {
   const clv__node *node;
   const clv_tensor *inputs; /* aligned; captures last */
   const clv__evaluation *how;
-  clv_dtype precision; /* of the scores and the bodies */
+  clv_dtype precision; /* dtype of the scores and the bodies */
   const clv_allocator *allocator;
   clv_error *error;
 } flex;
 
-/* Runs a kernel into `output`, whose type is given and whose data are made here. */
+/* Runs a kernel into `output`. The type of `output` is given; its data is allocated here. */
 static clv_status run(const flex *f, const char *op, int32_t opset, clv__attributes attributes, const clv_tensor *inputs,
                       uint32_t input_count, clv_tensor *outputs, uint32_t output_count) {
-  clv_tensor *output = &outputs[output_count - 1]; /* those before it are not wanted */
+  clv_tensor *output = &outputs[output_count - 1]; /* the outputs before it are not wanted */
   size_t size_bytes;
   if (!clv__tensor_size_bytes(output, &size_bytes)) return clv__error_memory(f->error, SIZE_MAX);
   output->data = clv__allocate(f->allocator, size_bytes);
@@ -38,7 +38,7 @@ static clv_status run(const flex *f, const char *op, int32_t opset, clv__attribu
   return status;
 }
 
-/* *tensor, whose data are ours, as another dtype. */
+/* Casts `tensor`, whose data this file owns, to another dtype. */
 static clv_status cast(const flex *f, clv_tensor *tensor, clv_dtype dtype) {
   if (tensor->dtype == dtype) return CLV_OK;
   const int64_t to = dtype;
@@ -51,7 +51,7 @@ static clv_status cast(const flex *f, clv_tensor *tensor, clv_dtype dtype) {
   return CLV_OK;
 }
 
-/* *tensor through the body `name`, where there is one. */
+/* Replaces `tensor` by the result of body `name`, if the node has that body. */
 static clv_status modify(const flex *f, const char *name, clv_tensor *tensor) {
   const clv_graph *body = clv__node_body(f->node, name);
   clv_tensor result = {0};
@@ -74,7 +74,7 @@ static clv_status modify(const flex *f, const char *name, clv_tensor *tensor) {
   return CLV_OK;
 }
 
-/* Shares to their softmax, through both bodies. */
+/* Turns scores in `shares` into their softmax, through both bodies. */
 static clv_status make_shares(const flex *f, clv_tensor *shares) {
   clv_tensor probabilities;
   CLV__TRY(cast(f, shares, f->precision));
@@ -86,7 +86,8 @@ static clv_status make_shares(const flex *f, clv_tensor *shares) {
   return modify(f, "prob_mod", shares);
 }
 
-/* Shares times values. The queries of all heads that share one of V are rows of one matrix: they lie side by side already. */
+/* Multiplies shares by values. The queries of all heads that share one head of V are rows of one matrix, because they are already
+ * adjacent. */
 static clv_status weigh(const flex *f, const clv_tensor *shares, clv_tensor *values, clv_tensor *output) {
   const int64_t heads = values->dims[1];
   clv_tensor factors[2] = {*shares, *values}, product = *values;
@@ -126,7 +127,7 @@ clv_status clv__flex_evaluate(const clv_graph *graph, clv_node_id id, const clv_
   if (aligned == NULL) return clv__error_memory(error, count * sizeof *aligned);
   clv_status status = clv__operands_align(inputs, count, SIZE_MAX, aligned, allocator, error);
   if (status == CLV_OK) {
-    status = clv__node_infer(graph, id, aligned, &type, error); /* checks what comes here, too */
+    status = clv__node_infer(graph, id, aligned, &type, error); /* also checks the body's result */
     flex f = {.node = node, .inputs = aligned, .how = how, .allocator = allocator, .error = error};
     const int64_t asked = clv__attribute_int(node->attributes, "softmax_precision", 0);
     f.precision = asked != 0 ? (clv_dtype)asked : aligned[0].dtype == CLV_F64 ? CLV_F64 : CLV_F32;

@@ -39,8 +39,8 @@ void clv__operands_release(const clv_tensor *inputs, uint32_t count, clv_tensor 
   }
 }
 
-/* Operators that meant something else before opset 7, which is the oldest that is known here (an axis for broadcasting, shapes as
- * attributes, modes of training). The others have not changed, or only in what they accept. */
+/* Opset 7 is the oldest supported. Before it, these operators meant something else: an axis for broadcasting, shapes as
+ * attributes, modes of training. The other operators are unchanged, or changed only in the inputs that they accept. */
 static clv_status check_opset(const clv__node *node, clv_error *error) {
   static const char *const changed[] = {"Add",
                                         "And",

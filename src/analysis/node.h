@@ -1,5 +1,5 @@
-/* What the two drivers (shapes.c over types, evaluate.c over data) share of a single node: its operands, aligned, its arity, and
- * its kernel. */
+/* Functions on a single node that both drivers share (shapes.c for types, evaluate.c for data): aligned operands, arity and
+ * kernel. */
 #ifndef CLEAVE_ANALYSIS_NODE_H
 #define CLEAVE_ANALYSIS_NODE_H
 
@@ -7,37 +7,37 @@
 #include "operators/infer.h"
 #include "operators/run.h"
 
-/* Nesting of If, Loop and Scan beyond which bodies are neither looked into nor run. */
+/* Bodies of If, Loop and Scan that are nested deeper than this are neither inspected nor run. */
 enum { CLV__MAX_BODY_DEPTH = 32 };
 
-/* The inputs before the captures. */
+/* Number of inputs before the captures. */
 static inline uint32_t clv__node_explicit_inputs(const clv__node *node) {
   return node->input_count - node->capture_count;
 }
 
-/* Copies `inputs` to `aligned`, tensors whose data is not aligned to its element with a copy of the data. `float_limit_bytes`:
- * float tensors that are larger come without data instead of with a copy (inference reads only small ones). */
+/* Copies `inputs` to `aligned`. A tensor whose data is not aligned to its element gets an aligned copy of the data. Float tensors
+ * larger than `float_limit_bytes` get no data instead of a copy, because inference reads only small ones. */
 clv_status clv__operands_align(const clv_tensor *inputs, uint32_t count, size_t float_limit_bytes, clv_tensor *aligned,
                                const clv_allocator *allocator, clv_error *error);
-/* Frees the copies. */
+/* Frees the copies of data. */
 void clv__operands_release(const clv_tensor *inputs, uint32_t count, clv_tensor *aligned, const clv_allocator *allocator);
 
-/* An error where the node has not the inputs and outputs that its operator needs, or is of an opset in which the operator was
- * another. */
+/* An error if the node does not have the inputs and outputs that its operator needs, or if it is of an opset in which the
+ * operator meant something else. */
 clv_status clv__node_check(const clv__node *node, const clv__op *op, clv_error *error);
 
-/* Runs the reference loops of an operator. CLV_NOT_SUPPORTED, with the reason, where there are none for the call. */
+/* Runs the reference loops of an operator. Returns CLV_NOT_SUPPORTED, with the reason, if there are none for the call. */
 clv_status clv__call_run(const char *domain, const clv__kernel_call *call, const clv_allocator *allocator);
 
-/* Runs the reference loops of `node` (not If, Loop or Scan) on aligned inputs and typed outputs with data. CLV_NOT_SUPPORTED,
- * with the reason, where there is none. The caller puts the node's name in front of errors. */
+/* Runs the reference loops of `node` (not If, Loop or Scan) on aligned inputs and typed outputs with data. Returns
+ * CLV_NOT_SUPPORTED, with the reason, if there are none. The caller puts the node's name in front of errors. */
 clv_status clv__node_run(const clv__node *node, const clv_tensor *inputs, clv_tensor *outputs, const clv_allocator *allocator,
                          clv_error *error);
 
-/* Puts "node 'name' (Op): " in front of what `error` says. */
+/* Prepends "node 'name' (Op): " to the text of `error`. */
 clv_status clv__node_error(const clv__node *node, clv_status status, clv_error *error);
 
-/* The body that attribute `name` of `node` holds, or NULL. */
+/* The body in attribute `name` of `node`, or NULL. */
 const clv_graph *clv__node_body(const clv__node *node, const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* See open.h. One walk over the nodes in order: symbols are traced to what they are multiples of on the way. */
+/* See open.h. One walk visits the nodes in order and traces each symbol to the symbol that it is a multiple of. */
 #include "analysis/open.h"
 
 #include <string.h>
@@ -6,10 +6,10 @@
 #include "analysis/node.h"
 #include "operators/common/padding.h"
 
-/* Sizes tried for everything that is open, for verdicts and prices: the first that the model takes. */
+/* Sizes tried for everything that is open, for verdicts and prices. The first that the model accepts is used. */
 static const int64_t typical_sizes[] = {16, 64, 60, 1};
 
-enum { FLOAT_LIMIT = 4096 }; /* bytes of a float constant that a rule may want to read */
+enum { FLOAT_LIMIT = 4096 }; /* largest float constant, in bytes, that a rule may read */
 
 typedef struct finding {
   const clv_graph *graph;
@@ -18,11 +18,11 @@ typedef struct finding {
   uint32_t *base;
   int64_t *factor;
   bool *is_seen; /* by symbol: some value before this node has it */
-  bool *is_zero; /* by value: what a padded copy is padded with is zero, wherever the graph is cut */
+  bool *is_zero; /* by value: its padding is zero wherever the graph is split */
   bool *is_open;
   const char **reasons;
-  clv_tensor *operands; /* room for the widest node: inputs, aligned inputs, outputs */
-  uint32_t *axes;       /* as much for axes: inputs, outputs, and outputs as found out */
+  clv_tensor *operands; /* room for the node with the most operands: inputs, aligned inputs, outputs */
+  uint32_t *axes;       /* the same for axes: inputs, outputs, and the outputs' computed axes */
   bool *zeros;
   clv_error *error;
 } finding;
@@ -62,7 +62,7 @@ static uint32_t axes_of(const finding *f, const clv_tensor *type, uint32_t base,
   return axes;
 }
 
-/* The output's axis is so many times `base`: by name already, or from now on. */
+/* Whether the output's axis is a multiple of `base`: it already has that name, or it gets it now. */
 static bool trace(finding *f, const clv__padding *padding, int32_t axis, uint32_t base, int64_t factor, int64_t dim) {
   if (!is_symbol(dim)) return false;
   uint32_t symbol = symbol_of(dim);
@@ -77,7 +77,7 @@ static bool trace(finding *f, const clv__padding *padding, int32_t axis, uint32_
   return f->base[symbol] == base && f->factor[symbol] == times;
 }
 
-/* Whether the node is independent along the axes of this size; adds those of its outputs to `covered`. */
+/* Whether the node is independent along the axes of this size. If so, adds the output axes of this size to `covered`. */
 static bool ask(finding *f, clv__padding *padding, uint32_t base, int64_t factor, uint32_t *inputs, uint32_t *covered) {
   const clv__infer *node = padding->node;
   for (uint32_t i = 0; i < node->input_count; ++i) inputs[i] = axes_of(f, &node->inputs[i], base, factor);
@@ -96,7 +96,7 @@ static bool ask(finding *f, clv__padding *padding, uint32_t base, int64_t factor
   return true;
 }
 
-/* Every open axis of an output must have come from one of an input. */
+/* Whether every open axis of every output comes from an open axis of an input. */
 static bool outputs_follow(clv__padding *padding, const uint32_t *covered) {
   for (uint32_t o = 0; o < padding->node->output_count; ++o) {
     const clv_tensor *type = &padding->node->outputs[o];
@@ -125,7 +125,7 @@ static bool is_independent(finding *f, const clv__node *node, const clv__op *op,
                       .allocator = f->graph->allocator};
   clv__padding padding = {.op = op, .node = &infer, .inputs = in, .zero = f->zeros, .outputs = out};
   bool good = true;
-  uint32_t base = CLV__NO_ID; /* the size asked about last: to ask about one twice does no harm */
+  uint32_t base = CLV__NO_ID; /* the last size asked about; asking twice about one size is harmless */
   int64_t factor = 0;
   for (uint32_t i = 0; i < count && good; ++i) {
     if (inputs[i].dtype == CLV_DTYPE_NONE || inputs[i].data != NULL) continue;
@@ -177,7 +177,7 @@ static clv_status find_node(finding *f, clv_node_id id) {
       if (f->reasons[id] == NULL) return clv__error_memory(f->error, CLV__REASON_BYTES);
     }
   }
-  /* What only runs where sizes are exact is padded with zeros when it leaves there. */
+  /* A value of a node that runs only with exact sizes is padded with zeros when it leaves the node. */
   bool keeps = !open || f->reasons[id] != NULL || (zero && (op->flags & CLV__OP_KEEPS_ZERO) != 0);
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] == CLV__NO_ID) continue;
@@ -200,7 +200,7 @@ static clv_status infer_typical(const clv_graph *graph, const clv__shapes *shape
     ++count;
   }
   clv__shapes *inferred;
-  clv_error why; /* a model that wants another size is no error */
+  clv_error why; /* a model that needs another size is not an error */
   clv_status status = clv__shapes_infer(graph, all, count, (size_t)1 << 16, &inferred, &why);
   if (status == CLV_OUT_OF_MEMORY) return clv__error_memory(error, graph->value_count * sizeof *shapes->types);
   if (status != CLV_OK) return CLV_OK;
@@ -208,7 +208,7 @@ static clv_status infer_typical(const clv_graph *graph, const clv__shapes *shape
   for (uint32_t v = 0; types != NULL && v < graph->value_count; ++v) {
     if (shapes->types[v].data != NULL) types[v] = shapes->types[v];
     types[v].data = shapes->types[v].data;
-    for (int32_t d = 0; d < types[v].rank; ++d) { /* symbols of another inference mean nothing here */
+    for (int32_t d = 0; d < types[v].rank; ++d) { /* symbols of another inference have no meaning here */
       if (types[v].dims[d] < 0) types[v] = shapes->types[v];
     }
   }
@@ -231,7 +231,7 @@ static clv_status find_typical(const clv_graph *graph, const clv__shapes *shapes
   return status;
 }
 
-/* ---- The whole ---- */
+/* ---- The whole graph ---- */
 
 static bool has_open(const clv_graph *graph, const clv__shapes *shapes) {
   for (clv_value_id v = 0; v < graph->value_count; ++v) {

@@ -1,5 +1,5 @@
-/* Shapes of a whole graph in one pass over its nodes in topological order, symbols and known values travelling along. Bodies of
- * If, Loop and Scan are passes of their own, started by their node's infer function. */
+/* Infers the shapes of a whole graph in one pass over its nodes in topological order, together with symbols and known values. The
+ * body of an If, Loop or Scan is a separate pass, started by the infer function of its node. */
 #include "analysis/shapes.h"
 
 #include "analysis/node.h"
@@ -8,12 +8,13 @@
 #include "graph/view.h"
 
 enum {
-  FLOAT_LIMIT = 4096,     /* bytes of a float tensor that inference may want to read (scales and the like) */
-  BODY_BUDGET = 1 << 19,  /* nodes that all bodies together may infer: nested loops infer theirs several times each */
-  BODY_FOLD_LIMIT = 65536 /* bytes of a constant in a body worth knowing for its shapes' sake */
+  FLOAT_LIMIT = 4096,     /* largest float tensor, in bytes, that inference may read (scales and the like) */
+  BODY_BUDGET = 1 << 19,  /* total number of nodes that all bodies may infer, because nested loops infer their bodies several
+                           * times */
+  BODY_FOLD_LIMIT = 65536 /* largest constant, in bytes, in a body that is worth folding for shapes */
 };
 
-/* What a pass and those of its bodies share. */
+/* State that a pass shares with the passes of its bodies. */
 typedef struct inference {
   const clv_allocator *allocator;
   uint32_t symbol_count;
@@ -24,20 +25,20 @@ typedef struct pass {
   inference *shared;
   const clv_graph *graph;
   clv_tensor *types;          /* by value id */
-  clv__content **content;     /* by value id; NULL: nothing known in part */
+  clv__content **content;     /* by value id; NULL: no partly known content */
   bool *node_folded;          /* by node id; NULL in bodies */
-  const int64_t *bindings;    /* by symbol of the graph: the dim it stands for here */
+  const int64_t *bindings;    /* by symbol of the graph: the dim that it stands for here */
   clv__arena *keep;           /* folded data */
   clv__file_map_list **fills; /* folded data that is mapped; NULL in bodies */
-  clv__arena scratch;         /* everything else of the pass */
+  clv__arena scratch;         /* all other memory of the pass */
   size_t fold_limit_bytes;
   uint32_t depth;
-  clv_tensor *operands; /* room for the widest node: inputs, aligned inputs, outputs */
+  clv_tensor *operands; /* room for the node with the most operands: inputs, aligned inputs, outputs */
   const clv__content **operand_content;
   clv_error *error;
 } pass;
 
-/* What an infer function's infer_body() needs of its caller. */
+/* The caller's state that infer_body() needs. */
 typedef struct body_context {
   inference *shared;
   const clv__node *node;
@@ -55,7 +56,7 @@ static void set_unknown(clv_tensor *type) {
 
 /* ---- One node ------------------------------------------------------------------------------------------------------------ */
 
-/* Fills `outputs` with what the node's operator can tell of `inputs` (aligned; captures last). */
+/* Fills `outputs` with everything that the node's operator can infer from `inputs` (aligned; captures last). */
 static clv_status infer_node(inference *shared, const clv__node *node, const clv_tensor *inputs,
                              const clv__content *const *contents, clv_tensor *outputs, clv__content *content, uint32_t depth,
                              clv_error *error) {
@@ -66,7 +67,7 @@ static clv_status infer_node(inference *shared, const clv__node *node, const clv
   clv_status status = clv__node_check(node, op, error);
   if (status != CLV_OK) return clv__node_error(node, status, error);
   uint32_t count = clv__node_explicit_inputs(node);
-  for (uint32_t i = 0; i < count; ++i) { /* an unknown operator made it: nothing can be told */
+  for (uint32_t i = 0; i < count; ++i) { /* output of an unknown operator: nothing can be inferred */
     if (node->inputs[i] != CLV__NO_ID && inputs[i].dtype == CLV_DTYPE_NONE) return CLV_OK;
   }
   body_context context = {shared, node, inputs, contents, depth};
@@ -108,7 +109,7 @@ clv_status clv__node_infer(const clv_graph *graph, clv_node_id id, const clv_ten
   clv__release(allocator, aligned);
   for (uint32_t i = 0; status == CLV_OK && i < node->output_count; ++i) {
     if (node->outputs[i] == CLV__NO_ID) set_unknown(&outputs[i]);
-    for (int32_t d = 0; d < outputs[i].rank; ++d) { /* symbols minted in bodies mean nothing outside this call */
+    for (int32_t d = 0; d < outputs[i].rank; ++d) { /* symbols created in bodies have no meaning outside this call */
       if (outputs[i].dims[d] <= CLV_DIM_SYMBOL(graph->symbol_count)) outputs[i].dims[d] = CLV_DIM_UNKNOWN;
     }
   }
@@ -117,7 +118,7 @@ clv_status clv__node_infer(const clv_graph *graph, clv_node_id id, const clv_ten
 
 /* ---- A graph ------------------------------------------------------------------------------------------------------------- */
 
-/* The declared type in this pass's symbols. */
+/* The declared type, expressed in this pass's symbols. */
 static clv_tensor declared_type(const pass *p, clv_value_id value) {
   clv_tensor type = p->graph->values[value].type;
   if (type.dtype == CLV_DTYPE_NONE) type.rank = CLV_RANK_UNKNOWN;
@@ -127,7 +128,7 @@ static clv_tensor declared_type(const pass *p, clv_value_id value) {
   return type;
 }
 
-/* What inference could not tell is taken from the declaration; where they contradict each other inference is right. */
+/* Takes from the declaration everything that inference could not determine. If the two contradict each other, inference wins. */
 static void merge_declared(const pass *p, clv_value_id value, clv_tensor *type) {
   clv_tensor declared = declared_type(p, value);
   if (type->dtype == CLV_DTYPE_NONE) type->dtype = declared.dtype;
@@ -170,7 +171,7 @@ static clv_status pass_prepare(pass *p) {
   return CLV_OK;
 }
 
-/* Keeps what is known in part of a node's first output; a content of numbers alone is a value. */
+/* Keeps the partly known content of a node's first output. A content that holds only numbers becomes a known value. */
 static clv_status keep_content(pass *p, clv_value_id value, const clv__content *content) {
   clv_tensor *type = &p->types[value];
   size_t count;
@@ -184,7 +185,7 @@ static clv_status keep_content(pass *p, clv_value_id value, const clv__content *
   return p->content[value] != NULL ? CLV_OK : clv__error_memory(p->error, sizeof *content);
 }
 
-/* Whether every output that anybody reads has become a known value. */
+/* Whether every output that has a reader is a known value. */
 static bool outputs_known(const pass *p, const clv__node *node) {
   const clv_graph *graph = p->graph;
   bool any = false;
@@ -294,7 +295,7 @@ static clv_status infer_body(clv__infer *infer, const clv_graph_view *body, cons
   return status;
 }
 
-/* ---- The whole ----------------------------------------------------------------------------------------------------------- */
+/* ---- The whole graph ----------------------------------------------------------------------------------------------------- */
 
 static clv_status whole_pass(pass *p, const clv__shape_given *given, uint32_t given_count) {
   const clv_graph *graph = p->graph;

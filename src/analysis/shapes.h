@@ -1,37 +1,40 @@
-/* Shapes of a whole graph, and the values known at plan time. The graph is not touched: this is a table beside it. */
+/* The shapes of a whole graph, and the values known at plan time. This is a table beside the graph; the graph itself does not
+ * change. */
 #ifndef CLEAVE_ANALYSIS_SHAPES_H
 #define CLEAVE_ANALYSIS_SHAPES_H
 
 #include "analysis/shapes_given.h"
 #include "operators/infer.h"
 
-/* Fold limits: everything; everything but DequantizeLinear of the integer weights of a product, which integer kernels want. */
+/* Fold limits: fold everything, or everything except a DequantizeLinear of a product's integer weights, which integer kernels
+ * need. */
 #define CLV__FOLD_ALL SIZE_MAX
 #define CLV__FOLD_BUT_QUANTISED (SIZE_MAX - 1)
 
 typedef struct clv__shapes {
   clv__arena arena;          /* holds folded data */
-  clv_tensor *types;         /* by value id; `data` not NULL: known at plan time, an initializer (perhaps unaligned) or folded.
-                              * What is a constant clv__value_is_constant() tells: a weight's bytes may be missing. */
-  bool *node_folded;         /* by node id: every output that is used is known at plan time: cause `const`, nothing to run */
-  clv__file_map_list *fills; /* large constants of one value, mapped */
-  uint32_t symbol_count;     /* the graph's, and one for each dimension that nobody could tell */
+  clv_tensor *types;         /* by value id; `data` is not NULL if the value is known at plan time: an initializer (perhaps
+                              * unaligned) or folded. Use clv__value_is_constant() to test for a constant, because a weight's
+                              * bytes may be missing. */
+  bool *node_folded;         /* by node id: every used output is known at plan time; cause `const`, nothing to run */
+  clv__file_map_list *fills; /* large constants that repeat one element, as mappings */
+  uint32_t symbol_count;     /* the graph's symbols, and one for each dimension that could not be inferred */
 } clv__shapes;
 
-/* Folded data is aligned to CLV__ALIGNMENT in `arena`, but where the bytes exist already (a Constant's tensor, a view of a known
- * value) `data` points at those, which may be unaligned and shared by several values. Shape tensors that inference itself found
- * out (Shape of a static value, and what is computed from it) are known whatever the limit.
+/* Folded data is aligned to CLV__ALIGNMENT in `arena`. If the bytes already exist (a Constant's tensor, a view of a known value),
+ * `data` points at those instead; they may be unaligned and shared by several values. Shape tensors that inference itself
+ * computes (Shape of a static value, and values computed from it) are known regardless of the limit.
  *
- * Where inference cannot tell, the model's own declaration is believed; where the two contradict each other, inference. A value
- * of an unknown operator may have dtype none and unknown rank.
+ * If inference cannot determine a type, the model's own declaration is used. If the two contradict each other, inference wins. A
+ * value of an unknown operator may have dtype none and unknown rank.
  *
  * Infers every value's type. Given sizes replace symbols everywhere they occur; a contradiction with the declared type is an
- * error. Values computable from constants are computed (up to `fold_limit_bytes` each, or one of the limits above). */
+ * error. Values that follow from constants are computed, up to `fold_limit_bytes` each or one of the limits above. */
 clv_status clv__shapes_infer(const clv_graph *graph, const clv__shape_given *given, uint32_t given_count, size_t fold_limit_bytes,
                              clv__shapes **shapes, clv_error *error);
 void clv__shapes_destroy(clv__shapes *shapes); /* accepts NULL */
 
-/* One node, for devices at run time (see clv_host.infer_node): captures are the last inputs. */
+/* Infers one node, for devices at run time (see clv_host.infer_node). Captures are the last inputs. */
 clv_status clv__node_infer(const clv_graph *graph, clv_node_id node, const clv_tensor *inputs, clv_tensor *outputs,
                            clv_error *error);
 

@@ -6,7 +6,7 @@
 #include "operators/common/rows.h"
 #include "operators/run.h"
 
-/* An If may be computed where its branches hold nothing that could run long. */
+/* An If may be computed if its branches contain nothing that could run long. */
 static bool body_folds(const clv__node *node, uint32_t depth) {
   if (depth > CLV__MAX_BODY_DEPTH || strcmp(node->op, "If") != 0) return false;
   for (uint32_t i = 0; i < node->attributes.count; ++i) {
@@ -21,7 +21,7 @@ static bool body_folds(const clv__node *node, uint32_t depth) {
   return true;
 }
 
-/* Whether the node gives the weights of convolutions and matrix products their real numbers, and nobody else any. */
+/* Whether the node dequantizes weights that only convolutions and matrix products read. */
 static bool is_quantised_weight(const clv_graph *graph, const clv__node *node, const clv_tensor *inputs) {
   if (node->domain[0] != '\0' || strcmp(node->op, "DequantizeLinear") != 0) return false;
   if ((inputs[0].dtype != CLV_I8 && inputs[0].dtype != CLV_U8) || inputs[0].rank < 2) return false;
@@ -54,7 +54,7 @@ static bool foldable(const clv_graph *graph, const clv__node *node, const clv__o
   return graph->node_count > 0;
 }
 
-/* Whether nobody wants an output but the first. */
+/* Whether only the first output is used. */
 static bool first_output_alone(const clv_graph *graph, const clv__node *node) {
   for (uint32_t i = 1; i < node->output_count; ++i) {
     clv_value_id v = node->outputs[i];
@@ -64,8 +64,7 @@ static bool first_output_alone(const clv_graph *graph, const clv__node *node) {
   return node->output_count > 0 && node->outputs[0] != CLV__NO_ID;
 }
 
-/* The bytes of output 0 where they exist already: those of a view's input, or of a Constant's attribute. NULL when there are
- * none. */
+/* The bytes of output 0 if they already exist: those of a view's input or of a Constant's attribute. NULL otherwise. */
 static void *existing_bytes(const clv_graph *graph, const clv__node *node, const clv__op *op, const clv_tensor *inputs,
                             const clv_tensor *types) {
   if (!first_output_alone(graph, node)) return NULL;
@@ -87,7 +86,7 @@ static void *existing_bytes(const clv_graph *graph, const clv__node *node, const
   return source->data;
 }
 
-/* At least `size_bytes` in which the element repeats: a mapping that there is already, or one that leaves room for others. */
+/* Returns at least `size_bytes` in which the element repeats: an existing mapping, or a new one with room for later constants. */
 static void *map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__arena *arena,
                       clv__file_map_list **fills) {
   enum { ROOM_BYTES = 16 << 20 };
@@ -106,8 +105,8 @@ static void *map_fill(const void *element, size_t element_bytes, size_t size_byt
   return (void *)fill->map.data;
 }
 
-/* A ConstantOfShape of many bytes as a mapping, shared with others of its value. NULL where it is none, is small, or the system
- * cannot. */
+/* Maps a large ConstantOfShape; constants of the same value share the mapping. NULL if the node is not a ConstantOfShape, if it
+ * is small, or if the system cannot map it. */
 static void *map_constant(const clv__node *node, const clv_tensor *output, clv__arena *arena, clv__file_map_list **fills) {
   enum { LEAST_BYTES = 32 << 10 };
   static const uint8_t zeros[8];
@@ -122,7 +121,7 @@ static void *map_constant(const clv__node *node, const clv_tensor *output, clv__
   return map_fill(element, element_bytes, size_bytes, arena, fills);
 }
 
-/* Runs the kernel into the arena. `*computed` is false where the kernel refuses. */
+/* Runs the kernel into the arena. `*computed` is false if the kernel refuses. */
 static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *aligned,
                           clv_tensor *outputs, clv__arena *arena, const clv_tensor *types, bool *computed, clv_error *error) {
   const clv__node *node = &graph->nodes[id];
@@ -144,7 +143,7 @@ static clv_status compute(const clv_graph *graph, clv_node_id id, const clv_tens
   return clv__error_set(error, status, "%s", ignored.message);
 }
 
-/* Runs an If; what its branch makes moves into the arena and gives the outputs their exact types. */
+/* Runs an If. The results of its branch move into the arena and give the outputs their exact types. */
 static clv_status compute_body(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, clv_tensor *outputs,
                                size_t limit_bytes, clv__arena *arena, clv_tensor *types, clv_error *error) {
   const clv__node *node = &graph->nodes[id];

@@ -1,17 +1,18 @@
-/* Values known at plan time: computing them. */
+/* Computes the values known at plan time. */
 #ifndef CLEAVE_ANALYSIS_SHAPES_FOLD_H
 #define CLEAVE_ANALYSIS_SHAPES_FOLD_H
 
 #include "analysis/shapes.h"
 
-/* Computes node `id` where all it reads is known and its outputs are static and at most `limit_bytes` each: types[output].data is
- * then set, in `arena` or, where a view or a Constant has its bytes already, pointing at those; or, for large constants of one
- * value, in a mapping added to `fills` (NULL: in `arena` too). A node that cannot be computed is left as it is: that is no error,
- * running it will say why. Only memory that is out is one. */
+/* Computes node `id` if all its inputs are known and its outputs are static and at most `limit_bytes` each. It then sets
+ * types[output].data. The data is in `arena`; if a view or a Constant already has the bytes, it points at those. A large constant
+ * that repeats one element goes into a mapping that is added to `fills` (NULL: into `arena` too). A node that cannot be computed
+ * is left unchanged. That is not an error, since running the node will report the reason. Only running out of memory is an
+ * error. */
 clv_status clv__fold_node(const clv_graph *graph, clv_node_id id, const clv_tensor *inputs, size_t limit_bytes, clv__arena *arena,
                           clv__file_map_list **fills, clv_tensor *types, clv_error *error);
 
-/* Makes the integer or bool tensor of `type` from a content of numbers alone. */
+/* Creates the integer or bool tensor of `type` from a content that holds only numbers. */
 clv_status clv__fold_content(const clv__content *content, clv__arena *arena, clv_tensor *type, clv_error *error);
 
 #endif

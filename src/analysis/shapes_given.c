@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Appends `name` to a list for an error message, as far as there is room. */
+/* Appends `name` to a list for an error message while there is room. */
 static void list_name(char *list, size_t size_bytes, const char *name) {
   size_t used = strlen(list);
   snprintf(list + used, size_bytes - used, "%s%s", used > 0 ? ", " : "", name);
@@ -35,7 +35,7 @@ static clv_status bind_symbol(const clv_graph *graph, const clv__shape_given *gi
                         graph->symbol_count == 0 ? "is none" : "are", graph->symbol_count == 0 ? "all are fixed" : list);
 }
 
-/* As clv__tensor_text(), with the names of symbols. */
+/* Like clv__tensor_text(), with the names of symbols. */
 static void declared_text(const clv_graph *graph, const clv_tensor *type, char *text, size_t size_bytes) {
   bool has_symbol = false;
   for (int32_t d = 0; d < type->rank; ++d) has_symbol = has_symbol || type->dims[d] < CLV_DIM_UNKNOWN;
@@ -88,7 +88,7 @@ static clv_status bind_input(const clv_graph *graph, const clv__shape_given *giv
   return CLV_OK;
 }
 
-/* Prices and sizes of what cannot be counted would be nonsense. */
+/* Rejects shapes whose elements cannot be counted, because their prices and sizes would be meaningless. */
 static clv_status check_countable(const clv_graph *graph, const int64_t *bindings, clv_error *error) {
   for (uint32_t i = 0; i < graph->input_count; ++i) {
     const clv__value *value = &graph->values[graph->inputs[i]];

@@ -7,21 +7,22 @@
 #include "base/tensor/tensor.h"
 
 typedef struct clv__stack {
-  clv_tensor slice; /* type of one; dtype NONE before the first */
+  clv_tensor slice; /* type of one slice; dtype NONE before the first */
   size_t slice_bytes;
-  void *data; /* the owner's, until finished along axis 0 */
+  void *data; /* belongs to the stack; finishing along axis 0 passes it to the output */
   size_t capacity_bytes;
   int64_t count;
 } clv__stack;
 
-/* An error, which names `what`, for dtypes of which several elements share a byte: their slices begin within one. */
+/* An error, which names `what`, for dtypes that pack several elements into a byte, because a slice could then begin inside a
+ * byte. */
 clv_status clv__slices_allowed(const clv_tensor *tensor, const char *what, clv_error *error);
 
-/* Copies `slice` behind those that are there; all have one type. */
+/* Appends a copy of `slice`. All slices have one type. */
 clv_status clv__stack_push(clv__stack *stack, const clv_tensor *slice, const clv_allocator *allocator, clv_error *error);
 
-/* `output` becomes the slices stacked along a new axis, whose index among the result's axes is `axis`, the last slice first where
- * `reverse`; its data is the caller's. */
+/* Makes `output` the slices stacked along a new axis. `axis` is its index among the result's axes. If `reverse`, the last slice
+ * comes first. The caller owns the data of `output`. */
 clv_status clv__stack_finish(clv__stack *stack, int32_t axis, bool reverse, clv_tensor *output, const clv_allocator *allocator,
                              clv_error *error);
 

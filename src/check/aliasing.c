@@ -1,5 +1,5 @@
-/* Section aliasing: bytes that are seen twice. One buffer as two inputs; groups that end in a view of what they read; several
- * operands in one buffer, each at its offset, and elsewhere in the next execution. */
+/* Section aliasing: bytes that are seen through several operands. One buffer serves as two inputs; groups of nodes end in a view
+ * of their own input; several operands share one buffer, each at its offset, and move before the next execution. */
 #include <stdio.h>
 #include <string.h>
 
@@ -64,7 +64,7 @@ static void draw_view(clv__sketch *sketch, view_kind kind, const char *from, con
 
 typedef enum pattern { OF_INPUT, OF_INNER, OF_VIEW, TWICE, PATTERNS } pattern;
 
-/* The graph of a pattern; `op` works on one or two operands. */
+/* Creates the graph of a pattern. `op` has one or two operands. */
 static clv_status draw_pattern(clv__check *check, clv_dtype dtype, const char *op, bool binary, view_kind kind, pattern p,
                                clv_graph **graph, clv_error *error) {
   static const int64_t dims[] = {4, 8};
@@ -111,7 +111,8 @@ typedef struct shelf {
   size_t size_bytes, alignment;
 } shelf;
 
-/* Puts all operands into one buffer, in `order` 0 or 1 (the last first), each `gap` alignments behind the one before. */
+/* Puts all operands into one buffer, each `gap` alignments after the one before. `order` is 0, or 1 for the last operand
+ * first. */
 static clv_status lay_out(clv__check_job *job, shelf *s, bool in_buffer, uint32_t order, uint32_t gap, clv_error *error) {
   clv__check *check = job->check;
   uint32_t count = job->input_count + job->output_count;
@@ -142,7 +143,7 @@ static clv_status lay_out(clv__check_job *job, shelf *s, bool in_buffer, uint32_
   return CLV_OK;
 }
 
-/* One instance, executed with its operands in one place after the other. */
+/* Executes one instance several times, with its operands in a different place each time. */
 static void check_offsets(clv__check *check, clv__check_scene *scene, bool in_buffer) {
   clv__check_job job = {0};
   clv_error error = {0};

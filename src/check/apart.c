@@ -1,5 +1,5 @@
-/* Sections in processes of their own: a backend that crashes or hangs takes one section with it, and the report says where it
- * was. The child tells what it finds through a pipe; where it is stands in memory that both see. */
+/* Runs sections in their own processes. A backend that crashes or hangs takes down only one section, and the report states the
+ * item that it was checking. The child reports its findings through a pipe; its current position is in memory shared by both. */
 #include "check/apart.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 
-/* One message: its head, then the two texts. */
+/* One message: its head, followed by the two texts. */
 typedef enum message_kind { MESSAGE_FACT, MESSAGE_NAMES, MESSAGE_IDENTITY, MESSAGE_REFUSED, MESSAGE_END } message_kind;
 typedef struct message {
   uint32_t kind;
@@ -45,7 +45,7 @@ static void tell(int file, message_kind kind, uint32_t number, double seconds, c
   memcpy(bytes, &head, sizeof head);
   if (head.first_bytes > 0) memcpy(bytes + sizeof head, first, head.first_bytes);
   if (head.second_bytes > 0) memcpy(bytes + sizeof head + head.first_bytes, second, head.second_bytes);
-  if (!write_all(file, bytes, sizeof head + head.first_bytes + head.second_bytes)) _exit(1); /* nobody listens any more */
+  if (!write_all(file, bytes, sizeof head + head.first_bytes + head.second_bytes)) _exit(1); /* nobody reads the pipe any more */
 }
 
 static void tell_fact(void *cookie, clv__check_fact fact, const char *what, const char *text) {
@@ -57,7 +57,9 @@ static void run_child(const clv__check_request *request, clv_check_report *repor
   static const int ends[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
   clv__check_request mine = *request;
   clv_error error = {0};
-  for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i) signal(ends[i], SIG_DFL); /* handlers of the program's know nothing */
+  for (size_t i = 0; i < sizeof ends / sizeof *ends; ++i)
+    signal(ends[i], SIG_DFL); /* the program's signal handlers do not apply
+                               * here */
   snprintf(sign->what, sizeof sign->what, "loading the plugin");
   clv_status status = clv__check_resolve(&mine, &error);
   if (status == CLV_OK) status = clv__check_run_section(&mine, index, report, tell_fact, &file, sign, &error);
@@ -68,7 +70,7 @@ static void run_child(const clv__check_request *request, clv_check_report *repor
     tell(file, MESSAGE_IDENTITY, 0, 0, report->version, report->description);
     tell(file, MESSAGE_END, 0, report->sections[index].seconds, NULL, NULL);
   }
-  _exit(0); /* the parent's handlers and buffers are not this process' */
+  _exit(0); /* skips the parent's exit handlers and buffers */
 }
 
 /* ---- The parent ---- */
@@ -79,7 +81,7 @@ typedef struct watch {
   uint32_t index, limit_s;
   const clv__check_sign *sign;
   int file;
-  char *bytes; /* what was read and is not a whole message yet */
+  char *bytes; /* bytes read that are not a whole message yet */
   size_t count, capacity;
   bool is_over, is_hung, is_refused;
   char names[2][256];
@@ -133,7 +135,7 @@ static clv_status take_messages(watch *w, clv_error *error) {
   return status;
 }
 
-/* What there is to read; false at the end. */
+/* Reads the available bytes. Returns false at the end. */
 static bool read_some(watch *w, clv_status *status, clv_error *error) {
   void *bytes = w->bytes;
   bool room = clv__array_reserve(clv__context_allocator(w->request->context), &bytes, &w->capacity, w->count + 4096, 1, w->count);
@@ -174,7 +176,7 @@ static clv_status listen_to(watch *w, pid_t child, clv_error *error) {
   }
 }
 
-/* What became of a child that did not say that it is done. */
+/* Reports how a child ended that did not announce its end. */
 static void tell_end(watch *w, int how) {
   char text[512], what[sizeof w->sign->what];
   snprintf(what, sizeof what, "%.*s", (int)sizeof what - 1, w->sign->what);
@@ -209,7 +211,7 @@ static clv_status run_one(const clv__check_request *request, clv_check_report *r
   int files[2];
   *sign = (clv__check_sign){0};
   if (pipe(files) != 0) return clv__error_set(error, CLV_IO_ERROR, "cannot make a pipe: %s", strerror(errno));
-  fflush(NULL); /* what is buffered would be written twice */
+  fflush(NULL); /* otherwise buffered output would be written twice */
   pid_t child = fork();
   if (child == 0) {
     close(files[0]);

@@ -1,4 +1,4 @@
-/* The sections of a check, each in a process of its own. */
+/* Runs each section of a check in its own process. */
 #ifndef CLEAVE_CHECK_APART_H
 #define CLEAVE_CHECK_APART_H
 

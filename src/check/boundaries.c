@@ -1,5 +1,5 @@
-/* Section boundaries: graphs whose nodes a backend may well fuse, with inner values that are read outside too. Whatever it makes
- * of the nodes, each of those must be written. */
+/* Section boundaries: graphs whose nodes a backend is likely to fuse, with inner values that are also read outside. The backend
+ * must write every such value, however it fuses the nodes. */
 #include <stdio.h>
 
 #include "check/scene.h"

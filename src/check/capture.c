@@ -1,5 +1,5 @@
-/* Section capture: what is recorded does not run; launched, it does what the executions would, every time, with what is in its
- * memory then; and it can be given other memory. */
+/* Section capture. A recorded execution does not run. Every launch has the effect of the recorded executions, on the current
+ * contents of their memory. A capture can be bound to other memory. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ typedef struct recording {
   clv_captured *captured;
 } recording;
 
-/* Records `times` executions of the job. False, and told, where that fails; NOT_SUPPORTED is a skip. */
+/* Records `times` executions of the job. Returns false, and reports it, if that fails; NOT_SUPPORTED is a skip. */
 static bool record(recording *r, uint32_t times) {
   clv__check *check = r->check;
   const clv_backend *b = check->backend;
@@ -56,7 +56,7 @@ static void close_recording(recording *r) {
   clv__scene_finish(&r->scene);
 }
 
-/* Launches and compares. */
+/* Launches the capture and compares the outputs. */
 static void check_launch(recording *r, clv_stream *stream, const char *how) {
   clv__check *check = r->check;
   clv_error error = {0};
@@ -71,7 +71,7 @@ static void check_launch(recording *r, clv_stream *stream, const char *how) {
     clv__check_that(check, clv__check_job_agrees(&r->job, r->scene.truth.values, text, sizeof text), what, "%s", text);
 }
 
-/* Other data in the same memory. */
+/* Writes other data to the same memory. */
 static bool feed(recording *r, uint64_t seed) {
   clv_error error = {0};
   clv_status status = clv__scene_feed(&r->scene, NULL, seed, &error);
@@ -80,7 +80,7 @@ static bool feed(recording *r, uint64_t seed) {
   return status == CLV_OK;
 }
 
-/* Nothing ran while it was recorded: outputs are as they were. */
+/* Checks that nothing ran during recording: the outputs are unchanged. */
 static void check_nothing_ran(recording *r) {
   clv__check *check = r->check;
   clv_error error = {0};
@@ -101,7 +101,7 @@ static void check_nothing_ran(recording *r) {
   if (status != CLV_OK) clv__check_failed_call(check, r->scene.what, "after recording", status, &error);
 }
 
-/* The captured execution in other memory; with NOT_SUPPORTED nothing must have changed. */
+/* Binds the captured execution to other memory. If that is NOT_SUPPORTED, nothing may have changed. */
 static void check_bind(recording *r, uint64_t seed) {
   clv__check *check = r->check;
   clv__check_job other = {0};
@@ -135,7 +135,7 @@ static void check_bind(recording *r, uint64_t seed) {
     else
       clv__check_that(check, clv__check_job_agrees(&other, r->scene.truth.values, text, sizeof text), what,
                       "in the memory that it was given: %s", text);
-    /* And back. */
+    /* Binds it back to the first memory. */
     if (feed(r, seed + 1)) status = check->backend->captured_bind(check->handle, r->captured, 0, &r->job.args, &error);
     if (status != CLV_OK) clv__check_failed_call(check, what, "captured_bind, back", status, &error);
   }
@@ -169,7 +169,7 @@ static void check_graph(clv__check *check, uint64_t seed) {
   close_recording(&r);
 }
 
-/* A recording that is dropped leaves the stream as it was. */
+/* Checks that a discarded recording leaves the stream unchanged. */
 static void check_dropped(clv__check *check, uint64_t seed) {
   recording r;
   clv_error error = {0};

@@ -18,7 +18,7 @@ double clv__check_real(uint64_t *state) {
   return (double)(clv__check_random(state) >> 11) / 4503599627370496.0 - 1.0;
 }
 
-/* ---- What sections say ---- */
+/* ---- Results of sections ---- */
 
 void clv__check_beat(clv__check *check) {
   __atomic_add_fetch(&check->sign->beats, 1, __ATOMIC_RELAXED);
@@ -79,7 +79,7 @@ void clv__check_progress(clv__check *check, uint32_t done, uint32_t of) {
   check->sign->of = of;
   clv__check_beat(check);
   const clv_check_options *options = check->options;
-  if (options->progress == NULL || check->listener != NULL) return; /* whoever listens tells it */
+  if (options->progress == NULL || check->listener != NULL) return; /* the listener reports it */
   options->progress(options->user_data, check->report->sections[check->section].name, done, of);
 }
 

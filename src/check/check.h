@@ -1,8 +1,8 @@
-/* The conformance kit: whether a backend keeps the plugin ABI's promises. It sees a backend as the host does, through its slots,
- * and judges results by the reference evaluator. A section is one kind of promise; each is one file, and counts what it looked
- * at.
+/* The conformance kit: it checks that a backend keeps the promises of the plugin ABI. It uses the backend as the host does,
+ * through its slots, and judges results by the reference evaluator. A section covers one kind of promise. Each section is one
+ * file and counts the things that it checks.
  *
- * What a backend may leave out (optional slots, operators it does not take) is skipped with a reason, never failed. */
+ * Optional parts that a backend leaves out (optional slots, unsupported operators) are skipped with a reason, never failed. */
 #ifndef CLEAVE_CHECK_CHECK_H
 #define CLEAVE_CHECK_CHECK_H
 
@@ -10,84 +10,87 @@
 #include "check/report.h"
 #include "device/device.h"
 
-typedef struct clv__check clv__check; /* one check of one device under way */
+typedef struct clv__check clv__check; /* one check of one device, while it runs */
 
-/* Where a check is, in memory that outlives it: whoever watches a check in another process reads it there. */
+/* The current position of a check, in memory that outlives it. A process that watches the check reads it there. */
 typedef struct clv__check_sign {
-  uint64_t beats; /* grows whenever something was looked at */
+  uint64_t beats; /* grows after every item checked */
   uint32_t done, of;
-  char what[200]; /* what is being looked at */
+  char what[200]; /* the item being checked */
 } clv__check_sign;
 
-/* What a section may use. */
+/* The state available to a section. */
 struct clv__check {
   clv_context *context;
   const clv_allocator *allocator;
-  const clv_devices_options *devices_options; /* as the device was opened with */
-  clv_devices *devices;                       /* the device alone, opened anew for each section */
+  const clv_devices_options *devices_options; /* the options that the device was opened with */
+  clv_devices *devices;                       /* the device alone, opened again for each section */
   const clv__device *device;
   const clv_backend *backend;
   clv_device *handle;
   const clv_check_options *options;
   uint64_t seed;
   clv_check_report *report;
-  uint32_t section;             /* of the report, under way */
-  clv__arena arena;             /* of one section */
+  uint32_t section;             /* index in the report of the running section */
+  clv__arena arena;             /* lives for one section */
   clv__check_listener listener; /* may be NULL */
   void *cookie;
   clv__check_sign *sign;
 };
 
-/* One thing looked at. `what` says which, with its values ("Conv, f32, 1x3x8x8, stride 2"); a failure also what came and what was
- * expected. From the section's own thread. */
+/* Records one checked item. `what` names it with its values ("Conv, f32, 1x3x8x8, stride 2"). The text of a failure also gives
+ * the actual and the expected result. Call from the section's own thread. */
 void clv__check_pass(clv__check *check);
 void clv__check_fail(clv__check *check, const char *what, const char *format, ...) CLV_PRINTF(3, 4);
 void clv__check_skip(clv__check *check, const char *what, const char *format, ...) CLV_PRINTF(3, 4);
-/* Passes where `holds`, fails with the text otherwise. Returns `holds`. */
+/* Records a pass if `holds`, otherwise a failure with the text. Returns `holds`. */
 bool clv__check_that(clv__check *check, bool holds, const char *what, const char *format, ...) CLV_PRINTF(4, 5);
-/* A sign of life, from any thread. */
+/* Signals that the section is alive. Any thread may call it. */
 void clv__check_beat(clv__check *check);
-/* What is looked at next, in case that the backend does not come back from it; and how far the section is. */
+/* States the next item to be checked, in case the backend does not return from it. Also tells how far the section is. */
 void clv__check_at(clv__check *check, const char *format, ...) CLV_PRINTF(2, 3);
 void clv__check_progress(clv__check *check, uint32_t done, uint32_t of);
-/* How many of `count` things that are much alike are to be looked at: 1 at least. */
+/* How many of `count` similar items to check: at least 1. */
 uint32_t clv__check_thin(const clv__check *check, uint32_t count);
-/* A failed call: its status and text. The text must not be empty, nor the status one that no call gives. */
+/* Records a failed call with its status and text. The text must not be empty, and the status must be one that calls can
+ * return. */
 void clv__check_failed_call(clv__check *check, const char *what, const char *call, clv_status status, const clv_error *error);
 
 typedef void (*clv__check_section_fn)(clv__check *check);
 
 typedef struct clv__check_section {
   const char *name; /* "operators" */
-  const char *help; /* one line: what it looks at */
+  const char *help; /* one line: what it checks */
   clv__check_section_fn run;
 } clv__check_section;
 
-/* All, in the order in which they run (sections.c). */
+/* All sections, in the order in which they run (sections.c). */
 extern const clv__check_section clv__check_sections[];
 extern const uint32_t clv__check_section_count;
 
-/* Opens the device: `devices` and what goes with it. */
+/* Opens the device: `devices` and the fields that depend on it. */
 clv_status clv__check_open(clv__check *check, clv_error *error);
-/* Closes the device and opens it again: nothing of it may be left. Where that fails the section is over, and `devices` NULL. */
+/* Closes the device and opens it again; the caller must hold nothing of the old one. On failure the section is over, and
+ * `devices` is NULL. */
 clv_status clv__check_reopen(clv__check *check, clv_error *error);
 
-/* The next of seeded numbers (SplitMix64); below `limit`; in [-1, 1). */
+/* Seeded random numbers (SplitMix64): the next one; one below `limit`; one in [-1, 1). */
 uint64_t clv__check_random(uint64_t *state);
 uint32_t clv__check_below(uint64_t *state, uint32_t limit);
 double clv__check_real(uint64_t *state);
 
-/* ---- Cases of operators (cases.c and its kin): small graphs that together cover the operators ---- */
+/* ---- Cases of operators (cases/): small graphs that together cover the operators ---- */
 
 typedef struct clv__check_case {
   char what[160];     /* "Conv 22, f32, x[1,3,8,8], stride 2, pads 1" */
-  clv_graph *graph;   /* one node, or a few; destroyed by whoever asked for the case */
-  clv_tensor *inputs; /* of the graph, with seeded data in the graph's arena */
+  clv_graph *graph;   /* one node, or a few; the caller that asked for the case destroys it */
+  clv_tensor *inputs; /* inputs of the graph, with seeded data in the graph's arena */
   uint32_t input_count;
 } clv__check_case;
 
-/* How many cases there are, and one of them: for every operator of the table a few shapes (odd sizes, 1, 0, large), every dtype
- * that it takes, its attributes one by one, constant and computed operands. The same seed and index give the same case. */
+/* The number of cases, and one of them. For every operator of the table there are a few shapes (odd sizes, 1, 0, large), every
+ * dtype that it accepts, its attributes one at a time, and constant and computed operands. The same seed and index give the same
+ * case. */
 uint32_t clv__check_case_count(void);
 clv_status clv__check_case_make(const clv_allocator *allocator, uint32_t index, uint64_t seed, clv__check_case *made,
                                 clv_error *error);

@@ -1,5 +1,5 @@
 /* Section concurrency: instances of one executable and of several, each on its own stream and thread; one instance enqueued again
- * before its last execution is over; buffers taken and given back meanwhile. */
+ * before its last execution completed; buffers allocated and freed in the meantime. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,10 +9,10 @@
 
 enum { THREADS = 3, ROUNDS = 24, IN_FLIGHT = 6 };
 
-/* What a thread does; the first thing that goes wrong is in `text`. */
+/* The state of a thread. `text` holds its first error. */
 typedef struct worker {
   clv__check_job job;
-  clv__check_truth truth; /* of its own data */
+  clv__check_truth truth; /* expected results for its own data */
   clv_tensor *inputs;
   pthread_barrier_t *start;
   bool failed;
@@ -29,7 +29,7 @@ static void *work(void *self) {
   return NULL;
 }
 
-/* Takes buffers and gives them back, as long as others execute. */
+/* Allocates and frees buffers while other threads execute. */
 typedef struct taker {
   const clv__check *check;
   bool stop; /* atomic */
@@ -63,7 +63,7 @@ static void run_threads(clv__check *check, const char *what, worker *workers, ui
   uint32_t started = 0;
   for (uint32_t i = 0; i < count; ++i) workers[i].start = &start;
   while (started < count && pthread_create(&threads[started], NULL, work, &workers[started]) == 0) ++started;
-  if (started < count) { /* the barrier waits for all of them: this thread stands in for those that are missing */
+  if (started < count) { /* the barrier waits for all threads: this one takes the place of those that did not start */
     clv__check_fail(check, what, "the kit could not start %u threads", count);
     for (uint32_t i = started; i < count; ++i) work(&workers[i]);
   }
@@ -139,7 +139,7 @@ static void check_two_executables(clv__check *check, uint64_t seed) {
   clv__scene_finish(&scenes[1]);
 }
 
-/* One instance, enqueued several times with operands of their own before anybody waits. */
+/* Enqueues one instance several times, each with its own operands, before waiting. */
 static void check_in_flight(clv__check *check, uint64_t seed) {
   clv__check_scene scene;
   worker workers[IN_FLIGHT];

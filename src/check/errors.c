@@ -1,19 +1,19 @@
-/* Section errors: what cannot be done is refused, with a status that is one and a text that says something, and the device goes
- * on as before. */
+/* Section errors: the backend refuses impossible requests with a valid status and a text that is not empty. The device keeps
+ * working afterwards. */
 #include <stdio.h>
 #include <string.h>
 
 #include "check/scene.h"
 #include "check/sections.h"
 
-/* A call that must have failed. */
+/* Checks a call that must fail. */
 static void check_refusal(clv__check *check, const char *what, clv_status status, const clv_error *error) {
   if (!clv__check_that(check, status != CLV_OK, what, "it answered 'ok', expected a refusal")) return;
   clv__check_that(check, status > CLV_OK && status <= CLV_TIMED_OUT, what, "status %d is none", (int)status);
   clv__check_that(check, error->message[0] != '\0', what, "'%s', without a text", clv_status_name(status));
 }
 
-/* ---- Nodes that nobody knows ---- */
+/* ---- Unknown nodes ---- */
 
 static void check_foreign_node(clv__check *check) {
   static const int64_t dims[] = {4, 8};
@@ -58,7 +58,8 @@ static void check_foreign_node(clv__check *check) {
 
 /* ---- Wrong numbers of operands ---- */
 
-/* `late`: execute() refuses inputs too few. An instance that keeps nothing of its shapes need not, when it is made. */
+/* `late`: execute() refuses too few inputs. In that case an instance that does not depend on its shapes need not refuse them at
+ * creation. */
 static void check_instance_counts(clv__check *check, clv__check_scene *scene, clv__check_job *job, bool late) {
   const clv__check_program *program = &scene->program;
   clv_error error = {0};
@@ -82,7 +83,7 @@ static void check_instance_counts(clv__check *check, clv__check_scene *scene, cl
   }
 }
 
-/* Whether inputs too few were refused each time. */
+/* Whether execute() refused too few inputs each time. */
 static bool check_execute_counts(clv__check *check, clv__check_scene *scene, clv__check_job *job) {
   bool refused = true;
   clv_error error = {0};
@@ -106,7 +107,7 @@ static bool check_execute_counts(clv__check *check, clv__check_scene *scene, clv
     check_refusal(check, wrong[i].what, status, &error);
     refused = refused && (status != CLV_OK || wrong[i].inputs == job->input_count);
   }
-  /* A stream may have failed for good. */
+  /* The stream may have failed for good. */
   clv__check_job_finish(job);
   if (!clv__scene_start(scene, job)) return refused;
   clv__check_that(check, clv__check_job_run(job, scene->truth.values, text, sizeof text), "a right execution after wrong ones",

@@ -1,6 +1,5 @@
-/* Section executables: they need nothing of what they were compiled from, live beside each other, and, where the backend keeps
- * them, come back from their bytes as they were, also on the device opened anew. Bytes that were damaged are refused, or do no
- * harm. */
+/* Section executables: executables need nothing that they were compiled from, and several can coexist. If the backend can save
+ * them, they load from their bytes unchanged, also on a reopened device. Damaged bytes are refused or do no harm. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +27,7 @@ static clv_status write_blob(void *cookie, const void *data, size_t size_bytes) 
   return CLV_OK;
 }
 
-/* ---- What was compiled ---- */
+/* ---- Independence of executables ---- */
 
 static void check_independence(clv__check *check, uint64_t seed) {
   clv__check_scene scene;
@@ -55,7 +54,8 @@ static void check_independence(clv__check *check, uint64_t seed) {
   clv__scene_finish(&scene);
 }
 
-/* A view is valid for the call that it was given to: an executable must do without it. The weights are uploaded before. */
+/* A view is valid only during the call that receives it, so an executable must work without it. The weights are uploaded
+ * before. */
 static void check_without_view(clv__check *check, uint64_t seed) {
   clv__check_scene scene;
   clv__check_job job = {0};
@@ -90,7 +90,7 @@ static void check_without_view(clv__check *check, uint64_t seed) {
 
 /* ---- Bytes ---- */
 
-/* Loads and runs: right; or refused on the way, with a text. `must` : it has to be right. */
+/* Loads the bytes and runs them. The result must be right, or a step must refuse with a text. `must`: it has to be right. */
 static void check_bytes(clv__check_scene *scene, const void *bytes, size_t size_bytes, bool must, const char *how) {
   clv__check *check = scene->check;
   clv__check_program program = {0};
@@ -133,7 +133,7 @@ static void check_damage(clv__check_scene *scene, const blob *saved) {
                         : i == 2 ? saved->size_bytes - 1
                                  : clv__check_below(&dice, (uint32_t)saved->size_bytes);
     snprintf(how, sizeof how, "cut to %zu of %zu bytes", size_bytes, saved->size_bytes);
-    /* In memory of its own, so that reading beyond it is seen by tools. */
+    /* A separate allocation, so that tools detect reads beyond its end. */
     uint8_t *cut = clv__allocate(check->allocator, size_bytes);
     if (cut == NULL) continue;
     if (size_bytes > 0) memcpy(cut, bytes, size_bytes);
@@ -164,7 +164,7 @@ static void check_refused_write(clv__check_scene *scene) {
   clv__release(check->allocator, full.bytes);
 }
 
-/* Saved, loaded, damaged; then on the device opened anew. */
+/* Saves, loads and damages an executable, then loads it on the reopened device. */
 static void check_saved(clv__check *check, uint64_t seed, bool with_damage) {
   clv__check_scene scene;
   blob saved = {.allocator = check->allocator};

@@ -1,4 +1,4 @@
-/* Jobs (see run.h): an instance, its scratch and stream, and operands where the device can reach them. */
+/* Jobs (see run.h): an instance, its scratch and stream, and operands that the device can reach. */
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ void clv__check_operand_free(clv__check *check, clv__check_operand *operand) {
   *operand = (clv__check_operand){0};
 }
 
-/* Where the host reaches an operand itself; NULL: only through copies. */
+/* The address of an operand if the host can access it directly. NULL: only through copies. */
 static char *host_address(const clv__check *check, const clv__check_operand *operand) {
   if (operand->memory != NULL) return (char *)operand->memory + operand->offset_bytes;
   if (check->device->space != CLV__SPACE_HOST) return NULL;
@@ -85,7 +85,7 @@ void clv__check_bind(const clv__check *check, const clv__check_operand *operand,
 
 /* ---- Jobs ---- */
 
-/* Comes from any thread of the device's. */
+/* Called from any of the device's threads. */
 static clv_status give_room(void *cookie, uint32_t index, const clv_tensor *type, clv_binding *binding, clv_error *error) {
   clv__check_job *job = cookie;
   if (index >= job->output_count) return clv__error_set(error, CLV_INVALID_ARGUMENT, "there is no output %u", index);
@@ -144,7 +144,8 @@ static clv_status make_instance(clv__check_job *job, const clv_tensor *values, c
   return clv__error_prefix(error, status, "instance_create");
 }
 
-/* Which outputs have a size that those of the graph's inputs do not tell: they are asked for when it is known. */
+/* Finds the outputs whose size does not follow from those of the graph's inputs. The device asks for their memory when the size
+ * is known. */
 static clv_status find_open(clv__check_job *job, const clv_tensor *values, bool *is_open, clv_error *error) {
   const clv__check_program *program = job->program;
   const clv_graph *graph = program->graph;

@@ -1,4 +1,4 @@
-/* A check of one device, as programs ask for it: the sections chosen, run here or apart, and the report of them. */
+/* The public check of one device: it selects the sections, runs them in this process or apart, and returns their report. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,7 +22,7 @@ static clv_status unknown_section(const char *name, clv_error *error) {
   return clv__error_set(error, CLV_NOT_FOUND, "section '%s' is none; there are: %s", name, known);
 }
 
-/* The sections asked for, in the order in which they run. */
+/* The requested sections, in the order in which they run. */
 static clv_status choose(const clv_check_options *options, clv_check_section *chosen, uint32_t *count, clv_error *error) {
   *count = 0;
   for (uint32_t k = 0; k < options->section_count; ++k) {

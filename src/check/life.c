@@ -1,4 +1,4 @@
-/* Section life: what every backend says and does whatever it computes. */
+/* Section life: the basics of every backend, regardless of its operators. */
 #include <stdio.h>
 #include <string.h>
 
@@ -75,7 +75,7 @@ static void check_openings(clv__check *check) {
   }
 }
 
-/* An option that nobody has: of listed keys the host refuses it, of others the backend has to. */
+/* Passes an unknown option. If the backend lists its keys, the host refuses it; otherwise the backend must. */
 static void check_unknown_option(clv__check *check) {
   clv_devices_options options = *check->devices_options;
   char text[256];

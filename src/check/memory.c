@@ -1,5 +1,5 @@
-/* Section memory: buffers are aligned, apart from each other and refused cleanly when there is no room; an execution reads its
- * inputs, writes its outputs whole, and nothing beside them. */
+/* Section memory: buffers are aligned and do not overlap, and the backend refuses them cleanly when there is no room. An
+ * execution reads its inputs, writes all bytes of its outputs, and writes nothing around them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "check/sections.h"
 
 enum { GUARD = 256, GUARD_BYTE = 0x5a, MOST_BUFFERS = 64 };
-#define MOST_FILLED_BYTES (UINT64_C(1) << 30) /* a memory that is larger is not filled to the brim */
+#define MOST_FILLED_BYTES (UINT64_C(1) << 30) /* a larger memory is not filled completely */
 
 /* ---- Buffers ---- */
 
@@ -65,7 +65,7 @@ static void check_apart(clv__check *check) {
   if (stream != NULL) b->stream_destroy(check->handle, stream);
 }
 
-/* More than there is. */
+/* Requests more memory than there is. */
 static void check_too_much(clv__check *check, uint64_t size_bytes) {
   char what[64];
   clv_error error = {0};
@@ -82,7 +82,7 @@ static void check_too_much(clv__check *check, uint64_t size_bytes) {
   clv__check_that(check, buffer == NULL, what, "it is refused, and gives a buffer");
 }
 
-/* Fills the memory, twice: what is freed must be there again. Less than half of what is stated is too little. */
+/* Fills the memory twice, because freed memory must be available again. Less than half of the stated size is an error. */
 static void check_limit(clv__check *check) {
   const uint64_t limit = check->device->info.memory_limit_bytes;
   clv_buffer *buffers[MOST_BUFFERS];
@@ -117,7 +117,7 @@ static void check_limit(clv__check *check) {
 
 /* ---- Executions ---- */
 
-/* Where an operand lies in its block, and how large that is. */
+/* The offset of an operand in its block, and the size of the block. */
 static uint64_t guard_offset(const clv__check *check) {
   return clv__align_up(GUARD, clv__devices_alignment(check->devices, check->device->space));
 }
@@ -125,7 +125,7 @@ static size_t guarded_bytes(const clv__check *check, size_t size_bytes) {
   return (size_t)guard_offset(check) + size_bytes + GUARD;
 }
 
-/* All operands in blocks of their own between guards. */
+/* Puts each operand into its own block between guards. */
 static clv_status guard_operands(clv__check_job *job, clv_error *error) {
   clv__check *check = job->check;
   for (uint32_t i = 0; i < job->input_count + job->output_count; ++i) {
@@ -146,7 +146,7 @@ static clv_status guard_operands(clv__check_job *job, clv_error *error) {
   return CLV_OK;
 }
 
-/* Bytes of an operand's block that are not as they were: `inside` those of the operand, else those beside it. */
+/* Counts the changed bytes of an operand's block: those of the operand if `inside`, otherwise those around it. */
 static clv_status count_changed(clv__check_job *job, uint32_t index, const void *was, bool inside, size_t *changed,
                                 clv_error *error) {
   clv__check *check = job->check;

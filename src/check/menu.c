@@ -1,19 +1,19 @@
-/* Operators that keep the shape of what they read, so that any of them may follow any other; which of them a device takes is
- * found out by asking. See sketch.h. */
+/* Operators that keep the shape of their input, so that any of them may follow any other. The kit asks the device which of them
+ * it takes. See sketch.h. */
 #include <stdio.h>
 #include <string.h>
 
 #include "check/sketch.h"
 
-/* What an operator reads beside its operands. */
+/* The constants that an operator reads besides its operands. */
 typedef enum item_kind { PLAIN, POOL, FULL, VECTOR, CHANNEL, MATRIX, CONV, NORM_LAYER, NORM_BATCH } item_kind;
 
 struct clv__menu_item {
   const char *op;
-  uint8_t operands; /* that are computed: 1 or 2 */
+  uint8_t operands; /* number of computed operands: 1 or 2 */
   item_kind kind;
-  int32_t rank;   /* of its values: 2 (rows) or 4 (images); 0: any */
-  bool any_dtype; /* whole numbers too */
+  int32_t rank;   /* rank of its values: 2 (rows) or 4 (images); 0: any */
+  bool any_dtype; /* also integers */
 };
 
 /* clang-format off */
@@ -36,8 +36,8 @@ enum { ITEM_COUNT = sizeof all_items / sizeof *all_items, MOST_NODES = 40 };
 
 static const clv_dtype dtypes[] = {CLV_F32, CLV_F16, CLV_BF16, CLV_F64, CLV_I32, CLV_I64};
 
-/* The item's constants, as ",w3_0,w3_1". Where values have symbols, constants are made of what is fixed: channels of images,
- * columns of rows. */
+/* Adds the item's constants and returns their names as ",w3_0,w3_1". If values have symbols, the constants use fixed dimensions:
+ * channels of images, columns of rows. */
 static void draw_constants(clv__sketch *sketch, const clv__menu_item *item, bool is_image, const int64_t *dims, uint32_t index,
                            char *names, size_t names_bytes) {
   char name[4][24];
@@ -143,7 +143,7 @@ static void begin(clv__sketch *sketch, clv__check *check, const clv__menu *menu,
   clv__sketch_input(sketch, "b", rank, given);
 }
 
-/* A partition of the device has no more nodes than it says. */
+/* Limits the count to the most nodes that the device allows in a partition. */
 static uint32_t at_most(const clv__check *check, uint32_t node_count) {
   uint32_t limit = check->device->info.max_partition_nodes;
   if (limit == 0 || limit > MOST_NODES) limit = MOST_NODES;
@@ -164,7 +164,7 @@ clv_status clv__menu_graph(clv__check *check, const clv__menu *menu, uint32_t no
   for (uint32_t n = 0; n < node_count; ++n) {
     const clv__menu_item *item = menu->items[clv__check_below(&dice, menu->count)];
     uint32_t known = n + 2, first = clv__check_below(&dice, known), second = clv__check_below(&dice, known);
-    if (n > 0 && clv__check_below(&dice, 3) > 0) first = known - 1; /* chains are what is fused */
+    if (n > 0 && clv__check_below(&dice, 3) > 0) first = known - 1; /* prefers chains, because backends fuse them */
     snprintf(names[known], sizeof names[known], "v%u", n);
     draw(&sketch, item, menu->is_image, given, n, names[first], names[second], names[known]);
     bool is_output = n + 1 == node_count || clv__check_below(&dice, 100) < share;

@@ -1,5 +1,5 @@
-/* Section operators: every case of cases.c. A yes must mean that the node alone compiles, and computes what the reference does;
- * a no must have a reason; and the answer must stay. */
+/* Section operators: every case of cases.c. If the device says yes, the node alone must compile and agree with the reference. A
+ * no must have a reason. The answer must not change. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,11 +11,11 @@ typedef struct asked {
   clv__check *check;
   const clv__check_case *made;
   clv__check_truth truth;
-  const clv__node *refused; /* the first node that the device does not take */
+  const clv__node *refused; /* the first node that the device refuses */
   char reason[160];
 } asked;
 
-/* Asks about one node, twice. */
+/* Asks about one node twice. */
 static bool ask(asked *a, const clv__check_program *program, uint32_t node) {
   clv__check *check = a->check;
   clv_verdict one, two;
@@ -44,7 +44,7 @@ static bool ask(asked *a, const clv__check_program *program, uint32_t node) {
   return true;
 }
 
-/* What is drawn anew each time cannot be compared. */
+/* Random results cannot be compared. */
 static bool is_drawn(const clv_graph *graph) {
   for (clv_node_id n = 0; n < graph->node_count; ++n) {
     const clv__op *op = clv__op_find(graph->nodes[n].domain, graph->nodes[n].op);
@@ -60,7 +60,7 @@ static bool has_strings(const clv__check_program *program) {
   return false;
 }
 
-/* The node alone, on the reference's inputs. */
+/* Runs the node alone, on the reference's inputs. */
 static void check_alone(asked *a, clv_node_id node) {
   clv__check *check = a->check;
   clv_error error = {0};
@@ -90,7 +90,7 @@ static void check_case(clv__check *check, const clv__check_case *made) {
   if (status != CLV_OK) {
     clv__check_failed_call(check, made->what, "the kit's own reference", status, &error);
   } else if (!is_sound) {
-    /* told */
+    /* already reported */
   } else if (program.view->node_count == 0) {
     clv__check_skip(check, made->what, "all of it is known before a device is asked");
   } else if (a.refused != NULL) {

@@ -1,5 +1,5 @@
-/* Section order: what is enqueued on one stream comes one after the other; what another stream made is there once an event has
- * been waited for; notices come once and not too early; and a failure is told to whoever waits. */
+/* Section order. Work enqueued on one stream runs in order. Another stream's results are visible after waiting for an event.
+ * Notifications come exactly once and not too early. A failure is reported to every waiter. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static void fill(uint8_t *bytes, size_t count, uint64_t seed) {
   for (size_t i = 0; i < count; ++i) bytes[i] = (uint8_t)clv__check_random(&seed);
 }
 
-/* Copies of every odd size and place into one buffer, and out again: bytes beside them stay. */
+/* Copies of odd sizes and offsets into one buffer and back. The adjacent bytes must not change. */
 static void check_copies(clv__check *check) {
   static const uint32_t sizes[] = {0, 1, 2, 3, 7, 16, 63, 64, 65, 127, 1000, 4095, 4096, 4097, 15000};
   static uint8_t image[COPY_BYTES], part[COPY_BYTES], back[COPY_BYTES];
@@ -38,7 +38,7 @@ static void check_copies(clv__check *check) {
     fill(part, size, check->seed + i);
     status = b->copy_in(check->handle, stream, buffer, at, part, size, &error);
     if (status == CLV_OK) memcpy(image + at, part, size);
-    /* Once more at the same place: the last one wins. */
+    /* Copies to the same place again: the last copy wins. */
     if (status == CLV_OK && size > 0) status = b->stream_synchronize(check->handle, stream, &error);
     uint32_t from = clv__check_below(&dice, 64), count = COPY_BYTES - from - clv__check_below(&dice, 64);
     memset(back, 0x11, sizeof back);
@@ -53,7 +53,7 @@ static void check_copies(clv__check *check) {
   b->buffer_free(check->handle, buffer);
 }
 
-/* Copies to the same bytes, not waited for in between: the last one wins. */
+/* Copies to the same bytes without waiting in between: the last copy wins. */
 static void check_copy_order(clv__check *check) {
   static uint8_t parts[16][512], back[512];
   const clv_backend *b = check->backend;
@@ -78,12 +78,12 @@ static void check_copy_order(clv__check *check) {
 
 /* ---- Streams that wait for each other ---- */
 
-/* A maker, whose result a reader on another stream reads. */
+/* A maker, and a reader on another stream that reads its result. */
 typedef struct pair {
   clv__check *check;
   clv__check_scene maker, reader;
   clv__check_job made, read;
-  clv__check_operand aside; /* another place for what the maker makes */
+  clv__check_operand aside; /* a second place for the maker's output */
   clv_event *event;
 } pair;
 
@@ -134,7 +134,7 @@ static bool open_pair(clv__check *check, pair *p) {
   return false;
 }
 
-/* The values that the reader must come to: its first input is what the maker made. */
+/* Computes the values that the reader must produce. Its first input is the maker's result. */
 static clv_status feed_pair(pair *p, uint64_t seed, clv_error *error) {
   CLV__TRY(clv__scene_feed(&p->maker, NULL, seed, error));
   const clv_graph *graph = p->maker.graph;
@@ -146,15 +146,16 @@ static clv_status feed_pair(pair *p, uint64_t seed, clv_error *error) {
 static clv_status load_pair(pair *p, clv_error *error) {
   CLV__TRY(clv__check_job_load(&p->made, p->maker.truth.values, CLV__CHECK_POISON, error));
   CLV__TRY(clv__check_job_load(&p->read, p->reader.truth.values, CLV__CHECK_POISON, error));
-  /* It reads where the maker writes. */
+  /* The reader's input is the maker's output. */
   clv__check_bind(p->check, &p->made.operands[p->made.input_count], &p->read.bindings[0]);
   return CLV_OK;
 }
 
-/* Enqueues what the reader reads, behind work that keeps the stream busy and writes elsewhere. */
+/* Enqueues the reader's input behind work that keeps the stream busy and writes elsewhere. */
 static clv_status make_late(pair *p, clv_error *error) {
   clv__check *check = p->check;
-  const uint32_t times = check->device->info.is_synchronous ? 0 : 8; /* which is over when the call is */
+  const uint32_t times = check->device->info.is_synchronous ? 0 : 8; /* a synchronous device completes the work before the call
+                                                                      * returns */
   clv_binding aside;
   clv_execute_args busy = p->made.args;
   clv__check_bind(check, &p->aside, &aside);
@@ -172,7 +173,7 @@ static void check_event_wait(pair *p, uint32_t round) {
   const clv__check_operand *made = &p->made.operands[p->made.input_count];
   clv_error error = {0};
   char text[1024];
-  /* A copy on the other stream too: a device may copy and compute at once. */
+  /* Also copies on the other stream, since a device may copy and compute at the same time. */
   clv_tensor copied = made->type;
   copied.data = made->buffer != NULL ? clv__allocate(check->allocator, made->size_bytes) : NULL;
   clv__check_at(check, "event_wait on another stream, round %u", round);
@@ -210,7 +211,7 @@ static void check_event_synchronize(pair *p, uint32_t round) {
   if (status == CLV_OK) status = make_late(p, &error);
   if (status == CLV_OK) status = b->event_record(check->handle, p->event, p->made.stream, &error);
   if (status == CLV_OK) status = b->event_synchronize(check->handle, p->event, &error);
-  if (status == CLV_OK) status = clv__check_job_execute(&p->read, &error); /* on its own stream, with no wait */
+  if (status == CLV_OK) status = clv__check_job_execute(&p->read, &error); /* on its own stream, without waiting */
   if (status == CLV_OK) status = clv__check_job_wait(&p->read, &error);
   if (status != CLV_OK) {
     clv__check_failed_call(check, "event_synchronize", "something", status, &error);
@@ -226,7 +227,7 @@ typedef struct notice {
   pthread_mutex_t lock;
   uint32_t count;
   bool was_done;
-  const void *bytes, *expected; /* what must be there when the notice comes */
+  const void *bytes, *expected; /* the bytes that must be present when the notification comes */
   size_t size_bytes;
 } notice;
 
@@ -250,7 +251,7 @@ static void pause_ms(long ms) {
   nanosleep(&pause, NULL);
 }
 
-/* A notice of an event behind a copy: enqueued work first, or everything over already. */
+/* Requests a notification for an event after a copy: while the work is pending, or (`is_over`) after all of it completed. */
 static void check_notice(pair *p, bool is_over, uint32_t round) {
   enum { BYTES = 4096 };
   static uint8_t from[BYTES], to[BYTES];
@@ -296,7 +297,7 @@ static clv_status draw_counted(clv__check *check, clv_dtype dtype, clv_graph **g
   return clv__sketch_end(&sketch, "y", graph);
 }
 
-/* Room that the host refuses is a failure that every device with outputs sized by data can meet. */
+/* If the host refuses memory, every device with data-dependent outputs must be able to report the failure. */
 static void check_failure(clv__check *check) {
   const char *what = "a failure while executing";
   clv_error error = {0};

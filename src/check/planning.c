@@ -1,5 +1,5 @@
-/* Section planning: what a device says to the planner beside its verdicts: wishes, estimates, its own groups, the devices there
- * are. All of it is optional. */
+/* Section planning: everything besides verdicts that a device tells the planner: wishes, estimates, its own groups, the list of
+ * devices. All of it is optional. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,9 +1,9 @@
-/* See report.h. Texts lie in the report's arena; lists of items are arrays that double. */
+/* See report.h. The texts are in the report's arena. The lists of items are arrays that double in size. */
 #include "check/report.h"
 
 #include <string.h>
 
-enum { MOST_SKIPS = 400 }; /* reasons listed a section; what has yet another one is counted alone */
+enum { MOST_SKIPS = 400 }; /* listed reasons per section; a skip with any further reason is only counted */
 
 typedef struct items {
   clv_check_item *list;
@@ -11,7 +11,7 @@ typedef struct items {
 } items;
 
 typedef struct own_report {
-  clv_check_report shown; /* first: what callers hold */
+  clv_check_report shown; /* must be first: callers hold a pointer to it */
   clv__arena arena;
   uint32_t failures_listed;
   clv_check_section *sections;

@@ -1,4 +1,4 @@
-/* A section runs on a device opened for it; it looks at what it will, and what it says goes into the report. */
+/* Runs one section on a device opened for it, and writes the section's findings into the report. */
 #include "check/request.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* One check as it was asked for, and how a section of it runs. */
+/* One check as requested, and how one of its sections runs. */
 #ifndef CLEAVE_CHECK_REQUEST_H
 #define CLEAVE_CHECK_REQUEST_H
 
@@ -6,15 +6,16 @@
 
 typedef struct clv__check_request {
   clv_context *context;
-  const char *device;                  /* as the caller gave it; a path where it has a '/' */
-  clv_devices_options devices_options; /* `list`: the device */
+  const char *device;                  /* as the caller gave it; a path if it contains a '/' */
+  clv_devices_options devices_options; /* the options for `list`, which is the device */
   const clv_check_options *options;
 } clv__check_request;
 
-/* Loads the plugin that the request names by its path, if it does. */
+/* Loads the plugin if the request names it by its path. */
 clv_status clv__check_resolve(clv__check_request *request, clv_error *error);
 
-/* Runs section `index` of the report on a device opened for it. `listener` may be NULL. Errors are of the opening. */
+/* Runs section `index` of the report on a device that it opens. `listener` may be NULL. Returned errors are those of opening the
+ * device. */
 clv_status clv__check_run_section(const clv__check_request *request, uint32_t index, clv_check_report *report,
                                   clv__check_listener listener, void *cookie, clv__check_sign *sign, clv_error *error);
 

@@ -1,5 +1,5 @@
-/* Section resize: an instance for other shapes. Either it computes them from then on, or it answers that this is not supported
- * and goes on as it was. */
+/* Section resize: an instance changes to other shapes. It either computes them from then on, or answers that this is not
+ * supported and continues with the old ones. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ typedef struct resizing {
   clv__check *check;
   clv__check_scene *scene;
   clv__check_job *job;
-  int64_t rows; /* that the instance is for */
+  int64_t rows; /* the instance's current number of rows */
   uint32_t refusals;
 } resizing;
 
@@ -58,7 +58,7 @@ static void check_count(resizing *r) {
   clv_tensor *types;
   if (clv__check_job_types(r->job, r->scene->truth.values, &r->scene->arena, &types, &error) != CLV_OK) return;
   clv_status status = check->backend->instance_resize(check->handle, r->job->instance, types, 0, &error);
-  if (status == CLV_OK) { /* right where an instance keeps nothing of its shapes */
+  if (status == CLV_OK) { /* correct if an instance does not depend on its shapes */
     char text[1024];
     clv__check_that(check, clv__check_job_run(r->job, r->scene->truth.values, text, sizeof text), "resize with no inputs",
                     "it answered 'ok', and then: %s", text);

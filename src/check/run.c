@@ -1,4 +1,4 @@
-/* See run.h: the reference's values, programs and what compares them. Jobs are in job.c. */
+/* See run.h: reference values, programs and comparison. Jobs are in job.c. */
 #include "check/run.h"
 
 #include <math.h>
@@ -79,7 +79,7 @@ clv_status clv__check_program_view(clv__check *check, const clv_graph *graph, co
   return CLV_OK;
 }
 
-/* The value that a weight of the executable is; CLV_NO_VALUE where the view has none of that name. */
+/* The value of the view that a weight of the executable refers to, or CLV_NO_VALUE if the view has none of that name. */
 static uint32_t find_weight(const clv_graph_view *view, const char *name) {
   for (uint32_t v = 0; v < view->value_count; ++v) {
     if (clv__view_type(view, v)->data == NULL || !clv__value_is_constant(view->graph, view->types, view->values[v])) continue;
@@ -168,7 +168,7 @@ bool clv__check_same(const clv_tensor *expected, const clv_tensor *actual, const
     snprintf(text, text_bytes, "'%s' is %s, expected %s", name, is, should);
     return false;
   }
-  /* Where all that is expected is near 0, numbers near 1 were what it was computed from. */
+  /* If all expected numbers are near 0, they were computed from numbers near 1, so the tolerance has a floor. */
   clv__difference worst;
   const double floor = clv__dtype_tolerance(expected->dtype) * NEAR_ZERO;
   if (clv__tensor_agrees(expected, actual, &worst)) return true;

@@ -1,18 +1,18 @@
-/* Running graphs on the device through its slots, as the host would: compiled, an instance, operands in the device's memory. In
- * steps for those who look at what lies between them; clv__check_view_agrees() is all of it. */
+/* Runs graphs on the device through its slots, as the host would: compile, create an instance, put the operands in the device's
+ * memory. Callers that check the state between steps use the separate steps; clv__check_view_agrees() does all of them. */
 #ifndef CLEAVE_CHECK_RUN_H
 #define CLEAVE_CHECK_RUN_H
 
 #include "analysis/shapes.h"
 #include "check/check.h"
 
-#define CLV__CHECK_POISON 0xff /* NaN in every float */
+#define CLV__CHECK_POISON 0xff /* byte that makes every float NaN */
 
-/* What the reference evaluator makes of every value of a graph, in an arena. */
+/* The reference evaluator's results for every value of a graph, in an arena. */
 typedef struct clv__check_truth {
   const clv_graph *graph;
   clv__arena arena;
-  clv_tensor *values; /* by value id; `data` NULL where there is none */
+  clv_tensor *values; /* by value id; `data` is NULL if there is no result */
 } clv__check_truth;
 
 clv_status clv__check_truth_make(clv__check *check, const clv_graph *graph, const clv_tensor *inputs, clv__check_truth *truth,
@@ -31,29 +31,29 @@ typedef struct clv__check_program {
   clv_weight **weights;
 } clv__check_program;
 
-/* The view that the device is to be asked about: `inputs` (of the graph) say the sizes, NULL: as declared; `nodes` (ids) NULL:
- * all that are not known at plan time. Nothing is compiled yet. finish() in any case. */
+/* Creates the view that the device will be asked about. `inputs` (of the graph) give the sizes; NULL: as declared. `nodes` are
+ * ids; NULL: all nodes that are not known at plan time. Nothing is compiled yet. Call finish() in any case. */
 clv_status clv__check_program_view(clv__check *check, const clv_graph *graph, const clv_tensor *inputs, const clv_node_id *nodes,
                                    uint32_t node_count, clv__check_program *program, clv_error *error);
-/* Compiles it, and uploads the weights that the executable wants. */
+/* Compiles the view, and uploads the weights that the executable wants. */
 clv_status clv__check_program_compile(clv__check_program *program, clv_error *error);
-/* Takes an executable (of executable_load()) instead. */
+/* Takes an executable (from executable_load()) instead of compiling. */
 clv_status clv__check_program_take(clv__check_program *program, clv_executable *executable, clv_error *error);
 void clv__check_program_finish(clv__check_program *program); /* accepts a zeroed one */
-/* NULL where the device takes every node of the view; otherwise the first it does not, and the reason (of 160 bytes). */
+/* NULL if the device takes every node of the view. Otherwise returns the first refused node and writes the reason (160 bytes). */
 const clv__node *clv__check_program_refused(const clv__check_program *program, char reason[160]);
 
-/* Where an operand is. */
+/* The place of an operand. */
 typedef struct clv__check_operand {
   clv_tensor type;
   clv_buffer *buffer; /* NULL: host memory */
-  void *memory;       /* host memory of its own */
+  void *memory;       /* host memory that it owns */
   uint64_t offset_bytes;
   size_t size_bytes;
-  bool is_borrowed; /* buffer and memory are somebody else's */
+  bool is_borrowed; /* the operand does not own the buffer and the memory */
 } clv__check_operand;
 
-/* An instance with operands. */
+/* An instance with its operands. */
 typedef struct clv__check_job {
   clv__check_program *program;
   clv__check *check;
@@ -61,27 +61,27 @@ typedef struct clv__check_job {
   clv_instance *instance;
   clv_buffer *scratch;
   clv_stream *stream;
-  clv__check_operand *operands; /* inputs, then outputs */
+  clv__check_operand *operands; /* inputs, followed by outputs */
   uint32_t input_count, output_count;
   clv_binding *bindings;
-  clv_execute_args args; /* what clv__check_job_execute() passes */
-  bool refuse_rooms;     /* allocate_output() fails */
-  uint32_t rooms;        /* calls of allocate_output() */
+  clv_execute_args args; /* the arguments that clv__check_job_execute() passes */
+  bool refuse_rooms;     /* allocate_output() must fail */
+  uint32_t rooms;        /* number of calls of allocate_output() */
 } clv__check_job;
 
-/* An instance for the shapes of `values` (by value id of the graph; only types count), its scratch, a stream, and operands in the
- * device's memory. finish() in any case. */
+/* Creates an instance for the shapes of `values` (by value id of the graph; only types count), with its scratch, a stream, and
+ * operands in the device's memory. Call finish() in any case. */
 clv_status clv__check_job_open(clv__check_program *program, const clv_tensor *values, clv__check_job *job, clv_error *error);
 void clv__check_job_finish(clv__check_job *job); /* accepts a zeroed one; waits for the stream */
-/* The types of the view's inputs, as instance_create() takes them. */
+/* The types of the view's inputs, as instance_create() expects them. */
 clv_status clv__check_job_types(const clv__check_job *job, const clv_tensor *values, clv__arena *arena, clv_tensor **types,
                                 clv_error *error);
-/* Gives the instance the scratch that it says it needs now; operands for other sizes. */
+/* The first gives the instance the scratch that it now asks for. The second allocates operands for other sizes. */
 clv_status clv__check_job_scratch(clv__check_job *job, clv_error *error);
 clv_status clv__check_job_place(clv__check_job *job, const clv_tensor *values, clv_error *error);
 clv_status clv__check_operand_alloc(clv__check *check, const clv_tensor *type, clv__check_operand *operand, clv_error *error);
 void clv__check_operand_free(clv__check *check, clv__check_operand *operand);
-/* Bytes to an operand and back, waited for. */
+/* Write, fill and read the bytes of an operand. Each call waits until it is done. */
 clv_status clv__check_operand_write(clv__check *check, clv_stream *stream, const clv__check_operand *operand, const void *data,
                                     clv_error *error);
 clv_status clv__check_operand_fill(clv__check *check, clv_stream *stream, const clv__check_operand *operand, int byte,
@@ -91,20 +91,20 @@ clv_status clv__check_operand_read(clv__check *check, clv_stream *stream, const 
 void clv__check_bind(const clv__check *check, const clv__check_operand *operand, clv_binding *binding);
 /* Writes the inputs (values by id), fills the outputs with `byte`, and sets the bindings. */
 clv_status clv__check_job_load(clv__check_job *job, const clv_tensor *values, int byte, clv_error *error);
-/* Enqueues. */
+/* Enqueues one execution. */
 clv_status clv__check_job_execute(clv__check_job *job, clv_error *error);
 clv_status clv__check_job_wait(clv__check_job *job, clv_error *error);
-/* Compares the outputs with `values`: false, with the text, where one is not what it should be. */
+/* Compares the outputs with `values`. Returns false, with the text, if one differs. */
 bool clv__check_job_agrees(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
-/* load, execute, wait, agrees; what fails is in the text too. */
+/* Runs load, execute, wait and agrees. The text also reports a failed step. */
 bool clv__check_job_run(clv__check_job *job, const clv_tensor *values, char *text, size_t text_bytes);
 
-/* Compiles the program's view and runs it once: true, or false with the text. */
+/* Compiles the program's view and runs it once. Returns true, or false with the text. */
 bool clv__check_view_agrees(clv__check_program *program, const clv_tensor *values, char *text, size_t text_bytes);
 
-/* "1 of 12: 0.5, expected 0.25", for a tensor that is not what it should be. False where the two differ. */
+/* Returns false if the two tensors differ, with a text such as "1 of 12: 0.5, expected 0.25". */
 bool clv__check_same(const clv_tensor *expected, const clv_tensor *actual, const char *name, char *text, size_t text_bytes);
-/* A failed call as a text: "compile: not supported: no such kernel". */
+/* Formats a failed call as a text: "compile: not supported: no such kernel". */
 void clv__check_call_text(const char *call, clv_status status, const clv_error *error, char *text, size_t text_bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of sections: a new one is a file with one function, and a line in sections.h. */
+/* The table of sections. To add a section, add a file with one function and a line in sections.h. */
 #include "check/sections.h"
 
 const clv__check_section clv__check_sections[] = {

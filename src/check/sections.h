@@ -1,4 +1,4 @@
-/* The sections, in the order in which they run: X(name, what it looks at). */
+/* The sections, in the order in which they run: X(name, what it checks). */
 #ifndef CLEAVE_CHECK_SECTIONS_H
 #define CLEAVE_CHECK_SECTIONS_H
 

@@ -1,12 +1,12 @@
-/* Section shapes: one executable compiled for open sizes, and instances of it for odd, single, empty and large ones. A device
- * that wants fixed sizes, or an instance that is not supported, is compiled for each. Scalars and high ranks too. */
+/* Section shapes: one executable compiled for open sizes, with instances for odd, single, empty and large sizes. If a device
+ * wants fixed sizes or refuses an instance, the graph is compiled for each size. Scalars and high ranks are also checked. */
 #include <stdio.h>
 #include <string.h>
 
 #include "check/scene.h"
 #include "check/sections.h"
 
-/* Compiled for the sizes of the inputs. */
+/* Whether the graph compiled for the sizes of its inputs agrees. */
 static bool agrees_exactly(clv__check_scene *scene, char *text, size_t text_bytes, bool *is_refused) {
   clv_error error = {0};
   clv__check_program program = {0};
@@ -38,7 +38,7 @@ static void check_sizes(clv__check *check, clv__check_scene *scene, bool is_open
     bool agrees = status == CLV_OK && clv__check_job_run(&job, scene->truth.values, text, sizeof text);
     if (status != CLV_OK) clv__check_call_text("", status, &error, text, sizeof text);
     clv__check_job_finish(&job);
-    if (agrees || status != CLV_NOT_SUPPORTED) { /* compiled for each size then, as the host does */
+    if (agrees || status != CLV_NOT_SUPPORTED) { /* otherwise compile for each size below, as the host does */
       clv__check_that(check, agrees, what, "%s", text);
       return;
     }
@@ -50,15 +50,15 @@ static void check_sizes(clv__check *check, clv__check_scene *scene, bool is_open
     clv__check_that(check, agrees, what, "%s", text);
 }
 
-/* What graphs of a kind are drawn over: dimensions, of which those below 0 are open, the sizes of these when they are drawn, and
- * all that they are run at. */
+/* The sizes of one kind of random graph: its dimensions (those below 0 are open), the sizes of the open ones when the graph is
+ * drawn, and all sizes that it runs with. */
 typedef struct drawn {
   const char *what;
   bool is_image;
   const int64_t *dims, *first, *sizes;
   size_t size_count, open_count;
   uint32_t graphs;
-  uint64_t stride; /* between the seeds of graphs */
+  uint64_t stride; /* distance between the seeds of graphs */
 } drawn;
 
 static void check_drawn(clv__check *check, const drawn *d) {
@@ -107,7 +107,7 @@ static void check_images(clv__check *check) {
                               .stride = 211});
 }
 
-/* Ranks that a menu does not have. */
+/* Checks ranks that a menu does not have. */
 static void check_rank(clv__check *check, clv_dtype dtype, const char *op, int32_t rank, const int64_t *dims) {
   clv_error error = {0};
   clv__sketch sketch;

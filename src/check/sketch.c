@@ -60,7 +60,7 @@ void clv__sketch_ints(clv__sketch *sketch, const char *name, int32_t count, cons
   clv__builder_type(sketch->builder, value, &type);
 }
 
-/* "a,,b" to ids; an empty name is an absent value. */
+/* Reads names such as "a,,b" into ids. An empty name is an absent value. */
 static clv_status read_names(clv__sketch *sketch, const char *names, clv_value_id *ids, uint32_t *count) {
   *count = 0;
   for (const char *at = names; names[0] != '\0';) {

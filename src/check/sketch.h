@@ -1,68 +1,68 @@
-/* Small graphs drawn for the sections: by hand, node by node, or at random from the operators that the device takes. */
+/* Small graphs for the sections: built by hand, node by node, or at random from the operators that the device takes. */
 #ifndef CLEAVE_CHECK_SKETCH_H
 #define CLEAVE_CHECK_SKETCH_H
 
 #include "check/run.h"
 
-/* A graph under construction. The first error stays; the calls after it do nothing. */
+/* A graph under construction. The first error is kept; later calls do nothing. */
 typedef struct clv__sketch {
   clv__builder *builder;
   uint64_t seed;
-  clv_dtype dtype; /* of what says none of its own */
+  clv_dtype dtype; /* dtype of everything that does not state its own */
   clv_status status;
   clv_error *error;
 } clv__sketch;
 
 void clv__sketch_begin(clv__sketch *sketch, clv__check *check, clv_dtype dtype, uint64_t seed, clv_error *error);
-/* Inputs; a dim below -1 is a symbol (CLV_DIM_SYMBOL of clv__sketch_symbol()). */
+/* Adds an input. A dim below -1 is a symbol (CLV_DIM_SYMBOL of clv__sketch_symbol()). */
 void clv__sketch_input(clv__sketch *sketch, const char *name, int32_t rank, const int64_t *dims);
 int64_t clv__sketch_symbol(clv__sketch *sketch, const char *name);
-/* A constant of seeded numbers, small enough that sums of `fan` of them stay near 1; positive ones with `positive`. */
+/* Adds a constant of seeded numbers, small enough that sums of `fan` of them stay near 1. They are positive if `positive`. */
 void clv__sketch_weight(clv__sketch *sketch, const char *name, int32_t rank, const int64_t *dims, double scale, bool positive);
-void clv__sketch_ints(clv__sketch *sketch, const char *name, int32_t count, const int64_t *values); /* an i64 vector */
-/* `inputs` and `outputs`: names with commas between. */
+void clv__sketch_ints(clv__sketch *sketch, const char *name, int32_t count, const int64_t *values); /* adds an i64 vector */
+/* Adds a node. `inputs` and `outputs` are names separated by commas. */
 void clv__sketch_node(clv__sketch *sketch, const char *op, const char *inputs, const char *outputs);
-/* The same with one attribute of whole numbers: a list, or with count 1 and `is_list` false a scalar. */
+/* The same with one integer attribute: a list, or a scalar if `count` is 1 and `is_list` is false. */
 void clv__sketch_node_ints(clv__sketch *sketch, const char *op, const char *inputs, const char *outputs, const char *attribute,
                            bool is_list, size_t count, const int64_t *values);
-/* An operator of a domain of its own. */
+/* Adds a node of an operator of another domain. */
 void clv__sketch_foreign(clv__sketch *sketch, const char *domain, const char *op, const char *inputs, const char *outputs);
-/* A window of 3x3 that keeps the size. */
+/* Adds a pool with a 3x3 window that keeps the size. */
 void clv__sketch_pool(clv__sketch *sketch, const char *op, const char *inputs, const char *outputs);
-/* The graph, or an error: the first there was. `outputs` as above. */
+/* Returns the graph, or the first error. `outputs` as above. */
 clv_status clv__sketch_end(clv__sketch *sketch, const char *outputs, clv_graph **graph);
 
-/* Seeded data for the inputs of a graph in `arena`: floats in [-1, 1), whole numbers 0 to 9. `sizes` (may be NULL): what each
- * symbol is. */
+/* Seeded data in `arena` for the inputs of a graph: floats in [-1, 1), integers 0 to 9. `sizes` (may be NULL) gives the size of
+ * each symbol. */
 clv_status clv__sketch_data(const clv_graph *graph, const int64_t *sizes, uint64_t seed, clv__arena *arena, clv_tensor **inputs,
                             clv_error *error);
 
-/* ---- What a device takes (menu.c) ---- */
+/* ---- Operators that a device takes (menu.c) ---- */
 
 typedef struct clv__menu_item clv__menu_item;
 
 enum { CLV__MENU_MOST = 48 };
 
-/* Operators that keep their operands' shape, as far as the device takes them in a dtype. */
+/* Operators that keep their operands' shape and that the device takes in one dtype. */
 typedef struct clv__menu {
   clv_dtype dtype;
   uint32_t count;
   const clv__menu_item *items[CLV__MENU_MOST];
   bool is_image;  /* values are [n,c,h,w], else [rows,columns] */
-  bool is_binary; /* one of them has two computed operands */
+  bool is_binary; /* at least one of them has two computed operands */
 } clv__menu;
 
-/* The first dtype in which it takes at least one (with two operands, `binary`) for values of rank 2, or 4 with `is_image`; false
- * where there is none. */
+/* Finds the first dtype in which the device takes at least one operator (with two operands if `binary`) for values of rank 2, or
+ * rank 4 if `is_image`. Returns false if there is none. */
 bool clv__menu_find(clv__check *check, bool is_image, bool binary, clv__menu *menu);
-/* The same in one dtype. */
+/* The same for one dtype. */
 bool clv__menu_read(clv__check *check, clv_dtype dtype, bool is_image, clv__menu *menu);
-/* A random graph of `node_count` nodes over two inputs "a" and "b" of these dims (2 or 4, symbols too); each inner value is an
- * output with a chance of `share` in 100. */
+/* Creates a random graph of `node_count` nodes over two inputs "a" and "b" of these dims (2 or 4, possibly symbols). Each inner
+ * value is an output with a probability of `share` percent. */
 clv_status clv__menu_graph(clv__check *check, const clv__menu *menu, uint32_t node_count, const int64_t *dims, uint32_t share,
                            uint64_t seed, clv_graph **graph, clv_error *error);
-/* A short chain that takes some time: `length` nodes, each reading the one before, the last the only output. NULL where the menu
- * has nothing to chain. */
+/* Creates a short chain that takes some time to run: `length` nodes, each reading the one before; the last is the only output.
+ * NULL if the menu has no operator to chain. */
 clv_status clv__menu_chain(clv__check *check, const clv__menu *menu, uint32_t length, const int64_t *dims, uint64_t seed,
                            clv_graph **graph, clv_error *error);
 /* "Conv, Relu, Add": the operators of a graph. */

@@ -1,5 +1,5 @@
-/* Section timing: what a device says of its own steps is of the nodes that it was given, once each, and not more time than went
- * by; and timing changes no result. */
+/* Section timing: the times that a device reports cover exactly the given nodes, once each, and do not exceed the elapsed time.
+ * Timing does not change the results. */
 #include <stdio.h>
 #include <string.h>
 
@@ -15,10 +15,10 @@ typedef struct listing {
   const char *what;
   uint32_t node_count;
   uint8_t seen[MOST_NODES];
-  uint32_t step_count, timed_count; /* timed: they took a time */
+  uint32_t step_count, timed_count; /* timed: steps with a time above 0 */
   uint64_t sum_ns;
-  uint32_t wrong;    /* steps that were told as failures */
-  clv_status answer; /* of the callback, at step `answer_at` */
+  uint32_t wrong;    /* steps that were reported as failures */
+  clv_status answer; /* the callback's answer at step `answer_at` */
   uint32_t answer_at;
 } listing;
 
@@ -63,7 +63,7 @@ static clv_status list(clv__check *check, const clv__check_job *job, listing *l,
   return check->backend->instance_steps(check->handle, job->instance, list_step, l, error);
 }
 
-/* False: it cannot be done with this instance, and that was told. */
+/* Returns false if this instance does not support timing; that has been reported. */
 static bool check_executions(clv__check *check, clv__check_scene *scene, clv__check_job *job) {
   char text[1024];
   clv_error error = {0};
@@ -87,18 +87,18 @@ static bool check_executions(clv__check *check, clv__check_scene *scene, clv__ch
   clv__check_that(check, l.sum_ns <= taken_ns, scene->what, "the steps took %.3f ms, all that went by is %.3f",
                   (double)l.sum_ns / 1e6, (double)taken_ns / 1e6);
   clv__check_that(check, l.step_count == 0 || l.timed_count > 0, scene->what, "none of %u steps took any time", l.step_count);
-  /* What the callback answers comes back, and ends it. */
+  /* The callback's error is returned, and ends the listing. */
   listing stopped = {.check = check, .what = scene->what, .answer = CLV_CANCELLED, .answer_at = 0};
   if (l.step_count > 0) {
     status = list(check, job, &stopped, &error);
     clv__check_that(check, status == CLV_CANCELLED, scene->what, "the callback answered 'cancelled', instance_steps '%s'",
                     clv_status_name(status));
   }
-  /* Begun anew nothing is left of before; and without it all is as it was. */
+  /* A new start leaves nothing of the last timing. Without timing everything works as before. */
   listing anew = {.check = check, .what = scene->what, .node_count = l.node_count, .answer_at = UINT32_MAX};
   status = time_steps(check, job, true, &error);
   for (uint32_t i = 0; i < EXECUTIONS && status == CLV_OK; ++i) {
-    if (!clv__check_job_run(job, scene->truth.values, text, sizeof text)) break; /* told above */
+    if (!clv__check_job_run(job, scene->truth.values, text, sizeof text)) break; /* already reported above */
   }
   if (status == CLV_OK) status = list(check, job, &anew, &error);
   clv__check_that(check, status == CLV_OK && anew.step_count == l.step_count, scene->what, "timed again: %u steps, and before %u",

@@ -1,13 +1,13 @@
-/* The operator families, one line a family. X(name) stands for a folder, src/operators/<name>, and for what is in it:
+/* The operator families, one per line. X(name) stands for the folder src/operators/<name> and its contents:
  *   clv__ops_<name>       infer.c: schemas, shapes, work (operators/infer.h)
- *   clv__kernels_<name>   run.c: what the operators compute (operators/run.h)
- *   clv__cases_<name>     cases.c: what conformance asks of devices (operators/cases.h)
- * Each table ends with an entry without a name. A new operator is a few lines in its family's folder; a new family is a new
- * folder and a line here. */
+ *   clv__kernels_<name>   run.c: the computation of each operator (operators/run.h)
+ *   clv__cases_<name>     cases.c: the conformance cases for devices (operators/cases.h)
+ * Each table ends with an entry without a name. To add an operator, add a few lines in its family's folder. To add a family,
+ * add a folder and a line here. */
 #ifndef CLEAVE_OPERATORS_FAMILIES_H
 #define CLEAVE_OPERATORS_FAMILIES_H
 
-/* Operators on tensors: all three tables. */
+/* The operators on tensors, which have all three tables. */
 #define CLV__TENSOR_FAMILIES(X) \
   X(unary)                      \
   X(binary)                     \
@@ -36,7 +36,7 @@
   X(select)                     \
   X(linalg)
 
-/* And If, Loop and Scan, whose nodes hold graphs: the first table alone. src/analysis/evaluate_body.c runs them, and
+/* Also If, Loop and Scan, whose nodes hold graphs. They have only the first table. src/analysis/evaluate_body.c runs them, and
  * src/check/cases/control.c builds their cases. */
 #define CLV__FAMILIES(X) CLV__TENSOR_FAMILIES(X) X(control)
 

@@ -1,4 +1,4 @@
-/* All reference kernels together: found by domain and name, asked, and run. */
+/* All reference kernels: finds them by domain and name, asks whether they accept a call, and runs them. */
 #include "operators/run.h"
 
 #include <assert.h>

@@ -1,9 +1,8 @@
 /* The reference: one plain loop per operator, over plain tensors. It is the oracle of every backend and folds constants. A
  * reviewer can check each loop against the specification: f16 and bf16 are computed in f32 or wider, sums in double, integers
- * exactly. Backends run the fast kernels of
- * backends/common/kernels in their place (clv__fast_kernel_find()).
+ * exactly. Backends run the fast kernels of backends/common/kernels instead (clv__fast_kernel_find()).
  *
- * A family is a folder with one table of clv__kernel (ended by an entry with op NULL): families.h lists them. */
+ * A family is a folder with one table of clv__kernel (ended by an entry with op NULL); families.h lists them. */
 #ifndef CLEAVE_OPERATORS_RUN_H
 #define CLEAVE_OPERATORS_RUN_H
 
@@ -12,31 +11,31 @@
 #include "base/tensor/tensor.h"
 #include "operators/families.h"
 
-/* One call. Shapes and dtypes were inferred and checked (infer.h) before: a kernel need not check what inference refuses, but
- * must check what only the data shows (indices in range, …) and never read or write outside its tensors. Inputs and outputs do
- * not overlap. All data is aligned to its element. */
+/* One call. Shapes and dtypes have already been inferred and checked (infer.h), so a kernel need not check anything that
+ * inference rejects. It must check everything that depends on data (indices in range, …), and it must never read or write outside
+ * its tensors. Inputs and outputs do not overlap. All data is aligned to its element. */
 typedef struct clv__kernel_call {
   const char *op;
   int32_t opset; /* imported version of the node's domain */
   clv__attributes attributes;
   const clv_tensor *inputs; /* an absent optional input has dtype CLV_DTYPE_NONE */
   uint32_t input_count;
-  clv_tensor *outputs; /* typed, with room in `data`; an output nobody wants has dtype CLV_DTYPE_NONE */
+  clv_tensor *outputs; /* typed, with room in `data`; an unwanted output has dtype CLV_DTYPE_NONE */
   uint32_t output_count;
-  void *scratch; /* as many bytes as scratch_bytes() says for this call, aligned to 64 */
+  void *scratch; /* scratch_bytes() bytes for this call, aligned to 64 */
   clv_error *error;
 } clv__kernel_call;
 
 typedef struct clv__kernel {
   const char *domain; /* "" is ONNX's */
   const char *op;
-  uint32_t dtypes; /* CLV__DTYPE_BIT of what input 0 may be (of output 0 for operators without inputs); of the small dtypes: of
-                      what any input and output may be */
+  uint32_t dtypes; /* CLV__DTYPE_BIT of every dtype that input 0 may have (output 0 for operators without inputs). For small
+                    * dtypes: of those that any input or output may have */
   clv_status (*run)(const clv__kernel_call *call);
-  /* Optional. Bytes of scratch for these shapes; tensors may come without data. SIZE_MAX: beyond any memory. */
+  /* Optional. Bytes of scratch for these shapes. Tensors may come without data. SIZE_MAX: too large for any memory. */
   size_t (*scratch_bytes)(const clv__kernel_call *call);
-  /* Optional. False, with the reason, for what `dtypes` cannot say (another input's dtype, an attribute). Tensors may come
-   * without data, and with unknown dims or rank. */
+  /* Optional. False, with the reason, for limits that `dtypes` cannot express (another input's dtype, an attribute). Tensors may
+   * come without data and with unknown dims or rank. */
   bool (*accepts)(const clv__kernel_call *call, char reason[160]);
 } clv__kernel;
 
@@ -44,17 +43,17 @@ typedef struct clv__kernel {
 CLV__TENSOR_FAMILIES(CLV__DECLARE_KERNELS)
 #undef CLV__DECLARE_KERNELS
 
-/* NULL when there is none. Any thread. */
+/* NULL if there is none. Any thread may call it. */
 const clv__kernel *clv__kernel_find(const char *domain, const char *op);
 
-/* Whether `kernel` can run the call (dtypes, then accepts()); fills `reason` when not. */
+/* Whether `kernel` can run the call (dtypes, then accepts()). Fills `reason` if not. */
 bool clv__kernel_accepts(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
 
-/* Whether every small dtype among the inputs and outputs is one that `kernel` knows; fills `reason` when not. A part of the
- * above, for calls whose types are known only when they run. */
+/* Whether `kernel` supports every small dtype among the inputs and outputs. Fills `reason` if not. This is part of
+ * clv__kernel_accepts(), for calls whose types are known only when they run. */
 bool clv__kernel_holds(const clv__kernel *kernel, const clv__kernel_call *call, char reason[160]);
 
-/* Runs it, with scratch from `allocator` where call->scratch is NULL and some is needed. */
+/* Runs it. Allocates scratch with `allocator` if call->scratch is NULL and the kernel needs some. */
 clv_status clv__kernel_run(const clv__kernel *kernel, const clv__kernel_call *call, const clv_allocator *allocator);
 
 #endif

@@ -1,4 +1,4 @@
-/* The operator table: all families together, found by domain and name, and the default rule for work. */
+/* The operator table: finds operators of all families by domain and name, and applies the default rule for work. */
 #include <assert.h>
 #include <pthread.h>
 
@@ -27,7 +27,7 @@ const clv__op *clv__op_find(const char *domain, const char *name) {
   return clv__lookup_find(&lookup, domain, name);
 }
 
-/* Bytes of all present tensors; false where one is not static. */
+/* The bytes of all present tensors. False if one is not static. */
 static bool sum_bytes(const clv_tensor *tensors, uint32_t count, double *bytes) {
   for (uint32_t i = 0; i < count; ++i) {
     size_t size_bytes;

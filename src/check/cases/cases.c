@@ -1,4 +1,4 @@
-/* The cases of operators: counts what the rows of all families expand to, and makes the graph and the data of one. */
+/* The cases of operators: counts the cases of all families' rows, and creates the graph and the data of one case. */
 #include "check/cases/cases.h"
 
 #include <stdio.h>
@@ -19,7 +19,7 @@ typedef struct span {
   const char *at, *end;
 } span;
 
-/* A row's lists: how many alternatives they have, and whether they multiply. */
+/* The lists of a row: how many alternatives each has, and whether they multiply. */
 typedef struct lists {
   const char *text[LISTS];
   uint32_t count[LISTS];
@@ -60,11 +60,11 @@ static span alternative(const lists *l, int list, uint32_t index) {
   return s;
 }
 
-/* What case `index` of a row takes of each list. */
+/* Selects the alternative of each list for case `index` of a row. */
 static void pick(const lists *l, uint32_t index, span picked[LISTS]) {
   uint32_t chosen[LISTS] = {0}, others = 1;
   for (int i = 0; i < LISTS; ++i) others += l->multiplies[i] ? 0 : l->count[i] - 1;
-  uint32_t other = index % others, rest = index / others; /* other: 0 is the usual of all */
+  uint32_t other = index % others, rest = index / others; /* `other`: 0 selects the usual alternative of every list */
   for (int i = LISTS - 1; i >= 0; --i) {
     if (l->multiplies[i]) {
       chosen[i] = rest % l->count[i];
@@ -83,10 +83,10 @@ static void pick(const lists *l, uint32_t index, span picked[LISTS]) {
 
 typedef struct making {
   clv__builder *builder;
-  clv__arena *arena; /* the graph's */
+  clv__arena *arena; /* owned by the graph */
   clv_dtype dtype;
   uint64_t random;
-  clv_tensor inputs[CLV__CASE_MAX_OPERANDS]; /* of the graph so far */
+  clv_tensor inputs[CLV__CASE_MAX_OPERANDS]; /* inputs of the graph so far */
   uint32_t input_count;
   clv_error *error;
 } making;
@@ -99,7 +99,7 @@ static bool next_word(span *s, span *word) {
   return word->at < word->end;
 }
 
-/* Whether an operand, "+r[3,4]=", is one for later nodes that none of them, "Add(r) Relu", reads. */
+/* Whether an operand for later nodes ("+r[3,4]=") is read by none of the later nodes ("Add(r) Relu"). */
 static bool is_unread(span operand, span then) {
   if (*operand.at != '+') return false;
   const char *name = operand.at + 1;
@@ -110,7 +110,7 @@ static bool is_unread(span operand, span then) {
   return true;
 }
 
-/* A value that the graph is given or holds; or one that a node makes of such a one. */
+/* Adds a constant, a graph input, or the output of a node that copies a graph input. */
 static clv_status add_operand(making *m, clv__case_operand *operand, clv_value_id *value) {
   CLV__TRY(clv__case_fill_data(operand, m->arena, &m->random, m->error));
   clv_tensor type = operand->type;
@@ -148,7 +148,7 @@ static clv_status add_operands(making *m, span text, span then, clv_value_id val
   return CLV_OK;
 }
 
-/* The node that the case is about; *output is its first output. */
+/* Adds the node under test. *output is its first output. */
 static clv_status add_node(making *m, const span picked[LISTS], clv_value_id *output) {
   span op = picked[OPS], attributes = picked[ATTRIBUTES];
   clv_value_id inputs[CLV__CASE_MAX_OPERANDS], outputs[32];
@@ -180,7 +180,7 @@ static clv_status add_node(making *m, const span picked[LISTS], clv_value_id *ou
                            outputs, output_count, list, attribute_count, m->error);
 }
 
-/* A node behind, as "Add(r)!" says it. *value: what it reads first, then what it makes. */
+/* Adds a later node, such as "Add(r)!". *value is its first input on entry and its output on return. */
 static clv_status add_after(making *m, span word, uint32_t index, clv_value_id *value) {
   clv_value_id inputs[CLV__CASE_MAX_OPERANDS] = {*value};
   uint32_t input_count = 1;
@@ -199,7 +199,8 @@ static clv_status add_after(making *m, span word, uint32_t index, clv_value_id *
   return clv__builder_node(m->builder, name, "", op, inputs, input_count, value, 1, NULL, 0, m->error);
 }
 
-/* The version of the operator's domain; the newest usual one of ONNX's for what is around it, where that is another. */
+/* Imports the version of the operator's domain. If that is not ONNX's domain, also imports the newest usual ONNX version for the
+ * other nodes. */
 static clv_status import_opset(making *m, span op, span opset) {
   const int32_t version = (int32_t)strtol(opset.at, NULL, 10);
   const char *dot = op.end;
@@ -217,7 +218,7 @@ static clv_status build_row(making *m, const span picked[LISTS]) {
   CLV__TRY(import_opset(m, picked[OPS], picked[OPSETS]));
   CLV__TRY(add_node(m, picked, &value));
   for (uint32_t i = 0; next_word(&rest, &word); ++i) {
-    const bool first = *word.at == '!'; /* alone: the first node's output is meant */
+    const bool first = *word.at == '!'; /* a "!" alone refers to the first node's output */
     if (!first) CLV__TRY(add_after(m, word, i, &value));
     is_output = word.end[-1] == '!';
     if (is_output) CLV__TRY(clv__builder_output(m->builder, value, m->error));
@@ -257,7 +258,7 @@ uint32_t clv__check_case_count(void) {
   return total;
 }
 
-/* Builds case `index` of the rows, or of those that are built by hand behind them. */
+/* Builds case `index` of the rows. The indices after the rows are the cases built by hand. */
 static clv_status build(making *m, uint32_t index, clv__check_case *made) {
   for (size_t i = 0; i < sizeof families / sizeof *families; ++i) {
     for (const clv__case_row *row = families[i]; row->ops != NULL; ++row) {
@@ -280,7 +281,7 @@ static clv_status build(making *m, uint32_t index, clv__check_case *made) {
   return clv__cases_built[index].build(m->builder, m->error);
 }
 
-/* Data for the graph's inputs: those of rows have theirs, those of cases built by hand are filled here. */
+/* Data for the graph's inputs. Cases from rows already have it; cases built by hand are filled here. */
 static clv_status fill_inputs(making *m, clv__check_case *made) {
   clv_graph *graph = made->graph;
   made->inputs = clv__arena_allocate_zero(&graph->arena, graph->input_count + 1, sizeof *made->inputs);

@@ -1,15 +1,15 @@
-/* Cases of operators: cases.c expands the rows of operators/cases.h to cases, text.c reads their text, data.c makes the numbers.
- */
+/* Cases of operators: cases.c expands the rows of operators/cases.h into cases, text.c parses their text, data.c generates the
+ * numbers. */
 #ifndef CLEAVE_CHECK_CASES_CASES_H
 #define CLEAVE_CHECK_CASES_CASES_H
 
 #include "graph/graph.h"
 #include "operators/cases.h"
 
-/* Of a few nodes that backends are apt to fuse (fused.c). */
+/* Cases of a few nodes that backends are likely to fuse (fused.c). */
 extern const clv__case_row clv__cases_fused[];
 
-/* Cases of nodes with bodies, which no row can tell (control.c). */
+/* Cases of nodes with bodies, which a row cannot express (control.c). */
 typedef struct clv__case_built {
   const char *what;
   clv_status (*build)(clv__builder *builder, clv_error *error);
@@ -32,28 +32,29 @@ typedef enum clv__case_fill {
 enum { CLV__CASE_MAX_OPERANDS = 16, CLV__CASE_MAX_ATTRIBUTES = 16, CLV__CASE_MAX_NAME = 24 };
 
 typedef struct clv__case_operand {
-  bool absent, constant, computed, later; /* later: for a node after the first */
+  bool absent, constant, computed, later; /* later: the operand belongs to a node after the first */
   char name[CLV__CASE_MAX_NAME];
   clv_tensor type;
   clv__case_fill fill;
   double low, high;   /* RANGE; TURN: `high` is n */
-  const char *values; /* behind the bracket; NULL: seeded */
+  const char *values; /* the text after the bracket; NULL: seeded */
 } clv__case_operand;
 
-/* One operand; *text moves behind it. `dtype` stands for T. */
+/* Parses one operand; *text advances past it. T stands for `dtype`. */
 clv_status clv__case_read_operand(const char **text, const char *end, clv_dtype dtype, clv__case_operand *operand,
                                   clv_error *error);
-/* One attribute, its parts in `arena`; or the outputs wanted (`attribute->name` is then NULL): bit i of *outputs for output i. */
+/* Parses one attribute, with its parts in `arena`, or the list of wanted outputs. For outputs `attribute->name` is NULL and bit i
+ * of *outputs is set for output i. */
 clv_status clv__case_read_attribute(const char **text, const char *end, clv_dtype dtype, clv__arena *arena,
                                     clv_attribute *attribute, uint32_t *outputs, uint32_t *output_count, clv_error *error);
-/* A dtype by name, NONE where there is none. */
+/* The dtype of that name, or NONE. */
 clv_dtype clv__case_dtype(const char *text, size_t length);
-/* Numbers up to a closing bracket into the elements of `tensor`, whose data has room for them. */
+/* Parses numbers up to a closing bracket into the elements of `tensor`, whose data has room for them. */
 clv_status clv__case_read_values(const char *text, const clv_tensor *tensor, clv_error *error);
 
 /* ---- Data (data.c) ---- */
 
-/* `operand->type.data` in `arena`, filled. */
+/* Allocates `operand->type.data` in `arena` and fills it. */
 clv_status clv__case_fill_data(clv__case_operand *operand, clv__arena *arena, uint64_t *random, clv_error *error);
 
 #endif

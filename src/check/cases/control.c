@@ -1,7 +1,7 @@
-/* Cases of If, Loop and Scan, whose bodies no row can tell. */
+/* Cases of If, Loop and Scan, whose bodies a row cannot express. */
 #include "check/cases/cases.h"
 
-/* A value, made and typed. */
+/* Adds a typed value. */
 static clv_status declare(clv__builder *builder, const char *name, clv_dtype dtype, int32_t rank, const int64_t *dims,
                           const void *data, clv_value_id *value, clv_error *error) {
   clv_tensor type = clv__tensor_make(dtype, rank, dims, NULL);
@@ -31,7 +31,7 @@ static clv_status add_node(clv__builder *builder, const char *op, const char *a,
   return is_output ? clv__builder_output(builder, output, error) : CLV_OK;
 }
 
-/* A branch: op(x, w) of what is around it. */
+/* A branch: op(x, w), where x and w come from the enclosing graph. */
 static clv_status branch(clv__builder *parent, const char *op, const clv_graph_view **body, clv_error *error) {
   clv__builder *builder;
   CLV__TRY(clv__builder_create(clv__builder_arena(parent)->allocator, &builder, error));
@@ -68,7 +68,7 @@ static clv_status build_if_false(clv__builder *builder, clv_error *error) {
   return build_if(builder, &(uint8_t){0}, error);
 }
 
-/* state -> state + x, and what it was before. */
+/* The body state -> (state + x, -state). */
 static clv_status loop_body(clv__builder *parent, const clv_graph_view **body, clv_error *error) {
   static const int64_t dims[] = {3};
   clv__builder *builder;
@@ -112,7 +112,7 @@ static clv_status build_loop_input(clv__builder *builder, clv_error *error) {
   return build_loop(builder, NULL, error);
 }
 
-/* (sum, row) -> (sum + row, sum + row). */
+/* The body (sum, row) -> (sum + row, sum + row). */
 static clv_status scan_body(clv__builder *parent, const clv_graph_view **body, clv_error *error) {
   static const int64_t dims[] = {4};
   clv__builder *builder;

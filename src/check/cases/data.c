@@ -1,4 +1,4 @@
-/* The numbers of cases: seeded, never all the same, and within what the operators define. */
+/* Numbers for the cases: seeded, never all equal, and within the range that the operators define. */
 #include <math.h>
 
 #include "base/random.h"
@@ -10,7 +10,7 @@ static double random_unit(uint64_t *state) {
 }
 
 typedef struct limits {
-  double largest, least; /* finite; above 0 */
+  double largest, least; /* largest finite; smallest above 0 */
 } limits;
 
 static limits float_limits(clv_dtype dtype) {
@@ -28,7 +28,7 @@ static limits float_limits(clv_dtype dtype) {
 
 static double special_float(clv_dtype dtype, clv__case_fill fill, uint64_t *random) {
   const limits l = float_limits(dtype);
-  const double list[] = {0, (double)INFINITY, (double)NAN, l.least}; /* the fill says how many of them */
+  const double list[] = {0, (double)INFINITY, (double)NAN, l.least}; /* the fill determines how many of them are used */
   const uint64_t count = fill == CLV__FILL_INF ? 2 : fill == CLV__FILL_NAN ? 3 : 4, bits = clv__random(random);
   const double value = fill == CLV__FILL_MAX ? ((bits >> 8 & 1) != 0 ? l.largest : 0) : list[(bits >> 8) % count];
   return (bits & 1) != 0 ? -value : value;
@@ -46,7 +46,7 @@ static double float_value(const clv__case_operand *operand, uint64_t *random) {
   return 4 * random_unit(random) - 2;
 }
 
-/* Any number of the dtype, an eighth of them its extremes and neighbours of 0. */
+/* Any number of the dtype. One eighth of them are its extremes and the neighbours of 0. */
 static int64_t any_integer(clv_dtype dtype, uint64_t *random) {
   const unsigned width = 8 * (unsigned)clv_dtype_size_bytes(dtype);
   const uint64_t high = UINT64_C(1) << (width - 1), bits = clv__random(random);
@@ -63,7 +63,7 @@ static int64_t range_integer(const clv__case_operand *operand, uint64_t *random)
   return from + (int64_t)(clv__random(random) % (uint64_t)(to >= from ? to - from + 1 : 1));
 }
 
-/* i + j + … mod n from a seeded start on. */
+/* Fills with i + j + … mod n, starting at a seeded number. */
 static void fill_turn(const clv_tensor *t, double n, uint64_t *random, size_t count) {
   const int64_t size = (int64_t)(n < 0 ? -n : n);
   const uint64_t start = clv__random(random) % (uint64_t)size;

@@ -1,5 +1,5 @@
-/* Cases of a few nodes that backends are apt to fuse, with values in between that are read elsewhere: see operators/cases.h for
- * how the rows read. */
+/* Cases of a few nodes that backends are likely to fuse, with intermediate values that are read elsewhere. See operators/cases.h
+ * for the syntax of the rows. */
 #include "check/cases/cases.h"
 
 #define BEHIND                                                                                                             \

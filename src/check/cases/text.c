@@ -1,4 +1,4 @@
-/* Reads the text of rows: operands and attributes. See operators/cases.h for what it looks like. */
+/* Parses the text of rows: operands and attributes. See operators/cases.h for the syntax. */
 #include <stdlib.h>
 
 #include "check/cases/cases.h"
@@ -24,12 +24,12 @@ static const char *word_end(const char *at, const char *end) {
   return at;
 }
 
-/* A dtype's name, or T for the case's own. */
+/* Parses a dtype's name, or T for the case's own dtype. */
 static clv_dtype read_dtype(const char *at, const char *end, clv_dtype own) {
   return end == at + 1 && *at == 'T' ? own : clv__case_dtype(at, (size_t)(end - at));
 }
 
-/* Sizes in square brackets. */
+/* Parses sizes in square brackets. */
 static clv_status read_dims(const char **text, const char *end, clv_tensor *type, clv_error *error) {
   const char *at = *text + 1;
   type->rank = 0;
@@ -45,7 +45,7 @@ static clv_status read_dims(const char **text, const char *end, clv_tensor *type
   return CLV_OK;
 }
 
-/* Values up to the closing bracket: remembered, and counted where no dims were given. */
+/* Remembers the values up to the closing bracket. Counts them if no dims were given. */
 static clv_status read_list(const char **text, const char *end, bool has_dims, clv_tensor *type, const char **values,
                             clv_error *error) {
   const char *open = *text, *close = memchr(open, *open == '{' ? '}' : ')', (size_t)(end - open));
@@ -151,7 +151,7 @@ static bool is_number(const char *at) {
   return (*at >= '0' && *at <= '9') || (*at == '-' && at[1] >= '0' && at[1] <= '9');
 }
 
-/* One number, or a list of them in brackets: floats where one of them has a point. */
+/* Parses one number, or a list in brackets. They are floats if one of them has a decimal point. */
 static clv_status read_numbers(const char *at, const char *end, clv__arena *arena, clv_attribute *attribute, clv_error *error) {
   size_t count = 1;
   attribute->is_list = *at == '[';

@@ -1,6 +1,6 @@
-/* The attention family; here Attention and FlexAttention: heads side by side in the last of three dims, or an axis of their own
- * among four; a cache of keys and values that comes and goes with the node, or that lies outside and is told how much of it holds
- * tokens. */
+/* The attention family; this file has Attention and FlexAttention. The heads are either adjacent in the last of three dims, or an
+ * axis of their own among four. A cache of keys and values either enters and leaves through the node, or is held outside; then an
+ * input tells how much of it holds tokens. */
 #include "operators/attention/infer.h"
 
 #include "operators/common/checks.h"
@@ -8,7 +8,7 @@
 
 enum { Q, K, V, MASK, PAST_KEY, PAST_VALUE, VALID };
 
-/* One operand as batch, heads, length and size of a head, of which any may be unknown. */
+/* One operand as batch, heads, length and size of a head. Any of them may be unknown. */
 typedef struct heads {
   int64_t batch, count, length, size;
 } heads;
@@ -46,10 +46,10 @@ static clv_status merge(clv__infer *infer, int64_t *dim, int64_t other, const ch
   return CLV_OK;
 }
 
-/* What Q, K, V and the cache agree on. */
+/* The sizes that Q, K, V and the cache agree on. */
 typedef struct shape {
   heads q, k, v;
-  int64_t total; /* keys with those of the cache */
+  int64_t total; /* keys, including those of the cache */
 } shape;
 
 static clv_status read_past(clv__infer *infer, uint32_t input, heads *own, int64_t *past) {
@@ -108,8 +108,8 @@ static clv_status read_shape(clv__infer *infer, shape *s) {
   return CLV_OK;
 }
 
-/* The mask broadcasts to batch, heads, queries and keys. From opset 24 on its last dim may be shorter instead: no key behind it
- * is looked at, not even where it is 1. */
+/* The mask broadcasts to batch, heads, queries and keys. From opset 24 on its last dim may be shorter instead: keys beyond it are
+ * ignored, even if that dim is 1. */
 static clv_status check_mask(clv__infer *infer, const shape *s) {
   clv_tensor target = clv__tensor_make(CLV_F32, 4, (const int64_t[]){s->q.batch, s->q.count, s->q.length, s->total}, NULL);
   if (!clv__infer_has(infer, MASK) || infer->inputs[MASK].rank == CLV_RANK_UNKNOWN) return CLV_OK;
@@ -163,7 +163,7 @@ static clv_status infer_attention(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* What the bodies make has the type of what they are given: there is nothing to learn from them. */
+/* The bodies return the type that they receive, so their types add no information. */
 static clv_status infer_flex(clv__infer *infer) {
   const clv_tensor *in = infer->inputs;
   shape s;
@@ -186,7 +186,7 @@ static clv_status infer_flex(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Two products, and some ten operations a score between them; what masks leave out is counted. */
+/* Two products, and about ten operations per score between them. Masked scores are counted too. */
 static void work_attention(const clv__infer *infer, clv__work *work) {
   shape s;
   clv__infer quiet = *infer;

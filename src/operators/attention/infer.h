@@ -1,4 +1,4 @@
-/* The members of the attention family that live in files of their own; infer.c holds the table. */
+/* The operators of the attention family that have their own infer files. infer.c has the table. */
 #ifndef CLEAVE_OPERATORS_ATTENTION_INFER_H
 #define CLEAVE_OPERATORS_ATTENTION_INFER_H
 
@@ -11,7 +11,7 @@ void clv__work_rotary(const clv__infer *infer, clv__work *work);
 clv_status clv__infer_linear_attention(clv__infer *infer);
 void clv__work_linear_attention(const clv__infer *infer, clv__work *work);
 
-/* `dim`, columns of input `input`, split among `count` heads; an error where it does not divide. */
+/* Splits `dim`, the columns of input `input`, among `count` heads. An error if `count` does not divide it. */
 clv_status clv__attention_head_size(clv__infer *infer, uint32_t input, int64_t dim, int64_t count, int64_t *size);
 
 #endif

@@ -1,4 +1,4 @@
-/* LinearAttention: a state per head that every token decays, writes and reads. */
+/* LinearAttention: one state per head, which every token decays, writes and reads. */
 #include "operators/attention/infer.h"
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
@@ -36,7 +36,7 @@ static clv_status read_linear(clv__infer *infer, linear *l) {
   return CLV_OK;
 }
 
-/* decay (4) or beta (5): there exactly where the rule needs it; `a` or `b` columns. */
+/* decay (4) or beta (5): present exactly if the rule needs it, with `a` or `b` columns. */
 static clv_status check_gate(clv__infer *infer, const linear *l, uint32_t input, const char *name, bool needed, int64_t a,
                              int64_t b) {
   if (clv__infer_has(infer, input) != needed) {
@@ -83,7 +83,7 @@ clv_status clv__infer_linear_attention(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* For every token the state is decayed, read, written, and read by each query. */
+/* For every token the state is decayed, read and written. Then each query reads it. */
 void clv__work_linear_attention(const clv__infer *infer, clv__work *work) {
   linear l;
   clv__infer quiet = *infer;

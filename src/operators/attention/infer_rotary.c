@@ -1,4 +1,5 @@
-/* RotaryEmbedding: pairs of columns of a head, turned by angles from a table or one of their own. */
+/* RotaryEmbedding: rotates pairs of a head's columns by angles. The angles come from a table indexed by position, or each token
+ * has its own. */
 #include "operators/attention/infer.h"
 #include "operators/common/checks.h"
 

@@ -1,5 +1,5 @@
-/* Attention, and FlexAttention where it has no bodies: each query by itself, all its scores at once. Keys that a query may not
- * look at are never read for it: what lies in the unused end of a cache does not matter. */
+/* Attention, and FlexAttention without bodies. Each query is computed by itself, with all its scores at once. Keys that a query
+ * must not attend to are never read for it, so the contents of the unused end of a cache do not matter. */
 #include "operators/attention/run.h"
 
 #include <math.h>
@@ -8,21 +8,22 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* Rows of each batch and head. Where a tensor has three dims, the heads lie side by side within a token. */
+/* The rows of each batch and head. In a tensor of three dims, the heads are adjacent within a token. */
 typedef struct rows {
-  const clv_tensor *tensor, *past; /* the first rows are those of `past`; NULL: none */
+  const clv_tensor *tensor, *past; /* `past` holds the first rows; NULL: none */
   int64_t heads, length, past_length, size;
 } rows;
 
 typedef struct attention {
   rows query, key, value, output; /* output.tensor may be NULL */
   const clv_tensor *mask, *valid, *scores;
-  int64_t batches, group, total; /* `group`: heads of Q that share one of K and V; `total`: keys, past ones too */
-  int64_t mask_keys;             /* what lies behind is masked */
-  int64_t left, right;           /* of the window */
+  int64_t batches, group, total; /* `group`: heads of Q that share one head of K and V; `total`: number of keys, including past
+                                  * ones */
+  int64_t mask_keys;             /* keys beyond it are masked */
+  int64_t left, right;           /* sizes of the window */
   double scale, cap;
-  int64_t mode;       /* what `scores` shows: as they are, capped, masked, or shares */
-  clv_dtype rounding; /* of the softmax, where it is coarser than the rest; NONE elsewhere */
+  int64_t mode;       /* the contents of the output `scores`: raw, capped, masked, or softmax */
+  clv_dtype rounding; /* precision of the softmax, if it is coarser than the rest; otherwise NONE */
 } attention;
 
 static rows rows_of(const clv_tensor *t, int64_t heads, const clv_tensor *past) {
@@ -32,7 +33,7 @@ static rows rows_of(const clv_tensor *t, int64_t heads, const clv_tensor *past) 
   return r;
 }
 
-/* Where row `at` of a head begins, in elements of *tensor. */
+/* The start of row `at` of a head, in elements of *tensor. */
 static int64_t row_of(const rows *r, int64_t batch, int64_t head, int64_t at, const clv_tensor **tensor) {
   if (at < r->past_length) {
     *tensor = r->past;
@@ -44,7 +45,7 @@ static int64_t row_of(const rows *r, int64_t batch, int64_t head, int64_t at, co
   return ((batch * r->heads + head) * r->length + at) * r->size;
 }
 
-/* A negative size is no bound. */
+/* The size of a window side. A negative size means no bound. */
 static int64_t window_of(const clv__kernel_call *call, const char *name) {
   const int64_t size = clv__attribute_int(call->attributes, name, -1);
   return size < 0 || size > INT64_MAX / 4 ? INT64_MAX / 4 : size;
@@ -78,14 +79,14 @@ static attention attention_of(const clv__kernel_call *call) {
     a.scale = (double)clv__attribute_float(call->attributes, "scale", 0);
   a.cap = (double)clv__attribute_float(call->attributes, "softcap", 0);
   a.rounding = rounding_of(call);
-  /* A last dim of 1 is broadcast before opset 24, and since then as short as any other. */
+  /* Before opset 24, a last dim of 1 is broadcast. Since then it is treated like any other short one. */
   const int64_t mask_keys = a.mask != NULL ? a.mask->dims[a.mask->rank - 1] : a.total;
   a.mask_keys = mask_keys < a.total && (call->opset >= 24 || mask_keys != 1) ? mask_keys : a.total;
   return a;
 }
 
-/* Keys [*first, *end) are all that a query may look at. Its place among the keys is behind the past, or at the end of what is
- * valid. */
+/* A query may attend only to keys [*first, *end). Its own position among the keys comes after the past, or counts back from the
+ * end of the valid keys. */
 static void range_of(const attention *a, int64_t batch, int64_t query, int64_t *first, int64_t *end) {
   const int64_t valid = a->valid != NULL ? clv__element_load_int(a->valid, batch) : a->total;
   const int64_t place = a->valid != NULL ? valid - a->query.length + query : a->key.past_length + query;
@@ -96,7 +97,7 @@ static void range_of(const attention *a, int64_t batch, int64_t query, int64_t *
   if (*end < *first) *first = *end = 0;
 }
 
-/* What a mask of numbers forbids is set, not added: a NaN must not survive. */
+/* A numeric mask of -inf replaces the score instead of being added, because a NaN score must not survive. */
 static double masked(const attention *a, int64_t batch, int64_t head, int64_t query, int64_t key, double score) {
   const int64_t place[4] = {batch, head, query, key};
   if (a->mask == NULL) return score;
@@ -114,7 +115,7 @@ static double round_to(clv_dtype dtype, double value) {
   return clv__element_load(&one, 0);
 }
 
-/* Scores to shares that sum up to 1; all 0 where every score is -inf. */
+/* Turns scores into weights that sum to 1; all 0 if every score is -inf. */
 static void softmax(clv_dtype rounding, double *scores, int64_t first, int64_t end) {
   double largest = -INFINITY, sum = 0;
   bool nothing = true;
@@ -139,10 +140,10 @@ static double product_of(const attention *a, int64_t batch, int64_t head, int64_
   return sum * a->scale;
 }
 
-/* One query of one head; `scores` has room for all keys. */
+/* Computes one query of one head. `scores` has room for all keys. */
 static void run_query(const attention *a, int64_t batch, int64_t head, int64_t query, double *scores) {
   const int64_t row = (batch * a->query.heads + head) * a->query.length + query, mode = a->scores != NULL ? a->mode : -1;
-  const bool whole = mode >= 0 && mode < 3; /* scores that nobody may look at are shown, too */
+  const bool whole = mode >= 0 && mode < 3; /* also outputs scores of keys that the query must not attend to */
   int64_t first, end;
   range_of(a, batch, query, &first, &end);
   for (int64_t j = 0; j < a->total; ++j) {
@@ -170,7 +171,7 @@ static void run_query(const attention *a, int64_t batch, int64_t head, int64_t q
   }
 }
 
-/* Past and new rows, one after the other. */
+/* Concatenates the past and the new rows. */
 static void join_cache(const rows *r, int64_t batches, const clv_tensor *present) {
   if (present == NULL || clv__tensor_is_empty(present)) return;
   int64_t to = 0;
@@ -183,7 +184,7 @@ static void join_cache(const rows *r, int64_t batches, const clv_tensor *present
   }
 }
 
-/* Whether there is anything to make but the joined caches. */
+/* Whether any output except the joined caches is wanted. */
 static bool is_wanted(const clv__kernel_call *call) {
   const clv_tensor *y = clv__call_output(call, 0), *scores = clv__call_output(call, 3);
   return (y != NULL && !clv__tensor_is_empty(y)) || (scores != NULL && !clv__tensor_is_empty(scores));
@@ -233,8 +234,8 @@ static bool accepts(const clv__kernel_call *call, char reason[160]) {
   return true;
 }
 
-/* FlexAttention without bodies is Attention of four dims; with them it takes more than a kernel (src/analysis/evaluate_flex.c).
- */
+/* FlexAttention without bodies is Attention with four dims. With bodies it needs more than a kernel
+ * (src/analysis/evaluate_flex.c). */
 static bool accepts_flex(const clv__kernel_call *call, char reason[160]) {
   const bool has_body =
       clv__attribute_find(call->attributes, "score_mod") != NULL || clv__attribute_find(call->attributes, "prob_mod") != NULL;

@@ -1,5 +1,5 @@
-/* LinearAttention: a state of keys times values for each head, which every token decays, corrects and adds to, and which the
- * token's queries then read. */
+/* LinearAttention: a state of keys times values for each head. Every token decays, corrects and adds to the state; then the
+ * token's queries read it. */
 #include "operators/attention/run.h"
 
 #include <math.h>
@@ -30,7 +30,7 @@ static linear linear_of(const clv__kernel_call *call) {
   return l;
 }
 
-/* What the state's row `d` keeps of itself: a number of the head, or of each of its keys. */
+/* The factor by which row `d` of the state decays: one per head, or one per key element of the head. */
 static double decay_of(const linear *l, int64_t token, int64_t head, int64_t d) {
   if (l->decay == NULL) return 1;
   const bool of_head = l->decay->dims[2] == l->kv_heads;
@@ -38,7 +38,8 @@ static double decay_of(const linear *l, int64_t token, int64_t head, int64_t d) 
   return exp(clv__element_load(l->decay, of_head ? at : at * l->key_size + d));
 }
 
-/* A token writes its key times its value; with beta, its value less what the state has for that key. */
+/* A token adds its key times its value to the state. With beta, the value is first reduced by the state's value for that key and
+ * multiplied by beta. */
 static void write_token(const linear *l, int64_t token, int64_t head, double *state) {
   const int64_t key = (token * l->kv_heads + head) * l->key_size, value = (token * l->kv_heads + head) * l->value_size;
   const int64_t betas = l->beta != NULL ? l->beta->dims[2] : 0;
@@ -91,7 +92,7 @@ size_t clv__kernel_linear_attention_scratch_bytes(const clv__kernel_call *call) 
   return __builtin_mul_overflow(bytes, sizeof(double), &bytes) || bytes > SIZE_MAX / 2 ? SIZE_MAX : bytes;
 }
 
-/* The state may be of another dtype than the rest. */
+/* The state may have another dtype than the rest. */
 bool clv__kernel_linear_attention_accepts(const clv__kernel_call *call, char reason[160]) {
   const clv_tensor *past = clv__call_input(call, 3);
   if (past == NULL || ((CLV__DTYPES_FLOAT & ~CLV__DTYPE_BIT(CLV_F64)) >> past->dtype & 1u) != 0) return true;

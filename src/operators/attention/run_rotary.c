@@ -1,10 +1,11 @@
-/* RotaryEmbedding: pairs of a head's elements turned by the angle of their token's position; what no angle is there for stays. */
+/* RotaryEmbedding: rotates pairs of a head's elements by the angle of their token's position. Elements without an angle are
+ * copied. */
 #include "operators/attention/run.h"
 
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* A position counts from the end where it is negative. */
+/* A negative position counts from the end. */
 static clv_status check_positions(const clv__kernel_call *call, const clv_tensor *positions, int64_t tokens, int64_t length) {
   const int64_t rows = call->inputs[1].dims[0];
   for (int64_t t = 0; positions != NULL && t < tokens; ++t) {

@@ -1,10 +1,10 @@
-/* Elementwise operators of several inputs, which broadcast. Small integer vectors are computed element by element as far as they
- * are known, because shapes are made of them. */
+/* Element-wise operators of several inputs, which broadcast. Small integer vectors are computed element by element as far as they
+ * are known, because shapes are computed from them. */
 #include "operators/common/checks.h"
 #include "operators/common/content.h"
 #include "operators/common/padding.h"
 
-/* All inputs from `first` on have one dtype, or none that is known. */
+/* The common dtype of all inputs from `first` on, or none if it is unknown. An error if they differ. */
 static clv_status common_dtype(clv__infer *infer, uint32_t first, clv_dtype *dtype) {
   *dtype = CLV_DTYPE_NONE;
   for (uint32_t i = first; i < infer->input_count; ++i) {
@@ -19,7 +19,7 @@ static clv_status common_dtype(clv__infer *infer, uint32_t first, clv_dtype *dty
   return CLV_OK;
 }
 
-/* `dtype` NONE: that of the inputs. */
+/* If `dtype` is NONE, the output has the inputs' dtype. */
 static clv_status infer_broadcast(clv__infer *infer, clv_dtype dtype) {
   clv_dtype common;
   clv_tensor out = {.rank = CLV_RANK_UNKNOWN};
@@ -61,7 +61,7 @@ static clv_status infer_mod(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Two inputs are the usual case of a shape computation; contents of more are left alone. */
+/* Shape computations usually have two inputs. Contents of more inputs are not computed. */
 static clv_status infer_extreme(clv__infer *infer, clv__arithmetic what) {
   CLV__TRY(infer_plain(infer));
   if (infer->input_count == 2) clv__content_combine(infer, what, 0, 1);
@@ -81,7 +81,7 @@ static clv_status infer_pow(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* The slope broadcasts to X, not X to the slope. */
+/* The slope broadcasts to X; X does not broadcast to the slope. */
 static clv_status infer_prelu(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *slope = &infer->inputs[1];
   CLV__TRY(infer_plain(infer));
@@ -158,7 +158,7 @@ static void work_pow(const clv__infer *infer, clv__work *work) {
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 20.0 * (double)count;
 }
 
-/* One operation for every input but the first. */
+/* One operation per input, except the first. */
 static void work_variadic(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count))
@@ -167,7 +167,7 @@ static void work_variadic(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* Integers are not divided by what fills up: some devices stop there. */
+/* An integer divisor must not be padded, because some devices stop on a division by zero. */
 static bool independent_divide(clv__padding *padding) {
   bool real = (CLV__DTYPE_BIT(padding->node->inputs[0].dtype) & CLV__DTYPES_FLOAT) != 0;
   if (!real && padding->inputs[1] != 0) return clv__padding_no(padding, "it divides by integers of an open size");

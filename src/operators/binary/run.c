@@ -1,5 +1,5 @@
-/* Elementwise operators of several inputs, which broadcast: arithmetic, comparison, logic, bits, Where, and the variadic ones.
- * Floats are computed in double and rounded once; integers in 64 bits, and wrap. */
+/* Element-wise operators of several inputs, which broadcast: arithmetic, comparison, logic, bits, Where, and the variadic ones.
+ * Floats are computed in double and rounded once. Integers are computed in 64 bits and wrap. */
 #include "operators/binary/run.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* An operator on floats, on signed and on unsigned integers (and bool). */
+/* The functions of an operator: on floats, on signed integers, and on unsigned integers (and bool). */
 typedef double real_fn(double a, double b);
 typedef int64_t signed_fn(int64_t a, int64_t b);
 typedef uint64_t unsigned_fn(uint64_t a, uint64_t b);
@@ -25,13 +25,13 @@ typedef uint64_t unsigned_fn(uint64_t a, uint64_t b);
   static uint64_t name(uint64_t a, uint64_t b) { \
     return expression;                           \
   }
-/* The same expression for all. */
+/* Defines all three functions by the same expression. */
 #define EACH(name, expression)      \
   REAL(name##_real, expression)     \
   SIGNED(name##_signed, expression) \
   UNSIGNED(name##_unsigned, expression)
 
-/* Signed integers wrap as unsigned ones do. */
+/* Signed integers wrap like unsigned ones. */
 #define WRAPPED(expression) (int64_t)((uint64_t)a expression(uint64_t) b)
 REAL(add_real, a + b)
 SIGNED(add_signed, WRAPPED(+))
@@ -43,12 +43,12 @@ REAL(mul_real, a *b)
 SIGNED(mul_signed, WRAPPED(*))
 UNSIGNED(mul_unsigned, a *b)
 
-/* Integers: division by zero gives 0, and the one quotient that overflows wraps. */
+/* Integer division by zero gives 0. The one quotient that overflows wraps. */
 REAL(div_real, a / b)
 SIGNED(div_signed, b == 0 ? 0 : b == -1 ? (int64_t)(0 - (uint64_t)a) : a / b)
 UNSIGNED(div_unsigned, b == 0 ? 0 : a / b)
 
-/* Mod: the sign of the divisor; with fmod: of the dividend. */
+/* Mod has the sign of the divisor; with fmod, of the dividend. */
 REAL(fmod_real, fmod(a, b))
 SIGNED(fmod_signed, b == 0 || b == -1 ? 0 : a % b)
 UNSIGNED(mod_unsigned, b == 0 ? 0 : a % b)
@@ -62,7 +62,7 @@ static int64_t mod_signed(int64_t a, int64_t b) {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
-/* A NaN on either side is the result, as numpy has it. */
+/* A NaN on either side is the result, as in numpy. */
 REAL(min_real, a < b || a != a ? a : b)
 SIGNED(min_signed, a < b ? a : b)
 UNSIGNED(min_unsigned, a < b ? a : b)
@@ -90,7 +90,7 @@ UNSIGNED(or_unsigned, a | b)
 SIGNED(xor_signed, a ^ b)
 UNSIGNED(xor_unsigned, a ^ b)
 
-/* A shift by more than the type has, or by a negative number, leaves the sign alone. */
+/* A shift by a negative number, or by more bits than the type has, leaves only the sign. */
 SIGNED(left_signed, (uint64_t)b >= 64 ? 0 : (int64_t)((uint64_t)a << b))
 UNSIGNED(left_unsigned, b >= 64 ? 0 : a << b)
 SIGNED(right_signed, (uint64_t)b >= 64 ? (a < 0 ? -1 : 0) : a >> b)
@@ -129,7 +129,7 @@ typedef struct binary {
 #define ENTRY(...) {__VA_ARGS__},
 static const binary table[] = {BINARY_OPERATORS(ENTRY)};
 
-/* The operator at coordinates `at` of the result, whose element `index` it is. */
+/* Computes the operator at coordinates `at` of the result, which are its element `index`. */
 static void run_element(const clv__kernel_call *call, const binary *how, const int64_t *at, int64_t index) {
   const clv_tensor *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
   const int64_t a_at = clv__index_broadcast(a, y->rank, at), b_at = clv__index_broadcast(b, y->rank, at);
@@ -155,7 +155,7 @@ static clv_status run_as(const clv__kernel_call *call, const binary *how) {
 
 static clv_status run_binary(const clv__kernel_call *call) {
   const binary *entry = table;
-  while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table names no other */
+  while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table has no other names */
   return run_as(call, entry);
 }
 
@@ -171,7 +171,7 @@ static clv_status run_shift(const clv__kernel_call *call) {
   return run_as(call, clv__attribute_is(call->attributes, "direction", "LEFT", false) ? &left : &right);
 }
 
-/* base^exponent modulo 2^64. A negative exponent gives what truncating the fraction gives. */
+/* base^exponent modulo 2^64. A negative exponent gives the truncated fraction. */
 static int64_t integer_power(int64_t base, int64_t exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? ((exponent & 1) != 0 ? -1 : 1) : 0;
   uint64_t result = 1, square = (uint64_t)base;
@@ -181,7 +181,7 @@ static int64_t integer_power(int64_t base, int64_t exponent) {
   return (int64_t)result;
 }
 
-/* Base and exponent may be of different dtypes; the result has the base's. */
+/* Base and exponent may have different dtypes. The result has that of the base. */
 static clv_status run_pow(const clv__kernel_call *call) {
   const clv_tensor *a = &call->inputs[0], *b = &call->inputs[1], *y = &call->outputs[0];
   int64_t at[CLV_MAX_RANK] = {0};
@@ -232,7 +232,7 @@ static void fold_reals(const clv__kernel_call *call, real_fn *fold, double divis
   clv__element_store(y, index, total / divisor);
 }
 
-/* Min and Max alone have integers. */
+/* Only Min and Max have integer versions. */
 static void fold_integers(const clv__kernel_call *call, bool smallest, const int64_t *at, int64_t index) {
   const clv_tensor *y = &call->outputs[0];
   const bool is_signed = clv__dtype_is_in(y->dtype, CLV__DTYPES_SIGNED);

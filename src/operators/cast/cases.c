@@ -1,4 +1,5 @@
-/* Cases of Cast and CastLike, from every dtype to every other, and of BitCast: see operators/cases.h for how the rows read. */
+/* Cases of Cast and CastLike, from every dtype to every other, and of BitCast. See operators/cases.h for the syntax of the rows.
+ */
 #include "operators/cases.h"
 
 #define TO_FLOATS "to=$f32 | to=$f16 | to=$bf16 | to=$f64"
@@ -7,7 +8,7 @@
 #define TO_PACKED "to=$u4 | to=$i4 | to=$u2 | to=$i2"
 #define TO_INTEGERS TO_SIGNED " | to=$u8 | to=$u16 | to=$u32 | to=$u64"
 
-/* A float that an integer cannot hold is left open by the specification: there are none here. */
+/* There are no floats here that an integer cannot hold, because the specification leaves them undefined. */
 
 const clv__case_row clv__cases_cast[] = {
     {"Cast", "21", "*" CASE_ANY, "x[3,5,7,11]~0:120", "*" TO_FLOATS " | " TO_INTEGERS " | to=$bool", NULL},

@@ -1,4 +1,4 @@
-/* Cast, CastLike and BitCast. Contents of shape tensors pass between the wide integers. */
+/* Cast, CastLike and BitCast. Contents of shape tensors pass between the wide integer dtypes. */
 #include "operators/infer.h"
 #include "operators/common/padding.h"
 
@@ -20,7 +20,7 @@ static clv_status infer_to(clv__infer *infer, clv_dtype dtype) {
   return CLV_OK;
 }
 
-/* A dtype that is none of ours stays unknown: whoever runs the node says so. */
+/* An unsupported dtype stays unknown. Running the node reports the error. */
 static clv_status infer_cast(clv__infer *infer) {
   int64_t to = clv__attribute_int(infer->attributes, "to", 0);
   if (to == 0) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute to is missing");

@@ -1,8 +1,8 @@
-/* Cast, CastLike and BitCast between all dtypes but strings.
+/* Cast, CastLike and BitCast between all dtypes except strings.
  *
- * Integers keep their low bits. Floats are truncated towards zero; what does not fit an integer, which the specification leaves
- * open, saturates (integers of less than a byte keep the low bits, as ONNX's own tests have it), and a NaN becomes 0. To bool:
- * everything but zero is true. To a small float: rounded to even, with the attributes saturate and round_mode. */
+ * Integers keep their low bits. Floats are truncated towards zero. The specification leaves floats undefined that do not fit an
+ * integer; here they saturate (integers of less than a byte keep the low bits, as in ONNX's own tests), and a NaN becomes 0. To
+ * bool: everything except zero is true. To a small float: rounded to even, with the attributes saturate and round_mode. */
 #include <stdio.h>
 
 #include "base/tensor/small.h"
@@ -11,7 +11,7 @@
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-enum { BLOCK = 256, TASK = 4096 /* whole bytes of every dtype */ };
+enum { BLOCK = 256, TASK = 4096 /* both are a whole number of bytes in every dtype */ };
 
 #define IS_FLOAT(dtype) clv__dtype_is_in(dtype, CLV__DTYPES_FLOAT | CLV__DTYPES_SMALL_FLOAT)
 
@@ -29,7 +29,7 @@ static bool read_round(const clv__kernel_call *call, clv__small_round *round) {
   return false;
 }
 
-/* Through double, which holds every number of the other dtypes but of 64-bit integers: one rounding. */
+/* Converts through double, which holds every number of the other dtypes except 64-bit integers. So there is one rounding. */
 static void cast_to_small(const clv_tensor *from, const clv_tensor *to, int64_t first, int64_t count, small_cast how) {
   double row[BLOCK];
   clv__row_to_f64(from->dtype, from->data, first, count, row);
@@ -40,7 +40,7 @@ static void cast_to_small(const clv_tensor *from, const clv_tensor *to, int64_t 
   }
 }
 
-/* Elements [first, first + count), in blocks through the narrowest type that holds every value of the source. */
+/* Converts elements [first, first + count), in blocks, through the narrowest type that holds every value of the source. */
 static void cast_run(const clv_tensor *from, const clv_tensor *to, int64_t first, int64_t count, small_cast how) {
   const bool to_small = clv__dtype_is_in(to->dtype, CLV__DTYPES_SMALL_FLOAT);
   for (int64_t at = first; at < first + count; at += BLOCK) {
@@ -52,7 +52,7 @@ static void cast_run(const clv_tensor *from, const clv_tensor *to, int64_t first
       clv__row_to_i64(from->dtype, from->data, at, block, row);
       clv__row_from_i64(to->dtype, to->data, at, block, row);
     } else if (to->dtype == CLV_F32 || (IS_FLOAT(from->dtype) && from->dtype != CLV_F64)) {
-      float row[BLOCK]; /* integers are rounded once, straight to f32 */
+      float row[BLOCK]; /* integers are rounded only once, directly to f32 */
       clv__row_to_f32(from->dtype, from->data, at, block, row);
       clv__row_from_f32(to->dtype, to->data, at, block, row);
     } else {
@@ -68,7 +68,7 @@ static clv_status run_bit_cast(const clv__kernel_call *call) {
   if (!clv__tensor_size_bytes(&call->outputs[0], &size_bytes)) return CLV_OK;
   clv__copy_bytes(call->outputs[0].data, call->inputs[0].data, size_bytes);
   if (call->outputs[0].dtype != CLV_BOOL) return CLV_OK;
-  uint8_t *truths = call->outputs[0].data; /* a bool is 0 or 1, whatever it was made of */
+  uint8_t *truths = call->outputs[0].data; /* a bool must be 0 or 1, whatever the source bits are */
   for (size_t i = 0; i < size_bytes; ++i) truths[i] = truths[i] != 0;
   return CLV_OK;
 }
@@ -83,7 +83,7 @@ static clv_status run_cast(const clv__kernel_call *call) {
   clv__small_clear(to);
   int64_t tasks = (total + TASK - 1) / TASK;
   const int threads = clv__kernel_threads(tasks, 2.0 * (double)total);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t first = task * TASK;

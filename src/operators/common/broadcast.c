@@ -6,7 +6,7 @@
 
 enum { HALF_BLOCK = 256, TASK = 4096 };
 
-/* Stride of every axis of `out` in `input`: 0 where the input's dim is 1 or missing. */
+/* The stride in `input` for every axis of `out`: 0 if the input's dim is 1 or missing. */
 static void broadcast_strides(const clv_tensor *out, const clv_tensor *input, int64_t *strides) {
   int64_t stride = 1;
   for (int32_t axis = out->rank - 1; axis >= 0; --axis) {
@@ -40,7 +40,7 @@ void clv__walk_plan(clv__walk *plan, const clv_tensor *out, const clv_tensor *co
   plan->length = count > 0 ? merged_dims[0] : 1;
   plan->rows = 1;
   for (uint32_t k = 0; k < input_count; ++k) plan->step[k] = count > 0 ? merged[k][0] : 0;
-  for (int32_t axis = 0; axis < plan->rank; ++axis) { /* outermost first again */
+  for (int32_t axis = 0; axis < plan->rank; ++axis) { /* back to outermost first */
     plan->dims[axis] = merged_dims[count - 1 - axis];
     plan->rows *= plan->dims[axis];
     for (uint32_t k = 0; k < input_count; ++k) plan->strides[k][axis] = merged[k][count - 1 - axis];
@@ -51,7 +51,7 @@ static bool is_half(clv_dtype dtype) {
   return dtype == CLV_F16 || dtype == CLV_BF16;
 }
 
-/* Runs a row whose f16 and bf16 tensors are converted block by block. */
+/* Runs a row and converts its f16 and bf16 tensors block by block. */
 static void run_half(const clv__elementwise *what, const clv__row *row, clv_dtype out_dtype, const clv_dtype *dtypes,
                      uint32_t input_count) {
   float in[CLV__ROW_INPUTS][HALF_BLOCK], out[HALF_BLOCK];
@@ -76,10 +76,10 @@ static void run_half(const clv__elementwise *what, const clv__row *row, clv_dtyp
   }
 }
 
-/* Elements [from, to) of the output. */
+/* Runs elements [from, to) of the output. */
 static void run_range(const clv__elementwise *what, const clv__walk *plan, const clv_tensor *out, const clv_tensor *const *inputs,
                       int64_t from, int64_t to) {
-  int64_t position[CLV_MAX_RANK] = {0}, offset[CLV__ROW_INPUTS] = {0}; /* of the current row */
+  int64_t position[CLV_MAX_RANK] = {0}, offset[CLV__ROW_INPUTS] = {0}; /* position and offsets of the current row */
   int64_t rest = from / plan->length, column = from % plan->length;
   for (int32_t axis = plan->rank - 1; axis >= 0; --axis) {
     position[axis] = rest % plan->dims[axis];

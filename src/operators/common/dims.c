@@ -115,7 +115,7 @@ clv_status clv__infer_list(clv__infer *infer, const char *name, uint32_t input, 
   if (attribute != NULL) {
     size_t count = attribute->count;
     const int64_t *ints = attribute->ints;
-    if (attribute->kind != CLV_ATTRIBUTE_INTS && count > 0) { /* an empty list has lost its kind */
+    if (attribute->kind != CLV_ATTRIBUTE_INTS && count > 0) { /* an empty list does not record its kind */
       return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s is no list of integers", name);
     }
     if (count > CLV__MAX_CONTENT) {

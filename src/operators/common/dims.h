@@ -1,45 +1,46 @@
-/* What the families that only move data share: arithmetic on dims that may be symbols, and on partly known contents. */
+/* Shared by the families that only move data: arithmetic on dims that may be symbols, and on partly known contents. */
 #ifndef CLEAVE_OPERATORS_COMMON_DIMS_H
 #define CLEAVE_OPERATORS_COMMON_DIMS_H
 
 #include "operators/infer.h"
 
-/* An error for a rank above what tensors here can have. */
+/* An error for a rank above the maximum. */
 clv_status clv__infer_rank(clv__infer *infer, int64_t rank);
 
-/* The product of `count` dims: a number, a symbol (times ones), or CLV_DIM_UNKNOWN. An error when it overflows. */
+/* The product of `count` dims: a number, a symbol (times ones), or CLV_DIM_UNKNOWN. An error if it overflows. */
 clv_status clv__infer_product(clv__infer *infer, const int64_t *dims, int32_t count, int64_t *product);
 
-/* The product of `above` divided by that of `below`, symbols found on both sides cancelled. False where the numbers do not
+/* The product of `above` divided by that of `below`, after cancelling the symbols that both have. False if the numbers do not
  * divide. */
 bool clv__dims_quotient(const int64_t *above, int32_t above_count, const int64_t *below, int32_t below_count, int64_t *quotient);
 
-/* a + b, where either may be a symbol or unknown (a symbol plus zero is itself). */
+/* a + b; either may be a symbol or unknown (a symbol plus zero is itself). */
 int64_t clv__dim_add(int64_t a, int64_t b);
 
-/* Elements of input `input` when it is of rank 0 or 1; false when nothing is known. */
+/* The elements of input `input` if it has rank 0 or 1. False if nothing is known. */
 bool clv__infer_vector(const clv__infer *infer, uint32_t input, clv__content *content);
 
-/* Known, and no symbol among the elements. */
+/* Whether the content is known and has no symbol among its elements. */
 bool clv__content_is_numbers(const clv__content *content);
 
-/* An error unless input `input` is absent or can be a list of sizes or axes: i32 or i64, of rank 0 or 1. */
+/* An error unless input `input` is absent or can be a list of sizes or axes (i32 or i64, rank 0 or 1). */
 clv_status clv__infer_check_list(clv__infer *infer, uint32_t input);
 
-/* An error unless input `input` is absent or can be `count` elements (of rank 0 or 1). */
+/* An error unless input `input` is absent or can have `count` elements (rank 0 or 1). */
 clv_status clv__infer_check_count(clv__infer *infer, uint32_t input, int64_t count);
 
-/* Output 0 has the elements of input 0, in the same order. */
+/* Gives output 0 the elements of input 0 in the same order. */
 void clv__infer_pass_content(clv__infer *infer);
 
-/* A list of ints from an attribute (where `name` is not NULL and it is there) or from an input. *given is false where neither is
- * there; content->known false where the input's elements are not known. Attributes longer than CLV__MAX_CONTENT are an error. */
+/* A list of ints: from the attribute, if `name` is not NULL and the node has it, otherwise from the input. *given is false if
+ * there is neither. content->known is false if the input's elements are not known. Attributes longer than CLV__MAX_CONTENT are an
+ * error. */
 clv_status clv__infer_list(clv__infer *infer, const char *name, uint32_t input, bool *given, clv__content *content);
 
 /* Sets output `output` to `rank` unknown dims (or to unknown rank). */
 void clv__infer_set_unknown(clv__infer *infer, uint32_t output, clv_dtype dtype, int32_t rank);
 
-/* Work of an operator that only moves data: no FLOPs. */
+/* The work of an operator that only moves data: no FLOPs. */
 void clv__work_none(const clv__infer *infer, clv__work *work);
 
 #endif

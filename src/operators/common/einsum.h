@@ -1,5 +1,4 @@
-/* Reading Einsum's equation, for inference and the kernel alike. Nothing is allocated: terms are read from the text when needed.
- */
+/* Parses Einsum's equation, for inference and the kernel. Nothing is allocated: terms are parsed from the text when needed. */
 #ifndef CLEAVE_OPERATORS_COMMON_EINSUM_H
 #define CLEAVE_OPERATORS_COMMON_EINSUM_H
 
@@ -7,22 +6,23 @@
 #include "base/tensor/attribute.h"
 #include "base/tensor/tensor.h"
 
-/* Labels: 52 letters in the order of the implicit output, then the axes of an ellipsis, which are aligned at their end. */
+/* Labels: 52 letters in the order of the implicit output, then the axes of an ellipsis, which are aligned at the end. */
 #define CLV__EINSUM_LETTERS 52
 #define CLV__EINSUM_LABELS (CLV__EINSUM_LETTERS + CLV_MAX_RANK)
 
 typedef struct clv__einsum_term {
-  int32_t count; /* of letters */
+  int32_t count; /* number of letters */
   int8_t letters[CLV__EINSUM_LETTERS];
   bool has_ellipsis;
-  int32_t ellipsis_at; /* letters before it */
+  int32_t ellipsis_at; /* number of letters before the ellipsis */
 } clv__einsum_term;
 
 /* The term of input `index`. */
 clv_status clv__einsum_read_input(clv__attributes attributes, uint32_t index, clv__einsum_term *term, clv_error *error);
-/* The output's term: as written, or the letters that occur once, in order, after the ellipsis. Checks the number of terms. */
+/* The output's term: as written, or else the ellipsis followed by the letters that occur once, in order. Checks the number of
+ * terms. */
 clv_status clv__einsum_read_output(clv__attributes attributes, uint32_t input_count, clv__einsum_term *term, clv_error *error);
-/* The labels of a term's axes, with an ellipsis of `ellipsis_rank` axes; their number is term->count + ellipsis_rank. */
+/* The labels of a term's axes, if an ellipsis has `ellipsis_rank` axes. There are term->count + ellipsis_rank labels. */
 void clv__einsum_labels(const clv__einsum_term *term, int32_t ellipsis_rank, int8_t labels[CLV__EINSUM_LABELS]);
 
 #endif

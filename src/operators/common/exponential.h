@@ -1,21 +1,21 @@
-/* The exponential and its kin in f32, without branches, so that loops over them vectorise. A NaN comes out again. */
+/* The exponential and related functions in f32, without branches, so that loops over them vectorise. A NaN gives a NaN. */
 #ifndef CLEAVE_OPERATORS_COMMON_EXPONENTIAL_H
 #define CLEAVE_OPERATORS_COMMON_EXPONENTIAL_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* x = n ln 2 + r, |r| at most half of ln 2; *power is 2^n. |x| below 88. */
+/* x = n ln 2 + r, where |r| is at most half of ln 2; *power is 2^n. Requires |x| below 88. */
 static inline float clv__reduce_exponent(float x, float *power) {
-  const float shifted = x * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f; /* n in the low bits of `shifted` */
+  const float shifted = x * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f; /* n is in the low bits of `shifted` */
   uint32_t bits;
   memcpy(&bits, &shifted, sizeof bits);
   bits = (bits << 23) + 0x3f800000u;
   memcpy(power, &bits, sizeof *power);
-  return x - n * 0x1.62e4p-1f - n * 1.42860677e-6f; /* ln 2 in two parts, the first with few bits */
+  return x - n * 0x1.62e4p-1f - n * 1.42860677e-6f; /* ln 2 in two parts; the first has few bits */
 }
 
-/* (e^r - 1 - r) / r^2 for |r| up to half of ln 2: the Taylor series, which ends below half an ulp of e^r. */
+/* (e^r - 1 - r) / r^2 for |r| up to half of ln 2, by the Taylor series. Its truncation error is below half an ulp of e^r. */
 static inline float clv__exponent_series(float r) {
   float sum = 1.0f / 5040;
   sum = sum * r + 1.0f / 720;
@@ -33,8 +33,8 @@ static inline float clv__exp_f32(float x) {
   return x < -87.0f ? 0.0f : value;
 }
 
-/* e^x for any x: infinity above 88.7, subnormal below -87.3, 0 below -104. 2^n goes on in two factors, as it may be beyond f32.
- */
+/* e^x for any x: infinity above 88.7, subnormal below -87.3, 0 below -104. 2^n is applied in two factors, because it may be
+ * outside f32. */
 static inline float clv__exp_whole_f32(float x) {
   const float low = x < -105.0f ? -105.0f : x, inside = low > 89.0f ? 89.0f : low;
   const float shifted = inside * 1.44269504f + 0x1.8p23f, n = shifted - 0x1.8p23f;
@@ -49,13 +49,13 @@ static inline float clv__exp_whole_f32(float x) {
   return ((clv__exponent_series(r) * r + 1.0f) * r + 1.0f) * first * second;
 }
 
-/* 0 below -88, so that x times it is NaN at minus infinity, as the product is. */
+/* 0 below -88, so that x times it is NaN at minus infinity, like the product. */
 static inline float clv__sigmoid_f32(float x) {
   const float low = x < -88.0f ? -88.0f : x, value = 1.0f / (1.0f + clv__exp_f32(-low));
   return x < -88.0f ? 0.0f : value;
 }
 
-/* e^2x - 1, which keeps its digits where x is small; as for |x| = 10 beyond that. */
+/* e^2x - 1, accurate for small x. Beyond |x| = 10 it is the value at 10. */
 static inline float clv__tanh_dividend_f32(float x) {
   const float low = x < -10.0f ? -10.0f : x, inside = low > 10.0f ? 10.0f : low;
   float power;
@@ -68,7 +68,7 @@ static inline float clv__tanh_f32(float x) {
   return less_one / (less_one + 2.0f);
 }
 
-/* What gates of recurrences are made of, without the ends of the above: 1e-38 for the sigmoid of what is below -87. */
+/* For the gates of recurrences, without the ends of the functions above: the sigmoid of anything below -87 is 1e-38. */
 static inline float clv__gate_divisor_f32(float x) { /* 1 + e^-x */
   const float low = x < -87.0f ? -87.0f : x, inside = low > 87.0f ? 87.0f : low;
   float power;
@@ -86,9 +86,9 @@ static inline float clv__gated_tanh_f32(float x, float y) {
   return less_one / ((less_one + 2.0f) * clv__gate_divisor_f32(y));
 }
 
-/* x times the share of the normal distribution below x, 0.5 x (1 + erf(x / sqrt 2)), within 1e-6, relative above 1. The share
- * less a half is x times a function of x squared; here a quotient of polynomials whose largest error of the share is least, up to
- * where it is 0 or 1. */
+/* x times the cumulative normal distribution: 0.5 x (1 + erf(x / sqrt 2)), within 1e-6, relative above 1. The distribution less a
+ * half is x times a function of x squared. That function is approximated by a minimax quotient of polynomials (least maximum
+ * error of the distribution), up to the point where the distribution is 0 or 1. */
 static inline float clv__gelu_f32(float x) {
   const float end = 5.2f, low = x < -end ? -end : x, inside = low > end ? end : low, square = inside * inside;
   float above = 2.47797036e-08f, below = 1.25993267e-06f;

@@ -1,9 +1,10 @@
-/* What the inference of several families shares: broadcasting, axes, the contents of shape tensors. */
+/* Shared by the inference of several families: broadcasting, axes, contents of shape tensors. */
 #include "operators/infer.h"
 
 bool clv__dim_merge(int64_t a, int64_t b, int64_t *dim) {
   if (a >= 0 && b >= 0 && a != b) return false;
-  /* A number says more than a symbol, a symbol more than nothing. Two different symbols may be equal: the first stands. */
+  /* A number is more specific than a symbol, a symbol more than unknown. Two different symbols may be equal: the first one is
+   * kept. */
   if (a >= 0)
     *dim = a;
   else if (b >= 0)
@@ -13,7 +14,7 @@ bool clv__dim_merge(int64_t a, int64_t b, int64_t *dim) {
   return true;
 }
 
-/* Broadcasts one more dim into `*dim`; false for a contradiction. */
+/* Broadcasts one more dim into `*dim`. False if they contradict each other. */
 static bool broadcast_dim(int64_t *dim, int64_t other) {
   if (*dim == other || other == 1) return true;
   if (*dim == 1)
@@ -23,7 +24,7 @@ static bool broadcast_dim(int64_t *dim, int64_t other) {
   else if (*dim < 0 && other < 0)
     *dim = CLV_DIM_UNKNOWN;
   else if (*dim < 0)
-    *dim = other; /* unknown meets a number above 1 (or 0): the unknown one is that or 1 */
+    *dim = other; /* unknown meets a number above 1 (or 0): the unknown dim is that number or 1 */
   return true;
 }
 
@@ -82,8 +83,8 @@ bool clv__infer_elements(const clv__infer *infer, uint32_t input, clv__content *
   content->count = (uint32_t)count;
   for (size_t i = 0; i < count; ++i) {
     int64_t value = clv__tensor_get_int(tensor, i);
-    /* The lowest numbers are taken by symbols; a model's INT64_MIN ("from the very start" of a Slice) means the same as the
-     * lowest that is left. */
+    /* Symbols use the lowest numbers. A model's INT64_MIN ("from the very start" of a Slice) is replaced by the lowest remaining
+     * number, which means the same. */
     content->elements[i] = clv__element_is_number(value) ? value : CLV__ELEMENT_LAST_SYMBOL + 1;
   }
   return true;

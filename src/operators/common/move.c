@@ -1,4 +1,4 @@
-/* See move.h. Axes are merged first, so that what looks like rank 6 is usually a copy of rows or a transpose of matrices. */
+/* See move.h. Axes are merged first, so that most cases of rank 6 become a copy of rows or a transpose of matrices. */
 #include "operators/common/move.h"
 
 #include "operators/common/threads.h"
@@ -7,7 +7,7 @@
 enum {
   TILE = 32,
   CHUNK_BYTES = 1 << 18,
-  BYTES_A_STEP = 64 /* of a plain copy or fill: memory, not instructions, is what they wait for */
+  BYTES_A_STEP = 64 /* bytes of a plain copy or fill per step: memory, not instructions, limits them */
 };
 
 void clv__dense_strides(const clv_tensor *tensor, int64_t strides[CLV_MAX_RANK]) {
@@ -76,7 +76,7 @@ void clv__fill(void *target, const void *element, size_t element_bytes, size_t c
 
 /* ---- Strided reads ------------------------------------------------------------------------------------------------------- */
 
-/* Without axes of size 1, and with neighbours that can be walked as one axis made one. */
+/* Drops axes of size 1 and merges neighbouring axes that can be walked as one. */
 static clv__strided merge_axes(const clv__strided *shape) {
   clv__strided out = {.rank = 0};
   for (int32_t d = 0; d < shape->rank; ++d) {
@@ -92,7 +92,7 @@ static clv__strided merge_axes(const clv__strided *shape) {
   return out;
 }
 
-/* A position in the outer axes, and the source offset that goes with it. */
+/* A position in the outer axes, and its offset in the source. */
 typedef struct walk {
   int32_t rank;
   const int64_t *dims;
@@ -156,7 +156,7 @@ static line_fn find_line(size_t bytes) {
   return bytes == 1 ? line_uint8_t : bytes == 2 ? line_uint16_t : bytes == 4 ? line_uint32_t : line_uint64_t;
 }
 
-/* Words of four bytes have a way of their own, bit for bit. */
+/* A faster path for words of four bytes, bit for bit. */
 static void tile_words(void *target, const void *source, int64_t rows, int64_t columns, int64_t target_stride,
                        int64_t source_stride) {
   clv__turn_f32(source, source_stride, target, target_stride, columns, rows);
@@ -166,7 +166,7 @@ static tile_fn find_tile(size_t bytes) {
   return bytes == 1 ? tile_uint8_t : bytes == 2 ? tile_uint16_t : bytes == 4 ? tile_words : tile_uint64_t;
 }
 
-/* Rows of the innermost axis, one after another. */
+/* Reads rows of the innermost axis, one after another. */
 static void read_lines(const char *source, char *target, const clv__strided *shape, size_t bytes) {
   int32_t outer_rank = shape->rank - 1;
   int64_t rows = 1, length = shape->dims[outer_rank], stride = shape->strides[outer_rank];
@@ -192,7 +192,8 @@ static void read_lines(const char *source, char *target, const clv__strided *sha
   }
 }
 
-/* The source runs along axis `along`, the target along the last: strips of TILE of `along` by the whole last axis. */
+/* The source is contiguous along axis `along`, the target along the last axis. Works in strips of TILE of `along` by the whole
+ * last axis. */
 static void read_tiles(const char *source, char *target, const clv__strided *shape, int32_t along, size_t bytes) {
   int32_t last = shape->rank - 1;
   clv__strided outer = {.rank = 0};

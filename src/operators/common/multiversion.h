@@ -1,5 +1,5 @@
-/* CLV__MULTIVERSION: compiles a function for several instruction sets, chosen when the library is loaded. Only gcc on x86 has it
- * in the form used here, and sanitizers do not follow the dispatch: elsewhere it is nothing. */
+/* CLV__MULTIVERSION compiles a function for several instruction sets; the loader selects one when the library is loaded. Only gcc
+ * on x86 supports the form used here, and sanitizers do not follow the dispatch. Elsewhere the macro is empty. */
 #ifndef CLEAVE_OPERATORS_COMMON_MULTIVERSION_H
 #define CLEAVE_OPERATORS_COMMON_MULTIVERSION_H
 

@@ -1,4 +1,4 @@
-/* Elements of any dtype as unsigned numbers in the same order, so that sorting is written once. */
+/* Maps elements of any dtype to unsigned numbers in the same order, so that sorting is written once. */
 #ifndef CLEAVE_OPERATORS_COMMON_ORDER_H
 #define CLEAVE_OPERATORS_COMMON_ORDER_H
 
@@ -6,11 +6,11 @@
 
 static inline uint64_t clv__order_float(uint64_t bits, int width) {
   uint64_t sign = (uint64_t)1 << (width - 1);
-  if (bits == sign) bits = 0; /* -0 is 0 */
+  if (bits == sign) bits = 0; /* -0 equals 0 */
   return bits & sign ? (sign << 1) - 1 - bits : bits | sign;
 }
 
-/* A key for element `index`: keys compare as the elements do. Equal elements have equal keys; a NaN is above everything. */
+/* A key for element `index`: keys compare like the elements. Equal elements have equal keys; a NaN is above everything. */
 static inline uint64_t clv__order_key(const clv_tensor *tensor, size_t index) {
   const char *at = (const char *)tensor->data + index * clv_dtype_size_bytes(tensor->dtype);
   uint64_t bits = 0;

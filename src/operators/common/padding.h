@@ -1,10 +1,10 @@
-/* Which operators are independent along an axis: where inputs are longer along it than they need be, filled up at its end with
- * whatever numbers there are, the outputs hold at their beginning what they would hold anyway. It is what lets a device of fixed
- * shapes run tensors of other sizes. An operator says so with a rule in its table (clv__op.independent), which stands with its
- * family: in rules.c, or in infer.c where it is short. One without a rule is independent where it is element-wise, and only
- * there.
+/* Tells which operators are independent along an axis. Suppose inputs are longer than necessary along the axis, with arbitrary
+ * numbers at its end. If the operator is independent, the outputs begin with the values that they would hold anyway. A device of
+ * fixed shapes can therefore run tensors of other sizes. An operator declares its independence with a rule in its table
+ * (clv__op.independent). The rule is in its family's folder: in rules.c, or in infer.c if it is short. An operator without a rule
+ * is independent only if it is element-wise.
  *
- * Several axes may be padded at once: what holds for each alone, whatever the contents, holds for all together. */
+ * Several axes may be padded at once: if each is independent by itself, for any contents, all are independent together. */
 #ifndef CLEAVE_OPERATORS_COMMON_PADDING_H
 #define CLEAVE_OPERATORS_COMMON_PADDING_H
 
@@ -12,37 +12,38 @@
 
 #define CLV__REASON_BYTES 120
 
-/* What is asked, and the answer. Axes are bits. */
+/* The question and the answer. Axes are bits. */
 typedef struct clv__padding {
   const clv__op *op;
-  const clv__infer *node; /* types of inputs and outputs, dims may be symbols; `data` is there for what is known before a run */
+  const clv__infer *node; /* types of inputs and outputs, dims may be symbols; `data` is there if it is known before a run */
   const uint32_t *inputs; /* by input: its padded axes */
-  const bool *zero;       /* by input: it is padded with zeros for certain */
-  uint32_t *outputs;      /* filled, by output: its padded axes */
-  /* Filled for the padded axes of output 0: its size is that of the input's axis times `times`, divided by `over`. */
+  const bool *zero;       /* by input: it is certainly padded with zeros */
+  uint32_t *outputs;      /* result, by output: its padded axes */
+  /* Result, for the padded axes of output 0: its size is the size of the input's axis times `times`, divided by `over`. */
   int64_t times[CLV_MAX_RANK], over[CLV_MAX_RANK];
-  char reason[CLV__REASON_BYTES]; /* filled where the answer is no */
+  char reason[CLV__REASON_BYTES]; /* result: filled if the answer is no */
 } clv__padding;
 
-/* Whether the node is independent along all padded axes. The caller sets the fields down to `outputs`, with room in it. */
+/* Whether the node is independent along all padded axes. The caller sets the fields up to `outputs`, which must point to
+ * allocated memory. */
 bool clv__padding_ask(clv__padding *padding);
 
 /* ---- For rules ---- */
 
-/* Says why not; returns false. */
+/* Writes the reason; returns false. */
 bool clv__padding_no(clv__padding *padding, const char *format, ...) CLV_PRINTF(2, 3);
-/* False, with the reason, where one of these axes of an input is padded: the operator looks along it. */
+/* False, with the reason, if one of these axes of an input is padded: the operator combines elements along it. */
 bool clv__padding_avoids(clv__padding *padding, uint32_t input, uint32_t axes);
-/* False where any axis of the inputs from `first` on is padded. */
+/* False if any axis of the inputs from `first` on is padded. */
 bool clv__padding_whole_from(clv__padding *padding, uint32_t first);
-/* An axis counted from either end of a tensor of `rank`; false where it is outside. */
+/* Resolves an axis counted from either end of a tensor of `rank`. False if it is outside. */
 bool clv__padding_axis(clv__padding *padding, int64_t given, int32_t rank, int32_t *axis);
-/* The same of attribute `axis`, `fallback` where it is not said. */
+/* The same for attribute `axis`, which defaults to `fallback`. */
 bool clv__padding_attribute_axis(clv__padding *padding, int64_t fallback, int32_t rank, int32_t *axis);
-/* A short list of integers, from an attribute where `name` is not NULL and it is there, else from an input; *given is false where
- * neither is. False, with the reason, where only a run can tell. */
+/* A short list of integers: from the attribute, if `name` is not NULL and the node has it, otherwise from an input. *given is
+ * false if there is neither. Returns false, with the reason, if the list is known only at run time. */
 bool clv__padding_list(clv__padding *padding, const char *name, uint32_t input, bool *given, clv__content *list);
-/* All outputs are padded as input 0. */
+/* Marks all outputs as padded like input 0. */
 bool clv__padding_pass(clv__padding *padding);
 
 static inline uint32_t clv__axis_bit(int32_t axis) {
@@ -55,13 +56,13 @@ static inline uint32_t clv__axes_between(int32_t from, int32_t to) {
 
 /* ---- Rules of several families: false, with the reason, where the node is not independent ---- */
 
-/* Numpy's broadcasting into output 0. */
+/* For numpy's broadcasting into output 0. */
 bool clv__independent_elementwise(clv__padding *padding);
-/* Each place of the outputs by the same place of input 0; of the others only their dtype or a number counts. */
+/* Each output element depends on the same element of input 0. Of the other inputs only a dtype or a single number matters. */
 bool clv__independent_first(clv__padding *padding);
-/* Each image of the batch by itself. */
+/* Each image of the batch is independent. */
 bool clv__independent_batch(clv__padding *padding);
-/* Each line along attribute `axis` by itself, -1 where it is not said. */
+/* Each line along attribute `axis` is independent; the axis defaults to -1. */
 bool clv__independent_lines(clv__padding *padding);
 
 #endif

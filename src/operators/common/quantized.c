@@ -38,7 +38,7 @@ clv_status clv__quantized_check(clv__infer *infer, const clv__quantized *at) {
 clv_status clv__quantized_infer(clv__infer *infer, const clv__quantized *at, clv_status (*infer_floats)(clv__infer *infer)) {
   clv_tensor operands[2] = {infer->inputs[at->left], infer->inputs[at->right]}, out = {.rank = CLV_RANK_UNKNOWN};
   const clv__content *contents[2] = {NULL, NULL};
-  operands[0].dtype = operands[1].dtype = CLV_F32; /* dtypes were checked; two kinds of bytes may meet */
+  operands[0].dtype = operands[1].dtype = CLV_F32; /* the dtypes were checked; i8 and u8 may be mixed */
   clv__infer other = *infer;
   other.inputs = operands;
   other.contents = contents;

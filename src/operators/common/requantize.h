@@ -1,5 +1,5 @@
-/* What products and convolutions of 8-bit integers share. Sums are kept modulo 2^32 as unsigned numbers: an i32 that overflows
- * wraps, as it does on every device that has one. */
+/* Shared by products and convolutions of 8-bit integers. Sums are kept modulo 2^32 as unsigned numbers: an i32 that overflows
+ * wraps, as on every device that has one. */
 #ifndef CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
 #define CLEAVE_OPERATORS_COMMON_REQUANTIZE_H
 
@@ -13,7 +13,7 @@ static inline int32_t clv__byte_at(clv_dtype dtype, const void *data, int64_t in
   return dtype == CLV_I8 ? ((const int8_t *)data)[index] : ((const uint8_t *)data)[index];
 }
 
-/* A zero point; 0 where there is none. */
+/* A zero point, or 0 if there is none. */
 static inline int32_t clv__zero_at(const clv_tensor *zero, int64_t index) {
   return zero != NULL ? clv__byte_at(zero->dtype, zero->data, index) : 0;
 }
@@ -24,23 +24,24 @@ static inline float clv__scale_at(const clv_tensor *scale, int64_t index) {
   return value;
 }
 
-/* y[index] = saturate(round(sum * factor) + zero), halves to even, for one element. */
+/* For one element: y[index] = saturate(round(sum * factor) + zero), halves to even. */
 static inline void clv__requantize_element(const clv_tensor *y, int64_t index, int32_t sum, float factor, int64_t zero) {
   const float value = (float)sum * factor;
   clv__element_store(y, index, (value == value ? (double)rintf(value) : 0) + (double)zero);
 }
 
-/* y = saturate(round(sum * factor) + zero) for elements [first, first + count), halves to even; factors[i * factor_step]. */
+/* For elements [first, first + count): y = saturate(round(sum * factor) + zero), halves to even, with factors[i *
+ * factor_step]. */
 static inline void clv__requantize(clv_dtype dtype, void *data, int64_t first, int64_t count, const uint32_t *sums,
                                    const float *factors, int64_t factor_step, int32_t zero) {
-  const float round = 0x1.8p23f; /* added and taken off again, it rounds what is below 2^22 */
+  const float round = 0x1.8p23f; /* adding and subtracting it rounds numbers below 2^22 */
   const float least = (float)((dtype == CLV_I8 ? INT8_MIN : 0) - zero);
   const float most = (float)((dtype == CLV_I8 ? INT8_MAX : UINT8_MAX) - zero);
   uint8_t *y = (uint8_t *)data + first;
   for (int64_t i = 0; i < count; ++i) {
     float value = (float)(int32_t)sums[i] * factors[i * factor_step];
     value = value != value ? 0 : value;
-    value = value < least ? least : value; /* bounds are whole: rounding afterwards changes nothing */
+    value = value < least ? least : value; /* the bounds are whole, so rounding afterwards changes nothing */
     value = value > most ? most : value;
     y[i] = (uint8_t)((int32_t)(value + round - round) + zero);
   }

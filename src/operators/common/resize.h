@@ -1,4 +1,4 @@
-/* What inference, the kernel of Resize and backends share: which axes the inputs speak of, the scale under an aspect-ratio
+/* Shared by inference, the kernel of Resize and backends: the axes that the inputs refer to, the scale under an aspect-ratio
  * policy, and, for every axis, the input positions that an output position reads and their weights. */
 #ifndef CLEAVE_OPERATORS_COMMON_RESIZE_H
 #define CLEAVE_OPERATORS_COMMON_RESIZE_H
@@ -8,18 +8,18 @@
 #include "base/tensor/tensor.h"
 
 typedef struct clv__resize_axes {
-  int32_t count; /* elements that scales or sizes have */
+  int32_t count; /* number of elements in scales or sizes */
   int32_t axes[CLV_MAX_RANK];
 } clv__resize_axes;
 
-/* The attribute axes, or all of them. An error when one is out of range or repeated. */
+/* Reads the attribute axes; without it, all axes. An error if one is out of range or repeated. */
 clv_status clv__resize_axes_read(clv__attributes attributes, int32_t rank, clv__resize_axes *axes, clv_error *error);
 
-/* The input that holds scales, and the one that holds sizes (UINT32_MAX: none at this version): they moved over the versions. */
+/* The input that holds scales, and the one that holds sizes (UINT32_MAX: none in this version). They moved between versions. */
 void clv__resize_inputs(const char *op, int32_t opset, uint32_t *scales, uint32_t *sizes);
 
-/* The scale that all axes share under keep_aspect_ratio_policy; false for `stretch`. `dims` is the input's shape, of known dims.
- */
+/* The scale that all axes share under keep_aspect_ratio_policy. False for `stretch`. `dims` is the input's shape; all dims are
+ * known. */
 bool clv__resize_shared_scale(clv__attributes attributes, const clv__resize_axes *axes, const int64_t *sizes, const int64_t *dims,
                               double *scale);
 
@@ -40,10 +40,10 @@ typedef enum clv__resize_transform {
 typedef struct clv__resize_axis {
   int64_t input, output;
   double scale;
-  double width;      /* of the output, a fraction where it comes from a scale */
+  double width;      /* of the output; a fraction if it comes from a scale */
   double start, end; /* of the region of interest */
-  int64_t taps;      /* input positions that an output position reads */
-  bool identity;     /* nothing to do */
+  int64_t taps;      /* number of input positions that an output position reads */
+  bool identity;     /* the axis is copied unchanged */
 } clv__resize_axis;
 
 typedef struct clv__resize {
@@ -56,7 +56,7 @@ typedef struct clv__resize {
   clv__resize_axis axes[CLV_MAX_RANK];
 } clv__resize;
 
-/* A node Resize or Upsample of static shapes, as inference has found it right. */
+/* A Resize or Upsample node of static shapes that inference has checked. */
 typedef struct clv__resize_node {
   const char *op;
   int32_t opset;
@@ -66,12 +66,13 @@ typedef struct clv__resize_node {
   const clv_tensor *output;
 } clv__resize_node;
 
-/* Everything about the node, of an output that has elements. Where the data of scales, sizes or roi is not there (sizes of memory
- * for types alone), the ratio of the shapes. CLV_INVALID_MODEL: a scale or roi that cannot be, an axis without elements. */
+/* Reads everything about a node whose output has elements. If scales, sizes or roi have no data (when memory sizes are computed
+ * from types alone), uses the ratio of the shapes. Returns CLV_INVALID_MODEL for an impossible scale or roi, or an axis without
+ * elements. */
 clv_status clv__resize_read(const clv__resize_node *node, clv__resize *resize, clv_error *error);
 
 /* The positions that output position `output` of an axis reads, and their weights (not written for nearest): `taps` of each. The
- * first position is -1 where it lies outside the region: it takes the extrapolation value. */
+ * first position is -1 if it lies outside the region; the output then takes the extrapolation value. */
 void clv__resize_taps(const clv__resize *resize, const clv__resize_axis *axis, int64_t output, int64_t *positions,
                       double *weights);
 

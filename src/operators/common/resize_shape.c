@@ -1,4 +1,4 @@
-/* What Resize says about shapes; see resize.h. */
+/* The shapes of Resize; see resize.h. */
 #include "operators/common/resize.h"
 
 clv_status clv__resize_axes_read(clv__attributes attributes, int32_t rank, clv__resize_axes *axes, clv_error *error) {

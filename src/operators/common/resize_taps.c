@@ -1,9 +1,9 @@
-/* Which input positions an output position of Resize reads, and with what weights; see resize.h. All arithmetic is in double. */
+/* The input positions that an output position of Resize reads, and their weights; see resize.h. All arithmetic is in double. */
 #include "operators/common/resize.h"
 
 #include <math.h>
 
-/* Present and not of zero elements: an empty tensor stands for an absent one. */
+/* Whether an input is present and has elements. An empty tensor stands for an absent one. */
 static bool has_elements(const clv__resize_node *node, uint32_t i) {
   return i < node->input_count && node->inputs[i].dtype != CLV_DTYPE_NONE &&
          clv__dims_product(&node->inputs[i], 0, node->inputs[i].rank) > 0;
@@ -41,16 +41,16 @@ static void modes_read(const clv__resize_node *node, clv__resize *r) {
   r->extrapolation = (double)clv__attribute_float(a, "extrapolation_value", 0.0f);
 }
 
-/* Taps of an axis: 2 or 4, more where a smaller output is filtered. */
+/* The number of taps of an axis: 2 or 4, or more if a smaller output is filtered. */
 static int64_t taps_of(const clv__resize *r, double scale, int64_t input) {
   if (r->mode == CLV__RESIZE_NEAREST) return 1;
   double reach = r->mode == CLV__RESIZE_LINEAR ? 1 : 2;
   if (!r->antialias || scale >= 1) return (int64_t)(2 * reach);
-  double wide = reach / scale, most = 4 * (double)input + 4; /* beyond it nothing new is read */
+  double wide = reach / scale, most = 4 * (double)input + 4; /* more taps would read nothing new */
   return 2 - 2 * ((int64_t)floor(wide < most ? -wide : -most) + 1);
 }
 
-/* Sizes, scales and regions of all axes. */
+/* Reads sizes, scales and regions of all axes. */
 static clv_status axes_read(const clv__resize_node *node, clv__resize *r, clv_error *error) {
   const clv_tensor *x = &node->inputs[0], *y = node->output;
   clv__resize_axes axes;
@@ -156,7 +156,7 @@ static double filter(const clv__resize *r, double x) {
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
-/* The taps lie around `base`, the last input position left of x. */
+/* The taps are around `base`, the last input position to the left of x. */
 static void weights_fill(const clv__resize *r, const clv__resize_axis *a, double x, int64_t *positions, double *weights) {
   double base = ceil(x) - 1, sum = 0, squeeze = r->antialias && a->scale < 1 ? a->scale : 1;
   for (int64_t t = 0; t < a->taps; ++t) {

@@ -98,7 +98,7 @@ CLV__MULTIVERSION void clv__row_to_f64(clv_dtype dtype, const void *data, int64_
   }
 }
 
-/* `low` and `high` are the first values that do not fit; both are exact in double. */
+/* `low` and `high` are the first values that do not fit. Both are exact in double. */
 #define SATURATE(type, low, high, minimum, maximum) \
   (isnan(row[i]) ? (type)0 : (double)row[i] <= (low) ? (minimum) : (double)row[i] >= (high) ? (maximum) : (type)row[i])
 

@@ -1,22 +1,22 @@
-/* Runs of elements between a tensor's dtype and the type that kernels compute in: f32, or f64 for f64 tensors. */
+/* Converts runs of elements between a tensor's dtype and the type that kernels compute in: f32, or f64 for f64 tensors. */
 #ifndef CLEAVE_OPERATORS_COMMON_ROWS_H
 #define CLEAVE_OPERATORS_COMMON_ROWS_H
 
 #include "base/tensor/tensor.h"
 
-/* Elements [first, first + count) of `data`, converted; nothing for strings. Small dtypes come one by one (base/tensor/small.h).
- */
+/* Converts elements [first, first + count) of `data`; does nothing for strings. Small dtypes are converted one at a time
+ * (base/tensor/small.h). */
 void clv__row_to_f32(clv_dtype dtype, const void *data, int64_t first, int64_t count, float *row);
 void clv__row_to_f64(clv_dtype dtype, const void *data, int64_t first, int64_t count, double *row);
-/* The reverse. Integers are truncated and saturate (those of less than a byte keep the low bits), small floats saturate; a NaN
+/* The reverse. Integers are truncated and saturate (those of less than a byte keep the low bits). Small floats saturate. A NaN
  * becomes 0 in an integer. */
 void clv__row_from_f32(clv_dtype dtype, void *data, int64_t first, int64_t count, const float *row);
 void clv__row_from_f64(clv_dtype dtype, void *data, int64_t first, int64_t count, const double *row);
-/* Integers and bool only. u64 keeps its bits; the reverse keeps the low bits. */
+/* For integers and bool only. u64 keeps its bits; the reverse keeps the low bits. */
 void clv__row_to_i64(clv_dtype dtype, const void *data, int64_t first, int64_t count, int64_t *row);
 void clv__row_from_i64(clv_dtype dtype, void *data, int64_t first, int64_t count, const int64_t *row);
 
-/* The product of dims [from, to); 0 where one of them is, however large the others are. */
+/* The product of dims [from, to). If one of them is 0 the product is 0, however large the others are. */
 static inline int64_t clv__dims_count(const clv_tensor *tensor, int32_t from, int32_t to) {
   for (int32_t i = from; i < to; ++i) {
     if (tensor->dims[i] == 0) return 0;
@@ -28,12 +28,12 @@ static inline bool clv__tensor_is_empty(const clv_tensor *tensor) {
   return clv__dims_count(tensor, 0, tensor->rank) == 0;
 }
 
-#define CLV__ROW_CHUNK 512 /* elements that are converted at a time */
-#define CLV__ROW_LANES 8   /* partial sums, so that sums vectorise; their order is a function of the count alone */
+#define CLV__ROW_CHUNK 512 /* number of elements converted at a time */
+#define CLV__ROW_LANES 8   /* partial sums, so that sums vectorise; their order depends only on the count */
 
-/* The sum of (x - mean)^power over elements [first, first + count), power 1 or 2, in f64. */
+/* The sum in f64 of (x - mean)^power over elements [first, first + count). `power` is 1 or 2. */
 double clv__row_deviation(const clv_tensor *x, int64_t first, int64_t count, double mean, int power);
-/* y = (x - mean) * factor + shift over the same elements of two tensors, in f64 and rounded once. */
+/* y = (x - mean) * factor + shift over the same elements of two tensors, computed in f64 and rounded once. */
 void clv__row_affine(const clv_tensor *x, clv_tensor *y, int64_t first, int64_t count, double mean, double factor, double shift);
 
 /* Exact for every f16. Branch-free, so that loops over it vectorise. */
@@ -56,10 +56,11 @@ static inline uint16_t clv__f16_narrow(float value) {
   memcpy(&wide, &value, sizeof wide);
   uint32_t sign = wide >> 16 & 0x8000u;
   wide &= 0x7fffffffu;
-  /* Normal: the exponent moves, 13 bits are rounded away; too large a number carries into the exponent of infinity, or beyond. */
+  /* Normal numbers: moves the exponent and rounds 13 bits away. A number that is too large carries into the exponent of infinity,
+   * or beyond. */
   uint32_t normal = wide - 0x38000000u + 0xfffu + (wide >> 13 & 1u);
   normal = (int32_t)wide >= 0x47800000 ? 0x7c00u : normal >> 13;
-  /* Subnormal: adding a half makes the float unit round to a multiple of 2^-24. */
+  /* Subnormal numbers: adding a half makes the float unit round to a multiple of 2^-24. */
   float magnitude;
   memcpy(&magnitude, &wide, sizeof magnitude);
   magnitude += 0.5f;

@@ -1,5 +1,5 @@
-/* How kernels use threads: a bounded number of them, chosen by the work, each with a slice of the call's scratch.
- * Scratch is sized by shapes alone (the number of threads of a later call may differ), so the bound is a constant. */
+/* How kernels use threads. Their number is bounded and depends on the work; each has a slice of the call's scratch. Scratch is
+ * sized by shapes alone (a later call may have another number of threads), so the bound is a constant. */
 #ifndef CLEAVE_OPERATORS_COMMON_THREADS_H
 #define CLEAVE_OPERATORS_COMMON_THREADS_H
 
@@ -9,7 +9,7 @@
 #endif
 
 #define CLV__KERNEL_MAX_THREADS 16
-#define CLV__KERNEL_PARALLEL_WORK 50000.0 /* elementary operations that repay waking the other threads */
+#define CLV__KERNEL_PARALLEL_WORK 50000.0 /* elementary operations that are worth waking the other threads for */
 
 /* The most threads that `tasks` tasks may ever run on. */
 static inline int clv__kernel_thread_limit(int64_t tasks) {
@@ -17,7 +17,7 @@ static inline int clv__kernel_thread_limit(int64_t tasks) {
   return tasks < CLV__KERNEL_MAX_THREADS ? (int)tasks : CLV__KERNEL_MAX_THREADS;
 }
 
-/* Threads for `tasks` tasks of `work` elementary operations in all; never above clv__kernel_thread_limit(). */
+/* The number of threads for `tasks` tasks with `work` elementary operations in total; never above clv__kernel_thread_limit(). */
 static inline int clv__kernel_threads(int64_t tasks, double work) {
 #ifdef _OPENMP
   int limit = clv__kernel_thread_limit(tasks);

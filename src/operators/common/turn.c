@@ -10,7 +10,7 @@
 #endif
 
 #define SIDE 4
-#define SQUARE 16 /* floats: a line of the cache */
+#define SQUARE 16 /* floats in a cache line */
 
 #ifdef HAS_SHUFFLE
 typedef float four __attribute__((vector_size(SIDE * sizeof(float)), aligned(sizeof(float)), may_alias));
@@ -33,7 +33,7 @@ static inline void turn_block(const float *from, int64_t from_step, float *to, i
 }
 #endif
 
-/* A square by way of a buffer: each line of memory is touched once, however many of them fall on one place of a cache. */
+/* Transposes a square through a buffer. Each line of memory is touched once, even if many of them map to the same cache set. */
 static inline void turn_square(const float *from, int64_t from_step, float *to, int64_t to_step) {
   float turned[SQUARE * SQUARE];
   for (int r = 0; r < SQUARE; r += SIDE) {
@@ -42,7 +42,7 @@ static inline void turn_square(const float *from, int64_t from_step, float *to, 
   for (int c = 0; c < SQUARE; ++c) memcpy(to + c * to_step, turned + c * SQUARE, SQUARE * sizeof *turned);
 }
 
-/* What is left beside squares. */
+/* Transposes the elements that are not in whole squares. */
 static void turn_rest(const float *from, int64_t from_step, float *to, int64_t to_step, int64_t rows, int64_t columns) {
   const int64_t whole_rows = rows / SIDE * SIDE, whole_columns = columns / SIDE * SIDE;
   for (int64_t c = 0; c < whole_columns; c += SIDE) {

@@ -1,5 +1,4 @@
-/* A matrix transposed: rows that become columns, by small blocks that fit the registers, so that both sides are read and written
- * in runs. */
+/* Transposes a matrix by small blocks that fit the registers, so that both sides are read and written in runs. */
 #ifndef CLEAVE_OPERATORS_COMMON_TURN_H
 #define CLEAVE_OPERATORS_COMMON_TURN_H
 

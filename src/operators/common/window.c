@@ -1,4 +1,4 @@
-/* See window.h. Attributes come from files: each is limited to 2^31, so that the sums below cannot overflow. */
+/* See window.h. Attributes come from files. Each is limited to 2^31, so that the sums below cannot overflow. */
 #include "operators/common/window.h"
 
 #define LARGEST_ATTRIBUTE (INT64_C(1) << 31)
@@ -83,7 +83,7 @@ static bool is_same(const clv__window *window) {
   return window->auto_pad == CLV__PAD_SAME_UPPER || window->auto_pad == CLV__PAD_SAME_LOWER;
 }
 
-/* Padding of `total` in two halves, the odd one at the end for UPPER. */
+/* Splits `total` padding into two halves; if it is odd, UPPER puts the larger half at the end. */
 static void pads_split(clv__window *window, int32_t axis, int64_t total, bool more_at_end) {
   int64_t half = floor_divide(total, 2);
   window->pad_begin[axis] = more_at_end ? half : total - half;
@@ -123,7 +123,7 @@ static clv_status axis_resolve(clv__window *w, int32_t i, clv_error *error) {
   }
   int64_t room = in + padding - extent;
   int64_t out = (w->ceil_mode ? ceil_divide(room, stride) : floor_divide(room, stride)) + 1;
-  /* A window that would start in the padding at the end is left out. */
+  /* Drops a window that would start in the padding at the end. */
   if (w->ceil_mode && out > 0 && (out - 1) * stride >= in + w->pad_begin[i]) --out;
   if (out < 0 || (out == 0 && in > 0)) {
     return clv__error_set(error, CLV_INVALID_MODEL,
@@ -185,7 +185,7 @@ clv_status clv__window_resolve_transposed(clv__attributes attributes, clv__windo
   CLV__TRY(list_read(attributes, "output_padding", window->spatial, 0, 0, output_padding, error));
   size_t count;
   const int64_t *shape = clv__attribute_ints(attributes, "output_shape", &count);
-  /* Some exporters write the batch and channel too. */
+  /* Some exporters also write the batch and channel. */
   if (shape != NULL && count == (size_t)window->spatial + 2) shape += 2, count -= 2;
   for (int32_t i = 0; i < window->spatial; ++i) wanted[i] = -1;
   if (shape != NULL && count != 0) {

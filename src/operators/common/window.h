@@ -1,5 +1,5 @@
-/* The geometry of sliding windows: kernel, strides, dilations and padding of convolutions and pools, read from attributes once
- * for inference and kernels alike. */
+/* The geometry of sliding windows: kernel, strides, dilations and padding of convolutions and pools. It is read from the
+ * attributes once, for inference and kernels. */
 #ifndef CLEAVE_OPERATORS_COMMON_WINDOW_H
 #define CLEAVE_OPERATORS_COMMON_WINDOW_H
 
@@ -12,10 +12,10 @@
 typedef enum clv__auto_pad { CLV__PAD_EXPLICIT = 0, CLV__PAD_VALID, CLV__PAD_SAME_UPPER, CLV__PAD_SAME_LOWER } clv__auto_pad;
 
 typedef struct clv__window {
-  int32_t spatial; /* axes */
+  int32_t spatial; /* number of axes */
   clv__auto_pad auto_pad;
   bool ceil_mode;
-  int64_t kernel[CLV__MAX_SPATIAL]; /* may be unknown (negative) where it comes from a weight of unknown shape */
+  int64_t kernel[CLV__MAX_SPATIAL]; /* may be unknown (negative) if it comes from a weight of unknown shape */
   int64_t stride[CLV__MAX_SPATIAL];
   int64_t dilation[CLV__MAX_SPATIAL];
   int64_t pad_begin[CLV__MAX_SPATIAL]; /* final after clv__window_resolve() */
@@ -24,17 +24,17 @@ typedef struct clv__window {
   int64_t output[CLV__MAX_SPATIAL];
 } clv__window;
 
-/* Reads and checks the attributes. `kernel` is the weight's spatial dims (unknown ones negative), or NULL where only the
- * attribute kernel_shape says it. */
+/* Reads and checks the attributes. `kernel` is the weight's spatial dims (negative if unknown), or NULL if only the attribute
+ * kernel_shape gives it. */
 clv_status clv__window_read(clv__attributes attributes, int32_t spatial, const int64_t *kernel, clv__window *window,
                             clv_error *error);
 
-/* Pads and output sizes of a convolution or pool over `input` spatial dims (unknown ones give unknown outputs; where the size
- * provably stays, a symbol stays too). */
+/* Computes the pads and output sizes of a convolution or pool over `input` spatial dims. Unknown dims give unknown outputs. If
+ * the size provably does not change, a symbol stays the same symbol. */
 clv_status clv__window_resolve(clv__window *window, const int64_t *input, clv_error *error);
 
-/* The same for ConvTranspose, with its attributes output_padding and output_shape. Pads may come out negative: then the output
- * reaches beyond what any input touches. */
+/* The same for ConvTranspose, with its attributes output_padding and output_shape. Pads may become negative: then the output
+ * extends beyond everything that an input touches. */
 clv_status clv__window_resolve_transposed(clv__attributes attributes, clv__window *window, const int64_t *input,
                                           clv_error *error);
 

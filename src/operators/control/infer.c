@@ -1,5 +1,5 @@
-/* If, Loop and Scan: what their bodies say of their outputs. The driver infers a body (infer_body); here its inputs are made, and
- * what it says is brought together. */
+/* If, Loop and Scan: infers their outputs from their bodies. The driver infers a body (infer_body). This file prepares the body's
+ * inputs and merges its results. */
 #include "graph/view.h"
 #include "operators/common/dims.h"
 #include "operators/control/body.h"
@@ -13,7 +13,7 @@ static clv_status missing_body(clv__infer *infer, const char *name) {
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute %s, a graph, is missing", name);
 }
 
-/* Narrows `a` to what also holds for `b`. */
+/* Reduces `a` to the facts that also hold for `b`. */
 static void meet(clv_tensor *a, const clv_tensor *b) {
   if (a->dtype != b->dtype) a->dtype = CLV_DTYPE_NONE;
   if (a->rank != b->rank || a->dtype == CLV_DTYPE_NONE) a->rank = CLV_RANK_UNKNOWN;
@@ -39,7 +39,7 @@ static clv_status both_branches(clv__infer *infer, const clv_graph_view *then_bo
   if (first != CLV_OK && infer->error != NULL) kept = *infer->error;
   clv_status second = first == CLV_OUT_OF_MEMORY ? first : infer->infer_body(infer, else_body, NULL, 0, other, count);
   clv_status status = CLV_OK;
-  /* A branch that contradicts the shapes is one that is not taken: models exported with fixed sizes carry such branches. */
+  /* If one branch contradicts the shapes, it is assumed not to be taken: models exported with fixed sizes have such branches. */
   if (first == CLV_OUT_OF_MEMORY || second == CLV_OUT_OF_MEMORY) {
     status = CLV_OUT_OF_MEMORY;
   } else if (first != CLV_OK && second != CLV_OK) {
@@ -77,8 +77,9 @@ static clv_status infer_if(clv__infer *infer) {
 
 /* ---- Loop and Scan ------------------------------------------------------------------------------------------------------- */
 
-/* Infers a body whose state may change its shape from one iteration to the next: what changes is made unknown until nothing does.
- * `arguments` are the body's inputs, the state from `first_state` on; `results` its outputs, the state from `first_result` on. */
+/* Infers a body whose state may change its shape between iterations. Everything that changes becomes unknown, until nothing
+ * changes. `arguments` are the body's inputs, with the state from `first_state` on; `results` are its outputs, with the state
+ * from `first_result` on. */
 static clv_status settle(clv__infer *infer, const clv_graph_view *body, clv_tensor *arguments, uint32_t argument_count,
                          uint32_t first_state, clv_tensor *results, uint32_t result_count, uint32_t first_result,
                          uint32_t state_count) {
@@ -97,7 +98,7 @@ static clv_status settle(clv__infer *infer, const clv_graph_view *body, clv_tens
   return CLV_OK;
 }
 
-/* Room for `count` tensors, zeroed. */
+/* Allocates `count` zeroed tensors. */
 static clv_status make_room(clv__infer *infer, uint32_t count, clv_tensor **room) {
   *room = clv__allocate_zero(infer->allocator, count * sizeof **room);
   return *room != NULL ? CLV_OK : clv__error_memory(infer->error, count * sizeof **room);
@@ -118,7 +119,7 @@ static clv_status set_stacked(clv__infer *infer, uint32_t output, const clv_tens
   return CLV_OK;
 }
 
-/* The number of iterations, where nothing but the trip count decides it. */
+/* The number of iterations, if it depends only on the trip count. */
 static int64_t trip_count(const clv__infer *infer) {
   size_t count;
   if (!clv__infer_has(infer, 0) || clv__infer_has(infer, 1)) return CLV_DIM_UNKNOWN;
@@ -169,7 +170,7 @@ static int64_t listed(clv__attributes attributes, const char *name, uint32_t ind
   return list != NULL && index < count ? list[index] : 0;
 }
 
-/* The type of a slice of scan input `index`, and the number of slices merged into *length. */
+/* The type of a slice of scan input `index`. Also merges the number of slices into *length. */
 static clv_status scan_slice(clv__infer *infer, uint32_t index, const clv_tensor *input, clv_tensor *slice, int64_t *length) {
   *slice = *input;
   slice->data = NULL;
@@ -203,7 +204,7 @@ static clv_status scan_outputs(clv__infer *infer, const clv_graph_view *body, cl
   return CLV_OK;
 }
 
-/* Opset 8: lengths, then values whose first axis is the batch and, of what is scanned, the second one time. */
+/* Opset 8: the lengths, followed by values. Their first axis is the batch; the second axis of scanned values is time. */
 static clv_status scan_batched_outputs(clv__infer *infer, const clv_graph_view *body, clv_tensor *arguments,
                                        uint32_t state_count) {
   const uint32_t count = infer->input_count - 1;

@@ -1,18 +1,20 @@
-/* Convolutions: Conv and ConvTranspose, of 8-bit integers, with offsets (DeformConv), and of a stream (CausalConvWithState). */
+/* Convolutions: Conv and ConvTranspose, convolutions of 8-bit integers, with offsets (DeformConv), and over a stream
+ * (CausalConvWithState). */
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
 #include "operators/common/padding.h"
 #include "operators/common/quantized.h"
 #include "operators/common/window.h"
 
-/* Channels of input and weight fit each other; *out_channels of the result, unknown where they cannot be told. */
+/* Checks that the channels of input and weight match. *out_channels are those of the result; unknown if they cannot be
+ * inferred. */
 static clv_status channels_check(clv__infer *infer, bool transposed, int64_t *out_channels) {
   const clv_tensor *x = &infer->inputs[0], *w = &infer->inputs[1];
   int64_t groups = clv__attribute_int(infer->attributes, "group", 1);
   if (groups < 1) return clv__error_set(infer->error, CLV_INVALID_MODEL, "attribute group: %lld is below 1", (long long)groups);
   int64_t in = x->rank > 1 ? x->dims[1] : CLV_DIM_UNKNOWN, w0 = CLV_DIM_UNKNOWN, w1 = CLV_DIM_UNKNOWN;
   if (w->rank > 1) w0 = w->dims[0], w1 = w->dims[1];
-  int64_t wanted = transposed ? w0 : w1; /* input channels by the weight: all, or of a group */
+  int64_t wanted = transposed ? w0 : w1; /* input channels according to the weight: all of them, or those of a group */
   if (wanted >= 0 && !transposed && __builtin_mul_overflow(wanted, groups, &wanted)) wanted = INT64_MAX;
   if (in >= 0 && wanted >= 0 && in != wanted) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "the input has %lld channels, the weight wants %lld (group %lld)",
@@ -71,7 +73,7 @@ static clv_status transposed_infer(clv__infer *infer) {
   return conv_infer(infer, true);
 }
 
-/* Each output (for ConvTranspose: each input) element meets the weights of one channel. */
+/* Each output element (for ConvTranspose: each input element) is multiplied by the weights of one channel. */
 static void conv_work(const clv__infer *infer, clv__work *work) {
   const clv_tensor *w = &infer->inputs[1];
   bool transposed = strcmp(infer->op, "ConvTranspose") == 0;
@@ -83,7 +85,7 @@ static void conv_work(const clv__infer *infer, clv__work *work) {
 
 /* ---- ConvInteger, QLinearConv ---- */
 
-/* A scale or zero point of the whole tensor: one element. */
+/* Checks a scale or zero point of the whole tensor: one element. */
 static clv_status check_one(clv__infer *infer, uint32_t input) {
   if (!clv__infer_has(infer, input)) return CLV_OK;
   const clv_tensor *t = &infer->inputs[input];
@@ -96,7 +98,7 @@ static clv_status check_one(clv__infer *infer, uint32_t input) {
   return CLV_OK;
 }
 
-/* A scale or zero point of the weight: one, or one an output channel. */
+/* Checks a scale or zero point of the weight: one element, or one per output channel. */
 static clv_status check_channels(clv__infer *infer, uint32_t input, int64_t channels) {
   if (!clv__infer_has(infer, input)) return CLV_OK;
   const clv_tensor *t = &infer->inputs[input];
@@ -150,7 +152,7 @@ static clv_status check_groups(clv__infer *infer, int64_t groups, int64_t offset
                         second, (long long)groups, (long long)offset_groups);
 }
 
-/* Offsets (`parts` a tap: one an axis) or the mask (1) against the output. */
+/* Checks the offsets (`parts` per tap: one per axis) or the mask (`parts` 1) against the output. */
 static clv_status check_offsets(clv__infer *infer, uint32_t input, const clv__window *window, int64_t parts,
                                 int64_t offset_groups) {
   if (!clv__infer_has(infer, input) || infer->inputs[input].rank < 0) return CLV_OK;

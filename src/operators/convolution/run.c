@@ -25,7 +25,7 @@ bool clv__conv_accepts(const clv__kernel_call *call, char reason[160]) {
 
 typedef struct conv {
   const clv_tensor *x, *w, *bias, *y;
-  bool transposed;                           /* weights are [in, out, …] and not [out, in, …] */
+  bool transposed;                           /* weights are [in, out, …] instead of [out, in, …] */
   int64_t groups, in_channels, out_channels; /* channels of a group */
   clv__conv_axis axes[CLV__CONV_AXES];
 } conv;
@@ -47,7 +47,8 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c) {
   return CLV_OK;
 }
 
-/* The input position that output position `o` reads with tap `k`; false where it reads none: padding, or between the strides. */
+/* The input position that output position `o` reads with tap `k`. False if there is none: in the padding, or between the
+ * strides. */
 static bool input_of(const conv *c, int axis, int64_t o, int64_t k, int64_t *i) {
   const clv__conv_axis *a = &c->axes[axis];
   if (!c->transposed) {
@@ -60,7 +61,8 @@ static bool input_of(const conv *c, int axis, int64_t o, int64_t k, int64_t *i) 
   return *i >= 0 && *i < a->input;
 }
 
-/* Input position `i`, an index in its plane, times tap `k`, an index in the kernel, summed over the input channels of a group. */
+/* Input position `i` (an index in its plane) times tap `k` (an index in the kernel), summed over the input channels of a
+ * group. */
 static double sum_channels(const conv *c, int64_t image, int64_t group, int64_t channel, int64_t i, int64_t k) {
   const clv__conv_axis *a = c->axes;
   const int64_t plane = a[0].input * a[1].input * a[2].input, volume = a[0].kernel * a[1].kernel * a[2].kernel;

@@ -1,4 +1,4 @@
-/* Convolutions of one to three spatial axes, seen as three: leading ones of size 1 where there are fewer. */
+/* Convolutions of one to three spatial axes, treated as three: if there are fewer, the leading ones have size 1. */
 #ifndef CLEAVE_OPERATORS_CONVOLUTION_RUN_H
 #define CLEAVE_OPERATORS_CONVOLUTION_RUN_H
 
@@ -11,12 +11,12 @@ typedef struct clv__conv_axis {
   int64_t input, output, kernel, stride, dilation, pad;
 } clv__conv_axis;
 
-/* Of a resolved window. */
+/* The axes of a resolved window. */
 void clv__conv_axes(const clv__window *window, clv__conv_axis axes[CLV__CONV_AXES]);
 
 bool clv__conv_accepts(const clv__kernel_call *call, char reason[160]);
 
-/* ---- Operators in files of their own; run.c holds the table ---- */
+/* ---- Operators with their own files; run.c has the table ---- */
 
 /* run_integer.c: ConvInteger and QLinearConv */
 clv_status clv__kernel_conv_integer(const clv__kernel_call *call);

@@ -1,5 +1,5 @@
-/* DeformConv: at every output position each tap of the kernel reads where its offsets say, between elements by linear
- * interpolation. The taps of a position form a column, which the weights are multiplied with. */
+/* DeformConv: at every output position, each tap of the kernel reads at a position shifted by its offsets, with linear
+ * interpolation between elements. The taps of a position form a column, which is multiplied by the weights. */
 #include "operators/convolution/run.h"
 
 #include <math.h>
@@ -16,7 +16,7 @@ enum { MAX_CORNERS = 1 << CLV__MAX_SPATIAL };
 typedef struct deform {
   const clv_tensor *x, *offset, *mask, *y; /* mask may be NULL */
   clv__window window;
-  int64_t taps, plane, positions; /* of the kernel; of an input channel; of an output channel */
+  int64_t taps, plane, positions; /* elements of the kernel; of an input channel; of an output channel */
   int64_t channels, groups, offset_groups, outputs;
   const double *weights, *bias; /* in f64; bias may be NULL */
 } deform;
@@ -40,7 +40,7 @@ static clv_status deform_read(const clv__kernel_call *call, deform *d) {
   return CLV_OK;
 }
 
-/* The weights and the bias in f64, then a column for each thread. */
+/* The weights and the bias in f64, followed by a column for each thread. */
 size_t clv__kernel_deform_scratch_bytes(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *w = &call->inputs[1], *y = &call->outputs[0];
   size_t weights, column, total;
@@ -53,7 +53,8 @@ size_t clv__kernel_deform_scratch_bytes(const clv__kernel_call *call) {
   return fits ? total : SIZE_MAX;
 }
 
-/* The elements around a point and their weights; how many. Those outside are left out: zeros are there. */
+/* Finds the elements around a point and their weights. Returns their number. Elements outside are omitted, because they are
+ * zero. */
 static int corners_make(const deform *d, const double *point, int64_t *offsets, double *weights) {
   const int32_t spatial = d->window.spatial;
   int count = 1;
@@ -81,7 +82,7 @@ static int corners_make(const deform *d, const double *point, int64_t *offsets, 
   return count;
 }
 
-/* What tap `tap` of an offset group reads from all the group's channels, at output position `position`. */
+/* Reads tap `tap` of an offset group from all channels of the group, for output position `position`. */
 static void tap_read(const deform *d, int64_t n, int64_t group, int64_t tap, int64_t position, double *column) {
   const clv__window *w = &d->window;
   const int64_t members = d->channels / d->offset_groups, taps = d->offset_groups * d->taps;
@@ -135,7 +136,7 @@ clv_status clv__kernel_deform(const clv__kernel_call *call) {
     d.bias = bias;
   }
   const int threads = clv__kernel_threads(tasks, (double)tasks * (double)(count + 8 * d.channels * d.taps));
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     double *column = columns + clv__kernel_thread_index() * d.channels * d.taps;

@@ -1,4 +1,5 @@
-/* ConvInteger and QLinearConv: 8-bit operands, exact i32 sums that wrap. Padding counts as the zero point: it adds nothing. */
+/* ConvInteger and QLinearConv: 8-bit operands, exact i32 sums that wrap. Padding has the value of the zero point, so it adds
+ * nothing. */
 #include "operators/convolution/run.h"
 
 #include "operators/common/element.h"
@@ -38,7 +39,7 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c) {
   return CLV_OK;
 }
 
-/* The index, in its plane, of the input position that output position `o` reads with tap `k`; -1 in the padding. */
+/* The index, in its plane, of the input position that output position `o` reads with tap `k`. -1 in the padding. */
 static int64_t input_of(const clv__window *w, int64_t o, int64_t k) {
   int64_t index = 0, step = 1;
   for (int32_t i = w->spatial - 1; i >= 0; --i) {
@@ -52,7 +53,7 @@ static int64_t input_of(const clv__window *w, int64_t o, int64_t k) {
   return index;
 }
 
-/* A scale or zero point of the whole tensor, or of each output channel. */
+/* A scale or zero point of the whole tensor, or the one of output channel `channel`. */
 static int64_t of_channel(const clv_tensor *tensor, int64_t channel) {
   return clv__dims_count(tensor, 0, tensor->rank) == 1 ? 0 : channel;
 }

@@ -3,7 +3,7 @@
 #include "operators/common/einsum.h"
 #include "operators/common/padding.h"
 
-/* Merges one input's dims into the sizes of the labels. Axes of an ellipsis broadcast, and so do letters, as numpy has it. */
+/* Merges one input's dims into the sizes of the labels. Axes of an ellipsis broadcast; letters do too, as in numpy. */
 static clv_status input_merge(clv__infer *infer, uint32_t index, const clv__einsum_term *term, int32_t ellipsis, int64_t *sizes) {
   const clv_tensor *t = &infer->inputs[index];
   int8_t labels[CLV__EINSUM_LABELS];
@@ -61,7 +61,8 @@ static clv_status einsum_infer(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* As if evaluated at once: two FLOPs an input for every combination of the labels. An upper bound for three inputs and more. */
+/* Counts one evaluation of the whole expression: two FLOPs per input for every combination of the labels. This is an upper bound
+ * for three or more inputs. */
 static void einsum_work(const clv__infer *infer, clv__work *work) {
   double sizes[CLV__EINSUM_LABELS], product = 1;
   for (int i = 0; i < CLV__EINSUM_LABELS; ++i) sizes[i] = 1;
@@ -81,7 +82,7 @@ static void einsum_work(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* A padded label is in the output, and padded wherever it occurs. */
+/* A padded label must be in the output, and padded everywhere it occurs. */
 static bool independent_einsum(clv__padding *padding) {
   const clv__infer *node = padding->node;
   clv__einsum_term term;

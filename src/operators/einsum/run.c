@@ -1,5 +1,5 @@
-/* Einsum: for each element of the result, the product of one element of every input, summed over all labels that the result has
- * not. Integers wrap. */
+/* Einsum: for each element of the result, multiplies one element of every input and sums over all labels that are not in the
+ * result. Integers wrap. */
 #include "operators/common/einsum.h"
 
 #include "operators/common/element.h"
@@ -7,8 +7,8 @@
 
 #define LABELS CLV__EINSUM_LABELS
 
-/* Where an input's elements lie along each label. A label that it has not, or of size 1, has step 0; one that it has twice runs
- * along the diagonal. */
+/* The step of an input's elements along each label. A label that the input does not have, or that has size 1, has step 0. A label
+ * that occurs twice runs along the diagonal. */
 typedef struct operand {
   int64_t steps[LABELS];
 } operand;
@@ -16,10 +16,10 @@ typedef struct operand {
 typedef struct einsum {
   const clv__kernel_call *call;
   operand *operands;
-  int64_t dims[LABELS];      /* of each label, 1 where nobody has it */
-  int64_t at[LABELS];        /* where the walk is */
-  int32_t kept, summed;      /* labels of the result, in its order; labels that are summed */
-  int8_t labels[2 * LABELS]; /* both, one after the other */
+  int64_t dims[LABELS];      /* of each label; 1 if no input has it */
+  int64_t at[LABELS];        /* current position */
+  int32_t kept, summed;      /* labels of the result, in its order; labels that are summed over */
+  int8_t labels[2 * LABELS]; /* both lists, one after the other */
 } einsum;
 
 static clv_status input_read(einsum *e, uint32_t index) {
@@ -63,7 +63,7 @@ static clv_status einsum_read(const clv__kernel_call *call, einsum *e) {
   return CLV_OK;
 }
 
-/* The next combination of some labels; false after the last one, when all are 0 again. */
+/* Advances to the next combination of some labels. False after the last one, when all are 0 again. */
 static bool next(einsum *e, const int8_t *labels, int32_t count) {
   for (int32_t i = count - 1; i >= 0; --i) {
     if (++e->at[labels[i]] < e->dims[labels[i]]) return true;

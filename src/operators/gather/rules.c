@@ -1,4 +1,5 @@
-/* Independence of places listed by another tensor: what fills the list up must be places too, and zero always is one. */
+/* Independence of operators with positions listed by another tensor. The padding of the list must also consist of valid
+ * positions; zero always is one. */
 #include "operators/gather/rules.h"
 
 static bool places_are_valid(clv__padding *padding, uint32_t input) {
@@ -18,7 +19,7 @@ bool clv__independent_gather(clv__padding *padding) {
   return true;
 }
 
-/* Along all axes but the one of the places, indices (and updates) lie on the data. */
+/* Along all axes except the indexed one, an axis of the indices (or updates) may be padded only if that axis of the data is. */
 static bool lie_on_data(clv__padding *padding, uint32_t input, int32_t axis) {
   uint32_t others = ~clv__axis_bit(axis), outside = padding->inputs[input] & ~padding->inputs[0] & others;
   if (outside == 0) return true;
@@ -65,7 +66,7 @@ bool clv__independent_scatter_elements(clv__padding *padding) {
   return true;
 }
 
-/* Whole slices are written: only axes within them may be padded. */
+/* Whole slices are written, so only axes within them may be padded. */
 bool clv__independent_scatter_nd(clv__padding *padding) {
   const clv_tensor *data = &padding->node->inputs[0], *indices = &padding->node->inputs[1];
   int64_t depth = indices->rank < 1 ? -1 : indices->dims[indices->rank - 1];

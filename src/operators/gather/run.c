@@ -1,4 +1,4 @@
-/* Reading and writing at listed places. Every index is checked against its axis before it is used. */
+/* Reads and writes at listed positions. Every index is checked against its axis before it is used. */
 #include "operators/gather/run.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static inline int64_t read_index(const clv_tensor *indices, int64_t i) {
   return indices->dtype == CLV_I32 ? ((const int32_t *)indices->data)[i] : ((const int64_t *)indices->data)[i];
 }
 
-/* The first of `count` indices (from `begin`, `step` apart) outside [-size, size), or -1. */
+/* The first of `count` indices (from `begin`, `step` apart) outside [-size, size); -1 if there is none. */
 static int64_t find_bad(const clv_tensor *indices, int64_t begin, int64_t step, int64_t count, int64_t size) {
   for (int64_t i = 0; i < count; ++i) {
     int64_t index = read_index(indices, begin + i * step);
@@ -36,7 +36,7 @@ static clv_status check_indices(const clv__kernel_call *call, const clv_tensor *
   return bad < 0 ? CLV_OK : out_of_range(call, read_index(indices, bad), axis, size);
 }
 
-/* One element of 1, 2, 4 or 8 bytes. */
+/* Copies one element of 1, 2, 4 or 8 bytes. */
 static inline void copy_element(char *to, const char *from, size_t bytes) {
   switch (bytes) {
     case 1:
@@ -84,7 +84,7 @@ static clv_status run_gather(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Element offset, in a tensor of `strides`, of element `linear` of a shape of `dims`; axis `skip` left out. */
+/* The element offset, in a tensor of `strides`, of element `linear` of the shape `shape`, without axis `skip`. */
 static int64_t project(const clv_tensor *shape, int64_t linear, const int64_t *strides, int32_t skip) {
   int64_t offset = 0;
   for (int32_t d = shape->rank - 1; d >= 0; --d) {
@@ -119,7 +119,7 @@ static clv_status run_gather_elements(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Rows of indices: `depth` numbers that address axes [first, first + depth) of data. */
+/* Checks rows of indices: `depth` numbers that address axes [first, first + depth) of data. */
 static clv_status check_rows(const clv__kernel_call *call, const clv_tensor *indices, int64_t rows, int64_t depth,
                              int32_t first) {
   const clv_tensor *data = &call->inputs[0];
@@ -173,8 +173,8 @@ static reduction read_reduction(const clv__kernel_call *call) {
   return REPLACE;
 }
 
-/* target[i] = target[i] (op) update[i]. A NaN of either wins a minimum or maximum, as in numpy. Sums and products are computed in
- * `wide`: of integers they wrap, so that is unsigned, and 16 bits are widened first. */
+/* target[i] = target[i] (op) update[i]. A NaN on either side wins a minimum or maximum, as in numpy. Sums and products are
+ * computed in `wide`. Integers wrap, so `wide` is unsigned for them, and 16 bits are widened first. */
 #define NEVER_NAN(x) false
 #define DEFINE_REDUCE(name, type, wide, is_nan)                                              \
   static void reduce_##name(void *target, const void *update, size_t count, reduction how) { \
@@ -281,7 +281,7 @@ static clv_status run_scatter_elements(const clv__kernel_call *call) {
   clv__dense_strides(data, strides);
   CLV__TRY(check_indices(call, indices, axis, size));
   int64_t walk = axis == last ? 0 : 1;
-  for (int64_t r = 0; r < rows; ++r) { /* in order: of two updates of one place the later one stands */
+  for (int64_t r = 0; r < rows; ++r) { /* in order: if two updates have the same position, the later one wins */
     int64_t base = project(indices, r * width, strides, axis);
     for (int64_t i = 0; i < width; ++i) {
       int64_t index = read_index(indices, r * width + i);

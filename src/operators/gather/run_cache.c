@@ -1,4 +1,4 @@
-/* TensorScatter: a cache with the entries of an update written over its own, from an index of each sequence on. */
+/* TensorScatter: copies a cache and overwrites entries with those of an update, starting at one index per sequence. */
 #include "operators/gather/run.h"
 
 #include "operators/common/element.h"
@@ -12,7 +12,7 @@ clv_status clv__kernel_tensor_scatter(const clv__kernel_call *call) {
   const int32_t axis = (int32_t)(given < 0 ? given + cache->rank : given);
   if (clv__tensor_is_empty(cache)) return CLV_OK;
   const int64_t room = cache->dims[axis], length = update->dims[axis], inner = clv__dims_count(cache, axis + 1, cache->rank);
-  const int64_t outer = clv__dims_count(cache, 0, axis), each = outer / cache->dims[0]; /* of a sequence */
+  const int64_t outer = clv__dims_count(cache, 0, axis), each = outer / cache->dims[0]; /* rows of a sequence */
   for (int64_t b = 0; places != NULL && !circular && b < cache->dims[0]; ++b) {
     const int64_t place = clv__element_load_int(places, b);
     if (place >= 0 && place <= room - length) continue;
@@ -24,7 +24,7 @@ clv_status clv__kernel_tensor_scatter(const clv__kernel_call *call) {
   for (int64_t o = 0; o < outer; ++o) {
     const int64_t place = places != NULL ? clv__element_load_int(places, o / each) % room : 0;
     for (int64_t k = 0; k < length; ++k) {
-      const int64_t at = (place + room + k) % room; /* circular: what goes beyond the end begins again */
+      const int64_t at = (place + room + k) % room; /* circular: entries beyond the end wrap around to the start */
       for (int64_t j = 0; j < inner; ++j) {
         clv__element_copy(y, (o * room + at) * inner + j, update, (o * length + k) * inner + j);
       }

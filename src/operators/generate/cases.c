@@ -1,4 +1,5 @@
-/* Cases of operators that make tensors from attributes, sizes and positions: see operators/cases.h for how the rows read. */
+/* Cases of operators that create tensors from attributes, sizes and positions. See operators/cases.h for the syntax of the
+ * rows. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_generate[] = {

@@ -30,7 +30,7 @@ static clv_status infer_constant(clv__infer *infer) {
   }
   for (size_t i = 0; i < sizeof forms / sizeof *forms; ++i) {
     const clv_attribute *attribute = clv__attribute_find(infer->attributes, forms[i].name);
-    /* An empty list carries no trace of its kind. */
+    /* An empty list does not record its kind. */
     if (attribute == NULL || (attribute->kind != forms[i].kind && attribute->count > 0)) continue;
     return set_list(infer, forms[i].dtype, attribute, forms[i].is_list);
   }
@@ -38,7 +38,7 @@ static clv_status infer_constant(clv__infer *infer) {
                         "none of the attributes value, value_int(s), value_float(s), value_string(s)");
 }
 
-/* A tensor of integers and few of them has contents worth passing on. */
+/* A small integer tensor has contents that are worth passing on. */
 static void constant_content(clv__infer *infer, const clv_tensor *value) {
   const clv_tensor *out = &infer->outputs[0];
   size_t count;

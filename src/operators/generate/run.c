@@ -1,4 +1,4 @@
-/* Tensors made from attributes, sizes and positions. */
+/* Creates tensors from attributes, sizes and positions. */
 #include <stdio.h>
 
 #include "operators/common/move.h"
@@ -128,13 +128,13 @@ static clv_status run_trilu(const clv__kernel_call *call) {
   bool upper = clv__attribute_int(call->attributes, "upper", 1) != 0;
   if (call->input_count > 1 && call->inputs[1].dtype != CLV_DTYPE_NONE) k = clv__tensor_get_int(&call->inputs[1], 0);
   if (columns == 0) return CLV_OK;
-  if (k > columns) k = columns; /* beyond the matrix all ks are alike */
+  if (k > columns) k = columns; /* every k beyond the matrix has the same effect */
   if (k < -rows) k = -rows;
   int64_t total = matrices * rows;
   int threads = clv__kernel_threads(total, (double)total * (double)columns / 4);
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t r = 0; r < total; ++r) {
-    int64_t edge = r % rows + k + (upper ? 0 : 1); /* the first column kept, or the first one not kept */
+    int64_t edge = r % rows + k + (upper ? 0 : 1); /* the first column that is kept (upper), or the first that is not (lower) */
     size_t cut = (size_t)(edge < 0 ? 0 : edge > columns ? columns : edge);
     const char *from = (const char *)in->data + (size_t)(r * columns) * bytes;
     char *to = (char *)call->outputs[0].data + (size_t)(r * columns) * bytes;
@@ -159,7 +159,7 @@ static clv_status run_one_hot(const clv__kernel_call *call) {
   for (int64_t o = 0; o < outer; ++o) {
     for (int64_t i = 0; i < inner; ++i) {
       int64_t index = clv__tensor_get_int(indices, (size_t)(o * inner + i));
-      if (index < -depth || index >= depth) continue; /* all off, says the specification */
+      if (index < -depth || index >= depth) continue; /* the specification requires all elements off */
       if (index < 0) index += depth;
       memcpy((char *)out->data + (size_t)((o * depth + index) * inner + i) * bytes, on, bytes);
     }

@@ -1,4 +1,4 @@
-/* Operators that put tensors together, take them apart, cut, repeat and surround them. */
+/* Operators that concatenate, split, pad, expand and repeat tensors. */
 #include "operators/join/infer.h"
 
 #include "operators/common/dims.h"
@@ -13,7 +13,7 @@ static void concat_content(clv__infer *infer) {
     if (infer->inputs[i].rank != 1) return;
     if (clv__infer_vector(infer, i, &part)) {
     } else if (infer->inputs[i].dims[0] >= 0 && infer->inputs[i].dims[0] <= CLV__MAX_CONTENT) {
-      part.count = (uint32_t)infer->inputs[i].dims[0]; /* a part that is not known leaves the others known */
+      part.count = (uint32_t)infer->inputs[i].dims[0]; /* an unknown part leaves the others known */
       for (uint32_t k = 0; k < part.count; ++k) part.elements[k] = CLV__ELEMENT_UNKNOWN;
     } else {
       return;
@@ -76,7 +76,8 @@ static clv_status equal_parts(clv__infer *infer, int64_t dim, int64_t parts, int
   return CLV_OK;
 }
 
-/* Sizes as the attribute or the input lists them; there may be more parts than a clv__content holds. False: not known. */
+/* The sizes listed by the attribute or the input. There may be more parts than a clv__content can hold. False if they are not
+ * known. */
 static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count) {
   size_t listed;
   clv__content content;
@@ -89,7 +90,7 @@ static bool listed_parts(const clv__infer *infer, int64_t *sizes, size_t *count)
   }
   for (size_t i = 0; i < listed && i < infer->output_count; ++i) {
     int64_t element = ints != NULL ? ints[i] : from_data ? clv__tensor_get_int(input, i) : content.elements[i];
-    bool is_dim = ints == NULL && !from_data; /* or a number, where one below 0 must not pass for a symbol */
+    bool is_dim = ints == NULL && !from_data; /* otherwise a number; a negative one must not be mistaken for a symbol */
     sizes[i] = is_dim ? clv__dim_from_element(element) : element < 0 ? INT64_MIN : element;
   }
   *count = listed;

@@ -1,17 +1,17 @@
-/* Slice: attributes once, inputs now; what is known of a shape tensor is sliced with it. */
+/* Slice: its parameters were attributes once and are inputs now. The known part of a shape tensor is sliced too. */
 #include "operators/common/dims.h"
 #include "operators/join/infer.h"
 
 typedef struct range {
-  int64_t start, step, count; /* count: a dim, which may be a symbol or unknown; the others only where it is a number */
+  int64_t start, step, count; /* count: a dim, which may be a symbol or unknown; the others are valid only if it is a number */
 } range;
 
-/* One axis of a slice: `dim` is the axis, `start` and `end` are elements. */
+/* Infers one axis of a slice. `dim` is a dim; `start` and `end` are elements of a content. */
 static range slice_axis(int64_t dim, int64_t start, int64_t end, int64_t step) {
   range whole = {0, 1, dim}, unknown = {0, 1, CLV_DIM_UNKNOWN};
-  const int64_t far = INT32_MAX; /* ends from here on mean "to the end": exporters write INT32_MAX and INT64_MAX */
+  const int64_t far = INT32_MAX; /* ends of this size or more mean "to the end": exporters write INT32_MAX and INT64_MAX */
   if (!clv__element_is_number(step) || !clv__element_is_number(start)) return unknown;
-  if (dim < 0) { /* a symbol survives what takes all of it */
+  if (dim < 0) { /* a slice that takes the whole axis keeps its symbol */
     if (step == 1 && start == 0 && dim != CLV_DIM_UNKNOWN && end == clv__element_from_dim(dim)) return whole;
     if (step == 1 && start == 0 && clv__element_is_number(end) && end >= far) return whole;
     if (step == -1 && clv__element_is_number(end) && (start == -1 || start >= far) && end <= -far) return whole;
@@ -33,7 +33,7 @@ static range slice_axis(int64_t dim, int64_t start, int64_t end, int64_t step) {
   return r;
 }
 
-/* The partly known contents of a slice of a vector. */
+/* Slices the partly known contents of a vector. */
 static void slice_content(clv__infer *infer, const range *r) {
   clv__content from, to = {.known = true};
   if (r->count < 0 || infer->output_content == NULL || !clv__infer_vector(infer, 0, &from)) return;

@@ -1,4 +1,4 @@
-/* Independence of what takes parts, repeats or surrounds. */
+/* Independence of operators that split, repeat or pad. */
 #include "operators/join/rules.h"
 
 bool clv__independent_concat(clv__padding *padding) {
@@ -27,7 +27,7 @@ bool clv__independent_slice(clv__padding *padding) {
   uint32_t sliced = 0;
   if (!clv__padding_whole_from(padding, 1)) return false;
   if (!clv__padding_list(padding, old ? "axes" : NULL, 3, &given, &axes)) return false;
-  if (!given) { /* the first ones, as many as there are starts */
+  if (!given) { /* the first axes, as many as there are starts */
     if (!clv__padding_list(padding, old ? "starts" : NULL, 1, &given, &starts)) return false;
     sliced = clv__axes_between(0, starts.count < CLV_MAX_RANK ? (int32_t)starts.count : CLV_MAX_RANK);
   }

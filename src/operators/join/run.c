@@ -1,10 +1,10 @@
-/* Concat, Split, Slice, Pad, Expand, Tile: pieces of tensors copied to their places. */
+/* Concat, Split, Slice, Pad, Expand, Tile: copies pieces of tensors to their positions. */
 #include "operators/run.h"
 #include "base/memory.h"
 #include "operators/common/move.h"
 #include "operators/common/threads.h"
 
-/* `count` rows of `row_bytes`, `from_step` and `to_step` bytes apart. */
+/* Copies `count` rows of `row_bytes` bytes. They are `from_step` and `to_step` bytes apart. */
 static void copy_rows(char *to, size_t to_step, const char *from, size_t from_step, size_t row_bytes, int64_t count) {
   if (row_bytes == 0 || count == 0) return;
   if (count == 1 || (to_step == row_bytes && from_step == row_bytes)) {
@@ -16,8 +16,8 @@ static void copy_rows(char *to, size_t to_step, const char *from, size_t from_st
   for (int64_t r = 0; r < count; ++r) memcpy(to + (size_t)r * to_step, from + (size_t)r * from_step, row_bytes);
 }
 
-/* A list that was an attribute before opset `since` and is an input from then on. As inference does, an attribute that is there
- * wins before `since`. */
+/* A list that was an attribute before opset `since` and is an input from then on. As in inference, an existing attribute takes
+ * precedence before `since`. */
 typedef struct list {
   const clv_attribute *attribute;
   const clv_tensor *input;
@@ -99,10 +99,10 @@ static clv_status run_slice(const clv__kernel_call *call) {
     int64_t dim = in->dims[axis];
     if (out->dims[axis] == 0) return CLV_OK;
     if (start < 0) start += dim;
-    if (start < 0) start = 0; /* a negative step from there has nothing: the axis would be empty */
+    if (start < 0) start = 0; /* a negative step from there selects nothing, so the axis would be empty */
     if (start >= dim) start = dim - 1;
     offset += start * strides[axis];
-    /* A step beyond the axis takes one element: its product must not overflow. */
+    /* A step beyond the axis selects one element. Its product must not overflow. */
     shape.strides[axis] = out->dims[axis] == 1 ? 0 : strides[axis] * step;
   }
   size_t bytes = clv_dtype_size_bytes(in->dtype);
@@ -112,7 +112,7 @@ static clv_status run_slice(const clv__kernel_call *call) {
 
 /* ---- Pad ----------------------------------------------------------------------------------------------------------------- */
 
-/* Pads before each axis. */
+/* Reads the pads before and after each axis. */
 static void read_pads(const clv__kernel_call *call, int64_t before[CLV_MAX_RANK], int64_t after[CLV_MAX_RANK]) {
   int32_t rank = call->inputs[0].rank;
   list axes = call->opset >= 18 ? read_list(call, 0, "", 3) : (list){0}, pads = read_list(call, 11, "pads", 1);
@@ -126,7 +126,8 @@ static void read_pads(const clv__kernel_call *call, int64_t before[CLV_MAX_RANK]
   }
 }
 
-/* The source index of each output index along an axis; -1: the constant. Negative pads cut first, the rest is padded with. */
+/* The source index of each output index along an axis; -1: the constant. Negative pads crop first; positive pads then extend the
+ * rest. */
 static void map_axis(int64_t dim, int64_t before, int64_t after, char mode, int64_t size, int64_t *map) {
   int64_t cut = before < 0 ? -before : 0, lead = before > 0 ? before : 0;
   int64_t length = dim - cut + (after < 0 ? after : 0);
@@ -160,7 +161,7 @@ static size_t scratch_pad(const clv__kernel_call *call) {
   return clv__multiply(total, sizeof(int64_t), &size_bytes) ? size_bytes : SIZE_MAX;
 }
 
-/* The element that a constant pad takes, in the data's dtype. */
+/* The element for a constant pad, in the data's dtype. */
 static void constant_element(const clv__kernel_call *call, uint64_t *element) {
   clv_dtype dtype = call->inputs[0].dtype;
   *element = 0;
@@ -173,7 +174,7 @@ static void constant_element(const clv__kernel_call *call, uint64_t *element) {
   float value = clv__attribute_float(call->attributes, "value", 0);
   double wide = value;
   uint16_t half = dtype == CLV_F16 ? clv__f32_to_f16(value) : clv__f32_to_bf16(value);
-  int64_t whole = (int64_t)value; /* before opset 11 only floats may be padded; others take it truncated */
+  int64_t whole = (int64_t)value; /* before opset 11 only floats may be padded; other dtypes get the truncated value */
   if (dtype == CLV_F32)
     memcpy(element, &value, sizeof value);
   else if (dtype == CLV_F64)
@@ -184,7 +185,7 @@ static void constant_element(const clv__kernel_call *call, uint64_t *element) {
     memcpy(element, &whole, sizeof whole);
 }
 
-/* One row along the last axis. */
+/* Writes one row along the last axis. */
 static void pad_row(char *to, const char *from, const int64_t *map, int64_t size, const uint64_t *element, size_t bytes) {
   int64_t o = 0;
   while (o < size) {

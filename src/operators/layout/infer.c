@@ -27,7 +27,7 @@ static clv_status infer_transpose(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Batch, channels, height and width; *block is its block size. */
+/* Checks an image (batch, channels, height and width). *block is its block size. */
 static clv_status check_image(clv__infer *infer, int64_t *block) {
   const clv_tensor *data = &infer->inputs[0];
   *block = clv__attribute_int(infer->attributes, "blocksize", 0);

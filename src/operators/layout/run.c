@@ -1,4 +1,4 @@
-/* Transpose, DepthToSpace, SpaceToDepth: strided reads with the axes in another order. */
+/* Transpose, DepthToSpace, SpaceToDepth: strided reads with reordered axes. */
 #include "operators/run.h"
 #include "operators/common/move.h"
 
@@ -18,7 +18,7 @@ static clv_status run_transpose(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Reads the input as `split` dims (dense), its axes in the order `perm`. */
+/* Reads the input as a dense tensor of dims `split`, with its axes in the order `perm`. */
 static void permute(const clv__kernel_call *call, const int64_t split[6], const int32_t perm[6]) {
   int64_t strides[6], stride = 1;
   clv__strided shape = {.rank = 6};

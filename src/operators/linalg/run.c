@@ -1,4 +1,4 @@
-/* Det: the product of the pivots of each matrix, eliminated in f64 with the largest pivot of a column first. */
+/* Det: the product of the pivots of each matrix. Gaussian elimination in f64, with the largest pivot of each column first. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -43,7 +43,7 @@ static clv_status run_det(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   const int64_t size = x->dims[x->rank - 1], count = clv__dims_count(x, 0, x->rank - 2);
   const int threads = clv__kernel_threads(count, (double)count * (double)size * (double)size * (double)size);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t i = 0; i < count; ++i) {
     double *matrix = (double *)call->scratch + clv__kernel_thread_index() * size * size;

@@ -1,4 +1,4 @@
-/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: a loss for each target, or one for all of them. */
+/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss: one loss per target, or one for all of them. */
 #include "operators/infer.h"
 #include "operators/common/checks.h"
 
@@ -50,7 +50,7 @@ static void work_likelihood(const clv__infer *infer, clv__work *work) {
   work->flops = 3 * clv__known_count(&infer->inputs[1]);
 }
 
-/* An exponential for each score. */
+/* One exponential per score. */
 static void work_entropy(const clv__infer *infer, clv__work *work) {
   work->flops = 15 * clv__known_count(&infer->inputs[0]);
 }

@@ -1,5 +1,5 @@
-/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss. Scores are [N, C, D], targets [N, D]: everything is computed in f64, a
- * loss and a weight for each target first, so that their sum is the same on any number of threads. */
+/* NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss. Scores are [N, C, D], targets [N, D]. Everything is computed in f64. A
+ * loss and a weight for each target are computed first, so that their sum is the same on any number of threads. */
 #include <math.h>
 
 #include "base/memory.h"
@@ -13,10 +13,10 @@ typedef struct loss {
   const clv_tensor *x, *target, *weight; /* weight may be NULL */
   clv_tensor *logarithms;                /* NULL: not wanted */
   int64_t batch, classes, inner, targets;
-  bool normalizes; /* the scores are not logarithms of probabilities yet */
+  bool normalizes; /* the scores are not yet logarithms of probabilities */
   bool has_ignored;
   int64_t ignored;
-  double *losses, *weights; /* one a target */
+  double *losses, *weights; /* one per target */
 } loss;
 
 static loss loss_of(const clv__kernel_call *call) {
@@ -46,7 +46,7 @@ static clv_status check_targets(const loss *l, clv_error *error) {
   return CLV_OK;
 }
 
-/* Logarithm of the sum of exponentials of one contiguous line. */
+/* The logarithm of the sum of the exponentials of one contiguous line. */
 static double line_logarithm(const loss *l, int64_t first) {
   double row[LINE], largest = -INFINITY, sum = 0;
   for (int64_t c = 0; c < l->classes; c += LINE) {
@@ -62,7 +62,7 @@ static double line_logarithm(const loss *l, int64_t first) {
   return largest + log(sum);
 }
 
-/* The same for `width` neighbouring lines, which run across memory. */
+/* The same for `width` neighbouring lines that are strided in memory. */
 static void block_logarithms(const loss *l, int64_t first, int64_t width, double *logarithms) {
   double row[BLOCK], largest[BLOCK], sum[BLOCK] = {0};
   for (int64_t i = 0; i < width; ++i) largest[i] = -INFINITY;
@@ -95,7 +95,7 @@ static void write_logarithms(const loss *l, int64_t first, int64_t width, const 
   }
 }
 
-/* Targets [d, d + width) of batch n. */
+/* Computes targets [d, d + width) of batch n. */
 static void run_block(const loss *l, int64_t n, int64_t d, int64_t width) {
   double shift[BLOCK] = {0};
   const int64_t first = n * l->classes * l->inner + d;
@@ -125,7 +125,7 @@ static clv_status run_loss(const clv__kernel_call *call) {
   const int64_t blocks = (l.inner + BLOCK - 1) / BLOCK, tasks = l.targets > 0 ? l.batch * blocks : 0;
   const double each = l.normalizes ? 15.0 * (double)l.classes : 3.0;
   const int threads = clv__kernel_threads(tasks, each * (double)l.targets);
-  (void)threads; /* without OpenMP */
+  (void)threads; /* unused without OpenMP */
 #pragma omp parallel for num_threads(threads) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     const int64_t d = task % blocks * BLOCK;
@@ -142,7 +142,7 @@ static clv_status run_loss(const clv__kernel_call *call) {
     sum += l.losses[i];
     weights += l.weights[i];
   }
-  if (!clv__attribute_is(call->attributes, "reduction", "sum", false)) sum /= weights; /* of nothing: NaN */
+  if (!clv__attribute_is(call->attributes, "reduction", "sum", false)) sum /= weights; /* NaN if there are no targets */
   clv__row_from_f64(y->dtype, y->data, 0, 1, &sum);
   return CLV_OK;
 }

@@ -1,4 +1,4 @@
-/* MatMul (numpy's rules) and Gemm: one sum for each element of the result; integers wrap. */
+/* MatMul (by numpy's rules) and Gemm: one sum per element of the result. Integers wrap. */
 #include "operators/matmul/run.h"
 
 #include "operators/common/element.h"
@@ -30,7 +30,7 @@ static uint64_t whole_sum_of(const matrix *a, const matrix *b, int64_t row, int6
   return sum;
 }
 
-/* Where the matrices of an operand begin: its leading dims broadcast to those of the result. */
+/* The offset of the matrix of an operand for batch `batch` of the result. The operand's leading dims broadcast. */
 static int64_t matrix_first(const clv_tensor *tensor, int32_t rank, const int64_t *batch) {
   const int32_t lead = tensor->rank > 2 ? tensor->rank - 2 : 0;
   const clv_tensor matrices = clv__tensor_make(tensor->dtype, lead, tensor->dims, tensor->data);
@@ -58,7 +58,7 @@ static clv_status run_matmul(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* alpha * sum + beta * c. Integers are exact where both factors are 1, and pass through a double elsewhere. */
+/* alpha * sum + beta * c. Integers are exact if both factors are 1; otherwise they pass through a double. */
 static void store_gemm(const clv_tensor *y, int64_t at, const matrix *a, const matrix *b, int64_t row, int64_t column,
                        int64_t depth, double alpha, double beta, const clv_tensor *c, int64_t c_at) {
   if (clv__element_is_float(y)) {

@@ -1,17 +1,18 @@
-/* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums that wrap; zero points and scales of the whole tensor, of each
- * row of A (or of Y), or of each column of B. */
+/* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums that wrap. Zero points and scales apply to the whole tensor, to
+ * each row of A (or Y), or to each column of B. */
 #include "operators/matmul/run.h"
 
 #include "operators/common/requantize.h"
 #include "operators/run.h"
 
-/* Zero points or scales: that of line i of matrix m is element m * matrix_step + i * line_step. */
+/* Zero points or scales. The one for line i of matrix m is element m * matrix_step + i * line_step. */
 typedef struct lines {
   const clv_tensor *tensor; /* NULL: none */
   int64_t matrix_step, line_step;
 } lines;
 
-/* `matrices` matrices of `count` lines each; `along`: which of the last two axes (1: the last) a line is an index of. */
+/* `matrices` matrices of `count` lines each. `along`: the axis that lines are counted along (0: the second to last, 1: the
+ * last). */
 static clv_status lines_read(const clv__kernel_call *call, uint32_t input, int64_t matrices, int64_t count, int along,
                              lines *out) {
   const clv_tensor *t = clv__call_input(call, input);
@@ -65,14 +66,14 @@ static clv_status product_read(const clv__kernel_call *call, int32_t lead, produ
   return lines_read(call, 7, y_matrices, p->rows, 0, &p->y_zero);
 }
 
-/* Which matrix of an operand meets batch `batch` of the result. */
+/* The index of an operand's matrix for batch `batch` of the result. */
 static int64_t matrix_of(const clv_tensor *tensor, int32_t rank, const int64_t *batch) {
   const clv_tensor matrices =
       clv__tensor_make(tensor->dtype, tensor->rank > 2 ? tensor->rank - 2 : 0, tensor->dims, tensor->data);
   return clv__index_broadcast(&matrices, rank, batch);
 }
 
-/* The result's matrix n, of matrices `am` of A and `bm` of B. */
+/* Computes the result's matrix n from matrix `am` of A and matrix `bm` of B. */
 static void run_matrix(const product *p, int64_t n, int64_t am, int64_t bm) {
   for (int64_t i = 0; i < p->rows; ++i) {
     for (int64_t j = 0; j < p->columns; ++j) {

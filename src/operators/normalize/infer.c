@@ -1,8 +1,8 @@
-/* The normalizations: the result has the type of the input; scales and biases must fit it. */
+/* The normalizations: the result has the type of the input. Scales and biases must match it. */
 #include "operators/common/checks.h"
 #include "operators/common/padding.h"
 
-/* Channels of input 0; axis 1, or one channel where there is none. */
+/* The channels of input 0: axis 1, or one channel if there is no axis 1. */
 static int64_t channels_of(const clv_tensor *x) {
   return x->rank == CLV_RANK_UNKNOWN ? CLV_DIM_UNKNOWN : x->rank > 1 ? x->dims[1] : 1;
 }
@@ -30,7 +30,7 @@ static clv_status instance_infer(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
-/* Scale and bias have an element a group before opset 21, and a channel since. */
+/* Scale and bias have one element per group before opset 21, and one per channel since. */
 static clv_status group_infer(clv__infer *infer) {
   CLV__TRY(clv__check_rank(infer, 0, 2, CLV_MAX_RANK));
   int64_t channels = channels_of(&infer->inputs[0]), groups = clv__attribute_int(infer->attributes, "num_groups", 0);
@@ -93,7 +93,7 @@ static clv_status lrn_infer(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
-/* FLOPs an element, as the textbook counts them. */
+/* FLOPs per element, as textbooks count them. */
 static void batch_work(const clv__infer *infer, clv__work *work) {
   work->flops = 2 * clv__known_count(&infer->outputs[0]);
 }
@@ -126,7 +126,7 @@ static bool independent_layer_norm(clv__padding *padding) {
   int32_t axis;
   if (!clv__padding_attribute_axis(padding, -1, x->rank, &axis)) return false;
   if (!clv__padding_whole_from(padding, 1) || !clv__padding_avoids(padding, 0, clv__axes_between(axis, x->rank))) return false;
-  for (uint32_t i = 1; i < node->input_count; ++i) { /* scale and bias are broadcast along what is padded */
+  for (uint32_t i = 1; i < node->input_count; ++i) { /* scale and bias must be broadcast along the padded axes */
     const clv_tensor *other = &node->inputs[i];
     for (int32_t own = 0; clv__infer_has(node, i) && own < other->rank; ++own) {
       int32_t at = own + x->rank - other->rank;
@@ -152,7 +152,7 @@ static bool independent_mean_variance(clv__padding *padding) {
   return clv__padding_avoids(padding, 0, axes) && clv__padding_pass(padding);
 }
 
-/* Over neighbouring channels. */
+/* Computed over neighbouring channels, so the channel axis must not be padded. */
 static bool independent_lrn(clv__padding *padding) {
   return clv__padding_avoids(padding, 0, 2u) && clv__padding_pass(padding);
 }

@@ -1,5 +1,5 @@
-/* Normalizations with a scale a channel: BatchNormalization (inference), InstanceNormalization, GroupNormalization; and the table
- * of the whole family. All compute in f64 and round once. */
+/* Normalizations with one scale per channel: BatchNormalization (inference), InstanceNormalization, GroupNormalization; and the
+ * table of the whole family. All compute in f64 and round once. */
 #include "operators/normalize/run.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ static clv_status batch_run(const clv__kernel_call *call) {
   int64_t plane = clv__dims_product(x, 2, x->rank), planes = images * channels;
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f);
   int threads = clv__kernel_threads(planes, (double)planes * (double)(plane + 8));
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t p = 0; p < planes; ++p) {
     size_t c = (size_t)(p % channels);
@@ -43,7 +43,8 @@ static bool batch_accepts(const clv__kernel_call *call, char reason[160]) {
   return true;
 }
 
-/* Statistics over `groups` equal parts of the channels of each image; scale and bias have an element a channel, or a group. */
+/* Computes statistics over `groups` equal parts of the channels of each image. Scale and bias have one element per channel, or
+ * one per group. */
 static clv_status groups_run(const clv__kernel_call *call, int64_t groups, bool scale_by_group) {
   const clv_tensor *x = &call->inputs[0];
   if (clv__tensor_is_empty(x)) return CLV_OK;
@@ -51,7 +52,7 @@ static clv_status groups_run(const clv__kernel_call *call, int64_t groups, bool 
   int64_t members = channels / groups, parts = x->dims[0] * groups;
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f), count = (double)(members * plane);
   int threads = clv__kernel_threads(parts, 3.0 * (double)parts * count);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t part = 0; part < parts; ++part) {
     int64_t first = part * members * plane;

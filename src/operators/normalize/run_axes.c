@@ -33,7 +33,7 @@ size_t clv__kernel_mean_variance_scratch_bytes(const clv__kernel_call *call) {
   return clv__tensor_is_empty(&call->inputs[0]) ? 0 : (size_t)kept_count(&call->inputs[0], averaged) * 2 * sizeof(double);
 }
 
-/* Calls for every element in order; `group` counts the kept axes. */
+/* The position of a loop over every element in order. `group` is the element's index among the kept axes. */
 typedef struct walk {
   int64_t index[CLV_MAX_RANK], steps[CLV_MAX_RANK], group;
 } walk;
@@ -110,7 +110,7 @@ clv_status clv__kernel_lp_normalization(const clv__kernel_call *call) {
   int64_t size = x->dims[axis], inner = clv__dims_product(x, (int32_t)axis + 1, x->rank);
   int64_t chunks = (inner + CLV__ROW_CHUNK - 1) / CLV__ROW_CHUNK, tasks = clv__dims_product(x, 0, (int32_t)axis) * chunks;
   int threads = clv__kernel_threads(tasks, 2.0 * (double)clv__dims_product(x, 0, x->rank));
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t start = task % chunks * CLV__ROW_CHUNK, n = inner - start < CLV__ROW_CHUNK ? inner - start : CLV__ROW_CHUNK;
@@ -154,7 +154,7 @@ clv_status clv__kernel_lrn(const clv__kernel_call *call) {
   int64_t channels = x->dims[1], plane = clv__dims_product(x, 2, x->rank);
   int64_t chunks = (plane + CLV__ROW_CHUNK - 1) / CLV__ROW_CHUNK, tasks = x->dims[0] * chunks;
   int threads = clv__kernel_threads(tasks, 8.0 * (double)clv__dims_product(x, 0, x->rank));
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t start = task % chunks * CLV__ROW_CHUNK, n = plane - start < CLV__ROW_CHUNK ? plane - start : CLV__ROW_CHUNK;

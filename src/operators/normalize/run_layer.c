@@ -1,12 +1,12 @@
 /* LayerNormalization and RMSNormalization: over the trailing axes, with a scale (and bias) that broadcasts to the input. Computed
- * in f64 and rounded once, which every stash_type allows for. */
+ * in f64 and rounded once, which every stash_type permits. */
 #include <math.h>
 
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/normalize/run.h"
 
-/* Whether `t` is laid out as the trailing dims of `x`. */
+/* Whether `t` has the shape of the trailing dims of `x`. */
 static bool is_trailing(const clv_tensor *t, const clv_tensor *x) {
   int32_t first = 0;
   while (first < t->rank && t->dims[first] == 1) ++first;
@@ -16,7 +16,7 @@ static bool is_trailing(const clv_tensor *t, const clv_tensor *x) {
   return true;
 }
 
-/* Elements [first, first + count) of `t` broadcast to the shape of `x`. */
+/* Fills `row` with elements [first, first + count) of `t`, broadcast to the shape of `x`. */
 static void broadcast_row(const clv_tensor *t, bool trailing, const clv_tensor *x, int64_t first, int64_t count, double *row) {
   if (trailing) {
     int64_t size = clv__dims_product(t, 0, t->rank);
@@ -74,10 +74,10 @@ clv_status clv__kernel_layer_normalization(const clv__kernel_call *call) {
   double epsilon = (double)clv__attribute_float(call->attributes, "epsilon", 1e-5f);
   bool has_statistics = false;
   for (uint32_t i = 1; i < call->output_count; ++i) has_statistics = has_statistics || call->outputs[i].dtype != CLV_DTYPE_NONE;
-  if (clv__tensor_is_empty(x) && !has_statistics) return CLV_OK; /* the rows may be more than anyone could walk */
+  if (clv__tensor_is_empty(x) && !has_statistics) return CLV_OK; /* there may be more rows than a loop can finish */
   int64_t rows = clv__dims_count(x, 0, (int32_t)axis), count = clv__dims_count(x, (int32_t)axis, x->rank);
   int threads = clv__kernel_threads(rows, 4.0 * (double)rows * (double)count);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     double mean = centred ? clv__row_deviation(x, row * count, count, 0, 1) / (double)count : 0;

@@ -1,11 +1,11 @@
-/* Col2Im, MaxUnpool, CenterCropPad: sizes out of windows and lists. */
+/* Col2Im, MaxUnpool, CenterCropPad: infers sizes from windows and lists. */
 #include "operators/patches/run.h"
 
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
 
-/* Sizes in input `input`, a vector of `count` elements (CLV_DIM_UNKNOWN: any number). *given is how many there are, -1: not
- * known. */
+/* Reads the sizes in input `input`, a vector of `count` elements (CLV_DIM_UNKNOWN: any number). *given is the number of elements,
+ * or -1 if unknown. */
 static clv_status sizes_read(clv__infer *infer, uint32_t input, const char *what, int64_t count, int64_t *given,
                              clv__content *content) {
   const clv_tensor *list = &infer->inputs[input];
@@ -29,7 +29,7 @@ static clv_status sizes_read(clv__infer *infer, uint32_t input, const char *what
 
 /* ---- Col2Im ---- */
 
-/* The columns' dims against the blocks, all of whose sizes are known. */
+/* Checks the columns' dims against the blocks. All sizes of the blocks are known. */
 static clv_status check_columns(clv__infer *infer, int32_t spatial, const int64_t *image, const int64_t *sizes,
                                 int64_t *channels) {
   const clv_tensor *x = &infer->inputs[0];

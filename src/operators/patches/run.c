@@ -1,4 +1,4 @@
-/* Col2Im, MaxUnpool, CenterCropPad: elements put into larger or smaller tensors, with zeros where none goes. */
+/* Col2Im, MaxUnpool, CenterCropPad: elements are put into larger or smaller tensors; all other elements are zero. */
 #include "operators/patches/run.h"
 
 #include <stdio.h>
@@ -20,11 +20,11 @@ clv_status clv__patches_window(clv__attributes attributes, int32_t spatial, cons
 typedef struct fold {
   const clv_tensor *x, *y;
   clv__window window;
-  int64_t taps, blocks, plane; /* of a block; of a plane of columns; elements of an image's plane */
-  bool whole;                  /* integers, summed as such */
+  int64_t taps, blocks, plane; /* taps of a block; blocks of a plane of columns; elements of an image's plane */
+  bool whole;                  /* integers, summed as integers */
 } fold;
 
-/* The block of an axis whose tap `tap` falls on element `at`; -1: none. */
+/* The block along an axis whose tap `tap` covers element `at`; -1 if there is none. */
 static int64_t block_of(const clv__window *w, int32_t axis, int64_t at, int64_t tap) {
   int64_t first = at + w->pad_begin[axis] - tap * w->dilation[axis];
   if (first < 0 || first % w->stride[axis] != 0) return -1;
@@ -32,7 +32,7 @@ static int64_t block_of(const clv__window *w, int32_t axis, int64_t at, int64_t 
   return first < w->output[axis] ? first : -1;
 }
 
-/* Sums all that falls on one element of plane `plane`. */
+/* Sums everything that falls on one element of plane `plane`. */
 static void fold_element(const fold *f, int64_t plane, int64_t element) {
   const clv__window *w = &f->window;
   int64_t at[CLV__MAX_SPATIAL], rest = element, sum = 0;
@@ -53,7 +53,7 @@ static void fold_element(const fold *f, int64_t plane, int64_t element) {
     if (block < 0) continue;
     const size_t from = (size_t)((plane * f->taps + tap) * f->blocks + block);
     if (f->whole)
-      sum = (int64_t)((uint64_t)sum + (uint64_t)clv__tensor_get_int(f->x, from)); /* wraps, as sums of integers do */
+      sum = (int64_t)((uint64_t)sum + (uint64_t)clv__tensor_get_int(f->x, from)); /* wraps, like sums of integers */
     else
       real += clv__tensor_get(f->x, from);
   }
@@ -84,7 +84,7 @@ static clv_status run_col2im(const clv__kernel_call *call) {
   f.plane = clv__dims_count(y, 2, y->rank);
   const int64_t total = clv__dims_count(y, 0, y->rank);
   const int threads = clv__kernel_threads(total, 8.0 * (double)total * (double)f.taps);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t i = 0; i < total; ++i) fold_element(&f, i / f.plane, i % f.plane);
   return CLV_OK;
@@ -111,7 +111,7 @@ clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x
     int64_t size;
     dims[i + 2] = CLV_DIM_UNKNOWN;
     if (own < 0) continue;
-    /* what attributes may say, up to 2^31, leaves room for the sums */
+    /* attributes are at most 2^31, so the sums below cannot overflow */
     if (__builtin_mul_overflow(own - 1, w.stride[i], &size) || size > INT64_C(1) << 60) {
       return clv__error_set(error, CLV_INVALID_MODEL, "axis %d of %lld elements with stride %lld is beyond any tensor",
                             (int)i + 2, (long long)own, (long long)w.stride[i]);
@@ -128,7 +128,7 @@ clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x
 static clv_status run_max_unpool(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *indices = &call->inputs[1], *y = &call->outputs[0];
   const size_t size = clv_dtype_size_bytes(x->dtype);
-  clv_tensor counted = *y; /* the shape that the indices count in; what is larger than that stays zero */
+  clv_tensor counted = *y; /* the shape that the indices refer to; larger outputs stay zero elsewhere */
   size_t size_bytes, limit;
   CLV__TRY(clv__patches_unpooled(call->attributes, x, counted.dims, call->error));
   if (!clv__tensor_size_bytes(y, &size_bytes) || size_bytes == 0) return CLV_OK;
@@ -137,7 +137,7 @@ static clv_status run_max_unpool(const clv__kernel_call *call) {
   }
   memset(y->data, 0, size_bytes);
   const int64_t count = clv__dims_count(x, 0, x->rank);
-  for (int64_t i = 0; i < count; ++i) { /* in order: of equal indices the last one stays */
+  for (int64_t i = 0; i < count; ++i) { /* in order: of equal indices the last one wins */
     int64_t index = ((const int64_t *)indices->data)[i], to = 0, stride = 1;
     if (index < 0 || (uint64_t)index >= limit) {
       return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "index %lld is out of range for %zu elements", (long long)index,
@@ -195,7 +195,7 @@ static clv_status run_crop_pad(const clv__kernel_call *call) {
     memcpy(y->data, x->data, size);
     return CLV_OK;
   }
-  for (int32_t i = 0; i <= last; ++i) { /* of an odd difference the smaller half is at the beginning */
+  for (int32_t i = 0; i <= last; ++i) { /* if the difference is odd, the smaller half is at the beginning */
     const int64_t in = x->dims[i], out = y->dims[i];
     from[i] = in > out ? (in - out) / 2 : 0;
     to[i] = out > in ? (out - in) / 2 : 0;

@@ -1,4 +1,4 @@
-/* What inference and kernels of the operators that put elements into larger or smaller tensors share: sizes and places. */
+/* Shared by inference and kernels of the operators that put elements into larger or smaller tensors: sizes and positions. */
 #ifndef CLEAVE_OPERATORS_PATCHES_RUN_H
 #define CLEAVE_OPERATORS_PATCHES_RUN_H
 
@@ -7,14 +7,14 @@
 #include "base/tensor/tensor.h"
 #include "operators/common/window.h"
 
-/* Col2Im: the windows over an image of `image` (known sizes), as many axes as `spatial`, at most CLV__MAX_SPATIAL. */
+/* Col2Im: the windows over an image of size `image` (known). It has `spatial` axes, at most CLV__MAX_SPATIAL. */
 clv_status clv__patches_window(clv__attributes attributes, int32_t spatial, const int64_t *image, const int64_t *block,
                                clv__window *window, clv_error *error);
 
-/* MaxUnpool: the sizes that the indices count in, for inputs of `rank`; unknown ones for unknown dims. */
+/* MaxUnpool: the dims of the tensor that the indices refer to, for the input `x`. Unknown dims stay unknown. */
 clv_status clv__patches_unpooled(clv__attributes attributes, const clv_tensor *x, int64_t *dims, clv_error *error);
 
-/* CenterCropPad: the axes that `shape` speaks of, `count` of them, within [0, rank). An error for one that repeats. */
+/* CenterCropPad: the `count` axes that `shape` refers to, within [0, rank). An error if one repeats. */
 clv_status clv__patches_axes(clv__attributes attributes, int32_t rank, int32_t *axes, int32_t *count, clv_error *error);
 
 #endif

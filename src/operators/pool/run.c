@@ -1,5 +1,5 @@
-/* MaxPool, AveragePool, LpPool and their global forms, of one to three spatial axes. A NaN is larger than nothing: MaxPool passes
- * over it. */
+/* MaxPool, AveragePool, LpPool and their global forms, with one to three spatial axes. MaxPool skips NaNs, because a NaN does not
+ * compare as larger. */
 #include <math.h>
 #include <stdio.h>
 
@@ -14,13 +14,13 @@ typedef struct axis {
 } axis;
 
 typedef struct pool {
-  const clv_tensor *x, *y, *indices; /* outputs that nobody wants are NULL */
-  axis axes[AXES];                   /* leading ones of size 1 where there are fewer */
+  const clv_tensor *x, *y, *indices; /* outputs that nobody reads are NULL */
+  axis axes[AXES];                   /* if there are fewer, the leading ones have size 1 */
   bool column_major, counts_padding;
   double p;
 } pool;
 
-/* What a maximum over nothing is. */
+/* The maximum of no elements. */
 static double lowest_of(clv_dtype dtype) {
   return dtype == CLV_I8 ? INT8_MIN : dtype == CLV_U8 ? 0 : -INFINITY;
 }
@@ -42,14 +42,14 @@ static clv_status pool_read(const clv__kernel_call *call, pool *c) {
   return CLV_OK;
 }
 
-/* The input position that output position `o` sees with tap `k`; false in the padding. */
+/* The input position that output position `o` reads with tap `k`. False in the padding. */
 static bool input_of(const axis *a, int64_t o, int64_t k, int64_t *i) {
   *i = o * a->stride - a->pad + k * a->dilation;
   return *i >= 0 && *i < a->input;
 }
 
-/* Taps of a window that an average divides by: those inside the input, or inside it and its padding. What ceil_mode adds beyond
- * the padding never counts. */
+/* The number of taps that an average divides by: those inside the input, or inside it and its padding. Taps that ceil_mode adds
+ * beyond the padding never count. */
 static int64_t taps_counted(const axis *a, int64_t o, bool counts_padding) {
   int64_t count = 0, i;
   for (int64_t k = 0; k < a->kernel; ++k) {
@@ -58,7 +58,7 @@ static int64_t taps_counted(const axis *a, int64_t o, bool counts_padding) {
   return count;
 }
 
-/* Calls `see` for every input element of the plane from `first` on that a window sees, in row-major order. */
+/* Calls `see` for every input element that a window covers, in row-major order. The plane begins at element `first`. */
 typedef void see_fn(void *cookie, const pool *c, double value, const int64_t at[AXES]);
 
 static void window_walk(const pool *c, int64_t first, const int64_t o[AXES], see_fn *see, void *cookie) {
@@ -76,7 +76,7 @@ static void window_walk(const pool *c, int64_t first, const int64_t o[AXES], see
   }
 }
 
-/* The largest element and where it is in its plane: the first of equals. */
+/* The largest element and its position in its plane. Of equal elements the first one counts. */
 typedef struct maximum {
   double value;
   int64_t place; /* -1: none */
@@ -101,7 +101,7 @@ static void see_power(void *cookie, const pool *c, double value, const int64_t i
   *(double *)cookie += pow(fabs(value), c->p);
 }
 
-/* Element `at` of the result: the window at `o` of the plane that begins at element `first` of the input. */
+/* Computes element `at` of the result: the window at `o` of the plane that begins at element `first` of the input. */
 static void run_window(const char *op, const pool *c, int64_t first, const int64_t o[AXES], int64_t at) {
   maximum largest = {lowest_of(c->x->dtype), -1};
   double sum = 0;

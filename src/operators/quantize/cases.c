@@ -1,8 +1,8 @@
-/* Cases of the quantizations: see operators/cases.h for how the rows read. */
+/* Cases of the quantizations. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* A quotient halfway between two whole numbers could be rounded either way by a device that multiplies by the inverse: scales are
- * powers of two where elements are halves. */
+/* Scales are powers of two if elements are halves. Otherwise a device that multiplies by the inverse could round a quotient
+ * halfway between two whole numbers either way. */
 
 const clv__case_row clv__cases_quantize[] = {
     {"QuantizeLinear", "22 21 19 13 10", "f32",

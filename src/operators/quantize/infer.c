@@ -1,15 +1,15 @@
-/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: the shape of the input; the dtype from an attribute or another input.
- */
+/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: the output has the shape of the input. Its dtype comes from an
+ * attribute or another input. */
 #include "operators/infer.h"
 #include "operators/common/padding.h"
 
-/* A number of ONNX's as one of our dtypes; NONE for what we have not. */
+/* Maps an ONNX dtype number to a dtype; NONE for unsupported ones. */
 static clv_dtype dtype_from(int64_t number) {
   return clv__dtype_is_known(number) ? (clv_dtype)number : CLV_DTYPE_NONE;
 }
 
-/* Scale and zero point have one shape, and fit x: one for all, one an index of the axis, or one a block. What only all dims
- * together show, the kernel checks. */
+/* Scale and zero point must have the same shape and match x: one for all, one per index of the axis, or one per block. The kernel
+ * checks everything that depends on all dims together. */
 static clv_status check_scales(clv__infer *infer) {
   const clv_tensor *x = &infer->inputs[0], *scale = &infer->inputs[1];
   if (x->rank < 0 || scale->rank < 0) return CLV_OK;
@@ -69,7 +69,7 @@ static void work_linear(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* One scale for all, or one an index of an axis that is not padded. */
+/* There is one scale for all, or one per index of an axis that is not padded. */
 static bool independent_quantize(clv__padding *padding) {
   const clv__infer *node = padding->node;
   const clv_tensor *scale = &node->inputs[1];

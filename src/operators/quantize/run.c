@@ -1,5 +1,5 @@
 /* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) for the tensor, for a slice of an axis, or
- * for a block of it. Numbers are f32, as scales are; a quotient is rounded to the precision that the node asks for. */
+ * for a block of it. Numbers are f32, like the scales. A quotient is rounded to the precision that the node requests. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,11 +7,11 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* Which scale an element has: that of its block along `length`, and where the tensor is blocked, of its line. */
+/* Selects the scale of an element: that of its block along `length`. If the tensor is blocked, each line has its own scales. */
 typedef struct scales {
   const clv_tensor *scale, *zero; /* zero may be NULL */
   clv__lines lines;
-  int64_t block, count; /* elements that share a scale along the axis; scales along it */
+  int64_t block, count; /* elements that share a scale along the axis; number of scales along it */
   bool whole, blocked;
 } scales;
 
@@ -58,14 +58,14 @@ static double zero_of(const scales *s, int64_t element) {
   return s->zero != NULL ? clv__element_load(s->zero, scale_index(s, element)) : 0;
 }
 
-/* The quotient of two f32 numbers in the precision that is asked for. */
+/* Divides two f32 numbers in the requested precision. */
 static float divide(float x, float scale, clv_dtype precision) {
   const float quotient = x / scale;
   if (precision == CLV_F16) return clv__f16_to_f32(clv__f32_to_f16(quotient));
   return precision == CLV_BF16 ? clv__bf16_to_f32(clv__f32_to_bf16(quotient)) : quotient;
 }
 
-/* The least and greatest numbers of a dtype that is quantised to. */
+/* The least and greatest numbers of a quantized dtype. */
 static void range_of(clv_dtype dtype, int *least, int *most) {
   if (clv__dtype_is_in(dtype, CLV__DTYPES_PACKED_INTEGER)) {
     clv__packed_range(dtype, least, most);
@@ -76,7 +76,7 @@ static void range_of(clv_dtype dtype, int *least, int *most) {
   *most = *least + numbers - 1;
 }
 
-/* y = saturate(round(quotient) + zero), halves to even; a NaN is quantised as 0 is. */
+/* y = saturate(round(quotient) + zero), halves to even. A NaN is quantized like 0. */
 static void store_quantized(const clv_tensor *y, int64_t index, float quotient, double zero, bool saturate) {
   int least, most;
   if (clv__dtype_is_in(y->dtype, CLV__DTYPES_SMALL_FLOAT)) {
@@ -117,7 +117,7 @@ static clv_status run_dequantize(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* The scale spreads the range of the values, widened to hold 0, over 0 to 255. */
+/* The range of the values, extended to include 0, is mapped to 0 to 255. */
 static clv_status run_dynamic(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *y = clv__call_output(call, 0);
   const clv_tensor *scale_out = clv__call_output(call, 1), *zero_out = clv__call_output(call, 2);
@@ -129,7 +129,7 @@ static clv_status run_dynamic(const clv__kernel_call *call) {
     if (value > high) high = value;
   }
   const float scale = high > low ? (high - low) / 255 : 1, zero = rintf(-low / scale);
-  const double place = zero > 0 ? zero < 255 ? (double)zero : 255 : 0; /* of a NaN: 0 */
+  const double place = zero > 0 ? zero < 255 ? (double)zero : 255 : 0; /* 0 for a NaN */
   for (int64_t i = 0; y != NULL && i < count; ++i) {
     store_quantized(y, i, (float)clv__element_load(x, i) / scale, place, true);
   }
@@ -147,7 +147,7 @@ static bool accepts_target(int64_t dtype, uint32_t dtypes, char reason[160]) {
   return false;
 }
 
-#define SCALES CLV__DTYPE_BIT(CLV_F8E8M0) /* powers of two, which are for scales alone */
+#define SCALES CLV__DTYPE_BIT(CLV_F8E8M0) /* powers of two, used only for scales */
 #define SMALL_INTEGERS (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_U16) | CLV__DTYPE_BIT(CLV_I16))
 #define SMALL_FLOATS (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 #define QUANTIZED (SMALL_INTEGERS | (CLV__DTYPES_SMALL & ~SCALES))

@@ -1,5 +1,5 @@
-/* Cases of RNN, GRU and LSTM: see operators/cases.h for how the rows read. Weights of the states are small: what is left of a
- * difference after many steps says nothing about a device. */
+/* Cases of RNN, GRU and LSTM. See operators/cases.h for the syntax of the rows. The weights of the states are small, because a
+ * difference accumulated over many steps says nothing about a device. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_recurrent[] = {

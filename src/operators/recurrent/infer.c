@@ -1,4 +1,4 @@
-/* RNN, GRU and LSTM: sizes of a recurrence from its weights, and the shapes of its states. */
+/* RNN, GRU and LSTM: infers the sizes of a recurrence from its weights, and the shapes of its states. */
 #include "operators/infer.h"
 #include "operators/common/checks.h"
 
@@ -88,7 +88,7 @@ static clv_status infer_recurrent(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* Two products a step, and the functions of the gates. */
+/* Two products per step, and the functions of the gates. */
 static void work_recurrent(const clv__infer *infer, clv__work *work) {
   const clv_tensor *x = &infer->inputs[0], *w = &infer->inputs[1], *r = &infer->inputs[2];
   if (x->rank != 3 || w->rank != 3) return;

@@ -1,5 +1,5 @@
-/* RNN, GRU and LSTM: one sequence of one direction after the other, step by step, in double. Formulas and orders of gates are
- * those of the specification. */
+/* RNN, GRU and LSTM: runs one sequence of one direction at a time, step by step, in double. Formulas and the order of gates
+ * follow the specification. */
 #include <math.h>
 #include <stdio.h>
 #include <strings.h>
@@ -31,7 +31,8 @@ GATE(elu, x < 0 ? alpha * expm1(x) : x)
 GATE(softsign, x / (1 + fabs(x)))
 GATE(softplus, x > 0 ? x + log1p(exp(-x)) : log1p(exp(x)))
 
-/* Names as ONNX writes them, in any case; what they take from activation_alpha and activation_beta, and the values without it. */
+/* An activation function: its ONNX name (case-insensitive), whether it takes values from activation_alpha and activation_beta,
+ * and its default values. */
 typedef struct function {
   const char *name;
   gate_fn *run;
@@ -66,13 +67,13 @@ typedef struct recurrence {
   kind kind;
   int gates, directions;
   bool batch_first, resets_after, couples;
-  double clip;       /* infinite: none */
-  function of[2][3]; /* of each direction, with its values */
+  double clip;       /* infinite: no clip */
+  function of[2][3]; /* of each direction, with its alpha and beta */
   const clv_tensor *x, *w, *r, *bias, *lengths, *first_h, *first_c, *peephole, *y, *last_h, *last_c; /* NULL: absent */
   int64_t steps, batch, inputs, hidden;
 } recurrence;
 
-/* The lists of values go on from one function that takes one to the next. False, with the reason, for what is not known. */
+/* Each function that takes a value takes the next one of the list. Returns false, with the reason, for an unknown function. */
 static bool functions_read(const clv__kernel_call *call, recurrence *p, char reason[160]) {
   static const char *const defaults[3][3] = {{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
   const int each = p->kind == RNN ? 1 : p->kind == GRU ? 2 : 3, count = each * p->directions;
@@ -119,7 +120,7 @@ static bool recurrence_read(const clv__kernel_call *call, recurrence *p, char re
   p->y = clv__call_output(call, 0);
   p->last_h = clv__call_output(call, 1);
   p->last_c = clv__call_output(call, 2);
-  if (x->rank == 3 && r->rank == 3) { /* else only the functions are asked for */
+  if (x->rank == 3 && r->rank == 3) { /* otherwise only the functions are needed */
     p->steps = x->dims[p->batch_first ? 1 : 0];
     p->batch = x->dims[p->batch_first ? 0 : 1];
     p->inputs = x->dims[2];
@@ -130,11 +131,11 @@ static bool recurrence_read(const clv__kernel_call *call, recurrence *p, char re
 
 /* ---- A step of a sequence ---- */
 
-/* One sequence of one direction: its states, and room for its gates. */
+/* One sequence of one direction: its states, and memory for its gates. */
 typedef struct sequence {
   const recurrence *p;
   int64_t direction, batch;
-  double *h, *c, *before; /* [hidden]; `before`: h as the step found it, or what GRU's reset gate leaves of it */
+  double *h, *c, *before; /* [hidden]; `before`: h at the start of the step, or h after GRU's reset gate */
   double *gates;          /* [gates, hidden] */
 } sequence;
 
@@ -143,13 +144,13 @@ static double apply(const sequence *s, int which, double value) {
   return f->run(value, (double)f->alpha, (double)f->beta);
 }
 
-/* A function of a gate, after the clip. */
+/* Applies a gate's function after the clip. */
 static double gate(const sequence *s, int which, double value) {
   const double most = s->p->clip;
   return apply(s, which, value > most ? most : value < -most ? -most : value);
 }
 
-/* Row `unit` of a gate's part of W times the input at time t. */
+/* Row `row` of all gates' W times the input at time t. */
 static double of_input(const sequence *s, int64_t row, int64_t t) {
   const recurrence *p = s->p;
   const int64_t x = (p->batch_first ? s->batch * p->steps + t : t * p->batch + s->batch) * p->inputs;
@@ -221,7 +222,7 @@ static void step_lstm(const sequence *s) {
 
 static void step(const sequence *s, int64_t t) {
   const recurrence *p = s->p;
-  const int64_t rows = (p->kind == GRU ? 2 : p->gates) * p->hidden; /* GRU's third gate waits for the second */
+  const int64_t rows = (p->kind == GRU ? 2 : p->gates) * p->hidden; /* GRU's third gate depends on the second */
   for (int64_t row = 0; row < rows; ++row) {
     s->gates[row] = of_input(s, row, t) + of_state(s, row, s->h) + bias_of(s, row, 0) + bias_of(s, row, 1);
   }
@@ -230,15 +231,15 @@ static void step(const sequence *s, int64_t t) {
   if (p->kind == LSTM) step_lstm(s);
 }
 
-/* ---- The whole ---- */
+/* ---- Whole sequences ---- */
 
-/* [directions, batch, hidden], or batch first. */
+/* The offset of a state in [directions, batch, hidden], or in [batch, directions, hidden]. */
 static int64_t state_at(const sequence *s) {
   const recurrence *p = s->p;
   return (p->batch_first ? s->batch * p->directions + s->direction : s->direction * p->batch + s->batch) * p->hidden;
 }
 
-/* [steps, directions, batch, hidden], or [batch, steps, directions, hidden]. */
+/* The offset of an output in [steps, directions, batch, hidden], or in [batch, steps, directions, hidden]. */
 static int64_t output_at(const sequence *s, int64_t t) {
   const recurrence *p = s->p;
   return (p->batch_first ? (s->batch * p->steps + t) * p->directions + s->direction
@@ -250,7 +251,7 @@ static void store(const clv_tensor *to, int64_t first, const double *values, int
   for (int64_t i = 0; to != NULL && i < count; ++i) clv__element_store(to, first + i, values[i]);
 }
 
-/* What is behind the end of a sequence is 0, and its last states are those of its end. */
+/* Outputs beyond the end of a sequence are 0. The last states are those at the sequence's own end. */
 static void run_sequence(const sequence *s, bool reversed) {
   static const double zero = 0;
   const recurrence *p = s->p;

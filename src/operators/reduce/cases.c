@@ -1,7 +1,7 @@
-/* Cases of the reductions and of operators that walk along one axis: see operators/cases.h for how the rows read. */
+/* Cases of the reductions and of operators that work along one axis. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* Each axis, several, negative, all; rows that are long, short, of 1; nothing left over, nothing to do. */
+/* Each axis, several, negative, all; long and short rows, rows of 1; cases that leave nothing and cases that reduce nothing. */
 #define SHAPES(fill)                                                                                                    \
   "x[3,5,7,11]" fill " a:i64={1,-1} | x[3,5,7,11]" fill " a:i64={0} | x[3,5,7,11]" fill " a:i64={1} | x[3,5,7,11]" fill \
   " a:i64={3} | x[3,5,7,11]" fill " a:i64={2,3} | x[3,5,7,11]" fill " a:i64={0,2} | x[3,5,7,11]" fill                   \

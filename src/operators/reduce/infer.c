@@ -1,11 +1,11 @@
-/* Reduce*: the axes come from an attribute, or, later, from an input; they fall away or stay as 1. ArgMax, ArgMin,
- * CumSum and CumProd walk along one axis. */
+/* Reduce*: the axes come from an attribute or, in later opsets, from an input. They are removed or stay as 1. ArgMax, ArgMin,
+ * CumSum and CumProd work along one axis. */
 #include "operators/infer.h"
 #include "operators/common/content.h"
 #include "operators/common/dims.h"
 #include "operators/common/padding.h"
 
-/* The axes as bits. *known is false where they are an input that nobody knows yet. */
+/* The axes as bits. *known is false if they are an input whose value is unknown. */
 static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32_t *axes) {
   clv__content list;
   bool given;
@@ -26,7 +26,7 @@ static clv_status read_axes(clv__infer *infer, int32_t rank, bool *known, uint32
   return CLV_OK;
 }
 
-/* Neither the axes nor, perhaps, how many of them are known. */
+/* The axes are unknown, and perhaps their number too. */
 static clv_status infer_unknown_axes(clv__infer *infer, bool keeps_dims) {
   const clv_tensor *input = &infer->inputs[0], *axes = &infer->inputs[1];
   int32_t rank = CLV_RANK_UNKNOWN;
@@ -58,7 +58,7 @@ static clv_status infer_reduce(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* The same, and the one number that a shape comes to. */
+/* The same. Also computes the content if the reduction gives a single number. */
 static clv_status infer_fold(clv__infer *infer, clv__arithmetic what, int64_t start) {
   clv__content content;
   uint32_t count;
@@ -127,7 +127,7 @@ static void work_exponential(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* Marks the axes of a list, counted from either end; none listed: all, or none where `noop`. */
+/* Marks the axes of a list, counted from either end. An empty list means all axes, or none if `noop`. */
 static bool padded_axes(clv__padding *padding, bool given, const clv__content *list, bool noop, int32_t rank, uint32_t *axes) {
   *axes = 0;
   for (uint32_t i = 0; given && i < list->count; ++i) {
@@ -139,7 +139,7 @@ static bool padded_axes(clv__padding *padding, bool given, const clv__content *l
   return true;
 }
 
-/* Output `output` has the axes of input 0 without those of `gone`, or with them as 1. */
+/* Marks the padded axes of output `output`: it has the axes of input 0 without those in `gone`, or with them as 1. */
 static void drop_axes(clv__padding *padding, uint32_t output, uint32_t gone, bool keeps_dims) {
   int32_t to = 0;
   for (int32_t axis = 0; axis < padding->node->inputs[0].rank; ++axis) {

@@ -1,5 +1,5 @@
-/* Reduce*: sums, products, extremes and their kin over any set of axes. Floats accumulate in double, integers in 64 bits, which
- * wrap; roots and logarithms of integers pass through double. A NaN makes a maximum or minimum NaN. */
+/* Reduce*: sums, products, extremes and related functions over any set of axes. Floats accumulate in double, integers in 64 bits,
+ * which wrap. Roots and logarithms of integers pass through double. A NaN makes a maximum or minimum NaN. */
 #include "operators/reduce/run.h"
 
 #include <math.h>
@@ -7,7 +7,8 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* The axes to reduce as bits: input 1, or before it the attribute; none of them means all, unless the node says otherwise. */
+/* The axes to reduce, as bits: from input 1, or in earlier opsets from the attribute. An empty list means all, unless
+ * noop_with_empty_axes is set. */
 static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   const int32_t rank = call->inputs[0].rank;
   const clv_tensor *input = clv__call_input(call, 1);
@@ -26,11 +27,11 @@ static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   return CLV_OK;
 }
 
-/* The input's axes: those that are kept, and those that are reduced, each with its step in elements. */
+/* The input's kept axes or its reduced axes, each with its step in elements. */
 typedef struct axes {
   int32_t rank;
   int64_t dims[CLV_MAX_RANK], steps[CLV_MAX_RANK];
-  int64_t count; /* of combinations */
+  int64_t count; /* number of combinations */
 } axes;
 
 static void axes_read(const clv_tensor *x, uint32_t reduced, axes *kept, axes *folded) {
@@ -49,7 +50,7 @@ static int64_t offset_of(const axes *a, const int64_t *at) {
   return offset;
 }
 
-/* ---- Floats, and what needs them ---- */
+/* ---- Floats, and operators that need them ---- */
 
 typedef double real_fold(double total, double x);
 
@@ -80,7 +81,7 @@ static double fold_reals(const clv_tensor *x, int64_t first, const axes *folded,
   return total;
 }
 
-/* log(sum(e^x)), with the largest taken off first, so that nothing overflows. */
+/* log(sum(e^x)). The largest element is subtracted first, so that nothing overflows. */
 static double log_sum_exp(const clv_tensor *x, int64_t first, const axes *folded) {
   const double largest = fold_reals(x, first, folded, larger, -INFINITY), shift = isfinite(largest) ? largest : 0;
   int64_t at[CLV_MAX_RANK] = {0};
@@ -106,7 +107,7 @@ static double reduce_reals(const char *op, const clv_tensor *x, int64_t first, c
 
 /* ---- Integers and bool ---- */
 
-/* What an extreme over nothing is: the least or the greatest number of the dtype. */
+/* The maximum or minimum of no elements: the least or the greatest number of the dtype. */
 static int64_t bound_of(clv_dtype dtype, bool greatest) {
   const unsigned bits = dtype == CLV_BOOL ? 1 : (unsigned)clv_dtype_size_bits(dtype);
   const uint64_t all = UINT64_MAX >> (64 - bits);

@@ -10,25 +10,25 @@
 
 typedef struct regions {
   const clv_tensor *x, *rois, *y;
-  bool average, half_pixel, wide; /* wide: coordinates of f64 */
+  bool average, half_pixel, wide; /* wide: coordinates are f64 */
   int64_t height, width, rows, columns, ratio;
   double scale;
 } regions;
 
-/* One axis of a region: where its bins begin, and the samples in each. */
+/* One axis of a region: the start and size of its bins, and the samples in each. */
 typedef struct span {
   double start, bin;
-  double samples; /* of a bin; beyond what counts in 64 bits for a region that is large enough */
+  double samples; /* samples per bin; for a region that is large enough this exceeds 64-bit integers */
 } span;
 
-/* Two elements of an axis that a sample lies between. */
+/* The two elements of an axis that a sample lies between. */
 typedef struct sample {
   int64_t low, high;
   double low_weight, high_weight;
 } sample;
 
-/* Coordinates of narrow dtypes are computed in f32, every step rounded: on their last bits hangs how many samples a bin has, and
- * which of them are inside. */
+/* Coordinates of narrow dtypes are computed in f32 and every step is rounded. Their last bits determine how many samples a bin
+ * has, and which of them are inside. */
 static double rounded(const regions *r, double value) {
   return r->wide ? value : (double)(float)value;
 }
@@ -37,14 +37,14 @@ static span span_make(const regions *r, double from, double to, int64_t bins) {
   const double shift = r->half_pixel ? 0.5 : 0;
   span s = {.start = rounded(r, rounded(r, from * r->scale) - shift)};
   double extent = rounded(r, rounded(r, rounded(r, to * r->scale) - shift) - s.start);
-  if (!r->half_pixel && extent < 1) extent = 1; /* the old form knows no region below one element */
+  if (!r->half_pixel && extent < 1) extent = 1; /* the old form has no region smaller than one element */
   s.bin = rounded(r, extent / (double)bins);
   s.samples = r->ratio > 0 ? (double)r->ratio : fmax(ceil(s.bin), 0);
   if (!isfinite(s.start) || !isfinite(s.bin)) s = (span){0, 0, 0};
   return s;
 }
 
-/* Sample `index` of bin `bin`; false where it lies outside the map of `size` elements. */
+/* Sample `index` of bin `bin`. False if it is outside the map of `size` elements. */
 static bool sample_make(const regions *r, const span *s, int64_t bin, double index, int64_t size, sample *out) {
   double within = rounded(r, rounded(r, (index + 0.5) * s->bin) / s->samples);
   double at = rounded(r, rounded(r, s->start + rounded(r, (double)bin * s->bin)) + within);
@@ -62,12 +62,12 @@ static bool sample_make(const regions *r, const span *s, int64_t bin, double ind
   return true;
 }
 
-/* The samples of a bin that may lie inside: from *first on, as many as are returned. However large a region is, these are few. */
+/* The samples of a bin that may be inside: returns their number, starting at *first. However large a region is, these are few. */
 static int64_t samples_inside(const span *s, int64_t bin, int64_t size, double *first) {
   const double step = s->bin / s->samples, base = s->start + (double)bin * s->bin;
   *first = 0;
-  if (!(step > 0)) return (int64_t)s->samples;                 /* so many as the attribute says, or none */
-  const double slack = fmin(1e-6 * fabs(base), 64) + 2 * step; /* what rounding may move a sample by */
+  if (!(step > 0)) return (int64_t)s->samples;                 /* as many as the attribute requests, or none */
+  const double slack = fmin(1e-6 * fabs(base), 64) + 2 * step; /* the distance by which rounding may move a sample */
   *first = fmin(fmax(floor((-1 - slack - base) / step - 0.5), 0), s->samples);
   return (int64_t)fmin(s->samples - *first, ((double)size + 1 + 2 * slack) / step + 2);
 }
@@ -76,7 +76,7 @@ static double element(const clv_tensor *x, int64_t at) {
   return x->dtype == CLV_F32 ? (double)((const float *)x->data)[at] : clv__tensor_get(x, (size_t)at);
 }
 
-/* Adds one sample of all channels to `sums`. */
+/* Adds one sample to `sums`, for all channels. */
 static void sample_add(const regions *r, int64_t map, const sample *v, const sample *h, bool first, double *sums) {
   const int64_t plane = r->height * r->width;
   const int64_t at[4] = {v->low * r->width + h->low, v->low * r->width + h->high, v->high * r->width + h->low,
@@ -91,7 +91,8 @@ static void sample_add(const regions *r, int64_t map, const sample *v, const sam
       sums[c] += values[0] + values[1] + values[2] + values[3];
       continue;
     }
-    best = fmax(fmax(values[0], values[1]), fmax(values[2], values[3])); /* of the weighted elements, not of their sum */
+    best = fmax(fmax(values[0], values[1]), fmax(values[2], values[3])); /* the maximum of the weighted elements, not of their
+                                                                          * sum */
     sums[c] = first ? best : fmax(sums[c], best);
   }
 }
@@ -176,7 +177,7 @@ static clv_status run_roi_align(const clv__kernel_call *call) {
                      .scale = clv__attribute_float(call->attributes, "spatial_scale", 1)};
   const int64_t count = y->dims[0];
   const int threads = clv__kernel_threads(count, 40.0 * (double)count * (double)(x->dims[1] * r.rows * r.columns));
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t i = 0; i < count; ++i) {
     double *sums = (double *)call->scratch + clv__kernel_thread_index() * x->dims[1];

@@ -1,4 +1,4 @@
-/* NonMaxSuppression. The candidates of a class form a heap, so that only as many are ordered as are looked at. */
+/* NonMaxSuppression. The candidates of a class form a heap, so that only the candidates that are examined get sorted. */
 #include "operators/region/run_suppress.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ size_t clv__suppression_room(const clv__suppression *suppression) {
 /* ---- The heap of candidates: the best at its root ----------------------------------------------------------------------------
  */
 
-/* Of equal scores the first box is better; a NaN is worse than any number. */
+/* Of equal scores, the box that comes first is better. A NaN is worse than any number. */
 static bool better(const float *scores, int64_t a, int64_t b) {
   float x = isnan(scores[a]) ? -INFINITY : scores[a], y = isnan(scores[b]) ? -INFINITY : scores[b];
   return x != y ? x > y : a < b;
@@ -69,7 +69,7 @@ static extent extent_of(const clv__suppression *s, int64_t box) {
     float width = b[2] / 2, height = b[3] / 2;
     return (extent){b[1] - height, b[0] - width, b[1] + height, b[0] + width};
   }
-  /* two corners, in whatever order */
+  /* two opposite corners, in any order */
   return (extent){b[0] >= b[2] ? b[2] : b[0], b[1] >= b[3] ? b[3] : b[1], b[0] >= b[2] ? b[0] : b[2], b[1] >= b[3] ? b[1] : b[3]};
 }
 
@@ -83,7 +83,7 @@ static bool overlaps(const extent *a, const extent *b, float limit) {
   return common > 0 && first > 0 && second > 0 && all > 0 && common / all > limit;
 }
 
-/* Boxes of one class into `chosen`; how many. */
+/* Writes the selected boxes of one class to `chosen`. Returns their number. */
 static int64_t select_class(const clv__suppression *s, int64_t batch, const float *scores, int64_t *heap, int64_t *chosen) {
   int64_t candidates = 0, found = 0;
   for (int64_t i = 0; i < s->count; ++i) {

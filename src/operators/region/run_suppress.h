@@ -1,5 +1,4 @@
-/* NonMaxSuppression: the selection, which inference needs too, to say how many boxes there are, and the kernel. run.c holds the
- * table. */
+/* NonMaxSuppression: the selection and the kernel. Inference also runs the selection, to count the boxes. run.c has the table. */
 #ifndef CLEAVE_OPERATORS_REGION_RUN_SUPPRESS_H
 #define CLEAVE_OPERATORS_REGION_RUN_SUPPRESS_H
 
@@ -8,19 +7,19 @@
 typedef struct clv__suppression {
   const float *boxes, *scores; /* [batches, count, 4], [batches, classes, count] */
   int64_t batches, classes, count, most;
-  float overlap, least; /* `least` where `bounded`: only scores above it */
+  float overlap, least; /* `least`: if `bounded`, only scores above it count */
   bool bounded, centered;
 } clv__suppression;
 
-/* Reads a node whose shapes and dtypes fit and whose data is known. */
+/* Reads a node with valid shapes and dtypes and known data. */
 void clv__suppression_read(clv__attributes attributes, const clv_tensor *inputs, uint32_t input_count,
                            clv__suppression *suppression);
 
-/* Elements of `room` that a run needs; SIZE_MAX: beyond any memory. */
+/* The number of elements of `room` that a run needs. SIZE_MAX: too large for any memory. */
 size_t clv__suppression_room(const clv__suppression *suppression);
 
-/* Selects, best first within a class. `out`, where not NULL, takes up to `limit` rows of batch, class, box. Returns how many
- * boxes are selected. */
+/* Selects boxes, best first within a class. If `out` is not NULL, writes up to `limit` rows of batch, class, box. Returns the
+ * number of selected boxes. */
 int64_t clv__suppression_run(const clv__suppression *suppression, int64_t *room, int64_t limit, int64_t *out);
 
 clv_status clv__kernel_suppression(const clv__kernel_call *call);

@@ -1,5 +1,5 @@
-/* Resize and Upsample: output sizes from scales or sizes, in every form the versions had. GridSample and AffineGrid: where a grid
- * of coordinates says what is read. */
+/* Resize and Upsample: output sizes from scales or sizes, in the form of each version. GridSample and AffineGrid: a grid of
+ * coordinates determines the positions to read. */
 #include <math.h>
 
 #include "operators/common/checks.h"
@@ -8,7 +8,7 @@
 #include "operators/common/resize.h"
 #include "operators/resize/run_grid.h"
 
-/* The product is taken in f32, as exporters and the specification's own inference do. */
+/* Multiplies in f32, like exporters and the specification's own inference. */
 static clv_status scaled_dim(clv__infer *infer, int64_t dim, float scale, int64_t *out) {
   if (!(scale > 0) || !isfinite(scale)) {
     return clv__error_set(infer->error, CLV_INVALID_MODEL, "scale %g is not a number above 0", (double)scale);
@@ -71,7 +71,7 @@ static bool is_empty(const clv_tensor *t) {
   return t->rank == 1 && clv__tensor_count(t, &count) && count == 0;
 }
 
-/* The region of interest has a start and an end an axis, where the mode looks at it. */
+/* The region of interest has a start and an end per axis, if the mode uses it. */
 static clv_status roi_check(clv__infer *infer, const clv__resize_axes *axes) {
   if (infer->opset < 11 || !clv__attribute_is(infer->attributes, "coordinate_transformation_mode", "tf_crop_and_resize", false)) {
     return CLV_OK;
@@ -225,7 +225,8 @@ static void work_affine_grid(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* A list of sizes says that of the batch too, unless there is one axis for each; inference keeps the size where scales do. */
+/* A list of sizes also sets the batch's size, unless the attribute axes assigns the sizes to other axes. With scales, inference
+ * keeps the size. */
 static bool independent_resize(clv__padding *padding) {
   const clv__infer *node = padding->node;
   if (!clv__independent_batch(padding)) return false;

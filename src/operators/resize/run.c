@@ -1,5 +1,5 @@
 /* Resize and Upsample: each element of the result is the sum of the input elements that its position reads along every axis,
- * times the product of their weights. Positions and weights come from operators/common/resize.h. */
+ * times the product of their weights. operators/common/resize.h computes positions and weights. */
 #include "operators/resize/run.h"
 
 #include "operators/common/resize.h"
@@ -10,10 +10,11 @@
 #include "operators/common/element.h"
 #include "operators/run.h"
 
-/* What an output position of an axis reads: [output][taps]. An axis that stays as it is reads itself. */
+/* The input positions and weights of every output position of an axis: [output][taps]. An axis that does not change reads
+ * itself. */
 typedef struct table {
   int64_t taps;
-  int64_t *positions; /* the first is -1: outside the region, which takes the extrapolation value */
+  int64_t *positions; /* the first is -1 outside the region; the output then takes the extrapolation value */
   double *weights;
 } table;
 

@@ -1,4 +1,4 @@
-/* The operators of the family that live in files of their own; run.c holds the table. */
+/* The operators of the family that have their own files. run.c has the table. */
 #ifndef CLEAVE_OPERATORS_RESIZE_RUN_H
 #define CLEAVE_OPERATORS_RESIZE_RUN_H
 

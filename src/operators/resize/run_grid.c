@@ -1,5 +1,5 @@
-/* GridSample and AffineGrid. For each position of a grid: the input positions that it reads and their weights, an axis at a time;
- * their products serve all channels of the position. */
+/* GridSample and AffineGrid. For each position of a grid, the input positions that it reads and their weights are computed per
+ * axis. Their products serve all channels of the position. */
 #include "operators/resize/run.h"
 
 #include "operators/resize/run_grid.h"
@@ -13,12 +13,12 @@
 
 enum {
   MAX_SPATIAL = CLV_MAX_RANK - 2,
-  MAX_CORNERS = 4096, /* of one position: 4^MAX_SPATIAL */
-  BLOCK = 64          /* positions at a time: the corners of a block are found once for all channels */
+  MAX_CORNERS = 4096, /* corners of one position: 4^MAX_SPATIAL */
+  BLOCK = 64          /* number of positions at a time: the corners of a block are computed once for all channels */
 };
 
 typedef struct corner {
-  int64_t offset; /* elements into a channel; -1: outside, where zeros are */
+  int64_t offset; /* element within a channel; -1: outside, where the value is zero */
   double weight;
 } corner;
 
@@ -26,10 +26,10 @@ typedef struct sampler {
   const clv_tensor *x, *grid, *y;
   clv__grid_mode mode;
   clv__grid_padding padding;
-  bool align, wide; /* wide: coordinates of f64 */
+  bool align, wide; /* wide: coordinates are f64 */
   int32_t spatial;
   int64_t channels, plane, positions; /* elements of an input channel, and of an output channel */
-  int32_t taps, corners;              /* of one axis; of one position */
+  int32_t taps, corners;              /* per axis; per position */
 } sampler;
 
 clv_status clv__grid_read(clv__attributes attributes, clv__grid_mode *mode, clv__grid_padding *padding, clv_error *error) {
@@ -52,8 +52,8 @@ clv_status clv__grid_read(clv__attributes attributes, clv__grid_mode *mode, clv_
 
 /* ---- Coordinates ---------------------------------------------------------------------------------------------------------- */
 
-/* Coordinates of narrow dtypes are computed in f32 with the operations in this order: what is rounded to the nearest position,
- * and what is still inside, hangs on their last bit. */
+/* Coordinates of narrow dtypes are computed in f32 with the operations in this order. Their last bit determines how they round to
+ * the nearest position, and whether they are still inside. */
 static double denormalize(const sampler *s, double n, int64_t size) {
   if (s->wide) return s->align ? (n + 1) / 2 * (double)(size - 1) : ((n + 1) * (double)size - 1) / 2;
   float narrow = (float)n;
@@ -69,17 +69,17 @@ static double reflect(double x, double low, double high) {
   return from_low ? low + rest : high - rest;
 }
 
-/* The element that position `at` of an axis stands for; -1: none. */
+/* The element for position `at` of an axis; -1 if there is none. */
 static int64_t element_at(const sampler *s, double at, int64_t size) {
   if (size == 0) return -1;
   if (s->padding == CLV__GRID_ZEROS) return at >= 0 && at <= (double)(size - 1) ? (int64_t)at : -1;
   if (s->padding == CLV__GRID_REFLECTION) {
     at = s->align ? reflect(at, 0, (double)(size - 1)) : reflect(at, -0.5, (double)size - 0.5);
   }
-  return at > 0 ? (at < (double)(size - 1) ? (int64_t)at : size - 1) : 0; /* a NaN goes to 0 */
+  return at > 0 ? (at < (double)(size - 1) ? (int64_t)at : size - 1) : 0; /* a NaN gives 0 */
 }
 
-/* Keys' kernel with -0.75, at distances 1 + t, t, 1 - t and 2 - t. */
+/* The weights of Keys' cubic kernel with a = -0.75, at distances 1 + t, t, 1 - t and 2 - t. */
 static void cubic_weights(double t, double *weights) {
   const double a = -0.75;
   const double distance[4] = {1 + t, t, 1 - t, 2 - t};
@@ -89,12 +89,13 @@ static void cubic_weights(double t, double *weights) {
   }
 }
 
-/* Fills the positions and weights that a coordinate reads along an axis. */
+/* Fills in the positions and weights that a coordinate reads along an axis. */
 static void axis_taps(const sampler *s, double coordinate, int64_t size, int64_t *positions, double *weights) {
   double x = denormalize(s, coordinate, size), low = s->align ? 0 : -0.5,
          high = s->align ? (double)(size - 1) : (double)size - 0.5;
   if (s->mode == CLV__GRID_NEAREST) x = rint(x);
-  /* Cubic taps stay at the border one by one, as PyTorch has it: a point just outside still feels the elements inside. */
+  /* Cubic taps are clamped to the border one by one, as in PyTorch: a point just outside is still influenced by the elements
+   * inside. */
   if (s->padding == CLV__GRID_BORDER && s->mode != CLV__GRID_CUBIC && (x < low || x > high)) {
     x = x < 0 ? 0 : (double)(size - 1);
   }
@@ -106,7 +107,7 @@ static void axis_taps(const sampler *s, double coordinate, int64_t size, int64_t
     return;
   }
   double first = floor(x);
-  if (!isfinite(x)) x = first = s->padding == CLV__GRID_ZEROS ? -8 : 0; /* nowhere, or at the edge */
+  if (!isfinite(x)) x = first = s->padding == CLV__GRID_ZEROS ? -8 : 0; /* no elements, or the edge */
   if (s->mode == CLV__GRID_LINEAR) {
     weights[1] = x - first;
     weights[0] = 1 - weights[1];
@@ -117,7 +118,7 @@ static void axis_taps(const sampler *s, double coordinate, int64_t size, int64_t
   for (int32_t k = 0; k < s->taps; ++k) positions[k] = element_at(s, first + k, size);
 }
 
-/* All corners of one position; the grid's coordinates run from the innermost axis to the outermost. */
+/* Fills in all corners of one position. The grid's coordinates are ordered from the innermost axis to the outermost. */
 static void corners_fill(const sampler *s, int64_t position, corner *corners) {
   double coordinates[MAX_SPATIAL];
   int64_t count = 1;
@@ -127,7 +128,7 @@ static void corners_fill(const sampler *s, int64_t position, corner *corners) {
     int64_t size = s->x->dims[axis + 2], positions[4];
     double weights[4];
     axis_taps(s, coordinates[s->spatial - 1 - axis], size, positions, weights);
-    /* From the last tap on, so that the corners before are read before they are written over. */
+    /* Starts at the last tap, so that earlier corners are read before they are overwritten. */
     for (int32_t k = s->taps - 1; k >= 0; --k) {
       for (int64_t i = 0; i < count; ++i) {
         bool outside = corners[i].offset < 0 || positions[k] < 0;
@@ -197,7 +198,7 @@ clv_status clv__kernel_grid_sample(const clv__kernel_call *call) {
   const int64_t block = block_positions(&s), blocks = (s.positions + block - 1) / block, tasks = s.x->dims[0] * blocks;
   const int threads =
       clv__kernel_threads(tasks, (double)s.x->dims[0] * (double)s.positions * s.corners * (double)(s.channels + 8));
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     corner corners[MAX_CORNERS];
@@ -229,7 +230,7 @@ bool clv__kernel_grid_sample_accepts(const clv__kernel_call *call, char reason[1
 
 /* ---- AffineGrid ------------------------------------------------------------------------------------------------------------ */
 
-/* The normalised coordinate of element `index` of `size`; a single element is in the middle. */
+/* The normalized coordinate of element `index` of `size`. A single element is in the middle. */
 static double coordinate_of(int64_t index, int64_t size, bool align) {
   if (align) return size > 1 ? 2.0 * (double)index / (double)(size - 1) - 1 : 0;
   return (2.0 * (double)index + 1) / (double)size - 1;
@@ -242,10 +243,10 @@ clv_status clv__kernel_affine_grid(const clv__kernel_call *call) {
   if (clv__tensor_is_empty(y)) return CLV_OK;
   const int64_t width = y->dims[spatial], rows = clv__dims_count(y, 0, spatial);
   const int threads = clv__kernel_threads(rows, 4.0 * (double)rows * (double)width * spatial * spatial);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
-    double matrix[MAX_SPATIAL * (MAX_SPATIAL + 1)], at[MAX_SPATIAL]; /* at: the innermost axis first, as theta has them */
+    double matrix[MAX_SPATIAL * (MAX_SPATIAL + 1)], at[MAX_SPATIAL]; /* `at`: innermost axis first, as in theta */
     int64_t rest = row;
     for (int32_t axis = spatial - 1; axis > 0; --axis) {
       at[spatial - axis] = coordinate_of(rest % y->dims[axis], y->dims[axis], align);

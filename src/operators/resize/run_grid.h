@@ -1,4 +1,4 @@
-/* What inference and the kernel of GridSample share: the names of its modes, which changed over the versions. */
+/* Shared by inference and the kernel of GridSample: the names of its modes, which changed between versions. */
 #ifndef CLEAVE_OPERATORS_RESIZE_RUN_GRID_H
 #define CLEAVE_OPERATORS_RESIZE_RUN_GRID_H
 
@@ -8,7 +8,7 @@
 typedef enum clv__grid_mode { CLV__GRID_NEAREST, CLV__GRID_LINEAR, CLV__GRID_CUBIC } clv__grid_mode;
 typedef enum clv__grid_padding { CLV__GRID_ZEROS, CLV__GRID_BORDER, CLV__GRID_REFLECTION } clv__grid_padding;
 
-/* CLV_INVALID_MODEL where an attribute has none of the names that there are. */
+/* Returns CLV_INVALID_MODEL if an attribute has an unknown name. */
 clv_status clv__grid_read(clv__attributes attributes, clv__grid_mode *mode, clv__grid_padding *padding, clv_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* Cases of operators whose result depends on which elements there are: see operators/cases.h for how the rows read. */
+/* Cases of operators whose result depends on the values of the elements. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
 const clv__case_row clv__cases_select[] = {

@@ -1,4 +1,4 @@
-/* Operators whose result depends on which elements there are: counting, choosing, ordering. */
+/* Operators whose result depends on the values of the elements: counting, selecting, sorting. */
 #include <math.h>
 
 #include "operators/common/dims.h"

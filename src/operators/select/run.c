@@ -1,4 +1,4 @@
-/* NonZero, TopK, Compress, Unique, ReverseSequence: which elements, and in which order. */
+/* NonZero, TopK, Compress, Unique, ReverseSequence: selects and reorders elements. */
 #include <stdio.h>
 
 #include "base/memory.h"
@@ -17,7 +17,7 @@ static bool is_zero(const clv_tensor *tensor, size_t index) {
     case 2: {
       uint16_t bits = ((const uint16_t *)tensor->data)[index];
       bool half = tensor->dtype == CLV_F16 || tensor->dtype == CLV_BF16;
-      return (half ? bits & 0x7fffu : bits) == 0; /* -0 is 0 */
+      return (half ? bits & 0x7fffu : bits) == 0; /* -0 equals 0 */
     }
     case 4:
       return tensor->dtype == CLV_F32 ? ((const float *)tensor->data)[index] == 0 : ((const int32_t *)tensor->data)[index] == 0;
@@ -47,7 +47,7 @@ static clv_status run_nonzero(const clv__kernel_call *call) {
 /* ---- TopK ---------------------------------------------------------------------------------------------------------------- */
 
 typedef struct candidate {
-  uint64_t key; /* larger is better */
+  uint64_t key; /* a larger key is better */
   int64_t index;
 } candidate;
 
@@ -83,13 +83,13 @@ static size_t scratch_topk(const clv__kernel_call *call) {
   return fits ? size_bytes : SIZE_MAX;
 }
 
-/* The k best of one lane of `length` elements, `inner` apart from `base`, best first. */
+/* Selects the k best of one lane, best first. The lane has `length` elements, `inner` apart, starting at `base`. */
 static void select_lane(const clv_tensor *in, int64_t base, int64_t length, int64_t inner, bool largest, int64_t k,
                         candidate *heap) {
   for (int64_t i = 0; i < length; ++i) {
     uint64_t key = clv__order_key(in, (size_t)(base + i * inner));
     if (!largest)
-      key = key == UINT64_MAX ? 0 : ~key; /* a NaN is the last choice either way */
+      key = key == UINT64_MAX ? 0 : ~key; /* a NaN is the last choice in either direction */
     else if (key == UINT64_MAX && (CLV__DTYPE_BIT(in->dtype) & CLV__DTYPES_FLOAT))
       key = 0;
     candidate c = {key, i};
@@ -139,7 +139,7 @@ static clv_status run_topk(const clv__kernel_call *call) {
 
 /* ---- Compress, Unique, ReverseSequence ----------------------------------------------------------------------------------- */
 
-/* Copies item `from` of the input's axis to item `to` of the output's, whose axes are otherwise alike. */
+/* Copies item `from` of the input's axis to item `to` of the output's axis. Their other axes are equal. */
 static void copy_item(const clv_tensor *in, clv_tensor *out, int32_t axis, int64_t from, int64_t to) {
   size_t inner = (size_t)clv__dims_product(in, axis + 1, in->rank) * clv_dtype_size_bytes(in->dtype);
   int64_t outer = clv__dims_product(in, 0, axis);
@@ -149,7 +149,7 @@ static void copy_item(const clv_tensor *in, clv_tensor *out, int32_t axis, int64
   }
 }
 
-/* The input itself, or flattened where the operator has no axis. */
+/* The input itself, or flattened if the operator has no axis. */
 static clv_tensor with_axis(const clv__kernel_call *call, int32_t *axis) {
   clv_tensor in = call->inputs[0];
   const clv_attribute *attribute = clv__attribute_find(call->attributes, "axis");
@@ -200,13 +200,13 @@ static clv_status run_unique(const clv__kernel_call *call) {
   if (clv__unique_sort(&in, along, order, room) != distinct) {
     return clv__error_set(call->error, CLV_INTERNAL_ERROR, "the number of distinct items changed");
   }
-  /* room[item]: its group in ascending order; first[group]: the group's first item. */
+  /* room[item]: the item's group in ascending order; first[group]: the group's first item. */
   for (int64_t i = 0; i < count; ++i) {
     bool fresh = i == 0 || !clv__unique_same(&in, along, order[i - 1], order[i]);
     if (fresh) first[++group] = order[i];
     room[order[i]] = group;
   }
-  /* place[group]: where it goes. In order of appearance where the result is not to be sorted. */
+  /* place[group]: its position in the result. In order of appearance if the result is not sorted. */
   bool sorted = clv__attribute_int(call->attributes, "sorted", 1) != 0;
   int64_t next = 0;
   for (int64_t g = 0; g < distinct; ++g) place[g] = g;

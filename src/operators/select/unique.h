@@ -1,11 +1,11 @@
-/* The sorting behind Unique; inference needs it too, to say how many there are. */
+/* The sort behind Unique. Inference also runs it, to count the distinct elements. */
 #ifndef CLEAVE_OPERATORS_SELECT_UNIQUE_H
 #define CLEAVE_OPERATORS_SELECT_UNIQUE_H
 
 #include "base/tensor/tensor.h"
 
-/* Sorts the elements of `data` (axis -1) or its slices along `axis`, stably: `order` becomes their indices, ascending. Both
- * arrays have an entry an item; `room` is scratch. Returns how many are distinct. */
+/* Sorts the elements of `data` (axis -1) or its slices along `axis`, stably. `order` receives their indices in ascending order.
+ * `order` and `room` have one entry per item; `room` is scratch. Returns the number of distinct items. */
 int64_t clv__unique_sort(const clv_tensor *data, int32_t axis, int64_t *order, int64_t *room);
 
 /* Whether items a and b are equal. */

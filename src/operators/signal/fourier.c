@@ -4,15 +4,15 @@
 #include <math.h>
 #include <string.h>
 
-#define LONGEST (INT64_C(1) << 44) /* what no memory holds, far from where sizes overflow */
-#define SHORT 32                   /* up to here the sum itself is as fast */
+#define LONGEST (INT64_C(1) << 44) /* more than any memory holds, and far below where sizes overflow */
+#define SHORT 32                   /* up to this length direct summation is as fast */
 #define PI 3.14159265358979323846264338327950288
 
 static bool is_power(int64_t n) {
   return (n & (n - 1)) == 0;
 }
 
-/* The power of two that a length is transformed by; 0 for the sum itself. */
+/* The power of two used to transform a length; 0 for direct summation. */
 static int64_t inner_of(int64_t length) {
   if (is_power(length)) return length;
   if (length <= SHORT) return 0;
@@ -38,7 +38,7 @@ static clv__complex multiply(clv__complex a, clv__complex b) {
   return (clv__complex){a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-/* e^(-2πi·part/whole), exact at the quarters, where sine and cosine are not. */
+/* e^(-2πi·part/whole), exact at the quarters, where sine and cosine are inexact. */
 static clv__complex root(int64_t part, int64_t whole) {
   static const clv__complex quarters[4] = {{1, 0}, {0, -1}, {-1, 0}, {0, 1}};
   if (4 * part % whole == 0) return quarters[4 * part / whole % 4];
@@ -46,7 +46,7 @@ static clv__complex root(int64_t part, int64_t whole) {
   return (clv__complex){cos(angle), sin(angle)};
 }
 
-/* In place: elements in bit-reversed order, then butterflies of growing length. */
+/* In place: bit-reverses the order of the elements, then applies butterflies of growing length. */
 static void radix2(clv__complex *data, int64_t n, const clv__complex *roots) {
   for (int64_t i = 1, reversed = 0; i < n; ++i) {
     int64_t bit = n / 2;
@@ -88,13 +88,13 @@ static void conjugate(clv__complex *data, int64_t count) {
   for (int64_t i = 0; i < count; ++i) data[i].im = -data[i].im;
 }
 
-/* jk = (j² + k² - (k - j)²) / 2 makes the transform a convolution with a chirp. */
+/* jk = (j² + k² - (k - j)²) / 2 turns the transform into a convolution with a chirp. */
 static void bluestein(const clv__fourier *f, clv__complex *data, clv__complex *work) {
   for (int64_t i = 0; i < f->length; ++i) work[i] = multiply(data[i], f->chirp[i]);
   memset(work + f->length, 0, (size_t)(f->inner - f->length) * sizeof *work);
   radix2(work, f->inner, f->roots);
   for (int64_t i = 0; i < f->inner; ++i) work[i] = multiply(work[i], f->spectrum[i]);
-  conjugate(work, f->inner); /* the inverse, its factor within the spectrum */
+  conjugate(work, f->inner); /* the inverse transform; `spectrum` contains its factor */
   radix2(work, f->inner, f->roots);
   conjugate(work, f->length);
   for (int64_t i = 0; i < f->length; ++i) data[i] = multiply(work[i], f->chirp[i]);
@@ -108,7 +108,7 @@ void clv__fourier_init(clv__fourier *fourier, int64_t length, clv__complex *tabl
   clv__complex *chirp = tables + count, *spectrum = chirp + length;
   memset(spectrum, 0, (size_t)inner * sizeof *spectrum);
   for (int64_t k = 0; k < length; ++k) {
-    /* k² modulo 2·length, so that the angle keeps its digits */
+    /* k² modulo 2·length, so that the angle keeps its precision */
     int64_t square = (int64_t)((unsigned __int128)k * (unsigned __int128)k % (unsigned __int128)(2 * length));
     chirp[k] = root(square, 2 * length);
     clv__complex back = {chirp[k].re / (double)inner, -chirp[k].im / (double)inner};

@@ -1,5 +1,6 @@
-/* The discrete Fourier transform of any length, in f64: radix 2 for powers of two, the sum itself for short lengths, Bluestein's
- * algorithm (a convolution of a power of two; IEEE Trans. Audio Electroacoust. 18, 1970) for all others. */
+/* The discrete Fourier transform of any length, in f64: radix 2 for powers of two, direct summation for short lengths,
+ * Bluestein's algorithm (a convolution whose length is a power of two; IEEE Trans. Audio Electroacoust. 18, 1970) for all
+ * others. */
 #ifndef CLEAVE_OPERATORS_SIGNAL_FOURIER_H
 #define CLEAVE_OPERATORS_SIGNAL_FOURIER_H
 
@@ -13,20 +14,21 @@ typedef struct clv__complex {
 
 typedef struct clv__fourier {
   int64_t length;
-  int64_t inner;                /* the power of two that is transformed; 0: the sum itself */
+  int64_t inner;                /* the power of two that is transformed; 0: direct summation */
   const clv__complex *roots;    /* e^(-2πik/n), half of them for radix 2 */
   const clv__complex *chirp;    /* e^(-πik²/length) */
-  const clv__complex *spectrum; /* of the conjugated chirp, by `inner` */
+  const clv__complex *spectrum; /* transform of the conjugated chirp, divided by `inner` */
 } clv__fourier;
 
-/* Elements of the tables of a length, which threads share, and of what a thread works in. SIZE_MAX: beyond any memory. */
+/* The number of elements of a length's tables, which threads share, and of a thread's work area. SIZE_MAX: too large for any
+ * memory. */
 size_t clv__fourier_table_count(int64_t length);
 size_t clv__fourier_work_count(int64_t length);
 
-/* Fills `tables`. */
+/* Fills `tables` and points `fourier` to them. */
 void clv__fourier_init(clv__fourier *fourier, int64_t length, clv__complex *tables);
 
-/* Transforms `length` elements in place; the inverse is divided by the length. */
+/* Transforms `length` elements in place. The inverse is divided by the length. */
 void clv__fourier_run(const clv__fourier *fourier, clv__complex *data, bool inverse, clv__complex *work);
 
 #endif

@@ -1,11 +1,11 @@
-/* DFT and STFT, the windows that frames are weighted with, and the matrix that makes a mel spectrogram. */
+/* DFT and STFT, the windows that weight frames, and the matrix for a mel spectrogram. */
 #include <math.h>
 
 #include "operators/common/checks.h"
 #include "operators/common/dims.h"
 #include "operators/infer.h"
 
-/* The one integer of an input: a number, a symbol, or unknown. Negative or above 2^48: an error. */
+/* The integer in an input of one element: a number, a symbol, or unknown. An error if it is below `least` or above 2^48. */
 static clv_status scalar_of(clv__infer *infer, uint32_t input, const char *what, int64_t least, int64_t *element) {
   clv__content content;
   *element = CLV__ELEMENT_UNKNOWN;
@@ -21,7 +21,7 @@ static double transform_flops(const clv_tensor *out, int64_t length) {
   return clv__known_count(out) * 2.5 * (length > 2 ? log2((double)length) : 1);
 }
 
-/* Elements of a transform's result along its axis. */
+/* The number of elements of a transform's result along its axis. */
 static int64_t bins_of(int64_t length, bool onesided) {
   if (!onesided) return length;
   return length >= 0 ? length / 2 + 1 : CLV_DIM_UNKNOWN;
@@ -38,13 +38,13 @@ static clv_status check_parts(clv__infer *infer) {
 
 /* ---- DFT ------------------------------------------------------------------------------------------------------------------- */
 
-/* The signal's axis; -1 where an input says it that is not known. */
+/* The signal's axis; -1 if it comes from an input that is unknown. */
 static clv_status dft_axis(clv__infer *infer, int32_t *axis) {
   int64_t element = infer->opset < 20 ? clv__attribute_int(infer->attributes, "axis", 1) : -2;
   const int32_t rank = infer->inputs[0].rank;
   *axis = -1;
   if (infer->opset >= 20 && clv__infer_has(infer, 2)) CLV__TRY(scalar_of(infer, 2, "axis", -CLV_MAX_RANK, &element));
-  const bool from_input = infer->opset >= 20; /* an attribute is a number, however low */
+  const bool from_input = infer->opset >= 20; /* an attribute is always a number, even if it is very low */
   if (from_input && !clv__element_is_number(element)) return CLV_OK;
   CLV__TRY(clv__infer_axis(infer, element, rank, axis));
   if (*axis < rank - 1) return CLV_OK;

@@ -1,4 +1,4 @@
-/* DFT and STFT: lanes gathered into f64, transformed, and written back. */
+/* DFT and STFT: lanes are gathered into f64, transformed, and written back. */
 #include <stdio.h>
 
 #include "base/memory.h"
@@ -11,7 +11,7 @@ static bool has(const clv__kernel_call *call, uint32_t input) {
   return input < call->input_count && call->inputs[input].dtype != CLV_DTYPE_NONE;
 }
 
-/* The number in an input of one element, where it is there and its data is known. */
+/* The number in an input of one element, if the input exists and its data is known. */
 static bool number_of(const clv__kernel_call *call, uint32_t input, int64_t *number) {
   if (!has(call, input) || call->inputs[input].data == NULL) return false;
   *number = clv__tensor_get_int(&call->inputs[input], 0);
@@ -34,7 +34,8 @@ static bool accepts_lengths(const clv__kernel_call *call, char reason[160]) {
   return true;
 }
 
-/* Tables, `extra` elements that all threads read, then for each thread a lane and what the transform works in. */
+/* The bytes of the tables and `extra` elements, which all threads read, and for each thread a lane and the transform's work
+ * area. */
 static size_t transform_bytes(int64_t length, size_t extra, int64_t lanes) {
   size_t tables = clv__fourier_table_count(length), work = clv__fourier_work_count(length), total;
   if (tables == SIZE_MAX) return SIZE_MAX;
@@ -43,13 +44,13 @@ static size_t transform_bytes(int64_t length, size_t extra, int64_t lanes) {
   return fits ? total : SIZE_MAX;
 }
 
-/* The largest that transform_bytes() gives for lengths up to `longest`. */
+/* The most that transform_bytes() returns for lengths up to `longest`. */
 static size_t transform_bytes_most(int64_t longest, size_t extra, int64_t lanes) {
   size_t own = transform_bytes(longest, extra, lanes), most;
   int64_t power = 64;
   if (own == SIZE_MAX) return SIZE_MAX;
   while (power < longest) power *= 2;
-  most = transform_bytes(power - 1, extra, lanes); /* Bluestein's, just below a power of two */
+  most = transform_bytes(power - 1, extra, lanes); /* Bluestein's algorithm just below a power of two needs the most */
   return most > own ? most : own;
 }
 
@@ -57,11 +58,11 @@ static size_t transform_bytes_most(int64_t longest, size_t extra, int64_t lanes)
 
 typedef struct dft {
   int32_t axis;
-  int64_t length; /* of the transform */
+  int64_t length; /* length of the transform */
   bool inverse, onesided;
 } dft;
 
-/* False where what it hangs on is data that is not there. */
+/* False if the axis or the length is in data that is not known. */
 static bool dft_read(const clv__kernel_call *call, dft *d) {
   const clv_tensor *x = &call->inputs[0];
   int64_t axis = call->opset < 20 ? clv__attribute_int(call->attributes, "axis", 1) : -2;
@@ -74,13 +75,13 @@ static bool dft_read(const clv__kernel_call *call, dft *d) {
   return true;
 }
 
-/* For an axis or length that is not known yet, a bound. */
+/* An upper bound if the axis or the length is not known yet. */
 static size_t scratch_dft(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   dft d;
   if (!clv__tensor_is_static(x) || !clv__tensor_is_static(y) || x->rank < 2 || clv__tensor_is_empty(y)) return 0;
   if (dft_read(call, &d)) {
-    if (d.axis < 0 || d.axis >= x->rank - 1 || d.length < 1) return 0; /* refused when it runs */
+    if (d.axis < 0 || d.axis >= x->rank - 1 || d.length < 1) return 0; /* the kernel rejects it when it runs */
     int64_t lanes = clv__dims_count(y, 0, d.axis) * clv__dims_count(y, d.axis + 1, y->rank - 1);
     return transform_bytes(d.length, 0, lanes);
   }
@@ -91,7 +92,7 @@ static size_t scratch_dft(const clv__kernel_call *call) {
   return transform_bytes_most(longest, 0, CLV__KERNEL_MAX_THREADS);
 }
 
-/* Reads up to `count` elements of a lane into `to`, the rest zeros; `step` elements from one to the next. */
+/* Reads up to `count` elements of a lane into `to` and sets the rest to zero. They are `step` elements apart. */
 static void lane_read(const clv_tensor *x, int64_t first, int64_t step, int64_t present, int64_t length, clv__complex *to) {
   const int64_t parts = x->dims[x->rank - 1], count = present < length ? present : length;
   for (int64_t i = 0; i < length; ++i) to[i] = (clv__complex){0, 0};
@@ -103,7 +104,7 @@ static void lane_write(const clv_tensor *y, int64_t first, int64_t step, int64_t
   for (int64_t i = 0; i < count; ++i) clv__row_from_f64(y->dtype, y->data, (first + i * step) * parts, parts, &from[i].re);
 }
 
-/* The half of a spectrum that a real signal's other half follows from. */
+/* Fills in the second half of a spectrum, which follows from the first half for a real signal. */
 static void complete_spectrum(clv__complex *data, int64_t length) {
   data[0].im = 0;
   if (length % 2 == 0) data[length / 2].im = 0;
@@ -134,7 +135,7 @@ static clv_status run_dft(const clv__kernel_call *call) {
   clv__complex *tables = call->scratch, *rooms = tables + clv__fourier_table_count(d.length);
   clv__fourier_init(&fourier, d.length, tables);
   const int threads = clv__kernel_threads(lanes, 60.0 * (double)lanes * (double)d.length);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t lane = 0; lane < lanes; ++lane) {
     clv__complex *data = rooms + clv__kernel_thread_index() * (work_count + d.length), *work = data + d.length;
@@ -149,7 +150,7 @@ static clv_status run_dft(const clv__kernel_call *call) {
 
 /* ---- STFT ------------------------------------------------------------------------------------------------------------------ */
 
-/* The length of a frame; 0 where it is not known. */
+/* The length of a frame; 0 if it is not known. */
 static int64_t frame_length(const clv__kernel_call *call) {
   int64_t length;
   if (has(call, 2)) return call->inputs[2].dims[0];
@@ -185,7 +186,7 @@ static clv_status run_stft(const clv__kernel_call *call) {
   for (int64_t i = 0; i < length; ++i) weights[i] = 1;
   if (window != NULL) clv__row_to_f64(window->dtype, window->data, 0, length, weights);
   const int threads = clv__kernel_threads(lanes, 60.0 * (double)lanes * (double)length);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used only by OpenMP */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t lane = 0; lane < lanes; ++lane) {
     clv__complex *data = rooms + clv__kernel_thread_index() * (work_count + length), *work = data + length;

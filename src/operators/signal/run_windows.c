@@ -1,4 +1,4 @@
-/* HannWindow, HammingWindow, BlackmanWindow: sums of cosines; MelWeightMatrix: triangles over the bins of a spectrum. */
+/* HannWindow, HammingWindow, BlackmanWindow: sums of cosines. MelWeightMatrix: triangles over the bins of a spectrum. */
 #include <math.h>
 #include <stdio.h>
 
@@ -15,9 +15,9 @@ clv_status clv__kernel_window(const clv__kernel_call *call) {
   const bool periodic = clv__attribute_int(call->attributes, "periodic", 1) != 0;
   const double period = (double)(periodic ? size : size - 1);
   for (int64_t i = 0; i < size; ++i) {
-    /* A symmetric window of one element is its peak. */
+    /* A symmetric window of one element has its peak value. */
     double angle = period > 0 ? 2 * PI * (double)i / period : PI;
-    double value = (a2 * cos(2 * angle) - a1 * cos(angle)) + a0; /* in this order the peak is 1 */
+    double value = (a2 * cos(2 * angle) - a1 * cos(angle)) + a0; /* in this order of operations the peak is 1 */
     clv__row_from_f64(y->dtype, y->data, i, 1, &value);
   }
   return CLV_OK;
@@ -31,7 +31,7 @@ static double hertz_of(double mel) {
   return 700 * (pow(10, mel / 2595) - 1);
 }
 
-/* One triangle: up from `low` to `center`, down to `high`; bins beyond the matrix are nowhere. */
+/* Writes one triangle: rising from `low` to `center`, falling to `high`. Bins beyond the matrix are dropped. */
 static void triangle_put(const clv_tensor *y, int64_t column, double low, double center, double high) {
   const int64_t bins = y->dims[0], columns = y->dims[1];
   for (int64_t bin = low < (double)bins ? (int64_t)low : bins; bin < bins && (double)bin <= high; ++bin) {

@@ -1,4 +1,4 @@
-/* Softmax, LogSoftmax, Hardmax: the type of the input. */
+/* Softmax, LogSoftmax, Hardmax: the output has the type of the input. */
 #include "operators/infer.h"
 #include "operators/common/padding.h"
 
@@ -6,7 +6,7 @@ static clv_status infer_softmax(clv__infer *infer) {
   const clv_tensor *input = &infer->inputs[0];
   bool flattens = infer->opset < 13;
   int64_t axis = clv__attribute_int(infer->attributes, "axis", flattens ? 1 : -1);
-  /* Flattened, an axis of the rank itself leaves lines of one element; a scalar is one line. */
+  /* An axis equal to the rank flattens to lines of one element. A scalar is one line. */
   bool scalar = input->rank == 0 && (axis == 0 || axis == -1);
   int32_t unused;
   if (input->rank >= 0 && !scalar && !(flattens && axis == input->rank)) {
@@ -23,7 +23,7 @@ static void work_softmax(const clv__infer *infer, clv__work *work) {
 
 /* ---- Independence ---- */
 
-/* Before opset 13 all axes from the given one on are one line. */
+/* Before opset 13 all axes from the given one on form one line. */
 static bool independent_softmax(clv__padding *padding) {
   const clv__infer *node = padding->node;
   int32_t axis, rank = node->inputs[0].rank;

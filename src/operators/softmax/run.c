@@ -1,4 +1,4 @@
-/* Softmax, LogSoftmax and Hardmax along an axis; before opset 13 over everything from the axis on. */
+/* Softmax, LogSoftmax and Hardmax along an axis. Before opset 13 they work over all axes from the given one on. */
 #include <math.h>
 
 #include "operators/common/element.h"
@@ -21,7 +21,7 @@ static clv__lines lines_of(const clv__kernel_call *call) {
   return lines;
 }
 
-/* The place of the first of the largest elements; of a line without one, its first. */
+/* The position of the first of the largest elements. If there is none, returns the first element of the line. */
 static int64_t find_largest(const clv_tensor *x, int64_t first, int64_t length, int64_t step) {
   int64_t at = 0;
   for (int64_t i = 1; i < length; ++i) {
@@ -30,7 +30,7 @@ static int64_t find_largest(const clv_tensor *x, int64_t first, int64_t length, 
   return at;
 }
 
-/* y = e^(x - largest) / sum, its logarithm, or 1 at the largest. A line of -inf alone becomes NaNs. */
+/* y = e^(x - largest) / sum, its logarithm, or 1 at the largest element. A line that contains only -inf becomes NaNs. */
 static void run_line(const clv__kernel_call *call, int64_t first, int64_t length, int64_t step) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   const int64_t at = find_largest(x, first, length, step);

@@ -1,13 +1,14 @@
-/* Operators of domain `ai.cleave` over graphs in compressed rows: row v of the result comes from the rows of the data that
- * sources[offsets[v] .. offsets[v + 1]) names.
+/* Operators of domain `ai.cleave` over graphs in compressed rows. Row v of the result is computed from the data rows named by
+ * sources[offsets[v] .. offsets[v + 1]).
  *
  *   SparseAggregate(data [r, F], offsets [n + 1], sources [m]) -> [n, F]
  *     reduce   "sum" (default), "mean" (a row without sources is 0), "max" (a row without sources is 0)
  *   SparseAttention(data [r, H * C], source_score [r, H], target_score [n, H], offsets [n + 1], sources [m]) -> [n, H * C]
- *     negative_slope   0.2: for each head, softmax over a row's sources of leaky_relu(source_score + target_score), times their
- * data, summed up (graph attention: Veličković and others 2018)
+ *     negative_slope   0.2: for each head, the sum of the sources' data, weighted by the softmax over a row's sources of
+ * leaky_relu(source_score + target_score) (graph attention: Veličković and others 2018)
  *
- * Offsets are i64, ascend from 0, and may end below m: what follows is padding. Sources are i32 or i64. Sums are in f32. */
+ * Offsets are i64, ascend from 0, and may end below m; the remaining sources are padding. Sources are i32 or i64. Sums are in
+ * f32. */
 #include "operators/infer.h"
 #include "operators/common/dims.h"
 
@@ -29,7 +30,7 @@ static clv_status check_rank(clv__infer *infer, uint32_t input, const char *name
   return clv__error_set(infer->error, CLV_INVALID_MODEL, "%s is of rank %d, not 2", name, rank);
 }
 
-/* Rows of the result, from the offsets. */
+/* The number of rows of the result, from the offsets. */
 static clv_status row_count(clv__infer *infer, uint32_t offsets, int64_t *rows) {
   const clv_tensor *index = &infer->inputs[offsets];
   *rows = CLV_DIM_UNKNOWN;
@@ -91,7 +92,7 @@ static clv_status infer_attention(clv__infer *infer) {
   return CLV_OK;
 }
 
-/* An addition (attention: a multiplication too) for every source and column. */
+/* One addition (attention: also one multiplication) per source and column. */
 static double pairs(const clv__infer *infer, uint32_t sources) {
   size_t count;
   const clv_tensor *data = &infer->inputs[0];

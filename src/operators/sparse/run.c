@@ -1,5 +1,5 @@
-/* SparseAggregate and SparseAttention over a graph in compressed rows: the edges of row v are [offsets[v], offsets[v + 1]), and
- * `sources` names the row of data that each reads. */
+/* SparseAggregate and SparseAttention over a graph in compressed rows. The edges of row v are [offsets[v], offsets[v + 1]);
+ * `sources` names the data row that each edge reads. */
 #include <math.h>
 
 #include "operators/common/element.h"
@@ -39,7 +39,7 @@ static clv_status check_graph(const graph *g, clv_error *error) {
   return CLV_OK;
 }
 
-/* A row without edges becomes zeros; a NaN wins a maximum. */
+/* A row without edges becomes zeros. A NaN wins a maximum. */
 static clv_status run_aggregate(const clv__kernel_call *call) {
   const graph g = graph_of(&call->inputs[0], &call->inputs[1], &call->inputs[2]);
   const bool mean = clv__attribute_is(call->attributes, "reduce", "mean", false);
@@ -62,7 +62,8 @@ static clv_status run_aggregate(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* The edges' shares of row v for one head: the softmax of the leaky sum of both ends' scores. `shares` has room for all edges. */
+/* The attention weights of row v's edges for one head: the softmax of leaky_relu(sum of both ends' scores). `shares` has room for
+ * all edges. */
 static void make_shares(const clv__kernel_call *call, const graph *g, int64_t v, int64_t head, int64_t heads, double *shares) {
   const clv_tensor *of_source = &call->inputs[1], *of_target = &call->inputs[2];
   const double slope = (double)clv__attribute_float(call->attributes, "negative_slope", 0.2f);
@@ -80,7 +81,7 @@ static void make_shares(const clv__kernel_call *call, const graph *g, int64_t v,
 
 static clv_status run_attention(const clv__kernel_call *call) {
   const graph g = graph_of(&call->inputs[0], &call->inputs[3], &call->inputs[4]);
-  const int64_t heads = call->inputs[1].dims[1], width = heads > 0 ? g.columns / heads : 0; /* columns of a head */
+  const int64_t heads = call->inputs[1].dims[1], width = heads > 0 ? g.columns / heads : 0; /* columns per head */
   double *shares = call->scratch;
   CLV__TRY(check_graph(&g, call->error));
   for (int64_t v = 0; width > 0 && v < g.rows; ++v) {

@@ -1,7 +1,7 @@
-/* Cases of operators of one operand: see operators/cases.h for how the rows read. */
+/* Cases of operators of one operand. See operators/cases.h for the syntax of the rows. */
 #include "operators/cases.h"
 
-/* Of the sizes, one is above what vector and block loops take at once, one leaves a rest, and some are empty or a scalar. */
+/* One size exceeds what vector and block loops process at once, one leaves a remainder, and some are empty or a scalar. */
 #define SHAPES(fill)                                                                                                       \
   "x[3,5,7,11]" fill " | x[1]" fill " | x" fill " | x[0]" fill " | x[2,0,3]" fill " | x[4099]" fill " | x[2,3,1,5,2]" fill \
   " | x[1,1]" fill

@@ -1,8 +1,8 @@
-/* Elementwise operators of one input: the output has its type, or is bool of its shape. */
+/* Element-wise operators of one input: the output has its type, or is bool with its shape. */
 #include "operators/infer.h"
 #include "operators/common/content.h"
 
-/* Rounding and the like leave a dimension as it is; what is negative only a number can be. */
+/* Rounding and similar operators keep a dimension unchanged. Only a number can be negative. */
 typedef enum keeps { KEEPS_NOTHING, KEEPS_MAGNITUDE, KEEPS_POSITIVE, NEGATES } keeps;
 
 static clv_status infer_content(clv__infer *infer, keeps what) {
@@ -63,7 +63,7 @@ static clv_status infer_clip(clv__infer *infer) {
   return clv__infer_same(infer);
 }
 
-/* What an exponential, a root or an error function costs, roughly. */
+/* The approximate cost of an exponential, a root or an error function. */
 static void work_function(const clv__infer *infer, clv__work *work) {
   size_t count;
   if (clv__tensor_count(&infer->outputs[0], &count)) work->flops = 12.0 * (double)count;

@@ -1,5 +1,5 @@
-/* Elementwise operators of one input: activations, rounding, exponentials, trigonometry, tests, Clip. Floats are computed in
- * double and rounded once; integers wrap. A NaN comes out again where nothing else is said: comparisons let it through. */
+/* Element-wise operators of one input: activations, rounding, exponentials, trigonometry, tests, Clip. Floats are computed in
+ * double and rounded once. Integers wrap. A NaN gives a NaN unless stated otherwise: comparisons let it through. */
 #include <math.h>
 
 #include "operators/common/element.h"
@@ -60,7 +60,8 @@ REAL(asinh_of, asinh(x))
 REAL(acosh_of, acosh(x))
 REAL(atanh_of, atanh(x))
 
-/* Of integers and bool; what is unsigned is never negative here, but for a u64's upper half (NULL: there is no such operator). */
+/* The function for integers and bool. Unsigned values are never negative here, except the upper half of u64. NULL: there is no
+ * such operator. */
 typedef int64_t whole_fn(int64_t x);
 
 static int64_t whole_relu(int64_t x) {
@@ -70,7 +71,7 @@ static int64_t whole_negative(int64_t x) {
   return (int64_t)(0 - (uint64_t)x);
 }
 static int64_t whole_abs(int64_t x) {
-  return x < 0 ? whole_negative(x) : x; /* of a u64 not called */
+  return x < 0 ? whole_negative(x) : x; /* never called for u64 */
 }
 static int64_t whole_sign(int64_t x) {
   return (x > 0) - (x < 0);
@@ -88,7 +89,7 @@ typedef struct unary {
   real_fn *real;
   whole_fn *whole;
   const char *a_name, *b_name;
-  float a, b; /* defaults */
+  float a, b; /* default values */
 } unary;
 
 /* X(operator, dtypes, of floats, of integers, names of the attributes, their defaults) */
@@ -157,7 +158,7 @@ static int64_t is_not_zero(int64_t x) {
 
 static clv_status run_unary(const clv__kernel_call *call) {
   const unary *entry = table;
-  while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table names no other */
+  while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table has no other names */
   if (clv__element_is_float(&call->inputs[0])) {
     const double a = (double)(entry->a_name != NULL ? clv__attribute_float(call->attributes, entry->a_name, entry->a) : 0);
     const double b = (double)(entry->b_name != NULL ? clv__attribute_float(call->attributes, entry->b_name, entry->b) : 0);
@@ -181,7 +182,7 @@ static clv_status run_gelu(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Integers too are shrunk as real numbers: lambd and bias may be fractions. */
+/* Integers are also shrunk as real numbers, because lambd and bias may be fractions. */
 static clv_status run_shrink(const clv__kernel_call *call) {
   const float lambd = clv__attribute_float(call->attributes, "lambd", 0.5f);
   apply(call, shrink, (double)lambd, (double)clv__attribute_float(call->attributes, "bias", 0));
@@ -202,7 +203,7 @@ static double largest_of(clv_dtype dtype) {
   }
 }
 
-/* What is below the low bound becomes that, and then what is above the high one. */
+/* Raises values below the low bound to it, then lowers values above the high bound to it. */
 static void clip_reals(const clv__kernel_call *call, const clv_tensor *low_given, const clv_tensor *high_given) {
   const clv_tensor *x = &call->inputs[0], *y = &call->outputs[0];
   double low = low_given != NULL ? clv__element_load(low_given, 0) : -largest_of(x->dtype);

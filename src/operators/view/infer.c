@@ -1,4 +1,4 @@
-/* Operators that change or read a shape and leave the bytes alone. Contents of small integer tensors pass through them. */
+/* Operators that change or read a shape and leave the bytes unchanged. Contents of small integer tensors pass through them. */
 #include "operators/infer.h"
 #include "operators/common/dims.h"
 #include "operators/view/rules.h"
@@ -21,10 +21,10 @@ static clv_status infer_dropout(clv__infer *infer) {
 
 typedef struct reshape {
   int64_t dims[CLV_MAX_RANK];
-  int64_t above[CLV_MAX_RANK], below[CLV_MAX_RANK]; /* the input's dims and the known new ones, without those copied by 0 */
+  int64_t above[CLV_MAX_RANK], below[CLV_MAX_RANK]; /* the input's dims, and the known new dims; both without dims copied by 0 */
   int32_t above_count, below_count;
-  int32_t open_count; /* new dims still to be told */
-  int32_t open;       /* the last of them */
+  int32_t open_count; /* number of new dims that are still unknown */
+  int32_t open;       /* index of the last of them */
   bool has_minus_one;
 } reshape;
 
@@ -76,7 +76,7 @@ static clv_status infer_reshape(clv__infer *infer) {
   clv__content target;
   CLV__TRY(clv__infer_check_list(infer, 1));
   clv__infer_pass_content(infer);
-  bool scalar = shape->rank == 1 && shape->dims[0] == 0; /* known without its data: it has none */
+  bool scalar = shape->rank == 1 && shape->dims[0] == 0; /* an empty shape is known without data */
   if (!clv__infer_elements(infer, 1, &target) && !scalar) {
     int64_t rank = shape->rank == 1 ? shape->dims[0] : CLV_RANK_UNKNOWN;
     CLV__TRY(clv__infer_rank(infer, rank));
@@ -87,14 +87,14 @@ static clv_status infer_reshape(clv__infer *infer) {
   CLV__TRY(clv__infer_rank(infer, target.count));
   reshape r = {.open = -1};
   CLV__TRY(read_target(infer, &target, &r));
-  /* Whatever an unknown element turns out to be, the products agree: a single open dimension is what is left. */
+  /* The element counts agree whatever an unknown element is, so a single open dimension is the quotient. */
   if (data->rank >= 0 && r.open_count <= 1) {
     int64_t rest;
     bool divides = clv__dims_quotient(r.above, r.above_count, r.below, r.below_count, &rest);
     if (r.open_count == 1 && divides) r.dims[r.open] = rest;
     if (r.open_count == 1 && !divides) return reshape_mismatch(infer, &r, target.count);
     if (r.open_count == 0 && divides && rest >= 0 && rest != 1) return reshape_mismatch(infer, &r, target.count);
-    if (r.open_count == 0 && !divides) { /* no elements on both sides is the one case that does not divide and is right */
+    if (r.open_count == 0 && !divides) { /* the only valid case that does not divide: no elements on both sides */
       bool empty = false, was_empty = false;
       for (int32_t i = 0; i < r.below_count; ++i) empty = empty || r.below[i] == 0;
       for (int32_t i = 0; i < r.above_count; ++i) was_empty = was_empty || r.above[i] <= 0;
@@ -123,7 +123,7 @@ static clv_status infer_flatten(clv__infer *infer) {
 
 /* ---- Squeeze, Unsqueeze -------------------------------------------------------------------------------------------------- */
 
-/* Marks the axes listed, counted in a shape of `rank`. */
+/* Marks the listed axes, counted in a shape of `rank`. */
 static clv_status mark_axes(clv__infer *infer, const clv__content *axes, int32_t rank, bool marked[CLV_MAX_RANK]) {
   for (uint32_t i = 0; i < axes->count; ++i) {
     int32_t axis;
@@ -134,7 +134,7 @@ static clv_status mark_axes(clv__infer *infer, const clv__content *axes, int32_t
   return CLV_OK;
 }
 
-/* Number of entries of an axes input whose elements are not known; -1 when that is not known either. */
+/* The number of entries of an axes input whose elements are unknown; -1 if that is unknown too. */
 static int64_t axes_length(const clv__infer *infer) {
   const clv_tensor *axes = infer->input_count > 1 ? &infer->inputs[1] : NULL;
   if (axes == NULL || axes->rank < 0) return -1;
@@ -158,7 +158,7 @@ static clv_status infer_squeeze(clv__infer *infer) {
   int64_t dims[CLV_MAX_RANK];
   int32_t rank = 0;
   for (int32_t i = 0; i < data->rank; ++i) {
-    if (!given && data->dims[i] < 0) return CLV_OK; /* it goes if it is 1 */
+    if (!given && data->dims[i] < 0) return CLV_OK; /* the axis is removed if it is 1 */
     if (given && drop[i] && data->dims[i] >= 0 && data->dims[i] != 1) {
       return clv__error_set(infer->error, CLV_INVALID_MODEL, "axis %d to be dropped has size %lld, not 1", i,
                             (long long)data->dims[i]);

@@ -1,4 +1,4 @@
-/* Independence of reshapes: which output axis a padded axis becomes. */
+/* Independence of reshapes: finds the output axis that a padded axis becomes. */
 #include "operators/view/rules.h"
 
 #include <string.h>
@@ -11,7 +11,7 @@ typedef struct size {
   int64_t times, over;
 } size;
 
-/* Two products of sizes without what they have in common: numbers, where the symbols are the same. */
+/* Two products of sizes after cancelling their common factors. They are numbers if the symbols are the same. */
 typedef struct share {
   int64_t above, below;
   bool same_symbols;
@@ -48,8 +48,9 @@ static void read_sizes(const clv_tensor *type, size *sizes) {
   }
 }
 
-/* The output axis that open axis `axis` of the input becomes: as much lies before, and behind both are the same symbols. The
- * output's size there is then known as a multiple of the input's, which may settle another axis. -1: none, so far. */
+/* The output axis that open axis `axis` of the input becomes. The products before both axes are equal, and the symbols after both
+ * are the same. The output's size there is then a known multiple of the input's, which may determine another axis. -1: none found
+ * so far. */
 static int32_t link_axis(const clv_tensor *in, const clv_tensor *out, int32_t axis, const size *from, size *to) {
   for (int32_t b = 0; b < out->rank; ++b) {
     if (out->dims[b] >= 0) continue;
@@ -62,7 +63,7 @@ static int32_t link_axis(const clv_tensor *in, const clv_tensor *out, int32_t ax
   return -1;
 }
 
-/* The constant target of a Reshape lets the size along output axis `to` follow that of input axis `from`. */
+/* Whether the constant target of a Reshape lets the size of output axis `to` follow that of input axis `from`. */
 static bool target_follows(clv__padding *padding, int32_t from, int32_t to) {
   clv__content target;
   bool given;
@@ -73,8 +74,8 @@ static bool target_follows(clv__padding *padding, int32_t from, int32_t to) {
   return clv__padding_no(padding, "its new axis %d is of the fixed size %lld", (int)to, (long long)element);
 }
 
-/* Reshape, Flatten, Squeeze, Unsqueeze: a padded axis stays whole, or is joined with or parted from the fixed ones behind it, so
- * that what was at the beginning still is. */
+/* Reshape, Flatten, Squeeze, Unsqueeze: a padded axis stays whole, or it is merged with or split from the fixed axes after it.
+ * Elements at the beginning therefore stay at the beginning. */
 bool clv__independent_reshape(clv__padding *padding) {
   const clv_tensor *in = &padding->node->inputs[0], *out = &padding->node->outputs[0];
   size from[CLV_MAX_RANK], to[CLV_MAX_RANK];

@@ -1,4 +1,4 @@
-/* Rules of independence along padded axes (common/padding.h) of the family. */
+/* The independence rules of the family along padded axes (common/padding.h). */
 #ifndef CLEAVE_OPERATORS_VIEW_RULES_H
 #define CLEAVE_OPERATORS_VIEW_RULES_H
 

@@ -1,4 +1,4 @@
-/* Views, whose result is a copy of their input, and the reading of shapes. */
+/* Views, whose result is a copy of their input, and operators that read shapes. */
 #include <stdio.h>
 
 #include "operators/common/move.h"
@@ -11,7 +11,7 @@ static clv_status run_view(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Nothing is dropped: not in training mode, or with a ratio of 0. 1: yes; 0: no; -1: not known yet. */
+/* Whether Dropout drops nothing (not in training mode, or a ratio of 0). 1: yes; 0: no; -1: not known yet. */
 static int drops_nothing(const clv__kernel_call *call) {
   const clv_tensor *ratio = &call->inputs[1], *training = &call->inputs[2];
   if (call->input_count < 3 || training->dtype != CLV_BOOL) return 1;
