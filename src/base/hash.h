@@ -17,8 +17,7 @@ typedef struct clv__hasher {
 
 void clv__hasher_init(clv__hasher *hasher);
 void clv__hasher_update(clv__hasher *hasher, const void *data, size_t size_bytes);
-void clv__hasher_string(clv__hasher *hasher, const char *text); /* includes the length, so that consecutive strings stay
-                                                                 * distinct */
+void clv__hasher_string(clv__hasher *hasher, const char *text); /* with its length: consecutive strings stay distinct */
 void clv__hasher_u64(clv__hasher *hasher, uint64_t number);
 void clv__hasher_finish(clv__hasher *hasher, clv__hash *hash);
 

@@ -95,8 +95,7 @@ static void *arena_allocate(clv__arena *arena, size_t size_bytes, size_t alignme
   size_t header = clv__align_up(sizeof *block, CLV__ALIGNMENT);
   size_t grown = block == NULL ? FIRST_BLOCK : block->size_bytes * 2;
   if (grown > LARGEST_BLOCK) grown = LARGEST_BLOCK;
-  bool alone = size_bytes > grown / 4; /* large allocations get their own block, so that the rest of the current one stays in
-                                        * use */
+  bool alone = size_bytes > grown / 4; /* a large allocation gets its own block and leaves the current one in use */
   size_t total = alone ? header + size_bytes : grown;
   clv__arena_block *fresh = clv__allocate(arena->allocator, total);
   if (fresh == NULL) return NULL;

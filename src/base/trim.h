@@ -7,8 +7,7 @@
 
 /* Returns free heap pages to the system. Also drops file pages that were only read from the process, mainly code and tables of
  * libraries: setup reads ten times more of them than running does. They stay in the system's cache and return when accessed.
- * Returns the number of file bytes that were mapped there. If the system does not list the mappings, file pages stay as they
- * are. */
+ * Returns the number of file bytes dropped. If the system does not list the mappings, file pages stay as they are. */
 size_t clv__memory_trim(void);
 
 #endif

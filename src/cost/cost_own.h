@@ -52,8 +52,7 @@ typedef struct clv__making {
   const bool *folded;
   clv__arena arena;
   uint32_t class_count;
-  uint32_t *classes;     /* by node: its class of equal signatures; CLV__NO_ID: a view, a folded node, unknown sizes, or not
-                          * needed */
+  uint32_t *classes;     /* by node: class of equal signatures; CLV__NO_ID: a view, folded, of unknown sizes, or not needed */
   const char **families; /* by class */
   bool *is_view;         /* by node */
   float *flops, *bytes;  /* by node */

@@ -22,8 +22,7 @@ typedef struct clv__peaks {
   uint32_t thread_count;                    /* of the host's processor; 0: another device */
   double flops_per_second[CLV__PEAK_COUNT]; /* 0: unknown */
   uint32_t size_count;                      /* 0: no bandwidth is known */
-  uint64_t sizes_bytes[CLV__PEAK_SIZES];    /* ascending: the amount of data read repeatedly; the last size measures main
-                                             * memory */
+  uint64_t sizes_bytes[CLV__PEAK_SIZES];    /* ascending: bytes read repeatedly; the last size measures main memory */
   double read_bytes_per_second[CLV__PEAK_SIZES];
   double copy_bytes_per_second[CLV__PEAK_SIZES]; /* read and written bytes together */
 } clv__peaks;

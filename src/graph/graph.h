@@ -117,8 +117,7 @@ typedef struct clv__builder clv__builder;
 
 clv_status clv__builder_create(const clv_allocator *allocator, clv__builder **builder, clv_error *error);
 void clv__builder_destroy(clv__builder *builder);      /* accepts NULL; for the error path: finish() consumes the builder */
-clv__arena *clv__builder_arena(clv__builder *builder); /* the graph's own arena: for names, attributes and data with the
-                                                        * graph's lifetime */
+clv__arena *clv__builder_arena(clv__builder *builder); /* the graph's own arena; its data lives as long as the graph */
 
 /* The id of the value called `name`; created (and the name copied) on first use. Names are scoped to this graph. */
 clv_status clv__builder_value(clv__builder *builder, const char *name, clv_value_id *value, clv_error *error);

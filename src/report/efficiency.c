@@ -218,8 +218,7 @@ clv_status clv__efficiency_sample(clv__efficiency *e, clv_error *error) {
     while (r.end < e->step_count && e->steps[r.end].kind < CLV__STEP_PARTITION) ++r.end;
     if (r.end > r.step) CLV__TRY(clv__session_operators(e->session, plan->steps[s].index, read_step, &r, error));
     if (r.step != r.end) return clv__error_set(error, CLV_DEVICE_ERROR, "there are fewer steps than before");
-    put_sample(e, r.step++, all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* the whole time of a transfer or of a partition
-                                                                         * without steps */
+    put_sample(e, r.step++, all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* all of a transfer, or of a partition without steps */
   }
   ++e->run_count;
   return CLV_OK;

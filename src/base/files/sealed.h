@@ -51,8 +51,7 @@ typedef struct clv__sealed_reader {
 clv_status clv__sealed_open(const clv__sealed_kind *kind, const void *data, size_t size_bytes, clv__sealed_reader *reader,
                             clv_error *error);
 uint64_t clv__sealed_take(clv__sealed_reader *reader, size_t size_bytes);               /* at most 8 */
-const uint8_t *clv__sealed_take_bytes(clv__sealed_reader *reader, uint64_t size_bytes); /* points into the file; NULL past the
-                                                                                         * end */
+const uint8_t *clv__sealed_take_bytes(clv__sealed_reader *reader, uint64_t size_bytes); /* in the file; NULL past the end */
 const char *clv__sealed_take_text(clv__sealed_reader *reader, clv__arena *arena);       /* terminated; NULL past the end */
 /* CLV_NOT_SUPPORTED if the next text is not `fingerprint`. */
 clv_status clv__sealed_check_fingerprint(clv__sealed_reader *reader, const char *fingerprint);

@@ -66,8 +66,7 @@ static bool read_places(aten *n, uint32_t count, places *p) {
   for (int32_t i = 0; i < rank; ++i) p->inverse[p->order[i]] = i;
   bool adjacent = p->axes[count - 1] - p->axes[0] == (int64_t)count - 1;
   p->at = adjacent ? (int32_t)p->axes[0] : 0;
-  for (int32_t i = (int32_t)count; i < rank + 1; ++i) { /* the other axes, with the index shape inserted before number `at` of
-                                                         * them */
+  for (int32_t i = (int32_t)count; i < rank + 1; ++i) { /* the other axes; the index shape precedes the `at`th */
     if (i - (int32_t)count == p->at) {
       for (int32_t k = 0; k < p->shape.rank; ++k) p->dims[p->rank++] = p->shape.dims[k];
     }

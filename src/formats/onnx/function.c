@@ -245,8 +245,7 @@ clv_status clv__onnx_inline_call(clv__onnx_loader *loader, clv__builder *builder
                                  const clv__onnx_function *function, clv__proto_span node, const char *node_name, uint32_t depth,
                                  clv_error *error) {
   CLV__TRY(clv__onnx_check_depth(depth, error));
-  CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *), error)); /* the cost of reading the function
-                                                                                         * again */
+  CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *), error)); /* the cost of another reading */
   call self = {.loader = loader, .builder = builder, .outer = scope, .function = function->message, .node = node};
   self.scope.call = ++loader->call_count;
   clv__arena_init(&self.arena, loader->allocator);

@@ -7,8 +7,7 @@
 
 /* A part of a block running on a subgraph. Times count from the start of the first layer. */
 typedef struct clv__gnn_span {
-  uint32_t layer, place, cluster, subgraph, block, part, first, last, device; /* device: index in the machine; first, last:
-                                                                               * stages, last excluded */
+  uint32_t layer, place, cluster, subgraph, block, part, first, last, device; /* device: of the machine; last: excluded */
   clv__layer_sizes sizes, padded;
   double start_ns, end_ns;                          /* as simulated */
   bool has_run;                                     /* the fields below are set */
