@@ -77,8 +77,8 @@ clv_status clv__cache_walk(clv__cache *cache, clv__cache_depth depth,
 typedef struct clv__cache_pruned {
   uint64_t kept, kept_bytes, removed, removed_bytes;
 } clv__cache_pruned;
-/* Removes files not used for `age_s` seconds (0: no age limit), files with damaged names, and leftovers of killed
- * processes. Then removes the least recently used files until the rest takes at most `limit_bytes`. */
+/* Removes files not used for `age_s` seconds (0: no age limit) and leftovers of killed processes. Then removes the least
+ * recently used files until the rest takes at most `limit_bytes`. */
 clv_status clv__cache_prune(clv__cache *cache, uint64_t limit_bytes, uint64_t age_s, clv__cache_pruned *pruned, clv_error *error);
 /* Removes one file by its name relative to the directory. False if it does not exist or cannot be removed. */
 bool clv__cache_remove_name(clv__cache *cache, const char *name);

@@ -30,7 +30,8 @@ typedef struct clv__peaks {
 /* Measures the processor with `thread_count` threads (0: one per core). Each figure is the best of several short attempts,
  * because other programs may be running. Takes about half a second. */
 clv_status clv__peaks_of_host(uint32_t thread_count, const clv_allocator *allocator, clv__peaks *peaks, clv_error *error);
-/* Measures a device with `runs` runs of a large product and of a large sum. Peaks that the device cannot run stay unknown. */
+/* Measures a device with `runs` runs of a large product and of a large sum. A peak stays unknown if the device cannot run its
+ * node. */
 void clv__peaks_of_device(clv_devices *devices, uint32_t device, uint32_t runs, clv__peaks *peaks);
 /* Measures the host's peaks if the device is its processor, otherwise the device's own. */
 clv_status clv__peaks_measure(clv_devices *devices, uint32_t device, uint32_t thread_count, clv__peaks *peaks, clv_error *error);
