@@ -1,10 +1,10 @@
-/* Where intervals lie in memory: see arrange.h.
+/* Assigns intervals to memory offsets: see arrange.h.
  *
- * Greedy by size, each at the lowest offset free during its life: Pisarchyk and Lee, "Efficient Memory Management for Deep Neural
- * Net Inference", 2020. Where that is above what no arrangement is below, also by length of life and by the product of both, and
- * from each of these orders some rounds in which what reaches farthest is placed first. It looks at every pair, so very many are
- * walked in time instead, with a list of free blocks as a heap has one: a little more memory, no more than linear work for each.
- */
+ * The greedy method orders intervals by size and puts each at the lowest offset that is free during its life: Pisarchyk and
+ * Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020. If the result is above the lower bound, it also
+ * tries the orders by length of life and by the product of size and length. From each order it tries some rounds that place
+ * the farthest-reaching interval first. The greedy method compares all pairs. Very large sets are therefore walked in time
+ * order with a free list, like a heap: this uses a little more memory but at most linear work per interval. */
 #include "base/arrange.h"
 
 #include <stdlib.h>
@@ -13,8 +13,8 @@
 #include "base/error.h"
 
 enum {
-  BLOCKS_TRIED = 256,    /* free blocks looked at before memory is added at the end */
-  PAIRS_TRIED = 1 << 20, /* looked at in search of a better order than that by size */
+  BLOCKS_TRIED = 256,    /* free blocks examined before the arena grows at its end */
+  PAIRS_TRIED = 1 << 20, /* pairs examined while searching for an order better than by size */
   ROUNDS = 64
 };
 
@@ -61,10 +61,10 @@ static bool meet_in_time(const void *cookie, const clv__interval *a, const clv__
 typedef struct greedy {
   meet_fn meet;
   const void *cookie;
-  clv__interval **order, **placed; /* placed: in order of offset */
+  clv__interval **order, **placed; /* placed: sorted by offset */
   size_t count;
-  size_t end, best; /* of this arrangement, of the best */
-  size_t *offsets;  /* of the best, by what was first in the caller's order */
+  size_t end, best; /* of the current arrangement and of the best one */
+  size_t *offsets;  /* of the best arrangement, in the caller's original order */
   clv__interval **given;
 } greedy;
 
@@ -80,7 +80,7 @@ static void place(const greedy *g, size_t placed_count, clv__interval *interval)
   interval->offset = offset;
 }
 
-/* Places all in their order; remembers where, when none was better. */
+/* Places all intervals in the current order. Keeps the offsets if no earlier arrangement was better. */
 static void place_all(greedy *g) {
   g->end = 0;
   for (size_t i = 0; i < g->count; ++i) {
@@ -96,7 +96,7 @@ static void place_all(greedy *g) {
   for (size_t i = 0; i < g->count; ++i) g->offsets[i] = g->given[i]->offset;
 }
 
-/* The interval that reaches farthest goes first: where it was placed late, what lay below it left gaps. */
+/* Moves the interval that reaches farthest to the front: a late placement leaves gaps below it. */
 static void raise_farthest(const greedy *g) {
   size_t at = 0;
   while (g->order[at]->offset + g->order[at]->size_bytes < g->end) ++at;
@@ -105,7 +105,8 @@ static void raise_farthest(const greedy *g) {
   g->order[0] = farthest;
 }
 
-/* The most that meets where one begins: in time, no arrangement takes less; elsewhere it is as good a place to stop. */
+/* The largest sum of live bytes at the start of any interval. On one time line this is a lower bound on any arrangement. With
+ * `meet` it is only a good point to stop. */
 static size_t most_at_once(const greedy *g) {
   size_t most = 0;
   for (size_t i = 0; i < g->count; ++i) {
@@ -144,7 +145,7 @@ typedef struct block {
 } block;
 
 typedef struct heap {
-  block *free; /* by offset, none touching another or the top; fewer than there are intervals */
+  block *free; /* by offset; no block touches another one or the top; fewer than the intervals */
   size_t free_count;
   size_t top;
 } heap;
@@ -218,7 +219,7 @@ static clv_status arrange(clv__interval **intervals, size_t count, meet_fn meet,
                           const clv_allocator *allocator, size_t *total, clv_error *error) {
   size_t sum = 0;
   *total = 0;
-  for (size_t i = 0; i < count; ++i) { /* no offset is beyond the sum of all sizes */
+  for (size_t i = 0; i < count; ++i) { /* no offset exceeds the sum of all sizes */
     if (!clv__add(sum, intervals[i]->size_bytes, &sum)) return clv__error_memory(error, SIZE_MAX);
   }
   if (count == 0) return CLV_OK;

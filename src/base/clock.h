@@ -1,4 +1,4 @@
-/* The time that only goes forward. */
+/* The monotonic clock. */
 #ifndef CLEAVE_BASE_CLOCK_H
 #define CLEAVE_BASE_CLOCK_H
 

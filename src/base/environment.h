@@ -1,5 +1,5 @@
-/* The variables of the environment that the library and the command know, in one table. Nothing else here reads the environment.
- * Who reads one copies what it says: it may change at any time. */
+/* The table of environment variables that the library and the command read. Nothing else here reads the environment. Callers
+ * copy a value they want to keep: the environment may change at any time. */
 #ifndef CLEAVE_BASE_ENVIRONMENT_H
 #define CLEAVE_BASE_ENVIRONMENT_H
 
@@ -22,13 +22,13 @@ typedef enum clv__variable {
 
 typedef struct clv__variable_info {
   const char *name;
-  const char *values; /* what it may say; NULL: anything */
-  const char *help;   /* what it is for; NULL: not worth a line of help */
+  const char *values; /* the values it accepts; NULL: any */
+  const char *help;   /* its purpose; NULL: not listed in the help */
 } clv__variable_info;
 
 extern const clv__variable_info clv__variables[CLV__VARIABLE_COUNT];
 
-/* NULL where it is not set. */
+/* NULL if it is not set. */
 const char *clv__environment_get(clv__variable variable);
 
 #endif

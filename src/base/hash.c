@@ -1,5 +1,5 @@
-/* See hash.h. libb2's own parallel hash (BLAKE2bp) runs on libgomp, whose barriers ThreadSanitizer takes for races, and on four
- * threads whatever the machine has: threads of our own are clean, and as many as there are cores. */
+/* See hash.h. libb2's own parallel hash (BLAKE2bp) is not used: it runs on libgomp, whose barriers ThreadSanitizer reports as
+ * races, and it always uses four threads. Our own threads are clean, and their number follows the number of cores. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "base/hash.h"
 
@@ -12,7 +12,7 @@
 _Static_assert(sizeof(blake2b_state) <= sizeof(((clv__hasher *)0)->state), "clv__hasher must hold libb2's state");
 
 static blake2b_state *state_of(clv__hasher *hasher) {
-  /* libb2's state may want more alignment than uint64_t has; the spare room is there for that. */
+  /* libb2's state may need stricter alignment than uint64_t; the array has spare room for that. */
   uintptr_t address = (uintptr_t)hasher->state;
   return (blake2b_state *)((address + _Alignof(blake2b_state) - 1) / _Alignof(blake2b_state) * _Alignof(blake2b_state));
 }
@@ -40,12 +40,12 @@ void clv__hasher_finish(clv__hasher *hasher, clv__hash *hash) {
   blake2b_final(state_of(hasher), hash->bytes, CLV__HASH_BYTES);
 }
 
-/* ---- Blocks: pieces of a block are hashed apart, and their hashes together. ---- */
+/* ---- Blocks: each piece of a block is hashed separately, then their hashes are hashed together. ---- */
 
 enum {
-  LANE_BYTES = 256 << 10, /* least length of a piece where there are several */
-  THREAD_BYTES = 1 << 20, /* that repay waking a thread */
-  MOST_THREADS = 8        /* beyond, memory is what limits */
+  LANE_BYTES = 256 << 10, /* least length of a piece if a block has several */
+  THREAD_BYTES = 1 << 20, /* work per thread that is worth waking it for */
+  MOST_THREADS = 8        /* more threads do not help: memory is the limit */
 };
 
 static size_t lanes_of(size_t size_bytes) {
@@ -58,7 +58,7 @@ static void hash_lane(clv__hash_block *block, size_t lane) {
   size_t from = lane * length, to = lane + 1 == lanes ? block->size_bytes : from + length;
   clv__hasher hasher;
   clv__hasher_init(&hasher);
-  const uint8_t *bytes = block->data; /* may be NULL where there are none */
+  const uint8_t *bytes = block->data; /* may be NULL if the block is empty */
   clv__hasher_update(&hasher, from == 0 ? bytes : bytes + from, to - from);
   clv__hasher_finish(&hasher, &block->lanes[lane]);
 }
@@ -71,12 +71,12 @@ static void join_lanes(clv__hash_block *block) {
   clv__hasher_finish(&hasher, &block->hash);
 }
 
-/* Threads take the next lane until there is none. */
+/* Each thread takes the next lane until none is left. */
 typedef struct work {
   clv__hash_block *blocks;
   size_t count;
   pthread_mutex_t lock;
-  size_t block, lane; /* the next one */
+  size_t block, lane; /* the next one to take */
 } work;
 
 static bool next_lane(work *w, clv__hash_block **block, size_t *lane) {
@@ -115,7 +115,7 @@ void clv__hash_blocks(clv__hash_block *blocks, size_t count) {
   work w = {.blocks = blocks, .count = count, .lock = PTHREAD_MUTEX_INITIALIZER};
   pthread_t threads[MOST_THREADS];
   size_t wanted = count_threads(blocks, count), started = 0;
-  if (wanted > 1) { /* the program's signals are none of these threads' business */
+  if (wanted > 1) { /* these threads must not handle the program's signals */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -1,4 +1,4 @@
-/* Content hashes: BLAKE2b (libb2), for names that a stranger must not be able to forge. */
+/* Content hashes: BLAKE2b (libb2), for names that an attacker must not be able to forge. */
 #ifndef CLEAVE_BASE_HASH_H
 #define CLEAVE_BASE_HASH_H
 
@@ -12,27 +12,27 @@ typedef struct clv__hash {
 
 /* An incremental hash. */
 typedef struct clv__hasher {
-  uint64_t state[64]; /* libb2's state, kept out of this header; its size is checked in hash.c */
+  uint64_t state[64]; /* libb2's state, hidden from this header; hash.c checks its size */
 } clv__hasher;
 
 void clv__hasher_init(clv__hasher *hasher);
 void clv__hasher_update(clv__hasher *hasher, const void *data, size_t size_bytes);
-void clv__hasher_string(clv__hasher *hasher, const char *text); /* with its length, so that strings do not run together */
+void clv__hasher_string(clv__hasher *hasher, const char *text); /* with its length: consecutive strings stay distinct */
 void clv__hasher_u64(clv__hasher *hasher, uint64_t number);
 void clv__hasher_finish(clv__hasher *hasher, clv__hash *hash);
 
-/* Large blocks are hashed in pieces, by several threads: the result is not that of clv__hasher over the same bytes, and does not
- * depend on how many threads there are. */
+/* Hashes large blocks in pieces on several threads. The result differs from clv__hasher over the same bytes. It does not
+ * depend on the number of threads. */
 void clv__hash_bytes(const void *data, size_t size_bytes, clv__hash *hash);
 
 enum { CLV__HASH_LANES = 16 };
 
-/* One of several blocks that are hashed together, so that many small ones keep all threads busy as well. */
+/* One of several blocks hashed together, so that many small blocks also keep all threads busy. */
 typedef struct clv__hash_block {
   const void *data;
   size_t size_bytes;
-  clv__hash hash;                   /* what clv__hash_bytes() gives */
-  clv__hash lanes[CLV__HASH_LANES]; /* of its pieces, on the way there */
+  clv__hash hash;                   /* equals the result of clv__hash_bytes() */
+  clv__hash lanes[CLV__HASH_LANES]; /* hashes of its pieces; intermediate */
 } clv__hash_block;
 void clv__hash_blocks(clv__hash_block *blocks, size_t count);
 /* 64 hexadecimal digits and a terminator. */

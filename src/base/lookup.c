@@ -12,7 +12,7 @@ static uint32_t hash_names(const char *domain, const char *name) {
   return hash;
 }
 
-/* The slot that holds the names, or the empty one where they belong. Ends because half of the slots stay empty. */
+/* The slot that holds the names, or the empty slot for them. The search ends because half of the slots stay empty. */
 static uint32_t find_slot(const clv__lookup *lookup, const char *domain, const char *name) {
   uint32_t at = hash_names(domain, name) & (CLV__LOOKUP_SLOTS - 1);
   while (lookup->slots[at].entry != NULL &&

@@ -1,5 +1,5 @@
-/* A fixed index from (domain, name) to the entries of tables that are constants of the program: built once, without allocation,
- * then only read. The operator table and the kernel registry are such tables. */
+/* A fixed index from (domain, name) to the entries of constant tables. It is built once, without allocation, and then only
+ * read. The operator table and the kernel registry use it. */
 #ifndef CLEAVE_BASE_LOOKUP_H
 #define CLEAVE_BASE_LOOKUP_H
 
@@ -18,10 +18,10 @@ typedef struct clv__lookup {
   clv__lookup_slot slots[CLV__LOOKUP_SLOTS];
 } clv__lookup;
 
-/* Adds an entry; the first of two with the same names stays. Strings are borrowed. False when the index is more than half full.
- */
+/* Adds an entry. If two entries have the same names, the first one stays. Strings are borrowed. False if the index is more
+ * than half full. */
 bool clv__lookup_add(clv__lookup *lookup, const char *domain, const char *name, const void *entry);
-/* NULL when absent. */
+/* NULL if absent. */
 const void *clv__lookup_find(const clv__lookup *lookup, const char *domain, const char *name);
 
 #endif

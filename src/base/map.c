@@ -5,7 +5,7 @@
 
 #include "base/memory.h"
 
-static uint32_t hash_name(const char *key) { /* FNV-1a, then a mix: linear probing wants spread low bits */
+static uint32_t hash_name(const char *key) { /* FNV-1a, then a mix: linear probing needs well-distributed low bits */
   uint32_t hash = 2166136261u;
   for (; *key != '\0'; ++key) hash = (hash ^ (uint8_t)*key) * 16777619u;
   hash ^= hash >> 15;

@@ -5,9 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-/* Large blocks are weights and arenas of values: with huge pages their first touch costs a quarter, and lookups less. For the
- * largest, which no cache holds and which are read from end to end, pages do not matter, and the system may have to look for so
- * many huge ones: seconds, where it has to move others or is a guest whose host has to find them. */
+/* Large blocks hold weights and arenas of values. With huge pages their first touch costs a quarter, and page lookups cost
+ * less. The largest blocks get no huge pages: no cache holds them and they are read from end to end, so the page size does not
+ * matter. Finding that many huge pages may take seconds if the system has to move other pages, or if it is a virtual machine
+ * whose host has to find them. */
 enum { PAGE = 4096, HUGE_PAGE = 2 << 20, MOST_SPARSE = 32 << 20, MOST_HUGE = 256 << 20 };
 
 static void *default_allocate(void *user_data, size_t size_bytes, size_t alignment) {
@@ -61,7 +62,7 @@ void clv__memory_soon(void *pointer, size_t size_bytes) {
 
 struct clv__arena_block {
   clv__arena_block *next;
-  size_t used; /* counted from the block's own address */
+  size_t used; /* counted from the address of the block */
   size_t size_bytes;
 };
 
@@ -94,7 +95,7 @@ static void *arena_allocate(clv__arena *arena, size_t size_bytes, size_t alignme
   size_t header = clv__align_up(sizeof *block, CLV__ALIGNMENT);
   size_t grown = block == NULL ? FIRST_BLOCK : block->size_bytes * 2;
   if (grown > LARGEST_BLOCK) grown = LARGEST_BLOCK;
-  bool alone = size_bytes > grown / 4; /* large ones get a block of their own, so that the rest of the current one stays in use */
+  bool alone = size_bytes > grown / 4; /* a large allocation gets its own block and leaves the current one in use */
   size_t total = alone ? header + size_bytes : grown;
   clv__arena_block *fresh = clv__allocate(arena->allocator, total);
   if (fresh == NULL) return NULL;

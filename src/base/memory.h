@@ -1,10 +1,10 @@
-/* Memory: the allocator's helpers, arenas, growing arrays, checked arithmetic. Nothing here knows of graphs. */
+/* Memory: helpers for allocators, arenas, growing arrays, checked arithmetic. Independent of graphs. */
 #ifndef CLEAVE_BASE_MEMORY_H
 #define CLEAVE_BASE_MEMORY_H
 
 #include "cleave/types.h"
 
-#define CLV__ALIGNMENT 64u /* of everything that may hold tensor data */
+#define CLV__ALIGNMENT 64u /* alignment of all memory that may hold tensor data */
 
 /* malloc and free, aligned. */
 const clv_allocator *clv__allocator_default(void);
@@ -14,15 +14,15 @@ void *clv__allocate(const clv_allocator *allocator, size_t size_bytes);
 void *clv__allocate_zero(const clv_allocator *allocator, size_t size_bytes);
 void clv__release(const clv_allocator *allocator, void *pointer);
 
-/* Says of memory from the allocator that parts of it may stay untouched: they shall not be filled with the rest of a huge page.
- * Where it is so large that finding its pages takes time, nothing changes. */
+/* Marks allocator memory as sparsely used: parts of it may stay untouched, so the system must not back them with huge pages.
+ * Has no effect on blocks so large that page lookups would take time. */
 void clv__memory_sparse(void *pointer, size_t size_bytes);
 
-/* Says of memory from the allocator that having it soon counts more than finding its pages quickly ever after: it is not made of
- * huge pages, for which the system may have to move others, or the host of a guest has to look. */
+/* Marks allocator memory as needed soon: a fast first touch matters more than fast lookups later. The memory is not backed by
+ * huge pages, because the system may have to move other pages to get them, or the host of a virtual machine has to find them. */
 void clv__memory_soon(void *pointer, size_t size_bytes);
 
-/* Checked arithmetic: false on overflow, and *result is then untouched. */
+/* Checked arithmetic: returns false on overflow and leaves *result unchanged. */
 static inline bool clv__multiply(size_t a, size_t b, size_t *result) {
   return !__builtin_mul_overflow(a, b, result);
 }
@@ -33,7 +33,7 @@ static inline size_t clv__align_up(size_t value, size_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-/* An arena: allocations that die together. Blocks grow geometrically; nothing is freed by hand. */
+/* An arena: allocations that are freed together. Blocks grow geometrically; single allocations are never freed. */
 typedef struct clv__arena_block clv__arena_block;
 typedef struct clv__arena {
   const clv_allocator *allocator;
@@ -42,14 +42,15 @@ typedef struct clv__arena {
 
 void clv__arena_init(clv__arena *arena, const clv_allocator *allocator);
 void clv__arena_finish(clv__arena *arena);
-/* Aligned to 16 bytes (`clv__arena_allocate`) or to CLV__ALIGNMENT; NULL when memory is out. Zero bytes give a valid pointer. */
+/* Aligned to 16 bytes (`clv__arena_allocate`) or to CLV__ALIGNMENT (`clv__arena_allocate_data`); NULL if out of memory. Zero
+ * bytes give a valid pointer. */
 void *clv__arena_allocate(clv__arena *arena, size_t size_bytes);
-void *clv__arena_allocate_zero(clv__arena *arena, size_t count, size_t element_bytes); /* checked product */
+void *clv__arena_allocate_zero(clv__arena *arena, size_t count, size_t element_bytes); /* checks the product for overflow */
 void *clv__arena_allocate_data(clv__arena *arena, size_t size_bytes);
 void *clv__arena_copy(clv__arena *arena, const void *data, size_t size_bytes);
-char *clv__arena_string(clv__arena *arena, const char *text, size_t size_bytes); /* terminated copy */
+char *clv__arena_string(clv__arena *arena, const char *text, size_t size_bytes); /* a terminated copy */
 
-/* Makes room for `needed` elements in a heap array, doubling. `*array` may move. False when memory is out. */
+/* Makes room for `needed` elements in a heap array by doubling it. `*array` may move. False if out of memory. */
 bool clv__array_reserve(const clv_allocator *allocator, void **array, size_t *capacity, size_t needed, size_t element_bytes,
                         size_t used);
 

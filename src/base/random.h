@@ -1,10 +1,10 @@
-/* SplitMix64 (Steele, Lea, Flood 2014): numbers from a seed, the same on every machine. */
+/* SplitMix64 (Steele, Lea, Flood 2014): pseudo-random numbers from a seed, identical on every machine. */
 #ifndef CLEAVE_BASE_RANDOM_H
 #define CLEAVE_BASE_RANDOM_H
 
 #include <stdint.h>
 
-/* The step by itself: numbers by position rather than in sequence, and a hash of one number. */
+/* One step on its own: gives numbers by position instead of in sequence, and hashes one number. */
 static inline uint64_t clv__mix64(uint64_t number) {
   number += 0x9e3779b97f4a7c15u;
   number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9u;

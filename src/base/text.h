@@ -1,10 +1,11 @@
-/* Text: a growing buffer, and the patterns users write for names. */
+/* A growing text buffer, and name patterns written by users. */
 #ifndef CLEAVE_BASE_TEXT_H
 #define CLEAVE_BASE_TEXT_H
 
 #include "cleave/types.h"
 
-/* A growing, terminated text. After a failed append `failed` is true and further appends do nothing: check once, at the end. */
+/* A growing, terminated text. After a failed append `failed` is true and further appends do nothing. Check it once, at the
+ * end. */
 typedef struct clv__text {
   const clv_allocator *allocator;
   char *data; /* never NULL after init */
@@ -18,7 +19,7 @@ void clv__text_finish(clv__text *text);
 void clv__text_append(clv__text *text, const char *format, ...) CLV_PRINTF(2, 3);
 void clv__text_append_bytes(clv__text *text, const void *data, size_t size_bytes);
 
-/* Whether `name` matches `pattern`: `*` any run, `?` any one character, everything else itself. */
+/* Whether `name` matches `pattern`: `*` matches any run of characters, `?` any single character, and everything else itself. */
 bool clv__pattern_match(const char *pattern, const char *name);
 
 #endif

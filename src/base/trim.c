@@ -1,5 +1,5 @@
-/* See trim.h. What /proc/self/smaps says of each mapping decides: only what is private, cannot be written and has no page that
- * differs from its file's is dropped, so that neither relocated tables nor a debugger's breakpoints are lost. */
+/* See trim.h. /proc/self/smaps describes each mapping. Only private, read-only mappings whose pages all equal those of the
+ * file are dropped, so relocated tables and a debugger's breakpoints survive. */
 #include "base/trim.h"
 
 #include <malloc.h>
@@ -27,7 +27,7 @@ static bool read_head(const char *line, mapping *found) {
 
 size_t clv__memory_trim(void) {
   size_t dropped = 0, kib;
-  char line[4400]; /* a path, and what stands before it */
+  char line[4400]; /* room for a path and the fields before it */
   mapping current = {0};
   (void)malloc_trim(0);
   FILE *file = fopen("/proc/self/smaps", "r");

@@ -1,14 +1,13 @@
-/* Giving back memory that was needed to get ready, and is not needed to go on. It concerns the whole process, so it is for
- * programs to decide: the library does not call it. */
+/* Returns memory to the system that was needed only during setup. This affects the whole process, so the program decides: the
+ * library never calls it. */
 #ifndef CLEAVE_BASE_TRIM_H
 #define CLEAVE_BASE_TRIM_H
 
 #include <stddef.h>
 
-/* Free pages of the heap go back to the system, and pages of files that were only read (code and tables of libraries above all,
- * of which getting ready reads ten times what running does) leave the process; they stay in the system's cache and come back when
- * they are touched. Returns how many bytes of files were mapped there. Where the system does not tell what is mapped, that is
- * left as it is. */
+/* Returns free heap pages to the system. Also drops file pages that were only read from the process, mainly code and tables of
+ * libraries: setup reads ten times more of them than running does. They stay in the system's cache and return when accessed.
+ * Returns the number of file bytes dropped. If the system does not list the mappings, file pages stay as they are. */
 size_t clv__memory_trim(void);
 
 #endif

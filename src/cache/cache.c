@@ -1,4 +1,4 @@
-/* One file of the cache at a time: see cache.h. */
+/* Reads and writes single files of the cache: see cache.h. */
 #define _GNU_SOURCE /* O_NOFOLLOW, flock */
 #include "cache/cache.h"
 
@@ -40,7 +40,7 @@ clv_status clv__cache_get(clv__cache *cache, const clv__key *key, clv__cached *c
     if (status == CLV_OK) status = read_file(cache, file, &info, key, cached, error);
     if (status == CLV_OK) {
       const struct timespec now[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_NOW}};
-      (void)futimens(file, now); /* a directory that cannot be written is one where nothing is pruned either */
+      (void)futimens(file, now); /* may fail in a read-only directory, but then nothing is pruned either */
     } else if (status == CLV_INVALID_MODEL) {
       bool removed = unlinkat(shard, base, 0) == 0;
       clv__error_prefix(error, status, "%s %s", name, removed ? "(removed)" : "(it cannot be removed)");
@@ -105,7 +105,7 @@ void clv__key_explain(uint32_t parts, char *text, size_t size_bytes) {
   if (used < size_bytes) snprintf(text + used, size_bytes - used, " than the nearest that is kept");
 }
 
-/* The header of one file; false where it is not to be had. */
+/* Reads the header of one file; false on any failure. */
 static bool read_info(clv__cache *cache, int shard, const char *name, clv__cache_info *info) {
   enum { MOST_BYTES = 1 << 20 };
   int file;
@@ -150,7 +150,7 @@ void clv__cache_explain(clv__cache *cache, const clv__key *key, char *text, size
 
 /* ---- Writing ---- */
 
-/* The file under way. What a backend gives is written as it comes: an executable need not be in memory twice. */
+/* The file being written. The backend's output is written as it arrives, so that the executable is not in memory twice. */
 typedef struct writing {
   int file;
   uint64_t at, limit_bytes;
@@ -178,7 +178,7 @@ static clv_status write_payload(void *cookie, const void *data, size_t size_byte
   return write_bytes(w, data, size_bytes);
 }
 
-/* A name that no other process, thread or attempt has; the lock says that somebody is at work. */
+/* Creates a file with a unique name across processes, threads and attempts. Its lock marks it as being written. */
 static int create_unfinished(int shard, char *name, size_t size_bytes) {
   static atomic_uint counter;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -200,7 +200,7 @@ static clv_status write_file(writing *w, const clv_allocator *allocator, const c
                              void *self) {
   clv__text header;
   clv__text_init(&header, allocator);
-  clv__cache_header_write(info, NULL, 0, &header); /* for its length; what it says comes last */
+  clv__cache_header_write(info, NULL, 0, &header); /* only for its length; the content is written at the end */
   uint64_t header_bytes = w->at = header.size_bytes;
   clv_error own = {0};
   clv_status status = header.failed ? clv__error_memory(w->error, sizeof *info) : save(self, write_payload, w, &own);
@@ -229,7 +229,7 @@ static clv_status write_file(writing *w, const clv_allocator *allocator, const c
   return status;
 }
 
-/* Keeps the directory within its limit. It is counted now and then: other processes write too. */
+/* Keeps the directory within its limit. Counts its size from time to time, because other processes write to it too. */
 static void keep_limit(clv__cache *cache, uint64_t added_bytes) {
   enum { COUNT_EVERY = 64 };
   cache->known_bytes += added_bytes;

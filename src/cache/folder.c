@@ -1,5 +1,5 @@
 /* See cache_own.h. */
-#define _GNU_SOURCE /* O_NOFOLLOW and its kin */
+#define _GNU_SOURCE /* O_NOFOLLOW, O_DIRECTORY and similar flags */
 #include "cache/cache_own.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static clv_status check_owner(const struct stat *info, const char *what, clv_err
 static clv_status open_folder(int parent, const char *path, int flags, int *folder, clv_error *error) {
   struct stat info;
   *folder = openat(parent, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | flags);
-  if (*folder < 0) { /* a link to a folder is "no directory" to some systems */
+  if (*folder < 0) { /* some systems report a link to a folder as "not a directory" */
     int code = errno;
     bool is_link = (flags & O_NOFOLLOW) != 0 && fstatat(parent, path, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(info.st_mode);
     return clv__cache_failed(error, "its folder", is_link ? ELOOP : code);
@@ -50,7 +50,7 @@ static clv_status open_folder(int parent, const char *path, int flags, int *fold
   return status;
 }
 
-/* mkdir -p, for this user alone. `path` is changed on the way and as it was at the end. */
+/* mkdir -p with access for this user only. Modifies `path` temporarily and restores it. */
 static void make_folders(char *path) {
   for (char *at = path + 1; *at != '\0'; ++at) {
     if (*at != '/') continue;
@@ -58,7 +58,7 @@ static void make_folders(char *path) {
     (void)mkdir(path, 0700);
     *at = '/';
   }
-  (void)mkdir(path, 0700); /* what could not be made shows when it is opened */
+  (void)mkdir(path, 0700); /* opening the folder reports a failure */
 }
 
 clv_status clv__cache_open(const clv_allocator *allocator, const char *path, uint64_t limit_bytes, bool make, clv__cache **out,
@@ -118,7 +118,8 @@ clv_status clv__cache_file_open(int shard, const char *name, int *file, struct s
   return status;
 }
 
-/* Into memory of our own, not a mapping: what was checked cannot change, and a file that shrinks is no fault of memory. */
+/* Reads into private memory instead of a mapping: the checked bytes cannot change, and a file that shrinks does not cause a
+ * memory fault. */
 clv_status clv__cache_file_bytes(const clv__cache *cache, int file, size_t size_bytes, void **data, clv_error *error) {
   *data = clv__allocate(cache->allocator, size_bytes);
   if (*data == NULL) return clv__error_memory(error, size_bytes);

@@ -1,4 +1,4 @@
-/* All files of the cache: listing, checking, pruning. See cache.h. */
+/* Visits all files of the cache: lists, checks and prunes them. See cache.h. */
 #define _GNU_SOURCE /* O_NOFOLLOW, flock */
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +12,8 @@
 #include "cache/cache_own.h"
 
 enum {
-  HEADER_BYTES = 1 << 20, /* beyond, a header is taken for damaged */
-  ABANDONED_S = 60        /* between a file's first byte and its lock goes less */
+  HEADER_BYTES = 1 << 20, /* larger headers count as damaged */
+  ABANDONED_S = 60        /* a writer locks its file sooner than this */
 };
 
 static bool is_hex(const char *text, size_t digits) {
@@ -23,7 +23,7 @@ static bool is_hex(const char *text, size_t digits) {
   return true;
 }
 
-/* Whether a file in a shard is one of ours. */
+/* Whether a file name in a shard has the format of the cache. */
 static bool is_finished_name(const char *name) {
   size_t structure = CLV__CACHE_STRUCTURE_DIGITS - CLV__CACHE_SHARD_DIGITS;
   return strlen(name) == structure + 1 + CLV__CACHE_KEY_DIGITS + strlen(CLV__CACHE_SUFFIX) && is_hex(name, structure) &&
@@ -48,7 +48,7 @@ typedef struct walk {
   void *self;
 } walk;
 
-/* Reads what the walk wants to know of a file; the texts of `error` are its problem. */
+/* Reads the parts of a file that the walk requests; an error becomes the item's problem. */
 static clv_status examine(const walk *w, int file, const struct stat *status, const char *name, clv__cache_info *info,
                           clv_error *error) {
   clv__cache *cache = w->cache;
@@ -81,7 +81,7 @@ static clv_status visit_file(const walk *w, int shard, const char *base, const c
   clv__cache_info info = {0};
   clv__cache_item item = {.name = name, .is_unfinished = is_unfinished_name(base)};
   clv_status opened = clv__cache_file_open(shard, base, &file, &status, &problem);
-  if (opened == CLV_NOT_FOUND) return CLV_OK; /* it went meanwhile */
+  if (opened == CLV_NOT_FOUND) return CLV_OK; /* it disappeared meanwhile */
   if (opened == CLV_OK) {
     item.size_bytes = (uint64_t)status.st_size;
     item.used = status.st_mtim;
@@ -107,7 +107,7 @@ static clv_status visit_shard(const walk *w, const char *folder, clv_error *erro
   clv_error problem = {0};
   clv_status status = clv__cache_shard_open(w->cache, folder, false, &shard, &problem);
   if (status == CLV_NOT_FOUND) return CLV_OK;
-  if (status != CLV_OK) { /* a link, or somebody else's: never looked into, but said */
+  if (status != CLV_OK) { /* a link, or another user's: reported but never opened */
     clv__cache_item item = {.name = folder};
     snprintf(item.problem, sizeof item.problem, "%.*s", (int)sizeof item.problem - 1, problem.message);
     return w->visit(w->self, &item, error);
@@ -166,7 +166,7 @@ typedef struct candidates {
 
 static clv_status add_candidate(void *self, const clv__cache_item *item, clv_error *error) {
   candidates *list = self;
-  if (strchr(item->name, '/') == NULL) return CLV_OK; /* a whole folder that is not ours */
+  if (strchr(item->name, '/') == NULL) return CLV_OK; /* a whole folder that does not belong to the cache */
   if (!clv__array_reserve(list->allocator, (void **)&list->items, &list->capacity, list->count + 1, sizeof *list->items,
                           list->count)) {
     return clv__error_memory(error, sizeof *list->items);
@@ -197,7 +197,7 @@ clv_status clv__cache_prune(clv__cache *cache, uint64_t limit_bytes, uint64_t ag
     time_t now = time(NULL);
     uint64_t total = 0;
     for (size_t i = 0; i < list.count; ++i) total += list.items[i].size_bytes;
-    for (size_t i = 0; i < list.count; ++i) { /* the least recently used first */
+    for (size_t i = 0; i < list.count; ++i) { /* starting with the least recently used */
       const candidate *c = &list.items[i];
       bool old = age_s > 0 && now > c->used.tv_sec && (uint64_t)(now - c->used.tv_sec) >= age_s;
       bool goes = c->is_unfinished ? c->is_abandoned : old || total > limit_bytes;

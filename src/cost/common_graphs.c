@@ -1,5 +1,5 @@
-/* Small graphs of what networks are made of, in several sizes, so that a profile without a model has something to fit: a block of
- * a convolutional network, and one of a transformer. */
+/* Small graphs of common network structures in several sizes: a block of a convolutional network and one of a transformer.
+ * They give a profile without a model some points to fit. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,8 +8,8 @@
 typedef struct making {
   clv__builder *builder;
   clv_error *error;
-  clv_status status; /* the first failure: what follows does nothing */
-  uint32_t count;    /* of values made */
+  clv_status status; /* the first failure; later calls do nothing */
+  uint32_t count;    /* number of values made */
 } making;
 
 typedef clv_value_id value;
@@ -29,7 +29,7 @@ static value input(making *m, int32_t rank, const int64_t *dims) {
   return declare(m, &type, true);
 }
 
-/* Weights that keep activations about as large as they came. */
+/* Creates weights that keep activations at about the same magnitude. */
 static value weight(making *m, int32_t rank, const int64_t *dims) {
   clv_tensor type = clv__tensor_make(CLV_F32, rank, dims, NULL);
   size_t count, size_bytes;
@@ -48,7 +48,7 @@ static value weight(making *m, int32_t rank, const int64_t *dims) {
   return declare(m, &type, false);
 }
 
-/* One node of up to five operands and one attribute of ints (NULL: none). */
+/* Adds a node with up to five operands and one attribute of ints (NULL: none). */
 static value node(making *m, const char *op, uint32_t count, const value *operands, const char *attribute, bool is_list,
                   uint32_t int_count, const int64_t *ints) {
   value out = declare(m, NULL, false);

@@ -1,4 +1,5 @@
-/* The cost model of a plan: every node on every device, priced once when it is made; looked up while placing and splitting. */
+/* The cost model of a plan. It prices every node on every device once, when it is created; placing and splitting look the
+ * prices up. */
 #include "cost/cost.h"
 
 #include <stdio.h>
@@ -96,7 +97,7 @@ clv_status clv__cost_model_create(const clv_devices *devices, const clv_graph_vi
   if (status == CLV_OK) status = clv__making_price(&m);
   clv__arena_finish(&m.arena);
   for (uint32_t d = 0; d < devices->count; ++d) {
-    clv__fits_destroy(model->devices[d].fits); /* and what else belongs to the profile, or was only needed to make prices */
+    clv__fits_destroy(model->devices[d].fits); /* frees what belongs to the profile or only served to compute prices */
     model->devices[d].fits = NULL;
     model->devices[d].operators = NULL;
     model->devices[d].tables = NULL;

@@ -1,4 +1,4 @@
-/* Inside the cost model: what it holds, and what is known while it is made. cost.h says what it is for. */
+/* The internals of the cost model: its tables, and the state during its construction. See cost.h for its purpose. */
 #ifndef CLEAVE_COST_COST_OWN_H
 #define CLEAVE_COST_COST_OWN_H
 
@@ -8,14 +8,14 @@
 #include "cost/fit.h"
 #include "cost/nominal.h"
 
-/* One price a node and device, packed: plans of 100,000 nodes have as many. */
+/* One price per node and device, packed because a plan may have 100,000 nodes. */
 typedef struct clv__model_price {
   uint64_t time_ns : 56;
   uint64_t source : 7;
   uint64_t infeasible : 1;
 } clv__model_price;
 
-/* An edge that could save something: a value that a node reads from another. */
+/* An edge that may save time: a value that one node reads from another. */
 typedef struct clv__model_edge {
   uint32_t producer, input;
   float bytes;
@@ -23,9 +23,9 @@ typedef struct clv__model_edge {
 
 typedef struct clv__model_device {
   const clv__device *device;
-  const clv__profile_device *tables; /* NULL: not in the profile. The profile may go once the model is made, and with it this, */
-  clv__fits *fits;                   /* this */
-  uint32_t *operators;               /* and this: by class of signatures: of the tables, or CLV__MAP_NONE */
+  const clv__profile_device *tables; /* NULL: not in the profile. Valid only until the model is built */
+  clv__fits *fits;                   /* the same */
+  uint32_t *operators;               /* the same; by class of signatures: index in the tables, or CLV__MAP_NONE */
   const clv__nominal *nominal;
   uint32_t copy_counts[2]; /* in, out; 0: not measured */
   const clv__profile_copy *copies[2];
@@ -40,32 +40,32 @@ struct clv__cost_model {
   uint32_t node_count, device_count;
   clv__model_device devices[CLV__MAX_DEVICES];
   clv__model_price *prices; /* [node * device_count + device] */
-  uint32_t *edge_offsets;   /* CSR by node: what it reads from other nodes */
+  uint32_t *edge_offsets;   /* CSR by node: the values it reads from other nodes */
   clv__model_edge *edges;
   uint64_t *savings; /* [clv__model_edge * device_count + device] */
 };
 
-/* What is known while the model is made, and not kept. */
+/* Temporary state during the construction of the model. */
 typedef struct clv__making {
   clv__cost_model *model;
   const clv_graph_view *whole;
   const bool *folded;
   clv__arena arena;
   uint32_t class_count;
-  uint32_t *classes;     /* by node: of equal signatures; CLV__NO_ID: views, folded nodes, unknown sizes, or nobody asks */
+  uint32_t *classes;     /* by node: class of equal signatures; CLV__NO_ID: a view, folded, of unknown sizes, or not needed */
   const char **families; /* by class */
   bool *is_view;         /* by node */
   float *flops, *bytes;  /* by node */
   clv_error *error;
 } clv__making;
 
-/* Nanoseconds as they are kept: not negative, and at the longest time there is. */
+/* Rounds nanoseconds for storage; clamps them to [0, CLV__PROFILE_MAX_NS]. */
 static inline uint64_t clv__cost_ns(double ns) {
   if (!(ns > 0)) return 0;
   return ns >= (double)CLV__PROFILE_MAX_NS ? CLV__PROFILE_MAX_NS : (uint64_t)(ns + 0.5);
 }
 
-/* Slots that a backend does not know count as absent, and those of a device that was given up. */
+/* A slot of the backend. NULL if the backend's version lacks the slot, or if the device is lost. */
 #define CLV__COST_SLOT(device, slot)                                                                                     \
   (!(device)->is_lost && (device)->backend->struct_size >= offsetof(clv_backend, slot) + sizeof((device)->backend->slot) \
        ? (device)->backend->slot                                                                                         \
@@ -75,11 +75,11 @@ static inline bool clv__making_is_folded(const clv__making *m, uint32_t node) {
   return m->folded != NULL && m->folded[node];
 }
 
-/* Zeroed; where memory is out, *status and the error say so. */
+/* Allocates zeroed memory. If out of memory, sets *status and the error. */
 void *clv__making_allocate(clv__making *m, clv__arena *arena, size_t count, size_t element_bytes, clv_status *status);
-/* Works, classes of equal signatures (where any device has tables) and edges (model_nodes.c). */
+/* Computes works, classes of equal signatures (if any device has tables) and edges (model_nodes.c). */
 clv_status clv__making_read(clv__making *m, bool any_tables);
-/* Prices of every node and edge on every device (model_prices.c). */
+/* Prices every node and edge on every device (model_prices.c). */
 clv_status clv__making_price(clv__making *m);
 
 #endif

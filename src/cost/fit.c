@@ -1,5 +1,5 @@
-/* See fit.h. Three or four unknowns: the best non-negative solution is the best among those of all subsets that are not negative.
- */
+/* See fit.h. A fit has three or four unknowns. The best non-negative solution is found by solving every subset of the unknowns
+ * and keeping the best solution without negative values. */
 #include "cost/fit.h"
 
 #include <math.h>
@@ -10,12 +10,12 @@
 #include "cost/signature.h"
 
 enum { LEAST_POINTS = 4, LEAST_EDGES = 2, FAMILY_BYTES = 96, UNKNOWNS = 4 };
-#define WORST_ERROR 0.35   /* a fit that misses by more at the median is none */
-#define SMALLEST_NS 1000.0 /* differences below are noise */
+#define WORST_ERROR 0.35   /* rejects a fit whose median error is larger */
+#define SMALLEST_NS 1000.0 /* smaller differences are noise */
 
 /* ---- One fit ---- */
 
-/* Solves the normal equations of the unknowns in `mask`; false where they do not tell them apart. */
+/* Solves the normal equations of the unknowns in `mask`; false if the equations are singular. */
 static bool solve_subset(double square[UNKNOWNS][UNKNOWNS], const double right[UNKNOWNS], unsigned mask,
                          double solution[UNKNOWNS]) {
   double a[UNKNOWNS][UNKNOWNS + 1];
@@ -60,7 +60,7 @@ static double predict(const clv__fit *fit, double flops, double bytes, double ot
 
 static double median_error(const clv__fit_point *points, uint32_t count, const clv__fit *fit) {
   double few[256];
-  uint32_t used = count < 256 ? count : 256; /* spread over all points where there are more */
+  uint32_t used = count < 256 ? count : 256; /* spread evenly over all points if there are more */
   for (uint32_t i = 0; i < used; ++i) {
     const clv__fit_point *point = &points[(size_t)i * count / used];
     few[i] = fabs(predict(fit, point->flops, point->bytes, point->other) - point->time_ns) / (point->time_ns + SMALLEST_NS);
@@ -97,7 +97,7 @@ bool clv__fit_points(const clv__fit_point *points, uint32_t count, clv__fit *fit
     }
   }
   for (unsigned mask = 0; mask < (most > 0 ? 1u << UNKNOWNS : 8u); ++mask) {
-    double solution[UNKNOWNS], value = 0; /* the sum of squares, but for a constant */
+    double solution[UNKNOWNS], value = 0; /* the sum of squares, except for a constant */
     if (!solve_subset(square, right, mask, solution)) continue;
     for (int i = 0; i < UNKNOWNS; ++i) {
       value -= 2 * solution[i] * right[i];
@@ -122,7 +122,7 @@ bool clv__fit_time(const clv__fit *fit, double flops, double bytes, double *time
 
 /* ---- All of a device ---- */
 
-/* What is gathered under one name: points of a family, rates of a pair of families. */
+/* Samples collected under one name: points of a family, or rates of a pair of families. */
 typedef struct group {
   const char *name;
   uint32_t count, offset;
@@ -137,7 +137,7 @@ struct clv__fits {
   group *family_groups, *pair_groups;
 };
 
-/* The number of the group called `name`, made when first seen. */
+/* The number of the group called `name`; created on first use. */
 static uint32_t group_of(clv__fits *fits, clv__map *map, group *groups, const char *name) {
   uint32_t found = clv__map_find(map, name);
   if (found != CLV__MAP_NONE) return found;
@@ -158,7 +158,7 @@ static uint32_t place_groups(group *groups, uint32_t count) {
   return at;
 }
 
-/* Bounded by the device's launch, a node alone takes what it takes. */
+/* The time of a node inside a partition. Without it: the time of the node alone minus the device's launch, at least 0. */
 static bool known_time(const clv__profile_device *tables, const clv__profile_operator *entry, double *time_ns) {
   uint64_t launch = tables->launch.time_ns;
   if (entry->infeasible || (!entry->has_within && entry->alone.runs == 0)) return false;
@@ -191,7 +191,7 @@ static void pair_name(char *name, size_t room, const char *producer, const char 
   snprintf(name, room, "%s>%s", producer, consumer);
 }
 
-/* A group's rate is the median of its edges'. */
+/* The rate of a group is the median rate of its edges. */
 static bool rate_pairs(clv__fits *fits, const clv__profile_device *tables, const uint32_t *groups) {
   char name[2 * FAMILY_BYTES + 2];
   uint32_t *of = clv__allocate(fits->arena.allocator, (size_t)tables->saving_count * sizeof *of);
@@ -270,8 +270,8 @@ double clv__fits_saving_rate(const clv__fits *fits, const char *producer, const 
 
 /* ---- Copies ---- */
 
-/* The isotonic value of point `at`: the largest, over beginnings up to it, of the least mean from there to an end behind it. A
- * list has a handful of points. */
+/* The isotonic regression at point `at`: the maximum over starts <= at of the minimum over ends >= at of the mean between
+ * them. A list has only a few points. */
 static double isotonic(const clv__profile_copy *copies, uint32_t count, uint32_t at) {
   double most = 0;
   for (uint32_t from = 0; from <= at; ++from) {
@@ -290,7 +290,7 @@ double clv__copy_time(const clv__profile_copy *copies, uint32_t count, uint64_t 
   if (count == 0) return 0;
   while (above < count && copies[above].size_bytes < size_bytes) ++above;
   if (above == 0) return isotonic(copies, count, 0);
-  if (count == 1) { /* all of it bandwidth: rather too much than too little */
+  if (count == 1) { /* attributes all time to bandwidth: prefers too high an estimate to one too low */
     double per_byte = copies[0].size_bytes > 0 ? (double)copies[0].time.time_ns / (double)copies[0].size_bytes : 0;
     return fmax((double)copies[0].time.time_ns, per_byte * (double)size_bytes);
   }

@@ -1,4 +1,4 @@
-/* Measuring devices, into a profile. Needs a quiet machine to be of use. */
+/* Measures devices and stores the results in a profile. The results are only useful on a quiet machine. */
 #ifndef CLEAVE_COST_MEASURE_H
 #define CLEAVE_COST_MEASURE_H
 
@@ -6,34 +6,34 @@
 #include "cost/profile.h"
 
 typedef struct clv__measure_options {
-  uint32_t runs; /* measured runs of each thing; things that take long get fewer */
+  uint32_t runs; /* measured runs per item; slow items get fewer */
   const char *day;
-  /* May be NULL. Called now and then: what is measured on which device, and how many are done. */
+  /* May be NULL. Called from time to time with the current device and item, and the number of items done. */
   void (*progress)(void *user_data, const char *device, const char *what, uint32_t done, uint32_t total);
   void *user_data;
 } clv__measure_options;
 
-/* Launch, copies and peaks of a device (probe.c). */
+/* Measures the launch, copies and peaks of a device (probe.c). */
 clv_status clv__measure_device(clv_devices *devices, uint32_t device, const clv__measure_options *options, clv__profile *profile,
                                clv_error *error);
-/* The nodes of a graph on a device, and blocks of them (survey.c): of what it supports and where every size is known. `measured`
- * counts the nodes that were. What is measured already is measured again. */
+/* Measures the nodes of a graph, and blocks of them, on a device (survey.c). Only nodes that the device supports and whose
+ * sizes are all known are measured. `measured` counts these nodes. Nodes already in the profile are measured again. */
 clv_status clv__measure_graph(clv_devices *devices, uint32_t device, const clv_graph *graph, const clv__shapes *shapes,
                               const clv__measure_options *options, clv__profile *profile, uint32_t *measured, clv_error *error);
-/* Small graphs of common operators in several sizes, for profiles without a model (common_graphs.c). NULL after the last. */
+/* Small graphs of common operators in several sizes, for profiles without a model (common_graphs.c). NULL after the last one. */
 clv_status clv__measure_common(const clv_allocator *allocator, uint32_t index, clv_graph **graph, clv_error *error);
-/* What machine this is, into the profile. */
+/* Writes the description of this machine to the profile. */
 clv_status clv__measure_host(clv__profile *profile, clv_error *error);
 
-/* ---- One thing at a time (measure_view.c) ---- */
+/* ---- Single measurements (measure_view.c) ---- */
 
-/* Compiles a view on a device and runs it on made-up inputs. Every input and output is static. CLV_TOO_LARGE and
- * CLV_OUT_OF_MEMORY where the device has no room for it. `scratch_bytes` may be NULL. */
+/* Compiles a view on a device and runs it on generated inputs. Every input and output is static. CLV_TOO_LARGE or
+ * CLV_OUT_OF_MEMORY if the device has no room for it. `scratch_bytes` may be NULL. */
 clv_status clv__measure_view(const clv__device *device, const clv_graph_view *view, uint32_t runs, clv__measure *measure,
                              uint64_t *scratch_bytes, clv_error *error);
 /* Median and spread; sorts the samples. */
 clv__measure clv__measure_of(uint64_t *samples_ns, uint32_t count);
-/* How many runs a thing that takes `once_ns` gets, where `runs` were asked for; at most CLV__MEASURE_MOST_RUNS. */
+/* The number of runs for an item that takes `once_ns`, if `runs` were requested; at most CLV__MEASURE_MOST_RUNS. */
 uint32_t clv__measure_runs(uint32_t runs, uint64_t once_ns);
 enum { CLV__MEASURE_MOST_RUNS = 1000 };
 

@@ -1,4 +1,4 @@
-/* One view on a test rig: compiled on one device, its weights uploaded, its inputs made up, run until its time is known. */
+/* Measures one view: compiles it on a device, uploads its weights, generates inputs and runs it until its time is known. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "cost/measure.h"
 
-#define LONGEST_NS UINT64_C(250000000) /* spent on the runs of one thing, if that leaves LEAST_RUNS */
-#define SHORTEST_NS UINT64_C(1500000)  /* spent on them at least: what takes microseconds gets more runs */
-#define WARM_NS UINT64_C(2000000)      /* spent on runs before that, at least one */
-enum { LEAST_RUNS = 3, MOST_WARM_RUNS = 20, MOST_ATTEMPTS = 3, DISTURBED = 12 /* a spread of a twelfth */ };
+#define LONGEST_NS UINT64_C(250000000) /* limit on the runs of one item, if that leaves LEAST_RUNS */
+#define SHORTEST_NS UINT64_C(1500000)  /* minimum for the runs: items of a few microseconds get more runs */
+#define WARM_NS UINT64_C(2000000)      /* spent on warm-up runs, at least one */
+enum { LEAST_RUNS = 3, MOST_WARM_RUNS = 20, MOST_ATTEMPTS = 3, DISTURBED = 12 /* a spread above 1/12 of the time */ };
 
 typedef struct rig {
   const clv__device *device;
@@ -22,8 +22,8 @@ typedef struct rig {
   clv_instance *instance;
   clv_stream *stream;
   clv_binding *inputs, *outputs;
-  clv_buffer **buffers; /* inputs, then outputs; where memory is not the host's */
-  int64_t integer;      /* what integer inputs hold */
+  clv_buffer **buffers; /* inputs, then outputs; if memory is not the host's */
+  int64_t integer;      /* value of integer inputs */
 } rig;
 
 static int compare_times(const void *a, const void *b) {
@@ -76,7 +76,7 @@ static clv_status compile(rig *r, clv_error *error) {
   return CLV_OK;
 }
 
-/* Seeded floats in [-1, 1) without denormals; integers all the same; bools alternate. */
+/* Fills with seeded floats in [-1, 1) without denormals; all integers equal; alternating bools. */
 static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
   uint64_t state = 0x9e3779b97f4a7c15u;
   size_t size_bytes;
@@ -87,7 +87,7 @@ static void make_up(const clv_tensor *tensor, size_t count, int64_t integer) {
   }
 }
 
-/* Memory for one operand: the host's, or the device's, filled through a copy. */
+/* Allocates one operand in host memory, or in device memory filled by a copy. */
 static clv_status make_binding(rig *r, const clv_tensor *type, bool is_input, clv_buffer **buffer, clv_binding *binding,
                                clv_error *error) {
   const clv__device *device = r->device;
@@ -105,7 +105,7 @@ static clv_status make_binding(rig *r, const clv_tensor *type, bool is_input, cl
   if (host.data == NULL && (on_host || is_input)) return clv__error_memory(error, size_bytes);
   if (is_input) make_up(&host, count, r->integer);
   if (on_host) {
-    if (!is_input) memset(host.data, 0, size_bytes); /* pages that are there */
+    if (!is_input) memset(host.data, 0, size_bytes); /* touches the pages */
     binding->type.data = host.data;
     return CLV_OK;
   }
@@ -190,13 +190,13 @@ static clv_status run_once(const rig *r, uint64_t *time_ns, clv_error *error) {
   return CLV_OK;
 }
 
-/* How often the system has taken a core away from this program. */
+/* How often the system preempted this program. */
 static long count_interruptions(void) {
   struct rusage usage;
   return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
 }
 
-/* Of the runs that nothing interrupted; where hardly any was left alone, of the fastest third. */
+/* Measures from uninterrupted runs. If there are too few, uses the fastest third of all runs. */
 static clv__measure measure_of_calm(uint64_t *samples, const bool *is_calm, uint32_t count, bool *is_good) {
   uint32_t calm = 0;
   for (uint32_t i = 0; i < count; ++i) calm += is_calm[i];
@@ -212,7 +212,7 @@ static clv__measure measure_of_calm(uint64_t *samples, const bool *is_calm, uint
   return clv__measure_of(samples, calm);
 }
 
-/* Runs that lie far apart, or that something else interrupted, are made again, and the least median counts. */
+/* Repeats runs that are spread too far or were interrupted, and keeps the smallest median. */
 static clv_status measure(const rig *r, uint32_t runs, clv__measure *result, clv_error *error) {
   uint64_t samples[CLV__MEASURE_MOST_RUNS], once = 0, warm = 0;
   bool is_calm[CLV__MEASURE_MOST_RUNS], is_good = false;
@@ -251,7 +251,7 @@ static clv_status measure_with(const clv__device *device, const clv_graph_view *
   return status;
 }
 
-/* Integers are mostly indices: 1 where it is in range (a divisor is not 0), else 0. */
+/* Integers are mostly indices: tries 1 first, so that a divisor is not 0, and 0 if 1 is out of range. */
 clv_status clv__measure_view(const clv__device *device, const clv_graph_view *view, uint32_t runs, clv__measure *result,
                              uint64_t *scratch_bytes, clv_error *error) {
   clv_status status = measure_with(device, view, runs, 1, result, scratch_bytes, error);

@@ -1,5 +1,5 @@
-/* The nodes of a graph as the cost model needs them: the work of each, classes of those that cost the same, and the edges between
- * them that could save something. */
+/* Prepares the nodes of a graph for the cost model: the work of each node, classes of nodes with equal costs, and the edges
+ * between them that may save time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,7 +28,7 @@ static clv_status read_nodes(clv__making *m) {
   return CLV_OK;
 }
 
-/* Nodes of equal signatures share what the tables say of them. */
+/* Groups nodes with equal signatures: they share the entries of the tables. */
 static clv_status classify(clv__making *m) {
   uint32_t count = m->model->node_count;
   clv_status status = CLV_OK;
@@ -72,7 +72,7 @@ static int compare_edges(const void *a, const void *b) {
   return x->input < y->input ? -1 : x->input > y->input;
 }
 
-/* The edges between nodes that do work, by reader, then by producer. */
+/* Collects the edges between nodes that do work, sorted by reader, then by producer. */
 static clv_status read_edges(clv__making *m) {
   clv__cost_model *model = m->model;
   const clv_graph *graph = m->whole->graph;

@@ -1,5 +1,6 @@
-/* What every node takes on every device, from the best source there is, and what an edge saves where both its nodes run in one
- * partition. A node's price is that alone: half of what each of its edges saves is added to what it takes inside. */
+/* Prices every node on every device from the best source available, and every edge by its saving if both its nodes run in the
+ * same partition. The price of a node is its time alone: its time inside a partition plus half the saving of each of its
+ * edges. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +16,8 @@ static const clv__profile_operator *measured_operator(const clv__making *m, cons
   return &d->tables->operators[d->operators[class]];
 }
 
-/* What the node takes inside a partition. `least` is set where that is measured alone only: then edges save from it. */
+/* The time of a node inside a partition. Sets `is_alone` if only its time alone was measured; edge savings are then subtracted
+ * from that time. */
 static clv__model_price price_within(const clv__making *m, const clv__model_device *d, uint32_t node, bool *is_alone) {
   const clv__profile_operator *entry = measured_operator(m, d, node);
   const clv__fit *fit = NULL;
@@ -47,7 +49,7 @@ static bool is_product(const clv__node *node) {
          strcmp(node->op, "ConvTranspose") == 0;
 }
 
-/* Supposed: an elementwise node that reads a product rides on it, and its memory traffic is saved. */
+/* Assumes that an elementwise node is fused into a product it reads from, which saves its memory traffic. */
 static uint64_t nominal_saving(const clv__making *m, const clv__model_device *d, const clv__model_edge *e, uint32_t consumer) {
   const clv__node *node = &m->whole->graph->nodes[consumer];
   const clv__op *op = clv__op_find(node->domain, node->op);
@@ -73,12 +75,12 @@ static uint64_t price_edge(const clv__making *m, const clv__model_device *d, con
   return clv__cost_ns(clv__fits_saving_rate(d->fits, m->families[from], m->families[to]) * e->bytes);
 }
 
-/* Sums end at the longest time there is: profiles come from files. */
+/* Saturates at the longest allowed time, because profiles come from files. */
 static uint64_t sum_ns(uint64_t a, uint64_t b) {
   return a + b > CLV__PROFILE_MAX_NS ? CLV__PROFILE_MAX_NS : a + b;
 }
 
-/* Prices the edges of one device, and adds to each node what it bears of them when it is alone. */
+/* Prices the edges of one device, and adds to each node the half savings that it loses if it is alone. */
 static void price_device(clv__making *m, uint32_t index, bool *is_alone, uint64_t *halves) {
   clv__cost_model *model = m->model;
   const clv__model_device *d = &model->devices[index];

@@ -1,5 +1,5 @@
-/* What is supposed of a device where nobody measured and the device says nothing: round figures, by kind. They order things; they
- * predict nothing. */
+/* Assumed figures of a device that was not measured and states nothing itself: round numbers per kind of device. They are good
+ * enough to rank choices but not to predict times. */
 #ifndef CLEAVE_COST_NOMINAL_H
 #define CLEAVE_COST_NOMINAL_H
 
@@ -13,10 +13,10 @@ typedef struct clv__nominal {
   uint64_t launch_ns;
   uint64_t copy_latency_ns;
   double copy_bytes_per_second;
-  bool fuses; /* elementwise nodes ride on the product before them */
+  bool fuses; /* elementwise nodes are fused into the product before them */
 } clv__nominal;
 
-/* Of "cpu", "npu", "gpu"; anything else is as good as a CPU. Never NULL. */
+/* For "cpu", "npu", "gpu"; any other kind counts as a CPU. Never NULL. */
 const clv__nominal *clv__nominal_find(const char *kind);
 
 #endif

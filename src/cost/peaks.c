@@ -1,4 +1,4 @@
-/* See peaks.h: several threads do the same at the same time, again and again; the best time counts. */
+/* See peaks.h. Several threads repeat the same work at the same time; the best time counts. */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "cost/peaks.h"
 
@@ -23,7 +23,7 @@ const char *clv__peak_name(clv__peak peak) {
 
 /* ---- Threads ---- */
 
-/* That this process may run on. */
+/* The number of cores that this process may run on. */
 static uint32_t core_count(void) {
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) > 0) return (uint32_t)CPU_COUNT(&allowed);
@@ -32,7 +32,7 @@ static uint32_t core_count(void) {
 }
 
 typedef struct crew crew;
-/* What thread `index` does; `warm` is once before it counts. */
+/* The work of thread `index`; `warm` marks one run that is not measured. */
 typedef void (*work_fn)(const crew *crew, uint32_t index, bool warm);
 
 struct crew {
@@ -40,13 +40,13 @@ struct crew {
   work_fn work;
   pthread_mutex_t lock;
   pthread_cond_t decided;
-  bool is_decided, is_complete; /* all threads are there, or not all could be made */
+  bool is_decided, is_complete; /* all threads have started, or one could not be created */
   pthread_barrier_t barrier;
   uint32_t attempts;
   uint64_t *begin_ns, *end_ns; /* [attempt * thread_count + thread] */
   clv__peak_loop loop;
   uint64_t rounds;
-  uint8_t *data; /* a share for each thread */
+  uint8_t *data; /* one share per thread */
   size_t share_bytes;
   uint32_t passes;
   bool is_copy;
@@ -57,7 +57,7 @@ typedef struct member {
   uint32_t index;
 } member;
 
-/* Waits until all threads are there; false where one could not be made. */
+/* Waits until all threads have started; false if one could not be created. */
 static bool may_begin(crew *c) {
   pthread_mutex_lock(&c->lock);
   while (!c->is_decided) pthread_cond_wait(&c->decided, &c->lock);
@@ -89,7 +89,7 @@ static void *take_part(void *argument) {
   return NULL;
 }
 
-/* Seconds of the best attempt, from when the first began to when the last was done. */
+/* Seconds of the best attempt, from the first start to the last end. */
 static double best_seconds(const crew *c) {
   double best = 0;
   for (uint32_t a = 0; a < c->attempts; ++a) {
@@ -105,8 +105,9 @@ static double best_seconds(const crew *c) {
   return best;
 }
 
-/* Runs a second of all threads together, as if each had been left alone in its best attempt: where others use the machine, all at
- * once hardly ever are. Only for what they do not share, and no more of them than there are cores. */
+/* Runs per second of all threads together, as if each thread had been undisturbed in its best attempt. If other programs use
+ * the machine, all threads are hardly ever undisturbed at once. Only for resources the threads do not share; counts at most as
+ * many threads as cores. */
 static double rate_apart(const crew *c) {
   double sum = 0;
   for (uint32_t t = 0; t < c->thread_count; ++t) {
@@ -121,7 +122,7 @@ static double rate_apart(const crew *c) {
   return cores < c->thread_count ? sum * cores / c->thread_count : sum;
 }
 
-/* Everybody on a thread of its own, so that none has been at work before. */
+/* Starts every member on a new thread, so that none has done work before. */
 static clv_status run_threads(crew *c, pthread_t *threads, member *members, clv_error *error) {
   uint32_t made = 0;
   int code = pthread_barrier_init(&c->barrier, NULL, c->thread_count);
@@ -137,7 +138,7 @@ static clv_status run_threads(crew *c, pthread_t *threads, member *members, clv_
   return code == 0 ? CLV_OK : clv__error_set(error, CLV_OUT_OF_MEMORY, "pthread_create: %s", strerror(code));
 }
 
-/* How often all of the crew's work is done in a second. */
+/* How often per second the whole crew's work is done. */
 static clv_status run_crew(crew *c, bool apart, const clv_allocator *allocator, double *rate, clv_error *error) {
   const size_t count = (size_t)c->attempts * c->thread_count;
   pthread_t *threads = clv__allocate_zero(allocator, c->thread_count * sizeof *threads);
@@ -223,7 +224,7 @@ static clv_status measure_bandwidth(crew *c, uint64_t size_bytes, bool is_copy, 
   return CLV_OK;
 }
 
-/* So much that no cache keeps it: four times the largest, as far as the system tells. */
+/* A size that no cache holds: four times the largest cache, if the system reports it. */
 static uint64_t memory_size(void) {
   uint64_t size_bytes = LEAST_MEMORY_BYTES;
 #ifdef _SC_LEVEL3_CACHE_SIZE

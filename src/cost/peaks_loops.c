@@ -1,4 +1,4 @@
-/* Loops that do nothing but arithmetic in registers, by dtype and instruction set, and one that reads memory. */
+/* Loops of pure register arithmetic, by dtype and instruction set, and one loop that reads memory. */
 #include <stdatomic.h>
 #include <string.h>
 
@@ -10,11 +10,11 @@
 #include <immintrin.h>
 #endif
 
-/* Sums that do not wait for each other: at least as many as the latency of a step times the pipes for it. */
+/* Independent sums: at least the latency of an instruction times the number of pipes for it. */
 #define EACH(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11)
 enum { SUMS = 12 };
 
-static atomic_uint_fast64_t sink; /* where results go: else there would be nothing to compute */
+static atomic_uint_fast64_t sink; /* receives the results; without it the compiler would remove the loops */
 
 static void take(uint64_t result) {
   atomic_store_explicit(&sink, result, memory_order_relaxed);
@@ -26,7 +26,8 @@ static void take(uint64_t result) {
     memcpy(&part, &sum##i, sizeof part); \
     bits ^= part;                        \
   }
-/* A function of `rounds` that takes every sum, begun by BEGIN(i), one STEP(i) further a round; they may read x and y. */
+/* Defines a function of `rounds`. BEGIN(i) initializes each sum, every round does one STEP(i) per sum, and the function takes
+ * all sums at the end. The macros may read x and y. */
 #define LOOP(name, instructions, type, first, second, BEGIN, STEP) \
   instructions static void name(uint64_t rounds) {                 \
     const type x = first, y = second;                              \
@@ -39,7 +40,7 @@ static void take(uint64_t result) {
     take(bits);                                                    \
   }
 
-/* 16 bytes at a time, in the compiler's words: what every processor has. */
+/* 16 bytes at a time with the compiler's vector types, which every processor supports. */
 typedef float f32x4 __attribute__((vector_size(16)));
 typedef double f64x2 __attribute__((vector_size(16)));
 #define BEGIN_F32X4(i) f32x4 sum##i = {(float)(i), 1.0f, 2.0f, 3.0f};
@@ -73,14 +74,14 @@ LOOP(f64_avx512, AVX512, __m512d, _mm512_set1_pd(0.999), _mm512_set1_pd(0.001), 
 LOOP(bf16_avx512, AVX512_BF16, __m512i, _mm512_set1_epi16(0x3c00), _mm512_set1_epi16(0x3c00), BEGIN_F32X16, STEP_BF16)
 LOOP(int8_avx512, AVX512_VNNI, __m512i, _mm512_set1_epi8(1), _mm512_set1_epi8(2), BEGIN_I32X16, STEP_INT8)
 
-/* Tiles, and half-precision arithmetic, which are faster than what is measured here: bits of leaf 7's EDX. */
+/* Tiles and half-precision arithmetic, which are faster than the loops here: bits of leaf 7's EDX. */
 enum { AMX_BF16 = 1 << 22, AVX512_FP16 = 1 << 23, AMX_INT8 = 1 << 25 };
 static bool has_bit(unsigned bit) {
   unsigned a, b, c, d;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (d & bit) != 0;
 }
 
-/* A multiply-add is two. */
+/* A multiply-add counts as two operations. */
 static double flops(uint32_t lanes) {
   return 2.0 * SUMS * lanes;
 }
@@ -118,7 +119,7 @@ clv__peak_loop clv__peak_loop_find(clv__peak peak) {
 }
 
 bool clv__peak_is_f32(clv__peak peak) {
-  (void)peak; /* nobody looked: not known */
+  (void)peak; /* not checked: unknown */
   return false;
 }
 #endif

@@ -1,4 +1,4 @@
-/* What a device takes beside its nodes: a launch, copies, and its peaks. */
+/* Measures the costs of a device outside its nodes: launch and copies; also its peaks. */
 #include <stdio.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -7,8 +7,9 @@
 #include "cost/measure.h"
 #include "cost/peaks.h"
 
-/* Copies enqueued together: what one more takes is a copy's time, waiting for them is part of launches. As few as plans enqueue
- * between two waits: a device that is kept busy by many takes less for each. */
+/* Number of copies enqueued together. A copy's time is the additional time of one more; the waiting is part of the launch. The
+ * batch is as small as the number of copies that plans enqueue between two waits: a device busy with many copies takes less
+ * time per copy. */
 enum { BATCH = 2 };
 
 /* ---- Graphs of one node ---- */
@@ -26,7 +27,7 @@ static clv_status add_value(clv__builder *builder, const char *name, const clv_t
     if (made.data == NULL) return clv__error_memory(error, size_bytes);
     memset(made.data, 0, size_bytes);
     for (size_t i = 0; i < count && type->dtype == CLV_F32; ++i)
-      ((float *)made.data)[i] = (float)(i % 17) / 256.0f + 0.01f; /* neither zeros nor denormals, and no sums that grow */
+      ((float *)made.data)[i] = (float)(i % 17) / 256.0f + 0.01f; /* avoids zeros, denormals and growing sums */
   }
   clv__builder_type(builder, *value, &made);
   return is_weight ? CLV_OK : clv__builder_input(builder, *value, error);
@@ -48,7 +49,7 @@ static clv_status build_single(clv__builder *builder, const char *op, const clv_
   return clv__builder_output(builder, output, error);
 }
 
-/* One node of `op` over inputs and weights of these types, with one f32 output and no attributes. */
+/* Creates a graph of one `op` node over inputs and weights of these types, with one f32 output and no attributes. */
 static clv_status make_single(const clv_allocator *allocator, const char *op, const clv_tensor *inputs, uint32_t input_count,
                               const clv_tensor *weights, uint32_t weight_count, clv_graph **graph, clv_error *error) {
   clv__builder *builder;
@@ -60,7 +61,7 @@ static clv_status make_single(const clv_allocator *allocator, const char *op, co
   return status;
 }
 
-/* Measures a graph of one node, where the device supports it. */
+/* Measures a graph of one node if the device supports it. */
 static clv_status measure_single(const clv__device *device, const clv_graph *graph, uint32_t runs, clv__measure *measure,
                                  clv_error *error) {
   clv__shapes *shapes;
@@ -80,7 +81,8 @@ static clv_status measure_single(const clv__device *device, const clv_graph *gra
   return status;
 }
 
-/* A node over `inputs` operands of the same f32 shape, the last `weights` of them constants. False where the device cannot. */
+/* Measures a node with `inputs` operands of the same f32 shape, of which the last `weights` are constants. False if the device
+ * cannot run it. */
 static bool try_single(const clv__device *device, const clv_allocator *allocator, const char *op, uint32_t inputs,
                        uint32_t weights, int32_t rank, const int64_t *dims, uint32_t runs, clv__measure *measure) {
   clv_tensor types[4];
@@ -106,7 +108,7 @@ static void measure_launch(const clv__device *device, const clv_allocator *alloc
                                  {"Mul", 2, 0, 4},  {"MatMul", 2, 1, 2}, {"Conv", 2, 1, 4}};
   static const int64_t ones[] = {1, 1, 1, 1};
   *launch = (clv__measure){0};
-  for (size_t i = 0; i < sizeof probes / sizeof *probes; ++i) { /* the least of them: what is left is the launch */
+  for (size_t i = 0; i < sizeof probes / sizeof *probes; ++i) { /* the minimum of the probes: what remains is the launch */
     clv__measure measure;
     const probe *p = &probes[i];
     if (!try_single(device, allocator, p->op, p->inputs, p->weights, p->rank, ones, runs * 5, &measure)) continue;
@@ -118,7 +120,7 @@ static double rate(double amount, const clv__measure *measure, const clv__measur
   return measure->time_ns > launch->time_ns ? amount / ((double)(measure->time_ns - launch->time_ns) * 1e-9) : 0;
 }
 
-/* From the largest size that fits down: a peak is what large nodes reach. */
+/* Tries from the largest size that fits down to small ones: only large nodes reach the peak. */
 static double peak_flops(const clv__device *device, const clv_allocator *allocator, uint32_t runs, const clv__measure *launch) {
   for (int64_t n = 768; n >= 96; n /= 2) {
     clv__measure measure;
@@ -182,7 +184,7 @@ static clv_status measure_copy(const copier *c, uint64_t size_bytes, uint32_t ru
   return CLV_OK;
 }
 
-/* All sizes that the device has room for. */
+/* Measures all sizes for which the device has room. */
 static clv_status measure_sizes(copier *c, uint32_t runs, const clv_allocator *allocator, bool pinned, clv__profile *profile,
                                 clv__profile_device *tables, clv_error *error) {
   static const uint64_t sizes[] = {64, 4096, 32768, 262144, 2097152, 16777216, 67108864};
@@ -217,7 +219,7 @@ static clv_status measure_sizes(copier *c, uint32_t runs, const clv_allocator *a
   return status;
 }
 
-/* Whether the host can address the device's buffers: copies from there need no page to be found. */
+/* Whether the host can address the device's buffers: copies from there need no page lookups. */
 static bool has_pinned_memory(const clv__device *device) {
   clv_buffer *buffer;
   clv_error ignored;
@@ -283,7 +285,7 @@ void clv__peaks_of_device(clv_devices *devices, uint32_t index, uint32_t runs, c
   peaks->read_bytes_per_second[0] = peaks->copy_bytes_per_second[0] = bytes_per_second;
 }
 
-/* "model name : AMD EPYC" of the first processor. */
+/* Reads "model name : AMD EPYC" of the first processor. */
 static void processor_name(char name[128]) {
   FILE *file = fopen("/proc/cpuinfo", "r");
   char line[256];

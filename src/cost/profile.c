@@ -1,5 +1,5 @@
-/* The tables of a profile in memory: devices by fingerprint, operators by signature, edges by the two they join, blocks by key.
- */
+/* The tables of a profile in memory: devices by fingerprint, operators by signature, edges by their two operators, blocks by
+ * key. */
 #include "cost/profile.h"
 
 #include <stdio.h>

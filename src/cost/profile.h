@@ -1,14 +1,14 @@
-/* Measured cost tables, and their file: JSON, one object a device, known by its fingerprint.
+/* Measured cost tables and their file: JSON, one object per device, identified by its fingerprint.
  *
- * What is measured are blocks: sets of nodes that were compiled and run as one, single nodes among them. What is planned with are
- * two tables worked out from them (profile_solve.c): what each node takes inside a partition, its surroundings there
- * (`within_ns`), and what each edge costs when its two ends part (`saving_ns`: a fusion lost, a layout turned back). A partition
- * is predicted as
+ * The measurements are times of blocks: sets of nodes that were compiled and run as one unit. Single nodes are blocks too. The
+ * planner uses two tables derived from the blocks (profile_solve.c). `within_ns` is the time of a node inside a partition
+ * together with its neighbours. `saving_ns` is the extra cost if the two ends of an edge are in different partitions: a lost
+ * fusion, a reversed layout. The predicted time of a partition is
  *
  *     launch + sum of within_ns of its nodes + half of saving_ns of every edge that it cuts
  *
- * so that parts add up to what was measured of the whole, and a node alone is priced with what it loses by being alone. The other
- * half of a cut edge belongs to the other side. */
+ * The predictions of the parts thus add up to the measured time of the whole, and the price of a single node includes its lost
+ * savings. The other half of a cut edge is charged to the other side. */
 #ifndef CLEAVE_COST_PROFILE_H
 #define CLEAVE_COST_PROFILE_H
 
@@ -18,53 +18,53 @@
 #include "device/device.h"
 
 enum { CLV__PROFILE_VERSION = 1 };
-#define CLV__PROFILE_MAX_NS ((uint64_t)1 << 50) /* no time in a profile is above: about 13 days */
+#define CLV__PROFILE_MAX_NS ((uint64_t)1 << 50) /* upper limit of any time in a profile: about 13 days */
 
-/* One measured thing: the median of warm runs, and how far they lay apart. */
+/* One measurement: the median of warm runs, and their spread. */
 typedef struct clv__measure {
   uint64_t time_ns;   /* median */
-  uint64_t spread_ns; /* half of what lies between the quartiles */
+  uint64_t spread_ns; /* half the distance between the quartiles */
   uint32_t runs;      /* 0: not measured */
 } clv__measure;
 
-/* A signature: operator, dtypes, shapes, which inputs are constants, attributes (signature.h). */
+/* One operator by signature: operator, dtypes, shapes, which inputs are constants, attributes (signature.h). */
 typedef struct clv__profile_operator {
   const char *signature;
   double flops, bytes;
-  clv__measure alone;     /* in a partition of its own, launch included */
+  clv__measure alone;     /* in a partition of its own, including the launch */
   bool infeasible;        /* the device has no room for it */
-  bool has_within;        /* `within_ns` holds */
-  uint64_t within_ns;     /* inside a partition */
-  uint64_t scratch_bytes; /* what an executable of it alone asks for */
+  bool has_within;        /* `within_ns` is valid */
+  uint64_t within_ns;     /* time inside a partition */
+  uint64_t scratch_bytes; /* required by an executable of this node alone */
 } clv__profile_operator;
 
-/* An edge: what consumer reads from producer, by signatures. */
+/* An edge: a value that consumer reads from producer, identified by their signatures. */
 typedef struct clv__profile_saving {
-  uint32_t producer, consumer; /* of the operators */
-  double bytes;                /* of the value between */
+  uint32_t producer, consumer; /* indices into the operators */
+  double bytes;                /* size of the value */
   uint64_t saving_ns;
 } clv__profile_saving;
 
-/* So many of one operator or edge. */
+/* `count` occurrences of one operator or edge. */
 typedef struct clv__profile_term {
   uint32_t index, count;
 } clv__profile_term;
 
 typedef struct clv__profile_block {
-  const char *key; /* hash of structure and surroundings */
+  const char *key; /* hash of the structure and its neighbours */
   clv__measure total;
-  uint32_t node_count; /* distinct operators */
+  uint32_t node_count; /* number of distinct operators */
   const clv__profile_term *nodes;
-  uint32_t edge_count; /* distinct edges with one end inside */
+  uint32_t edge_count; /* number of distinct edges with one end inside */
   const clv__profile_term *edges;
 } clv__profile_block;
 
 typedef struct clv__profile_copy {
   uint64_t size_bytes;
-  clv__measure time; /* of one among several enqueued together */
+  clv__measure time; /* per copy, with several enqueued together */
 } clv__profile_copy;
 
-/* Host memory a copy begins or ends in: what malloc gives, and the device's own where the host can address it. */
+/* The host memory at one end of a copy: memory from malloc, or the device's own memory if the host can address it. */
 typedef enum clv__copy_kind {
   CLV__COPY_IN,
   CLV__COPY_OUT,
@@ -76,7 +76,7 @@ typedef enum clv__copy_kind {
 typedef struct clv__profile_device {
   const char *fingerprint, *name, *kind, *description;
   const char *measured;                      /* the day: "2026-11-21" */
-  clv__measure launch;                       /* of the smallest partition there is */
+  clv__measure launch;                       /* of the smallest possible partition */
   double flops_per_second, bytes_per_second; /* f32; 0: not measured */
   uint32_t copy_counts[CLV__COPY_KINDS];     /* ascending by size */
   clv__profile_copy *copies[CLV__COPY_KINDS];
@@ -84,37 +84,37 @@ typedef struct clv__profile_device {
   clv__profile_operator *operators;
   clv__profile_saving *savings;
   clv__profile_block *blocks;
-  size_t operator_capacity, saving_capacity, block_capacity; /* of the arrays, on the heap */
+  size_t operator_capacity, saving_capacity, block_capacity; /* of the heap arrays */
   clv__map operator_index, saving_index, block_index;        /* by signature, by "producer>consumer", by key */
 } clv__profile_device;
 
 typedef struct clv__profile {
   clv__arena arena;
-  const char *host_processor, *host_system, *cleave_version; /* where it was measured: information */
+  const char *host_processor, *host_system, *cleave_version; /* the machine it was measured on; informational */
   uint32_t device_count;
   clv__profile_device **devices;
   size_t device_capacity;
   char id[2 * CLV__HASH_BYTES + 1];
 } clv__profile;
 
-/* Empty. */
+/* Creates an empty profile. */
 clv_status clv__profile_create(const clv_allocator *allocator, clv__profile **profile, clv_error *error);
-/* Reads a profile file. Bad ones are refused by name: file, place, value. */
+/* Reads a profile file. Rejects an invalid one and reports the file, the place and the value. */
 clv_status clv__profile_read(const char *path, const clv_allocator *allocator, clv__profile **profile, clv_error *error);
-/* The same from memory; `name` stands for the path in errors. For the fuzz target. */
+/* The same from memory; `name` replaces the path in errors. For the fuzz target. */
 clv_status clv__profile_parse(const char *text, size_t size_bytes, const char *name, const clv_allocator *allocator,
                               clv__profile **profile, clv_error *error);
-/* Writes whole, or not at all; entries sorted, so that the same tables give the same bytes. */
+/* Writes the file completely or not at all. The entries are sorted, so equal tables give equal bytes. */
 clv_status clv__profile_write(const clv__profile *profile, const char *path, clv_error *error);
-/* What is written. */
+/* Prints the text that clv__profile_write() writes. */
 clv_status clv__profile_print(const clv__profile *profile, clv__text *text, clv_error *error);
 void clv__profile_destroy(clv__profile *profile); /* accepts NULL */
-/* Content hash as text, for plan files; "" for one that was not read from a file. */
+/* Content hash as text, for plan files; "" if the profile was not read from a file. */
 const char *clv__profile_id(const clv__profile *profile);
 
-/* ---- The tables (profile.c): found, or made. Texts are copied. ---- */
+/* ---- The tables (profile.c): find an entry, or find or add one. Texts are copied. ---- */
 
-/* CLV__NO_ID where there is none. */
+/* CLV__NO_ID if there is none. */
 uint32_t clv__profile_find_device(const clv__profile *profile, const char *fingerprint);
 clv_status clv__profile_find_or_add_device(clv__profile *profile, const char *fingerprint, clv__profile_device **device,
                                            clv_error *error);
@@ -124,15 +124,15 @@ clv_status clv__profile_find_or_add_operator(clv__profile *profile, clv__profile
 uint32_t clv__profile_find_saving(const clv__profile_device *device, uint32_t producer, uint32_t consumer);
 clv_status clv__profile_find_or_add_saving(clv__profile *profile, clv__profile_device *device, uint32_t producer,
                                            uint32_t consumer, double bytes, uint32_t *index, clv_error *error);
-/* Replaces the one of the same key. The terms are copied. */
+/* Replaces the block with the same key. The terms are copied. */
 clv_status clv__profile_put_block(clv__profile *profile, clv__profile_device *device, const clv__profile_block *block,
                                   clv_error *error);
 clv_status clv__profile_put_copies(clv__profile *profile, clv__profile_device *device, clv__copy_kind kind,
                                    const clv__profile_copy *copies, uint32_t count, clv_error *error);
 
-/* Works `within_ns` and `saving_ns` out of all blocks (profile_solve.c). */
+/* Computes `within_ns` and `saving_ns` from all blocks (profile_solve.c). */
 clv_status clv__profile_solve(clv__profile_device *device, const clv_allocator *allocator, clv_error *error);
-/* What these say that a block takes. */
+/* The time that these tables predict for a block. */
 double clv__profile_block_ns(const clv__profile_device *device, const clv__profile_block *block);
 
 #endif

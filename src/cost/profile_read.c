@@ -1,5 +1,5 @@
-/* Reading a profile. The file may come from anywhere: every number is checked for its kind and range, every index for what it
- * points at, every key for being known and there once; what does not fit is refused with its place. */
+/* Reads a profile. The file is untrusted: every number is checked for type and range, every index for its target, and every
+ * key for being known and unique. Invalid content is rejected with its place. */
 #include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
@@ -36,7 +36,7 @@ static clv_status bad(const reading *r, const char *format, ...) {
 
 /* ---- Values ---- */
 
-/* Every key is one of `known`, a list that ends with NULL. */
+/* Checks that every key is in `known`, a NULL-terminated list. */
 static clv_status check_keys(const reading *r, json_t *object, const char *where, const char *const *known) {
   const char *key;
   json_t *value;
@@ -167,7 +167,7 @@ static clv_status read_saving(reading *r, json_t *item, size_t number) {
   return CLV_OK;
 }
 
-/* Appends the terms of one list: distinct indices below `limit`, with counts. */
+/* Appends the terms of one list. Indices must be distinct and below `limit`. */
 static clv_status read_terms(reading *r, const json_t *item, const char *where, const char *key, uint32_t limit, size_t used,
                              uint32_t *count) {
   json_t *array;
@@ -278,7 +278,7 @@ static clv_status read_root(reading *r, json_t *root) {
   return CLV_OK;
 }
 
-/* The hash of what would be written: of the content, however the file is laid out. */
+/* Sets the hash of the printed form, so that it depends on the content and not on the file's layout. */
 static clv_status set_id(clv__profile *profile, clv_error *error) {
   clv__text text;
   clv__hash hash;

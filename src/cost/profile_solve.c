@@ -1,23 +1,23 @@
-/* From measured blocks to the prices of nodes and edges: the non-negative solution of
+/* Derives the prices of nodes and edges from measured blocks: the non-negative least-squares solution (relative errors) of
  *
- *     launch + sum of within of its nodes + half of the savings of the edges it cuts  =  what the block took
+ *     launch + sum of within of its nodes + half of the savings of the edges it cuts  =  measured time of the block
  *
- * over all blocks, least in relative squares, by coordinate descent. Large blocks count more, by the square of their nodes: they
- * are what plans are made of, and what is small enough for a cache alone is slower in company. A block that does not fit to the
- * others counts less. What no block tells apart stays near what the node took alone. */
+ * over all blocks, by coordinate descent. The weight of a block grows with the square of its node count. Large blocks count
+ * more because plans consist of them, and because a node small enough for a cache runs slower together with others. A block
+ * that contradicts the others counts less. Unknowns that no block determines stay near the time of the node alone. */
 #include "cost/profile.h"
 
 #include <math.h>
 #include <string.h>
 
 enum { MOST_SWEEPS = 2000, ROUNDS = 5 };
-#define BELIEVED 0.05  /* how far off a block may be before it counts less */
-#define SHAKY 20.0     /* a spread of one part in so many halves the weight */
-#define HOLD 1e-4      /* how strongly an unknown is held to where it began, against all that is known of it */
-#define CONVERGED 1e-7 /* relative change of a sweep at which it ends */
-#define TIMER_NS 200.0 /* what is shorter is not worth telling apart */
+#define BELIEVED 0.05  /* relative error above which a block counts less */
+#define SHAKY 20.0     /* a spread of 1/SHAKY halves the weight */
+#define HOLD 1e-4      /* how strongly an unknown is held at its start value, relative to all evidence about it */
+#define CONVERGED 1e-7 /* relative change of a sweep below which the iteration ends */
+#define TIMER_NS 200.0 /* smaller differences are ignored */
 
-/* Rows are blocks, columns unknowns: operators, then edges. By column, CSR. */
+/* Rows are blocks; columns are unknowns: operators, then edges. Stored by column (CSR). */
 typedef struct system {
   uint32_t row_count, column_count;
   double *weights, *trust, *rests; /* by row: rest = measured - predicted */
@@ -75,7 +75,7 @@ static void fill(system *s, const clv__profile_device *device) {
     const clv__profile_block *block = &device->blocks[b];
     double nodes = 0, time = (double)block->total.time_ns + TIMER_NS;
     for (uint32_t i = 0; i < block->node_count; ++i) nodes += block->nodes[i].count;
-    double apart = SHAKY * (double)block->total.spread_ns / time; /* runs that lie far apart tell less */
+    double apart = SHAKY * (double)block->total.spread_ns / time; /* widely spread runs say less */
     s->weights[b] = nodes * nodes / (time * time * (1 + apart * apart));
     s->trust[b] = 1;
     s->rests[b] = without_launch(device, &block->total);
@@ -85,7 +85,7 @@ static void fill(system *s, const clv__profile_device *device) {
   }
 }
 
-/* The best value of one unknown, the others as they are. What it moved by. */
+/* Sets one unknown to its best value with the others fixed. Returns the change. */
 static double improve(system *s, uint32_t column) {
   double slope = 0, old = s->values[column], square = s->hold[column];
   if (!(square > 0)) return 0;
@@ -114,7 +114,7 @@ static void sweep_until_converged(system *s) {
   }
 }
 
-/* Blocks that fit to the others are believed more than those that do not: something else ran when they were measured. */
+/* Trusts blocks that agree with the others more than those that do not: something else was running when those were measured. */
 static void solve(system *s, const clv__profile_device *device) {
   for (uint32_t round = 0; round < ROUNDS; ++round) {
     sweep_until_converged(s);
@@ -144,7 +144,7 @@ clv_status clv__profile_solve(clv__profile_device *device, const clv_allocator *
       entry->has_within = s.offsets[i] != s.offsets[i + 1];
       entry->within_ns = entry->has_within ? (uint64_t)(s.values[i] + 0.5) : 0;
     }
-    for (uint32_t i = 0; i < device->saving_count; ++i) { /* even: each side bears half of it */
+    for (uint32_t i = 0; i < device->saving_count; ++i) { /* even, because each side is charged half */
       device->savings[i].saving_ns = 2 * (uint64_t)(s.values[device->operator_count + i] / 2 + 0.5);
     }
   }

@@ -1,5 +1,5 @@
-/* A profile as JSON: devices by fingerprint, operators by signature, edges and blocks in an order of their own, so that the same
- * tables give the same bytes. */
+/* Writes a profile as JSON: devices by fingerprint, operators by signature, edges and blocks in a fixed order. Equal tables
+ * give equal bytes. */
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -8,11 +8,11 @@
 #include "base/files/file.h"
 #include "cost/profile.h"
 
-/* What is sorted, and what by. */
+/* An item and its sort key. */
 typedef struct entry {
   uint32_t index;
   uint32_t first, second;
-  const char *text; /* NULL: by the two numbers */
+  const char *text; /* NULL: sorted by the two numbers */
 } entry;
 
 static int compare_entries(const void *a, const void *b) {
@@ -26,13 +26,13 @@ typedef struct printing {
   clv__text *text;
   const clv__profile_device *device;
   entry *operators, *savings, *blocks, *terms; /* sorted */
-  uint32_t *operator_ranks, *saving_ranks;     /* where each is printed */
+  uint32_t *operator_ranks, *saving_ranks;     /* printed position of each */
 } printing;
 
 /* ---- Pieces ---- */
 
 static bool is_utf8(const char *string) {
-  json_t *value = json_string(string); /* NULL where it is not */
+  json_t *value = json_string(string); /* NULL if it is not valid */
   json_decref(value);
   return value != NULL;
 }
@@ -44,7 +44,7 @@ static void put_string(clv__text *text, const char *string) {
     if (*at == '"' || *at == '\\')
       clv__text_append(text, "\\%c", *at);
     else if (*at < 0x20 || *at == 0x7f || (*at >= 0x80 && !good))
-      clv__text_append(text, "\\u%04x", *at < 0x80 ? *at : '?'); /* names of devices may be odd; JSON is not */
+      clv__text_append(text, "\\u%04x", *at < 0x80 ? *at : '?'); /* a device may have an invalid name, but the JSON stays valid */
     else
       clv__text_append_bytes(text, at, 1);
   }
@@ -62,7 +62,7 @@ static void put_measure(clv__text *text, const clv__measure *measure) {
                    measure->spread_ns, measure->runs);
 }
 
-/* [[3, 1], [7, 2]] in the order of the printed numbers. */
+/* Prints [[3, 1], [7, 2]], sorted by the printed numbers. */
 static void put_terms(printing *p, const clv__profile_term *terms, uint32_t count, const uint32_t *ranks) {
   for (uint32_t i = 0; i < count; ++i) p->terms[i] = (entry){i, ranks[terms[i].index], terms[i].count, NULL};
   if (count > 1) qsort(p->terms, count, sizeof *p->terms, compare_entries);

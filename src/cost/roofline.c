@@ -19,7 +19,7 @@ static const clv_tensor *type_of(const clv__tally *tally, clv_value_id value) {
   return tally->whole->types != NULL ? &tally->whole->types[value] : &tally->whole->graph->values[value].type;
 }
 
-/* Of what a node reads; operators that pick a part of their first input go through no more than they write. */
+/* Bytes that a node reads. Operators that select a part of their first input read at most as many bytes as they write. */
 static double read_bytes(const clv__tally *tally, const clv__node *node, const clv__op *op, uint32_t input) {
   const double size_bytes = clv__value_bytes(tally->whole, node->inputs[input]);
   if (input > 0 || (op->flags & CLV__OP_PICKS) == 0 || node->outputs[0] == CLV__NO_ID) return size_bytes;
@@ -45,7 +45,7 @@ static void count_bytes(clv__tally *tally, const clv__node *node, const clv__op 
     const clv_node_id producer = graph->values[value].producer;
     const bool is_constant = clv__value_is_constant(graph, tally->whole->types, value);
     if (!is_constant && producer != CLV__NO_ID && tally->nodes[producer] == tally->group) continue;
-    tally->values[value] = tally->group; /* once, however often it is read */
+    tally->values[value] = tally->group; /* counted once, however often it is read */
     *(is_constant ? &work->weight_bytes : &work->moved_bytes) += read_bytes(tally, node, op, i);
   }
   for (uint32_t i = 0; i < node->output_count; ++i) {
@@ -72,7 +72,7 @@ static clv__peak peak_of(clv_dtype dtype) {
   }
 }
 
-/* What the node with most of the work reads first, behind what only brings it into another dtype within the group. */
+/* The dtype of the first input of the node with most of the work; looks through conversions of that input within the group. */
 static clv__peak peak_of_node(const clv__tally *tally, const clv__node *node) {
   const clv_graph *graph = tally->whole->graph;
   clv_value_id value = node->input_count > 0 ? node->inputs[0] : CLV__NO_ID;

@@ -1,32 +1,32 @@
-/* The least that a group of nodes could take if they ran as one step: its work over what the device can do at best (peaks.h). */
+/* Lower bound on the time of a group of nodes that runs as one step: its work divided by the device's peaks (peaks.h). */
 #ifndef CLEAVE_COST_ROOFLINE_H
 #define CLEAVE_COST_ROOFLINE_H
 
 #include "cost/peaks.h"
 
-/* Work as the model has it, whatever algorithm does it: Winograd's needs fewer FLOPs than are counted here. Values between the
- * group's own nodes do not count: they need not be in memory. */
+/* Work as the model defines it, independent of the algorithm: Winograd, for example, needs fewer FLOPs than are counted here.
+ * Values between nodes of the group do not count, because they need not be in memory. */
 typedef struct clv__group_work {
-  bool is_known; /* false where a size is open, or an operator has a body or is not known */
+  bool is_known; /* false if a size is open, or if an operator has a body or is unknown */
   double flops;
-  clv__peak peak;      /* what most of it is computed in */
-  double weight_bytes; /* constants */
-  double moved_bytes;  /* read from other groups, and written for them */
+  clv__peak peak;      /* the number format of most of the work */
+  double weight_bytes; /* bytes of constants */
+  double moved_bytes;  /* bytes read from other groups and written for them */
 } clv__group_work;
 
 typedef struct clv__tally {
   const clv_graph_view *whole;
-  uint32_t group;  /* how many were counted */
-  uint32_t *nodes; /* by node and by value: the group that had it last */
+  uint32_t group;  /* number of groups counted */
+  uint32_t *nodes; /* by node and by value: the last group that contained it */
   uint32_t *values;
 } clv__tally;
 
-/* `whole` has the types of the run, and outlives the tally. */
+/* `whole` has the types of the run and must outlive the tally. */
 clv_status clv__tally_init(clv__tally *tally, const clv_graph_view *whole, clv__arena *arena, clv_error *error);
 clv_status clv__tally_count(clv__tally *tally, const clv_node_id *nodes, uint32_t count, clv__group_work *work, clv_error *error);
 
-/* Seconds; negative where they are not known. Weights come from where as much as `resident_bytes` lies, what is moved from where
- * the group's own lies. `by_compute`: arithmetic takes longer than memory. */
+/* Seconds; negative if unknown. Weights are read at the bandwidth for data of `resident_bytes`, moved data at the bandwidth
+ * for the group's own size. `by_compute`: arithmetic takes longer than memory. */
 double clv__roofline_seconds(const clv__peaks *peaks, const clv__group_work *work, double resident_bytes, bool *by_compute);
 
 #endif

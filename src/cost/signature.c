@@ -1,4 +1,4 @@
-/* See signature.h. Written for speed: a plan makes one for every node of its graph. */
+/* See signature.h. Optimised for speed: a plan computes one signature per node of its graph. */
 #include "cost/signature.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@ static void put(clv__text *text, const char *string) {
   clv__text_append_bytes(text, string, strlen(string));
 }
 
-/* What models may call things: printable ASCII stays, the rest is escaped, so that a signature is good JSON. */
+/* Prints a name from a model: printable ASCII stays, the rest is escaped, so that a signature is valid JSON. */
 static void put_name(clv__text *text, const char *name, size_t size_bytes) {
   for (size_t i = 0; i < size_bytes; ++i) {
     unsigned char c = (unsigned char)name[i];
@@ -44,7 +44,7 @@ static bool is_constant(const clv_graph_view *whole, clv_value_id value) {
   return clv__value_is_constant(whole->graph, whole->types, value);
 }
 
-/* Kernels take short cuts for some exponents: a square is no power. */
+/* Kernels have fast paths for some exponents: a square costs less than a general power. */
 static bool value_matters(const clv__node *node, uint32_t input, const clv_tensor *type) {
   size_t count;
   return input == 1 && strcmp(node->op, "Pow") == 0 && (type->dtype == CLV_F32 || type->dtype == CLV_F64) &&
@@ -124,11 +124,11 @@ static int compare_names(const void *a, const void *b) {
   return strcmp((*(const clv_attribute *const *)a)->name, (*(const clv_attribute *const *)b)->name);
 }
 
-/* In the order of their names; where they are long, their hash. */
+/* Sorted by name; long values are replaced by their hash. */
 static void put_attributes(clv__text *text, const clv__node *node) {
   const clv_attribute *sorted[MOST_ATTRIBUTES];
   uint32_t count = node->attributes.count;
-  bool is_sorted = count <= MOST_ATTRIBUTES; /* a stranger's operator with more: in the model's order */
+  bool is_sorted = count <= MOST_ATTRIBUTES; /* a foreign operator may have more: keeps the model's order */
   if (count == 0) return;
   for (uint32_t i = 0; i < count && is_sorted; ++i) sorted[i] = &node->attributes.items[i];
   if (count > 1 && is_sorted) qsort(sorted, count, sizeof *sorted, compare_names);
@@ -201,7 +201,7 @@ static void fill_types(const clv_graph_view *whole, const clv_value_id *values, 
   for (uint32_t i = 0; i < count; ++i) {
     types[i] = (clv_tensor){.rank = CLV_RANK_UNKNOWN};
     if (values[i] != CLV__NO_ID) types[i] = *type_of(whole, values[i]);
-    types[i].data = NULL; /* work is a matter of shapes; data may be unaligned */
+    types[i].data = NULL; /* work depends on shapes only; data may be unaligned */
   }
 }
 
@@ -236,7 +236,7 @@ bool clv__node_is_view(const clv__node *node) {
   return op != NULL && (op->flags & CLV__OP_VIEW) != 0;
 }
 
-/* How often the node, which reads the value, is among its users: 1, or 2 for more. They are listed in the order of nodes. */
+/* How often the node appears among the users of a value it reads: 1, or 2 for more. Users are sorted by node. */
 static uint32_t uses_by(const clv_graph *graph, clv_value_id value, clv_node_id id) {
   uint32_t low = graph->use_offsets[value], high = graph->use_offsets[value + 1], end = high;
   while (low < high) {

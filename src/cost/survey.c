@@ -1,7 +1,7 @@
-/* The nodes of a graph on one device: every signature alone, then blocks of neighbours in topological order. The longest runs
- * that the device supports come first; one that takes what its nodes take alone tells nothing more and is left, any other is cut
- * in halves, down to pairs. Blocks that look alike are measured once. What the numbers mean is worked out later
- * (profile_solve.c). */
+/* Measures the nodes of a graph on one device: every signature alone, then blocks of neighbours in topological order. It
+ * starts with the longest runs that the device supports. A block whose time equals the sum of its nodes gives no new
+ * information and is not cut further. Any other block is cut in halves, down to pairs. Blocks that look alike are measured
+ * once. profile_solve.c interprets the numbers later. */
 #include <string.h>
 
 #include "cost/signature.h"
@@ -40,7 +40,7 @@ clv_status clv__survey_measure(clv__survey *s, const clv_node_id *nodes, uint32_
   return status;
 }
 
-/* Every signature alone, once. What cannot run alone is left out, and cuts runs. */
+/* Measures every signature alone, once. Nodes that cannot run alone are skipped and end a run. */
 static clv_status measure_singles(clv__survey *s, uint32_t total, clv_error *error) {
   s->told_count = s->tables->operator_count;
   s->is_told = clv__arena_allocate_zero(&s->arena, s->told_count, sizeof *s->is_told);
@@ -67,7 +67,7 @@ static clv_status measure_singles(clv__survey *s, uint32_t total, clv_error *err
   return CLV_OK;
 }
 
-/* Runs of neighbours, folded nodes left out of the list. */
+/* Finds runs of neighbours; folded nodes are not in the list. */
 static clv_status find_runs(clv__survey *s, const clv__capability *capability, uint32_t device, clv_error *error) {
   uint32_t count = s->graph->node_count;
   s->list = clv__arena_allocate_zero(&s->arena, count, sizeof *s->list);
@@ -96,7 +96,7 @@ static clv_status prepare(clv__survey *s, const clv__capability *capability, uin
   s->positions = clv__arena_allocate(&s->arena, count * sizeof *s->positions);
   s->is_view = clv__arena_allocate_zero(&s->arena, count, sizeof *s->is_view);
   if (s->operators == NULL || s->positions == NULL || s->is_view == NULL) return clv__error_memory(error, count);
-  memset(s->operators, 0xff, count * sizeof *s->operators); /* CLV__NO_ID */
+  memset(s->operators, 0xff, count * sizeof *s->operators); /* all CLV__NO_ID */
   memset(s->positions, 0xff, count * sizeof *s->positions);
   clv__text text;
   clv__text_init(&text, s->arena.allocator);

@@ -1,4 +1,4 @@
-/* Inside a survey of a graph on one device. survey.c says how it goes. */
+/* The internals of a survey of a graph on one device. survey.c describes the method. */
 #ifndef CLEAVE_COST_SURVEY_H
 #define CLEAVE_COST_SURVEY_H
 
@@ -14,38 +14,38 @@ typedef struct clv__survey {
   clv__profile *profile;
   clv__profile_device *tables;
   clv__arena arena;
-  uint32_t *operators; /* by node: of the tables; CLV__NO_ID: a view, or not measured */
-  uint32_t *positions; /* by node: in `list` */
+  uint32_t *operators; /* by node: index in the tables; CLV__NO_ID: a view, or not measured */
+  uint32_t *positions; /* by node: position in `list` */
   bool *is_view;
-  bool *is_told; /* by operator of the tables, up to told_count: measured in this clv__survey */
+  bool *is_told; /* by operator of the tables, up to told_count: already measured in this survey */
   uint32_t told_count;
-  clv_node_id *list; /* nodes that can be measured, and views; runs one after the other */
+  clv_node_id *list; /* measurable nodes and views, one run after the other */
   uint32_t list_count;
-  uint32_t *run_ends; /* in `list` */
+  uint32_t *run_ends; /* positions in `list` */
   uint32_t run_count;
-  clv__map seen; /* looks of blocks -> index into `measures` */
+  clv__map seen; /* look of a block -> index into `measures` */
   clv__measure *measures;
   size_t measure_count, measure_capacity;
-  uint32_t *indices; /* room for sorting terms */
+  uint32_t *indices; /* buffer for sorting terms */
   size_t index_capacity;
   clv__profile_term *terms;
   size_t term_capacity;
   uint32_t done;
 } clv__survey;
 
-/* Progress: one more of what is measured begins. */
+/* Reports progress: the next measurement starts. */
 void clv__survey_report(clv__survey *s, const char *what, uint32_t total);
-/* These nodes as one, compiled and run. `scratch_bytes` may be NULL. */
+/* Compiles and runs these nodes as one unit. `scratch_bytes` may be NULL. */
 clv_status clv__survey_measure(clv__survey *s, const clv_node_id *nodes, uint32_t count, clv__measure *measure,
                                uint64_t *scratch_bytes, clv_error *error);
-/* Blocks of the runs that were found, each with its time, into the profile (survey_blocks.c). */
+/* Measures blocks of the runs and adds their times to the profile (survey_blocks.c). */
 clv_status clv__survey_blocks(clv__survey *s, clv_error *error);
 
-/* ---- One block: the list from `from` to `to` (survey_terms.c) ---- */
+/* ---- One block: list positions `from` to `to` (survey_terms.c) ---- */
 
-/* What a block is to a device, as a text: its nodes, their edges inside, what enters and leaves. */
+/* Identifies a block as the device sees it, as a text: its nodes, their inner edges, its inputs and outputs. */
 void clv__survey_look(const clv__survey *s, uint32_t from, uint32_t to, char look[2 * CLV__HASH_BYTES + 1]);
-/* A block's time into the profile, with the nodes that are in it and the edges that it cuts. */
+/* Adds a block's time to the profile, with its nodes and the edges that it cuts. */
 clv_status clv__survey_put(clv__survey *s, uint32_t from, uint32_t to, const clv__measure *measure, clv_error *error);
 
 #endif

@@ -1,12 +1,12 @@
-/* Which blocks of a survey are measured: whole runs; of those that take another time than their nodes alone, halves down to
- * pairs. Blocks that look alike are measured once. */
+/* Chooses and measures the blocks of a survey: whole runs first. Runs whose time differs from the sum of their nodes are cut
+ * in halves, down to pairs. Blocks that look alike are measured once. */
 #include <math.h>
 #include <string.h>
 
 #include "cost/signature.h"
 #include "cost/survey.h"
 
-#define ADDITIVE 0.03 /* so near the sum of its nodes alone, a block is not cut further */
+#define ADDITIVE 0.03 /* a block this close to the sum of its nodes is not cut further */
 
 static uint32_t count_work(const clv__survey *s, uint32_t from, uint32_t to) {
   uint32_t count = 0;
@@ -14,7 +14,7 @@ static uint32_t count_work(const clv__survey *s, uint32_t from, uint32_t to) {
   return count;
 }
 
-/* The block's time; runs 0 where it cannot be measured as one. `is_new`: its like was not met before. */
+/* Measures a block; runs is 0 if it cannot be measured as one unit. `is_new`: no similar block was measured before. */
 static clv_status measure_block(clv__survey *s, uint32_t from, uint32_t to, clv__measure *measure, bool *is_new,
                                 clv_error *error) {
   char look[2 * CLV__HASH_BYTES + 1];
@@ -49,7 +49,7 @@ static clv_status measure_block(clv__survey *s, uint32_t from, uint32_t to, clv_
   return measure->runs == 0 ? CLV_OK : clv__survey_put(s, from, to, measure, error);
 }
 
-/* Whether the block takes about what its nodes take alone. */
+/* Whether the time of the block is about the sum of its nodes alone. */
 static bool is_additive(const clv__survey *s, uint32_t from, uint32_t to, const clv__measure *measure) {
   if (measure->runs == 0) return false;
   double launch = (double)s->tables->launch.time_ns, sum = launch;
@@ -63,7 +63,7 @@ static bool is_additive(const clv__survey *s, uint32_t from, uint32_t to, const 
 }
 
 static clv_status measure_halves(clv__survey *s, uint32_t from, uint32_t to, clv_error *error) {
-  if (count_work(s, from, to) < 2) return CLV_OK; /* nodes alone are measured */
+  if (count_work(s, from, to) < 2) return CLV_OK; /* single nodes are already measured */
   clv__measure measure;
   bool is_new;
   CLV__TRY(measure_block(s, from, to, &measure, &is_new, error));
@@ -73,7 +73,7 @@ static clv_status measure_halves(clv__survey *s, uint32_t from, uint32_t to, clv
   return measure_halves(s, middle, to, error);
 }
 
-/* Neighbours of which one feeds the other: what tells best which edge saves. */
+/* Measures pairs of neighbours if one feeds the other: these show best which edges save time. */
 static clv_status measure_pairs(clv__survey *s, uint32_t from, uint32_t to, clv_error *error) {
   for (uint32_t i = from; i + 1 < to; ++i) {
     const clv__node *node = &s->graph->nodes[s->list[i + 1]];
@@ -87,7 +87,8 @@ static clv_status measure_pairs(clv__survey *s, uint32_t from, uint32_t to, clv_
   return CLV_OK;
 }
 
-/* A whole run is what plans are mostly made of: once more, some time after the first, and the lower time counts. */
+/* Measures a whole run again some time after the first measurement and keeps the lower time. Plans consist mostly of whole
+ * runs. */
 static clv_status measure_again(clv__survey *s, uint32_t from, uint32_t to, const clv__measure *first, clv_error *error) {
   clv__measure second;
   clv_error ignored;
@@ -98,7 +99,7 @@ static clv_status measure_again(clv__survey *s, uint32_t from, uint32_t to, cons
 }
 
 clv_status clv__survey_blocks(clv__survey *s, clv_error *error) {
-  for (uint32_t i = 0; i < s->list_count; ++i) { /* the nodes alone, in their surroundings */
+  for (uint32_t i = 0; i < s->list_count; ++i) { /* adds each node alone, with its neighbours */
     uint32_t index = s->operators[s->list[i]];
     if (index != CLV__NO_ID) CLV__TRY(clv__survey_put(s, i, i + 1, &s->tables->operators[index].alone, error));
   }

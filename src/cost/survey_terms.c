@@ -1,4 +1,5 @@
-/* A block of a survey as the profile has it: how often which node is in it, and which edges it cuts, in its surroundings. */
+/* Converts a block of a survey to profile terms: the count of each node in it, and the edges that it cuts, including its
+ * neighbours. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,7 +7,7 @@
 #include "cost/survey.h"
 
 static bool is_inside(const clv__survey *s, clv_node_id node, uint32_t from, uint32_t to) {
-  return s->positions[node] >= from && s->positions[node] < to; /* CLV__NO_ID is above */
+  return s->positions[node] >= from && s->positions[node] < to; /* CLV__NO_ID is larger than any position */
 }
 
 void clv__survey_look(const clv__survey *s, uint32_t from, uint32_t to, char look[2 * CLV__HASH_BYTES + 1]) {
@@ -47,7 +48,7 @@ static clv_status push_index(clv__survey *s, size_t *count, uint32_t index, clv_
 static clv_status push_edge(clv__survey *s, size_t *count, clv_node_id producer, clv_node_id consumer, clv_value_id value,
                             clv_error *error) {
   uint32_t index, from = s->operators[producer], to = s->operators[consumer];
-  if (from == CLV__NO_ID || to == CLV__NO_ID) return CLV_OK; /* a view, or never together in a partition */
+  if (from == CLV__NO_ID || to == CLV__NO_ID) return CLV_OK; /* a view, or two nodes that are never in the same partition */
   CLV__TRY(clv__profile_find_or_add_saving(s->profile, s->tables, from, to, clv__value_bytes(s->whole, value), &index, error));
   return push_index(s, count, index, error);
 }
@@ -57,7 +58,7 @@ static int compare_indices(const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
-/* The edges that a block cuts. */
+/* Collects the edges that a block cuts. */
 static clv_status collect_edges(clv__survey *s, uint32_t from, uint32_t to, size_t *count, clv_error *error) {
   for (uint32_t i = from; i < to; ++i) {
     clv_node_id id = s->list[i];
@@ -82,7 +83,7 @@ static clv_status collect_edges(clv__survey *s, uint32_t from, uint32_t to, size
   return CLV_OK;
 }
 
-/* Sorted indices to terms, behind those that are there. */
+/* Appends the sorted indices to the existing terms. */
 static clv_status compress(clv__survey *s, size_t count, size_t *term_count, clv_error *error) {
   if (count > 0) qsort(s->indices, count, sizeof *s->indices, compare_indices);
   if (!clv__array_reserve(s->arena.allocator, (void **)&s->terms, &s->term_capacity, *term_count + count, sizeof *s->terms,
@@ -115,7 +116,7 @@ clv_status clv__survey_put(clv__survey *s, uint32_t from, uint32_t to, const clv
   clv__hasher_init(&hasher);
   clv__survey_look(s, from, to, look);
   clv__hasher_string(&hasher, look);
-  uint64_t sum[2] = {0, 0}; /* of hashes, so that the order does not matter */
+  uint64_t sum[2] = {0, 0}; /* a sum of hashes does not depend on the order */
   for (size_t i = node_terms; i < terms; ++i) {
     const clv__profile_saving *saving = &s->tables->savings[s->terms[i].index];
     clv__hasher edge;
@@ -132,7 +133,7 @@ clv_status clv__survey_put(clv__survey *s, uint32_t from, uint32_t to, const clv
   clv__hasher_u64(&hasher, sum[1]);
   clv__hasher_finish(&hasher, &hash);
   clv__hash_text(&hash, look);
-  look[32] = '\0'; /* 128 bits are enough to tell blocks apart */
+  look[32] = '\0'; /* 128 bits are enough to distinguish blocks */
   const clv__profile_block block = {
       look, *measure, (uint32_t)node_terms, s->terms, (uint32_t)(terms - node_terms), s->terms + node_terms};
   return clv__profile_put_block(s->profile, s->tables, &block, error);

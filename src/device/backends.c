@@ -1,4 +1,4 @@
-/* Which backends a context has: their tables checked and completed, and found by the names of devices. */
+/* The backends of a context: checks and completes their tables, and finds them by device name. */
 #include "device/backends.h"
 
 #include <ctype.h>
@@ -16,7 +16,7 @@
 #include "base/memory.h"
 #include "device/device.h"
 
-/* In the order in which "auto" asks them. */
+/* In the order that "auto" tries them. */
 static const clv_backend_query_fn built_in[] = {
     clv__cpu_backend_query,      clv__vnpu_backend_query,  clv__opencl_backend_query,
     clv__openvino_backend_query, clv__torch_backend_query, clv__onnxruntime_backend_query,
@@ -47,7 +47,7 @@ clv_status clv__backends_add_built_in(clv_context *context, clv_error *error) {
   return CLV_OK;
 }
 
-/* A backend must have every slot that is not optional. */
+/* Returns the name of a required slot that is missing, or NULL. */
 static const char *missing_slot(const clv_backend *b) {
 #define NEED(slot) \
   if (b->slot == NULL) return #slot
@@ -82,7 +82,7 @@ static const char *missing_slot(const clv_backend *b) {
   return NULL;
 }
 
-/* What every table has had from the beginning. */
+/* The size of the first version of the table. */
 #define LEAST_TABLE_BYTES (offsetof(clv_backend, execute) + sizeof(((clv_backend *)0)->execute))
 
 static clv_status read_table(const clv_backend *given, clv_backend *table, clv_error *error) {
@@ -95,7 +95,7 @@ static clv_status read_table(const clv_backend *given, clv_backend *table, clv_e
     return clv__error_set(error, CLV_NOT_SUPPORTED, "backend's table has %u bytes, at least %zu are needed", given->struct_size,
                           LEAST_TABLE_BYTES);
   }
-  /* Slots that a smaller table does not have, or has not whole, are NULL; those of a longer one are not known here. */
+  /* Sets slots to NULL that a smaller table lacks or contains only in part. Ignores unknown slots of a larger table. */
   size_t size_bytes = given->struct_size < sizeof *table ? given->struct_size : sizeof *table;
   memset(table, 0, sizeof *table);
   memcpy(table, given, size_bytes - (size_bytes - LEAST_TABLE_BYTES) % sizeof(void (*)(void)));
@@ -109,7 +109,7 @@ static clv_status read_table(const clv_backend *given, clv_backend *table, clv_e
   return CLV_OK;
 }
 
-/* A name is a word in lists of devices, and a part of a plugin's file name. */
+/* A name appears in lists of devices and in the file name of a plugin, so it must be a plain word. */
 static clv_status check_name(const char *name, const char *expected, clv_error *error) {
   static const char *const taken[] = {"auto", "npu", "gpu", "host"};
   bool is_word = name[0] != '\0' && strlen(name) < 64;

@@ -1,10 +1,10 @@
-/* Verdicts: what every device says about every node. */
+/* Verdicts: asks every device about every node. */
 #include <stdio.h>
 #include <string.h>
 
 #include "device/device.h"
 
-/* The view that a device is asked about a node in; NULL, with the reason, where its answer is no. */
+/* The view in which a device is asked about a node. NULL, with the reason, if the device cannot support it. */
 static const clv_graph_view *view_for(const clv__device *device, const clv_graph_view *whole, const clv_graph_view *typical,
                                       const clv__open *open, uint32_t node, clv_verdict *verdict) {
   if (!device->info.static_shapes_only || open == NULL || !open->is_open[node]) return whole;
@@ -42,7 +42,7 @@ clv_status clv__capability_ask(const clv_devices *devices, const clv_graph_view 
   size_t cells = (size_t)whole->node_count * devices->count;
   capability->reasons = clv__arena_allocate_zero(&capability->arena, cells, sizeof *capability->reasons);
   const clv_host *host = clv__context_host(devices->context);
-  clv__map known; /* reasons repeat: each text is kept once */
+  clv__map known; /* reasons repeat; each text is stored once */
   clv__map_init(&known, clv__context_allocator(devices->context));
   clv_status status = CLV_OK;
   if (capability->reasons == NULL) status = clv__error_memory(error, cells * sizeof *capability->reasons);

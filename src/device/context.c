@@ -1,4 +1,4 @@
-/* The context: allocator, log, and the services that backends get. */
+/* The context: allocator, log, and the services for backends. */
 #include "cleave/context.h"
 
 #include <stdarg.h>
@@ -123,7 +123,7 @@ static void host_constant_copied(const clv_graph_view *graph, uint32_t value) {
   }
 }
 
-/* A part of a view, with the memory that it lies in. */
+/* A part of a view, with its arena. */
 typedef struct part_of_view {
   clv__arena arena;
   clv_graph_view view;
@@ -166,7 +166,7 @@ static clv_status host_graph_part(void *self, const clv_graph_view *graph, const
   return CLV_OK;
 }
 
-/* NULL, and an error, where nothing can be kept. */
+/* NULL with an error if nothing can be kept. */
 static clv__cache *open_cache(void *self, clv_error *error) {
   const char *reason;
   clv__cache *cache = clv__context_cache(self, &reason);

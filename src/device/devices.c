@@ -1,4 +1,4 @@
-/* A set of open devices: what it tells, and its life. Which devices it has is open.c's. */
+/* A set of open devices: its queries and its lifetime. open.c decides which devices it contains. */
 #include <string.h>
 
 #include "base/options.h"
@@ -93,7 +93,7 @@ static void close_devices(clv_devices *devices, bool lost) {
 
 void clv_devices_close(clv_devices *devices) {
   if (devices == NULL) return;
-  close_devices(devices, true); /* they may still write to memory of the others */
+  close_devices(devices, true); /* lost devices first: they may still write to memory of the others */
   for (uint32_t k = CLV__ATTACHED_ABANDONED; k-- > 0;) finish_attachment(&devices->attachments[k]);
   close_devices(devices, false);
   for (uint32_t k = CLV__ATTACHMENT_COUNT; k-- > CLV__ATTACHED_ABANDONED;) finish_attachment(&devices->attachments[k]);

@@ -34,7 +34,7 @@ clv__cache *clv__kept_cache(clv__kept *kept, const clv__settings *settings, cons
   return kept->cache;
 }
 
-/* ---- What backends remember ---- */
+/* ---- Data that backends remember ---- */
 
 static void hash_texts(const char *first, const char *second, clv__hash *hash) {
   clv__hasher hasher;
@@ -44,7 +44,7 @@ static void hash_texts(const char *first, const char *second, clv__hash *hash) {
   clv__hasher_finish(&hasher, hash);
 }
 
-/* No executable has it: no operator is in the structure's part. */
+/* A key that no executable has, because its structure part contains no operator. */
 static clv__key memory_key(const char *backend, const char *key) {
   clv__key all = {0};
   hash_texts("what a backend remembers", "", &all.parts[CLV__KEY_STRUCTURE]);

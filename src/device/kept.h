@@ -1,4 +1,4 @@
-/* What a context keeps on disk: the cache, opened when first asked for, and in it what backends remember. */
+/* The on-disk storage of a context: the cache, opened on first use, and the data that backends remember in it. */
 #ifndef CLEAVE_DEVICE_KEPT_H
 #define CLEAVE_DEVICE_KEPT_H
 
@@ -8,7 +8,7 @@
 #include "device/settings.h"
 
 typedef struct clv__kept {
-  pthread_mutex_t lock; /* of opening */
+  pthread_mutex_t lock; /* held while opening */
   bool is_tried;
   clv__cache *cache;
   char problem[256];
@@ -17,12 +17,12 @@ typedef struct clv__kept {
 void clv__kept_init(clv__kept *kept);
 void clv__kept_finish(clv__kept *kept);
 
-/* The cache that the settings name; NULL, and why (text that lives as long as `kept`), where there is none. `is_new`: the reason
- * is told for the first time. Any thread. */
+/* The cache named by the settings. NULL, with the reason (text that lives as long as `kept`), if there is none. `is_new`: the
+ * reason is reported for the first time. Callable from any thread. */
 clv__cache *clv__kept_cache(clv__kept *kept, const clv__settings *settings, const clv_allocator *allocator, const char **reason,
                             bool *is_new);
 
-/* The host services of these names (clv_host); `data` is left alone on failure. */
+/* The host services of the same names (clv_host). `data` is unchanged on failure. */
 clv_status clv__kept_recall(clv__cache *cache, const clv_allocator *allocator, const char *backend, const char *key, void **data,
                             size_t *size_bytes, clv_error *error);
 clv_status clv__kept_remember(clv__cache *cache, const char *backend, const char *key, const void *data, size_t size_bytes,

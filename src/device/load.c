@@ -1,4 +1,4 @@
-/* The public face of loading: graphs in a context. */
+/* The public functions for loading a graph in a context. */
 #include "cleave/graph.h"
 
 #include "device/device.h"

@@ -24,8 +24,7 @@ static clv_status unknown_device(const clv_context *context, const char *name, c
                         known, (int)strcspn(name, ":"), name);
 }
 
-/* The key of an option "NAME:key=value" that is meant for `name`, which may have a colon itself ("opencl:1"); NULL: for another.
- */
+/* The key of the option "NAME:key=value" if NAME is `name`, otherwise NULL. `name` may contain a colon ("opencl:1"). */
 static const char *option_key(const char *text, const char *name, size_t *key_bytes) {
   size_t length = strlen(name);
   const char *equals = strchr(text, '=');
@@ -34,7 +33,7 @@ static const char *option_key(const char *text, const char *name, size_t *key_by
   return memchr(text + length + 1, ':', *key_bytes) == NULL ? text + length + 1 : NULL;
 }
 
-/* The options "NAME:key=value" that are meant for `name`, split in place in the arena. */
+/* Collects the options "NAME:key=value" for `name`; splits copies of them in the arena. */
 static clv_status take_options(clv_devices *devices, const clv_devices_options *options, const char *name, clv_option *taken,
                                uint32_t *count, clv_error *error) {
   *count = 0;
@@ -54,7 +53,7 @@ static clv_status take_options(clv_devices *devices, const clv_devices_options *
   return CLV_OK;
 }
 
-/* Where the backend lists the options that it knows, others are refused here. */
+/* Rejects unknown options if the backend lists those it knows. */
 static clv_status check_keys(const clv_devices *devices, const clv_backend *backend, const clv_option *taken, uint32_t count,
                              clv_error *error) {
   for (uint32_t i = 0; backend->options != NULL && i < count; ++i) {
@@ -77,7 +76,7 @@ static clv_status check_keys(const clv_devices *devices, const clv_backend *back
   return CLV_OK;
 }
 
-/* Every option must have been meant for some device of the list. */
+/* Rejects an option that matches no device in the list. */
 static clv_status check_options(const clv_devices *devices, const clv_devices_options *options, clv_error *error) {
   for (uint32_t i = 0; i < options->device_option_count; ++i) {
     const char *text = options->device_options[i];
@@ -102,14 +101,14 @@ static uint32_t find_space(clv_devices *devices, const char *name) {
   return devices->space_count++;
 }
 
-/* "1" of "gpu:1"; what is no number ("GPU.1" of "openvino:GPU.1") is the backend's to read. */
+/* Reads the 1 of "gpu:1". 0 if the text is not a number: the backend reads it ("GPU.1" of "openvino:GPU.1"). */
 static uint32_t read_ordinal(const char *text) {
   size_t length = strspn(text, "0123456789");
   return length == 0 || length > 6 || text[length] != '\0' ? 0 : (uint32_t)strtoul(text, NULL, 10);
 }
 
-/* The backend that a device's name means, and for a virtual NPU its description. The first description is "npu", the next "npu1",
- * …, unless they name their devices themselves. */
+/* Finds the backend of a device name, and the description of a virtual NPU. The first description is "npu", the next "npu1",
+ * and so on, unless the descriptions name their devices. */
 static clv_status resolve(const clv_devices *devices, const clv_devices_options *options, const char *name,
                           const clv_backend **backend, const char **spec, uint32_t *ordinal, clv_error *error) {
   const clv_allocator *allocator = clv__context_allocator(devices->context);
@@ -150,7 +149,7 @@ static clv_status resolve(const clv_devices *devices, const clv_devices_options 
   return CLV_OK;
 }
 
-/* What a backend left out: texts are empty, and memory that has no name is the device's own. */
+/* Fills fields that the backend left unset: texts become empty, and unnamed memory becomes the device's own space. */
 static void complete_info(clv__device *device) {
   clv_device_info *info = &device->info;
   if (info->kind == NULL) info->kind = "";
@@ -199,7 +198,7 @@ static clv_status open_device(clv_devices *devices, const clv_devices_options *o
   return CLV_OK;
 }
 
-/* ---- All that are found ---- */
+/* ---- "auto": all devices that are found ---- */
 
 typedef struct found {
   clv_devices *devices;
@@ -215,7 +214,7 @@ static clv_status add_found(void *cookie, const char *name, const char *kind) {
   const char *backend = f->backend->name;
   size_t size_bytes = strlen(backend) + strlen(name) + 2;
   char *full = clv__arena_allocate(&devices->arena, size_bytes);
-  (void)kind; /* what it says once it is open counts */
+  (void)kind; /* the kind reported after opening counts */
   if (full == NULL ||
       !clv__array_reserve(devices->arena.allocator, (void **)&f->names, &f->capacity, f->count + 1, sizeof *f->names, f->count)) {
     return CLV_OUT_OF_MEMORY;
@@ -225,11 +224,11 @@ static clv_status add_found(void *cookie, const char *name, const char *kind) {
   return CLV_OK;
 }
 
-/* What is left out for want of memory to say so is left out all the same. */
+/* Records a skipped device. If memory for the record is missing, the device is skipped without one. */
 static void leave_out(void *cookie, const char *name, const char *reason) {
   clv_devices *devices = cookie;
   clv__context_log(devices->context, 2, "%s is left out: %s", name, reason);
-  size_t capacity = devices->left_out_count; /* grown by one: there are few */
+  size_t capacity = devices->left_out_count; /* grows by one: there are only a few */
   clv__left_out added = {clv__arena_string(&devices->arena, name, strlen(name)),
                          clv__arena_string(&devices->arena, reason, strlen(reason))};
   if (added.name == NULL || added.reason == NULL ||
@@ -240,7 +239,7 @@ static void leave_out(void *cookie, const char *name, const char *reason) {
   devices->left_out[devices->left_out_count++] = added;
 }
 
-/* Whether somebody said how it is to be: then it must be. */
+/* Whether the user gave options for the device: then it must open. */
 static bool is_spoken_of(const clv_devices_options *options, const char *name) {
   size_t key_bytes;
   for (uint32_t i = 0; i < options->device_option_count; ++i) {
@@ -276,7 +275,8 @@ static clv_status open_backend(clv_devices *devices, const clv_devices_options *
   return status;
 }
 
-/* Those that are no CPU first, otherwise as they are. The cpu device is the first of its kind: its backend is. */
+/* Moves accelerators before CPUs and otherwise keeps the order. The cpu device is the first CPU because its backend is the
+ * first. */
 static void put_accelerators_first(clv_devices *devices) {
   clv__device sorted[CLV__MAX_DEVICES];
   uint32_t count = 0;

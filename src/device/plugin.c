@@ -1,5 +1,5 @@
-/* Plugins: shared libraries with a backend each, loaded by path, by the name of a device, or all that the folders of plugins
- * have. What they promise is checked in backends.c. */
+/* Plugins: shared libraries with one backend each. They are loaded by path, by the name of a device, or all at once from the
+ * plugin folders. backends.c checks their tables. */
 #define _GNU_SOURCE /* dladdr */
 #include <ctype.h>
 #include <dirent.h>
@@ -20,7 +20,7 @@
 
 /* ---- One file ---- */
 
-/* What the loader says usually begins with the file, which the error says already. */
+/* The loader's message without the file name, which the error already contains. */
 static const char *loader_words(const char *path) {
   const char *words = dlerror();
   size_t length = strlen(path);
@@ -41,7 +41,7 @@ static clv_status open_file(clv_context *context, const char *path, const char *
   return clv__backends_add(context, query, NULL, name, plugin, backend, error);
 }
 
-/* Under the lock. */
+/* The caller holds the lock. */
 static clv_status load(clv_context *context, const char *path, const char *name, const clv_backend **backend, clv_error *error) {
   clv__backends *backends = clv__context_backends(context);
   const clv_allocator *allocator = clv__context_allocator(context);
@@ -98,8 +98,8 @@ static bool same_file(const char *a, const char *b) {
   return stat(a, &first) == 0 && stat(b, &second) == 0 && first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-/* Beside the library, or, in a program that has it inside, where the program's libraries are: a tree that was moved has its own.
- * NULL: there is none there. */
+/* The plugin folder next to the library, or next to the program's libraries if the library is linked into the program. A
+ * relocated installation thus finds its own folder. NULL: there is none. */
 static char *find_own_home(const clv_allocator *allocator) {
   char file[PATH_MAX];
   Dl_info about;
@@ -127,7 +127,7 @@ typedef struct folders {
   void *cookie;
 } folders;
 
-/* One that is not there is no news. */
+/* Adds a folder; silently skips a missing one. */
 static clv_status add_folder(folders *f, const char *path, size_t length, clv_error *error) {
   const char *folder = clv__arena_string(&f->arena, path, length);
   struct stat about;
@@ -151,7 +151,7 @@ static void finish_folders(folders *f) {
   clv__arena_finish(&f->arena);
 }
 
-/* Those that plugins are looked for in. finish_folders() after a failure too. */
+/* Lists the folders to search. Call finish_folders() even after a failure. */
 static clv_status list_folders(folders *f, clv_error *error) {
   const clv__settings *settings = clv__context_settings(f->context);
   const clv_allocator *allocator = clv__context_allocator(f->context);
@@ -177,7 +177,7 @@ static void log_left_out(void *cookie, const char *name, const char *reason) {
   clv__context_log(cookie, 1, "%s is left out: %s", name, reason);
 }
 
-/* Loads the first cleave_<name>.so that is there; CLV_NOT_FOUND and no message where there is none. */
+/* Loads the first existing cleave_<name>.so; CLV_NOT_FOUND without a message if there is none. */
 static clv_status load_named(const folders *f, const char *device_name, size_t length, clv_error *error) {
   char name[64], file[FILE_BYTES];
   if (length == 0 || length >= sizeof name) return CLV_NOT_FOUND;
@@ -220,7 +220,7 @@ static int is_plugin(const struct dirent *entry) {
          strcmp(entry->d_name + length - strlen(SUFFIX), SUFFIX) == 0;
 }
 
-/* Whether an earlier folder has a file of this name: the first one counts. */
+/* Whether an earlier folder has a file of this name: the first one wins. */
 static bool is_hidden(const folders *f, uint32_t folder, const char *file) {
   for (uint32_t i = 0; i < folder; ++i) {
     char path[PATH_MAX];

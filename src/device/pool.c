@@ -1,19 +1,19 @@
-/* See pool.h: a shelf a memory space, of blocks sorted by size; whatever giving back needs room for is made sure of when a block
- * is taken, so that it cannot fail. Backends are called without the pool's lock. */
+/* See pool.h. Each memory space has a shelf of blocks sorted by size. Allocating a block also reserves the room needed to
+ * return it, so clv__pool_free() cannot fail. Backends are called without the pool's lock. */
 #include "device/pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What a space has: blocks given back, the smallest first and of one size the one given longest ago first. */
+/* The blocks returned to a space: smallest first; blocks of equal size in the order of their return. */
 typedef struct shelf {
   clv__block *kept;
-  size_t count, capacity, given_out; /* capacity is never below count + given_out */
+  size_t count, capacity, given_out; /* capacity >= count + given_out */
   clv__pool_counters counters;
 } shelf;
 
-/* Host memory that a device which was given up may still write to, until it is closed. */
+/* Host memory that a lost device may still write to until it is closed. */
 typedef struct abandoned {
   const clv_allocator *allocator;
   void **items;
@@ -23,12 +23,12 @@ typedef struct abandoned {
 typedef struct pool {
   clv_devices *devices;
   const clv_allocator *allocator;
-  pthread_mutex_t lock; /* everything below */
+  pthread_mutex_t lock; /* protects everything below */
   uint64_t generation;
-  uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: the last generation when it was first seen to be lost; 0: it was not */
+  uint64_t lost_at[CLV__MAX_DEVICES]; /* by device: the last generation when it was first found lost; 0: not lost */
   shelf shelves[CLV__MAX_DEVICES + 1];
   abandoned *abandoned;
-  clv__block *suspect; /* buffers of other devices that a lost one may still write to */
+  clv__block *suspect; /* buffers of other devices that a lost device may still write to */
   size_t suspect_count, suspect_capacity;
 } pool;
 
@@ -36,7 +36,8 @@ static bool is_lost(const pool *p, uint32_t device) {
   return device != CLV__NO_ID && atomic_load_explicit(&p->devices->items[device].is_lost, memory_order_acquire);
 }
 
-/* Without the pool's lock, but for memory of the allocator. What a lost device has goes with it. */
+/* Call without the pool's lock, except for memory of the allocator. Memory of a lost device is not released: closing it does
+ * that. */
 static void release_block(const pool *p, const clv__block *block) {
   if (block->device == CLV__NO_ID) {
     clv__release(p->allocator, block->host);
@@ -90,7 +91,7 @@ static clv_status pool_create(clv_devices *devices, pool **out, clv_error *error
   return CLV_OK;
 }
 
-/* Without the devices' lock: memory is also asked for from threads of devices, which it must not wait for. */
+/* Does not take the devices' lock: threads of devices also allocate and must not wait for it. */
 static pool *pool_of(clv_devices *devices) {
   return __atomic_load_n(&devices->attachments[CLV__ATTACHED_POOLS].self, __ATOMIC_ACQUIRE);
 }
@@ -104,7 +105,7 @@ static clv_status pool_get(clv_devices *devices, pool **out, clv_error *error) {
   __atomic_store_n(&attachment->finish, pool_finish, __ATOMIC_RELAXED);
   if (__atomic_compare_exchange_n(&attachment->self, &none, *out, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
     devices->attachments[CLV__ATTACHED_ABANDONED] = (clv__attachment){(*out)->abandoned, abandoned_finish};
-  } else { /* another thread was first */
+  } else { /* another thread created it first */
     abandoned_finish((*out)->abandoned);
     pool_finish(*out);
     *out = none;
@@ -128,7 +129,7 @@ static clv__block shelf_remove(shelf *s, size_t at) {
   return block;
 }
 
-/* The smallest that serves; of one size, the one given back last. */
+/* The smallest block that fits; among equal sizes, the one returned last. */
 static bool shelf_find(const shelf *s, uint32_t device, uint64_t size_bytes, size_t *found) {
   size_t low = 0, high = s->count;
   bool any = false;
@@ -148,7 +149,7 @@ static bool shelf_find(const shelf *s, uint32_t device, uint64_t size_bytes, siz
   return any;
 }
 
-/* The one that was taken longest ago. */
+/* The block that was allocated longest ago. */
 static size_t shelf_oldest(const shelf *s) {
   size_t oldest = 0;
   for (size_t i = 1; i < s->count; ++i) {
@@ -157,7 +158,7 @@ static size_t shelf_oldest(const shelf *s) {
   return oldest;
 }
 
-/* Frees what is kept there, one by one: the lock is held, and let go in between. */
+/* Frees the kept blocks one by one. Called with the lock held; releases it in between. */
 static void shelf_clear(pool *p, shelf *s) {
   while (s->count > 0) {
     clv__block block = shelf_remove(s, s->count - 1);
@@ -175,7 +176,7 @@ static void notice_lost(pool *p) {
   }
 }
 
-/* A lost device may write to whatever it could reach and that was in use when it was lost. */
+/* Whether a lost device may still write to the block: the device can access it, and it was in use when the device was lost. */
 static bool is_suspect(const pool *p, const clv__block *block) {
   for (uint32_t d = 0; d < p->devices->count; ++d) {
     if (block->generation > p->lost_at[d]) continue;
@@ -186,7 +187,7 @@ static bool is_suspect(const pool *p, const clv__block *block) {
 
 /* ---- Taking ---- */
 
-/* Room for the block to be kept, or abandoned, when it comes back. */
+/* Reserves the room to keep or abandon the block when it is returned. */
 static bool reserve(pool *p, shelf *s, uint32_t device) {
   if (!clv__array_reserve(p->allocator, (void **)&s->kept, &s->capacity, s->count + s->given_out + 1, sizeof *s->kept, s->count))
     return false;
@@ -207,7 +208,7 @@ static void count_taken(shelf *s, uint64_t size_bytes, bool is_reused) {
   if (s->counters.in_use_bytes > s->counters.peak_bytes) s->counters.peak_bytes = s->counters.in_use_bytes;
 }
 
-/* New memory; the lock is not held. */
+/* Allocates new memory; the lock is not held. */
 static clv_status allocate_block(const pool *p, clv__block *block, clv_error *error) {
   if (block->device == CLV__NO_ID) {
     size_t alignment = clv__devices_alignment(p->devices, CLV__SPACE_HOST);
@@ -222,7 +223,7 @@ static clv_status allocate_block(const pool *p, clv__block *block, clv_error *er
   return CLV_OK;
 }
 
-/* The lock is held. What a lost device kept is gone with it. */
+/* Drops the kept blocks of a lost device; the lock is held. */
 static void forget_kept(shelf *s, uint32_t device) {
   for (size_t i = s->count; i-- > 0;) {
     if (s->kept[i].device == device) (void)shelf_remove(s, i);
@@ -294,13 +295,13 @@ clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t si
   return status;
 }
 
-/* ---- Giving ---- */
+/* ---- Returning ---- */
 
 void clv__pool_free(clv_devices *devices, clv__block *given) {
   clv__block block = *given, oldest = {0};
   *given = (clv__block){0};
   if (block.generation == 0) return;
-  pool *p = pool_of(devices); /* it was taken from there */
+  pool *p = pool_of(devices); /* the pool exists because the block came from it */
   shelf *s = &p->shelves[block.space];
   pthread_mutex_lock(&p->lock);
   notice_lost(p);
@@ -315,7 +316,7 @@ void clv__pool_free(clv_devices *devices, clv__block *given) {
   } else {
     p->suspect[p->suspect_count++] = block;
   }
-  while (s->counters.kept_bytes > s->counters.peak_bytes) { /* sizes that are asked for no more */
+  while (s->counters.kept_bytes > s->counters.peak_bytes) { /* frees blocks of sizes that are no longer requested */
     oldest = shelf_remove(s, shelf_oldest(s));
     pthread_mutex_unlock(&p->lock);
     release_block(p, &oldest);

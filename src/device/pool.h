@@ -1,37 +1,39 @@
-/* Memory of one memory space, kept when it is given back and given out again: boundary arenas, scratch, values sized at run time.
- * One pool a space and set of devices, shared by sessions; it takes its own lock, briefly, and never the devices'.
+/* Recycles the memory of one memory space: boundary arenas, scratch, and values sized at run time. There is one pool per space
+ * and set of devices, shared by its sessions. A pool takes its own lock briefly, and never the devices' lock.
  *
- * What a lost device (is_lost) has is forgotten: close() takes care of it. What it could still write to when it was lost is not
- * given out again: host memory stays until it is closed (CLV__ATTACHED_ABANDONED), other devices' buffers until the pool goes. */
+ * The pool forgets the memory of a lost device (is_lost): close() frees it. Memory that the device may still write to is not
+ * reused: host memory is kept until the device is closed (CLV__ATTACHED_ABANDONED), buffers of other devices until the pool is
+ * destroyed. */
 #ifndef CLEAVE_DEVICE_POOL_H
 #define CLEAVE_DEVICE_POOL_H
 
 #include "device/device.h"
 
-/* A piece of memory. Its generation is never given twice: the same address with another generation is other memory. */
+/* A block of memory. Generations are unique: the same address with another generation is another block. */
 typedef struct clv__block {
-  clv_buffer *buffer; /* of a device's space; for the host's space NULL, but where a device is named, see clv__pool_allocate() */
-  void *host;         /* its address where the host can see it */
+  clv_buffer *buffer; /* of a device's space; NULL for host memory unless a device is named (clv__pool_allocate()) */
+  void *host;         /* its address if the host can access it */
   uint64_t size_bytes;
   uint64_t generation; /* 0: no block */
   uint32_t space;
-  uint32_t device; /* whose buffer it is; CLV__NO_ID: memory of the allocator */
+  uint32_t device; /* the device that owns the buffer; CLV__NO_ID: memory of the allocator */
 } clv__block;
 
 typedef struct clv__pool_counters {
-  uint64_t in_use_bytes, peak_bytes, kept_bytes; /* given out; most ever given out at once; given back and kept */
-  uint64_t taken, reused;                        /* calls of clv__pool_allocate(); those served by what was kept */
-  uint64_t limit_bytes;                          /* 0: none */
+  uint64_t in_use_bytes, peak_bytes, kept_bytes; /* in use; the largest in_use_bytes so far; freed and kept */
+  uint64_t taken, reused;                        /* calls of clv__pool_allocate(); calls served from kept blocks */
+  uint64_t limit_bytes;                          /* 0: no limit */
 } clv__pool_counters;
 
-/* Memory in `device`'s space (its buffer, also where that is the host's); CLV__NO_ID: host memory of the allocator. Kept blocks
- * up to twice as large serve; when the device has no more, kept ones are freed and it is asked again. Errors:
- * CLV_OUT_OF_MEMORY with what is in use and what was kept; CLV_DEVICE_ERROR for a lost device, and what the device says. */
+/* Allocates memory in the space of `device`: its buffer, even if that is in the host's space. CLV__NO_ID: host memory from the
+ * allocator. Reuses kept blocks of up to twice the size. If the device is out of memory, frees the kept blocks and tries
+ * again. Errors: CLV_OUT_OF_MEMORY, with the bytes in use and the bytes that were kept; CLV_DEVICE_ERROR for a lost device;
+ * other errors of the device. */
 clv_status clv__pool_allocate(clv_devices *devices, uint32_t device, uint64_t size_bytes, clv__block *block, clv_error *error);
-/* Takes it back; accepts a block without generation, and clears it. Never is more kept than was once in use: what was taken
- * longest ago goes. */
+/* Returns a block to the pool and clears it; accepts a block without generation. The pool never keeps more bytes than the peak
+ * in use: it frees the block that was allocated longest ago. */
 void clv__pool_free(clv_devices *devices, clv__block *block);
-/* Frees what is kept, in all spaces. */
+/* Frees all kept blocks, in all spaces. */
 void clv__pool_trim(clv_devices *devices);
 void clv__pool_counters_get(clv_devices *devices, uint32_t space, clv__pool_counters *counters);
 

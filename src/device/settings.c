@@ -11,7 +11,7 @@
 #define DEFAULT_GRAPH_BYTES ((uint64_t)256 << 20)
 #define DEFAULT_CACHE_BYTES ((uint64_t)1 << 30)
 
-/* Whether `text` is `word` (in small letters), in either case. */
+/* Whether `text` equals `word` (lower case), ignoring case. */
 static bool says(const char *text, const char *word) {
   for (; *word != '\0'; ++text, ++word) {
     char letter = *text >= 'A' && *text <= 'Z' ? (char)(*text - 'A' + 'a') : *text;
@@ -52,7 +52,7 @@ static bool read_mode(const char *text, clv_graph_mode *mode) {
   return true;
 }
 
-/* NULL where it is not set, or empty. */
+/* NULL if it is unset or empty. */
 static const char *variable(clv__variable which) {
   const char *text = clv__environment_get(which);
   return text == NULL || text[0] == '\0' ? NULL : text;
@@ -94,13 +94,13 @@ static clv_status read_graph(const clv_context_options *options, clv__settings *
   return CLV_OK;
 }
 
-/* NULL where it is no absolute path: such a one has no meaning there. */
+/* NULL unless it is an absolute path: a relative one is invalid here. */
 static const char *absolute(clv__variable which) {
   const char *text = variable(which);
   return text != NULL && text[0] == '/' ? text : NULL;
 }
 
-/* A copy of `first` and `second` in one. */
+/* A concatenation of `first` and `second`. */
 static clv_status join(const clv_allocator *allocator, const char *first, const char *second, char **joined, clv_error *error) {
   size_t first_bytes = strlen(first), second_bytes = strlen(second), size;
   if (!clv__add(first_bytes, second_bytes + 1, &size)) return clv__error_memory(error, first_bytes);

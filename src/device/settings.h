@@ -1,24 +1,24 @@
-/* What a context was made with: its options, and what they leave unsaid from the environment, read once. */
+/* The settings of a context: its options, completed by environment variables that are read once. */
 #ifndef CLEAVE_DEVICE_SETTINGS_H
 #define CLEAVE_DEVICE_SETTINGS_H
 
 #include "cleave/context.h"
 
 typedef struct clv__settings {
-  clv_graph_mode graph;         /* never UNSET; OFF where no graph would be kept */
-  uint32_t graph_cache_entries; /* 0: nothing is captured */
+  clv_graph_mode graph;         /* never UNSET; OFF if no graph could be kept */
+  uint32_t graph_cache_entries; /* 0: captures nothing */
   uint64_t graph_cache_bytes;
   bool prefill_graph;
   char *cache_directory; /* NULL: none */
   uint64_t cache_bytes;
-  char *plugin_path;    /* folders, separated by colons; NULL: none */
-  bool has_plugin_home; /* the installation's own folder comes after them */
+  char *plugin_path;    /* folders separated by colons; NULL: none */
+  bool has_plugin_home; /* the installation's own folder is searched last */
 } clv__settings;
 
-/* Options win: a variable that an option speaks for is not read, whatever it says. Texts are read in either case; an empty
- * variable counts as not set, but CLEAVE_CACHE_DIR, whose emptiness means none. Without it the directory is "cleave" in
- * XDG_CACHE_HOME, else in .cache in HOME, each where it is an absolute path; else none. Errors: CLV_INVALID_ARGUMENT with the
- * variable, its text and what it may say, or with the option; CLV_OUT_OF_MEMORY. */
+/* Reads the settings. An option takes precedence: the variable for it is then not read. Values are case-insensitive. An empty
+ * variable counts as unset, except CLEAVE_CACHE_DIR, for which empty means no cache. The default directory is "cleave" in
+ * XDG_CACHE_HOME, otherwise in .cache in HOME; each must be an absolute path. Otherwise there is no cache. Errors:
+ * CLV_INVALID_ARGUMENT with the variable, its text and the accepted values, or with the option; CLV_OUT_OF_MEMORY. */
 clv_status clv__settings_read(const clv_context_options *options, const clv_allocator *allocator, clv__settings *settings,
                               clv_error *error);
 void clv__settings_finish(clv__settings *settings, const clv_allocator *allocator);

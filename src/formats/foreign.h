@@ -1,10 +1,10 @@
-/* What a file is that was given as an ONNX model and is none: people mix up files, and a download may be something else. */
+/* Recognises files of other formats that were passed as ONNX models, for example a wrong file or a failed download. */
 #ifndef CLEAVE_FORMATS_FOREIGN_H
 #define CLEAVE_FORMATS_FOREIGN_H
 
 #include <stddef.h>
 
-/* "a NumPy array: ..." with what to do about it, or NULL where the first bytes are of no format that is known here. */
+/* "a NumPy array: ..." with advice, or NULL if the first bytes match no known format. */
 const char *clv__foreign_format(const void *data, size_t size_bytes);
 
 #endif

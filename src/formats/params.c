@@ -1,4 +1,4 @@
-/* Weights from files beside the model's. See params.h. */
+/* Weights in separate files. See params.h. */
 #include "formats/params.h"
 
 #include "formats/arrays/npz.h"
@@ -6,9 +6,9 @@
 
 typedef struct source {
   const char *path;
-  clv__safetensors *safetensors; /* either of the two */
+  clv__safetensors *safetensors; /* one of these two is set */
   clv__npz *npz;
-  bool is_owned; /* the graph has its mapping */
+  bool is_owned; /* the graph owns its mapping */
 } source;
 
 struct clv__params {
@@ -85,7 +85,7 @@ bool clv__params_has(const clv__params *params, const char *name) {
   return find(params, name) != NULL;
 }
 
-/* The mapping goes to the graph with the first tensor that is read out of it. */
+/* The graph takes ownership of the mapping with the first tensor read from it. */
 static clv_status read_mapped(source *s, clv__builder *builder, const char *name, clv_tensor *tensor, clv_error *error) {
   CLV__TRY(clv__safetensors_read(s->safetensors, name, tensor, error));
   if (s->is_owned) return CLV_OK;

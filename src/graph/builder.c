@@ -1,4 +1,4 @@
-/* Building a graph: names become ids, values get producers. See graph.h; builder_finish.c makes the graph of it. */
+/* Builds a graph: maps names to ids and values to producers. See graph.h. builder_finish.c creates the final graph. */
 #include <string.h>
 
 #include "base/text.h"
@@ -47,7 +47,7 @@ void clv__builder_free(clv__builder *builder) {
 
 void clv__builder_destroy(clv__builder *builder) {
   if (builder == NULL) return;
-  builder->graph->nodes = builder->nodes.items; /* so that bodies die with it */
+  builder->graph->nodes = builder->nodes.items; /* so that destroying the graph also destroys the bodies */
   builder->graph->node_count = (uint32_t)builder->nodes.count;
   clv__graph_destroy(builder->graph);
   clv__builder_free(builder);
@@ -162,7 +162,7 @@ clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map,
   return clv__graph_own_map(builder->graph, map, error);
 }
 
-/* The names a body reads from around it become inputs of its node, after the explicit ones, each once. */
+/* Adds the outer names that a body reads to the inputs of its node, once each, after the explicit inputs. */
 static clv_status bind_captures(clv__builder *builder, clv_graph *body, clv__builder_ids *operands, size_t explicit_count,
                                 clv_error *error) {
   for (uint32_t i = 0; i < body->capture_count; ++i) {
@@ -176,7 +176,7 @@ static clv_status bind_captures(clv__builder *builder, clv_graph *body, clv__bui
   return CLV_OK;
 }
 
-/* Makes the node that is about to be added the producer of its outputs. */
+/* Sets the node added next as the producer of its outputs. */
 static clv_status take_outputs(clv__builder *builder, const char *where, const char *op, const clv_value_id *outputs,
                                uint32_t output_count, clv_error *error) {
   const clv_node_id self = (clv_node_id)builder->nodes.count;
@@ -223,7 +223,7 @@ clv_status clv__builder_node(clv__builder *builder, const char *name, const char
     CLV__TRY_GOTO(bind_captures(builder, (clv_graph *)attributes[i].graph->graph, &operands, input_count, error));
   }
   clv__node node = {
-      .name = clv__arena_string(arena, name, strlen(name)), /* as given: clv__builder_finish() makes it unique */
+      .name = clv__arena_string(arena, name, strlen(name)), /* as given; clv__builder_finish() makes it unique */
       .source_op = builder->source_op,
       .op = clv__arena_string(arena, op, strlen(op)),
       .domain = clv__arena_string(arena, domain, strlen(domain)),

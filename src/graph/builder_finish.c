@@ -1,4 +1,4 @@
-/* Finishing a graph: nodes get an order and names, values their readers, and what cannot be a graph is refused. See graph.h. */
+/* Finishes a graph: orders and names its nodes, indexes the readers of its values, and rejects invalid graphs. See graph.h. */
 #include <string.h>
 
 #include "base/text.h"
@@ -6,8 +6,8 @@
 #include "graph/own.h"
 #include "graph/view.h"
 
-/* Depth-first over producers, in the model's order: keeps that order where it is topological. `order[i]` is the old index of the
- * i-th node. Iterative: a model may be a chain of a million nodes. */
+/* Depth-first search over producers, in the model's order; keeps that order if it is topological. `order[i]` is the old index
+ * of the i-th node. Iterative, because a model may be a chain of a million nodes. */
 static clv_status sort_nodes(const clv__builder *builder, uint32_t *order, uint32_t *stack, uint32_t *cursor, clv_error *error) {
   const uint32_t DONE = UINT32_MAX;
   const clv__node *nodes = builder->nodes.items;
@@ -33,7 +33,7 @@ static clv_status sort_nodes(const clv__builder *builder, uint32_t *order, uint3
         --depth;
         continue;
       }
-      if (cursor[next] != 0) { /* begun and not done: it is on the stack */
+      if (cursor[next] != 0) { /* started but not done: it is on the stack */
         const clv__node *node = &nodes[next];
         return clv__error_set(error, CLV_INVALID_MODEL, "node '%s' (%s) reads, through others, what it makes itself: a cycle",
                               node->source_name[0] != '\0' ? node->source_name : node->op, node->op);
@@ -44,7 +44,7 @@ static clv_status sort_nodes(const clv__builder *builder, uint32_t *order, uint3
   return CLV_OK;
 }
 
-/* Unique names: the model's where it gives one and gives it once, `Op#index` otherwise. */
+/* Gives unique names: the model's name if it exists and is unique, otherwise `Op#index`. */
 static clv_status name_nodes(clv__builder *builder, clv__node *nodes, uint32_t count, clv_error *error) {
   clv__map seen;
   clv__map_init(&seen, builder->graph->allocator);
@@ -121,7 +121,7 @@ static clv_status make_uses(clv_graph *graph, clv_error *error) {
       if (input != CLV__NO_ID) uses[offsets[input + 1]++] = n;
     }
   }
-  graph->use_offsets = offsets; /* filling shifted every start one place down */
+  graph->use_offsets = offsets; /* filling moved every start one place down */
   graph->use_nodes = uses;
   return CLV_OK;
 }
@@ -197,7 +197,7 @@ static clv_status take_imports(clv__builder *builder, const clv__builder *parent
   return CLV_OK;
 }
 
-/* Before IR version 4 every initializer had to be listed as an input: such inputs are not inputs. */
+/* Before IR version 4 every initializer had to be listed as an input. Removes these from the inputs. */
 static void drop_old_inputs(clv__builder *builder) {
   if (builder->graph->ir_version >= 4 || builder->graph->ir_version == 0) return;
   size_t kept = 0;

@@ -1,4 +1,5 @@
-/* What the two halves of the builder share: what has been added so far (builder.c adds, builder_finish.c makes a graph of it). */
+/* State shared by the two halves of the builder: everything added so far. builder.c adds to it; builder_finish.c turns it into
+ * a graph. */
 #ifndef CLEAVE_GRAPH_BUILDER_OWN_H
 #define CLEAVE_GRAPH_BUILDER_OWN_H
 
@@ -20,7 +21,7 @@ typedef struct clv__builder_names {
 } clv__builder_names;
 
 struct clv__builder {
-  clv_graph *graph; /* its arena is in use from the start; its arrays are filled by finish */
+  clv_graph *graph; /* its arena is in use from the start; finish fills its arrays */
   clv__map names;
   clv__map symbols;
   clv__builder_nodes nodes;
@@ -30,10 +31,10 @@ struct clv__builder {
   size_t value_count, value_capacity;
   clv__opset_import *imports;
   size_t import_count, import_capacity;
-  const char *source_name, *source_op; /* of the nodes to come; "" */
+  const char *source_name, *source_op; /* for the nodes added next; may be "" */
 };
 
-/* Frees the lists; the graph lives on where it is not NULL any more. */
+/* Frees the builder and its lists, but not the graph. */
 void clv__builder_free(clv__builder *builder);
 
 #endif

@@ -13,7 +13,7 @@ struct clv__graph_memo {
   clv__hash *hashes;
 };
 
-/* The graph is immutable but for this: what is known of it without being part of it. */
+/* The memo is the only mutable part of an immutable graph: it caches facts about the graph. */
 static clv__graph_memo *memo_of(const clv_graph *graph) {
   _Atomic(clv__graph_memo *) *place = &((clv_graph *)graph)->memo;
   clv__graph_memo *memo = atomic_load(place);
@@ -38,7 +38,7 @@ void clv__graph_content_finish(clv_graph *graph) {
   clv__release(graph->allocator, memo);
 }
 
-/* Whether the bytes live and die with the graph: then the value's id stands for them. */
+/* Whether the graph owns the bytes; if so, the value's id identifies them. */
 static bool is_of_graph(const clv_graph *graph, clv_value_id value, const void *data) {
   const clv__value *v = &graph->values[value];
   if (v->type.data == data) return true;
@@ -62,7 +62,7 @@ static void hash_strings(const clv_string *strings, size_t count, clv__hash *has
   clv__hasher_finish(&hasher, hash);
 }
 
-/* What is not remembered becomes a block; strings are hashed at once. */
+/* Collects values without a cached hash as blocks; strings are hashed immediately. */
 static clv_status collect(const clv_graph *graph, const clv_tensor *types, const clv_value_id *values, size_t count,
                           clv__graph_memo *memo, clv__hash *hashes, clv__hash_block *blocks, size_t *block_of,
                           size_t *block_count, clv_error *error) {

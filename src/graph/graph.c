@@ -1,5 +1,5 @@
-/* A graph's end, its look-ups, and its content hash. See graph.h.
- * circle-ok: a graph holds the bodies of its nodes as views, and a view is of a graph. */
+/* Destroys, searches and hashes a graph. See graph.h.
+ * circle-ok: a graph holds the bodies of its nodes as views, and a view refers to a graph. */
 #include "graph/graph.h"
 
 #include <stdio.h>
@@ -111,7 +111,7 @@ static void hash_tensor(clv__hasher *hasher, const clv_graph *graph, const clv_t
     }
     return;
   }
-  enum { PARALLEL_BYTES = 1 << 20 }; /* below, waking threads costs more than it saves */
+  enum { PARALLEL_BYTES = 1 << 20 }; /* below this, waking threads costs more than it saves */
   if (size_bytes < PARALLEL_BYTES) {
     clv__hasher_update(hasher, tensor->data, size_bytes);
     return;
@@ -163,7 +163,7 @@ static void hash_graph(clv__hasher *hasher, const clv_graph *graph) {
     clv__hasher_update(hasher, node->outputs, node->output_count * sizeof *node->outputs);
     clv__hasher_u64(hasher, node->attributes.count);
     for (uint32_t i = 0; i < node->attributes.count; ++i) hash_attribute(hasher, graph, &node->attributes.items[i]);
-    if (node->source_op[0] == '\0') continue; /* ONNX models hash as if there were nothing else */
+    if (node->source_op[0] == '\0') continue; /* leaves the hashes of ONNX models unchanged */
     clv__hasher_string(hasher, node->source_name);
     clv__hasher_string(hasher, node->source_op);
   }

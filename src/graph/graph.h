@@ -1,7 +1,8 @@
-/* The IR. A graph is immutable once built; nodes and values are dense ids into arrays; passes make new arrays beside it.
+/* The IR. A graph is immutable once built. Nodes and values are dense ids into arrays; passes store their results in arrays
+ * outside the graph.
  *
- * If, Loop and Scan are one node each. Their bodies are graphs of their own, held by the node's attributes. What a body reads
- * from around it are its `captures`; they follow the node's explicit inputs, so that for order, liveness and transfers they are
+ * If, Loop and Scan are one node each. Their bodies are separate graphs, held by the node's attributes. The outer values that
+ * a body reads are its `captures`. They follow the node's explicit inputs, so ordering, liveness and transfers treat them as
  * inputs. */
 #ifndef CLEAVE_GRAPH_GRAPH_H
 #define CLEAVE_GRAPH_GRAPH_H
@@ -21,27 +22,27 @@ typedef uint32_t clv_value_id;
 typedef struct clv_graph clv_graph;
 
 typedef struct clv__node {
-  const char *name;        /* unique, never empty: `Op#index` where the model gives none or repeats one */
-  const char *source_name; /* as the model has it; may be "" or repeated: one node of another format may become several */
-  const char *source_op;   /* the operator of the format the model came in ("aten.cat.default"); "" where that is ONNX */
+  const char *name;        /* unique, never empty: `Op#index` if the model gives no name or repeats one */
+  const char *source_name; /* as in the model; may be "" or repeated: one node of another format may become several */
+  const char *source_op;   /* the operator in the source format ("aten.cat.default"); "" if that is ONNX */
   const char *op;
-  const char *domain; /* "" is ONNX's ("ai.onnx" is read as "") */
+  const char *domain; /* "" is ONNX's own domain ("ai.onnx" is read as "") */
   int32_t opset;
-  uint32_t input_count;   /* captures included */
+  uint32_t input_count;   /* including captures */
   uint32_t capture_count; /* the last ones of `inputs` */
   uint32_t output_count;
   const clv_value_id *inputs;  /* CLV__NO_ID: absent */
   const clv_value_id *outputs; /* CLV__NO_ID: absent */
-  clv__attributes attributes;  /* CLV_ATTRIBUTE_GRAPH's `graph` is the whole view of a body */
+  clv__attributes attributes;  /* `graph` of a CLV_ATTRIBUTE_GRAPH is the whole view of a body */
 } clv__node;
 
 typedef struct clv__value {
   const char *name;
   clv_tensor type;      /* as declared; `data` is the initializer's bytes, possibly unaligned */
   clv_node_id producer; /* CLV__NO_ID: input, initializer or capture */
-  bool is_input;        /* a graph input (with `type.data` too: an initializer that may be overridden) */
+  bool is_input;        /* a graph input (if `type.data` is set too: an initializer that may be overridden) */
   bool is_output;
-  bool is_unbound;  /* a weight whose bytes the model's file does not hold: a constant, though `type.data` is NULL */
+  bool is_unbound;  /* a weight whose bytes are not in the model's file: a constant although `type.data` is NULL */
   uint32_t capture; /* index among the graph's captures, or CLV__NO_ID */
 } clv__value;
 
@@ -50,85 +51,84 @@ typedef struct clv__opset_import {
   int32_t version;
 } clv__opset_import;
 
-typedef struct clv__graph_owned clv__graph_owned; /* file maps that die with the graph */
-typedef struct clv__graph_memo clv__graph_memo;   /* hashes of its constants, content.c */
+typedef struct clv__graph_owned clv__graph_owned; /* file maps closed with the graph */
+typedef struct clv__graph_memo clv__graph_memo;   /* hashes of its constants (content.c) */
 
 struct clv_graph {
   const clv_allocator *allocator;
   clv__arena arena;
   const char *name;
-  const char *path; /* of the model's file; "" from memory */
+  const char *path; /* of the model's file; "" if it was read from memory */
   int64_t ir_version;
   uint32_t import_count;
   const clv__opset_import *imports;
-  uint32_t metadata_count; /* pairs of key and value */
+  uint32_t metadata_count; /* number of key-value pairs */
   const char *const *metadata;
 
   uint32_t node_count;
-  const clv__node *nodes; /* in topological order; the model's own order where it is one */
+  const clv__node *nodes; /* in topological order; the model's own order if that is topological */
   uint32_t value_count;
   const clv__value *values;
-  uint32_t input_count; /* those without an initializer first come first in no particular way: the model's order */
+  uint32_t input_count; /* inputs with and without an initializer are mixed, in the model's order */
   const clv_value_id *inputs;
   uint32_t output_count;
   const clv_value_id *outputs;
   uint32_t capture_count;
-  const clv_value_id *captures;  /* values of this body that come from around it */
+  const clv_value_id *captures;  /* values of this body that come from outside */
   const uint32_t *capture_index; /* per capture: its index among the node's captures */
   uint32_t symbol_count;
-  const char *const *symbols; /* names of the symbolic dimensions */
+  const char *const *symbols; /* the names of the symbolic dimensions */
 
   const uint32_t *use_offsets; /* CSR: uses of value v are use_nodes[use_offsets[v] .. use_offsets[v + 1]) */
   const clv_node_id *use_nodes;
 
   clv__graph_owned *owned;
-  _Atomic(clv__graph_memo *) memo; /* NULL: nothing was hashed yet */
-  const clv_graph_view *whole;     /* all of it, as backends see it; types as declared */
+  _Atomic(clv__graph_memo *) memo; /* NULL: nothing is hashed yet */
+  const clv_graph_view *whole;     /* the whole graph as backends see it; types as declared */
 };
 
-/* Whether a value is known before the graph runs: it is neither moved between devices nor an input of a partition. Its bytes may
- * still be missing (is_unbound): whoever reads them tests `data`. `types` is the table beside the graph (clv__shapes.types), or
- * NULL: as declared. */
+/* Whether a value is known before the graph runs. Such a value is neither moved between devices nor an input of a partition.
+ * Its bytes may still be missing (is_unbound): a reader must test `data`. `types` is the table of inferred types
+ * (clv__shapes.types), or NULL: as declared. */
 static inline bool clv__value_is_constant(const clv_graph *graph, const clv_tensor *types, clv_value_id value) {
   const clv__value *v = &graph->values[value];
   if (v->is_unbound) return true;
   return types != NULL ? types[value].data != NULL : v->type.data != NULL && !v->is_input;
 }
-/* CLV_NOT_SUPPORTED, with the first of them, when bytes of weights are missing that nodes read: such a graph can be planned, not
- * run.
- */
+/* CLV_NOT_SUPPORTED, naming the first one, if a node reads a weight whose bytes are missing. Such a graph can be planned but
+ * not run. */
 clv_status clv__graph_check_bound(const clv_graph *graph, clv_error *error);
-/* Whether `pattern` (see clv__pattern_match) names the node's operator: as ONNX has it (Concat), or as its source does, with or
- * without what follows the operator's own name there (aten.cat.default, aten.cat). */
+/* Whether `pattern` (see clv__pattern_match) matches the node's operator: its ONNX name (Concat), or its source name with or
+ * without the overload suffix (aten.cat.default, aten.cat). */
 bool clv__node_matches_op(const clv__node *node, const char *pattern);
-/* The same for its name: unique (Concat#7), or of the source. */
+/* The same for the node's name: the unique one (Concat#7) or that of the source. */
 bool clv__node_matches_name(const clv__node *node, const char *pattern);
 
-void clv__graph_destroy(clv_graph *graph); /* accepts NULL; bodies included */
-/* CLV__NO_ID when there is none. Linear in the graph: for tools and tests. */
+void clv__graph_destroy(clv_graph *graph); /* accepts NULL; also destroys the bodies */
+/* CLV__NO_ID if there is none. Linear in the graph: for tools and tests. */
 clv_value_id clv__graph_find_value(const clv_graph *graph, const char *name);
 clv_node_id clv__graph_find_node(const clv_graph *graph, const char *name);
-/* Content hash: structure, attributes, types and all weights. */
+/* Content hash of the structure, attributes, types and all weights. */
 void clv__graph_hash(const clv_graph *graph, clv__hash *hash);
 
-/* ---- Building (builder.c). The only way to make a graph; used by the readers of model formats and by tests. ---- */
+/* ---- Building (builder.c). The only way to make a graph; the readers of model formats and the tests use it. ---- */
 
 typedef struct clv__builder clv__builder;
 
 clv_status clv__builder_create(const clv_allocator *allocator, clv__builder **builder, clv_error *error);
 void clv__builder_destroy(clv__builder *builder);      /* accepts NULL; for the error path: finish() consumes the builder */
-clv__arena *clv__builder_arena(clv__builder *builder); /* the graph's own arena: names, attributes, data that live with it */
+clv__arena *clv__builder_arena(clv__builder *builder); /* the graph's own arena; its data lives as long as the graph */
 
-/* The id of the value called `name` (copied), made when first seen. Names are scoped to this graph. */
+/* The id of the value called `name`; created (and the name copied) on first use. Names are scoped to this graph. */
 clv_status clv__builder_value(clv__builder *builder, const char *name, clv_value_id *value, clv_error *error);
-/* The index of a symbolic dimension called `name`, made when first seen. */
+/* The index of the symbolic dimension called `name`; created on first use. */
 clv_status clv__builder_symbol(clv__builder *builder, const char *name, uint32_t *symbol, clv_error *error);
-/* Declares the type of a value. `type->data` NULL leaves the initializer as it was; otherwise it becomes one (data must live as
- * long as the graph: in its arena, or in a mapping given to clv__builder_own_map()). */
+/* Declares the type of a value. If `type->data` is NULL, the initializer stays unchanged. Otherwise the value becomes an
+ * initializer, and the data must live as long as the graph: in its arena, or in a mapping passed to clv__builder_own_map(). */
 void clv__builder_type(clv__builder *builder, clv_value_id value, const clv_tensor *type);
-/* Makes a value a weight of the declared type whose bytes come from elsewhere. Data given to clv__builder_type() binds it. */
+/* Makes a value a weight of the declared type whose bytes come from elsewhere. Data passed to clv__builder_type() binds it. */
 void clv__builder_unbound(clv__builder *builder, clv_value_id value);
-/* The type a value has been given so far; valid until the next value is made. */
+/* The type declared for a value so far; valid until the next value is created. */
 const clv_tensor *clv__builder_type_of(const clv__builder *builder, clv_value_id value);
 clv_status clv__builder_input(clv__builder *builder, clv_value_id value, clv_error *error);
 clv_status clv__builder_output(clv__builder *builder, clv_value_id value, clv_error *error);
@@ -136,18 +136,19 @@ clv_status clv__builder_import(clv__builder *builder, const char *domain, int32_
 clv_status clv__builder_metadata(clv__builder *builder, const char *key, const char *value, clv_error *error);
 void clv__builder_info(clv__builder *builder, const char *name, const char *path, int64_t ir_version);
 clv_status clv__builder_own_map(clv__builder *builder, const clv__file_map *map, clv_error *error);
-/* Nodes added from now on come from this node of the source format (copied); NULL for both: they are the model's own. */
+/* Sets the source of the nodes added next: this node of the source format (copied). NULL for both: they are the model's own. */
 clv_status clv__builder_source(clv__builder *builder, const char *name, const char *op, clv_error *error);
-/* Adds a node. Strings and id arrays are copied; the attribute array is copied, what it points to must live in the graph's arena.
- * Body graphs (whole views from clv__builder_finish_body()) pass into the ownership of the graph that is being built. */
+/* Adds a node. Strings, id arrays and the attribute array are copied; data that the attributes point to must live in the
+ * graph's arena. The graph under construction takes ownership of body graphs (whole views from clv__builder_finish_body()). */
 clv_status clv__builder_node(clv__builder *builder, const char *name, const char *domain, const char *op,
                              const clv_value_id *inputs, uint32_t input_count, const clv_value_id *outputs, uint32_t output_count,
                              const clv_attribute *attributes, uint32_t attribute_count, clv_error *error);
 
-/* Checks (every value read has one producer, no cycle), sorts, names, indexes. Consumes the builder in every case. */
+/* Checks the graph (each value that is read has one producer, no cycle), sorts, names and indexes its nodes. Always consumes
+ * the builder, even on failure. */
 clv_status clv__builder_finish(clv__builder *builder, clv_graph **graph, clv_error *error);
-/* A body: values read but not produced become captures. Its opset imports are those of `parent`: give the model's own builder, at
- * any depth, since a body's builder holds none. */
+/* Finishes a body: values that are read but not produced become captures. The body uses the opset imports of `parent`. Pass
+ * the builder of the model itself, at any depth, because a body's builder has no imports. */
 clv_status clv__builder_finish_body(clv__builder *builder, const clv__builder *parent, const clv_graph_view **body,
                                     clv_error *error);
 

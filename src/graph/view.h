@@ -1,5 +1,5 @@
-/* Views: any set of a graph's nodes as a graph of its own, which is how backends see partitions. The accessors of the plugin ABI
- * (clv_host) are filled from here. */
+/* Views: any subset of a graph's nodes as a graph of its own. Backends see partitions as views. The graph accessors of the
+ * plugin ABI (clv_host) are implemented here. */
 #ifndef CLEAVE_GRAPH_VIEW_H
 #define CLEAVE_GRAPH_VIEW_H
 
@@ -17,21 +17,21 @@ struct clv_graph_view {
   const uint32_t *inputs; /* view values, ascending by graph value id */
   uint32_t output_count;
   const uint32_t *outputs;
-  const uint32_t *operand_offsets; /* operands of view node i: operands[operand_offsets[i] ..): inputs, then outputs */
+  const uint32_t *operand_offsets; /* operands of view node i start at operands[operand_offsets[i]]: inputs, then outputs */
   const uint32_t *operands;        /* view values or CLV_NO_VALUE */
 };
 
-/* A view of `nodes` (ascending, so topologically ordered) made in `arena`. Inputs are the values read that are neither made
- * inside nor constant; outputs those made inside that are read outside, are outputs of the graph, or are `kept` (by value id; may
- * be NULL). `types` must outlive the view. */
+/* Creates a view of `nodes` in `arena`. The nodes are ascending and therefore topologically ordered. The inputs are the values
+ * read that are neither produced inside nor constant. The outputs are the values produced inside that are read outside, are
+ * outputs of the graph, or are `kept` (by value id; may be NULL). `types` must outlive the view. */
 clv_status clv__view_create(const clv_graph *graph, const clv_tensor *types, const clv_node_id *nodes, uint32_t node_count,
                             const bool *kept, clv__arena *arena, clv_graph_view **view, clv_error *error);
 
-/* All of a graph; inputs and outputs are the graph's own, in its order, used or not. */
+/* A view of a whole graph. Inputs and outputs are those of the graph, in its order, whether used or not. */
 clv_status clv__view_create_whole(const clv_graph *graph, const clv_tensor *types, clv__arena *arena, clv_graph_view **view,
                                   clv_error *error);
 
-/* Fills the graph accessors of `host`. */
+/* Sets the graph accessors of `host`. */
 void clv__view_fill_host(clv_host *host);
 
 static inline const clv__node *clv__view_node(const clv_graph_view *view, uint32_t node) {

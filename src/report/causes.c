@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* A cause that ends in `#` here ends in a number there. */
+/* A cause that ends in `#` here ends in a number in plans. */
 static const struct {
   const char *cause, *meaning;
 } meanings[] = {

@@ -1,4 +1,4 @@
-/* Tables of what a plan might have been (plan/compare.h). */
+/* Tables of alternatives to a plan (plan/compare.h). */
 #ifndef CLEAVE_REPORT_COMPARE_H
 #define CLEAVE_REPORT_COMPARE_H
 

@@ -1,4 +1,4 @@
-/* See efficiency.h: collecting what devices tell of their steps, and holding it against their rooflines. */
+/* See efficiency.h. Collects the times that devices report for their steps. */
 #include "report/efficiency.h"
 
 #include <stdio.h>
@@ -13,12 +13,12 @@ const char *clv__step_kind_word(clv__step_kind kind) {
   return words[kind];
 }
 
-/* ---- Which steps there are ---- */
+/* ---- List of steps ---- */
 
 typedef struct collecting {
   clv__efficiency *efficiency;
   const clv__partition *partition;
-  bool *is_done; /* by node of the graph: a step has it */
+  bool *is_done; /* by node of the graph: covered by a step */
   clv__op_step *steps;
   uint32_t count; /* of the partition so far */
   clv_error *error;
@@ -30,7 +30,7 @@ static clv_status count_step(void *cookie, const clv_step_info *info) {
   return CLV_OK;
 }
 
-/* "Conv+Add+Relu": the operators in their order, of many the first ones. */
+/* "Conv+Add+Relu": the operators in order; only the first ones if there are many. */
 static clv_status name_nodes(clv__efficiency *e, clv__op_step *step, clv_error *error) {
   const clv_graph *graph = clv__session_plan(e->session)->graph;
   clv__text text;
@@ -79,7 +79,7 @@ static clv_status take_step(void *cookie, const clv_step_info *info) {
   return CLV_OK;
 }
 
-/* Steps of a partition, one more for what lies between them; or one for all of it. */
+/* The number of steps of a partition, plus one for the time between them; or one for the whole partition. */
 static clv_status count_partition(clv__efficiency *e, uint32_t index, uint32_t *count, clv_error *error) {
   const clv__partition *partition = &clv__session_plan(e->session)->partitions[index];
   *count = 0;
@@ -183,7 +183,7 @@ void clv__efficiency_finish(clv__efficiency *e) {
   *e = (clv__efficiency){0};
 }
 
-/* ---- What they take ---- */
+/* ---- Times ---- */
 
 typedef struct reading {
   clv__efficiency *efficiency;
@@ -218,7 +218,7 @@ clv_status clv__efficiency_sample(clv__efficiency *e, clv_error *error) {
     while (r.end < e->step_count && e->steps[r.end].kind < CLV__STEP_PARTITION) ++r.end;
     if (r.end > r.step) CLV__TRY(clv__session_operators(e->session, plan->steps[s].index, read_step, &r, error));
     if (r.step != r.end) return clv__error_set(error, CLV_DEVICE_ERROR, "there are fewer steps than before");
-    put_sample(e, r.step++, all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* of a transfer or silent partition: all of it */
+    put_sample(e, r.step++, all_ns > r.sum_ns ? all_ns - r.sum_ns : 0); /* all of a transfer, or of a partition without steps */
   }
   ++e->run_count;
   return CLV_OK;

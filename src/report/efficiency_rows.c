@@ -1,4 +1,4 @@
-/* From samples to the account of efficiency.h: medians, work, rooflines, and rows by operator. */
+/* Computes the results of efficiency.h from the samples: medians, work, rooflines, and rows by operator. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +35,7 @@ static clv_status count_work(clv__efficiency *e, double *resident, clv_error *er
   return CLV_OK;
 }
 
-/* Of every device that does work for the model; the host's processor is measured once. */
+/* Measures the peaks of every device that works for the model; the host's processor is measured once. */
 static clv_status measure_peaks(clv__efficiency *e, clv_error *error) {
   clv_devices *devices = clv__session_plan(e->session)->devices;
   const clv__peaks *host = NULL;
@@ -94,7 +94,7 @@ static clv_status make_rows(clv__efficiency *e, clv_error *error) {
   if (e->rows == NULL) return clv__error_memory(error, e->step_count * sizeof *e->rows);
   for (uint32_t s = 0; s < e->step_count; ++s) {
     const clv__op_step *step = &e->steps[s];
-    uint32_t r = step->kind == CLV__STEP_PARTITION ? e->row_count : 0; /* those have a row each */
+    uint32_t r = step->kind == CLV__STEP_PARTITION ? e->row_count : 0; /* each has its own row */
     while (r < e->row_count && !belongs(&e->rows[r], step)) ++r;
     if (r == e->row_count)
       e->rows[e->row_count++] = (clv__op_row){.label = step->label, .kind = step->kind, .device = step->device};

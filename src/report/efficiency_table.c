@@ -1,4 +1,4 @@
-/* The account of efficiency.h as text. */
+/* Prints the results of efficiency.h as text. */
 #include "report/efficiency.h"
 #include "report/label.h"
 #include "report/table.h"
@@ -16,7 +16,7 @@ static void rate_cells(clv__table *table, double flops, double bytes, double ms)
   real_cell(table, "%.1f", bytes > 0 ? clv__per_second(bytes, ms) / 1e9 : -1);
 }
 
-/* What bounds it, the share of that, and what is lost. */
+/* The limiting resource, the share of its bound, and the lost time. */
 static void roof_cells(clv__table *table, const char *bound, double roof_ms, double ms, double lost_ms) {
   clv__table_cell(table, "%s", roof_ms > 0 ? bound : "–");
   real_cell(table, "%.0f %%", roof_ms > 0 && ms > 0 ? 100 * roof_ms / ms : -1);
@@ -64,7 +64,7 @@ static void write_rows(const clv__efficiency *e, bool bold, clv__text *text) {
   clv__table_finish(&table);
 }
 
-/* The node that a step is known by: its name, and how many more there are. */
+/* Identifies a step by a node: its name, and the number of further nodes. */
 static void node_cell(const clv__efficiency *e, const clv__op_step *step, clv__table *table) {
   const clv_graph *graph = clv__session_plan(e->session)->graph;
   const clv_node_id node = step->kind == CLV__STEP_OF_NODES ? step->nodes[0] : step->beside;

@@ -98,7 +98,7 @@ size_t clv__label_decode(const char *text, uint32_t *character) {
   return length;
 }
 
-/* Blocks of Unicode whose characters take no column, and two. */
+/* Unicode blocks whose characters take no column or two columns. */
 static const struct block {
   uint32_t first, last;
   size_t columns;
@@ -124,7 +124,7 @@ size_t clv__label_columns(const char *text) {
   return columns;
 }
 
-/* Control characters, and those that turn the direction of writing. */
+/* Control characters, and characters that change the direction of writing. */
 static bool is_unsafe(uint32_t c) {
   return c < 0x20 || (c >= 0x7f && c < 0xa0) || (c >= 0x202a && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0x2028 ||
          c == 0x2029;
@@ -148,7 +148,7 @@ void clv__label_name(clv__text *text, const char *name) {
   }
 }
 
-/* The first bytes of `text` that take at most `columns`. */
+/* The number of leading bytes of `text` that take at most `columns`. */
 static size_t fitting_bytes(const char *text, size_t columns) {
   size_t bytes = 0, length;
   uint32_t character;
@@ -220,7 +220,7 @@ typedef struct tally {
 } tally;
 
 void clv__label_operators(clv__text *text, const clv_graph *graph, const clv_node_id *nodes, uint32_t count, uint32_t limit) {
-  enum { MOST = 256 }; /* kinds of operators told apart */
+  enum { MOST = 256 }; /* kinds of operators counted separately */
   tally tallies[MOST];
   uint32_t kinds = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -236,7 +236,7 @@ void clv__label_operators(clv__text *text, const clv_graph *graph, const clv_nod
       clv__text_append(text, ", …");
       return;
     }
-    uint32_t best = shown; /* selection, stable: the first of equals stays first */
+    uint32_t best = shown; /* stable selection: the first of equal entries stays first */
     for (uint32_t k = shown + 1; k < kinds; ++k) {
       if (tallies[k].count > tallies[best].count) best = k;
     }

@@ -34,7 +34,7 @@ typedef struct list {
   const char *const *names;
   const uint32_t *devices;
   const char *const *causes;
-  const uint32_t *partition_of; /* of nodes, where they are cut */
+  const uint32_t *partition_of; /* of nodes, if the pass cuts the graph */
 } list;
 
 static void lists_of(const clv__problem *problem, const clv__pass *pass, list lists[3]) {
@@ -47,8 +47,7 @@ static const char *device_name(const clv_plan *plan, uint32_t device) {
   return device == CLV__NONE ? "-1" : plan->devices->items[device].name;
 }
 
-/* The moves that bring something to partition `p`, from *next on: whatever else is done before it only passes through the host.
- */
+/* Finds the next move, from *next on, that brings a value to partition `p`. Other moves before it only pass through the host. */
 static const clv__move *next_input(const clv_plan *plan, const clv__pass *pass, uint32_t p, uint32_t *next) {
   uint32_t space = plan->problem->spaces[pass->cut->devices[p]];
   while (*next < pass->moves->count && pass->moves->items[*next].before <= p) {
@@ -103,7 +102,7 @@ void clv__report_passes(const clv_plan *plan, clv__text *text) {
 
 /* ---- JSON ---- */
 
-/* A string; a name that is no UTF-8 as it is written for people. */
+/* A JSON string; a name with invalid UTF-8 is written with escapes. */
 static json_t *json_name(const clv_plan *plan, const char *name) {
   json_t *string = json_string(name);
   if (string != NULL) return string;
@@ -119,7 +118,7 @@ static json_t *json_device(const clv_plan *plan, uint32_t device) {
   return device == CLV__NONE ? json_integer(-1) : json_name(plan, device_name(plan, device));
 }
 
-/* Whether `item`, which may be NULL, was added. */
+/* Whether `item` was added; it may be NULL. */
 static bool append(json_t *array, json_t *item) {
   return json_array_append_new(array, item) == 0;
 }

@@ -1,4 +1,4 @@
-/* What every pass of `propagate` left: device or -1, and cause, of every value, weight and node. */
+/* The result of every pass of `propagate`: the device (or -1) and cause of every value, weight and node. */
 #ifndef CLEAVE_REPORT_PASSES_H
 #define CLEAVE_REPORT_PASSES_H
 
@@ -7,10 +7,11 @@
 #include "base/text.h"
 #include "plan/plan.h"
 
-/* A table a pass, and after the pass that cuts, what is copied for each partition. Nothing where the plan has kept no passes. */
+/* Writes one table per pass. After the pass that cuts the graph, also writes the copies for each partition. Writes nothing if
+ * the plan has not kept its passes. */
 void clv__report_passes(const clv_plan *plan, clv__text *text);
-/* [{"pass": "2a", "values": [{"name", "device": text or -1, "cause"}], "weights": […], "nodes": […]}]; the last has
- * "partitions": [{"device", "inputs": […]}] too, and its nodes a "partition". NULL when memory is out. */
+/* [{"pass": "2a", "values": [{"name", "device": text or -1, "cause"}], "weights": […], "nodes": […]}]. The last pass also has
+ * "partitions": [{"device", "inputs": […]}], and its nodes have a "partition". NULL if out of memory. */
 json_t *clv__report_passes_json(const clv_plan *plan);
 
 #endif

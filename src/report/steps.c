@@ -29,7 +29,7 @@ void clv__plan_totals_get(const clv_plan *plan, clv__plan_totals *totals) {
   for (clv_node_id n = 0; n < plan->graph->node_count; ++n) totals->folded_nodes += plan->placement.devices[n] == CLV__NO_ID;
 }
 
-/* The nodes by name where they are few, else the operators. */
+/* Appends the names of the nodes if there are few, otherwise the operators. */
 static void append_content(const clv_plan *plan, const clv__partition *partition, clv__text *text) {
   if (partition->node_count <= NAMED_NODES) {
     clv__text names;
@@ -74,7 +74,7 @@ static void append_step(const clv_plan *plan, const clv__step *step, size_t widt
   clv__text_append(text, "\n");
 }
 
-/* Columns of the widest "partition …]". */
+/* The width of the widest "partition …]" in columns. */
 static size_t partition_width(const clv_plan *plan) {
   size_t width = 0;
   for (uint32_t p = 0; p < plan->partition_count; ++p) {
@@ -124,8 +124,7 @@ static void append_bytes(const clv__plan_totals *totals, uint64_t size_bytes, cl
   clv__text_append(text, "%s%s", totals->bytes_known ? "" : "at least ", clv__label_size(size_bytes, size));
 }
 
-/* "12.3 ms one step after the other (bound 12.1 ms, gap 1.7 %)"; the gap is left out where there is no bound to hold it against.
- */
+/* "12.3 ms one step after the other (bound 12.1 ms, gap 1.7 %)"; the gap is omitted if there is no bound. */
 static void append_time(const clv_plan *plan, clv__objective objective, clv__text *text) {
   static const char *const words[] = {
       [CLV__LATENCY] = "one step after the other",
@@ -140,7 +139,7 @@ static void append_time(const clv_plan *plan, clv__objective objective, clv__tex
   clv__text_append(text, ")\n");
 }
 
-/* The plan's objective first, then the others that say something else. */
+/* The plan's objective first, then the other objectives if there is more than one device. */
 static void append_times(const clv_plan *plan, clv__text *text) {
   clv__text_append(text, "predicted ");
   append_time(plan, plan->objective, text);

@@ -1,5 +1,5 @@
-/* See trace.h. The format: "Trace Event Format" by Google: "X" events with begin and duration in microseconds, "M" events that
- * name rows. Rows of devices come first, in the order of priority. */
+/* See trace.h. The format is "Trace Event Format" by Google: "X" events with start and duration in microseconds, "M" events
+ * that name rows. Rows of devices come first, in order of priority. */
 #include "report/trace.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 #include "report/label.h"
 #include "report/page/html_data.h"
 
-enum { DRIVER_ROWS = 2 * CLV__MAX_DEVICES }; /* rows of drivers follow those of lanes */
+enum { DRIVER_ROWS = 2 * CLV__MAX_DEVICES }; /* rows of drivers follow those of devices and copies */
 
 typedef struct writer {
   const clv_plan *plan;

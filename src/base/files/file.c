@@ -52,7 +52,7 @@ void clv__file_map_drop(const clv__file_map *map, const void *data, size_t size_
   if (end > start) madvise((void *)start, end - start, MADV_DONTNEED);
 }
 
-/* A file in memory of `size_bytes` (whole pages) filled with the element; -1 when the system refuses. */
+/* A file in memory of `size_bytes` (whole pages) filled with the element; -1 if the system refuses. */
 static int make_pattern(const void *element, size_t element_bytes, size_t size_bytes) {
   int file = memfd_create("cleave-fill", MFD_CLOEXEC);
   if (file < 0) return -1;
@@ -63,7 +63,7 @@ static int make_pattern(const void *element, size_t element_bytes, size_t size_b
     return -1;
   }
   memcpy(pattern, element, element_bytes);
-  for (size_t done = element_bytes; done < size_bytes;) { /* by doubling */
+  for (size_t done = element_bytes; done < size_bytes;) { /* doubles the filled part */
     size_t more = done < size_bytes - done ? done : size_bytes - done;
     memcpy(pattern + done, pattern, more);
     done += more;
@@ -74,8 +74,8 @@ static int make_pattern(const void *element, size_t element_bytes, size_t size_b
 
 clv_status clv__file_map_fill(const void *element, size_t element_bytes, size_t size_bytes, clv__file_map *map,
                               clv_error *error) {
-  enum { MOST_PIECES = 1024 }; /* of the process's mappings, which the system bounds */
-  size_t piece = 256u << 10;   /* stays in a cache while it is read again and again */
+  enum { MOST_PIECES = 1024 }; /* limit: the system bounds the number of mappings per process */
+  size_t piece = 256u << 10;   /* small enough to stay in a cache while it is read repeatedly */
   while (size_bytes / piece > MOST_PIECES) piece *= 2;
   *map = (clv__file_map){0};
   int file = make_pattern(element, element_bytes, piece);

@@ -15,11 +15,11 @@
 
 #include "base/error.h"
 
-#define MARK ".tmp-" /* and six letters, which the system chooses */
+#define MARK ".tmp-" /* followed by six letters that the system chooses */
 enum { LETTERS = 6 };
 
-/* A file without a name in the folder of `path`: nothing is left of it where the process is killed. -1 where the file system has
- * none, or it could not be given a name later. */
+/* Opens a file without a name in the folder of `path`; it disappears if the process is killed. -1 if the file system does not
+ * support this, or if the file could not be given a name later. */
 static int open_unnamed(const char *path) {
   char folder[sizeof((clv__file_writer *)NULL)->temporary] = ".";
   const char *slash = strrchr(path, '/');
@@ -28,7 +28,7 @@ static int open_unnamed(const char *path) {
   return open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 }
 
-/* Names it as mkostemp() would have: it can then be renamed over its target, which a link cannot replace. */
+/* Gives it a name as mkostemp() would, so that it can be renamed over its target: linkat() cannot replace an existing file. */
 static clv_status name_unnamed(clv__file_writer *writer, clv_error *error) {
   static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
   char from[32], *end = writer->temporary + strlen(writer->temporary) - LETTERS;
@@ -68,7 +68,7 @@ clv_status clv__file_writer_open(const char *path, clv__file_writer *writer, clv
   return CLV_OK;
 }
 
-enum { STEP_BYTES = 1 << 30 }; /* of one call: the system takes no more than 2 GiB */
+enum { STEP_BYTES = 1 << 30 }; /* per call: the system writes at most 2 GiB */
 
 static clv_status write_all(const char *path, int file, const uint8_t *data, size_t size_bytes, clv_error *error) {
   while (size_bytes > 0) {
@@ -99,7 +99,7 @@ clv_status clv__file_writer_patch(clv__file_writer *writer, uint64_t offset, con
   return CLV_OK;
 }
 
-/* The whole temporary file into a pipe or a device. */
+/* Copies the whole temporary file into a pipe or a device. */
 static clv_status copy_out(clv__file_writer *writer, clv_error *error) {
   struct stat info;
   void *data = MAP_FAILED;
@@ -148,7 +148,7 @@ void clv__file_writer_abandon(clv__file_writer *writer) {
   if (has_temporary) unlink(writer->temporary);
 }
 
-/* Whether the entry is `name`, the mark and the letters. */
+/* Whether the entry is `name`, followed by the mark and the letters. */
 static bool is_temporary(const char *entry, const char *name) {
   size_t length = strlen(name), mark = sizeof MARK - 1;
   return strlen(entry) == length + mark + LETTERS && memcmp(entry, name, length) == 0 && memcmp(entry + length, MARK, mark) == 0;
@@ -160,7 +160,7 @@ void clv__file_writer_sweep(const char *path) {
   const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
   if (slash != NULL) {
     size_t length = slash == path ? 1 : (size_t)(slash - path);
-    if (length >= sizeof folder) return; /* it could not be written either */
+    if (length >= sizeof folder) return; /* too long: it could not have been written either */
     memcpy(folder, path, length);
     folder[length] = '\0';
   }

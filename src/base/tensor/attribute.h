@@ -1,4 +1,4 @@
-/* Reading a node's attributes by name, with the default of the specification where it is absent. */
+/* Reads a node's attributes by name. An absent attribute has the default of the specification. */
 #ifndef CLEAVE_BASE_TENSOR_ATTRIBUTE_H
 #define CLEAVE_BASE_TENSOR_ATTRIBUTE_H
 
@@ -9,14 +9,14 @@ typedef struct clv__attributes {
   uint32_t count;
 } clv__attributes;
 
-/* NULL when absent. */
+/* NULL if absent. */
 const clv_attribute *clv__attribute_find(clv__attributes attributes, const char *name);
-/* The default where the attribute is absent, empty or of another kind. */
+/* Returns `fallback` if the attribute is absent, empty or of another kind. */
 int64_t clv__attribute_int(clv__attributes attributes, const char *name, int64_t fallback);
 float clv__attribute_float(clv__attributes attributes, const char *name, float fallback);
-/* True when the attribute is a string equal to `text`; `fallback` when it is absent. */
+/* True if the attribute is a string equal to `text`; `fallback` if it is absent. */
 bool clv__attribute_is(clv__attributes attributes, const char *name, const char *text, bool fallback);
-/* The list, and its length; NULL and 0 when absent. */
+/* The list and its length; NULL and 0 if absent. */
 const int64_t *clv__attribute_ints(clv__attributes attributes, const char *name, size_t *count);
 const float *clv__attribute_floats(clv__attributes attributes, const char *name, size_t *count);
 

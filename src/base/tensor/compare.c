@@ -1,4 +1,4 @@
-/* See compare.h. NaN agrees with NaN, an infinity with itself alone. */
+/* See compare.h. NaN equals NaN; an infinity equals only itself. */
 #include "base/tensor/compare.h"
 
 #include <math.h>
@@ -43,7 +43,7 @@ bool clv__tensor_agrees(const clv_tensor *expected, const clv_tensor *actual, cl
     double e = clv__tensor_get(expected, i), a = clv__tensor_get(actual, i);
     if (is_float ? e == a || (isnan(e) && isnan(a)) : same_element(expected, actual, i)) continue;
     double difference = isfinite(e) && isfinite(a) ? fabs(e - a) : INFINITY;
-    if (!is_float && difference == 0) difference = 1; /* beyond what a double can tell */
+    if (!is_float && difference == 0) difference = 1; /* the values differ, but a double cannot represent the difference */
     if (difference <= gap) continue;
     gap = difference;
     worst->element = i;

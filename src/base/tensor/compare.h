@@ -1,21 +1,21 @@
-/* Whether two tensors hold the same: floats within their dtype's tolerance, everything else exactly. */
+/* Compares two tensors: floats within the tolerance of their dtype, everything else exactly. */
 #ifndef CLEAVE_BASE_TENSOR_COMPARE_H
 #define CLEAVE_BASE_TENSOR_COMPARE_H
 
 #include "base/tensor/tensor.h"
 
-/* What results of a dtype may differ by, as a share of the tensor's largest magnitude; 0: not at all. */
+/* The allowed difference of results of a dtype, as a share of the tensor's largest magnitude; 0: none. */
 double clv__dtype_tolerance(clv_dtype dtype);
 
-/* The element that differs most. */
+/* The element with the largest difference. */
 typedef struct clv__difference {
   size_t element;
   double expected, actual;
-  double largest;   /* magnitude expected anywhere */
-  double tolerance; /* that follows from it */
+  double largest;   /* largest expected magnitude in the tensor */
+  double tolerance; /* derived from `largest` */
 } clv__difference;
 
-/* False, with the worst element, where `actual` is not what is expected. Both have data, the same dtype and shape. */
+/* False, with the worst element, if `actual` differs from `expected`. Both have data, the same dtype and the same shape. */
 bool clv__tensor_agrees(const clv_tensor *expected, const clv_tensor *actual, clv__difference *worst);
 
 #endif

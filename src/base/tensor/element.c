@@ -1,5 +1,5 @@
-/* One element of a tensor of any dtype, read and written: see tensor.h. Apart from tensor.c because small dtypes are stored by
- * small.h, which itself needs tensor.h. */
+/* Reads and writes one element of a tensor of any dtype: see tensor.h. It is separate from tensor.c because small.h stores the
+ * small dtypes, and small.h itself needs tensor.h. */
 #include <math.h>
 
 #include "base/tensor/small.h"

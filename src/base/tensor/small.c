@@ -5,11 +5,11 @@
 
 typedef struct format {
   int mantissa_bits, bias;
-  uint8_t sign;     /* its bit */
+  uint8_t sign;     /* the sign bit */
   uint8_t largest;  /* the bits of the largest number */
-  uint8_t overflow; /* of what is beyond, with the sign where there is one */
+  uint8_t overflow; /* result for larger values, with the sign if there is one */
   uint8_t nan;
-  bool has_negative_zero; /* without: what would be its bits are the one NaN */
+  bool has_negative_zero; /* false: the bits of negative zero are the only NaN */
 } format;
 
 static const format *format_of(clv_dtype dtype) {
@@ -51,7 +51,8 @@ float clv__small_to_f32(clv_dtype dtype, uint8_t bits) {
     if (dtype == CLV_F8E5M2 && magnitude == f->overflow) return negative ? -INFINITY : INFINITY;
     return negative ? -NAN : NAN;
   }
-  /* Laid into the fields of an f32, the number is off by the difference of the biases; multiplying sets subnormals right, too. */
+  /* Placed in the fields of an f32, the number is off by the difference of the biases. The multiplication corrects that, also
+   * for subnormals. */
   const float value = f32_of((uint32_t)magnitude << (23 - f->mantissa_bits)) * f32_of((uint32_t)(254 - f->bias) << 23);
   return negative ? -value : value;
 }
@@ -63,11 +64,11 @@ uint8_t clv__small_from_f64(clv_dtype dtype, double value, bool saturate) {
   if (isnan(value)) return f->has_negative_zero ? f->nan | sign : f->nan;
   const double magnitude = fabs(value);
   int exponent, code = f->largest + 1;
-  if (magnitude < 0x1p17) { /* beyond every format */
+  if (magnitude < 0x1p17) { /* otherwise beyond every format */
     (void)frexp(magnitude, &exponent);
     if (--exponent < 1 - f->bias || magnitude == 0) exponent = 1 - f->bias; /* subnormal: the smallest step */
     const int steps = (int)nearbyint(ldexp(magnitude, f->mantissa_bits - exponent));
-    /* A mantissa that rounds to the next power of two carries into the exponent by itself; subnormals have no leading one. */
+    /* A mantissa that rounds up to the next power of two carries into the exponent; subnormals have no leading one. */
     code = steps + (exponent + f->bias - 1) * (1 << f->mantissa_bits);
   }
   if (code > f->largest) {

@@ -1,11 +1,11 @@
-/* Elements of the small dtypes: floats of a byte or half of one, and integers of four or two bits. What takes less than a byte is
- * packed as ONNX packs it: the first element in the lowest bits, what is left of the last byte is zero. */
+/* Elements of the small dtypes: floats of one byte or half a byte, and integers of four or two bits. Elements smaller than a
+ * byte are packed as in ONNX: the first element is in the lowest bits, and unused bits of the last byte are zero. */
 #ifndef CLEAVE_BASE_TENSOR_SMALL_H
 #define CLEAVE_BASE_TENSOR_SMALL_H
 
 #include "base/tensor/tensor.h"
 
-/* How a number between two powers of two becomes one: see the attribute round_mode of ONNX's Cast. */
+/* Rounds a number between two powers of two: see the attribute round_mode of ONNX's Cast. */
 typedef enum clv__small_round { CLV__SMALL_UP, CLV__SMALL_DOWN, CLV__SMALL_NEAREST } clv__small_round;
 
 /* The bits of element `index`, in the low end of a byte. */
@@ -17,8 +17,8 @@ static inline uint8_t clv__small_bits(clv_dtype dtype, const void *data, size_t 
   return bytes[index];
 }
 
-/* The reverse, which keeps the neighbours in the byte; bits that the element has not are dropped. Not for two threads on one
- * byte. */
+/* Stores the bits of element `index` and keeps its neighbours in the same byte. Drops bits beyond the element's width. Two
+ * threads must not write to the same byte. */
 static inline void clv__small_store(clv_dtype dtype, void *data, size_t index, uint8_t bits) {
   uint8_t *bytes = (uint8_t *)data;
   const uint32_t dtypes = CLV__DTYPE_BIT(dtype);
@@ -33,32 +33,33 @@ static inline void clv__small_store(clv_dtype dtype, void *data, size_t index, u
   }
 }
 
-/* Zeroes what is stored bit by bit, so that no bits are left undefined; does nothing to other dtypes. */
+/* Zeroes a packed tensor so that no bits stay undefined; does nothing for other dtypes. */
 static inline void clv__small_clear(const clv_tensor *tensor) {
   size_t size_bytes;
   if (!clv__dtype_is_in(tensor->dtype, CLV__DTYPES_PACKED) || !clv__tensor_size_bytes(tensor, &size_bytes)) return;
   if (size_bytes > 0) memset(tensor->data, 0, size_bytes);
 }
 
-/* An element of a packed integer dtype. */
+/* Reads an element of a packed integer dtype. */
 static inline int64_t clv__packed_get(clv_dtype dtype, const void *data, size_t index) {
   const int bits = clv__small_bits(dtype, data, index);
   if (dtype == CLV_I4) return (bits ^ 8) - 8;
   return dtype == CLV_I2 ? (bits ^ 2) - 2 : bits;
 }
 
-/* The least and the most that a packed integer dtype holds. */
+/* The smallest and largest values of a packed integer dtype. */
 void clv__packed_range(clv_dtype dtype, int *least, int *most);
 
-/* What the bits of a small float stand for: exact. */
+/* The value of the bits of a small float; exact. */
 float clv__small_to_f32(clv_dtype dtype, uint8_t bits);
 
-/* The nearest number of a small float dtype, ties to even, in one rounding; f8e8m0 rounds up. Beyond the largest, infinities
- * included: the largest with its sign, or, not saturating, what the dtype has for it (infinity or NaN; f4e2m1 has neither, and
- * always saturates). A NaN stays one, and becomes zero in f4e2m1. */
+/* The nearest number of a small float dtype: one rounding, ties to even; f8e8m0 rounds up. Values beyond the largest number,
+ * infinities included, become the largest number with their sign if `saturate`. Otherwise they become the dtype's infinity or
+ * NaN; f4e2m1 has neither and always saturates. NaN stays NaN, but becomes zero in f4e2m1. */
 uint8_t clv__small_from_f64(clv_dtype dtype, double value, bool saturate);
 
-/* To f8e8m0, which has no sign: it is dropped. Too small, zero included: 2^-127, or, not saturating, NaN. */
+/* Converts to f8e8m0, which has no sign: drops the sign. Values that are too small, zero included, become 2^-127 if
+ * `saturate`, otherwise NaN. */
 uint8_t clv__small_power_of(double value, bool saturate, clv__small_round round);
 
 #endif

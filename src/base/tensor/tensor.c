@@ -112,7 +112,7 @@ void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes) {
     APPEND("[...]");
     return;
   }
-  if (tensor->rank > CLV_MAX_RANK) { /* a caller's mistake, which is being reported */
+  if (tensor->rank > CLV_MAX_RANK) { /* invalid input from a caller, in the text of an error */
     APPEND("[rank %d]", (int)tensor->rank);
     return;
   }
@@ -170,8 +170,8 @@ uint16_t clv__f32_to_f16(float value) {
 uint16_t clv__f64_to_bf16(double value) {
   float narrow = (float)value;
   if (isnan(value) || isinf(narrow)) return clv__f32_to_bf16(narrow);
-  /* Rounding twice goes wrong only when the first rounding lands on a tie of the second: push the float off the tie to the side
-   * the double is on. */
+  /* Rounding twice is wrong only if the first rounding lands on a tie of the second. In that case, move the float off the tie
+   * towards the double. */
   uint32_t bits;
   memcpy(&bits, &narrow, sizeof bits);
   if ((bits & 0xffffu) == 0x8000u && (double)narrow != value) {

@@ -8,16 +8,16 @@
 
 /* A bit for each dtype, for masks of dtypes. */
 #define CLV__DTYPE_BIT(dtype) (1u << (unsigned)(dtype))
-#define CLV__DTYPE_COUNT (CLV_I2 + 1) /* of tables by dtype */
+#define CLV__DTYPE_COUNT (CLV_I2 + 1) /* size of tables indexed by dtype */
 #define CLV__DTYPES_FLOAT (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F64) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 #define CLV__DTYPES_SIGNED (CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_I16) | CLV__DTYPE_BIT(CLV_I32) | CLV__DTYPE_BIT(CLV_I64))
 #define CLV__DTYPES_UNSIGNED \
   (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_U16) | CLV__DTYPE_BIT(CLV_U32) | CLV__DTYPE_BIT(CLV_U64))
 #define CLV__DTYPES_INTEGER (CLV__DTYPES_SIGNED | CLV__DTYPES_UNSIGNED)
 #define CLV__DTYPES_NUMBER (CLV__DTYPES_FLOAT | CLV__DTYPES_INTEGER)
-#define CLV__DTYPES_ANY (CLV__DTYPES_NUMBER | CLV__DTYPE_BIT(CLV_BOOL)) /* everything but strings and the small dtypes */
-/* The small dtypes, which are stored, moved and converted but not computed in (see small.h): floats of a byte, and what shares a
- * byte with others. */
+#define CLV__DTYPES_ANY (CLV__DTYPES_NUMBER | CLV__DTYPE_BIT(CLV_BOOL)) /* all except strings and the small dtypes */
+/* The small dtypes: floats of one byte, and types smaller than a byte. They are stored, moved and converted but not computed
+ * in (see small.h). */
 #define CLV__DTYPES_F8                                                                                                           \
   (CLV__DTYPE_BIT(CLV_F8E4M3FN) | CLV__DTYPE_BIT(CLV_F8E4M3FNUZ) | CLV__DTYPE_BIT(CLV_F8E5M2) | CLV__DTYPE_BIT(CLV_F8E5M2FNUZ) | \
    CLV__DTYPE_BIT(CLV_F8E8M0))
@@ -27,7 +27,7 @@
 #define CLV__DTYPES_SMALL_FLOAT (CLV__DTYPES_F8 | CLV__DTYPE_BIT(CLV_F4E2M1))
 #define CLV__DTYPES_SMALL (CLV__DTYPES_F8 | CLV__DTYPES_PACKED)
 
-/* True for what is an element type. `number` may be anything, as it stands in a file. */
+/* True if `number` is a dtype. `number` may be any value read from a file. */
 static inline bool clv__dtype_is_known(int64_t number) {
   return number > 0 && number <= INT32_MAX && clv_dtype_size_bits((clv_dtype)number) > 0;
 }
@@ -35,18 +35,18 @@ static inline bool clv__dtype_is_in(clv_dtype dtype, uint32_t dtypes) {
   return (unsigned)dtype < 32 && (CLV__DTYPE_BIT(dtype) & dtypes) != 0;
 }
 
-/* True when rank and every dim are known (and the dtype is). */
+/* True if the dtype, the rank and every dim are known. */
 bool clv__tensor_is_static(const clv_tensor *tensor);
-/* Elements of a static tensor; false when unknown, negative or beyond 2^62 bytes. */
+/* Number of elements of a static tensor; false if a dim is unknown or negative, or if it exceeds 2^62 bytes. */
 bool clv__tensor_count(const clv_tensor *tensor, size_t *count);
 bool clv__tensor_size_bytes(const clv_tensor *tensor, size_t *size_bytes);
-/* For shapes that were checked before: elements of dims [from, to). */
+/* Number of elements of dims [from, to). For shapes already checked. */
 static inline int64_t clv__dims_product(const clv_tensor *tensor, int32_t from, int32_t to) {
   int64_t product = 1;
   for (int32_t i = from; i < to; ++i) product *= tensor->dims[i];
   return product;
 }
-/* Same dtype, rank and dims (symbols compare equal to themselves, unknown to nothing). */
+/* Same dtype, rank and dims (a symbol equals itself; an unknown dim equals nothing). */
 bool clv__tensor_same_type(const clv_tensor *a, const clv_tensor *b);
 /* "f32[1,3,N,?]"; symbols print as s0, s1, … Always terminated. */
 void clv__tensor_text(const clv_tensor *tensor, char *text, size_t size_bytes);
@@ -81,11 +81,12 @@ uint16_t clv__f32_to_f16(float value);  /* round to nearest even, overflow to in
 uint16_t clv__f64_to_f16(double value); /* one rounding, not two */
 uint16_t clv__f64_to_bf16(double value);
 
-/* Element `index` of a numeric or bool tensor, and the reverse (rounded or truncated as a C cast does; saturating for integers).
- */
+/* Reads element `index` of a numeric or bool tensor, and writes it (rounded or truncated like a C cast; saturating for
+ * integers). */
 double clv__tensor_get(const clv_tensor *tensor, size_t index);
-/* Sets one element: `real` where the dtype is a float, `whole` where it is an integer, `truth` where it is bool; else nothing. */
+/* Sets one element: `real` if the dtype is a float, `whole` if it is an integer, `truth` if it is bool. Otherwise does
+ * nothing. */
 void clv__tensor_put(const clv_tensor *tensor, size_t index, double real, int64_t whole, bool truth);
-int64_t clv__tensor_get_int(const clv_tensor *tensor, size_t index); /* exact for all integer dtypes but u64 above 2^63 */
+int64_t clv__tensor_get_int(const clv_tensor *tensor, size_t index); /* exact for all integer dtypes except u64 above 2^63 */
 
 #endif

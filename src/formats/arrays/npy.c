@@ -1,4 +1,4 @@
-/* Reading and writing .npy files. The header is a Python dictionary; only what NumPy writes into it is understood. */
+/* Reads and writes .npy files. The header is a Python dictionary; only the forms that NumPy writes are supported. */
 #include "formats/arrays/npy.h"
 
 #include <inttypes.h>
@@ -58,7 +58,7 @@ static bool take_number(cursor *text, int64_t *number) {
     }
   }
   if (text->at == start) return false;
-  if (text->at < text->end && *text->at == 'L') ++text->at; /* Python 2 wrote long integers so */
+  if (text->at < text->end && *text->at == 'L') ++text->at; /* Python 2 wrote long integers this way */
   *number = value;
   return true;
 }
@@ -131,7 +131,7 @@ static clv_status read_descr(cursor *text, clv__npy_header *header, clv_error *e
                           : kind == 'V' && number == 1 ? " (which one-byte type they are is not said: use a .pb file)"
                                                        : "");
   }
-  /* none at all would let an empty file ask for any number of them */
+  /* rejects a width of 0, with which an empty file could claim any number of strings */
   if (number == 0 || !clv__multiply((size_t)number, kind == 'U' ? 4 : 1, &header->element_bytes)) {
     return clv__error_set(error, CLV_INVALID_MODEL, "npy header: strings of %" PRId64 " characters", number);
   }
@@ -224,7 +224,7 @@ void clv__npy_fix_plain(const clv__npy_header *header, void *data) {
   }
 }
 
-/* Walks the row-major order and reads where the first dim runs fastest. */
+/* Walks the output in row-major order and reads the input, in which the first dim varies fastest. */
 static void from_fortran(const clv__npy_header *header, const uint8_t *from, uint8_t *to, size_t width) {
   const clv_tensor *type = &header->type;
   size_t strides[CLV_MAX_RANK], stride = width;
@@ -300,7 +300,7 @@ clv_status clv__npy_read(const clv_allocator *allocator, const char *path, clv_t
 
 /* ---- Writing ---- */
 
-/* Magic, version, length, dictionary; padded so that the data is aligned to 64 bytes. */
+/* Writes magic, version, length and dictionary; pads them so that the data is aligned to 64 bytes. */
 static void append_header(clv__text *out, const clv_tensor *tensor, const char *descr) {
   size_t start = out->size_bytes;
   clv__text_append_bytes(out, magic, sizeof magic);
@@ -347,7 +347,7 @@ static const char *descr_of(clv_dtype dtype) {
       return "<u8";
     case CLV_BOOL:
       return "|b1";
-    case CLV_F8E4M3FN: /* as NumPy writes bytes whose type it knows no name for */
+    case CLV_F8E4M3FN: /* as NumPy writes bytes of an unknown type */
     case CLV_F8E4M3FNUZ:
     case CLV_F8E5M2:
     case CLV_F8E5M2FNUZ:
@@ -358,7 +358,7 @@ static const char *descr_of(clv_dtype dtype) {
   }
 }
 
-/* What shares a byte in memory takes one each in the file: integers as numbers, floats as their bits. */
+/* Elements that share a byte in memory take one byte each in the file: integers as numbers, floats as their bits. */
 static void append_packed(clv__text *out, const clv_tensor *tensor, size_t count) {
   const bool is_signed = tensor->dtype == CLV_I4 || tensor->dtype == CLV_I2;
   append_header(out, tensor, tensor->dtype == CLV_F4E2M1 ? "|V1" : is_signed ? "|i1" : "|u1");

@@ -4,7 +4,7 @@
 
 #include "formats/arrays/npy.h"
 
-/* One block: the clv_string array, and behind it the text as UTF-8. */
+/* Returns one block: the clv_string array, followed by the text as UTF-8. */
 clv_status clv__npy_strings_decode(const clv_allocator *allocator, const clv__npy_header *header, const uint8_t *from,
                                    void **block, clv_error *error);
 /* Characters of the longest string, at least 1. */

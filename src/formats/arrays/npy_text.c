@@ -11,7 +11,7 @@ static uint32_t read_unit(const uint8_t *at, bool swap) {
               : (uint32_t)at[3] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[1] << 8 | at[0];
 }
 
-/* Bytes of `code` as UTF-8, written where `to` is not NULL; 0 for what is no character. */
+/* Number of UTF-8 bytes of `code`, written unless `to` is NULL; 0 if it is not a character. */
 static size_t encode(uint32_t code, uint8_t *to) {
   size_t size_bytes = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : code < 0x110000 ? 4 : 0;
   if (size_bytes == 0 || (code >= 0xd800 && code < 0xe000)) return 0;
@@ -22,7 +22,7 @@ static size_t encode(uint32_t code, uint8_t *to) {
   return size_bytes;
 }
 
-/* Bytes of the character at `from`, and its code; 0 for what is not UTF-8. */
+/* Number of bytes of the character at `from`, and its code; 0 for invalid UTF-8. */
 static size_t decode(const uint8_t *from, size_t available, uint32_t *code) {
   uint8_t first = from[0];
   size_t size_bytes = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc0 ? 2 : 0;
@@ -35,7 +35,7 @@ static size_t decode(const uint8_t *from, size_t available, uint32_t *code) {
   return encode(*code, NULL) == size_bytes ? size_bytes : 0;
 }
 
-/* Elements without the zeros that pad them. */
+/* Number of elements without the trailing zeros. */
 static size_t trimmed(const uint8_t *from, size_t size_bytes, size_t unit) {
   while (size_bytes >= unit) {
     for (size_t i = 0; i < unit; ++i) {

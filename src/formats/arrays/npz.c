@@ -1,4 +1,4 @@
-/* Opening .npz files: the directory of a zip file. npz_read.c reads what it leads to. */
+/* Opens .npz files: reads the directory of the zip file. npz_read.c reads the entries. */
 #include <string.h>
 
 #include "formats/arrays/npz_own.h"
@@ -28,7 +28,7 @@ static clv_status find_directory(const clv__npz *npz, directory *found, clv_erro
   return clv__error_set(error, CLV_INVALID_MODEL, "not an npz file, or cut off: it has no zip directory at its end");
 }
 
-/* The 64-bit numbers of an extra field stand in for those that read all ones, in this order. */
+/* Replaces numbers with all bits set by the 64-bit numbers of an extra field, in order. */
 static void read_extra64(const uint8_t *extra, size_t size_bytes, clv__zip_entry *item) {
   while (size_bytes >= 4) {
     size_t id = clv__zip_get16(extra), length = clv__zip_get16(extra + 2);

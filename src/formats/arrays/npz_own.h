@@ -1,4 +1,4 @@
-/* An open .npz file: what npz.c finds and npz_read.c reads from. */
+/* An open .npz file: npz.c finds the entries, npz_read.c reads from them. */
 #ifndef CLEAVE_FORMATS_ARRAYS_NPZ_OWN_H
 #define CLEAVE_FORMATS_ARRAYS_NPZ_OWN_H
 
@@ -8,7 +8,7 @@
 
 struct clv__npz {
   const clv_allocator *allocator;
-  clv__file_map map; /* empty from memory */
+  clv__file_map map; /* empty if opened from memory */
   clv__arena arena;
   const char *path;
   const uint8_t *data;

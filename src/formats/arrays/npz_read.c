@@ -1,4 +1,4 @@
-/* Reading the arrays of .npz files, piece by piece or whole. */
+/* Reads the arrays of .npz files, piece by piece or completely. */
 #include <string.h>
 #define ZLIB_CONST
 #include <zlib.h>
@@ -7,7 +7,7 @@
 #include "base/tensor/tensor.h"
 #include "formats/arrays/npz_own.h"
 
-enum { STEP_BYTES = 8 << 20 }; /* unpacked at a time, and of the mapping that stays in memory behind a reader */
+enum { STEP_BYTES = 8 << 20 }; /* inflated per step; also the part of the mapping kept in memory behind a reader */
 
 struct clv__npz_stream {
   const clv__npz *npz;
@@ -15,12 +15,12 @@ struct clv__npz_stream {
   z_stream inflate;
   bool inflating;
   const uint8_t *packed;  /* the next byte of the file */
-  const uint8_t *dropped; /* pages before it were given back */
+  const uint8_t *dropped; /* earlier pages are already released */
   uint64_t packed_left, unpacked;
   uLong crc;
-  bool has_jumped; /* not all bytes were seen, so there is no checksum */
+  bool has_jumped; /* skipped some bytes, so there is no checksum */
   clv__npy_header header;
-  uint8_t *head; /* what was unpacked together with the header: [head_at, head_bytes) is still to give */
+  uint8_t *head; /* data inflated together with the header; [head_at, head_bytes) is not yet returned */
   size_t head_at, head_bytes;
   uint64_t given_bytes; /* of the array's data */
 };
@@ -31,7 +31,7 @@ static clv_status locate(const clv__npz *npz, const clv__zip_entry *item, const 
   if (fits && clv__zip_get32(data + item->offset) == LOCAL_SIGNATURE) {
     uint64_t start =
         item->offset + LOCAL_BYTES + clv__zip_get16(data + item->offset + 26) + clv__zip_get16(data + item->offset + 28);
-    /* deflate packs at most about 1,032 bytes into one: what claims more would only cost memory */
+    /* rejects sizes that deflate cannot reach: it compresses at most about 1,032 bytes into one */
     bool plausible =
         item->method == STORED ? item->size_bytes == item->packed_bytes : item->size_bytes / 1100 <= item->packed_bytes;
     if (start <= npz->size_bytes && item->packed_bytes <= npz->size_bytes - start && plausible) {
@@ -44,7 +44,7 @@ static clv_status locate(const clv__npz *npz, const clv__zip_entry *item, const 
                         (unsigned long long)item->offset, npz->size_bytes);
 }
 
-/* Gives pages back that were read, so that a large file does not count as memory. */
+/* Releases pages already read, so that a large file does not count as used memory. */
 static void drop_read(clv__npz_stream *stream) {
   if (stream->packed - stream->dropped < STEP_BYTES) return;
   clv__file_map_drop(&stream->npz->map, stream->dropped, (size_t)(stream->packed - stream->dropped));
@@ -74,12 +74,12 @@ static clv_status unpack(clv__npz_stream *stream, uint8_t *to, size_t size_bytes
   return CLV_OK;
 }
 
-/* Fills `to` wholly: callers ask for no more than the entry has. */
+/* Fills `to` completely: callers never ask for more than the entry has. */
 static clv_status pull(clv__npz_stream *stream, uint8_t *to, size_t size_bytes, clv_error *error) {
   while (size_bytes > 0) {
     size_t step = size_bytes < STEP_BYTES ? size_bytes : STEP_BYTES;
     if (stream->item->method == STORED) {
-      memcpy(to, stream->packed, step); /* lengths were compared when it was opened */
+      memcpy(to, stream->packed, step); /* the lengths were compared on opening */
       stream->packed += step;
     } else {
       CLV__TRY(unpack(stream, to, step, error));
@@ -121,7 +121,7 @@ static clv_status begin(clv__npz_stream *stream, clv_error *error) {
   return CLV_OK;
 }
 
-/* CLV_NOT_FOUND, with the names there are. */
+/* CLV_NOT_FOUND, with the available names. */
 static clv_status find(const clv__npz *npz, const char *name, const clv__zip_entry **item, clv_error *error) {
   for (size_t i = 0; i < npz->count; ++i) {
     *item = &npz->entries[i];
@@ -167,7 +167,7 @@ const clv__npy_header *clv__npz_stream_header(const clv__npz_stream *stream) {
   return &stream->header;
 }
 
-/* Data as it is in the file. At its end the checksum is compared. */
+/* Returns data as in the file. Compares the checksum at the end. */
 static clv_status take_bytes(clv__npz_stream *stream, uint8_t *to, size_t size_bytes, clv_error *error) {
   size_t left = size_bytes, early = stream->head_bytes - stream->head_at;
   if (early > left) early = left;
@@ -229,7 +229,7 @@ clv_status clv__npz_stream_skip(clv__npz_stream *stream, size_t count, bool jump
   return explain(stream, status, error);
 }
 
-/* Straight into the tensor where the data can be used as it is. */
+/* Reads directly into the tensor if the data can be used unchanged. */
 static clv_status read_all(clv__npz_stream *stream, clv_tensor *tensor, clv_error *error) {
   const clv_allocator *allocator = stream->npz->allocator;
   const clv__npy_header *header = &stream->header;

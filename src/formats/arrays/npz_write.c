@@ -1,4 +1,4 @@
-/* Writing .npz files, piece by piece: every size in 64 bits, every date the same. */
+/* Writes .npz files piece by piece. All sizes use 64 bits, and all dates are the same. */
 #include <string.h>
 #define ZLIB_CONST
 #include <zlib.h>
@@ -24,7 +24,8 @@ static void put64(clv__text *out, uint64_t number) {
   put32(out, (uint32_t)(number >> 32));
 }
 
-/* What the local and the central record have in common. Sizes are always in the 64-bit extra field: one way for all. */
+/* The common part of the local and the central record. Sizes are always in the 64-bit extra field, so there is only one
+ * format. */
 static void put_common(clv__text *out, const clv__zip_entry *item, size_t extra_bytes) {
   put16(out, VERSION_64);
   put16(out, 0x800); /* the name is UTF-8 */
@@ -66,7 +67,7 @@ static void put_central(clv__text *out, const clv__zip_entry *item) {
   put_name_and_sizes(out, item, true);
 }
 
-/* `offset`: where the directory begins in the file; `end`: where it ends. */
+/* `offset`: start of the directory in the file; `end`: its end. */
 static void put_ends(clv__text *out, uint64_t count, uint64_t offset, uint64_t end) {
   put32(out, END64_SIGNATURE);
   put64(out, END64_BYTES - 12);
@@ -94,17 +95,17 @@ static void put_ends(clv__text *out, uint64_t count, uint64_t offset, uint64_t e
 
 struct clv__npz_writer {
   const clv_allocator *allocator;
-  clv__arena arena; /* names */
+  clv__arena arena; /* for names */
   clv__file_writer file;
   uint64_t size_bytes; /* of the file so far */
   bool deflate;
   clv__zip_entry *entries;
   size_t count, capacity;
-  /* the array under way, the last entry */
+  /* the current array, which is the last entry */
   bool is_open, deflating;
   z_stream stream;
-  uint64_t body_at;        /* where in the file its bytes begin */
-  uint64_t expected_bytes; /* of the entry, the header of npy included */
+  uint64_t body_at;        /* offset of its bytes in the file */
+  uint64_t expected_bytes; /* of the entry, including the npy header */
 };
 
 static clv_status explain(const clv__npz_writer *writer, const char *name, clv_status status, clv_error *error) {
@@ -146,7 +147,7 @@ void clv__npz_writer_close(clv__npz_writer *writer) {
   clv__release(writer->allocator, writer);
 }
 
-/* Data into the file, packed where it is to be. `finish`: no more of this array comes. */
+/* Writes data to the file, deflated if requested. `finish`: this is the end of the array. */
 static clv_status pack(clv__npz_writer *writer, const uint8_t *data, size_t size_bytes, bool finish, clv_error *error) {
   enum { STEP_BYTES = 1 << 30, CHUNK_BYTES = 1 << 16 };
   clv__zip_entry *item = &writer->entries[writer->count - 1];
@@ -160,7 +161,7 @@ static clv_status pack(clv__npz_writer *writer, const uint8_t *data, size_t size
     writer->stream.avail_out = CHUNK_BYTES;
     int code = deflate(&writer->stream, finish && in == left ? Z_FINISH : Z_NO_FLUSH);
     if (code == Z_STREAM_ERROR) return clv__error_set(error, CLV_INTERNAL_ERROR, "deflate failed");
-    if (in > 0) data += in - writer->stream.avail_in; /* finishing has no data */
+    if (in > 0) data += in - writer->stream.avail_in; /* data may be NULL when finishing */
     left -= in - writer->stream.avail_in;
     size_t made = CHUNK_BYTES - writer->stream.avail_out;
     CLV__TRY(append_file(writer, chunk, made, error));
@@ -178,7 +179,7 @@ static clv_status append_bytes(clv__npz_writer *writer, const uint8_t *data, siz
   return pack(writer, data, size_bytes, false, error);
 }
 
-/* The record before the array's data, whose numbers are known only at its end. */
+/* Writes the record before the array's data; its numbers are known only at the end of the array. */
 static clv_status write_local(clv__npz_writer *writer, const clv__zip_entry *item, bool again, clv_error *error) {
   clv__text text;
   clv__text_init(&text, writer->allocator);
@@ -263,7 +264,7 @@ clv_status clv__npz_writer_end(clv__npz_writer *writer, clv_error *error) {
   return explain(writer, writer->entries[writer->count - 1].name, end(writer, error), error);
 }
 
-/* Strings are laid out in memory first: how wide they are is known only when all were seen. */
+/* Strings are first laid out in memory, because their width is known only after all of them were seen. */
 static clv_status put_strings(clv__npz_writer *writer, const char *name, const clv_tensor *tensor, clv_error *error) {
   clv__text array;
   clv__text_init(&array, writer->allocator);

@@ -1,5 +1,5 @@
-/* Reading safetensors: eight bytes that say how long the header is, the header (JSON: name -> dtype, shape, data_offsets), the
- * data. The header may come from a stranger: it is checked as a whole before a tensor is read. */
+/* Reads safetensors: eight bytes with the length of the header, the header (JSON: name -> dtype, shape, data_offsets), and the
+ * data. The header is untrusted and is checked completely before a tensor is read. */
 #include "formats/arrays/safetensors.h"
 
 #include <jansson.h>
@@ -10,23 +10,23 @@
 #include "base/memory.h"
 #include "base/tensor/tensor.h"
 
-enum { PREFIX_BYTES = 8, HEADER_LIMIT = 100 << 20 }; /* the limit is the format's own */
+enum { PREFIX_BYTES = 8, HEADER_LIMIT = 100 << 20 }; /* the limit is part of the format */
 
 typedef struct entry {
   const char *name;
   const char *dtype_name;
-  clv_tensor type; /* dtype none: one that Cleave has not */
-  int64_t rank;    /* as the file has it, which may be more than a clv_tensor holds */
+  clv_tensor type; /* dtype none: unsupported */
+  int64_t rank;    /* as in the file; may exceed the rank of a clv_tensor */
   uint64_t begin, end;
 } entry;
 
 struct clv__safetensors {
   const clv_allocator *allocator;
-  clv__file_map map; /* empty from memory */
+  clv__file_map map; /* empty if opened from memory */
   clv__arena arena;
   clv__map index; /* name -> entry */
   const char *path;
-  const uint8_t *data; /* what the offsets count from */
+  const uint8_t *data; /* base of the offsets */
   uint64_t data_bytes;
   entry *entries;
   size_t count;
@@ -55,7 +55,7 @@ static clv_status read_size(const json_t *json, const entry *item, const char *w
   return CLV_OK;
 }
 
-/* Fills in the type, and how many bytes it takes; UINT64_MAX for a dtype that is not known. */
+/* Sets the type and its size in bytes; UINT64_MAX for an unknown dtype. */
 static clv_status read_type(const json_t *json, entry *item, uint64_t *size_bytes, clv_error *error) {
   const char *dtype = json_string_value(json_object_get(json, "dtype"));
   const json_t *shape = json_object_get(json, "shape");
@@ -71,7 +71,7 @@ static clv_status read_type(const json_t *json, entry *item, uint64_t *size_byte
   item->rank = (int64_t)json_array_size(shape);
   item->type.rank = item->rank <= CLV_MAX_RANK ? (int32_t)item->rank : 0;
   bool empty = false;
-  uint64_t count = 1; /* of the dimensions that are not 0, so that a 0 hides no overflow */
+  uint64_t count = 1; /* product of the nonzero dims, so that a 0 cannot hide an overflow */
   for (size_t i = 0; i < json_array_size(shape); ++i) {
     uint64_t dim;
     CLV__TRY(read_size(json_array_get(shape, i), item, "its shape holds something that is no size", &dim, error));
@@ -117,7 +117,8 @@ static int by_place(const void *a, const void *b) {
   return left->end < right->end ? -1 : left->end > right->end;
 }
 
-/* Every byte belongs to one tensor: what overlaps would be two tensors in one, and what nobody reads hides something. */
+/* Checks that every byte belongs to exactly one tensor: an overlap would share bytes between two tensors, and a gap could hide
+ * data. */
 static clv_status check_tiling(const clv__safetensors *file, clv_error *error) {
   const entry **sorted = clv__allocate(file->allocator, file->count * sizeof *sorted);
   if (sorted == NULL) return clv__error_memory(error, file->count * sizeof *sorted);

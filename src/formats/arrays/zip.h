@@ -1,4 +1,4 @@
-/* The parts of the zip format that reading and writing .npz share: APPNOTE 6.3, with its 64-bit extension. */
+/* The parts of the zip format shared by reading and writing .npz: APPNOTE 6.3 with its 64-bit extension. */
 #ifndef CLEAVE_FORMATS_ARRAYS_ZIP_H
 #define CLEAVE_FORMATS_ARRAYS_ZIP_H
 
@@ -20,7 +20,7 @@ enum {
   DEFLATED = 8,
   FLAG_ENCRYPTED = 1,
   VERSION_64 = 45,
-  FIRST_DATE = 0x21 /* 1 January 1980: files do not depend on when they were written */
+  FIRST_DATE = 0x21 /* 1 January 1980, so that a file does not depend on its date */
 };
 
 /* One file of the archive. */
@@ -40,7 +40,7 @@ static inline uint64_t clv__zip_get64(const uint8_t *at) {
   return (uint64_t)clv__zip_get32(at) | (uint64_t)clv__zip_get32(at + 4) << 32;
 }
 
-/* zlib's memory, from a clv_allocator that its `opaque` points to. */
+/* Memory functions for zlib; its `opaque` points to the clv_allocator. */
 static inline void *clv__zlib_allocate(void *user_data, unsigned count, unsigned size_bytes) {
   size_t total;
   return clv__multiply(count, size_bytes, &total) ? clv__allocate(user_data, total) : NULL;

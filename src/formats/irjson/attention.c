@@ -1,5 +1,5 @@
-/* scaled_dot_product_attention(q, k, v, mask?, dropout_p, is_causal, scale?, enable_gqa) as what it stands for:
- * softmax(q k^T scale + mask) v. See lower.h. */
+/* Lowers scaled_dot_product_attention(q, k, v, mask?, dropout_p, is_causal, scale?, enable_gqa) to softmax(q k^T scale + mask)
+ * v. See lower.h. */
 #include <math.h>
 
 #include "formats/irjson/lower.h"
@@ -9,7 +9,7 @@ typedef clv__aten_node aten;
 
 static const clv__aten_scalar one = {CLV_F32, 1, 1};
 
-/* k or v with each head as often as q has heads to read it. */
+/* Repeats each head of k or v once per head of q that reads it. */
 static value repeat_heads(aten *n, value x, int64_t heads) {
   int32_t rank = x.type.rank;
   int64_t own = x.type.dims[rank - 3], wide[CLV_MAX_RANK + 1], dims[CLV_MAX_RANK];
@@ -25,7 +25,7 @@ static value repeat_heads(aten *n, value x, int64_t heads) {
   return clv__aten_reshape(n, x, rank, dims);
 }
 
-/* Where the query may look: at keys not after it. */
+/* A query may only attend to keys that are not after it. */
 static value causal_mask(aten *n, int64_t queries, int64_t keys) {
   clv_tensor shape = {.rank = 2, .dims = {queries, keys}};
   value all = clv__aten_filled(n, CLV_I64, one, &shape);
@@ -40,7 +40,7 @@ static value masked(aten *n, value scores, value mask) {
   return clv__aten_call(n, "Where", dtype, mask, scores, clv__aten_number(n, dtype, -INFINITY));
 }
 
-/* A query that may look nowhere gets zeros. */
+/* A query whose keys are all masked gets zeros. */
 static value without_masked(aten *n, value scores, value made) {
   clv_dtype dtype = made.type.dtype;
   int64_t last = -1;

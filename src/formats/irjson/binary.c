@@ -1,5 +1,5 @@
-/* ATen's functions of two or three tensors, element by element, with its type promotion: operands meet in one dtype before the
- * operator. See lower.h. */
+/* ATen's elementwise functions of two or three tensors. Operands are first cast to a common dtype by ATen's type promotion.
+ * See lower.h. */
 #include <math.h>
 
 #include "formats/irjson/lower.h"
@@ -13,8 +13,8 @@ static const scalar no_scalar = {CLV_DTYPE_NONE, 0, 0};
 /* The two operands, one of which may be a number in attrs.self or attrs.other. */
 typedef struct pair {
   value a, b;
-  clv_dtype dtype; /* in which they meet */
-  scalar number;   /* the one that is a number; dtype NONE: both are tensors */
+  clv_dtype dtype; /* the common dtype */
+  scalar number;   /* the operand that is a number; dtype NONE: both are tensors */
   bool number_first;
 } pair;
 
@@ -49,8 +49,8 @@ static bool is_half(clv_dtype dtype) {
   return clv__aten_wide(dtype) != dtype;
 }
 
-/* Of add, sub, mul and div: ATen takes a number, or a tensor of rank 0, to f16 and bf16 at f32's precision, and rounds the result
- * alone. */
+/* The dtype for computing add, sub, mul and div. ATen combines f16 and bf16 with a number, or with a tensor of rank 0, at f32
+ * precision and rounds only the result. */
 static clv_dtype meeting(const aten *n, const pair *p, clv_dtype dtype) {
   if (!is_half(dtype)) return dtype;
   for (uint32_t i = 0; i < n->input_count; ++i) {
@@ -67,7 +67,7 @@ static clv_dtype real(clv_dtype dtype) {
   return clv__aten_is_float(dtype) ? dtype : CLV_F32;
 }
 
-/* a + alpha * b, and its kin. Bools add as "or". */
+/* a + alpha * b and similar. Bools add as "or". */
 static void lower_add(aten *n) {
   pair p = read_pair(n, "self", "other");
   scalar alpha = clv__aten_scalar_of(n, "alpha");
@@ -99,7 +99,7 @@ static value truncated(aten *n, value x) {
   return clv__aten_call(n, "Mul", dtype, clv__aten_call(n, "Sign", dtype, x), size);
 }
 
-/* What fmod leaves, and where it has to go up by the divisor to have its sign. */
+/* Returns the result of fmod. `adjust` marks the elements to which the divisor must be added to get its sign. */
 static value remainder_of(aten *n, value a, value b, value *adjust) {
   clv_dtype dtype = a.type.dtype;
   value zero = clv__aten_number(n, dtype, 0);
@@ -112,7 +112,7 @@ static value remainder_of(aten *n, value a, value b, value *adjust) {
   return rest;
 }
 
-/* The floor of the exact quotient, not of the rounded one: as ATen, from the remainder. */
+/* The floor of the exact quotient, not of the rounded one. Computed from the remainder, as in ATen. */
 static value floor_quotient(aten *n, value a, value b) {
   clv_dtype dtype = a.type.dtype;
   value zero = clv__aten_number(n, dtype, 0), one = clv__aten_number(n, dtype, 1), adjust;
@@ -123,12 +123,12 @@ static value floor_quotient(aten *n, value a, value b) {
   value above =
       clv__aten_call(n, "Greater", CLV_BOOL, clv__aten_call(n, "Sub", dtype, near, whole), clv__aten_number(n, dtype, 0.5));
   whole = clv__aten_call(n, "Where", dtype, above, clv__aten_call(n, "Add", dtype, whole, one), whole);
-  value nothing = clv__aten_call(n, "Mul", dtype, quotient, zero); /* a zero with the quotient's sign */
+  value nothing = clv__aten_call(n, "Mul", dtype, quotient, zero); /* a zero with the sign of the quotient */
   whole = clv__aten_call(n, "Where", dtype, clv__aten_call(n, "Equal", CLV_BOOL, near, zero), nothing, whole);
   return clv__aten_call(n, "Where", dtype, clv__aten_call(n, "Equal", CLV_BOOL, b, zero), quotient, whole);
 }
 
-/* True division gives real numbers; "floor" and "trunc" round its result. ONNX divides integers towards zero. */
+/* True division returns real numbers; "floor" and "trunc" round its result. ONNX divides integers towards zero. */
 static void lower_div(aten *n) {
   pair p = read_pair(n, "self", "other");
   const char *mode = clv__aten_text(n, "rounding_mode", strcmp(n->stem, "floor_divide") == 0 ? "floor" : "");
@@ -136,7 +136,7 @@ static void lower_div(aten *n) {
   if (mode[0] != '\0' && !floor_mode && !trunc_mode) clv__aten_fail(n, "attrs.rounding_mode is '%.40s'", mode);
   bool integers = !clv__aten_is_float(p.dtype);
   if (integers && floor_mode) {
-    /* (a - a mod b) / b, the modulus having the divisor's sign */
+    /* (a - a mod b) / b; the modulus has the sign of the divisor */
     if (p.dtype == CLV_BOOL) clv__aten_keep(n);
     meet(n, &p, p.dtype);
     value rest = clv__aten_call(n, "Mod", p.dtype, p.a, p.b);
@@ -154,12 +154,12 @@ static void lower_div(aten *n) {
   clv__aten_return(n, 0, quotient);
 }
 
-/* The remainder has the divisor's sign; fmod's the dividend's. */
+/* The remainder has the sign of the divisor, the result of fmod that of the dividend. */
 static void lower_remainder(aten *n) {
   pair p = read_pair(n, "self", "other");
   bool fmod_like = strcmp(n->stem, "fmod") == 0;
   if (p.dtype == CLV_BOOL) clv__aten_keep(n);
-  meet(n, &p, p.dtype); /* a number takes the tensor's dtype before it divides */
+  meet(n, &p, p.dtype); /* a number is cast to the tensor's dtype before the division */
   p.dtype = clv__aten_wide(p.dtype);
   p.a = clv__aten_cast(n, p.a, p.dtype);
   p.b = clv__aten_cast(n, p.b, p.dtype);
@@ -199,7 +199,7 @@ static void lower_extreme(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, least ? "Min" : "Max", p.dtype, p.a, p.b));
 }
 
-/* Equal takes bools, the orders do not: there they count as numbers. */
+/* Equal accepts bools; the ordering operators do not, so bools become numbers there. */
 static void lower_compare(aten *n) {
   static const char *const names[][2] = {{"eq", "Equal"},   {"ne", "Equal"},          {"lt", "Less"},   {"le", "LessOrEqual"},
                                          {"gt", "Greater"}, {"ge", "GreaterOrEqual"}, {"less", "Less"}, {"greater", "Greater"}};
@@ -236,10 +236,10 @@ static void lower_where(aten *n) {
   value condition = clv__aten_cast(n, clv__aten_input(n, 0), CLV_BOOL);
   scalar self = clv__aten_scalar_of(n, "self"), other = clv__aten_scalar_of(n, "other");
   bool has_self = self.dtype != CLV_DTYPE_NONE, has_other = other.dtype != CLV_DTYPE_NONE;
-  if (!has_self && !has_other && n->input_count < 3) clv__aten_keep(n); /* the form that lists indices */
+  if (!has_self && !has_other && n->input_count < 3) clv__aten_keep(n); /* the form that returns indices */
   value x = has_self ? clv__aten_absent() : clv__aten_input(n, 1);
   value y = has_other ? clv__aten_absent() : clv__aten_input(n, has_self ? 1 : 2);
-  clv_dtype dtype = n->output_count > 0 ? n->outputs[0].type.dtype : CLV_F32; /* two numbers alone say little */
+  clv_dtype dtype = n->output_count > 0 ? n->outputs[0].type.dtype : CLV_F32; /* two numbers alone do not determine the dtype */
   if (!has_self || !has_other) {
     value tensors[2] = {has_self ? y : x, has_other ? x : y};
     dtype = clv__aten_common(tensors, 2, has_self ? self : has_other ? other : no_scalar);
@@ -249,7 +249,7 @@ static void lower_where(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Where", dtype, condition, x, y));
 }
 
-/* The result has the dtype of the tensor that is filled. */
+/* The result has the dtype of the filled tensor. */
 static void lower_masked_fill(aten *n) {
   value x = clv__aten_input(n, 0), mask = clv__aten_cast(n, clv__aten_input(n, 1), CLV_BOOL);
   scalar number = clv__aten_scalar_of(n, "value");
@@ -258,7 +258,7 @@ static void lower_masked_fill(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Where", x.type.dtype, mask, fill, x));
 }
 
-/* self + value * a * b, or a / b. */
+/* self + value * a * b, or self + value * a / b. */
 static void lower_addc(aten *n) {
   value a = clv__aten_input(n, 1), b = clv__aten_input(n, 2), self = clv__aten_input(n, 0);
   bool divide = strcmp(n->stem, "addcdiv") == 0;
@@ -273,7 +273,8 @@ static void lower_addc(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Add", dtype, clv__aten_cast(n, self, dtype), made));
 }
 
-/* self + weight * (end - self), from the nearer end: end - (end - self) * (1 - weight) for weights from one half on. */
+/* self + weight * (end - self), computed from the nearer end: end - (end - self) * (1 - weight) for weights of at least one
+ * half. */
 static void lower_lerp(aten *n) {
   value self = clv__aten_input(n, 0), end = clv__aten_input(n, 1);
   scalar weight = clv__aten_scalar_of(n, "weight");

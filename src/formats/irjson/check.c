@@ -1,9 +1,10 @@
-/* What the file declares against what its lowered graph computes: a wrong shape is named here and not where a device stumbles. */
+/* Compares the types that the file declares with those of its lowered graph. A wrong shape is thus reported here and not by a
+ * device. */
 #include "analysis/shapes.h"
 #include "formats/irjson/file.h"
 
 clv_status clv__irjson_check(const clv__irjson *file, const clv_graph *graph) {
-  enum { FOLD_LIMIT = 4096 }; /* bytes: shapes and the like */
+  enum { FOLD_LIMIT = 4096 }; /* bytes; enough for shapes and similar values */
   clv__shapes *shapes;
   CLV__TRY(clv__shapes_infer(graph, NULL, 0, FOLD_LIMIT, &shapes, file->error));
   clv_status status = CLV_OK;

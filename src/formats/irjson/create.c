@@ -1,4 +1,4 @@
-/* ATen's operators that make tensors out of numbers. See lower.h. */
+/* ATen's operators that create tensors from numbers. See lower.h. */
 #include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
@@ -7,7 +7,7 @@ typedef clv__aten_scalar scalar;
 
 static const scalar zero = {CLV_F32, 0, 0}, one = {CLV_F32, 1, 1};
 
-/* Of the declared shape and dtype, whether those are said or another tensor's. */
+/* Fills the declared shape and dtype, whether given directly or taken from another tensor. */
 static void lower_full(aten *n) {
   bool ones = strstr(n->stem, "ones") != NULL, any = strstr(n->stem, "full") != NULL || strcmp(n->stem, "scalar_tensor") == 0;
   scalar number = ones ? one : zero;
@@ -19,7 +19,7 @@ static void lower_full(aten *n) {
   clv__aten_return(n, 0, clv__aten_filled(n, to->dtype, number, to));
 }
 
-/* from, from + step, … below the end. The declared output says how many; the dtype is its own. */
+/* from, from + step, … up to but excluding the end. The declared output gives the count; the operator has its own dtype. */
 static void lower_arange(aten *n) {
   const clv_tensor *to = &n->outputs[0].type;
   scalar start = clv__aten_scalar_of(n, "start"), end = clv__aten_scalar_of(n, "end"), step = clv__aten_scalar_of(n, "step");
@@ -27,7 +27,7 @@ static void lower_arange(aten *n) {
   if (step.dtype == CLV_DTYPE_NONE) step = one;
   if (end.dtype == CLV_DTYPE_NONE || step.real == 0) clv__aten_fail(n, "attrs.end or attrs.step is not there, or 0");
   bool integers = start.real == (double)start.integer && end.real == (double)end.integer && step.real == (double)step.integer;
-  /* Numbers that are whole count exactly in i64, whatever the output is. */
+  /* Whole numbers are computed exactly in i64, whatever the output dtype. */
   clv_dtype dtype = integers ? CLV_I64 : to->dtype == CLV_F64 ? CLV_F64 : CLV_F32;
   if (!integers && !clv__aten_is_float(to->dtype)) clv__aten_keep(n);
   clv__aten_return(n, 0,

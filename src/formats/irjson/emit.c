@@ -1,4 +1,4 @@
-/* Emitting ONNX nodes for an ATen node. They are collected first and added together. See lower.h. */
+/* Emits ONNX nodes for an ATen node. Collects them first and then adds them together. See lower.h. */
 #include <math.h>
 #include <stdio.h>
 
@@ -37,7 +37,7 @@ clv__aten_value clv__aten_optional(const clv__aten_node *node, const char *name,
   return clv__aten_absent();
 }
 
-/* ---- Attributes: they live with the graph ---- */
+/* ---- Attributes: they live as long as the graph ---- */
 
 static clv_attribute *next_attribute(clv__aten_node *node, const char *name, clv_attribute_kind kind) {
   if (node->status != CLV_OK || node->next_count == CLV__ATEN_MAX_ATTRIBUTES) {
@@ -87,7 +87,7 @@ void clv__aten_set_string(clv__aten_node *node, const char *name, const char *va
   attribute->strings = keep(node, &string, sizeof string);
 }
 
-/* One element of any dtype. */
+/* Creates one element of any dtype. */
 static void *make_element(clv__aten_node *node, clv_dtype dtype, clv__aten_scalar value) {
   if (node->status != CLV_OK) return NULL;
   void *data = clv__arena_allocate_data(clv__builder_arena(node->file->builder), sizeof(double));
@@ -167,7 +167,7 @@ void clv__aten_return(clv__aten_node *node, uint32_t output, clv__aten_value val
 
 /* ---- Constants ---- */
 
-/* The constant that `text` spells: `type` (with data) where it is new. */
+/* The constant with the key `text`; created from `type` (with data) if it is new. */
 static clv__aten_value share(clv__aten_node *node, const char *text, const clv_tensor *type) {
   clv__aten_value made = {CLV__NO_ID, *type};
   made.type.data = NULL;
@@ -229,7 +229,7 @@ clv__aten_value clv__aten_filled(clv__aten_node *node, clv_dtype dtype, clv__ate
   return made;
 }
 
-/* ---- What many lowerings need ---- */
+/* ---- Shared by many lowerings ---- */
 
 clv__aten_value clv__aten_cast(clv__aten_node *node, clv__aten_value value, clv_dtype dtype) {
   if (value.id == CLV__NO_ID || value.type.dtype == dtype) return value;
@@ -258,7 +258,7 @@ clv__aten_value clv__aten_reshape(clv__aten_node *node, clv__aten_value value, i
   if (has_shape(&value, rank, dims)) return value;
   bool zero = false;
   for (int32_t i = 0; i < rank; ++i) zero = zero || dims[i] == 0;
-  if (zero) clv__aten_set_int(node, "allowzero", 1); /* or a 0 would copy a dimension of the input */
+  if (zero) clv__aten_set_int(node, "allowzero", 1); /* otherwise a 0 would copy a dim of the input */
   clv__aten_value made = clv__aten_call(node, "Reshape", value.type.dtype, value, clv__aten_vector(node, dims, (uint32_t)rank));
   return with_shape(made, rank, dims);
 }
@@ -317,7 +317,7 @@ clv_dtype clv__aten_promote(clv_dtype a, clv_dtype b) {
   bool a_float = clv__aten_is_float(a), b_float = clv__aten_is_float(b);
   if (a_float != b_float) return a_float ? a : b;
   size_t a_bytes = clv_dtype_size_bytes(a), b_bytes = clv_dtype_size_bytes(b);
-  if (a_float) return a_bytes == b_bytes ? CLV_F32 : a_bytes > b_bytes ? a : b; /* f16 and bf16 meet in f32 */
+  if (a_float) return a_bytes == b_bytes ? CLV_F32 : a_bytes > b_bytes ? a : b; /* f16 and bf16 combine to f32 */
   bool a_signed = (CLV__DTYPE_BIT(a) & CLV__DTYPES_SIGNED) != 0, b_signed = (CLV__DTYPE_BIT(b) & CLV__DTYPES_SIGNED) != 0;
   if (a_signed == b_signed) return a_bytes >= b_bytes ? a : b;
   size_t unsigned_bytes = a_signed ? b_bytes : a_bytes, signed_bytes = a_signed ? a_bytes : b_bytes;

@@ -1,4 +1,4 @@
-/* ATen's operators that take places from tensors. Places below 0 count from the end there and in ONNX. See lower.h. */
+/* ATen's operators that select elements by index. Negative indices count from the end, as in ONNX. See lower.h. */
 #include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
@@ -37,7 +37,7 @@ static void lower_gather(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "GatherElements", x.type.dtype, x, index));
 }
 
-/* scatter, scatter_add, scatter_reduce: the source may be larger than the index, what is beyond is not read. */
+/* scatter, scatter_add, scatter_reduce: the source may be larger than the index; the rest is not read. */
 static void lower_scatter(aten *n) {
   value x = clv__aten_input(n, 0), index = index_input(n, 1);
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank);
@@ -72,7 +72,7 @@ static void lower_scatter(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "ScatterElements", x.type.dtype, x, index, source));
 }
 
-/* index_copy, index_add: whole slices along one axis. The index is spread over the source's shape. */
+/* index_copy, index_add: whole slices along one axis. The index is expanded to the source's shape. */
 static void lower_index_copy(aten *n) {
   value x = clv__aten_input(n, 0), index = index_input(n, 1), source = clv__aten_input(n, 2);
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank), dims[CLV_MAX_RANK], places = 1;

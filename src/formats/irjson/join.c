@@ -1,4 +1,4 @@
-/* ATen's operators that join tensors and take them apart. See lower.h. */
+/* ATen's operators that join and split tensors. See lower.h. */
 #include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
@@ -10,7 +10,7 @@ static value *room(aten *n, size_t count) {
   return n->status == CLV_OK ? values : NULL;
 }
 
-/* Tensors of shape [0] may be among those of any rank: they add nothing. */
+/* Tensors of shape [0] are allowed among tensors of any rank and add nothing. */
 static bool is_nothing(const value *v, int32_t rank) {
   return rank != 1 && v->type.rank == 1 && v->type.dims[0] == 0;
 }
@@ -43,7 +43,7 @@ static void lower_stack(aten *n) {
   clv__aten_return(n, 0, clv__aten_op(n, "Concat", dtype, parts, n->input_count));
 }
 
-/* The declared outputs say how large the parts are, whether the file gives a size, sizes or a count. */
+/* The declared outputs give the sizes of the parts, whether the file has a size, sizes or a count. */
 static void lower_split(aten *n) {
   value x = clv__aten_input(n, 0);
   bool unbind = strcmp(n->stem, "unbind") == 0;
@@ -65,7 +65,7 @@ static void lower_split(aten *n) {
   for (uint32_t i = 0; i < n->output_count; ++i) clv__aten_return(n, i, unbind ? clv__aten_squeeze(n, parts[i], axis) : parts[i]);
 }
 
-/* Every step-th place of an axis replaced. */
+/* Replaces every step-th element of an axis. */
 static value scatter_steps(aten *n, value x, value source, int64_t axis, const int64_t *ends, int64_t step) {
   int64_t dims[CLV_MAX_RANK];
   for (int32_t i = 0; i < x.type.rank; ++i) dims[i] = i == axis ? source.type.dims[i] : 1;
@@ -77,7 +77,7 @@ static value scatter_steps(aten *n, value x, value source, int64_t axis, const i
   return clv__aten_call(n, "ScatterElements", x.type.dtype, x, places, source);
 }
 
-/* self with a slice of it replaced: what is before it, the source, what is after it. */
+/* Replaces a slice of self: the part before it, the source, the part after it. */
 static void lower_slice_scatter(aten *n) {
   value x = clv__aten_input(n, 0), source = clv__aten_input(n, 1);
   bool select = strcmp(n->stem, "select_scatter") == 0;

@@ -1,16 +1,17 @@
-/* A node that ONNX has no form for stays as it is, in domain `aten`: its operator's name, its tensors as inputs, and the whole
- * call as a list of texts, from which whoever knows the operator can make it again exactly. docs/ir-json.md has the grammar.
+/* Keeps a node that ONNX cannot express, in domain `aten`: the operator's name, its tensors as inputs, and the whole call as a
+ * list of texts. From these a reader that knows the operator can rebuild the call exactly. docs/ir-json.md has the grammar.
  *
- * What the file says under "call" is checked as far as it concerns the graph (which inputs it names) and passed on. A file
- * without it gets a call of its inputs and attributes, without types and in no schema's order: for people, and for planning. */
+ * The reader checks "call" in the file only as far as it concerns the graph (the inputs it names) and passes it on. For a file
+ * without "call", it creates one from the inputs and attributes, without types and not in the schema's order. That is enough
+ * for people and for planning. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "formats/irjson/file.h"
 
-/* ---- What the file says ---- */
+/* ---- "call" in the file ---- */
 
-/* Every %N outside quotes must be an input, each of which must be there: `seen`. */
+/* Checks that every %N outside quotes is an existing input, and marks it in `seen`. */
 static bool check_inputs(const clv__aten_node *node, const char *text, bool *seen) {
   bool quoted = false;
   for (const char *at = text; *at != '\0'; ++at) {
@@ -85,9 +86,9 @@ static clv_status add_list(const clv__irjson *file, const json_t *list, const ch
   return CLV_OK;
 }
 
-/* ---- What a file without "call" says ---- */
+/* ---- For a file without "call" ---- */
 
-/* Inputs first, then attributes by name: "%0", "dim=-1". NULL when memory is out. */
+/* Writes inputs first, then attributes by name: "%0", "dim=-1". NULL if out of memory. */
 static json_t *spell_call(const clv__aten_node *node) {
   json_t *call = json_array();
   char number[24];

@@ -1,5 +1,5 @@
-/* ATen's lists of indices: x[i, j], x[:, i], x[i, :, j] = y. The indexed axes go to the front, GatherND or ScatterND works there,
- * and the result goes back. See lower.h. */
+/* ATen's lists of indices: x[i, j], x[:, i], x[i, :, j] = y. Moves the indexed axes to the front, applies GatherND or
+ * ScatterND, and moves the axes of the result back. See lower.h. */
 #include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
@@ -7,16 +7,16 @@ typedef clv__aten_node aten;
 
 typedef struct places {
   uint32_t count;              /* index tensors: inputs 1 … count of the node */
-  int64_t axes[CLV_MAX_RANK];  /* which axis each belongs to, ascending */
-  int64_t order[CLV_MAX_RANK]; /* the axes of x: the indexed ones first */
+  int64_t axes[CLV_MAX_RANK];  /* the axis of each, ascending */
+  int64_t order[CLV_MAX_RANK]; /* the axes of x, indexed ones first */
   int64_t inverse[CLV_MAX_RANK];
-  clv_tensor shape; /* that the index tensors broadcast to */
-  int32_t at;       /* where in the result that shape stands: at the first indexed axis where they are side by side, else first */
-  int32_t rank;     /* of the result */
-  int64_t dims[2 * CLV_MAX_RANK]; /* of the result as it is */
+  clv_tensor shape;               /* common broadcast shape of the index tensors */
+  int32_t at;                     /* position of that shape in the result: the first indexed axis if they are adjacent, else 0 */
+  int32_t rank;                   /* of the result */
+  int64_t dims[2 * CLV_MAX_RANK]; /* actual dims of the result */
 } places;
 
-/* As numpy does. */
+/* Broadcasts as in numpy. */
 static bool broadcast(aten *n, places *p) {
   clv_tensor *shape = &p->shape;
   *shape = (clv_tensor){.dtype = CLV_I64};
@@ -38,7 +38,7 @@ static bool broadcast(aten *n, places *p) {
   return shape->rank < CLV_MAX_RANK;
 }
 
-/* Which axes are indexed; false where masks are among the tensors, or there are more than axes. */
+/* Finds the indexed axes; false if there are masks among the tensors, or more tensors than axes. */
 static bool read_axes(aten *n, const value *x, places *p) {
   bool none[CLV_MAX_RANK] = {false};
   uint32_t listed, found = 0;
@@ -66,7 +66,7 @@ static bool read_places(aten *n, uint32_t count, places *p) {
   for (int32_t i = 0; i < rank; ++i) p->inverse[p->order[i]] = i;
   bool adjacent = p->axes[count - 1] - p->axes[0] == (int64_t)count - 1;
   p->at = adjacent ? (int32_t)p->axes[0] : 0;
-  for (int32_t i = (int32_t)count; i < rank + 1; ++i) { /* the other axes, and the index's shape before number `at` of them */
+  for (int32_t i = (int32_t)count; i < rank + 1; ++i) { /* the other axes; the index shape precedes the `at`th */
     if (i - (int32_t)count == p->at) {
       for (int32_t k = 0; k < p->shape.rank; ++k) p->dims[p->rank++] = p->shape.dims[k];
     }
@@ -75,7 +75,7 @@ static bool read_places(aten *n, uint32_t count, places *p) {
   return p->rank <= CLV_MAX_RANK;
 }
 
-/* The indices as rows of one tensor. */
+/* Combines the indices into the rows of one tensor. */
 static value rows(aten *n, const places *p) {
   value parts[CLV_MAX_RANK];
   for (uint32_t i = 0; i < p->count; ++i) {
@@ -93,7 +93,7 @@ static value transposed(aten *n, value x, const int64_t *order) {
   return same ? x : clv__aten_transpose(n, x, order);
 }
 
-/* The index's axes come first when gathered and when scattered: [index, others] to the result's order, or the other way. */
+/* GatherND and ScatterND put the axes of the index first. Converts [index, others] to the result's order, or back. */
 static value moved(aten *n, const places *p, value x, bool to_result) {
   int64_t forward[CLV_MAX_RANK], back[CLV_MAX_RANK];
   int32_t width = p->shape.rank;

@@ -1,4 +1,4 @@
-/* Loading IR JSON: the file's lists of tensors and nodes, then node after node. See irjson.h. */
+/* Loads IR JSON: first the file's lists of tensors and nodes, then node by node. See irjson.h. */
 #include <stdio.h>
 
 #include "formats/irjson/file.h"
@@ -13,7 +13,8 @@ bool clv__irjson_recognise(const void *data, size_t size_bytes) {
 
 /* ---- Text to JSON ---- */
 
-/* Python writes infinite numbers as bare words, which are no JSON: they become texts of the same length. NaN stays an error. */
+/* Python writes infinite numbers as bare words, which are not valid JSON. Replaces them with strings of the same length. NaN
+ * stays an error. */
 static void quote_infinity(char *text, size_t size_bytes) {
   static const char word[] = "Infinity";
   bool quoted = false;
@@ -83,7 +84,7 @@ static clv_status name_taken(const clv__irjson *file, const char *where, const c
                         origins[other->origin]);
 }
 
-/* A new tensor under its name; a value of the graph is made for it. */
+/* Adds a new tensor under its name and creates a value of the graph for it. */
 static clv_status add_tensor(clv__irjson *file, const char *where, const char *name, clv__irjson_origin origin,
                              const clv_tensor *type, uint32_t *index) {
   if (clv__map_find(&file->tensor_index, name) != CLV__MAP_NONE) return name_taken(file, where, name);
@@ -133,7 +134,7 @@ static clv_status declare_weights(clv__irjson *file) {
   return CLV_OK;
 }
 
-/* {"data": numbers, "dtype": "float32", "shape"?: [...]}: of a weight, or a tensor of its own. */
+/* Reads {"data": numbers, "dtype": "float32", "shape"?: [...]}, the data of a weight or of a separate constant. */
 static clv_status bind_constant(clv__irjson *file, const char *name, const json_t *json) {
   char where[280];
   snprintf(where, sizeof where, "constants.%.200s", name);
@@ -175,7 +176,7 @@ static clv_status bind_constants(clv__irjson *file) {
   return CLV_OK;
 }
 
-/* The names that nodes know weights by. */
+/* Reads the names that nodes use for weights. */
 static clv_status map_weights(clv__irjson *file) {
   const json_t *mapping;
   CLV__TRY(clv__irjson_member(file, file->root, "", "weight_name_mapping", false, &mapping));
@@ -195,8 +196,8 @@ static clv_status map_weights(clv__irjson *file) {
   return CLV_OK;
 }
 
-/* The weights' numbers from files of their own, by the weight's name or one that nodes know it by. What the model's file holds
- * itself stays. */
+/* Reads weights from separate files, by the name of the weight or a name that nodes use for it. Data in the model's file takes
+ * precedence. */
 static clv_status bind_params(clv__irjson *file, clv__params *params) {
   if (params == NULL) return CLV_OK;
   const json_t *mapping = json_object_get(file->root, "weight_name_mapping");
@@ -328,7 +329,7 @@ clv_status clv__irjson_load(const clv_allocator *allocator, const char *path, co
   if (status == CLV_OK) status = read_model(&file, path, data, size_bytes, params);
   if (status == CLV_OK) {
     status = clv__builder_finish(file.builder, &made, file.error);
-    file.builder = NULL; /* finish() takes it in every case */
+    file.builder = NULL; /* finish() always consumes the builder */
   }
   if (status == CLV_OK) status = clv__irjson_check(&file, made);
   clv__builder_destroy(file.builder);

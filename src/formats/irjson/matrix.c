@@ -1,10 +1,10 @@
-/* ATen's matrix products. A weight is read as it lies: never through a transposed copy. See lower.h. */
+/* ATen's matrix products. Weights are read in their stored order, never through a transposed copy. See lower.h. */
 #include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
 typedef clv__aten_node aten;
 
-/* Products of unlike dtypes meet in the one that the output declares, if that is one of real numbers. */
+/* Operands of different dtypes are cast to the declared dtype of the output, if that is a real one. */
 static clv_dtype product_dtype(const aten *n) {
   return n->output_count > 0 ? n->outputs[0].type.dtype : CLV_F32;
 }
@@ -15,22 +15,21 @@ static void lower_matmul(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "MatMul", dtype, a, b));
 }
 
-/* x W^T + b. What x has before its last axis is one axis to Gemm. */
+/* x W^T + b. Merges all axes of x before the last one, because Gemm has one such axis. */
 static void lower_linear(aten *n) {
   clv_dtype dtype = product_dtype(n);
   value x = clv__aten_input(n, 0), w = clv__aten_input(n, 1), bias = clv__aten_absent();
   if (n->input_count > 2) bias = clv__aten_cast(n, n->inputs[2], dtype);
   if (w.type.rank < 1 || w.type.rank > 2 || x.type.rank < 1 || bias.type.rank > 1) clv__aten_keep(n);
   if (n->status != CLV_OK) return;
-  if (w.type.rank == 1) { /* one output, without an axis of its own */
+  if (w.type.rank == 1) { /* a single output without an axis of its own */
     value dots = clv__aten_call(n, "MatMul", dtype, clv__aten_cast(n, x, dtype), clv__aten_cast(n, w, dtype));
     clv__aten_return(n, 0, bias.id == CLV__NO_ID ? dots : clv__aten_call(n, "Add", dtype, dots, bias));
     return;
   }
   const clv_tensor *to = &n->outputs[0].type;
   int64_t rows = 1;
-  for (int32_t i = 0; i + 1 < x.type.rank; ++i)
-    rows *= x.type.dims[i]; /* no more than the tensor's elements, which were checked */
+  for (int32_t i = 0; i + 1 < x.type.rank; ++i) rows *= x.type.dims[i]; /* at most the number of elements, already checked */
   int64_t in[2] = {rows, x.type.dims[x.type.rank - 1]};
   x = clv__aten_reshape(n, clv__aten_cast(n, x, dtype), 2, in);
   w = clv__aten_cast(n, w, dtype);
@@ -51,7 +50,7 @@ static void lower_addmm(aten *n) {
   bool has_alpha = alpha.dtype != CLV_DTYPE_NONE && alpha.real != 1, has_beta = beta.dtype != CLV_DTYPE_NONE && beta.real != 1;
   if (n->status != CLV_OK) return;
   bool fits = dtype != CLV_F64 || ((!has_alpha || (double)(float)alpha.real == alpha.real) &&
-                                   (!has_beta || (double)(float)beta.real == beta.real)); /* attributes of 32 bits */
+                                   (!has_beta || (double)(float)beta.real == beta.real)); /* attributes have 32 bits */
   if (a.type.rank == 2 && b.type.rank == 2 && clv__aten_is_float(dtype) && fits) {
     if (has_beta && beta.real == 0) c = clv__aten_absent();
     if (has_alpha) clv__aten_set_float(n, "alpha", alpha.real);
@@ -62,7 +61,7 @@ static void lower_addmm(aten *n) {
   value made = clv__aten_call(n, "MatMul", dtype, a, b);
   if (has_alpha) made = clv__aten_call(n, "Mul", dtype, made, clv__aten_constant(n, dtype, alpha));
   if (has_beta && beta.real != 0) c = clv__aten_call(n, "Mul", dtype, c, clv__aten_constant(n, dtype, beta));
-  bool is_added = !has_beta || beta.real != 0; /* with 0 it is not read, whatever it holds */
+  bool is_added = !has_beta || beta.real != 0; /* if beta is 0, c is not read, whatever it contains */
   clv__aten_return(n, 0, is_added ? clv__aten_call(n, "Add", dtype, c, made) : made);
 }
 
@@ -72,7 +71,7 @@ static void lower_outer(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Mul", dtype, clv__aten_unsqueeze(n, a, 1), b));
 }
 
-/* ATen's equations may use capitals and an ellipsis as ONNX's do; only its lists of axes have no text. */
+/* ATen's equations may contain capitals and an ellipsis, as in ONNX. Lists of axes have no equation. */
 static void lower_einsum(aten *n) {
   const char *equation = clv__aten_text(n, "equation", NULL);
   clv_dtype dtype = product_dtype(n);

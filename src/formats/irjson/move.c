@@ -33,7 +33,7 @@ static void lower_transpose(aten *n) {
   swap_axes(n, x, a, b);
 }
 
-/* t, numpy_T and mT of matrices; the last two axes of what has more. */
+/* t, numpy_T and mT of matrices; for higher ranks mT swaps the last two axes. */
 static void lower_t(aten *n) {
   value x = clv__aten_input(n, 0);
   if (x.type.rank > 2 && strcmp(n->stem, "mT") != 0) clv__aten_keep(n);
@@ -46,7 +46,7 @@ static void lower_slice(aten *n) {
   if (x.type.rank < 1) clv__aten_fail(n, "it slices a tensor of rank 0");
   int64_t axis = clv__aten_axis(n, "dim", 0, x.type.rank);
   int64_t start = clv__aten_int(n, "start", 0), step = clv__aten_int(n, "step", 1);
-  if (narrow && !clv__aten_has(n, "start")) clv__aten_keep(n); /* a tensor says where */
+  if (narrow && !clv__aten_has(n, "start")) clv__aten_keep(n); /* a tensor gives the position */
   if (n->status != CLV_OK) return;
   int64_t size = x.type.dims[axis];
   if (start < 0) start += size;
@@ -91,7 +91,7 @@ static void lower_flip(aten *n) {
                                   clv__aten_vector(n, axes, count), clv__aten_vector(n, steps, count)));
 }
 
-/* ATen pads from the last axis to the first, each with its two ends together. */
+/* ATen pads from the last axis to the first, with both ends of an axis together. */
 static void lower_pad(aten *n) {
   value x = clv__aten_input(n, 0);
   const char *name = clv__aten_has(n, "padding") ? "padding" : "pad";
@@ -132,7 +132,7 @@ static void lower_repeat(aten *n) {
   bool tile = strcmp(n->stem, "tile") == 0;
   int32_t count = (int32_t)clv__aten_ints(n, tile ? "dims" : "repeats", repeats);
   if (n->status != CLV_OK) return;
-  if (tile && count < x.type.rank) { /* the axes before those named are taken as they are */
+  if (tile && count < x.type.rank) { /* axes before the named ones are not repeated */
     int32_t more = x.type.rank - count;
     memmove(repeats + more, repeats, (size_t)count * sizeof *repeats);
     for (int32_t i = 0; i < more; ++i) repeats[i] = 1;
@@ -150,7 +150,7 @@ static void lower_repeat(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Tile", x.type.dtype, wide, clv__aten_vector(n, repeats, (uint32_t)count)));
 }
 
-/* Each element several times in a row: an axis after it, repeated, and taken into it. */
+/* Repeats each element several times in a row: adds an axis after it, repeats it and merges both axes. */
 static void lower_repeat_interleave(aten *n) {
   value x = clv__aten_input(n, 0);
   if (strcmp(n->overload, "self_int") != 0 || n->input_count != 1) clv__aten_keep(n);

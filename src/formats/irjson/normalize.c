@@ -8,7 +8,7 @@ typedef clv__aten_node aten;
 
 static const clv__aten_scalar zero = {CLV_F32, 0, 0}, one = {CLV_F32, 1, 1};
 
-/* A scale or shift that may be missing: then ones or zeros of the given dims. */
+/* An optional scale or shift; if absent, ones or zeros of the given dims. */
 static value affine(aten *n, value given, clv_dtype dtype, bool is_scale, const clv_tensor *shape) {
   if (given.id != CLV__NO_ID) return clv__aten_cast(n, given, dtype);
   return clv__aten_filled(n, dtype, is_scale ? one : zero, shape);
@@ -21,8 +21,8 @@ static bool later_outputs_read(const aten *n) {
   return false;
 }
 
-/* batch_norm(x, weight?, bias?, mean, var): where the file does not say which is which, three inputs are those without an affine
- * part. Training is kept. */
+/* batch_norm(x, weight?, bias?, mean, var). If the file does not name the arguments, three inputs mean that there is no affine
+ * part. Training mode is kept. */
 static void lower_batch_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
   bool training = strstr(n->stem, "no_training") == NULL && clv__aten_bool(n, "training", clv__aten_bool(n, "train", false));
@@ -49,7 +49,7 @@ static void lower_batch_norm(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "BatchNormalization", dtype, x, scale, shift, mean, variance));
 }
 
-/* The last axes, as many as attrs.normalized_shape has. */
+/* The trailing axes, as many as attrs.normalized_shape has. */
 static int32_t normalized(aten *n, const value *x, clv_tensor *shape) {
   int64_t dims[CLV__ATEN_MAX_LIST];
   int32_t count = (int32_t)clv__aten_ints(n, "normalized_shape", dims);
@@ -90,7 +90,7 @@ static void lower_rms_norm(aten *n) {
   clv_tensor shape = {0};
   int32_t count = normalized(n, &x, &shape);
   clv_dtype dtype = x.type.dtype;
-  double least = dtype == CLV_F64 ? 0x1p-52 : 0x1p-23; /* of what it is computed in */
+  double least = dtype == CLV_F64 ? 0x1p-52 : 0x1p-23; /* the machine epsilon of the dtype used for computing */
   if (later_outputs_read(n)) clv__aten_keep(n);
   value scale = affine(n, clv__aten_optional(n, "weight", 1), dtype, true, &shape);
   clv__aten_set_int(n, "axis", -count);
@@ -112,7 +112,7 @@ static void lower_group_norm(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "GroupNormalization", x.type.dtype, x, scale, shift));
 }
 
-/* With statistics of its input; those that were learned are a batch normalisation. */
+/* Uses statistics of its input; with learned statistics it is a batch normalisation. */
 static void lower_instance_norm(aten *n) {
   value x = clv__aten_real_input(n, 0);
   if (x.type.rank < 3 || !clv__aten_bool(n, "use_input_stats", true) || (!n->has_arguments && n->input_count == 2) ||
@@ -126,7 +126,7 @@ static void lower_instance_norm(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "InstanceNormalization", x.type.dtype, x, scale, shift));
 }
 
-/* `dtype` is the one it is computed in. */
+/* `dtype` is the dtype used for computing. */
 static void lower_softmax(aten *n) {
   value x = clv__aten_real_input(n, 0);
   clv_dtype dtype = clv__aten_dtype(n, "dtype", x.type.dtype);
@@ -137,7 +137,7 @@ static void lower_softmax(aten *n) {
   if (rank == 0) x = clv__aten_reshape(n, x, 1, (int64_t[]){1});
   clv__aten_set_int(n, "axis", axis);
   value made = clv__aten_call(n, strstr(n->stem, "log") != NULL ? "LogSoftmax" : "Softmax", dtype, x);
-  if (strcmp(n->stem, "_safe_softmax") == 0) { /* zeros where there is nothing but minus infinity */
+  if (strcmp(n->stem, "_safe_softmax") == 0) { /* zeros if all inputs are minus infinity */
     value least = clv__aten_number(n, dtype, -INFINITY);
     clv__aten_set_int(n, "keepdims", 1);
     value most = clv__aten_call(n, "ReduceMax", dtype, x, clv__aten_vector(n, &axis, 1));

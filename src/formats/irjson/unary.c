@@ -1,4 +1,4 @@
-/* ATen's functions of one tensor, element by element. See lower.h. */
+/* ATen's elementwise functions of one tensor. See lower.h. */
 #include <math.h>
 
 #include "formats/irjson/lower.h"
@@ -6,7 +6,7 @@
 typedef clv__aten_value value;
 typedef clv__aten_node aten;
 
-/* Names that differ from ONNX's by their first letter alone and want real numbers. */
+/* Functions of real numbers whose names differ from ONNX's only in the first letter. */
 static void lower_function(aten *n) {
   static const char *const names[][2] = {{"exp", "Exp"},         {"log", "Log"},
                                          {"sqrt", "Sqrt"},       {"sin", "Sin"},
@@ -26,7 +26,7 @@ static void lower_function(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, op, x.type.dtype, x));
 }
 
-/* Those that keep the dtype, whatever it is. */
+/* Functions that keep any dtype. */
 static void lower_plain(aten *n) {
   static const char *const names[][2] = {{"relu", "Relu"}, {"neg", "Neg"}, {"abs", "Abs"}};
   const char *op = NULL;
@@ -38,7 +38,7 @@ static void lower_plain(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, op, x.type.dtype, x));
 }
 
-/* ATen gives no number the sign 0. */
+/* In ATen the sign of NaN is 0. */
 static void lower_sign(aten *n) {
   value x = clv__aten_input(n, 0);
   clv_dtype dtype = x.type.dtype;
@@ -51,7 +51,7 @@ static void lower_sign(aten *n) {
         n, 0, clv__aten_call(n, "Where", dtype, clv__aten_call(n, "IsNaN", CLV_BOOL, x), clv__aten_number(n, dtype, 0), sign));
 }
 
-/* Integers are round already. */
+/* Integers are already rounded. */
 static void lower_round(aten *n) {
   value x = clv__aten_input(n, 0);
   const char *op = n->stem[0] == 'f' ? "Floor" : n->stem[0] == 'c' ? "Ceil" : "Round";
@@ -90,7 +90,7 @@ static void lower_gelu(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "Gelu", x.type.dtype, x));
 }
 
-/* ONNX's attributes are of 32 bits: what has more is a constant of its own. */
+/* ONNX attributes have 32 bits; a number that needs more becomes a constant. */
 static bool fits_attribute(clv_dtype dtype, double number) {
   return dtype != CLV_F64 || (double)(float)number == number;
 }
@@ -115,7 +115,7 @@ static void lower_leaky(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "LeakyRelu", x.type.dtype, x));
 }
 
-/* scale * x where x is positive, else scale * alpha * (exp(input_scale * x) - 1). */
+/* scale * x if x is positive, otherwise scale * alpha * (exp(input_scale * x) - 1). */
 static void elu(aten *n, double alpha, double scale, double input_scale) {
   value x = clv__aten_wide_input(n, 0);
   clv__aten_set_float(n, "alpha", 1);
@@ -159,7 +159,7 @@ static void lower_hardsigmoid(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, "HardSigmoid", dtype, x));
 }
 
-/* Above the threshold ATen returns x itself, which from 20 on differs from the function by less than its rounding. */
+/* Above the threshold ATen returns x itself. From 20 on this differs from the function by less than its rounding error. */
 static void lower_softplus(aten *n) {
   value x = clv__aten_wide_input(n, 0);
   clv_dtype dtype = x.type.dtype;
@@ -176,7 +176,7 @@ static void lower_softplus(aten *n) {
   clv__aten_return(n, 0, made);
 }
 
-/* Of two halves: a * sigmoid(b). */
+/* The two halves a and b become a * sigmoid(b). */
 static void lower_glu(aten *n) {
   value x = clv__aten_wide_input(n, 0);
   int64_t axis = clv__aten_axis(n, "dim", -1, x.type.rank);
@@ -190,7 +190,7 @@ static void lower_glu(aten *n) {
 static void lower_prelu(aten *n) {
   value x = clv__aten_real_input(n, 0), slope = clv__aten_cast(n, clv__aten_input(n, 1), x.type.dtype);
   int64_t dims[CLV_MAX_RANK];
-  int32_t rank = x.type.rank > 1 ? x.type.rank - 1 : 1; /* slopes belong to axis 1 */
+  int32_t rank = x.type.rank > 1 ? x.type.rank - 1 : 1; /* slopes apply to axis 1 */
   size_t count = 0;
   if (n->status != CLV_OK || !clv__tensor_count(&slope.type, &count)) return;
   for (int32_t i = 0; i < rank; ++i) dims[i] = i == 0 ? (int64_t)count : 1;
@@ -211,7 +211,7 @@ static void lower_test(aten *n) {
   clv__aten_return(n, 0, clv__aten_call(n, n->stem[2] == 'n' ? "IsNaN" : "IsInf", CLV_BOOL, x));
 }
 
-/* A bound that is a number, or a tensor: input `position` where both are. */
+/* A bound that is a number or a tensor; if both bounds are tensors, it is input `position`. */
 static value bound(aten *n, const char *name, uint32_t position, clv_dtype dtype) {
   if (n->input_count > 1) return clv__aten_cast(n, clv__aten_optional(n, name, position), dtype);
   clv__aten_scalar scalar = clv__aten_scalar_of(n, name);
@@ -219,7 +219,7 @@ static value bound(aten *n, const char *name, uint32_t position, clv_dtype dtype
   return clv__aten_constant(n, dtype, scalar);
 }
 
-/* Clip takes scalars; bounds that are tensors go through Max and Min, in ATen's order. */
+/* Clip takes scalars; tensor bounds use Max and Min, in ATen's order. */
 static void lower_clamp(aten *n) {
   value x = clv__aten_input(n, 0);
   bool relu6 = strcmp(n->stem, "relu6") == 0, tanh_like = strcmp(n->stem, "hardtanh") == 0;
@@ -232,7 +232,7 @@ static void lower_clamp(aten *n) {
   bool only_high = strcmp(n->stem, "clamp_max") == 0, only_low = strcmp(n->stem, "clamp_min") == 0;
   bool tensors = n->input_count > 1;
   if (tensors && !only_high && !only_low && n->input_count == 2 && !n->has_arguments)
-    clv__aten_keep(n); /* which one is not said */
+    clv__aten_keep(n); /* the file does not say which bound it is */
   value low = only_high ? clv__aten_absent() : bound(n, low_name, 1, dtype);
   value high = only_low ? clv__aten_absent() : bound(n, high_name, only_high ? 1 : 2, dtype);
   if (relu6) low = clv__aten_number(n, dtype, 0), high = clv__aten_number(n, dtype, 6);

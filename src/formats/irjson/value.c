@@ -1,4 +1,4 @@
-/* Tensors of an IR JSON file: names, shapes, dtypes, and numbers where it holds some. See file.h. */
+/* The tensors of an IR JSON file: names, shapes, dtypes, and numbers if it contains any. See file.h. */
 #include <math.h>
 #include <stdio.h>
 
@@ -42,7 +42,7 @@ bool clv__irjson_read_scalar(const json_t *json, clv__aten_scalar *value) {
   } else if (!json_is_number(json) && !json_is_boolean(json)) {
     return false;
   }
-  if (value->dtype == CLV_F32) { /* as an integer it saturates */
+  if (value->dtype == CLV_F32) { /* saturates as an integer */
     value->integer = value->real >= 9.2e18 ? INT64_MAX : value->real <= -9.2e18 ? INT64_MIN : (int64_t)value->real;
   }
   return true;
@@ -149,7 +149,7 @@ typedef struct numbers {
   const clv__irjson *file;
   const char *where;
   const clv_tensor *type;
-  size_t at; /* elements written */
+  size_t at; /* number of elements written */
 } numbers;
 
 void clv__irjson_put(clv_dtype dtype, void *data, size_t index, clv__aten_scalar value) {
@@ -185,7 +185,7 @@ void clv__irjson_put(clv_dtype dtype, void *data, size_t index, clv__aten_scalar
     case CLV_BOOL:
       ((uint8_t *)data)[index] = value.real != 0;
       break;
-    default: /* no name of ours in a file makes one */
+    default: /* no dtype name in a file leads here */
       break;
   }
 }
@@ -213,7 +213,7 @@ static clv_status put_number(numbers *n, const json_t *json) {
   return CLV_OK;
 }
 
-/* Nested at most CLV_MAX_RANK deep: lists below the type's rank are refused. */
+/* Nested at most CLV_MAX_RANK deep: rejects lists nested deeper than the rank of the type. */
 static clv_status put_numbers(numbers *n, const json_t *json, int32_t depth) {
   if (depth == n->type->rank) return put_number(n, json);
   if (!json_is_array(json) || (int64_t)json_array_size(json) != n->type->dims[depth]) {
@@ -226,7 +226,7 @@ static clv_status put_numbers(numbers *n, const json_t *json, int32_t depth) {
   return CLV_OK;
 }
 
-/* Numbers that a list really holds, so that a claimed shape alone makes no memory. */
+/* Counts the numbers actually in a list, so that a claimed shape alone allocates no memory. */
 static size_t count_numbers(const json_t *json, int32_t depth) {
   if (!json_is_array(json)) return 1;
   size_t count = 0;
@@ -244,7 +244,7 @@ clv_status clv__irjson_read_numbers(const clv__irjson *file, const json_t *json,
   type->data = clv__arena_allocate_data(clv__builder_arena(file->builder), size_bytes);
   if (type->data == NULL) return clv__error_memory(file->error, size_bytes);
   numbers n = {file, where, type, 0};
-  /* A flat list serves any shape. */
+  /* a flat list fits any shape */
   if (type->rank > 1 && json_is_array(json) && !json_is_array(json_array_get(json, 0))) {
     for (size_t i = 0; i < json_array_size(json); ++i) CLV__TRY(put_number(&n, json_array_get(json, i)));
     return CLV_OK;

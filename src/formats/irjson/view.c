@@ -1,4 +1,4 @@
-/* ATen's operators that give the same elements another shape, type or name. See lower.h. */
+/* ATen's operators that only change the shape, type or name of a tensor. See lower.h. */
 #include "formats/irjson/lower.h"
 
 typedef clv__aten_value value;
@@ -8,7 +8,7 @@ static void lower_identity(aten *n) {
   clv__aten_return(n, 0, clv__aten_input(n, 0));
 }
 
-/* At run time nothing is dropped. */
+/* Inference drops no elements. */
 static void lower_dropout(aten *n) {
   bool train = clv__aten_bool(n, "train", true), functional = strcmp(n->stem, "native_dropout") == 0;
   if (train && clv__aten_real(n, "p", 0.5) != 0) clv__aten_keep(n);
@@ -16,12 +16,12 @@ static void lower_dropout(aten *n) {
   clv__aten_return(n, 0, clv__aten_input(n, 0));
 }
 
-/* The declared output says what the list with its -1 means; the count of elements is checked by inference. */
+/* The declared output resolves a -1 in the list; inference checks the number of elements. */
 static void lower_reshape(aten *n) {
   value x = clv__aten_input(n, 0);
   if (n->status != CLV_OK) return;
   const clv_tensor *to = &n->outputs[0].type;
-  if (strcmp(n->overload, "dtype") == 0 && to->dtype != x.type.dtype) { /* bits taken for another dtype */
+  if (strcmp(n->overload, "dtype") == 0 && to->dtype != x.type.dtype) { /* reinterprets the bits as another dtype */
     clv__aten_keep(n);
     return;
   }
@@ -34,7 +34,7 @@ static void lower_unsqueeze(aten *n) {
   clv__aten_return(n, 0, clv__aten_unsqueeze(n, x, axis));
 }
 
-/* To the dtype that the output declares: `dtype`, or that of another tensor. */
+/* Casts to the declared dtype: `dtype`, or that of another tensor. */
 static void lower_to(aten *n) {
   value x = clv__aten_input(n, 0);
   if (n->status != CLV_OK) return;
@@ -54,7 +54,7 @@ static void lower_expand(aten *n) {
   clv__aten_return(n, 0, clv__aten_expand(n, x, to->rank, to->dims));
 }
 
-/* copy(self, source): source in self's shape and dtype. */
+/* copy(self, source): source with self's shape and dtype. */
 static void lower_copy(aten *n) {
   value self = clv__aten_input(n, 0), source = clv__aten_input(n, 1);
   if (n->status != CLV_OK) return;

@@ -6,14 +6,14 @@ typedef clv__aten_node aten;
 
 enum { MAX_SPATIAL = CLV_MAX_RANK - 2 };
 
-/* The same number before and after each axis. */
+/* Pads each axis equally at both ends. */
 static void set_pads(aten *n, const int64_t *padding, uint32_t spatial) {
   int64_t pads[2 * MAX_SPATIAL];
   for (uint32_t i = 0; i < spatial; ++i) pads[i] = pads[spatial + i] = padding[i];
   clv__aten_set_ints(n, "pads", pads, 2 * spatial);
 }
 
-/* The first digit in a name ("conv2d") says how many axes a window has; 0 where there is none. */
+/* The first digit in a name ("conv2d") is the number of axes of the window; 0 if there is none. */
 static uint32_t spatial_of(const char *stem) {
   const char *digit = strpbrk(stem, "123");
   return digit == NULL ? 0 : (uint32_t)(*digit - '0');
@@ -45,7 +45,7 @@ static void lower_conv(aten *n) {
   clv__aten_set_ints(n, "dilations", dilations, spatial);
   clv__aten_set_int(n, "group", clv__aten_int(n, "groups", 1));
   if (named && strcmp(pad_name, "same") == 0)
-    clv__aten_set_string(n, "auto_pad", "SAME_UPPER"); /* the odd one goes to the end, as in ATen */
+    clv__aten_set_string(n, "auto_pad", "SAME_UPPER"); /* the odd element goes to the end, as in ATen */
   else
     set_pads(n, padding, spatial);
   if (transposed) clv__aten_set_ints(n, "output_padding", more, spatial);
@@ -61,7 +61,7 @@ static void set_window(aten *n, const int64_t *kernel, const int64_t *strides, c
   set_pads(n, padding, spatial);
 }
 
-/* Whether every window lies within the padded input: rounding up adds none. */
+/* Whether every window is inside the padded input, so that rounding up adds no window. */
 static bool windows_fit(const aten *n, const clv_tensor *x, const int64_t *kernel, const int64_t *strides, const int64_t *padding,
                         uint32_t spatial) {
   const clv_tensor *to = &n->outputs[0].type;
@@ -79,7 +79,7 @@ static void lower_pool(aten *n) {
   bool is_max = n->stem[0] == 'm';
   int64_t kernel[MAX_SPATIAL], strides[MAX_SPATIAL], padding[MAX_SPATIAL], dilations[MAX_SPATIAL];
   if (!clv__aten_has(n, "kernel_size")) clv__aten_fail(n, "attrs.kernel_size is not there");
-  if (n->output_count > 1 && n->output_read[1]) clv__aten_keep(n); /* ATen's indices count within a plane */
+  if (n->output_count > 1 && n->output_read[1]) clv__aten_keep(n); /* ATen's indices are relative to a plane */
   if (x.type.rank < (int32_t)spatial + 1 || x.type.rank > (int32_t)spatial + 2) clv__aten_keep(n);
   clv__aten_per_axis(n, "kernel_size", 1, spatial, kernel);
   int64_t given[CLV__ATEN_MAX_LIST];
@@ -102,7 +102,7 @@ static void lower_pool(aten *n) {
   else
     clv__aten_set_int(n, "count_include_pad", divisor != 0 || clv__aten_bool(n, "count_include_pad", true));
   value made = clv__aten_call(n, is_max ? "MaxPool" : "AveragePool", x.type.dtype, x);
-  if (divisor != 0) { /* of the sum, which is the mean times the window's size */
+  if (divisor != 0) { /* converts the mean to the sum, then divides by the divisor */
     double size = 1;
     for (uint32_t i = 0; i < spatial; ++i) size *= (double)kernel[i];
     made = clv__aten_call(n, "Mul", x.type.dtype, made, clv__aten_number(n, x.type.dtype, size / (double)divisor));
@@ -110,7 +110,7 @@ static void lower_pool(aten *n) {
   clv__aten_return(n, 0, batched ? made : clv__aten_squeeze(n, made, 0));
 }
 
-/* One axis of an adaptive pool whose windows are of unlike sizes or overlap: window i of `to` from floor(i * from / to) to
+/* One axis of an adaptive pool whose windows differ in size or overlap: window i of `to` covers floor(i * from / to) to
  * ceil((i + 1) * from / to). */
 static value pool_axis(aten *n, value x, bool is_max, int32_t axis, int64_t to) {
   value parts[CLV__ATEN_MAX_LIST];
@@ -128,7 +128,7 @@ static value pool_axis(aten *n, value x, bool is_max, int32_t axis, int64_t to) 
   return made;
 }
 
-/* Axis by axis: a mean of means of equally many. */
+/* Pools axis by axis. The mean of means is exact because all are means of equally many elements. */
 static void pool_axes(aten *n, value x, bool is_max, uint32_t spatial) {
   const clv_tensor *to = &n->outputs[0].type;
   if (!is_max) x = clv__aten_cast(n, x, clv__aten_wide(x.type.dtype));
@@ -141,7 +141,8 @@ static void pool_axes(aten *n, value x, bool is_max, uint32_t spatial) {
   clv__aten_return(n, 0, x);
 }
 
-/* To one element an axis: the whole is the window. To a divisor of the size: windows of one size that do not overlap. */
+/* If each axis has one output, the window is the whole axis. If the output size divides the input size, the windows are equal
+ * and do not overlap. */
 static void lower_adaptive(aten *n) {
   value x = clv__aten_input(n, 0);
   uint32_t spatial = spatial_of(n->stem);
@@ -174,8 +175,8 @@ static void lower_adaptive(aten *n) {
 
 /* ---- Resizing ---- */
 
-/* Only sizes go into the node. ATen maps coordinates by the scale where it is given one: the same where the size is exactly that
- * many times the input's. */
+/* The node contains only sizes. ATen maps coordinates by the scale if one is given. The result is the same if the output size
+ * is exactly the scale times the input size. */
 static bool scales_are_exact(aten *n, const value *x, uint32_t spatial) {
   static const char *const single[] = {"scales_d", "scales_h", "scales_w"};
   double scales[CLV__ATEN_MAX_LIST];

@@ -1,10 +1,10 @@
-/* AttributeProto: numbers into arrays, strings and tensors where they lie, bodies as graphs of their own. */
+/* AttributeProto: decodes numbers into arrays, keeps strings and tensors in place, and loads bodies as separate graphs. */
 #include <string.h>
 
 #include "formats/onnx/loader.h"
 #include "graph/view.h"
 
-/* What a message holds before its kind is settled. */
+/* The content of a message before its kind is known. */
 typedef struct attribute_message {
   int64_t type;
   int64_t i;
@@ -87,7 +87,7 @@ static clv_status scan(const decoder *self, clv__proto_span span, attribute_mess
   }
 }
 
-/* Files of the first IR version have no type: it is what is there. */
+/* Files of the first IR version have no type: derives it from the fields that are present. */
 static int64_t type_of_message(const attribute_message *message) {
   if (message->type != ATTRIBUTE_TYPE_UNDEFINED) return message->type;
   if (message->has_f) return ATTRIBUTE_TYPE_FLOAT;
@@ -241,7 +241,7 @@ static clv_status decode(const decoder *self, const clv__onnx_scope *outer, cons
     }
   }
   if (status == CLV_OK) status = decode_scalar_or_list(self, argument, &message, type, attribute, error);
-  /* an error from inside a body names its node already */
+  /* an error from inside a body already names its node */
   if (status != CLV_OK && !self->loader->located) clv__error_prefix(error, status, "attribute '%s'", argument->name);
   return status;
 }

@@ -1,5 +1,5 @@
-/* External data: initializers that lie in other files of the model's folder. A model may come from a stranger: no path of it
- * leads out of the folder, by name or by symbolic link. */
+/* External data: initializers stored in other files of the model's folder. A model may come from an untrusted source: its
+ * paths must not leave the folder, neither by name nor by symbolic link. */
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -15,15 +15,15 @@ static bool climbs(const char *location) {
   return false;
 }
 
-/* Whether the resolved `path` lies in the folder of the file at the resolved path `file`. */
+/* Whether the resolved `path` is in the folder of the file at the resolved path `file`. */
 static bool is_beside(const char *path, const char *file) {
   const char *slash = strrchr(file, '/');
   size_t folder_bytes = slash == NULL ? 0 : (size_t)(slash - file) + 1;
   return folder_bytes > 0 && strncmp(path, file, folder_bytes) == 0;
 }
 
-/* The file's real path, checked to lie in the folder that was named for the model, or in the folder where the model really is (a
- * download cache links both a model and its data to one store). */
+/* Resolves the real path of the file. It must be in the folder given for the model, or in the folder of the real model file: a
+ * download cache links both a model and its data to one store. */
 static clv_status resolve(const clv__onnx_loader *loader, const char *location, char resolved[PATH_MAX], clv_error *error) {
   if (loader->path == NULL) {
     return clv__error_set(error, CLV_INVALID_ARGUMENT,

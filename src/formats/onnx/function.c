@@ -1,9 +1,10 @@
-/* Model functions: their table, and putting their nodes in place of a call. Names inside a call become unique names outside. */
+/* Model functions: keeps their table, and replaces a call by the function's nodes. Names inside a call become unique names
+ * outside. */
 #include <string.h>
 
 #include "formats/onnx/loader.h"
 
-/* A file of a hundred bytes can call itself into billions of nodes: this much may come of inlining. */
+/* A file of a hundred bytes can expand to billions of nodes by calling itself: limits the total inlined. */
 enum { MAX_INLINED_NODES = 1 << 20, MAX_INLINED_BYTES = 1 << 28 };
 
 clv_status clv__onnx_charge(clv__onnx_loader *loader, size_t nodes, size_t bytes, clv_error *error) {
@@ -35,7 +36,7 @@ const clv__onnx_function *clv__onnx_find_function(const clv__onnx_loader *loader
   return index == CLV__MAP_NONE ? NULL : &loader->functions[index];
 }
 
-/* The domains a function imports are there for its nodes; the model's own imports, added later, win. */
+/* Imports the domains that a function needs for its nodes. The model's own imports are added later and take precedence. */
 static clv_status import_domain(clv__onnx_loader *loader, clv__proto_span span, clv_error *error) {
   clv__proto_reader reader = clv__proto_read(span, loader->origin);
   const char *domain = "";
@@ -113,7 +114,7 @@ typedef struct call {
   clv__onnx_scope scope;
   clv__arena arena;
   uint32_t input_count;      /* of the function */
-  const char **output_names; /* per output of the function: its formal name where it is an input or an earlier output too */
+  const char **output_names; /* per output of the function: its formal name if it is also an input or an earlier output */
   uint32_t output_count;
 } call;
 
@@ -124,7 +125,7 @@ static uint32_t count_fields(clv__proto_span span, const uint8_t *origin, uint32
   return count;
 }
 
-/* The strings of a repeated field, copied into the call's arena. */
+/* Copies the strings of a repeated field into the call's arena. */
 static clv_status read_names(call *self, clv__proto_span span, uint32_t tag, const char ***names, uint32_t *count,
                              clv_error *error) {
   *count = count_fields(span, self->loader->origin, tag);
@@ -142,7 +143,7 @@ static clv_status read_names(call *self, clv__proto_span span, uint32_t tag, con
   return CLV_OK;
 }
 
-/* The caller's names for the operands of the call, in the model's own scope. */
+/* The caller's names of the operands of the call, in the model's own scope. */
 static clv_status read_operands(call *self, uint32_t tag, const char ***names, uint32_t *count, clv_error *error) {
   CLV__TRY(read_names(self, self->node, tag, names, count, error));
   for (uint32_t i = 0; i < *count; ++i) {
@@ -187,7 +188,7 @@ static clv_status bind_operands(call *self, clv_error *error) {
   return CLV_OK;
 }
 
-/* The call's attributes, and after them the function's defaults: the first of a name counts. */
+/* Lists the attributes of the call, then the defaults of the function: the first of each name applies. */
 static clv_status bind_attributes(call *self, clv_error *error) {
   clv__onnx_loader *loader = self->loader;
   uint32_t room = count_fields(self->node, loader->origin, BYTES_FIELD(NODE_ATTRIBUTE)) +
@@ -212,7 +213,7 @@ static clv_status bind_attributes(call *self, clv_error *error) {
   return CLV_OK;
 }
 
-/* An output that is an input too, or is listed twice, is a copy. */
+/* An output that is also an input, or is listed twice, is a copy. */
 static clv_status add_copies(call *self, clv_error *error) {
   for (uint32_t i = 0; i < self->output_count; ++i) {
     if (self->output_names[i] == NULL) continue;
@@ -244,7 +245,7 @@ clv_status clv__onnx_inline_call(clv__onnx_loader *loader, clv__builder *builder
                                  const clv__onnx_function *function, clv__proto_span node, const char *node_name, uint32_t depth,
                                  clv_error *error) {
   CLV__TRY(clv__onnx_check_depth(depth, error));
-  CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *), error)); /* what reading it once more costs */
+  CLV__TRY(clv__onnx_charge(loader, 1, function->field_count * sizeof(void *), error)); /* the cost of another reading */
   call self = {.loader = loader, .builder = builder, .outer = scope, .function = function->message, .node = node};
   self.scope.call = ++loader->call_count;
   clv__arena_init(&self.arena, loader->allocator);

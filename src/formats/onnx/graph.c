@@ -1,5 +1,5 @@
-/* GraphProto and NodeProto: values get their types, nodes their operands. Order: inputs, nodes, declared types, initializers
- * (whose dims win over declared ones), outputs. */
+/* GraphProto and NodeProto: sets the types of values and the operands of nodes. Order: inputs, nodes, declared types,
+ * initializers (whose dims override declared ones), outputs. */
 #include <string.h>
 
 #include "formats/onnx/loader.h"
@@ -14,7 +14,7 @@ clv_status clv__onnx_check_depth(uint32_t depth, clv_error *error) {
 typedef struct node_names {
   const char *name, *op, *domain, *overload;
   uint32_t operand_count;
-  size_t bytes; /* of all but the attributes */
+  size_t bytes; /* of everything except the attributes */
 } node_names;
 
 static clv_status scan_node(clv__onnx_loader *loader, clv__proto_span span, node_names *node, clv_error *error) {
@@ -50,7 +50,7 @@ static clv_status scan_node(clv__onnx_loader *loader, clv__proto_span span, node
   }
 }
 
-/* The name inside a call carries the call's name in front; `*name` stays NULL when memory is out. */
+/* Inside a call, prefixes the name with that of the call. `*name` stays NULL if out of memory. */
 static clv_status full_name(clv__onnx_loader *loader, const clv__onnx_scope *scope, const char *own, const char *op,
                             const char **name, clv_error *error) {
   *name = own;
@@ -65,10 +65,10 @@ static clv_status full_name(clv__onnx_loader *loader, const clv__onnx_scope *sco
   return clv__onnx_charge(loader, 1, prefix_bytes, error);
 }
 
-/* Inputs to the front of loader->ids, outputs behind them. */
+/* Puts inputs at the front of loader->ids, outputs after them. */
 static clv_status load_operands(clv__onnx_loader *loader, clv__builder *builder, const clv__onnx_scope *scope,
                                 clv__proto_span span, uint32_t operand_count, uint32_t *input_count, clv_error *error) {
-  size_t room = (size_t)operand_count + 1; /* never none: `ids` is pointed into */
+  size_t room = (size_t)operand_count + 1; /* at least 1, because code points into `ids` */
   if (!clv__array_reserve(loader->allocator, (void **)&loader->ids, &loader->id_capacity, room, sizeof *loader->ids, 0)) {
     return clv__error_memory(error, operand_count * sizeof *loader->ids);
   }
@@ -98,7 +98,7 @@ static clv_status load_plain_node(clv__onnx_loader *loader, clv__builder *builde
   if (status == CLV_OK) {
     status = clv__builder_node(builder, name, node->domain, node->op, loader->ids, input_count, loader->ids + input_count,
                                node->operand_count - input_count, attributes, attribute_count, error);
-    if (status == CLV_INVALID_MODEL) { /* the builder names the node */
+    if (status == CLV_INVALID_MODEL) { /* the builder already names the node */
       loader->located = true;
       loader->located_depth = depth;
     }
@@ -127,7 +127,7 @@ clv_status clv__onnx_load_node(clv__onnx_loader *loader, clv__builder *builder, 
   } else {
     status = load_plain_node(loader, builder, scope, span, &node, name, depth, error);
   }
-  /* The innermost node and the outermost ones: 64 of them would leave no room for what happened. */
+  /* Names only the innermost and the two outermost nodes: 64 levels would leave no room for the actual error. */
   if (status != CLV_OK && (!loader->located || (depth < 2 && depth < loader->located_depth))) {
     clv__error_prefix(error, status, "node '%s' (%s)", name, node.op);
     if (!loader->located) loader->located_depth = depth;

@@ -1,4 +1,4 @@
-/* Loading an ONNX model: from a file or from memory, through ModelProto to the graph. */
+/* Loads an ONNX model from a file or from memory: ModelProto to graph. */
 #define _GNU_SOURCE /* memmem */
 #include <stdio.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 /* ---- Strings ---- */
 
-/* Bytes of the UTF-8 sequence at `at`, or 0. */
+/* Number of bytes of the UTF-8 sequence at `at`, or 0. */
 static size_t sequence_bytes(const uint8_t *at, size_t available) {
   uint8_t lead = at[0];
   if (lead < 0x80) return lead != 0;
@@ -129,7 +129,7 @@ static clv_status scan_model(clv__onnx_loader *loader, model_message *model, clv
   return CLV_OK;
 }
 
-/* Imports and metadata, once the functions' imports are there to be overruled. */
+/* Reads imports and metadata after the functions' imports, which they override. */
 static clv_status read_properties(clv__onnx_loader *loader, const model_message *model, clv_error *error) {
   clv__proto_reader reader = clv__proto_read(loader->model, loader->origin);
   for (clv__proto_field field;;) {
@@ -143,11 +143,11 @@ static clv_status read_properties(clv__onnx_loader *loader, const model_message 
       CLV__TRY(clv__builder_metadata(loader->root, key, value, error));
     }
   }
-  /* Before IR version 3 there were no imports: all is opset 1. */
+  /* Before IR version 3 there were no imports: the opset is 1. */
   return model->import_count == 0 && loader->ir_version < 3 ? clv__builder_import(loader->root, "", 1, error) : CLV_OK;
 }
 
-/* A text that no name of the model can hold, since its bytes do not. */
+/* Chooses a text that does not occur in the bytes of the model, and therefore in none of its names. */
 static clv_status choose_marker(clv__onnx_loader *loader, clv_error *error) {
   for (unsigned attempt = 0; attempt < 100; ++attempt) {
     int length = attempt == 0 ? snprintf(loader->marker, sizeof loader->marker, "@call")

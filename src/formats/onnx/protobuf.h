@@ -1,7 +1,7 @@
-/* The wire format of protobuf: a cursor over bytes that copies nothing, and a writer into a growing buffer.
+/* The wire format of protobuf: a reader that copies nothing, and a writer into a growing buffer.
  *
- * The reader knows no schema: its user switches on `tag` (number and wire type together), and a field of an unexpected number or
- * wire type falls through, which is what protobuf asks for. Depth is its user's business: the reader never recurses. */
+ * The reader knows no schema: callers switch on `tag` (number and wire type together), and skip fields of an unexpected number
+ * or wire type, as protobuf requires. Callers must limit the nesting depth: the reader never recurses. */
 #ifndef CLEAVE_FORMATS_ONNX_PROTOBUF_H
 #define CLEAVE_FORMATS_ONNX_PROTOBUF_H
 
@@ -15,25 +15,25 @@ typedef enum clv__proto_wire {
   CLV__PROTO_FIXED32 = 5
 } clv__proto_wire;
 
-/* What a field is known by: its number and its wire type. A constant expression, for `case`. */
+/* Identifies a field: its number and its wire type. A constant expression, for `case`. */
 #define CLV__PROTO_TAG(number, wire) (((uint32_t)(number) << 3) | (uint32_t)(wire))
 
-/* Bytes inside the message that is being read. `data` may be NULL when the size is 0. */
+/* Bytes inside the message being read. `data` may be NULL if the size is 0. */
 typedef struct clv__proto_span {
   const uint8_t *data;
   size_t size_bytes;
 } clv__proto_span;
 
 typedef struct clv__proto_reader {
-  const uint8_t *origin; /* where byte offsets in messages are counted from */
+  const uint8_t *origin; /* base of the byte offsets in errors */
   const uint8_t *at;
   const uint8_t *end;
 } clv__proto_reader;
 
 typedef struct clv__proto_field {
-  uint32_t tag;          /* 0: the message is at its end */
-  uint64_t number;       /* of a varint, fixed32 or fixed64 field: its bits */
-  clv__proto_span bytes; /* of a length-delimited field */
+  uint32_t tag;          /* 0: end of the message */
+  uint64_t number;       /* the bits of a varint, fixed32 or fixed64 field */
+  clv__proto_span bytes; /* content of a length-delimited field */
 } clv__proto_field;
 
 static inline clv__proto_reader clv__proto_read(clv__proto_span span, const uint8_t *origin) {
@@ -42,30 +42,31 @@ static inline clv__proto_reader clv__proto_read(clv__proto_span span, const uint
   return reader;
 }
 
-/* The next field; `field->tag` is 0 at the end. CLV_INVALID_MODEL, with the byte offset, where the bytes are no message. */
+/* Reads the next field; `field->tag` is 0 at the end. CLV_INVALID_MODEL, with the byte offset, if the bytes are not a valid
+ * message. */
 clv_status clv__proto_next(clv__proto_reader *reader, clv__proto_field *field, clv_error *error);
-/* One varint, as packed fields hold them. */
+/* Reads one varint, as in packed fields. */
 clv_status clv__proto_varint(clv__proto_reader *reader, uint64_t *number, clv_error *error);
-/* How many varints end within `span`: the length of a packed field. */
+/* The number of varints that end within `span`: the length of a packed field. */
 size_t clv__proto_count_varints(clv__proto_span span);
-/* A fixed32 or fixed64 at any address. */
+/* Reads a fixed32 or fixed64 at any address. */
 uint32_t clv__proto_fixed32(const uint8_t *bytes);
 uint64_t clv__proto_fixed64(const uint8_t *bytes);
 
-/* ---- Writing: into a clv__text, whose `failed` says at the end whether memory was out. Fields of value 0 are written too. ----
- */
+/* ---- Writing: into a clv__text, whose `failed` reports at the end whether memory ran out. Fields of value 0 are written too.
+ * ---- */
 
 void clv__proto_write_varint(clv__text *out, uint32_t field, uint64_t number);
 void clv__proto_write_float(clv__text *out, uint32_t field, float number);
 void clv__proto_write_bytes(clv__text *out, uint32_t field, const void *data, size_t size_bytes);
 void clv__proto_write_string(clv__text *out, uint32_t field, const char *string);
-/* Packed repeated fields; nothing is written where count is 0. */
+/* Packed repeated fields; writes nothing if count is 0. */
 void clv__proto_write_ints(clv__text *out, uint32_t field, const int64_t *numbers, size_t count);
 void clv__proto_write_floats(clv__text *out, uint32_t field, const float *numbers, size_t count);
-void clv__proto_append_varint(clv__text *out, uint64_t number); /* alone, without a tag */
+void clv__proto_append_varint(clv__text *out, uint64_t number); /* without a tag */
 
-/* A nested message: what is written between begin and end is its content. `expected_bytes` is a guess of its size; where its
- * length turns out to take as many bytes as the guess's, nothing is moved. */
+/* A nested message: everything written between begin and end is its content. `expected_bytes` is an estimate of its size. If
+ * the actual length takes as many bytes to encode as the estimate, no data is moved. */
 size_t clv__proto_begin(clv__text *out, uint32_t field, size_t expected_bytes);
 void clv__proto_end(clv__text *out, size_t mark, size_t expected_bytes);
 

@@ -1,5 +1,5 @@
-/* TensorProto: its dims, dtype and data. Raw data stays where it lies; typed fields are decoded unless they lie there as they are
- * in memory. Bytes are little-endian, as in the file, so is the machine. */
+/* TensorProto: reads its dims, dtype and data. Raw data stays in place. Typed fields are decoded unless they already have
+ * their layout in memory. The file and the machine are little-endian. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used as they lie in the file");
 
-/* What a tensor of no elements points to: not NULL, so that its value counts as known. */
+/* Data pointer of a tensor without elements: not NULL, so that its value counts as known. */
 static const _Alignas(CLV__ALIGNMENT) uint8_t no_elements[CLV__ALIGNMENT];
 
 static const char *const dtype_names[] = {
@@ -130,7 +130,7 @@ static typed_field field_of(clv_dtype dtype) {
   }
 }
 
-/* Bytes a number of the typed field fills: where elements share a byte, a number is a byte of them. */
+/* Bytes per number of the typed field. For packed dtypes a number holds one byte of elements. */
 static size_t number_bytes(clv_dtype dtype) {
   return clv__dtype_is_in(dtype, CLV__DTYPES_PACKED) ? 1 : clv_dtype_size_bytes(dtype);
 }
@@ -139,7 +139,7 @@ static size_t fixed_bytes(clv__proto_wire wire) {
   return wire == CLV__PROTO_FIXED32 ? 4 : 8;
 }
 
-/* Elements of the typed field, and its one packed run where all of them are in it. */
+/* Counts the elements of the typed field, and returns its packed run if that contains all of them. */
 static clv_status count_typed(const clv__onnx_tensor_message *message, const uint8_t *origin, typed_field typed, size_t *count,
                               clv__proto_span *run, clv_error *error) {
   clv__proto_reader reader = clv__proto_read(message->message, origin);
@@ -149,7 +149,7 @@ static clv_status count_typed(const clv__onnx_tensor_message *message, const uin
     if (field.tag == 0) break;
     if (field.tag == CLV__PROTO_TAG(typed.number, typed.wire)) {
       ++total;
-      runs += 2; /* alone: no packed run holds all */
+      runs += 2; /* a single number: no packed run contains all */
     } else if (field.tag == BYTES_FIELD(typed.number)) {
       ++runs;
       *run = field.bytes;
@@ -168,7 +168,7 @@ static clv_status count_typed(const clv__onnx_tensor_message *message, const uin
   return CLV_OK;
 }
 
-/* Narrow types hold the low bytes of the number: floats of 16 bits their bits, negative numbers their two's complement. */
+/* Narrow types use the low bytes of the number: 16-bit floats store their bits, negative numbers their two's complement. */
 static void store(clv_dtype dtype, size_t width, uint64_t number, uint8_t *to) {
   if (dtype == CLV_BOOL)
     *to = number != 0;
@@ -240,7 +240,7 @@ clv_status clv__onnx_tensor_decode(const clv__onnx_tensor_message *message, cons
     return clv__error_set(error, CLV_INVALID_MODEL, "%s is more than memory can hold", text);
   }
   if (message->is_external) {
-    *tensor = made; /* the caller's to fill */
+    *tensor = made; /* the caller sets the data */
     return CLV_OK;
   }
   if (message->has_raw && made.dtype == CLV_STRING) {
@@ -293,9 +293,9 @@ clv_status clv__onnx_load_tensor(clv__onnx_loader *loader, clv__builder *builder
   return CLV_OK;
 }
 
-/* ---- Tensors of their own ---- */
+/* ---- Separate tensors ---- */
 
-/* One block: for strings the array, and behind it their text. */
+/* Copies into one block: for strings the array, followed by their text. */
 static clv_status copy_out(const clv_allocator *allocator, clv_tensor *tensor, clv_error *error) {
   size_t count, size_bytes, total;
   if (!clv__tensor_count(tensor, &count) || !clv__tensor_size_bytes(tensor, &size_bytes)) {

@@ -1,5 +1,4 @@
-/* ValueInfoProto: the declared type of a value. Sequences, maps, optionals and element types that Cleave has not are dtype none.
- */
+/* ValueInfoProto: declares the type of a value. Sequences, maps, optionals and unsupported element types have dtype none. */
 #include <string.h>
 
 #include "formats/onnx/loader.h"
@@ -14,7 +13,7 @@ static clv_status load_dim(clv__onnx_loader *loader, clv__builder *builder, cons
     if (field.tag == VARINT_FIELD(DIM_VALUE)) {
       *dim = (int64_t)field.number < 0 ? CLV_DIM_UNKNOWN : (int64_t)field.number;
     } else if (field.tag == BYTES_FIELD(DIM_PARAM) && field.bytes.size_bytes > 0 && scope == NULL) {
-      /* inside a function a name means another size at every call: unknown */
+      /* inside a function a name may mean a different size in every call: unknown */
       const char *name;
       uint32_t symbol;
       CLV__TRY(clv__onnx_string(&loader->scratch, field.bytes, loader->origin, &name, error));

@@ -1,4 +1,4 @@
-/* Writing a view as an ONNX model: its nodes, bodies, types and constants. */
+/* Writes a view as an ONNX model: its nodes, bodies, types and constants. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "formats/onnx/protobuf.h"
 #include "formats/onnx/schema.h"
 
-enum { IR_WRITTEN = 8 }; /* has all that is written here, whatever the model says of itself; and every reader takes it */
+enum { IR_WRITTEN = 8 }; /* includes all features written here, whatever the model's own version; every reader accepts it */
 
 typedef struct writer {
   clv__text *out;
@@ -16,7 +16,7 @@ typedef struct writer {
   clv_error *error;
 } writer;
 
-/* Bytes of a constant as raw data; of strings, as string data. */
+/* Bytes of a constant as raw data, or as string data for strings. */
 static bool data_bytes(const clv_tensor *tensor, size_t *size_bytes) {
   if (!clv__tensor_size_bytes(tensor, size_bytes)) return false;
   if (tensor->dtype != CLV_STRING) return true;
@@ -33,7 +33,7 @@ static void write_entry(clv__text *out, const char *key, const char *value) {
   clv__proto_end(out, mark, 0);
 }
 
-/* Instead of the bytes, where they lie. */
+/* Writes the location of the bytes instead of the bytes. */
 static void write_place(clv__text *out, const char *file, uint64_t offset, size_t size_bytes) {
   char number[24];
   write_entry(out, "location", file);
@@ -74,7 +74,7 @@ static clv_status write_tensor(const writer *self, uint32_t field, const clv_ten
   return CLV_OK;
 }
 
-/* An initializer of the model itself, whose bytes may lie outside. */
+/* Writes an initializer of the model itself, whose bytes may be outside. */
 static clv_status write_initializer(const writer *self, const clv_tensor *tensor, clv_value_id value, const char *name) {
   bool is_outside;
   uint64_t offset;
@@ -162,7 +162,7 @@ static clv_status write_attribute(const writer *self, const clv_attribute *attri
   return CLV_OK;
 }
 
-/* Captures are not operands in ONNX: bodies find them by name. */
+/* Captures are not operands in ONNX: bodies refer to them by name. */
 static clv_status write_node(const writer *self, const clv_graph *graph, const clv__node *node) {
   clv__text *out = self->out;
   size_t mark = clv__proto_begin(out, GRAPH_NODE, 0);
@@ -186,10 +186,10 @@ static clv_status write_node(const writer *self, const clv_graph *graph, const c
 /* ---- Graphs ---- */
 
 typedef enum value_role {
-  ROLE_INNER,    /* made by a node of the view, or only named in it */
+  ROLE_INNER,    /* produced by a node of the view, or only named in it */
   ROLE_OUTPUT,   /* the same, and an output of the view */
   ROLE_INPUT,    /* the view's own */
-  ROLE_CAPTURE,  /* of a body that is written alone */
+  ROLE_CAPTURE,  /* of a body written on its own */
   ROLE_CONSTANT, /* written with its data */
   ROLE_LEFT_OUT  /* a constant that becomes an input */
 } value_role;
@@ -235,7 +235,7 @@ static clv_status write_constants(const writer *self, const clv_graph_view *view
     const clv_tensor *type = clv__view_type(view, v);
     size_t size_bytes;
     bool small = type->data != NULL && data_bytes(type, &size_bytes) && size_bytes <= self->inline_limit_bytes;
-    bool is_default = roles[v] == ROLE_INPUT && small; /* an input that may be left to its initializer */
+    bool is_default = roles[v] == ROLE_INPUT && small; /* an input with a default value from its initializer */
     if (roles[v] != ROLE_CONSTANT && !is_default) continue;
     const char *name = view->graph->values[view->values[v]].name;
     if (self->outside != NULL && !is_body)
@@ -306,8 +306,7 @@ static clv_status write_model(const writer *self, const clv_graph_view *view) {
   CLV__TRY(write_graph(self, MODEL_GRAPH, view, false));
   for (uint32_t i = 0; i < graph->import_count; ++i) {
     const clv__opset_import *import = &graph->imports[i];
-    if (import->domain[0] != '\0' && !uses_domain(view, import->domain))
-      continue; /* some readers refuse domains unknown to them */
+    if (import->domain[0] != '\0' && !uses_domain(view, import->domain)) continue; /* some readers reject unknown domains */
     size_t mark = clv__proto_begin(out, MODEL_OPSET_IMPORT, 0);
     clv__proto_write_string(out, OPSET_DOMAIN, import->domain);
     clv__proto_write_varint(out, OPSET_VERSION, (uint64_t)import->version);
@@ -322,7 +321,7 @@ static clv_status write_model(const writer *self, const clv_graph_view *view) {
   return CLV_OK;
 }
 
-/* The buffer goes to the caller, or away. */
+/* Passes the buffer to the caller, or frees it on failure. */
 static clv_status hand_over(clv__text *out, clv_status status, void **data, size_t *size_bytes, clv_error *error) {
   if (status == CLV_OK && (out->failed || out->capacity == 0)) status = clv__error_memory(error, out->size_bytes * 2);
   if (status != CLV_OK) {

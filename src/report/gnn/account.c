@@ -1,4 +1,4 @@
-/* See account.h. The simulation is run once more, for its tasks; those of the run are found by layer, place, block and
+/* See account.h. Repeats the simulation to get its tasks. Finds the matching tasks of the run by layer, place, block and
  * device. */
 #include "report/gnn/account.h"
 
@@ -67,7 +67,7 @@ static bool is_same(const clv__gnn_span *span, const clv__gnn_task *task) {
   return span->layer == task->layer && span->place == task->place && span->block == task->block && span->device == task->device;
 }
 
-/* Both lists are by layer and place. */
+/* Both lists are sorted by layer and place. */
 static void take_record(clv__gnn_account *account) {
   const clv__gnn_record *record = account->record;
   for (uint32_t s = 0, from = 0; s < account->span_count; ++s) {
@@ -111,7 +111,7 @@ static void add_up(clv__gnn_account *account) {
     const clv__gnn_span *span = &account->spans[s];
     clv__gnn_layer_sum *layer = &account->layers[span->layer];
     clv__gnn_device_sum *device = &account->devices[span->device];
-    if (span->sizes.targets == 0) continue; /* of an empty subgraph */
+    if (span->sizes.targets == 0) continue; /* the subgraph is empty */
     if (s > 0 && (span->layer != span[-1].layer || span->cluster != span[-1].cluster)) first_sum = account->block_count;
     clv__gnn_block_sum *sum = sum_of(account, first_sum, span);
     ++sum->tasks;

@@ -1,4 +1,4 @@
-/* See html.h. Tables are written here and need no script; page/gnn.js draws the timeline from the data at the end. */
+/* See html.h. Writes the tables, which need no script. page/gnn.js draws the timeline from the data at the end. */
 #include "report/gnn/html.h"
 
 #include <math.h>
@@ -282,8 +282,8 @@ static void append_blocks(const clv__gnn_account *account, clv__text *text) {
 
 /* ---- Data of the timeline ---- */
 
-/* Times in whole nanoseconds; of a span [layer, subgraph, cluster, block, part, device, name, start, end, rows, targets, edges,
- * padded rows, padded edges], and, where it has run, begin, packed, computed, done. */
+/* Times are whole nanoseconds. A span is [layer, subgraph, cluster, block, part, device, name, start, end, rows, targets,
+ * edges, padded rows, padded edges]; if it has run, begin, packed, computed and done follow. */
 static void append_span(const clv__gnn_account *account, const clv__gnn_span *span, clv__text *text) {
   char name[80];
   clv__gnn_block_name(&account->stages[span->layer], span->first, span->last, name, sizeof name);

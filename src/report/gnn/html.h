@@ -1,10 +1,10 @@
-/* A plan of GNN inference, and a run by it, as one page that needs nothing else: timelines, every k, every block. */
+/* A plan of GNN inference, and a run of it, as one self-contained page: timelines, every k, every block. */
 #ifndef CLEAVE_REPORT_GNN_HTML_H
 #define CLEAVE_REPORT_GNN_HTML_H
 
 #include "report/gnn/account.h"
 
-/* Appends a whole HTML document. */
+/* Appends a complete HTML document. */
 void clv__report_gnn_html(const clv__gnn_account *account, clv__text *text);
 
 #endif

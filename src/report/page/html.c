@@ -1,5 +1,5 @@
-/* See html.h. The frame of the page and what needs no script: totals, devices, the comparison; the pictures as templates; and the
- * data that page/page.js explains things from. The page may load nothing: its policy says so. */
+/* See html.h. Writes the frame of the page and everything that needs no script: totals, devices, the comparison. Also writes
+ * the pictures as templates, and the data for page/page.js. The page's security policy forbids loading anything. */
 #include "report/page/html.h"
 
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "report/picture/svg.h"
 #include "report/steps.h"
 
-enum { MOST_PICTURED = 6000 /* nodes: the pictures of single partitions of larger plans are left out */ };
+enum { MOST_PICTURED = 6000 /* in nodes; larger plans omit the pictures of single partitions */ };
 
 static void finish_text(clv__text *into, clv__text *text) {
   into->failed = into->failed || text->failed;

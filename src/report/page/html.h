@@ -1,11 +1,11 @@
-/* A plan as one page that needs nothing else: the picture, the timeline, the comparison, and every node explained. */
+/* A plan as one self-contained page: the picture, the timeline, the comparison, and an explanation of every node. */
 #ifndef CLEAVE_REPORT_PAGE_HTML_H
 #define CLEAVE_REPORT_PAGE_HTML_H
 
 #include "base/text.h"
 #include "plan/compare.h"
 
-/* Appends a whole HTML document. `rows` (may be NULL): what other strategies and single devices would come to. */
+/* Appends a complete HTML document. `rows` (may be NULL): the results of other strategies and of single devices. */
 void clv__report_html(const clv_plan *plan, const clv__comparison *rows, uint32_t row_count, clv__text *text);
 
 #endif

@@ -1,14 +1,16 @@
-/* See html_data.h. Arrays instead of objects, and texts that repeat by number: a page of thousands of nodes stays small.
+/* See html_data.h. Uses arrays instead of objects, and numbers for repeated texts, so that a page of thousands of nodes stays
+ * small.
  *
  *   texts       all operators, types, causes, reasons; 0 is ""
  *   devices     {name, color, space}
- *   lanes       of the timeline: {name, color}: devices, then memories that something is copied to or from
- *   nodes       [name, op, device or -1, cause, meaning, note, partition or -1, inputs, outputs, verdicts by device, moves by
- * device] values      [name, type, producer or -1, 0 | 1 an input of the graph | 2 constant] partitions  [device, time, start,
- * start one step after the other, nodes, inputs, outputs] transfers   [value, from, to, bytes or -1, time, start, start one step
- * after the other, lane, device]
+ *   lanes       lanes of the timeline, {name, color}: devices, then memories that are the source or target of a copy
+ *   nodes       [name, op, device or -1, cause, meaning, note, partition or -1, inputs, outputs,
+ *                verdicts by device, moves by device]
+ *   values      [name, type, producer or -1, 0 | 1 an input of the graph | 2 constant]
+ *   partitions  [device, time, start, start one step after the other, nodes, inputs, outputs]
+ *   transfers   [value, from, to, bytes or -1, time, start, start one step after the other, lane, device]
  *
- * Times are nanoseconds; `moves` is null where pricing every move would take too long. */
+ * Times are nanoseconds. `moves` is null if pricing every move would take too long. */
 #include "report/page/html_data.h"
 
 #include <inttypes.h>
@@ -18,17 +20,17 @@
 #include "report/label.h"
 #include "report/picture/palette.h"
 
-enum { MOST_MOVE_WORK = 40000000 }; /* readers looked at for the prices of all moves: a second or so */
+enum { MOST_MOVE_WORK = 40000000 }; /* readers examined to price all moves: about a second */
 
 typedef struct data {
   const clv_plan *plan;
   clv__text *text;
   clv__arena arena;
-  clv__map numbers; /* of texts */
+  clv__map numbers; /* numbers of the texts */
   const char **texts;
   size_t text_count, text_capacity;
   uint32_t *partition_of;                         /* by node */
-  uint64_t *partition_serial_ns, *move_serial_ns; /* starts, one step after the other */
+  uint64_t *partition_serial_ns, *move_serial_ns; /* starts if the steps run one after the other */
   uint32_t lane_of_space[CLV__MAX_DEVICES + 1];
   bool failed;
 } data;
@@ -53,7 +55,7 @@ void clv__html_json_string(clv__text *text, const char *string) {
   clv__text_append(text, "\"");
 }
 
-/* The number of a text; what it points to need not live. */
+/* The number of a text; the caller may free the text. */
 static uint32_t number_of(data *d, const char *string) {
   if (string == NULL) string = "";
   uint32_t number = clv__map_find(&d->numbers, string);
@@ -133,7 +135,7 @@ static void append_lanes(data *d) {
 
 /* ---- Nodes ---- */
 
-/* Readers that pricing every move looks at: for each value, each node that touches it looks at all of them. */
+/* Estimates the work of pricing all moves: for each value, each node that uses it examines all readers. */
 static bool can_price_moves(const clv_plan *plan) {
   const clv_graph *graph = plan->graph;
   uint64_t work = 0;

@@ -1,17 +1,18 @@
-/* What pages share, and what the page of a plan knows, as JSON that may stand inside a script element. */
+/* Shared functions of the pages, and the data of a plan's page as JSON that is safe inside a script element. */
 #ifndef CLEAVE_REPORT_PAGE_HTML_DATA_H
 #define CLEAVE_REPORT_PAGE_HTML_DATA_H
 
 #include "base/text.h"
 #include "plan/plan.h"
 
-/* Quoted; `<`, `>` and `&` as escapes, what is no UTF-8 as U+FFFD: no name can end the element or the string. NULL becomes "". */
+/* Appends a quoted string. `<`, `>` and `&` become escapes, invalid UTF-8 becomes U+FFFD: no name can end the element or the
+ * string. NULL becomes "". */
 void clv__html_json_string(clv__text *text, const char *string);
-/* What pages begin with: up to <body>. `style` comes behind the common one. */
+/* Appends the start of a page up to <body>. `style` follows the common style. */
 void clv__html_head(const char *title, const char *style, clv__text *text);
-/* A number with what it is, in a <dl class="tiles">. */
+/* Appends a number with its description, for a <dl class="tiles">. */
 void clv__html_tile(clv__text *text, const char *what, const char *value);
-/* The arrays are described at the head of html_data.c; page/page.js reads them. */
+/* Appends the data. The arrays are described at the top of html_data.c; page/page.js reads them. */
 void clv__html_data(const clv_plan *plan, clv__text *text);
 
 #endif

@@ -1,4 +1,4 @@
-/* See box.h. The layers of layers.h are stacked, and a tall stack is broken into columns side by side. */
+/* See box.h. Stacks the layers of layers.h, and breaks a tall stack into columns side by side. */
 #include "report/picture/box.h"
 
 #include <string.h>
@@ -23,7 +23,7 @@ bool clv__boxes_init(clv__boxes *boxes, const clv_plan *plan, clv__arena *arena)
 /* ---- Chips ---- */
 
 void clv__chip_label(const clv_plan *plan, const clv__chip *chip, clv__text *bold, clv__text *name) {
-  double room = chip->width - 2 * SIDE + 0.5; /* widths are sums of fractions */
+  double room = chip->width - 2 * SIDE + 0.5; /* tolerance: widths are sums of fractions */
   if (chip->kind != CLV__CHIP_NODE) {
     clv__text type;
     clv__text_init(&type, name->allocator);
@@ -31,7 +31,7 @@ void clv__chip_label(const clv_plan *plan, const clv__chip *chip, clv__text *bol
     clv__label_type(&type, plan->graph, &plan->shapes->types[chip->id]);
     name->failed = name->failed || type.failed;
     double width = clv__fit_width(type.data, NAME_SIZE);
-    if (width > room - 40) clv__text_finish(&type); /* a type of many dims: the name says more */
+    if (width > room - 40) clv__text_finish(&type); /* a type with many dims: the name is more useful */
     clv__fit_append(name, plan->graph->values[chip->id].name, NAME_SIZE, room - clv__fit_width(type.data, NAME_SIZE));
     clv__text_append(name, "%s", type.data);
     name->failed = name->failed || type.failed;
@@ -48,7 +48,7 @@ static double least(double a, double b) {
   return a < b ? a : b;
 }
 
-/* False when memory is out. */
+/* False if out of memory. */
 static bool chip_width(const clv__boxes *boxes, clv__chip *chip, bool with_names) {
   const clv_graph *graph = boxes->plan->graph;
   if (chip->kind == CLV__CHIP_NODE) {
@@ -67,7 +67,7 @@ static bool chip_width(const clv__boxes *boxes, clv__chip *chip, bool with_names
   return done;
 }
 
-/* Entering values, nodes, leaving values: a topological order. */
+/* Adds input values, nodes and output values: a topological order. */
 static void add_chips(clv__boxes *boxes, const clv__partition *partition, clv__box *box) {
   const clv_graph_view *view = partition->view;
   for (uint32_t i = 0; i < view->input_count; ++i) {
@@ -91,14 +91,14 @@ static void forget_chips(clv__boxes *boxes, const clv__partition *partition, con
   }
 }
 
-/* The chip that a value comes from, CLV__NO_ID for constants. */
+/* The chip of a value's source; CLV__NO_ID for constants. */
 static uint32_t source_of(const clv__boxes *boxes, clv_value_id value) {
   if (boxes->chip_of_value[value] != CLV__NO_ID) return boxes->chip_of_value[value];
   clv_node_id producer = boxes->plan->graph->values[value].producer;
   return producer == CLV__NO_ID ? CLV__NO_ID : boxes->chip_of_node[producer];
 }
 
-/* Each pair of chips once: two reads of one node's values are drawn as one edge. */
+/* Adds each pair of chips once: two reads of the same node are drawn as one edge. */
 static bool add_edges(const clv__boxes *boxes, const clv__box *box, clv__layers_input *input) {
   const clv_graph *graph = boxes->plan->graph;
   size_t most = 0;
@@ -132,15 +132,15 @@ static bool add_edges(const clv__boxes *boxes, const clv__box *box, clv__layers_
 
 typedef struct columns {
   uint32_t count;
-  uint32_t *first;  /* by column, and one past the last: its first rank */
+  uint32_t *first;  /* by column, plus one past the last: its first rank */
   uint32_t *of;     /* by rank: its column */
-  uint32_t tallest; /* ranks in the longest */
-  double *shift;    /* by column: what is added to x */
-  double *left;     /* by column: its left end, as drawn */
+  uint32_t tallest; /* number of ranks of the longest */
+  double *shift;    /* by column: offset added to x */
+  double *left;     /* by column: its left edge as drawn */
   double *least, *most;
 } columns;
 
-/* Columns of about equal height that end where few edges pass. */
+/* Chooses columns of about equal height that end where few edges pass. */
 static bool choose_breaks(const clv__boxes *boxes, const clv__layers_input *input, const clv__layers *layers, uint32_t most_ranks,
                           columns *c) {
   uint32_t ranks = layers->rank_count;
@@ -231,7 +231,7 @@ static void add_point(path *p, double x, double y) {
   ++p->count;
 }
 
-/* From the bottom of one rank to the top of a later one; where the column ends in between, round the corner. */
+/* Adds a leg from the bottom of one rank to the top of a later one. If the column ends in between, leads around the corner. */
 static void add_leg(path *p, const columns *c, uint32_t from, double from_x, uint32_t to, double to_x) {
   uint32_t here = c->of[from], there = c->of[to];
   double x = from_x + c->shift[here], bottom = top_of(c, from) + CLV__CHIP_HEIGHT;

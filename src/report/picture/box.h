@@ -1,4 +1,4 @@
-/* The nodes of one partition, laid out as a graph: chips for nodes, pills for the values that enter and leave. */
+/* The nodes of one partition laid out as a graph: chips for nodes, pills for its input and output values. */
 #ifndef CLEAVE_REPORT_PICTURE_BOX_H
 #define CLEAVE_REPORT_PICTURE_BOX_H
 
@@ -11,13 +11,13 @@ typedef enum clv__chip_kind { CLV__CHIP_NODE, CLV__CHIP_INPUT, CLV__CHIP_OUTPUT 
 
 typedef struct clv__chip {
   clv__chip_kind kind;
-  uint32_t id; /* of the graph's node or value */
-  double x, y; /* its middle, and its top; from the box's left upper corner */
+  uint32_t id; /* id of the graph's node or value */
+  double x, y; /* its centre, and its top; relative to the upper left corner of the box */
   double width;
 } clv__chip;
 
-/* An edge, from the bottom of a chip to the top of another: the points it passes, both ends included. Pieces that lead down may
- * be drawn as curves; those that lead across or up, where a tall drawing goes on in its next column, are straight. */
+/* An edge from the bottom of one chip to the top of another: its points, including both ends. Segments that lead down may be
+ * drawn as curves. Segments that lead sideways or up are straight: they connect the columns of a tall drawing. */
 typedef struct clv__wire {
   uint32_t from, to; /* chips */
   uint32_t point_count;
@@ -31,18 +31,19 @@ typedef struct clv__box {
   double width, height;
 } clv__box;
 
-/* What laying out many partitions of a plan shares. */
+/* State shared by the layouts of a plan's partitions. */
 typedef struct clv__boxes {
   const clv_plan *plan;
   clv__arena *arena;
   uint32_t *chip_of_node, *chip_of_value; /* valid within one partition */
 } clv__boxes;
 
-/* Both return false when memory is out. `most_ranks`: longer ones go on in a further column beside the first. */
+/* Both return false if out of memory. A layout with more than `most_ranks` ranks continues in another column next to the
+ * first. */
 bool clv__boxes_init(clv__boxes *boxes, const clv_plan *plan, clv__arena *arena);
 bool clv__box_make(clv__boxes *boxes, const clv__partition *partition, uint32_t most_ranks, clv__box *box);
 
-/* The text of a chip: operator (bold, for nodes alone) and name; `name` is cut to what the chip has room for. */
+/* The text of a chip: operator (bold, only for nodes) and name. `name` is shortened to fit the chip. */
 void clv__chip_label(const clv_plan *plan, const clv__chip *chip, clv__text *bold, clv__text *name);
 
 #endif

@@ -1,4 +1,4 @@
-/* See diagram.h: which form the picture has, which lanes, and which items. */
+/* See diagram.h. Chooses the form of the picture, its lanes and its items. */
 #include "report/picture/diagram.h"
 
 #include <string.h>
@@ -6,16 +6,16 @@
 #include "report/steps.h"
 
 enum {
-  MOST_NODES = 260,     /* more are not drawn one by one */
+  MOST_NODES = 260,     /* more are not drawn individually */
   MOST_CARDS = 36,      /* steps */
-  MOST_NODE_STEPS = 90, /* more than this are too many boxes for showing what is in them */
+  MOST_NODE_STEPS = 90, /* more boxes are too many to show their content */
   FEW_PARTITIONS = 20,
-  MOST_ITEMS = 640, /* more than this lose their middle */
+  MOST_ITEMS = 640, /* for more, the middle is omitted */
   KEPT_HEAD = 440,
   KEPT_TAIL = 160,
-  MERGED = 3,       /* longer runs of transfers between the same lanes become one line */
-  MERGED_LINES = 2, /* the same where boxes have one line each */
-  MOST_RANKS = 26,  /* of a box, before it grows a second column */
+  MERGED = 3,       /* longer sequences of transfers between the same lanes become one line */
+  MERGED_LINES = 2, /* the same for CLV__FORM_LINES */
+  MOST_RANKS = 26,  /* of a box, before it gets a second column */
   CARD_HEIGHT = 92,
   LINE_HEIGHT = 30,
   LANE_HEAD = 40
@@ -24,9 +24,9 @@ enum {
 typedef struct building {
   clv__diagram *d;
   clv__arena *arena;
-  uint32_t *item_of_step, *first_reader; /* by step: a partition's step that waits for it */
-  uint32_t *shared_item, *shared_lane;   /* by step: the last line made for it within shared memory */
-  uint32_t *step_sources;                /* pairs (item, step) before the CSR is made */
+  uint32_t *item_of_step, *first_reader; /* by step: the step of a partition that waits for it */
+  uint32_t *shared_item, *shared_lane;   /* by step: the last line added for it within shared memory */
+  uint32_t *step_sources;                /* pairs (item, step), before the CSR is built */
   size_t source_count, source_capacity;
 } building;
 
@@ -39,7 +39,8 @@ static bool host_needs_lane(const clv_plan *plan) {
   return plan->transfer_count > 0;
 }
 
-/* In the order of the list; but of three and more, what works in host memory stands in the middle: all transfers lead there. */
+/* In the order of the device list. With three or more lanes, devices in host memory are in the middle, because all transfers
+ * lead there. */
 static bool add_lanes(building *b) {
   clv__diagram *d = b->d;
   const clv_devices *devices = d->plan->devices;
@@ -78,8 +79,8 @@ static uint32_t lane_of_space(const clv__diagram *d, uint32_t space) {
 
 /* ---- Items ---- */
 
-/* Of a transfer: the lane of the partition that made the value, and of the first that reads it; of several devices in one memory
- * these are the ones to show. */
+/* Sets the lanes of a transfer: that of the partition that produces the value, and that of its first reader. This selects the
+ * devices to show if several share one memory space. */
 static void set_transfer_lanes(const building *b, const clv__step *step, uint32_t number, clv__item *item) {
   const clv_plan *plan = b->d->plan;
   const clv__transfer *transfer = &plan->transfers[step->index];
@@ -138,7 +139,7 @@ static bool find_first_readers(building *b) {
   return true;
 }
 
-/* Steps left out of a long plan: [*first, *end). */
+/* Chooses the omitted steps of a long plan: [*first, *end). */
 static void choose_gap(const clv_plan *plan, uint32_t *first, uint32_t *end) {
   *first = *end = plan->step_count;
   if (plan->step_count <= MOST_ITEMS) return;
@@ -161,7 +162,7 @@ static uint32_t lane_after(const clv__item *item) {
   return item->to;
 }
 
-/* A line within shared memory from what step `source` left to `lane`, made once. */
+/* Adds a line within shared memory from the output of step `source` to `lane`, once. */
 static uint32_t share(building *b, uint32_t source, uint32_t lane) {
   clv__diagram *d = b->d;
   if (b->shared_lane[source] == lane) return b->shared_item[source];
@@ -177,7 +178,7 @@ static bool merges(const clv__diagram *d, const clv__item *a, const clv__item *b
          (a->own == b->own || d->form == CLV__FORM_LINES);
 }
 
-/* Adds the items of steps [s, s + count), which become one where `count` > 1. */
+/* Adds the items of steps [s, s + count); they become one item if `count` > 1. */
 static bool add_item(building *b, uint32_t s, uint32_t count) {
   clv__diagram *d = b->d;
   const clv_plan *plan = d->plan;
@@ -190,7 +191,7 @@ static bool add_item(building *b, uint32_t s, uint32_t count) {
     item.own = item.own && more.own;
   }
   item.count = count;
-  /* Lines within shared memory come first: they lead to this item. */
+  /* Lines within shared memory come first because they lead to this item. */
   for (uint32_t k = 0; k < count; ++k) {
     for (uint32_t i = 0; i < plan->steps[s + k].dependency_count; ++i) {
       uint32_t source = plan->steps[s + k].dependencies[i], from = b->item_of_step[source];
@@ -243,7 +244,7 @@ static bool add_items(building *b) {
   return true;
 }
 
-/* The pairs come by item already. */
+/* The pairs are already sorted by item. */
 static bool index_sources(building *b) {
   clv__diagram *d = b->d;
   d->source_offsets = clv__arena_allocate_zero(b->arena, (size_t)d->item_count + 2, sizeof *d->source_offsets);
@@ -279,7 +280,7 @@ bool clv__diagram_make(const clv_plan *plan, bool collapse, double head, clv__ar
   for (uint32_t p = 0; p < plan->partition_count; ++p) nodes += plan->partitions[p].node_count;
   bool few = nodes <= MOST_NODES && plan->step_count <= MOST_NODE_STEPS;
   bool worth =
-      plan->partition_count <= FEW_PARTITIONS || nodes >= 3 * (uint64_t)plan->partition_count; /* else a box says it all */
+      plan->partition_count <= FEW_PARTITIONS || nodes >= 3 * (uint64_t)plan->partition_count; /* otherwise a box shows enough */
   diagram->form = !collapse && few && worth ? CLV__FORM_NODES : plan->step_count > MOST_CARDS ? CLV__FORM_LINES : CLV__FORM_CARDS;
   bool done = add_lanes(&b) && find_first_readers(&b) && add_items(&b) && index_sources(&b) && make_boxes(&b) &&
               clv__diagram_place(diagram, arena) && clv__diagram_connect(diagram, arena);

@@ -4,7 +4,7 @@
 #include "report/label.h"
 #include "report/picture/palette.h"
 
-/* A name inside a quoted string of the DOT language. */
+/* Appends a name inside a quoted string of the DOT language. */
 static void append_quoted(clv__text *text, const char *name) {
   clv__text clean;
   clv__text_init(&clean, text->allocator);
@@ -50,7 +50,7 @@ static void append_edge_end(const clv_plan *plan, clv_value_id value, bool cross
   }
 }
 
-/* The edges into a node: from nodes that run, and from the graph's inputs. */
+/* Appends the edges into a node: from nodes that run, and from the graph's inputs. */
 static void append_edges(const clv_plan *plan, clv_node_id id, clv__text *text) {
   const clv__node *node = &plan->graph->nodes[id];
   uint32_t space = plan->devices->items[plan->placement.devices[id]].space;

@@ -1,4 +1,4 @@
-/* A plan as a graph for graphviz: nodes grouped by partition, values as edges, those that are copied marked with their bytes. */
+/* A plan as a graphviz graph: nodes grouped by partition, values as edges. Copied values are marked with their bytes. */
 #ifndef CLEAVE_REPORT_PICTURE_DOT_H
 #define CLEAVE_REPORT_PICTURE_DOT_H
 

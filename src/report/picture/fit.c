@@ -1,11 +1,11 @@
-/* See fit.h. Widths are those of DejaVu Sans, by kinds of letters: the other fonts that the pictures name are narrower. */
+/* See fit.h. Uses the widths of DejaVu Sans by kind of letter: the other fonts of the pictures are narrower. */
 #include "report/picture/fit.h"
 
 #include <string.h>
 
 #include "report/label.h"
 
-/* Width of a character as a part of the font's size. */
+/* The width of a character relative to the font size. */
 static double part_of_size(uint32_t character) {
   if (character >= 0x80) return 0.9 * (double)clv__label_width(character);
   if (strchr("ijlI|!.,:;' ", (int)character) != NULL) return 0.34;
@@ -23,7 +23,7 @@ double clv__fit_width(const char *content, double size) {
 }
 
 void clv__fit_append(clv__text *text, const char *content, double size, double width) {
-  /* No character is narrower than a third of the size: more columns than this never fit. */
+  /* Every character is at least a third of the size wide: more columns never fit. */
   size_t columns = width > 0 ? (size_t)(3 * width / size) : 0;
   clv__text shortened;
   for (;; --columns) {

@@ -1,30 +1,30 @@
-/* See layers.h. Ranks by the longest path; nodes that nothing leads to stand just above their first reader. Edges over several
- * ranks get a point in each, so that they bend around nodes. The order is found by barycentres, swept down and up; the places by
- * least squares under that order, which pooling neighbours solves exactly a rank at a time. */
+/* See layers.h. Ranks follow the longest path; nodes without inputs are just above their first reader. Edges across several
+ * ranks get a point in each rank, so that they bend around nodes. The order is found by barycentres, swept down and up. The
+ * positions minimise least squares for that order; pooling neighbours solves this exactly, one rank at a time. */
 #include "report/picture/layers.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum { SWEEPS = 6, PLACE_SWEEPS = 8, LONGEST_BENT = 24 };
-static const double POINT_WIDTH = 10, POINT_WEIGHT = 4; /* of a bend: it would rather be straight */
+static const double POINT_WIDTH = 10, POINT_WEIGHT = 4; /* weight of a bend point: edges prefer to be straight */
 
 typedef struct layout {
   const clv__layers_input *input;
   clv__layers *layers;
   clv__arena *arena;
-  uint32_t count;                                  /* nodes, then points of edges */
+  uint32_t count;                                  /* nodes, then edge points */
   uint32_t link_count;                             /* between neighbouring ranks */
-  uint32_t *ranks;                                 /* by node and point */
+  uint32_t *ranks;                                 /* by node and edge point */
   uint32_t *place;                                 /* position in its rank */
-  double *x, *wanted;                              /* middles */
+  double *x, *wanted;                              /* centres */
   uint32_t *first, *members;                       /* CSR by rank, in order */
   uint32_t *down_offsets, *down, *up_offsets, *up; /* CSR: neighbours in the next and the previous rank */
 } layout;
 
 static void rank_nodes(layout *l) {
   const clv__layers_input *in = l->input;
-  uint32_t *ranks = l->layers->ranks, *least = l->place; /* of the readers' ranks; `place` is free still */
+  uint32_t *ranks = l->layers->ranks, *least = l->place; /* minimum of the readers' ranks; `place` is not in use yet */
   for (uint32_t v = 0; v < in->node_count; ++v) {
     for (uint32_t i = l->up_offsets[v]; i < l->up_offsets[v + 1]; ++i) {
       uint32_t from = l->up[i];
@@ -61,7 +61,7 @@ static bool is_bent(const layout *l, uint32_t edge) {
   return span > 1 && span <= LONGEST_BENT;
 }
 
-/* Points for edges that pass ranks, and the links between neighbouring ranks. */
+/* Adds points for edges across several ranks, and the links between neighbouring ranks. */
 static bool add_points(layout *l) {
   const clv__layers_input *in = l->input;
   const uint32_t *ranks = l->layers->ranks;
@@ -133,8 +133,8 @@ static int compare_keyed(const void *a, const void *b) {
   return (x->place > y->place) - (x->place < y->place);
 }
 
-/* The mean place of the neighbours in the rank that was ordered before; without any, where it is. Relative to the rank's size, so
- * that ranks of different sizes compare. */
+/* Sorts by the mean place of the neighbours in the rank ordered before; a node without neighbours keeps its place. Places are
+ * relative to the size of the rank, so that ranks of different sizes can be compared. */
 static void order_rank(layout *l, uint32_t rank, bool down, keyed *keys) {
   const uint32_t *offsets = down ? l->up_offsets : l->down_offsets, *neighbours = down ? l->up : l->down;
   uint32_t first = l->first[rank], count = l->first[rank + 1] - first;
@@ -166,7 +166,7 @@ static double width_of(const layout *l, uint32_t v) {
   return v < l->input->node_count ? l->input->widths[v] : POINT_WIDTH;
 }
 
-/* The places nearest to the wanted ones (least squares) in which no neighbours overlap: pool adjacent violators. */
+/* Finds the positions closest to the wanted ones (least squares) without overlapping neighbours: pool adjacent violators. */
 static void place_rank(layout *l, uint32_t rank, pool *pools) {
   uint32_t first = l->first[rank], count = l->first[rank + 1] - first, used = 0;
   double shift = 0;

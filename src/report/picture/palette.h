@@ -1,4 +1,4 @@
-/* The colours of devices in pictures, by their order in the list. */
+/* The colours of devices in pictures, by their order in the device list. */
 #ifndef CLEAVE_REPORT_PICTURE_PALETTE_H
 #define CLEAVE_REPORT_PICTURE_PALETTE_H
 
@@ -6,15 +6,15 @@
 #include <stdint.h>
 
 typedef struct clv__colors {
-  const char *lane;   /* behind everything */
+  const char *lane;   /* background of a lane */
   const char *fill;   /* of a box */
   const char *chip;   /* of a node in a box */
-  const char *stroke; /* of a box, and of titles */
+  const char *stroke; /* of a box and of titles */
 } clv__colors;
 
 enum { CLV__PALETTE_SIZE = 6 };
 
-/* `index` CLV__PALETTE_SIZE: host memory, where no device of the list works in it. */
+/* `index` CLV__PALETTE_SIZE: host memory, if no listed device works in it. */
 static inline const clv__colors *clv__palette(uint32_t index, bool dark) {
   static const clv__colors light[] = {
       {"#f4f8fe", "#e3edfc", "#c5dafa", "#2f66b5"}, {"#f3faf5", "#e0f3e6", "#bfe5cb", "#2a8048"},

@@ -1,10 +1,10 @@
-/* The second part of diagram.h: how far down each item stands, and in which column. Items keep their order: each goes as high as
- * what it waits for and what stands there already allow, so that what can run at the same time stands side by side. */
+/* The second part of diagram.h: chooses the height and column of each item. Items keep their order. Each item goes as high as
+ * its dependencies and the items already placed allow, so that items which can run at the same time are side by side. */
 #include <math.h>
 
 #include "report/picture/diagram.h"
 
-enum { TALLEST = 1500, SHORTEST_COLUMN = 700, GAP_HEIGHT = 40 }; /* higher pictures go on in a second column */
+enum { TALLEST = 1500, SHORTEST_COLUMN = 700, GAP_HEIGHT = 40 }; /* taller pictures continue in a second column */
 
 static double row_gap(const clv__diagram *d) {
   return d->form == CLV__FORM_LINES ? 8 : 18;
@@ -28,7 +28,7 @@ static double larger(double a, double b) {
   return a > b ? a : b;
 }
 
-/* Further lines that leave the box that a line leaves, right after it. */
+/* The number of further lines that leave the same box directly after this line. */
 static uint32_t count_siblings(const clv__diagram *d, uint32_t index) {
   uint32_t count = 0, source = d->sources[d->source_offsets[index]];
   for (uint32_t i = index + 1; i < d->item_count && !clv__item_is_box(&d->items[i]); ++i, ++count) {
@@ -37,7 +37,7 @@ static uint32_t count_siblings(const clv__diagram *d, uint32_t index) {
   return count;
 }
 
-/* The least y that an item may have: free room, and below what it waits for. */
+/* The smallest y for an item: in free space, and below its dependencies. */
 static double least_y(const clv__diagram *d, const heights *h, const clv__item *item, uint32_t index) {
   uint32_t low = item->from < item->to ? item->from : item->to, high = item->from + item->to - low;
   bool box = clv__item_is_box(item);
@@ -52,7 +52,7 @@ static double least_y(const clv__diagram *d, const heights *h, const clv__item *
     for (uint32_t l = low + 1; l < high; ++l) y = larger(y, h->lanes[l] + label_height(d) - 4);
     if (low == high) y = larger(y, h->lanes[low] + label_height(d) - 4);
   }
-  uint32_t entered = 0; /* lines that lead to the box further up */
+  uint32_t entered = 0; /* lines that enter the box further up */
   for (uint32_t i = d->source_offsets[index]; i < d->source_offsets[index + 1]; ++i) {
     const clv__item *source = &d->items[d->sources[i]];
     if (source->column != h->column) continue;
@@ -83,7 +83,7 @@ static void occupy(const clv__diagram *d, heights *h, const clv__item *item) {
   h->most = larger(h->most, bottom);
 }
 
-/* Places all items in columns of about `limit` height; a column begins with the transfers that lead to its first box. */
+/* Places all items in columns of about `limit` height. A column starts with the transfers to its first box. */
 static void place_items(clv__diagram *d, heights *h, double limit) {
   h->column = 0;
   h->most = 0;
@@ -129,7 +129,7 @@ bool clv__diagram_place(clv__diagram *diagram, clv__arena *arena) {
   place_items(d, &h, INFINITY);
   double tall = d->height - d->top;
   if (tall > TALLEST) {
-    double columns = ceil(sqrt(1.2 * tall / width)); /* rather wide than high, as screens and slides are */
+    double columns = ceil(sqrt(1.2 * tall / width)); /* prefers wide over tall, like screens and slides */
     double limit = tall / columns * 1.04 + d->lane_head;
     place_items(d, &h, limit > SHORTEST_COLUMN ? limit : SHORTEST_COLUMN);
   }

@@ -1,4 +1,4 @@
-/* See svg.h. The picture is laid out by diagram.h, then drawn back to front: lanes, lines, boxes. */
+/* See svg.h. diagram.h computes the layout; this file draws lanes, lines and boxes, from back to front. */
 #include "report/picture/svg.h"
 
 #include <math.h>
@@ -34,7 +34,7 @@ static bool is_curve(const double *from, const double *to) {
   return to[1] - from[1] > 9 && fabs(to[0] - from[0]) > 0.5;
 }
 
-/* A right angle at `at`, to be rounded: how much of it. */
+/* The radius for rounding a right angle at `at`; 0 for none. */
 static double corner_of(const double *before, const double *at, const double *after) {
   if (is_curve(before, at) || is_curve(at, after)) return 0;
   bool flat_before = fabs(at[0] - before[0]) > 0.5, flat_after = fabs(after[0] - at[0]) > 0.5;
@@ -84,7 +84,7 @@ static void draw_lines(clv__picture *p) {
   }
 }
 
-/* What a transfer is: "relu  ·  3.1 MiB  ·  0.31 ms". */
+/* The text of a transfer: "relu  ·  3.1 MiB  ·  0.31 ms". */
 static void append_transfer(const clv__picture *p, const clv__item *item, double width, clv__text *line) {
   clv__text rest;
   char label[CLV__LABEL_BYTES];

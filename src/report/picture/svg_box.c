@@ -1,4 +1,4 @@
-/* A partition in a picture: its box with what is told of it, and its nodes where they are shown. */
+/* Draws a partition: its box, its description, and its nodes if they are shown. */
 #include "report/label.h"
 #include "report/picture/fit.h"
 #include "report/picture/palette.h"
@@ -6,7 +6,7 @@
 
 enum { PADDING = 14, TEXT_LINE = 17, NUMBER_ROOM = 34 };
 
-/* What a browser shows when the pointer rests on the box. */
+/* The tooltip of a box in a browser. */
 static void draw_tooltip(clv__picture *p, const clv__partition *partition) {
   enum { SHOWN = 24 };
   clv__text_append(p->text, "<title>");
@@ -50,7 +50,7 @@ static void draw_values(clv__picture *p, double x, double y, double room, const 
   clv__svg_finish_text(p->text, &type);
 }
 
-/* As many operators, `most` at most, as fit without being cut. */
+/* Appends at most `most` operators, as many as fit without being shortened. */
 static void append_operators(const clv_plan *plan, const clv__partition *partition, uint32_t most, double room, clv__text *line) {
   bool failed = line->failed;
   for (uint32_t limit = most; limit > 0; --limit) {

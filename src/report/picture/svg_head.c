@@ -50,7 +50,7 @@ static void draw_tiles(clv__picture *p, double width) {
   draw_tile(p, 5, tile, "bytes copied", value);
 }
 
-/* What a device does in the plan: "3 partitions, 173 nodes, 3.12 ms". */
+/* The device's share of the plan: "3 partitions, 173 nodes, 3.12 ms". */
 static void append_share(const clv_plan *plan, uint32_t device, clv__text *text) {
   uint64_t nodes = 0, time_ns = 0;
   uint32_t partitions = 0;

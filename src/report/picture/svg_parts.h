@@ -1,4 +1,4 @@
-/* What the files of a picture share: svg.c, svg_head.c, svg_box.c. */
+/* Shared by the files that draw a picture: svg.c, svg_head.c, svg_box.c. */
 #ifndef CLEAVE_REPORT_PICTURE_SVG_PARTS_H
 #define CLEAVE_REPORT_PICTURE_SVG_PARTS_H
 
@@ -6,7 +6,7 @@
 #include "report/picture/diagram.h"
 
 enum { CLV__SVG_MARGIN = 28 };
-#define CLV__SVG_SMALL 11.5 /* size of most texts */
+#define CLV__SVG_SMALL 11.5 /* font size of most texts */
 #define CLV__SVG_BOLD 1.1   /* bold is a tenth wider */
 
 typedef struct clv__picture {
@@ -15,12 +15,12 @@ typedef struct clv__picture {
   clv__diagram diagram;
 } clv__picture;
 
-/* Text of at most `width` pixels in a style whose font has `size`. */
+/* Appends text at most `width` pixels wide, in a style with font size `size`. */
 void clv__svg_text(clv__text *text, double x, double y, const char *style, double size, double width, const char *content);
-/* Ends `text`, a part of `into`, which takes over whether it failed. */
+/* Finishes `text`, a part of `into`; `into` inherits its failure. */
 void clv__svg_finish_text(clv__text *into, clv__text *text);
-/* A line through points, moved by (dx, dy): pieces that lead down and aside are curves, all others straight with round corners.
- */
+/* Appends a line through points, shifted by (dx, dy). Diagonal segments that lead down are curves; all others are straight
+ * with round corners. */
 void clv__svg_path(clv__text *text, const char *style, const double *points, uint32_t count, double dx, double dy, bool arrow);
 
 /* svg_head.c: title, figures, legend. */
@@ -29,7 +29,7 @@ void clv__svg_head(clv__picture *picture, double width);
 /* svg_box.c: a partition. */
 void clv__svg_box(clv__picture *picture, const clv__item *item);
 void clv__svg_content(const clv_plan *plan, const clv__box *box, double dx, double dy, clv__text *text);
-/* Where an item's column begins. */
+/* The left edge of an item's column. */
 static inline double clv__svg_column_left(const clv__diagram *d, const clv__item *item) {
   return CLV__SVG_MARGIN + item->column * d->column_width;
 }

@@ -1,5 +1,6 @@
-/* The third part of diagram.h: lines between items that stand already, and from them how wide lanes are. Lines run in tracks
- * beside the boxes; what would need a track and finds none, or leads far away, becomes a number at its end. */
+/* The third part of diagram.h: draws lines between items already placed, and derives the widths of the lanes from them. Lines
+ * run in tracks beside the boxes. A line that leads too far, or that needs a track but finds none, becomes a number at its
+ * end. */
 #include <math.h>
 #include <string.h>
 
@@ -11,12 +12,12 @@ static const double TRACK = 7, FIRST_TRACK = 12, LANE_PADDING = 14, TAP = 7, COL
 typedef struct wiring {
   clv__diagram *d;
   clv__arena *arena;
-  uint32_t *offsets, *sinks; /* CSR by item: items that wait for it */
-  double *taps;              /* by the index of the sink: where the line enters it */
-  uint8_t *entered;          /* by item: lines that enter it beside its top */
+  uint32_t *offsets, *sinks; /* CSR by item: items that depend on it */
+  double *taps;              /* by index of the sink: where the line enters it */
+  uint8_t *entered;          /* by item: lines that enter it at its side */
   uint8_t *tracks;           /* [2 * item + side] */
-  bool *marked;              /* by the index of the sink: a number instead of a line */
-  bool *side_marked;         /* [2 * lane + side]: numbers stand there */
+  bool *marked;              /* by index of the sink: a number replaces the line */
+  bool *side_marked;         /* [2 * lane + side]: has numbers */
 } wiring;
 
 static bool index_sinks(wiring *w) {
@@ -42,21 +43,20 @@ static bool index_sinks(wiring *w) {
   return true;
 }
 
-/* ---- Which lines there are ---- */
+/* ---- List of lines ---- */
 
 static uint32_t side_towards(uint32_t lane, uint32_t other) {
   return other < lane ? LEFT : RIGHT;
 }
 
-/* The side of its lane on which a line from item `s` to item `t` runs. Lines between boxes keep out of the way of the transfers.
- */
+/* The side of its lane on which the line from item `s` to item `t` runs. Lines between boxes avoid the transfers. */
 static uint32_t side_of(const clv__diagram *d, const clv__item *s, const clv__item *t) {
   if (!clv__item_is_box(s)) return side_towards(s->to, s->from);
   if (!clv__item_is_box(t)) return side_towards(t->from, t->to);
   return s->to + 1 == d->lane_count && d->lane_count > 1 ? RIGHT : LEFT;
 }
 
-/* Straight across, or straight down to the next box. */
+/* Whether the line leads straight across, or straight down to the next box. */
 static bool is_direct(const clv__item *s, const clv__item *t, const uint32_t *next_box, uint32_t s_index, uint32_t t_index) {
   if (s->column != t->column) return false;
   bool from_box = clv__item_is_box(s), to_box = clv__item_is_box(t);
@@ -65,7 +65,7 @@ static bool is_direct(const clv__item *s, const clv__item *t, const uint32_t *ne
   return to_box && s->y >= t->y + 5 && s->y <= t->y + t->height - 5;
 }
 
-/* By box: the next one in its lane. */
+/* By box: the next box in its lane. */
 static uint32_t *find_next_boxes(const wiring *w) {
   const clv__diagram *d = w->d;
   uint32_t last[CLV__MAX_DEVICES + 1];
@@ -76,7 +76,7 @@ static uint32_t *find_next_boxes(const wiring *w) {
     const clv__item *item = &d->items[i];
     next[i] = last[item->from];
     if (clv__item_is_box(item)) last[item->from] = i;
-    /* A line across a lane, or a gap, parts the boxes above it from those below. */
+    /* A line across a lane, or a gap, separates the boxes above from those below. */
     if (item->kind == CLV__ITEM_GAP) memset(last, 0xff, sizeof last);
     uint32_t low = item->from < item->to ? item->from : item->to, high = item->from + item->to - low;
     for (uint32_t l = low + 1; l < high; ++l) last[l] = CLV__NO_ID;
@@ -88,7 +88,7 @@ static double exit_of(const clv__diagram *d, const clv__item *item) {
   return clv__item_is_box(item) ? item->y + clv__item_exit(d, item) : item->y;
 }
 
-/* Where the next line enters an item at its side. */
+/* The y at which the next line enters an item at its side. */
 static double next_tap(const wiring *w, uint32_t index) {
   const clv__item *item = &w->d->items[index];
   if (!clv__item_is_box(item)) return item->y;
@@ -97,7 +97,7 @@ static double next_tap(const wiring *w, uint32_t index) {
   return item->y + fmin(down, item->height - 6);
 }
 
-/* One side of one item: taps, then a track over all of them. */
+/* For one side of an item: chooses the taps, then a track along all of them. */
 static void choose_track(wiring *w, uint32_t index, uint32_t side, const uint32_t *next_box, double (*ends)[2][MOST_TRACKS]) {
   clv__diagram *d = w->d;
   const clv__item *item = &d->items[index];
@@ -151,7 +151,7 @@ static bool choose_tracks(wiring *w, const uint32_t *next_box) {
   return true;
 }
 
-/* ---- Where lanes stand ---- */
+/* ---- Positions of lanes ---- */
 
 static void place_lanes(wiring *w) {
   clv__diagram *d = w->d;
@@ -193,7 +193,7 @@ static bool add_line(wiring *w, const clv__line *like, uint32_t count, const dou
   return line->points != NULL;
 }
 
-/* The first source, or sink, of a transfer's line that it meets without a track. */
+/* Whether a transfer's line starts directly at one of its sources, without a track. */
 static bool begins_at_box(const wiring *w, uint32_t index, const uint32_t *next_box) {
   const clv__diagram *d = w->d;
   for (uint32_t e = d->source_offsets[index]; e < d->source_offsets[index + 1]; ++e) {
@@ -202,7 +202,7 @@ static bool begins_at_box(const wiring *w, uint32_t index, const uint32_t *next_
   return false;
 }
 
-/* The line of a transfer, from lane to lane. */
+/* Draws the line of a transfer from lane to lane. */
 static bool draw_across(wiring *w, uint32_t index, const uint32_t *next_box) {
   const clv__diagram *d = w->d;
   const clv__item *item = &d->items[index];
@@ -228,7 +228,7 @@ static bool draw_across(wiring *w, uint32_t index, const uint32_t *next_box) {
                   (const double[]){start, item->y, end, item->y});
 }
 
-/* The lines in the tracks of one side of an item: down to the last tap, and to each other one. */
+/* Draws the lines in the tracks of one side of an item: down to the last tap, and to every other tap. */
 static bool draw_track(wiring *w, uint32_t index, uint32_t side, const uint32_t *next_box) {
   const clv__diagram *d = w->d;
   const clv__item *item = &d->items[index];
@@ -268,7 +268,7 @@ static bool draw_down(wiring *w, uint32_t index, const uint32_t *next_box) {
 
 /* The partition that an item's bytes come from; CLV__NO_ID for the graph's inputs. */
 static uint32_t origin_of(const clv__diagram *d, uint32_t index) {
-  for (uint32_t steps = 0; steps < 4; ++steps) { /* partition, to the host, within shared memory, to a device */
+  for (uint32_t steps = 0; steps < 4; ++steps) { /* at most: partition, copy to host, shared memory, copy to device */
     if (clv__item_is_box(&d->items[index])) return d->items[index].index;
     if (d->source_offsets[index] == d->source_offsets[index + 1]) return CLV__NO_ID;
     index = d->sources[d->source_offsets[index]];
@@ -290,7 +290,7 @@ static bool draw_marks(wiring *w) {
       uint32_t side = box ? (uint32_t)LEFT : side_of(d, &d->items[i], to);
       if (mark_of[sink] == CLV__NO_ID) {
         mark_of[sink] = d->mark_count++;
-        /* Beside a box on its outer side; at the begin of a line on the side that it does not lead to. */
+        /* The number is beside a box on its outer side, or at the start of a line on the side away from its target. */
         d->marks[mark_of[sink]] = (clv__mark){.x = edge_x(d, to, to->from, side), .right = !box && side == LEFT};
         d->marks[mark_of[sink]].y = box ? to->y + fmin(to->height / 2, 30) : to->y;
       }
