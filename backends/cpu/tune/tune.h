@@ -17,8 +17,8 @@ typedef struct clv__cpu_notes clv__cpu_notes;
 clv_status clv__cpu_notes_create(const clv_host *host, const char *device, const char *key, clv__cpu_notes **notes,
                                  clv_error *error);
 void clv__cpu_notes_destroy(clv__cpu_notes *notes); /* accepts NULL */
-/* Reads the choice for a step into `choice`; false if there is none. The first call reads the stored choices. If the stored data
- * is damaged or contains unknown entries, the call leaves it alone and logs a warning. */
+/* Reads the choice for a step into `choice`; false if there is none. The first call reads the stored choices. They may be damaged
+ * or name a choice that does not exist. Damaged data is ignored, with a warning. */
 bool clv__cpu_notes_find(clv__cpu_notes *notes, const char *step, char choice[CLV__CPU_CHOICE_ROOM]);
 /* Records a choice. If that fails, the choice is merely measured again. Neither text may contain tabs or line breaks. */
 void clv__cpu_notes_add(clv__cpu_notes *notes, const char *step, const char *choice);
