@@ -1,10 +1,11 @@
 /* Decides which tasks run in parallel. Tasks are narrow (on one thread, in a lane) or wide (on all threads, with nothing
  * beside them).
  *
- * Initially, every task that may be narrow is narrow. Narrow tasks that wait for no wide tasks except those of earlier rounds
- * form one group. List scheduling assigns its tasks to lanes. The longest path of successors sets their priority (Graham,
- * "Bounds on Multiprocessing Timing Anomalies", 1969). If a path is longer than the lanes' share of the group, its heaviest
- * task becomes wide, and all tasks are grouped again. The best of these rounds is kept, with those of its groups that pay. */
+ * Initially, every task that may be narrow is narrow. Narrow tasks at the same level form one group: they wait for no wide tasks
+ * except those that follow earlier groups. List scheduling assigns a group's tasks to lanes. The longest path of successors sets
+ * their priority (Graham, "Bounds on Multiprocessing Timing Anomalies", 1969). If a path is longer than the lanes' share of the
+ * group, its heaviest task becomes wide, and all tasks are grouped again. The best of these rounds is kept, with those of its
+ * groups that pay. */
 #include <stdlib.h>
 #include <string.h>
 
