@@ -1,22 +1,22 @@
-/* Folding: a node whose inputs are all known is computed while a plan is made, and leaves no step. */
+/* Folding: computes a node whose inputs are all known while the plan is made, so that it leaves no step. */
 #ifndef CLEAVE_BACKENDS_COMMON_FOLD_H
 #define CLEAVE_BACKENDS_COMMON_FOLD_H
 
 #include "base/memory.h"
 #include "operators/run.h"
 
-#define CLV__FOLD_BYTES 4096u /* outputs of a node that is folded, together */
+#define CLV__FOLD_BYTES 4096u /* limit for the outputs of a folded node, together */
 
-/* Shape and Size of ONNX's domain: they read the shape of their input and not its value. */
+/* Shape and Size of ONNX's domain: they read the shape of their input, not its value. */
 bool clv__fold_reads_shape(const char *domain, const char *op);
 
-/* Whether a node can be folded. `call` has its operands: an input's `data` is its value or NULL, an absent operand has dtype
- * CLV_DTYPE_NONE. Never true for operators that give other results each time. */
+/* Whether a node can be folded. `call` has the node's operands. An input's `data` is its value or NULL. An absent operand has
+ * dtype CLV_DTYPE_NONE. Never true for operators whose results vary from run to run. */
 bool clv__fold_is_possible(const char *domain, const clv__kernel_call *call);
 
-/* Computes such a node into the arena: each output gets its `data`. `inputs` and `outputs` are the call's, `inputs` is changed
- * where only a shape is read. CLV_NOT_SUPPORTED where the kernel does not accept the call; CLV_OUT_OF_MEMORY; the kernel's own.
- */
+/* Computes such a node into the arena and sets the `data` of each output. `inputs` and `outputs` belong to the call. `inputs` is
+ * modified if only a shape is read. Errors: CLV_NOT_SUPPORTED if the kernel does not accept the call, CLV_OUT_OF_MEMORY, and the
+ * kernel's own. */
 clv_status clv__fold(const clv__kernel *kernel, const clv__kernel_call *call, clv_tensor *inputs, clv_tensor *outputs,
                      clv__arena *arena, const clv_allocator *allocator);
 

@@ -1,5 +1,5 @@
-/* Whatever a device of a backend has handed out and not got back: one that is given up gets no call but close(), and that has to
- * find all of it. */
+/* Tracks all objects that a device has handed out and not got back. An abandoned device receives no call but close(), which must
+ * find them all. */
 #ifndef CLEAVE_BACKENDS_COMMON_OBJECTS_H
 #define CLEAVE_BACKENDS_COMMON_OBJECTS_H
 
@@ -9,10 +9,10 @@
 
 struct clv_device;
 
-/* The first member of what is handed out. */
+/* The first member of every handed-out object. */
 typedef struct clv__object {
   struct clv__object *previous, *next;
-  void (*destroy)(struct clv_device *device, void *self); /* releases what it holds, and calls clv__object_free() */
+  void (*destroy)(struct clv_device *device, void *self); /* releases the object's resources and calls clv__object_free() */
 } clv__object;
 
 typedef struct clv__objects {
@@ -23,12 +23,12 @@ typedef struct clv__objects {
 } clv__objects;
 
 void clv__objects_init(clv__objects *objects, const clv_allocator *allocator, struct clv_device *device);
-/* Destroys what is left; the last made goes first, as it may use what was made before. */
+/* Destroys the remaining objects, newest first, because a newer object may use an older one. */
 void clv__objects_finish(clv__objects *objects);
 
-/* Zeroed but for the clv__object at its beginning; NULL: memory is out. Any thread. */
+/* An object, zeroed except for its leading clv__object. NULL when memory is out. Any thread. */
 void *clv__object_new(clv__objects *objects, size_t size_bytes, void (*destroy)(struct clv_device *device, void *self));
-/* Takes it off the list and frees it; what it holds was released before. */
+/* Removes the object from the list and frees it. Its resources must be released before. */
 void clv__object_free(clv__objects *objects, void *self);
 
 #endif

@@ -1,4 +1,4 @@
-/* The table of the CPU backend: the device, and host memory as buffers. */
+/* The function table of the CPU backend: the device, and host memory as buffers. */
 #include <stdio.h>
 #include <stdlib.h>
 #ifdef _OPENMP
@@ -51,8 +51,8 @@ int clv__cpu_threads_enter_one(void) {
 #endif
 }
 
-/* A parallel region waits for the other threads twice: microseconds where they have cores of their own and are awake,
- * milliseconds each time where another process has their cores. One thread packs so many bytes in a few milliseconds. */
+/* A parallel region waits for the other threads twice. Each wait takes microseconds if the threads are awake on free cores, and
+ * milliseconds if another process occupies the cores. One thread packs this many bytes in a few milliseconds. */
 enum { MANY_THREADS_BYTES = 4 << 20 };
 
 int clv__cpu_threads_enter_packing(size_t size_bytes) {
@@ -114,7 +114,7 @@ static bool read_lanes(const char *text, int *lanes) {
   return true;
 }
 
-/* Keys are those of `option_list`: the host has seen to that. */
+/* The host has already checked that all keys are in `option_list`. */
 static clv_status read_options(clv_device *device, const clv_device_config *config, clv_error *error) {
   bool *const switches[] = {&device->profile, &device->fuse, &device->onednn, &device->winograd};
   const char *cores = NULL, *node = NULL;
@@ -137,7 +137,7 @@ static clv_status read_options(clv_device *device, const clv_device_config *conf
   return CLV_OK;
 }
 
-/* Whatever times depend on: for what is kept of them. */
+/* Opens the stored choices. Their key includes everything that times depend on. */
 static clv_status open_notes(clv_device *device, clv_error *error) {
   char model[96], key[224];
   clv__cpu_model(model, sizeof model);
@@ -234,7 +234,7 @@ static clv_status buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buff
     clv__release(device->allocator, made);
     return clv__error_memory(error, (size_t)size_bytes);
   }
-  clv__memory_sparse(made->data, (size_t)size_bytes); /* scratch of oneDNN's is asked for larger than it is used */
+  clv__memory_sparse(made->data, (size_t)size_bytes); /* oneDNN requests more scratch than it uses */
   *buffer = made;
   return CLV_OK;
 }

@@ -1,4 +1,4 @@
-/* compile() and instance_create(): a plan where shapes allow one, else what it takes to run node by node. */
+/* compile() and instance_create(): a plan if the shapes allow one, otherwise what is needed to run node by node. */
 #include <stddef.h>
 
 #include "backends/cpu/run/executable.h"

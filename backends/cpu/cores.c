@@ -39,7 +39,7 @@ static void set_text(const cpu_set_t *set, char *text, size_t size_bytes) {
   }
 }
 
-/* One number; *text moves behind it. */
+/* Reads one number and moves *text past it. */
 static bool read_number(const char **text, int *number) {
   char *end;
   if (**text < '0' || **text > '9') return false;
@@ -51,7 +51,7 @@ static bool read_number(const char **text, int *number) {
   return true;
 }
 
-/* "0-3,8", to the end or a line break. */
+/* Reads "0-3,8", up to the end or a line break. */
 static bool read_list(const char *text, cpu_set_t *set) {
   CPU_ZERO(set);
   for (;; ++text) {
@@ -111,7 +111,7 @@ static clv_status read_cores(const char *list, const char *node, cpu_set_t *set,
   CPU_AND(&both, set, &allowed);
   set_text(&allowed, may, sizeof may);
   if (node != NULL && CPU_COUNT(&both) > 0) {
-    *set = both; /* what the process may use of it */
+    *set = both; /* the part that the process may use */
     return CLV_OK;
   }
   if (node == NULL && CPU_EQUAL(&both, set)) return CLV_OK;
@@ -151,12 +151,12 @@ void clv__cpu_cores_text(const clv__cpu_cores *cores, char *text, size_t size_by
 
 /* ---- Binding ---- */
 
-/* What the calling thread had before, and where OpenMP's threads are that work for it: each thread has a team of its own. */
+/* The calling thread's earlier binding, and the binding of its OpenMP threads. Each thread has its own team. */
 static _Thread_local struct {
   bool is_inside, is_bound;
   int team;         /* how many were bound */
   cpu_set_t before; /* the caller's own */
-  cpu_set_t bound;  /* the team's, where it is */
+  cpu_set_t bound;  /* the team's cores, if is_bound */
 } here;
 
 static void bind_team(const cpu_set_t *set) {
@@ -184,7 +184,7 @@ static bool is_team_bound(const cpu_set_t *set) {
 void clv__cpu_cores_enter(const clv__cpu_cores *cores) {
   if (cores == NULL && !here.is_bound) return;
   if (sched_getaffinity(0, sizeof here.before, &here.before) != 0) return;
-  if (cores == NULL) { /* the team works for another device now: it goes where its caller is */
+  if (cores == NULL) { /* the team now works for another device, so it returns to its caller's cores */
     if (is_team_bound(&here.before)) return;
     bind_team(&here.before);
     here.is_bound = false;

@@ -1,4 +1,4 @@
-/* The CPU backend: oneDNN where it pays, the portable kernels for the rest. This is all that the host sees of it. */
+/* The CPU backend: oneDNN where it pays, the portable kernels otherwise. The host sees only this header. */
 #ifndef CLEAVE_BACKENDS_CPU_CPU_H
 #define CLEAVE_BACKENDS_CPU_CPU_H
 

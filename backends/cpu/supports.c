@@ -1,12 +1,12 @@
-/* Capability: a node runs here when its kernel takes it; If, Loop, Scan and FlexAttention when every node of their bodies does.
- */
+/* Capability: a node runs here if its kernel accepts it. If, Loop, Scan and FlexAttention run here if every node of their bodies
+ * does. */
 #include <stdio.h>
 
 #include "backends/common/host.h"
 #include "backends/common/kernels/kernels.h"
 #include "device.h"
 
-#define MAX_DEPTH 64 /* of bodies within bodies */
+#define MAX_DEPTH 64 /* for nested bodies */
 
 static bool node_runs(const clv_host *host, const clv_graph_view *graph, uint32_t node, int depth, char reason[160]);
 
@@ -39,7 +39,7 @@ static void operand_types(const clv_host *host, const clv_graph_view *graph, con
   }
 }
 
-/* Whether an operand that is there has no type: so it is in bodies, whose inputs are known when they run. */
+/* Whether a present operand has no type. This happens in bodies, whose inputs are known only when they run. */
 static bool any_untyped(const uint32_t *ids, const clv_tensor *types, uint32_t count) {
   for (uint32_t i = 0; i < count; ++i) {
     if (ids[i] != CLV_NO_VALUE && types[i].dtype == CLV_DTYPE_NONE) return true;
@@ -77,7 +77,7 @@ static bool kernel_runs(const clv_host *host, const clv_graph_view *graph, const
   return accepted;
 }
 
-/* Whether some of the values have elements that share bytes: slices of those cannot be taken apart and put together. */
+/* Whether some values have elements that share bytes: such values cannot be sliced or assembled from slices. */
 static bool any_packed(const clv_host *host, const clv_graph_view *graph, const uint32_t *ids, uint32_t first, uint32_t end,
                        char reason[160]) {
   for (uint32_t i = first; i < end; ++i) {
@@ -90,8 +90,8 @@ static bool any_packed(const clv_host *host, const clv_graph_view *graph, const 
   return false;
 }
 
-/* Loop and Scan stack slices into outputs, and Scan takes its inputs apart; what they carry from one iteration to the next, and
- * If, has every dtype. */
+/* Loop and Scan stack slices into outputs, and Scan slices its inputs. Values carried between iterations, and values of If, may
+ * have any dtype. */
 static bool slices_run(const clv_host *host, const clv_graph_view *graph, const clv_node_info *info, char reason[160]) {
   const clv__attributes attributes = {info->attributes, info->attribute_count};
   const clv_attribute *body = clv__attribute_find(attributes, "body");

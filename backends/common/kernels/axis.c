@@ -1,17 +1,17 @@
 /* Operators that walk along one axis: ArgMax, ArgMin, CumSum, CumProd.
  *
- * A tensor is [outer, length, inner]. Lines along `length` are walked in groups of neighbours, a row of the group at a time;
- * where inner is 1, a line is contiguous and is loaded in blocks. Floats are walked in double, integers in 64 bits. */
+ * A tensor is [outer, length, inner]. Lines along `length` are walked in groups of neighbours, one row of the group at a
+ * time. If inner is 1, a line is contiguous and is loaded in blocks. Floats are processed as double, integers as 64 bits. */
 #include "backends/common/kernels/extreme.h"
 #include "operators/common/rows.h"
 #include "operators/common/threads.h"
 #include "operators/run.h"
 
-enum { BLOCK = 256, SHARE = 32768 /* elements of contiguous lines for a task */ };
+enum { BLOCK = 256, SHARE = 32768 /* elements of contiguous lines per task */ };
 
 typedef struct lines {
   int64_t outer, length, inner;
-  int64_t groups; /* of BLOCK neighbours, for each outer index */
+  int64_t groups; /* of BLOCK neighbours, per outer index */
 } lines;
 
 static clv_status lines_make(const clv__kernel_call *call, int64_t axis, lines *shape) {
@@ -30,7 +30,7 @@ static clv_status lines_make(const clv__kernel_call *call, int64_t axis, lines *
   return CLV_OK;
 }
 
-/* One walk: what run_lines() calls for `width` neighbouring lines from element `first` on. */
+/* One walk. run_lines() calls it for `width` neighbouring lines from element `first` on. */
 typedef void (*walk_fn)(const clv__kernel_call *call, const lines *shape, int64_t first, int64_t out_first, int64_t width);
 
 static void run_lines(const clv__kernel_call *call, const lines *shape, int64_t out_length, walk_fn walk) {
@@ -84,7 +84,7 @@ DEFINE_ARG(f64, double, clv__row_to_f64)
 DEFINE_ARG(i64, int64_t, clv__row_to_i64)
 DEFINE_ARG(u64, uint64_t, clv__row_to_i64)
 
-/* Contiguous f32 lines; of equal elements the first. */
+/* For contiguous f32 lines; takes the first of equal elements. */
 static void arg_rows(const clv__kernel_call *call, const lines *shape) {
   const bool smallest = strcmp(call->op, "ArgMin") == 0;
   const int64_t group = shape->length < SHARE ? SHARE / shape->length : 1, tasks = (shape->outer + group - 1) / group;
@@ -143,7 +143,7 @@ static clv_status run_arg(const clv__kernel_call *call) {
   }
 #define SUM(a, b) ((a) + (b))
 #define PRODUCT(a, b) ((a) * (b))
-/* From -0, which a sum with another -0 stays; before the first element it is 0. */
+/* Sums start from -0, so that a sum of -0 alone stays -0. The sum before the first element is 0. */
 DEFINE_CUMULATE(sum_f64, double, SUM, -0.0, clv__row_to_f64, clv__row_from_f64)
 DEFINE_CUMULATE(sum_u64, uint64_t, SUM, 0, clv__row_to_i64, clv__row_from_i64)
 DEFINE_CUMULATE(product_f64, double, PRODUCT, 1, clv__row_to_f64, clv__row_from_f64)

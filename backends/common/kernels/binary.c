@@ -1,7 +1,8 @@
-/* Elementwise operators of several inputs, which broadcast: arithmetic, comparison, logic, bits, Where, and the variadic ones.
+/* Elementwise operators with several inputs, which broadcast: arithmetic, comparison, logic, bits, Where, and the variadic
+ * ones.
  *
- * An operator is one expression of `a` and `b`, compiled for each type it has. Where only the low bits matter (Add, Equal, …),
- * the unsigned row serves the signed type too, so that nothing overflows. f16 and bf16 go through f32 rows. */
+ * An operator is one expression of `a` and `b`, compiled for each supported type. If only the low bits matter (Add, Equal,
+ * …), the unsigned row also serves the signed type, so that nothing overflows. f16 and bf16 go through f32 rows. */
 #include <math.h>
 #include <stdio.h>
 #include <tgmath.h>
@@ -14,7 +15,7 @@
     const T a = first, b = second;                \
     target[i] = (expression);                     \
   }
-/* Three loops, so that each vectorises: both inputs advance, or one of them stands still. */
+/* Three loops, so that each vectorises: both inputs advance, or one of them is constant. */
 #define ROW(row_name, T, R, expression)                    \
   static void row_name(const clv__row *row) {              \
     typedef T element;                                     \
@@ -68,9 +69,9 @@ UNSIGNED_OP(add, a + b)
 FLOAT_OP(sub, a - b)
 UNSIGNED_OP(sub, a - b)
 FLOAT_OP(mul, a *b)
-UNSIGNED_OP(mul, 1u * a * b) /* unsigned also where the type is promoted to int */
+UNSIGNED_OP(mul, 1u * a * b) /* stays unsigned where the type is promoted to int */
 FLOAT_OP(div, a / b)
-/* Division by zero gives 0; the one quotient that overflows wraps. */
+/* Division by zero yields 0. The one quotient that overflows wraps. */
 SIGNED_OP(div, b == 0 ? 0 : b == -1 ? (element)(0 - (uint64_t)a) : a / b)
 UNSIGNED_OP(div, b == 0 ? 0 : a / b)
 
@@ -82,7 +83,7 @@ UNSIGNED_OP(mod, b == 0 ? 0 : a % b)
 FLOAT_OP(fmod, fmod(a, b))
 SIGNED_OP(fmod, b == 0 || b == -1 ? 0 : a % b)
 
-/* A NaN on either side is the result, as numpy has it. */
+/* A NaN on either side is the result, as in numpy. */
 FLOAT_OP(min, a < b || a != a ? a : b)
 SIGNED_OP(min, a < b ? a : b)
 UNSIGNED_OP(min, a < b ? a : b)
@@ -110,7 +111,7 @@ UNSIGNED_OP(bit_and, a &b)
 UNSIGNED_OP(bit_or, a | b)
 UNSIGNED_OP(bit_xor, a ^ b)
 
-/* A shift by more than the type has, or by a negative number, leaves the sign alone. */
+/* A shift by more bits than the type has, or by a negative number, leaves only the sign. */
 #define TOO_FAR(b) ((uint64_t)(b) >= 8 * sizeof(element))
 UNSIGNED_OP(shift_left, TOO_FAR(b) ? 0 : (element)((uint64_t)a << b))
 SIGNED_OP(shift_left, TOO_FAR(b) ? 0 : (element)((uint64_t)a << b))
@@ -164,7 +165,7 @@ enum { DTYPE_COUNT = CLV__DTYPE_COUNT };
   X("Sum", run_variadic, CLV__DTYPES_FLOAT, 1, FLOATS(add))                                                                     \
   X("Mean", run_variadic, CLV__DTYPES_FLOAT, 1, FLOATS(add))
 
-/* PRelu of what is never negative. */
+/* PRelu for types that are never negative. */
 ROW(copy_first_u32, uint32_t, uint32_t, ((void)b, a))
 ROW(copy_first_u64, uint64_t, uint64_t, ((void)b, a))
 
@@ -194,7 +195,7 @@ static const binary *find_entry(const char *op) {
 SCALE_ROW(divide_f32, float)
 SCALE_ROW(divide_f64, double)
 
-/* Pairs: the first two into the output, each further one onto it. */
+/* Runs in pairs: writes the first two inputs to the output, then combines each further input with it. */
 static clv_status run_variadic(const clv__kernel_call *call) {
   const binary *entry = find_entry(call->op);
   const clv_tensor *out = &call->outputs[0];
@@ -219,7 +220,7 @@ static clv_status run_variadic(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* base^exponent modulo 2^64. A negative exponent gives what truncating the fraction gives. */
+/* base^exponent modulo 2^64. A negative exponent yields the truncated fraction. */
 static int64_t integer_power(int64_t base, int64_t exponent) {
   if (exponent < 0) return base == 1 ? 1 : base == -1 ? ((exponent & 1) != 0 ? -1 : 1) : 0;
   uint64_t result = 1, square = (uint64_t)base;
@@ -235,7 +236,7 @@ typedef struct pow_dtypes {
 
 enum { POW_BLOCK = 256 };
 
-/* A base and an exponent of different dtypes, or of integers: through doubles, or through i64 where both are integers. */
+/* Base and exponent with different dtypes, or integers. Computes in doubles, or in i64 if both are integers. */
 static void pow_mixed(const clv__row *row) {
   const pow_dtypes *dtypes = row->params;
   bool integers = ((CLV__DTYPE_BIT(dtypes->base) | CLV__DTYPE_BIT(dtypes->exponent)) & CLV__DTYPES_FLOAT) == 0;
@@ -265,7 +266,7 @@ static bool accepts_pow(const clv__kernel_call *call, char reason[160]) {
   return false;
 }
 
-/* Where: bits are chosen, whatever they mean, and without a branch. */
+/* Where: selects bits without a branch, whatever they mean. */
 #define WHERE_LOOP(T, first, second)                         \
   CLV__ROW_LOOP(row->count) {                                \
     const T mask = (T)(0 - (T)(condition[i] != 0));          \
@@ -300,7 +301,7 @@ WHERE_ROW(where_2, uint16_t)
 WHERE_ROW(where_4, uint32_t)
 WHERE_ROW(where_8, uint64_t)
 
-/* The rows of an operator with one walk, Pow's of mixed dtypes apart. */
+/* The row function of an operator with one walk, except Pow's with mixed dtypes. */
 static clv__row_fn find_rows(const clv__kernel_call *call, double *cost) {
   static const clv__row_fn floored[DTYPE_COUNT] = {FLOATS(mod), SIGNED(mod), UNSIGNED(mod)};
   static const clv__row_fn truncated[DTYPE_COUNT] = {FLOATS(fmod), SIGNED(fmod), UNSIGNED(mod)};

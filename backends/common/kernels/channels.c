@@ -1,5 +1,6 @@
-/* See channels.h. The channels are cut where a block of a piece or of the result ends: what is left are runs that lie side by
- * side on both sides. A few pixels at a time, so that the result's lines stay near while run after run comes into them. */
+/* See channels.h. The channels are cut where a block of a piece or of the result ends. The remaining runs are contiguous on both
+ * sides. A few pixels are processed at a time, so that the result's lines stay in a near cache while run after run is written to
+ * them. */
 #include "backends/common/kernels/channels.h"
 
 #include <string.h>
@@ -8,13 +9,13 @@
 #include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
 
-#define TILE_FLOATS 8192 /* of the result: some lines of each run, within the second cache with what is read for them */
+#define TILE_FLOATS 8192 /* of the result: some lines of each run fit in the second-level cache with the inputs read for them */
 #define FILLING UINT32_MAX
 
 struct clv__channels_run {
-  uint32_t piece; /* FILLING: zeros */
+  uint32_t piece; /* FILLING: zeros as padding */
   int64_t count, channel;
-  int64_t from, from_step, to, to_step; /* of the first pixel, and from one to the next; in elements */
+  int64_t from, from_step, to, to_step; /* offset of the first pixel and step to the next, in elements */
 };
 
 static int64_t blocks_of(clv__channels_form form) {
@@ -25,7 +26,7 @@ static int64_t least_of(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* Where channel `c` of the first pixel is, in a tensor of `pixels`. */
+/* The offset of channel `c` of the first pixel, in a tensor of `pixels`. */
 static int64_t place(clv__channels_form form, int64_t pixels, int64_t c) {
   return c / form.block * form.block * pixels + c % form.block;
 }
@@ -90,7 +91,7 @@ static inline void scale(const float *from, int64_t from_step, float *to, int64_
   }
 }
 
-/* `pixels` of an image from pixel `first` on. */
+/* Joins `pixels` of an image from pixel `first` on. */
 CLV__MULTIVERSION
 static void join_tile(const clv__channels *channels, const clv_tensor *pieces, int64_t image, int64_t first, int64_t pixels,
                       float *result) {

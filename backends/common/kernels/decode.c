@@ -1,5 +1,5 @@
-/* What decoders are made of besides attention: RotaryEmbedding, CausalConvWithState, TensorScatter, SwiGLU. All but
- * TensorScatter, which moves bytes, compute in f32 (SwiGLU of f64 in f64). */
+/* Building blocks of decoders other than attention: RotaryEmbedding, CausalConvWithState, TensorScatter, SwiGLU. TensorScatter
+ * moves bytes. The others compute in f32 (SwiGLU of f64 in f64). */
 #include <math.h>
 
 #include "operators/common/multiversion.h"
@@ -14,7 +14,7 @@ static bool has_input(const clv__kernel_call *call, uint32_t input) {
   return input < call->input_count && call->inputs[input].dtype != CLV_DTYPE_NONE;
 }
 
-/* Bytes of `count` elements for each thread of `tasks` tasks, a multiple of 64 each. */
+/* Bytes of `count` elements per thread for `tasks` tasks, each rounded up to a multiple of 64. */
 static size_t slice_bytes(int64_t count) {
   size_t bytes;
   if (count < 0 || __builtin_mul_overflow((size_t)count, sizeof(float), &bytes) || bytes > SIZE_MAX / 64) return SIZE_MAX;
@@ -29,9 +29,9 @@ static size_t slices_bytes(int64_t count, int64_t tasks) {
 
 typedef struct rotary {
   const clv_tensor *x, *y, *cosines, *sines;
-  const int64_t *positions; /* NULL: the angles are those of each token */
+  const int64_t *positions; /* NULL: angles are given per token */
   int64_t batch, heads, length, size, half;
-  bool heads_inside; /* [batch, length, heads * size], not [batch, heads, length, size] */
+  bool heads_inside; /* [batch, length, heads * size] instead of [batch, heads, length, size] */
   bool interleaved;
 } rotary;
 
@@ -48,7 +48,7 @@ static rotary rotary_of(const clv__kernel_call *call) {
   return r;
 }
 
-/* A position counts from the end where it is negative, as an index of Gather does. */
+/* A negative position counts from the end, like an index of Gather. */
 static int64_t rotary_angles_at(const rotary *r, int64_t token) {
   if (r->positions == NULL) return token * r->half;
   const int64_t position = r->positions[token];
@@ -106,7 +106,7 @@ static size_t rotary_scratch(const clv__kernel_call *call) {
 
 /* ---- CausalConvWithState ---- */
 
-/* What lies before the input, and the input, as f32. */
+/* The state before the input, then the input, as f32. */
 static void convolution_line(const clv__kernel_call *call, int64_t row, int64_t kept, int64_t length, float *line) {
   const clv_tensor *x = &call->inputs[0];
   if (has_input(call, 3)) {
@@ -129,7 +129,7 @@ CLV__MULTIVERSION static void convolve(const float *line, const float *taps, int
 
 static clv_status run_convolution(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0], *w = &call->inputs[1], *y = &call->outputs[0];
-  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* the other dims may be anything */
+  if (x->dims[0] == 0 || x->dims[1] == 0) return CLV_OK; /* the other dims may be arbitrary */
   const clv_tensor *present = call->output_count > 1 && call->outputs[1].dtype != CLV_DTYPE_NONE ? &call->outputs[1] : NULL;
   const int64_t channels = x->dims[1], length = x->dims[2], taps = w->dims[2], kept = taps - 1, rows = x->dims[0] * channels;
   const bool silu = !clv__attribute_is(call->attributes, "activation", "none", true);
@@ -185,7 +185,7 @@ static clv_status run_scatter(const clv__kernel_call *call) {
     const char *from = (const char *)update->data + (size_t)(o * length) * entry;
     int64_t at = places != NULL ? places[o / (outer / cache->dims[0])] % room : 0;
     if (at < 0) at += room;
-    const int64_t straight = length < room - at ? length : room - at; /* the others wrap around */
+    const int64_t straight = length < room - at ? length : room - at; /* the rest wraps around */
     memcpy(to, (const char *)cache->data + (size_t)(o * room) * entry, (size_t)room * entry);
     if (straight > 0) memcpy(to + (size_t)at * entry, from, (size_t)straight * entry);
     if (straight < length) memcpy(to, from + (size_t)straight * entry, (size_t)(length - straight) * entry);

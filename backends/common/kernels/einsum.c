@@ -1,5 +1,5 @@
-/* Einsum: the inputs are multiplied from left to right, each step a batch of matrix products over tables of offsets; a label is
- * summed in the first step after which nobody needs it. Intermediate results are f32 (f64 for f64, 64 bits for integers). */
+/* Einsum: multiplies the inputs from left to right. Each step is a batch of matrix products over tables of offsets. A label is
+ * summed in the first step after which it is not needed. Intermediate results are f32 (f64 for f64, 64 bits for integers). */
 #include "operators/common/einsum.h"
 
 #include "backends/common/kernels/matmul/product.h"
@@ -9,7 +9,7 @@
 
 #define LABELS CLV__EINSUM_LABELS
 
-/* A factor: where along each label an element is. Labels that it does not have, or of size 1, have step 0. */
+/* A factor: its step along each label. The step is 0 for labels that it lacks and labels of size 1. */
 typedef struct operand {
   clv_dtype dtype;
   void *data;
@@ -24,8 +24,8 @@ typedef struct einsum {
   uint32_t last[LABELS]; /* the last input that has the label */
   operand output;
   char *scratch;        /* NULL: only measure */
-  size_t used_bytes;    /* of intermediate results */
-  size_t product_bytes; /* the most that any step needs beyond them; SIZE_MAX: beyond any memory */
+  size_t used_bytes;    /* used by intermediate results */
+  size_t product_bytes; /* maximum that any step needs in addition; SIZE_MAX: more than any memory */
 } einsum;
 
 static clv_dtype wide_dtype(clv_dtype dtype) {
@@ -34,7 +34,7 @@ static clv_dtype wide_dtype(clv_dtype dtype) {
   return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_SIGNED) != 0 ? CLV_I64 : CLV_U64;
 }
 
-/* Reads input `index`: its operand, and its part of the label sizes. */
+/* Reads input `index` into its operand, and its part of the label sizes. */
 static clv_status input_read(einsum *e, uint32_t index, operand *o) {
   const clv_tensor *t = &e->call->inputs[index];
   clv__einsum_term term;
@@ -55,7 +55,7 @@ static clv_status input_read(einsum *e, uint32_t index, operand *o) {
     o->has[label] = true;
     if (t->dims[i] != 1) o->steps[label] += step; /* a repeated label runs along the diagonal */
     if (e->dims[label] == 1) e->dims[label] = t->dims[i];
-    step *= t->dims[i] == 0 ? 1 : t->dims[i]; /* where there are no elements, no step is taken */
+    step *= t->dims[i] == 0 ? 1 : t->dims[i]; /* a tensor without elements takes no steps */
   }
   return CLV_OK;
 }
@@ -92,7 +92,7 @@ static clv_status einsum_read(const clv__kernel_call *call, einsum *e) {
   return CLV_OK;
 }
 
-/* A group of labels that together are one axis of the matrices. */
+/* A group of labels that together form one axis of the matrices. */
 typedef struct group {
   int count;
   int labels[LABELS];
@@ -104,7 +104,7 @@ static int64_t group_size(const einsum *e, const group *g) {
   return size;
 }
 
-/* Offsets of `o` along the group, the last label fastest. */
+/* Fills the offsets of `o` along the group, the last label varying fastest. */
 static void group_offsets(const einsum *e, const group *g, const operand *o, int64_t count, int64_t *table) {
   int64_t index[LABELS] = {0}, offset = 0;
   for (int64_t n = 0; n < count; ++n) {
@@ -119,7 +119,7 @@ static void group_offsets(const einsum *e, const group *g, const operand *o, int
   }
 }
 
-/* Sorts the labels of two factors: kept in both, in the left or right one alone, or summed. */
+/* Sorts the labels of two factors into groups: kept in both, only in the left, only in the right, or summed. */
 static void groups_make(const einsum *e, uint32_t step, const operand *a, const operand *b, group *batch, group *row,
                         group *column, group *depth) {
   batch->count = row->count = column->count = depth->count = 0;
@@ -131,7 +131,7 @@ static void groups_make(const einsum *e, uint32_t step, const operand *a, const 
   }
 }
 
-/* Puts a group's labels in the order in which the result lies, so that its offsets are runs where they can be. */
+/* Orders a group's labels like the memory of the result, so that its offsets form runs if possible. */
 static void group_sort(group *g, const operand *by) {
   for (int i = 1; i < g->count; ++i) {
     for (int j = i; j > 0 && by->steps[g->labels[j]] > by->steps[g->labels[j - 1]]; --j) {
@@ -142,7 +142,7 @@ static void group_sort(group *g, const operand *by) {
   }
 }
 
-/* A dense result over the kept labels, in scratch. */
+/* Creates a dense result over the kept labels, in scratch. */
 static clv_status intermediate_make(einsum *e, const group *batch, const group *row, const group *column, operand *out) {
   const group *groups[] = {batch, row, column};
   memset(out, 0, sizeof *out);
@@ -161,15 +161,15 @@ static clv_status intermediate_make(einsum *e, const group *batch, const group *
   return clv__add(e->used_bytes, bytes, &e->used_bytes) ? CLV_OK : CLV_OUT_OF_MEMORY;
 }
 
-/* One step: `out` = the product of a and b, summed over what nobody needs after input `step`. `out` is the result when `is_last`.
- */
+/* One step: `out` = the product of a and b, summed over the labels not needed after input `step`. If `is_last`, `out` is the
+ * final result. */
 static clv_status step_run(einsum *e, uint32_t step, bool is_last, const operand *a, const operand *b, size_t product_at,
                            operand *out) {
   group batch, row, column, depth;
   groups_make(e, step, a, b, &batch, &row, &column, &depth);
   if (is_last) {
     *out = e->output;
-    /* The axis along which the result is contiguous should be the columns. */
+    /* The axis along which the result is contiguous should form the columns. */
     int last_row = -1, last_column = -1;
     group_sort(&batch, out), group_sort(&row, out), group_sort(&column, out);
     if (row.count > 0) last_row = row.labels[row.count - 1];
@@ -219,7 +219,7 @@ static clv_status step_run(einsum *e, uint32_t step, bool is_last, const operand
   return CLV_OK;
 }
 
-/* All steps; a single input is multiplied by one. */
+/* Runs all steps. A single input is multiplied by one. */
 static clv_status steps_run(einsum *e, size_t product_at) {
   static const union {
     float f32;

@@ -1,24 +1,25 @@
-/* Elementwise operators looked up apart from running them: who makes the same call many times asks once for its row function,
- * plans the walk (common/broadcast.h) and calls the rows itself. The kernels of unary.c and binary.c run what is found here. */
+/* Looks up elementwise operators separately from running them. A caller that makes the same call many times asks for the row
+ * function once, plans the walk (common/broadcast.h) and calls the row function itself. The kernels of unary.c and binary.c also
+ * run what these functions find. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_ELEMENTWISE_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_ELEMENTWISE_H
 
 #include "operators/common/broadcast.h"
 #include "operators/run.h"
 
-/* What a row function's `params` may point to. */
+/* The possible targets of a row function's `params`. */
 typedef struct clv__elementwise_params {
   uint64_t words[2];
 } clv__elementwise_params;
 
-/* What clv__broadcast_run() has to run over all inputs of the call; `what->params` points to `params` where the rows have any. Of
- * the call's tensors the types are read, and the data of those that are parameters rather than operands (Clip's bounds; NULL
- * where it is not known). `input_count` is told how many of the inputs are operands. False: not an elementwise operator of
- * ONNX's, or more than one walk. */
+/* The function that clv__broadcast_run() has to run over all inputs of the call. `what->params` points to `params` if the row
+ * function has parameters. The types of the call's tensors are read. Data is read only from tensors that are parameters rather
+ * than operands (Clip's bounds; NULL if unknown). Sets `input_count` to the number of inputs that are operands. Returns false if
+ * the call is not one of ONNX's elementwise operators, or needs more than one walk. */
 bool clv__elementwise_find(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params,
                            uint32_t *input_count);
 
-/* The two halves of it. */
+/* The halves of that lookup: unary and binary. */
 bool clv__elementwise_find_unary(const clv__kernel_call *call, clv__elementwise *what, clv__elementwise_params *params);
 bool clv__elementwise_find_binary(const clv__kernel_call *call, clv__elementwise *what);
 

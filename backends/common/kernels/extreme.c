@@ -1,4 +1,4 @@
-/* See extreme.h. Lanes do not wait for each other; NaNs are only noticed while looking, and found afterwards. */
+/* See extreme.h. Lanes are independent of each other. The search merely detects NaNs and locates them afterwards. */
 #include "backends/common/kernels/extreme.h"
 
 #include "operators/common/multiversion.h"

@@ -1,5 +1,5 @@
-/* The families that have fast kernels, one line a family: `X(name)` stands for the table clv__fast_<name>, which ends with an
- * entry whose op is NULL. */
+/* The families that have fast kernels, one per line. `X(name)` stands for the table clv__fast_<name>, which ends with an entry
+ * whose op is NULL. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_FAMILIES_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_FAMILIES_H
 

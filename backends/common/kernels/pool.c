@@ -1,4 +1,4 @@
-/* MaxPool, AveragePool, LpPool and their global forms. f32 and f64 planes are read where they are; others are converted a plane
+/* MaxPool, AveragePool, LpPool and their global forms. f32 and f64 planes are read in place. Other dtypes are converted one plane
  * at a time. */
 #include <math.h>
 #include <stdio.h>
@@ -23,14 +23,14 @@ typedef struct axis {
 typedef struct pool {
   pool_kind kind;
   double p;
-  double lowest; /* what a maximum over nothing is */
+  double lowest; /* the maximum of no elements */
   bool column_major;
   clv_dtype dtype;
   int64_t planes, input_plane, output_plane;
   axis axes[AXES];
 } pool;
 
-/* The taps [first, end) of a window that fall inside the input, and how many the average divides by. */
+/* The taps [first, end) of a window that are inside the input, and the divisor of the average. */
 typedef struct span {
   int64_t first, end, counted;
 } span;
@@ -47,14 +47,14 @@ static inline span span_of(const axis *a, int64_t output) {
   if (s.end > a->kernel) s.end = a->kernel;
   if (s.end < s.first) s.end = s.first;
   s.counted = s.end - s.first;
-  if (a->count_padding) { /* what lies in the padding counts; what ceil_mode adds beyond it does not */
+  if (a->count_padding) { /* padding counts, but the extension by ceil_mode does not */
     int64_t end = ceil_divide(a->input + a->pad_end - start, a->dilation);
     s.counted = end > a->kernel ? a->kernel : end;
   }
   return s;
 }
 
-/* Output positions [low, high) for which position * stride + offset is inside the input. */
+/* The output positions [low, high) for which position * stride + offset is inside the input. */
 static inline void positions_of(const axis *a, int64_t offset, int64_t *low, int64_t *high) {
   *low = offset < 0 ? ceil_divide(-offset, a->stride) : 0;
   *high = a->input > offset ? ceil_divide(a->input - offset, a->stride) : 0;
@@ -81,7 +81,7 @@ static inline float root_f32(float x, double p) {
 #define REAL double
 #include "backends/common/kernels/pool_body.h"
 
-/* The output, or where only the indices are wanted, those. */
+/* The output or, if only the indices are requested, the indices. */
 static const clv_tensor *pool_output(const clv__kernel_call *call) {
   const bool left_out = call->outputs[0].dtype == CLV_DTYPE_NONE && call->output_count > 1;
   return &call->outputs[left_out ? 1 : 0];
@@ -172,7 +172,7 @@ static clv_status pool_run(const clv__kernel_call *call) {
   size_t slice = slice_bytes(&c);
   double taps = (double)c.axes[0].kernel * (double)c.axes[1].kernel * (double)c.axes[2].kernel;
   int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)c.output_plane * taps);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t plane = 0; plane < c.planes; ++plane) {
     size_t at = (size_t)clv__kernel_thread_index() * slice;
@@ -195,7 +195,7 @@ static clv_status global_run(const clv__kernel_call *call) {
   const clv_tensor *x = &call->inputs[0];
   size_t slice = slice_bytes(&c);
   int threads = clv__kernel_threads(c.planes, (double)c.planes * (double)(c.input_plane + 1));
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t plane = 0; plane < c.planes; ++plane) {
     if (c.dtype == CLV_F64) {

@@ -2,7 +2,7 @@
  *   NAME(x)   the function's name for this type
  *   REAL      float or double */
 
-/* Folds one tap into a row of results: positions [low, high) of the row read `x[q * step]`. */
+/* Folds one tap into a row of results. Position q in [low, high) reads `x[q * step]`. */
 static inline void NAME(fold)(pool_kind kind, double p, const REAL *x, int64_t step, int64_t low, int64_t high, REAL *row) {
   switch (kind) {
     case POOL_MAX:
@@ -25,7 +25,7 @@ static inline void NAME(fold)(pool_kind kind, double p, const REAL *x, int64_t s
   }
 }
 
-/* All of a plane, row by row, tap after tap over contiguous positions. */
+/* Computes a whole plane, row by row, tap after tap over contiguous positions. */
 CLV__MULTIVERSION static void NAME(plane)(const pool *c, const REAL *x, REAL *y) {
   const axis *a = c->axes;
   for (int64_t o0 = 0; o0 < a[0].output; ++o0) {
@@ -55,7 +55,7 @@ CLV__MULTIVERSION static void NAME(plane)(const pool *c, const REAL *x, REAL *y)
   }
 }
 
-/* The same maximum, with where it was found: the first of equals in row-major order. */
+/* The maximum with its position: the first of equals in row-major order. */
 static void NAME(plane_indices)(const pool *c, const REAL *x, REAL *y, int64_t *indices, int64_t base) {
   const axis *a = c->axes;
   for (int64_t o0 = 0; o0 < a[0].output; ++o0) {
@@ -85,7 +85,7 @@ static void NAME(plane_indices)(const pool *c, const REAL *x, REAL *y, int64_t *
   }
 }
 
-/* Sums in LANES parts, the rest last: the order is a function of the size alone. */
+/* Sums in LANES parts, then the rest. The order depends on the size alone. */
 CLV__MULTIVERSION static REAL NAME(global)(const pool *c, const REAL *x, int64_t count) {
   if (c->kind == POOL_MAX) {
     REAL best = (REAL)c->lowest;

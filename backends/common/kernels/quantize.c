@@ -1,5 +1,5 @@
-/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) a tensor, a slice of an axis, or a block.
- */
+/* QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear: one scale (and zero point) per tensor, per slice of an axis, or per
+ * block. */
 #include <math.h>
 #include <stdio.h>
 
@@ -16,17 +16,17 @@
 
 enum { BLOCK = 256, RUN = 4096 };
 
-/* The tensor as `rows` runs of contiguous elements, each with one scale (scale_step 0) or with as many as it has elements. */
+/* The tensor as `rows` runs of contiguous elements. A run has one scale (scale_step 0) or one per element. */
 typedef struct runs {
   const clv_tensor *x, *scale, *zero, *y; /* zero may be NULL */
-  int64_t outer, length, inner;           /* `length`: the axis of the scales */
-  int64_t block, scale_length;            /* elements a scale along the axis; scales along the axis */
-  bool whole;                             /* one scale for all */
+  int64_t outer, length, inner;           /* `length`: extent of the axis of the scales */
+  int64_t block, scale_length;            /* elements per scale along the axis; scales along the axis */
+  bool whole;                             /* one scale for the whole tensor */
   int64_t total, rows;
   int64_t scale_step;
-  clv_dtype precision; /* of the quotient */
-  bool saturate;       /* of small floats */
-  bool direct;         /* between f32 and bytes with one scale for all: a run at once */
+  clv_dtype precision; /* precision of the quotient */
+  bool saturate;       /* for small floats */
+  bool direct;         /* between f32 and bytes with one scale for the whole tensor: a whole run at once */
 } runs;
 
 static clv_status runs_make(const clv__kernel_call *call, runs *r) {
@@ -38,7 +38,7 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
   if (zero != NULL && clv__dims_product(zero, 0, zero->rank) != scales) {
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "scale and zero point must have the same shape");
   }
-  if (r->total == 0) return CLV_OK; /* no rows, however many scales */
+  if (r->total == 0) return CLV_OK; /* no rows, for any number of scales */
   if (scales == 1) {
     r->whole = true;
     r->outer = 1;
@@ -69,20 +69,20 @@ static clv_status runs_make(const clv__kernel_call *call, runs *r) {
     return clv__error_set(call->error, CLV_INVALID_ARGUMENT, "%lld scales do not fit axis %lld of %lld elements",
                           (long long)r->scale_length, (long long)axis, (long long)r->length);
   }
-  /* Runs along the axis where it is the innermost, across it elsewhere. */
+  /* Runs go along the axis if it is the innermost, otherwise across it. */
   r->scale_step = (r->inner == 1) != blocked;
   r->rows = r->inner > 1 ? r->outer * r->length : blocked ? r->outer * r->scale_length : r->outer;
   return CLV_OK;
 }
 
-/* Where run `row` begins, how long it is, and its first scale. */
+/* The start, length and first scale of run `row`. */
 static void run_at(const runs *r, int64_t row, int64_t *first, int64_t *count, int64_t *scale) {
   if (r->inner > 1) {
     int64_t d = row % r->length;
     *first = row * r->inner;
     *count = r->inner;
     *scale = r->scale_step == 0 ? d : (row / r->length * r->scale_length + d / r->block) * r->inner;
-  } else if (r->scale_step == 0) { /* blocks of the innermost axis; or of everything */
+  } else if (r->scale_step == 0) { /* blocks of the innermost axis, or of the whole tensor */
     int64_t blocks = r->whole ? r->rows : r->scale_length, at = row % blocks * r->block;
     *first = row / blocks * r->length + at;
     *count = r->length - at < r->block ? r->length - at : r->block;
@@ -99,10 +99,10 @@ static inline float round_to(clv_dtype dtype, float value) {
   return dtype == CLV_BF16 ? clv__bf16_to_f32(clv__f32_to_bf16(value)) : value;
 }
 
-/* `count` elements from `first` on, at most BLOCK where it is not done directly. */
+/* Processes `count` elements from `first` on, at most BLOCK unless `direct`. */
 typedef void (*run_fn)(const runs *r, int64_t first, int64_t count, const float *scales, const double *zeros);
 
-/* The largest numbers of a dtype that is quantised to. */
+/* The range of a dtype to quantise to. */
 static void target_range(clv_dtype dtype, float *low, float *high) {
   switch (dtype) {
     case CLV_U8:
@@ -126,7 +126,7 @@ static void target_range(clv_dtype dtype, float *low, float *high) {
   }
 }
 
-/* Quotients in the precision they are asked for. */
+/* Computes quotients in the requested precision. */
 static void divide(const runs *r, int64_t first, int64_t count, const float *scales, float *x) {
   clv__row_to_f32(r->x->dtype, r->x->data, first, count, x);
   for (int64_t i = 0; i < count; ++i) x[i] /= scales[i * r->scale_step];
@@ -144,9 +144,10 @@ static void quantize_small_float(const runs *r, int64_t first, int64_t count, co
   }
 }
 
-static const float round_by = 0x1.8p23f; /* added and taken off again, it rounds numbers below 2^22 to nearest, ties to even */
+static const float round_by = 0x1.8p23f; /* adding and subtracting it rounds numbers below 2^22 to nearest, ties to even */
 
-/* One scale for all: f32 to u8 or, with `offset` 128, to i8 (128 above itself, as unsigned bytes convert faster). */
+/* One scale for the whole tensor: f32 to u8 or, with `offset` 128, to i8 (computed 128 higher, because unsigned bytes convert
+ * faster). */
 CLV__MULTIVERSION
 static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero,
                            int offset) {
@@ -160,9 +161,9 @@ static void quantize_whole(const float *x, uint8_t *y, int64_t count, float scal
 }
 
 #ifdef HAS_AVX512
-/* The same without dividing: a product with the inverse, whose error is then made up for (Markstein 1990). It rounds to the same
- * byte as the quotient does, which was tried for every fraction of a scale next to every tie. Of what is infinite the error is
- * NaN. Returns how many it has made. */
+/* The same without a division: multiplies by the inverse and then corrects the error (Markstein 1990). It rounds to the same byte
+ * as the quotient. This was tested for every significand of a scale next to every tie. For infinite numbers, the correction is
+ * NaN. Returns the number of elements processed. */
 __attribute__((target("avx512f"))) static int64_t quantize_inverse(const float *x, uint8_t *y, int64_t count, float scale,
                                                                    float least, float most, float zero) {
   const __m512 factor = _mm512_set1_ps(scale), inverse = _mm512_set1_ps(1.0f / scale);
@@ -183,7 +184,7 @@ __attribute__((target("avx512f"))) static int64_t quantize_inverse(const float *
 }
 #endif
 
-/* As many as can be made so: where nothing that matters leaves the range of f32. */
+/* Processes the elements that allow this, and returns their number: none if relevant values could leave the range of f32. */
 static int64_t by_inverse(const float *x, uint8_t *y, int64_t count, float scale, float least, float most, float zero) {
 #ifdef HAS_AVX512
   if (__builtin_cpu_supports("avx512f") && scale >= 0x1p-60f && scale <= 0x1p60f) {
@@ -215,7 +216,7 @@ static void quantize(const runs *r, int64_t first, int64_t count, const float *s
     return;
   }
   divide(r, first, count, scales, x);
-  for (int64_t i = 0; i < count; ++i) { /* clamped first: bounds and zero point are whole, so rounding changes nothing */
+  for (int64_t i = 0; i < count; ++i) { /* clamp first: bounds and zero point are integers, so rounding changes nothing */
     const float zero = (float)zeros[i * r->scale_step], least = low - zero, most = high - zero;
     float value = x[i] != x[i] ? 0 : x[i];
     value = value < least ? least : value;
@@ -239,7 +240,7 @@ static void dequantize(const runs *r, int64_t first, int64_t count, const float 
 }
 
 static void run_all(const runs *r, run_fn each) {
-  /* Runs begin within a byte that the one before ends in, but for those of RUN elements. */
+  /* Runs may share a byte with the previous run, except those of RUN elements. */
   const bool alone = !r->whole && clv__dtype_is_in(r->y->dtype, CLV__DTYPES_PACKED);
   const int64_t step = r->direct ? RUN : BLOCK;
   const int threads = alone ? 1 : clv__kernel_threads(r->rows, 4.0 * (double)r->total);
@@ -282,7 +283,7 @@ static clv_status run_dequantize(const clv__kernel_call *call) {
   return CLV_OK;
 }
 
-/* Widens [*low, *high] to hold all values that are numbers. */
+/* Widens [*low, *high] to include all values that are not NaN. */
 CLV__MULTIVERSION
 static void widen_range(const float *values, int64_t count, float *low, float *high) {
   enum { LANES = 64 };
@@ -301,7 +302,7 @@ static void widen_range(const float *values, int64_t count, float *low, float *h
   for (int j = 0; j < LANES; ++j) *high = highs[j] > *high ? highs[j] : *high;
 }
 
-/* The least and greatest of all values and zero. */
+/* The minimum and maximum of all values and zero. */
 static void range_of(const float *values, int64_t total, float *low, float *high) {
   const int64_t pieces = (total + RUN - 1) / RUN;
   const int threads = clv__kernel_threads(pieces, (double)total);
@@ -322,7 +323,7 @@ static clv_status run_dynamic(const clv__kernel_call *call) {
   range_of(x->data, clv__dims_product(x, 0, x->rank), &low, &high);
   float scale = high > low ? (high - low) / 255 : 1;
   float zero = rintf(-low / scale);
-  uint8_t zero_byte = zero > 0 ? zero < 255 ? (uint8_t)zero : 255 : 0; /* a NaN: 0 */
+  uint8_t zero_byte = zero > 0 ? zero < 255 ? (uint8_t)zero : 255 : 0; /* NaN: 0 */
   clv_tensor scale_tensor = clv__tensor_make(CLV_F32, 0, NULL, &scale);
   clv_tensor zero_tensor = clv__tensor_make(CLV_U8, 0, NULL, &zero_byte);
   clv__kernel_call quantize_call = *call;
@@ -344,7 +345,7 @@ static bool accepts_target(int64_t dtype, uint32_t dtypes, char reason[160]) {
   return false;
 }
 
-#define SCALES CLV__DTYPE_BIT(CLV_F8E8M0) /* powers of two, which are for scales alone */
+#define SCALES CLV__DTYPE_BIT(CLV_F8E8M0) /* powers of two, valid only as scales */
 #define SMALL_INTEGERS (CLV__DTYPE_BIT(CLV_U8) | CLV__DTYPE_BIT(CLV_I8) | CLV__DTYPE_BIT(CLV_U16) | CLV__DTYPE_BIT(CLV_I16))
 #define SMALL_FLOATS (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 #define QUANTIZED (SMALL_INTEGERS | (CLV__DTYPES_SMALL & ~SCALES))

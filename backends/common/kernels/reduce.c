@@ -1,8 +1,8 @@
-/* Reduce*: sums, products, extremes and their kin over any set of axes.
+/* Reduce*: sums, products, extremes and related operators over any set of axes.
  *
- * Neighbouring axes of one kind are merged first; then the innermost axis is either reduced (each output folds runs) or kept
- * (blocks of outputs fold rows). Floats accumulate in double, integers in 64 bits. How work is cut depends on shapes alone, so
- * that results do not depend on the number of threads. */
+ * Neighbouring axes of one kind are merged first. Then the innermost axis is either reduced (each output folds runs) or kept
+ * (blocks of outputs fold rows). Floats accumulate in double, integers in 64 bits. The division of work depends on shapes
+ * alone, so the results do not depend on the number of threads. */
 #include <math.h>
 
 #include "backends/common/kernels/extreme.h"
@@ -19,7 +19,7 @@ typedef struct reduction {
   const char *op;
   fold what;
   finish last;
-  bool in_double; /* also for integers */
+  bool in_double; /* even for integers */
 } reduction;
 
 static const reduction table[] = {
@@ -38,7 +38,7 @@ typedef struct plan {
   int64_t kept_count, reduced_count; /* without the innermost axis */
   int64_t inner;
   bool inner_reduced;
-  int64_t reduced_total; /* elements an output is made of */
+  int64_t reduced_total; /* elements per output */
 } plan;
 
 static void plan_make(const clv_tensor *input, uint32_t axes, plan *p) {
@@ -56,7 +56,7 @@ static void plan_make(const clv_tensor *input, uint32_t axes, plan *p) {
     } else {
       int32_t *rank = reduced ? &p->reduced_rank : &p->kept_rank;
       int64_t *dims = reduced ? p->reduced_dims : p->kept_dims, *strides = reduced ? p->reduced_strides : p->kept_strides;
-      if (reduced == last_reduced) { /* goes on from the axis before */
+      if (reduced == last_reduced) { /* continues the previous axis */
         dims[*rank - 1] *= dim;
       } else {
         dims[*rank] = dim;
@@ -81,7 +81,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
   return offset;
 }
 
-/* Accumulating in double. */
+/* Accumulates in double. */
 #define NAME(x) x##_f64
 #define T double
 #define ADD(a, b) ((a) + (b))
@@ -108,7 +108,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
 #undef LOAD
 #undef STORE
 
-/* In integers of 64 bits, which wrap. */
+/* Accumulates in 64-bit integers, which wrap. */
 #define ADD(a, b) ((T)((uint64_t)(a) + (uint64_t)(b)))
 #define MUL(a, b) ((T)((uint64_t)(a) * (uint64_t)(b)))
 #define MEAN(a, count) ((count) > 0 ? (a) / (T)(count) : 0)
@@ -134,7 +134,7 @@ static inline int64_t offset_of(int32_t rank, const int64_t *dims, const int64_t
 #define STORE(dtype, data, first, count, row) clv__row_from_i64(dtype, data, first, count, (const int64_t *)(row))
 #include "backends/common/kernels/reduce_body.h"
 
-/* What an integer reduction over nothing gives; extremes start from it too. */
+/* The result of an integer reduction over no elements. Extremes also start from it. */
 static int64_t integer_identity(fold what, clv_dtype dtype) {
   if (what != FOLD_MAX && what != FOLD_MIN) return what == FOLD_PRODUCT;
   bool lowest = what == FOLD_MAX;
@@ -164,7 +164,8 @@ static double float_identity(fold what) {
   return what == FOLD_MAX ? -(double)INFINITY : what == FOLD_MIN ? (double)INFINITY : what == FOLD_PRODUCT ? 1 : 0;
 }
 
-/* The axes to reduce as bits: input 1, or before it the attribute; none of them means all, unless the node says otherwise. */
+/* The axes to reduce, as bits: from input 1 or, in earlier opsets, from the attribute. No axes means all, unless the node says
+ * otherwise. */
 static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   int32_t rank = call->inputs[0].rank;
   size_t count = 0;
@@ -183,7 +184,7 @@ static clv_status read_axes(const clv__kernel_call *call, uint32_t *axes) {
   return CLV_OK;
 }
 
-/* Extremes of contiguous f32 rows, without a detour through double. */
+/* Extremes of contiguous f32 rows, without converting to double. */
 static void run_extreme(const plan *p, const reduction *entry, const clv_tensor *input, const clv_tensor *output) {
   const int64_t group = p->inner < SHARE ? SHARE / p->inner : 1, tasks = (p->kept_count + group - 1) / group;
   const int threads = clv__kernel_threads(tasks, (double)p->kept_count * (double)p->inner);
@@ -198,7 +199,7 @@ static void run_extreme(const plan *p, const reduction *entry, const clv_tensor 
 
 static clv_status run_reduce(const clv__kernel_call *call) {
   const reduction *entry = table;
-  while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table names no other */
+  while (strcmp(entry->op, call->op) != 0) ++entry; /* the kernels' table contains no other operator */
   uint32_t axes;
   CLV__TRY(read_axes(call, &axes));
   const clv_tensor *input = &call->inputs[0], *output = &call->outputs[0];

@@ -1,15 +1,15 @@
-/* Template of what touches elements in a reduction, for one type to accumulate in. Included by reduce.c with
+/* Template of the parts of a reduction that access elements, for one accumulator type. Included by reduce.c with
  *   NAME(x)                  the function's name for this type
  *   T                        double, int64_t or uint64_t
- *   ADD(a, b), MUL(a, b)     without overflow that is undefined
+ *   ADD(a, b), MUL(a, b)     without undefined overflow
  *   ABSOLUTE(a), MEAN(a, count)
- *   EXP, ROOT, LOGARITHM, FINITE_OR_ZERO   of doubles; anything for integers, which never get there
+ *   EXP, ROOT, LOGARITHM, FINITE_OR_ZERO   of doubles; arbitrary for integers, which never use them
  *   LOAD, STORE(dtype, data, first, count, row)   elements as T */
 
-/* Elements `row` of one output. */
+/* Folds the elements `row` of one output. */
 static T NAME(fold_row)(fold what, T total, T shift, const T *row, int64_t count) {
   (void)shift;
-#define EXTREME(beats) /* in lanes, which do not wait for each other */                                      \
+#define EXTREME(beats) /* in lanes that do not depend on each other */                                       \
   {                                                                                                          \
     T lanes[LANES];                                                                                          \
     int64_t i = 0;                                                                                           \
@@ -53,7 +53,7 @@ static T NAME(fold_row)(fold what, T total, T shift, const T *row, int64_t count
 #undef EXTREME
 }
 
-/* One element for each of `count` neighbouring outputs. */
+/* Folds one element into each of `count` neighbouring outputs. */
 static void NAME(fold_columns)(fold what, T *totals, const T *shifts, const T *row, int64_t count) {
   (void)shifts;
 #define COLUMNS(expression)                                   \
@@ -78,12 +78,12 @@ static void NAME(fold_columns)(fold what, T *totals, const T *shifts, const T *r
 #undef COLUMNS
 }
 
-/* Two totals of one output. */
+/* Merges two totals of one output. */
 static T NAME(merge)(fold what, T a, T b) {
   return NAME(fold_row)(what == FOLD_PRODUCT || what >= FOLD_MAX ? what : FOLD_SUM, a, 0, &b, 1);
 }
 
-/* Where the innermost elements are reduced: positions [from, to) of what output `index` reduces. */
+/* If the innermost elements are reduced: folds positions [from, to) of the range that output `index` reduces. */
 static T NAME(fold_range)(const plan *p, const clv_tensor *input, fold what, T start, T shift, int64_t index, int64_t from,
                           int64_t to) {
   T row[BLOCK], total = start;
@@ -99,7 +99,7 @@ static T NAME(fold_range)(const plan *p, const clv_tensor *input, fold what, T s
   return total;
 }
 
-/* Where the innermost elements are kept: `count` neighbouring outputs. */
+/* If the innermost elements are kept: folds `count` neighbouring outputs. */
 static void NAME(fold_block)(const plan *p, const clv_tensor *input, fold what, T start, const T *shifts, int64_t index,
                              int64_t first, int64_t count, T *totals) {
   T row[BLOCK];
@@ -112,7 +112,7 @@ static void NAME(fold_block)(const plan *p, const clv_tensor *input, fold what, 
   }
 }
 
-/* Totals to results. */
+/* Turns totals into results. */
 static void NAME(finish)(const plan *p, const reduction *entry, const T *totals, const T *shifts, int64_t count, T *results) {
   for (int64_t i = 0; i < count; ++i) {
     switch (entry->last) {
@@ -132,7 +132,7 @@ static void NAME(finish)(const plan *p, const reduction *entry, const T *totals,
   }
 }
 
-/* A few outputs of very many elements: each is cut into shares, whose totals are merged in order. */
+/* For few outputs of very many elements: cuts each into shares and merges their totals in order. */
 static void NAME(run_few)(const plan *p, const reduction *entry, const clv_tensor *input, const clv_tensor *output, T start,
                           T lowest, int64_t shares) {
   T totals[FEW_OUTPUTS], shifts[FEW_OUTPUTS] = {0}, partial[FEW_OUTPUTS * MAX_SHARES];
@@ -166,7 +166,7 @@ static void NAME(run)(const plan *p, const reduction *entry, const clv_tensor *i
     NAME(run_few)(p, entry, input, output, start, lowest, shares);
     return;
   }
-  int64_t width = p->inner_reduced ? OUTPUT_GROUP : BLOCK; /* outputs a task makes */
+  int64_t width = p->inner_reduced ? OUTPUT_GROUP : BLOCK; /* outputs per task */
   int64_t across = p->inner_reduced ? p->kept_count : p->inner;
   int64_t blocks = (across + width - 1) / width, tasks = p->inner_reduced ? blocks : p->kept_count * blocks;
   double work = (double)p->reduced_total * (double)across * (p->inner_reduced ? 1.0 : (double)p->kept_count);

@@ -1,5 +1,5 @@
-/* Resize and Upsample. Every axis gets a table: for each output position the input positions it reads and their weights. Linear
- * and cubic interpolation are separable, so the axes are applied one after another, in f64, to one slice at a time. */
+/* Resize and Upsample. Each axis has a table that lists, per output position, the input positions to read and their weights.
+ * Linear and cubic interpolation are separable, so the axes are applied one after another, in f64, to one slice at a time. */
 #include "operators/common/resize.h"
 
 #include <math.h>
@@ -12,14 +12,14 @@
 #include "operators/run.h"
 
 typedef struct table {
-  int64_t *index;  /* [output][taps], -1: outside the region, takes the extrapolation value */
-  double *weights; /* [output][taps]; not for nearest */
+  int64_t *index;  /* [output][taps], -1: outside the region, use the extrapolation value */
+  double *weights; /* [output][taps]; not used for nearest */
 } table;
 
 typedef struct resize {
-  clv__resize of; /* what the node says */
+  clv__resize of; /* parameters of the node */
   table tables[CLV_MAX_RANK];
-  int64_t outer, slice_input, slice_largest; /* leading axes that stay; elements of a slice, and of its largest stage */
+  int64_t outer, slice_input, slice_largest; /* unchanged leading axes; elements of a slice, and of its largest stage */
   int32_t first;                             /* the first axis of a slice */
 } resize;
 
@@ -34,7 +34,7 @@ static clv_status resize_read(const clv__kernel_call *call, resize *r) {
   return clv__resize_read(&node, &r->of, call->error);
 }
 
-/* Which axes do anything, and the slices. */
+/* Finds the axes that change, and the slices. */
 static void resize_measure(resize *r) {
   const clv__resize_axis *axes = r->of.axes;
   r->first = r->of.rank;
@@ -50,7 +50,7 @@ static void resize_measure(resize *r) {
   }
 }
 
-/* Bytes of the tables and of a thread's slice; SIZE_MAX beyond any memory. */
+/* Bytes of the tables and of a thread's slice; SIZE_MAX if more than any memory. */
 static size_t tables_bytes(const resize *r) {
   size_t total = 0, part;
   for (int32_t i = 0; i < r->of.rank; ++i) {
@@ -93,7 +93,7 @@ static void tables_fill(resize *r, char *scratch) {
   }
 }
 
-/* One axis of a slice seen as [before, input, after]. */
+/* Applies one axis to a slice seen as [before, input, after]. */
 CLV__MULTIVERSION static void axis_apply(const resize *r, int32_t axis, int64_t before, int64_t after, const double *in,
                                          double *out) {
   const clv__resize_axis *a = &r->of.axes[axis];
@@ -192,7 +192,7 @@ static clv_status resize_run(const clv__kernel_call *call) {
   clv__row_from_f64(x->dtype, &outside, 0, 1, &r.of.extrapolation);
   size_t slice = slice_bytes(&r);
   int threads = clv__kernel_threads(r.outer, (double)r.outer * (double)r.slice_largest * 4);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t s = 0; s < r.outer; ++s) {
     double *from = (double *)(scratch + (size_t)clv__kernel_thread_index() * slice);

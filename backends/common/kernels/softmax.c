@@ -1,5 +1,5 @@
-/* Softmax, LogSoftmax and Hardmax along an axis; before opset 13 over everything from the axis on. f16 and bf16 are widened into
- * scratch a few lines at a time. A NaN in a line, or an infinity that nothing is less than, makes NaNs of it. */
+/* Softmax, LogSoftmax and Hardmax along an axis; before opset 13, over all axes from that one on. f16 and bf16 are widened into
+ * scratch, a few lines at a time. A line becomes NaN if it contains a NaN or +infinity, or consists of -infinity. */
 #include <math.h>
 #include <tgmath.h>
 
@@ -35,12 +35,12 @@ static lines lines_of(const clv__kernel_call *call) {
   return shape;
 }
 
-/* Up to GROUP neighbouring lines at once, so that memory is read in runs although a line is not contiguous. Here and in one line,
- * x may be y: an element is not read again after its place was written with something else. Sums have the order of one line's:
- * what lies beside a line changes nothing in it. */
+/* Processes up to GROUP neighbouring lines at once, so that memory is read in runs although a line is not contiguous. Here and
+ * for a single line, x may be y: an element is never read again after its position was overwritten. Sums use the order of a
+ * single line, so neighbouring lines do not affect each other. */
 #define DEFINE_GROUP(name, T, EXP, lane_count)                                                                    \
   CLV__MULTIVERSION static void name(kind what, const T *x, T *y, int64_t length, int64_t inner, int64_t width) { \
-    T largest[GROUP], last[GROUP]; /* `last`: what scales, or is taken off */                                     \
+    T largest[GROUP], last[GROUP]; /* `last`: the factor, or the number to subtract */                            \
     T lanes[lane_count][GROUP];                                                                                   \
     double sum[GROUP] = {0};                                                                                      \
     const int64_t whole = length / LANES * LANES, used = length < LANES ? 1 : lane_count;                         \
@@ -81,10 +81,10 @@ static lines lines_of(const clv__kernel_call *call) {
 DEFINE_GROUP(group_f32, float, clv__exp_f32, LANES)
 DEFINE_GROUP(group_f64, double, exp, 1)
 
-/* One contiguous line of f32, LANES at a time; the rest of a line is filled up with what changes nothing. */
+/* One contiguous f32 line, LANES at a time. The rest of a line is padded with neutral values. */
 #define ALWAYS static inline __attribute__((always_inline))
 
-/* Passes over a NaN that is not the first element: its exponential will be NaN. */
+/* Skips a NaN, unless it is the first element. The NaN's exponential is NaN anyway. */
 ALWAYS float largest_f32(const float *x, int64_t length) {
   float lanes[LANES], rest[LANES];
   const int64_t whole = length / LANES * LANES;
@@ -100,7 +100,7 @@ ALWAYS float largest_f32(const float *x, int64_t length) {
   return lanes[0];
 }
 
-/* Exponentials of up to LANES elements to y, where that is not NULL, and onto `lanes`. */
+/* Writes the exponentials of up to LANES elements to y, unless it is NULL, and adds them to `lanes`. */
 ALWAYS void exponentials(const float *x, float *y, float largest, float lanes[LANES]) {
   float values[LANES];
   for (int k = 0; k < LANES; ++k) {
@@ -110,7 +110,7 @@ ALWAYS void exponentials(const float *x, float *y, float largest, float lanes[LA
   if (y != NULL) memcpy(y, values, sizeof values);
 }
 
-/* Their sum over a line. Lanes of f32 add a few hundred elements, then go into a double. */
+/* Their sum over a line. f32 lanes add a few hundred elements, then accumulate in a double. */
 ALWAYS double sum_f32(const float *x, float *y, float largest, int64_t length) {
   const int64_t whole = length / LANES * LANES;
   double sum = 0;
@@ -134,7 +134,7 @@ ALWAYS double sum_f32(const float *x, float *y, float largest, int64_t length) {
   return sum;
 }
 
-/* Less than LANES elements: filling them up would be most of the work. */
+/* For fewer than LANES elements, where padding would be most of the work. */
 ALWAYS void short_f32(kind what, const float *x, float *y, int64_t length) {
   float largest = x[0], values[LANES], sum = 0;
   for (int64_t i = 1; i < length; ++i) largest = x[i] > largest ? x[i] : largest;
@@ -203,7 +203,7 @@ static void run_f64(kind what, const double *x, double *y, int64_t length, int64
     group_f64(what, x, y, length, inner, width);
 }
 
-/* Lines of which one side or both are narrow, by way of `wide`, where they lie side by side. */
+/* Lines with a narrow dtype on one side or both, converted through `wide`, where they are contiguous. */
 static void run_narrow(kind what, const clv_tensor *x, const clv_tensor *y, int64_t offset, int64_t length, int64_t inner,
                        int64_t width, float *wide) {
   const int64_t rows = inner == 1 ? 1 : length, count = inner == 1 ? length : width;
@@ -212,7 +212,7 @@ static void run_narrow(kind what, const clv_tensor *x, const clv_tensor *y, int6
   for (int64_t i = 0; i < rows; ++i) clv__row_from_f32(y->dtype, y->data, offset + i * inner, count, wide + i * count);
 }
 
-/* Floats that a task over narrow lines wants. */
+/* Number of floats needed by a task over narrow lines. */
 static int64_t wide_count(const lines *shape) {
   return shape->length * (shape->inner < GROUP ? shape->inner : GROUP);
 }

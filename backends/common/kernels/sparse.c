@@ -1,5 +1,5 @@
-/* Sums, means and maxima over the rows that a graph in compressed rows names, without an array of edges times columns: a row is
- * gathered and reduced at once, its columns in registers. sparse_attention.c has attention. */
+/* Sums, means and maxima over the rows named by a graph in compressed rows, without an array of edges times columns. Each row is
+ * gathered and reduced in one go, with its columns in registers. sparse_attention.c contains attention. */
 #include "backends/common/kernels/sparse.h"
 
 #include <math.h>
@@ -11,14 +11,14 @@
 /* ---- Rows on several threads ---- */
 
 enum {
-  STRETCHES = 32,      /* of rows, for each thread: who is slower takes fewer */
-  HUB_SHARE = 8,       /* a row with more than this part of a thread's edges is shared out by columns... */
+  STRETCHES = 32,      /* stretches of rows per thread; slower threads take fewer */
+  HUB_SHARE = 8,       /* a row with more than this fraction of a thread's edges is divided by columns... */
   LEAST_HUB = 1 << 12, /* ...if that is worth it */
   MOST_HUBS = CLV__KERNEL_MAX_THREADS * HUB_SHARE
 };
 
 typedef struct hub_list {
-  int64_t least; /* edges of a hub */
+  int64_t least; /* minimum number of edges of a hub */
   int64_t rows[MOST_HUBS];
   int count;
 } hub_list;
@@ -45,7 +45,7 @@ static clv_status check_offsets(const clv__kernel_call *call, const clv__sparse 
   return CLV_OK;
 }
 
-/* The first edge of [begin, end) whose source is none, or -1. */
+/* The first edge in [begin, end) with an invalid source, or -1. */
 CLV__MULTIVERSION static int64_t find_bad(const clv__sparse *s, int64_t begin, int64_t end) {
   uint64_t limit = (uint64_t)s->data_rows;
   bool bad = false;
@@ -63,7 +63,7 @@ CLV__MULTIVERSION static int64_t find_bad(const clv__sparse *s, int64_t begin, i
   return -1;
 }
 
-/* The first row of the `part`th of `parts` stretches with equally much work: an edge, or a row. */
+/* The first row of stretch `part` of `parts` stretches with equal work. Work counts edges and rows. */
 static int64_t first_row(const clv__sparse *s, int part, int parts) {
   double target = (double)(s->offsets[s->rows] + s->rows) * part / parts;
   int64_t low = 0, high = s->rows;
@@ -87,7 +87,7 @@ static void find_hubs(const clv__sparse *s, int threads, hub_list *found) {
   }
 }
 
-/* A stretch without its hubs; gives the first bad edge, or -1. */
+/* Runs a stretch without its hubs. Returns the first bad edge, or -1. */
 static int64_t do_stretch(const clv__sparse *s, const hub_list *hubs, int64_t first, int64_t last, clv__sparse_body *body,
                           const void *cookie) {
   int64_t bad = find_bad(s, s->offsets[first], s->offsets[last]), begin = first;
@@ -102,7 +102,7 @@ static int64_t do_stretch(const clv__sparse *s, const hub_list *hubs, int64_t fi
   return -1;
 }
 
-/* The `part`th of `parts` of the columns, at multiples of `unit`. */
+/* The first column of part `part` of `parts`, at multiples of `unit`. */
 static int64_t first_column(const clv__sparse *s, int64_t unit, int part, int parts) {
   int64_t units = (s->columns + unit - 1) / unit, column = units * part / parts * unit;
   return column < s->columns ? column : s->columns;
@@ -125,7 +125,7 @@ clv_status clv__sparse_for_rows(const clv__kernel_call *call, const clv__sparse 
       int64_t found = first < last ? do_stretch(s, &hubs, first, last, body, cookie) : -1;
       if (found >= 0 && found < bad) bad = found;
     }
-    /* All edges have been looked at by now. */
+    /* All edges have been checked at this point. */
     int shares = bad == INT64_MAX ? hubs.count * threads : 0;
 #pragma omp for schedule(dynamic, 1) nowait
     for (int t = 0; t < shares; ++t) {
@@ -149,7 +149,7 @@ typedef struct aggregate {
   clv_tensor *out;
 } aggregate;
 
-/* Columns [at, at + 16 * count) of a row, `count` a constant of at most CLV__LANE_BLOCKS; edges below `limit` are fetched early.
+/* Sums columns [at, at + 16 * count) of a row. `count` is a constant of at most CLV__LANE_BLOCKS. Prefetches edges below `limit`.
  */
 CLV__INLINE void sum_lanes(const aggregate *a, clv_dtype dtype, const int count, int64_t v, int64_t at, int64_t limit,
                            float scale) {
@@ -174,7 +174,7 @@ CLV__INLINE void sum_lanes(const aggregate *a, clv_dtype dtype, const int count,
   if (dtype != CLV_F32) clv__row_from_f32(dtype, a->out->data, v * s->columns + at, count * CLV__LANES, row);
 }
 
-/* The columns behind the last whole vector. */
+/* Sums the columns after the last full vector. */
 static void sum_rest(const aggregate *a, int64_t v, int64_t at, int64_t count, float scale) {
   const clv__sparse *s = &a->s;
   float sums[CLV__LANES] = {0}, row[CLV__LANES];

@@ -1,7 +1,7 @@
-/* What the kernels over compressed rows share (src/operators/sparse/infer.c says what is what): their view of a call, and the
- * loop over rows on several threads. Threads take stretches of rows with equally many edges; a row with so many that it would
- * keep one thread longest is shared out by columns. Each number is summed by one thread in the order of the edges: results do not
- * depend on how many there are. */
+/* Definitions shared by the kernels over compressed rows (src/operators/sparse/infer.c explains the format): the view of a call,
+ * and the parallel loop over rows. Threads take stretches of rows with equal numbers of edges. A row with so many edges that it
+ * would keep one thread busy longest is divided by columns. One thread sums each number, in edge order, so the results do not
+ * depend on the number of threads. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_SPARSE_H
 
@@ -19,14 +19,14 @@ static inline int64_t clv__sparse_source(const clv__sparse *s, int64_t edge) {
   return s->sources->dtype == CLV_I32 ? ((const int32_t *)s->sources->data)[edge] : ((const int64_t *)s->sources->data)[edge];
 }
 
-/* A call's data, offsets and sources. */
+/* Reads a call's data, offsets and sources. */
 clv__sparse clv__sparse_of(const clv_tensor *data, const clv_tensor *offsets, const clv_tensor *sources);
 
-/* Makes columns [from, to) of rows [first, last), whose offsets and sources have been looked at. */
+/* Computes columns [from, to) of rows [first, last). Their offsets and sources have been checked. */
 typedef void clv__sparse_body(const void *cookie, int64_t first, int64_t last, int64_t from, int64_t to);
 
-/* Calls `body` for all rows and columns; these are parted at multiples of `unit` alone. `work` is that of an edge, in elementary
- * operations. Offsets that do not ascend and sources out of range are CLV_INVALID_ARGUMENT. */
+/* Calls `body` for all rows and columns. Columns are divided only at multiples of `unit`. `work` is the cost of an edge, in
+ * elementary operations. Returns CLV_INVALID_ARGUMENT if offsets do not ascend or sources are out of range. */
 clv_status clv__sparse_for_rows(const clv__kernel_call *call, const clv__sparse *s, int64_t unit, double work,
                                 clv__sparse_body *body, const void *cookie);
 
@@ -36,15 +36,15 @@ size_t clv__sparse_attention_scratch(const clv__kernel_call *call);
 
 /* ---- Vectors ---- */
 
-/* Sixteen columns. The compiler makes of it what the machine has. */
-enum { CLV__LANES = 16, CLV__LANE_BLOCKS = 8, CLV__LANE_AHEAD = 8 }; /* vectors held at a time; rows that are fetched early */
+/* Sixteen columns. The compiler maps them to the machine's vectors. */
+enum { CLV__LANES = 16, CLV__LANE_BLOCKS = 8, CLV__LANE_AHEAD = 8 }; /* vectors held at a time; rows prefetched ahead */
 typedef float clv__lanes __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint32_t clv__lane_bits __attribute__((vector_size(64), aligned(4), may_alias));
 typedef uint16_t clv__lane_halves __attribute__((vector_size(32), aligned(2), may_alias));
 
 #define CLV__INLINE static inline __attribute__((always_inline))
 
-/* Elements [at, at + 16). `dtype` is a constant where it is called. */
+/* Loads elements [at, at + 16). `dtype` must be a constant in the caller. */
 CLV__INLINE void clv__lanes_load(clv__lanes *to, const void *data, clv_dtype dtype, int64_t at) {
   if (dtype == CLV_F32) {
     *to = *(const clv__lanes *)((const float *)data + at);
@@ -59,7 +59,7 @@ CLV__INLINE void clv__lanes_load(clv__lanes *to, const void *data, clv_dtype dty
   }
 }
 
-/* Fetches columns [at, at + 16 * count) of a row that is about to be read. */
+/* Prefetches columns [at, at + 16 * count) of a row. */
 CLV__INLINE void clv__lanes_fetch(const void *data, clv_dtype dtype, int64_t at, int count) {
   const char *from = (const char *)data + at * (dtype == CLV_F32 ? 4 : 2);
   for (int i = 0; i < count * CLV__LANES * (dtype == CLV_F32 ? 4 : 2); i += 64) __builtin_prefetch(from + i);

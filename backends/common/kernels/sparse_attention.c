@@ -1,6 +1,6 @@
-/* Attention over the rows that a graph in compressed rows names: one pass over a row's edges, the largest score so far kept as
- * the exponent's origin (Milakov, Gimelshein 2018). Edges come in small groups: the scores of a group are exponentiated
- * together, and what was summed up before shrinks at most once a group. */
+/* Attention over the rows named by a graph in compressed rows. One pass over a row's edges keeps the largest score so far as the
+ * origin of the exponent (Milakov, Gimelshein 2018). Edges are processed in small groups. The scores of a group are exponentiated
+ * together, and the earlier sums are scaled down at most once per group. */
 #include <math.h>
 
 #include "backends/common/kernels/sparse.h"
@@ -8,23 +8,23 @@
 #include "operators/common/threads.h"
 
 enum {
-  GROUP = 16,             /* edges at a time; the next ones are fetched meanwhile */
-  SCRATCH = 1 + GROUP + 3 /* numbers for each column and thread; there are at most as many heads */
+  GROUP = 16,             /* edges at a time; the next ones are prefetched meanwhile */
+  SCRATCH = 1 + GROUP + 3 /* numbers per column and thread; there are at most as many heads */
 };
 
 typedef struct attention {
   clv__sparse s;
   const clv_tensor *source_score, *target_score;
-  int64_t heads, width; /* columns a head */
+  int64_t heads, width; /* columns per head */
   float slope;
   clv_tensor *out;
   float *scratch;
 } attention;
 
-/* exp(x) for x <= 0 within 2 units of the last place: 2^n e^r with |r| <= ln 2 / 2, and a polynomial for e^r (its coefficients
- * are Taylor's but for the last, whose error ends where f32 does). Far below, what is left of it is 0 or next to it. */
+/* exp(x) for x <= 0 within 2 units in the last place: 2^n e^r with |r| <= ln 2 / 2, and a polynomial for e^r. Its coefficients
+ * are Taylor's, except for the last, whose error is below f32's precision. For very negative x, the result is 0 or almost 0. */
 CLV__INLINE float exp_of(float x) {
-  const float origin = 12582912.0f; /* 1.5 * 2^23: adding it rounds to a whole number, in the low bits */
+  const float origin = 12582912.0f; /* 1.5 * 2^23: adding it rounds to an integer, which is in the low bits */
   float least = x < -87.0f ? -87.0f : x, shifted = least * 1.44269504f + origin, n = shifted - origin;
   float r = (least - n * 0.693359375f) + n * 2.12194440e-4f;
   float p = 1.0f + r * (1.0f + r * (0.5f + r * (0.166666672f + r * (0.0416666642f + r * (0.00833345205f + r * 0.00139304355f)))));
@@ -36,8 +36,8 @@ CLV__INLINE float exp_of(float x) {
   return p * power;
 }
 
-/* A group's scores of one head, as shares of the row so far: fills `shares`, moves origin and weight, and gives what earlier sums
- * shrink by. */
+/* Turns a group's scores of one head into weights relative to the row so far. Fills `shares`, updates origin and weight, and
+ * returns the factor for the earlier sums. */
 CLV__INLINE float share_out(const attention *a, clv_dtype dtype, const int64_t *sources, int count, int64_t head, float target,
                             float *largest, float *weight, float *shares) {
   float before = *largest, most = before, sum = 0;
@@ -62,21 +62,21 @@ CLV__INLINE float share_out(const attention *a, clv_dtype dtype, const int64_t *
   return shrink;
 }
 
-/* What a row's heads are at: all of a thread's own. */
+/* The progress of a row's heads: all those of one thread. */
 typedef struct row_state {
   float *sums;                      /* [columns] */
   float *largest, *weight, *shrink; /* [heads] */
   float *shares;                    /* [heads][GROUP] */
 } row_state;
 
-/* A group of edges, and from where and up to where more are fetched meanwhile, one for each edge. */
+/* A group of edges, and the range of edges to prefetch meanwhile, one per edge of the group. */
 typedef struct edge_group {
   int64_t sources[GROUP];
   int count;
   int64_t ahead, limit;
 } edge_group;
 
-/* Adds a group's rows to 16 * count columns from `at` on. Heads are whole vectors wide. */
+/* Adds a group's rows to 16 * count columns from `at` on. Heads are a multiple of a vector wide. */
 CLV__INLINE void add_lanes(const attention *a, clv_dtype dtype, const int count, const edge_group *group, int64_t at,
                            const row_state *state) {
   clv__lanes total[CLV__LANE_BLOCKS], *sums = (clv__lanes *)(state->sums + at);
@@ -120,7 +120,7 @@ CLV__INLINE void add_head(const attention *a, clv_dtype dtype, const edge_group 
   }
 }
 
-/* Heads [from, to) of a group. */
+/* Adds heads [from, to) of a group. */
 CLV__INLINE void add_group(const attention *a, clv_dtype dtype, const edge_group *group, int64_t from, int64_t to,
                            const row_state *state) {
   enum { WIDE = CLV__LANE_BLOCKS * CLV__LANES };
@@ -137,7 +137,7 @@ CLV__INLINE void add_group(const attention *a, clv_dtype dtype, const edge_group
   for (; at < end; at += CLV__LANES) add_lanes(a, dtype, 1, group, at, state);
 }
 
-/* The next edges, with their scores fetched; of the rows add_lanes() fetches what the group after it reads. */
+/* Takes the next edges and prefetches the scores of the group after them. add_lanes() prefetches the rows that it reads. */
 CLV__INLINE void take_group(const attention *a, clv_dtype dtype, int64_t edge, int64_t end, int64_t limit, edge_group *group) {
   group->count = end - edge < GROUP ? (int)(end - edge) : GROUP;
   group->ahead = edge + CLV__LANE_AHEAD;
@@ -150,7 +150,7 @@ CLV__INLINE void take_group(const attention *a, clv_dtype dtype, int64_t edge, i
   }
 }
 
-/* Heads [from, to) of rows. */
+/* Computes heads [from, to) of rows. */
 CLV__INLINE void attend(const attention *a, clv_dtype dtype, int64_t first, int64_t last, int64_t from, int64_t to,
                         const row_state *state) {
   const int64_t *offsets = a->s.offsets, limit = offsets[last], begin = from * a->width, end = to * a->width;

@@ -10,7 +10,7 @@
 #include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 
-/* Up to two numbers from attributes; `a` and `b` in the expressions. */
+/* Up to two numbers from attributes: `a` and `b` in the expressions. */
 typedef struct parameters {
   double a, b;
 } parameters;
@@ -32,7 +32,7 @@ typedef struct parameters {
 #define FLOAT_OP(name, expression)                \
   FLOAT_ROW(name##_f32, float, float, expression) \
   FLOAT_ROW(name##_f64, double, double, expression)
-/* Of f32 alone, where the expression has no branches and calls nothing. */
+/* Only for f32, if the expression has no branches and calls nothing. */
 #define VECTOR_ROW(row_name, expression) CLV__MULTIVERSION FLOAT_ROW(row_name, float, float, expression)
 #define VECTOR_OP(name, expression)  \
   VECTOR_ROW(name##_f32, expression) \
@@ -41,7 +41,7 @@ typedef struct parameters {
   FLOAT_ROW(name##_f32, float, uint8_t, expression) \
   FLOAT_ROW(name##_f64, double, uint8_t, expression)
 
-/* A NaN falls through every `x < …`, so that it comes out again. */
+/* A NaN fails every `x < …` comparison, so it is returned. */
 static inline float unit_f32(float x) {
   return x < 0 ? 0 : x > 1 ? 1 : x;
 }
@@ -56,7 +56,7 @@ VECTOR_OP(leaky_relu, x < 0 ? a * x : x)
 FLOAT_OP(thresholded_relu, x > a ? x : (real)0)
 FLOAT_OP(elu, x < 0 ? a * expm1(x) : x)
 FLOAT_OP(selu, b *(x > 0 ? x : a * expm1(x)))
-FLOAT_OP(celu, x < 0 ? a * expm1(x / a) : x) /* max(0, x) + min(0, …), of which one is 0 whatever the sign of a */
+FLOAT_OP(celu, x < 0 ? a * expm1(x / a) : x) /* max(0, x) + min(0, …); one of them is 0, for either sign of a */
 VECTOR_ROW(sigmoid_f32, clv__sigmoid_f32(x))
 FLOAT_ROW(sigmoid_f64, double, double, 1 / (1 + exp(-x)))
 VECTOR_OP(hard_sigmoid, UNIT(a *x + b))
@@ -83,7 +83,7 @@ FLOAT_OP(reciprocal, 1 / x)
 FLOAT_OP(floor, floor(x))
 FLOAT_OP(ceil, ceil(x))
 FLOAT_OP(round, rint(x))
-FLOAT_OP(sign, x > 0 ? (real)1 : x < 0 ? (real)-1 : x == 0 ? (real)0 : x) /* of both zeros 0 */
+FLOAT_OP(sign, x > 0 ? (real)1 : x < 0 ? (real)-1 : x == 0 ? (real)0 : x) /* 0 for both zeros */
 FLOAT_OP(sin, sin(x))
 FLOAT_OP(cos, cos(x))
 FLOAT_OP(tan, tan(x))
@@ -99,7 +99,7 @@ FLOAT_OP(shrink, x<-a ? x + b : x> a ? x - b : (real)0)
 FLOAT_TEST(is_nan, x != x)
 FLOAT_TEST(is_inf, (a != 0 && x == (real)INFINITY) || (b != 0 && x == (real)-INFINITY))
 
-/* Integers: wrapping, as two's complement does. */
+/* Integers wrap, as in two's complement. */
 #define INTEGER_ROW(row_name, T, expression)  \
   static void row_name(const clv__row *row) { \
     const T *source = row->in[0];             \
@@ -145,7 +145,7 @@ typedef struct unary {
   { [CLV_F32] = name##_f32, [CLV_F64] = name##_f64, [CLV_F16] = name##_f32, [CLV_BF16] = name##_f32 }
 #define FLOATS_AND(name, ...) \
   { [CLV_F32] = name##_f32, [CLV_F64] = name##_f64, [CLV_F16] = name##_f32, [CLV_BF16] = name##_f32, __VA_ARGS__ }
-/* u8 rows serve i8 and so on: the bits are the same. */
+/* u8 rows also serve i8, and so on, because the bits are the same. */
 #define INTEGER_BITS(name) \
   UNSIGNED_ROWS(name), [CLV_I8] = name##_u8, [CLV_I16] = name##_u16, [CLV_I32] = name##_u32, [CLV_I64] = name##_u64
 
@@ -194,7 +194,7 @@ typedef struct unary {
 #define ENTRY(op, dtypes, cost, a_name, b_name, a, b, ...) {op, cost, a_name, b_name, a, b, __VA_ARGS__},
 static const unary table[] = {UNARY_OPERATORS(ENTRY)};
 
-/* Integers are shrunk as doubles: lambd and bias are fractions. */
+/* Shrinks integers as doubles, because lambd and bias are fractions. */
 static void shrink_integer(const clv__row *row, clv_dtype dtype) {
   enum { BLOCK = 256 };
   double block[BLOCK];
@@ -219,7 +219,7 @@ SHRINK_ROW(u16, CLV_U16)
 SHRINK_ROW(u32, CLV_U32)
 SHRINK_ROW(u64, CLV_U64)
 
-/* Clip. Bounds come as elements of the type that rows are computed in. */
+/* Bounds of Clip, as elements of the type that rows are computed in. */
 typedef union bound {
   float f32;
   double f64;
@@ -246,7 +246,7 @@ CLV__MULTIVERSION CLIP_ROW(f32, float, f32) CLIP_ROW(f64, double, f64) CLIP_ROW(
     CLIP_ROW(i32, int32_t, i64) CLIP_ROW(i64, int64_t, i64) CLIP_ROW(u8, uint8_t, u64) CLIP_ROW(u16, uint16_t, u64)
         CLIP_ROW(u32, uint32_t, u64) CLIP_ROW(u64, uint64_t, u64)
 
-    /* The widest bounds of a dtype, which the specification gives as defaults. */
+    /* The widest bounds of a dtype, which are the specification's defaults. */
     static void clip_defaults(clv_dtype dtype, clip_bounds *bounds) {
   switch (dtype) {
     case CLV_F32:
@@ -289,10 +289,10 @@ static void clip_read(const clv_tensor *from, bound *to) {
   else if ((CLV__DTYPES_FLOAT & CLV__DTYPE_BIT(from->dtype)) != 0)
     to->f32 = (float)clv__tensor_get(from, 0);
   else
-    to->i64 = clv__tensor_get_int(from, 0); /* a u64 has the same bits */
+    to->i64 = clv__tensor_get_int(from, 0); /* the bits of a u64 are the same */
 }
 
-/* False where a bound is not known. */
+/* Returns false if a bound is unknown. */
 static bool clip_bounds_of(const clv__kernel_call *call, clip_bounds *bounds) {
   const clv_dtype dtype = call->inputs[0].dtype;
   clip_defaults(dtype, bounds);
@@ -316,7 +316,7 @@ static bool clip_bounds_of(const clv__kernel_call *call, clip_bounds *bounds) {
 static_assert(sizeof(parameters) <= sizeof(clv__elementwise_params) && sizeof(clip_bounds) <= sizeof(clv__elementwise_params),
               "what row functions are given fits");
 
-/* The operators that a table entry cannot say. */
+/* The operators that a table entry cannot describe. */
 static clv__row_fn find_special(const clv__kernel_call *call, parameters *values, clip_bounds *bounds, double *cost) {
   static const clv__row_fn is_inf[DTYPE_COUNT] = FLOATS(is_inf);
   static const clv__row_fn exact[DTYPE_COUNT] = FLOATS(gelu), with_tanh[DTYPE_COUNT] = FLOATS(gelu_tanh);

@@ -1,5 +1,5 @@
-/* Constants in the layouts that steps ask for: find an equal pack, else have one made from the raw bytes (packing.c), else from a
- * pack in another layout. */
+/* Constants in the layouts that steps request. Uses an equal pack if there is one. Otherwise packs the raw bytes (packing.c) or,
+ * if they are gone, repacks a pack in another layout. */
 #include "constants.h"
 
 #include "operators/common/rows.h"
@@ -27,7 +27,7 @@ void clv__cpu_constants_rest(clv__cpu_constants *constants) {
   constants->copy_bytes = 0;
 }
 
-/* Takes `data` over, also when it fails; *kept is where its bytes are from now on. */
+/* Takes ownership of `data`, even on failure. *kept is where its bytes are from then on. */
 static clv_status add_pack(clv__cpu_constants *constants, clv__cpu_pack pack, const clv__dnn_layout *layout, void *data,
                            size_t size_bytes, void **kept, clv_error *error) {
   const clv_allocator *allocator = constants->arena.allocator;
@@ -54,7 +54,7 @@ clv_status clv__cpu_constant_gone(const clv__cpu_constants *constants, uint32_t 
                         constants->program->values[value].name);
 }
 
-/* The bytes of a constant that a node makes of others, in memory of the allocator's. */
+/* Computes the bytes of a constant that a node derives from others. The allocator provides the memory. */
 static clv_status compute(clv__cpu_constants *constants, const clv__cpu_value *constant, void **data, clv_error *error) {
   const clv__cpu_node *node = constant->computed;
   const clv_allocator *allocator = constants->arena.allocator;
@@ -123,7 +123,7 @@ clv_status clv__cpu_constants_keep_all(clv__cpu_constants *constants, clv_error 
   return CLV_OK;
 }
 
-static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) { /* FNV-1a, over words of four bytes */
+static uint64_t mix(uint64_t hash, const void *data, size_t size_bytes) { /* FNV-1a, over four-byte words */
   const uint8_t *bytes = data;
   for (size_t i = 0; i < size_bytes; i += 4) {
     uint32_t word = 0;
@@ -141,7 +141,7 @@ static uint64_t variant_of(const clv__cpu_packing *packing, const clv_tensor *ty
   return mix(hash, packing->scale, (size_t)type->dims[packing->scale_axis] * sizeof(float)) | 1u;
 }
 
-/* From a pack in another layout; such panels by way of f32. */
+/* Repacks a pack from another layout. Panels of a foreign dtype are converted through f32. */
 static clv_status repack(clv__cpu_constants *constants, const clv__cpu_shared *from, const clv__dnn_layout *layout, void *data,
                          clv_error *error) {
   clv__dnn *dnn = constants->program->device->dnn;
@@ -181,13 +181,13 @@ clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cp
   if (!raw_here && other == NULL) {
     void *raw;
     CLV__TRY(clv__cpu_constant_raw(constants, packing->value, &raw, error));
-    constants->program->values[packing->value].type.data = raw; /* the kept copy stands in for the view's from now on */
+    constants->program->values[packing->value].type.data = raw; /* the owned copy replaces the view's from now on */
   }
   const clv__cpu_pack pack = {.value = packing->value, .variant = variant};
   const size_t size_bytes = clv__dnn_layout_size_bytes(layout);
   void *made = clv__allocate(constants->arena.allocator, size_bytes);
   if (made == NULL) return clv__error_memory(error, size_bytes);
-  if (!packing->is_streamed) clv__memory_soon(made, size_bytes); /* arithmetic hides how its pages are found */
+  if (!packing->is_streamed) clv__memory_soon(made, size_bytes); /* arithmetic hides the cost of page lookups */
   const int threads = clv__cpu_threads_enter_packing(size_bytes);
   clv_status status = raw_here || other == NULL ? clv__cpu_constant_write(constants, packing, layout, made, error)
                                                 : repack(constants, other->shared, layout, made, error);

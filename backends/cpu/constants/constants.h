@@ -1,6 +1,6 @@
-/* Constants as the steps want them: raw and aligned, or packed in a layout of oneDNN's. Made once an executable, shared by all
- * its plans, and with executables that have the same (packs.h). The raw bytes of a large constant are the view's and gone after
- * compile(): a later plan is packed from an earlier pack. */
+/* Constants in the form that steps need: raw and aligned, or packed in a oneDNN layout. Each is made once per executable and
+ * shared by all plans of the executable. Executables with equal constants share them as well (packs.h). The raw bytes of a large
+ * constant belong to the view and are gone after compile(). A later plan packs from an earlier pack. */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_CONSTANTS_H
 
@@ -8,52 +8,52 @@
 
 typedef struct clv__cpu_pack {
   uint32_t value;
-  uint64_t variant;        /* 0: the constant as it is; else which scaling or order went into it */
+  uint64_t variant;        /* 0: the unmodified constant; otherwise identifies the scaling or order applied to it */
   clv__cpu_shared *shared; /* the bytes and their layout (NULL: raw, row-major) */
 } clv__cpu_pack;
 
 typedef struct clv__cpu_constants {
   clv__cpu_program *program;
-  const clv_graph_view *graph; /* while compiling, else NULL: who has packed a constant says so */
+  const clv_graph_view *graph; /* set while compiling, else NULL: told which constants have been packed */
   clv__arena arena;
   clv__cpu_pack *packs;
   size_t count, capacity;
-  size_t resident_bytes; /* of packs that no executable had before */
-  void *copy;            /* while packing: room for a constant that has to be copied first */
+  size_t resident_bytes; /* of the packs that no other executable had already made */
+  void *copy;            /* while packing: buffer for a constant that must be copied first */
   size_t copy_bytes;
 } clv__cpu_constants;
 
-/* How a constant's bytes are read before packing. */
+/* How to read a constant's bytes before packing. */
 typedef struct clv__cpu_packing {
   uint32_t value;
-  const clv__dnn_layout *from; /* the raw bytes as a tensor of the dims that the primitive knows */
+  const clv__dnn_layout *from; /* the raw bytes as a tensor with the dims that the primitive expects */
   const float *scale;          /* factors along raw axis `scale_axis`; NULL: none */
   int32_t scale_axis;
-  int64_t expand_groups; /* above 1: weights of a grouped convolution, written out with zeros for the other groups */
-  uint64_t variant;      /* tells packs of one constant apart beside `scale` (a transposition) */
-  bool turns;            /* u8, moved by 128: packed as i8 */
-  bool is_streamed;      /* the time of the step that reads the pack is that of reading it, all of it for each run */
-  /* Of weights for Winograd's algorithm, in an order that clv__dnn_layout_winograd() knows: `inputs` input channels from the
-   * first of them on; 0: all. */
+  int64_t expand_groups; /* above 1: weights of a grouped convolution, expanded with zeros for the other groups */
+  uint64_t variant;      /* distinguishes packs of one constant, in addition to `scale` (a transposition) */
+  bool turns;            /* u8 weights shifted by 128 and packed as i8 */
+  bool is_streamed;      /* the step reads the whole pack in each run, and that read dominates its time */
+  /* For Winograd weights in an order that clv__dnn_layout_winograd() knows: pack `inputs` input channels from `first_input` on;
+   * 0: all. */
   int64_t first_input, inputs;
 } clv__cpu_packing;
 
 void clv__cpu_constants_init(clv__cpu_constants *constants, clv__cpu_program *program);
 void clv__cpu_constants_finish(clv__cpu_constants *constants);
-void clv__cpu_constants_rest(clv__cpu_constants *constants); /* gives back what is only needed while packing */
+void clv__cpu_constants_rest(clv__cpu_constants *constants); /* frees what only packing needs */
 /* Aligned row-major bytes, valid as long as the executable. */
 clv_status clv__cpu_constant_raw(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
-/* A constant of f16 or bf16 in f32, row-major. */
+/* An f16 or bf16 constant converted to row-major f32. */
 clv_status clv__cpu_constant_wide(clv__cpu_constants *constants, uint32_t value, void **data, clv_error *error);
-/* Weights of f16 and bf16 are packed in f32 or bf16, as `layout` says; their factors apply in f32. */
+/* Packs f16 and bf16 weights as f32 or bf16, as `layout` says. Factors are applied in f32. */
 clv_status clv__cpu_constant_packed(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                     void **data, clv_error *error);
-/* What can be said of a constant whose raw bytes were the view's. */
+/* Returns the error for a constant whose raw bytes belonged to the view. */
 clv_status clv__cpu_constant_gone(const clv__cpu_constants *constants, uint32_t value, clv_error *error);
-/* Writes raw (possibly unaligned, possibly to be scaled) bytes into `data`, as `layout` says (packing.c). */
+/* Writes raw bytes into `data` as `layout` says. The raw bytes may be unaligned and may need scaling (packing.c). */
 clv_status clv__cpu_constant_write(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                                    void *data, clv_error *error);
-/* Copies every constant that has no copy yet: for programs whose plans are made after compile(). */
+/* Copies every constant that has no copy yet, for programs whose plans are made after compile(). */
 clv_status clv__cpu_constants_keep_all(clv__cpu_constants *constants, clv_error *error);
 
 #endif

@@ -1,11 +1,11 @@
-/* Writing packs: raw bytes of a constant, which may lie anywhere, into the layout that a primitive reads; large ones slice by
- * slice, so that hardly more than a slice of them is ever in memory beside the pack. */
+/* Writes packs: converts raw bytes of a constant, at any alignment, into the layout that a primitive reads. Large constants are
+ * packed slice by slice, so that little more than one slice is in memory in addition to the pack. */
 #include "constants.h"
 #include "operators/common/rows.h"
 #include "panels.h"
 #include "winograd.h"
 
-enum { SLICE_BYTES = 16 << 20, SLICE_ROWS = 64 /* a multiple of every block of oneDNN's */ };
+enum { SLICE_BYTES = 16 << 20, SLICE_ROWS = 64 /* SLICE_ROWS is a multiple of every oneDNN block */ };
 
 static void scale_rows(float *to, const clv_tensor *type, const float *scale, int32_t axis) {
   const int64_t outer = clv__dims_product(type, 0, axis), extent = type->dims[axis];
@@ -18,7 +18,7 @@ static void scale_rows(float *to, const clv_tensor *type, const float *scale, in
   }
 }
 
-/* [M, C/g, …] to [M, C, …]: each output channel keeps its group's inputs and gets zeros for the others. */
+/* [M, C/g, …] to [M, C, …]: each output channel keeps its group's inputs and gets zeros for the other groups. */
 static clv_status expand(const clv_allocator *allocator, const clv_tensor *type, int64_t groups, const float *data, float **wide,
                          clv_error *error) {
   const size_t rows = (size_t)type->dims[0], row = (size_t)clv__dims_product(type, 1, type->rank);
@@ -33,7 +33,7 @@ static clv_status expand(const clv_allocator *allocator, const clv_tensor *type,
   return CLV_OK;
 }
 
-/* Memory for a copy that lasts until the next one: fresh memory for each would cost more than the copying. */
+/* Provides memory for a copy, valid until the next call. Allocating fresh memory each time would cost more than the copying. */
 static clv_status copy_room(clv__cpu_constants *constants, size_t size_bytes, void **room, clv_error *error) {
   if (constants->copy_bytes < size_bytes) {
     clv__cpu_constants_rest(constants);
@@ -45,7 +45,7 @@ static clv_status copy_room(clv__cpu_constants *constants, size_t size_bytes, vo
   return CLV_OK;
 }
 
-/* Elements of the constant in memory of their own, aligned: as they are, but f16 and bf16 in f32. */
+/* Copies elements of the constant into aligned memory, unchanged, except that f16 and bf16 become f32. */
 static clv_status copy_elements(clv__cpu_constants *constants, const clv__cpu_value *constant, size_t first, size_t count,
                                 void **copy, clv_error *error) {
   const clv_dtype dtype = constant->type.dtype;
@@ -60,8 +60,8 @@ static clv_status copy_elements(clv__cpu_constants *constants, const clv__cpu_va
   return CLV_OK;
 }
 
-/* Packs a large constant slice by slice along the axis that is outermost in the raw bytes, so that hardly more than a slice of
- * them is ever in memory beside the pack. False: nothing is lost, but it has to be packed at once. */
+/* Packs a large constant slice by slice along the outermost axis of the raw bytes, so that little more than one slice is in
+ * memory in addition to the pack. Returns false, without side effects, if the constant must be packed in one go. */
 static bool reorder_slices(clv__cpu_constants *constants, uint32_t value, const clv__dnn_layout *raw,
                            const clv__dnn_layout *layout, void *data) {
   const clv_host *host = constants->program->device->host;
@@ -101,7 +101,7 @@ static bool reorder_slices(clv__cpu_constants *constants, uint32_t value, const 
   return done;
 }
 
-/* The same for a matrix that is wanted in panels of its own dtype, at any address; one of f32 with a factor a column. */
+/* The same for a matrix requested as panels of its own dtype, at any alignment. An f32 matrix may have one factor per column. */
 static bool pack_panels(clv__cpu_constants *constants, const clv__cpu_packing *packing, const clv__dnn_layout *layout,
                         void *data) {
   const clv_host *host = constants->program->device->host;
@@ -135,12 +135,12 @@ static bool pack_panels(clv__cpu_constants *constants, const clv__cpu_packing *p
   return true;
 }
 
-/* True for row-major elements that differ from what is to be packed in a scale of the first axis at most. */
+/* True if the row-major elements differ from the packed ones at most by a scale along the first axis. */
 static bool is_whole(const clv__cpu_packing *packing) {
   return packing->variant == 0 && packing->expand_groups <= 1 && (packing->scale == NULL || packing->scale_axis == 0);
 }
 
-/* The same strides over elements of bf16. */
+/* The same strides for bf16 elements. */
 static const clv__dnn_layout *as_bf16(clv__arena *arena, const clv__dnn_layout *layout) {
   int64_t dims[CLV_MAX_RANK], strides[CLV_MAX_RANK];
   const int32_t rank = clv__dnn_layout_dims(layout, dims);
@@ -148,7 +148,7 @@ static const clv__dnn_layout *as_bf16(clv__arena *arena, const clv__dnn_layout *
   return clv__dnn_layout_strided(arena, CLV_BF16, rank, dims, strides);
 }
 
-/* Weights of Winograd's algorithm; `raw` is f32. False: others have to write them. */
+/* Packs Winograd weights; `raw` is f32. Returns false if other code must write them. */
 static bool pack_winograd(const clv__cpu_packing *packing, const clv_tensor *type, const void *raw, const clv__dnn_layout *layout,
                           void *data) {
   const clv__cpu_filters filters = {raw, type->dims[1], packing->first_input, packing->scale};

@@ -1,4 +1,5 @@
-/* See packs.h. A list by pointer, searched from end to end: a model has hundreds of packs, and a comparison is of two numbers. */
+/* See packs.h. The store is a linear list of pointers. A model has hundreds of packs, and comparing an entry means comparing two
+ * numbers. */
 #include "packs.h"
 
 #include <pthread.h>
@@ -40,7 +41,7 @@ void clv__cpu_packs_destroy(clv__cpu_packs *packs) {
   clv__release(packs->allocator, packs);
 }
 
-/* Words from all over the pack; FNV-1a. */
+/* Hashes words sampled from the whole pack; FNV-1a. */
 static uint64_t sample_of(const void *data, size_t size_bytes) {
   const size_t words = size_bytes / sizeof(uint32_t), step = words / SAMPLED_WORDS + 1;
   uint64_t hash = 0xcbf29ce484222325u ^ size_bytes;
@@ -57,7 +58,7 @@ static bool is_like(const clv__cpu_shared *shared, uint64_t sample, const clv__d
          (layout == NULL || clv__dnn_layout_equal(shared->layout, layout));
 }
 
-/* The next one from *at on that may be equal, with one more user. */
+/* Finds the next pack from *at on that may be equal, and adds a user to it. */
 static clv__cpu_shared *borrow(clv__cpu_packs *packs, size_t *at, uint64_t sample, const clv__dnn_layout *layout,
                                size_t size_bytes) {
   clv__cpu_shared *found = NULL;

@@ -1,5 +1,5 @@
-/* See panels.h. A panel is written in pieces that stay in the nearest cache, four columns by four rows at a time where columns
- * lie together. */
+/* See panels.h. A panel is written in pieces that fit in the first-level cache. If columns are contiguous, it is written in
+ * blocks of four columns by four rows. */
 #include "panels.h"
 
 #include <string.h>
@@ -33,7 +33,7 @@ static float element(const clv__cpu_matrix *matrix, int64_t row, int64_t column)
   return matrix->scale != NULL ? value * matrix->scale[column] : value;
 }
 
-/* One column after the other, where no four are left. */
+/* Copies column by column if fewer than four are left. */
 static void copy_single(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns, float *to) {
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) to[r * COLUMNS + c] = element(matrix, row + r, column + c);

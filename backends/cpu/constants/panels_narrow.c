@@ -1,9 +1,9 @@
-/* Matrices of two bytes an element in panels (panels.h): copied as they are, whatever the bytes mean. */
+/* Packs matrices of two-byte elements into panels (panels.h). Copies the bytes unchanged, whatever the dtype. */
 #include <string.h>
 
 #include "panels.h"
 
-enum { COLUMNS = CLV__CPU_PANEL_COLUMNS, PIECE = 32 /* rows: of each column a cache line */ };
+enum { COLUMNS = CLV__CPU_PANEL_COLUMNS, PIECE = 32 /* rows: one cache line of each column */ };
 
 static void copy_rows(const clv__cpu_matrix *matrix, int64_t row, int64_t rows, int64_t column, int64_t columns, void *panel) {
   uint16_t *to = panel;

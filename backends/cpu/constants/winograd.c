@@ -7,7 +7,7 @@
 
 enum { LANES = 16, TAPS = 9, MOST_POINTS = 6 };
 
-/* A vector is the weights of one tap, or of one point, of LANES output channels. */
+/* A vector holds the weights of one tap, or of one point, for LANES output channels. */
 typedef float vector[LANES];
 
 #define SMALL 0.625f
@@ -17,7 +17,7 @@ static const float at_zero = 1.0f / (SMALL * SMALL * LARGE * LARGE);
 static const float at_small = -1.0f / (2.0f * SMALL * SMALL * GAP);
 static const float at_large = 1.0f / (2.0f * LARGE * LARGE * GAP);
 
-/* G times three vectors that are `step` apart; the results are `to_step` apart. */
+/* Multiplies G by three vectors that are `step` apart. The results are `to_step` apart. */
 static inline void transform4(const vector *from, int step, vector *to, int to_step) {
   const float *a = from[0], *b = from[step], *c = from[2 * step];
   for (int i = 0; i < LANES; ++i) {
@@ -43,7 +43,7 @@ static inline void transform6(const vector *from, int step, vector *to, int to_s
   }
 }
 
-/* Where the weights of a block of output and one of input channels lie, in floats. */
+/* Position of the weights of one block of output channels and one of input channels, in floats. */
 typedef struct place {
   size_t begin, point_stride, input_stride;
 } place;
@@ -67,14 +67,14 @@ static place place_of(const clv__dnn_winograd *winograd, size_t output_block, si
   }
 }
 
-/* What is read: `outputs` rows, `row` floats apart, of `inputs` times nine floats. */
+/* The input: `outputs` rows, `row` floats apart, of `inputs` times nine floats. */
 typedef struct source {
   const uint8_t *weights;
   size_t outputs, inputs, row;
   const float *scale;
 } source;
 
-/* The taps of a block, input channel by input channel, zeros where there is no such channel. */
+/* Gathers the taps of a block, input channel by input channel, with zeros for missing channels. */
 static void gather(const source *from, size_t output_block, size_t input_block, vector taps[LANES * TAPS]) {
   float row[LANES * TAPS];
   const size_t first = input_block * LANES;

@@ -1,16 +1,16 @@
-/* Which 3x3 convolutions are made by Winograd's algorithm: what it saves, against what there is beside its products. */
+/* Decides which 3x3 convolutions use Winograd's algorithm. Compares what it saves with its costs beyond the products. */
 #include "winograd_cost.h"
 
 #include "backends/cpu/device.h"
 
-/* One core, fitted to 39 convolutions of 32 to 512 channels over 7x7 to 112x112 on a Cascade Lake, where the choice is the faster
- * one of all that differ by more than a tenth. */
-static const double NS_PER_FLOP = 1.0 / 130;      /* of products, direct or over points */
-static const double NS_PER_ELEMENT = 0.75;        /* of an image, taken apart into tiles or put together */
-static const double NS_PER_WEIGHT_BYTE = 1.0 / 6; /* read again from beyond the second cache */
-static const double NS_PER_TILE_BYTE = 2.0 / 18;  /* written and read there */
+/* Per core. Fitted to 39 convolutions of 32 to 512 channels over 7x7 to 112x112 on a Cascade Lake. The model picks the faster
+ * algorithm wherever the two differ by more than a tenth. */
+static const double NS_PER_FLOP = 1.0 / 130;      /* products, direct or over points */
+static const double NS_PER_ELEMENT = 0.75;        /* image elements split into tiles or assembled from them */
+static const double NS_PER_WEIGHT_BYTE = 1.0 / 6; /* reread from beyond the second-level cache */
+static const double NS_PER_TILE_BYTE = 2.0 / 18;  /* tiles written to and read from beyond it */
 enum {
-  WEIGHTS_NEAR_BYTES = 900 << 10, /* of weights, and of tiles, that the second cache (1 MiB) keeps well enough */
+  WEIGHTS_NEAR_BYTES = 900 << 10, /* weights, and tiles, that the second-level cache (1 MiB) holds well enough */
   TILES_NEAR_BYTES = 1536 << 10
 };
 
@@ -26,9 +26,9 @@ static int64_t pixels_of(const clv_tensor *to) {
   return to->dims[0] * to->dims[2] * to->dims[3];
 }
 
-/* Whether enough multiplications are saved to pay within a run or two for the weights, which take points^2 floats where nine do
- * otherwise, to be transformed, held and read: a megabyte more of them takes about 0.3 ms to make, in which one core computes
- * PAYS of operations for each of its bytes. What there is between the products is taken as a quarter of them. */
+/* Whether the saved multiplications repay the weights within a run or two. The weights take points^2 floats instead of nine and
+ * must be transformed, stored and read. An extra megabyte of them takes about 0.3 ms to make. In that time, one core computes
+ * PAYS operations per byte of them. The work between the products counts as a quarter of them. */
 static bool pays_for_weights(const clv__dnn_convolution *spec, int64_t points) {
   enum { PAYS = 35 };
   const clv_tensor *to = &spec->destination;
@@ -36,7 +36,7 @@ static bool pays_for_weights(const clv__dnn_convolution *spec, int64_t points) {
   return 2.0 * saved >= PAYS * (double)sizeof(float) * (double)(points * points - 9);
 }
 
-/* Over 4x4 points oneDNN takes as many tiles at a time as its scratch says, and reads all weights for each of these batches. */
+/* Over 4x4 points, oneDNN processes as many tiles at a time as its scratch holds, and rereads all weights for each such batch. */
 static bool is_faster(const clv__dnn_convolution *spec, size_t scratch_bytes) {
   enum { POINTS = 16 };
   const clv_tensor *to = &spec->destination;
@@ -53,7 +53,7 @@ static bool is_faster(const clv__dnn_convolution *spec, size_t scratch_bytes) {
   return ns < direct_ns;
 }
 
-/* 3x3 windows that move by one. */
+/* 3x3 windows with stride one. */
 bool clv__cpu_winograd_fits(const clv__dnn_convolution *spec) {
   if (spec->window.count != 2 || spec->weights.rank != 4) return false;
   for (int i = 0; i < 2; ++i) {

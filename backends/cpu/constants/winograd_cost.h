@@ -1,15 +1,15 @@
-/* Which convolutions are made by Winograd's algorithm where nothing is measured (tune.h does that). */
+/* Decides which convolutions use Winograd's algorithm if nothing is measured (tune.h measures). */
 #ifndef CLEAVE_BACKENDS_CPU_CONSTANTS_WINOGRAD_COST_H
 #define CLEAVE_BACKENDS_CPU_CONSTANTS_WINOGRAD_COST_H
 
 #include "backends/cpu/onednn/onednn.h"
 
-/* Whether the algorithm is there for such windows at all. */
+/* Whether the algorithm supports these windows at all. */
 bool clv__cpu_winograd_fits(const clv__dnn_convolution *spec);
-/* Whether it is worth asking oneDNN for: many channels or pixels, and more saved than its weights cost. */
+/* Whether it is worth asking oneDNN for: many channels or pixels, and the saving exceeds the cost of its weights. */
 bool clv__cpu_winograd_may_pay(const clv__dnn_convolution *spec);
-/* Whether what oneDNN made of it is faster than the direct algorithm: by the size of its tiles, its weights and its scratch.
- * Threads: as many as OpenMP would take now. */
+/* Whether oneDNN's primitive is faster than the direct algorithm, judged by the size of its tiles, weights and scratch. Assumes
+ * as many threads as OpenMP would use now. */
 bool clv__cpu_winograd_pays(const clv__dnn_convolution *spec, const clv__dnn_primitive *primitive);
 
 #endif

@@ -1,10 +1,12 @@
-/* ONNX's activations in oneDNN's terms. Not Softplus: for inputs below -9 oneDNN 2.6 is wrong in the second digit. Nor Exp, which
- * makes infinity of a NaN; nor Log, whose results next to 1 are off by 1e-6, and -88 for all denormals. */
+/* Maps ONNX's activations to oneDNN's. Softplus is excluded: for inputs below -9, oneDNN 2.6 is wrong in the second digit. Exp is
+ * excluded because it turns a NaN into infinity. Log is excluded because its results near 1 are off by 1e-6, and are -88 for all
+ * denormals. */
 #include <float.h>
 
 #include "backends/cpu/passes/recognise.h"
 
-/* A bound of Clip: its attribute (before opset 11) or its constant scalar input. False when it is not known. */
+/* Reads a bound of Clip from its attribute (before opset 11) or its constant scalar input. Returns false if the bound is unknown.
+ */
 static bool clip_bound(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t input, const char *attribute, float fallback,
                        float *bound) {
   if (node->source->opset < 11) {

@@ -1,4 +1,4 @@
-/* Attention in one step: the kernel of backends/common over operands that lie wherever they were made. */
+/* Attention as one step: the kernel of backends/common over operands that stay where they were computed. */
 #include "backends/cpu/passes/attention.h"
 #include "lower.h"
 

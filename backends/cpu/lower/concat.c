@@ -1,12 +1,13 @@
-/* Concat. Over the channels of values in f32 whose layouts have them side by side, all or in blocks, it is a kernel of our own,
- * which reads each piece where it lies; also with the scale, shift and Relu that follow (join.c). Others are oneDNN's. */
+/* Concat. Our own kernel handles it over the channels of f32 values whose layouts store channels adjacently, all or in blocks.
+ * The kernel reads each piece in place. It also fuses a following scale, shift and Relu (join.c). oneDNN handles the other cases.
+ */
 #include <math.h>
 
 #include "backends/common/kernels/channels.h"
 #include "lower.h"
 
-/* Whose layout the result has: a piece whose channels are last, as the others can be read by blocks from there, or else the first
- * in blocks. NONE: all are row-major. */
+/* The value that supplies the layout of the result. Prefers a piece with channels last, because blocked pieces can be read into
+ * that layout. Otherwise the first blocked piece. NONE: all are row-major. */
 static uint32_t leader_of(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   uint32_t leader = CLV__CPU_NONE;
   for (uint32_t i = 0; i < node->input_count; ++i) {
@@ -30,10 +31,10 @@ static void run_join(const clv__cpu_own *own, const clv_tensor *operands) {
   clv__channels_join(&step->channels, operands, operands[step->channels.piece_count].data);
 }
 
-/* The layout as the kernel sees it; a block of 0: it does not. */
+/* The layout as the kernel sees it. A block of 0 means that the kernel does not support it. */
 static clv__channels_form form_of(const clv__dnn_layout *layout, const clv_tensor *type) {
   clv__channels_form form = {type->dims[1], clv__dnn_layout_channels(layout)};
-  const bool is_both = form.channels == 1 || clv__dims_product(type, 2, type->rank) == 1; /* row-major and channels last */
+  const bool is_both = form.channels == 1 || clv__dims_product(type, 2, type->rank) == 1; /* both row-major and channels last */
   if (clv__dnn_layout_dtype(layout) != CLV_F32)
     form.block = 0;
   else if (form.block == 0 && is_both && clv__dnn_layout_is_dense(layout))
@@ -41,7 +42,8 @@ static clv__channels_form form_of(const clv__dnn_layout *layout, const clv_tenso
   return form;
 }
 
-/* The pieces where they lie, or channels last where the kernel cannot read them so; and the result's layout. */
+/* Describes the result's layout and the pieces: in place, or converted to channels last if the kernel cannot read them in place.
+ */
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout **layouts,
                      clv__channels_form *forms) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
@@ -101,13 +103,14 @@ clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *no
     step->operands[i].type = i < count ? plan->values[node->inputs[i]].type : *out;
     step->operands[i].type.data = NULL;
   }
-  step->may_overlap = count == 1; /* and lies as the result does */
+  step->may_overlap = count == 1; /* a single piece has the result's layout */
   return CLV_OK;
 }
 
 /* ---- By oneDNN. ---- */
 
-/* A layout for the result of a Concat over `axis`, and of each source, where one of them is blocked and the others can be. */
+/* Chooses a layout for the result of a Concat over `axis` and for each source, if one of them is blocked and the others can be.
+ */
 static bool concat_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, int32_t axis, uint32_t leader,
                            const clv__dnn_layout **sources, const clv__dnn_layout **destination) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
@@ -117,7 +120,7 @@ static bool concat_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, 
   for (uint32_t i = 0; i < node->input_count && fits; ++i) {
     const clv_tensor *type = &plan->values[node->inputs[i]].type;
     sources[i] = clv__dnn_layout_rechannel(&plan->arena, layout, type->dims);
-    /* Channels that fill no block would leave gaps inside the result. */
+    /* Channels that do not fill a block would leave gaps inside the result. */
     fits = sources[i] != NULL &&
            (axis != 1 || i + 1 == node->input_count || clv__dnn_layout_is_plain(layout) || type->dims[1] % 16 == 0);
   }
@@ -154,7 +157,7 @@ static clv_status lower_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node 
   return CLV_OK;
 }
 
-/* Row-major pieces are left to the portable kernel that copies them, many times faster than oneDNN. */
+/* Leaves row-major pieces to the portable copying kernel, which is many times faster than oneDNN. */
 clv_status clv__cpu_lower_concat(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
   if (node->scale != NULL) return clv__cpu_lower_join(plan, node, error);

@@ -1,4 +1,4 @@
-/* Conv: the algorithm, the packed weights, the posts, and where the sum lies. */
+/* Conv: chooses the algorithm, the packed weights, the posts, and the memory of the sum. */
 #include "backends/cpu/constants/winograd_cost.h"
 #include "backends/cpu/tune/tune.h"
 #include "lower.h"
@@ -32,7 +32,7 @@ void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_pla
   clv__cpu_window_read(node->source, &spec->source, &spec->destination, &spec->window);
 }
 
-/* By measurement where that is asked for, else by what it saves. */
+/* Measures if requested; otherwise decides by the estimated saving. */
 static clv_status wants_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                  bool *wants, clv_error *error) {
   *wants = false;
@@ -41,13 +41,13 @@ static clv_status wants_winograd(clv__cpu_plan *plan, const clv__cpu_plan_node *
   return clv__cpu_tunes(plan) ? clv__cpu_tune_winograd(plan, node, spec, wants, error) : CLV_OK;
 }
 
-/* The primitive, and in which slot its sum lies: `sum_slot` to be made in place, or read as operand `binary_slot`. */
+/* The primitive and the slot of its residual sum: computed in place in `sum_slot`, or read as the operand `binary_slot`. */
 typedef struct choice {
   clv__dnn_primitive *primitive;
   uint32_t sum_slot, binary_slot;
   const clv__dnn_layout *binary_layout;
-  bool posts_apart;     /* as steps of their own, after it */
-  clv__cpu_parts parts; /* what is run instead of `primitive` */
+  bool posts_apart;     /* as separate steps after the convolution */
+  clv__cpu_parts parts; /* replaces `primitive` if not empty */
 } choice;
 
 static void release(choice *chosen) {
@@ -62,8 +62,8 @@ static clv_status choose_parts(clv__cpu_plan *plan, const clv__dnn_convolution *
   return clv__cpu_parts_choose(plan, &own, chosen->primitive, &chosen->parts, error);
 }
 
-/* A sum behind a function, without AVX-512: its kernels add to what is in the destination before anything else or not at all, and
- * take a second operand anywhere. */
+/* Handles a sum after a function, without AVX-512. The kernels without AVX-512 can only add to the destination first, if at all.
+ * They accept a second operand at any position. */
 static clv_status choose_operand(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec,
                                  clv__dnn_post posts[CLV__CPU_MAX_POSTS], choice *chosen, clv_error *error) {
   clv__dnn *dnn = plan->device->dnn;
@@ -90,7 +90,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   CLV__TRY(wants_winograd(plan, node, spec, &spec->winograd, error));
   clv_status status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
   if (status == CLV_NOT_SUPPORTED && spec->winograd && spec->post_count > 0 && clv__cpu_residual_post(node) == CLV__CPU_NONE) {
-    spec->post_count = 0; /* Winograd's algorithm takes no function but relu, and still saves more than one costs apart */
+    spec->post_count = 0; /* Winograd's algorithm fuses only relu; it still saves more than a separate step costs */
     status = clv__dnn_convolution_create(dnn, spec, &plan->arena, &chosen->primitive, error);
     chosen->posts_apart = status == CLV_OK;
     spec->post_count = node->post_count;
@@ -137,7 +137,7 @@ static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cl
   return clv__cpu_private_copy(plan, node, value, destination, &chosen->sum_slot, error);
 }
 
-/* `inputs` of its input channels from `first` on; 0: all. */
+/* The slot for the weights of `inputs` input channels from `first` on; 0: all. */
 static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                int64_t first, int64_t inputs, const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error) {
   const clv__cpu_packing packing = {
@@ -156,7 +156,7 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(wanted), slot, error);
 }
 
-/* The slots of a convolution; NONE for what it has not. */
+/* The slots of a convolution; NONE for missing ones. */
 typedef struct operands {
   uint32_t source, weights, bias, binary, destination;
 } operands;
@@ -177,11 +177,11 @@ static clv_status emit_step(clv__cpu_plan *plan, const clv__cpu_plan_node *node,
     clv__cpu_step_input(step, clv__dnn_post_argument(clv__cpu_residual_post(node)), slots->binary, chosen->binary_layout);
   }
   clv__cpu_step_output(step, CLV__DNN_DESTINATION, slots->destination, primitive->destination);
-  step->primitive = primitive; /* the plan's from here on */
+  step->primitive = primitive; /* owned by the plan from here on */
   return CLV_OK;
 }
 
-/* Takes over the parts one by one; the first begins the destination, the others add to it. */
+/* Emits the parts and hands them to the plan one by one. The first part writes the destination, the others add to it. */
 static clv_status emit_parts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                              choice *chosen, const operands *whole, clv_error *error) {
   clv__cpu_parts *parts = &chosen->parts;
@@ -225,7 +225,8 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, cons
   return CLV_OK;
 }
 
-/* Few channels a group have no fast implementation: as one group, with zeros between, the arithmetic grows and the time falls. */
+/* Describes the convolution. Groups with few channels have no fast implementation. Merging them into one group, with zeros
+ * between, is faster although it takes more arithmetic. */
 static clv_status describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec, clv_error *error) {
   const int64_t groups = clv__attribute_int(node->source->attributes, "group", 1);
   clv__cpu_convolution_describe(plan, node, false, spec);
@@ -256,6 +257,6 @@ clv_status clv__cpu_lower_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *n
     return clv__cpu_refused(status, taken);
   }
   status = emit(plan, node, &spec, &chosen, error);
-  release(&chosen); /* what no step has taken over */
+  release(&chosen); /* the primitives that no step took over */
   return status;
 }

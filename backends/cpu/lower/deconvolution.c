@@ -2,7 +2,7 @@
 #include "lower.h"
 #include "window.h"
 
-/* False where padding would be negative (output_padding) or follows from the output's shape. */
+/* Returns false if padding would be negative (output_padding) or depends on the output's shape. */
 static bool describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__dnn_convolution *spec) {
   const clv__attributes attributes = node->source->attributes;
   const clv_tensor *weights = &plan->values[node->inputs[1]].type;

@@ -1,5 +1,5 @@
-/* Elementwise nodes of the kernels': with little work, the operator's row function is looked up now, so that a run only calls it;
- * over values that lie in one layout, and over much, the kernel runs along memory as it lies. */
+/* Elementwise nodes that have a kernel. For little work, the operator's row function is looked up here, so that a run merely
+ * calls it. For much work, and for values that share one layout, the kernel runs in memory order. */
 #include "operators/common/threads.h"
 #include "small.h"
 
@@ -39,7 +39,7 @@ static bool find(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_e
   }
   for (uint32_t i = 0; i < node->input_count; ++i) {
     memset(&inputs[i], 0, sizeof inputs[i]);
-    if (node->inputs[i] != CLV__CPU_NONE) inputs[i] = plan->values[node->inputs[i]].type; /* with its data, where known */
+    if (node->inputs[i] != CLV__CPU_NONE) inputs[i] = plan->values[node->inputs[i]].type; /* with its data, if known */
   }
   out = without_data(&plan->values[node->outputs[0]].type);
   const clv__kernel_call call = {.op = node->source->op,
@@ -63,7 +63,7 @@ static bool find(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_e
 
 /* ---- A node over values that all lie in one layout, element by element in the order of memory. ---- */
 
-/* That layout; NULL where an operand is row-major in f32, lies otherwise than the others, or is broadcast. */
+/* The common layout. NULL if an operand is row-major in f32, has a different layout, or is broadcast. */
 static const clv__dnn_layout *common_layout(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t input_count) {
   const clv_tensor *out = &clv__cpu_output(plan, node)->type;
   const clv__dnn_layout *layout = NULL;
@@ -78,7 +78,7 @@ static const clv__dnn_layout *common_layout(clv__cpu_plan *plan, const clv__cpu_
   return clv__dnn_layout_dtype(layout) == CLV_F32 || clv__cpu_output(plan, node)->made == CLV_BF16 ? layout : NULL;
 }
 
-/* Whether it gives 0 for zeros, as layouts want it of the channels that they are filled up with. */
+/* Whether the function maps zeros to 0, as layouts require for their padding channels. */
 static bool keeps_zero(const clv__cpu_elementwise *found) {
   const float zero = 0.0f;
   float result = 1.0f;
@@ -87,7 +87,7 @@ static bool keeps_zero(const clv__cpu_elementwise *found) {
   return result == 0.0f;
 }
 
-/* Whether the order of memory will do. */
+/* Whether the elements can be processed in memory order. */
 static bool can_be_flat(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_elementwise *found,
                         const clv__dnn_layout *layout) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
@@ -108,7 +108,7 @@ static clv_status lower_flat(clv__cpu_plan *plan, const clv__cpu_plan_node *node
     uint32_t slot = CLV__CPU_NONE;
     if (is_output)
       CLV__TRY(clv__cpu_form_make(plan, node->outputs[0], layout, &slot, error));
-    else if (node->inputs[i] != CLV__CPU_NONE) /* of what is no value of the walk's, a constant, no step is made */
+    else if (node->inputs[i] != CLV__CPU_NONE) /* other operands are constants, for which no step is emitted */
       CLV__TRY(clv__cpu_form_get(plan, node->inputs[i], is_value ? layout : NULL, &slot, error));
     step = &plan->steps[at];
     if (is_output)
@@ -219,7 +219,7 @@ clv_status clv__cpu_lower_post_elementwise(clv__cpu_plan *plan, const clv__cpu_p
                                  .output_count = 1};
   clv__cpu_elementwise found;
   if (call.op == NULL || !clv__elementwise_find(&call, &found.what, &found.params, &found.input_count)) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "a fused function has no kernel"); /* planned again without fusion */
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "a fused function has no kernel"); /* the caller plans again without fusion */
   }
   uint32_t slots[3] = {slot, slot, slot};
   if (sum) CLV__TRY(clv__cpu_form_get(plan, post->value, NULL, &slots[1], error));

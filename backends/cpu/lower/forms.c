@@ -1,4 +1,4 @@
-/* Where values lie: their forms, the slots behind them, and the reorders between forms. */
+/* The storage of values: their forms, the slots behind the forms, and the reorders between forms. */
 #include "forms.h"
 
 static clv_status slot_new(clv__cpu_plan *plan, clv__cpu_slot_kind kind, uint32_t index, size_t size_bytes, uint32_t *slot,
@@ -41,7 +41,7 @@ static clv_status form_bytes(const clv__cpu_plan *plan, uint32_t value, const cl
   return clv__error_set(error, CLV_INTERNAL_ERROR, "a planned value has no size");
 }
 
-/* Remembers a form; the second one onwards may be forgotten again when there are too many. */
+/* Records a form. If there are too many, any but the first may be dropped. */
 static void add_form(clv__cpu_plan_value *value, const clv__dnn_layout *layout, uint32_t slot) {
   const uint32_t at = value->form_count < CLV__CPU_MAX_FORMS ? value->form_count++ : CLV__CPU_MAX_FORMS - 1;
   value->forms[at] = (clv__cpu_form){layout, slot};
@@ -53,7 +53,7 @@ static const clv__dnn_layout *canonical_layout(const clv__cpu_plan *plan, uint32
   return clv__dnn_layout_dtype(layout) == plan->values[value].type.dtype ? NULL : layout;
 }
 
-/* Whether `layout` is how the bytes of the model lie, where the value is widened. */
+/* Whether `layout` is the layout and dtype of the model's bytes of a widened value. */
 static bool is_outer(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout) {
   return layout != NULL && clv__dnn_layout_dtype(layout) == plan->values[value].outer && clv__dnn_layout_is_dense(layout);
 }
@@ -130,7 +130,7 @@ static const clv__cpu_form *find_form(const clv__cpu_plan_value *value, const cl
   return NULL;
 }
 
-/* Constants get their slot when they are first read: the model's bytes, or the same in f32. */
+/* Constants get a slot on first read, with the model's bytes or the same values in f32. */
 static clv_status add_constant_form(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, clv_error *error) {
   clv__cpu_plan_value *read = &plan->values[value];
   const bool raw = is_outer(plan, value, layout) && plan->program->values[value].is_constant;
@@ -164,7 +164,7 @@ static clv_status reorder(clv__cpu_plan *plan, uint32_t value, const clv__cpu_fo
   return CLV_OK;
 }
 
-/* Between row-major f32 and a row-major dtype that oneDNN has not. */
+/* Converts between row-major f32 and a row-major dtype that oneDNN does not support. */
 static clv_status convert(clv__cpu_plan *plan, uint32_t value, const clv__cpu_form *from, const clv__dnn_layout *layout,
                           uint32_t *slot, clv_error *error) {
   const clv__cpu_plan_value *read = &plan->values[value];
@@ -183,7 +183,7 @@ static clv_status convert(clv__cpu_plan *plan, uint32_t value, const clv__cpu_fo
   return CLV_OK;
 }
 
-/* From the form that the value was made in; to and from foreign dtypes by way of row-major f32. */
+/* Derives a form from the one the value was computed in. Foreign dtypes are converted through row-major f32. */
 static clv_status derive_form(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error) {
   const clv__cpu_plan_value *read = &plan->values[value];

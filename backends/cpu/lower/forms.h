@@ -1,46 +1,48 @@
-/* Where values lie: their forms, the slots behind them, and the steps that make them (forms.c). */
+/* The locations of values: their forms, the slots behind the forms, and the steps that create them (forms.c). */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_FORMS_H
 #define CLEAVE_BACKENDS_CPU_LOWER_FORMS_H
 
 #include "backends/cpu/passes/plan.h"
 
-/* The slot where `value` lies in `layout` (NULL: row-major); a reorder is emitted when it lies in none such. */
+/* The slot that holds `value` in `layout` (NULL: row-major). Emits a reorder if no slot does. */
 clv_status clv__cpu_form_get(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                              clv_error *error);
-/* The layout `value` was made in, f32 for what lies in f16: never NULL for an f32 value unless memory is out. */
+/* The layout `value` was computed in, as f32 if the value is stored as f16. Never NULL for an f32 value, unless memory is out. */
 const clv__dnn_layout *clv__cpu_form_layout(clv__cpu_plan *plan, uint32_t value);
-/* Whether it was made in `layout`, and is there. */
+/* Whether `value` was computed in `layout` and is available. */
 bool clv__cpu_form_is_first(const clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout);
-/* Its dtype: that of the step which follows, where that takes any. */
+/* The dtype of `value`: that of the following step, if that step accepts any. */
 clv_dtype clv__cpu_form_dtype(const clv__cpu_plan *plan, uint32_t value);
 /* Row-major in `dtype`; NULL when memory is out. */
 const clv__dnn_layout *clv__cpu_form_dense(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype);
-/* Row-major in the model's own dtype: as callers and kernels in it see the value. NULL in *layout: clv__cpu_form_get()'s NULL. */
+/* Row-major in the model's own dtype, as callers and kernels that use that dtype see the value. *layout is NULL if
+ * clv__cpu_form_get() takes NULL for it. */
 clv_status clv__cpu_form_outer(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout **layout, clv_error *error);
-/* Whether it was made in a layout that is not row-major, or in bf16. */
+/* Whether `value` was computed in a layout that is not row-major, or in bf16. */
 bool clv__cpu_form_is_blocked(const clv__cpu_plan *plan, uint32_t value);
-/* A slot for `value`, which the next step makes in `layout` (NULL: row-major). */
+/* A slot for `value`, which the next step computes in `layout` (NULL: row-major). */
 clv_status clv__cpu_form_make(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t *slot,
                               clv_error *error);
-/* The same in the memory of `slot`, which nobody needs any more. */
+/* The same in the memory of `slot`, which is no longer needed. */
 clv_status clv__cpu_form_make_in(clv__cpu_plan *plan, uint32_t value, const clv__dnn_layout *layout, uint32_t in, uint32_t *slot,
                                  clv_error *error);
-/* A constant's slot. */
+/* A slot for a constant. */
 clv_status clv__cpu_slot_constant(clv__cpu_plan *plan, void *data, size_t size_bytes, uint32_t *slot, clv_error *error);
 
-/* Memory of no value's. */
+/* A slot for scratch memory that holds no value. */
 clv_status clv__cpu_slot_scratch(clv__cpu_plan *plan, size_t size_bytes, uint32_t *slot, clv_error *error);
 
-/* `size_bytes` of the slot `in`, from `at_bytes` on. */
+/* A slot for `size_bytes` of the slot `in`, from `at_bytes` on. */
 clv_status clv__cpu_slot_part(clv__cpu_plan *plan, uint32_t in, size_t at_bytes, size_t size_bytes, uint32_t *slot,
                               clv_error *error);
 
-/* A step with room for `operand_room` operands; add inputs first. NULL when memory is out. Valid until the next step is made. */
+/* Appends a step with room for `operand_room` operands; add inputs first. Returns NULL when memory is out. Valid until the next
+ * step is appended. */
 clv__cpu_step *clv__cpu_step_new(clv__cpu_plan *plan, clv__cpu_step_kind kind, const clv__cpu_node *node, const char *what,
                                  uint32_t operand_room);
 void clv__cpu_step_input(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
 void clv__cpu_step_output(clv__cpu_step *step, int id, uint32_t slot, const clv__dnn_layout *layout);
-/* A step around `primitive`, which the plan owns from then on, also when this fails. */
+/* Appends a step around `primitive`. The plan owns the primitive from then on, even on failure. */
 clv_status clv__cpu_step_primitive(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const char *what,
                                    clv__dnn_primitive *primitive, uint32_t operand_room, clv__cpu_step **step, clv_error *error);
 

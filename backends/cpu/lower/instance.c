@@ -1,9 +1,9 @@
-/* InstanceNormalization of one image: a batch normalisation whose statistics are its own. Any layout will do. */
+/* InstanceNormalization of one image: a batch normalisation that computes its own statistics. Any layout works. */
 #include "lower.h"
 
 clv_status clv__cpu_lower_instance(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const float epsilon = clv__attribute_float(node->source->attributes, "epsilon", 1e-5f);
-  *taken = epsilon > 0; /* else channels that a layout is filled up with would be 0 divided by 0 */
+  *taken = epsilon > 0; /* otherwise the padding channels of a layout would compute 0 / 0 */
   if (!*taken) return CLV_OK;
   const int64_t channels = plan->values[node->outputs[0]].type.dims[1];
   const size_t row_bytes = (size_t)channels * sizeof(float);

@@ -1,11 +1,11 @@
-/* Putting a product of integers together: factors and bias from the grids, then the posts one by one. */
+/* Assembles a product of integers: factors and bias from the grids, then the posts one by one. */
 #include "integer_posts.h"
 
 #include <math.h>
 
 #include "window.h"
 
-/* The elements of a constant f32, or NULL; *count of them. */
+/* The elements of a constant f32 value, *count of them, or NULL. */
 static const float *floats_of(clv__cpu_plan *plan, uint32_t value, size_t *count) {
   void *data = NULL;
   if (value == CLV__CPU_NONE || !plan->values[value].is_constant || plan->values[value].type.dtype != CLV_F32) return NULL;
@@ -13,7 +13,7 @@ static const float *floats_of(clv__cpu_plan *plan, uint32_t value, size_t *count
   return clv__cpu_known(plan, value, &data, NULL) == CLV_OK ? data : NULL;
 }
 
-/* One zero point for all: absent is 0. False: they differ, or are not known. */
+/* Reads one zero point for the whole tensor; absent means 0. Returns false if zero points differ or are unknown. */
 static bool zero_of(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype, int32_t *zero) {
   *zero = 0;
   if (value == CLV__CPU_NONE) return true;
@@ -94,14 +94,14 @@ bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node 
          clv__cpu_grid_read(plan, source, 6, to->dtype, result);
 }
 
-/* Along which axis of the weights the channels of the result lie. */
+/* The axis of the weights that holds the result's channels. */
 static int32_t channel_axis(const clv__cpu_product *product) {
   if (product->is_convolution) return 0;
   const clv__cpu_node *source = product->node->source;
   return strcmp(source->op, "Gemm") == 0 && clv__attribute_int(source->attributes, "transB", 0) != 0 ? 0 : 1;
 }
 
-/* The real number that 1 in the sums stands for, a channel. */
+/* Computes, per channel, the real number that 1 in the sums represents. */
 static bool factors_of(clv__cpu_plan *plan, const clv__cpu_product *product, int64_t channels, double *factors) {
   const clv_tensor *type = &plan->values[product->weights].type;
   size_t count;
@@ -129,7 +129,7 @@ static bool is_padded(const clv__cpu_plan *plan, const clv__cpu_product *product
   return false;
 }
 
-/* What the source's zero point adds to each sum: itself times the sum of the channel's weights. */
+/* Subtracts the contribution of the source's zero point from the bias: the zero point times the sum of the channel's weights. */
 static clv_status shift_by_zero(clv__cpu_plan *plan, const clv__cpu_product *product, clv__cpu_integers *integers, double *bias,
                                 clv_error *error) {
   const clv_tensor *type = &plan->values[product->weights].type;
@@ -152,7 +152,7 @@ static clv_status shift_by_zero(clv__cpu_plan *plan, const clv__cpu_product *pro
   return CLV_OK;
 }
 
-/* *fits false: some bias is out of any range. */
+/* Sets *fits to false if some bias is out of range. */
 static clv_status bias_of(clv__cpu_plan *plan, const clv__cpu_product *product, const double *factors,
                           clv__cpu_integers *integers, bool *fits, clv_error *error) {
   const bool folded = product->grid.zero != 0 && !is_padded(plan, product);
@@ -227,7 +227,8 @@ static const clv__dnn_post *find(const clv__cpu_integers *integers, clv__dnn_una
   return NULL;
 }
 
-/* False where there are too many, or one of the same algorithm with other numbers, of which oneDNN would use the first. */
+/* Returns false if there are too many posts, or one of the same algorithm with other parameters. oneDNN would use the first one's
+ * parameters for both. */
 static bool append(clv__cpu_integers *integers, clv__dnn_unary algorithm, double alpha, double beta, double factor) {
   const clv__dnn_post post = {.kind = CLV__DNN_POST_UNARY,
                               .algorithm = (int)algorithm,
@@ -241,7 +242,7 @@ static bool append(clv__cpu_integers *integers, clv__dnn_unary algorithm, double
   return true;
 }
 
-/* From one unit to another, and a shift. The second such in a chain is a relu that is none. */
+/* Appends a change of unit and a shift. The second one in a chain is encoded as a relu that passes all values and scales. */
 static bool convert(clv__cpu_integers *integers, double unit, double shift) {
   const double factor = integers->unit / unit;
   integers->unit = unit;
@@ -277,7 +278,7 @@ bool clv__cpu_integers_requantise(clv__cpu_integers *integers) {
   const clv__cpu_grid *grid = &integers->grid;
   double low, high;
   range_of(grid->dtype, &low, &high);
-  if (grid->zero == 0 && !append(integers, CLV__DNN_ROUND, 0.0, 0.0, 0.0)) return false; /* else it is the last post */
+  if (grid->zero == 0 && !append(integers, CLV__DNN_ROUND, 0.0, 0.0, 0.0)) return false; /* otherwise it is the last post */
   return append(integers, CLV__DNN_CLIP, low - grid->zero, high - grid->zero, 0.0);
 }
 
@@ -300,9 +301,10 @@ bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *gri
       last != NULL && last->kind == CLV__DNN_POST_UNARY && last->algorithm == CLV__DNN_RELU && last->alpha == 0.0f;
   const bool is_clip =
       last != NULL && last->kind == CLV__DNN_POST_UNARY && last->algorithm == CLV__DNN_CLIP && last->alpha >= 0.0f;
-  if (grid->zero == 0 && grid->dtype == CLV_U8 && is_relu) integers->post_count--; /* u8 ends at 0 by itself */
+  if (grid->zero == 0 && grid->dtype == CLV_U8 && is_relu) integers->post_count--; /* u8 saturates at 0 anyway */
   integers->is_natural = grid->zero == 0 && grid->dtype == CLV_I8 && (is_relu || is_clip);
   if (!convert(integers, grid->scale, 0.0)) return false;
-  /* Rounded before the zero point is added, as QuantizeLinear does: else ties before an odd one would go the other way. */
+  /* Rounds before the zero point is added, as QuantizeLinear does. Otherwise ties before an odd zero point would round the other
+   * way. */
   return grid->zero == 0 || append(integers, CLV__DNN_ROUND, 0.0, 0.0, 0.0);
 }

@@ -1,77 +1,80 @@
-/* Products of integers: what a convolution or matrix product between DequantizeLinear and QuantizeLinear becomes. */
+/* Products of integers: the replacement for a convolution or matrix product between DequantizeLinear and QuantizeLinear. */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_INTEGER_POSTS_H
 #define CLEAVE_BACKENDS_CPU_LOWER_INTEGER_POSTS_H
 
 #include "backends/cpu/passes/plan.h"
 
-/* The real numbers that integers stand for: (q - zero) * scale. */
+/* Maps integers to real numbers: (q - zero) * scale. */
 typedef struct clv__cpu_grid {
   float scale;
   int32_t zero;
   clv_dtype dtype; /* i8 or u8 */
 } clv__cpu_grid;
 
-/* The sums of a plan node's integers are brought to what its first post reads, `unit` being the real number that 1 stands for;
- * the posts end in the grid of the result, or in real numbers. The node's inputs are integers: source and weights. */
+/* Scales the integer sums of a plan node to the input of its first post; `unit` is the real number that 1 represents there. The
+ * posts end in the grid of the result, or in real numbers. The node's inputs are integers: source and weights. */
 typedef struct clv__cpu_integers {
-  int32_t weights_zero; /* of all weights: 0, or 128 of u8 */
-  int32_t source_zero;  /* left to the primitive: 0 where it is in the bias */
+  int32_t weights_zero; /* of all weights: 0, or 128 for u8 */
+  int32_t source_zero;  /* left to the primitive: 0 if the bias includes it */
   int64_t channels;
-  float *scales; /* one a channel */
-  float *bias;   /* one a channel, in units of the sums; NULL: none */
+  float *scales; /* one per channel */
+  float *bias;   /* one per channel, in units of the sums; NULL: none */
   uint32_t post_count;
   clv__dnn_post posts[CLV__DNN_MAX_POSTS];
-  uint32_t residual; /* the post that adds the node's own post 0; CLV__CPU_NONE: none */
+  uint32_t residual; /* the post that adds the value of the node's own post 0; CLV__CPU_NONE: none */
   bool is_real;      /* the result is f32 */
-  bool is_natural;   /* an i8 result that is never negative: its bytes may be read as u8 */
-  double unit;       /* after the posts so far, while they are put together */
+  bool is_natural;   /* an i8 result that is never negative, so that its bytes may be read as u8 */
+  double unit;       /* after the posts so far, while they are assembled */
   clv__cpu_grid grid;
 } clv__cpu_integers;
 
-/* What a product is made of: integers on grids. */
+/* The parts of a product: integers on grids. */
 typedef struct clv__cpu_product {
-  const clv__cpu_plan_node *node; /* whose attributes apply */
+  const clv__cpu_plan_node *node; /* supplies the attributes */
   bool is_convolution;
   uint32_t source;
   clv__cpu_grid grid;                   /* of the source */
   uint32_t weights;                     /* a constant of the program */
   uint32_t weights_scale, weights_zero; /* constants; the second may be NONE */
-  int64_t weights_axis;                 /* that several scales run along */
-  const float *factors, *bias;          /* one a channel, of the real result; NULL: none */
-  const int32_t *sums;                  /* one a channel, in units of the sums; NULL: none */
+  int64_t weights_axis;                 /* axis that several scales run along */
+  const float *factors, *bias;          /* one per channel, of the real result; NULL: none */
+  const int32_t *sums;                  /* one per channel, in units of the sums; NULL: none */
 } clv__cpu_product;
 
-/* A scale and a zero point, both one constant for a whole tensor; false: they are not. Inputs `first` and the next. */
+/* Reads a scale and a zero point from the inputs `first` and `first + 1`. Returns false unless each is one constant for the whole
+ * tensor. */
 bool clv__cpu_grid_read(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t first, clv_dtype dtype, clv__cpu_grid *grid);
 
-/* What `node`, a CONVOLUTION or MATRIX, is on integers of `source`; or a QLinearConv or QLinearMatMul, which says it itself, with
- * the grid of its result. False: it is no product of integers. */
+/* The product of integers that computes `node`, a CONVOLUTION or MATRIX, on the integers `source`. The other function takes a
+ * QLinearConv or QLinearMatMul, which states the product itself, with the grid of its result. Both return false if the node is
+ * not a product of integers. */
 bool clv__cpu_product_of_real(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t source,
                               const clv__cpu_grid *grid, clv__cpu_product *product);
 bool clv__cpu_product_of_integers(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_product *product,
                                   clv__cpu_grid *result);
 
-/* Starts a node on integers that does what `product` does, with `unit` for 1 before the first post. *made stays NULL where its
+/* Creates a node on integers that computes `product`, where 1 represents `unit` before the first post. *made stays NULL if the
  * weights or bias do not allow it. */
 clv_status clv__cpu_integers_start(clv__cpu_plan *plan, const clv__cpu_product *product, double unit, clv__cpu_plan_node **made,
                                    clv_error *error);
-/* A copy to put more posts on: node and integers are its own. */
+/* A copy that can take more posts. The copy owns its node and integers. */
 clv_status clv__cpu_integers_copy(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_plan_node **made,
                                   clv_error *error);
 
-/* Posts. False: there are too many of them. */
+/* Appends posts. Returns false if there are too many. */
 bool clv__cpu_integers_unary(clv__cpu_integers *integers, const clv__cpu_post *unary);
-bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* a result's rounding and range, for posts after it */
+bool clv__cpu_integers_requantise(clv__cpu_integers *integers); /* a result's rounding and range, for the posts after it */
 bool clv__cpu_integers_add(clv__cpu_plan_node *node, uint32_t value, const clv__cpu_grid *grid);
-bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *grid); /* NULL: in real numbers */
-/* Whether the function is the same on multiples: its argument may be in any unit. */
+bool clv__cpu_integers_end(clv__cpu_integers *integers, const clv__cpu_grid *grid); /* NULL: end in real numbers */
+/* Whether the function commutes with scaling, so that its argument may be in any unit. */
 bool clv__cpu_unary_scales(const clv__cpu_post *unary);
 
 static inline clv__cpu_integers *clv__cpu_integers_of(clv__cpu_plan_node *node) {
   return (clv__cpu_integers *)node->integers;
 }
 
-/* The slot of a constant of bytes, packed as i8 in the layout `wanted`; `turns`: u8, moved by 128 (integer_posts.c). */
+/* The slot of a constant of bytes, packed as i8 in the layout `wanted`. `turns`: the bytes are u8 and are shifted by 128
+ * (integer_posts.c). */
 clv_status clv__cpu_integers_weights(clv__cpu_plan *plan, uint32_t value, bool turns, const clv__dnn_layout *from,
                                      const clv__dnn_layout *wanted, uint32_t *slot, clv_error *error);
 

@@ -1,16 +1,17 @@
-/* Products of integers: convolutions over channels last, matrix products row-major; where the sum with other integers lies. */
+/* Products of integers: convolutions with channels last, row-major matrix products, and the memory of a sum with other integers.
+ */
 #include "integer_posts.h"
 #include "lower.h"
 #include "residual.h"
 
-/* How the node's value lies where it may be read as integers: in the dtype that it was made in. */
+/* The dtype in which the node's value may be read as integers: the one it was computed in. */
 static clv_dtype dtype_of(const clv__cpu_plan *plan, uint32_t value) {
   const clv__cpu_plan_value *read = &plan->values[value];
   const clv__dnn_layout *layout = read->form_count > 0 ? read->forms[0].layout : NULL;
   return layout != NULL ? clv__dnn_layout_dtype(layout) : read->type.dtype;
 }
 
-/* What the two kinds of products want to know of each other's operands. */
+/* Operand layouts shared by the two kinds of products. */
 typedef struct shapes {
   const clv__dnn_layout *source, *destination, *kept; /* `kept`: the result as its readers see it */
   const clv__dnn_layout *residual, *weights, *bias;
@@ -67,7 +68,7 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes
   return describe_matrix(plan, node, s);
 }
 
-/* `in_place`: the residual lies where the result will. */
+/* `in_place`: the residual is stored where the result will be. */
 static clv_status create(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes *s, bool in_place, bool is_probe,
                          clv__dnn_primitive **primitive, clv_error *error) {
   const clv__cpu_integers *integers = node->integers;
@@ -104,7 +105,7 @@ clv_status clv__cpu_integers_weights(clv__cpu_plan *plan, uint32_t value, bool t
   return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(wanted), slot, error);
 }
 
-/* Whether the sum may be made in the memory of the residual, which lies there as the result will: the same bytes either way. */
+/* Whether the sum may overwrite the residual. The residual must have the result's layout, so that the bytes match. */
 static bool may_sum_in_place(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s) {
   if (node->post_count == 0 || node->integers->is_real) return false;
   const clv__cpu_plan_value *other = &plan->values[node->posts[0].value];

@@ -1,4 +1,4 @@
-/* From nodes to steps: kernels, views and copies here, the kinds that oneDNN runs in a file each. */
+/* Lowers nodes to steps: kernels, views and copies here, each kind that oneDNN runs in its own file. */
 #include "lower.h"
 #include "backends/cpu/sums/sums.h"
 #include "small.h"
@@ -26,7 +26,7 @@ static const clv__cpu_lower_fn lower_table[CLV__CPU_KIND_COUNT] = {
     [CLV__CPU_SUMS] = clv__cpu_lower_sums,
 };
 
-/* As steps see the value, or the model. */
+/* The type as steps see the value (`wide`), or as the model does. */
 static clv_tensor type_only(const clv__cpu_plan *plan, uint32_t value, bool wide) {
   clv_tensor type;
   memset(&type, 0, sizeof type);
@@ -70,7 +70,7 @@ clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv
 static clv_status lower_kernel(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
   if (node->source->kernel == NULL || node->post_count > 0 || node->scale != NULL || node->bias != NULL ||
       node->kind == CLV__CPU_SHUFFLE || node->composed) {
-    return clv__error_set(error, CLV_NOT_SUPPORTED, "a fused step has no kernel"); /* planned again without fusion */
+    return clv__error_set(error, CLV_NOT_SUPPORTED, "a fused step has no kernel"); /* the caller plans again without fusion */
   }
   const uint32_t room = node->input_count + node->output_count;
   clv__cpu_operand *operands = clv__arena_allocate_zero(&plan->arena, room, sizeof *operands);
@@ -100,7 +100,7 @@ static clv_status lower_kernel(clv__cpu_plan *plan, clv__cpu_plan_node *node, cl
   return clv__cpu_kernel_scratch(plan, step, error);
 }
 
-/* Copies row-major bytes, in the model's dtype, to a binding of their own. */
+/* Copies row-major bytes, in the model's dtype, to a separate binding. */
 static clv_status copy_out(clv__cpu_plan *plan, const clv__cpu_node *node, uint32_t from_slot, uint32_t value, clv_error *error) {
   const clv__dnn_layout *layout;
   uint32_t slot;
@@ -114,12 +114,13 @@ static clv_status copy_out(clv__cpu_plan *plan, const clv__cpu_node *node, uint3
   return CLV_OK;
 }
 
-/* A Cast to f32 of what lies narrower: those that read it take its dtype for their results, so it is f32 from here on. */
+/* Whether this is a Cast to f32 of a value stored in a narrower dtype. Readers derive the dtype of their results from it, so it
+ * must become f32 here. */
 static bool widens(const clv__cpu_plan_value *made, clv_dtype lies) {
   return made->outer == CLV_DTYPE_NONE && made->made == CLV_F32 && lies != made->type.dtype;
 }
 
-/* Of a view: its source row-major, in the dtype it lies in, and how the view then lies. */
+/* For a view: its source as row-major, in its stored dtype, and the layout of the view. */
 static clv_status view_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout **from,
                                const clv__dnn_layout **to, clv_dtype *dtype, clv_error *error) {
   const clv__cpu_plan_value *source = &plan->values[node->inputs[0]];
@@ -133,8 +134,8 @@ static clv_status view_layouts(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   return *from != NULL && *to != NULL ? CLV_OK : clv__error_memory(error, 0);
 }
 
-/* The view's bytes are its source's: it shares their slot. Where it is an output of the plan, the source is made there, unless
- * the source lies where it cannot move from; what lies in another dtype is brought there at the end. */
+/* A view shares the slot of its source, because the bytes are the same. If the view is an output of the plan, the source is
+ * computed directly in the output, unless the source cannot move. A value stored in another dtype is converted at the end. */
 static clv_status lower_view(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error) {
   clv__cpu_plan_value *made = clv__cpu_output(plan, node);
   const clv_tensor *from = &plan->values[node->inputs[0]].type;
@@ -143,7 +144,7 @@ static clv_status lower_view(clv__cpu_plan *plan, const clv__cpu_plan_node *node
   uint32_t slot;
   if (made->output == CLV__CPU_NONE && clv__tensor_same_type(from, &made->type) &&
       clv__cpu_form_is_blocked(plan, node->inputs[0]) &&
-      !widens(made, clv__cpu_form_dtype(plan, node->inputs[0]))) { /* the same shape: any layout will do */
+      !widens(made, clv__cpu_form_dtype(plan, node->inputs[0]))) { /* the same shape: any layout works */
     made->forms[0] = plan->values[node->inputs[0]].forms[0];
     made->form_count = 1;
     return CLV_OK;
@@ -179,7 +180,8 @@ static clv_status lower_node(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_
   return lower_kernel(plan, node, error);
 }
 
-/* Outputs that no step has written yet: inputs and constants passed through, a value listed twice, values in other layouts. */
+/* Emits copies for outputs that no step has written yet: inputs and constants passed through, a value listed twice, values in
+ * other layouts. */
 static clv_status finish_outputs(clv__cpu_plan *plan, clv_error *error) {
   const clv__cpu_program *program = plan->program;
   for (uint32_t i = 0; i < program->output_count; ++i) {
@@ -203,7 +205,7 @@ clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error) {
     const uint32_t output = value->output;
     const clv__dnn_layout *layout;
     uint32_t slot;
-    value->output = CLV__CPU_NONE; /* its own place is the caller's input */
+    value->output = CLV__CPU_NONE; /* it is stored in the caller's input */
     CLV__TRY(clv__cpu_form_outer(plan, plan->program->inputs[i], &layout, error));
     CLV__TRY(clv__cpu_form_make(plan, plan->program->inputs[i], layout, &slot, error));
     value->output = output;

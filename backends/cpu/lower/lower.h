@@ -1,15 +1,15 @@
-/* Lowering nodes to steps: one function for each kind of node, and what they share beyond forms.h. */
+/* Lowers nodes to steps: one function per kind of node, and helpers they share beyond forms.h. */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_LOWER_H
 #define CLEAVE_BACKENDS_CPU_LOWER_LOWER_H
 
 #include "forms.h"
 
-/* Lowers one node, or says that it cannot (*taken false, nothing emitted): the node is then a portable kernel. */
+/* Lowers one node. Sets *taken to false and emits nothing if it cannot; the node then runs as a portable kernel. */
 typedef clv_status (*clv__cpu_lower_fn)(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
 clv_status clv__cpu_lower_convolution(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_matrix(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-/* Takes products of one row with a constant matrix of 64 columns or more. */
+/* Lowers products of one row with a constant matrix of 64 columns or more. */
 clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_affine(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_pool(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
@@ -26,40 +26,42 @@ clv_status clv__cpu_lower_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
 clv_status clv__cpu_lower_layer_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
 clv_status clv__cpu_lower_attention(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-/* Takes recurrences with constant weights; other nodes may be asked about. */
+/* Lowers recurrences with constant weights. Accepts any node. */
 clv_status clv__cpu_lower_recurrent(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-/* Takes Split of what is not row-major; other nodes may be asked about. */
+/* Lowers Split of a value that is not row-major. Accepts any node. */
 clv_status clv__cpu_lower_split(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 clv_status clv__cpu_lower_integers(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 
-/* Source, weights and destination as oneDNN's convolution wants them; `expand`: groups as one, with zeros between. */
+/* Describes source, weights and destination as oneDNN's convolution expects them. `expand`: merge the groups into one, with zeros
+ * between. */
 void clv__cpu_convolution_describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool expand,
                                    clv__dnn_convolution *spec);
 
-/* Scratch that a kernel's step, its operands given, asks for at their shapes; known values are shown to it. */
+/* Allocates the scratch that a kernel's step requests for the shapes of its operands, which must be set. The kernel sees known
+ * values. */
 clv_status clv__cpu_kernel_scratch(clv__cpu_plan *plan, clv__cpu_step *step, clv_error *error);
 
-/* Up to this many elements, elementwise steps and normalisations run on one thread. */
+/* Elementwise steps and normalisations of up to this many elements run on one thread. */
 #define CLV__CPU_SERIAL_COUNT 1024
 
-/* Whether the value lies as the kernel that joins channels reads it (concat.c). */
+/* Whether the value has a layout that the channel-joining kernel can read (concat.c). */
 bool clv__cpu_can_join(clv__cpu_plan *plan, uint32_t value);
-/* By that kernel: a Concat over channels, or a scale and shift of each. */
+/* Lowers to that kernel: a Concat over channels, or a per-channel scale and shift. */
 clv_status clv__cpu_lower_join(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv_error *error);
 
-/* A function that its step could not take, in place: over `slot`, which has the node's output in `layout`. */
+/* Lowers a post that its step could not fuse. Runs in place over `slot`, which holds the node's output in `layout`. */
 clv_status clv__cpu_lower_post(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
                                const clv__dnn_layout *layout, uint32_t slot, clv_error *error);
 
-/* A row-major matrix, or one that lies transposed. NULL when memory is out. */
+/* The layout of a row-major or transposed matrix. NULL when memory is out. */
 static inline const clv__dnn_layout *clv__cpu_matrix_layout(clv__cpu_plan *plan, clv_dtype dtype, int64_t rows, int64_t columns,
                                                             bool transposed) {
   const int64_t dims[2] = {rows, columns}, strides[2] = {transposed ? 1 : columns, transposed ? rows : 1};
   return clv__dnn_layout_strided(&plan->arena, dtype, 2, dims, strides);
 }
 
-/* CLV_NOT_SUPPORTED from oneDNN means "not taken"; anything else passes. */
+/* Turns CLV_NOT_SUPPORTED from oneDNN into "not taken"; passes every other status on. */
 static inline clv_status clv__cpu_refused(clv_status status, bool *taken) {
   *taken = false;
   return status == CLV_NOT_SUPPORTED ? CLV_OK : status;

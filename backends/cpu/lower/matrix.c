@@ -1,4 +1,4 @@
-/* Gemm and MatMul: constant right sides are packed, leading axes of the left side are one. */
+/* Gemm and MatMul: packs constant right sides and merges the leading axes of the left side. */
 #include "backends/cpu/tune/tune.h"
 #include "lower.h"
 #include "residual.h"
@@ -30,7 +30,7 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, produc
     p->b = clv__cpu_matrix_layout(plan, node->product, inner, columns, p->b_transposed);
     p->destination = clv__cpu_matrix_layout(plan, p->made, rows, columns, false);
   } else {
-    /* Batches of one shape are one axis; others are left to broadcasting. */
+    /* Batches of one shape merge into one axis; others are left to broadcasting. */
     bool same = true;
     for (int32_t i = 0; i < a->rank - 2; ++i) same = same && a->dims[i] == b->dims[i];
     const int32_t rank = same ? 3 : a->rank;
@@ -52,7 +52,7 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, produc
   return p->a != NULL && p->b != NULL && p->destination != NULL;
 }
 
-/* A value row-major in `dtype`. */
+/* A slot that holds `value` row-major in `dtype`. */
 static clv_status form_get(clv__cpu_plan *plan, uint32_t value, clv_dtype dtype, uint32_t *slot, clv_error *error) {
   const clv__dnn_layout *layout = clv__cpu_form_dense(plan, value, dtype);
   if (layout == NULL) return clv__error_memory(error, 0);
@@ -125,7 +125,7 @@ clv_status clv__cpu_lower_matrix(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
     sum_slot = other->forms[0].slot;
   }
   const bool binary = other != NULL && sum_slot == CLV__CPU_NONE;
-  /* A factor on a product whose right side is not packed scales the result. */
+  /* If the right side is not packed, its factor scales the result. */
   const float scale = !p.packed && node->scale != NULL ? node->scale[0] : 1.0f;
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
   const uint32_t post_count = clv__cpu_posts(node, binary ? p.destination : NULL, posts);

@@ -2,9 +2,9 @@
 #include "operators/common/move.h"
 #include "lower.h"
 
-#define NEAR 64 /* nodes that are looked at for readers */
+#define NEAR 64 /* how many following nodes to search for readers */
 
-/* Whether all that read `value` after `here` take it in any layout, or would reorder it anyway. */
+/* Whether all readers of `value` after `here` accept any layout, or would reorder it anyway. */
 static bool readers_take_any(const clv__cpu_plan *plan, uint32_t value, uint32_t here) {
   const uint32_t last = plan->values[value].last_read;
   if (last == CLV__CPU_NONE || last > here + NEAR || plan->values[value].output != CLV__CPU_NONE) return false;
@@ -21,13 +21,13 @@ static bool readers_take_any(const clv__cpu_plan *plan, uint32_t value, uint32_t
   return true;
 }
 
-/* The node's result lies where its source does, in `layout` (NULL: row-major): from here on the node is a view. */
+/* Stores the node's result in the memory of its source, as `layout` (NULL: row-major). The node becomes a view. */
 static void make_view(clv__cpu_plan *plan, clv__cpu_plan_node *node, const clv__dnn_layout *layout, uint32_t slot) {
   clv__cpu_plan_value *made = &plan->values[node->outputs[0]];
   made->forms[0] = (clv__cpu_form){layout, slot};
   made->form_count = 1;
   node->kind = CLV__CPU_VIEW;
-  for (uint32_t at = node->inputs[0];;) { /* which lives as long as its view, and what it is a view of, too */
+  for (uint32_t at = node->inputs[0];;) { /* the source, and anything it is a view of, must live as long as the view */
     clv__cpu_plan_value *read = &plan->values[at];
     if (made->last_read != CLV__CPU_NONE && (read->last_read == CLV__CPU_NONE || read->last_read < made->last_read)) {
       read->last_read = made->last_read;
@@ -47,7 +47,7 @@ static void run_turn(const clv__cpu_own *own, const clv_tensor *operands) {
   clv__strided_read(operands[0].data, operands[1].data, &step->shape, sizeof(float));
 }
 
-/* Between row-major tensors of f32. */
+/* Transposes between row-major f32 tensors. */
 static clv_status lower_words(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const int32_t *perm, clv_error *error) {
   const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
   turn_step *turn = clv__arena_allocate_zero(&plan->arena, 1, sizeof *turn);
@@ -73,8 +73,8 @@ static clv_status lower_words(clv__cpu_plan *plan, const clv__cpu_plan_node *nod
   return CLV_OK;
 }
 
-/* The source's memory seen with its axes permuted is the result, where whoever reads it can take it so or where it is row-major
- * by chance; else it is reordered to row-major. */
+/* The result is the source's memory with permuted axes, if all readers accept that or if it happens to be row-major. Otherwise
+ * the source is reordered to row-major. */
 clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const clv_tensor *from = &plan->values[node->inputs[0]].type, *to = &plan->values[node->outputs[0]].type;
   const uint32_t here = (uint32_t)(node - plan->nodes);
@@ -117,7 +117,7 @@ clv_status clv__cpu_lower_transpose(clv__cpu_plan *plan, clv__cpu_plan_node *nod
   return CLV_OK;
 }
 
-/* Channels as [groups, extent], transposed, where strides can say so: a reorder of tensors with one axis more. */
+/* Shuffles channels as a transpose of [groups, extent], if strides can express it: a reorder of tensors with one more axis. */
 static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *layout,
                                 clv__dnn_primitive **primitive, const clv__dnn_layout **from, const clv__dnn_layout **to,
                                 clv_error *error) {
@@ -143,7 +143,7 @@ static clv_status shuffle_plain(clv__cpu_plan *plan, const clv__cpu_plan_node *n
   return clv__dnn_reorder_create(plan->device->dnn, *from, *to, &plan->arena, primitive, error);
 }
 
-/* Blocked channels have a primitive of oneDNN's, whose group_size is the extent of a group; the rest is a reorder. */
+/* For blocked channels, uses oneDNN's primitive, whose group_size is the extent of a group. Otherwise uses a reorder. */
 clv_status clv__cpu_lower_shuffle(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const clv_tensor *type = &plan->values[node->outputs[0]].type;
   const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]), *from_layout = layout, *to_layout = layout;

@@ -1,16 +1,16 @@
-/* See parts.h. The scratch of Winograd's algorithm has 36 floats for each 16 of the source and the destination, so a convolution
- * of many channels over a large image has more of it than a partition has of anything else. A sum over input channels can be made
- * in parts: what is blocked by channels of one image has those of a part beside each other. A part takes the time that is its
- * share, and reads and writes the destination once more. */
+/* See parts.h. Winograd's algorithm needs 36 floats of scratch for every 16 of the source and the destination. For a convolution
+ * of many channels over a large image, that exceeds everything else in a partition. A sum over input channels can be split into
+ * parts: in one image blocked by channels, the channels of a part are contiguous. A part takes its share of the time, and reads
+ * and writes the destination once more. */
 #include "parts.h"
 
 enum {
-  LARGE_BYTES = 20 << 20,    /* of scratch: as much as an image of 80 channels, 256 by 256 */
-  CONSTANTS_PER_SCRATCH = 8, /* where constants are so many times as large, scratch is not what memory goes to */
-  LEAST_CHANNELS = 64        /* of a part: fewer, and the destination is most of the work */
+  LARGE_BYTES = 20 << 20,    /* scratch of an image of 80 channels, 256 by 256 */
+  CONSTANTS_PER_SCRATCH = 8, /* if constants are this many times larger, scratch does not dominate memory */
+  LEAST_CHANNELS = 64        /* channels per part: with fewer, the destination is most of the work */
 };
 
-/* What the program has of constants. */
+/* Total bytes of the program's constants. */
 static size_t constant_bytes(const clv__cpu_program *program) {
   size_t total = 0, size_bytes;
   for (uint32_t i = 0; i < program->value_count; ++i) {
@@ -32,7 +32,7 @@ static bool may_part(const clv__cpu_plan *plan, const clv__dnn_convolution *spec
          constant_bytes(plan->program) / CONSTANTS_PER_SCRATCH < whole->scratch_bytes;
 }
 
-/* Whether the part reads and writes what the whole does, its channels beside each other. */
+/* Whether the part uses the layouts of the whole, with its channels contiguous. */
 static bool fits(const clv__dnn_convolution *spec, const clv__dnn_primitive *whole, const clv__dnn_primitive *part,
                  clv__arena *arena) {
   clv__dnn_winograd winograd;
@@ -62,7 +62,7 @@ void clv__cpu_parts_release(clv__cpu_parts *parts) {
   *parts = (clv__cpu_parts){0};
 }
 
-/* All of so many parts; none where oneDNN has none of them, or they lie otherwise. */
+/* Creates all `count` parts. Creates none if oneDNN does not support one of them, or its layouts differ. */
 static clv_status create_parts(clv__cpu_plan *plan, const clv__dnn_convolution *spec, const clv__dnn_primitive *whole,
                                uint32_t count, clv__cpu_parts *parts, clv_error *error) {
   clv__dnn_convolution piece = *spec;

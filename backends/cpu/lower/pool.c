@@ -1,4 +1,4 @@
-/* Pools, in whatever layout their input has. */
+/* Pools, in the layout of their input. */
 #include "lower.h"
 #include "window.h"
 
@@ -26,18 +26,18 @@ static bool describe(const clv__cpu_plan_node *node, const clv_tensor *from, con
   clv__cpu_window_read(node->source, from, to, window);
   for (int32_t i = 0; i < window->count; ++i) {
     const int64_t extent = (window->kernel[i] - 1) * window->dilation[i] + 1;
-    /* With ceil_mode the last window may hang over: that is more padding at the end, which an average must not count. */
+    /* With ceil_mode, the last window may extend beyond the input. The extra padding at the end must not count in an average. */
     const int64_t needed = (to->dims[i + 2] - 1) * window->stride[i] + extent - from->dims[i + 2] - window->begin[i];
     if (needed > window->end[i] && padded && !max) return false;
     if (needed > window->end[i]) window->end[i] = needed;
     if (window->dilation[i] != 1 && !max) return false;
-    if (window->begin[i] >= extent || window->end[i] >= extent) return false; /* a window of padding alone */
+    if (window->begin[i] >= extent || window->end[i] >= extent) return false; /* some windows would cover only padding */
   }
   return true;
 }
 
-/* The pool over `source`, or, where oneDNN has only its plain implementation for that (twenty times slower), over channels last:
- * `source` then changes, and a reorder pays for itself many times over. */
+/* Creates the pool over `source`. If oneDNN has only its plain implementation for that layout (twenty times slower), creates it
+ * over channels last and changes `source`. The extra reorder pays for itself many times over. */
 static clv_status create(clv__cpu_plan *plan, clv__dnn_pool kind, const clv_tensor *from, const clv_tensor *to,
                          const clv__dnn_window *window, const clv__dnn_layout **source, clv__dnn_primitive **primitive,
                          clv_error *error) {

@@ -1,8 +1,8 @@
-/* RNN, GRU and LSTM with constant W and R: both are packed once, as the kernel of backends/common reads them. */
+/* RNN, GRU and LSTM with constant W and R. Both are packed once, in the form that the kernel of backends/common reads. */
 #include "backends/common/kernels/recurrent/recurrent.h"
 #include "lower.h"
 
-enum { X, W, R, VARIANT = 18 /* of packs, whose dims are others than the constants' */ };
+enum { X, W, R, VARIANT = 18 /* marks packs whose dims differ from the constants' */ };
 
 static bool is_recurrent(const clv__cpu_node *node) {
   static const char *const names[] = {"LSTM", "GRU", "RNN"};
@@ -11,13 +11,13 @@ static bool is_recurrent(const clv__cpu_node *node) {
   return is_named && node->domain[0] == 0 && node->input_count > R;
 }
 
-/* A constant [directions, gates * hidden, depth] of a model that steps see as f32. */
+/* Whether it is a constant [directions, gates * hidden, depth] that steps see as f32. */
 static bool is_weights(const clv__cpu_plan *plan, uint32_t value) {
   if (value >= plan->program->value_count || !plan->program->values[value].is_constant) return false;
   return clv__cpu_is_f32(&plan->values[value].type) && plan->values[value].type.rank == 3;
 }
 
-/* W or R, in panels of 16 units of a gate: `operand` is that. */
+/* Packs W or R in panels of 16 units of a gate and sets `operand` to the pack. */
 static clv_status pack(clv__cpu_plan *plan, uint32_t value, int64_t hidden, clv__cpu_operand *operand, clv_error *error) {
   const clv_tensor *type = &plan->values[value].type;
   const int64_t dims[3] = {type->dims[0] * type->dims[1] / hidden, hidden, type->dims[2]};

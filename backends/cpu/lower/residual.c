@@ -1,4 +1,4 @@
-/* A sum of another value may be made in that value's memory, when it is nobody's any more. */
+/* A sum with another value may overwrite that value's memory if nothing else needs it. */
 #include "residual.h"
 
 uint32_t clv__cpu_residual_post(const clv__cpu_plan_node *node) {
@@ -38,7 +38,7 @@ bool clv__cpu_may_overwrite(const clv__cpu_plan *plan, const clv__cpu_plan_node 
       if (plan->slots[input->forms[f].slot].root == root) return false;
     }
   }
-  for (uint32_t at = value;;) { /* it, and what it is a view of */
+  for (uint32_t at = value;;) { /* the value, and everything it is a view of */
     const clv__cpu_plan_value *read = &plan->values[at];
     if (read->last_read != CLV__CPU_NONE && read->last_read > here) return false;
     if (read->producer == CLV__CPU_NONE || plan->nodes[read->producer].kind != CLV__CPU_VIEW) return true;

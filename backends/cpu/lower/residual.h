@@ -1,17 +1,17 @@
-/* Posts of convolutions and matrix products in oneDNN's terms, with the sum of another value in its place. */
+/* Translates posts of convolutions and matrix products into oneDNN's terms, with the sum with another value at its position. */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_RESIDUAL_H
 #define CLEAVE_BACKENDS_CPU_LOWER_RESIDUAL_H
 
 #include "forms.h"
 
-/* The index of a node's ADD, or CLV__CPU_NONE. */
+/* The index of a node's ADD post, or CLV__CPU_NONE. */
 uint32_t clv__cpu_residual_post(const clv__cpu_plan_node *node);
-/* Translates the posts; ADD becomes a sum into the destination, or, with `layout` given, a binary post of that layout. */
+/* Translates the posts. ADD becomes a sum into the destination or, if `layout` is given, a binary post with that layout. */
 uint32_t clv__cpu_posts(const clv__cpu_plan_node *node, const clv__dnn_layout *layout, clv__dnn_post posts[CLV__CPU_MAX_POSTS]);
-/* Whether `value` lies in memory that `node` may overwrite: of the arena, read by nobody later, and not by the node's own input.
- */
+/* Whether `node` may overwrite the memory of `value`: it is in the arena, no later node reads it, and it is not the node's own
+ * input. */
 bool clv__cpu_may_overwrite(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t value, uint32_t slot);
-/* A copy of `value` in `layout` (NULL: row-major) that is the caller's to overwrite. */
+/* A copy of `value` in `layout` (NULL: row-major) that the caller may overwrite. */
 clv_status clv__cpu_private_copy(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t value,
                                  const clv__dnn_layout *layout, uint32_t *slot, clv_error *error);
 

@@ -1,5 +1,5 @@
-/* Resize in the two ways that oneDNN has: linear at pixel centres, and nearest by whole factors, where every way of rounding
- * that is taken here agrees. The layout stays. */
+/* Resize in the two ways that oneDNN supports: linear at pixel centres, and nearest by whole factors, for which all accepted
+ * rounding modes agree. The layout is unchanged. */
 #include "backends/cpu/passes/recognise.h"
 #include "lower.h"
 
@@ -10,7 +10,7 @@ static bool is_one_of(const clv__cpu_node *node, const char *name, const char *f
   return false;
 }
 
-/* Whether the scales, where they are given, are what the shapes say: the factor that oneDNN takes. */
+/* Whether given scales match the factor that oneDNN derives from the shapes. */
 static bool scales_follow(const clv_tensor *scales, const clv_tensor *from, const clv_tensor *to) {
   size_t count;
   if (!clv__tensor_count(scales, &count)) return false;

@@ -1,5 +1,5 @@
-/* One row times a constant matrix: the time is that of reading the matrix, which a loop over panels of columns does faster than
- * oneDNN's product. row_product.c makes the step. */
+/* One row times a constant matrix. The time is dominated by reading the matrix. A loop over panels of columns reads it faster
+ * than oneDNN's product does. row_product.c makes the step. */
 #include "row.h"
 #include "operators/common/multiversion.h"
 #include "operators/common/threads.h"
@@ -12,8 +12,8 @@ typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(s
 typedef uint16_t narrow_lanes __attribute__((vector_size(LANES * sizeof(uint16_t)), aligned(sizeof(uint16_t)), may_alias));
 typedef uint32_t wide_lanes __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(sizeof(uint32_t))));
 
-/* The next lines of a panel are asked for so far ahead: the processor's own guesses end with each page. What lies in a cache near
- * by is read faster without. */
+/* How far ahead to prefetch the next lines of a panel. The hardware prefetcher stops at each page. A panel in a near cache is
+ * read faster without prefetching. */
 enum { AHEAD_BYTES = 8192, LINE_BYTES = 64, NEAR_BYTES = 1 << 20 };
 
 static inline __attribute__((always_inline)) void ask_ahead(const void *panel, size_t size_bytes) {
@@ -46,7 +46,7 @@ CLV__MULTIVERSION static void panel_sums_far(const float *row, int64_t depth, co
   sum_panel(row, depth, panel, sums, true);
 }
 
-/* The same with a panel of bf16, whose bits are the upper half of an f32's. */
+/* The same for a bf16 panel. Its bits are the upper half of an f32's. */
 CLV__MULTIVERSION static void panel_sums_bf16(const float *row, int64_t depth, const uint16_t *panel, float *sums) {
   lanes total[PANEL / LANES] = {{0}};
   for (int64_t k = 0; k < depth; ++k, panel += PANEL) {

@@ -4,9 +4,9 @@
 
 #include "backends/cpu/passes/plan.h"
 
-#define CLV__CPU_ROW_PANEL 64 /* columns of a panel */
+#define CLV__CPU_ROW_PANEL 64 /* columns per panel */
 
-/* sums[j] = the product of the row with column j of a panel of f16. */
+/* sums[j] = the product of the row with column j of an f16 panel. */
 typedef void (*clv__cpu_panel_f16_fn)(const float *row, int64_t depth, const uint16_t *panel, float *sums);
 clv__cpu_panel_f16_fn clv__cpu_panel_f16(void); /* for this CPU: row_f16.c */
 

@@ -1,4 +1,4 @@
-/* The row step's innermost loop over panels of f16: widened in registers, where the CPU has an instruction for it. */
+/* The row step's innermost loop over f16 panels. Widens in registers if the CPU has an instruction for it. */
 #include "operators/common/multiversion.h"
 #include "operators/common/rows.h"
 #include "row.h"
@@ -49,7 +49,8 @@ clv__cpu_panel_f16_fn clv__cpu_panel_f16(void) {
 #if defined(__x86_64__) && defined(__GNUC__)
   if (__builtin_cpu_supports("avx512f")) return sums_avx512;
   unsigned a, b, c = 0, d;
-  const bool has_f16c = __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0; /* not every compiler knows its name */
+  const bool has_f16c =
+      __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0; /* not every compiler has a name for this feature */
   if (has_f16c && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return sums_avx2;
 #endif
   return sums_portable;

@@ -1,5 +1,5 @@
-/* Lowers products of one row with a constant matrix. The panels are oneDNN's own BA16a64b, so that plans for more rows share the
- * pack. */
+/* Lowers products of one row with a constant matrix. The panels have oneDNN's layout BA16a64b, so that plans for more rows share
+ * the pack. */
 #include "backends/cpu/tune/tune.h"
 #include "lower.h"
 #include "residual.h"
@@ -19,13 +19,14 @@ static clv_status weights_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   return clv__cpu_slot_constant(plan, data, clv__dnn_layout_size_bytes(panels), slot, error);
 }
 
-/* A matrix of f16 or bf16 is read as it is: the time is that of reading it. One with factors is made f32 with them. */
+/* An f16 or bf16 matrix is read unconverted, because reading it dominates the time. A matrix with factors is converted to f32
+ * with the factors applied. */
 static clv_dtype matrix_dtype(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   const clv__cpu_plan_value *b = &plan->values[node->inputs[1]];
   const bool is_narrow = b->outer == CLV_F16 || b->outer == CLV_BF16;
   if (node->product != CLV_F32 || !is_narrow || node->scale != NULL) return node->product;
   const clv__cpu_constants *constants = plan->constants;
-  for (size_t i = 0; i < constants->count; ++i) { /* a plan for more rows has made it f32: once is enough */
+  for (size_t i = 0; i < constants->count; ++i) { /* reuse an f32 pack made by a plan for more rows */
     const clv__cpu_pack *pack = &constants->packs[i];
     if (pack->value != node->inputs[1] || pack->shared->layout == NULL) continue;
     if (clv__dnn_layout_dtype(pack->shared->layout) == CLV_F32) return CLV_F32;
@@ -53,7 +54,7 @@ clv_status clv__cpu_lower_row(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
                         .dtype = dtype,
                         .panel_f16 = clv__cpu_panel_f16(),
                         .panel_elements = (int64_t)clv__align_up((size_t)depth, 16) * CLV__CPU_ROW_PANEL};
-  if (clv__cpu_tunes(plan) && dtype == node->product) { /* a narrow matrix has half as much to read */
+  if (clv__cpu_tunes(plan) && dtype == node->product) { /* a narrow matrix halves the bytes to read */
     const clv__cpu_factors factors = {.a = clv__dnn_layout_dense(&plan->arena, node->product, 2, (int64_t[2]){1, depth}),
                                       .b = clv__cpu_matrix_layout(plan, node->product, depth, columns, transposed),
                                       .destination = clv__dnn_layout_dense(&plan->arena, CLV_F32, 2, (int64_t[2]){1, columns}),

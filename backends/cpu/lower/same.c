@@ -2,16 +2,16 @@
 #include "lower.h"
 #include "small.h"
 
-/* Row-major tensors below this many elements are left to the portable kernels: a primitive's call costs more than the work. */
+/* Smaller row-major tensors are left to the portable kernels, because calling a primitive would cost more than the work. */
 #define SMALL_COUNT 2048
-#define SMALL_COUNT_COSTLY 128 /* of exponentials and their kin */
+#define SMALL_COUNT_COSTLY 128 /* for exponentials and similarly expensive functions */
 
 static int64_t count_of(const clv__cpu_plan *plan, uint32_t value) {
   return clv__dims_product(&plan->values[value].type, 0, plan->values[value].type.rank);
 }
 
-/* Emits `primitive` from input 0 to output 0, which lie in `form` (NULL: row-major); `layout` is how the primitive sees them.
- * `extra` are weights and friends. */
+/* Emits `primitive` from input 0 to output 0, both stored as `form` (NULL: row-major). The primitive sees them as `layout`.
+ * `extra` holds weights and similar operands. */
 static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *form,
                        const clv__dnn_layout *layout, clv__dnn_primitive *primitive, const clv__cpu_operand *extra,
                        uint32_t extra_count, bool may_overlap, clv_error *error) {
@@ -45,7 +45,7 @@ static bool is_costly(int algorithm) {
   }
 }
 
-/* oneDNN compares with the bounds, and what does not compare becomes one of them. */
+/* oneDNN's comparison with the bounds replaces a NaN by a bound. */
 static bool loses_nan(const clv__cpu_post *post) {
   return post->algorithm == CLV__DNN_CLIP || (post->algorithm == CLV__DNN_RELU && post->alpha == 0.0f);
 }
@@ -146,7 +146,7 @@ clv_status clv__cpu_lower_lrn(clv__cpu_plan *plan, clv__cpu_plan_node *node, boo
   return emit(plan, node, layout, layout, primitive, NULL, 0, false, error);
 }
 
-/* The kernel, between the dtypes that the values are in: oneDNN's makes zeros of a line that has a NaN. */
+/* Uses the kernel, between the dtypes that the values have. oneDNN's softmax turns a row with a NaN into zeros. */
 clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error) {
   const clv_dtype dtypes[2] = {clv__cpu_form_dtype(plan, node->inputs[0]), plan->values[node->outputs[0]].made};
   const clv__dnn_layout *from = clv__cpu_form_dense(plan, node->inputs[0], dtypes[0]),
@@ -171,14 +171,14 @@ clv_status clv__cpu_lower_softmax(clv__cpu_plan *plan, clv__cpu_plan_node *node,
 
 /* ---- Two inputs. ---- */
 
-/* `type`'s dims as `rank` dims, with ones in front. */
+/* The layout of `type` extended to `rank` dims, with ones in front. */
 static const clv__dnn_layout *widened(clv__cpu_plan *plan, const clv_tensor *type, clv_dtype dtype, int32_t rank) {
   int64_t dims[CLV_MAX_RANK];
   for (int32_t i = 0; i < rank; ++i) dims[i] = i < rank - type->rank ? 1 : type->dims[i - (rank - type->rank)];
   return clv__dnn_layout_dense(&plan->arena, dtype, rank, dims);
 }
 
-/* Row-major in another dtype than f32, the second operand in whichever it has. */
+/* Row-major layouts in a dtype other than f32; the second operand keeps its own dtype. */
 static bool dense_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv_tensor *const types[3],
                         const clv__dnn_layout *forms[3], const clv__dnn_layout *layouts[3]) {
   const clv_dtype dtype = clv__dnn_layout_dtype(forms[0]), second = clv__cpu_form_dtype(plan, node->inputs[1]);
@@ -187,7 +187,7 @@ static bool dense_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, con
   return forms[1] != NULL && layouts[0] != NULL && layouts[1] != NULL && layouts[2] != NULL;
 }
 
-/* Whether a layout's last block of channels is not full. */
+/* Whether the layout's last block of channels is partly padding. */
 static bool has_filling(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_layout *layout) {
   return clv__dnn_layout_memory_count(layout) != count_of(plan, node->outputs[0]);
 }
@@ -205,16 +205,17 @@ static bool binary_forms(clv__cpu_plan *plan, const clv__cpu_plan_node *node, co
     }
     const int64_t count = count_of(plan, node->outputs[0]);
     for (int i = 0; i < 3; ++i) layouts[i] = clv__dnn_layout_dense(&plan->arena, CLV_F32, 1, &count);
-    const bool apart = node->post_count < 2 || clv__cpu_post_is_elementwise(&node->posts[1]); /* else it has no kernel */
+    const bool apart =
+        node->post_count < 2 || clv__cpu_post_is_elementwise(&node->posts[1]); /* otherwise there is no kernel for it */
     return (count >= SMALL_COUNT || !apart) && layouts[0] != NULL;
   }
-  /* Broadcasting of the second into the first alone, which oneDNN has: blocked against per-channel or scalar, or row-major. */
+  /* oneDNN broadcasts only the second operand into the first: blocked against per-channel or scalar, or row-major. */
   if (!clv__tensor_same_type(types[0], types[2]) || types[1]->rank > types[0]->rank) return false;
   if (clv__cpu_form_is_blocked(plan, node->inputs[0])) {
     forms[0] = forms[2] = layouts[0] = layouts[2] = clv__cpu_form_layout(plan, node->inputs[0]);
     if (layouts[0] != NULL && clv__dnn_layout_is_dense(layouts[0])) return dense_forms(plan, node, types, forms, layouts);
     if (types[1]->rank != types[0]->rank) return false;
-    /* One channel for many of which the last block is not full: oneDNN 2.6 computes with other elements. */
+    /* If one channel is broadcast to many and the last block is not full, oneDNN 2.6 uses the wrong elements. */
     if (layouts[0] != NULL && types[1]->dims[1] == 1 && has_filling(plan, node, layouts[0])) return false;
     layouts[1] = clv__dnn_layout_rechannel(&plan->arena, layouts[0], types[1]->dims);
     forms[1] = layouts[1];
@@ -229,7 +230,7 @@ clv_status clv__cpu_lower_binary(clv__cpu_plan *plan, clv__cpu_plan_node *node, 
   const clv__dnn_layout *forms[3], *layouts[3];
   *taken = binary_forms(plan, node, forms, layouts);
   if (!*taken) return CLV_OK;
-  /* oneDNN 2.6 applies no function to what it stores of a block that is not full, or a wrong one. */
+  /* In a partial block, oneDNN 2.6 applies no function to the stored result, or the wrong one. */
   const bool apart = node->post_count > 1 && has_filling(plan, node, layouts[0]);
   clv__dnn_post posts[1] = {{.kind = CLV__DNN_POST_UNARY}};
   if (node->post_count > 1) {

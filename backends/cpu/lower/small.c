@@ -1,4 +1,4 @@
-/* Small matrix products: a oneDNN call costs about a microsecond and five allocations, which is more than they take. */
+/* Small matrix products. A oneDNN call costs about a microsecond and five allocations, which is more than the product itself. */
 #include "small.h"
 #include "operators/common/multiversion.h"
 #include "residual.h"
@@ -8,7 +8,7 @@
 
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-/* Each element is its sum in the order of the depth, wherever it stands. */
+/* Sums each element in the order of the depth, wherever the element is. */
 CLV__MULTIVERSION static void multiply(const clv__cpu_small *s, const float *a, const float *b, const float *bias, float *c) {
   const int64_t wide = s->b_column == 1 ? s->columns / LANES * LANES : 0;
   for (int64_t i = 0; i < s->rows; ++i, a += s->a_row, c += s->columns) {
@@ -60,7 +60,7 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__c
          s->batches * s->rows * s->columns * s->depth <= MOST_WORK;
 }
 
-/* A constant right side is laid out with its columns side by side, its factors in it. */
+/* Lays out a constant right side with contiguous rows and with its factors applied. */
 static clv_status right_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_small *s, uint32_t *slot,
                              clv_error *error) {
   const bool constant = node->inputs[1] < plan->program->value_count && plan->program->values[node->inputs[1]].is_constant;
@@ -102,7 +102,7 @@ clv_status clv__cpu_lower_small(clv__cpu_plan *plan, clv__cpu_plan_node *node, b
   if (made.has_bias) {
     CLV__TRY(clv__cpu_slot_constant(plan, node->bias, (size_t)made.columns * sizeof(float), &bias, error));
   }
-  for (uint32_t i = 0; i < node->post_count; ++i) { /* what reorders a sum's other side comes before the product */
+  for (uint32_t i = 0; i < node->post_count; ++i) { /* emit any reorder of a sum's other addend before the product */
     uint32_t other;
     if (node->posts[i].kind != CLV__CPU_POST_ADD) continue;
     CLV__TRY(clv__cpu_form_get(plan, node->posts[i].value, NULL, &other, error));

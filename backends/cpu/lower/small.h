@@ -1,19 +1,19 @@
-/* Steps with so little work that they run where they stand: one thread, no library, everything about them known when they are
- * lowered. A product of small matrices (small.c), and an elementwise function of up to three values, over the kernels' own
- * row functions (elementwise.c). */
+/* Steps with so little work that they run directly, on one thread and without a library. Everything about them is known at
+ * lowering. Two kinds: a product of small matrices (small.c), and an elementwise function of up to three values that calls the
+ * kernels' own row functions (elementwise.c). */
 #ifndef CLEAVE_BACKENDS_CPU_LOWER_SMALL_H
 #define CLEAVE_BACKENDS_CPU_LOWER_SMALL_H
 
 #include "backends/common/kernels/elementwise.h"
 #include "forms.h"
 
-/* c = a * b + bias, `batches` times; b's columns and c are contiguous unless b_column says otherwise. Operands: a, b, bias (where
- * there is one), c. */
+/* c = a * b + bias, `batches` times. The columns of b and of c are contiguous unless b_column says otherwise. Operands: a, b,
+ * bias (optional), c. */
 struct clv__cpu_small {
   int64_t batches, rows, columns, depth;
-  int64_t a_batch, a_row, a_depth; /* strides, in elements */
+  int64_t a_batch, a_row, a_depth; /* strides in elements */
   int64_t b_batch, b_depth, b_column;
-  bool has_bias; /* one number a column */
+  bool has_bias; /* one number per column */
 };
 
 struct clv__cpu_elementwise {
@@ -22,18 +22,18 @@ struct clv__cpu_elementwise {
   uint32_t input_count;
 };
 
-/* Takes products below the size where calling oneDNN is repaid. */
+/* Lowers products too small to repay a call of oneDNN. */
 clv_status clv__cpu_lower_small(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 void clv__cpu_small_run(const clv__cpu_small *small, const float *a, const float *b, const float *bias, float *c);
 
-/* Takes elementwise nodes of the kernels' over values in one layout of oneDNN's, and, where one thread does them, over row-major
- * ones; there also a binary with a function after it. */
+/* Lowers elementwise nodes that have a kernel if their values share one oneDNN layout. Lowers row-major ones if one thread is
+ * enough, including a binary followed by a function. */
 clv_status clv__cpu_lower_elementwise(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
-/* Whether the kernel may write each element of the result where it read that of input 0. */
+/* Whether the kernel may write each result element over the element of input 0 that it read. */
 bool clv__cpu_is_in_place(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
-/* Whether a function or sum that was fused into a step can be a step of its own after it. */
+/* Whether a function or sum fused into a step can instead be a separate step after it. */
 bool clv__cpu_post_is_elementwise(const clv__cpu_post *post);
-/* That step, in place over `slot`, which has the node's output row-major. */
+/* Lowers that post to a step in place over `slot`, which holds the node's output in row-major order. */
 clv_status clv__cpu_lower_post_elementwise(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__cpu_post *post,
                                            uint32_t slot, clv_error *error);
 

@@ -1,8 +1,8 @@
-/* Split of what lies in a layout other than row-major: each piece is read where it lies there, and made in the same layout, so
- * that what comes before and after stays in it. */
+/* Split of a value that is not row-major. Each piece is read in place and written in the same layout, so that surrounding steps
+ * can keep that layout. */
 #include "lower.h"
 
-/* How the pieces lie in the source, and how they are made. */
+/* The layouts of a piece: within the source, and as computed. */
 typedef struct piece {
   const clv__dnn_layout *from, *to;
   clv__dnn_primitive *primitive;
@@ -13,7 +13,7 @@ static bool is_split(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) 
          clv__cpu_is_f32(&plan->values[node->inputs[0]].type) && clv__cpu_form_is_blocked(plan, node->inputs[0]);
 }
 
-/* False: a piece cuts blocks, or lies in another dtype than it is made in. */
+/* Returns false if a piece would cut a block, or if its dtype differs from the one it is computed in. */
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, piece *pieces) {
   const clv_tensor *whole = &plan->values[node->inputs[0]].type;
   const clv__dnn_layout *layout = clv__cpu_form_layout(plan, node->inputs[0]);
@@ -44,7 +44,7 @@ static clv_status emit(clv__cpu_plan *plan, const clv__cpu_plan_node *node, piec
     clv__cpu_step *step;
     clv__dnn_primitive *primitive = pieces[i].primitive;
     CLV__TRY(clv__cpu_form_make(plan, node->outputs[i], pieces[i].to, &made, error));
-    pieces[i].primitive = NULL; /* the plan's from here on */
+    pieces[i].primitive = NULL; /* owned by the plan from here on */
     CLV__TRY(clv__cpu_step_primitive(plan, node, node->source->op, primitive, 2, &step, error));
     clv__cpu_step_input(step, CLV__DNN_SOURCE, source, pieces[i].from);
     clv__cpu_step_output(step, CLV__DNN_DESTINATION, made, pieces[i].to);
@@ -67,6 +67,6 @@ clv_status clv__cpu_lower_split(clv__cpu_plan *plan, clv__cpu_plan_node *node, b
     return clv__cpu_refused(status, taken);
   }
   if (*taken) status = emit(plan, node, pieces, error);
-  release(node, pieces); /* what no step has taken over */
+  release(node, pieces); /* the primitives that no step took over */
   return status;
 }

@@ -1,4 +1,4 @@
-/* Attributes strides, dilations, pads and auto_pad, resolved against the shapes that inference found. */
+/* Resolves the attributes strides, dilations, pads and auto_pad against the inferred shapes. */
 #include "window.h"
 
 static int64_t item(const int64_t *list, size_t count, int32_t index, int64_t fallback) {

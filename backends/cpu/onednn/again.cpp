@@ -1,5 +1,5 @@
-// A primitive made once more for the calling thread's number of threads: the same operation on the same layouts by the same
-// implementation, or none. oneDNN divides work, scratch and blocks by the number of threads a primitive is made for.
+// Creates a primitive again for the calling thread's number of threads: the same operation on the same layouts by the same
+// implementation, or none. oneDNN divides work, scratch and blocks by the number of threads a primitive is created for.
 #include <cstring>
 
 #include "own.h"
@@ -35,7 +35,7 @@ bool is_same(const_dnnl_primitive_desc_t a, const_dnnl_primitive_desc_t b) {
   return std::strcmp(name_of(a), name_of(b)) == 0;
 }
 
-// The operation with the layouts that were chosen in place of those left open.
+// The operation, with open layouts replaced by the chosen ones.
 template <typename Operation>
 dnnl_status_t describe_fixed(Operation operation, dnnl_memory_desc_t Operation::*weights, const_dnnl_primitive_desc_t before,
                              const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine, dnnl_primitive_desc_t *desc) {
@@ -73,8 +73,8 @@ dnnl_status_t describe(const_dnnl_primitive_desc_t before, dnnl_primitive_kind_t
   }
 }
 
-// A normalisation by statistics of its own: its threads wait for each other at a barrier of OpenMP's, also where it has one
-// thread, and then that barrier is the one of the lanes' team.
+// Whether it is a normalisation that computes its own statistics. Its threads wait for each other at an OpenMP barrier, even if
+// there is only one thread. Inside a lane, that barrier would be the one of the lanes' team.
 bool waits_for_team(const_dnnl_primitive_desc_t desc, dnnl_primitive_kind_t kind) {
   const_dnnl_op_desc_t operation = nullptr;
   if (kind != dnnl_batch_normalization) return false;

@@ -1,4 +1,4 @@
-// Layouts: how tensors lie in memory, as oneDNN describes it.
+// Layouts: how oneDNN describes tensors in memory.
 #include <cstring>
 
 #include "own.h"
@@ -7,7 +7,7 @@ const clv__dnn_layout *clv__dnn_layout_keep(clv__arena *arena, const dnnl_memory
   return static_cast<const clv__dnn_layout *>(clv__arena_copy(arena, &desc, sizeof desc));
 }
 
-// Of the dtypes that layouts may have; undef for others.
+// The data type for dtypes that layouts support; undef for others.
 dnnl_data_type_t clv__dnn_data_type(clv_dtype dtype) {
   switch (dtype) {
     case CLV_F32:
@@ -103,7 +103,7 @@ const clv__dnn_layout *clv__dnn_layout_units(clv__arena *arena, clv_dtype dtype,
              : nullptr;
 }
 
-// Channels in blocks of `block`, 0: channels last. False where that is no layout of this rank.
+// Describes channels in blocks of `block`, or channels last if it is 0. Returns false if there is no such layout of this rank.
 static bool channels_desc(dnnl_memory_desc_t *desc, const dnnl_memory_desc_t &like, int64_t block, const dnnl_dims_t dims) {
   static const dnnl_format_tag_t last[] = {dnnl_nwc, dnnl_nhwc, dnnl_ndhwc};
   static const dnnl_format_tag_t by16[] = {dnnl_nCw16c, dnnl_nChw16c, dnnl_nCdhw16c};
@@ -113,7 +113,7 @@ static bool channels_desc(dnnl_memory_desc_t *desc, const dnnl_memory_desc_t &li
   return dnnl_memory_desc_init_by_tag(desc, like.ndims, dims, like.data_type, tags[like.ndims - 3]) == dnnl_success;
 }
 
-// The block that channels_desc() makes this layout of; -1: none.
+// The block for which channels_desc() yields this layout; -1: none.
 static int64_t channels_blocked(const dnnl_memory_desc_t &desc) {
   if (desc.format_kind != dnnl_blocked) return -1;
   const dnnl_blocking_desc_t &blocking = desc.format_desc.blocking;
@@ -174,7 +174,7 @@ bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout) {
   int64_t expected = 1;
   const int blocked_axis = blocking.inner_nblks == 1 ? (int)blocking.inner_idxs[0] : -1;
   const int64_t block = blocking.inner_nblks == 1 ? blocking.inner_blks[0] : 1;
-  // One block over an axis is row-major when it is not cut and every axis behind it has extent 1.
+  // One block over an axis is row-major if it is not partial and every axis after it has extent 1.
   for (int i = desc.ndims - 1; i >= 0; --i) {
     if (desc.dims[i] != desc.padded_dims[i]) return false;
     if (i > blocked_axis && blocked_axis >= 0 && desc.dims[i] != 1) return false;
@@ -227,7 +227,7 @@ int64_t clv__dnn_layout_memory_count(const clv__dnn_layout *layout) {
 
 bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *winograd) {
   const dnnl_memory_desc_t &desc = layout->desc;
-  // The orders have no specification. Those of the version that this was built with are held against its own reorder by a test.
+  // These orders are not specified. A test compares those of the version this was built with to oneDNN's own reorder.
   const dnnl_version_t *version = dnnl_version();
   if (version->major != DNNL_VERSION_MAJOR || version->minor != DNNL_VERSION_MINOR) return false;
   if (desc.format_kind != dnnl_format_kind_wino || desc.data_type != dnnl_f32 || desc.ndims != 4 || desc.offset0 != 0 ||

@@ -1,4 +1,4 @@
-// oneDNN's engine, memories and execution. The onednn*.cpp are the only files that include its headers: exceptions end in them.
+// oneDNN's engine, memories and execution. Only the onednn*.cpp files include its headers, and no exception leaves them.
 #include <cstdio>
 
 #include "own.h"

@@ -1,9 +1,9 @@
-/* oneDNN behind a small C interface. The onednn*.cpp are the only files that include its headers: exceptions end there, and what
- * differs between its versions stays there.
+/* oneDNN behind a small C interface. Only the onednn*.cpp files include its headers. Exceptions and differences between oneDNN
+ * versions do not leave those files.
  *
- * A layout describes how a tensor lies in memory (row-major, blocked by 16 channels, …). Layouts and primitive records live in
- * the arena they are made in; the handles of primitives, memories and the engine are released by hand. CLV_NOT_SUPPORTED from a
- * create function means that oneDNN has no good implementation: the caller falls back. */
+ * A layout describes how a tensor is stored in memory (row-major, blocked by 16 channels, …). Layouts and primitive records live
+ * in the arena they are created in. The handles of primitives, memories and the engine must be released explicitly. A create
+ * function returns CLV_NOT_SUPPORTED if oneDNN has no good implementation; the caller then falls back. */
 #ifndef CLEAVE_BACKENDS_CPU_ONEDNN_ONEDNN_H
 #define CLEAVE_BACKENDS_CPU_ONEDNN_ONEDNN_H
 
@@ -21,9 +21,9 @@ typedef struct clv__dnn_memory clv__dnn_memory; /* a layout and an address */
 
 typedef struct clv__dnn_primitive {
   void *handle;
-  const clv__dnn_layout *source, *weights, *destination; /* what it wants; NULL where it has none */
+  const clv__dnn_layout *source, *weights, *destination; /* the layouts the primitive expects; NULL if it has no such argument */
   size_t scratch_bytes;
-  const char *implementation; /* oneDNN's name of it */
+  const char *implementation; /* oneDNN's name for the implementation */
 } clv__dnn_primitive;
 
 /* Argument ids of an execute. */
@@ -69,103 +69,106 @@ typedef struct clv__dnn_post {
   enum { CLV__DNN_POST_SUM, CLV__DNN_POST_UNARY, CLV__DNN_POST_BINARY } kind;
   int algorithm;
   float alpha, beta;
-  float factor;                  /* on a unary's result; 0: none. Several unaries of one algorithm must agree in their numbers */
-  const clv__dnn_layout *layout; /* of a binary's second operand */
+  float factor;                  /* multiplies a unary's result; 0: none. Unaries of one algorithm must have equal parameters */
+  const clv__dnn_layout *layout; /* of the binary's second operand */
 } clv__dnn_post;
 
 #define CLV__DNN_MAX_SPATIAL 3
 
-typedef struct clv__dnn_window { /* a convolution's or pool's window, spatial axes only */
+typedef struct clv__dnn_window { /* window of a convolution or pool, spatial axes only */
   int32_t count;
   int64_t kernel[CLV__DNN_MAX_SPATIAL], stride[CLV__DNN_MAX_SPATIAL],
-      dilation[CLV__DNN_MAX_SPATIAL];                             /* dilation as in ONNX: 1 is none */
+      dilation[CLV__DNN_MAX_SPATIAL];                             /* ONNX dilation: 1 is none */
   int64_t begin[CLV__DNN_MAX_SPATIAL], end[CLV__DNN_MAX_SPATIAL]; /* padding */
 } clv__dnn_window;
 
 typedef struct clv__dnn_convolution {
-  clv_tensor source, weights, destination; /* types; weights with the group axis in front when there are groups */
+  clv_tensor source, weights, destination; /* types; the weights have a leading group axis if there are groups */
   int64_t bias_count;                      /* 0: none */
   clv__dnn_window window;
-  bool transposed; /* a deconvolution; weights as oneDNN wants them, [group] output input spatial */
+  bool transposed; /* a deconvolution; weights in oneDNN's order, [group] output input spatial */
   bool winograd;
   const clv__dnn_layout *source_layout; /* NULL: oneDNN chooses */
   const clv__dnn_layout *destination_layout;
   const clv__dnn_post *posts;
   uint32_t post_count;
-  /* Of integers: what the sum with its bias is multiplied by before the posts, one factor or one a channel; NULL: of floats. */
+  /* For integers: factors applied to the sum and its bias before the posts, either one factor or one per channel. NULL: a
+   * convolution of floats. */
   const float *scales;
   int64_t scale_count;
-  int32_t source_zero;      /* subtracted from every element of the source; padding stands for it */
-  int32_t destination_zero; /* added at the end, before the last rounding */
-  bool is_probe;            /* only to know whether there is an implementation: the primitive stays NULL */
+  int32_t source_zero;      /* subtracted from every source element; also the value of the padding */
+  int32_t destination_zero; /* added last, before the final rounding */
+  bool is_probe;            /* only query whether there is an implementation; the primitive stays NULL */
 } clv__dnn_convolution;
 
 /* Engine. */
 clv_status clv__dnn_open(const clv_allocator *allocator, clv__dnn **dnn, clv_error *error);
 void clv__dnn_close(clv__dnn *dnn);
 void clv__dnn_describe(char *text, size_t size_bytes); /* "oneDNN 2.6.3 avx512_core" */
-/* Whether the CPU multiplies bf16; without, oneDNN would emulate it, slower than f32. */
+/* Whether the CPU multiplies bf16. If not, oneDNN would emulate it, slower than f32. */
 bool clv__dnn_has_bf16(void);
-/* Whether oneDNN has no primitives for the dtype on this CPU: such values are row-major, and converted by way of f32. */
+/* Whether oneDNN has no primitives for the dtype on this CPU. Such values are row-major and are converted through f32. */
 static inline bool clv__dnn_is_foreign(clv_dtype dtype) {
   return dtype == CLV_F16 || (dtype == CLV_BF16 && !clv__dnn_has_bf16());
 }
-/* Whether products of integers are summed exactly. Before VNNI, oneDNN adds pairs of them in 16 bits, which saturate. */
+/* Whether products of integers are summed exactly. Without VNNI, oneDNN adds pairs of products in 16 bits, which saturate. */
 bool clv__dnn_sums_integers(void);
 
-/* Layouts of tensors in f32, bf16, f16, i32, i8 or u8; NULL when memory is out or oneDNN refuses (other dtypes, too). */
+/* Layouts of tensors in f32, bf16, f16, i32, i8 or u8. NULL when memory is out or if oneDNN rejects the layout, including other
+ * dtypes. */
 const clv__dnn_layout *clv__dnn_layout_dense(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims);
 const clv__dnn_layout *clv__dnn_layout_strided(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims,
                                                const int64_t *strides);
 const clv__dnn_layout *clv__dnn_layout_channels_last(clv__arena *arena, clv_dtype dtype, int32_t rank, const int64_t *dims);
-/* A matrix in panels of 64 columns, row after row of 64 elements, rows padded to a multiple of 16. */
+/* A matrix in panels of 64 columns. Each panel stores row after row of 64 elements. Rows are padded to a multiple of 16. */
 const clv__dnn_layout *clv__dnn_layout_panels(clv__arena *arena, clv_dtype dtype, const int64_t dims[2]);
 bool clv__dnn_layout_is_panels(const clv__dnn_layout *layout);
-/* A tensor [a, b, c] in panels of 16 of b, [a, b / 16, c, 16], the last one filled up with zeros. */
+/* A tensor [a, b, c] in panels of 16 along b: [a, b / 16, c, 16], the last panel padded with zeros. */
 const clv__dnn_layout *clv__dnn_layout_units(clv__arena *arena, clv_dtype dtype, const int64_t dims[3]);
-/* `layout` blocked over axis 1 as it is, for another extent of that axis; NULL when it is not blocked that way. */
+/* `layout` with another extent of axis 1 and the same blocking of that axis. NULL if it is not blocked that way. */
 const clv__dnn_layout *clv__dnn_layout_rechannel(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims);
-/* How many channels (axis 1) of a pixel lie side by side where rechannel() takes the layout: 8, 16 or all; 0 elsewhere. */
+/* The number of adjacent channels (axis 1) per pixel in a layout that rechannel() accepts: 8, 16 or all. 0 for other layouts. */
 int64_t clv__dnn_layout_channels(const clv__dnn_layout *layout);
-/* The layout of the tensor whose axis i is axis perm[i] of this one's, in the same memory; NULL where oneDNN has none. */
+/* The layout, over the same memory, of the tensor whose axis i is axis perm[i] of this one. NULL if oneDNN has none. */
 const clv__dnn_layout *clv__dnn_layout_permuted(clv__arena *arena, const clv__dnn_layout *layout, const int32_t *perm);
-/* The part of `layout` that begins at `offsets`; NULL when blocks are cut. */
+/* The part of `layout` that begins at `offsets`; NULL if it would cut a block. */
 const clv__dnn_layout *clv__dnn_layout_part(clv__arena *arena, const clv__dnn_layout *layout, const int64_t *dims,
                                             const int64_t *offsets);
-/* A copy on the heap, given back with clv__release(). */
+/* A copy on the heap; free it with clv__release(). */
 clv__dnn_layout *clv__dnn_layout_clone(const clv_allocator *allocator, const clv__dnn_layout *layout);
 bool clv__dnn_layout_equal(const clv__dnn_layout *a, const clv__dnn_layout *b);
 bool clv__dnn_layout_is_dense(const clv__dnn_layout *layout); /* the same bytes in the same order as row-major */
-bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout); /* strides only: a permuted row-major */
+bool clv__dnn_layout_is_plain(const clv__dnn_layout *layout); /* strides only: a permuted row-major layout */
 clv_dtype clv__dnn_layout_dtype(const clv__dnn_layout *layout);
-/* The rank. */
+/* Fills `dims` and returns the rank. */
 int32_t clv__dnn_layout_dims(const clv__dnn_layout *layout, int64_t dims[CLV_MAX_RANK]);
 /* The strides of a plain layout, in elements. */
 void clv__dnn_layout_strides(const clv__dnn_layout *layout, int64_t strides[CLV_MAX_RANK]);
 bool clv__dnn_layout_is_opaque(const clv__dnn_layout *layout); /* cannot be reordered back (Winograd weights) */
 size_t clv__dnn_layout_size_bytes(const clv__dnn_layout *layout);
-/* How many elements lie side by side in its memory, those that axes are filled up with included; 0 where there are gaps. */
+/* The number of contiguous elements in its memory, including padding; 0 if there are gaps. */
 int64_t clv__dnn_layout_memory_count(const clv__dnn_layout *layout);
-/* In which order weights of 3x3 windows lie once they are transformed for Winograd's algorithm: winograd.c says it in full. */
+/* The order of 3x3 weights once they are transformed for Winograd's algorithm; winograd.c describes it in full. */
 typedef struct clv__dnn_winograd {
   enum { CLV__DNN_WINOGRAD_POINTS_OUTPUTS, CLV__DNN_WINOGRAD_POINTS_GROUPS, CLV__DNN_WINOGRAD_GROUPS_POINTS } order;
-  int points;                    /* along an axis: 4 or 6 */
+  int points;                    /* per axis: 4 or 6 */
   int64_t outputs, inputs;       /* channels, padded to whole blocks and groups */
-  int lanes;                     /* channels of a block, of inputs and of outputs */
-  int output_group, input_group; /* blocks of a group */
+  int lanes;                     /* input and output channels per block */
+  int output_group, input_group; /* blocks per group */
 } clv__dnn_winograd;
-/* False: no such weights, or in an order that was not checked against this version of oneDNN. */
+/* Returns false if the layout is not one of Winograd weights, or its order was not verified against this oneDNN version. */
 bool clv__dnn_layout_winograd(const clv__dnn_layout *layout, clv__dnn_winograd *winograd);
 
 /* Primitives. */
 clv_status clv__dnn_convolution_create(clv__dnn *dnn, const clv__dnn_convolution *spec, clv__arena *arena,
                                        clv__dnn_primitive **primitive, clv_error *error);
-/* weights_any: oneDNN chooses the weights' layout. bias may be NULL. */
+/* weights_any: oneDNN chooses the layout of the weights. bias may be NULL. */
 clv_status clv__dnn_matmul_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b, bool weights_any,
                                   const clv__dnn_layout *bias, const clv__dnn_layout *destination, float scale,
                                   const clv__dnn_post *posts, uint32_t post_count, clv__arena *arena,
                                   clv__dnn_primitive **primitive, clv_error *error);
-/* Of integers: weights in the layout that oneDNN chooses, the sum and its bias (f32) times one factor or one a column. */
+/* For integers. oneDNN chooses the layout of the weights. The sum and its bias (f32) are multiplied by one factor or by one per
+ * column. */
 clv_status clv__dnn_matmul_integers_create(clv__dnn *dnn, const clv__dnn_layout *a, const clv__dnn_layout *b,
                                            const clv__dnn_layout *bias, const clv__dnn_layout *destination, const float *scales,
                                            int64_t scale_count, int32_t destination_zero, const clv__dnn_post *posts,
@@ -183,10 +186,10 @@ clv_status clv__dnn_binary_create(clv__dnn *dnn, clv__dnn_binary algorithm, cons
 /* Per-channel scale and shift (argument WEIGHTS: [2, channels]), with zero MEAN and zero VARIANCE. */
 clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, bool relu, clv__arena *arena,
                                   clv__dnn_primitive **primitive, clv_error *error);
-/* The same from zero mean and unit variance of each channel's own: of one image. */
+/* The same after normalising each channel to zero mean and unit variance, for one image. */
 clv_status clv__dnn_instance_norm_create(clv__dnn *dnn, const clv__dnn_layout *layout, float epsilon, bool relu,
                                          clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
-/* Linear at pixel centres, or nearest; `dims` are the result's. */
+/* Linear at pixel centres, or nearest. `dims` are those of the result. */
 clv_status clv__dnn_resize_create(clv__dnn *dnn, const clv__dnn_layout *source, bool linear, int32_t rank, const int64_t *dims,
                                   clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error);
 /* Over the last axis; WEIGHTS: [2, extent]. */
@@ -201,8 +204,8 @@ clv_status clv__dnn_concat_create(clv__dnn *dnn, const clv__dnn_layout *const *s
                                   clv_error *error);
 clv_status clv__dnn_reorder_create(clv__dnn *dnn, const clv__dnn_layout *from, const clv__dnn_layout *to, clv__arena *arena,
                                    clv__dnn_primitive **primitive, clv_error *error);
-/* The same primitive for the calling thread's number of threads, with scratch of its own size (again.cpp). NULL in *again:
- * the one there is does as well. CLV_NOT_SUPPORTED: another implementation or another layout would do it. */
+/* The same primitive for the calling thread's number of threads, with its own scratch size (again.cpp). *again is NULL if the
+ * existing primitive serves as well. Returns CLV_NOT_SUPPORTED if oneDNN would use another implementation or another layout. */
 clv_status clv__dnn_primitive_again(clv__dnn *dnn, const clv__dnn_primitive *primitive, clv__arena *arena,
                                     clv__dnn_primitive **again, clv_error *error);
 void clv__dnn_primitive_release(clv__dnn_primitive *primitive); /* accepts NULL; the record stays in its arena */
@@ -215,7 +218,7 @@ void clv__dnn_memory_release(clv__dnn_memory *memory); /* accepts NULL */
 clv_status clv__dnn_memory_move(clv__dnn_memory *memory, void *data, clv_error *error);
 clv_status clv__dnn_execute(clv__dnn *dnn, const clv__dnn_primitive *primitive, const clv__dnn_argument *arguments,
                             uint32_t count, clv_error *error);
-/* Copies between layouts at once; for packing weights. `to_data` has room for the layout's size. */
+/* Copies between layouts immediately; used to pack weights. `to_data` must have room for the layout's size. */
 clv_status clv__dnn_reorder_now(clv__dnn *dnn, const clv__dnn_layout *from, void *from_data, const clv__dnn_layout *to,
                                 void *to_data, clv_error *error);
 

@@ -1,4 +1,5 @@
-/* What the C++ files of oneDNN share: the records behind the names of onednn.h, statuses, the end of exceptions, descriptors. */
+/* Definitions shared by the C++ files of oneDNN: the records behind the types of onednn.h, statuses, the handler for exceptions,
+ * descriptors. */
 #ifndef CLEAVE_BACKENDS_CPU_ONEDNN_OWN_H
 #define CLEAVE_BACKENDS_CPU_ONEDNN_OWN_H
 
@@ -24,7 +25,7 @@ struct clv__dnn_layout {
 
 clv_status clv__dnn_failed(clv_error *error, dnnl_status_t status, const char *call);
 
-// Runs `body`, which returns a clv_status, and turns what it throws into one.
+// Runs `body`, which returns a clv_status, and converts any exception into a status.
 template <typename Body>
 clv_status clv__dnn_guarded(clv_error *error, const char *call, Body body) noexcept {
   try {
@@ -39,14 +40,14 @@ clv_status clv__dnn_guarded(clv_error *error, const char *call, Body body) noexc
 /* A layout in the arena; NULL when memory is out. */
 const clv__dnn_layout *clv__dnn_layout_keep(clv__arena *arena, const dnnl_memory_desc_t &desc);
 
-/* undef for dtypes that layouts may not have. */
+/* undef for dtypes that layouts do not support. */
 dnnl_data_type_t clv__dnn_data_type(clv_dtype dtype);
 
-/* Of a layout that oneDNN chooses, and of row-major. False: oneDNN refuses. */
+/* Descriptors of a layout that oneDNN chooses, and of row-major. Return false if oneDNN rejects them. */
 bool clv__dnn_any_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 bool clv__dnn_dense_desc(dnnl_memory_desc_t *desc, clv_dtype dtype, int32_t rank, const int64_t *dims);
 
-/* Replaces `desc` of a convolution, as oneDNN has chosen it, where another implementation is faster. */
+/* Replaces `desc`, oneDNN's choice for a convolution, if another implementation is faster. */
 void clv__dnn_prefer(clv__dnn *dnn, const dnnl_convolution_desc_t &operation, const_dnnl_primitive_attr_t attributes,
                      dnnl_primitive_desc_t *desc);
 

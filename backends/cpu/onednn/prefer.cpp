@@ -1,4 +1,5 @@
-// Where another implementation of a convolution, on the same layouts, is faster than the first that oneDNN 2.6 has for it.
+// Prefers another implementation of a convolution, on the same layouts, if it is faster than the first one that oneDNN 2.6
+// offers.
 #include <cstring>
 
 #include "own.h"
@@ -11,7 +12,7 @@ bool is_named(const_dnnl_primitive_desc_t desc, const char *begin) {
   return std::strncmp(name, begin, std::strlen(begin)) == 0;
 }
 
-// Whether the CPU computes 512 bits in two halves, so that shorter vectors lose nothing: Zen 4.
+// Whether the CPU executes 512-bit operations in two halves, so that shorter vectors lose nothing: Zen 4.
 bool computes_in_halves() {
 #if defined(__x86_64__)
   return __builtin_cpu_is("amdfam19h") != 0;
@@ -20,21 +21,21 @@ bool computes_in_halves() {
 #endif
 }
 
-// The name of the implementation to be taken instead of that of `desc`; null: none.
+// The name of the implementation to use instead of that of `desc`; null: none.
 const char *preferred(const dnnl_convolution_desc_t &operation, const_dnnl_primitive_desc_t desc) {
   const dnnl_memory_desc_t &to = operation.dst_desc;
   const int64_t width = to.dims[to.ndims - 1], channels = to.dims[1];
   if (operation.src_desc.data_type != dnnl_f32) return nullptr;
-  // One channel a group: 3x3 windows over 112x112 of 32 channels take 74 us instead of 107, 7x7 over 28x28 of 192 take 158
-  // instead of 174; only over small images they take as long or a tenth longer.
+  // One channel per group: 3x3 windows over 112x112 with 32 channels take 74 us instead of 107, and 7x7 windows over 28x28 with
+  // 192 channels take 158 instead of 174. Only over small images do they take as long or a tenth longer.
   if (is_named(desc, "brdgmm_dw")) return width >= 8 ? "jit_dw" : nullptr;
-  // Channels in blocks of 16, of which much is left empty: 8 at a time (144 to 24 channels at 56x56: 191 us instead of 251).
+  // With blocks of 16 channels that are largely padding, use blocks of 8 (144 to 24 channels at 56x56: 191 us instead of 251).
   const int64_t by_16 = (channels + 15) / 16 * 16, by_8 = (channels + 7) / 8 * 8;
   if (is_named(desc, "brgconv_1x1:avx512_core") && by_16 * 16 > by_8 * 17 && computes_in_halves()) return "jit_1x1:avx2";
   return nullptr;
 }
 
-// The first implementation of that name on the layouts of `before`; null where there is none.
+// The first implementation with that name for the layouts of `before`; null if there is none.
 dnnl_primitive_desc_t find(dnnl_convolution_desc_t operation, const_dnnl_primitive_attr_t attributes, dnnl_engine_t engine,
                            const_dnnl_primitive_desc_t before, const char *begin) {
   const dnnl_memory_desc_t *source = dnnl_primitive_desc_query_md(before, dnnl_query_src_md, 0);

@@ -1,5 +1,5 @@
-// Making primitives: an operation, what is fused behind it, and the implementation that oneDNN has for it.
-// Written for the descriptor interface of oneDNN 2 (dnnl_*_desc_init), which oneDNN 3 changes.
+// Creates primitives: an operation, its fused posts, and oneDNN's implementation of it. Written for the descriptor interface of
+// oneDNN 2 (dnnl_*_desc_init), which oneDNN 3 changes.
 #include <cstring>
 
 #include "own.h"
@@ -12,7 +12,7 @@ const dnnl_alg_kind_t unary_kinds[] = {dnnl_eltwise_relu,     dnnl_eltwise_elu, 
                                        dnnl_eltwise_linear,   dnnl_eltwise_round};
 const dnnl_alg_kind_t binary_kinds[] = {dnnl_binary_add, dnnl_binary_sub, dnnl_binary_mul, dnnl_binary_div};
 
-// Owns the attributes while a primitive is made.
+// Owns the attributes while a primitive is created.
 struct attributes {
   dnnl_primitive_attr_t handle = nullptr;
   attributes() = default;
@@ -43,7 +43,7 @@ struct attributes {
     if (list != nullptr) dnnl_post_ops_destroy(list);
     return status;
   }
-  // Of integers; `axis` of the destination is the one that several factors run along.
+  // For integers; several factors run along `axis` of the destination.
   dnnl_status_t scale(const float *scales, int64_t count, int axis, int32_t source_zero, int32_t destination_zero) {
     dnnl_status_t status = dnnl_primitive_attr_set_output_scales(handle, count, count > 1 ? 1 << axis : 0, scales);
     if (status == dnnl_success && source_zero != 0) {
@@ -56,7 +56,7 @@ struct attributes {
   }
 };
 
-// The name of the implementation that was chosen; a reference is none.
+// Reads the name of the chosen implementation; rejects a reference implementation.
 clv_status chosen(dnnl_primitive_desc_t desc, const char *call, const char **name, clv_error *error) {
   *name = "";
   (void)dnnl_primitive_desc_query(desc, dnnl_query_impl_info_str, 0, name);
@@ -69,7 +69,7 @@ const dnnl_memory_desc_t *wanted(dnnl_primitive_desc_t desc, dnnl_query_t what, 
   return layout != nullptr && layout->ndims > 0 ? layout : nullptr;
 }
 
-// Makes the primitive and its record; destroys `desc` in every case.
+// Creates the primitive and its record; always destroys `desc`.
 clv_status finish(dnnl_primitive_desc_t desc, const char *call, bool allow_reference, clv__arena *arena,
                   clv__dnn_primitive **primitive, clv_error *error) {
   struct owner {
@@ -113,7 +113,7 @@ clv_status create(clv__dnn *dnn, const_dnnl_op_desc_t op, const clv__dnn_post *p
   return finish(desc, call, allow_reference, arena, primitive, error);
 }
 
-// A primitive of integers, or whether there is one.
+// Creates a primitive of integers, or only checks whether there is one.
 clv_status create_integers(clv__dnn *dnn, const_dnnl_op_desc_t op, const attributes &attr, const char *call, bool is_probe,
                            clv__arena *arena, clv__dnn_primitive **primitive, clv_error *error) {
   dnnl_primitive_desc_t desc = nullptr;
@@ -291,8 +291,8 @@ clv_status clv__dnn_affine_create(clv__dnn *dnn, const clv__dnn_layout *layout, 
   return clv__dnn_guarded(error, "scale and shift", [&]() -> clv_status {
     dnnl_batch_normalization_desc_t desc;
     const unsigned flags = dnnl_use_global_stats | dnnl_use_scaleshift | (relu ? (unsigned)dnnl_fuse_norm_relu : 0u);
-    // Divided by the root of variance and epsilon: they are 0 and 1, as channels that a layout is filled up with have no
-    // variance, and 0 divided by 0 would be NaN there.
+    // The result is divided by the root of variance plus epsilon, that is, 0 and 1. An epsilon of 0 would yield 0 / 0, a NaN, in
+    // padding channels, which have no variance.
     dnnl_status_t status = dnnl_batch_normalization_forward_desc_init(&desc, dnnl_forward_inference, &layout->desc, 1.0f, flags);
     if (status != dnnl_success) return clv__dnn_failed(error, status, "batch normalization");
     return create(dnn, &desc, nullptr, 0, "batch normalization", arena, primitive, error);

@@ -1,6 +1,7 @@
-/* Attention as exporters write it before it is an operator: softmax((Q K^T) * scale + mask) V, in any order of scales, with masks
- * added or chosen by Where, heads split and merged by Reshape and Transpose, Q, K and V apart or pieces of one product. It
- * becomes one node that reads all of them where they lie and writes the merged result. What only led to it dies by itself. */
+/* Matches attention as exporters write it when it is not yet an operator: softmax((Q K^T) * scale + mask) V. Scales may come in
+ * any order. Masks may be added or selected by Where. Heads are split and merged by Reshape and Transpose. Q, K and V are
+ * separate or pieces of one product. All of it becomes one node that reads its operands in place and writes the merged result.
+ * Nodes that only led to it become dead. */
 #include "attention.h"
 
 #include <math.h>
@@ -8,14 +9,14 @@
 #include "strided.h"
 
 #define LEAD 2       /* axes before rows and columns: batch and head */
-#define MOST_STEPS 8 /* between products and what they are of */
+#define MOST_STEPS 8 /* limit for the nodes between a product and its operands */
 
-/* Scores on their way back from the softmax to the product that they come from. */
+/* The path of the scores back from the softmax to the product that computes them. */
 typedef struct chain {
   const clv__cpu_plan_node *product;
   uint32_t length;
   double scale;
-  uint32_t mask_count, masks[CLV__ATTENTION_MASKS]; /* the last one first */
+  uint32_t mask_count, masks[CLV__ATTENTION_MASKS]; /* the last mask first */
   clv__attention_mask kinds[CLV__ATTENTION_MASKS];
 } chain;
 
@@ -52,7 +53,7 @@ static bool known_number(const clv__cpu_plan *plan, uint32_t value, double *numb
   return true;
 }
 
-/* A mask that `node` puts on its scores: which of its inputs they are, or NONE. */
+/* Matches a mask that `node` applies to its scores. Returns the input index of the scores, or NONE. */
 static uint32_t mask_of(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t side, uint32_t *mask,
                         clv__attention_mask *kind) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;
@@ -73,7 +74,7 @@ static uint32_t mask_of(clv__cpu_plan *plan, const clv__cpu_plan_node *node, uin
   return fits && known_number(plan, node->inputs[2 - side], &kind->fill) ? scores : CLV__CPU_NONE;
 }
 
-/* Follows the scores from `value`, which `reader` alone may read, to their product. */
+/* Follows the scores from `value` back to their product. `reader` must be the only reader of `value`. */
 static bool follow(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node *reader, chain *c) {
   const clv__cpu_plan_node *node = clv__cpu_maker(plan, value);
   if (node == NULL || clv__cpu_only_reader(plan, value) != reader || c->length++ == MOST_STEPS) return false;
@@ -84,7 +85,7 @@ static bool follow(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node
   uint32_t input;
   double factor;
   if (clv__cpu_factor(plan, node, &input, &factor)) {
-    const uint32_t masked = c->mask_count; /* scaling a mask, too, is something else */
+    const uint32_t masked = c->mask_count; /* a factor that also scales a mask does not match */
     const double before = c->scale;
     c->scale *= factor;
     if (follow(plan, input, node, c) && c->mask_count == masked) return true;
@@ -107,13 +108,14 @@ static bool follow(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node
 
 /* ---- Operands where they lie ---- */
 
-/* The steps of one operand: over batch and head, rows, and along a row. `heads` is the inner extent where the leading axis is one
- * in the graph and two in memory; 0 where nobody has said yet. */
+/* The steps of one operand: over batch and head, over rows, and along a row. If the graph merges the leading axes but memory does
+ * not, `heads` is the inner extent; 0 if still unknown. */
 typedef struct lies {
   int64_t lead[LEAD], row, column;
 } lies;
 
-/* Of scores of `rank`; `turned`: columns come before rows. False where the kernel could not read it so. */
+/* Reads the steps of an operand of scores with `rank`. `turned`: columns precede rows. Returns false if the kernel does not
+ * support such steps. */
 static bool read_lies(const clv__cpu_strided *s, int32_t rank, bool turned, int64_t *heads, lies *at) {
   int64_t extents[LEAD] = {1, 1}, strides[LEAD] = {0, 0};
   uint32_t leads = 0, rows = 0, columns = 0;
@@ -138,14 +140,14 @@ static bool read_lies(const clv__cpu_strided *s, int32_t rank, bool turned, int6
   }
   if (at->column != 1) return false;
   at->lead[0] = strides[0], at->lead[1] = strides[1];
-  if (leads == 2) { /* batch and head in one axis of the graph */
+  if (leads == 2) { /* batch and head share one axis in the graph */
     if (*heads != 0 && *heads != extents[1]) return false;
     *heads = extents[1];
   }
   return true;
 }
 
-/* The steps of a leading axis that is one in memory as well, once `heads` is known. */
+/* Sets the steps of a leading axis that is merged in memory as well, once `heads` is known. */
 static void share_lead(const clv__cpu_strided *s, int32_t rank, int64_t heads, lies *at) {
   uint32_t leads = 0;
   for (uint32_t p = 0; p < s->part_count; ++p) leads += s->parts[p].axis < rank - 2;
@@ -154,7 +156,7 @@ static void share_lead(const clv__cpu_strided *s, int32_t rank, int64_t heads, l
   at->lead[0] *= heads;
 }
 
-/* As far back as it can be read by strides. */
+/* Goes back as far as strides can express. */
 static bool find_source(clv__cpu_plan *plan, uint32_t value, bool turned, int64_t *heads, double *scale, clv__cpu_strided *best) {
   const int32_t rank = plan->values[value].type.rank;
   clv__cpu_strided s = clv__cpu_strided_of(plan, value);
@@ -174,7 +176,7 @@ static bool find_source(clv__cpu_plan *plan, uint32_t value, bool turned, int64_
   return found;
 }
 
-/* As far forward as it can be written by strides; views at the end are left to those who read them. */
+/* Goes forward as far as strides can express. Leaves trailing views to their readers. */
 static bool find_target(clv__cpu_plan *plan, uint32_t value, int64_t *heads, clv__cpu_strided *best) {
   const int32_t rank = plan->values[value].type.rank;
   clv__cpu_strided s = clv__cpu_strided_of(plan, value);
@@ -206,7 +208,7 @@ static bool takes_last_axis(const clv__cpu_plan *plan, const clv__cpu_plan_node 
   return strcmp(softmax->source->op, "Softmax") == 0 && (axis == -1 || axis == rank - 1);
 }
 
-/* The product that alone reads the shares, by way of views that change nothing. */
+/* The product that is the only reader of the softmax result, possibly through views that change nothing. */
 static const clv__cpu_plan_node *second_product(clv__cpu_plan *plan, const clv__cpu_plan_node *softmax) {
   const clv_tensor *shares = &plan->values[softmax->outputs[0]].type;
   uint32_t value = softmax->outputs[0];
@@ -219,7 +221,7 @@ static const clv__cpu_plan_node *second_product(clv__cpu_plan *plan, const clv__
   }
 }
 
-/* Whether the product's leading axes are those of its result, all alike. */
+/* Whether the leading axes of both operands match those of the result or have extent 1. */
 static bool has_plain_lead(const clv__cpu_plan *plan, const clv__cpu_plan_node *product, int32_t rank) {
   const clv_tensor *out = &plan->values[product->outputs[0]].type;
   for (int k = 0; k < 2; ++k) {
@@ -297,7 +299,7 @@ static void describe(const clv__cpu_plan *plan, const found *f, int64_t heads, c
   a->key = rows_of(&f->operands[1], rank, true, heads, size);
   a->value = rows_of(&f->operands[2], rank, false, heads, width);
   a->output = rows_of(&f->output, rank, false, heads, width);
-  for (uint32_t m = 0; m < f->scores.mask_count; ++m) { /* the first one first */
+  for (uint32_t m = 0; m < f->scores.mask_count; ++m) { /* the first mask first */
     const uint32_t from = f->scores.mask_count - 1 - m;
     a->masks[m] = f->scores.kinds[from];
     fill_mask(&plan->values[f->scores.masks[from]].type, rank, heads, &a->masks[m]);
@@ -323,7 +325,7 @@ static clv_status replace(clv__cpu_plan *plan, const found *f, int64_t heads, cl
   return CLV_OK;
 }
 
-/* Products in bf16 are faster than this kernel's where the CPU has them. */
+/* If the CPU supports bf16, products in bf16 are faster than this kernel's. */
 static bool is_bf16(const clv__cpu_plan *plan, uint32_t query) {
   return clv__dnn_has_bf16() && (plan->program->precision == CLV_BF16 || plan->values[query].outer == CLV_BF16);
 }

@@ -1,11 +1,11 @@
-/* Attention as one step: what was found in the graph (attention.c), and how it is run (lower/attention.c). */
+/* Attention as one step: how it was matched in the graph (attention.c), and how it runs (lower/attention.c). */
 #ifndef CLEAVE_BACKENDS_CPU_PASSES_ATTENTION_H
 #define CLEAVE_BACKENDS_CPU_PASSES_ATTENTION_H
 
 #include "backends/common/kernels/attention/attention.h"
 #include "plan.h"
 
-/* What a node of kind ATTENTION reads. Its one output is the merged result, in whatever order of axes. */
+/* The inputs of a node of kind ATTENTION. Its one output is the merged result, in any order of axes. */
 enum {
   CLV__CPU_ATTENTION_QUERY,
   CLV__CPU_ATTENTION_KEY,
@@ -14,7 +14,7 @@ enum {
   CLV__CPU_ATTENTION_INPUTS = CLV__CPU_ATTENTION_MASK + CLV__ATTENTION_MASKS
 };
 
-/* Sizes, places and masks; its tensors are put in when the step runs. */
+/* Sizes, positions and masks. The tensors are filled in when the step runs. */
 struct clv__cpu_attention {
   clv__attention call;
 };

@@ -1,5 +1,5 @@
-/* Scales and shifts by constants go into the weights and bias of what makes their input: batch normalisation, and Mul, Add, Sub
- * and Div by a vector along the channels. */
+/* Folds scales and shifts by constants into the weights and bias of the node that computes their input: batch normalisation, and
+ * Mul, Add, Sub and Div by a vector along the channels. */
 #include <math.h>
 
 #include "plan.h"
@@ -34,7 +34,7 @@ static clv_status affine_of_batch_norm(clv__cpu_plan *plan, clv__cpu_plan_node *
   return CLV_OK;
 }
 
-/* A convolution's or Gemm's own bias and factors. */
+/* Copies a convolution's or Gemm's own bias and factors. */
 static clv_status copy_bias(clv__cpu_plan *plan, clv__cpu_plan_node *node, clv_error *error) {
   const int64_t channels = channels_of(plan, node);
   const bool gemm = strcmp(node->source->op, "Gemm") == 0;
@@ -58,7 +58,7 @@ static bool may_scale(const clv__cpu_plan *plan, const clv__cpu_plan_node *node)
          plan->values[node->inputs[1]].type.rank == 2;
 }
 
-/* Which operand of a BINARY is a constant along the channels of `out`; CLV__CPU_NONE when none is. */
+/* The operand of a BINARY that is a constant along the channels of `out`; CLV__CPU_NONE if neither is. */
 static uint32_t channel_constant(const clv__cpu_plan *plan, const clv__cpu_plan_node *maker, const clv__cpu_plan_node *binary) {
   const clv_tensor *out = &plan->values[maker->outputs[0]].type;
   const int32_t axis = maker->kind == CLV__CPU_MATRIX ? out->rank - 1 : 1;
@@ -77,7 +77,7 @@ static uint32_t channel_constant(const clv__cpu_plan *plan, const clv__cpu_plan_
   return CLV__CPU_NONE;
 }
 
-/* scale and bias of `maker` followed by y = (x * factor + shift). */
+/* Composes scale and bias of `maker` with y = (x * factor + shift). */
 static clv_status compose(clv__cpu_plan *plan, clv__cpu_plan_node *maker, const float *factor, const float *shift, int64_t step,
                           clv_error *error) {
   const int64_t channels = channels_of(plan, maker);
@@ -98,7 +98,7 @@ static clv_status compose_binary(clv__cpu_plan *plan, clv__cpu_plan_node *maker,
   *done = false;
   const uint32_t k = channel_constant(plan, maker, binary);
   if (k == CLV__CPU_NONE || binary->post_count != 1) return CLV_OK;
-  if (maker->kind == CLV__CPU_MATRIX && plan->values[maker->inputs[1]].type.rank != 2) return CLV_OK; /* takes no bias */
+  if (maker->kind == CLV__CPU_MATRIX && plan->values[maker->inputs[1]].type.rank != 2) return CLV_OK; /* supports no bias */
   const int algorithm = binary->posts[0].algorithm;
   const bool additive = algorithm == CLV__DNN_ADD || algorithm == CLV__DNN_SUB;
   if (algorithm == CLV__DNN_DIV && k == 0) return CLV_OK;

@@ -1,8 +1,8 @@
-/* Activations and sums go into the step that makes their input, when nobody else reads it; and the three nodes of a channel
- * shuffle become one. */
+/* Fuses activations and sums into the step that computes their input, if nothing else reads it. Fuses the three nodes of a
+ * channel shuffle into one. */
 #include "plan.h"
 
-/* `maker` moves to where `reader` is and takes its output; `reader` and the value between them are no more. */
+/* Moves `maker` to the position of `reader` and gives it that node's output. `reader` and the value between them disappear. */
 static clv__cpu_plan_node *absorb(clv__cpu_plan *plan, clv__cpu_plan_node *maker, clv__cpu_plan_node *reader) {
   const uint32_t from = (uint32_t)(maker - plan->nodes), to = (uint32_t)(reader - plan->nodes);
   uint32_t *outputs = reader->outputs;
@@ -19,12 +19,13 @@ static clv__cpu_plan_node *absorb(clv__cpu_plan *plan, clv__cpu_plan_node *maker
   return reader;
 }
 
-/* oneDNN keeps one set of numbers an algorithm: of two functions of the same, the second would be computed with the first's. */
+/* oneDNN keeps one set of parameters per algorithm. Of two posts with the same algorithm, the second would use the first one's
+ * parameters. */
 static bool disagrees(const clv__cpu_plan_node *maker, const clv__cpu_post *unary) {
   for (uint32_t i = 0; i < maker->post_count; ++i) {
     const clv__cpu_post *post = &maker->posts[i];
     if (post->kind != CLV__CPU_POST_UNARY || post->algorithm != unary->algorithm) continue;
-    if (maker->kind == CLV__CPU_BINARY && i == 0) continue; /* which operation it is */
+    if (maker->kind == CLV__CPU_BINARY && i == 0) continue; /* post 0 selects the operation */
     if (post->alpha != unary->alpha || post->beta != unary->beta) return true;
   }
   return false;
@@ -39,7 +40,7 @@ static bool can_take_unary(const clv__cpu_plan *plan, const clv__cpu_plan_node *
     case CLV__CPU_AFFINE:
     case CLV__CPU_INSTANCE_NORM:
       return maker->post_count == 0 && unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f;
-    case CLV__CPU_BINARY: /* broadcasting may have no primitive; oneDNN's bounds lose a NaN, which a sum alone is no reason for */
+    case CLV__CPU_BINARY: /* broadcasting may have no primitive; oneDNN's bounds lose a NaN, so a sum is not worth fusing */
       if (unary->algorithm == CLV__DNN_CLIP || (unary->algorithm == CLV__DNN_RELU && unary->alpha == 0.0f)) return false;
       return maker->post_count == 1 &&
              clv__tensor_same_type(&plan->values[maker->inputs[0]].type, &plan->values[maker->inputs[1]].type);

@@ -1,4 +1,5 @@
-/* The first pass: every value's static type for the given input shapes, and the values that follow from shapes alone. */
+/* The first pass: infers every value's static type for the given input shapes, and computes values that depend on shapes alone.
+ */
 #include "backends/common/fold.h"
 #include "plan.h"
 

@@ -1,8 +1,9 @@
-/* Concats over channels that need not be made: a reader that is such a Concat, too, or a norm of one factor and one summand a
- * channel reads the pieces instead. In networks where each layer's result joins all before it, no value is copied again. */
+/* Elides Concats over channels if their readers can read the pieces instead. Such a reader is another Concat over channels, or a
+ * norm with one factor and one addend per channel. In networks where each layer's result joins all earlier ones, no value is
+ * copied twice. */
 #include "plan.h"
 
-#define MOST_PIECES 128 /* of one node: a chain of Concats would else have as many in all as the square of its length */
+#define MOST_PIECES 128 /* per node: a chain of Concats would otherwise have a total quadratic in its length */
 
 static bool is_join(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   if (node->dead || node->kind != CLV__CPU_CONCAT) return false;
@@ -11,7 +12,7 @@ static bool is_join(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return out->rank >= 3 && out->rank <= 5 && clv__cpu_is_f32(out) && (axis == 1 || axis == 1 - out->rank);
 }
 
-/* What is computed in bf16 stays with oneDNN, which halves what is read and written. */
+/* Values computed in bf16 stay with oneDNN, because bf16 halves the bytes read and written. */
 static bool is_narrow(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return clv__dnn_has_bf16() && (plan->program->precision == CLV_BF16 || plan->values[node->outputs[0]].outer == CLV_BF16);
 }
@@ -22,19 +23,19 @@ static bool is_norm(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
 }
 
 typedef struct join {
-  uint32_t node;   /* the Concat that makes the value; NONE: another node does */
-  uint32_t pieces; /* of the value, when those that vanish are taken apart; 1 where it is made */
-  uint32_t reads;  /* by nodes that can do without it */
+  uint32_t node;   /* the Concat that computes the value; NONE: another node does */
+  uint32_t pieces; /* number of pieces of the value after elided inputs are expanded; 1 if it is computed */
+  uint32_t reads;  /* reads by nodes that can read the pieces instead */
 } join;
 
-/* Whether `value` is never made. */
+/* Whether `value` is elided. */
 static bool vanishes(const clv__cpu_plan *plan, const join *joins, uint32_t value) {
   return joins[value].node != CLV__CPU_NONE && joins[value].pieces <= MOST_PIECES &&
          joins[value].reads == plan->values[value].readers;
 }
 
-/* Makers come before readers, so a value's pieces are known when its readers add theirs up. What has too many stays as it is,
- * and what it reads is then made: it takes back its reads. */
+/* Makers precede readers, so a value's pieces are known when its readers add them up. A Concat with too many pieces stays as it
+ * is. Its inputs are then computed: their `reads` are reset. */
 static void survey(clv__cpu_plan *plan, join *joins) {
   for (uint32_t v = 0; v < plan->value_count; ++v) joins[v] = (join){.node = CLV__CPU_NONE, .pieces = 1};
   for (uint32_t n = 0; n < plan->node_count; ++n) {
@@ -57,7 +58,7 @@ static void survey(clv__cpu_plan *plan, join *joins) {
   }
 }
 
-/* The node reads the pieces of what vanishes. Those before it in the plan read theirs already. */
+/* Makes the node read the pieces of elided inputs. Earlier nodes of the plan already do. */
 static clv_status take_apart(clv__cpu_plan *plan, const join *joins, clv__cpu_plan_node *node, clv_error *error) {
   uint32_t count = 0;
   for (uint32_t i = 0; i < node->input_count; ++i) {

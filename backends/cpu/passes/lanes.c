@@ -1,13 +1,14 @@
-/* The pass that looks for stretches: regions of steps between those that everything passes through, each scheduled for itself.
- * Where the plan's memory would grow by more than a few percent, the region with the most alive at once is given up. */
+/* The pass that finds stretches. It divides the steps into regions between the steps that all dependencies pass through, and
+ * schedules each region separately. If the plan's memory would grow by more than a few percent, the region with the most bytes
+ * alive at once is given up. */
 #include "lanes.h"
 #include <math.h>
 #include "base/arrange.h"
 
 #define NONE UINT32_MAX
 #define MOST_GROWTH 0.03 /* of the instance's memory */
-#define MOST_OVER 0.05   /* of it above what any places take, unless there was as much without lanes */
-#define TRIALS 4         /* of memory, before all regions are given up */
+#define MOST_OVER 0.05   /* memory above the lower bound, unless it was that far above without lanes */
+#define TRIALS 4         /* memory plans to try before all regions are given up */
 
 typedef struct region {
   uint32_t first, count; /* steps */
@@ -19,21 +20,21 @@ typedef struct pass {
   clv__cpu_plan *plan;
   clv__cpu_team team;
   clv__arena arena;
-  uint32_t *offsets, *before; /* what comes before which step (lanes_order.c) */
+  uint32_t *offsets, *before; /* the dependencies of the steps (lanes_order.c) */
   clv__cpu_task *tasks;
-  clv__dnn_primitive **again; /* by step: for one thread; NULL: the one it has will do, or none was made */
-  bool *made;                 /* by step: `again` is known */
+  clv__dnn_primitive **again; /* by step: its primitive for one thread; NULL: the existing one serves, or none was created */
+  bool *made;                 /* by step: whether `again` is known */
   region *regions;
   uint32_t region_count;
 } pass;
 
 /* ---- Regions. ---- */
 
-/* Notes the steps that all steps before them lead to, and that all steps after them come from. */
+/* Marks the steps that depend on all earlier steps and that all later steps depend on. */
 static bool find_passages(pass *p, bool *passage) {
   const uint32_t count = (uint32_t)p->plan->step_count;
   uint32_t *first_after = clv__arena_allocate_zero(&p->arena, count, sizeof *first_after);
-  uint32_t *last_before = clv__arena_allocate_zero(&p->arena, count, sizeof *last_before); /* + 1 */
+  uint32_t *last_before = clv__arena_allocate_zero(&p->arena, count, sizeof *last_before); /* plus 1 */
   if (first_after == NULL || last_before == NULL) return false;
   for (uint32_t s = 0; s < count; ++s) first_after[s] = NONE;
   for (uint32_t s = 0; s < count; ++s) {
@@ -44,7 +45,7 @@ static bool find_passages(pass *p, bool *passage) {
     }
   }
   uint32_t latest = 0, earliest = NONE;
-  for (uint32_t s = 0; s < count; ++s) { /* each before s has one after it up to s, and so on to s itself */
+  for (uint32_t s = 0; s < count; ++s) { /* each step before s has a dependent up to s, and so on up to s itself */
     passage[s] = latest <= s;
     if (first_after[s] > latest) latest = first_after[s];
   }
@@ -55,7 +56,7 @@ static bool find_passages(pass *p, bool *passage) {
   return true;
 }
 
-/* The part of the order that lies within a region. */
+/* Extracts the dependencies within a region. */
 static bool cut(pass *p, const region *r, clv__cpu_tasks *tasks) {
   const size_t most = p->offsets[r->first + r->count] - p->offsets[r->first];
   uint32_t *offsets = clv__arena_allocate_zero(&p->arena, (size_t)r->count + 1, sizeof *offsets);
@@ -72,7 +73,8 @@ static bool cut(pass *p, const region *r, clv__cpu_tasks *tasks) {
   return true;
 }
 
-/* The primitives of the region's lanes for one thread; *all false where one cannot be had, whose step then is in no lane. */
+/* Creates the primitives of the region's lanes for one thread. If one cannot be created, takes its step out of the lanes and sets
+ * *all to false. */
 static clv_status make_primitives(pass *p, const region *r, bool *all, clv_error *error) {
   clv_status status = CLV_OK;
   *all = true;
@@ -96,7 +98,7 @@ static clv_status schedule_region(pass *p, uint32_t first, uint32_t count, clv_e
   clv__cpu_tasks tasks;
   bool all = false;
   if (!cut(p, &made, &tasks)) return clv__error_memory(error, count * sizeof(uint32_t));
-  while (!all) { /* each turn takes a task from the lanes */
+  while (!all) { /* each round removes a task from the lanes */
     CLV__TRY(clv__cpu_schedule_make(&tasks, &p->team, &p->arena, &made.schedule, error));
     if (made.schedule.stretch_count == 0) return CLV_OK;
     CLV__TRY(make_primitives(p, &made, &all, error));
@@ -125,7 +127,7 @@ static clv_status find_regions(pass *p, clv_error *error) {
 
 /* ---- Stretches of the plan. ---- */
 
-/* The clocks and waits of a stretch whose steps are in their places; `places` says where each step of the plan went. */
+/* Writes the clocks and waits of a stretch whose steps are in place. `places` maps each step of the plan to its new position. */
 static clv_status write_waits(pass *p, const region *r, clv__cpu_stretch *stretch, const uint32_t *places, clv_error *error) {
   clv__cpu_plan *plan = p->plan;
   size_t room = 0;
@@ -161,7 +163,7 @@ static clv_status write_waits(pass *p, const region *r, clv__cpu_stretch *stretc
   return CLV_OK;
 }
 
-/* Puts the region's steps in their order. `steps` are those of the plan as lowering made them. */
+/* Puts the region's steps in their new order. `steps` are those of the plan as lowered. */
 static clv_status write_region(pass *p, const region *r, const clv__cpu_step *steps, uint32_t *places, clv_error *error) {
   clv__cpu_plan *plan = p->plan;
   const clv__cpu_schedule *schedule = &r->schedule;
@@ -200,7 +202,7 @@ static clv_status write_region(pass *p, const region *r, const clv__cpu_step *st
 
 /* ---- Memory. ---- */
 
-/* The plan as lowering left it. */
+/* The plan as lowered. */
 typedef struct original {
   clv__cpu_step *steps;
   clv__cpu_slot *slots;
@@ -220,7 +222,7 @@ static clv_status arrange(pass *p, const original *from, bool lanes, clv_error *
   return clv__cpu_pass_memory(plan, error);
 }
 
-/* Gives up the region where the most is alive; false where that is in none. */
+/* Gives up the region with the most bytes alive. Returns false if the peak is not in a region. */
 static bool drop_peak(pass *p) {
   for (uint32_t r = 0; r < p->region_count; ++r) {
     region *here = &p->regions[r];
@@ -230,7 +232,7 @@ static bool drop_peak(pass *p) {
   return false;
 }
 
-/* Of a step's two primitives the plan keeps the one that it runs. */
+/* If a step has two primitives, keeps the one it runs and releases the other. */
 static void take_primitives(pass *p, const original *from) {
   const clv__cpu_plan *plan = p->plan;
   for (uint32_t i = 0; i < plan->stretch_count; ++i) {
@@ -269,7 +271,7 @@ static clv_status choose_stretches(pass *p, clv_error *error) {
     if (status == CLV_OK && !drop_peak(p)) break;
   }
   if (status == CLV_OK) return arrange(p, &from, false, error);
-  memcpy(plan->steps, from.steps, plan->step_count * sizeof *plan->steps); /* whose primitives the plan owns */
+  memcpy(plan->steps, from.steps, plan->step_count * sizeof *plan->steps); /* the plan owns their primitives */
   plan->stretch_count = 0;
   return status;
 }
@@ -295,7 +297,8 @@ clv_status clv__cpu_pass_lanes(clv__cpu_plan *plan, clv_error *error) {
   }
   if (p.team.forced) p.team.lane_count = (uint32_t)wanted;
   if (p.team.lane_count > CLV__CPU_MAX_LANES) p.team.lane_count = CLV__CPU_MAX_LANES;
-  const bool compared = plan->step_count + plan->slot_count <= CLV__ARRANGE_PAIRS; /* in memory.c, by what is over before what */
+  const bool compared = plan->step_count + plan->slot_count <=
+                        CLV__ARRANGE_PAIRS; /* memory.c compares these pairs to find which use ends before which begins */
   if (wanted == 0 || p.team.lane_count < 2 || plan->program->deterministic || !compared) return clv__cpu_pass_memory(plan, error);
   clv__arena_init(&p.arena, plan->device->allocator);
   clv_status status = survey_steps(&p, error);

@@ -1,16 +1,16 @@
-/* What a step would take on one thread and on all of them: nominal rates of one core, and what threads cost that work together.
- * The figures are those of small steps of CNNs on x86-64 servers, and only their proportions matter: nothing is measured here, so
- * that the same plan comes of the same graph. */
+/* Estimates the time of a step on one thread and on all of them, from nominal rates of one core and the cost of cooperating
+ * threads. The figures describe small steps of CNNs on x86-64 servers. Only their proportions matter. Nothing is measured here,
+ * so that one graph always yields the same plan. */
 #include "lanes.h"
 
-#define FLOPS_PER_US 90e3      /* of products in f32, with 512-bit vectors; of others half of it */
+#define FLOPS_PER_US 90e3      /* f32 products with 512-bit vectors; others run at half the rate */
 #define BYTES_PER_US 20e3      /* to and from the caches of many cores */
-#define KERNEL_PER_US 2e3      /* elements, of a portable kernel */
-#define START_US 0.5           /* of any step */
-#define REGION_US 3.0          /* waking a thread that waits, and waiting for the last one … */
-#define REGION_THREAD_US 0.3   /* … and what each thread adds to that */
-#define UNEVEN_THREAD 0.04     /* by how much each thread's share is more than its part */
-#define KERNEL_THREADS 50000.0 /* elements from which kernels use threads, about */
+#define KERNEL_PER_US 2e3      /* elements of a portable kernel */
+#define START_US 0.5           /* for any step */
+#define REGION_US 3.0          /* waking a waiting thread, and waiting for the last one … */
+#define REGION_THREAD_US 0.3   /* … and the extra cost per thread */
+#define UNEVEN_THREAD 0.04     /* relative excess of a thread's share over an even division */
+#define KERNEL_THREADS 50000.0 /* approximate number of elements from which kernels use threads */
 
 double clv__cpu_region_us(uint32_t threads) {
   return threads > 1 ? REGION_US + REGION_THREAD_US * threads : 0.0;
@@ -50,7 +50,7 @@ static bool is_product(const char *op) {
   return is_one_of(op, names, sizeof names / sizeof *names);
 }
 
-/* 0: none, or not known. */
+/* The operations of a product. 0: none, or not known. */
 static double product_flops(const clv__cpu_step *step) {
   const clv__cpu_operand *source = operand_of(step, CLV__DNN_SOURCE), *weights = operand_of(step, CLV__DNN_WEIGHTS);
   const clv__cpu_operand *destination = operand_of(step, CLV__DNN_DESTINATION);
@@ -81,7 +81,7 @@ static double step_bytes(const clv__cpu_step *step) {
   return total;
 }
 
-/* Of the largest operand. */
+/* The elements of the largest operand. */
 static double step_elements(const clv__cpu_step *step) {
   size_t most = 0, count;
   for (uint32_t i = 0; i < step->operand_count; ++i) {
@@ -94,7 +94,7 @@ static double step_elements(const clv__cpu_step *step) {
 void clv__cpu_task_estimate(const clv__cpu_step *step, uint32_t threads, clv__cpu_task *task) {
   const double bytes = step_bytes(step);
   double work_us = bytes / BYTES_PER_US;
-  bool shares = false; /* the work among all threads */
+  bool shares = false; /* whether all threads share the work */
   task->may_lane = true;
   switch (step->kind) {
     case CLV__CPU_STEP_PRIMITIVE: {
@@ -111,7 +111,7 @@ void clv__cpu_task_estimate(const clv__cpu_step *step, uint32_t threads, clv__cp
       break;
     }
     case CLV__CPU_STEP_COPY:
-      task->may_lane = bytes > 0.0; /* else it is no call */
+      task->may_lane = bytes > 0.0; /* otherwise it is not a call */
       break;
     case CLV__CPU_STEP_CONVERT:
     case CLV__CPU_STEP_ROW:

@@ -1,4 +1,5 @@
-/* Which steps must come before which: those that made what a step reads, and those that used what it writes over. */
+/* Finds the dependencies between steps: a step depends on the steps that computed its inputs, and on those that used the memory
+ * it overwrites. */
 #include "lanes.h"
 
 #define NONE UINT32_MAX
@@ -12,7 +13,7 @@ typedef struct order {
   uint32_t *offsets, *before;
   uint32_t count;    /* of `before` */
   uint32_t *writer;  /* by root: the last step that wrote it, or NONE */
-  uint32_t *readers; /* by root: the last entry of those that read it since, or NONE */
+  uint32_t *readers; /* by root: the last entry of the list of its readers since then, or NONE */
   reader *list;
   uint32_t list_count;
 } order;
@@ -27,7 +28,7 @@ static void read_slot(order *o, uint32_t s, uint32_t root) {
   o->readers[root] = o->list_count++;
 }
 
-/* Each reader stands before one writer at most, the next. */
+/* Each reader precedes at most one writer, the next. */
 static void write_slot(order *o, uint32_t s, uint32_t root) {
   add_before(o, s, o->writer[root]);
   for (uint32_t r = o->readers[root]; r != NONE; r = o->list[r].next) add_before(o, s, o->list[r].step);
@@ -44,7 +45,7 @@ clv_status clv__cpu_order_find(const clv__cpu_plan *plan, clv__arena *arena, uin
   o.readers = clv__arena_allocate_zero(arena, plan->slot_count, sizeof *o.readers);
   o.list = clv__arena_allocate_zero(arena, operands, sizeof *o.list);
   o.offsets = clv__arena_allocate_zero(arena, plan->step_count + 1, sizeof *o.offsets);
-  o.before = clv__arena_allocate_zero(arena, 2 * operands, sizeof *o.before); /* an operand's writer, and readers */
+  o.before = clv__arena_allocate_zero(arena, 2 * operands, sizeof *o.before); /* per operand, its writer and its readers */
   if (o.writer == NULL || o.readers == NULL || o.list == NULL || o.offsets == NULL || o.before == NULL) {
     return clv__error_memory(error, operands * sizeof *o.list);
   }

@@ -1,9 +1,11 @@
-/* Which tasks run side by side. Tasks are narrow (on one thread, in a lane) or wide (on all threads, with nothing beside them).
+/* Decides which tasks run in parallel. Tasks are narrow (on one thread, in a lane) or wide (on all threads, with nothing
+ * beside them).
  *
- * At first all that may are narrow. What is narrow and waits for no wide task but those of the rounds before is one group; its
- * tasks go to lanes by list scheduling, those first that most follows after (Graham, "Bounds on Multiprocessing Timing
- * Anomalies", 1969, with the longest path as priority). Where a path is longer than the lanes' share of the group, its heaviest
- * task becomes wide, and all is grouped anew; the best of these rounds is kept, and of it the groups that pay. */
+ * Initially, every task that may be narrow is narrow. Narrow tasks at the same level form one group: they wait for no wide tasks
+ * except those that follow earlier groups. List scheduling assigns a group's tasks to lanes. The longest path of successors sets
+ * their priority (Graham, "Bounds on Multiprocessing Timing Anomalies", 1969). If a path is longer than the lanes' share of the
+ * group, its heaviest task becomes wide, and all tasks are grouped again. The best of these rounds is kept, with those of its
+ * groups that pay. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,28 +13,28 @@
 #include "lanes.h"
 
 #define NONE UINT32_MAX
-#define HANDOVER_US 0.3 /* until a lane sees what another has done */
-#define LEAST_GAIN 0.1  /* of what a group takes on all threads */
+#define HANDOVER_US 0.3 /* until a lane sees another lane's progress */
+#define LEAST_GAIN 0.1  /* fraction of a group's time on all threads */
 #define ROUNDS 12
 
 typedef struct key {
   uint32_t level, task;
-  double first; /* the greater, the sooner */
+  double first; /* tasks with greater values come first */
 } key;
 
 typedef struct work {
   const clv__cpu_tasks *dag;
   const clv__cpu_team *team;
   bool *wide;
-  uint32_t *level;    /* wide tasks: the group that they come after */
-  double *path;       /* the longest path within the group that begins with the task, itself included */
-  uint32_t *next;     /* on that path, or NONE */
+  uint32_t *level;    /* wide tasks: the group they follow */
+  double *path;       /* the longest path within the group that begins with the task, including the task */
+  uint32_t *next;     /* the next task on that path, or NONE */
   key *keys;          /* narrow tasks, group by group */
-  uint32_t key_count; /* how many these are */
+  uint32_t key_count; /* number of these keys */
   uint8_t *lane;
   double *begin, *end;
-  bool *taken;               /* by level: the group pays */
-  uint32_t *latest, *anchor; /* of a wide task: the last group it may follow; of a group: its first task in the order there was */
+  bool *taken;               /* by level: whether the group pays */
+  uint32_t *latest, *anchor; /* per wide task: the last group it may follow; per group: its first task in the original order */
 } work;
 
 /* ---- Groups. ---- */
@@ -89,7 +91,7 @@ static uint32_t group_end(const work *w, uint32_t first) {
 
 /* ---- Lanes. ---- */
 
-/* When `task` could begin on `lane`, which is free from `free_us` on. */
+/* The earliest time when `task` could begin on `lane`, which is free from `free_us` on. */
 static double earliest(const work *w, uint32_t task, uint32_t lane, double free_us) {
   double begin = free_us;
   for (uint32_t i = w->dag->offsets[task]; i < w->dag->offsets[task + 1]; ++i) {
@@ -101,13 +103,13 @@ static double earliest(const work *w, uint32_t task, uint32_t lane, double free_
   return begin;
 }
 
-/* Gives the group's tasks their lanes; the time it takes, with the number of lanes that have something to do. */
+/* Assigns lanes to the group's tasks. Returns the time the group takes, and the number of lanes used. */
 static double fill_lanes(work *w, uint32_t first, uint32_t end, uint32_t *used) {
   double free_us[CLV__CPU_MAX_LANES] = {0}, makespan = 0.0;
   *used = 0;
   for (uint32_t k = first; k < end; ++k) {
     const uint32_t task = w->keys[k].task;
-    const uint32_t most = *used < w->team->lane_count ? *used + 1 : *used; /* empty lanes are all alike */
+    const uint32_t most = *used < w->team->lane_count ? *used + 1 : *used; /* all empty lanes are equivalent */
     uint32_t best = 0;
     double begin = earliest(w, task, 0, free_us[0]);
     for (uint32_t l = 1; l < most; ++l) {
@@ -123,7 +125,7 @@ static double fill_lanes(work *w, uint32_t first, uint32_t end, uint32_t *used) 
   return makespan;
 }
 
-/* What everything takes; notes which groups pay. */
+/* Computes the total time and records which groups pay. */
 static double evaluate(work *w) {
   double total = 0.0;
   for (uint32_t t = 0; t < w->dag->count; ++t) {
@@ -151,7 +153,7 @@ static bool widen(work *w, uint32_t task) {
   return true;
 }
 
-/* Makes tasks of paths wide that are longer than the lanes' share of the work; false where there is none. */
+/* Makes tasks wide on paths that are longer than the lanes' share of the work. Returns false if there are none. */
 static bool widen_paths(work *w) {
   bool changed = false;
   for (uint32_t first = 0, end; first < w->key_count; first = end) {
@@ -177,14 +179,14 @@ static bool widen_paths(work *w) {
 
 /* ---- The order. ---- */
 
-/* What each wide task must come before: it may follow no group later than latest[]. */
+/* Finds the latest position of each wide task: it may follow no group later than latest[]. */
 static uint32_t find_latest(work *w) {
   const clv__cpu_tasks *dag = w->dag;
   uint32_t levels = 0;
   for (uint32_t t = 0; t < dag->count; ++t) w->latest[t] = w->anchor[t] = NONE;
   for (uint32_t t = dag->count; t-- > 0;) {
     if (!w->wide[t]) {
-      w->anchor[w->level[t]] = t; /* the first of them, in the end */
+      w->anchor[w->level[t]] = t; /* ends up as the first of them */
       if (w->level[t] >= levels) levels = w->level[t] + 1;
     }
     for (uint32_t i = dag->offsets[t]; i < dag->offsets[t + 1]; ++i) {
@@ -197,8 +199,8 @@ static uint32_t find_latest(work *w) {
   return levels;
 }
 
-/* Puts wide tasks, as far as they may be there, after the groups that began before them in the order there was: what follows a
- * group and has nothing to do with it does not move in front of it, where its results would be kept for longer. */
+/* Places wide tasks, if allowed, after the groups that began before them in the original order. A task that follows a group
+ * without depending on it thus does not move in front of it, where its results would stay alive longer. */
 static void keep_order(work *w) {
   const clv__cpu_tasks *dag = w->dag;
   const uint32_t levels = find_latest(w);
@@ -296,7 +298,7 @@ clv_status clv__cpu_schedule_make(const clv__cpu_tasks *tasks, const clv__cpu_te
     }
     if (team->forced || !widen_paths(&w)) break;
   }
-  /* What does not pay is wide now, which moves no other task to another group: their order among themselves stays. */
+  /* Groups that do not pay become wide here. This moves no other task to another group, so the order among those tasks stays. */
   memcpy(w.wide, best, tasks->count * sizeof *best);
   find_groups(&w);
   (void)evaluate(&w);

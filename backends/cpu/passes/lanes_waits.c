@@ -1,4 +1,4 @@
-/* Waits between lanes: the fewest that vector clocks say are needed. */
+/* Waits between lanes: the smallest set that vector clocks require. */
 #include <string.h>
 
 #include "base/error.h"
@@ -7,17 +7,17 @@
 typedef struct waits {
   uint32_t lane_count;
   const uint8_t *lanes;
-  uint32_t *clocks;    /* by step: when it begins */
-  uint32_t *positions; /* by step: how many of its lane come before it */
-  uint32_t *now;       /* of the step that is looked at */
+  uint32_t *clocks;    /* by step: the clock when it begins */
+  uint32_t *positions; /* by step: how many steps of its lane precede it */
+  uint32_t *now;       /* the clock of the current step */
 } waits;
 
-/* Whether step `b` is over whenever the clock `now` is reached. */
+/* Whether step `b` is sure to be complete at the clock `now`. */
 static bool is_over(const waits *w, uint32_t b) {
   return w->now[w->lanes[b]] > w->positions[b];
 }
 
-/* What is known once step `b` is over. */
+/* Updates the clock with what the completion of step `b` implies. */
 static void learn(const waits *w, uint32_t b) {
   const uint32_t *other = w->clocks + (size_t)b * w->lane_count;
   for (uint32_t l = 0; l < w->lane_count; ++l) {
@@ -26,7 +26,8 @@ static void learn(const waits *w, uint32_t b) {
   if (w->now[w->lanes[b]] <= w->positions[b]) w->now[w->lanes[b]] = w->positions[b] + 1;
 }
 
-/* The latest of the steps before that is not known to be over; UINT32_MAX: all are. What the latest implies needs no wait. */
+/* The latest of the preceding steps that is not known to be complete; UINT32_MAX: all are. Steps implied by the latest one need
+ * no wait. */
 static uint32_t latest_open(const waits *w, const uint32_t *before, uint32_t count) {
   uint32_t latest = UINT32_MAX;
   for (uint32_t i = 0; i < count; ++i) {
@@ -49,7 +50,7 @@ clv_status clv__cpu_waits_make(uint32_t count, const uint8_t *lanes, uint32_t la
     w.now = clocks + (size_t)i * lane_count;
     memset(w.now, 0, lane_count * sizeof *w.now);
     if (done[lane] > 0) learn(&w, last[lane]);
-    for (;;) { /* each turn is for another lane: of one lane, the latest step implies the others */
+    for (;;) { /* each iteration handles another lane: the latest step of a lane implies its earlier ones */
       const uint32_t b = latest_open(&w, before + offsets[i], offsets[i + 1] - offsets[i]);
       if (b == UINT32_MAX) break;
       found[wait_count++] = (clv__cpu_wait){.lane = lanes[b], .done = w.positions[b] + 1};

@@ -1,4 +1,4 @@
-/* Making a plan: the passes in their order, first with everything, then without fusion, then with portable kernels alone. */
+/* Makes a plan: runs the passes in order, first with everything, then without fusion, then with portable kernels alone. */
 #include <stdio.h>
 
 #include "plan.h"
@@ -60,7 +60,7 @@ static clv_status run_passes(clv__cpu_plan *plan, const clv_graph_view *graph, b
   return clv__cpu_pass_lanes(plan, error);
 }
 
-/* Says why a simpler plan is tried. */
+/* Logs why a simpler plan is tried. */
 static void log_retreat(const clv_device *device, const clv_error *error) {
   char line[320];
   if (device->host->log == NULL || error == NULL) return;

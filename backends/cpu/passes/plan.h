@@ -1,11 +1,11 @@
-/* A plan: a program made ready for given input shapes. Passes rewrite its nodes (fold, fuse), lowering turns them into steps over
- * slots of memory, memory planning gives the slots their places. Immutable once made. */
+/* A plan: a program prepared for given input shapes. Passes rewrite its nodes (fold, fuse). Lowering turns the nodes into steps
+ * over memory slots. Memory planning assigns the slots their offsets. A finished plan is immutable. */
 #ifndef CLEAVE_BACKENDS_CPU_PASSES_PLAN_H
 #define CLEAVE_BACKENDS_CPU_PASSES_PLAN_H
 
 #include "backends/cpu/constants/constants.h"
 
-/* What a node is to the passes. Everything that is CLV__CPU_KERNEL runs as a portable kernel on row-major tensors. */
+/* How the passes classify a node. Every CLV__CPU_KERNEL node runs as a portable kernel on row-major tensors. */
 typedef enum clv__cpu_kind {
   CLV__CPU_KERNEL,
   CLV__CPU_VIEW,        /* output 0 has input 0's bytes */
@@ -15,7 +15,7 @@ typedef enum clv__cpu_kind {
   CLV__CPU_POOL,
   CLV__CPU_UNARY,  /* unary: alpha, beta in posts[0] */
   CLV__CPU_BINARY, /* posts[0].algorithm; a later post: a unary */
-  CLV__CPU_CONCAT, /* with a scale and bias, over axis 1 whatever its node says; then one post: relu */
+  CLV__CPU_CONCAT, /* with a scale and bias: over axis 1, whatever its node says, then one post: relu */
   CLV__CPU_LRN,
   CLV__CPU_SOFTMAX,
   CLV__CPU_TRANSPOSE,
@@ -26,8 +26,8 @@ typedef enum clv__cpu_kind {
   CLV__CPU_RESIZE,              /* groups: 1 linear, 0 nearest */
   CLV__CPU_INTEGER_CONVOLUTION, /* lower/integer_posts.h */
   CLV__CPU_INTEGER_MATRIX,
-  CLV__CPU_GRID,      /* to integers or back, with one scale for all */
-  CLV__CPU_SUMS,      /* of products of integers whose zero points and scales are known at run time: sums.h */
+  CLV__CPU_GRID,      /* to integers or back, with one scale for the whole tensor */
+  CLV__CPU_SUMS,      /* sums of products of integers whose zero points and scales are known only at run time: sums.h */
   CLV__CPU_ATTENTION, /* attention.h */
   CLV__CPU_KIND_COUNT
 } clv__cpu_kind;
@@ -46,14 +46,14 @@ typedef struct clv__cpu_integers clv__cpu_integers; /* lower/integer_posts.h */
 typedef struct clv__cpu_attention clv__cpu_attention; /* attention.h */
 
 typedef struct clv__cpu_plan_node {
-  const clv__cpu_node *source; /* whose attributes apply */
+  const clv__cpu_node *source; /* supplies the attributes */
   clv__cpu_kind kind;
   bool dead;
-  bool composed; /* of several operators: no kernel computes it */
+  bool composed; /* merged from several operators, so no kernel computes it */
   uint32_t input_count, output_count;
   uint32_t *inputs, *outputs;
   float *scale, *bias; /* per channel; NULL: none */
-  clv_dtype product;   /* of the factors of a CONVOLUTION, DECONVOLUTION or MATRIX: CLV_F32 or CLV_BF16 */
+  clv_dtype product;   /* dtype of the factors of a CONVOLUTION, DECONVOLUTION or MATRIX: CLV_F32 or CLV_BF16 */
   int64_t groups;
   const clv__cpu_integers *integers; /* of a product of integers */
   const clv__cpu_attention *attention;
@@ -69,17 +69,17 @@ typedef struct clv__cpu_form {
 } clv__cpu_form;
 
 typedef struct clv__cpu_plan_value {
-  clv_tensor type;    /* static; `data`: known at plan time and at hand */
-  clv_dtype outer;    /* the model's dtype where steps see the value as f32 (widen.c); NONE: type.dtype */
-  clv_dtype made;     /* what an f32 value is made in by oneDNN's steps: CLV_F32 or CLV_BF16 (precision.c) */
-  bool is_constant;   /* of the program or folded: always there */
+  clv_tensor type;    /* static; `data` is set if the value is known at plan time and available */
+  clv_dtype outer;    /* the model's dtype if steps see the value as f32 (widen.c); NONE: type.dtype */
+  clv_dtype made;     /* dtype in which oneDNN's steps compute an f32 value: CLV_F32 or CLV_BF16 (precision.c) */
+  bool is_constant;   /* from the program or folded: always available */
   uint32_t producer;  /* plan node, or NONE */
-  uint32_t readers;   /* live nodes that read it, each counted once an operand; an output of the plan counts one more */
-  uint32_t reader;    /* where it is one: the node, or NONE when it reads the value in a post */
-  uint32_t last_read; /* the last plan node that reads it or a view of it; NONE - 1 where it leaves the plan */
+  uint32_t readers;   /* number of operands of live nodes that read it, plus one for an output of the plan */
+  uint32_t reader;    /* if there is just one: the node, or NONE if it reads the value in a post */
+  uint32_t last_read; /* the last plan node that reads it or a view of it; NONE - 1 if it leaves the plan */
   uint32_t output;    /* index among the plan's outputs, or NONE */
   uint32_t form_count;
-  clv__cpu_form forms[CLV__CPU_MAX_FORMS]; /* where it is, the first being the one it was made in */
+  clv__cpu_form forms[CLV__CPU_MAX_FORMS]; /* where it is stored; the first form is the one it was computed in */
 } clv__cpu_plan_value;
 
 typedef enum clv__cpu_slot_kind {
@@ -92,16 +92,16 @@ typedef enum clv__cpu_slot_kind {
 typedef struct clv__cpu_slot {
   clv__cpu_slot_kind kind;
   uint32_t index;     /* of the binding */
-  uint32_t root;      /* the slot whose memory it is; itself where it has its own */
-  size_t inner_bytes; /* from the root's begin, of a part of it */
+  uint32_t root;      /* the slot that owns its memory; itself if it has its own */
+  size_t inner_bytes; /* offset of a part from the start of its root */
   void *data;         /* CONSTANT */
   size_t size_bytes;
   size_t offset_bytes;  /* ARENA: in the instance's memory */
-  uint32_t first, last; /* steps, of a root */
+  uint32_t first, last; /* first and last step that use a root */
 } clv__cpu_slot;
 
 typedef struct clv__cpu_operand {
-  int id;                        /* of a primitive's argument */
+  int id;                        /* id of a primitive's argument */
   uint32_t slot;                 /* NONE: absent (kernels only) */
   const clv__dnn_layout *layout; /* primitives */
   clv_tensor type;               /* kernels and copies; data NULL */
@@ -111,7 +111,7 @@ typedef enum clv__cpu_step_kind {
   CLV__CPU_STEP_KERNEL,
   CLV__CPU_STEP_PRIMITIVE,
   CLV__CPU_STEP_COPY,
-  CLV__CPU_STEP_CONVERT, /* row-major, between f32 and a dtype that oneDNN has not */
+  CLV__CPU_STEP_CONVERT, /* row-major, between f32 and a dtype that oneDNN does not support */
   CLV__CPU_STEP_ROW,
   CLV__CPU_STEP_SMALL,
   CLV__CPU_STEP_ELEMENTWISE,
@@ -122,25 +122,25 @@ typedef struct clv__cpu_row clv__cpu_row;                 /* row.h */
 typedef struct clv__cpu_small clv__cpu_small;             /* small.h */
 typedef struct clv__cpu_elementwise clv__cpu_elementwise; /* small.h */
 
-/* A function over tensors, the first member of a record that it knows. */
+/* A function over tensors. It is the first member of a record that the function knows. */
 typedef struct clv__cpu_own {
   void (*run)(const struct clv__cpu_own *own, const clv_tensor *operands);
-  bool may_lane; /* beside others, on one thread */
+  bool may_lane; /* may run beside other steps, on one thread */
 } clv__cpu_own;
 
-/* Steps may run in lanes, side by side (lanes.h). */
+/* Steps may run in parallel lanes (lanes.h). */
 #define CLV__CPU_MAX_LANES 16
 #define CLV__CPU_NO_LANE UINT8_MAX
 
 typedef struct clv__cpu_wait {
-  uint32_t lane, done; /* until that lane has done so many of its steps */
+  uint32_t lane, done; /* wait until that lane has completed this many of its steps */
 } clv__cpu_wait;
 
 typedef struct clv__cpu_step {
   clv__cpu_step_kind kind;
-  const clv__cpu_node *node; /* for messages, and the kernel's call */
+  const clv__cpu_node *node; /* for messages and for the kernel's call */
   const char *what;          /* "Conv", "reorder", … */
-  const clv__kernel *kernel; /* KERNEL: another than the node's; NULL: that */
+  const clv__kernel *kernel; /* KERNEL: overrides the node's kernel; NULL: the node's */
   clv__dnn_primitive *primitive;
   const clv__cpu_row *row;
   const clv__cpu_small *small;
@@ -149,21 +149,21 @@ typedef struct clv__cpu_step {
   uint32_t input_count, operand_count, operand_room; /* inputs first, then outputs */
   clv__cpu_operand *operands;
   size_t scratch_bytes, scratch_offset_bytes; /* in the instance's memory */
-  bool serial;                                /* so small that waking other threads takes longer */
-  bool may_overlap;                           /* its first output may take the memory of its first input */
-  uint8_t lane;                               /* of its stretch, or NO_LANE: on all threads */
-  uint32_t stretch;                           /* where it has a lane */
+  bool serial;                                /* too small to be worth waking other threads */
+  bool may_overlap;                           /* its first output may reuse the memory of its first input */
+  uint8_t lane;                               /* within its stretch, or NO_LANE: runs on all threads */
+  uint32_t stretch;                           /* if it has a lane */
   uint32_t wait_count;
   const clv__cpu_wait *waits;
 } clv__cpu_step;
 
-/* Steps in lanes (lanes.h): what is known of their order. */
+/* A run of steps in lanes (lanes.h), and what is known about their order. */
 typedef struct clv__cpu_stretch {
   uint32_t first, count, lane_count;
-  uint32_t *clocks;    /* by step and lane: how many steps of the lane are over when the step begins */
-  double *begin, *end; /* by step, as estimated: microseconds */
-  double span;         /* all of it */
-  uint32_t *origins;   /* by step: its index as it was lowered */
+  uint32_t *clocks;    /* per step and lane: number of the lane's steps that are complete when the step begins */
+  double *begin, *end; /* per step: estimated microseconds */
+  double span;         /* of the whole stretch, in microseconds */
+  uint32_t *origins;   /* per step: its index at lowering */
 } clv__cpu_stretch;
 
 typedef struct clv__cpu_plan {
@@ -175,21 +175,22 @@ typedef struct clv__cpu_plan {
   uint32_t node_count, value_count;
   clv__cpu_plan_node *nodes;
   clv__cpu_plan_value *values;
-  const clv_tensor *given; /* the input types that it is made for; valid while it is made */
-  clv_tensor *input_types; /* a copy that stays */
+  const clv_tensor *given; /* the input types it is made for; valid only while the plan is made */
+  clv_tensor *input_types; /* a copy that outlives the call */
   clv_tensor *output_types;
   clv__cpu_slot *slots;
   size_t slot_count, slot_capacity;
   clv__cpu_step *steps;
   size_t step_count, step_capacity;
-  size_t memory_bytes;       /* of an instance: values between steps, and the steps' scratch; a multiple of CLV__ALIGNMENT */
-  size_t least_memory_bytes; /* that any places in this order of steps take */
-  uint32_t peak_step;        /* where that much is alive */
+  size_t memory_bytes;       /* per instance: values between steps, and the steps' scratch; a multiple of CLV__ALIGNMENT */
+  size_t least_memory_bytes; /* lower bound for any assignment of offsets with this order of steps */
+  uint32_t peak_step;        /* step at which that lower bound is reached */
   clv__cpu_stretch *stretches;
   size_t stretch_count;
 } clv__cpu_plan;
 
-/* CLV_OK with *plan NULL: some shape is only known at run time. `graph` is the view (or its copy) to ask for shapes. */
+/* Returns CLV_OK with *plan NULL if some shape is known only at run time. `graph` is the view (or a copy of it) that answers
+ * questions about shapes. */
 clv_status clv__cpu_plan_make(clv__cpu_program *program, clv__cpu_constants *constants, const clv_graph_view *graph,
                               const clv_tensor *inputs, clv__cpu_plan **plan, clv_error *error);
 void clv__cpu_plan_destroy(clv__cpu_plan *plan); /* accepts NULL */
@@ -207,10 +208,10 @@ void clv__cpu_pass_shuffle(clv__cpu_plan *plan);                           /* fu
 void clv__cpu_pass_fuse(clv__cpu_plan *plan);                              /* fuse.c */
 clv_status clv__cpu_pass_join(clv__cpu_plan *plan, clv_error *error);      /* join.c */
 void clv__cpu_pass_precision(clv__cpu_plan *plan);                         /* precision.c */
-void clv__cpu_pass_count(clv__cpu_plan *plan); /* drops dead nodes; readers, producers, last reads: uses.c */
+void clv__cpu_pass_count(clv__cpu_plan *plan); /* removes dead nodes; counts readers, producers and last reads: uses.c */
 clv_status clv__cpu_pass_lower(clv__cpu_plan *plan, clv_error *error);  /* lower.c */
 clv_status clv__cpu_pass_memory(clv__cpu_plan *plan, clv_error *error); /* memory.c; called by lanes.c */
-/* Stretches of the plan's steps, which are put in another order, and then memory: lanes.c. */
+/* Forms stretches of the plan's steps, reorders the steps, and then plans memory: lanes.c. */
 clv_status clv__cpu_pass_lanes(clv__cpu_plan *plan, clv_error *error);
 
 /* ---- Shared by the passes (uses.c). ---- */
@@ -220,26 +221,26 @@ static inline clv__cpu_plan_value *clv__cpu_input(clv__cpu_plan *plan, const clv
 static inline clv__cpu_plan_value *clv__cpu_output(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return &plan->values[node->outputs[0]];
 }
-/* The type that the value has outside of this backend: with its outer dtype. */
+/* The type of the value as seen from outside this backend, that is, with its outer dtype. */
 static inline clv_tensor clv__cpu_outer_type(const clv__cpu_plan *plan, uint32_t value) {
   clv_tensor type = plan->values[value].type;
   type.data = NULL;
   if (plan->values[value].outer != CLV_DTYPE_NONE) type.dtype = plan->values[value].outer;
   return type;
 }
-/* The slot whose memory a slot is in, through as many as there are between. */
+/* The slot that owns a slot's memory, across any number of slots in between. */
 static inline uint32_t clv__cpu_slot_root(const clv__cpu_plan *plan, uint32_t slot) {
   while (plan->slots[slot].root != slot) slot = plan->slots[slot].root;
   return slot;
 }
-/* The bytes of a constant value, row-major and aligned; NULL (with status CLV_OK) when the value is no constant. */
+/* The bytes of a constant value, row-major and aligned. NULL with status CLV_OK if the value is not a constant. */
 clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error);
-/* Whether a kernel node runs in f32 where the model has less; else it runs in the model's dtypes. Asked when it is lowered, when
- * it is known how its inputs lie (widen.c). */
+/* Whether a kernel node runs in f32 although the model has a narrower dtype. Otherwise it runs in the model's dtypes. Asked
+ * during lowering, when the layouts of its inputs are known (widen.c). */
 bool clv__cpu_runs_wide(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 /* True when `type` is static f32 with at least one element. */
 bool clv__cpu_is_f32(const clv_tensor *type);
-/* The live node that alone reads `value`, when it is no output of the plan; NULL otherwise. */
+/* The only live node that reads `value`. NULL if there are several or none, or if `value` is an output of the plan. */
 clv__cpu_plan_node *clv__cpu_only_reader(clv__cpu_plan *plan, uint32_t value);
 
 #endif

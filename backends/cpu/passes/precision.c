@@ -1,14 +1,15 @@
-/* Where bf16 takes the place of f32: in the factors of products (a model's own bf16, or f32 where the user asked for it), and in
- * values between them. A bf16 model's values are all made in bf16. An f32 model's value is so only if every step that reads it is
- * a product, or passes it on to products alone: what leaves the partition, sums over steps that end in a normalisation, and what
- * softmax and norms read stay f32. */
+/* Decides where bf16 replaces f32: in the factors of products (the model's own bf16, or f32 if the user requested bf16), and in
+ * values between them. All values of a bf16 model are computed in bf16. A value of an f32 model is computed in bf16 only if each
+ * of its readers is a product or passes it on to products alone. Values that leave the partition, sums over steps that end in a
+ * normalisation, and inputs of softmax and norms stay f32. */
 #include "plan.h"
 
 static bool is_product(const clv__cpu_plan_node *node) {
   return node->kind == CLV__CPU_CONVOLUTION || node->kind == CLV__CPU_DECONVOLUTION || node->kind == CLV__CPU_MATRIX;
 }
 
-/* Whether the step only moves elements or computes each from its own: its input may be rounded where its output is. */
+/* Whether the step only moves elements or computes each from the same one of its input. Its input may then be rounded if its
+ * output is. */
 static bool passes_on(clv__cpu_kind kind) {
   switch (kind) {
     case CLV__CPU_VIEW:
@@ -31,7 +32,7 @@ static clv_dtype product_of(const clv__cpu_plan *plan, const clv__cpu_plan_node 
   return plan->values[node->inputs[0]].outer == CLV_BF16 && plan->values[node->inputs[1]].outer == CLV_BF16 ? CLV_BF16 : CLV_F32;
 }
 
-/* `made` is CLV_BF16 as long as no reader has refused it. */
+/* `made` stays CLV_BF16 until a reader rejects it. */
 static void decide(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
   const bool asked = plan->program->precision == CLV_BF16;
   if (is_product(node)) node->product = product_of(plan, node);
@@ -60,7 +61,7 @@ static void decide(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
 void clv__cpu_pass_precision(clv__cpu_plan *plan) {
   const bool is_there = plan->onednn && clv__dnn_has_bf16();
   for (uint32_t i = 0; i < plan->value_count; ++i) plan->values[i].made = is_there ? CLV_BF16 : CLV_F32;
-  for (uint32_t i = plan->node_count; i-- > 0;) { /* readers before what they read */
+  for (uint32_t i = plan->node_count; i-- > 0;) { /* readers before their inputs */
     clv__cpu_plan_node *node = &plan->nodes[i];
     node->product = CLV_F32;
     if (!node->dead && is_there) decide(plan, node);

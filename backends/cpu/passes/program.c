@@ -1,4 +1,4 @@
-/* Reading a view into a program: one pass over values, one over nodes. */
+/* Reads a view into a program: one pass over values, one over nodes. */
 #include "program.h"
 
 #include "backends/common/kernels/kernels.h"
@@ -7,7 +7,7 @@ static char *copy_text(clv__arena *arena, const char *text) {
   return clv__arena_string(arena, text, strlen(text));
 }
 
-/* A dense aligned copy of a tensor; strings with their bytes. */
+/* Makes a dense aligned copy of a tensor; for strings, including their bytes. */
 static clv_status copy_tensor(clv__arena *arena, const clv_tensor *from, clv_tensor *to, clv_error *error) {
   *to = *from;
   size_t count, size_bytes;
@@ -114,7 +114,7 @@ static clv_status read_node(clv__cpu_program *program, const clv_graph_view *gra
                         node->domain[0] != 0 ? "." : "", node->op);
 }
 
-/* The real numbers of integer weights are a constant, computed when somebody wants them: integer kernels do not. */
+/* Marks the real values of integer weights as a constant that is computed on demand. Integer kernels do not need it. */
 static void mark_computed(clv__cpu_program *program, const clv__cpu_node *node) {
   if (strcmp(node->op, "DequantizeLinear") != 0 || node->domain[0] != 0 || node->kernel == NULL || node->output_count != 1)
     return;
@@ -150,7 +150,7 @@ static clv_status read_all(clv__cpu_program *program, const clv_graph_view *grap
   for (uint32_t i = 0; i < program->node_count; ++i) mark_computed(program, &program->nodes[i]);
   for (uint32_t i = 0; i < program->input_count; ++i) program->inputs[i] = host->graph_input(graph, i);
   for (uint32_t i = 0; i < program->output_count; ++i) program->outputs[i] = host->graph_output(graph, i);
-  /* The partition in a form that outlives the view. Large constants are left out: only types and bodies are read from it. */
+  /* The partition in a form that outlives the view. It omits large constants, because only types and bodies are read from it. */
   if (host->graph_to_onnx != NULL && host->graph_open != NULL) {
     CLV__TRY(host->graph_to_onnx(graph, 1024, &program->model, &program->model_bytes, error));
   }

@@ -1,17 +1,18 @@
-/* DequantizeLinear, a product, QuantizeLinear: one step on integers. Going through the nodes in their order, it is known of every
- * real value whether it is nothing but integers on a grid; what only moves or picks values is done on those. A group that ends in
- * a QuantizeLinear is taken backwards from there; a product whose result stays real is taken alone. What is not taken stays. */
+/* Fuses DequantizeLinear, a product and QuantizeLinear into one step on integers. The pass visits nodes in order. It tracks for
+ * each real value whether it merely represents integers on a grid. Nodes that only move or pick values are applied to the
+ * integers. A group that ends in a QuantizeLinear is matched backwards from there. A product whose result stays real is matched
+ * alone. Unmatched nodes stay. */
 #include "backends/cpu/lower/integer_posts.h"
 
 typedef struct twin {
-  uint32_t value; /* the integers; CLV__CPU_NONE: it has none */
+  uint32_t value; /* the integers; CLV__CPU_NONE: there are none */
   clv__cpu_grid grid;
 } twin;
 
 typedef struct walk {
   clv__cpu_plan *plan;
   twin *twins;                /* by value */
-  clv__cpu_plan_node *beside; /* by node: what does the same on integers; `source` NULL: nothing */
+  clv__cpu_plan_node *beside; /* by node: the equivalent node on integers; `source` NULL: none */
   uint32_t beside_count;
   clv_error *error;
 } walk;
@@ -40,7 +41,7 @@ static void visit_dequantize(walk *w, const clv__cpu_plan_node *node) {
   if (clv__cpu_grid_read(plan, node->source, 1, type->dtype, &made->grid)) made->value = node->inputs[0];
 }
 
-/* Whether the node only moves or picks values, and so does the same to integers. */
+/* Whether the node only moves or picks values, so that it works on integers too. */
 static bool moves_values(const clv__cpu_plan_node *node) {
   if (node->dead || node->post_count > 0 || node->output_count == 0) return false;
   switch (node->kind) {
@@ -63,7 +64,7 @@ static clv_status visit_move(walk *w, uint32_t index) {
   clv__cpu_plan *plan = w->plan;
   const clv__cpu_plan_node *node = &plan->nodes[index];
   const twin *first = &w->twins[node->inputs[0]];
-  const uint32_t count = node->kind == CLV__CPU_CONCAT ? node->input_count : 1; /* the others are shapes */
+  const uint32_t count = node->kind == CLV__CPU_CONCAT ? node->input_count : 1; /* the other inputs are shapes */
   for (uint32_t i = 0; i < count; ++i) {
     const twin *input = &w->twins[node->inputs[i]];
     if (input->value == CLV__CPU_NONE || !same_grid(&input->grid, &first->grid)) return CLV_OK;
@@ -72,7 +73,7 @@ static clv_status visit_move(walk *w, uint32_t index) {
   uint32_t *inputs = clv__arena_copy(&plan->arena, node->inputs, node->input_count * sizeof *inputs);
   uint32_t *outputs = clv__arena_allocate_zero(&plan->arena, 1, sizeof *outputs);
   if (inputs == NULL || outputs == NULL) return clv__error_memory(w->error, node->input_count * sizeof *inputs);
-  const uint32_t value = plan->value_count++; /* there is room for one a node */
+  const uint32_t value = plan->value_count++; /* there is room for one per node */
   plan->values[value] = (clv__cpu_plan_value){.type = plan->values[node->outputs[0]].type,
                                               .producer = CLV__CPU_NONE,
                                               .reader = CLV__CPU_NONE,
@@ -94,13 +95,13 @@ static clv_status visit_move(walk *w, uint32_t index) {
 
 #define MAX_UNARY 2
 
-/* Functions between a value and what is before them, the last one first. */
+/* Functions between a value and its maker, the last one first. */
 typedef struct functions {
   uint32_t count;
   clv__cpu_plan_node *nodes[MAX_UNARY];
 } functions;
 
-/* Goes back from `value`, which only `reader` reads, over functions of one input. NULL: nobody's but `reader`'s. */
+/* Goes back from `value` over functions of one input. NULL if anything besides `reader` reads it. */
 static clv__cpu_plan_node *maker_of(clv__cpu_plan *plan, uint32_t value, const clv__cpu_plan_node *reader, functions *f) {
   f->count = 0;
   for (;;) {
@@ -138,7 +139,7 @@ static bool product_of(const walk *w, const clv__cpu_plan_node *node, clv__cpu_p
   return source->value != CLV__CPU_NONE && clv__cpu_product_of_real(w->plan, node, source->value, &source->grid, product);
 }
 
-/* Puts `made` where `last` is, whose output it makes from now on. */
+/* Puts `made` at the position of `last` and gives it that node's output. */
 static void replace_node(clv__cpu_plan *plan, const clv__cpu_plan_node *made, clv__cpu_plan_node *last) {
   uint32_t *outputs = last->outputs;
   *last = *made;
@@ -148,7 +149,7 @@ static void replace_node(clv__cpu_plan *plan, const clv__cpu_plan_node *made, cl
   plan->values[outputs[0]].producer = (uint32_t)(last - plan->nodes);
 }
 
-/* A product, functions, QuantizeLinear. */
+/* Fuses a product, functions and QuantizeLinear. */
 static clv_status fuse_product(walk *w, clv__cpu_plan_node *maker, const functions *f, const clv__cpu_grid *grid,
                                clv__cpu_plan_node *last, bool *taken) {
   clv__cpu_plan *plan = w->plan;
@@ -167,10 +168,11 @@ static clv_status fuse_product(walk *w, clv__cpu_plan_node *maker, const functio
   return CLV_OK;
 }
 
-/* A group that makes one side of a sum: a product with functions, or a product of integers that is dequantised for it alone. */
+/* A group that computes one addend of a sum: a product with functions, or a product of integers that is dequantised only for the
+ * sum. */
 typedef struct side {
-  clv__cpu_plan_node *made;       /* to put more posts on */
-  clv__cpu_plan_node *maker, *dq; /* go where it is taken; `dq` may be NULL */
+  clv__cpu_plan_node *made;       /* takes more posts */
+  clv__cpu_plan_node *maker, *dq; /* nodes removed if the group is fused; `dq` may be NULL */
   functions f;
 } side;
 
@@ -191,21 +193,21 @@ static clv_status side_of(walk *w, const clv__cpu_plan_node *sum, uint32_t opera
   const uint32_t integers = s->dq->inputs[0];
   s->maker = maker_of(plan, integers, s->dq, &s->f);
   if (s->maker == NULL || s->f.count > 0 || !is_integer_product(s->maker) || s->maker->post_count > 0) return CLV_OK;
-  /* The same grid on both ends of the integers, or it is not they that are summed. */
+  /* Both ends of the integers must have the same grid; otherwise the sum is not one of these integers. */
   if (!same_grid(&s->maker->integers->grid, &w->twins[sum->inputs[operand]].grid)) return CLV_OK;
   CLV__TRY(clv__cpu_integers_copy(plan, s->maker, &s->made, w->error));
   if (!clv__cpu_integers_requantise(clv__cpu_integers_of(s->made))) s->made = NULL;
   return CLV_OK;
 }
 
-/* A product, a sum with other integers, functions, QuantizeLinear. */
+/* Fuses a product, a sum with other integers, functions and QuantizeLinear. */
 static clv_status fuse_sum(walk *w, clv__cpu_plan_node *sum, const functions *f, const clv__cpu_grid *grid,
                            clv__cpu_plan_node *last, bool *taken) {
   clv__cpu_plan *plan = w->plan;
   if (sum->dead || sum->kind != CLV__CPU_BINARY || sum->post_count != 1 || sum->posts[0].algorithm != CLV__DNN_ADD) return CLV_OK;
   const clv_tensor *types[2] = {&plan->values[sum->inputs[0]].type, &plan->values[sum->inputs[1]].type};
   if (!clv__tensor_same_type(types[0], types[1]) || sum->inputs[0] == sum->inputs[1]) return CLV_OK;
-  /* The side that is made later takes the sum: the other one is there by then. */
+  /* The sum is fused into the addend that is computed later, because the other one is available by then. */
   const uint32_t producers[2] = {plan->values[sum->inputs[0]].producer, plan->values[sum->inputs[1]].producer};
   const bool second_first = producers[1] != CLV__CPU_NONE && (producers[0] == CLV__CPU_NONE || producers[1] > producers[0]);
   for (uint32_t k = 0; k < 2 && !*taken; ++k) {
@@ -254,7 +256,7 @@ static clv_status visit_linear(walk *w, clv__cpu_plan_node *node) {
   return CLV_OK;
 }
 
-/* A product of integers whose result is wanted in real numbers, with the functions after it. */
+/* Fuses a product of integers whose result is needed in real numbers, with the functions after it. */
 static clv_status fuse_real_product(walk *w, clv__cpu_plan_node *node) {
   clv__cpu_plan *plan = w->plan;
   clv__cpu_product product;
@@ -282,7 +284,7 @@ static clv_status fuse_real_product(walk *w, clv__cpu_plan_node *node) {
 
 /* ---- The pass. ---- */
 
-/* What stays of QuantizeLinear and DequantizeLinear. */
+/* Handles remaining QuantizeLinear and DequantizeLinear nodes. */
 static void visit_grid(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
   const bool to_integers = is_op(node, "QuantizeLinear");
   clv__cpu_grid grid;
@@ -313,7 +315,7 @@ static clv_status begin(walk *w) {
   return CLV_OK;
 }
 
-/* The nodes beside others follow those. */
+/* Inserts each integer node after the node it parallels. */
 static clv_status merge(walk *w) {
   clv__cpu_plan *plan = w->plan;
   if (w->beside_count == 0) return CLV_OK;

@@ -1,5 +1,5 @@
-/* What each node is to the later passes. A node that no rule takes stays a portable kernel. One rule an operator; each says yes
- * only to what the lowering of its kind can do. */
+/* Classifies each node for the later passes. A node that no rule accepts stays a portable kernel. There is one rule per operator.
+ * A rule accepts only what the lowering of its kind supports. */
 #include "recognise.h"
 #include "plan.h"
 
@@ -133,7 +133,7 @@ static bool is_binary(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
     if (strcmp(table[i].op, node->source->op) == 0) node->posts[0].algorithm = (int)table[i].algorithm;
   }
   node->post_count = 1;
-  /* The broadcast operand goes second, where oneDNN takes it. */
+  /* Puts the broadcast operand second, as oneDNN requires. */
   const bool commutes = node->posts[0].algorithm != CLV__DNN_SUB && node->posts[0].algorithm != CLV__DNN_DIV;
   if (commutes && !clv__tensor_same_type(&plan->values[node->inputs[0]].type, &clv__cpu_output(plan, node)->type)) {
     const uint32_t first = node->inputs[0];
@@ -183,7 +183,7 @@ static bool is_instance_norm(clv__cpu_plan *plan, clv__cpu_plan_node *node) {
 
 static const struct {
   const char *op;
-  bool always; /* also without oneDNN */
+  bool always; /* even without oneDNN */
   rule_fn rule;
 } rules[] = {
     {"Reshape", true, is_view},

@@ -1,13 +1,13 @@
-/* Elementwise functions of one tensor as oneDNN knows them. */
+/* Matches elementwise functions of one tensor to oneDNN's. */
 #ifndef CLEAVE_BACKENDS_CPU_PASSES_RECOGNISE_H
 #define CLEAVE_BACKENDS_CPU_PASSES_RECOGNISE_H
 
 #include "plan.h"
 
-/* Fills `post` for a node that is an elementwise function of its input 0 alone; false when it is none that oneDNN has. */
+/* Fills `post` for a node that is an elementwise function of its input 0 alone. Returns false if oneDNN has no such function. */
 bool clv__cpu_unary_of(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_post *post);
 
-/* Whether it is a Resize that lower/resize.c can do. */
+/* Whether it is a Resize that lower/resize.c supports. */
 bool clv__cpu_is_resize(clv__cpu_plan *plan, clv__cpu_plan_node *node);
 
 #endif

@@ -26,14 +26,14 @@ clv__cpu_strided clv__cpu_strided_of(const clv__cpu_plan *plan, uint32_t value) 
   return s;
 }
 
-/* A tensor's axes in the memory of another one. */
+/* The offset and strides of a tensor's axes in another tensor's memory. */
 typedef struct placement {
   int64_t first;
   int64_t strides[CLV_MAX_RANK];
 } placement;
 
-/* Parts over the memory of a row-major tensor of `type` become parts over the memory where its axes lie as `at` says. False: a
- * part runs across axes in a way that no strides say. */
+/* Converts parts over the memory of a row-major tensor of `type` into parts over the memory that `at` describes for its axes.
+ * Returns false if a part spans axes in a way that strides cannot express. */
 static bool move_parts(const clv_tensor *type, const placement *at, uint32_t value, clv__cpu_strided *s) {
   clv__cpu_strided to = {.value = value, .first = at->first};
   int64_t strides[CLV_MAX_RANK], reach[CLV_MAX_RANK];
@@ -42,12 +42,12 @@ static bool move_parts(const clv_tensor *type, const placement *at, uint32_t val
     reach[k] = s->first / strides[k] % type->dims[k];
     to.first += reach[k] * at->strides[k];
   }
-  for (uint32_t p = s->part_count; p-- > 0;) { /* the innermost first; turned around at the end */
+  for (uint32_t p = s->part_count; p-- > 0;) { /* innermost first; reversed at the end */
     int64_t extent = s->parts[p].extent, stride = s->parts[p].stride;
     for (int32_t k = type->rank - 1; k >= 0 && extent > 1; --k) {
       if (type->dims[k] == 1 || stride >= strides[k] * type->dims[k]) continue;
       const int64_t step = stride / strides[k];
-      int64_t here = type->dims[k] / step; /* what fits into this axis */
+      int64_t here = type->dims[k] / step; /* the extent that fits into this axis */
       if (stride % strides[k] != 0) return false;
       if (extent <= here) here = extent;
       if (here < extent && (type->dims[k] % step != 0 || extent % here != 0)) return false;
@@ -115,7 +115,7 @@ static bool place_split(const clv__cpu_plan *plan, const clv__cpu_plan_node *nod
   return false;
 }
 
-/* Of one index: an axis less, or one of extent 1. */
+/* Places a Gather with one index, which removes an axis or leaves it with extent 1. */
 static bool place_gather(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, placement *at) {
   const clv_tensor *from = &plan->values[node->inputs[0]].type;
   int64_t strides[CLV_MAX_RANK], index, count, axis = clv__attribute_int(node->source->attributes, "axis", 0);
@@ -179,7 +179,7 @@ bool clv__cpu_strided_back(clv__cpu_plan *plan, clv__cpu_strided *s, double *sca
   double factor = 1;
   if (node->kind == CLV__CPU_VIEW || (scale != NULL && clv__cpu_factor(plan, node, &input, &factor))) {
     if (scale != NULL) *scale *= factor;
-    s->value = input; /* the same bytes, or as many in the same places */
+    s->value = input; /* the same bytes, or as many elements in the same positions */
     return clv__cpu_is_f32(&plan->values[input].type);
   }
   if (!clv__cpu_is_f32(&plan->values[input].type)) return false;

@@ -1,4 +1,4 @@
-/* Who reads what: counted anew after each pass that rewires nodes. */
+/* Tracks the readers of each value. Recounts after each pass that rewires nodes. */
 #include "plan.h"
 
 #define LEAVES (CLV__CPU_NONE - 1)
@@ -51,7 +51,7 @@ void clv__cpu_pass_count(clv__cpu_plan *plan) {
       if (node->posts[k].kind == CLV__CPU_POST_ADD) note_read(plan, node->posts[k].value, i);
     }
     if (node->kind != CLV__CPU_VIEW) continue;
-    const uint32_t last = plan->values[node->outputs[0]].last_read; /* later readers of the view read its source */
+    const uint32_t last = plan->values[node->outputs[0]].last_read; /* later readers of the view also read its source */
     if (last == LEAVES) plan->values[node->inputs[0]].last_read = LEAVES;
     if (last != CLV__CPU_NONE && last != LEAVES) note_read(plan, node->inputs[0], last);
   }
@@ -60,7 +60,7 @@ void clv__cpu_pass_count(clv__cpu_plan *plan) {
 clv_status clv__cpu_known(clv__cpu_plan *plan, uint32_t value, void **data, clv_error *error) {
   *data = NULL;
   if (value == CLV__CPU_NONE || !plan->values[value].is_constant) return CLV_OK;
-  const bool is_folded = !plan->program->values[value].is_constant; /* by this plan */
+  const bool is_folded = !plan->program->values[value].is_constant; /* folded by this plan */
   if (plan->values[value].outer != CLV_DTYPE_NONE && !is_folded && plan->values[value].type.data == NULL) {
     return clv__cpu_constant_wide(plan->constants, value, data, error);
   }

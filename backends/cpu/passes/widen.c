@@ -1,6 +1,6 @@
-/* Values of f16 and bf16 become f32 to the passes that follow: `type` says f32, `outer` what the model says. Rounding to the
- * outer dtype is left to where a value leaves the partition, is cast to it on purpose, or goes through a step in that dtype.
- * oneDNN has no f16 on CPUs; bf16 it has where the CPU does, and then values are made in it (precision.c). */
+/* Presents f16 and bf16 values as f32 to the later passes: `type` is f32, `outer` is the model's dtype. A value is rounded to the
+ * outer dtype only if it leaves the partition, is cast deliberately, or passes through a step in that dtype. oneDNN has no f16 on
+ * CPUs. It supports bf16 if the CPU does; values are then computed in bf16 (precision.c). */
 #include "operators/common/rows.h"
 #include "plan.h"
 
@@ -8,7 +8,7 @@ static bool is_narrow(clv_dtype dtype) {
   return dtype == CLV_F16 || dtype == CLV_BF16;
 }
 
-/* What is known and small is widened now; a large constant when somebody asks for it. */
+/* Widens small known values now. Large constants are widened on demand. */
 static clv_status widen_known(clv__cpu_plan *plan, uint32_t index, size_t count, clv_error *error) {
   clv__cpu_plan_value *value = &plan->values[index];
   const void *narrow = value->type.data;
@@ -53,14 +53,14 @@ static bool is_one_of(const char *op, const char *const *names) {
   return false;
 }
 
-/* They read or write a dtype as such: what is rounded on purpose, or seen as bits. */
+/* Operators that depend on a dtype as such: deliberate rounding, or access to bits. */
 static bool is_about_dtypes(const char *op) {
   static const char *const names[] = {"Cast",     "CastLike", "BitCast",         "QuantizeLinear", "DequantizeLinear",
                                       "Constant", "OneHot",   "ConstantOfShape", "EyeLike",        NULL};
   return is_one_of(op, names);
 }
 
-/* They copy elements: in whichever dtype the elements are at hand. */
+/* Operators that copy elements, in whatever dtype they are stored. */
 static bool is_mover(const char *op) {
   static const char *const names[] = {
       "Gather",        "GatherElements", "GatherND",      "Slice",     "Split",           "Tile",
@@ -70,7 +70,8 @@ static bool is_mover(const char *op) {
   return is_one_of(op, names);
 }
 
-/* How many elements of widened values that the node reads lie in f32, and how many in the model's dtype, as constants do. */
+/* Counts the elements of widened values that the node reads: those stored in f32, and those stored in the model's dtype, like
+ * constants. */
 static void count_elements(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, double *wide, double *narrow) {
   *wide = *narrow = 0;
   for (uint32_t i = 0; i < node->input_count; ++i) {
@@ -99,7 +100,7 @@ static clv_tensor wide_type(const clv__cpu_plan *plan, uint32_t value) {
   return type;
 }
 
-/* Whether the kernel takes f32 where the model has less. */
+/* Whether the kernel accepts f32 if the model has a narrower dtype. */
 static bool accepts_wide(clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   const clv__cpu_node *source = node->source;
   const uint32_t count = node->input_count + node->output_count;

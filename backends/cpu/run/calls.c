@@ -1,5 +1,5 @@
-/* The calls of a launch list, one kind after the other: what its arguments are, how they are filled in, how they run. Two kinds
- * have files of their own. */
+/* The calls of a launch list, one kind after the other: their arguments, and how each is filled in and run. Two kinds have their
+ * own files. */
 #include "calls.h"
 
 #include "backends/cpu/lower/row.h"
@@ -120,7 +120,7 @@ typedef struct convert_arguments {
   void *to;
   const void *from;
   int64_t count;
-  clv_dtype narrow; /* the other one is f32 */
+  clv_dtype narrow; /* the other dtype is f32 */
   bool widens;
 } convert_arguments;
 

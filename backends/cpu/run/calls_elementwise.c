@@ -20,7 +20,7 @@ typedef struct rows_arguments {
   outer_axis axes[]; /* the innermost first */
 } rows_arguments;
 
-/* One call a row, for every position of the outer axes. */
+/* Calls the row function for each position of the outer axes. */
 static clv_status run_rows(const clv__cpu_call *call, clv_error *error) {
   const rows_arguments *arguments = (const rows_arguments *)(const void *)call->arguments;
   int64_t at[CLV_MAX_RANK] = {0};

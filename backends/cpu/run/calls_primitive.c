@@ -1,4 +1,4 @@
-/* Calls of oneDNN's primitives. */
+/* Calls of oneDNN primitives. */
 #include "calls.h"
 
 typedef struct primitive_arguments {
@@ -17,14 +17,14 @@ static clv_status run_primitive(const clv__cpu_call *call, clv_error *error) {
   return status;
 }
 
-/* The same call of the list that this one is like; both are made by the same steps in the same order. */
+/* The corresponding call in the list that this one resembles. Both lists are built from the same steps in the same order. */
 static const primitive_arguments *twin(const clv__cpu_list *list, const clv__cpu_call *call) {
   if (list->like == NULL) return NULL;
   const uint8_t *same = list->like->block + ((const uint8_t *)call - list->block);
   return (const primitive_arguments *)(const void *)((const clv__cpu_call *)(const void *)same)->arguments;
 }
 
-/* An operand, or, where `scratch` is not NULL, that step's scratch. */
+/* Adds an operand or, if `scratch` is not NULL, the step's scratch. */
 static clv_status add_memory(clv__cpu_list *list, primitive_arguments *arguments, const primitive_arguments *like, int id,
                              uint32_t slot, const clv__dnn_layout *layout, const clv__cpu_step *scratch, clv_error *error) {
   void *data = NULL;

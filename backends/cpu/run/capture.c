@@ -1,15 +1,15 @@
-/* Capture: each execution recorded becomes a launch list of its own, bound to what it was given; the calls of all of them are one
- * block, which a launch walks from end to end.
+/* Capture: each recorded execution becomes a separate launch list, bound to the recorded arguments. The calls of all lists
+ * form one block, which a launch walks from start to end.
  *
- * Lists follow their instances to other memory (instance_bind_scratch). What an instance that was resized has captured before is
- * refused. Partitions that run node by node are recorded as they are called: it is right, and no faster. */
+ * Lists follow their instances to other memory (instance_bind_scratch). A launch is rejected if an instance was resized after
+ * its capture. Partitions that run node by node are recorded as ordinary calls, which is correct but no faster. */
 #include "list.h"
 #include "stream.h"
 
 typedef struct execution {
   clv_instance *instance;
-  uint64_t prepared, placed; /* of the instance, when the list was made and placed */
-  clv__cpu_list *list;       /* NULL: node by node, with: */
+  uint64_t prepared, placed; /* of the instance, when the list was created and placed */
+  clv__cpu_list *list;       /* NULL: runs node by node, with: */
   uint32_t input_count, output_count;
   clv_binding *bindings; /* inputs, then outputs */
 } execution;
@@ -18,11 +18,11 @@ struct clv_captured {
   const clv_allocator *allocator;
   execution *executions;
   size_t count, capacity;
-  bool failed;    /* an execution is missing */
-  uint8_t *block; /* all calls, where every execution has a list; NULL otherwise */
+  bool failed;    /* a recorded execution is missing */
+  uint8_t *block; /* all calls, if every execution has a list; NULL otherwise */
   size_t size_bytes;
-  bool is_plain;    /* calls are all there is to a launch */
-  uint64_t changes; /* of the device, when all executions were last seen to be as their instances are */
+  bool is_plain;    /* a launch consists of calls alone */
+  uint64_t changes; /* the device's `changes` when all executions last matched their instances */
 };
 
 static void clear(const clv_captured *captured, execution *recorded) {
@@ -157,7 +157,7 @@ static clv_status check(const execution *recorded, size_t index, clv_error *erro
   return clv__error_set(error, CLV_INVALID_ARGUMENT, "execution %zu was captured before its instance was resized", index);
 }
 
-/* The list follows its instance to the memory that it has now. */
+/* Moves the list to the current memory of its instance. */
 static clv_status follow(execution *recorded, size_t index, clv_error *error) {
   CLV__TRY(check(recorded, index, error));
   clv__cpu_run *run = recorded->instance->run;

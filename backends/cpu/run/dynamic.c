@@ -1,5 +1,5 @@
-/* Node by node: for partitions with shapes that depend on data, and for If, Loop and Scan. Each node's shapes are asked for with
- * its actual inputs; a value is freed after its last reader. */
+/* Runs node by node: for partitions with data-dependent shapes, and for If, Loop and Scan. Infers each node's shapes from its
+ * actual inputs. Frees a value after its last reader. */
 
 #include "backends/common/kernels/bodies.h"
 #include "base/clock.h"
@@ -9,9 +9,9 @@ typedef struct dynamic {
   const clv__cpu_program *program;
   clv_executable *executable;
   clv__arena arena;
-  clv_tensor *values; /* by value; dtype NONE: not made */
-  bool *owned;        /* `data` is ours to free */
-  uint32_t *readers;  /* still to come */
+  clv_tensor *values; /* by value; dtype NONE: not computed yet */
+  bool *owned;        /* whether we must free `data` */
+  uint32_t *readers;  /* remaining readers */
 } dynamic;
 
 static void release_value(dynamic *state, uint32_t value) {
@@ -85,7 +85,7 @@ static clv_status run_kernel(dynamic *state, const clv__cpu_node *node, const cl
                                  .outputs = outputs,
                                  .output_count = node->output_count,
                                  .error = error};
-  char reason[160]; /* in a body the types may be news */
+  char reason[160]; /* in a body, the types may be unknown until now */
   if (!clv__kernel_holds(node->kernel, &call, reason)) return clv__error_set(error, CLV_NOT_SUPPORTED, "%s", reason);
   return clv__kernel_run(node->kernel, &call, allocator);
 }
@@ -116,7 +116,7 @@ static clv_status run_node(dynamic *state, uint32_t index, clv_tensor *scratch, 
   }
   if (status == CLV_OK && complete) {
     status = run_kernel(state, node, inputs, outputs, error);
-  } else if (status == CLV_OK) { /* bodies, and outputs counted by the kernel itself */
+  } else if (status == CLV_OK) { /* bodies, and outputs whose size the kernel determines */
     for (uint32_t i = 0; i < node->output_count; ++i) {
       memset(&outputs[i], 0, sizeof outputs[i]);
       outputs[i].rank = CLV_RANK_UNKNOWN;

@@ -1,4 +1,5 @@
-/* Executables and instances, and the two ways an instance runs: planned, when every shape is known before, or node by node. */
+/* Executables and instances. An instance runs in one of two ways: planned, if every shape is known in advance, or node by node.
+ */
 #ifndef CLEAVE_BACKENDS_CPU_RUN_EXECUTABLE_H
 #define CLEAVE_BACKENDS_CPU_RUN_EXECUTABLE_H
 
@@ -10,40 +11,41 @@ struct clv_executable {
   clv_device *device;
   clv__cpu_program program;
   clv__cpu_constants constants;
-  clv__cpu_plan *plan; /* for the shapes of compile(); NULL when they were not all known */
+  clv__cpu_plan *plan; /* for the shapes of compile(); NULL if some were unknown */
 };
 
 /* The state of a planned instance (run.c). */
 typedef struct clv__cpu_run {
   const clv__cpu_plan *plan;
   clv__cpu_list *list;
-  void *memory;     /* where values between steps and scratch are; NULL: nowhere yet */
-  void *own_memory; /* of its own, where the host gives none */
-  uint64_t placed;  /* how often it was given memory: lists that were made before follow when they see it */
+  void *memory;     /* holds scratch and the values between steps; NULL: not assigned yet */
+  void *own_memory; /* owned memory, if the host provides none */
+  uint64_t placed;  /* counts assignments of memory; older lists follow once they see a new count */
   uint64_t executions;
-  uint64_t *step_ns; /* where its lists keep times, or kept some; NULL: they never did */
+  uint64_t *step_ns; /* set if its lists keep times, or kept some; NULL: they never did */
 } clv__cpu_run;
 
 struct clv_instance {
   clv_executable *executable;
-  clv__cpu_plan *own; /* a plan for other shapes than the executable's; NULL otherwise */
+  clv__cpu_plan *own; /* a plan for shapes other than the executable's; NULL otherwise */
   clv__cpu_run *run;  /* NULL: node by node */
-  uint64_t prepared;  /* how often it was resized: what was captured before is of another plan */
-  bool is_timed;      /* node by node: into node_ns, which has how often it was executed behind the nodes */
+  uint64_t prepared;  /* counts resizes; older captures belong to another plan */
+  bool is_timed;      /* node by node: adds times to node_ns, whose last entry, after the nodes, counts executions */
   uint64_t *node_ns;
 };
 
 clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, clv_error *error);
-void clv__cpu_run_destroy(clv__cpu_run *run); /* accepts NULL; logs the profile when the device keeps one */
-clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error); /* begins anew */
-uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* of memory that it wants; aligned to CLV__ALIGNMENT */
+void clv__cpu_run_destroy(clv__cpu_run *run); /* accepts NULL; logs the profile if the device keeps one */
+clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error); /* restarts the times */
+uint64_t clv__cpu_run_bytes(const clv__cpu_run *run); /* size of the memory it needs; align it to CLV__ALIGNMENT */
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error);
-clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error); /* memory of its own, unless it has some */
+clv_status clv__cpu_run_ready(clv__cpu_run *run, clv_error *error); /* allocates its own memory if it has none */
 clv_status clv__cpu_run_execute(clv__cpu_run *run, clv_execute_args *args, clv_error *error);
 
-/* Node by node, with shapes asked for as they become known (dynamic.c). `node_ns` by node, or NULL: what each takes is added. */
+/* Runs node by node and infers shapes as they become known (dynamic.c). Adds the time of each node to `node_ns`, which may be
+ * NULL. */
 clv_status clv__cpu_dynamic_execute(clv_executable *executable, clv_execute_args *args, uint64_t *node_ns, clv_error *error);
-/* What each step takes, and executions node by node, timed or not (times.c). */
+/* Times of each step, and node-by-node executions, timed or not (times.c). */
 clv_status clv__cpu_instance_walk(clv_instance *instance, clv_execute_args *args, clv_error *error);
 clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instance, bool on, clv_error *error);
 clv_status clv__cpu_instance_steps(clv_device *device, clv_instance *instance, clv_step_fn found, void *cookie, clv_error *error);
@@ -67,9 +69,9 @@ clv_status clv__cpu_execute(clv_device *device, clv_instance *instance, clv_stre
 
 /* The host address of a binding. */
 void *clv__cpu_address(const clv_binding *binding);
-/* `size_bytes` of a buffer; NULL when they are not all within it. */
+/* The address of `size_bytes` of a buffer; NULL if they are not entirely within it. */
 void *clv__cpu_buffer_part(const clv_buffer *buffer, uint64_t offset_bytes, uint64_t size_bytes);
-/* Gives output `index` its memory for a value of `type`: asks for it, or checks what came. */
+/* Provides memory for output `index`, a value of `type`: requests it, or checks what the host passed. */
 clv_status clv__cpu_output_place(clv_execute_args *args, uint32_t index, const clv_tensor *type, clv_error *error);
 
 #endif

@@ -11,7 +11,8 @@ enum { MOST_STEPS = (1 << 25) - 1 };
 
 clv__cpu_call *clv__cpu_list_append(clv__cpu_list *list, uint32_t step, size_t argument_bytes) {
   const size_t size_bytes = clv__align_up(sizeof(clv__cpu_call) + argument_bytes, sizeof(uint64_t));
-  if (size_bytes > UINT32_MAX / 2 || list->size_bytes > UINT32_MAX / 2 || step > MOST_STEPS) return NULL; /* places: 32 bits */
+  if (size_bytes > UINT32_MAX / 2 || list->size_bytes > UINT32_MAX / 2 || step > MOST_STEPS)
+    return NULL; /* places have 32 bits */
   void *block = list->block;
   const bool room =
       clv__array_reserve(list->allocator, &block, &list->capacity_bytes, list->size_bytes + size_bytes, 1, list->size_bytes);
@@ -115,7 +116,7 @@ clv_status clv__cpu_list_lodge(clv__cpu_list *list, void *block, clv_error *erro
 }
 
 size_t clv__cpu_list_bytes(const clv__cpu_list *list) {
-  enum { MEMORY_BYTES = 1024 }; /* of one of oneDNN's, about */
+  enum { MEMORY_BYTES = 1024 }; /* approximate size of a oneDNN memory */
   size_t total = sizeof *list + list->capacity_bytes + list->patch_capacity * sizeof *list->patches;
   total += list->bound_count * sizeof *list->bound + list->memory_count * MEMORY_BYTES;
   for (uint32_t i = 0; i < list->bound_count; ++i) total += list->bound[i].staging != NULL ? list->bound[i].size_bytes : 0;

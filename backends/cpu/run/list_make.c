@@ -1,5 +1,4 @@
-/* A launch list from a plan: the calls of its steps, and one call for each stretch. What a call of each kind is stands in
- * calls.c. */
+/* Creates a launch list from a plan: the calls of its steps, and one call per stretch. calls.c defines the calls of each kind. */
 #include "stretch.h"
 
 static void describe_bound(clv__cpu_bound *bound, const clv_tensor *type) {
@@ -8,7 +7,7 @@ static void describe_bound(clv__cpu_bound *bound, const clv_tensor *type) {
   (void)clv__tensor_size_bytes(type, &bound->size_bytes);
 }
 
-/* The calls of a stretch: a lane counts its steps by them, so that each is one. */
+/* Adds the calls of a stretch. A lane counts completed steps by calls, so each step must be exactly one call. */
 static clv_status add_stretch(clv__cpu_list *list, const clv__cpu_stretch *stretch, clv_error *error) {
   const size_t begun = list->size_bytes;
   if (clv__cpu_stretch_begin(list, stretch->first, stretch->lane_count) == NULL) return clv__error_memory(error, begun);

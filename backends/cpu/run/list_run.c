@@ -1,4 +1,4 @@
-/* Running the calls of a launch list, timed or not. */
+/* Runs the calls of a launch list, timed or not. */
 #include "base/clock.h"
 #include "stretch.h"
 

@@ -1,8 +1,10 @@
-/* Where each slot of the arena and each step's scratch lie: lifetimes from the steps, then places, reused when they are free.
+/* Assigns offsets to each slot of the arena and each step's scratch. Derives lifetimes from the steps, then assigns offsets
+ * and reuses free memory.
  *
- * Outside of stretches (lanes.h) a slot's life is an interval of steps. Within one, what comes earlier in the list may be over
- * later: two slots share bytes only where the stretch's clocks say that every use of the one is over when the other is first
- * written, at whatever speed the lanes run. All uses of a slot follow its first writer, whom they depend on. */
+ * Outside stretches (lanes.h), the life of a slot is an interval of steps. Within a stretch, a step that is earlier in the
+ * list may complete later. Two slots share bytes only if the stretch's clocks guarantee that every use of one completes
+ * before the other is first written, at any speed of the lanes. All uses of a slot follow its first writer, because they
+ * depend on it. */
 #include <stdlib.h>
 
 #include "backends/cpu/passes/plan.h"
@@ -13,8 +15,8 @@
 typedef struct lives {
   clv__cpu_plan *plan;
   clv__arena arena;
-  uint32_t lane_count; /* the most of any stretch; 0: there is none */
-  uint32_t *uses;      /* by root and lane: how many steps of the lane must be done in the stretch that it is last used in */
+  uint32_t lane_count; /* maximum over all stretches; 0: there are none */
+  uint32_t *uses;      /* by root and lane: number of the lane's steps that must be complete, in the stretch of the last use */
 } lives;
 
 /* ---- Lanes. ---- */
@@ -28,7 +30,7 @@ static const uint32_t *clock_of(const clv__cpu_stretch *stretch, uint32_t step) 
   return stretch->clocks + (size_t)(step - stretch->first) * stretch->lane_count;
 }
 
-/* Notes that `step` uses a slot, after all steps before it have been noted. */
+/* Records that `step` uses a slot. All earlier steps must have been recorded. */
 static void note_use(const lives *l, uint32_t root, uint32_t last_before, uint32_t step) {
   const clv__cpu_stretch *stretch = stretch_of(l->plan, step);
   if (l->uses == NULL) return;
@@ -40,7 +42,7 @@ static void note_use(const lives *l, uint32_t root, uint32_t last_before, uint32
   uses[lane] = clock_of(stretch, step)[lane] + 1;
 }
 
-/* Whether so many steps of each lane are over when `step` begins; `except` is a lane that does not matter. */
+/* Whether `uses` steps of each lane are complete when `step` begins. Ignores the lane `except`. */
 static bool are_over(const clv__cpu_stretch *stretch, const uint32_t *uses, uint32_t step, uint32_t except) {
   const uint32_t *clock = clock_of(stretch, step);
   for (uint32_t i = 0; i < stretch->lane_count; ++i) {
@@ -68,24 +70,24 @@ static void find_lifetimes(const lives *l) {
   }
 }
 
-/* The slot `from` is used by nobody after or beside step `s`. */
+/* Whether no step after or in parallel with `s` uses the slot `from`. */
 static bool is_last_use(const lives *l, uint32_t from, uint32_t s) {
   const clv__cpu_stretch *stretch = stretch_of(l->plan, s);
   if (l->plan->slots[from].last != s) return false;
   return stretch == NULL || are_over(stretch, l->uses + (size_t)from * l->lane_count, s, l->plan->steps[s].lane);
 }
 
-/* `to` lives on in the memory of `from`. */
+/* Lets `to` continue in the memory of `from`. */
 static void join(const lives *l, uint32_t from, uint32_t to) {
   clv__cpu_slot *a = &l->plan->slots[from], *b = &l->plan->slots[to];
   b->root = from;
-  if (l->uses != NULL) { /* all uses of `to` are by the step where both meet, or after it */
+  if (l->uses != NULL) { /* all uses of `to` are in the step where both meet, or after it */
     memcpy(l->uses + (size_t)from * l->lane_count, l->uses + (size_t)to * l->lane_count, l->lane_count * sizeof *l->uses);
   }
   a->last = b->last;
 }
 
-/* Lets steps that may write over their first input do so, when it is read for the last time. */
+/* Lets steps overwrite their first input, if they support that and it is the last read. */
 static void overlap(const lives *l) {
   clv__cpu_plan *plan = l->plan;
   for (uint32_t s = 0; s < plan->step_count; ++s) {
@@ -110,8 +112,8 @@ static bool has_place(const clv__cpu_plan *plan, uint32_t slot) {
 
 /* ---- Places. ---- */
 
-/* What takes room: the slots, and after them each step's scratch. An interval's owner is how much of each lane it outlasts, where
- * its last step is in a stretch. */
+/* Collects the intervals to place: the slots, then each step's scratch. If the last step of an interval is in a stretch, its
+ * owner states how many steps of each lane it outlasts. */
 static bool collect(lives *l, clv__interval *intervals, uint32_t *count_out) {
   const clv__cpu_plan *plan = l->plan;
   uint32_t count = 0;
@@ -141,9 +143,9 @@ static bool collect(lives *l, clv__interval *intervals, uint32_t *count_out) {
   return true;
 }
 
-/* Whether all of `a` is over when `b` begins. */
+/* Whether all uses of `a` are complete when `b` begins. */
 static bool is_before(const clv__cpu_plan *plan, const clv__interval *a, const clv__interval *b) {
-  if (a->last >= b->first) return false; /* the list's order is one in which lanes may run */
+  if (a->last >= b->first) return false; /* lanes never run against the list order */
   const clv__cpu_stretch *stretch = stretch_of(plan, b->first);
   if (stretch == NULL || a->last < stretch->first) return true;
   return are_over(stretch, a->owner, b->first, CLV__CPU_NO_LANE);
@@ -153,7 +155,8 @@ static bool meet(const void *cookie, const clv__interval *a, const clv__interval
   return !is_before(cookie, a, b) && !is_before(cookie, b, a);
 }
 
-/* The most that is alive at one step: no places take less. `change` has room for a number a step and one more, all 0. */
+/* The most bytes alive at one step: a lower bound for any assignment. `change` has room for one number per step plus one, all 0.
+ */
 static size_t least(const clv__cpu_plan *plan, const clv__interval *intervals, uint32_t count, int64_t *change) {
   int64_t alive = 0, worst = 0;
   for (uint32_t i = 0; i < count; ++i) {
@@ -173,7 +176,7 @@ typedef struct event {
   uint32_t step;
 } event;
 
-typedef struct moment { /* the one of a stretch at which the most is alive, each step taking as long as was estimated */
+typedef struct moment { /* the moment of a stretch with the most bytes alive, if each step takes its estimated time */
   double time;
   int64_t alive;
 } moment;
@@ -181,17 +184,18 @@ typedef struct moment { /* the one of a stretch at which the most is alive, each
 static int by_time(const void *a, const void *b) {
   const event *x = a, *y = b;
   if (x->time != y->time) return x->time < y->time ? -1 : 1;
-  return x->change < y->change ? -1 : x->change > y->change; /* what ends at that moment first */
+  return x->change < y->change ? -1 : x->change > y->change; /* first, events that free memory */
 }
 
-/* When a step begins (`end`: is over), in steps: all of a stretch is within the time of its first. */
+/* The time when a step begins (`end`: completes), counted in steps. A whole stretch lies within the time of its first step. */
 static double time_of(const clv__cpu_plan *plan, uint32_t step, bool end) {
   const clv__cpu_stretch *stretch = stretch_of(plan, step);
   if (stretch == NULL) return step + (end ? 0.5 : 0.0);
   return stretch->first + 0.5 * (end ? stretch->end : stretch->begin)[step - stretch->first] / (stretch->span + 1.0);
 }
 
-/* What is alive at that moment, and whatever else may live at the same time as all of it: no places take less. */
+/* The bytes alive at that moment, plus any other intervals that may coexist with all of those: a lower bound for any assignment.
+ */
 static size_t most_together(const clv__cpu_plan *plan, const clv__interval *intervals, uint32_t count, double time,
                             const clv__interval **together) {
   uint32_t members = 0;
@@ -209,7 +213,7 @@ static size_t most_together(const clv__cpu_plan *plan, const clv__interval *inte
   return total;
 }
 
-/* The same as least() where there are stretches. `events` has room for two an interval, `moments` for one a stretch. */
+/* Like least(), for plans with stretches. `events` has room for two per interval, `moments` for one per stretch. */
 static size_t least_in_lanes(clv__cpu_plan *plan, const clv__interval *intervals, uint32_t count, event *events, moment *moments,
                              const clv__interval **together) {
   int64_t alive = 0, worst = 0;

@@ -1,5 +1,5 @@
-/* A planned instance: its launch list, and the memory of its values between steps, which is the host's or its own. An execution
- * moves the bindings' addresses where they changed and walks the list. It allocates nothing but, once, the memory. */
+/* A planned instance: its launch list, and the memory for values between steps, provided by the host or owned. An execution
+ * updates the addresses of bindings that changed and walks the list. It allocates nothing except, once, that memory. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -26,9 +26,9 @@ clv_status clv__cpu_run_create(const clv__cpu_plan *plan, clv__cpu_run **run, cl
   return CLV_OK;
 }
 
-/* The times stay when it is over: lists that were captured in between write to them. */
+/* The array of times stays allocated when timing ends, because lists captured meanwhile write to it. */
 clv_status clv__cpu_run_time(clv__cpu_run *run, bool on, clv_error *error) {
-  const size_t size_bytes = 2 * (run->plan->step_count + 1) * sizeof *run->step_ns; /* with room for one run's */
+  const size_t size_bytes = 2 * (run->plan->step_count + 1) * sizeof *run->step_ns; /* with room for the times of one run */
   if (on && run->step_ns == NULL) {
     run->step_ns = clv__allocate_zero(run->plan->device->allocator, size_bytes);
     if (run->step_ns == NULL) return clv__error_memory(error, size_bytes);
@@ -74,7 +74,7 @@ void clv__cpu_run_destroy(clv__cpu_run *run) {
 /* ---- Where its values are. ---- */
 
 clv_status clv__cpu_run_place(clv__cpu_run *run, void *memory, clv_error *error) {
-  run->memory = NULL; /* until all of it has moved */
+  run->memory = NULL; /* stays NULL until all of it has moved */
   run->placed++;
   atomic_fetch_add_explicit(&run->plan->device->changes, 1, memory_order_release);
   CLV__TRY(clv__cpu_list_place(run->list, memory, error));

@@ -1,4 +1,4 @@
-/* Streams and events of a device that does everything in the caller's thread: what was called before is over. */
+/* Streams and events of a device that does everything in the caller's thread: earlier calls are always complete. */
 #include "stream.h"
 
 struct clv_event {

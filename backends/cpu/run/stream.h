@@ -1,5 +1,5 @@
-/* Streams and events, which need do nothing because execute() runs in the caller's thread and returns when it is done, and what a
- * stream can record. */
+/* Streams and events, and the recording of a stream. Streams and events do nothing, because execute() runs in the caller's thread
+ * and returns when it is complete. */
 #ifndef CLEAVE_BACKENDS_CPU_RUN_STREAM_H
 #define CLEAVE_BACKENDS_CPU_RUN_STREAM_H
 
@@ -28,7 +28,7 @@ clv_status clv__cpu_captured_bind(clv_device *device, clv_captured *captured, ui
                                   clv_error *error);
 void clv__cpu_captured_destroy(clv_device *device, clv_captured *captured);
 uint64_t clv__cpu_captured_bytes(clv_device *device, const clv_captured *captured);
-/* An execution on a stream that records: checked, and kept for later. */
+/* Records an execution on a capturing stream: checks it and keeps it for later. */
 clv_status clv__cpu_record(clv_captured *captured, clv_instance *instance, const clv_execute_args *args, clv_error *error);
 
 #endif

@@ -1,4 +1,4 @@
-/* See stretch.h. A lane walks over all calls of the stretch and runs its own; how far it is, the others see in a counter. */
+/* See stretch.h. A lane walks all calls of the stretch and runs its own. A counter shows its progress to the other lanes. */
 #include "stretch.h"
 
 #include <sched.h>
@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 
-enum { SPINS = 2000 }; /* before a lane that waits lets other threads have its core */
+enum { SPINS = 2000 }; /* before a waiting lane yields its core */
 
 typedef struct stretch_arguments {
   uint32_t lane_count;
@@ -77,7 +77,7 @@ static void rest(uint32_t spins) {
 #endif
 }
 
-/* False: another lane has failed, and what is waited for may never come. */
+/* Returns false if another lane has failed, because the awaited step may never complete. */
 static bool wait_for(clv__cpu_lanes *lanes, const clv__cpu_call *call) {
   const wait_arguments *arguments = (const wait_arguments *)(const void *)call->arguments;
   for (uint32_t i = 0; i < arguments->count; ++i) {
@@ -145,7 +145,7 @@ void clv__cpu_lane_walk(clv__cpu_lanes *lanes, uint32_t lane) {
 
 /* ---- All of them. ---- */
 
-/* On one thread: the list's order is right without waits. */
+/* Runs on one thread: the list order is valid without waits. */
 static void run_in_order(clv__cpu_lanes *lanes) {
   const uint8_t *end = calls_end(lanes->stretch);
   clv_error error;
@@ -163,14 +163,14 @@ static void run_in_order(clv__cpu_lanes *lanes) {
 }
 
 static void run_on_one(clv__cpu_lanes *lanes) {
-  const int before = clv__cpu_threads_enter_one(); /* for which the steps are made */
+  const int before = clv__cpu_threads_enter_one(); /* the steps were made for one thread */
   run_in_order(lanes);
   clv__cpu_threads_leave_one(before);
 }
 
 #ifdef _OPENMP
-/* All of the team's threads take part, those without a lane at its end alone: a smaller team would end the others, and the next
- * larger one would have to start them again. */
+/* All threads of the team take part. Those without a lane only join at the end. A smaller team would end the other threads, and
+ * the next larger team would have to restart them. */
 static void run_side_by_side(clv__cpu_lanes *lanes) {
   const int lane_count = (int)clv__cpu_stretch_lanes(lanes->stretch);
   const int threads = omp_get_max_threads() > lane_count ? omp_get_max_threads() : lane_count;
@@ -181,7 +181,7 @@ static void run_side_by_side(clv__cpu_lanes *lanes) {
 #pragma omp parallel num_threads(threads)
   {
     const int lane = omp_get_thread_num();
-    omp_set_num_threads(1); /* of this thread, and until the region ends */
+    omp_set_num_threads(1); /* for this thread, until the region ends */
     if (omp_get_num_threads() < lane_count) {
       if (lane == 0) run_in_order(lanes);
     } else if (lane < lane_count) {
@@ -195,7 +195,7 @@ static void run_side_by_side(clv__cpu_lanes *lanes) {
 }
 #endif
 
-/* Shares the stretch's time among its steps as they took theirs: what lanes saved is saved by all. */
+/* Distributes the stretch's time over its steps in proportion to their own times. All steps thus share what lanes saved. */
 static void share_time(const clv__cpu_call *stretch, uint64_t total_ns, uint64_t *step_ns, const uint64_t *spare_ns) {
   const uint8_t *begin = calls_begin(stretch), *end = calls_end(stretch);
   double sum = 0.0;

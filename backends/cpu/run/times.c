@@ -1,5 +1,5 @@
-/* What an instance's steps are and took, as the host asks for it: which nodes each step does, after passes have moved their work
- * from one to another. */
+/* Reports an instance's steps and their times to the host: which nodes each step computes, after passes have moved work between
+ * nodes. */
 #include "executable.h"
 
 /* ---- Timing. ---- */
@@ -25,9 +25,9 @@ clv_status clv__cpu_instance_time_steps(clv_device *device, clv_instance *instan
 
 typedef struct survey {
   const clv__cpu_plan *plan;
-  uint32_t *home;  /* by node: the plan's node that does its work, or NONE */
-  uint32_t *main;  /* by node of the plan: its step that does the work, or NONE */
-  uint32_t *owner; /* by step: the plan's node whose main step it is, or NONE */
+  uint32_t *home;  /* by node: the plan node that does its work, or NONE */
+  uint32_t *main;  /* by plan node: its step that does the work, or NONE */
+  uint32_t *owner; /* by step: the plan node whose main step it is, or NONE */
   uint32_t *nodes; /* the nodes of one step */
 } survey;
 
@@ -35,7 +35,7 @@ static uint32_t node_index(const clv__cpu_plan *plan, const clv__cpu_node *node)
   return (uint32_t)(node - plan->program->nodes);
 }
 
-/* Every value that is used is known before: nothing is done for the node. */
+/* Whether every used output is known in advance, so that nothing runs for the node. */
 static bool is_known(const clv__cpu_plan *plan, const clv__cpu_node *node) {
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] != CLV__CPU_NONE && !plan->values[node->outputs[i]].is_constant) return false;
@@ -43,7 +43,7 @@ static bool is_known(const clv__cpu_plan *plan, const clv__cpu_node *node) {
   return true;
 }
 
-/* The first of a node's outputs for which `of` has a node of the plan. */
+/* The first entry of `of` for an output of the node that has one. */
 static uint32_t first_of(const clv__cpu_node *node, const uint32_t *of) {
   for (uint32_t i = 0; i < node->output_count; ++i) {
     if (node->outputs[i] != CLV__CPU_NONE && of[node->outputs[i]] != CLV__CPU_NONE) return of[node->outputs[i]];
@@ -51,8 +51,9 @@ static uint32_t first_of(const clv__cpu_node *node, const uint32_t *of) {
   return CLV__CPU_NONE;
 }
 
-/* A node is done where what it made is made now; else where it is the source; else, as passes move work forward, from makers to
- * readers, where its first reader is. `makers` and `readers` have room for a number a value. */
+/* Assigns each node to the plan node that computes its output now. If there is none, assigns it to the plan node whose source it
+ * is. Otherwise assigns it to that of its first reader, because passes move work forward from makers to readers. `makers` and
+ * `readers` have room for one number per value. */
 static void find_homes(survey *s, uint32_t *makers, uint32_t *readers) {
   const clv__cpu_program *program = s->plan->program;
   for (uint32_t n = 0; n < program->node_count; ++n) s->home[n] = CLV__CPU_NONE;
@@ -77,7 +78,7 @@ static void find_homes(survey *s, uint32_t *makers, uint32_t *readers) {
   }
 }
 
-/* Steps that only make ready what the node's own read. */
+/* Whether the step only prepares operands for the node's main step. */
 static bool is_mover(const clv__cpu_step *step) {
   static const char *const words[] = {"reorder", "copy", "frame", "windows"};
   for (size_t i = 0; i < sizeof words / sizeof *words; ++i) {
@@ -93,7 +94,7 @@ static void find_steps(survey *s) {
     s->owner[i] = CLV__CPU_NONE;
     if (step->node == NULL || is_mover(step)) continue;
     const uint32_t p = s->home[node_index(s->plan, step->node)];
-    if (p == CLV__CPU_NONE || s->main[p] != CLV__CPU_NONE) continue; /* a second step of its own */
+    if (p == CLV__CPU_NONE || s->main[p] != CLV__CPU_NONE) continue; /* an additional step of the node */
     s->main[p] = i;
     s->owner[i] = p;
   }
@@ -116,7 +117,8 @@ static const char *implementation(const clv__cpu_step *step) {
   return words[step->kind];
 }
 
-/* The nodes by the plan's node that does them, ascending: `order`, those of p from offsets[p + 1] to offsets[p + 2]. */
+/* Groups the nodes by the plan node that computes them, ascending. The nodes of p are `order` from offsets[p + 1] to offsets[p +
+ * 2]. */
 static void group(const survey *s, uint32_t *offsets, uint32_t *order) {
   const uint32_t node_count = s->plan->program->node_count;
   for (uint32_t n = 0; n < node_count; ++n) {

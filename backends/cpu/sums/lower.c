@@ -1,25 +1,26 @@
-/* The steps of a node of kind SUMS: the product of bytes, whose sums of 32 bits lie where the result will, and the pass over
- * them. Zero points are left out of oneDNN's hands: its exact implementations take none. A convolution's padding, which counts as
- * the zero point of the source, is written out; what the weights' zero points take off of a convolution is summed by a second
- * one, with weights of 1. Weights of u8 are packed as i8, their zero points moved by 128. */
+/* The steps of a node of kind SUMS: the product of bytes, whose 32-bit sums are stored where the result will be, and the pass
+ * over them. oneDNN handles no zero points here, because its exact implementations do not support any. A convolution's padding
+ * stands for the source's zero point and is written out explicitly. If the weights of a convolution have zero points, a second
+ * convolution, with weights of 1, computes the sums to subtract. u8 weights are packed as i8, with their zero points shifted by
+ * 128. */
 #include "sums.h"
 
 #include "backends/cpu/lower/integer_posts.h"
 #include "backends/cpu/lower/lower.h"
 
-/* The product as oneDNN knows it, and how its operands lie. */
+/* The product as oneDNN sees it, and the layouts of its operands. */
 typedef struct shapes {
   bool is_matrix, has_frame;
-  const clv__dnn_layout *source, *weights, *sums; /* as in memory, of bytes and i32 */
-  const clv__dnn_layout *real;                    /* the result in f32 in the same order; NULL: row-major */
+  const clv__dnn_layout *source, *weights, *sums; /* layouts in memory, of bytes and i32 */
+  const clv__dnn_layout *real;                    /* the f32 result in the same order; NULL: row-major */
   clv__dnn_convolution spec;
-  clv__dnn_window window; /* the convolution's, before its frame was written out */
-  int64_t groups, depth;  /* `depth`: products of a sum */
+  clv__dnn_window window; /* of the convolution, before its frame was written out */
+  int64_t groups, depth;  /* `depth`: products per sum */
 } shapes;
 
-/* Whether f32 holds every sum there can be. */
+/* Whether f32 represents every possible sum exactly. */
 static bool is_short(const shapes *s) {
-  enum { EXACT = 1 << 24, MOST = 256 * 128 /* of a product */ };
+  enum { EXACT = 1 << 24, MOST = 256 * 128 /* MOST: largest product */ };
   return s->depth <= EXACT / MOST / 2;
 }
 
@@ -64,7 +65,7 @@ static void describe_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node *
   spec->destination_layout = s->sums;
 }
 
-/* False: memory is out, or oneDNN knows no such layout. */
+/* Returns false if memory is out or oneDNN has no such layout. */
 static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes *s) {
   memset(s, 0, sizeof *s);
   s->is_matrix = node->source->op[0] == 'M';
@@ -72,8 +73,8 @@ static bool describe(clv__cpu_plan *plan, const clv__cpu_plan_node *node, shapes
   return s->source != NULL && s->weights != NULL && s->sums != NULL && (s->is_matrix || s->real != NULL);
 }
 
-/* Other implementations than these make their sums f32 in between, and so do these where they move a source of i8 to u8, or pad
- * it unevenly. */
+/* Other implementations convert their sums to f32 in between. Even these do if they shift an i8 source to u8 or pad it unevenly.
+ */
 static bool is_exact(const shapes *s, const clv__dnn_primitive *primitive) {
   return is_short(s) || (strncmp(primitive->implementation, "br", 2) == 0 && clv__dnn_layout_dtype(s->source) == CLV_U8);
 }
@@ -91,7 +92,7 @@ static clv_status create(clv__cpu_plan *plan, const shapes *s, clv__dnn_primitiv
   return clv__error_set(error, CLV_NOT_SUPPORTED, "oneDNN: no exact product of integers");
 }
 
-/* The convolution that sums what the product reads: one channel a group. */
+/* Describes the convolution that sums the elements the product reads: one channel per group. */
 static bool describe_windows(clv__cpu_plan *plan, const shapes *s, shapes *windows) {
   *windows = *s;
   clv_tensor *weights = &windows->spec.weights, *to = &windows->spec.destination;
@@ -122,7 +123,7 @@ static clv_tensor typed(const clv__cpu_plan *plan, uint32_t value) {
   return type;
 }
 
-/* Where the product reads its source: row-major, channels last, or that with a frame. */
+/* The slot from which the product reads its source: row-major, channels last, or channels last with a frame. */
 static clv_status source_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s, uint32_t *slot,
                               clv_error *error) {
   uint32_t image, zero = CLV__CPU_NONE;
@@ -161,7 +162,7 @@ static clv_status source_slot(clv__cpu_plan *plan, const clv__cpu_plan_node *nod
   return CLV_OK;
 }
 
-/* The sums of what each element of the result has read, by a convolution with weights of 1. */
+/* Emits a convolution with weights of 1, which sums the elements that each result element reads. */
 static clv_status windows_step(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s, uint32_t source,
                                uint32_t *slot, clv_error *error) {
   shapes windows;
@@ -189,7 +190,7 @@ static clv_status windows_step(clv__cpu_plan *plan, const clv__cpu_plan_node *no
   return product_step(plan, node, "windows", &windows, source, weights, *slot, primitive, error);
 }
 
-/* What the pass reads beside the sums: slots and types, in the order of the step's operands from 1 on. */
+/* The pass's inputs in addition to the sums: slots and types, in the order of the step's operands from 1 on. */
 typedef struct pass_inputs {
   uint32_t count, slots[4 + CLV__CPU_MAX_POSTS];
   clv_tensor types[4 + CLV__CPU_MAX_POSTS];
@@ -219,7 +220,7 @@ static clv_status collect_posts(clv__cpu_plan *plan, const clv__cpu_plan_node *n
   return CLV_OK;
 }
 
-/* Everything that the pass needs; what other steps it takes to have it comes before the product. */
+/* Collects everything that the pass needs. Emits any additional steps before the product. */
 static clv_status collect(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const shapes *s, const clv__cpu_sums_offsets *o,
                           uint32_t source, clv__cpu_sums_pass *pass, pass_inputs *in, clv_error *error) {
   const clv_tensor *out = &plan->values[node->outputs[0]].type;

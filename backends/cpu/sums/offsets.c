@@ -1,4 +1,4 @@
-/* What a product's constant weights say of its zero points: numbers by which the pass over the sums takes them off. */
+/* Derives, from a product's constant weights and their zero points, the numbers that the pass over the sums subtracts. */
 #include "operators/common/multiversion.h"
 #include "sums.h"
 
@@ -41,7 +41,7 @@ static clv_status read_zeros(clv__cpu_plan *plan, const clv__cpu_plan_node *node
   return CLV_OK;
 }
 
-/* The sum of each channel's weights less their zero points. */
+/* Sums each channel's weights minus their zero points. */
 static clv_status read_shifts(clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool is_matrix, int64_t channels,
                               clv__cpu_sums_offsets *o, clv_error *error) {
   const clv_tensor *b = clv__cpu_sums_weights(plan, node);

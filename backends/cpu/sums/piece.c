@@ -1,18 +1,18 @@
-/* See plan/piece.h. */
+/* See piece.h. */
 #include "piece.h"
 
 #include "operators/common/multiversion.h"
 
 enum {
-  LANES = 16,   /* of a vector */
-  AT_A_TIME = 4 /* vectors */
+  LANES = 16,   /* per vector */
+  AT_A_TIME = 4 /* vectors processed at a time */
 };
 
 typedef uint32_t words __attribute__((vector_size(LANES * sizeof(uint32_t)), aligned(sizeof(uint32_t)), may_alias));
 typedef int32_t bits __attribute__((vector_size(LANES * sizeof(int32_t)), aligned(sizeof(int32_t)), may_alias));
 typedef float reals __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-/* Vector `index` from channel `first` on; of the last one `left` numbers are there, elsewhere all. */
+/* Reads vector `index` from channel `first` on. The last vector holds `left` numbers, the others are full. */
 static inline __attribute__((always_inline)) void read_vector(const void *numbers, int64_t first, int index, int64_t left,
                                                               words *vector) {
   const char *from = (const char *)numbers + (size_t)(first + index * LANES) * sizeof(uint32_t);
@@ -24,7 +24,7 @@ static inline __attribute__((always_inline)) void read_vector(const void *number
   memcpy(vector, from, (size_t)left * sizeof(uint32_t));
 }
 
-/* `number` where `where` says so. */
+/* Sets `real` to `number` where the mask `where` is set. */
 static inline __attribute__((always_inline)) void replace(const bits *where, float number, reals *real) {
   const reals numbers = number - (reals){0};
   *real = (reals)((*where & (bits)numbers) | (~*where & (bits)*real));
@@ -68,7 +68,7 @@ static inline __attribute__((always_inline)) void run_posts(const clv__cpu_sums_
   }
 }
 
-/* `count` vectors of channels from `first` on. */
+/* Processes `count` vectors of channels from `first` on. */
 static inline __attribute__((always_inline)) void run_vectors(const clv__cpu_sums_piece *p, int64_t first, const int count,
                                                               int64_t left) {
   words sums[AT_A_TIME], numbers, factors;

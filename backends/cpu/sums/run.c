@@ -1,5 +1,5 @@
-/* What the steps of sums.h do, in numbers modulo 2^32 as the kernels have them. A real number is rounded after each node that the
- * pass stands for: the result has the bits that those nodes give one by one. */
+/* Runs the steps of sums.h, in integers modulo 2^32, like the kernels. A real number is rounded after each node that the pass
+ * replaces, so that the result has the same bits as running those nodes one by one. */
 #include <math.h>
 
 #include "operators/common/exponential.h"
@@ -10,7 +10,7 @@
 
 /* ---- The pass. ---- */
 
-enum { CHUNK = 2048 /* channels of a task: they stay in the nearest cache */ };
+enum { CHUNK = 2048 /* channels per task: they fit in the first-level cache */ };
 
 CLV__MULTIVERSION static uint32_t sum_unsigned(const uint8_t *bytes, int64_t count) {
   uint32_t sum = 0;
@@ -32,7 +32,7 @@ static int32_t byte_at(const clv_tensor *tensor, int64_t index) {
   return tensor->dtype == CLV_I8 ? ((const int8_t *)tensor->data)[index] : ((const uint8_t *)tensor->data)[index];
 }
 
-/* What the weights' zero points are taken off times, for channels [first, first + count) of a row. */
+/* Reads the factors that multiply the weights' zero points, for channels [first, first + count) of a row. */
 static void read_windows(const clv__cpu_sums_pass *p, const clv_tensor *operands, int64_t row, int64_t first, int64_t count,
                          uint32_t *room, clv__cpu_sums_piece *made) {
   made->zeros = p->zeros + first;
@@ -108,7 +108,7 @@ enum { SIDE = 16 };
 
 typedef uint8_t line __attribute__((vector_size(SIDE), aligned(1), may_alias));
 
-/* Sixteen runs of sixteen bytes, turned: four rounds in which runs half the way apart are interleaved. */
+/* Transposes sixteen runs of sixteen bytes in four rounds. Each round interleaves runs that are half the number apart. */
 CLV__MULTIVERSION static void turn(const uint8_t *from, int64_t from_step, uint8_t *to, int64_t to_step) {
   line a[SIDE], b[SIDE];
   for (int i = 0; i < SIDE; ++i) a[i] = *(const line *)(from + i * from_step);
@@ -122,7 +122,7 @@ CLV__MULTIVERSION static void turn(const uint8_t *from, int64_t from_step, uint8
   for (int i = 0; i < SIDE; ++i) *(line *)(to + i * to_step) = a[i];
 }
 
-/* A row of pixels: `plane` bytes lie between channels. */
+/* Transposes a row of pixels; channels are `plane` bytes apart. */
 static void turn_row(const uint8_t *from, int64_t plane, int64_t pixels, int64_t channels, uint8_t *to) {
   const int64_t whole_pixels = pixels / SIDE * SIDE, whole_channels = channels / SIDE * SIDE;
   for (int64_t c = 0; c < whole_channels; c += SIDE) {

@@ -1,5 +1,6 @@
-/* MatMulInteger and ConvInteger as products of oneDNN's, with what brings their sums back to real numbers: the nodes that a
- * dynamically quantised layer consists of, one reader after the other, as long as nobody else reads what is between them. */
+/* Matches MatMulInteger and ConvInteger as oneDNN products, together with the nodes that convert their sums back to real numbers.
+ * These are the nodes of a dynamically quantised layer. They are matched one reader after the other, as long as nothing else
+ * reads the values between them. */
 #include "sums.h"
 
 static bool is_bytes(clv_dtype dtype) {
@@ -14,12 +15,12 @@ static bool is_matrix(const clv__cpu_plan_node *node) {
   return node->source->op[0] == 'M';
 }
 
-/* Along which axis of the result the channels lie. */
+/* The axis of the result that holds the channels. */
 static int32_t channel_axis(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return is_matrix(node) ? plan->values[node->outputs[0]].type.rank - 1 : 1;
 }
 
-/* One number, or one a channel of a result of the type `to`. */
+/* Whether it holds one number, or one per channel of a result of the type `to`. */
 static bool is_line(const clv_tensor *line, const clv_tensor *to, int32_t axis) {
   if (!clv__tensor_is_static(line) || line->rank > to->rank) return false;
   for (int32_t i = 0; i < line->rank; ++i) {
@@ -34,7 +35,7 @@ static bool is_single(const clv_tensor *type) {
   return clv__tensor_is_static(type) && clv__tensor_count(type, &count) && count == 1;
 }
 
-/* Whether the node's operands are what a product can be made of. */
+/* Whether the node's operands are supported by a product. */
 static bool fits(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   const clv__cpu_program *program = plan->program;
   const clv__cpu_plan_value *a = &plan->values[node->inputs[0]], *out = &plan->values[node->outputs[0]];
@@ -56,7 +57,7 @@ static bool fits(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return is_single(zeros) || (zeros->rank == 1 && zeros->dims[0] == channels);
 }
 
-/* The node as one of kind SUMS, whose result is the sums. */
+/* Creates the node as one of kind SUMS, whose result is the sums. */
 static clv_status start(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv__cpu_plan_node *made, clv_error *error) {
   uint32_t *inputs = clv__arena_allocate_zero(&plan->arena, CLV__CPU_SUMS_INPUTS, sizeof *inputs);
   if (inputs == NULL) return clv__error_memory(error, sizeof *inputs);
@@ -69,7 +70,7 @@ static clv_status start(clv__cpu_plan *plan, const clv__cpu_plan_node *node, clv
   return CLV_OK;
 }
 
-/* The other operand of a binary node that reads `value` once; NONE where it is none such. */
+/* The other operand of a binary node that reads `value` once; NONE for other nodes. */
 static uint32_t other_operand(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, uint32_t value,
                               clv__dnn_binary algorithm) {
   if (node->dead || node->kind != CLV__CPU_BINARY || node->post_count != 1 || node->posts[0].algorithm != (int)algorithm)
@@ -81,7 +82,7 @@ static uint32_t other_operand(const clv__cpu_plan *plan, const clv__cpu_plan_nod
              : CLV__CPU_NONE;
 }
 
-/* From sums to real numbers: Cast to f32, then Mul by a scale. NULL: not so. */
+/* Matches the conversion from sums to real numbers: Cast to f32, then Mul by a scale. NULL: no match. */
 static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *node, int32_t axis) {
   clv__cpu_plan_node *cast = clv__cpu_only_reader(plan, node->outputs[0]);
   if (cast == NULL || cast->dead || cast->kind != CLV__CPU_KERNEL || cast->source->domain[0] != 0 ||
@@ -96,7 +97,7 @@ static clv__cpu_plan_node *scaled(clv__cpu_plan *plan, clv__cpu_plan_node *made,
   return product;
 }
 
-/* Takes the next reader of `last`'s result as a post; NULL: it is none. */
+/* Fuses the next reader of `last`'s result as a post. NULL: not possible. */
 static clv__cpu_plan_node *append_post(clv__cpu_plan *plan, clv__cpu_plan_node *made, clv__cpu_plan_node *last, int32_t axis) {
   const uint32_t value = last->outputs[0];
   clv__cpu_plan_node *reader = clv__cpu_only_reader(plan, value);
@@ -140,7 +141,7 @@ static clv_status fuse_product(clv__cpu_plan *plan, clv__cpu_plan_node *node, cl
   return CLV_OK;
 }
 
-/* A DynamicQuantizeLinear, which may run in whatever order its input lies in. */
+/* Whether it is a DynamicQuantizeLinear, which may run in the memory order of its input. */
 static bool is_dynamic(const clv__cpu_plan *plan, const clv__cpu_plan_node *node) {
   return strcmp(node->source->op, "DynamicQuantizeLinear") == 0 && node->input_count > 0 && node->outputs[0] != CLV__CPU_NONE &&
          is_f32(&plan->values[node->inputs[0]]);

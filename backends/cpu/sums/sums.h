@@ -1,17 +1,18 @@
-/* MatMulInteger and ConvInteger: oneDNN sums the products of bytes, a step of our own takes the zero points off the sums and,
- * where the model brings them back to real numbers (Cast, Mul by a scale known at run time, Add), does that in the same pass. */
+/* MatMulInteger and ConvInteger. oneDNN sums the products of bytes. A step of this backend subtracts the zero points from the
+ * sums. If the model converts the sums back to real numbers (Cast, Mul by a scale known at run time, Add), the same pass does
+ * that too. */
 #ifndef CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 #define CLEAVE_BACKENDS_CPU_SUMS_SUMS_H
 
 #include "backends/cpu/lower/forms.h"
 
-/* What a node of kind SUMS reads. Sums with others, and functions, are its posts. */
+/* The inputs of a node of kind SUMS. Additions of other values, and functions, are its posts. */
 enum {
   CLV__CPU_SUMS_SOURCE,
   CLV__CPU_SUMS_WEIGHTS,
   CLV__CPU_SUMS_SOURCE_ZERO,  /* one number; NONE: 0 */
-  CLV__CPU_SUMS_WEIGHTS_ZERO, /* a constant, one number or one a channel; NONE: 0 */
-  CLV__CPU_SUMS_SCALE,        /* one number or one a channel; NONE: the result is the sums */
+  CLV__CPU_SUMS_WEIGHTS_ZERO, /* a constant, one number or one per channel; NONE: 0 */
+  CLV__CPU_SUMS_SCALE,        /* one number or one per channel; NONE: the result is the sums */
   CLV__CPU_SUMS_INPUTS
 };
 
@@ -19,51 +20,51 @@ static inline const clv_tensor *clv__cpu_sums_weights(const clv__cpu_plan *plan,
   return &plan->values[node->inputs[CLV__CPU_SUMS_WEIGHTS]].type;
 }
 
-/* The pass over the sums, in place: `rows` of `channels`. Of each sum it takes off
- *   zero * shifts[channel] + zeros[channel] * (what the product has read of the source, summed). */
+/* The pass over the sums, in place: `rows` of `channels`. From each sum it subtracts
+ *   zero * shifts[channel] + zeros[channel] * (the sum of the source elements that the product reads). */
 typedef struct clv__cpu_sums_pass {
   clv__cpu_own own;
   int64_t rows, channels, groups;
   const int32_t *shifts, *zeros; /* NULL: none */
-  uint32_t zero_operand;         /* of the source, a byte; 0: none. Likewise the others */
-  uint32_t windows_operand;      /* i32, for each row and group */
-  uint32_t source_operand;       /* bytes, rows of `depth`, where they are still to be summed */
+  uint32_t zero_operand;         /* operand with the source's zero point, a byte; 0: none, as for the other operands */
+  uint32_t windows_operand;      /* i32, per row and group */
+  uint32_t source_operand;       /* bytes, rows of `depth`, if they must still be summed */
   int64_t depth;
   uint32_t scale_operand;
-  bool scale_is_line; /* one a channel */
+  bool scale_is_line; /* one per channel */
   bool has_gelu;      /* after the posts */
   uint32_t post_count;
   struct {
     clv__cpu_post what;
     uint32_t operand;
-    bool is_line, is_whole; /* of a sum's other side: one a channel, one an element; else one for all */
+    bool is_line, is_whole; /* the other addend of a sum: one per channel, or one per element; else one for all */
   } posts[CLV__CPU_MAX_POSTS];
 } clv__cpu_sums_pass;
 void clv__cpu_sums_pass_run(const clv__cpu_own *own, const clv_tensor *operands);
 
-/* An image of bytes with its channels last, and its zero point all around; its own channels are last or not. */
+/* An image of bytes, channels last, surrounded by its zero point. In the source, the channels may be last or not. */
 typedef struct clv__cpu_sums_frame {
   clv__cpu_own own; /* the image is operand 0 */
   bool is_last;
-  uint32_t zero_operand, target_operand;                  /* the first 0: what is around is 0 */
+  uint32_t zero_operand, target_operand;                  /* zero_operand 0: the surrounding bytes are 0 */
   int64_t images, channels, extents[3], begin[3], end[3]; /* of depth, height and width */
 } clv__cpu_sums_frame;
 void clv__cpu_sums_frame_run(const clv__cpu_own *own, const clv_tensor *operands);
 
-/* The pass's numbers for a node's constant weights, in the plan's arena (offsets.c). */
+/* The numbers that the pass needs for a node's constant weights, in the plan's arena (offsets.c). */
 typedef struct clv__cpu_sums_offsets {
-  int32_t *shifts, *zeros; /* one a channel; NULL: none */
+  int32_t *shifts, *zeros; /* one per channel; NULL: none */
 } clv__cpu_sums_offsets;
 clv_status clv__cpu_sums_offsets_read(clv__cpu_plan *plan, const clv__cpu_plan_node *node, bool is_matrix, int64_t channels,
                                       clv__cpu_sums_offsets *offsets, clv_error *error);
 
-/* Whether a node of kind SUMS ends in GELU, which is the last of its posts. */
+/* Whether a node of kind SUMS ends in GELU, as the last of its posts. */
 static inline bool clv__cpu_sums_has_gelu(const clv__cpu_plan_node *node) {
   const clv__cpu_post *last = node->post_count > 0 ? &node->posts[node->post_count - 1] : NULL;
   return last != NULL && last->kind == CLV__CPU_POST_UNARY && last->algorithm == CLV__DNN_GELU_ERF;
 }
 
-/* Whether oneDNN has the product (lower.c). Nodes are taken by the pass only then. */
+/* Whether oneDNN supports the product (lower.c). The pass accepts a node only if it does. */
 bool clv__cpu_sums_have(clv__cpu_plan *plan, const clv__cpu_plan_node *node);
 clv_status clv__cpu_lower_sums(clv__cpu_plan *plan, clv__cpu_plan_node *node, bool *taken, clv_error *error);
 

@@ -1,4 +1,5 @@
-/* What --tune chose, as it is kept: see tune.h. A text: a first line, then a line a step: its description, a tab, the choice. */
+/* Storage of the choices made by --tune: see tune.h. The format is text: a header line, then one line per step with its
+ * description, a tab and the choice. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,11 +19,11 @@ typedef struct note {
 struct clv__cpu_notes {
   const clv_host *host;
   char device[32], key[256];
-  pthread_mutex_t lock; /* of what follows */
+  pthread_mutex_t lock; /* guards the following members */
   note *items;
   size_t count, capacity;
   clv__map by_step;
-  bool is_read, is_new; /* something was added since */
+  bool is_read, is_new; /* is_new: something was added since */
 };
 
 clv_status clv__cpu_notes_create(const clv_host *host, const char *device, const char *key, clv__cpu_notes **notes,
@@ -58,7 +59,7 @@ static void say(const clv__cpu_notes *notes, int level, const char *what, const 
   notes->host->log(notes->host->self, level, line);
 }
 
-/* Unless the step has one already. Lengths are below the rooms. With the lock held. */
+/* Adds a choice, unless the step already has one. The lengths must be below the limits. The caller holds the lock. */
 static bool add(clv__cpu_notes *notes, const char *step, size_t step_bytes, const char *choice, size_t choice_bytes) {
   const clv_allocator *allocator = notes->host->allocator;
   if (notes->count >= MOST_NOTES) return false;
@@ -82,7 +83,7 @@ static bool add(clv__cpu_notes *notes, const char *step, size_t step_bytes, cons
   return true;
 }
 
-/* One line without its end; false where it is none of ours. */
+/* Reads one line without its line break. Returns false if the line is invalid. */
 static bool read_line(clv__cpu_notes *notes, const char *line, size_t size_bytes, bool is_trial) {
   const char *tab = memchr(line, '\t', size_bytes);
   if (tab == NULL || tab == line || tab + 1 == line + size_bytes) return false;
@@ -95,7 +96,7 @@ static bool read_line(clv__cpu_notes *notes, const char *line, size_t size_bytes
   return true;
 }
 
-/* All lines, or none: the first time nothing is taken over. */
+/* Reads all lines or none: the first pass only checks. */
 static bool read_text(clv__cpu_notes *notes, const char *text, size_t size_bytes) {
   const size_t first = sizeof FIRST_LINE - 1;
   if (size_bytes < first || memcmp(text, FIRST_LINE, first) != 0 || text[size_bytes - 1] != '\n') return false;
@@ -110,7 +111,7 @@ static bool read_text(clv__cpu_notes *notes, const char *text, size_t size_bytes
   return true;
 }
 
-/* Takes over what is kept and is not known here. With the lock held. */
+/* Adds stored choices that are not known here. The caller holds the lock. */
 static void read_kept(clv__cpu_notes *notes) {
   const clv_host *host = notes->host;
   void *data = NULL;
@@ -141,7 +142,7 @@ void clv__cpu_notes_add(clv__cpu_notes *notes, const char *step, const char *cho
   const uint32_t at = clv__map_find(&notes->by_step, step);
   if (at == CLV__MAP_NONE) {
     if (add(notes, step, step_bytes, choice, choice_bytes)) notes->is_new = true;
-  } else if (strcmp(notes->items[at].choice, choice) != 0) { /* what was kept is no way to make the step */
+  } else if (strcmp(notes->items[at].choice, choice) != 0) { /* the stored choice is not a way to make the step */
     memcpy(notes->items[at].choice, choice, choice_bytes + 1);
     notes->is_new = true;
   }

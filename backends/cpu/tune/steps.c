@@ -1,4 +1,4 @@
-/* The ways in which convolutions and products with constant matrices can be made, as trials: see tune.h. */
+/* The alternative ways to make convolutions and products with constant matrices, as trials: see tune.h. */
 #include <stdio.h>
 
 #include "backends/cpu/lower/forms.h"
@@ -6,7 +6,7 @@
 #include "backends/cpu/lower/row.h"
 #include "tune.h"
 
-/* What tells one step from another as far as time goes: types, window, what is fused, and how the source lies. */
+/* Describes everything about a step that affects its time: types, window, fused posts, and the layout of the source. */
 static void describe(const clv__cpu_plan *plan, const clv__cpu_plan_node *node, const char *question, char *text, size_t room) {
   char types[3][96], window[96] = "";
   int at = 0;
@@ -38,7 +38,7 @@ static clv_status add_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node 
   if (given == NULL) return clv__error_memory(error, 0);
   clv__cpu_trial_call *own = &trial->calls[trial->count - 1];
   const bool reorders = !clv__dnn_layout_equal(given, primitive->source);
-  if (reorders) { /* what it asks of its source is part of what it takes */
+  if (reorders) { /* reordering its source is part of its cost */
     clv__dnn_primitive *reorder;
     CLV__TRY(clv__dnn_reorder_create(plan->device->dnn, given, primitive->source, &plan->arena, &reorder, error));
     clv__cpu_trial_call convolution = *own;
@@ -60,7 +60,7 @@ static clv_status add_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node 
   return CLV_OK;
 }
 
-/* One way to convolve; the trial stays empty where oneDNN has none. */
+/* Adds one way to convolve. The trial stays empty if oneDNN has none. */
 static clv_status try_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const clv__dnn_convolution *spec,
                                   const char *name, clv__cpu_trial *trial, clv_error *error) {
   clv__dnn_post posts[CLV__CPU_MAX_POSTS];
@@ -70,7 +70,7 @@ static clv_status try_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node 
   own.post_count = clv__cpu_posts(node, NULL, posts);
   *trial = (clv__cpu_trial){.name = name};
   clv_status status = clv__dnn_convolution_create(plan->device->dnn, &own, &plan->arena, &primitive, error);
-  /* As lowering does it: functions after Winograd's algorithm come apart. */
+  /* Matches lowering: functions after Winograd's algorithm are separate steps. */
   const bool apart =
       status == CLV_NOT_SUPPORTED && own.winograd && own.post_count == 1 && clv__cpu_residual_post(node) == CLV__CPU_NONE;
   if (apart) {
@@ -91,7 +91,7 @@ static clv_status try_convolution(clv__cpu_plan *plan, const clv__cpu_plan_node 
   return CLV_OK;
 }
 
-/* Between two ways; *second is left alone where one of them does not exist. */
+/* Chooses between two ways. Leaves *second unchanged if one of them does not exist. */
 static clv_status choose(clv__cpu_plan *plan, const clv__cpu_plan_node *node, const char *question,
                          const clv__dnn_convolution *specs[2], const char *const names[2], bool *second, clv_error *error) {
   clv__cpu_trial trials[2] = {{0}};
@@ -142,7 +142,7 @@ static clv_status try_row(clv__cpu_plan *plan, const clv__cpu_row *row, const cl
   return CLV_OK;
 }
 
-/* The trial stays empty where oneDNN has none. */
+/* The trial stays empty if oneDNN has no such product. */
 static clv_status try_product(clv__cpu_plan *plan, const clv__cpu_factors *factors, bool packed, clv__cpu_trial *trial,
                               clv_error *error) {
   clv__dnn_primitive *primitive;
@@ -164,7 +164,7 @@ clv_status clv__cpu_tune_product(clv__cpu_plan *plan, const clv__cpu_plan_node *
   static const clv__cpu_product_way ways[3] = {CLV__CPU_PRODUCT_PACKED, CLV__CPU_PRODUCT_PLAIN, CLV__CPU_PRODUCT_ROW};
   clv__cpu_trial trials[3] = {{0}};
   clv__cpu_product_way present[3];
-  clv__cpu_row row; /* alone: what is added comes on top of any of the ways */
+  clv__cpu_row row; /* without any addend, which costs the same for all ways */
   char step[CLV__CPU_NOTE_ROOM];
   uint32_t chosen = 0, count = 0;
   clv_status status = CLV_OK;

@@ -1,4 +1,4 @@
-/* Running the ways in which a step can be made, and choosing: see tune.h. */
+/* Runs the alternative ways to make a step and chooses one: see tune.h. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -9,10 +9,10 @@
 enum {
   MOST_WAYS = 4,
   ROUNDS = 7,
-  LEAST_NS = 100000, /* that a round of one way lasts, by repetition */
+  LEAST_NS = 100000, /* minimum duration of a round of one way, reached by repetition */
   MOST_REPEATS = 64
 };
-#define FILL 0x3c /* of all memory: a small number in every floating dtype */
+#define FILL 0x3c /* of all memory: a small number in every floating-point dtype */
 
 clv__cpu_trial_call *clv__cpu_trial_add(clv__cpu_trial *trial, clv__dnn_primitive *primitive) {
   clv__cpu_trial_call *call = &trial->calls[trial->count++];
@@ -33,7 +33,7 @@ void clv__cpu_trial_finish(clv__cpu_trial *trial) {
 
 typedef struct ready {
   const clv__cpu_trial *trial;
-  clv__dnn_memory *memories[CLV__CPU_TRIAL_CALLS][CLV__CPU_TRIAL_OPERANDS + 1]; /* the last: scratch */
+  clv__dnn_memory *memories[CLV__CPU_TRIAL_CALLS][CLV__CPU_TRIAL_OPERANDS + 1]; /* the last one is scratch */
   uint32_t repeats;
   uint64_t times[ROUNDS];
 } ready;
@@ -116,7 +116,7 @@ static clv_status run_call(const measuring *m, const clv__cpu_trial_call *call, 
   return clv__dnn_execute(m->plan->device->dnn, call->primitive, arguments, count, error);
 }
 
-/* What one run takes, of so many. */
+/* Measures the time per run, over `repeats` runs. */
 static clv_status time_way(const measuring *m, const ready *way, uint32_t repeats, uint64_t *time_ns, clv_error *error) {
   const uint64_t start = clv__clock_ns();
   for (uint32_t r = 0; r < repeats; ++r) {
@@ -134,7 +134,7 @@ static int compare_times(const void *a, const void *b) {
 }
 
 static clv_status measure(measuring *m, uint64_t *medians, clv_error *error) {
-  for (uint32_t w = 0; w < m->count; ++w) { /* the first run is warmer for the second one, and is not counted */
+  for (uint32_t w = 0; w < m->count; ++w) { /* the first run warms up for the second and does not count */
     uint64_t first, second;
     CLV__TRY(time_way(m, &m->ways[w], 1, &first, error));
     CLV__TRY(time_way(m, &m->ways[w], 1, &second, error));

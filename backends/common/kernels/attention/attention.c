@@ -1,4 +1,4 @@
-/* The Attention operator: its call read, its cache joined (run.c computes it). */
+/* The Attention operator: reads its call and joins its cache. run.c computes it. */
 #include "backends/common/kernels/attention/attention.h"
 
 #include <math.h>
@@ -13,12 +13,12 @@ static const clv_tensor *present_of(const clv_tensor *tensors, uint32_t count, u
 
 /* ---- Reading the call ---- */
 
-/* Where a dim is 0 the others may be anything: products of them mean nothing then, but must not overflow. */
+/* If one dim is 0, the others may be arbitrary. Their products are then meaningless, but must not overflow. */
 static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* Rows of a tensor of three dims (heads side by side) or four. */
+/* The rows of a tensor with three dims (heads adjacent) or four. */
 static clv__attention_rows rows_of(const clv_tensor *t, int64_t heads, const clv_tensor *past) {
   clv__attention_rows rows = {.tensor = t, .past = past, .heads = heads, .past_length = past != NULL ? past->dims[2] : 0};
   if (t->rank == 3) {
@@ -47,7 +47,7 @@ static void read_mask(const clv__kernel_call *call, clv__attention *a) {
     read->steps[4 - mask->rank + i] = mask->dims[i] == 1 ? 0 : step;
     step = times(step, mask->dims[i]);
   }
-  /* A last dim of 1 is broadcast before opset 24, and since then as short as any other. */
+  /* A last dim of 1 is broadcast before opset 24. From opset 24 on, it is merely short, like any other. */
   const int64_t keys = mask->dims[mask->rank - 1];
   if (keys < a->total && (call->opset >= 24 || keys != 1)) a->mask_keys = keys;
 }
@@ -93,7 +93,7 @@ static clv__attention attention_of(const clv__kernel_call *call) {
 
 /* ---- Running it ---- */
 
-/* Past and new rows, one after the other: a copy of bytes. */
+/* Copies past rows and then new rows into the cache, as bytes. */
 static void join_cache(const clv__attention_rows *rows, const clv_tensor *present) {
   if (present == NULL || clv__tensor_is_empty(present)) return;
   const int64_t pairs = present->dims[0] * present->dims[1], length = present->dims[2];
@@ -155,7 +155,7 @@ static bool accepts(const clv__kernel_call *call, char reason[160]) {
   return true;
 }
 
-/* FlexAttention without bodies is Attention of four dims; with them it takes more than a kernel (src/analysis/evaluate_flex.c).
+/* FlexAttention without bodies is Attention with four dims. With bodies, a kernel is not enough (src/analysis/evaluate_flex.c).
  */
 static bool accepts_flex(const clv__kernel_call *call, char reason[160]) {
   const bool has_body =

@@ -1,8 +1,9 @@
-/* Template of attention in one type, REAL, named by NAME(x); REAL_DTYPE is its dtype, TO_REAL and FROM_REAL convert rows to and
- * from it. Included by run.c. Two ways through the same steps: a few rows at a time with all their scores (decoding,
- * and whatever shows or rounds the scores); and blocks of rows and keys as matrix products (tiles.h). */
+/* Template of attention for one type, REAL. NAME(x) names its functions, REAL_DTYPE is its dtype, and TO_REAL and FROM_REAL
+ * convert rows to and from it. Included by run.c. The same steps run in one of two ways. The first handles a few rows at a time,
+ * with all their scores; it serves decoding and any case that outputs or rounds the scores. The second handles blocks of rows and
+ * keys as matrix products (tiles.h). */
 
-/* A row as REALs: where it lies, or in `line`. */
+/* A row as REALs: in place, or converted into `line`. */
 static const REAL *NAME(row)(const clv__attention_rows *rows, int64_t batch, int64_t head, int64_t at, REAL *line) {
   const clv_tensor *tensor;
   const int64_t first = clv__attention_row(rows, batch, head, at, &tensor);
@@ -11,7 +12,7 @@ static const REAL *NAME(row)(const clv__attention_rows *rows, int64_t batch, int
   return line;
 }
 
-/* Rows [first, first + count) of one head of K and V: (head in the group) x (query). Scaled, into `rows`. */
+/* Loads rows [first, first + count) of one head of K and V, scaled, into `rows`. A row is (head in the group) x (query). */
 static void NAME(load_queries)(const clv__attention *a, int64_t batch, int64_t head, int64_t first, int64_t count, REAL *rows) {
   const int64_t size = a->query.size;
   for (int64_t r = 0; r < count; ++r) {
@@ -23,7 +24,7 @@ static void NAME(load_queries)(const clv__attention *a, int64_t batch, int64_t h
 
 static void NAME(store_output)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, const REAL *values) {
   const clv_tensor *tensor;
-  if (a->output.tensor == NULL) return; /* the scores alone are wanted */
+  if (a->output.tensor == NULL) return; /* only the scores are requested */
   const int64_t of_group = row / a->queries, query = row % a->queries;
   const int64_t first = clv__attention_row(&a->output, batch, head * a->group + of_group, query, &tensor);
   FROM_REAL(tensor->dtype, tensor->data, first, a->output.size, values);
@@ -35,12 +36,12 @@ static void NAME(cap)(const clv__attention *a, REAL *scores, int64_t count) {
   for (int64_t j = 0; j < count; ++j) scores[j] = cap * (REAL)tanh(scores[j] / cap);
 }
 
-/* `n` numbers of a mask for one query from key `from` on. */
+/* `n` mask numbers for one query, from key `from` on. */
 static void NAME(mask_line)(const clv__attention_mask *mask, int64_t batch, int64_t head, int64_t query, int64_t from, int64_t n,
                             REAL *line) {
   const int64_t *steps = mask->steps;
   const int64_t base = batch * steps[0] + head * steps[1] + query * steps[2] + from * steps[3];
-  if (mask->tensor->dtype == CLV_BOOL) { /* 1 for what is kept */
+  if (mask->tensor->dtype == CLV_BOOL) { /* 1: keep */
     const bool *bits = (const bool *)mask->tensor->data + base, kept = mask->kind == CLV__ATTENTION_KEEPS;
     for (int64_t j = 0; j < n; ++j) line[j] = bits[j * steps[3]] == kept;
     return;
@@ -49,7 +50,7 @@ static void NAME(mask_line)(const clv__attention_mask *mask, int64_t batch, int6
   for (int64_t j = 1; steps[3] == 0 && j < n; ++j) line[j] = line[0];
 }
 
-/* A mask's numbers onto as many scores. What it forbids is set, not added: a NaN must not survive. */
+/* Applies mask numbers to as many scores. A forbidden score is set rather than added to, so that no NaN survives. */
 static void NAME(mask_some)(const clv__attention_mask *mask, const REAL *values, int64_t n, REAL *scores) {
   const REAL fill = (REAL)mask->fill;
   if (mask->kind == CLV__ATTENTION_ADDS) {
@@ -62,7 +63,7 @@ static void NAME(mask_some)(const clv__attention_mask *mask, const REAL *values,
   }
 }
 
-/* The masks of keys [first, first + count) onto their scores. */
+/* Applies the masks of keys [first, first + count) to their scores. */
 static void NAME(mask)(const clv__attention *a, int64_t batch, int64_t head, int64_t query, int64_t first, int64_t count,
                        REAL *scores) {
   REAL values[MASK_CHUNK];
@@ -75,7 +76,7 @@ static void NAME(mask)(const clv__attention *a, int64_t batch, int64_t head, int
   }
 }
 
-/* NaN only where all that is not -inf is NaN. In lanes, which vectorise. */
+/* The maximum. It is NaN only if every score other than -inf is NaN. Computed in lanes, which vectorise. */
 CLV__MULTIVERSION static REAL NAME(largest)(const REAL *scores, int64_t count) {
   REAL lanes[LANES], most = -(REAL)INFINITY;
   bool all = true;
@@ -98,7 +99,7 @@ static REAL NAME(round)(clv_dtype dtype, REAL value) {
   return value;
 }
 
-/* Scores to shares that sum up to 1; all 0 where every score is -inf, or NaN. */
+/* Turns scores into weights that sum to 1; all are 0 if every score is -inf or NaN. */
 static void NAME(softmax)(const clv__attention *a, REAL *scores, int64_t count) {
   const bool rounds = a->rounding != CLV_DTYPE_NONE;
   for (int64_t j = 0; rounds && j < count; ++j) scores[j] = NAME(round)(a->rounding, scores[j]);
@@ -141,7 +142,7 @@ static void NAME(show)(const clv__attention *a, int64_t batch, int64_t head, int
   FROM_REAL(a->scores->dtype, a->scores->data, row * a->total, a->total, scores);
 }
 
-/* Scores of one row to its shares, in [first, end); elsewhere they are 0 only where they are shown. */
+/* Turns the scores of one row into weights in [first, end). Fills the rest with 0 only if the scores are an output. */
 static void NAME(finish_row)(const clv__attention *a, int64_t batch, int64_t head, int64_t query, int64_t first, int64_t end,
                              REAL *scores) {
   const int shown = a->scores != NULL ? a->mode : -1;
@@ -173,7 +174,7 @@ static size_t NAME(rows_scratch)(const clv__attention *a) {
   return count > SIZE_MAX / 64 / sizeof(REAL) ? SIZE_MAX : clv__align_up(count * sizeof(REAL), 64);
 }
 
-/* Rows [row, row + count) of one head of K and V, at most FEW. */
+/* Computes rows [row, row + count) of one head of K and V, at most FEW. */
 static void NAME(rows)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, int64_t count, void *slice) {
   REAL *scores = slice, *queries = scores + FEW * a->total, *sums = queries + FEW * a->query.size;
   REAL *line = sums + FEW * a->value.size;

@@ -1,5 +1,5 @@
-/* LinearAttention: a state of keys times values for each head, decayed, corrected and written token by token, and read by the
- * queries. Columns of the state (of the values) do not meet: threads take some of them each. */
+/* LinearAttention. Each head has a state of keys times values. It is decayed, corrected and written token by token, and the
+ * queries read it. The columns of the state (those of the values) are independent, so each thread takes some of them. */
 #include <math.h>
 
 #include "operators/common/multiversion.h"
@@ -12,8 +12,8 @@ enum { COLUMNS = 64 };
 typedef struct linear {
   const clv_tensor *query, *key, *value, *past, *decay, *beta, *output, *present; /* NULL: absent */
   int64_t batch, length, q_heads, kv_heads, group, key_size, value_size;
-  int64_t decay_columns, beta_columns; /* a head or a token has as many: one or key_size; kv_heads or one */
-  int64_t blocks;                      /* of columns, a head */
+  int64_t decay_columns, beta_columns; /* per head: one or key_size; per token: kv_heads or one */
+  int64_t blocks;                      /* blocks of columns per head */
   float scale;
 } linear;
 
@@ -46,7 +46,7 @@ static void row_of(const clv_tensor *t, int64_t first, int64_t count, float *row
   clv__row_to_f32(t->dtype, t->data, first, count, row);
 }
 
-/* One token of one head, columns of the state alone: `state` has key_size rows of COLUMNS. */
+/* Updates one token of one head, for some columns of the state. `state` has key_size rows of COLUMNS. */
 CLV__MULTIVERSION static void write_state(float *state, int64_t key_size, const float *key, const float *decay, bool corrects,
                                           float beta, const float *value) {
   float change[COLUMNS], seen[COLUMNS] = {0};
@@ -97,7 +97,7 @@ static size_t slice_bytes(const linear *l) {
   return (bytes + 63) / 64 * 64;
 }
 
-/* Without values there is nothing to do, and however many heads of nothing. */
+/* Without values there is nothing to do, for any number of heads. */
 static bool is_empty(const linear *l) {
   return l->batch == 0 || l->value_size == 0;
 }
@@ -114,7 +114,7 @@ static clv_status run_linear(const clv__kernel_call *call) {
   for (int64_t task = 0; task < tasks; ++task) {
     float *state = (float *)((char *)call->scratch + (size_t)clv__kernel_thread_index() * slice);
     float *lines = state + l.key_size * COLUMNS;
-    const int64_t pair = task / l.blocks, column = task % l.blocks * COLUMNS; /* pair: of batch and head */
+    const int64_t pair = task / l.blocks, column = task % l.blocks * COLUMNS; /* a pair of batch and head */
     const int64_t batch = pair / l.kv_heads, head = pair % l.kv_heads;
     const int64_t width = l.value_size - column < COLUMNS ? l.value_size - column : COLUMNS;
     for (int64_t i = 0; i < l.key_size * COLUMNS; ++i) state[i] = 0;
@@ -139,7 +139,7 @@ static size_t scratch_bytes(const clv__kernel_call *call) {
 
 #define DTYPES (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 
-/* The state may be of another dtype than the rest. */
+/* The dtype of the state may differ from that of the other operands. */
 static bool accepts(const clv__kernel_call *call, char reason[160]) {
   const clv_tensor *past = present_of(call->inputs, call->input_count, 3);
   if (past == NULL || (DTYPES >> past->dtype & 1u) != 0) return true;

@@ -1,7 +1,7 @@
 /* See product.h. Tiles are compiled for three instruction sets and chosen at run time. */
 #include "backends/common/kernels/attention/product.h"
 
-/* Sums that fill the registers, leaving some for the operands: of 16, or of AVX-512's 32. */
+/* The sums fill the registers but leave some for the operands: of 16 registers, or of AVX-512's 32. */
 #define TILE_REAL float
 #define TILE_NAME(x) base_f32_##x
 #define TILE_TARGET
@@ -56,7 +56,7 @@
 #undef TILE_REAL
 
 clv__attention_product clv__attention_product_choose(bool is_double, bool wide) {
-  (void)wide; /* elsewhere than on x86 */
+  (void)wide; /* on CPUs other than x86 */
 #ifdef HAS_X86
   if (__builtin_cpu_supports("avx512f")) {
     if (is_double) return (clv__attention_product){CLV__ATTENTION_LANES, avx512_f64_scores, avx512_f64_sums};

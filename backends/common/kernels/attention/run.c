@@ -1,5 +1,5 @@
-/* Attention: f32 (f64 of f64), whatever the tensors are stored as. No array of queries times keys is made but the scores of a few
- * rows. Keys that a query may not look at are never read for it: what lies in the unused end of a cache does not matter. */
+/* Attention computes in f32 (f64 for f64), whatever the storage dtype. The scores of a few rows are the only queries-times-keys
+ * array. Masked keys are never read for a query, so the unused end of a cache may hold anything. */
 #include <math.h>
 
 #include "backends/common/kernels/attention/attention.h"
@@ -12,18 +12,18 @@
 #include "operators/common/turn.h"
 
 enum {
-  FEW = 4,                      /* rows that share a pass over the keys, the first way */
-  MANY = 8,                     /* rows from which on the second way pays */
-  KEYS = 192,                   /* the second way: that meet a panel at a time; their scores stay in the nearest cache */
-  LANES = CLV__ATTENTION_LANES, /* queries side by side */
-  PANEL = 2 * LANES,            /* and in the widest panel */
-  TASK_ROWS = 512,              /* at most in a task, which copies keys and values once for all of them */
-  TASKS = 16,                   /* that there should be, so that every thread finds one */
+  FEW = 4,                      /* first way: rows that share a pass over the keys */
+  MANY = 8,                     /* number of rows from which the second way pays */
+  KEYS = 192,                   /* second way: keys that meet a panel at a time; their scores fit in the first-level cache */
+  LANES = CLV__ATTENTION_LANES, /* adjacent queries */
+  PANEL = 2 * LANES,            /* the same in the widest panel */
+  TASK_ROWS = 512,              /* maximum per task; a task copies keys and values once for all its rows */
+  TASKS = 16,                   /* target number, so that every thread finds one */
   MASK_CHUNK = 256,
   MASK_LINE = 32
 };
 
-/* e to (number - origin) in place; returns their sum. */
+/* Replaces each number by e to (number - origin). Returns the sum. */
 CLV__MULTIVERSION static double exponentials_f32(float *numbers, int64_t count, float origin) {
   double sums[LANES] = {0}, sum = 0;
   int64_t j = 0;
@@ -41,13 +41,13 @@ static double exponentials_f64(double *numbers, int64_t count, double origin) {
   return sum;
 }
 
-/* Vectors are spelled out where the compiler would keep LANES numbers in as many registers. */
+/* Spells out vectors, because the compiler would otherwise use a separate register for each of the LANES numbers. */
 typedef float lanes_f32 __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 typedef int32_t lane_bits_f32 __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
 typedef int64_t lane_bits_f64 __attribute__((vector_size(LANES * sizeof(double)), aligned(sizeof(double)), may_alias));
 
-/* clv__exp_f32() of LANES numbers, in place. */
+/* Applies clv__exp_f32() to LANES numbers in place. */
 static inline __attribute__((always_inline)) void exponential_lanes_f32(lanes_f32 *x) {
   const lane_bits_f32 tiny = *x < -87.0f;
   const lanes_f32 low = (lanes_f32)(~tiny & (lane_bits_f32)*x);
@@ -87,12 +87,12 @@ static inline __attribute__((always_inline)) void exponential_lanes_f64(lanes_f6
 #include "backends/common/kernels/attention/body.h"
 #include "backends/common/kernels/attention/tiles.h"
 
-/* Where a dim is 0 the others may be anything: products of them mean nothing then, but must not overflow. */
+/* If one dim is 0, the others may be arbitrary. Their products are then meaningless, but must not overflow. */
 static int64_t times(int64_t a, int64_t b) {
   return (int64_t)((uint64_t)a * (uint64_t)b);
 }
 
-/* The rows of one head of K and V, cut into tasks: a function of shapes alone. */
+/* Divides the rows of one head of K and V into tasks. Depends on shapes alone. */
 typedef struct cut {
   bool tiled;
   int64_t rows, task_rows, chunks;
@@ -117,7 +117,7 @@ static size_t slice_bytes(const clv__attention *a, const cut *c) {
   return wide ? rows_scratch_f64(a) : rows_scratch_f32(a);
 }
 
-/* Whether there is more to make than the cache. */
+/* Whether there is an output besides the cache. */
 static bool has_output(const clv__attention *a) {
   return (a->output.tensor != NULL && !clv__tensor_is_empty(a->output.tensor)) ||
          (a->scores != NULL && !clv__tensor_is_empty(a->scores));

@@ -3,7 +3,7 @@
 
 typedef TILE_REAL TILE_NAME(vector) __attribute__((vector_size(TILE_LANES * sizeof(TILE_REAL)), may_alias));
 
-/* out[i][*] (+)= the sum over k of left[i * row_step + k * depth_step] * right[k][*]; sums run in the order of k. */
+/* out[i][*] (+)= the sum over k of left[i * row_step + k * depth_step] * right[k][*]. Sums run in the order of k. */
 static inline __attribute__((always_inline)) TILE_TARGET void TILE_NAME(part)(int64_t depth, const TILE_REAL *left,
                                                                               int64_t row_step, int64_t depth_step,
                                                                               const TILE_REAL *right, TILE_REAL *out,

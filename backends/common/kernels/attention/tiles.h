@@ -1,24 +1,23 @@
-/* Template of the second way through attention (see body.h): panels of queries meet blocks of keys in matrix products
- * (product.h), queries side by side; the largest score of a query so far is the exponent's origin, and what was summed
- * up before shrinks when it grows (Dao and others 2022; Milakov, Gimelshein 2018). Scratch does not grow with the number of keys.
- */
+/* Template of the second way through attention (see body.h). Panels of adjacent queries meet blocks of keys in matrix products
+ * (product.h). The largest score of a query so far is the origin of the exponent. When it grows, the earlier sums are scaled down
+ * (Dao and others 2022; Milakov, Gimelshein 2018). The scratch size does not depend on the number of keys. */
 
 typedef struct NAME(tiles) {
   const clv__attention *a;
-  int64_t batch, head, row, count; /* the rows of this task */
+  int64_t batch, head, row, count; /* rows of this task */
   clv__attention_product narrow, wide;
   REAL *queries, *keys, *values, *scores, *sums, *most, *total, *line;
-  int64_t *first, *end; /* by row: the keys that it may look at */
+  int64_t *first, *end; /* per row: the range of keys that it may attend to */
 } NAME(tiles);
 
-/* A panel: rows [row, row + product.columns) of the task, and the keys that any of them looks at. */
+/* A panel: rows [row, row + product.columns) of the task, and the keys that any of them attends to. */
 typedef struct NAME(panel) {
   clv__attention_product product;
   int64_t row, first, end;
   REAL *queries, *sums; /* [size, columns], [width, columns] */
 } NAME(panel);
 
-/* Where the parts of a slice lie; returns its bytes. `t` may be NULL. */
+/* Lays out the parts of a slice and returns its size in bytes. `t` may be NULL. */
 static size_t NAME(tiles_layout)(const clv__attention *a, int64_t task_rows, char *slice, NAME(tiles) * t) {
   const int64_t size = a->query.size, width = a->value.size, longest = size > width ? size : width;
   const size_t real = sizeof(REAL), index = sizeof(int64_t), rows = (size_t)task_rows;
@@ -59,7 +58,7 @@ static NAME(panel) NAME(panel_at)(const NAME(tiles) * t, int64_t row) {
   return p;
 }
 
-/* Queries side by side. Lanes behind the last row are zeros, with the keys of that row. */
+/* Loads adjacent queries. Lanes after the last row are zeros, with the keys of that row. */
 static void NAME(begin)(const NAME(tiles) * t) {
   const clv__attention *a = t->a;
   const int64_t size = a->query.size;
@@ -80,7 +79,7 @@ static void NAME(begin)(const NAME(tiles) * t) {
   }
 }
 
-/* Keys or values [first, first + count) as rows of REALs, *step apart: where they lie, or copied to `room`. */
+/* Keys or values [first, first + count) as rows of REALs, *step apart: in place, or copied to `room`. */
 static const REAL *NAME(block_of)(const NAME(tiles) * t, const clv__attention_rows *rows, int64_t first, int64_t count,
                                   REAL *room, int64_t *step) {
   const clv_tensor *tensor, *last;
@@ -97,7 +96,7 @@ static const REAL *NAME(block_of)(const NAME(tiles) * t, const clv__attention_ro
   return room;
 }
 
-/* A mask's numbers [count, LANES] onto as many scores, which lie `columns` apart. */
+/* Applies mask numbers [count, LANES] to as many scores, which are `columns` apart. */
 CLV__MULTIVERSION static void NAME(mask_lanes)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores,
                                                int64_t columns) {
   const NAME(lanes) fill = (REAL)mask->fill - (NAME(lanes)){0};
@@ -115,7 +114,7 @@ CLV__MULTIVERSION static void NAME(mask_lanes)(const clv__attention_mask *mask, 
   }
 }
 
-/* A mask that is the same for all queries: a number a key. Most let the scores as they are. */
+/* Applies a mask shared by all queries: one number per key. Most of these masks leave the scores unchanged. */
 static void NAME(mask_keys)(const clv__attention_mask *mask, const REAL *values, int64_t count, REAL *scores, int64_t columns) {
   const bool adds = mask->kind == CLV__ATTENTION_ADDS;
   for (int64_t j = 0; j < count; ++j) {
@@ -127,14 +126,14 @@ static void NAME(mask_keys)(const clv__attention_mask *mask, const REAL *values,
   }
 }
 
-/* The masks onto scores [count, columns] of keys [first, first + count). */
+/* Applies the masks to scores [count, columns] of keys [first, first + count). */
 static void NAME(mask_panel)(const NAME(tiles) * t, const NAME(panel) * p, int64_t first, int64_t count, REAL *scores) {
   const clv__attention *a = t->a;
   const int64_t columns = p->product.columns;
   REAL lines[LANES * MASK_LINE], turned[MASK_LINE * LANES];
   for (int m = 0; m < CLV__ATTENTION_MASKS && a->masks[m].tensor != NULL; ++m) {
     const clv__attention_mask *mask = &a->masks[m];
-    const bool same = mask->steps[1] == 0 && mask->steps[2] == 0; /* for all rows */
+    const bool same = mask->steps[1] == 0 && mask->steps[2] == 0; /* the same for all rows */
     for (int64_t from = 0; from < count; from += MASK_LINE) {
       const int64_t n = count - from < MASK_LINE ? count - from : MASK_LINE;
       if (same) {
@@ -164,17 +163,18 @@ static void NAME(limit_panel)(const NAME(tiles) * t, const NAME(panel) * p, int6
   }
 }
 
-/* Scores of LANES queries to what they add to the sums: e to (score - the largest so far). Returns whether sums before shrink. */
+/* Turns scores of LANES queries into their contributions to the sums: e to (score - the largest so far). Returns whether the
+ * earlier sums must shrink. */
 CLV__MULTIVERSION static bool NAME(absorb)(REAL *scores, int64_t count, int64_t columns, REAL *most, REAL *total, REAL *shrink) {
   const NAME(lanes) before = *(const NAME(lanes) *)most;
   NAME(lanes) top = before, sum = {0}, less;
-  for (int64_t j = 0; j < count; ++j) { /* NaNs are no largest: they come back in the sum */
+  for (int64_t j = 0; j < count; ++j) { /* a NaN never becomes the largest; it returns in the sum */
     const NAME(lanes) line = *(const NAME(lanes) *)(scores + j * columns);
     const NAME(lane_bits) above = line > top;
     top = (NAME(lanes))((above & (NAME(lane_bits))line) | (~above & (NAME(lane_bits))top));
   }
   const NAME(lane_bits) some = top > -(REAL)INFINITY;
-  const NAME(lanes) origin = (NAME(lanes))(some & (NAME(lane_bits))top); /* where there is none, 0 */
+  const NAME(lanes) origin = (NAME(lanes))(some & (NAME(lane_bits))top); /* 0 if there is none */
   for (int64_t j = 0; j < count; ++j) {
     NAME(lanes) line = *(const NAME(lanes) *)(scores + j * columns) - origin;
     NAME(exponential_lanes)(&line);
@@ -191,13 +191,13 @@ CLV__MULTIVERSION static bool NAME(absorb)(REAL *scores, int64_t count, int64_t 
   return shrinks;
 }
 
-/* Numbers [count, columns] of LANES queries, each times its factor. */
+/* Multiplies numbers [count, columns] of LANES queries by one factor per query. */
 CLV__MULTIVERSION static void NAME(scale)(REAL *numbers, int64_t count, int64_t columns, const REAL *factors) {
   const NAME(lanes) times = *(const NAME(lanes) *)factors;
   for (int64_t j = 0; j < count; ++j) *(NAME(lanes) *)(numbers + j * columns) *= times;
 }
 
-/* A panel meets keys [first, first + count), which lie at `keys` and `values`. */
+/* Processes keys [first, first + count), stored at `keys` and `values`, for a panel. */
 static void NAME(meet)(const NAME(tiles) * t, const NAME(panel) * p, int64_t first, int64_t count, const REAL *keys,
                        int64_t key_step, const REAL *values, int64_t value_step) {
   const clv__attention *a = t->a;
@@ -232,7 +232,7 @@ static void NAME(finish_panel)(const NAME(tiles) * t, const NAME(panel) * p) {
   }
 }
 
-/* Rows [row, row + count) of one head of K and V, at most `task_rows`. */
+/* Computes rows [row, row + count) of one head of K and V, at most `task_rows`. */
 static void NAME(run_tiles)(const clv__attention *a, int64_t batch, int64_t head, int64_t row, int64_t count, int64_t task_rows,
                             char *slice) {
   const bool is_double = sizeof(REAL) == sizeof(double);

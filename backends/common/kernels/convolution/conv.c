@@ -1,8 +1,9 @@
-/* Conv and ConvTranspose. Both gather: an output position reads, for each tap of the kernel, one input position. A transposed
- * convolution of stride s falls into s phases an axis, each of which sees a fixed subset of the taps with stride 1.
+/* Conv and ConvTranspose. Both gather: an output position reads one input position for each tap of the kernel. A transposed
+ * convolution of stride s splits into s phases per axis. Each phase is a stride-1 convolution with a fixed subset of the
+ * taps.
  *
- * Most shapes run as a blocked matrix product whose right side is gathered block by block (no im2col matrix is ever whole);
- * with few output channels a group (depthwise), rows are accumulated directly. */
+ * Most shapes run as a blocked matrix product whose right side is gathered block by block, so that no complete im2col matrix
+ * exists. With few output channels per group (depthwise), rows are accumulated directly. */
 #include <stdio.h>
 
 #include "backends/common/kernels/matmul/gemm.h"
@@ -13,8 +14,8 @@
 #include "operators/run.h"
 
 #define AXES 3
-#define DIRECT_CHUNK 512  /* output elements that are accumulated at a time */
-#define DIRECT_CHANNELS 3 /* output channels a group, up to which rows are accumulated directly */
+#define DIRECT_CHUNK 512  /* output elements accumulated at a time */
+#define DIRECT_CHANNELS 3 /* rows are accumulated directly up to this many output channels per group */
 
 typedef clv__window_axis axis;
 
@@ -23,15 +24,15 @@ typedef struct conv {
   const void *input, *weight, *bias;
   void *output;
   int64_t batch, groups;
-  int64_t in_channels, out_channels; /* of a group */
+  int64_t in_channels, out_channels; /* per group */
   int64_t depth;                     /* in_channels * taps */
   int64_t kernel_volume, input_plane, output_plane;
-  bool transposed; /* weights are [in, out, …] and not [out, in, …] */
+  bool transposed; /* weights are [in, out, …] instead of [out, in, …] */
   bool scattered;  /* output positions are not consecutive */
   axis axes[AXES];
 } conv;
 
-/* A place along the depth: an input channel and a tap. */
+/* A position along the depth: an input channel and a tap. */
 typedef struct tap {
   int64_t channel, t[AXES];
 } tap;
@@ -68,8 +69,8 @@ static inline int64_t output_index(const conv *c, int64_t q0, int64_t q1, int64_
   return (o0 * a[1].output + o1) * a[2].output + a[2].output_first + q2 * a[2].output_step;
 }
 
-/* Positions [low, high) of q for which q * step + offset is inside [0, input). Steps 1 and 2 without division: it is most of the
- * time of short rows. */
+/* The positions [low, high) of q for which q * step + offset is within [0, input). Steps 1 and 2 avoid the division, which would
+ * dominate the time of short rows. */
 static inline void positions_of(int64_t offset, int64_t step, int64_t input, int64_t *low, int64_t *high) {
   int64_t before = offset < 0 ? -offset : 0, after = input > offset ? input - offset : 0;
   *low = step == 1 ? before : step == 2 ? (before + 1) >> 1 : (before + step - 1) / step;
@@ -152,7 +153,7 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c, clv__window *
   return CLV_OK;
 }
 
-/* Sets the axes from `phases` (NULL: not transposed); leading ones are of size 1. */
+/* Sets the axes from `phases` (NULL: not transposed). Leading axes have size 1. */
 static void conv_set_axes(conv *c, const clv__window *w, const int64_t *phases) {
   int32_t lead = AXES - w->spatial;
   for (int32_t i = 0; i < AXES; ++i) {
@@ -164,7 +165,7 @@ static void conv_set_axes(conv *c, const clv__window *w, const int64_t *phases) 
       c->axes[i] = clv__window_axis_phase(w, i - lead, phases[i]);
     }
   }
-  /* A pointwise convolution sees its planes as single rows. */
+  /* A pointwise convolution treats its planes as single rows. */
   if (phases == NULL && c->kernel_volume == 1) {
     bool plain = true;
     for (int i = 0; i < AXES; ++i) {
@@ -198,7 +199,7 @@ static void conv_run_phase(const conv *c, void *scratch) {
   }
   rows *= c->batch * c->groups * c->out_channels;
   int threads = clv__kernel_threads(rows, (double)rows * (double)c->axes[2].count * (double)(c->depth + 1) / 4);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t row = 0; row < rows; ++row) {
     switch (c->dtype) {
@@ -258,7 +259,7 @@ static size_t conv_scratch_bytes(const clv__kernel_call *call) {
                     .columns = 1,
                     .depth = c.in_channels};
   for (int32_t i = 0; i < w.spatial; ++i) {
-    int64_t stride = c.transposed ? w.stride[i] : 1; /* the largest phase is the first or as large */
+    int64_t stride = c.transposed ? w.stride[i] : 1; /* no phase is larger than the first */
     gemm.columns *= (w.output[i] + stride - 1) / stride;
     gemm.depth *= w.kernel[i];
   }

@@ -1,9 +1,9 @@
-/* Template of the parts of a convolution that touch elements, for one dtype. Included by conv.c with
+/* Template of the parts of a convolution that access elements, for one dtype. Included by conv.c with
  *   NAME(x)        the function's name for this dtype
  *   STORED, REAL   the element in memory, and the type it is computed in
- *   LOAD(e), SAVE(r)   between the two */
+ *   LOAD(e), SAVE(r)   conversions between the two */
 
-/* Weights of a block of output channels. */
+/* Packs the weights of a block of output channels. */
 static void NAME(pack_rows)(const void *cookie, const clv__gemm_block *block) {
   const conv *c = cookie;
   const STORED *weights = c->weight;
@@ -12,7 +12,7 @@ static void NAME(pack_rows)(const void *cookie, const clv__gemm_block *block) {
   for (int64_t r = 0; r < block->count; ++r) {
     tap at = tap_decode(c, block->depth_first);
     REAL *panel = panels + r / block->width * block->width * block->depth_count + r % block->width;
-    if (!c->transposed) { /* every tap, in order: the weights of an output channel are one run */
+    if (!c->transposed) { /* every tap, in order: the weights of an output channel are contiguous */
       const STORED *run = weights + weight_index(c, group, block->first + r, &at);
       for (int64_t k = 0; k < block->depth_count; ++k) panel[k * block->width] = LOAD(run[k]);
       continue;
@@ -27,7 +27,7 @@ static void NAME(pack_rows)(const void *cookie, const clv__gemm_block *block) {
   }
 }
 
-/* What one tap reads for the output positions [first, first + count): zeros where it falls outside. */
+/* Gathers the inputs of one tap for the output positions [first, first + count), with zeros for positions outside. */
 static void NAME(gather)(const conv *c, const STORED *plane, const tap *at, int64_t first, int64_t count, REAL *line) {
   const axis *a = c->axes;
   int64_t q2 = first % a[2].count, q1 = first / a[2].count % a[1].count, q0 = first / a[2].count / a[1].count;
@@ -59,7 +59,7 @@ static void NAME(gather)(const conv *c, const STORED *plane, const tap *at, int6
   }
 }
 
-/* Input pixels of a block of output positions: im2col, of this block alone. */
+/* Packs the input pixels of a block of output positions: im2col, for this block alone. */
 static void NAME(pack_columns)(const void *cookie, const clv__gemm_block *block) {
   const conv *c = cookie;
   const STORED *planes = (const STORED *)c->input + block->batch * c->in_channels * c->input_plane;
@@ -94,7 +94,7 @@ static void NAME(store)(const void *cookie, int64_t batch, int64_t row, int64_t 
   }
 }
 
-/* One row of one output channel, tap after tap over contiguous input: the path of depthwise convolutions. */
+/* Computes one row of one output channel, tap after tap over contiguous input. Depthwise convolutions take this path. */
 CLV__MULTIVERSION static void NAME(direct_row)(const conv *c, int64_t row) {
   const axis *a = c->axes;
   int64_t q1 = row % a[1].count, q0 = row / a[1].count % a[0].count, plane = row / a[1].count / a[0].count;

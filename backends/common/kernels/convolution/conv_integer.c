@@ -1,5 +1,5 @@
-/* ConvInteger and QLinearConv: 8-bit operands, exact i32 sums, row by row of the output. What lies in the padding counts as the
- * zero point: it adds nothing. */
+/* ConvInteger and QLinearConv: 8-bit operands, exact i32 sums, one output row at a time. Padding has the value of the zero point,
+ * so it adds nothing. */
 #include "operators/common/multiversion.h"
 #include "operators/common/requantize.h"
 #include "operators/common/threads.h"
@@ -12,8 +12,8 @@ typedef struct conv {
   const clv_tensor *x, *w, *y, *bias, *x_zero, *w_zero, *y_zero, *x_scale, *w_scale, *y_scale;
   clv__window window;
   int32_t last;                              /* spatial axis that rows run along */
-  int64_t groups, in_channels, out_channels; /* channels of a group */
-  int64_t volume, input_plane, output_rows;  /* taps; elements of a plane; rows of one */
+  int64_t groups, in_channels, out_channels; /* channels per group */
+  int64_t volume, input_plane, output_rows;  /* taps; elements per plane; rows per plane */
   bool quantizes;
 } conv;
 
@@ -43,7 +43,7 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c) {
     pointwise = pointwise && window->kernel[i] == 1 && window->stride[i] == 1 && window->input[i] == window->output[i] &&
                 window->pad_begin[i] == 0;
   }
-  if (pointwise) { /* a plane is one row */
+  if (pointwise) { /* treat a plane as one row */
     window->spatial = 1;
     window->input[0] = window->output[0] = c->input_plane;
   }
@@ -63,8 +63,8 @@ static clv_status conv_read(const clv__kernel_call *call, conv *c) {
 DEFINE_ADD(add_unsigned, uint8_t)
 DEFINE_ADD(add_signed, int8_t)
 
-/* Where tap `tap` reads for the row at `position` (of all axes but the last): the input row, and its place along the last axis.
- * False: outside. */
+/* The input that tap `tap` reads for the row at `position` (of all axes except the last): the input row, and the offset along the
+ * last axis. Returns false if it is outside. */
 static bool tap_place(const clv__window *w, int64_t tap, const int64_t *position, int64_t *row, int64_t *offset) {
   int64_t step = 1;
   const int32_t last = w->spatial - 1;
@@ -81,7 +81,7 @@ static bool tap_place(const clv__window *w, int64_t tap, const int64_t *position
   return true;
 }
 
-/* Output positions [start, start + count) of one row, all input channels and taps. */
+/* Sums output positions [start, start + count) of one row over all input channels and taps. */
 static void sum_row(const conv *c, int64_t image, int64_t channel, const int64_t *position, int64_t start, int64_t count,
                     uint32_t *sums) {
   const clv__window *w = &c->window;

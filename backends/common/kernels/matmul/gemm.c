@@ -1,5 +1,5 @@
-/* See gemm.h. Tiles are compiled for three instruction sets and chosen once at run time; a block of C stays in a thread's cache.
- */
+/* See gemm.h. Tiles are compiled for three instruction sets, and one set is chosen at run time. A block of C stays in a thread's
+ * cache. */
 #include "backends/common/kernels/matmul/gemm.h"
 
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "operators/common/threads.h"
 
-/* Sums that fill the registers, leaving some for the operands: 4 x 2 and 6 x 2 of 16, 12 x 2 of 32. */
+/* The sums fill the registers but leave some for the operands: 4 x 2 and 6 x 2 of 16 registers, 12 x 2 of 32. */
 #define TILE_REAL float
 #define TILE_NAME tile_f32_base
 #define TILE_TARGET
@@ -56,10 +56,10 @@
 #undef TILE_REAL
 
 /* The innermost part: `rows` x `columns` of `values` += a panel of A (`depth` runs of `rows` elements) * a panel of B (`depth`
- * runs of `columns`). B and `values` are aligned to 64 bytes, and so is `stride` elements. */
+ * runs of `columns`). B, `values` and `stride` elements are aligned to 64 bytes. */
 typedef struct tile {
   void (*run)(int64_t depth, const void *rows, const void *columns, void *values, int64_t stride);
-  int rows, columns; /* at most 12 and 32, and divisors of CLV__GEMM_ROWS and CLV__GEMM_COLUMNS */
+  int rows, columns; /* at most 12 and 32; they divide CLV__GEMM_ROWS and CLV__GEMM_COLUMNS */
 } tile;
 
 static tile choose_tile(bool is_double) {
@@ -78,7 +78,8 @@ static int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* How one run is cut: block sizes rounded up to whole tiles, and where a thread's buffers lie in its slice of the scratch. */
+/* How one run is divided: block sizes rounded up to whole tiles, and the offsets of a thread's buffers in its slice of the
+ * scratch. */
 typedef struct cut {
   int64_t block_rows, block_columns, block_depth;
   int64_t row_blocks, column_blocks, tasks;
@@ -88,7 +89,7 @@ typedef struct cut {
 static cut cut_make(const clv__gemm *gemm) {
   cut c = {0};
   size_t element = gemm->is_double ? sizeof(double) : sizeof(float);
-  /* 12 and 32 cover every tile, so that the size of the scratch does not depend on the machine. */
+  /* 12 and 32 cover every tile, so that the scratch size does not depend on the machine. */
   c.block_rows = smaller(CLV__GEMM_ROWS, (gemm->rows + 11) / 12 * 12);
   c.block_columns = smaller(CLV__GEMM_COLUMNS, (gemm->columns + 31) / 32 * 32);
   c.block_depth = smaller(CLV__GEMM_DEPTH, gemm->depth);
@@ -141,7 +142,7 @@ void clv__gemm_run(const clv__gemm *gemm, void *scratch) {
   const tile t = choose_tile(gemm->is_double);
   double work = 2.0 * (double)gemm->batches * (double)gemm->rows * (double)gemm->columns * (double)(gemm->depth + 1);
   int threads = clv__kernel_threads(c.tasks, work / 16);
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used by OpenMP alone */
 #pragma omp parallel num_threads(threads) if (threads > 1)
   {
     char *slice = (char *)scratch + (size_t)clv__kernel_thread_index() * c.slice_bytes;

@@ -10,8 +10,8 @@ static void table_fill(int64_t *table, int64_t count, int64_t step) {
   for (int64_t i = 0; i < count; ++i) table[i] = i * step;
 }
 
-/* Offsets of an operand's matrices for every index over `batch` (`rank` dims of the result); its own leading dims end where the
- * matrix begins, and those of size 1 are broadcast. */
+/* Fills the offsets of an operand's matrices for every index over `batch` (`rank` dims of the result). The operand has `own`
+ * leading dims. Those of size 1 are broadcast. */
 static void table_fill_batches(int64_t *table, int64_t count, const clv_tensor *tensor, int32_t own, const int64_t *batch,
                                int32_t rank, int64_t matrix) {
   int64_t steps[CLV_MAX_RANK] = {0}, index[CLV_MAX_RANK] = {0}, step = matrix, offset = 0;
@@ -51,7 +51,7 @@ static clv__product matmul_product(const clv__kernel_call *call, int64_t *batch,
     batch[i] = left == 1 ? right : left;
     p.batches *= batch[i];
   }
-  /* One matrix on the right for the whole batch: its rows are one long matrix. */
+  /* If one right-hand matrix serves the whole batch, its rows form one long matrix. */
   if (p.batches > 0 && b_lead == 0 && a->rank > 2) {
     p.rows *= p.batches;
     p.batches = 1;

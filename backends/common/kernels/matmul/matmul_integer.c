@@ -1,5 +1,5 @@
-/* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums; zero points and scales of the whole tensor, of each row of A
- * (or of Y), or of each column of B. */
+/* MatMulInteger and QLinearMatMul: 8-bit operands, exact i32 sums. Zero points and scales apply to the whole tensor, to each row
+ * of A (or of Y), or to each column of B. */
 #include "operators/common/multiversion.h"
 #include "operators/common/requantize.h"
 #include "operators/common/threads.h"
@@ -7,7 +7,7 @@
 
 enum { CHUNK = 256 };
 
-/* Zero points or scales: that of line i of matrix m is at m * matrix_step + i * line_step. */
+/* Zero points or scales. The entry for line i of matrix m is at m * matrix_step + i * line_step. */
 typedef struct lines {
   const clv_tensor *tensor; /* NULL: none */
   int64_t matrix_step, line_step;
@@ -22,7 +22,8 @@ typedef struct product {
   lines a_zero, b_zero, y_zero, a_scale, b_scale, y_scale;
 } product;
 
-/* `matrices` matrices of `count` lines; `along`: which of the last two axes (1: the last) a line is an index of. */
+/* Reads the entries for `matrices` matrices of `count` lines. `along`: which of the last two axes indexes the lines (1: the
+ * last). */
 static clv_status lines_read(const clv__kernel_call *call, uint32_t input, int64_t matrices, int64_t count, int along,
                              lines *out) {
   const clv_tensor *t = clv__call_input(call, input);
@@ -72,7 +73,7 @@ static clv_status product_read(const clv__kernel_call *call, product *p) {
   return lines_read(call, 7, p->batches, p->rows, 0, &p->y_zero);
 }
 
-/* Which matrix of an operand stands in batch `n` of the result. */
+/* The matrix of an operand that batch `n` of the result uses. */
 static int64_t matrix_of(const product *p, const clv_tensor *operand, int32_t lead, int64_t n) {
   int64_t matrix = 0, step = 1;
   for (int32_t i = p->batch_rank - 1; i >= 0; --i) {
@@ -98,8 +99,8 @@ static int64_t line_at(const lines *l, int64_t matrix, int64_t line) {
   return matrix * l->matrix_step + line * l->line_step;
 }
 
-/* Columns [column, column + count) of one row: the sum of (a - za)(b - zb) is that of (a - za) b less zb times that of (a - za).
- */
+/* Computes columns [column, column + count) of one row. The sum of (a - za)(b - zb) is the sum of (a - za) b minus zb times the
+ * sum of (a - za). */
 static void run_chunk(const product *p, int64_t n, int64_t row, int64_t column, int64_t count) {
   const int64_t am = matrix_of(p, p->a, p->a_lead, n), bm = matrix_of(p, p->b, p->b_lead, n);
   const int64_t a = (am * p->rows + row) * p->depth, first = (n * p->rows + row) * p->columns + column;

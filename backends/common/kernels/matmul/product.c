@@ -1,5 +1,5 @@
-/* See product.h. Three ways: the blocked product; unpacked for a few rows, where reading B is all the time; integers. Which one
- * is taken depends on shapes, dtypes and layout alone. */
+/* See product.h. There are three ways: the blocked product; an unpacked product for a few rows, where reading B takes all the
+ * time; integers. The choice depends on shapes, dtypes and layout alone. */
 #include "backends/common/kernels/matmul/product.h"
 
 #include "backends/common/kernels/matmul/gemm.h"
@@ -9,8 +9,8 @@
 #include "operators/common/threads.h"
 #include "operators/common/turn.h"
 
-#define THIN_ROWS 4      /* up to which B is not worth packing */
-#define THIN_COLUMNS 256 /* of a chunk */
+#define THIN_ROWS 4      /* number of rows up to which packing B does not pay */
+#define THIN_COLUMNS 256 /* per chunk */
 #define THIN_LANES 16
 
 static bool is_run(const int64_t *offsets, int64_t count) {
@@ -45,7 +45,8 @@ static bool is_run(const int64_t *offsets, int64_t count) {
 #define SPREAD clv__gemm_spread_f32
 #include "backends/common/kernels/matmul/product_body.h"
 
-/* Rows of A or columns of B that run along the depth, evenly spaced within each panel: panel by panel. */
+/* Packs rows of A or columns of B that are contiguous along the depth and evenly spaced, panel by panel. Returns false for other
+ * operands. */
 static bool pack_by_turning(const float *elements, const int64_t *across, const int64_t *along, const clv__gemm_block *block) {
   across += block->first;
   along += block->depth_first;
@@ -93,7 +94,7 @@ static void pack_columns(const void *cookie, const clv__gemm_block *block) {
   pack(p->b_dtype, p->b, p->b_batch[block->batch], p->b_column, p->b_depth, block);
 }
 
-/* alpha * sums + beta * addend for one row of a block, in place, and out to C. */
+/* Computes alpha * sums + beta * addend for one row of a block in place, and stores it in C. */
 static void store_row_f32(const clv__product *p, int64_t batch, int64_t row, int64_t column, int64_t count, float *sums) {
   if (p->alpha != 1.0f) {
     for (int64_t j = 0; j < count; ++j) sums[j] *= p->alpha;
@@ -139,7 +140,7 @@ static void store(const void *cookie, int64_t batch, int64_t row, int64_t row_co
 static void run_thin(const clv__product *p, bool columns_run) {
   int64_t chunks = (p->columns + THIN_COLUMNS - 1) / THIN_COLUMNS, tasks = p->batches * chunks;
   int threads = clv__kernel_threads(tasks, (double)p->batches * (double)p->columns * (double)(p->depth + 1));
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t batch = task / chunks, column = task % chunks * THIN_COLUMNS;
@@ -213,11 +214,11 @@ static uint64_t integer_scale(const clv__product *p, uint64_t sum, int64_t row, 
   return integer_load(p->c_dtype, &whole, 0);
 }
 
-/* A row of C at a time, a chunk of columns of it at a time. Two's complement makes one loop right for all integer dtypes. */
+/* Computes one row of C at a time, in chunks of columns. In two's complement, one loop serves all integer dtypes. */
 static void run_integers(const clv__product *p) {
   int64_t tasks = p->batches * p->rows;
   int threads = clv__kernel_threads(tasks, (double)tasks * (double)p->columns * (double)(p->depth + 1));
-  (void)threads; /* read by OpenMP alone */
+  (void)threads; /* used by OpenMP alone */
 #pragma omp parallel for num_threads(threads) if (threads > 1) schedule(static)
   for (int64_t task = 0; task < tasks; ++task) {
     int64_t batch = task / p->rows, row = task % p->rows;

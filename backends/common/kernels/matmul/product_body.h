@@ -1,10 +1,10 @@
 /* Template of the parts of a product that read elements, for one dtype. Included by product.c with
  *   NAME(x)        the function's name for this dtype
  *   STORED, REAL   the element in memory, and the type it is computed in
- *   LOAD(e)        between the two
+ *   LOAD(e)        converts from the first to the second
  *   SPREAD         clv__gemm_spread_f32 or _f64 */
 
-/* Packs rows of A or columns of B: `across` are offsets of rows (columns), `along` those of the depth. */
+/* Packs rows of A or columns of B. `across` holds the offsets of rows (columns), `along` those of the depth. */
 static void NAME(pack)(const void *data, const int64_t *across, const int64_t *along, const clv__gemm_block *block) {
   const STORED *elements = data;
   REAL *panels = block->panels, *line = block->line;
@@ -34,7 +34,7 @@ static void NAME(pack)(const void *data, const int64_t *across, const int64_t *a
   }
 }
 
-/* A few rows of A against a chunk of columns of B, read once and not packed: for products that only wait for memory. */
+/* Multiplies a few rows of A by a chunk of columns of B, read once and not packed. For products limited by memory. */
 CLV__MULTIVERSION static void NAME(thin)(const clv__product *p, int64_t batch, int64_t column, int64_t count, bool columns_run,
                                          REAL *sums) {
   const STORED *a = (const STORED *)p->a + p->a_batch[batch], *b = (const STORED *)p->b + p->b_batch[batch];
@@ -49,7 +49,7 @@ CLV__MULTIVERSION static void NAME(thin)(const clv__product *p, int64_t batch, i
     }
     return;
   }
-  /* Both run along the depth: dot products in THIN_LANES partial sums. */
+  /* Both operands are contiguous along the depth: dot products in THIN_LANES partial sums. */
   for (int64_t j = 0; j < count; ++j) {
     const STORED *right = b + p->b_column[column + j] + p->b_depth[0];
     for (int64_t i = 0; i < p->rows; ++i) {

@@ -4,35 +4,37 @@
  *   TO_ROW, FROM_ROW   clv__row_to_f32 and clv__row_from_f32, or those of f64
  *   SIGMOID, TANH      of one number; GATED_TANH(x, y): the tanh of x times the sigmoid of y
  *
- * Units are computed a panel at a time, padding included: rows of states and sums have room for it, and it is never read out. */
+ * Units are computed one panel at a time, padding included. Rows of states and sums have room for the padding, which is never
+ * output. */
 
-/* Some sequences' units of a panel: what their states are made of. */
+/* The units of a panel for some sequences: the inputs of their states. */
 typedef struct NAME(units) {
-  int rows; /* sequences; of what each has, the next one's is so far behind: */
+  int rows; /* number of sequences; the steps below lead from one sequence's data to the next one's */
   int64_t sums_step, x_step, state_step;
-  REAL *sums;           /* [gates, PANEL]: the states' contribution; theirs to overwrite */
-  const REAL *x, *bias; /* [gates, PANEL], of all gates; all sequences have one bias */
+  REAL *sums;           /* [gates, PANEL]: the contribution of the states; may be overwritten */
+  const REAL *x, *bias; /* [gates, PANEL], of all gates; all sequences share one bias */
   const REAL *peephole; /* of the input, output and forget gates, peephole_step apart; NULL: none */
   int64_t peephole_step;
-  const REAL *late;   /* GRU: the bias that is added before the reset gate */
-  const REAL *before; /* the state */
+  const REAL *late;   /* GRU: the bias added before the reset gate */
+  const REAL *before; /* the state before the step */
   REAL *h, *c, *update, *reset;
 } NAME(units);
 
-/* `count` elements of `tensor` from `first` on into `to`, and zeros up to `room`; zeros alone without a tensor. */
+/* Copies `count` elements of `tensor` from `first` on into `to`, followed by zeros up to `room`. Writes only zeros if there is no
+ * tensor. */
 static void NAME(fetch)(const clv_tensor *tensor, int64_t first, int64_t count, REAL *to, int64_t room) {
   if (tensor == NULL) count = 0;
   if (count > 0) TO_ROW(tensor->dtype, tensor->data, first, count, to);
   memset(to + count, 0, (size_t)(room - count) * sizeof *to);
 }
 
-/* The rows of W or R for a panel of a gate's units, so that they are read in one run: [depth, PANEL]. */
+/* Packs the rows of W or R for a panel of a gate's units, so that they are read contiguously: [depth, PANEL]. */
 static void NAME(pack)(const clv__recurrent *p, const clv_tensor *tensor, int64_t depth, int64_t gate, int64_t panel, REAL *to) {
   const int64_t first = panel * PANEL, units = p->hidden - first < PANEL ? p->hidden - first : PANEL;
   const int64_t row = (gate * p->hidden + first) * depth;
   REAL lines[PANEL * PACK_LINE];
   to += (gate * p->panels + panel) * depth * PANEL;
-  for (int64_t k = 0; k < depth; k += PACK_LINE) { /* short lines, so that what is written across them stays in the cache */
+  for (int64_t k = 0; k < depth; k += PACK_LINE) { /* short lines, so that the data written across them stays in the cache */
     const int64_t count = depth - k < PACK_LINE ? depth - k : PACK_LINE;
     for (int64_t unit = 0; unit < PANEL; ++unit) {
       NAME(fetch)(unit < units ? tensor : NULL, row + unit * depth + k, count, lines + unit * PACK_LINE, count);
@@ -41,7 +43,7 @@ static void NAME(pack)(const clv__recurrent *p, const clv_tensor *tensor, int64_
   }
 }
 
-/* Both biases of a panel of a gate's units. GRU's own ones are added before the reset gate, where that comes last. */
+/* Adds both biases of a panel of a gate's units. GRU's own biases are added before the reset gate if that gate comes last. */
 static void NAME(add_biases)(const clv__recurrent *p, int64_t direction, int64_t gate, int64_t panel) {
   const int64_t unit = panel * PANEL, count = p->hidden - unit < PANEL ? p->hidden - unit : PANEL;
   const int64_t from = (direction * 2 * p->gates + gate) * p->hidden + unit;
@@ -55,7 +57,7 @@ static void NAME(add_biases)(const clv__recurrent *p, int64_t direction, int64_t
   for (int i = 0; i < PANEL; ++i) sums[i] += second[i];
 }
 
-/* States, biases and peepholes of a direction; what ONNX has as [batch, direction, …] becomes [direction, batch, …]. */
+/* Prepares the states, biases and peepholes of a direction. ONNX's [batch, direction, …] becomes [direction, batch, …]. */
 static void NAME(prepare)(const clv__recurrent *p, int64_t direction) {
   const int64_t n = p->hidden;
   for (int64_t b = 0; b < p->batch; ++b) {
@@ -73,7 +75,7 @@ static void NAME(prepare)(const clv__recurrent *p, int64_t direction) {
 
 /* ---- The functions that ONNX takes where none are named. ---- */
 
-/* Of the arrays that a loop reads and writes, none overlap but where they are one. */
+/* The arrays that a loop reads and writes do not overlap, unless they are identical. */
 #define UNIT_LOOP _Pragma("omp simd") for (int i = 0; i < PANEL; ++i)
 
 PLAIN static void NAME(plain_rnn)(const NAME(units) * u) {
@@ -178,7 +180,7 @@ static void NAME(apply)(const clv__gate_function *f, REAL *values) {
   }
 }
 
-/* A function of a gate, after the clip. */
+/* Applies the function of a gate, after the clip. */
 static void NAME(gate)(const clv__recurrent *p, const clv__gate_function *f, REAL *values) {
   if (!isinf(p->clip)) NAME(clip)(p, values);
   NAME(apply)(f, values);
@@ -218,7 +220,7 @@ static void NAME(finish_lstm)(const clv__recurrent *p, const clv__gate_function 
   for (int i = 0; i < PANEL; ++i) h[i] *= out[i];
 }
 
-/* GRU whose reset gate is applied to a product already made: all three gates at once. */
+/* GRU with the reset gate applied after the product: all three gates at once. */
 static void NAME(finish_gru)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
   REAL *z = u->sums, *r = z + PANEL, *own = z + 2 * PANEL;
   const REAL *x = u->x + 2 * PANEL, *bias = u->bias + 2 * PANEL;
@@ -230,7 +232,7 @@ static void NAME(finish_gru)(const clv__recurrent *p, const clv__gate_function *
   for (int i = 0; i < PANEL; ++i) u->h[i] = (1 - z[i]) * own[i] + z[i] * u->before[i];
 }
 
-/* GRU whose reset gate comes before the product: first z and r * h, for all units; */
+/* GRU with the reset gate applied before the product. First z and r * h, for all units; */
 static void NAME(finish_gru_first)(const clv__recurrent *p, const clv__gate_function *f, const NAME(units) * u) {
   REAL *r = u->sums + PANEL;
   NAME(add_inputs)(u, 2);
@@ -277,13 +279,13 @@ static void NAME(finish_any)(const clv__recurrent *p, const phase *ph, int64_t d
     NAME(finish_gru)(p, f, u);
 }
 
-/* What the inputs contribute to a sequence's units of a panel. */
+/* The inputs' contribution to a sequence's units of a panel. */
 static const REAL *NAME(inputs_of)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t sequence, int64_t panel) {
   const int64_t row = (direction * p->chunk + ph->in_chunk) * p->batch + sequence;
   return (const REAL *)p->projected + (row * p->panels + panel) * p->gates * PANEL;
 }
 
-/* A sequence that has ended keeps its state. */
+/* Keeps the state of a sequence that has ended. */
 static void NAME(keep)(const clv__recurrent *p, const phase *ph, int64_t state) {
   if (ph->is_first)
     memset((REAL *)p->reset + state, 0, PANEL * sizeof(REAL));
@@ -291,7 +293,8 @@ static void NAME(keep)(const clv__recurrent *p, const phase *ph, int64_t state) 
     memcpy((REAL *)p->h[!ph->from] + state, (const REAL *)p->h[ph->from] + state, PANEL * sizeof(REAL));
 }
 
-/* `rows` sequences' units of a panel, from their sums: many only where none has an end of its own and functions are plain. */
+/* Advances `rows` sequences' units of a panel, given their sums. More than one only if no sequence ends early and the functions
+ * are plain. */
 static void NAME(advance)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t sequence, int rows, int64_t panel,
                           REAL *sums) {
   const int64_t unit = panel * PANEL, left = p->hidden - unit, count = left < PANEL ? left : PANEL;
@@ -321,7 +324,7 @@ static void NAME(advance)(const clv__recurrent *p, const phase *ph, int64_t dire
   }
 }
 
-/* Some panels of a direction: all sequences of them. */
+/* Runs some panels of a direction, for all sequences. */
 static void NAME(run_panels)(const clv__recurrent *p, const phase *ph, int64_t direction, int64_t first, int64_t count) {
   const REAL *states = (const REAL *)(ph->of_reset ? p->reset : p->h[ph->from]) + direction * p->batch * p->units;
   const int64_t tiles = (p->batch + p->tile.rows - 1) / p->tile.rows;
@@ -335,12 +338,12 @@ static void NAME(run_panels)(const clv__recurrent *p, const phase *ph, int64_t d
       product.columns[i * ph->gates + g] = (const REAL *)p->packed_r + (gate * p->panels + first + i) * p->hidden * PANEL;
     }
   }
-  for (int64_t i = 0, begin = 0, end; i < tiles; ++i, begin = end) { /* of sizes that differ by one at most */
+  for (int64_t i = 0, begin = 0, end; i < tiles; ++i, begin = end) { /* tile sizes differ by at most one */
     end = i + 1 < tiles ? (i + 1) * p->batch / tiles : p->batch;
     product.row_count = (int)(end - begin);
     for (int64_t b = begin; b < end; ++b) {
       product.rows[b - begin] = states + b * p->units;
-      const REAL *x = NAME(inputs_of)(p, ph, direction, b, first); /* the product leaves time to fetch it */
+      const REAL *x = NAME(inputs_of)(p, ph, direction, b, first); /* the product leaves time to prefetch it */
       for (int64_t k = 0; k < count * p->gates * PANEL; k += LINE_BYTES / (int64_t)sizeof *x) __builtin_prefetch(x + k);
     }
     p->tile.run(&product);
@@ -353,7 +356,8 @@ static void NAME(run_panels)(const clv__recurrent *p, const phase *ph, int64_t d
   }
 }
 
-/* What the inputs contribute to some columns (a panel of a gate each) of a direction, in `count` steps from `step` on. */
+/* Computes the inputs' contribution to some columns (one panel of a gate each) of a direction, in `count` steps from `step` on.
+ */
 static void NAME(project)(const clv__recurrent *p, int64_t step, int64_t count, int64_t direction, int64_t first,
                           int64_t columns) {
   const int64_t rows = count * p->batch, tiles = (rows + p->tile.rows - 1) / p->tile.rows, all = p->panels * p->gates;
@@ -369,7 +373,7 @@ static void NAME(project)(const clv__recurrent *p, int64_t step, int64_t count, 
     for (int64_t row = begin; row < end; ++row) {
       const int64_t sequence = row % p->batch;
       int64_t t;
-      if (!time_of(p, (int)direction, sequence, step + row / p->batch, &t)) t = 0; /* nobody reads it */
+      if (!time_of(p, (int)direction, sequence, step + row / p->batch, &t)) t = 0; /* the row is never read */
       const int64_t at = p->batch_first ? sequence * p->steps + t : t * p->batch + sequence;
       product.rows[row - begin] = (const REAL *)p->x_real + at * p->inputs;
     }
@@ -377,7 +381,7 @@ static void NAME(project)(const clv__recurrent *p, int64_t step, int64_t count, 
   }
 }
 
-/* The states that remain, as ONNX orders them. */
+/* Writes the final states in ONNX's order. */
 static void NAME(write_last)(const clv__recurrent *p, const clv_tensor *to, const void *from) {
   const int64_t n = p->hidden;
   for (int64_t i = 0; to != NULL && i < p->directions * p->batch; ++i) {

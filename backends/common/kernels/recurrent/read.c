@@ -10,10 +10,10 @@
 
 enum { CHUNK_BYTES = 256 << 10, LEAST_ROWS = 28, LEAST_STEPS = 8 };
 
-/* Names as ONNX writes them (in any case, as other runtimes read them), and the values of alpha and beta where none is given. */
+/* Names as in ONNX (in any case, because other runtimes accept any), and the default values of alpha and beta. */
 static const struct {
   const char *name;
-  int values; /* that it takes from activation_alpha and activation_beta: bit 0, bit 1 */
+  int values; /* which values it takes from activation_alpha and activation_beta: bit 0, bit 1 */
   float alpha, beta;
 } known[] = {
     {"Relu", 0, 0, 0},          {"Tanh", 0, 0, 0},
@@ -79,7 +79,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
   for (int i = 0; i < each * out->directions; ++i) {
     const char *name = given ? names->strings[i].data : defaults[out->kind][i % each];
     const size_t length = given ? names->strings[i].size_bytes : strlen(name);
-    const int takes = values_of(name, length); /* the lists go on from one function that takes a value to the next */
+    const int takes = values_of(name, length); /* a function that takes a value consumes the next one of the list */
     const float *own_alpha = (takes & 1) != 0 && next_alpha < alphas ? &alpha[next_alpha++] : NULL;
     const float *own_beta = (takes & 2) != 0 && next_beta < betas ? &beta[next_beta++] : NULL;
     if (!function_make(name, length, out->wide ? CLV_F64 : CLV_F32, own_alpha, own_beta, &out->functions[i / each][i % each])) {
@@ -92,7 +92,7 @@ bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out,
   return true;
 }
 
-/* Takes `count` elements of `wide` or f32 from the scratch. */
+/* Reserves `count` elements of f64 (`wide`) or f32 in the scratch. */
 static bool take(clv__recurrent *r, char *scratch, size_t a, size_t b, size_t c, size_t d, void **place) {
   size_t bytes = r->wide ? sizeof(double) : sizeof(float);
   if (!clv__multiply(bytes, a, &bytes) || !clv__multiply(bytes, b, &bytes) || !clv__multiply(bytes, c, &bytes) ||
@@ -124,8 +124,8 @@ static bool lay_out(clv__recurrent *r, char *scratch) {
          take(r, scratch, directions, gates, units, (size_t)r->hidden, &r->packed_r);
 }
 
-/* Steps whose products with W stay in the second cache until they are read, but as many as repay reading W once more: rows, as
- * for any product, and steps, each of which reads R. */
+/* The number of steps to multiply by W at once. Their products should stay in the second-level cache until they are read. There
+ * must be enough rows, as in any product, and enough steps to repay rereading W, since each step reads R. */
 static int64_t chunk_of(const clv__recurrent *r) {
   const int64_t row = r->directions * r->gates * r->units * (int64_t)sizeof(float);
   const int64_t by_cache = row > 0 ? CHUNK_BYTES / row : LEAST_ROWS, rows = by_cache > LEAST_ROWS ? by_cache : LEAST_ROWS;
@@ -137,7 +137,7 @@ static const clv_tensor *output_of(const clv__kernel_call *call, uint32_t index)
   return call->output_count > index && call->outputs[index].dtype != CLV_DTYPE_NONE ? &call->outputs[index] : NULL;
 }
 
-/* Whether the elements of all steps could be counted, whichever of the extents is 0. */
+/* Whether the number of elements of all steps fits, even if some extent is 0. */
 static bool is_addressable(const clv__recurrent *r) {
   const int64_t extents[] = {r->steps, r->batch, r->hidden, (int64_t)2 * CLV__RECURRENT_COLUMNS * CLV__RECURRENT_PANEL};
   size_t total = sizeof(double);
@@ -169,7 +169,7 @@ bool clv__recurrent_read(const clv__kernel_call *call, bool is_prepared, void *s
   r->y = output_of(call, 0);
   r->last_h = output_of(call, 1);
   r->last_c = output_of(call, 2);
-  if (x->rank != 3 || r->r->rank != (is_prepared ? 4 : 3)) return true; /* of unknown shape: only functions are asked for */
+  if (x->rank != 3 || r->r->rank != (is_prepared ? 4 : 3)) return true; /* the shape is unknown: only functions are queried */
   r->steps = x->dims[r->batch_first];
   r->batch = x->dims[!r->batch_first];
   r->inputs = x->dims[2];

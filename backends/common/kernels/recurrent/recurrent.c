@@ -1,7 +1,7 @@
-/* RNN, GRU and LSTM. What the inputs contribute to all gates is one matrix product for many steps at once; then a step is a
- * product of the states with R and the functions of the gates, by panels of hidden units: they are what threads share out, so
- * that the result is the same on any number of them. W and R are packed for it, by a caller to whom they are constant once for
- * all runs. f16 and bf16 are computed in f32, states between steps included. */
+/* RNN, GRU and LSTM. The inputs' contribution to all gates is one matrix product for many steps at once. A step is then a product
+ * of the states with R, followed by the gate functions, in panels of hidden units. Threads divide the panels, so the result is
+ * the same for any number of threads. W and R are packed for this. A caller with constant W and R packs them once for all runs.
+ * f16 and bf16 are computed in f32, including the states between steps. */
 #include <math.h>
 
 #include "backends/common/kernels/recurrent/recurrent.h"
@@ -13,29 +13,29 @@
 
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS, PACK_LINE = 64, LINE_BYTES = 64 };
 
-/* What is done at once for all units: a step, or a half of one where GRU resets first. */
+/* Work done for all units at once: a step, or half a step if GRU resets first. */
 typedef struct phase {
   int64_t step, in_chunk;
   int first_gate, gates;
-  bool is_first, of_reset; /* of two; the product is with r * h */
-  int from;                /* which of h[] is the state before the step */
+  bool is_first, of_reset; /* first half of two; the product is with r * h */
+  int from;                /* which of h[] holds the state before the step */
 } phase;
 
-/* Without these two passes of gcc's, which compute on both sides of a choice what is the same on both. */
+/* Disables two gcc passes that duplicate a common computation on both sides of a branch. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define PLAIN CLV__MULTIVERSION __attribute__((optimize("no-tree-pre", "no-thread-jumps")))
 #else
 #define PLAIN CLV__MULTIVERSION
 #endif
 
-/* The time that step `step` of a sequence is about; false once it has ended. */
+/* The time index of step `step` of a sequence; false once the sequence has ended. */
 static bool time_of(const clv__recurrent *p, int direction, int64_t sequence, int64_t step, int64_t *t) {
   const int64_t length = p->lengths != NULL ? ((const int32_t *)p->lengths->data)[sequence] : p->steps;
   *t = p->reversed[direction] ? length - 1 - step : step;
   return step < length;
 }
 
-/* Index in Y of the first unit. */
+/* The index in Y of the first unit. */
 static int64_t output_at(const clv__recurrent *p, int direction, int64_t sequence, int64_t t) {
   const int64_t row = p->batch_first ? (sequence * p->steps + t) * p->directions + direction
                                      : (t * p->directions + direction) * p->batch + sequence;
@@ -89,8 +89,8 @@ static void project(const clv__recurrent *p, int64_t step, int64_t count) {
   }
 }
 
-/* Groups of panels that are read together, of one direction after the other. Each thread has the same ones in every step, and
- * goes through them back and forth: the last ones of a step are still in the nearer caches when the next one begins. */
+/* Runs groups of panels that are read together, one direction after the other. Each thread keeps the same groups in every step
+ * and traverses them back and forth. The last groups of a step are thus still in the nearer caches when the next step begins. */
 static void run_groups(const clv__recurrent *p, const phase *ph, int64_t first, int64_t end) {
   const int64_t each = COLUMNS / ph->gates, groups = (p->panels + each - 1) / each;
   for (int64_t i = first; i < end; ++i) {
@@ -108,7 +108,7 @@ static void run_phase(const clv__recurrent *p, const phase *ph) {
   const int64_t each = COLUMNS / ph->gates, tasks = p->directions * ((p->panels + each - 1) / each);
   const int threads = clv__kernel_threads(
       tasks, (double)p->directions * (double)p->hidden * (double)ph->gates * (double)p->hidden * (double)p->batch);
-  if (threads < 2) { /* no call of OpenMP's, which takes as long as a small step */
+  if (threads < 2) { /* avoids OpenMP, whose call takes as long as a small step */
     run_groups(p, ph, 0, tasks);
     return;
   }
@@ -162,7 +162,7 @@ static clv_status run(const clv__kernel_call *call, bool is_prepared) {
     pack(&p, p.r, p.hidden, p.packed_r);
   }
   if (p.wide_x != NULL) clv__row_to_f32(p.dtype, p.x->data, 0, p.steps * p.batch * p.inputs, p.wide_x);
-  if (p.y != NULL && p.lengths != NULL) { /* zeros behind the end of a sequence */
+  if (p.y != NULL && p.lengths != NULL) { /* zeros after the end of a sequence */
     memset(p.y->data, 0, (size_t)clv__dims_count(p.y, 0, 4) * clv_dtype_size_bytes(p.dtype));
   }
   for (int64_t first = 0; first < p.steps; first += p.chunk) {

@@ -1,5 +1,5 @@
-/* What the kernels of RNN, GRU and LSTM share: the recurrence read from a call, its memory, the functions of its gates, and the
- * product that each step is made of. */
+/* Definitions shared by the kernels of RNN, GRU and LSTM: the recurrence read from a call, its memory, the gate functions, and
+ * the product computed in each step. */
 #ifndef CLEAVE_BACKENDS_COMMON_KERNELS_RECURRENT_RECURRENT_H
 #define CLEAVE_BACKENDS_COMMON_KERNELS_RECURRENT_RECURRENT_H
 
@@ -7,14 +7,14 @@
 #include "operators/run.h"
 
 enum {
-  CLV__RECURRENT_PANEL = 16,  /* hidden units that are computed together */
-  CLV__RECURRENT_COLUMNS = 4, /* panels of R that are read together: the gates of some units */
-  CLV__RECURRENT_ROWS = 7     /* the most sequences that are computed together */
+  CLV__RECURRENT_PANEL = 16,  /* hidden units computed together */
+  CLV__RECURRENT_COLUMNS = 4, /* panels of R read together: the gates of some units */
+  CLV__RECURRENT_ROWS = 7     /* maximum number of sequences computed together */
 };
 
 typedef enum clv__recurrent_kind { CLV__RNN, CLV__GRU, CLV__LSTM } clv__recurrent_kind;
 
-/* A function of a gate: one of the elementwise operators, or one that ONNX has here alone. */
+/* A gate function: one of the elementwise operators, or one that ONNX defines only for recurrences. */
 typedef struct clv__gate_function {
   enum { CLV__GATE_ROWS, CLV__GATE_AFFINE, CLV__GATE_SCALED_TANH } kind;
   clv__elementwise rows; /* Tanh's for SCALED_TANH */
@@ -22,8 +22,8 @@ typedef struct clv__gate_function {
   double alpha, beta;
 } clv__gate_function;
 
-/* sums[r * sums_step + j * PANEL + unit] = the sum over k of rows[r][k] * columns[j][k][unit], in the order of k whatever the
- * counts. All of f32 or all of f64. */
+/* sums[r * sums_step + j * PANEL + unit] = the sum over k of rows[r][k] * columns[j][k][unit], in the order of k for any counts.
+ * Either all f32 or all f64. */
 typedef struct clv__recurrent_product {
   const void *rows[CLV__RECURRENT_ROWS], *columns[CLV__RECURRENT_COLUMNS];
   int row_count, column_count;
@@ -33,34 +33,34 @@ typedef struct clv__recurrent_product {
 
 typedef struct clv__recurrent_tile {
   void (*run)(const clv__recurrent_product *product);
-  int rows; /* the most that it takes */
+  int rows; /* maximum number of rows it accepts */
 } clv__recurrent_tile;
 
-clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* this CPU's: sums/sums.c */
+clv__recurrent_tile clv__recurrent_tile_of(bool is_double); /* for this CPU: sums/sums.c */
 
 typedef struct clv__recurrent {
   clv__recurrent_kind kind;
   clv_dtype dtype;
-  bool wide; /* computed in f64 */
+  bool wide; /* compute in f64 */
   bool batch_first, resets_after, couples;
   bool is_prepared; /* `packed_w` and `packed_r` are given */
-  bool is_plain;    /* the functions that ONNX takes where none are named, and no clip */
-  double clip;      /* infinite: none */
+  bool is_plain;    /* ONNX's default functions, and no clip */
+  double clip;      /* infinite: no clip */
   int64_t steps, batch, inputs, hidden;
-  int64_t panels, units; /* of hidden units, and their number with the padding of the last panel */
-  int64_t chunk;         /* steps whose inputs are multiplied at once */
+  int64_t panels, units; /* panels of hidden units, and the number of units including the last panel's padding */
+  int64_t chunk;         /* steps whose inputs are multiplied together */
   int directions, gates;
   bool reversed[2];
   clv__recurrent_tile tile;
   const clv_tensor *x, *w, *r, *bias, *lengths, *first_h, *first_c, *peephole; /* NULL: absent */
   const clv_tensor *y, *last_h, *last_c;
   clv__gate_function functions[2][3];
-  /* Of `wide` elements or f32; scratch but for what a prepared one is given. */
+  /* Elements are f64 if `wide`, else f32. In scratch, except for what a prepared recurrence is given. */
   const void *x_real;        /* X: [steps, batch, inputs], or batch first */
-  void *wide_x;              /* X where it has another dtype */
+  void *wide_x;              /* X, if it has another dtype */
   void *packed_w, *packed_r; /* [directions, gates, panels, inputs or hidden, PANEL] */
   void *projected;           /* X W of a chunk: [directions, chunk, batch, panels, gates, PANEL] */
-  void *h[2];                /* [directions, batch, units]: before the step, after it */
+  void *h[2];                /* [directions, batch, units]: before and after the step */
   void *c;                   /* LSTM: the same */
   void *update;              /* GRU: the same, z */
   void *reset;               /* GRU: the same, r * h */
@@ -70,14 +70,15 @@ typedef struct clv__recurrent {
   size_t scratch_bytes;
 } clv__recurrent;
 
-/* The same operators in f32 where W and R are packed, as [directions * gates, panels, depth, PANEL], the last panel of each gate
- * filled up with zeros. */
+/* The same operators in f32 with packed W and R: [directions * gates, panels, depth, PANEL]. The last panel of each gate is
+ * padded with zeros. */
 extern const clv__kernel clv__kernel_recurrent_prepared;
 
-/* Reads everything but the functions, and lays `scratch` out (NULL: only scratch_bytes counts). False: beyond any memory. */
+/* Reads everything except the functions, and lays out `scratch`. If `scratch` is NULL, only scratch_bytes is meaningful. Returns
+ * false if the size exceeds any memory. */
 bool clv__recurrent_read(const clv__kernel_call *call, bool is_prepared, void *scratch, clv__recurrent *out);
 
-/* Functions with their alphas and betas. On failure `reason` says why. */
+/* Reads the functions with their alphas and betas. On failure, `reason` explains. */
 bool clv__recurrent_functions(const clv__kernel_call *call, clv__recurrent *out, char reason[160]);
 
 #endif

@@ -3,8 +3,8 @@
 
 enum { PANEL = CLV__RECURRENT_PANEL, COLUMNS = CLV__RECURRENT_COLUMNS };
 
-/* Rows so that the sums of two columns fit the registers: 7 of 16 lanes of 32 registers (for 8 the
- * addresses do not); of 16 of them half as wide, 3. */
+/* Row counts for which the sums of two columns fit in the registers: 7 with 32 registers of 16 lanes (with 8, the addresses would
+ * not fit), and 3 with 16 registers half as wide. */
 #define TILE_NAME(x) x##_f32_base
 #define TILE_TARGET
 #define TILE_REAL float

@@ -1,5 +1,5 @@
-/* Template of a recurrence's product in one type and for one instruction set, sums in registers. Included by sums/sums.c
- * with
+/* Template of a recurrence's product in one type and for one instruction set, with sums in registers. Included by
+ * sums/sums.c with
  *   TILE_NAME(x)  the function's name
  *   TILE_TARGET   an attribute
  *   TILE_REAL     float or double
@@ -8,7 +8,7 @@
 typedef TILE_REAL TILE_NAME(vector)
     __attribute__((vector_size(PANEL * sizeof(TILE_REAL)), aligned(sizeof(TILE_REAL)), may_alias));
 
-/* For numbers of rows and columns known here. */
+/* For numbers of rows and columns known at compile time. */
 static inline __attribute__((always_inline)) TILE_TARGET void TILE_NAME(part)(const clv__recurrent_product *p, const int rows,
                                                                               const int first, const int columns) {
   const TILE_REAL *h[TILE_ROWS], *panels[COLUMNS];
@@ -40,7 +40,8 @@ static inline __attribute__((always_inline)) TILE_TARGET void TILE_NAME(part)(co
   }
 }
 
-/* Few rows leave registers for all columns, and need them to hide how long a multiplication takes; many for two. */
+/* Few rows leave registers for all columns, and need all columns to hide the latency of multiplication. Many rows leave registers
+ * for two. */
 static TILE_TARGET void TILE_NAME(run)(const clv__recurrent_product *p) {
   const int pairs = p->column_count / 2 * 2;
 #define FEW(rows, columns) TILE_NAME(part)(p, rows, 0, columns)
