@@ -97,13 +97,11 @@ clv_status clv__framework_onnx_trial(const clv_host *host, const clv_graph_view 
 /* ---- Finding a library (library.c) ---- */
 
 typedef struct clv__library_search {
-  const char *what;          /* "OpenVINO", for errors */
-  const char *variable_name; /* "CLEAVE_OPENVINO" */
-  const char
-      *variable; /* the variable's value: a file, or a folder that contains one, also in one of `subfolders`; may be NULL */
-  const char *const *names; /* file names in which `*` stands for any text ("libopenvino_c.so*"); ends with NULL */
-  const char *const
-      *subfolders; /* the library's folders in a Python wheel, below site-packages: "openvino/libs"; ends with NULL */
+  const char *what;              /* "OpenVINO", for errors */
+  const char *variable_name;     /* "CLEAVE_OPENVINO" */
+  const char *variable;          /* its value: a file, or a folder with one, also below one of `subfolders`; may be NULL */
+  const char *const *names;      /* file names in which `*` stands for any text ("libopenvino_c.so*"); ends with NULL */
+  const char *const *subfolders; /* folders of a Python wheel, below site-packages: "openvino/libs"; ends with NULL */
 } clv__library_search;
 
 /* Opens the library. If the variable has a value, only that is searched. Otherwise the order is: the loader's path, then the

@@ -65,8 +65,7 @@ static const char *doubt_convolution(const question *q) {
 
 static const char *doubt_product(const question *q) {
   clv_value_info zero;
-  bool is_scaled = strcmp(q->node.op, "QLinearMatMul") ==
-                   0; /* its inputs are a, a's scale, a's zero point; MatMulInteger has the zero points after a and b */
+  bool is_scaled = strcmp(q->node.op, "QLinearMatMul") == 0; /* inputs: a, its scale, its zero point; else a, b, zero points */
   if (get_input(q, 2, &zero) && !is_one_number(&zero.type)) return "a zero point for each row";
   if (is_scaled || !get_input(q, 0, &zero) || zero.type.rank < 1) return NULL;
   return zero.type.dims[zero.type.rank - 1] == 0 ? "nothing to sum" : NULL;

@@ -83,8 +83,7 @@ clv_status clv__vnpu_capture_end(clv_device *device, clv_stream *stream, clv_cap
 /* ---- Launching ---- */
 
 clv_status clv__vnpu_captured_launch(clv_captured *captured, clv_stream *stream, clv_error *error) {
-  for (size_t i = 0; i < captured->count;
-       ++i) { /* the instance's scratch has moved: rewrite the addresses of every instruction */
+  for (size_t i = 0; i < captured->count; ++i) { /* scratch moved: rewrite every address */
     clv__vnpu_list *list = &captured->lists[i];
     const uint64_t scratch = list->instance->scratch;
     if (list->scratch != scratch) CLV__TRY(clv__vnpu_list_write(list, scratch, error));

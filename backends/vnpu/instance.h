@@ -5,9 +5,7 @@
 #include "list.h"
 #include "queue.h"
 
-enum {
-  CLV__VNPU_LAUNCHES = 4
-}; /* launches of one instance that may be enqueued at once; the next execute() waits for the first of them */
+enum { CLV__VNPU_LAUNCHES = 4 }; /* launches of one instance in flight; the next execute() waits for the first */
 
 typedef struct clv__vnpu_run {
   clv__vnpu_launch launch; /* must be first: the queue identifies a run by it */

@@ -270,8 +270,7 @@ static bool infer(question *q) {
     char where[80], text[60], said[60];
     clv__tensor_text(&outputs[i], text, sizeof text);
     clv__tensor_text(type, said, sizeof said);
-    if (clv__fast_kernel_find(q->node.domain, q->node.op) == NULL && !clv__host_has_body(&q->node))
-      continue; /* keep the declared type */
+    if (clv__fast_kernel_find(q->node.domain, q->node.op) == NULL && !clv__host_has_body(&q->node)) continue; /* as declared */
     if (!clv__tensor_is_static(&outputs[i])) {
       return no(q, "%s: its shape depends on data", operand_text(q, q->node.input_count + i, where));
     }
