@@ -94,7 +94,7 @@ static clv_status refuse_abandoned(clv_error *error) {
   return clv__error_set(error, CLV_DEVICE_ERROR, "the device was closed while a run did not end");
 }
 
-/* ---- What threads do ---- */
+/* ---- Threads ---- */
 
 static bool is_idle(const clv_stream *stream) {
   return stream->enqueued == stream->finished;

@@ -72,7 +72,7 @@ static bool insert(clv__verdicts *verdicts, const clv__hash *signature, const ch
   return true;
 }
 
-/* ---- The file: the key, then signature, u8 1 or 0, and the reason where it is 0 ---- */
+/* ---- The file: the key, then per entry: signature, u8 1 or 0, and the reason if it is 0 ---- */
 
 static bool read_entry(clv__sealed_reader *reader, clv__arena *arena, clv__hash *signature, const char **reason) {
   const uint8_t *bytes = clv__sealed_take_bytes(reader, sizeof signature->bytes);

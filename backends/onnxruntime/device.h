@@ -49,17 +49,17 @@ void clv__ort_device_close(void *device);
 enum { CLV__ORT_OPTION_COUNT = 3 };
 extern const clv_option_info clv__ort_options_known[CLV__ORT_OPTION_COUNT];
 
-/* ---- environment.c: what a process has once; it lives while a device is open. ---- */
+/* ---- environment.c: one per process; it lives while a device is open. ---- */
 clv_status clv__ort_environment_join(clv__ort_device *device, bool spins, clv_error *error);
 void clv__ort_environment_leave(clv__ort_device *device); /* also valid for a device that has not joined */
 /* Logging function of a session: passes its messages to the device's host. */
 void clv__ort_log(void *device, int severity, const char *category, const char *log_id, const char *location,
                   const char *message);
 
-/* ---- doubts.c: whatever ONNX Runtime takes, but for a few nodes ---- */
+/* ---- doubts.c: accepts every node that ONNX Runtime accepts, except a few ---- */
 bool clv__ort_may_support(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
 
-/* ---- saturates.c: u8 times s8 where two products are added in 16 bits ---- */
+/* ---- saturates.c: u8 times s8, if two products are added in 16 bits ---- */
 bool clv__ort_saturates(void); /* whether the CPU provider saturates on this processor */
 /* Whether such a product may saturate if this value is its signed operand. Constants that fit in 7 bits never do. */
 bool clv__ort_may_saturate(const clv_value_info *value);

@@ -128,7 +128,7 @@ static clv_status read_model(clv_executable *e, const clv_tensor *input_types, u
   return check_order(e, error);
 }
 
-/* ---- Life ---- */
+/* ---- Creation and destruction ---- */
 
 static void destroy(clv_device *device, void *self) {
   clv_executable *e = self;

@@ -6,7 +6,7 @@
 #include "device.h"
 #include "programs.h"
 
-/* ---- What the driver says ---- */
+/* ---- Queries to the driver ---- */
 
 /* Reads a text of the platform (device NULL) or the device. The result is terminated, and empty if the driver returns nothing. */
 static void ask_text(const clv__opencl_icd *cl, cl_platform_id platform, cl_device_id device, cl_uint what, char *text,
@@ -115,7 +115,7 @@ static clv_status read_option(clv_device *device, const clv_option *option, choi
   return wrong_value(option, clv__opencl_options[0].values, error);
 }
 
-/* ---- What it can do ---- */
+/* ---- Capabilities ---- */
 
 static void find_commands(clv_device *device) {
   if (!has_extension(device, "cl_khr_command_buffer")) return;

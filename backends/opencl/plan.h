@@ -181,7 +181,7 @@ void clv__opencl_pass_fuse(clv__opencl_plan *plan);
 clv_status clv__opencl_pass_lower(clv__opencl_plan *plan, clv_error *error);
 clv_status clv__opencl_pass_layout(clv__opencl_plan *plan, clv_error *error);
 
-/* ---- Shared by them (plan.c) ---- */
+/* ---- Shared by the passes (plan.c) ---- */
 /* Describes a node with the types of its operands. `types` has room for input_count + output_count tensors, `constant` for
  * input_count flags. */
 clv__opencl_node clv__opencl_plan_node_view(const clv__opencl_plan *plan, uint32_t node, clv_tensor *types, bool *constant);

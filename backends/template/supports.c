@@ -36,7 +36,7 @@ void template_supports(clv_device *device, const clv_graph_view *graph, uint32_t
   verdict->supported = true;
 }
 
-/* ---- Speed: what a data sheet would say ---- */
+/* ---- Speed: figures of a data sheet ---- */
 
 #define FLOPS_PER_SECOND 1e9
 #define BYTES_PER_SECOND 4e9

@@ -52,7 +52,7 @@ void clv__vnpu_mark_execute(clv_stream *stream, const clv__vnpu_command *command
   if (stream->failure.status == CLV_OK && event->failure.status != CLV_OK) stream->failure = event->failure;
 }
 
-/* ---- What follows from work that was done; with the lock held ---- */
+/* ---- After completed work; with the lock held ---- */
 
 static void finish_launch(clv__vnpu_launch *launch) {
   --launch->in_flight;

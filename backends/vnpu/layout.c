@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "program.h"
 
-/* ---- What lies in the scratch ---- */
+/* ---- Contents of the scratch ---- */
 
 /* Calls `visit` for every piece of scratch: its lifetime in instructions, its bytes (rounded) and its offset. Goes through the
  * instructions in order, and stops at the first failure. */

@@ -82,7 +82,7 @@ void clv__vnpu_device_info(clv_device *device, clv_device_info *info) {
   memcpy(info, &filled, info->struct_size < sizeof filled ? info->struct_size : sizeof filled);
 }
 
-/* ---- What a device has made ---- */
+/* ---- Objects of a device ---- */
 
 clv_status clv__vnpu_buffer_alloc(clv_device *device, uint64_t size_bytes, clv_buffer **out, clv_error *error) {
   *out = NULL;

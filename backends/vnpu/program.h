@@ -70,7 +70,7 @@ struct clv_executable {
   uint64_t constant_bytes;
   uint64_t constants; /* device address */
   double seconds;     /* duration of a launch, according to the speed model (static programs) */
-  bool warned; /* whether the "launch took longer than the model says" warning was given; used only by the compute engine */
+  bool warned; /* whether it already warned that a launch took longer than the model says; used only by the compute engine */
 };
 
 /* Opens the graph and infers its types; does not lay out memory. Takes ownership of `onnx`, even on failure. `input_types` are

@@ -97,8 +97,8 @@ static bool check_operator(question *q, bool in_body) {
   if (clv__host_has_body(node) && !spec->control_flow) return no(q, "control flow (%s)", node->op);
   if (clv__host_has_body(node) && !clv__host_is_control_flow(node))
     return no(q, "operator %s has bodies of another kind", node->op);
-  /* A device that accepts any operator also accepts this one, so that it can be used for planning. The node compiles, but running
-   * it reports that there is no kernel. */
+  /* A device that accepts any operator also accepts this one, for planning: the node compiles, but running it reports that there
+   * is no kernel. */
   if (!clv__host_has_body(node) && clv__fast_kernel_find(node->domain, node->op) == NULL && !spec->any_operator) {
     return no(q, "operator %s%s%s has no kernel", node->domain, node->domain[0] != '\0' ? ":" : "", node->op);
   }
@@ -241,7 +241,7 @@ static bool check_kernel_extent(question *q) {
   return true;
 }
 
-/* ---- What inference and the kernels say ---- */
+/* ---- Inference and the kernels ---- */
 
 /* Infers the outputs from the inputs alone, as the compiler does. */
 static bool infer(question *q) {

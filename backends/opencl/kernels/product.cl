@@ -97,7 +97,7 @@ FUNCTION column_t clv_column(index_t n, index_t base) {
 
 #endif
 
-/* ---- One item a result ---- */
+/* ---- One item per result ---- */
 
 KERNEL(single)(PARAMETERS) {
   const index_t n = GLOBAL_ID(0), m = GLOBAL_ID(1);

@@ -155,7 +155,7 @@ static clv_status lower_clip(clv__opencl_lowering *l, const clv__opencl_node *no
   return launch(l, node, &function, (operand[]){{false, 0}, {false, has_low ? 1 : 2}, {false, 2}}, true);
 }
 
-/* ---- What is taken ---- */
+/* ---- Accepted nodes ---- */
 
 static bool accepts_power(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;

@@ -156,7 +156,7 @@ static clv_status lower_scatter_nd(clv__opencl_lowering *l, const clv__opencl_no
   return clv__opencl_enqueue(l, 2, (int64_t[]){inner, rows / each}, NULL);
 }
 
-/* ---- What is taken ---- */
+/* ---- Accepted nodes ---- */
 
 static bool accepts_indices(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;

@@ -110,7 +110,7 @@ static clv_status lower_gemm(clv__opencl_lowering *l, const clv__opencl_node *no
   return launch(l, &m);
 }
 
-/* Rejects integer factors that are not exact, because they go through f32, which would round large values. */
+/* For integers accepts only alpha 1 and beta 0 or 1. Other factors go through f32, which would round large values. */
 static bool accepts_gemm(const clv__opencl_traits *traits, const clv__opencl_node *node, char reason[160]) {
   (void)traits;
   const float alpha = clv__attribute_float(node->attributes, "alpha", 1.0f);

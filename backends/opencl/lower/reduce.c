@@ -67,7 +67,7 @@ void clv__opencl_pass_axes(clv__opencl_lowering *l, const clv__opencl_axes *axes
   clv__opencl_pass_dims(l, axes->strides, (uint32_t)axes->rank);
 }
 
-/* ---- What is folded, and in what ---- */
+/* ---- Reductions and their types ---- */
 
 static bool is_float(clv_dtype dtype) {
   return (CLV__DTYPE_BIT(dtype) & CLV__DTYPES_FLOAT) != 0;

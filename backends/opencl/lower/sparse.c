@@ -171,7 +171,7 @@ static clv_status lower_attention(clv__opencl_lowering *l, const clv__opencl_nod
   return lower(l, node, true, error);
 }
 
-/* ---- What is taken ---- */
+/* ---- Accepted nodes ---- */
 
 #define SPARSE_DTYPES (CLV__DTYPE_BIT(CLV_F32) | CLV__DTYPE_BIT(CLV_F16) | CLV__DTYPE_BIT(CLV_BF16))
 

@@ -18,7 +18,7 @@ struct clv_captured {
   cl_command_buffer_khr commands; /* NULL: use the list */
 };
 
-/* ---- Life ---- */
+/* ---- Creation and destruction ---- */
 
 static void drop_commands(clv_device *device, clv_captured *captured) {
   if (captured->commands != NULL) device->commands.release(captured->commands);

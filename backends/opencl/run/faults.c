@@ -171,7 +171,7 @@ clv_status clv__opencl_watch_join(clv_device *device, clv__opencl_watch **watch,
   return status;
 }
 
-/* ---- Telling ---- */
+/* ---- Reporting ---- */
 
 static clv_status report_fault(const place *at, const clv__opencl_fault *fault, clv_error *error) {
   char text[160];

@@ -64,7 +64,7 @@ clv_status clv__opencl_instance_bind_scratch(clv_device *device, clv_instance *i
   return status;
 }
 
-/* ---- Life ---- */
+/* ---- Creation and destruction ---- */
 
 static void destroy(clv_device *device, void *self) {
   clv_instance *instance = self;

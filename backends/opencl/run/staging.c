@@ -21,7 +21,7 @@ static void let_go(const clv__opencl_icd *cl, cl_event *event) {
   *event = NULL;
 }
 
-/* ---- Life ---- */
+/* ---- Creation and destruction ---- */
 
 void clv__opencl_staging_init(clv_device *device, clv__opencl_staging *s) {
   if (!device->stages) return;
@@ -101,7 +101,7 @@ static size_t piece_bytes(uint64_t left) {
   return left < CLV__OPENCL_PINNED_BYTES ? (size_t)left : CLV__OPENCL_PINNED_BYTES;
 }
 
-/* ---- What is to be written on the host ---- */
+/* ---- Pending writes to host memory ---- */
 
 /* Takes ownership of `event`. */
 static void note_out(clv_device *device, clv__opencl_staging *s, cl_event event, const void *to, uint64_t size_bytes) {

@@ -84,7 +84,7 @@ static bool is_view(const clv_node_info *node) {
   return false;
 }
 
-/* ---- Operators with figures of their own ---- */
+/* ---- Operators with their own figures ---- */
 
 static bool is_called(const char *name, const clv_node_info *node) {
   size_t length = strlen(node->domain);
