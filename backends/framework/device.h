@@ -30,7 +30,7 @@ struct clv_device {
   clv__objects objects;
   clv__framework_queue queue;
   clv__verdicts verdicts;
-  char verdicts_key[512]; /* the fingerprint, and the origin of the table and of the trial method */
+  char verdicts_key[512]; /* fingerprint, and the versions of Cleave and of the framework's table and trials */
 };
 
 /* ---- Devices (open.c). `library` is the framework's. ---- */

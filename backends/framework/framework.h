@@ -53,10 +53,10 @@ typedef struct clv__framework {
                             clv__framework_device_info *info, clv_error *error);
   void (*device_close)(void *device);
 
-  /* Whether the node may be tried. It answers from a table of operators that are known to work. False means no, with the reason
-   * in `verdict`. True means that the node is compiled alone, once per signature, and the result is the verdict, which is kept
-   * across processes. If it sets `is_sure` (false on entry), the verdict is yes without a trial. It never sees strings or unknown
-   * types, nor open shapes if `static_shapes_only` is set. */
+  /* Whether the node may be tried. It accepts only operators from a table of those that are known to work. False means no, with
+   * the reason in `verdict`. True means that the node is compiled alone, once per signature, and the result is the verdict, which
+   * is kept across processes. If it sets `is_sure` (false on entry), the verdict is yes without a trial. It never sees strings or
+   * unknown types, nor open shapes if `static_shapes_only` is set. */
   bool (*may_support)(void *device, const clv_graph_view *graph, uint32_t node, bool *is_sure, clv_verdict *verdict);
 
   /* Compiles a partition to a model. clv__framework_onnx() writes the partition as ONNX. Shapes may be unknown if the device
